@@ -1,0 +1,148 @@
+// The activities that workflow code may call: types only, so that the sandbox imports nothing else from this room.
+// Inputs and outputs travel in history: values above INLINE_VALUE_BYTES go by content hash. Conversation never
+// passes through here, only the hash of its newest chunk (design §2.6).
+import type { JsonObject, JsonValue } from '../src/core/json.ts';
+import type { CausedBy, StepResult } from '../src/core/journal.ts';
+import type { PinnedAgent } from '../src/core/run-input.ts';
+
+/** Where an activity runs: filled by `step`, the same for all. */
+export interface StepContext {
+  readonly runId: string;
+  readonly tenant: string;
+  readonly principal: string;
+  readonly workflowId: string;
+  readonly nodeId: string;
+  readonly visit: number;
+  readonly attempt: number;
+  readonly activityId: string;
+}
+
+export interface ModelChoice {
+  readonly provider: string;
+  readonly model: string;
+}
+
+// --- prepareInvocation: RFC 0077 §B steps 1, 2, 3 and the inbound half of 6 -----------------------------------------
+
+export interface PrepareInvocationInput {
+  readonly context: StepContext;
+  readonly agent: PinnedAgent;
+  /** The node's resolved input ports; for run-api the run's inputs. */
+  readonly task: JsonValue;
+  readonly configurable: JsonObject;
+  /** A human's answers to an escalation continue the conversation `transcript` (design §9). */
+  readonly resume?: { readonly transcript: string; readonly answers: JsonValue };
+}
+
+export interface PromptChainEntry {
+  readonly layer: string;
+  readonly applied: boolean;
+  readonly source?: string;
+  readonly reason?: string;
+}
+
+export type PrepareInvocationOutput =
+  | {
+      readonly ok: true;
+      readonly transcript: string;
+      readonly model: ModelChoice;
+      /** Payloads of agent.promptResolved without nodeId and agentId, in order. */
+      readonly prompts: readonly { kind: string; chain: readonly PromptChainEntry[]; resolved: string | null }[];
+      /** Payload of prompt.composed without nodeId. */
+      readonly composed: JsonObject;
+      /** allowlist ∩ policy ∩ registered. */
+      readonly tools: readonly { toolId: string; idempotent: boolean; timeoutMs: number; transport: 'native' | 'http' | 'mcp' }[];
+      /** Present when the manifest has handoff.returnSchemaRef. */
+      readonly returnSchema?: JsonObject;
+    }
+  | { readonly ok: false; readonly code: string; readonly message: string; readonly details?: JsonObject };
+
+// --- inferTurn: one model call (step 5) ------------------------------------------------------------------------------
+
+export interface InferTurnInput {
+  readonly context: StepContext;
+  readonly agent: PinnedAgent;
+  readonly model: ModelChoice;
+  readonly configurable: JsonObject;
+  readonly transcript: string;
+  /** Ids of the tool surface, as prepared. */
+  readonly tools: readonly string[];
+  /** Results of the previous turn's calls in CALL order, each by content hash. */
+  readonly results: readonly { callId: string; resultHash: string }[];
+  /** Why the previous output was not usable; the model is asked to repair it. */
+  readonly repair?: string;
+  readonly verbosity: 'summary' | 'full' | 'off';
+}
+
+export interface RequestedCall {
+  readonly toolId: string;
+  readonly arguments: JsonValue;
+}
+
+export type InferTurnOutput = { readonly transcript: string } & (
+  | { readonly kind: 'calls'; readonly calls: readonly RequestedCall[] }
+  | {
+      readonly kind: 'decision';
+      /** Valid against returnSchema where there is one: checked before the result is recorded. */
+      readonly decision: JsonValue;
+      readonly confidence?: number;
+      readonly reasoning?: string;
+      readonly schemaValidated: boolean;
+    }
+  | {
+      /** Not JSON, not a decision, or against returnSchema (`violation`). */
+      readonly kind: 'invalid';
+      readonly violation: 'form' | 'return-schema';
+      readonly message: string;
+    }
+  | { readonly kind: 'refusal' }
+);
+// events of inferTurn, in order: agent.reasoned (unless verbosity is off), provider.usage, envelope.refusal?
+
+// --- callTool --------------------------------------------------------------------------------------------------------
+
+export interface CallToolInput {
+  readonly context: StepContext;
+  readonly agentId: string;
+  readonly call: {
+    readonly callId: string;
+    readonly toolId: string;
+    readonly arguments: JsonValue;
+    /** SHA-256 of the canonical arguments. */
+    readonly argsHash: string;
+    /** n-th call with these arguments within the node attempt, from 0 (design §5). */
+    readonly occurrence: number;
+  };
+  /** The surface once more: checked again at the call (RFC 0077 §B step 3). */
+  readonly tools: readonly string[];
+  /** Key of the agent.toolCalled entry: causedBy of agent.toolReturned. */
+  readonly calledKey: CausedBy;
+  /** A human's word on an effect in doubt: it happened with this outcome, it did not (perform it), or leave it. */
+  readonly resolution?: { readonly kind: 'happened'; readonly outcome: JsonValue } | { readonly kind: 'perform' | 'skip' };
+}
+
+export type CallToolOutput =
+  /** events: exactly one agent.toolReturned. `status` as in its payload. */
+  | { readonly kind: 'returned'; readonly status: 'ok' | 'error' | 'forbidden'; readonly resultHash: string }
+  /** No event yet: it is not known whether the effect happened, or a later attempt differs; a human decides. */
+  | { readonly kind: 'in-doubt'; readonly effectId: string; readonly reason: string };
+
+// --- sealBlock: closes the delta block of a stream activity that ended without a result (design §3.5) ----------------
+
+export interface SealBlockInput {
+  readonly context: StepContext;
+  readonly sealedActivityId: string;
+  readonly agentId: string;
+  readonly verbosity: 'summary' | 'full' | 'off';
+}
+/** events: agent.reasoned with the partial text when any delta was stored, else none. */
+export interface SealBlockOutput {
+  readonly deltas: number;
+}
+
+export interface Activities {
+  prepareInvocation(input: PrepareInvocationInput): Promise<StepResult<PrepareInvocationOutput>>;
+  inferTurn(input: InferTurnInput): Promise<StepResult<InferTurnOutput>>;
+  callTool(input: CallToolInput): Promise<StepResult<CallToolOutput>>;
+  sealBlock(input: SealBlockInput): Promise<StepResult<SealBlockOutput>>;
+}

@@ -1,0 +1,86 @@
+// Identities (design §2.1, §2.2; seed 003 §3): everything that names a fact is a function of the run and the place in
+// it where the fact arose, so that a replay, a retry or a rebuild gives the same id. No clock, no randomness.
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import { utf8Length } from './json.ts';
+
+/** The identity of everything: where in the run, which visit, which node attempt, which step of it. */
+export interface Tuple {
+  readonly nodeId: string;
+  /** 1 for the first visit of the node in this run; a back edge starts the next. */
+  readonly visit: number;
+  /** 0 for the first node attempt of the visit (`node.started.attempt` is zero-based). */
+  readonly attempt: number;
+  /** Name of the step within the attempt, made of segments joined by dots, e.g. `i0.t2.infer`. */
+  readonly step: string;
+}
+
+/** Longest plain form of a tuple in bytes; above it the tuple is hashed. Temporal's own id limit is 1,000. */
+const TUPLE_BYTES = 200;
+
+export function sha256Hex(text: string): string {
+  return bytesToHex(sha256(utf8ToBytes(text)));
+}
+
+/** Injective text of a tuple: the parts are percent-encoded, so the separator `/` occurs in none of them. */
+export function encodeTuple(tuple: Tuple): string {
+  const plain = `${encodeURIComponent(tuple.nodeId)}/${tuple.visit}/${tuple.attempt}/${encodeURIComponent(tuple.step)}`;
+  return utf8Length(plain) <= TUPLE_BYTES ? plain : `h:${sha256Hex(plain)}`;
+}
+
+/** Temporal activityId of a step (design §2.2). */
+export function activityIdOf(tuple: Tuple): string {
+  return encodeTuple(tuple);
+}
+
+/** Key of a fact that workflow code emits: its type, its tuple and, where a step emits several, an index. */
+export function emissionKey(type: string, tuple: Tuple, index?: number): string {
+  return index === undefined ? `${type}|${encodeTuple(tuple)}` : `${type}|${encodeTuple(tuple)}|${index}`;
+}
+
+/** Key of the k-th event in an activity's result. */
+export function activityEventKey(activityId: string, k: number): string {
+  return `${activityId}#${k}`;
+}
+
+/** Key of the k-th live delta of an activity. */
+export function deltaKey(activityId: string, k: number): string {
+  return `${activityId}#d${k}`;
+}
+
+/** Key of the one terminal event, whoever writes it. */
+export const TERMINAL_KEY = 'terminal';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** 27 base62 characters of a 20-byte value: the text form of a KSUID. */
+function ksuidText(bytes: Uint8Array): string {
+  let value = 0n;
+  for (const byte of bytes) value = (value << 8n) | BigInt(byte);
+  let text = '';
+  for (let index = 0; index < 27; index++) {
+    text = BASE62.charAt(Number(value % 62n)) + text;
+    value /= 62n;
+  }
+  return text;
+}
+
+/** Wire id of an event: `evt-` + KSUID of SHA-256(runId NUL key) (design §2.1, seed 003 §3.2). */
+export function eventIdOf(runId: string, key: string): string {
+  return `evt-${ksuidText(sha256(utf8ToBytes(`${runId}\0${key}`)).subarray(0, 20))}`;
+}
+
+export type PayloadIdKind = 'call' | 'inv' | 'int';
+
+/**
+ * Id inside a payload (`callId`, `invocationId`, `interruptId`): a hash of the id seed and the tuple. The seed is the
+ * run's own id, and in the recorded part of a fork the source's: unique over siblings, equal over replays.
+ */
+export function payloadId(kind: PayloadIdKind, idSeed: string, tuple: Tuple): string {
+  return `${kind}-${ksuidText(sha256(utf8ToBytes(`${kind}\0${idSeed}\0${encodeTuple(tuple)}`)).subarray(0, 20))}`;
+}
+
+/** SHA-256 of an UTF-8 text in the form used on the wire: `sha256:<64 hex>`. */
+export function digestOf(text: string): string {
+  return `sha256:${sha256Hex(text)}`;
+}

@@ -1,0 +1,84 @@
+// What workflow code writes and translate reads: the form of the journal inside Temporal history (design §2.3, §2.4;
+// spec/07 §1.2). One carrier holds the entries of one activation.
+import type { JsonObject, JsonValue } from './json.ts';
+import type { RunStatus } from './status.ts';
+
+/**
+ * Carriers are marked in the payload's *metadata* under this key, so that content never decides what is a carrier and
+ * nobody can forge one by sending data.
+ */
+export const CARRIER_METADATA_KEY = 'openwop-carrier';
+/** The one memo field that a workflow task without a better command writes. Its name is readable in history. */
+export const CARRIER_MEMO_FIELD = 'openwop';
+
+/** A key of this run, or a key of another run. Kept in carrier and row; on the wire it becomes `causationId`. */
+export type CausedBy = string | { readonly runId: string; readonly key: string };
+
+/** A fact that workflow code states itself. */
+export interface EmittedEntry {
+  readonly kind: 'emit';
+  readonly key: string;
+  readonly type: string;
+  readonly nodeId?: string;
+  readonly causedBy?: CausedBy;
+  readonly payload: JsonObject;
+}
+
+/** The k-th event of an activity's recorded result takes its place in the log here. */
+export interface AdmittedEntry {
+  readonly kind: 'admit';
+  readonly activityId: string;
+  readonly k: number;
+}
+
+/** Moves the head's status without a row (`pending`, `cancelling`). */
+export interface StatusEntry {
+  readonly kind: 'status';
+  readonly status: RunStatus;
+}
+
+export type JournalEntry = EmittedEntry | AdmittedEntry | StatusEntry;
+
+/**
+ * Content of a carrier payload. `at` are the entries' ordinals within the Temporal run: entries taken back from a
+ * cancelled command ride on a later one, and translate sorts the entries of one workflow task by ordinal.
+ */
+export interface Carrier {
+  readonly v: 1;
+  readonly at: readonly number[];
+  readonly entries: readonly JournalEntry[];
+}
+
+/** An event in an activity's result, admitted by reference. `nodeId` and `causedBy` as in EmittedEntry. */
+export interface ActivityEvent {
+  readonly type: string;
+  readonly nodeId?: string;
+  readonly causedBy?: CausedBy;
+  readonly payload: JsonObject;
+}
+
+/**
+ * Live deltas as an activity's result (or a seal) records them (design §3.5): the text once, cut offsets (UTF-16,
+ * exclusive ends, ascending), and for each delta its log sequence and timestamp. Payload of delta k:
+ * `{...base, delta: text.slice(cuts[k-1] ?? 0, cuts[k]), sequence: k}`.
+ */
+export interface RecordedDeltas {
+  /** The activity whose block this is; a seal records the block of another activity. */
+  readonly activityId: string;
+  readonly type: string;
+  readonly nodeId?: string;
+  readonly base: JsonObject;
+  readonly text: string;
+  readonly cuts: readonly number[];
+  /** [first sequence, count] of runs of consecutive sequences. */
+  readonly sequences: readonly (readonly [number, number])[];
+  /** ms epoch of delta 0, then differences. */
+  readonly times: readonly number[];
+}
+
+/** What every activity returns. `output` reaches workflow code; events and deltas reach only the log. */
+export interface StepResult<Output = JsonValue> {
+  readonly output: Output;
+  readonly events: readonly ActivityEvent[];
+  readonly deltas?: RecordedDeltas;
+}

@@ -1,0 +1,93 @@
+// What a run is started with. It travels in Temporal history: valid, redacted and bounded before it gets here
+// (design §2.6). Everything that may change between start and end of a run is pinned in it.
+import type { AgentManifest, WorkflowDefinition } from '../wire/types.generated.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+
+/** Version of the translation rules that this run's history is read with, for ever (design §3.1). */
+export const TRANSLATE_VERSION = 1;
+
+/** A manifest as pinned at start: workflow code reads these fields, activities load the whole by its hash. */
+export interface PinnedAgent {
+  readonly agentId: string;
+  /** Content hash of the whole manifest with its resolved prompt and schemas. */
+  readonly manifestHash: string;
+  readonly modelClass: AgentManifest['modelClass'];
+  /** Effective allowlist; an absent one is empty. */
+  readonly toolAllowlist: readonly string[];
+  readonly confidenceThreshold?: number;
+}
+
+/** Constants of the run, stamped on the session stream (spec/02 §7.4). */
+export interface RunHeader {
+  readonly sessionId: string;
+  readonly parentRunId?: string;
+  readonly parentNodeId?: string;
+  /** Root run of the chain; the own runId for a root. */
+  readonly correlationId: string;
+  /** callId of the call that spawned this run. */
+  readonly causationId?: string;
+}
+
+export interface RunInput {
+  readonly runId: string;
+  readonly tenant: string;
+  /** Opaque id of who started the run. */
+  readonly principal: string;
+  readonly idSeed: string;
+  readonly translateVersion: number;
+  readonly header: RunHeader;
+  readonly definition: WorkflowDefinition;
+  /** `run-api` when the run was started by agentId (spec/03 §5.2). */
+  readonly source: 'workflow-node' | 'run-api';
+  /** Declared variables with their start values: defaults overlaid by inputs. */
+  readonly variables: JsonObject;
+  readonly configurable: JsonObject;
+  readonly tags?: readonly string[];
+  readonly metadata?: JsonObject;
+  /** By agentId; every agent that a node of the definition names. */
+  readonly agents: Readonly<Record<string, PinnedAgent>>;
+  readonly limits: {
+    readonly maxNodeExecutions: number;
+    readonly maxRunDurationMs: number;
+  };
+  readonly policy: {
+    /** false: low confidence is noted by cap.breached and the run goes on (RFC 0002 §F, third reaction). */
+    readonly escalation: boolean;
+    readonly verbosity: 'summary' | 'full' | 'off';
+  };
+  /** Tests only: continue-as-new after this many history events, at most 5 times (design §4). */
+  readonly forceContinueAsNewAfter?: number;
+  /** State carried over continue-as-new; absent in the first segment. Its form belongs to workflows/. */
+  readonly carried?: JsonValue;
+}
+
+/** Temporal workflow type and task queue of every run of a deployment. */
+export const RUN_WORKFLOW = 'runWorkflow';
+export const RUN_TASK_QUEUE = 'openwop';
+
+// --- messages to a run: Updates (design §4) -------------------------------------------------------------------------
+
+export const RESOLVE_INTERRUPT_UPDATE = 'resolveInterrupt';
+export const CANCEL_RUN_UPDATE = 'cancelRun';
+
+export interface ResolveInterruptCommand {
+  readonly nodeId: string;
+  /** Validated by the facade against the schema frozen in the interrupt's entry. */
+  readonly value: JsonValue;
+  /** Digest of that schema: the workflow refuses an answer validated against another one. */
+  readonly schemaDigest: string;
+  /** Digest of the HTTP body that this answers, returned in the outcome. */
+  readonly bodyDigest: string;
+  readonly resolvedBy: string;
+}
+
+export interface CancelRunCommand {
+  readonly reason?: string;
+  readonly cancelledBy: string;
+  readonly bodyDigest: string;
+}
+
+export interface MessageOutcome {
+  readonly bodyDigest: string;
+  readonly status: string;
+}
