@@ -1,0 +1,69 @@
+// How validators answer: a value that is valid, or what is wrong with it and where (JSON pointers, RFC 6901). Messages
+// name fields and rules, never the values found there: a value may be a secret.
+import type { ErrorObject } from 'ajv/dist/2020.js';
+import { pointerSegment } from '../core/definition-graph.ts';
+
+export interface Fault {
+  /** JSON pointer into the checked value; '' is the whole. */
+  readonly pointer: string;
+  readonly message: string;
+}
+
+export type Checked<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly errors: readonly [Fault, ...Fault[]] };
+
+/** More than this many faults of one value are not told. */
+const MAX_FAULTS = 50;
+/** Longest field name repeated in a message, in UTF-16 units. */
+const MAX_NAME_LENGTH = 128;
+
+/** One fault per place and rule; what failed inside a oneOf or anyOf is told once, as that. */
+export function faultsOf(errors: readonly ErrorObject[] | null | undefined): [Fault, ...Fault[]] {
+  const all = errors ?? [];
+  const choices = all.filter((error) => error.keyword === 'oneOf' || error.keyword === 'anyOf');
+  const told = all.filter(
+    (error) => !choices.some((choice) => choice !== error && isInside(error, choice)),
+  );
+  const faults = new Map<string, Fault>();
+  for (const error of told.slice(0, MAX_FAULTS)) {
+    const fault = faultOf(error);
+    faults.set(`${fault.pointer} ${fault.message}`, fault);
+  }
+  const [first = { pointer: '', message: 'is not valid' }, ...rest] = faults.values();
+  return [first, ...rest];
+}
+
+function isInside(error: ErrorObject, choice: ErrorObject): boolean {
+  return (
+    error.schemaPath.startsWith(`${choice.schemaPath}/`) &&
+    error.instancePath.startsWith(choice.instancePath)
+  );
+}
+
+function faultOf(error: ErrorObject): Fault {
+  const params = error.params as Record<string, unknown>;
+  const extra = params.additionalProperty ?? params.unevaluatedProperty ?? params.propertyName;
+  if (typeof extra === 'string') {
+    const name = extra.slice(0, MAX_NAME_LENGTH);
+    const message =
+      error.keyword === 'propertyNames' ? 'has a name that is not allowed' : 'is not a known field';
+    return { pointer: `${error.instancePath}/${pointerSegment(name)}`, message };
+  }
+  if (error.keyword === 'enum') {
+    return {
+      pointer: error.instancePath,
+      message: `must be one of ${JSON.stringify(params.allowedValues)}`,
+    };
+  }
+  if (error.keyword === 'const') {
+    return {
+      pointer: error.instancePath,
+      message: `must be ${JSON.stringify(params.allowedValue)}`,
+    };
+  }
+  return {
+    pointer: error.instancePath,
+    message: error.message ?? `breaks the rule ${error.keyword}`,
+  };
+}

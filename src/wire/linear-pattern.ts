@@ -1,0 +1,30 @@
+// Regular expressions of others (schema `pattern`s, regex conditions) run in linear time: RE2 syntax, no look-around,
+// no back references, bounded length (design §10).
+import { RE2JS } from 're2js';
+
+/** Longest pattern in UTF-16 units. */
+export const PATTERN_LENGTH = 1024;
+
+export interface LinearPattern {
+  test(text: string): boolean;
+  /** The notation: Ajv tells patterns apart by it. */
+  toString(): string;
+}
+
+/** Compiles ECMAScript notation as RE2. Throws an Error that says why when the pattern is too long or not linear. */
+export function compilePattern(pattern: string): LinearPattern {
+  if (pattern.length > PATTERN_LENGTH)
+    throw new Error(`the pattern is longer than ${PATTERN_LENGTH} characters`);
+  const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
+  return { test: (text) => compiled.matcher(text).find(), toString: () => pattern };
+}
+
+/** Why a pattern cannot be used, or undefined. */
+export function patternFault(pattern: string): string | undefined {
+  try {
+    compilePattern(pattern);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
