@@ -1,0 +1,230 @@
+// What each event type does to the folded run (spec/01 §12.1): one small pure function per family.
+import { isJsonObject, type JsonObject, type JsonValue } from '../core/json.ts';
+import { isTerminalEvent, TERMINAL_EVENTS, type InterruptKind } from '../core/status.ts';
+import type { AgentRef } from '../wire/types.generated.ts';
+
+export interface NodeState {
+  readonly status:
+    'running' | 'suspended' | 'retrying' | 'completed' | 'failed' | 'skipped' | 'cancelled';
+  /** Node attempts over all visits. */
+  readonly attempts: number;
+  readonly visits: number;
+}
+
+/** An interrupt that waits for its answer. Times in ms epoch. */
+export interface OpenInterrupt {
+  readonly nodeId: string;
+  readonly interruptId: string;
+  readonly kind: InterruptKind;
+  readonly key: string;
+  readonly data: JsonObject;
+  /** Frozen when raised; absent: any value is taken. */
+  readonly resumeSchema?: JsonObject;
+  readonly requestedAtMs: number;
+  readonly deadlineMs?: number;
+}
+
+export interface Cost {
+  readonly tokens: { readonly input: number; readonly output: number };
+  /** Only when a provider stated a price: absent is not zero. */
+  readonly usd?: number;
+  readonly model: string;
+  readonly provider: string;
+}
+
+/** What the fold knows of a run. JSON. */
+export interface FoldedRun {
+  readonly startedAtMs?: number;
+  readonly endedAtMs?: number;
+  readonly variables: JsonObject;
+  readonly channels: JsonObject;
+  readonly nodes: Readonly<Record<string, NodeState>>;
+  /** Oldest first. */
+  readonly interrupts: readonly OpenInterrupt[];
+  /** Agents of nodes, by node. */
+  readonly nodeAgents: Readonly<Record<string, AgentRef>>;
+  /** The agent that acted last. */
+  readonly agent?: AgentRef;
+  readonly error?: {
+    readonly code: string;
+    readonly message: string;
+    readonly details?: JsonObject;
+  };
+  readonly outputs?: JsonObject;
+  readonly cost?: Cost;
+  /** Sequence of the last row that counts here; -1 before the first. */
+  readonly atSequence: number;
+}
+
+/** A run before its first row. */
+export const EMPTY_RUN: FoldedRun = {
+  variables: {},
+  channels: {},
+  nodes: {},
+  interrupts: [],
+  nodeAgents: {},
+  atSequence: -1,
+};
+
+const NO_NODE: NodeState = { status: 'running', attempts: 0, visits: 0 };
+
+const NODE_STATUS: Readonly<Record<string, NodeState['status']>> = {
+  'node.completed': 'completed',
+  'node.failed': 'failed',
+  'node.skipped': 'skipped',
+  'node.cancelled': 'cancelled',
+  'node.suspended': 'suspended',
+  'node.resumed': 'running',
+  'node.retried': 'retrying',
+};
+
+export function objectOr(value: JsonValue | undefined, otherwise: JsonObject): JsonObject {
+  return isJsonObject(value) ? value : otherwise;
+}
+
+export function text(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function count(value: JsonValue | undefined): number {
+  return typeof value === 'number' ? value : 0;
+}
+
+/** A log row, parsed. */
+export interface FoldableRow {
+  readonly type: string;
+  readonly nodeId: string;
+  readonly payload: JsonObject;
+  readonly timeMs: number;
+}
+
+function foldNode(run: FoldedRun, row: FoldableRow): FoldedRun {
+  const before = run.nodes[row.nodeId] ?? NO_NODE;
+  const started = row.type === 'node.started';
+  const status = started ? 'running' : NODE_STATUS[row.type];
+  if (!status) return run;
+  const first = count(row.payload.attempt) === 0;
+  const node = started
+    ? { status, attempts: before.attempts + 1, visits: before.visits + (first ? 1 : 0) }
+    : { ...before, status };
+  const folded = { ...run, nodes: { ...run.nodes, [row.nodeId]: node } };
+  if (row.type === 'node.suspended') return raise(folded, row);
+  const agent = started ? row.payload.agent : undefined;
+  if (!isJsonObject(agent)) return folded;
+  const ref = agent as unknown as AgentRef;
+  return { ...folded, agent: ref, nodeAgents: { ...run.nodeAgents, [row.nodeId]: ref } };
+}
+
+function raise(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): FoldedRun {
+  const interrupt: OpenInterrupt = {
+    nodeId,
+    interruptId: text(payload.interruptId),
+    kind: text(payload.kind) as InterruptKind,
+    key: text(payload.key),
+    data: {},
+    requestedAtMs: timeMs,
+  };
+  return { ...run, interrupts: [...run.interrupts, interrupt] };
+}
+
+/** `interrupt.requested` carries no id (its payload is closed): node and key say which one it is. */
+function describe(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): FoldedRun {
+  const at = run.interrupts.findLastIndex(
+    (open) => open.nodeId === nodeId && open.key === text(payload.key),
+  );
+  const found = run.interrupts[at];
+  if (!found) return run;
+  const described: OpenInterrupt = {
+    ...found,
+    data: objectOr(payload.data, {}),
+    ...(isJsonObject(payload.resumeSchema) ? { resumeSchema: payload.resumeSchema } : {}),
+    ...(typeof payload.timeoutMs === 'number' ? { deadlineMs: timeMs + payload.timeoutMs } : {}),
+  };
+  return { ...run, interrupts: run.interrupts.with(at, described) };
+}
+
+function foldAgent(run: FoldedRun, { type, nodeId, payload }: FoldableRow): FoldedRun {
+  const agentId = text(type === 'agent.handoff' ? payload.toAgentId : payload.agentId);
+  if (agentId === '' || agentId === 'core.system' || agentId === run.agent?.agentId) return run;
+  const pinned = run.nodeAgents[nodeId];
+  return { ...run, agent: pinned?.agentId === agentId ? pinned : { agentId } };
+}
+
+function foldUsage(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
+  const { costEstimateUsd: usd } = payload;
+  const before = run.cost?.tokens ?? { input: 0, output: 0 };
+  const known = run.cost?.usd !== undefined || typeof usd === 'number';
+  const cost: Cost = {
+    ...(known ? { usd: (run.cost?.usd ?? 0) + count(usd) } : {}),
+    tokens: {
+      input: before.input + count(payload.inputTokens),
+      output: before.output + count(payload.outputTokens),
+    },
+    model: text(payload.model),
+    provider: text(payload.provider),
+  };
+  return { ...run, cost };
+}
+
+function reduce(before: JsonValue | undefined, value: JsonValue, reducer: string): JsonValue {
+  switch (reducer) {
+    case 'append':
+    case 'message':
+    case 'votes':
+    case 'feedback':
+      return [...(Array.isArray(before) ? before : []), value];
+    case 'merge':
+      return { ...objectOr(before, {}), ...objectOr(value, {}) };
+    case 'counter':
+      return count(before) + count(value);
+    default:
+      return value;
+  }
+}
+
+function foldState(run: FoldedRun, { type, payload }: FoldableRow): FoldedRun {
+  if (type === 'variable.changed') {
+    return { ...run, variables: { ...run.variables, [text(payload.name)]: payload.next ?? null } };
+  }
+  const channel = text(payload.channel);
+  const next = reduce(run.channels[channel], payload.value ?? null, text(payload.reducer));
+  return { ...run, channels: { ...run.channels, [channel]: next } };
+}
+
+function foldEnd(run: FoldedRun, { type, payload, timeMs }: FoldableRow): FoldedRun {
+  const error = objectOr(payload.error, {});
+  return {
+    ...run,
+    endedAtMs: timeMs,
+    interrupts: [],
+    ...(isJsonObject(payload.outputs) ? { outputs: payload.outputs } : {}),
+    ...(TERMINAL_EVENTS[type as keyof typeof TERMINAL_EVENTS] === 'failed'
+      ? {
+          error: {
+            code: text(error.code) || 'internal_error',
+            message: text(error.message) || 'The run failed.',
+            ...(isJsonObject(error.details) ? { details: error.details } : {}),
+          },
+        }
+      : {}),
+  };
+}
+
+/** One row of any type; types that say nothing about the run's state change nothing. */
+export function foldRow(run: FoldedRun, row: FoldableRow): FoldedRun {
+  const { type, payload } = row;
+  if (isTerminalEvent(type)) return foldEnd(run, row);
+  if (type === 'run.started') {
+    return { ...run, startedAtMs: row.timeMs, variables: objectOr(payload.inputs, {}) };
+  }
+  if (type === 'interrupt.requested') return describe(run, row);
+  if (type === 'interrupt.resolved') {
+    const interrupts = run.interrupts.filter((open) => open.interruptId !== payload.interruptId);
+    return { ...run, interrupts };
+  }
+  if (type === 'variable.changed' || type === 'channel.written') return foldState(run, row);
+  if (type === 'provider.usage') return foldUsage(run, row);
+  if (type.startsWith('node.') && row.nodeId !== '') return foldNode(run, row);
+  if (type.startsWith('agent.')) return foldAgent(run, row);
+  return run;
+}

@@ -1,0 +1,114 @@
+// Entries -> snapshot: what a head keeps of a run beside its rows, and its wire form RunSnapshot (spec/01 §12.1). Live
+// deltas do not change it: the append of a delta need not touch it, and a rebuild gives the same snapshot.
+import type { JsonObject, JsonValue } from '../core/json.ts';
+import type { Head, LogRow, RunRow } from '../ports.ts';
+import type { RunSnapshot, WorkflowDefinition } from '../wire/types.generated.ts';
+import {
+  EMPTY_RUN,
+  foldRow,
+  objectOr,
+  text,
+  type FoldableRow,
+  type FoldedRun,
+  type OpenInterrupt,
+} from './fold-rows.ts';
+
+export type { Cost, FoldedRun, NodeState, OpenInterrupt } from './fold-rows.ts';
+
+/** Rows of these types are live pieces of something that a later row states whole. */
+const DELTA_TYPES: ReadonlySet<string> = new Set(['agent.reasoning.delta', 'output.chunk']);
+
+/** Version of the log's rules (spec/02 §1.2). */
+const EVENT_LOG_SCHEMA_VERSION = 2;
+const MASK = '[sensitive]';
+
+/** The snapshot as stored in a head, readable; null (before the first row) is the empty one. */
+export function foldedRun(snapshot: JsonValue): FoldedRun {
+  return snapshot === null ? EMPTY_RUN : (snapshot as unknown as FoldedRun);
+}
+
+/** Folds rows, in log order, into a head's snapshot. Pure: batches may be cut anywhere. */
+export function fold(snapshot: JsonValue, rows: readonly LogRow[]): JsonValue {
+  let run = foldedRun(snapshot);
+  for (const { type, nodeId, payload, timestampMs, sequence } of rows) {
+    if (DELTA_TYPES.has(type)) continue;
+    const body = objectOr(JSON.parse(payload) as JsonValue, {});
+    const row: FoldableRow = {
+      type,
+      nodeId: nodeId ?? text(body.nodeId),
+      payload: body,
+      timeMs: timestampMs,
+    };
+    run = { ...foldRow(run, row), atSequence: sequence };
+  }
+  return run as unknown as JsonValue;
+}
+
+/** What waits for an answer, oldest first. */
+export function openInterrupts(snapshot: JsonValue): readonly OpenInterrupt[] {
+  return foldedRun(snapshot).interrupts;
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** Values of variables declared `sensitive` never leave by a snapshot (spec/02 §1.6). */
+function masked(variables: JsonObject, definition: WorkflowDefinition): JsonObject {
+  const sensitive = new Set(
+    definition.variables.filter((declared) => declared.sensitive).map(({ name }) => name),
+  );
+  if (sensitive.size === 0) return variables;
+  return Object.fromEntries(
+    Object.entries(variables).map(([name, value]) => [name, sensitive.has(name) ? MASK : value]),
+  );
+}
+
+function interruptView(open: OpenInterrupt): JsonObject {
+  const { data, nodeId, interruptId, kind, key, resumeSchema, requestedAtMs, deadlineMs } = open;
+  return {
+    ...data,
+    kind,
+    nodeId,
+    interruptId,
+    key,
+    requestedAt: iso(requestedAtMs),
+    ...(resumeSchema ? { resumeSchema } : {}),
+    ...(deadlineMs === undefined ? {} : { deadline: iso(deadlineMs) }),
+  };
+}
+
+/**
+ * The wire form. `status` is the head's: status notes move it without a row. Only declared inputs are in the row's
+ * start values, so nothing else a client sent is shown.
+ */
+export function snapshotOf(head: Head, run: RunRow): RunSnapshot {
+  const folded = foldedRun(head.snapshot);
+  const { input } = run;
+  const waiting = folded.interrupts[0];
+  const ended = folded.endedAtMs === undefined ? undefined : iso(folded.endedAtMs);
+  return {
+    runId: run.runId,
+    workflowId: run.workflowId,
+    status: head.status,
+    owner: { tenant: run.tenant, principal: input.principal },
+    ...(waiting ? { currentNodeId: waiting.nodeId, interrupt: interruptView(waiting) } : {}),
+    createdAt: iso(run.createdAtMs),
+    ...(folded.startedAtMs === undefined ? {} : { startedAt: iso(folded.startedAtMs) }),
+    ...(ended === undefined ? {} : { completedAt: ended, endedAt: ended }),
+    ...(input.header.parentRunId ? { parentRunId: input.header.parentRunId } : {}),
+    ...(input.header.parentNodeId ? { parentNodeId: input.header.parentNodeId } : {}),
+    ...(folded.agent ? { agent: folded.agent } : {}),
+    nodeStates: { ...folded.nodes },
+    inputs: masked(input.variables, input.definition),
+    variables: masked({ ...input.variables, ...folded.variables }, input.definition),
+    ...(Object.keys(folded.channels).length > 0 ? { channels: folded.channels } : {}),
+    ...(folded.error ? { error: folded.error } : {}),
+    ...(folded.outputs ? { outputs: folded.outputs } : {}),
+    eventLogSchemaVersion: EVENT_LOG_SCHEMA_VERSION,
+    ...(input.tags ? { tags: [...input.tags] } : {}),
+    ...(input.metadata ? { metadata: input.metadata } : {}),
+    configurable: input.configurable,
+    ...(folded.cost ? { metrics: { openwopCost: { ...folded.cost } } } : {}),
+  };
+}

@@ -1,0 +1,269 @@
+// Translation rules, version 1 (design §3.1, spec/07 §2): history events in, log entries out. Pure and incremental:
+// whatever batches the pages hold, the entries are the same. Runs are pinned to their version for ever: a change that
+// alters the entries of any history is a new version beside this one.
+//
+//   event                       | what it does
+//   WorkflowTaskCompleted       | drains the entries of the task before
+//   ActivityTaskScheduled       | carriers; remembers which activity it is
+//   ActivityTaskCompleted       | keeps the result's events until they are admitted; hands out recorded deltas
+//   ActivityTaskFailed, …       | forgets the activity
+//   WorkflowPropertiesModified  | carriers
+//   Completed, ContinuedAsNew   | carriers, drain; a new segment starts with empty activity maps
+//   Failed, Canceled, TimedOut, | drain; writes the ending where no workflow code did
+//   Terminated                  |
+import { closingsOf, trackOpen, type Ending, type OpenItem } from '../core/endings.ts';
+import { ERRORS, HostError, type ErrorCode } from '../core/errors.ts';
+import { activityEventKey, eventIdOf, TERMINAL_KEY } from '../core/ids.ts';
+import {
+  CARRIER_MEMO_FIELD,
+  type ActivityEvent,
+  type Carrier,
+  type CausedBy,
+  type JournalEntry,
+  type RecordedDeltas,
+} from '../core/journal.ts';
+import type { JsonObject } from '../core/json.ts';
+import {
+  foldStatus,
+  INITIAL_STATUS,
+  isTerminalEvent,
+  statusOf,
+  type StatusState,
+} from '../core/status.ts';
+import {
+  carriersIn,
+  eventTimeMs,
+  historyEventIdOf,
+  stepResultIn,
+  type HistoryEvent,
+} from './payloads.ts';
+import type { LogEntry, Translation } from './translate.ts';
+
+interface KeptResult {
+  readonly timeMs: number;
+  /** null where admitted. */
+  readonly events: (ActivityEvent | null)[];
+}
+
+/** Small JSON, kept in the head from page to page. */
+interface State {
+  readonly v: 1;
+  /** Which segment of the run this is, from 0. */
+  segment: number;
+  /** scheduledEventId -> activityId of activities without an outcome. */
+  activities: Record<string, string>;
+  /** activityId -> events recorded and not yet admitted. */
+  results: Record<string, KeptResult>;
+  status: StatusState;
+  open: readonly OpenItem[];
+  ended: boolean;
+}
+
+interface Pending {
+  readonly at: number;
+  readonly timeMs: number;
+  readonly entry: JournalEntry;
+}
+
+interface Fact {
+  readonly key: string;
+  readonly event: ActivityEvent;
+  readonly timeMs: number;
+}
+
+function initialState(): State {
+  return {
+    v: 1,
+    segment: 0,
+    activities: {},
+    results: {},
+    status: INITIAL_STATUS,
+    open: [],
+    ended: false,
+  };
+}
+
+function causationIdOf(runId: string, causedBy: CausedBy | undefined): string | undefined {
+  if (causedBy === undefined) return undefined;
+  return typeof causedBy === 'string'
+    ? eventIdOf(runId, causedBy)
+    : eventIdOf(causedBy.runId, causedBy.key);
+}
+
+/** One call's work: the state it moves and what it has found so far. */
+class Page {
+  readonly entries: LogEntry[] = [];
+  readonly deltas: RecordedDeltas[] = [];
+  next: string | undefined;
+  segmentClosed = false;
+  lastEventId = 0;
+  private pending: Pending[] = [];
+  private readonly runId: string;
+  private readonly state: State;
+
+  constructor(runId: string, state: State) {
+    this.runId = runId;
+    this.state = state;
+  }
+
+  read(event: HistoryEvent): void {
+    this.lastEventId = historyEventIdOf(event);
+    const timeMs = eventTimeMs(event);
+    if (event.workflowTaskCompletedEventAttributes) this.drain();
+    this.readActivity(event, timeMs);
+    const memo =
+      event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD];
+    if (memo) this.take(carriersIn([memo]), timeMs);
+    this.readEnd(event, timeMs);
+  }
+
+  private readActivity(event: HistoryEvent, timeMs: number): void {
+    const scheduled = event.activityTaskScheduledEventAttributes;
+    if (scheduled) {
+      this.state.activities[String(this.lastEventId)] = scheduled.activityId ?? '';
+      this.take(carriersIn(scheduled.input?.payloads), timeMs);
+      return;
+    }
+    const completed = event.activityTaskCompletedEventAttributes;
+    if (completed) {
+      const activityId = this.settle(completed.scheduledEventId);
+      const result = stepResultIn(completed.result?.payloads);
+      if (activityId === undefined || !result) return;
+      if (result.deltas) this.deltas.push(result.deltas);
+      if (result.events.length > 0) {
+        this.state.results[activityId] = { timeMs, events: [...result.events] };
+      }
+      return;
+    }
+    const outcome =
+      event.activityTaskFailedEventAttributes ??
+      event.activityTaskTimedOutEventAttributes ??
+      event.activityTaskCanceledEventAttributes;
+    if (outcome) this.settle(outcome.scheduledEventId);
+  }
+
+  private settle(scheduledEventId: unknown): string | undefined {
+    const id = String(scheduledEventId as number);
+    const activityId = this.state.activities[id];
+    delete this.state.activities[id];
+    return activityId;
+  }
+
+  private readEnd(event: HistoryEvent, timeMs: number): void {
+    const continued = event.workflowExecutionContinuedAsNewEventAttributes;
+    const completed = event.workflowExecutionCompletedEventAttributes;
+    if (continued) {
+      this.take(carriersIn(continued.input?.payloads), timeMs);
+      this.drain();
+      this.state.activities = {};
+      this.state.results = {};
+      this.state.segment += 1;
+      this.next = continued.newExecutionRunId ?? undefined;
+      this.segmentClosed = true;
+    } else if (completed) {
+      this.take(carriersIn(completed.result?.payloads), timeMs);
+      this.close('internal_error', timeMs);
+    } else if (event.workflowExecutionFailedEventAttributes) this.close('internal_error', timeMs);
+    else if (event.workflowExecutionCanceledEventAttributes) this.close('cancelled', timeMs);
+    else if (event.workflowExecutionTimedOutEventAttributes) this.close('run_timeout', timeMs);
+    else if (event.workflowExecutionTerminatedEventAttributes) this.close('run_terminated', timeMs);
+  }
+
+  private take(carriers: readonly Carrier[], timeMs: number): void {
+    for (const { at, entries } of carriers) {
+      entries.forEach((entry, index) => this.pending.push({ at: at[index] ?? 0, timeMs, entry }));
+    }
+  }
+
+  /** Entries of one workflow task in the order in which workflow code stated them, whatever commands carried them. */
+  drain(): void {
+    const pending = this.pending.sort((a, b) => a.at - b.at);
+    this.pending = [];
+    for (const { entry, timeMs } of pending) this.enter(entry, timeMs);
+  }
+
+  private enter(entry: JournalEntry, timeMs: number): void {
+    switch (entry.kind) {
+      case 'emit': {
+        const { key, type, nodeId, causedBy, payload } = entry;
+        this.write({ key, event: { type, nodeId, causedBy, payload }, timeMs });
+        return;
+      }
+      case 'admit':
+        this.write(this.admitted(entry.activityId, entry.k));
+        return;
+      case 'status':
+        if (!this.state.ended) this.state.status = { ...this.state.status, base: entry.status };
+    }
+  }
+
+  private admitted(activityId: string, k: number): Fact {
+    const result = this.state.results[activityId];
+    const event = result?.events[k];
+    if (!result || !event) {
+      const reason = `the journal admits event ${k} of ${activityId}, which history does not hold`;
+      throw new HostError('internal_error', { reason });
+    }
+    result.events[k] = null;
+    if (result.events.every((kept) => kept === null)) delete this.state.results[activityId];
+    return { key: activityEventKey(activityId, k), event, timeMs: result.timeMs };
+  }
+
+  private write({ key, event, timeMs }: Fact): void {
+    if (this.state.ended) return;
+    const { type, nodeId, causedBy, payload } = event;
+    this.entries.push({
+      runId: this.runId,
+      eventId: eventIdOf(this.runId, key),
+      key,
+      type,
+      ...(nodeId === undefined ? {} : { nodeId }),
+      ...(causedBy === undefined
+        ? {}
+        : { causedBy, causationId: causationIdOf(this.runId, causedBy) }),
+      payload: JSON.stringify(payload),
+      timestampMs: timeMs,
+    });
+    this.state.status = foldStatus(this.state.status, type, payload);
+    this.state.open = trackOpen(this.state.open, { type, key, nodeId, payload });
+    this.state.ended = isTerminalEvent(type);
+  }
+
+  /** The execution is over. Where workflow code did not write the ending, this does. */
+  private close(code: ErrorCode, timeMs: number): void {
+    this.drain();
+    this.segmentClosed = true;
+    if (this.state.ended) return;
+    const ending: Ending = { code, message: ERRORS[code].message };
+    for (const { key, type, nodeId, causedBy, payload } of closingsOf(this.state.open, ending)) {
+      this.write({ key, event: { type, nodeId, causedBy, payload }, timeMs });
+    }
+    const payload: JsonObject = code === 'cancelled' ? {} : { error: { ...ending } };
+    const type = code === 'cancelled' ? 'run.cancelled' : 'run.failed';
+    this.write({ key: TERMINAL_KEY, event: { type, payload }, timeMs });
+  }
+}
+
+/** See `translate`. The given state is left as it is. */
+export function translateV1(
+  events: readonly HistoryEvent[],
+  stored: unknown,
+  runId: string,
+): Translation {
+  const state = stored === null ? initialState() : structuredClone(stored as State);
+  const page = new Page(runId, state);
+  for (const event of events) page.read(event);
+  page.drain();
+  return {
+    entries: page.entries,
+    state: state as unknown as JsonObject,
+    status: statusOf(state.status),
+    closed: state.ended,
+    segment: state.segment,
+    segmentClosed: page.segmentClosed,
+    cursorEventId: page.lastEventId,
+    closedBlocks: page.deltas.map(({ activityId }) => activityId),
+    deltas: page.deltas,
+    ...(page.next === undefined ? {} : { next: page.next }),
+  };
+}
