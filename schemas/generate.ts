@@ -9,12 +9,22 @@ export const GENERATED = new URL('../src/wire/types.generated.ts', import.meta.u
 
 /** Named shapes are exported once, by their `title`. */
 export async function generateTypes(): Promise<string> {
-  const names = readdirSync(folder).filter((name) => name.endsWith('.schema.json')).sort();
+  const names = readdirSync(folder)
+    .filter((name) => name.endsWith('.schema.json'))
+    .sort();
   const parts: string[] = [];
   const seen = new Set<string>();
   for (const name of names) {
     const schema = JSON.parse(readFileSync(new URL(name, folder), 'utf8')) as JSONSchema;
-    const code = await compile(schema, name, { bannerComment: '', format: false, unknownAny: true, strictIndexSignatures: false });
+    // "Exactly one of these fields" is no type of its own: the validators hold it.
+    if (schema.oneOf?.every((choice) => Object.keys(choice).join() === 'required'))
+      delete schema.oneOf;
+    const code = await compile(schema, name, {
+      bannerComment: '',
+      format: false,
+      unknownAny: true,
+      strictIndexSignatures: false,
+    });
     for (const block of code.split(/\n(?=export )/)) {
       const exported = /export (?:interface|type) (\w+)/.exec(block)?.[1];
       if (!exported || seen.has(exported)) continue;

@@ -1,5 +1,35 @@
 // Written by `npm run generate` from schemas/. Do not edit.
-export type AgentManifest = {
+export interface AgentInventoryResponse {
+  agents: AgentInventoryEntry[];
+  total: number;
+}
+export interface AgentInventoryEntry {
+  agentId: string;
+  persona: string;
+  label: string;
+  modelClass: string;
+  packName: string;
+  packVersion: string;
+  toolAllowlist: string[];
+  hasHandoffSchemas: boolean;
+  description?: string;
+  memoryShape?: {
+    scratchpad?: boolean;
+    conversation?: boolean;
+    longTerm?: boolean;
+  };
+  confidenceThreshold?: number;
+  degraded?: string[];
+  memoryDegraded?: boolean;
+  degradedMemoryDimensions?: string[];
+  roster?: {
+    rosterId: string;
+    persona: string;
+    workflows: string[];
+  }[];
+}
+
+export interface AgentManifest {
   agentId: string;
   persona: string;
   modelClass: 'reasoning' | 'writing' | 'coding' | 'research' | 'classification' | 'general';
@@ -30,9 +60,7 @@ export type AgentManifest = {
     'few-shot'?: unknown;
     'schema-hint'?: unknown;
   };
-} & {
-  [k: string]: unknown;
-};
+}
 
 export interface AgentRef {
   agentId: string;
@@ -53,6 +81,172 @@ export interface AgentRef {
   sourceManifestId?: string;
 }
 
+export interface Capabilities {
+  protocolVersion: string;
+  supportedEnvelopes: string[];
+  schemaVersions: {
+    [k: string]: number;
+  };
+  limits: {
+    clarificationRounds: number;
+    schemaRounds: number;
+    envelopesPerTurn: number;
+    maxNodeExecutions?: number;
+    maxRunDurationMs?: number;
+    maxLoopIterations?: number;
+    maxBudgetTokens?: number;
+    maxBudgetCostUsd?: number;
+    maxRequestBodyBytes?: number;
+    idempotencyAckTimeoutSec?: number;
+  };
+  protocolVersions?: string[];
+  implementation?: {
+    name: string;
+    version: string;
+    vendor: string;
+  };
+  engineVersion?: number;
+  eventLogSchemaVersion?: number;
+  supportedTransports?: ('rest' | 'mcp' | 'a2a' | 'grpc')[];
+  configurable?: {
+    [k: string]: {
+      type?: string;
+      min?: number;
+      max?: number;
+      description?: string;
+      [k: string]: unknown;
+    };
+  };
+  runtimeCapabilities?: string[];
+  extensions?: {
+    [k: string]: unknown;
+  };
+  fixtures?: string[];
+  testing?: {
+    mockProviders?: string[];
+    testKeyPrefix?: string;
+    [k: string]: unknown;
+  };
+  runs?: {
+    pauseResume?: {
+      supported: boolean;
+      drainPolicies?: ('immediate' | 'drain-current-node')[];
+      [k: string]: unknown;
+    };
+    [k: string]: unknown;
+  };
+  replay?: {
+    supported: boolean;
+    modes?: ('replay' | 'branch')[];
+    [k: string]: unknown;
+  };
+  idempotency?: {
+    supported: boolean;
+    layer1RetentionSeconds?: number;
+    layer2RetentionSeconds?: number;
+    crossRegion?: string;
+    [k: string]: unknown;
+  };
+  webhooks?: {
+    supported: boolean;
+    signatureAlgorithms?: string[];
+    [k: string]: unknown;
+  };
+  observability?: {
+    [k: string]: unknown;
+  };
+  auth?: {
+    [k: string]: unknown;
+  };
+  agents?: {
+    supported?: boolean;
+    profile?: string;
+    modelClasses?: (
+      | 'reasoning'
+      | 'tool-using'
+      | 'chat'
+      | 'code'
+      | 'vision'
+      | 'multimodal'
+      | 'embedding'
+      | 'classification'
+      | 'retrieval'
+    )[];
+    orchestratorPattern?: string;
+    memoryBackends?: 'long-term'[];
+    orchestrator?: boolean;
+    dispatch?: boolean;
+    dispatchMapping?: boolean;
+    subRunAttestation?: boolean;
+    reasoning?: {
+      verbosity?: 'summary' | 'full' | 'off';
+      tokenLimit?: number;
+      streaming?: boolean;
+    };
+    manifestRuntime?: {
+      supported: boolean;
+      handoffValidation?: boolean;
+      installScope?: 'host' | 'tenant';
+    };
+    liveRuntime?: {
+      supported: boolean;
+      structuredOutput?: boolean;
+      confidenceEscalation?: boolean;
+      sources?: ('workflow-node' | 'run-api' | 'chat-mention')[];
+    };
+    reasoningEvents?: boolean;
+    toolEvents?: boolean;
+    handoffEvents?: boolean;
+    decisionEvents?: boolean;
+    [k: string]: unknown;
+  };
+  aiProviders?: {
+    supported?: string[];
+    byok?: string[];
+    [k: string]: unknown;
+  };
+  providerUsage?: {
+    supported: boolean;
+    costEstimates?: boolean;
+    currency?: string;
+    [k: string]: unknown;
+  };
+  prompts?: {
+    supported: boolean;
+    endpointsSupported?: boolean;
+    templateKinds?: string[];
+    variableSources?: string[];
+    maxTemplateBytes?: number;
+    observability?: 'off' | 'hashed' | 'full';
+    packsSupported?: boolean;
+    mutableLibrary?: boolean;
+    library?: {
+      [k: string]: unknown;
+    };
+    defaults?: {
+      [k: string]: unknown;
+    };
+    agentBindings?: boolean;
+  };
+  toolHooks?: {
+    supported: boolean;
+    prePostEvents?: boolean;
+    perToolAuthorization?: boolean;
+    perToolRateLimit?: boolean;
+    [k: string]: unknown;
+  };
+  envelopes?: {
+    [k: string]: unknown;
+  };
+  /**
+   * The families once more, for readers of the older layout (design §9).
+   */
+  capabilities?: {
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+
 export interface ErrorEnvelope {
   error: string;
   message: string;
@@ -61,6 +255,25 @@ export interface ErrorEnvelope {
   };
 }
 
+export interface EventsPollResponse {
+  events: RunEventDoc[];
+  isComplete: boolean;
+  runId: string;
+  lastEventSeq: number;
+  runStatus:
+    | 'pending'
+    | 'running'
+    | 'paused'
+    | 'waiting-approval'
+    | 'waiting-input'
+    | 'waiting-external'
+    | 'cancelling'
+    | 'completed'
+    | 'failed'
+    | 'cancelled';
+  isTerminal: boolean;
+  [k: string]: unknown;
+}
 export interface RunEventDoc {
   eventId: string;
   runId: string;
@@ -73,6 +286,643 @@ export interface RunEventDoc {
   schemaVersion?: number;
   engineVersion?: string;
   [k: string]: unknown;
+}
+
+export interface InterruptResolveRequest {
+  resumeValue: unknown;
+}
+
+export interface NodeKindConfigs {
+  'core.start': StartConfig;
+  'core.end': EndConfig;
+  'core.noop': NoopConfig;
+  'core.identity': IdentityConfig;
+  'core.conditional': ConditionalConfig;
+  'core.fail': FailConfig;
+  'core.delay': DelayConfig;
+  'core.setVariable': SetVariableConfig;
+  'core.approvalGate': ApprovalGateConfig;
+  'core.clarificationGate': ClarificationGateConfig;
+  'core.agent': AgentNodeConfig;
+}
+export interface StartConfig {
+  [k: string]: unknown;
+}
+export interface EndConfig {
+  [k: string]: unknown;
+}
+export interface NoopConfig {
+  [k: string]: unknown;
+}
+export interface IdentityConfig {
+  [k: string]: unknown;
+}
+export interface ConditionalConfig {
+  [k: string]: unknown;
+}
+export interface FailConfig {
+  code?: string;
+  message?: string;
+  [k: string]: unknown;
+}
+export interface DelayConfig {
+  ms?: number;
+  durationMs?: number;
+  delayMs?: number;
+  [k: string]: unknown;
+}
+export interface SetVariableConfig {
+  name: string;
+  value?: unknown;
+  [k: string]: unknown;
+}
+export interface ApprovalGateConfig {
+  title?: string;
+  description?: string;
+  /**
+   * @minItems 1
+   */
+  actions?: [string, ...string[]];
+  artifactId?: string;
+  artifactType?: string;
+  artifactData?: unknown;
+  requiredApprovals?: number;
+  rejectionPolicy?: 'single-veto' | 'majority';
+  approversList?: string[];
+  profile?: string;
+  onTimeout?: string;
+  timeoutMs?: number;
+  resumeSchema?: {
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface ClarificationGateConfig {
+  /**
+   * @minItems 1
+   */
+  questions: [
+    {
+      id: string;
+      question: string;
+      schema?: {
+        [k: string]: unknown;
+      };
+      [k: string]: unknown;
+    },
+    ...{
+      id: string;
+      question: string;
+      schema?: {
+        [k: string]: unknown;
+      };
+      [k: string]: unknown;
+    }[],
+  ];
+  contextType?: string;
+  timeoutMs?: number;
+  resumeSchema?: {
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface AgentNodeConfig {
+  [k: string]: unknown;
+}
+
+export interface NodeSettings {
+  retry?: {
+    maxAttempts: number;
+    initialDelayMs?: number;
+    backoff?: number;
+    maxDelayMs?: number;
+  };
+  timeoutMs?: number;
+  [k: string]: unknown;
+}
+
+export interface RunCancelRequest {
+  reason?: string;
+}
+
+export interface RunCreateRequest {
+  workflowId?: string;
+  agentId?: string;
+  inputs?: {
+    [k: string]: unknown;
+  };
+  tenantId?: string;
+  scopeId?: string;
+  callbackUrl?: string;
+  configurable?: {
+    recursionLimit?: number;
+    runTimeoutMs?: number;
+    escalationThreshold?: number;
+    reasoningVerbosity?: 'summary' | 'full' | 'off';
+    model?: string;
+    temperature?: number;
+    maxTokens?: number;
+    ai?: {
+      provider?: string;
+      model?: string;
+      credentialRef?: string;
+      [k: string]: unknown;
+    };
+    'ai.provider'?: string;
+    'ai.model'?: string;
+    'ai.credentialRef'?: string;
+    mockProvider?: {
+      id: string;
+      config?: {
+        [k: string]: unknown;
+      };
+    };
+    [k: string]: unknown;
+  };
+  /**
+   * @maxItems 100
+   */
+  tags?: string[];
+  metadata?: {
+    [k: string]: unknown;
+  };
+  residency?: {
+    region: string;
+    [k: string]: unknown;
+  };
+  mode?: 'eval';
+  evalSuiteRef?: string;
+}
+
+export interface RunCreateResponse {
+  runId: string;
+  status:
+    | 'pending'
+    | 'running'
+    | 'waiting-approval'
+    | 'waiting-input'
+    | 'waiting-external'
+    | 'completed'
+    | 'failed'
+    | 'cancelled'
+    | 'cancelling'
+    | 'paused';
+  eventsUrl: string;
+  statusUrl?: string;
+  [k: string]: unknown;
+}
+
+export interface RunEventPayloads {
+  'run.started': RunStartedPayload;
+  'run.completed': RunCompletedPayload;
+  'run.failed': RunFailedPayload;
+  'run.cancelled': RunCancelledPayload;
+  'node.started': NodeStartedPayload;
+  'node.completed': NodeCompletedPayload;
+  'node.failed': NodeFailedPayload;
+  'node.suspended': NodeSuspendedPayload;
+  'node.resumed': NodeResumedPayload;
+  'node.retried': NodeRetriedPayload;
+  'node.skipped': NodeSkippedPayload;
+  'node.cancelled': NodeCancelledPayload;
+  'interrupt.requested': InterruptRequestedPayload;
+  'interrupt.resolved': InterruptResolvedPayload;
+  'approval.requested': ApprovalRequestedPayload;
+  'approval.received': ApprovalReceivedPayload;
+  'clarification.requested': ClarificationRequestedPayload;
+  'clarification.resolved': ClarificationResolvedPayload;
+  'variable.changed': VariableChangedPayload;
+  'output.chunk': OutputChunkPayload;
+  'log.appended': LogAppendedPayload;
+  'workflow.loopback-limit': WorkflowLoopbackLimitPayload;
+  'cap.breached': CapBreachedPayload;
+  'agent.invocation.started': AgentInvocationStartedPayload;
+  'agent.promptResolved': AgentPromptResolvedPayload;
+  'prompt.composed': PromptComposedPayload;
+  'agent.reasoning.delta': AgentReasoningDeltaPayload;
+  'agent.reasoned': AgentReasonedPayload;
+  'agent.toolCalled': AgentToolCalledPayload;
+  'agent.toolReturned': AgentToolReturnedPayload;
+  'agent.decided': AgentDecidedPayload;
+  'agent.handoff': AgentHandoffPayload;
+  'agent.invocation.completed': AgentInvocationCompletedPayload;
+  'provider.usage': ProviderUsagePayload;
+  'envelope.refusal': EnvelopeRefusalPayload;
+  'envelope.retry.exhausted': EnvelopeRetryExhaustedPayload;
+}
+export interface RunStartedPayload {
+  workflowId: string;
+  inputs?: {
+    [k: string]: unknown;
+  };
+  transport?: 'rest' | 'mcp' | 'a2a' | 'ui';
+  engineVersion?: string;
+  owner?: {
+    tenant: string;
+    workspace?: string;
+    principal?: string;
+  };
+  tags?: string[];
+  metadata?: {
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface RunCompletedPayload {
+  outputs?: {
+    [k: string]: unknown;
+  };
+  durationMs?: number;
+  [k: string]: unknown;
+}
+export interface RunFailedPayload {
+  error: EventError;
+  failedNodeId?: string;
+  durationMs?: number;
+  [k: string]: unknown;
+}
+export interface EventError {
+  code: string;
+  message: string;
+  details?: {
+    [k: string]: unknown;
+  };
+  retryable?: boolean;
+  [k: string]: unknown;
+}
+export interface RunCancelledPayload {
+  reason?: string;
+  cancelledBy?: string;
+  durationMs?: number;
+  parentRunId?: string;
+  [k: string]: unknown;
+}
+export interface NodeStartedPayload {
+  nodeId: string;
+  typeId: string;
+  attempt?: number;
+  agent?: AgentRef;
+  [k: string]: unknown;
+}
+export interface NodeCompletedPayload {
+  nodeId: string;
+  outputs?: {
+    [k: string]: unknown;
+  };
+  durationMs?: number;
+  agent?: AgentRef;
+  [k: string]: unknown;
+}
+export interface NodeFailedPayload {
+  nodeId: string;
+  error: EventError;
+  attempts?: number;
+  [k: string]: unknown;
+}
+export interface NodeSuspendedPayload {
+  nodeId: string;
+  interruptId: string;
+  kind?:
+    | 'approval'
+    | 'clarification'
+    | 'external-event'
+    | 'custom'
+    | 'conversation.start'
+    | 'conversation.exchange'
+    | 'conversation.close'
+    | 'low-confidence';
+  key?: string;
+  reason?: string;
+  agentId?: string;
+  threshold?: number;
+  observed?: number;
+  [k: string]: unknown;
+}
+export interface NodeResumedPayload {
+  nodeId: string;
+  interruptId?: string;
+  resumeValue?: unknown;
+  [k: string]: unknown;
+}
+export interface NodeRetriedPayload {
+  nodeId: string;
+  attempt: number;
+  delayMs?: number;
+  lastError?: EventError;
+  [k: string]: unknown;
+}
+export interface NodeSkippedPayload {
+  nodeId: string;
+  reason?: string;
+  [k: string]: unknown;
+}
+export interface NodeCancelledPayload {
+  nodeId: string;
+  reason?: string;
+  [k: string]: unknown;
+}
+export interface InterruptRequestedPayload {
+  kind:
+    | 'approval'
+    | 'clarification'
+    | 'external-event'
+    | 'custom'
+    | 'conversation.start'
+    | 'conversation.exchange'
+    | 'conversation.close'
+    | 'low-confidence';
+  key: string;
+  data: {
+    [k: string]: unknown;
+  };
+  resumeSchema?: {
+    [k: string]: unknown;
+  };
+  timeoutMs?: number;
+}
+export interface InterruptResolvedPayload {
+  nodeId: string;
+  interruptId: string;
+  kind?:
+    | 'approval'
+    | 'clarification'
+    | 'external-event'
+    | 'custom'
+    | 'conversation.start'
+    | 'conversation.exchange'
+    | 'conversation.close'
+    | 'low-confidence';
+  resumeValue?: unknown;
+  resolvedBy?: string;
+  outcome?: string;
+  reason?: string;
+  [k: string]: unknown;
+}
+export interface ApprovalRequestedPayload {
+  nodeId: string;
+  interruptId?: string;
+  artifactId: string;
+  artifactType: string;
+  title?: string;
+  /**
+   * @minItems 1
+   */
+  actions: [
+    'accept' | 'reject' | 'refine' | 'edit' | 'ask',
+    ...('accept' | 'reject' | 'refine' | 'edit' | 'ask')[],
+  ];
+  approversList?: string[];
+  requiredApprovals?: number;
+  [k: string]: unknown;
+}
+export interface ApprovalReceivedPayload {
+  nodeId: string;
+  action: 'accept' | 'reject' | 'refine' | 'edit-accept' | 'timeout';
+  decidedBy?: string;
+  decidedAt?: string;
+  comment?: string;
+  feedback?: string;
+  refineFeedback?: {
+    scope: 'whole' | 'section' | 'items';
+    sectionPath?: string;
+    itemIds?: string[];
+    tags?: string[];
+    text?: string;
+    [k: string]: unknown;
+  };
+  editedArtifactData?: unknown;
+  [k: string]: unknown;
+}
+export interface ClarificationRequestedPayload {
+  nodeId: string;
+  interruptId?: string;
+  questions: {
+    id: string;
+    question: string;
+    schema?: {
+      [k: string]: unknown;
+    };
+    [k: string]: unknown;
+  }[];
+  [k: string]: unknown;
+}
+export interface ClarificationResolvedPayload {
+  nodeId: string;
+  answers: {
+    [k: string]: unknown;
+  };
+  answeredBy?: string;
+  [k: string]: unknown;
+}
+export interface VariableChangedPayload {
+  name: string;
+  previous?: unknown;
+  next?: unknown;
+  nodeId?: string;
+  [k: string]: unknown;
+}
+export interface OutputChunkPayload {
+  nodeId: string;
+  runId: string;
+  chunk: string;
+  isLast: boolean;
+  channel?: string;
+  meta?: ChunkMeta;
+  [k: string]: unknown;
+}
+export interface ChunkMeta {
+  finishReason?: 'stop' | 'length' | 'tool_calls' | 'content_filter';
+  logprobs?: unknown[];
+  toolCalls?: {
+    id: string;
+    name: string;
+    arguments: string;
+    [k: string]: unknown;
+  }[];
+  model?: string;
+  usage?: {
+    promptTokens?: number;
+    completionTokens?: number;
+    totalTokens?: number;
+    [k: string]: unknown;
+  };
+  provider?: string;
+  providerExtensions?: {
+    [k: string]: unknown;
+  };
+}
+export interface LogAppendedPayload {
+  level: 'debug' | 'info' | 'warn' | 'error';
+  message: string;
+  nodeId?: string;
+  fields?: {
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface WorkflowLoopbackLimitPayload {
+  nodeId: string;
+  iterations: number;
+  limit?: number;
+  [k: string]: unknown;
+}
+export interface CapBreachedPayload {
+  kind:
+    | 'clarification'
+    | 'schema'
+    | 'envelopes'
+    | 'node-executions'
+    | 'wasm-memory'
+    | 'wasm-fuel'
+    | 'wasm-execution-time'
+    | 'run-duration'
+    | 'loop-iterations'
+    | 'budget-tokens'
+    | 'budget-cost'
+    | 'budget-tool-calls'
+    | 'budget-retries'
+    | 'confidence-escalation-suppressed';
+  limit: number;
+  observed: number;
+  nodeId?: string;
+  [k: string]: unknown;
+}
+export interface AgentInvocationStartedPayload {
+  invocationId: string;
+  agentId: string;
+  source: 'workflow-node' | 'run-api' | 'chat-mention';
+  modelClass?: string;
+  resolvedModel?: string;
+  resolvedProvider?: string;
+  resolvedAgentVersion?: string;
+  resolvedChannel?: string;
+  toolSurfaceCount?: number;
+  memoryBound?: boolean;
+  [k: string]: unknown;
+}
+export interface AgentPromptResolvedPayload {
+  nodeId: string;
+  kind: 'system' | 'user' | 'few-shot' | 'schema-hint';
+  agentId?: string;
+  chain: {
+    layer:
+      | 'run-configurable'
+      | 'node'
+      | 'agent-intrinsic'
+      | 'agent-overrides'
+      | 'agent-library-default'
+      | 'workflow-defaults'
+      | 'host-defaults';
+    source?: string;
+    applied: boolean;
+    reason?: string;
+  }[];
+  resolved: string | null;
+  causationHostId?: string;
+}
+export interface PromptComposedPayload {
+  nodeId: string;
+  refs: string[];
+  kind: 'system+user' | 'system-only' | 'user-only' | 'agent-reasoning';
+  hash: string;
+  composed?: string;
+  systemPrompt?: string;
+  userPrompt?: string;
+  variableBindings?: {
+    [k: string]: unknown;
+  };
+  variableHashes?: {
+    [k: string]: unknown;
+  };
+  contentTrust?: 'trusted' | 'untrusted';
+  causationHostId?: string;
+}
+export interface AgentReasoningDeltaPayload {
+  agentId: string;
+  delta: string;
+  sequence: number;
+  verbosity?: 'summary' | 'full' | 'off';
+  [k: string]: unknown;
+}
+export interface AgentReasonedPayload {
+  agentId: string;
+  reasoning: string;
+  verbosity?: 'summary' | 'full' | 'off';
+  causationHostId?: string;
+  [k: string]: unknown;
+}
+export interface AgentToolCalledPayload {
+  agentId: string;
+  toolName: string;
+  callId: string;
+  inputs?: unknown;
+  argsHash?: string;
+  principal?: string;
+  transport?: 'mcp' | 'http' | 'native';
+  causationHostId?: string;
+  [k: string]: unknown;
+}
+export interface AgentToolReturnedPayload {
+  agentId: string;
+  toolName: string;
+  callId: string;
+  outcome?: unknown;
+  error?: EventError;
+  status?: 'ok' | 'error' | 'forbidden' | 'rate_limited';
+  durationMs?: number;
+  causationHostId?: string;
+  [k: string]: unknown;
+}
+export interface AgentDecidedPayload {
+  agentId: string;
+  decision: unknown;
+  confidence?: number;
+  reasoning?: string;
+  causationHostId?: string;
+  [k: string]: unknown;
+}
+export interface AgentHandoffPayload {
+  fromAgentId: string;
+  toAgentId: string;
+  reason?: string;
+  causationHostId?: string;
+  [k: string]: unknown;
+}
+export interface AgentInvocationCompletedPayload {
+  invocationId: string;
+  agentId: string;
+  outcome: 'completed' | 'handed-off' | 'escalated' | 'refused' | 'failed';
+  schemaValidated?: boolean;
+  confidence?: number;
+  enqueuedRunId?: string;
+  [k: string]: unknown;
+}
+export interface ProviderUsagePayload {
+  provider: string;
+  model: string;
+  inputTokens: number;
+  outputTokens: number;
+  totalTokens?: number;
+  costEstimateUsd?: number;
+  currency?: string;
+  cacheHit?: boolean;
+  cacheReadTokens?: number;
+  cacheWriteTokens?: number;
+  nodeId?: string;
+  traceId?: string;
+}
+export interface EnvelopeRefusalPayload {
+  nodeId: string;
+  provider: string;
+  model: string;
+  refusalText?: string | null;
+  safetyCategory?: string | null;
+}
+export interface EnvelopeRetryExhaustedPayload {
+  nodeId: string;
+  totalAttempts: number;
+  finalReason: string;
+  finalError?: string | null;
 }
 
 export interface RunSnapshot {
@@ -102,7 +952,7 @@ export interface RunSnapshot {
   parentRunId?: string;
   parentNodeId?: string;
   agent?: AgentRef;
-  runOrchestrator?: AgentRef1;
+  runOrchestrator?: AgentRef;
   nodeStates?: {
     [k: string]: unknown;
   };
@@ -144,25 +994,6 @@ export interface RunSnapshot {
   };
   [k: string]: unknown;
 }
-export interface AgentRef1 {
-  agentId: string;
-  name?: string;
-  modelClass?:
-    | 'reasoning'
-    | 'tool-using'
-    | 'chat'
-    | 'code'
-    | 'vision'
-    | 'multimodal'
-    | 'embedding'
-    | 'classification'
-    | 'retrieval';
-  memoryRef?: string;
-  version?: string;
-  channel?: string;
-  sourceManifestId?: string;
-}
-
 export type PortValue =
   | {
       type: 'static';
@@ -273,12 +1104,7 @@ export interface WorkflowEdge {
 export interface EdgeCondition {
   type: 'expression' | 'equals' | 'notEquals' | 'contains' | 'regex' | 'truthy' | 'falsy';
   left?: string;
-  /**
-   * Compared as JSON; for regex the pattern.
-   */
-  right?: {
-    [k: string]: unknown;
-  };
+  right?: unknown;
   expression?: string;
 }
 export interface WorkflowTrigger {
