@@ -1,0 +1,187 @@
+// The RunEngine port over Temporal's client (design §4): start, messages as Updates, durable cancel. Every call ends
+// within its deadline, with a server that is away, hangs, or has no worker.
+import {
+  Client,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+  type Connection,
+  type DataConverter,
+} from '@temporalio/client';
+import { HostError, isErrorCode } from '../../core/errors.ts';
+import {
+  CANCEL_RUN_UPDATE,
+  RESOLVE_INTERRUPT_UPDATE,
+  RUN_TASK_QUEUE,
+  RUN_WORKFLOW,
+  type CancelRunCommand,
+  type MessageOutcome,
+  type RunInput,
+} from '../../core/run-input.ts';
+import type { RunEngine } from '../../ports.ts';
+import { GRPC, grpcStatus, isAway, rpc, toHostError } from './rpc.ts';
+
+const START_DEADLINE_MS = 5_000;
+const RESOLVE_DEADLINE_MS = 5_000;
+const CANCEL_UPDATE_DEADLINE_MS = 2_000;
+const CANCEL_REQUEST_DEADLINE_MS = 2_000;
+const PING_DEADLINE_MS = 2_000;
+/** Tries of one call; the deadline ends them earlier. */
+const TRIES = 20;
+
+/** Why a run took no message, told by Temporal's own words where its codes do not tell (spec/05 §4). */
+const CLOSED = /already completed|closing workflow/i;
+const LOST_BY_CLOSING = 'AcceptedUpdateCompletedWorkflow';
+
+export interface RunEngineOptions {
+  readonly connection: Connection;
+  readonly namespace: string;
+  readonly dataConverter?: DataConverter;
+  readonly taskQueue?: string;
+}
+
+interface Source {
+  readonly client: Client;
+  readonly connection: Connection;
+  readonly namespace: string;
+  readonly taskQueue: string;
+}
+
+/** Fixed in advance, so that a repeated request is recognised by the server (spec/05 §4). */
+async function start(source: Source, input: RunInput): Promise<{ temporalRunId: string }> {
+  try {
+    const handle = await rpc(source.connection, { deadlineMs: START_DEADLINE_MS, tries: TRIES }, () =>
+      source.client.workflow.start(RUN_WORKFLOW, {
+        workflowId: input.runId,
+        taskQueue: source.taskQueue,
+        args: [input],
+        workflowIdReusePolicy: 'REJECT_DUPLICATE',
+        workflowIdConflictPolicy: 'FAIL',
+      }),
+    );
+    return { temporalRunId: handle.firstExecutionRunId };
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw toHostError(error);
+    return { temporalRunId: await firstExecutionRunId(source, input.runId) };
+  }
+}
+
+/** The chain's first segment, also when the run has continued as new since. */
+async function firstExecutionRunId({ connection, namespace }: Source, runId: string): Promise<string> {
+  try {
+    const found = await rpc(connection, { deadlineMs: START_DEADLINE_MS, tries: TRIES }, () =>
+      connection.workflowService.describeWorkflowExecution({ namespace, execution: { workflowId: runId } }),
+    );
+    const info = found.workflowExecutionInfo;
+    const first = info?.firstRunId || info?.execution?.runId;
+    if (!first) throw new HostError('internal_error', { reason: 'Temporal named no execution of the run.' });
+    return first;
+  } catch (error) {
+    throw toHostError(error);
+  }
+}
+
+const NO_ANSWER = 'The run did not take the message in time. Retry with the same key.';
+
+function details(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+}
+
+/** What a failed Update means to the inside. */
+function messageError(error: unknown): unknown {
+  if (error instanceof WorkflowUpdateFailedError) {
+    const cause = error.cause as { type?: unknown; details?: unknown[] } | undefined;
+    const type = typeof cause?.type === 'string' ? cause.type : '';
+    if (isErrorCode(type)) return new HostError(type, details(cause?.details?.[0]), error);
+    if (type === LOST_BY_CLOSING) return new HostError('run_state_conflict', { reason: 'The run has ended.' }, error);
+    return new HostError('internal_error', undefined, error);
+  }
+  const status = grpcStatus(error);
+  const notFound = error instanceof WorkflowNotFoundError || status?.code === GRPC.NOT_FOUND;
+  if (CLOSED.test(`${(error as Error).message} ${status?.details ?? ''}`)) {
+    return new HostError('run_state_conflict', { reason: 'The run has ended.' }, error);
+  }
+  // Accepted here, not there yet: the reaper will start it.
+  if (notFound) return new HostError('service_unavailable', { reason: 'The run is not started yet. Retry with the same key.' }, error);
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError || isAway(error)) {
+    return new HostError('service_unavailable', { reason: NO_ANSWER }, error);
+  }
+  return toHostError(error);
+}
+
+interface Message {
+  readonly name: string;
+  readonly runId: string;
+  readonly updateId: string;
+  readonly command: unknown;
+  readonly deadlineMs: number;
+}
+
+async function send(source: Source, message: Message): Promise<MessageOutcome> {
+  const { name, runId, updateId, command, deadlineMs } = message;
+  try {
+    return await rpc(source.connection, { deadlineMs, tries: TRIES }, () =>
+      source.client.workflow
+        .getHandle(runId)
+        .executeUpdate<MessageOutcome, [unknown]>(name, { updateId, args: [command] }),
+    );
+  } catch (error) {
+    throw messageError(error);
+  }
+}
+
+/** Temporal's own cancel request: recorded without a worker, recognised when repeated. */
+async function requestCancel(source: Source, runId: string, updateId: string): Promise<void> {
+  const { connection, namespace } = source;
+  await rpc(connection, { deadlineMs: CANCEL_REQUEST_DEADLINE_MS, tries: TRIES }, () =>
+    connection.workflowService.requestCancelWorkflowExecution({
+      namespace,
+      workflowExecution: { workflowId: runId },
+      requestId: updateId,
+      identity: 'openwop',
+      reason: 'cancelled by request',
+    }),
+  );
+}
+
+async function cancel(source: Source, run: { runId: string; updateId: string }, command: CancelRunCommand): Promise<MessageOutcome> {
+  const unchanged = { bodyDigest: command.bodyDigest, status: 'unchanged' };
+  try {
+    return await send(source, { ...run, name: CANCEL_RUN_UPDATE, command, deadlineMs: CANCEL_UPDATE_DEADLINE_MS });
+  } catch (error) {
+    const code = error instanceof HostError ? error.code : undefined;
+    if (code === 'run_state_conflict') return unchanged;
+    if (code !== 'service_unavailable') throw error;
+  }
+  try {
+    await requestCancel(source, run.runId, run.updateId);
+    return { bodyDigest: command.bodyDigest, status: 'cancelling' };
+  } catch (error) {
+    const told = messageError(error);
+    if (told instanceof HostError && told.code === 'run_state_conflict') return unchanged;
+    throw told;
+  }
+}
+
+/**
+ * `cancel` of a run that has ended returns `status: 'unchanged'`. A run that Temporal does not know (accepted, not yet
+ * started) takes no message: service_unavailable.
+ */
+export function createRunEngine(options: RunEngineOptions): RunEngine {
+  const { connection, namespace, dataConverter, taskQueue = RUN_TASK_QUEUE } = options;
+  const source = { client: new Client({ connection, namespace, dataConverter }), connection, namespace, taskQueue };
+  return {
+    start: (input) => start(source, input),
+    resolveInterrupt: (runId, updateId, command) =>
+      send(source, { name: RESOLVE_INTERRUPT_UPDATE, runId, updateId, command, deadlineMs: RESOLVE_DEADLINE_MS }),
+    cancel: (runId, updateId, command) => cancel(source, { runId, updateId }, command),
+    async ping() {
+      try {
+        await rpc(connection, { deadlineMs: PING_DEADLINE_MS, tries: TRIES }, () => connection.workflowService.getSystemInfo({}));
+      } catch (error) {
+        throw toHostError(error);
+      }
+    },
+  };
+}

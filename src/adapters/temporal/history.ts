@@ -1,0 +1,304 @@
+// Reads Temporal history (design §3.1, §3.2; the exact read semantics are spec/07 §3.2): pages behind a token for the
+// projection, whole segments for the archive, and closed runs for the sweeper. Only payloads that translate needs are
+// decoded; what arrives encoded in the archive stays encoded.
+import type { Connection } from '@temporalio/client';
+import type { Payload, PayloadCodec } from '@temporalio/common';
+import { temporal } from '@temporalio/proto';
+import { HostError } from '../../core/errors.ts';
+import { CARRIER_MEMO_FIELD } from '../../core/journal.ts';
+import { RUN_TASK_QUEUE } from '../../core/run-input.ts';
+import type { HistoryEvent, HistoryPage, HistoryReader } from '../../ports.ts';
+import { GRPC, grpcStatus, rpc, toHostError, type Limits } from './rpc.ts';
+
+const HistoryProto = temporal.api.history.v1.History;
+const { EventType } = temporal.api.enums.v1;
+
+/** Below one second the server answers a long poll at once instead of parking it (spec/07 §3.2). */
+const TAIL_DEADLINE_MS = 900;
+/** A server too slow for that is asked once more, parking at most this long less one second. */
+const SLOW_TAIL_DEADLINE_MS = 2_500;
+/** The server answers a parked poll this long before the client's deadline. */
+const SERVER_MARGIN_MS = 1_000;
+/** Longest park of one call; the server's own limit is 20 s. */
+const MAX_WAIT_MS = 19_000;
+const READ_DEADLINE_MS = 5_000;
+const PAGE_EVENTS = 256;
+/** 51,200 events are the server's limit of a segment; pages hold whole batches and may be smaller. */
+const MAX_SEGMENT_PAGES = 2_000;
+const SWEEP_PAGE = 500;
+/** Pages of one sweep; with more, the window is narrowed to its older half. */
+const MAX_SWEEP_PAGES = 40;
+const SWEEP_DEADLINE_MS = 10_000;
+
+export interface HistoryReaderOptions {
+  readonly connection: Connection;
+  readonly namespace: string;
+  /** `createEncryption(keys)`, also without keys: it recognises what it cannot read. */
+  readonly codec: PayloadCodec;
+  readonly taskQueue?: string;
+}
+
+export interface ClosableHistoryReader extends HistoryReader {
+  /** Ends parked polls. Call it before the connection is closed (spec/05 §1.2.6). */
+  close(): Promise<void>;
+}
+
+interface Source extends HistoryReaderOptions {
+  readonly taskQueue: string;
+  readonly stopped: AbortController;
+  readonly running: Set<Promise<unknown>>;
+}
+
+interface Place {
+  readonly runId: string;
+  readonly temporalRunId: string;
+}
+
+interface RawPage {
+  readonly events: readonly HistoryEvent[];
+  readonly token: Uint8Array;
+}
+
+async function fetchPage(source: Source, place: Place, read: { token: Uint8Array; tail: boolean; limits: Limits }): Promise<RawPage> {
+  const request = {
+    namespace: source.namespace,
+    execution: { workflowId: place.runId, runId: place.temporalRunId },
+    maximumPageSize: PAGE_EVENTS,
+    waitNewEvent: read.tail,
+    nextPageToken: read.token,
+    skipArchival: true,
+  };
+  const page = await rpc(source.connection, { ...read.limits, signal: source.stopped.signal }, () =>
+    source.connection.workflowService.getWorkflowExecutionHistory(request),
+  );
+  return { events: page.history?.events ?? [], token: page.nextPageToken ?? new Uint8Array() };
+}
+
+function isStatus(error: unknown, code: number): boolean {
+  return grpcStatus(error)?.code === code;
+}
+
+/** The non-blocking read; one more try where a busy server missed the short deadline. */
+async function readNow(source: Source, place: Place, token: Uint8Array): Promise<RawPage> {
+  const first = token.length === 0 ? READ_DEADLINE_MS : TAIL_DEADLINE_MS;
+  try {
+    return await fetchPage(source, place, { token, tail: true, limits: { deadlineMs: first, tries: 2 } });
+  } catch (error) {
+    if (token.length === 0 || !isStatus(error, GRPC.DEADLINE_EXCEEDED)) throw error;
+    return fetchPage(source, place, { token, tail: true, limits: { deadlineMs: SLOW_TAIL_DEADLINE_MS, tries: 1 } });
+  }
+}
+
+async function readWaiting(source: Source, place: Place, read: { token: Uint8Array; waitMs: number }): Promise<RawPage> {
+  const deadlineMs = Math.min(read.waitMs, MAX_WAIT_MS) + SERVER_MARGIN_MS;
+  try {
+    return await fetchPage(source, place, { token: read.token, tail: true, limits: { deadlineMs, tries: 1 } });
+  } catch (error) {
+    // A poll that ran out says nothing about the server: a read that must not wait decides.
+    if (source.stopped.signal.aborted || !isStatus(error, GRPC.DEADLINE_EXCEEDED)) throw error;
+    return readNow(source, place, read.token);
+  }
+}
+
+function historyError(error: unknown): unknown {
+  if (isStatus(error, GRPC.NOT_FOUND)) return new HostError('history_missing', undefined, error);
+  return toHostError(error);
+}
+
+async function page(source: Source, place: Place, read: { token: string; waitMs: number }): Promise<HistoryPage> {
+  const token = new Uint8Array(Buffer.from(read.token, 'base64'));
+  const once = (from: Uint8Array) =>
+    read.waitMs > 0 && from.length > 0
+      ? readWaiting(source, place, { token: from, waitMs: read.waitMs })
+      : readNow(source, place, from);
+  try {
+    const raw = await once(token).catch((error: unknown) => {
+      // The server refuses tokens of a changed branch: from the start, known events are filtered by their ids.
+      if (token.length > 0 && isStatus(error, GRPC.INVALID_ARGUMENT)) return once(new Uint8Array());
+      throw error;
+    });
+    const events = await decodeEvents(durable(raw.events), source.codec);
+    return { events, token: Buffer.from(raw.token).toString('base64') };
+  } catch (error) {
+    throw historyError(error);
+  }
+}
+
+/**
+ * Without trailing WorkflowTaskScheduled and -Started: newer servers append such events before they are durable, and
+ * their ids may later belong to other events (spec/05 fact 5). Durable ones mean nothing to translate either.
+ */
+export function durable(events: readonly HistoryEvent[]): readonly HistoryEvent[] {
+  let end = events.length;
+  for (; end > 0; end--) {
+    const type = events[end - 1]?.eventType;
+    if (type !== EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED && type !== EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED) break;
+  }
+  return end === events.length ? events : events.slice(0, end);
+}
+
+async function decodePayloads(codec: PayloadCodec, payloads: Payload[] | null | undefined, from: number): Promise<Payload[]> {
+  const all = payloads ?? [];
+  try {
+    return [...all.slice(0, from), ...(await codec.decode(all.slice(from)))];
+  } catch (error) {
+    if (error instanceof HostError) throw error;
+    throw new HostError('history_undecodable', undefined, error);
+  }
+}
+
+/** The event with those payloads decoded that may be carriers or step results; the same object if it has none. */
+async function decodeEvent(event: HistoryEvent, codec: PayloadCodec): Promise<HistoryEvent> {
+  const scheduled = event.activityTaskScheduledEventAttributes;
+  if (scheduled) {
+    // The first payload is the step's input, which nobody reads here; a carrier can only follow it.
+    const input = { payloads: await decodePayloads(codec, scheduled.input?.payloads, 1) };
+    return { ...event, activityTaskScheduledEventAttributes: { ...scheduled, input } };
+  }
+  const completed = event.activityTaskCompletedEventAttributes;
+  if (completed) {
+    const result = { payloads: await decodePayloads(codec, completed.result?.payloads, 0) };
+    return { ...event, activityTaskCompletedEventAttributes: { ...completed, result } };
+  }
+  const modified = event.workflowPropertiesModifiedEventAttributes;
+  const field = modified?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD];
+  if (modified && field) {
+    const [decoded] = await decodePayloads(codec, [field], 0);
+    const fields = { ...modified.upsertedMemo?.fields, [CARRIER_MEMO_FIELD]: decoded ?? field };
+    return { ...event, workflowPropertiesModifiedEventAttributes: { ...modified, upsertedMemo: { fields } } };
+  }
+  const ended = event.workflowExecutionCompletedEventAttributes;
+  if (ended) {
+    const result = { payloads: await decodePayloads(codec, ended.result?.payloads, 0) };
+    return { ...event, workflowExecutionCompletedEventAttributes: { ...ended, result } };
+  }
+  const continued = event.workflowExecutionContinuedAsNewEventAttributes;
+  if (continued) {
+    const count = continued.input?.payloads?.length ?? 0;
+    const input = { payloads: await decodePayloads(codec, continued.input?.payloads, Math.max(0, count - 1)) };
+    return { ...event, workflowExecutionContinuedAsNewEventAttributes: { ...continued, input } };
+  }
+  return event;
+}
+
+/** Decodes, in order, what `translate` reads. Throws HostError history_undecodable. */
+export async function decodeEvents(events: readonly HistoryEvent[], codec: PayloadCodec): Promise<readonly HistoryEvent[]> {
+  const decoded: HistoryEvent[] = [];
+  for (const event of events) decoded.push(await decodeEvent(event, codec));
+  return decoded;
+}
+
+const CLOSING_EVENTS: ReadonlySet<number> = new Set([
+  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
+  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
+  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
+  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
+  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW,
+]);
+
+/** Without `waitNewEvent` the server pages through what is there and gives no token at the end. */
+async function raw(source: Source, place: Place): Promise<Uint8Array> {
+  const events: HistoryEvent[] = [];
+  let token = new Uint8Array();
+  try {
+    for (let count = 0; count === 0 || token.length > 0; count++) {
+      if (count >= MAX_SEGMENT_PAGES) throw new HostError('internal_error', { reason: 'A segment has too many pages.' });
+      const next = await fetchPage(source, place, { token, tail: false, limits: { deadlineMs: READ_DEADLINE_MS, tries: 3 } });
+      events.push(...next.events);
+      token = new Uint8Array(next.token);
+    }
+  } catch (error) {
+    throw historyError(error);
+  }
+  if (!CLOSING_EVENTS.has(events.at(-1)?.eventType ?? 0)) {
+    throw new HostError('internal_error', { reason: 'Only closed segments are archived.' });
+  }
+  return HistoryProto.encode(HistoryProto.fromObject({ events })).finish();
+}
+
+function decodeHistory(bytes: Uint8Array): readonly HistoryEvent[] {
+  try {
+    return HistoryProto.decode(bytes).events;
+  } catch (error) {
+    throw new HostError('history_undecodable', { reason: 'The archive is damaged.' }, error);
+  }
+}
+
+function toMs(time: { seconds?: unknown; nanos?: number | null } | null | undefined): number {
+  return Number(time?.seconds ?? 0) * 1000 + Math.floor((time?.nanos ?? 0) / 1_000_000);
+}
+
+/** Undefined when the window holds more than one sweep may read. */
+async function sweep(source: Source, sinceMs: number, untilMs: number): Promise<{ runIds: readonly string[]; newestMs: number } | undefined> {
+  const after = new Date(sinceMs).toISOString();
+  const until = new Date(untilMs).toISOString();
+  const query = `TaskQueue='${source.taskQueue}' AND CloseTime > '${after}' AND CloseTime <= '${until}'`;
+  const runIds = new Set<string>();
+  let newestMs = sinceMs;
+  let nextPageToken = new Uint8Array();
+  for (let count = 0; count < MAX_SWEEP_PAGES; count++) {
+    const limits = { deadlineMs: SWEEP_DEADLINE_MS, tries: 5, signal: source.stopped.signal };
+    const list = await rpc(source.connection, limits, () =>
+      source.connection.workflowService.listWorkflowExecutions({
+        namespace: source.namespace,
+        pageSize: SWEEP_PAGE,
+        query,
+        nextPageToken,
+      }),
+    );
+    for (const { execution, closeTime } of list.executions ?? []) {
+      if (execution?.workflowId) runIds.add(execution.workflowId);
+      newestMs = Math.max(newestMs, toMs(closeTime));
+    }
+    nextPageToken = new Uint8Array(list.nextPageToken ?? []);
+    if (nextPageToken.length === 0) return { runIds: [...runIds], newestMs };
+  }
+  return undefined;
+}
+
+/** How far beyond this process's clock a close time may lie, in ms. */
+const CLOCK_SKEW_MS = 24 * 3600 * 1000;
+
+async function closedSince(source: Source, sinceMs: number): Promise<{ runIds: readonly string[]; newestMs: number }> {
+  try {
+    const wholeMs = Math.max(1, Date.now() + CLOCK_SKEW_MS - sinceMs);
+    for (let spanMs = wholeMs; spanMs >= 1; spanMs = Math.floor(spanMs / 2)) {
+      const found = await sweep(source, sinceMs, sinceMs + spanMs);
+      if (!found) continue;
+      // The older part of an overfull window was read to its end: the next sweep begins there.
+      return spanMs === wholeMs ? found : { ...found, newestMs: Math.min(sinceMs + spanMs, Date.now()) };
+    }
+  } catch (error) {
+    throw toHostError(error);
+  }
+  throw new HostError('internal_error', { reason: 'Too many runs closed within one millisecond.' });
+}
+
+export function createHistoryReader(options: HistoryReaderOptions): ClosableHistoryReader {
+  const source: Source = {
+    ...options,
+    taskQueue: options.taskQueue ?? RUN_TASK_QUEUE,
+    stopped: new AbortController(),
+    running: new Set(),
+  };
+  const track = <T>(work: Promise<T>): Promise<T> => {
+    const settled = work.then(
+      () => undefined,
+      () => undefined,
+    );
+    source.running.add(settled);
+    void settled.then(() => source.running.delete(settled));
+    return work;
+  };
+  return {
+    page: (runId, temporalRunId, token, waitMs) => track(page(source, { runId, temporalRunId }, { token, waitMs })),
+    raw: (runId, temporalRunId) => track(raw(source, { runId, temporalRunId })),
+    decode: async (bytes) => decodeEvents(durable(decodeHistory(bytes)), source.codec),
+    closedSince: (sinceMs) => track(closedSince(source, sinceMs)),
+    async close() {
+      source.stopped.abort();
+      await Promise.all(source.running);
+    },
+  };
+}

@@ -1,0 +1,116 @@
+// One call to Temporal's frontend within a deadline that holds (design §4, spec/05 §1.2): the connection itself does
+// not retry, because its retries outlive deadlines and kill the process after close(). Retrying happens here.
+import {
+  isGrpcServiceError,
+  isRetryableError,
+  type Connection,
+  type ConnectionOptions,
+} from '@temporalio/client';
+import { HostError } from '../../core/errors.ts';
+
+/** gRPC status codes that this room tells apart. */
+export const GRPC = {
+  CANCELLED: 1,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  RESOURCE_EXHAUSTED: 8,
+  UNIMPLEMENTED: 12,
+  UNAVAILABLE: 14,
+} as const;
+
+/** How long gRPC waits at most before it dials a lost server again, in ms (its own default is two minutes). */
+const RECONNECT_BACKOFF_MS = 1_000;
+
+/**
+ * Every Connection of this host is made with these options: no retry interceptor (see above), and reconnection fast
+ * enough that a server that comes back is used again at once.
+ */
+export const CONNECTION_DEFAULTS = {
+  interceptors: [],
+  channelArgs: {
+    'grpc.initial_reconnect_backoff_ms': 100,
+    'grpc.max_reconnect_backoff_ms': RECONNECT_BACKOFF_MS,
+    'grpc.keepalive_permit_without_calls': 1,
+    'grpc.keepalive_time_ms': 15_000,
+    'grpc.keepalive_timeout_ms': 5_000,
+  },
+} as const satisfies ConnectionOptions;
+
+const FIRST_BACKOFF_MS = 50;
+const MAX_BACKOFF_MS = 500;
+/** gRPC's own deadline ends a call; this timer is for what gRPC does not see. */
+const GUARD_MS = 250;
+
+export interface Limits {
+  /** Everything together: tries and pauses, in ms. */
+  readonly deadlineMs: number;
+  /** Tries at most; 1 = no retry. Only errors that gRPC calls transient are tried again. */
+  readonly tries: number;
+  readonly signal?: AbortSignal;
+}
+
+/** The gRPC status in an error or in its causes, else undefined. */
+export function grpcStatus(error: unknown): { code: number; details: string } | undefined {
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+    if (isGrpcServiceError(at)) return { code: at.code, details: at.details };
+  }
+  return undefined;
+}
+
+/** Runs `call` in the scope of a deadline; tries transient failures again while the deadline holds. */
+export async function rpc<T>(connection: Connection, limits: Limits, call: () => Promise<T>): Promise<T> {
+  const endsAt = Date.now() + limits.deadlineMs;
+  const abort = new AbortController();
+  const onAbort = () => abort.abort();
+  limits.signal?.addEventListener('abort', onAbort, { once: true });
+  if (limits.signal?.aborted) abort.abort();
+  let guard: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    guard = setTimeout(() => {
+      abort.abort();
+      reject(new HostError('service_unavailable', { reason: 'Temporal did not answer in time.' }));
+    }, limits.deadlineMs + GUARD_MS);
+  });
+  const scoped = () => connection.withDeadline(endsAt, () => connection.withAbortSignal(abort.signal, call));
+  try {
+    return await Promise.race([retrying(scoped, { endsAt, tries: limits.tries, signal: abort.signal }), late]);
+  } finally {
+    clearTimeout(guard);
+    limits.signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+async function retrying<T>(
+  call: () => Promise<T>,
+  { endsAt, tries, signal }: { endsAt: number; tries: number; signal: AbortSignal },
+): Promise<T> {
+  for (let attempt = 1, pauseMs = FIRST_BACKOFF_MS; ; attempt++, pauseMs = Math.min(pauseMs * 2, MAX_BACKOFF_MS)) {
+    try {
+      return await call();
+    } catch (error) {
+      const status = grpcStatus(error);
+      const again = status !== undefined && isRetryableError(status as Parameters<typeof isRetryableError>[0]);
+      if (!again || attempt >= tries || signal.aborted || Date.now() + pauseMs >= endsAt) throw error;
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+  }
+}
+
+/** True when the frontend could not be reached or did not answer: nothing is known about what was asked. */
+export function isAway(error: unknown): boolean {
+  const code = grpcStatus(error)?.code;
+  return (
+    code === GRPC.UNAVAILABLE || code === GRPC.DEADLINE_EXCEEDED || code === GRPC.CANCELLED || code === GRPC.RESOURCE_EXHAUSTED
+  );
+}
+
+/** What the inside is told of a failed call: HostErrors pass, an absent server is service_unavailable. */
+export function toHostError(error: unknown): unknown {
+  if (error instanceof HostError) return error;
+  const status = grpcStatus(error);
+  if (status === undefined) return error;
+  if (isAway(error)) return new HostError('service_unavailable', undefined, error);
+  return new HostError('internal_error', { grpcCode: status.code }, error);
+}
