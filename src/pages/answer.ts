@@ -1,0 +1,215 @@
+// From a submitted form to the value that resumes an interrupt (spec/02 §4.3, design §9). Pure: the facade checks the
+// result against the interrupt's frozen schema like any other answer.
+import type { JsonObject, JsonValue } from '../core/json.ts';
+import { isFlatObject } from './timeline-html.js';
+
+/** An open interrupt, as the snapshot's fold gives it. */
+export interface PageInterrupt {
+  readonly nodeId: string;
+  readonly interruptId: string;
+  readonly kind: string;
+  readonly data: JsonObject;
+  readonly resumeSchema?: unknown;
+  readonly requestedAtMs: number;
+  readonly deadlineMs?: number;
+}
+
+/** Fields of a form as a body parser gives them; repeated fields are refused. */
+export type AnswerForm = Readonly<Record<string, unknown>>;
+
+export type ResumeValue =
+  | { readonly ok: true; readonly value: JsonValue }
+  | { readonly ok: false; readonly message: string };
+
+/** Longest text of one field in characters. */
+const FIELD_CHARACTERS = 64 * 1024;
+const ANSWER = 'answer.';
+const FIELD = 'field.';
+
+export type FormShape = 'approval' | 'low-confidence' | 'clarification' | 'effect' | 'none';
+
+/** Which form an interrupt gets. Kinds that another system answers get none. */
+export function formShapeOf(interrupt: Pick<PageInterrupt, 'kind' | 'data'>): FormShape {
+  if (interrupt.kind === 'approval') {
+    return interrupt.data.artifactType === 'effect-in-doubt' ? 'effect' : 'approval';
+  }
+  if (interrupt.kind === 'low-confidence' || interrupt.kind === 'clarification') {
+    return interrupt.kind;
+  }
+  return 'none';
+}
+
+/** The value that a form is proposed to change: an artifact, a decision, the outcome of an effect. */
+export function editableOf(interrupt: Pick<PageInterrupt, 'kind' | 'data'>): JsonValue {
+  switch (formShapeOf(interrupt)) {
+    case 'low-confidence':
+      return interrupt.data.decision ?? null;
+    case 'approval':
+      return interrupt.data.artifactData ?? null;
+    case 'effect':
+      return { outcome: '' };
+    case 'clarification':
+    case 'none':
+      return null;
+  }
+}
+
+/**
+ * The resume value that a form stands for. Fields: `action` (accept | reject | edit-accept | refine | answer),
+ * `reason`, `editedDecision` (JSON text) or `field.<member>` for each member of a flat value, `answer.<questionId>`.
+ */
+export function resumeValueOf(
+  form: AnswerForm,
+  interrupt: Pick<PageInterrupt, 'kind' | 'data'>,
+): ResumeValue {
+  const bad = Object.entries(form).find(
+    ([, value]) => typeof value !== 'string' || value.length > FIELD_CHARACTERS,
+  );
+  if (bad) return no(`The field "${bad[0]}" is missing, repeated or too long.`);
+  const fields = form as Readonly<Record<string, string>>;
+  const shape = formShapeOf(interrupt);
+  if (shape === 'none') return no('This wait is not answered by a person.');
+  if (shape === 'clarification') return answersOf(fields, interrupt.data);
+  switch (fields.action) {
+    case 'accept':
+      return yes({ action: 'accept', ...feedback(fields, shape) });
+    case 'reject':
+      return yes({ action: 'reject', ...feedback(fields, shape) });
+    case 'edit-accept':
+      return edited(fields, interrupt);
+    case 'refine':
+      if (shape !== 'approval' || !fields.reason?.trim()) return no('Say what should change.');
+      return yes({
+        action: 'refine',
+        refineFeedback: { scope: 'whole', text: fields.reason.trim() },
+      });
+    case 'answer':
+      if (shape !== 'low-confidence') return no('This question is not answered with text.');
+      return answersOf(fields, interrupt.data);
+    default:
+      return no('Choose one of the answers.');
+  }
+}
+
+function yes(value: JsonValue): ResumeValue {
+  return { ok: true, value };
+}
+
+function no(message: string): ResumeValue {
+  return { ok: false, message };
+}
+
+function feedback(fields: Readonly<Record<string, string>>, shape: FormShape): JsonObject {
+  const text = fields.reason?.trim();
+  if (!text) return {};
+  if (shape === 'low-confidence') return fields.action === 'reject' ? { reason: text } : {};
+  return { feedback: text };
+}
+
+function edited(
+  fields: Readonly<Record<string, string>>,
+  interrupt: Pick<PageInterrupt, 'kind' | 'data'>,
+): ResumeValue {
+  const value = editedValue(fields, interrupt);
+  if (!value.ok) return value;
+  return formShapeOf(interrupt) === 'low-confidence'
+    ? yes({ action: 'edit-accept', decision: value.value })
+    : yes({ action: 'edit-accept', editedArtifactData: value.value });
+}
+
+function editedValue(
+  fields: Readonly<Record<string, string>>,
+  interrupt: Pick<PageInterrupt, 'kind' | 'data'>,
+): ResumeValue {
+  const original = editableOf(interrupt);
+  const named = Object.keys(fields).some((name) => name.startsWith(FIELD));
+  if (named && isFlatObject(original)) return editedMembers(fields, original);
+  try {
+    return yes(JSON.parse(fields.editedDecision ?? '') as JsonValue);
+  } catch {
+    return no('The changed value is not valid JSON. Nothing was sent.');
+  }
+}
+
+/** Each member keeps the type that it had. */
+function editedMembers(
+  fields: Readonly<Record<string, string>>,
+  original: Readonly<Record<string, string | number | boolean | null>>,
+): ResumeValue {
+  const value: JsonObject = {};
+  for (const [name, before] of Object.entries(original)) {
+    const text = fields[`${FIELD}${name}`];
+    if (text === undefined) {
+      value[name] = before;
+    } else if (typeof before === 'number') {
+      const number = Number(text);
+      if (text.trim() === '' || !Number.isFinite(number)) return no(`"${name}" must be a number.`);
+      value[name] = number;
+    } else if (typeof before === 'boolean') {
+      if (text !== 'true' && text !== 'false') return no(`"${name}" must be true or false.`);
+      value[name] = text === 'true';
+    } else {
+      value[name] = before === null && text === '' ? null : text;
+    }
+  }
+  return yes(value);
+}
+
+export interface Question {
+  readonly id: string;
+  readonly question: string;
+  readonly schema?: JsonObject;
+}
+
+/** Questions of a clarification; a low-confidence escalation has one free one. */
+export function questionsOf(data: JsonObject): readonly Question[] {
+  const list = Array.isArray(data.questions) ? data.questions : [];
+  const questions = list.flatMap((item) =>
+    isJsonObject(item) && typeof item.id === 'string' && typeof item.question === 'string'
+      ? [{ id: item.id, question: item.question, schema: schemaOf(item.schema) }]
+      : [],
+  );
+  return questions.length > 0
+    ? questions
+    : [{ id: 'guidance', question: 'What should the agent know?' }];
+}
+
+function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function schemaOf(value: JsonValue | undefined): JsonObject | undefined {
+  return isJsonObject(value) ? value : undefined;
+}
+
+function answersOf(fields: Readonly<Record<string, string>>, data: JsonObject): ResumeValue {
+  const answers: JsonObject = {};
+  for (const { id, question, schema } of questionsOf(data)) {
+    const text = fields[`${ANSWER}${id}`]?.trim();
+    if (!text) return no(`Please answer: ${question}`);
+    const answer = typed(text, schema);
+    if (answer === undefined) return no(`The answer to "${question}" has the wrong form.`);
+    answers[id] = answer;
+  }
+  return yes({ answers });
+}
+
+/** Text as the question's schema types it; undefined where it cannot be that. */
+function typed(text: string, schema: JsonObject | undefined): JsonValue | undefined {
+  switch (schema?.type) {
+    case 'number':
+    case 'integer':
+      return Number.isFinite(Number(text)) ? Number(text) : undefined;
+    case 'boolean':
+      return text === 'true' ? true : text === 'false' ? false : undefined;
+    case 'object':
+    case 'array':
+      try {
+        return JSON.parse(text) as JsonValue;
+      } catch {
+        return undefined;
+      }
+    default:
+      return text;
+  }
+}

@@ -1,0 +1,11 @@
+// What the facade takes from the pages: pure renderers, the assets, and the reading of a sent form.
+export { resumeValueOf, type AnswerForm, type PageInterrupt, type ResumeValue } from './answer.ts';
+export { pageScript, pageStyle } from './assets.ts';
+export { SCRIPT_PATH, STYLE_PATH } from './layout.ts';
+export {
+  renderErrorPage,
+  renderLinkPage,
+  type ErrorPageModel,
+  type LinkPageModel,
+} from './link-page.ts';
+export { renderRunPage, type RunPageModel } from './run-page.ts';

@@ -1,0 +1,282 @@
+// The question a run asks, as a card with one plain form per answer (spec/02 §4.3). One form each, because Enter in a
+// text field submits the first button of its form: a field for a reason must never accept something.
+import type { JsonObject, JsonValue } from '../core/json.ts';
+import type { WorkflowDefinition } from '../wire/types.generated.ts';
+import {
+  editableOf,
+  formShapeOf,
+  questionsOf,
+  type PageInterrupt,
+  type Question,
+} from './answer.ts';
+import { renderDate } from './layout.ts';
+import {
+  duration,
+  escapeHtml,
+  isFlatObject,
+  renderConfidence,
+  renderValue,
+} from './timeline-html.js';
+
+export interface QuestionModel {
+  readonly interrupt: PageInterrupt;
+  readonly csrfToken: string;
+  /** Address that takes the answer. */
+  readonly answerUrl: string;
+  readonly nowMs: number;
+  /** Names nodes and says what follows. */
+  readonly definition?: WorkflowDefinition;
+  /** The agent's last reasoning at this node. */
+  readonly reasoning?: string;
+}
+
+/** Texts longer than this (characters) get a text area instead of a line. */
+const LINE_CHARACTERS = 80;
+
+/** One card: what is asked, why, what follows, until when, and the answers. */
+export function renderQuestion(model: QuestionModel): string {
+  const { interrupt } = model;
+  const { title, lead } = wordsOf(model);
+  return `<section class="card question" data-interrupt="${escapeHtml(interrupt.interruptId)}" aria-labelledby="q-${escapeHtml(interrupt.interruptId)}">
+<h2 id="q-${escapeHtml(interrupt.interruptId)}">${escapeHtml(title)}</h2>
+<p class="lead">${escapeHtml(lead)}</p>
+${deadline(model)}
+${subject(interrupt)}
+${why(model.reasoning)}
+${forms(model)}
+</section>`;
+}
+
+function wordsOf({ interrupt, definition }: QuestionModel): { title: string; lead: string } {
+  const { data, nodeId } = interrupt;
+  const node = definition?.nodes.find((one) => one.id === nodeId)?.name ?? nodeId;
+  const text = (name: string) => (typeof data[name] === 'string' ? data[name] : undefined);
+  switch (formShapeOf(interrupt)) {
+    case 'low-confidence':
+      return {
+        title: text('title') ?? `${node}: is this decision right?`,
+        lead:
+          text('description') ??
+          `The agent ${text('agentId') ?? ''} decided, but is less sure than required. The run waits for you.`,
+      };
+    case 'effect':
+      return {
+        title: text('title') ?? `${node}: did this happen?`,
+        lead:
+          text('description') ??
+          'The host was interrupted while it performed this, and cannot find out whether it took effect. It is not repeated without your word.',
+      };
+    case 'approval':
+      return {
+        title: text('title') ?? `${node}: approve?`,
+        lead: text('description') ?? 'The run waits for an approval.',
+      };
+    case 'clarification':
+      return {
+        title: text('title') ?? `${node}: a question`,
+        lead: text('description') ?? 'The run waits for an answer.',
+      };
+    case 'none':
+      return {
+        title: text('title') ?? `${node}: waits for another system`,
+        lead:
+          text('description') ?? 'Nothing has to be done here; it goes on when the event arrives.',
+      };
+  }
+}
+
+function deadline({ interrupt, nowMs }: QuestionModel): string {
+  const asked = `asked ${renderDate(interrupt.requestedAtMs)}`;
+  const { deadlineMs } = interrupt;
+  if (deadlineMs === undefined) return `<p class="deadline">No time limit · ${asked}</p>`;
+  const left = deadlineMs - nowMs;
+  const words = left > 0 ? `${duration(left)} left` : 'time is up';
+  const iso = new Date(deadlineMs).toISOString();
+  return `<p class="deadline">Answer until <b>${renderDate(deadlineMs)}</b> · <time datetime="${iso}" data-form="left">${words}</time> · ${asked}</p>`;
+}
+
+/** What is to be judged. */
+function subject({ data, ...interrupt }: PageInterrupt): string {
+  const number = (value: JsonValue | undefined) => (typeof value === 'number' ? value : undefined);
+  switch (formShapeOf({ ...interrupt, data })) {
+    case 'low-confidence':
+      return `${renderValue(data.decision)}${renderConfidence(number(data.observed), number(data.threshold))}`;
+    case 'approval':
+    case 'effect':
+      return data.artifactData === undefined ? '' : renderValue(data.artifactData);
+    case 'none':
+      return renderValue(data.correlation ?? data.payload);
+    case 'clarification':
+      return '';
+  }
+}
+
+function why(reasoning: string | undefined): string {
+  if (!reasoning) return '';
+  return `<details class="why" open><summary>Why the agent thinks so</summary><blockquote>${escapeHtml(reasoning)}</blockquote></details>`;
+}
+
+function forms(model: QuestionModel): string {
+  const { interrupt } = model;
+  const actions = Array.isArray(interrupt.data.actions) ? interrupt.data.actions : undefined;
+  const offers = (action: string) => actions === undefined || actions.includes(action);
+  switch (formShapeOf(interrupt)) {
+    case 'none':
+      return '';
+    case 'clarification':
+      return form(
+        model,
+        'answer',
+        `${questionsOf(interrupt.data).map(questionField).join('')}${button('Send the answer', 'primary')}`,
+      );
+    case 'effect':
+      return [
+        accept(model, 'Perform it now'),
+        edit(model, 'It did happen', 'What came of it', 'Record this outcome'),
+        reject(model, 'Leave it out', 'Skip it'),
+      ].join('');
+    case 'low-confidence':
+      return [
+        accept(model, 'Accept the decision'),
+        edit(model, 'Change it first', 'The decision', 'Accept with changes'),
+        fold(
+          'Tell the agent more',
+          form(
+            model,
+            'answer',
+            `${questionsOf(interrupt.data).map(questionField).join('')}${button('Send, and let it decide again')}`,
+          ),
+        ),
+        reject(model, 'Reject', 'Reject the decision'),
+      ].join('');
+    case 'approval':
+      return [
+        offers('accept') ? accept(model, 'Accept') : '',
+        offers('edit-accept') || offers('edit')
+          ? edit(model, 'Change it first', 'The content', 'Accept with changes')
+          : '',
+        offers('refine')
+          ? fold(
+              'Ask for changes',
+              form(
+                model,
+                'refine',
+                `${area('reason', 'What should change', '', true)}${button('Send back')}`,
+              ),
+            )
+          : '',
+        offers('reject') ? reject(model, 'Reject', 'Reject') : '',
+      ].join('');
+  }
+}
+
+function form(
+  { interrupt, csrfToken, answerUrl }: QuestionModel,
+  action: string,
+  inside: string,
+): string {
+  const hidden = (name: string, value: string) =>
+    `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
+  return `<form method="post" action="${escapeHtml(answerUrl)}" class="${action}">${hidden('csrf', csrfToken)}${hidden('interruptId', interrupt.interruptId)}${hidden('action', action)}${inside}</form>`;
+}
+
+function accept(model: QuestionModel, label: string): string {
+  return form(model, 'accept', `${button(label, 'primary')}${nextSteps(model)}`);
+}
+
+function reject(model: QuestionModel, summary: string, label: string): string {
+  return fold(
+    summary,
+    form(
+      model,
+      'reject',
+      `${area('reason', 'Reason (optional)', '', false)}${button(label, 'danger')}`,
+    ),
+  );
+}
+
+function edit(model: QuestionModel, summary: string, what: string, label: string): string {
+  const value = editableOf(model.interrupt);
+  const fields = isFlatObject(value)
+    ? Object.entries(value)
+        .map(([name, part]) => memberField(name, part))
+        .join('')
+    : area('editedDecision', `${what} (JSON)`, JSON.stringify(value, null, 2), true);
+  return fold(summary, form(model, 'edit-accept', `${fields}${button(label)}`));
+}
+
+function fold(summary: string, inside: string): string {
+  return `<details class="choice"><summary>${escapeHtml(summary)}</summary>${inside}</details>`;
+}
+
+function button(label: string, look = ''): string {
+  return `<button class="${look}">${escapeHtml(label)}</button>`;
+}
+
+function memberField(name: string, value: string | number | boolean | null): string {
+  if (typeof value === 'boolean')
+    return choice(`field.${name}`, name, ['true', 'false'], String(value));
+  const text = value === null ? '' : String(value);
+  if (text.length > LINE_CHARACTERS) return area(`field.${name}`, name, text, false);
+  const mode = typeof value === 'number' ? ' inputmode="decimal"' : '';
+  return `<label>${escapeHtml(name)}<input name="field.${escapeHtml(name)}" value="${escapeHtml(text)}"${mode} autocomplete="off"></label>`;
+}
+
+function area(name: string, label: string, value: string, required: boolean): string {
+  const rows = Math.min(12, Math.max(3, value.split('\n').length + 1));
+  return `<label>${escapeHtml(label)}<textarea name="${escapeHtml(name)}" rows="${rows}"${required ? ' required' : ''}>${escapeHtml(value)}</textarea></label>`;
+}
+
+function choice(name: string, label: string, options: readonly string[], selected: string): string {
+  const items = options.map(
+    (option) => `<option${option === selected ? ' selected' : ''}>${escapeHtml(option)}</option>`,
+  );
+  return `<label>${escapeHtml(label)}<select name="${escapeHtml(name)}" required>${items.join('')}</select></label>`;
+}
+
+function questionField({ id, question, schema }: Question): string {
+  const name = `answer.${id}`;
+  if (schema?.type === 'boolean') return choice(name, question, ['', 'true', 'false'], '');
+  const options = enumOf(schema);
+  return options ? choice(name, question, ['', ...options], '') : area(name, question, '', true);
+}
+
+function enumOf(schema: JsonObject | undefined): string[] | undefined {
+  return Array.isArray(schema?.enum) ? schema.enum.map(String) : undefined;
+}
+
+/** What the definition does after this node, in words. */
+function nextSteps({ definition, interrupt }: QuestionModel): string {
+  const steps = (definition?.edges ?? [])
+    .filter((edge) => edge.sourceNodeId === interrupt.nodeId)
+    .map((edge) => {
+      const name =
+        definition?.nodes.find((node) => node.id === edge.targetNodeId)?.name ?? edge.targetNodeId;
+      return `<li><b>${escapeHtml(name)}</b>${edge.condition ? ` ${escapeHtml(conditionWords(edge.condition))}` : ''}</li>`;
+    });
+  return steps.length === 0
+    ? ''
+    : `<div class="next"><span>Then:</span><ul>${steps.join('')}</ul></div>`;
+}
+
+const OPERATORS: Record<string, string> = {
+  equals: 'is',
+  notEquals: 'is not',
+  contains: 'contains',
+  regex: 'matches',
+  truthy: 'is set',
+  falsy: 'is not set',
+};
+
+function conditionWords(
+  condition: NonNullable<WorkflowDefinition['edges'][number]['condition']>,
+): string {
+  const left = (condition.left ?? '').replace(/^outputs\.(decision\.)?/, '');
+  const right =
+    condition.right === undefined
+      ? ''
+      : ` ${typeof condition.right === 'string' ? condition.right : JSON.stringify(condition.right)}`;
+  return condition.type === 'expression'
+    ? 'on a condition'
+    : `if ${left} ${OPERATORS[condition.type]}${right}`;
+}

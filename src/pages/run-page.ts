@@ -1,0 +1,120 @@
+// The run's page: status, open questions and timeline of one run, rendered from its snapshot and log (issue "The
+// run's page"). Without JavaScript it shows the state at loading and takes answers; the script adds the live stream.
+import type { RunEventDoc, RunSnapshot, WorkflowDefinition } from '../wire/types.generated.ts';
+import type { PageInterrupt } from './answer.ts';
+import { renderDate, renderDocument } from './layout.ts';
+import { renderQuestion } from './question.ts';
+import { emptyTimeline, foldEvent, type Timeline } from './timeline.js';
+import { duration, escapeHtml, renderItem } from './timeline-html.js';
+
+export interface RunPageModel {
+  readonly snapshot: RunSnapshot;
+  /** Ascending, from the start. */
+  readonly events: readonly RunEventDoc[];
+  readonly interrupts: readonly PageInterrupt[];
+  readonly csrfToken: string;
+  /** Event stream of this run, same origin; the script adds `streamMode=debug` where it says none. */
+  readonly eventsUrl: string;
+  readonly answerUrlOf: (nodeId: string) => string;
+  /** Temporal is away: what is shown may be old, and answers are not taken now. */
+  readonly stale: boolean;
+  /** Result of the last action, e.g. of a form that was sent. */
+  readonly notice?: { readonly kind: 'info' | 'error'; readonly text: string };
+  /** Names nodes and says what follows an answer. */
+  readonly definition?: WorkflowDefinition;
+  /** ms epoch; the present by default. */
+  readonly nowMs?: number;
+}
+
+/** The run's page as an HTML document. */
+export function renderRunPage(model: RunPageModel): string {
+  const { snapshot } = model;
+  const timeline = timelineOf(model);
+  const name = model.definition?.name ?? snapshot.workflowId;
+  const words = STATUS_WORDS[snapshot.status];
+  return renderDocument({
+    title: `${words.mark} ${words.text} · ${name}`,
+    script: true,
+    body: `<header class="top"><div><h1>${escapeHtml(name)}</h1><p class="facts"><code>${escapeHtml(snapshot.runId)}</code></p></div><p id="live" role="status"></p></header>
+<p id="announce" class="unseen" role="status" aria-live="polite"></p>
+<main>
+<div id="notices">${notices(model)}</div>
+<div id="status" class="status ${snapshot.status}">${status(model, timeline)}</div>
+<div class="columns">
+<div id="questions">${questions(model, timeline)}</div>
+<section aria-label="Timeline"><h2 class="unseen">Timeline</h2>
+<ol id="timeline" class="timeline" data-last-sequence="${timeline.lastSequence}" data-events="${escapeHtml(model.eventsUrl)}" data-names="${escapeHtml(JSON.stringify(timeline.names))}">${timeline.items.map(renderItem).join('\n')}</ol>
+</section>
+</div>
+</main>`,
+  });
+}
+
+function timelineOf({ events, definition }: RunPageModel): Timeline {
+  const names = (definition?.nodes ?? []).map((node) => [node.id, node.name] as const);
+  const timeline = emptyTimeline(Object.fromEntries(names));
+  for (const event of events) foldEvent(timeline, event);
+  return timeline;
+}
+
+const STATUS_WORDS: Record<RunSnapshot['status'], { mark: string; text: string }> = {
+  pending: { mark: '…', text: 'Starting' },
+  running: { mark: '▶', text: 'Running' },
+  paused: { mark: '⏸', text: 'Paused' },
+  'waiting-approval': { mark: '●', text: 'Waiting for you' },
+  'waiting-input': { mark: '●', text: 'Waiting for an answer' },
+  'waiting-external': { mark: '◌', text: 'Waiting for another system' },
+  cancelling: { mark: '…', text: 'Being cancelled' },
+  completed: { mark: '✓', text: 'Completed' },
+  failed: { mark: '✕', text: 'Failed' },
+  cancelled: { mark: '–', text: 'Cancelled' },
+};
+
+function status({ snapshot, nowMs }: RunPageModel, timeline: Timeline): string {
+  const words = STATUS_WORDS[snapshot.status];
+  const startedMs = snapshot.startedAt ? Date.parse(snapshot.startedAt) : undefined;
+  const endedAt = snapshot.endedAt ?? snapshot.completedAt;
+  const facts: string[] = [];
+  if (startedMs !== undefined) facts.push(`started ${renderDate(startedMs)}`);
+  if (startedMs !== undefined) {
+    const untilMs = endedAt ? Date.parse(endedAt) : (nowMs ?? Date.now());
+    facts.push(`${endedAt ? 'took' : 'for'} ${duration(untilMs - startedMs)}`);
+  }
+  if (timeline.tokens > 0) facts.push(`${timeline.tokens} tokens`);
+  const error = snapshot.error
+    ? `<p class="error"><b>${escapeHtml(snapshot.error.code)}</b> ${escapeHtml(snapshot.error.message)}</p>`
+    : '';
+  return `<p><span class="badge"><span aria-hidden="true">${words.mark}</span> ${words.text}</span> <span class="facts">${facts.join(' · ')}</span></p>${error}`;
+}
+
+function notices({ stale, notice }: RunPageModel): string {
+  const parts: string[] = [];
+  if (notice) {
+    const role = notice.kind === 'error' ? 'alert' : 'status';
+    parts.push(`<p class="notice ${notice.kind}" role="${role}">${escapeHtml(notice.text)}</p>`);
+  }
+  if (stale) {
+    parts.push(
+      '<p class="notice stale" role="status">The engine cannot be reached. What you see may be old, and answers are not taken until it is back.</p>',
+    );
+  }
+  return parts.join('');
+}
+
+function questions(model: RunPageModel, timeline: Timeline): string {
+  const { csrfToken, answerUrlOf, definition } = model;
+  return model.interrupts
+    .map((interrupt) =>
+      renderQuestion({
+        interrupt,
+        csrfToken,
+        answerUrl: answerUrlOf(interrupt.nodeId),
+        nowMs: model.nowMs ?? Date.now(),
+        definition,
+        reasoning: timeline.items.findLast(
+          (item) => item.kind === 'reasoning' && item.nodeId === interrupt.nodeId,
+        )?.text,
+      }),
+    )
+    .join('\n');
+}

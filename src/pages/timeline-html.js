@@ -1,0 +1,166 @@
+// Items of the timeline as HTML. Runs on the server and in the browser, like timeline.js. Everything that comes from
+// a run passes `escapeHtml`: models and tools are untrusted (RFC 0077 §B, design §5).
+
+/** @typedef {import('./timeline.js').TimelineItem} TimelineItem */
+
+/** Longest text of one value in characters; the rest stays in the log. */
+const VALUE_CHARACTERS = 4_000;
+/** Objects with more members than this are shown as JSON text. */
+const TABLE_ROWS = 12;
+
+/**
+ * The one escape function of the pages: safe in text and in double-quoted attributes.
+ * @param {unknown} value
+ */
+export function escapeHtml(value) {
+  return String(value)
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+    .replaceAll("'", '&#39;');
+}
+
+/** @param {string} text */
+function clip(text) {
+  if (text.length <= VALUE_CHARACTERS) return text;
+  return `${text.slice(0, VALUE_CHARACTERS)}… (${text.length} characters)`;
+}
+
+/**
+ * A JSON value for people: scalars as text, small flat objects as a table, the rest as indented JSON.
+ * @param {unknown} value
+ */
+export function renderValue(value) {
+  if (value === undefined) return '';
+  if (isFlatObject(value)) {
+    const rows = Object.entries(/** @type {Record<string, unknown>} */ (value));
+    const cells = rows.map(
+      ([name, part]) => `<dt>${escapeHtml(name)}</dt><dd>${escapeHtml(clip(scalar(part)))}</dd>`,
+    );
+    return `<dl class="value">${cells.join('')}</dl>`;
+  }
+  if (typeof value === 'object' && value !== null) {
+    return `<pre class="value">${escapeHtml(clip(JSON.stringify(value, null, 2)))}</pre>`;
+  }
+  return `<p class="value">${escapeHtml(clip(scalar(value)))}</p>`;
+}
+
+/** @param {unknown} value */
+function scalar(value) {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/**
+ * True for a small object whose members are all scalars.
+ * @param {unknown} value
+ * @returns {value is Record<string, string | number | boolean | null>}
+ */
+export function isFlatObject(value) {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const parts = Object.values(value);
+  if (parts.length === 0 || parts.length > TABLE_ROWS) return false;
+  return parts.every((part) => typeof part !== 'object' || part === null);
+}
+
+/**
+ * Confidence as a bar with the threshold as a line. An SVG, because the page's policy permits no inline style.
+ * @param {number | undefined} confidence 0..1
+ * @param {number | undefined} threshold 0..1
+ */
+export function renderConfidence(confidence, threshold) {
+  if (typeof confidence !== 'number') return '';
+  const value = Math.round(confidence * 100);
+  const needed = typeof threshold === 'number' ? Math.round(threshold * 100) : undefined;
+  const low = needed !== undefined && confidence < /** @type {number} */ (threshold);
+  const words =
+    `${value} % sure` +
+    (needed === undefined ? '' : `, ${low ? 'below' : 'at or above'} the required ${needed} %`);
+  const line =
+    needed === undefined
+      ? ''
+      : `<line class="threshold" x1="${needed}" x2="${needed}" y1="0" y2="10"/>`;
+  return `<div class="confidence${low ? ' low' : ''}"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="6" y="2" rx="1"/><rect class="bar" width="${value}" height="6" y="2" rx="1"/>${line}</svg><span>${words}</span></div>`;
+}
+
+/**
+ * @param {number | undefined} ms
+ */
+export function duration(ms) {
+  if (ms === undefined || !Number.isFinite(ms)) return '';
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const minutes = Math.round(ms / 60_000);
+  if (minutes < 60) return `${minutes} min`;
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return `${Math.round(minutes / 1440)} days`;
+}
+
+/**
+ * One entry of the timeline: a list item with a stable id.
+ * @param {TimelineItem} item
+ */
+export function renderItem(item) {
+  const parts = [
+    `<li class="item ${item.kind} ${escapeHtml(item.state ?? '')}" id="${escapeHtml(item.key)}">`,
+    `<header><span class="mark" aria-hidden="true"></span><h3>${escapeHtml(item.title)}</h3>${facts(item)}</header>`,
+    body(item),
+    '</li>',
+  ];
+  return parts.join('');
+}
+
+/** @param {TimelineItem} item */
+function facts(item) {
+  const words = [];
+  if (item.agentId && item.kind === 'step') words.push(escapeHtml(item.agentId));
+  if (item.state && item.state !== 'done') words.push(`<b>${escapeHtml(item.state)}</b>`);
+  if (item.tookMs !== undefined) words.push(duration(item.tookMs));
+  words.push(renderTime(item.atMs));
+  return `<span class="facts">${words.join(' · ')}</span>`;
+}
+
+/**
+ * Time of day in UTC; the browser's script shows it in local time.
+ * @param {number} ms
+ */
+export function renderTime(ms) {
+  const iso = new Date(ms).toISOString();
+  return `<time datetime="${iso}" data-form="time">${iso.slice(11, 19)} UTC</time>`;
+}
+
+/** @param {TimelineItem} item */
+function body(item) {
+  const reason = item.text ? `<p class="reason">${escapeHtml(clip(item.text))}</p>` : '';
+  switch (item.kind) {
+    case 'reasoning':
+      return `<p class="thought">${escapeHtml(item.text ?? '')}</p>`;
+    case 'tool':
+      return `${fold('Asked', item.input)}${fold(item.state === 'running' ? '' : 'Got', item.outcome)}${reason}`;
+    case 'decision':
+      return renderValue(item.outcome) + renderConfidence(item.confidence, item.threshold);
+    case 'question':
+      return item.state === 'waiting'
+        ? ''
+        : `${renderValue(item.outcome)}${item.by ? `<p class="reason">answered by ${escapeHtml(item.by)}</p>` : ''}`;
+    case 'run':
+      return fold('With', item.input);
+    case 'end':
+      return `${reason}${fold('Result', item.outcome)}`;
+    default:
+      return reason;
+  }
+}
+
+/**
+ * A labelled value; long ones are folded away.
+ * @param {string} label
+ * @param {unknown} value
+ */
+function fold(label, value) {
+  if (!label || value === undefined || value === null) return '';
+  if (typeof value === 'object' && Object.keys(value).length === 0) return '';
+  const html = renderValue(value);
+  const shown = html.length < 1_200 ? ' open' : '';
+  return `<details${shown}><summary>${escapeHtml(label)}</summary>${html}</details>`;
+}

@@ -1,0 +1,274 @@
+// The timeline of a run as data: events of the log folded into items. This file runs on the server, which renders the
+// page, and in the browser, which goes on with the live stream: one fold, so both show the same (RFC 0077 §B, RFC 0024).
+
+/** @typedef {import('../wire/types.generated.ts').RunEventDoc} RunEventDoc */
+
+/**
+ * The fields of event payloads that are shown, whatever the event; all may be absent.
+ * @typedef {object} Payload
+ * @property {string} nodeId
+ * @property {string} agentId
+ * @property {{agentId: string}} [agent]
+ * @property {string} callId
+ * @property {string} toolName
+ * @property {unknown} [inputs]
+ * @property {unknown} [outcome]
+ * @property {unknown} [outputs]
+ * @property {unknown} [decision]
+ * @property {unknown} [resumeValue]
+ * @property {{title?: string}} [data]
+ * @property {{code: string, message: string}} [error]
+ * @property {string} [status]
+ * @property {string} [reason]
+ * @property {string} [resolvedBy]
+ * @property {string} [reasoning]
+ * @property {string} delta
+ * @property {string} kind
+ * @property {string} name
+ * @property {number} [confidence]
+ * @property {number} [threshold]
+ * @property {number} [observed]
+ * @property {number} [durationMs]
+ * @property {number} [inputTokens]
+ * @property {number} [outputTokens]
+ */
+
+/**
+ * One entry of the timeline. `key` is unique and safe in an HTML id.
+ * @typedef {object} TimelineItem
+ * @property {string} key
+ * @property {'run' | 'step' | 'reasoning' | 'tool' | 'decision' | 'question' | 'note' | 'end'} kind
+ * @property {number} atMs
+ * @property {string} [nodeId]
+ * @property {string} title
+ * @property {string} [state] what became of it: running, done, failed, skipped, cancelled, waiting, retried
+ * @property {string} [agentId]
+ * @property {string} [text] reasoning, a reason or an error message
+ * @property {unknown} [input] arguments of a call, inputs of a run
+ * @property {unknown} [outcome] result, decision or answer
+ * @property {number} [confidence]
+ * @property {number} [threshold]
+ * @property {number} [tookMs]
+ * @property {string} [by] who answered
+ */
+
+/**
+ * @typedef {object} Timeline
+ * @property {TimelineItem[]} items in the order in which they began
+ * @property {Map<string, TimelineItem>} open items that a later event completes, by what that event will name
+ * @property {Record<string, string>} names node ids to names
+ * @property {number} lastSequence
+ * @property {number} tokens tokens that providers counted
+ * @property {boolean} ended
+ */
+
+/**
+ * @param {Record<string, string>} names
+ * @returns {Timeline}
+ */
+export function emptyTimeline(names) {
+  return { items: [], open: new Map(), names, lastSequence: -1, tokens: 0, ended: false };
+}
+
+/**
+ * Folds one event into the timeline, in place. Events at or below the last sequence change nothing.
+ * @param {Timeline} timeline
+ * @param {RunEventDoc} event
+ * @returns {TimelineItem[]} the items that are new or changed
+ */
+export function foldEvent(timeline, event) {
+  if (event.sequence <= timeline.lastSequence) return [];
+  timeline.lastSequence = event.sequence;
+  const payload = /** @type {Payload} */ (event.payload ?? {});
+  const nodeId = event.nodeId ?? payload.nodeId;
+  const fold = Object.hasOwn(FOLDS, event.type) ? FOLDS[event.type] : noteUnknown;
+  const item = fold?.({ timeline, event, payload, nodeId, atMs: Date.parse(event.timestamp) });
+  return item ? [item] : [];
+}
+
+/**
+ * @typedef {object} Step
+ * @property {Timeline} timeline
+ * @property {RunEventDoc} event
+ * @property {Payload} payload
+ * @property {string} nodeId
+ * @property {number} atMs
+ */
+
+/**
+ * @param {Step} step
+ * @param {Omit<TimelineItem, 'key' | 'atMs'>} rest
+ * @param {string} [openAs]
+ * @returns {TimelineItem}
+ */
+function add({ timeline, event, nodeId, atMs }, rest, openAs) {
+  const item = { key: `e${event.sequence}`, atMs, ...(nodeId ? { nodeId } : {}), ...rest };
+  timeline.items.push(item);
+  if (openAs) timeline.open.set(openAs, item);
+  return item;
+}
+
+/**
+ * @param {Timeline} timeline
+ * @param {string} openAs
+ * @param {Partial<TimelineItem>} change
+ */
+function close(timeline, openAs, change) {
+  const item = timeline.open.get(openAs);
+  timeline.open.delete(openAs);
+  return item ? Object.assign(item, change) : undefined;
+}
+
+/**
+ * @param {Step} step
+ * @param {string} state
+ */
+function endStep({ timeline, payload, nodeId, atMs }, state) {
+  const started = timeline.open.get(`step ${nodeId}`);
+  return close(timeline, `step ${nodeId}`, {
+    state,
+    tookMs: started ? atMs - started.atMs : undefined,
+    text: payload.error?.message ?? payload.reason,
+  });
+}
+
+/** @param {Step} step */
+function noteUnknown(step) {
+  return add(step, { kind: 'note', title: step.event.type });
+}
+
+/** @param {Step} step */
+function reasoningOf(step) {
+  const openAs = `reasoning ${step.nodeId}`;
+  const known = step.timeline.open.get(openAs);
+  if (known) return known;
+  const rest = {
+    kind: /** @type {const} */ ('reasoning'),
+    title: 'Thinks',
+    state: 'running',
+    text: '',
+  };
+  return add(step, { ...rest, agentId: step.payload.agentId }, openAs);
+}
+
+/** @param {Step} step */
+function reasoned(step) {
+  const { timeline, payload, nodeId } = step;
+  const known = timeline.open.get(`reasoning ${nodeId}`);
+  if (!known && !payload.reasoning) return undefined;
+  const item = known ?? reasoningOf(step);
+  timeline.open.delete(`reasoning ${nodeId}`);
+  // The closing text is the authoritative one; with verbosity `off` it is empty and what was streamed stays.
+  return Object.assign(item, { state: 'done', text: payload.reasoning || item.text });
+}
+
+/** @param {Step} step */
+function suspended({ timeline, payload, nodeId }) {
+  const decision = timeline.items.findLast(
+    (item) => item.kind === 'decision' && item.nodeId === nodeId,
+  );
+  if (payload.reason !== 'low-confidence' || !decision) return undefined;
+  return Object.assign(decision, { threshold: payload.threshold, confidence: payload.observed });
+}
+
+/** @param {Step} step */
+function answered({ timeline, payload, nodeId, atMs }) {
+  const asked = timeline.open.get(`question ${nodeId}`);
+  return close(timeline, `question ${nodeId}`, {
+    state: payload.reason === 'timeout' ? 'expired' : 'done',
+    outcome: payload.resumeValue,
+    by: payload.resolvedBy,
+    tookMs: asked ? atMs - asked.atMs : undefined,
+  });
+}
+
+/** @param {Step} step @param {string} state @param {string} title */
+function ended(step, state, title) {
+  const { timeline, payload } = step;
+  timeline.ended = true;
+  const text = payload.error ? `${payload.error.code}: ${payload.error.message}` : payload.reason;
+  const rest = { kind: /** @type {const} */ ('end'), title, state, text, outcome: payload.outputs };
+  return add(step, { ...rest, tookMs: payload.durationMs });
+}
+
+const hidden = () => undefined;
+
+/** @type {Record<string, (step: Step) => TimelineItem | undefined>} */
+const FOLDS = {
+  'run.started': (step) =>
+    add(step, { kind: 'run', title: 'Run started', input: step.payload.inputs }),
+  'run.completed': (step) => ended(step, 'done', 'Run completed'),
+  'run.failed': (step) => ended(step, 'failed', 'Run failed'),
+  'run.cancelled': (step) => ended(step, 'cancelled', 'Run cancelled'),
+  'node.started': (step) => {
+    const title = step.timeline.names[step.nodeId] ?? step.nodeId;
+    const rest = { kind: /** @type {const} */ ('step'), title, state: 'running' };
+    return add(step, { ...rest, agentId: step.payload.agent?.agentId }, `step ${step.nodeId}`);
+  },
+  'node.completed': (step) => endStep(step, 'done'),
+  'node.failed': (step) => endStep(step, 'failed'),
+  'node.cancelled': (step) => endStep(step, 'cancelled'),
+  'node.retried': (step) => endStep(step, 'retried'),
+  'node.skipped': (step) => {
+    const name = step.timeline.names[step.nodeId] ?? step.nodeId;
+    return add(step, { kind: 'step', title: name, state: 'skipped', text: step.payload.reason });
+  },
+  'node.suspended': suspended,
+  'node.resumed': hidden,
+  'agent.invocation.started': hidden,
+  'agent.invocation.completed': hidden,
+  'agent.promptResolved': hidden,
+  'prompt.composed': hidden,
+  'approval.requested': hidden,
+  'approval.received': hidden,
+  'clarification.requested': hidden,
+  'clarification.resolved': hidden,
+  'agent.reasoning.delta': (step) => {
+    const item = reasoningOf(step);
+    item.text = (item.text ?? '') + step.payload.delta;
+    return item;
+  },
+  'agent.reasoned': reasoned,
+  'agent.toolCalled': (step) => {
+    const { toolName, inputs, callId, agentId } = step.payload;
+    const rest = { kind: /** @type {const} */ ('tool'), title: toolName, state: 'running' };
+    return add(step, { ...rest, input: inputs, agentId }, `call ${callId}`);
+  },
+  'agent.toolReturned': ({ timeline, payload }) =>
+    close(timeline, `call ${payload.callId}`, {
+      state: payload.status === 'ok' || (!payload.status && !payload.error) ? 'done' : 'failed',
+      outcome: payload.outcome,
+      text: payload.error?.message,
+      tookMs: payload.durationMs,
+    }),
+  'agent.decided': (step) => {
+    const { decision, confidence, agentId } = step.payload;
+    return add(step, {
+      kind: 'decision',
+      title: 'Decides',
+      outcome: decision,
+      confidence,
+      agentId,
+    });
+  },
+  'interrupt.requested': (step) => {
+    const title = step.payload.data?.title ?? QUESTION_TITLES[step.payload.kind] ?? 'Waits';
+    return add(step, { kind: 'question', title, state: 'waiting' }, `question ${step.nodeId}`);
+  },
+  'interrupt.resolved': answered,
+  'variable.changed': (step) => add(step, { kind: 'note', title: `Sets ${step.payload.name}` }),
+  'provider.usage': ({ timeline, payload }) => {
+    timeline.tokens += (payload.inputTokens ?? 0) + (payload.outputTokens ?? 0);
+    return undefined;
+  },
+  'cap.breached': (step) =>
+    add(step, { kind: 'note', title: `Limit reached: ${step.payload.kind}`, state: 'failed' }),
+};
+
+/** @type {Record<string, string>} */
+const QUESTION_TITLES = {
+  approval: 'Asks for approval',
+  'low-confidence': 'Is not sure and asks a human',
+  clarification: 'Asks a question',
+  'external-event': 'Waits for another system',
+};
