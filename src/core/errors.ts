@@ -74,6 +74,9 @@ export const ERRORS = {
   content_missing: { status: 503, retryable: true, message: 'A stored value is missing.' }, // own
   // start-up (never leave by HTTP)
   config_invalid: { status: 500, retryable: false, message: 'The configuration is not valid.' }, // own
+  temporal_not_found: { status: 500, retryable: false, message: "Temporal's dev server could not be obtained." }, // own
+  temporal_not_started: { status: 500, retryable: true, message: "Temporal's dev server did not start." }, // own
+  data_folder_in_use: { status: 500, retryable: false, message: 'The data folder is in use by another process.' }, // own
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -1,0 +1,100 @@
+// The workflow bundle: made once for a content of workflows/ and src/core/ and kept in the user's cache folder, since
+// bundling takes seconds and loading none. Processes that make the same one at once write the same bytes.
+import { createHash, randomBytes } from 'node:crypto';
+import { access, mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { bundleWorkflowCode } from '@temporalio/worker';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const WORKFLOWS = join(ROOT, 'workflows/index.ts');
+const INTERCEPTORS = join(ROOT, 'workflows/interceptors.ts');
+/** What workflow code may import (style.md): a change anywhere here is another bundle. */
+const SOURCES = ['workflows', 'src/core'];
+const PACKAGES = ['@temporalio/worker', '@temporalio/workflow', '@noble/hashes', 're2js'];
+
+export interface BundleOptions {
+  readonly cacheDir: string;
+  /** Of the data converter: it runs in the sandbox, too. */
+  readonly failureConverterPath?: string;
+}
+
+const made = new Map<string, Promise<{ codePath: string }>>();
+
+/** Path of the bundle; made at most once per process and content. */
+export async function workflowBundle(options: BundleOptions): Promise<{ codePath: string }> {
+  const key = `${options.cacheDir}|${options.failureConverterPath ?? ''}`;
+  const known = made.get(key);
+  if (known) return known;
+  const making = make(options);
+  made.set(key, making);
+  making.catch(() => made.delete(key));
+  return making;
+}
+
+async function make({
+  cacheDir,
+  failureConverterPath,
+}: BundleOptions): Promise<{ codePath: string }> {
+  const codePath = join(cacheDir, `workflow-bundle-${await digest(failureConverterPath)}.js`);
+  const exists = await access(codePath).then(
+    () => true,
+    () => false,
+  );
+  if (exists) return { codePath };
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: WORKFLOWS,
+    workflowInterceptorModules: [INTERCEPTORS],
+    failureConverterPath,
+    logger: quiet,
+  });
+  await mkdir(cacheDir, { recursive: true });
+  const draft = `${codePath}.${process.pid}.${randomBytes(4).toString('hex')}`;
+  await writeFile(draft, code);
+  await rename(draft, codePath);
+  return { codePath };
+}
+
+/** Errors are thrown; what the bundler says besides is for its developers. */
+const silent = () => undefined;
+const quiet = {
+  log: silent,
+  trace: silent,
+  debug: silent,
+  info: silent,
+  warn: silent,
+  error: silent,
+};
+
+async function digest(failureConverterPath: string | undefined): Promise<string> {
+  const hash = createHash('sha256');
+  const paths = (await Promise.all(SOURCES.map((folder) => sourcesIn(join(ROOT, folder)))))
+    .flat()
+    .sort();
+  for (const path of [...paths, ...(failureConverterPath ? [failureConverterPath] : [])]) {
+    hash
+      .update(`${relative(ROOT, path)}\0`)
+      .update(await readFile(path))
+      .update('\0');
+  }
+  const require = createRequire(import.meta.url);
+  for (const name of PACKAGES) hash.update(`${name}@${await versionOf(require, name)}\0`);
+  return hash.digest('hex').slice(0, 32);
+}
+
+async function sourcesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((it) => it.isFile() && it.name.endsWith('.ts'))
+    .map((it) => join(it.parentPath, it.name));
+}
+
+/** Not by its exports: packages need not export their package.json. */
+async function versionOf(require: NodeJS.Require, name: string): Promise<string> {
+  for (const folder of require.resolve.paths(name) ?? []) {
+    const text = await readFile(join(folder, name, 'package.json'), 'utf8').catch(() => undefined);
+    if (text !== undefined) return (JSON.parse(text) as { version: string }).version;
+  }
+  return '';
+}

@@ -1,0 +1,316 @@
+// Temporal's dev server as part of this host (design §7): started detached from the terminal, adopted when an earlier
+// process of this data folder left it behind, restarted when it dies, stopped last. The data folder keeps its ports,
+// so that printed links stay valid, and the identity of its process.
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Connection } from '@temporalio/client';
+import { HostError } from '../../core/errors.ts';
+import type { Logger } from '../../ports.ts';
+import { obtainBinary, type BinaryOptions } from './dev-server-binary.ts';
+import { isRunning, recordProcess, type ProcessRecord } from './dev-server-process.ts';
+
+/** Time a started server has to answer. */
+const START_LIMIT_MS = 60_000;
+/** Time an orphan has to answer before it is ended. */
+const ADOPT_LIMIT_MS = 3_000;
+const PROBE_MS = 50;
+/** Time an orderly end may take before SIGKILL. */
+const STOP_LIMIT_MS = 8_000;
+/** An adopted server is not our child: its end is noticed by looking. */
+const WATCH_MS = 500;
+const RESTART_FIRST_MS = 100;
+const RESTART_MOST_MS = 10_000;
+const CONNECT_LIMIT_MS = 1_000;
+/** The dev server's own default is one day (design §7). */
+const RETENTION_SECONDS = 30 * 24 * 3600;
+const NAMESPACE = 'default';
+const IP = '127.0.0.1';
+
+/** Each opens a gate that is set for big clusters; measured in spec/05 §9 and by `npm run bench`. */
+const DYNAMIC_CONFIG = [
+  'system.enableActivityEagerExecution=true',
+  'history.transferProcessorMaxPollRPS=2000',
+];
+/** Tests also want short timers: the default moves a timer by up to a second. */
+const TEST_DYNAMIC_CONFIG = ['history.timerProcessorMaxTimeShift="50ms"'];
+const SQLITE_PRAGMAS = ['journal_mode=WAL', 'synchronous=NORMAL'];
+
+export interface DevServerOptions {
+  /** Holds the record, the log and the database. */
+  readonly dataDir: string;
+  /** Nothing survives the server, and timers are quick: for tests. */
+  readonly inMemory?: boolean;
+  /** With the web UI on a port of its own. */
+  readonly ui: boolean;
+  readonly binary: BinaryOptions;
+  readonly logger: Logger;
+}
+
+export interface DevServer {
+  readonly address: string;
+  readonly namespace: string;
+  readonly uiUrl: string | undefined;
+  readonly adopted: boolean;
+  /** Of the running process, which changes with a restart; undefined while it restarts. */
+  pid(): number | undefined;
+  /** Ends the server in order; never a process that is not the recorded one. */
+  stop(): Promise<void>;
+}
+
+interface ServerRecord {
+  readonly port: number;
+  readonly uiPort: number;
+  /** Arguments it was started with: another set means another version of this host. */
+  readonly args: readonly string[];
+  readonly process?: ProcessRecord;
+}
+
+/** Starts or adopts the data folder's server. Throws HostError temporal_not_found, temporal_not_started. */
+export async function obtainDevServer(options: DevServerOptions): Promise<DevServer> {
+  await mkdir(options.dataDir, { recursive: true, mode: 0o700 });
+  const old = readRecord(options.dataDir);
+  const adopted = old && (await adoptOrEnd(old, options));
+  if (adopted) return supervise(adopted, options, true);
+  const path = await obtainBinary(options.binary);
+  const [port, uiPort] = await choosePorts(old, options);
+  const record = await start(path, { port, uiPort, args: argsFor(options, port, uiPort) }, options);
+  return supervise(record, options, false, path);
+}
+
+async function adoptOrEnd(
+  record: ServerRecord,
+  options: DevServerOptions,
+): Promise<ServerRecord | undefined> {
+  if (!record.process || !isRunning(record.process)) return undefined;
+  const same = record.args.join('\n') === argsFor(options, record.port, record.uiPort).join('\n');
+  if (same && (await answers(record, ADOPT_LIMIT_MS))) {
+    options.binary.report(
+      `Temporal: going on with the server that is still running on port ${record.port}`,
+    );
+    return record;
+  }
+  options.binary.report(`Temporal: ending a server left behind (process ${record.process.pid})`);
+  await end(record.process);
+  return undefined;
+}
+
+function argsFor(
+  { dataDir, inMemory, ui }: DevServerOptions,
+  port: number,
+  uiPort: number,
+): string[] {
+  const config = inMemory ? [...DYNAMIC_CONFIG, ...TEST_DYNAMIC_CONFIG] : DYNAMIC_CONFIG;
+  const database = inMemory ? [] : ['--db-filename', join(dataDir, 'temporal.db')];
+  return [
+    ...[
+      'server',
+      'start-dev',
+      '--ip',
+      IP,
+      '--port',
+      String(port),
+      '--log-level',
+      'error',
+      '--log-format',
+      'json',
+    ],
+    ...(ui ? ['--ui-port', String(uiPort)] : ['--headless']),
+    ...config.flatMap((value) => ['--dynamic-config-value', value]),
+    ...database,
+    ...(inMemory ? [] : SQLITE_PRAGMAS.flatMap((pragma) => ['--sqlite-pragma', pragma])),
+  ];
+}
+
+async function choosePorts(
+  old: ServerRecord | undefined,
+  { binary }: DevServerOptions,
+): Promise<[number, number]> {
+  const port = old && (await isFree(old.port)) ? old.port : await freePort();
+  const uiPort = old && (await isFree(old.uiPort)) ? old.uiPort : await freePort();
+  if (old && old.port !== port) binary.report(`Temporal: port ${old.port} is taken, using ${port}`);
+  return [port, uiPort];
+}
+
+async function start(
+  path: string,
+  record: ServerRecord,
+  options: DevServerOptions,
+): Promise<ServerRecord> {
+  const log = openSync(join(options.dataDir, 'temporal.log'), 'w', 0o600);
+  // Its own session: Ctrl-C in the terminal must not end the server before the worker has drained.
+  const child = spawn(path, [...record.args], {
+    detached: true,
+    stdio: ['ignore', log, log],
+    // Nothing else: keys of the host are none of its business, and TEMPORAL_* would change its behaviour.
+    env: { PATH: options.binary.env.PATH, HOME: options.binary.env.HOME } as NodeJS.ProcessEnv,
+  });
+  closeSync(log);
+  const failed = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('exit', (code, signal) => resolve(`it ended with ${signal ?? code}`));
+  });
+  child.unref();
+  const started = {
+    ...record,
+    process: child.pid === undefined ? undefined : recordProcess(child.pid),
+  };
+  writeRecord(options.dataDir, started);
+  const why = await Promise.race([
+    failed,
+    answers(started, START_LIMIT_MS).then((ok) =>
+      ok ? undefined : `no answer in ${START_LIMIT_MS / 1000} s`,
+    ),
+  ]);
+  if (why !== undefined) {
+    if (started.process) await end(started.process);
+    throw new HostError('temporal_not_started', {
+      reason: `Temporal's dev server did not start: ${why}. See ${join(options.dataDir, 'temporal.log')}.`,
+    });
+  }
+  return started;
+}
+
+/** True once the frontend serves the namespace; then its retention is what it should be, too. */
+async function answers(
+  { port, process: identity }: ServerRecord,
+  limitMs: number,
+): Promise<boolean> {
+  const until = Date.now() + limitMs;
+  while (Date.now() < until) {
+    if (identity && !isRunning(identity)) return false;
+    const connection = await Connection.connect({
+      address: `${IP}:${port}`,
+      connectTimeout: CONNECT_LIMIT_MS,
+    }).catch(() => undefined);
+    if (connection) {
+      try {
+        await connection.withDeadline(Date.now() + CONNECT_LIMIT_MS, () =>
+          keepRetention(connection),
+        );
+        return true;
+      } catch {
+        // The port answers before the namespace exists: ask again until the limit.
+      } finally {
+        await connection.close();
+      }
+    }
+    await sleep(PROBE_MS);
+  }
+  return false;
+}
+
+async function keepRetention({ workflowService }: Connection): Promise<void> {
+  const { config } = await workflowService.describeNamespace({ namespace: NAMESPACE });
+  if (Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0) >= RETENTION_SECONDS) return;
+  const retention = { seconds: RETENTION_SECONDS } as unknown as NonNullable<
+    typeof config
+  >['workflowExecutionRetentionTtl'];
+  await workflowService.updateNamespace({
+    namespace: NAMESPACE,
+    config: { workflowExecutionRetentionTtl: retention },
+  });
+}
+
+function supervise(
+  first: ServerRecord,
+  options: DevServerOptions,
+  adopted: boolean,
+  path?: string,
+): DevServer {
+  let record = first;
+  let stopping = false;
+  const stop = new AbortController();
+  const watching = (async () => {
+    let pauseMs = RESTART_FIRST_MS;
+    while (!stopping) {
+      if (record.process && isRunning(record.process)) {
+        await sleep(WATCH_MS, undefined, { signal: stop.signal }).catch(() => undefined);
+        continue;
+      }
+      if (stopping) return;
+      options.logger.warn('the Temporal dev server is gone; starting it again', {
+        port: record.port,
+      });
+      try {
+        record = await start(path ?? (await obtainBinary(options.binary)), record, options);
+        pauseMs = RESTART_FIRST_MS;
+      } catch (error) {
+        options.logger.error('the Temporal dev server does not start', {
+          error: (error as Error).message,
+        });
+        await sleep(pauseMs, undefined, { signal: stop.signal }).catch(() => undefined);
+        pauseMs = Math.min(pauseMs * 2, RESTART_MOST_MS);
+      }
+    }
+  })();
+  return {
+    address: `${IP}:${first.port}`,
+    namespace: NAMESPACE,
+    uiUrl: options.ui ? `http://${IP}:${first.uiPort}` : undefined,
+    adopted,
+    pid: () => (record.process && isRunning(record.process) ? record.process.pid : undefined),
+    async stop() {
+      stopping = true;
+      stop.abort();
+      await watching;
+      if (record.process) await end(record.process);
+    },
+  };
+}
+
+async function end(identity: ProcessRecord): Promise<void> {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    if (!isRunning(identity)) return;
+    try {
+      process.kill(identity.pid, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ESRCH') return;
+      throw error;
+    }
+    const until = Date.now() + STOP_LIMIT_MS;
+    while (Date.now() < until && isRunning(identity)) await sleep(PROBE_MS);
+  }
+}
+
+function recordPath(dataDir: string): string {
+  return join(dataDir, 'temporal.json');
+}
+
+function readRecord(dataDir: string): ServerRecord | undefined {
+  try {
+    return JSON.parse(readFileSync(recordPath(dataDir), 'utf8')) as ServerRecord;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT' || error instanceof SyntaxError)
+      return undefined;
+    throw error;
+  }
+}
+
+function writeRecord(dataDir: string, record: ServerRecord): void {
+  const path = recordPath(dataDir);
+  writeFileSync(`${path}.new`, JSON.stringify(record), { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+export function freePort(): Promise<number> {
+  return listen(0).then((port) => port as number);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  return (await listen(port)) !== undefined;
+}
+
+function listen(port: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(undefined));
+    server.listen({ port, host: IP, exclusive: true }, () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' ? address?.port : undefined));
+    });
+  });
+}

@@ -1,0 +1,166 @@
+// The run worker: executes workflow code and activities of the run task queue, tells the projector about histories
+// that grew, and comes back by itself when Temporal went away and returned.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DataConverter } from '@temporalio/common';
+import {
+  DefaultLogger,
+  Runtime,
+  Worker,
+  makeTelemetryFilterString,
+  type NativeConnection,
+} from '@temporalio/worker';
+import { RUN_TASK_QUEUE } from '../../core/run-input.ts';
+import type { Logger } from '../../ports.ts';
+import { connectWorker, type TemporalTarget } from './connection.ts';
+
+/** Bounds memory (design §7): about 0.3 MB for each run kept in the cache. */
+const MAX_CACHED_WORKFLOWS = 300;
+/** After a worker's death its cached runs wait this long for it; 10 s by default (spec/05 §6). */
+const STICKY_TIMEOUT_MS = 1_500;
+/** Cancellation reaches an activity with a heartbeat (design §4). */
+const HEARTBEAT_THROTTLE_MS = 1_000;
+/** Activities in flight may finish within this at shutdown, and are then cancelled. */
+const SHUTDOWN_GRACE_MS = 10_000;
+/** After this the worker gives up waiting. */
+const SHUTDOWN_FORCE_MS = 15_000;
+const RESTART_FIRST_MS = 200;
+const RESTART_MOST_MS = 5_000;
+
+export interface RunWorkerOptions {
+  readonly target: TemporalTarget;
+  readonly taskQueue?: string;
+  readonly bundle: { readonly codePath: string };
+  readonly activities: object;
+  readonly dataConverter: DataConverter;
+  /** See workflows/interceptors.ts: a run's history will be longer than `historyLength`. */
+  readonly hint: (
+    runId: string,
+    temporalRunId: string,
+    historyLength: number,
+    terminal: boolean,
+  ) => void;
+  readonly logger: Logger;
+}
+
+export interface RunWorker {
+  /** True while it polls. */
+  running(): boolean;
+  /** Resolves with the first successful start; with `stop` at the latest. */
+  readonly ready: Promise<void>;
+  /** Drains within SHUTDOWN_FORCE_MS. */
+  stop(): Promise<void>;
+}
+
+let installed = false;
+
+/** Once per process, before anything else of the SDK: its logs become ours, and signals are ours to handle. */
+export function installRuntime(logger: Logger): void {
+  if (installed) return;
+  installed = true;
+  Runtime.install({
+    shutdownSignals: [],
+    logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
+      const at = level === 'ERROR' ? 'error' : level === 'WARN' ? 'warn' : 'debug';
+      const { error, workflowId, activityId, sdkComponent } = (meta ?? {}) as Record<
+        string,
+        unknown
+      >;
+      logger[at](message, { runId: workflowId, activityId, component: sdkComponent, error });
+    }),
+    telemetryOptions: {
+      logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) },
+    },
+  });
+}
+
+async function createWorker(
+  options: RunWorkerOptions,
+  connection: NativeConnection,
+): Promise<Worker> {
+  const { target, taskQueue, bundle, activities, dataConverter, hint } = options;
+  return Worker.create({
+    connection,
+    namespace: target.namespace,
+    taskQueue: taskQueue ?? RUN_TASK_QUEUE,
+    workflowBundle: bundle,
+    activities,
+    dataConverter,
+    maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
+    stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
+    maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
+    defaultHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
+    shutdownGraceTime: SHUTDOWN_GRACE_MS,
+    shutdownForceTime: SHUTDOWN_FORCE_MS,
+    sinks: {
+      journal: {
+        hint: {
+          callDuringReplay: false,
+          fn: (
+            info: { workflowId: string },
+            temporalRunId: string,
+            historyLength: number,
+            terminal: boolean,
+          ) => hint(info.workflowId, temporalRunId, historyLength, terminal),
+        },
+      },
+    },
+  });
+}
+
+/** Starts at once. While Temporal is away it tries again, at a bounded rate, until it is stopped. */
+export function createRunWorker(options: RunWorkerOptions): RunWorker {
+  const stopping = new AbortController();
+  const { logger } = options;
+  let worker: Worker | undefined;
+  let tellReady: () => void = () => undefined;
+  const ready = new Promise<void>((resolve) => {
+    tellReady = resolve;
+  });
+
+  async function runOnce(): Promise<void> {
+    const connection = await connectWorker(options.target);
+    try {
+      const created = await createWorker(options, connection);
+      worker = created;
+      const done = created.run();
+      tellReady();
+      if (stopping.signal.aborted) created.shutdown();
+      await done;
+    } finally {
+      worker = undefined;
+      await connection
+        .close()
+        .catch((error: unknown) => logger.debug('worker connection did not close', { error }));
+    }
+  }
+
+  async function runUntilStopped(): Promise<void> {
+    let pauseMs = RESTART_FIRST_MS;
+    while (!stopping.signal.aborted) {
+      const startedAt = Date.now();
+      try {
+        await runOnce();
+      } catch (error) {
+        logger.warn('the worker stopped and starts again', {
+          error: (error as Error).message,
+          inMs: pauseMs,
+        });
+      }
+      if (stopping.signal.aborted) return;
+      if (Date.now() - startedAt > RESTART_MOST_MS) pauseMs = RESTART_FIRST_MS;
+      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      pauseMs = Math.min(pauseMs * 2, RESTART_MOST_MS);
+    }
+  }
+
+  const running = runUntilStopped().finally(() => tellReady());
+  return {
+    running: () => worker?.getState() === 'RUNNING',
+    ready,
+    async stop() {
+      stopping.abort();
+      if (worker?.getState() === 'RUNNING') worker.shutdown();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,276 @@
+// The configuration: environment variables, read and checked once at start, every fault reported. README.md holds the
+// same table for users.
+import { accessSync, constants, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseEncryptionKeys, type EncryptionKey } from '../adapters/temporal/codec.ts';
+import type { TemporalTarget } from '../adapters/temporal/connection.ts';
+import { HostError, codeOf } from '../core/errors.ts';
+import { isLogLevel, type LogLevel } from './logger.ts';
+
+export interface ExternalTemporal extends TemporalTarget {
+  readonly kind: 'external';
+}
+
+export interface Config {
+  readonly http: { readonly host: string; readonly port: number };
+  /** Absent: a key is made and kept in the data folder. */
+  readonly apiKey?: string;
+  readonly dataDir: string;
+  /** For obtained binaries and the workflow bundle; shared by all data folders of the user. */
+  readonly cacheDir: string;
+  readonly fixturesDir?: string;
+  readonly agentsDir?: string;
+  readonly testMode: boolean;
+  /** First one encrypts, all decrypt; none: no encryption. */
+  readonly encryptionKeys: readonly EncryptionKey[];
+  readonly database:
+    | { readonly kind: 'pglite'; readonly dir: string }
+    | { readonly kind: 'postgres'; readonly url: string };
+  readonly temporal: { readonly kind: 'dev' } | ExternalTemporal;
+  readonly openai?: { readonly apiKey: string; readonly baseUrl?: string; readonly model?: string };
+  /** Absent: each command has its own default. */
+  readonly logLevel?: LogLevel;
+  /** Values that must never leave the host, by name: for redaction. */
+  readonly secrets: readonly { readonly id: string; readonly value: string }[];
+  /** For the commands that obtain the dev server. */
+  readonly env: Environment;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const DEFAULT_PORT = 8787;
+const MIN_API_KEY_CHARS = 16;
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/;
+const SECRET_VARIABLES = [
+  'OPENWOP_API_KEY',
+  'OPENAI_API_KEY',
+  'TEMPORAL_API_KEY',
+  'DATABASE_URL',
+] as const;
+
+/** Throws HostError config_invalid whose `details.faults` has one sentence per fault. */
+export function readConfig(env: Environment): Config {
+  const reader = new Reader(env);
+  const host = reader.text('OPENWOP_HOST') ?? '127.0.0.1';
+  const apiKey = readApiKey(reader, host);
+  const dataDir = resolve(reader.text('OPENWOP_DATA_DIR') ?? '.data');
+  const databaseUrl = readDatabaseUrl(reader);
+  const config: Config = {
+    http: { host, port: reader.port('OPENWOP_PORT') ?? DEFAULT_PORT },
+    apiKey,
+    dataDir,
+    cacheDir: resolve(reader.text('OPENWOP_CACHE_DIR') ?? defaultCacheDir(reader)),
+    fixturesDir: reader.folder('OPENWOP_FIXTURES_DIR'),
+    agentsDir: reader.folder('OPENWOP_AGENTS_DIR'),
+    testMode: reader.flag('OPENWOP_TEST_MODE') ?? false,
+    encryptionKeys: readEncryption(reader),
+    database: databaseUrl
+      ? { kind: 'postgres', url: databaseUrl }
+      : { kind: 'pglite', dir: join(dataDir, 'postgres') },
+    temporal: readTemporal(reader),
+    openai: readOpenAi(reader),
+    logLevel: readLogLevel(reader),
+    secrets: readSecrets(env),
+    env,
+  };
+  if (reader.faults.length > 0) throw invalid(reader.faults);
+  return config;
+}
+
+export function invalid(faults: readonly string[]): HostError {
+  return new HostError('config_invalid', { reason: faults.join('\n'), faults });
+}
+
+/** What both halves need: they share nothing but an outer Temporal and an outer Postgres. */
+export function requireShared(config: Config, command: string): void {
+  const faults: string[] = [];
+  if (config.temporal.kind === 'dev')
+    faults.push(
+      `TEMPORAL_ADDRESS is needed by \`${command}\`: the halves meet at one Temporal server.`,
+    );
+  if (config.database.kind === 'pglite')
+    faults.push(`DATABASE_URL is needed by \`${command}\`: the halves meet at one PostgreSQL.`);
+  if (faults.length > 0) throw invalid(faults);
+}
+
+class Reader {
+  readonly faults: string[] = [];
+  readonly #env: Environment;
+
+  constructor(env: Environment) {
+    this.#env = env;
+  }
+
+  /** Empty is absent: shells and compose files pass empty variables on. */
+  text(name: string): string | undefined {
+    return this.#env[name]?.trim() || undefined;
+  }
+
+  fault(name: string, what: string): undefined {
+    this.faults.push(`${name} ${what}`);
+    return undefined;
+  }
+
+  port(name: string): number | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const port = Number(text);
+    const valid = /^\d+$/.test(text) && port <= 65_535;
+    return valid ? port : this.fault(name, `must be a port number from 0 to 65535, not "${text}".`);
+  }
+
+  flag(name: string): boolean | undefined {
+    const text = this.text(name)?.toLowerCase();
+    if (text === undefined) return undefined;
+    if (['1', 'true', 'yes', 'on'].includes(text)) return true;
+    if (['0', 'false', 'no', 'off'].includes(text)) return false;
+    return this.fault(name, `must be true or false, not "${text}".`);
+  }
+
+  url(name: string, protocols: readonly string[]): string | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    if (URL.canParse(text) && protocols.includes(new URL(text).protocol)) return text;
+    // The value is not shown: a database URL holds a password.
+    return this.fault(
+      name,
+      `must be a URL that begins with ${protocols.map((it) => `${it}//`).join(' or ')}.`,
+    );
+  }
+
+  folder(name: string): string | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const isFolder = statSync(text, { throwIfNoEntry: false })?.isDirectory() ?? false;
+    return isFolder
+      ? resolve(text)
+      : this.fault(name, `must be an existing folder, not "${text}".`);
+  }
+
+  file(name: string): string | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    try {
+      accessSync(text, constants.R_OK);
+      return resolve(text);
+    } catch {
+      return this.fault(name, `must be a readable file, not "${text}".`);
+    }
+  }
+}
+
+function defaultCacheDir(reader: Reader): string {
+  return join(reader.text('XDG_CACHE_HOME') ?? join(homedir(), '.cache'), 'openwop-temporal');
+}
+
+export function isLoopback(host: string): boolean {
+  return LOOPBACK.test(host.toLowerCase());
+}
+
+function readApiKey(reader: Reader, host: string): string | undefined {
+  const key = reader.text('OPENWOP_API_KEY');
+  if (key === undefined && !isLoopback(host)) {
+    return reader.fault(
+      'OPENWOP_API_KEY',
+      `is needed when OPENWOP_HOST is not a loopback address ("${host}").`,
+    );
+  }
+  if (key !== undefined && (key.length < MIN_API_KEY_CHARS || !/^[\x21-\x7e]+$/.test(key))) {
+    return reader.fault(
+      'OPENWOP_API_KEY',
+      `must have at least ${MIN_API_KEY_CHARS} visible ASCII characters.`,
+    );
+  }
+  return key;
+}
+
+function readDatabaseUrl(reader: Reader): string | undefined {
+  return reader.url('DATABASE_URL', ['postgres:', 'postgresql:']);
+}
+
+function readEncryption(reader: Reader): Config['encryptionKeys'] {
+  const text = reader.text('OPENWOP_ENCRYPTION_KEYS');
+  if (text === undefined) return [];
+  try {
+    return parseEncryptionKeys(text);
+  } catch (error) {
+    if (codeOf(error) !== 'config_invalid') throw error;
+    reader.fault('OPENWOP_ENCRYPTION_KEYS', `is not valid: ${(error as Error).message}.`);
+    return [];
+  }
+}
+
+const TEMPORAL_VARIABLES = [
+  'TEMPORAL_NAMESPACE',
+  'TEMPORAL_API_KEY',
+  'TEMPORAL_TLS',
+  'TEMPORAL_TLS_SERVER_CA_CERT_PATH',
+  'TEMPORAL_TLS_CLIENT_CERT_PATH',
+  'TEMPORAL_TLS_CLIENT_KEY_PATH',
+  'TEMPORAL_TLS_SERVER_NAME',
+];
+
+function readTemporal(reader: Reader): Config['temporal'] {
+  const address = reader.text('TEMPORAL_ADDRESS');
+  if (address === undefined) {
+    for (const name of TEMPORAL_VARIABLES) {
+      if (reader.text(name) !== undefined)
+        reader.fault(name, 'has no effect without TEMPORAL_ADDRESS.');
+    }
+    return { kind: 'dev' };
+  }
+  if (!/^(\[[0-9a-fA-F:]+\]|[^\s:/]+):\d{1,5}$/.test(address)) {
+    reader.fault('TEMPORAL_ADDRESS', `must be host:port, not "${address}".`);
+  }
+  const apiKey = reader.text('TEMPORAL_API_KEY');
+  const tls = readTls(reader, apiKey !== undefined);
+  if (apiKey !== undefined && !tls)
+    reader.fault('TEMPORAL_API_KEY', 'needs TLS; remove TEMPORAL_TLS=false.');
+  return {
+    kind: 'external',
+    address,
+    namespace: reader.text('TEMPORAL_NAMESPACE') ?? 'default',
+    apiKey,
+    tls,
+  };
+}
+
+/** An API key or any certificate switches TLS on, as in Temporal's own tools. */
+function readTls(reader: Reader, byDefault: boolean): ExternalTemporal['tls'] {
+  const caPath = reader.file('TEMPORAL_TLS_SERVER_CA_CERT_PATH');
+  const certPath = reader.file('TEMPORAL_TLS_CLIENT_CERT_PATH');
+  const keyPath = reader.file('TEMPORAL_TLS_CLIENT_KEY_PATH');
+  const serverName = reader.text('TEMPORAL_TLS_SERVER_NAME');
+  if ((certPath === undefined) !== (keyPath === undefined)) {
+    reader.fault('TEMPORAL_TLS_CLIENT_CERT_PATH', 'and TEMPORAL_TLS_CLIENT_KEY_PATH go together.');
+  }
+  const implied = byDefault || [caPath, certPath, serverName].some((it) => it !== undefined);
+  return (reader.flag('TEMPORAL_TLS') ?? implied)
+    ? { caPath, certPath, keyPath, serverName }
+    : undefined;
+}
+
+function readOpenAi(reader: Reader): Config['openai'] {
+  const apiKey = reader.text('OPENAI_API_KEY');
+  const baseUrl = reader.url('OPENAI_BASE_URL', ['http:', 'https:']);
+  const model = reader.text('OPENAI_MODEL');
+  if (apiKey !== undefined) return { apiKey, baseUrl, model };
+  if (baseUrl !== undefined)
+    reader.fault('OPENAI_BASE_URL', 'has no effect without OPENAI_API_KEY.');
+  if (model !== undefined) reader.fault('OPENAI_MODEL', 'has no effect without OPENAI_API_KEY.');
+  return undefined;
+}
+
+function readLogLevel(reader: Reader): LogLevel | undefined {
+  const level = reader.text('OPENWOP_LOG_LEVEL');
+  if (level === undefined || isLogLevel(level)) return level;
+  return reader.fault('OPENWOP_LOG_LEVEL', `must be debug, info, warn or error, not "${level}".`);
+}
+
+function readSecrets(env: Environment): Config['secrets'] {
+  return SECRET_VARIABLES.flatMap((id) => {
+    const value = env[id]?.trim();
+    return value ? [{ id, value }] : [];
+  });
+}
