@@ -81,6 +81,70 @@ export interface AgentRef {
   sourceManifestId?: string;
 }
 
+export interface AgentScript {
+  /**
+   * @minItems 1
+   * @maxItems 200
+   */
+  turns: [AgentScriptTurn, ...AgentScriptTurn[]];
+}
+export interface AgentScriptTurn {
+  /**
+   * Said aloud before the call or decision.
+   */
+  reasoning?: string;
+  /**
+   * The reasoning in exactly these pieces, in place of `reasoning`.
+   *
+   * @maxItems 10000
+   */
+  chunks?: string[];
+  /**
+   * Characters per piece of `reasoning`; absent: words.
+   */
+  chunkSize?: number;
+  delayMsPerChunk?: number;
+  /**
+   * @minItems 1
+   * @maxItems 1000
+   */
+  calls?: [AgentScriptCall, ...AgentScriptCall[]];
+  final?: AgentScriptFinal;
+  /**
+   * Final output as text, in place of `final`: to be something else than a decision.
+   */
+  raw?: string;
+  refusal?: string;
+  truncated?: boolean;
+  usage?: AgentScriptUsage;
+  fault?: AgentScriptFault;
+}
+export interface AgentScriptCall {
+  toolId: string;
+  arguments: unknown;
+}
+export interface AgentScriptFinal {
+  decision: unknown;
+  confidence?: number;
+  reasoning?: string;
+}
+export interface AgentScriptUsage {
+  inputTokens: number;
+  outputTokens: number;
+}
+export interface AgentScriptFault {
+  kind: 'http' | 'disconnect' | 'nonsense' | 'oversize' | 'hang';
+  /**
+   * Tries of this call that fail before it works.
+   */
+  times: number;
+  /**
+   * For `http`; 503 when absent.
+   */
+  status?: number;
+  retryAfterSeconds?: number;
+}
+
 export interface Capabilities {
   protocolVersion: string;
   supportedEnvelopes: string[];
@@ -392,7 +456,7 @@ export interface AgentNodeConfig {
 
 export interface NodeSettings {
   retry?: {
-    maxAttempts: number;
+    maxAttempts?: number;
     initialDelayMs?: number;
     backoff?: number;
     maxDelayMs?: number;

@@ -1,9 +1,9 @@
 // The one compiler for JSON Schemas that others wrote: configurableSchema, resumeSchema, task and return schemas, tool
 // schemas (spec/01 §6, spec/03 §2.3). Guarded: size, depth, local references only, linear-time patterns, bounded work.
 import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js';
-import addFormatsModule from 'ajv-formats';
 import { sha256Hex } from '../core/ids.ts';
 import { canonicalJson, isJsonObject, jsonBytes } from '../core/json.ts';
+import { addFormats } from './formats.ts';
 import { faultsOf, type Checked, type Fault } from './checked.ts';
 import { pointerSegment } from '../core/definition-graph.ts';
 import { compilePattern, patternFault } from './linear-pattern.ts';
@@ -18,8 +18,6 @@ const MAX_REFERENCES = 200_000;
 const CACHE_SIZE = 256;
 /** Compilations after which the compiler is made anew: it keeps something of every schema that it ever saw. */
 const RENEW_AFTER = 1000;
-/** Longest string that a `format` is tried on, in UTF-16 units; longer ones do not have the format. */
-const FORMAT_LENGTH = 4096;
 const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 /** Keyword that this file puts beside every $ref, to count. */
 const COUNTER = 'x-openwop-counted';
@@ -193,21 +191,7 @@ function createAjv(): Ajv2020 {
     addUsedSchema: false,
     code: { regExp: engine },
   });
-  // The package is CommonJS: under some loaders the function is the module, under others its default.
-  const addFormats =
-    (addFormatsModule as unknown as { default?: typeof addFormatsModule.default }).default ??
-    addFormatsModule;
-  (addFormats as unknown as typeof addFormatsModule.default)(created);
-  for (const [name, format] of Object.entries(created.formats)) {
-    const test =
-      typeof format === 'object' && !(format instanceof RegExp) && 'validate' in format
-        ? format.validate
-        : format;
-    if (test instanceof RegExp)
-      created.addFormat(name, (text: string) => text.length <= FORMAT_LENGTH && test.test(text));
-    else if (typeof test === 'function')
-      created.addFormat(name, bounded(test as (text: string) => boolean));
-  }
+  addFormats(created);
   // The library compares every pair of items; equality of canonical texts is the same and takes linear work.
   created.removeKeyword('uniqueItems').addKeyword({
     keyword: 'uniqueItems',
@@ -227,8 +211,4 @@ function createAjv(): Ajv2020 {
     },
   });
   return created;
-}
-
-function bounded(test: (text: string) => boolean): (text: string) => boolean {
-  return (text) => text.length <= FORMAT_LENGTH && test(text);
 }

@@ -1,0 +1,157 @@
+// Validators of everything that the host receives or emits, compiled from schemas/ on first use (spec/01 §2, §6, §10;
+// spec/02 §1, §2; spec/03 §2). One Ajv for our own schemas, strict; schemas of others: user-schema.ts.
+import { readFileSync } from 'node:fs';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { isJsonObject, jsonBytes } from '../core/json.ts';
+import { addFormats } from './formats.ts';
+import { faultsOf, type Checked, type Fault } from './checked.ts';
+import type {
+  AgentInventoryResponse,
+  AgentManifest,
+  Capabilities,
+  ErrorEnvelope,
+  EventsPollResponse,
+  InterruptResolveRequest,
+  NodeSettings,
+  RunCancelRequest,
+  RunCreateRequest,
+  RunCreateResponse,
+  RunEventDoc,
+  RunEventPayloads,
+  RunSnapshot,
+  WorkflowDefinition,
+} from './types.generated.ts';
+
+export type EventType = keyof RunEventPayloads;
+
+/** `metadata` of a run as UTF-8 bytes of JSON, and its levels of nesting (spec/01 §5). */
+const METADATA_BYTES = 8192;
+const METADATA_LEVELS = 4;
+/** Types that are ours alone: shown in `debug` only (spec/02 §1.3). */
+export const VENDOR_PREFIX = 'openwop-temporal.';
+
+const folder = new URL('../../schemas/', import.meta.url);
+const ajv = new Ajv2020({
+  strict: true,
+  allowUnionTypes: true,
+  allErrors: true,
+  discriminator: true,
+  logger: false,
+});
+addFormats(ajv);
+
+/** The JSON Schema of a shape, as it is published: `run-event` reads schemas/run-event.schema.json. */
+export function schemaDocument(name: string): Record<string, unknown> {
+  return JSON.parse(readFileSync(new URL(`${name}.schema.json`, folder), 'utf8')) as Record<
+    string,
+    unknown
+  >;
+}
+
+function lazily(compile: () => ValidateFunction): () => ValidateFunction {
+  let compiled: ValidateFunction | undefined;
+  return () => (compiled ??= compile());
+}
+
+/** A check of values that came as JSON; never throws, changes nothing. */
+export type Check<Value> = (value: unknown) => Checked<Value>;
+
+function checkOf<Value>(compile: () => ValidateFunction): Check<Value> {
+  const validator = lazily(compile);
+  return (value) => {
+    const validate = validator();
+    return validate(value)
+      ? { ok: true, value: value as Value }
+      : { ok: false, errors: faultsOf(validate.errors) };
+  };
+}
+
+function shape<Value>(name: string): Check<Value> {
+  return checkOf(() => ajv.compile(schemaDocument(name)));
+}
+
+/** Checks by the names of an index schema: event types, node types. */
+function indexed(name: string): {
+  keys: readonly string[];
+  check: (key: string, value: unknown) => Checked<unknown>;
+} {
+  const document = schemaDocument(name);
+  const keys = Object.keys(document.properties as object);
+  const checks = new Map<string, Check<unknown>>();
+  ajv.addSchema(document);
+  for (const key of keys) {
+    checks.set(
+      key,
+      checkOf(() => ajv.compile({ $ref: `openwop:${name}#/properties/${key}` })),
+    );
+  }
+  return {
+    keys,
+    check: (key, value) =>
+      checks.get(key)?.(value) ?? failure('', `there is no schema for ${key.slice(0, 128)}`),
+  };
+}
+
+function failure(
+  pointer: string,
+  message: string,
+): { readonly ok: false; readonly errors: readonly [Fault] } {
+  return { ok: false, errors: [{ pointer, message }] };
+}
+
+const payloads = indexed('run-event-payloads');
+const kinds = indexed('node-kinds');
+const envelope = shape<RunEventDoc>('run-event');
+const createRequest = shape<RunCreateRequest>('run-create-request');
+
+/** Every event type that this host may emit, in catalogue order. */
+export const EVENT_TYPE_NAMES = payloads.keys as readonly EventType[];
+/** Every node type that this release registers. */
+export const NODE_TYPE_IDS = kinds.keys;
+
+export const validate = {
+  definition: shape<WorkflowDefinition>('workflow-definition'),
+  manifest: shape<AgentManifest>('agent-manifest'),
+  nodeSettings: shape<NodeSettings>('node-settings'),
+  runCancelRequest: shape<RunCancelRequest>('run-cancel-request'),
+  runCreateResponse: shape<RunCreateResponse>('run-create-response'),
+  interruptResolveRequest: shape<InterruptResolveRequest>('interrupt-resolve-request'),
+  eventsPollResponse: shape<EventsPollResponse>('events-poll-response'),
+  snapshot: shape<RunSnapshot>('run-snapshot'),
+  errorEnvelope: shape<ErrorEnvelope>('error-envelope'),
+  capabilities: shape<Capabilities>('capabilities'),
+  agentInventory: shape<AgentInventoryResponse>('agent-inventory'),
+  runCreateRequest: (value: unknown): Checked<RunCreateRequest> => {
+    const checked = createRequest(value);
+    return checked.ok ? (metadataFault(checked.value.metadata) ?? checked) : checked;
+  },
+  /** `config` of a node of a registered type. */
+  nodeConfig: (typeId: string, config: unknown): Checked<unknown> => kinds.check(typeId, config),
+  payload: (type: string, payload: unknown): Checked<unknown> => payloads.check(type, payload),
+} as const;
+
+/** Envelope and, of known types, payload. A type that is neither known nor in our own name space is a fault. */
+export function validateEvent(doc: unknown): Checked<RunEventDoc> {
+  const checked = envelope(doc);
+  if (!checked.ok || checked.value.type.startsWith(VENDOR_PREFIX)) return checked;
+  const payload = payloads.check(checked.value.type, checked.value.payload);
+  if (payload.ok) return checked;
+  const [first, ...rest] = payload.errors;
+  const inPayload = (fault: Fault): Fault => ({ ...fault, pointer: `/payload${fault.pointer}` });
+  return { ok: false, errors: [inPayload(first), ...rest.map(inPayload)] };
+}
+
+function metadataFault(metadata: unknown): ReturnType<typeof failure> | undefined {
+  if (metadata === undefined) return undefined;
+  if (levels(metadata) > METADATA_LEVELS)
+    return failure('/metadata', `is nested deeper than ${METADATA_LEVELS} levels`);
+  if (jsonBytes(metadata) > METADATA_BYTES)
+    return failure('/metadata', `is larger than ${METADATA_BYTES} bytes`);
+  return undefined;
+}
+
+/** Levels of objects and arrays, counted no further than one past the limit. */
+function levels(value: unknown, depth = 0): number {
+  if (depth > METADATA_LEVELS || !(Array.isArray(value) || isJsonObject(value))) return depth;
+  return Math.max(depth + 1, ...Object.values(value).map((member) => levels(member, depth + 1)));
+}
