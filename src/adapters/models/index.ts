@@ -1,0 +1,48 @@
+// The models of this process (RFC 0077 §B step 1): which providers there are, and which model a class of agents gets.
+import { HostError } from '../../core/errors.ts';
+import type { Model, Models } from '../../ports.ts';
+import { createOpenAiModel, type OpenAiConfig } from './openai.ts';
+import { createScriptedModel } from './scripted.ts';
+
+export const SCRIPTED_PROVIDER = 'scripted';
+export const SCRIPTED_MODEL = 'scripted-1';
+export const OPENAI_PROVIDER = 'openai';
+/** Used for every model class that the configuration does not name. */
+export const DEFAULT_OPENAI_MODEL = 'gpt-4.1-mini';
+
+export interface ModelsConfig {
+  /** Scripts of the provider `scripted` by agentId, as loaded: they are checked here. */
+  readonly scripts?: Readonly<Record<string, unknown>>;
+  /** Present: the provider `openai` exists and is the default. */
+  readonly openai?: OpenAiConfig & {
+    readonly model?: string;
+    readonly modelByClass?: Readonly<Record<string, string>>;
+  };
+}
+
+/** Throws HostError config_invalid with the first fault of a script. */
+export function createModels(config: ModelsConfig): Models {
+  const byProvider = new Map<string, Model>([
+    [SCRIPTED_PROVIDER, createScriptedModel(config.scripts ?? {})],
+  ]);
+  if (config.openai) byProvider.set(OPENAI_PROVIDER, createOpenAiModel(config.openai));
+  const defaultProvider = config.openai ? OPENAI_PROVIDER : SCRIPTED_PROVIDER;
+  const defaultModel = (provider: string, modelClass: string): string => {
+    if (provider === SCRIPTED_PROVIDER) return SCRIPTED_MODEL;
+    return config.openai?.modelByClass?.[modelClass] ?? config.openai?.model ?? DEFAULT_OPENAI_MODEL;
+  };
+  const get = (provider: string): Model => {
+    const model = byProvider.get(provider);
+    if (!model) throw new HostError('model_not_configured', { provider });
+    return model;
+  };
+  return {
+    providers: () => [...byProvider.keys()].sort(),
+    choose: (modelClass, override) => {
+      const provider = override.provider ?? defaultProvider;
+      get(provider);
+      return { provider, model: override.model ?? defaultModel(provider, modelClass) };
+    },
+    get,
+  };
+}

@@ -1,0 +1,159 @@
+// Keeps secrets out of everything that is stored or shown (SR-1; spec/03 §18): known secrets by value, unknown ones by
+// the shape of common credentials. The stream form holds back a tail, so that no secret straddles two deltas
+// (design §3.5). All patterns run in linear time.
+import type { JsonValue } from './json.ts';
+
+/** Shorter values are no secrets: replacing them would deface ordinary text. */
+export const MIN_SECRET_LENGTH = 8;
+/** Longest tail (UTF-16 units) that a stream holds back; a longer run of credential characters is swallowed. */
+export const MAX_HOLD_BACK = 8192;
+
+export interface Secret {
+  /** Shown in place of the value: `[REDACTED:<id>]`. */
+  readonly id: string;
+  readonly value: string;
+}
+
+export interface RedactorStream {
+  /** What of the text so far can be shown now. */
+  push(piece: string): string;
+  /** The held-back rest. The stream is spent afterwards. */
+  end(): string;
+}
+
+export interface Redactor {
+  text(text: string): string;
+  /** Walks keys and values; numbers, booleans and null stay. */
+  json<Value>(value: Value): Value;
+  stream(): RedactorStream;
+}
+
+interface Shape {
+  readonly prefix: string;
+  /** Fewest characters behind the prefix. */
+  readonly min: number;
+}
+
+const SHAPES: readonly Shape[] = [
+  { prefix: 'sk-', min: 16 },
+  { prefix: 'AIza', min: 30 },
+  { prefix: 'cred_', min: 8 },
+  { prefix: 'ghp_', min: 20 },
+  { prefix: 'github_pat_', min: 20 },
+  { prefix: 'xoxb-', min: 16 },
+  { prefix: 'xoxp-', min: 16 },
+  { prefix: 'AKIA', min: 16 },
+];
+const JWT_PREFIX = 'eyJ';
+const JWT = `(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]{8,}`;
+const WORD = /[A-Za-z0-9_-]/;
+const SHAPE_NAME = 'credential';
+
+function escapeRegExp(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}
+
+function shapePatterns(): string[] {
+  return [...SHAPES.map(({ prefix, min }) => `(?<![A-Za-z0-9])${prefix}[A-Za-z0-9_-]{${min},}`), JWT];
+}
+
+/** Index where a known secret may have begun that `text` does not hold whole, or `text.length`. */
+function openSecretAt(text: string, secrets: readonly Secret[]): number {
+  let at = text.length;
+  for (const { value } of secrets) {
+    const from = Math.max(0, text.length - value.length + 1);
+    for (let index = from; index < at; index++) {
+      if (value.startsWith(text.slice(index))) at = index;
+    }
+  }
+  return at;
+}
+
+/** Index where a credential shape may have begun that may still grow, or `text.length`. */
+function openShapeAt(text: string): number {
+  let start = text.length;
+  while (start > 0 && (WORD.test(text.charAt(start - 1)) || text.charAt(start - 1) === '.')) start--;
+  const lastDot = text.lastIndexOf('.');
+  for (let index = start; index < text.length; index++) {
+    if (index > 0 && /[A-Za-z0-9]/.test(text.charAt(index - 1))) continue;
+    const grows = (prefix: string): boolean =>
+      text.startsWith(prefix, index) ||
+      (text.length - index < prefix.length && prefix.startsWith(text.slice(index)));
+    if (grows(JWT_PREFIX)) return index;
+    if (index > lastDot && SHAPES.some(({ prefix }) => grows(prefix))) return index;
+  }
+  return text.length;
+}
+
+class HoldBackStream implements RedactorStream {
+  private held = '';
+  /** The last character shown as it was: context for the patterns' look-behind. */
+  private before = '';
+  private swallowing = false;
+
+  constructor(
+    private readonly redact: (text: string) => string,
+    private readonly secrets: readonly Secret[],
+  ) {}
+
+  push(piece: string): string {
+    this.held += piece;
+    if (this.swallowing) this.swallow();
+    const cut = this.cutAt();
+    if (this.held.length - cut > MAX_HOLD_BACK) {
+      const shown = this.release(cut);
+      this.held = '';
+      this.swallowing = true;
+      return `${shown}[REDACTED:${SHAPE_NAME}]`;
+    }
+    return this.release(cut);
+  }
+
+  end(): string {
+    if (this.swallowing) this.swallow();
+    return this.release(this.held.length);
+  }
+
+  private cutAt(): number {
+    const cut = Math.min(openSecretAt(this.held, this.secrets), openShapeAt(this.held));
+    // A high surrogate waits for its other half.
+    return cut > 0 && /[\ud800-\udbff]/.test(this.held.charAt(cut - 1)) ? cut - 1 : cut;
+  }
+
+  private swallow(): void {
+    const end = this.held.search(/[^A-Za-z0-9_.-]/);
+    this.swallowing = end < 0;
+    this.held = end < 0 ? '' : this.held.slice(end);
+  }
+
+  private release(cut: number): string {
+    if (cut === 0) return '';
+    const part = this.held.slice(0, cut);
+    this.held = this.held.slice(cut);
+    const shown = this.redact(this.before + part).slice(this.before.length);
+    this.before = shown.endsWith(part.slice(-1)) ? part.slice(-1) : '';
+    return shown;
+  }
+}
+
+/** Longest secrets first, so that one that contains another is replaced whole. */
+export function createRedactor(secrets: readonly Secret[]): Redactor {
+  const known = secrets
+    .filter(({ value }) => value.length >= MIN_SECRET_LENGTH)
+    .sort((a, b) => b.value.length - a.value.length);
+  const idOf = new Map(known.map(({ id, value }) => [value, id]));
+  const pattern = new RegExp([...known.map(({ value }) => escapeRegExp(value)), ...shapePatterns()].join('|'), 'g');
+  const text = (input: string): string =>
+    input.replace(pattern, (match) => `[REDACTED:${idOf.get(match) ?? SHAPE_NAME}]`);
+  const json = (value: JsonValue): JsonValue => {
+    if (typeof value === 'string') return text(value);
+    if (Array.isArray(value)) return value.map(json);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [text(key), json(item)]));
+  };
+  return {
+    text,
+    json: <Value>(value: Value): Value => json(value as JsonValue) as Value,
+    stream: () => new HoldBackStream(text, known),
+  };
+}
