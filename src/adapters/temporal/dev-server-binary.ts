@@ -33,14 +33,12 @@ export interface BinaryOptions {
   readonly signal?: AbortSignal;
 }
 
-type Step = (options: BinaryOptions) => Promise<string>;
-
 /** Absolute path of a usable `temporal`. Throws HostError temporal_not_found with all that was tried. */
 export async function obtainBinary(options: BinaryOptions): Promise<string> {
   const tried: string[] = [];
   for (const step of [fromPath, fromCache, byDownload, byGo]) {
     try {
-      return await (step as Step)(options);
+      return await step(options);
     } catch (error) {
       if (options.signal?.aborted) throw error;
       const line = (error as Error).message;
@@ -135,7 +133,7 @@ async function download(
   const service = downloadService ?? DOWNLOAD_SERVICE;
   const arch = process.arch === 'x64' ? 'amd64' : process.arch;
   const query = new URLSearchParams({ arch, platform: process.platform, format: 'tar.gz' });
-  const info = await fetch(`${service}/cli/${OBTAINED_VERSION}?${query}`, { signal });
+  const info = await fetch(`${service}/cli/${OBTAINED_VERSION}?${query.toString()}`, { signal });
   if (!info.ok) throw new Error(`${service} answered ${info.status}`);
   const { archiveUrl, fileToExtract } = (await info.json()) as {
     archiveUrl?: string;
@@ -195,7 +193,7 @@ const SHOWN_ERROR_CHARS = 300;
 function install(go: string, env: BinaryOptions['env'], signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn(go, ['install', GO_PACKAGE], {
-      env: env as NodeJS.ProcessEnv,
+      env: env,
       stdio: ['ignore', 'ignore', 'pipe'],
       timeout: GO_INSTALL_LIMIT_MS,
       signal,
@@ -216,7 +214,7 @@ function install(go: string, env: BinaryOptions['env'], signal?: AbortSignal): P
 function run(file: string, args: readonly string[], timeoutMs: number): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(file, [...args], { timeout: timeoutMs }, (error, stdout) => {
-      if (error) reject(error);
+      if (error) reject(new Error(error.message, { cause: error }));
       else resolve(stdout);
     });
   });

@@ -146,7 +146,7 @@ async function start(
     detached: true,
     stdio: ['ignore', log, log],
     // Nothing else: keys of the host are none of its business, and TEMPORAL_* would change its behaviour.
-    env: { PATH: options.binary.env.PATH, HOME: options.binary.env.HOME } as NodeJS.ProcessEnv,
+    env: { PATH: options.binary.env.PATH, HOME: options.binary.env.HOME },
   });
   closeSync(log);
   const failed = new Promise<string>((resolve) => {
