@@ -47,15 +47,29 @@ export type PrepareInvocationOutput =
       readonly transcript: string;
       readonly model: ModelChoice;
       /** Payloads of agent.promptResolved without nodeId and agentId, in order. */
-      readonly prompts: readonly { kind: string; chain: readonly PromptChainEntry[]; resolved: string | null }[];
+      readonly prompts: readonly {
+        kind: string;
+        chain: readonly PromptChainEntry[];
+        resolved: string | null;
+      }[];
       /** Payload of prompt.composed without nodeId. */
       readonly composed: JsonObject;
       /** allowlist ∩ policy ∩ registered. */
-      readonly tools: readonly { toolId: string; idempotent: boolean; timeoutMs: number; transport: 'native' | 'http' | 'mcp' }[];
+      readonly tools: readonly {
+        toolId: string;
+        idempotent: boolean;
+        timeoutMs: number;
+        transport: 'native' | 'http' | 'mcp';
+      }[];
       /** Present when the manifest has handoff.returnSchemaRef. */
       readonly returnSchema?: JsonObject;
     }
-  | { readonly ok: false; readonly code: string; readonly message: string; readonly details?: JsonObject };
+  | {
+      readonly ok: false;
+      readonly code: string;
+      readonly message: string;
+      readonly details?: JsonObject;
+    };
 
 // --- inferTurn: one model call (step 5) ------------------------------------------------------------------------------
 
@@ -115,15 +129,21 @@ export interface CallToolInput {
   };
   /** The surface once more: checked again at the call (RFC 0077 §B step 3). */
   readonly tools: readonly string[];
-  /** Key of the agent.toolCalled entry: causedBy of agent.toolReturned. */
-  readonly calledKey: CausedBy;
+  /** Key of the agent.toolCalled entry: causedBy of agent.toolReturned. Absent for a call outside the surface. */
+  readonly calledKey?: CausedBy;
   /** A human's word on an effect in doubt: it happened with this outcome, it did not (perform it), or leave it. */
-  readonly resolution?: { readonly kind: 'happened'; readonly outcome: JsonValue } | { readonly kind: 'perform' | 'skip' };
+  readonly resolution?:
+    | { readonly kind: 'happened'; readonly outcome: JsonValue }
+    | { readonly kind: 'perform' | 'skip' };
 }
 
 export type CallToolOutput =
   /** events: exactly one agent.toolReturned. `status` as in its payload. */
-  | { readonly kind: 'returned'; readonly status: 'ok' | 'error' | 'forbidden'; readonly resultHash: string }
+  | {
+      readonly kind: 'returned';
+      readonly status: 'ok' | 'error' | 'forbidden';
+      readonly resultHash: string;
+    }
   /** No event yet: it is not known whether the effect happened, or a later attempt differs; a human decides. */
   | { readonly kind: 'in-doubt'; readonly effectId: string; readonly reason: string };
 

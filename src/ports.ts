@@ -88,13 +88,20 @@ export interface RunStore {
   ): Promise<{ runs: readonly RunListItem[]; nextCursor?: string }>;
   /** Runs accepted before `beforeMs` whose start is not confirmed, oldest first. */
   unstarted(beforeMs: number, limit: number): Promise<readonly RunRow[]>;
+  /** Every runId above `after` ('' = from the first) in ascending order, for the rebuild. */
+  allRuns(after: string, limit: number): Promise<readonly string[]>;
 }
 
 /** Layer 1 (spec/01 §4.1) for operations other than the acceptance of a run. */
 export interface IdempotencyStore {
   claim(tenant: string, claim: IdempotencyClaim, leaseMs: number): Promise<ClaimOutcome>;
   /** Stores a final response (2xx, non-retryable 4xx). No effect when `owner` lost the claim. */
-  complete(tenant: string, claim: IdempotencyClaim, owner: string, response: StoredResponse): Promise<void>;
+  complete(
+    tenant: string,
+    claim: IdempotencyClaim,
+    owner: string,
+    response: StoredResponse,
+  ): Promise<void>;
   /** Forgets the claim: the next request with the key runs anew. */
   release(tenant: string, claim: IdempotencyClaim, owner: string): Promise<void>;
   /** Deletes records older than `beforeMs`; returns how many. */
@@ -176,8 +183,14 @@ export interface NewDelta {
 }
 
 export type DeltaOutcome =
-  | { readonly kind: 'appended'; readonly rows: readonly { k: number; sequence: number; timestampMs: number }[] }
-  | { readonly kind: 'refused'; readonly reason: 'no-head' | 'run-closed' | 'block-closed' | 'superseded' };
+  | {
+      readonly kind: 'appended';
+      readonly rows: readonly { k: number; sequence: number; timestampMs: number }[];
+    }
+  | {
+      readonly kind: 'refused';
+      readonly reason: 'no-head' | 'run-closed' | 'block-closed' | 'superseded';
+    };
 
 export interface LogStore {
   head(runId: string): Promise<Head | undefined>;
@@ -191,7 +204,12 @@ export interface LogStore {
   problems(limit: number): Promise<readonly { runId: string; problem: string }[]>;
 
   /** Same lock. Opens the block with the first call. A higher `try` supersedes lower ones. */
-  appendDeltas(runId: string, activityId: string, tryNumber: number, deltas: readonly NewDelta[]): Promise<DeltaOutcome>;
+  appendDeltas(
+    runId: string,
+    activityId: string,
+    tryNumber: number,
+    deltas: readonly NewDelta[],
+  ): Promise<DeltaOutcome>;
   /** Closes the block for ever and returns what it holds. Idempotent; a block never opened is closed empty. */
   closeBlock(runId: string, activityId: string): Promise<readonly LogRow[]>;
   storedDeltas(runId: string, activityId: string): Promise<readonly LogRow[]>;
@@ -280,7 +298,11 @@ export interface RunEngine {
    * Throws HostError with the code the workflow's validator gave (interrupt_not_found, interrupt_already_resolved,
    * interrupt_expired, …), run_state_conflict when the run is closed, service_unavailable after 5 s.
    */
-  resolveInterrupt(runId: string, updateId: string, command: ResolveInterruptCommand): Promise<MessageOutcome>;
+  resolveInterrupt(
+    runId: string,
+    updateId: string,
+    command: ResolveInterruptCommand,
+  ): Promise<MessageOutcome>;
   /** An Update with a 2 s deadline, else Temporal's durable cancel request (`status: 'cancelling'`). */
   cancel(runId: string, updateId: string, command: CancelRunCommand): Promise<MessageOutcome>;
   /** Throws HostError service_unavailable when the frontend does not answer within 2 s. */
@@ -323,8 +345,17 @@ export interface Catalog {
 export type TranscriptItem =
   | { readonly role: 'system'; readonly text: string }
   | { readonly role: 'user'; readonly text: string; readonly trusted: boolean }
-  | { readonly role: 'assistant'; readonly text: string; readonly calls: readonly { callId: string; toolId: string; arguments: JsonValue }[] }
-  | { readonly role: 'tool'; readonly callId: string; readonly toolId: string; readonly text: string };
+  | {
+      readonly role: 'assistant';
+      readonly text: string;
+      readonly calls: readonly { callId: string; toolId: string; arguments: JsonValue }[];
+    }
+  | {
+      readonly role: 'tool';
+      readonly callId: string;
+      readonly toolId: string;
+      readonly text: string;
+    };
 
 export interface ModelRequest {
   readonly provider: string;
@@ -365,14 +396,20 @@ export interface Model {
    * model_unavailable, rate_limited (retryable), model_rejected_request, model_output_too_large. `signal` really
    * stops the request.
    */
-  infer(request: ModelRequest, options: { signal: AbortSignal; onReasoning: (piece: string) => void }): Promise<ModelResponse>;
+  infer(
+    request: ModelRequest,
+    options: { signal: AbortSignal; onReasoning: (piece: string) => void },
+  ): Promise<ModelResponse>;
 }
 
 export interface Models {
   /** Provider ids, for discovery. */
   providers(): readonly string[];
   /** Throws HostError model_not_configured. */
-  choose(modelClass: string, override: { provider?: string; model?: string }): { provider: string; model: string };
+  choose(
+    modelClass: string,
+    override: { provider?: string; model?: string },
+  ): { provider: string; model: string };
   get(provider: string): Model;
 }
 
@@ -404,7 +441,10 @@ export interface ToolFailure {
 export interface Tool extends ToolDescription {
   call(input: JsonValue, context: ToolCallContext): Promise<JsonValue>;
   /** Asks the other side whether the effect with this key happened. */
-  reconcile?(input: JsonValue, context: ToolCallContext): Promise<{ happened: true; outcome: JsonValue } | { happened: false } | 'unknown'>;
+  reconcile?(
+    input: JsonValue,
+    context: ToolCallContext,
+  ): Promise<{ happened: true; outcome: JsonValue } | { happened: false } | 'unknown'>;
 }
 
 export interface Tools {
@@ -439,7 +479,12 @@ export interface EffectRow {
 
 export type EffectClaim =
   /** Perform it under this epoch. */
-  | { readonly kind: 'perform'; readonly effectId: string; readonly epoch: number; readonly again: boolean }
+  | {
+      readonly kind: 'perform';
+      readonly effectId: string;
+      readonly epoch: number;
+      readonly again: boolean;
+    }
   | { readonly kind: 'done'; readonly effectId: string; readonly outcomeHash: string }
   | { readonly kind: 'failed'; readonly effectId: string; readonly outcomeHash: string }
   /** Claimed, lease still running elsewhere: try later. */
@@ -455,7 +500,11 @@ export interface EffectLedger {
    * Atomic claim, or the state that stands in its way. `again` is true when a former claim ended `failed-before-send`,
    * or the tool is idempotent and the former claim is in doubt.
    */
-  claim(identity: EffectIdentity, attempt: number, options: { idempotent: boolean; leaseMs: number; force?: boolean }): Promise<EffectClaim>;
+  claim(
+    identity: EffectIdentity,
+    attempt: number,
+    options: { idempotent: boolean; leaseMs: number; force?: boolean },
+  ): Promise<EffectClaim>;
   renew(effectId: string, epoch: number, leaseMs: number): Promise<boolean>;
   /** False when the epoch was lost: the result must not be used. */
   settle(
@@ -473,9 +522,20 @@ export interface PageSessionStore {
   /** Stores the hash of a one-time link for a run. */
   createLink(tenant: string, runId: string, linkHash: string, expiresAtMs: number): Promise<void>;
   /** Consumes it, once. */
-  consumeLink(linkHash: string, nowMs: number): Promise<{ tenant: string; runId: string } | undefined>;
-  createSession(tenant: string, runId: string, sessionHash: string, expiresAtMs: number): Promise<void>;
-  findSession(sessionHash: string, nowMs: number): Promise<{ tenant: string; runId: string } | undefined>;
+  consumeLink(
+    linkHash: string,
+    nowMs: number,
+  ): Promise<{ tenant: string; runId: string } | undefined>;
+  createSession(
+    tenant: string,
+    runId: string,
+    sessionHash: string,
+    expiresAtMs: number,
+  ): Promise<void>;
+  findSession(
+    sessionHash: string,
+    nowMs: number,
+  ): Promise<{ tenant: string; runId: string } | undefined>;
 }
 
 /** All stores of one database. */

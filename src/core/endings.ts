@@ -56,7 +56,12 @@ const TABLE = {
   },
   'node.started': {
     ids: ['nodeId'],
-    closedBy: { 'node.completed': 'nodeId', 'node.failed': 'nodeId', 'node.cancelled': 'nodeId', 'node.retried': 'nodeId' },
+    closedBy: {
+      'node.completed': 'nodeId',
+      'node.failed': 'nodeId',
+      'node.cancelled': 'nodeId',
+      'node.retried': 'nodeId',
+    },
     closing: 'node.cancelled',
     payload: (ids, { code }) => ({ ...ids, reason: code }),
     order: 2,
@@ -78,9 +83,14 @@ export function trackOpen(
   const row = rowOf(event.type);
   if (row) {
     const ids = Object.fromEntries(
-      row.ids.filter((field) => event.payload[field] !== undefined).map((field) => [field, event.payload[field] ?? null]),
+      row.ids
+        .filter((field) => event.payload[field] !== undefined)
+        .map((field) => [field, event.payload[field] ?? null]),
     );
-    return [...open, { type: event.type as OpeningType, key: event.key, nodeId: event.nodeId, ids }];
+    return [
+      ...open,
+      { type: event.type as OpeningType, key: event.key, nodeId: event.nodeId, ids },
+    ];
   }
   const index = open.findIndex((item) => {
     const field = rowOf(item.type)?.closedBy[event.type];

@@ -35,7 +35,9 @@ export function activityIdOf(tuple: Tuple): string {
 
 /** Key of a fact that workflow code emits: its type, its tuple and, where a step emits several, an index. */
 export function emissionKey(type: string, tuple: Tuple, index?: number): string {
-  return index === undefined ? `${type}|${encodeTuple(tuple)}` : `${type}|${encodeTuple(tuple)}|${index}`;
+  return index === undefined
+    ? `${type}|${encodeTuple(tuple)}`
+    : `${type}|${encodeTuple(tuple)}|${index}`;
 }
 
 /** Key of the k-th event in an activity's result. */

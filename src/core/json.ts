@@ -1,7 +1,8 @@
 // JSON values as the host stores and compares them: a type, a canonical text (RFC 8785 for the values that occur
 // here: finite numbers, strings, booleans, null, arrays, plain objects) and sizes in UTF-8 bytes.
 
-export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
+export type JsonValue =
+  null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
 export type JsonObject = { [key: string]: JsonValue };
 
 export function isJsonObject(value: unknown): value is JsonObject {
@@ -10,7 +11,8 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 /** RFC 8785 canonical text: keys in UTF-16 code-unit order, no white space, undefined members left out. */
 export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;
+  if (Array.isArray(value))
+    return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;
   if (typeof value === 'object' && value !== null) {
     const record = value as Record<string, unknown>;
     const keys = Object.keys(record)

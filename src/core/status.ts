@@ -15,7 +15,11 @@ export const RUN_STATUSES = [
 ] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-export const TERMINAL_STATUSES: ReadonlySet<RunStatus> = new Set(['completed', 'failed', 'cancelled']);
+export const TERMINAL_STATUSES: ReadonlySet<RunStatus> = new Set([
+  'completed',
+  'failed',
+  'cancelled',
+]);
 
 export const TERMINAL_EVENTS = {
   'run.completed': 'completed',
@@ -27,7 +31,8 @@ export function isTerminalEvent(type: string): type is keyof typeof TERMINAL_EVE
   return Object.hasOwn(TERMINAL_EVENTS, type);
 }
 
-export type InterruptKind = 'approval' | 'clarification' | 'external-event' | 'custom' | 'low-confidence';
+export type InterruptKind =
+  'approval' | 'clarification' | 'external-event' | 'custom' | 'low-confidence';
 
 /** Status of a run that waits for one interrupt of this kind (spec/02 §4.2). */
 export const WAITING_STATUS: Record<InterruptKind, RunStatus> = {

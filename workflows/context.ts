@@ -1,0 +1,85 @@
+// One run in the sandbox: its input, its state as data, and the few things that live only as long as this segment.
+import { ApplicationFailure, type CancellationScope } from '@temporalio/workflow';
+import type { DefinitionGraph } from '../src/core/definition-graph.ts';
+import { emissionKey, type Tuple } from '../src/core/ids.ts';
+import type { CausedBy } from '../src/core/journal.ts';
+import type { JsonObject } from '../src/core/json.ts';
+import type { RunInput } from '../src/core/run-input.ts';
+import type { WorkflowNode } from '../src/wire/types.generated.ts';
+import type { Frame, NodeError, NodeState, RunState } from './frames.ts';
+import { emit } from './journal.ts';
+
+/** How a run ends. `continue` is the end of a segment only. */
+export type Ending =
+  | { readonly kind: 'completed' }
+  | { readonly kind: 'failed'; readonly error: NodeError; readonly failedNodeId?: string }
+  | { readonly kind: 'cancelled'; readonly reason?: string; readonly cancelledBy?: string }
+  | { readonly kind: 'continue' };
+
+export interface Run {
+  readonly input: RunInput;
+  readonly state: RunState;
+  readonly graph: DefinitionGraph;
+  readonly nodes: ReadonlyMap<string, WorkflowNode>;
+  /** Everything that a cancel or a failure stops. */
+  readonly scope: CancellationScope;
+  /** Set once; the first ending wins. */
+  ending?: Ending;
+  /** Frames whose coroutine runs in this segment. */
+  readonly active: Map<string, Promise<void>>;
+  /** Activities scheduled and not settled. */
+  inFlight: number;
+  /** New steps wait: the segment is about to end. */
+  holding: boolean;
+  /** Counts settled frames and steps, to try the end of the segment again after each. */
+  progress: number;
+}
+
+/** The first ending wins; everything else stops. */
+export function endRun(run: Run, ending: Ending): void {
+  if (run.ending) return;
+  run.ending = ending;
+  run.holding = false;
+  if (ending.kind !== 'completed') run.scope.cancel();
+}
+
+export function nodeState(run: Run, nodeId: string): NodeState {
+  return (run.state.nodes[nodeId] ??= { visits: 0, outputs: {}, resolvedInterrupts: 0 });
+}
+
+/** One attempt of one visit: what a node kind is given. */
+export interface Visit {
+  readonly run: Run;
+  readonly node: WorkflowNode;
+  readonly frame: Frame;
+}
+
+export function tupleOf(visit: Visit, step: string): Tuple {
+  const { nodeId, visit: number, attempt } = visit.frame;
+  return { nodeId, visit: number, attempt, step };
+}
+
+/** States a fact of this visit; returns its key. `step` and `index` make it unique within the attempt. */
+export function emitFact(
+  visit: Visit,
+  type: string,
+  fact: { step: string; index?: number; payload: JsonObject; causedBy?: CausedBy },
+): string {
+  const key = emissionKey(type, tupleOf(visit, fact.step), fact.index);
+  emit(type, fact.payload, { key, nodeId: visit.frame.nodeId, causedBy: fact.causedBy });
+  return key;
+}
+
+/** A node's expected failure: thrown inside a node kind, it becomes `node.failed` (or a retry). */
+export function nodeFailure(
+  code: string,
+  message: string,
+  details?: JsonObject,
+): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: code,
+    message,
+    nonRetryable: true,
+    details: details ? [details] : undefined,
+  });
+}

@@ -1,0 +1,107 @@
+// A run's state as data (design §4): everything that the next segment needs is in `RunState`, plain JSON. A visit of
+// a node is a frame; its `data` belongs to the node kind, which can be entered again at every phase.
+import type { OpenItem } from '../src/core/endings.ts';
+import type { JsonObject, JsonValue } from '../src/core/json.ts';
+import type { MessageOutcome } from '../src/core/run-input.ts';
+import type { InterruptKind } from '../src/core/status.ts';
+
+/** What became of an edge: its source ended well, badly, or the edge was not taken. */
+export type EdgeDecision = 'taken' | 'failed' | 'dead';
+
+export interface NodeError {
+  readonly code: string;
+  readonly message: string;
+  readonly details?: JsonObject;
+}
+
+/** A type, not an interface: it must be assignable to JsonObject. */
+export type Frame = {
+  readonly nodeId: string;
+  readonly visit: number;
+  attempt: number;
+  /** `ready`: not started (or waiting for the next attempt until `resumeAtMs`); `started`: node.started is stated. */
+  phase: 'ready' | 'started';
+  resumeAtMs?: number;
+  /** End of this attempt's time, when the node has a timeout. */
+  deadlineMs?: number;
+  /** Escalations of this visit so far (design §9). */
+  escalations: number;
+  /** State of the node kind within the attempt. */
+  data: JsonObject;
+};
+
+export interface Resolution {
+  readonly value: JsonValue;
+  readonly resolvedBy: string;
+  /** Key of the interrupt.resolved entry. */
+  readonly key: string;
+}
+
+/** An interrupt from `node.suspended` until its frame has taken the resolution. */
+export interface Interrupt {
+  readonly interruptId: string;
+  readonly nodeId: string;
+  readonly kind: InterruptKind;
+  readonly step: string;
+  readonly data: JsonObject;
+  readonly schemaDigest: string;
+  readonly suspendedKey: string;
+  readonly visit: number;
+  readonly attempt: number;
+  readonly deadlineMs?: number;
+  votes: { voter: string; action: string }[];
+  resolution?: Resolution | 'timeout';
+}
+
+export interface NodeState {
+  visits: number;
+  outcome?: 'completed' | 'failed' | 'skipped';
+  outputs: JsonObject;
+  error?: NodeError;
+  /** Interrupts of this node that were resolved: a late answer gets 409, not 404. */
+  resolvedInterrupts: number;
+}
+
+export interface RunState {
+  readonly startedAtMs: number;
+  segment: number;
+  variables: JsonObject;
+  nodes: Record<string, NodeState>;
+  edges: Record<string, EdgeDecision>;
+  frames: Record<string, Frame>;
+  interrupts: Record<string, Interrupt>;
+  executions: number;
+  /** Times each back edge was taken. */
+  loops: Record<string, number>;
+  /** Targets of back edges whose region is still busy. */
+  pendingLoops: string[];
+  /** Model by model class: stable within a run (RFC 0077 §B step 1). */
+  models: Record<string, { provider: string; model: string }>;
+  outputs: JsonObject;
+  /** Outcomes of messages, by update id: a repeat after continue-as-new gets the same answer. */
+  outcomes: { updateId: string; atMs: number; outcome: MessageOutcome }[];
+  open: readonly OpenItem[];
+}
+
+export function newRunState(startedAtMs: number, variables: JsonObject): RunState {
+  return {
+    startedAtMs,
+    segment: 0,
+    variables: { ...variables },
+    nodes: {},
+    edges: {},
+    frames: {},
+    interrupts: {},
+    executions: 0,
+    loops: {},
+    pendingLoops: [],
+    models: {},
+    outputs: {},
+    outcomes: [],
+    open: [],
+  };
+}
+
+export function newFrame(nodeId: string, visit: number): Frame {
+  return { nodeId, visit, attempt: 0, phase: 'ready', escalations: 0, data: {} };
+}

@@ -1,0 +1,2 @@
+// Entry of the workflow bundle.
+export { runWorkflow } from './run.ts';

@@ -1,0 +1,229 @@
+// Waiting for somebody outside (spec/02 §4; design §4): an interrupt is raised once, stands in the run's state until
+// its frame takes the resolution, and ends by an answer, by its deadline or with the run.
+import { digestOf, emissionKey, payloadId } from '../src/core/ids.ts';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
+import type { InterruptKind } from '../src/core/status.ts';
+import { emitFact, nodeFailure, nodeState, tupleOf, type Visit } from './context.ts';
+import type { Interrupt, Resolution } from './frames.ts';
+import { emit } from './journal.ts';
+import { waitUntil } from './step.ts';
+
+export interface InterruptRequest {
+  /** Step of the visit that asks: with the tuple it identifies the interrupt. */
+  readonly step: string;
+  readonly kind: InterruptKind;
+  readonly data: JsonObject;
+  readonly resumeSchema: JsonObject;
+  readonly timeoutMs?: number;
+  /** Further fields of node.suspended (low confidence: reason, agentId, threshold, observed). */
+  readonly suspended?: JsonObject;
+}
+
+/** States the facts of a new interrupt, in the order of spec/02 §4.2, and opens it. */
+function raise(visit: Visit, request: InterruptRequest): Interrupt {
+  const { run, frame } = visit;
+  const { nodeId } = frame;
+  const { step, kind, data, resumeSchema, timeoutMs } = request;
+  const interruptId = payloadId('int', run.input.idSeed, tupleOf(visit, step));
+  const key = `${nodeId}:${frame.visit}:${frame.attempt}:${step}`.slice(0, 256);
+  const suspendedKey = emitFact(visit, 'node.suspended', {
+    step,
+    payload: { nodeId, interruptId, kind, key, ...request.suspended },
+  });
+  emitFact(visit, 'interrupt.requested', {
+    step,
+    causedBy: suspendedKey,
+    payload: { kind, key, data, resumeSchema, ...(timeoutMs === undefined ? {} : { timeoutMs }) },
+  });
+  emitShadow(visit, request, interruptId);
+  const interrupt: Interrupt = {
+    interruptId,
+    nodeId,
+    kind,
+    step,
+    data,
+    schemaDigest: digestOf(canonicalJson(resumeSchema)),
+    suspendedKey,
+    visit: frame.visit,
+    attempt: frame.attempt,
+    deadlineMs: timeoutMs === undefined ? undefined : Date.now() + timeoutMs,
+    votes: [],
+  };
+  run.state.interrupts[nodeId] = interrupt;
+  return interrupt;
+}
+
+/** The legacy names of a request, which older clients read (spec/02 §2.3). */
+function emitShadow(
+  visit: Visit,
+  { step, kind, data }: InterruptRequest,
+  interruptId: string,
+): void {
+  const { nodeId } = visit.frame;
+  if (kind === 'approval') {
+    const actions = (data.actions as string[]).map((action) =>
+      action === 'edit-accept' ? 'edit' : action,
+    );
+    const { artifactId = nodeId, artifactType = 'approval', title = '', requiredApprovals } = data;
+    emitFact(visit, 'approval.requested', {
+      step,
+      payload: {
+        nodeId,
+        interruptId,
+        artifactId,
+        artifactType,
+        title,
+        actions,
+        ...(requiredApprovals === undefined ? {} : { requiredApprovals }),
+      },
+    });
+  } else if (kind === 'clarification') {
+    const { questions = [] } = data;
+    emitFact(visit, 'clarification.requested', {
+      step,
+      payload: { nodeId, interruptId, questions },
+    });
+  }
+}
+
+/** The run's own deadline bounds every wait. */
+function earlier(a: number | undefined, b: number | undefined): number | undefined {
+  if (a === undefined) return b;
+  return b === undefined ? a : Math.min(a, b);
+}
+
+/**
+ * Raises the interrupt (once: a frame entered again finds it open or resolved) and waits for its resolution. Throws
+ * the node failure `interrupt_timeout` at the deadline; a node's own time limit wakes the wait too.
+ */
+export async function interrupt(visit: Visit, request: InterruptRequest): Promise<Resolution> {
+  const { run, frame } = visit;
+  const standing = run.state.interrupts[frame.nodeId];
+  const open =
+    standing?.step === request.step && standing.attempt === frame.attempt
+      ? standing
+      : raise(visit, request);
+  await waitUntil(earlier(open.deadlineMs, frame.deadlineMs), () => open.resolution !== undefined);
+  if (open.resolution === undefined) expire(open);
+  delete run.state.interrupts[frame.nodeId];
+  nodeState(run, frame.nodeId).resolvedInterrupts++;
+  if (open.resolution === 'timeout' || open.resolution === undefined) {
+    throw nodeFailure('interrupt_timeout', 'Nobody answered within the time allowed.', {
+      interruptId: open.interruptId,
+    });
+  }
+  return open.resolution;
+}
+
+function factKey(open: Interrupt, type: string): string {
+  const { nodeId, visit, attempt, step } = open;
+  return emissionKey(type, { nodeId, visit, attempt, step });
+}
+
+/** A gate that nobody answers never grants (spec/06 §8.11). */
+function expire(open: Interrupt): void {
+  const { nodeId, interruptId, kind } = open;
+  open.resolution = 'timeout';
+  const key = factKey(open, 'interrupt.resolved');
+  emit(
+    'interrupt.resolved',
+    { nodeId, interruptId, kind, outcome: 'rejected', reason: 'timeout' },
+    { key, nodeId, causedBy: open.suspendedKey },
+  );
+  if (kind === 'approval') {
+    emit(
+      'approval.received',
+      { nodeId, action: 'timeout' },
+      { key: factKey(open, 'approval.received'), nodeId, causedBy: key },
+    );
+  }
+}
+
+/** Votes of an approval gate that needs several (spec/02 §4.7 quorum). Undefined: still open. */
+function quorumAction(open: Interrupt, value: JsonObject, voter: string): string | undefined {
+  const action = String(value.action);
+  const required =
+    typeof open.data.requiredApprovals === 'number' ? open.data.requiredApprovals : 1;
+  if (required <= 1 || open.kind !== 'approval') return action;
+  const who = typeof value.voter === 'string' ? value.voter : voter;
+  if (!open.votes.some((vote) => vote.voter === who)) open.votes.push({ voter: who, action });
+  const rejections = open.votes.filter((vote) => vote.action === 'reject').length;
+  const accepts = open.votes.filter(
+    (vote) => vote.action === 'accept' || vote.action === 'edit-accept',
+  ).length;
+  const veto = open.data.rejectionPolicy === 'majority' ? Math.floor(required / 2) + 1 : 1;
+  if (rejections >= veto) return 'reject';
+  return accepts >= required ? action : undefined;
+}
+
+/** Answers as an object keyed by question id: clients send an object or a list of {id, answer}. */
+export function answersOf(value: JsonValue): JsonObject {
+  const answers = isJsonObject(value) ? value.answers : undefined;
+  if (isJsonObject(answers)) return answers;
+  if (!Array.isArray(answers)) return {};
+  return Object.fromEntries(
+    answers.filter(isJsonObject).map((item) => [String(item.id), item.answer ?? null]),
+  );
+}
+
+/**
+ * Takes an answer: called by the Update's handler, synchronous. Returns whether it ended the wait; a vote that does
+ * not complete the quorum leaves the interrupt open.
+ */
+export function resolve(open: Interrupt, value: JsonValue, resolvedBy: string): boolean {
+  const { nodeId, interruptId, kind } = open;
+  const action =
+    isJsonObject(value) && typeof value.action === 'string'
+      ? quorumAction(open, value, resolvedBy)
+      : 'answer';
+  if (action === undefined) return false;
+  const key = factKey(open, 'interrupt.resolved');
+  emit(
+    'interrupt.resolved',
+    { nodeId, interruptId, kind, resumeValue: value, resolvedBy },
+    { key, nodeId, causedBy: open.suspendedKey },
+  );
+  if (kind === 'approval') emitReceived(open, { action, value, resolvedBy, causedBy: key });
+  if (kind === 'clarification') {
+    emit(
+      'clarification.resolved',
+      { nodeId, answers: answersOf(value), answeredBy: resolvedBy },
+      { key: factKey(open, 'clarification.resolved'), nodeId, causedBy: key },
+    );
+  }
+  emit(
+    'node.resumed',
+    { nodeId, interruptId, resumeValue: value },
+    { key: factKey(open, 'node.resumed'), nodeId, causedBy: key },
+  );
+  const decided = isJsonObject(value) && action !== 'answer' ? { ...value, action } : value;
+  open.resolution = { value: decided, resolvedBy, key };
+  return true;
+}
+
+function emitReceived(
+  open: Interrupt,
+  {
+    action,
+    value,
+    resolvedBy,
+    causedBy,
+  }: { action: string; value: JsonValue; resolvedBy: string; causedBy: string },
+): void {
+  const given = isJsonObject(value) ? value : {};
+  const votes = open.votes.length;
+  emit(
+    'approval.received',
+    {
+      nodeId: open.nodeId,
+      action,
+      decidedBy:
+        votes > 1 ? `quorum:${votes}-of-${String(open.data.requiredApprovals)}` : resolvedBy,
+      ...(typeof given.feedback === 'string' ? { feedback: given.feedback } : {}),
+      ...(given.editedArtifactData === undefined
+        ? {}
+        : { editedArtifactData: given.editedArtifactData }),
+    },
+    { key: factKey(open, 'approval.received'), nodeId: open.nodeId, causedBy },
+  );
+}

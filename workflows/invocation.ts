@@ -1,0 +1,399 @@
+// One live invocation (RFC 0077 §B, §E; spec/03 §5.3):
+//
+//   phase      what happens                                   next
+//   prepare    model, prompt, tools, task schema (activity)   infer, or the node fails
+//   infer      one model call (activity)                      calls | decided | infer (repair) | the node fails
+//   calls      the turn's tool calls, in parallel             infer
+//   decided    agent.decided stands in the journal            closed by the node kind
+//
+// The bracket: started is the first agent event, completed the last on every exit; an exit by error is closed by the
+// visit's clean-up (core/endings.ts). Phases are data: a later segment enters again where the last one stopped.
+import { activityIdOf, digestOf, payloadId } from '../src/core/ids.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from '../src/core/json.ts';
+import { MAX_CALLS_PER_TURN, MAX_TURNS_PER_INVOCATION, SCHEMA_ROUNDS } from '../src/core/limits.ts';
+import type { PinnedAgent } from '../src/core/run-input.ts';
+import type {
+  InferTurnOutput,
+  ModelChoice,
+  PrepareInvocationOutput,
+} from '../activities/contract.ts';
+import { emitFact, nodeFailure, tupleOf, type Visit } from './context.ts';
+import { nextAgent } from './handoff.ts';
+import { step, uncancelled } from './step.ts';
+import { performCalls, type ToolCall } from './tool-calls.ts';
+
+type Prepared = Extract<PrepareInvocationOutput, { ok: true }>;
+
+/** A type, not an interface: it is part of a frame's JSON. */
+export type AgentDecision = {
+  decision: JsonValue;
+  confidence?: number;
+  reasoning?: string;
+  schemaValidated: boolean;
+};
+
+export type Invocation = {
+  /** n-th invocation of the node attempt. */
+  readonly number: number;
+  readonly invocationId: string;
+  phase: 'infer' | 'calls' | 'decided';
+  readonly model: ModelChoice;
+  readonly prompts: Prepared['prompts'];
+  readonly composed: JsonObject;
+  readonly tools: Prepared['tools'];
+  readonly returnSchema?: JsonObject;
+  transcript: string;
+  turn: number;
+  schemaRounds: number;
+  repair?: string;
+  calls: ToolCall[];
+  results: { callId: string; resultHash: string }[];
+  decision?: AgentDecision;
+};
+
+/** An invocation at work: where it stands in the run, and where its state is kept. */
+export interface AgentWork {
+  readonly visit: Visit;
+  readonly agent: PinnedAgent;
+  readonly number: number;
+  readonly task: JsonValue;
+  readonly resume?: { transcript: string; answers: JsonValue };
+  /** Calls of the node attempt so far, by tool and arguments: the n-th equal call is an effect of its own. */
+  readonly occurrences: { [call: string]: number };
+  keep(invocation: Invocation): void;
+  current(): Invocation | undefined;
+}
+
+export function stepName(work: AgentWork, name: string): string {
+  return `i${work.number}.${name}`;
+}
+
+/** Runs the invocation up to its decision, which is in the journal then. Throws node failures. */
+export async function infer(work: AgentWork): Promise<AgentDecision> {
+  const invocation = work.current() ?? (await prepare(work));
+  for (;;) {
+    switch (invocation.phase) {
+      case 'infer':
+        await inferTurn(work, invocation);
+        break;
+      case 'calls':
+        invocation.results = await performCalls(work, invocation);
+        invocation.calls = [];
+        nextTurn(invocation);
+        break;
+      case 'decided':
+        if (!invocation.decision) throw nodeFailure('internal_error', 'A decision is missing.');
+        return invocation.decision;
+    }
+  }
+}
+
+async function prepare(work: AgentWork): Promise<Invocation> {
+  const { visit, agent, task, resume } = work;
+  const { configurable } = visit.run.input;
+  const prepared = await step(visit, 'prepareInvocation', {
+    step: stepName(work, 'prepare'),
+    input: { agent, task, configurable, ...(resume ? { resume } : {}) },
+  });
+  if (!prepared.ok) {
+    openBracket(work, {});
+    throw nodeFailure(prepared.code, prepared.message, prepared.details);
+  }
+  // Stable within a run: the first choice for a model class holds.
+  const model = (visit.run.state.models[agent.modelClass] ??= prepared.model);
+  const invocationId = openBracket(work, {
+    resolvedModel: model.model,
+    resolvedProvider: model.provider,
+    toolSurfaceCount: prepared.tools.length,
+    memoryBound: false,
+  });
+  const { prompts, composed, tools, returnSchema, transcript } = prepared;
+  const invocation: Invocation = {
+    number: work.number,
+    invocationId,
+    phase: 'infer',
+    model,
+    prompts,
+    composed,
+    tools,
+    ...(returnSchema ? { returnSchema } : {}),
+    transcript,
+    turn: 0,
+    schemaRounds: 0,
+    calls: [],
+    results: [],
+  };
+  statePrompts(work, invocation);
+  work.keep(invocation);
+  return invocation;
+}
+
+/** agent.invocation.started: content-free (RFC 0077 §C). Returns the invocationId. */
+function openBracket(work: AgentWork, selection: JsonObject): string {
+  const { visit, agent } = work;
+  const invocationId = payloadId(
+    'inv',
+    visit.run.input.idSeed,
+    tupleOf(visit, stepName(work, 'invocation')),
+  );
+  emitFact(visit, 'agent.invocation.started', {
+    step: stepName(work, 'invocation'),
+    payload: {
+      invocationId,
+      agentId: agent.agentId,
+      source: visit.run.input.source,
+      modelClass: agent.modelClass,
+      ...selection,
+    },
+  });
+  return invocationId;
+}
+
+function statePrompts(work: AgentWork, { prompts, composed }: Invocation): void {
+  const { visit, agent } = work;
+  const { nodeId } = visit.frame;
+  prompts.forEach(({ kind, chain, resolved }, index) => {
+    const entries = chain.map((entry): JsonObject => ({ ...entry }));
+    emitFact(visit, 'agent.promptResolved', {
+      step: stepName(work, 'prompt'),
+      index,
+      payload: { nodeId, kind, agentId: agent.agentId, chain: entries, resolved },
+    });
+  });
+  emitFact(visit, 'prompt.composed', {
+    step: stepName(work, 'prompt'),
+    payload: { nodeId, ...composed },
+  });
+}
+
+async function inferTurn(work: AgentWork, invocation: Invocation): Promise<void> {
+  const { visit, agent } = work;
+  const { configurable, policy } = visit.run.input;
+  const name = stepName(work, `t${invocation.turn}.infer`);
+  const verbosity = verbosityOf(configurable, policy.verbosity);
+  let output: InferTurnOutput;
+  try {
+    output = await step(visit, 'inferTurn', {
+      step: name,
+      input: {
+        agent,
+        model: invocation.model,
+        configurable,
+        transcript: invocation.transcript,
+        tools: invocation.tools.map(({ toolId }) => toolId),
+        results: invocation.results,
+        ...(invocation.repair === undefined ? {} : { repair: invocation.repair }),
+        verbosity,
+      },
+    });
+  } catch (error) {
+    await seal(work, name, verbosity);
+    throw error;
+  }
+  invocation.transcript = output.transcript;
+  invocation.results = [];
+  invocation.repair = undefined;
+  take(work, invocation, output);
+}
+
+function verbosityOf(
+  configurable: JsonObject,
+  byDefault: 'summary' | 'full' | 'off',
+): 'summary' | 'full' | 'off' {
+  const asked = configurable.reasoningVerbosity;
+  return asked === 'summary' || asked === 'full' || asked === 'off' ? asked : byDefault;
+}
+
+/** A stream that ended without a result: its block is closed with what was shown (design §3.5). */
+async function seal(
+  work: AgentWork,
+  inferStep: string,
+  verbosity: 'summary' | 'full' | 'off',
+): Promise<void> {
+  const { visit, agent } = work;
+  const sealedActivityId = activityIdOf(tupleOf(visit, inferStep));
+  await uncancelled(() =>
+    step(visit, 'sealBlock', {
+      step: `${inferStep}.seal`,
+      input: { sealedActivityId, agentId: agent.agentId, verbosity },
+    }),
+  );
+}
+
+function nextTurn(invocation: Invocation): void {
+  if (++invocation.turn >= MAX_TURNS_PER_INVOCATION) {
+    throw nodeFailure(
+      'turn_limit_exceeded',
+      `The agent took ${MAX_TURNS_PER_INVOCATION} model turns.`,
+    );
+  }
+  invocation.phase = 'infer';
+}
+
+function take(work: AgentWork, invocation: Invocation, output: InferTurnOutput): void {
+  switch (output.kind) {
+    case 'calls':
+      openCalls(work, invocation, output.calls);
+      return;
+    case 'decision': {
+      const { decision, confidence, reasoning, schemaValidated } = output;
+      decide(work, invocation, {
+        decision,
+        ...(confidence === undefined ? {} : { confidence }),
+        ...(reasoning === undefined ? {} : { reasoning }),
+        schemaValidated,
+      });
+      return;
+    }
+    case 'invalid':
+      repairOrFail(work, invocation, output);
+      return;
+    case 'refusal':
+      closeInvocation(work, 'refused');
+      throw nodeFailure('envelope_refusal', 'The model provider refused.');
+  }
+}
+
+/** States all calls of the turn in the model's order, before any of them is performed (spec/02 §2.5). */
+function openCalls(
+  work: AgentWork,
+  invocation: Invocation,
+  calls: readonly { toolId: string; arguments: JsonValue }[],
+): void {
+  if (calls.length > MAX_CALLS_PER_TURN) {
+    throw nodeFailure(
+      'tool_call_limit_exceeded',
+      `The model asked for ${calls.length} calls in one turn.`,
+    );
+  }
+  const { visit, agent, occurrences } = work;
+  const surface = new Map(invocation.tools.map((tool) => [tool.toolId, tool]));
+  invocation.calls = calls.map((call, index) => {
+    const callStep = stepName(work, `t${invocation.turn}.c${index}`);
+    const callId = payloadId('call', visit.run.input.idSeed, tupleOf(visit, callStep));
+    const argsHash = digestOf(canonicalJson(call.arguments));
+    const same = `${call.toolId}|${argsHash}`;
+    const occurrence = occurrences[same] ?? 0;
+    occurrences[same] = occurrence + 1;
+    const tool = surface.get(call.toolId);
+    const calledKey = tool
+      ? emitFact(visit, 'agent.toolCalled', {
+          step: callStep,
+          payload: {
+            agentId: agent.agentId,
+            toolName: call.toolId,
+            callId,
+            inputs: call.arguments,
+            transport: tool.transport,
+          },
+        })
+      : undefined;
+    return {
+      step: callStep,
+      callId,
+      toolId: call.toolId,
+      arguments: call.arguments,
+      argsHash,
+      occurrence,
+      calledKey,
+      rounds: 0,
+    };
+  });
+  invocation.phase = 'calls';
+}
+
+function decide(work: AgentWork, invocation: Invocation, decision: AgentDecision): void {
+  invocation.decision = decision;
+  invocation.phase = 'decided';
+  stateDecision(work, decision);
+}
+
+function stateDecision(work: AgentWork, { decision, confidence, reasoning }: AgentDecision): void {
+  emitFact(work.visit, 'agent.decided', {
+    step: stepName(work, 'decision'),
+    payload: {
+      agentId: work.agent.agentId,
+      decision,
+      ...(confidence === undefined ? {} : { confidence }),
+      ...(reasoning === undefined ? {} : { reasoning }),
+    },
+  });
+}
+
+/** An unusable output is given back to the model at most SCHEMA_ROUNDS times (limits.schemaRounds). */
+function repairOrFail(
+  work: AgentWork,
+  invocation: Invocation,
+  output: { violation: 'form' | 'return-schema'; message: string },
+): void {
+  if (invocation.schemaRounds < SCHEMA_ROUNDS) {
+    invocation.schemaRounds++;
+    invocation.repair = output.message;
+    nextTurn(invocation);
+    return;
+  }
+  const { nodeId } = work.visit.frame;
+  emitFact(work.visit, 'cap.breached', {
+    step: stepName(work, 'schema'),
+    payload: { kind: 'schema', limit: SCHEMA_ROUNDS, observed: SCHEMA_ROUNDS + 1, nodeId },
+  });
+  const code =
+    output.violation === 'return-schema'
+      ? 'handoff_return_schema_violation'
+      : 'agent_output_invalid';
+  throw nodeFailure(code, output.message);
+}
+
+/** A decision that a human ratified: its own bracket, no model call, no second threshold check (design §9). */
+export function openRatification(work: AgentWork, decision: AgentDecision): void {
+  const { visit } = work;
+  const before = (visit.frame.data as { invocation?: Invocation }).invocation;
+  const invocationId = openBracket(work, { toolSurfaceCount: 0, memoryBound: false });
+  if (before) {
+    const invocation: Invocation = {
+      ...before,
+      number: work.number,
+      invocationId,
+      phase: 'decided',
+      decision,
+    };
+    statePrompts(work, invocation);
+    work.keep(invocation);
+  }
+  stateDecision(work, decision);
+}
+
+/** Last agent event of the invocation. A decision whose edge leads to another agent hands control over first. */
+export function closeInvocation(
+  work: AgentWork,
+  outcome: 'completed' | 'escalated' | 'refused',
+  decision?: AgentDecision,
+): void {
+  const { visit, agent } = work;
+  const to = outcome === 'completed' && decision ? nextAgent(visit, decision) : undefined;
+  if (to !== undefined) {
+    emitFact(visit, 'agent.handoff', {
+      step: stepName(work, 'handoff'),
+      payload: {
+        fromAgentId: agent.agentId,
+        toAgentId: to.agentId,
+        ...(to.reason === undefined ? {} : { reason: to.reason }),
+      },
+    });
+  }
+  const invocationId = payloadId(
+    'inv',
+    visit.run.input.idSeed,
+    tupleOf(visit, stepName(work, 'invocation')),
+  );
+  emitFact(visit, 'agent.invocation.completed', {
+    step: stepName(work, 'invocation'),
+    payload: {
+      invocationId,
+      agentId: agent.agentId,
+      outcome: to === undefined ? outcome : 'handed-off',
+      ...(decision?.schemaValidated ? { schemaValidated: true } : {}),
+      ...(decision?.confidence === undefined ? {} : { confidence: decision.confidence }),
+    },
+  });
+}

@@ -1,0 +1,92 @@
+// The journal: the only place where a run's facts are stated (design §2). `emit` is synchronous and ordered; what it
+// takes down waits in the outbox until the interceptor puts it on a command of the same activation. Module state
+// belongs to one Temporal run: the sandbox gives every run its own modules.
+import { ApplicationFailure } from '@temporalio/workflow';
+import { trackOpen, type OpenItem } from '../src/core/endings.ts';
+import { activityEventKey } from '../src/core/ids.ts';
+import type { ActivityEvent, CausedBy, JournalEntry } from '../src/core/journal.ts';
+import type { JsonObject } from '../src/core/json.ts';
+import { TERMINAL_STATUSES, type RunStatus } from '../src/core/status.ts';
+
+/** An entry with its ordinal in this Temporal run: taken back and carried later, it keeps its place. */
+export interface OutboxEntry {
+  readonly at: number;
+  readonly entry: JournalEntry;
+}
+
+let outbox: OutboxEntry[] = [];
+let nextAt = 0;
+let open: readonly OpenItem[] = [];
+let ended: 'completed' | 'failed' | 'cancelled' | undefined;
+const keys = new Set<string>();
+
+function take(entry: JournalEntry): void {
+  outbox.push({ at: nextAt++, entry });
+}
+
+function claimKey(key: string): void {
+  if (keys.has(key))
+    throw ApplicationFailure.nonRetryable(`journal key ${key} is used twice`, 'internal_error');
+  keys.add(key);
+}
+
+export interface EmitOptions {
+  /** Names the fact, unique in the run (design §2.1). */
+  readonly key: string;
+  readonly nodeId?: string;
+  readonly causedBy?: CausedBy;
+}
+
+/** States a fact. After the terminal event nothing is taken down any more. */
+export function emit(type: string, payload: JsonObject, options: EmitOptions): void {
+  if (ended) return;
+  claimKey(options.key);
+  take({ kind: 'emit', type, payload, ...options });
+  open = trackOpen(open, { type, payload, ...options });
+}
+
+/** Gives the events of an activity's recorded result their place, in their order. */
+export function admit(activityId: string, events: readonly ActivityEvent[]): void {
+  if (ended) return;
+  events.forEach((event, k) => {
+    const key = activityEventKey(activityId, k);
+    claimKey(key);
+    take({ kind: 'admit', activityId, k });
+    open = trackOpen(open, { ...event, key });
+  });
+}
+
+/** Moves the status without an event (`cancelling`). */
+export function noteStatus(status: RunStatus): void {
+  if (!ended && !TERMINAL_STATUSES.has(status)) take({ kind: 'status', status });
+}
+
+/** Nothing may follow the terminal event. */
+export function endJournal(as: 'completed' | 'failed' | 'cancelled'): void {
+  ended = as;
+}
+
+export function endedAs(): typeof ended {
+  return ended;
+}
+
+export function openItems(): readonly OpenItem[] {
+  return open;
+}
+
+/** Continues with what an earlier segment left open. */
+export function restoreOpenItems(items: readonly OpenItem[]): void {
+  open = items;
+}
+
+/** For the interceptor: empties the outbox. */
+export function drainOutbox(): OutboxEntry[] {
+  const taken = outbox;
+  outbox = [];
+  return taken;
+}
+
+/** For the interceptor: entries whose command never reached history come back, before everything newer. */
+export function takeBack(entries: readonly OutboxEntry[]): void {
+  outbox = [...entries, ...outbox];
+}

@@ -1,0 +1,99 @@
+// Messages to a run (design §4): thin Update handlers over plain state. A validator decides, in the workflow, whether
+// an answer may still be taken; a repeat of a message gets the outcome of the first, also in a later segment.
+import {
+  ApplicationFailure,
+  currentUpdateInfo,
+  defineUpdate,
+  setHandler,
+} from '@temporalio/workflow';
+import { ERRORS, type ErrorCode } from '../src/core/errors.ts';
+import {
+  CANCEL_RUN_UPDATE,
+  RESOLVE_INTERRUPT_UPDATE,
+  type CancelRunCommand,
+  type MessageOutcome,
+  type ResolveInterruptCommand,
+} from '../src/core/run-input.ts';
+import { endRun, type Run } from './context.ts';
+import { resolve } from './interrupts.ts';
+import { noteStatus } from './journal.ts';
+
+/** Outcomes kept for repeats: 24 h, at most 200 (design §4). */
+const OUTCOMES_KEPT = 200;
+const OUTCOMES_KEPT_MS = 24 * 3600 * 1000;
+
+const resolveInterrupt = defineUpdate<MessageOutcome, [ResolveInterruptCommand]>(
+  RESOLVE_INTERRUPT_UPDATE,
+);
+const cancelRun = defineUpdate<MessageOutcome, [CancelRunCommand]>(CANCEL_RUN_UPDATE);
+
+function refuse(code: ErrorCode): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: code,
+    message: ERRORS[code].message,
+    nonRetryable: true,
+  });
+}
+
+function knownOutcome(run: Run): MessageOutcome | undefined {
+  const id = currentUpdateInfo()?.id;
+  return run.state.outcomes.find(({ updateId }) => updateId === id)?.outcome;
+}
+
+function remember(run: Run, outcome: MessageOutcome): MessageOutcome {
+  const updateId = currentUpdateInfo()?.id;
+  if (updateId !== undefined) {
+    const atMs = Date.now();
+    const kept = run.state.outcomes
+      .filter((known) => known.atMs > atMs - OUTCOMES_KEPT_MS)
+      .slice(1 - OUTCOMES_KEPT);
+    run.state.outcomes = [...kept, { updateId, atMs, outcome }];
+  }
+  return outcome;
+}
+
+/** The race rules of spec/02 §4.4, in one place. */
+function checkResolution(run: Run, command: ResolveInterruptCommand): void {
+  if (knownOutcome(run)) return;
+  if (run.ending)
+    throw refuse(run.ending.kind === 'cancelled' ? 'interrupt_cancelled' : 'run_state_conflict');
+  const open = run.state.interrupts[command.nodeId];
+  if (!open) {
+    const before = run.state.nodes[command.nodeId]?.resolvedInterrupts ?? 0;
+    throw refuse(before > 0 ? 'interrupt_already_resolved' : 'interrupt_not_found');
+  }
+  if (open.resolution === 'timeout') throw refuse('interrupt_expired');
+  if (open.resolution) throw refuse('interrupt_already_resolved');
+  if (open.deadlineMs !== undefined && Date.now() >= open.deadlineMs)
+    throw refuse('interrupt_expired');
+  if (open.schemaDigest !== command.schemaDigest) throw refuse('interrupt_already_resolved');
+}
+
+/** Registers the handlers. Called before anything waits, so that no message finds the run deaf. */
+export function answerMessages(run: Run): void {
+  setHandler(
+    resolveInterrupt,
+    (command) => {
+      const known = knownOutcome(run);
+      if (known) return known;
+      const open = run.state.interrupts[command.nodeId];
+      if (!open) throw refuse('interrupt_not_found');
+      const ended = resolve(open, command.value, command.resolvedBy);
+      return remember(run, { bodyDigest: command.bodyDigest, status: ended ? 'resolved' : 'open' });
+    },
+    { validator: (command) => checkResolution(run, command) },
+  );
+  setHandler(cancelRun, (command) => {
+    const known = knownOutcome(run);
+    if (known) return known;
+    cancel(run, command.cancelledBy, command.reason);
+    return remember(run, { bodyDigest: command.bodyDigest, status: 'cancelling' });
+  });
+}
+
+/** Everything stops; the first cancel's reason stands. */
+export function cancel(run: Run, cancelledBy: string, reason?: string): void {
+  if (run.ending) return;
+  noteStatus('cancelling');
+  endRun(run, { kind: 'cancelled', cancelledBy, reason });
+}

@@ -1,0 +1,62 @@
+// core.approvalGate: a human approves, rejects or edits (spec/02 §4.3, §4.7 quorum; status waiting-approval). A
+// rejection is a failure that an edge with `any_failed` can route (spec/06 §8.11).
+import { isJsonObject, type JsonObject, type JsonValue } from '../../src/core/json.ts';
+import { nodeFailure } from '../context.ts';
+import { interrupt } from '../interrupts.ts';
+import { inputsOf } from '../values.ts';
+import type { NodeKind } from './kinds.ts';
+
+interface Config {
+  readonly title?: string;
+  readonly description?: string;
+  readonly actions?: readonly string[];
+  readonly requiredApprovals?: number;
+  readonly rejectionPolicy?: string;
+  readonly timeoutMs?: number;
+}
+
+const DEFAULT_ACTIONS = ['accept', 'reject'];
+
+/** What an answer must look like; frozen in the interrupt's entry. */
+export function approvalSchema(actions: readonly string[]): JsonObject {
+  return {
+    type: 'object',
+    required: ['action'],
+    properties: {
+      action: { enum: [...actions] },
+      feedback: { type: 'string', maxLength: 8192 },
+      voter: { type: 'string', maxLength: 256 },
+      editedArtifactData: {},
+    },
+  };
+}
+
+function dataOf(config: Config, nodeId: string, inputs: JsonObject): JsonObject {
+  const { title = 'Approval needed', description, requiredApprovals, rejectionPolicy } = config;
+  return {
+    artifactId: nodeId,
+    artifactType: 'approval',
+    title,
+    actions: [...(config.actions ?? DEFAULT_ACTIONS)],
+    ...(description === undefined ? {} : { description }),
+    ...(requiredApprovals === undefined ? {} : { requiredApprovals }),
+    ...(rejectionPolicy === undefined ? {} : { rejectionPolicy }),
+    ...(Object.keys(inputs).length === 0 ? {} : { artifactData: inputs }),
+  };
+}
+
+export const approvalGate: NodeKind = async (visit) => {
+  const config = visit.node.config as Config;
+  const data = dataOf(config, visit.node.id, inputsOf(visit));
+  const { value } = await interrupt(visit, {
+    step: 'gate',
+    kind: 'approval',
+    data,
+    resumeSchema: approvalSchema(config.actions ?? DEFAULT_ACTIONS),
+    timeoutMs: config.timeoutMs,
+  });
+  const answer: { [key: string]: JsonValue } = isJsonObject(value) ? value : {};
+  if (answer.action === 'reject')
+    throw nodeFailure('approval_rejected', 'The approval was rejected.');
+  return { kind: 'completed', outputs: answer };
+};

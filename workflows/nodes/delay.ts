@@ -1,0 +1,17 @@
+// core.delay: a durable pause. Four spellings of the duration are in use; config wins over the input (spec/06 §20).
+import { waitUntil } from '../step.ts';
+import { inputsOf } from '../values.ts';
+import { nodeFailure } from '../context.ts';
+import type { NodeKind } from './kinds.ts';
+
+export const delay: NodeKind = async (visit) => {
+  const { ms, durationMs, delayMs } = visit.node.config as Record<string, unknown>;
+  const value = ms ?? durationMs ?? delayMs ?? inputsOf(visit).delayMs ?? 0;
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
+    throw nodeFailure('validation_error', 'The delay is not a number of milliseconds.');
+  }
+  const { data } = visit.frame;
+  data.untilMs ??= Date.now() + value;
+  await waitUntil(data.untilMs as number, () => false);
+  return { kind: 'completed', outputs: {} };
+};

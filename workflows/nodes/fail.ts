@@ -1,0 +1,13 @@
+// core.fail: ends in failure, for tests of failure paths (spec/01 §18.2).
+import { ERRORS } from '../../src/core/errors.ts';
+import type { NodeKind } from './kinds.ts';
+
+const DEFAULT_CODE = 'conformance_test_failure';
+
+export const fail: NodeKind = async ({ node }) => {
+  const { code = DEFAULT_CODE, message = ERRORS[DEFAULT_CODE].message } = node.config as {
+    code?: string;
+    message?: string;
+  };
+  return { kind: 'failed', error: { code, message } };
+};

@@ -1,0 +1,46 @@
+// The node kinds of this release: typeId -> function, one file each (spec/01 §18). A kind may be entered again at
+// every phase of its frame: what it already did stands in `frame.data`, and its waits and effects go through `step`.
+import type { JsonObject } from '../../src/core/json.ts';
+import type { WorkflowNode } from '../../src/wire/types.generated.ts';
+import type { Visit } from '../context.ts';
+import type { NodeError } from '../frames.ts';
+import { agent } from './agent.ts';
+import { approvalGate } from './approval-gate.ts';
+import { clarificationGate } from './clarification-gate.ts';
+import { delay } from './delay.ts';
+import { fail } from './fail.ts';
+import { end, identity, noop, start } from './passthrough.ts';
+import { setVariableNode } from './set-variable.ts';
+
+export type NodeOutcome =
+  | { readonly kind: 'completed'; readonly outputs: JsonObject }
+  | { readonly kind: 'failed'; readonly error: NodeError };
+
+export type NodeKind = (visit: Visit) => Promise<NodeOutcome>;
+
+const KINDS: Readonly<Record<string, NodeKind>> = {
+  'core.agent': agent,
+  'core.approvalGate': approvalGate,
+  'core.clarificationGate': clarificationGate,
+  'core.conditional': noop,
+  'core.delay': delay,
+  'core.end': end,
+  'core.fail': fail,
+  'core.identity': identity,
+  'core.noop': noop,
+  'core.setVariable': setVariableNode,
+  'core.start': start,
+};
+
+/** typeIds that a definition may use. */
+export const NODE_TYPES: readonly string[] = Object.keys(KINDS);
+
+export function kindOf(node: WorkflowNode): NodeKind {
+  return KINDS[node.typeId] ?? unknownKind;
+}
+
+/** Refused when a definition is loaded; a run of an older host may still meet it. */
+const unknownKind: NodeKind = async ({ node }) => ({
+  kind: 'failed',
+  error: { code: 'capability_not_provided', message: `This host has no node type ${node.typeId}.` },
+});

@@ -1,0 +1,22 @@
+// Kinds that do nothing of their own: core.start, core.end, core.noop (and core.conditional, whose edges decide),
+// core.identity (spec/01 §18.1: echoes each input port to the output of the same name). None emits agent.* events.
+import { inputsOf, setVariable } from '../values.ts';
+import type { NodeKind } from './kinds.ts';
+
+export const start: NodeKind = async () => ({ kind: 'completed', outputs: {} });
+
+export const noop: NodeKind = async () => ({ kind: 'completed', outputs: {} });
+
+/** The end's inputs are outputs of the run. */
+export const end: NodeKind = async (visit) => ({ kind: 'completed', outputs: inputsOf(visit) });
+
+export const identity: NodeKind = async (visit) => {
+  const outputs = inputsOf(visit);
+  for (const variable of visit.run.input.definition.variables) {
+    const value = outputs[variable.name];
+    if (value !== undefined && value !== visit.run.state.variables[variable.name]) {
+      setVariable(visit, variable.name, value);
+    }
+  }
+  return { kind: 'completed', outputs };
+};

@@ -1,0 +1,210 @@
+// What a run is: one workflow execution (or a chain of them) that interprets a workflow definition. It starts the
+// nodes that can start, lets each visit run, waits for humans and clocks, and states everything in the journal. It
+// ends once: completed, failed or cancelled.
+import {
+  ApplicationFailure,
+  CancellationScope,
+  CancelledFailure,
+  allHandlersFinished,
+  condition,
+  continueAsNew,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { graphOf } from '../src/core/definition-graph.ts';
+import { closingsOf } from '../src/core/endings.ts';
+import { TERMINAL_KEY } from '../src/core/ids.ts';
+import type { JsonObject, JsonValue } from '../src/core/json.ts';
+import type { RunInput } from '../src/core/run-input.ts';
+import { endRun, type Ending, type Run } from './context.ts';
+import { newRunState, type RunState } from './frames.ts';
+import { emit, endJournal, openItems, restoreOpenItems } from './journal.ts';
+import { answerMessages, cancel } from './messages.ts';
+import { durationError, startFrames } from './schedule.ts';
+import { shownVariables } from './values.ts';
+
+/** New steps are held back this long while a segment tries to end; then the run goes on and tries again. */
+const DRAIN_MS = 30_000;
+/** From this many history events on, a segment waits for its end however long it takes (the server's wall: 51,200). */
+const DRAIN_ALWAYS_EVENTS = 20_000;
+/** Tests force at most this many segments. */
+const FORCED_SEGMENTS = 5;
+
+export async function runWorkflow(input: RunInput): Promise<void> {
+  const run = open(input);
+  answerMessages(run);
+  if (run.state.segment === 0) stateStart(run);
+  startFrames(run);
+  const ending = await CancellationScope.nonCancellable(() => interpret(run));
+  if (ending.kind === 'continue') {
+    return continueAsNew<typeof runWorkflow>({ ...input, carried: carriedState(run) });
+  }
+  await CancellationScope.nonCancellable(() => close(run, ending));
+  return leave(ending);
+}
+
+function open(input: RunInput): Run {
+  const carried = input.carried as unknown as RunState | undefined;
+  const state = carried ?? newRunState(Date.now(), input.variables);
+  restoreOpenItems(state.open);
+  const shield = new CancellationScope({ cancellable: false });
+  const run: Run = {
+    input,
+    state,
+    graph: graphOf(input.definition),
+    nodes: new Map(input.definition.nodes.map((node) => [node.id, node])),
+    scope: new CancellationScope({ cancellable: true, parent: shield }),
+    active: new Map(),
+    inFlight: 0,
+    holding: false,
+    progress: 0,
+  };
+  // Temporal's own cancel request takes the same way as the Update: through `cancel`, never past it.
+  CancellationScope.current().cancelRequested.catch(() => cancel(run, 'temporal'));
+  return run;
+}
+
+function stateStart({ input }: Run): void {
+  const { definition, tenant, principal, tags, metadata } = input;
+  emit(
+    'run.started',
+    {
+      workflowId: definition.id,
+      inputs: shownVariables(definition, input.variables),
+      transport: 'rest',
+      owner: { tenant, principal },
+      ...(tags ? { tags: [...tags] } : {}),
+      ...(metadata ? { metadata } : {}),
+    },
+    { key: 'run.started' },
+  );
+}
+
+/** Waits until the run, or this segment of it, has ended. */
+async function interpret(run: Run): Promise<Ending> {
+  const clock = new CancellationScope();
+  clock.run(() => watchDuration(run)).catch(() => undefined);
+  for (;;) {
+    await condition(() => run.ending !== undefined || wantsNewSegment(run));
+    if (!run.ending) await endSegment(run);
+    if (run.ending) {
+      clock.cancel();
+      return run.ending;
+    }
+  }
+}
+
+/** The smallest limit that somebody asked for; the host's own ceiling bounds every run. */
+function durationLimitMs({ input }: Run): number {
+  const { runTimeoutMs } = input.configurable;
+  const { timeout } = input.definition.settings;
+  return Math.min(
+    input.limits.maxRunDurationMs,
+    typeof runTimeoutMs === 'number' ? runTimeoutMs : Infinity,
+    timeout !== undefined && timeout > 0 ? timeout : Infinity,
+  );
+}
+
+/** Ends the run when its time is over (spec/01 §8 run-duration). The ceiling alone is Temporal's own timeout. */
+async function watchDuration(run: Run): Promise<void> {
+  const limit = durationLimitMs(run);
+  if (limit >= run.input.limits.maxRunDurationMs) return;
+  await condition(
+    () => run.ending !== undefined,
+    Math.max(run.state.startedAtMs + limit - Date.now(), 1),
+  );
+  if (run.ending) return;
+  const observed = Math.max(Date.now() - run.state.startedAtMs, limit + 1);
+  emit(
+    'cap.breached',
+    { kind: 'run-duration', limit, observed },
+    { key: 'cap.breached|run-duration' },
+  );
+  endRun(run, { kind: 'failed', error: durationError(limit, observed) });
+}
+
+function wantsNewSegment({ input, state }: Run): boolean {
+  const { continueAsNewSuggested, historyLength } = workflowInfo();
+  if (continueAsNewSuggested) return true;
+  return (
+    historyLength >= (input.forceContinueAsNewAfter ?? Infinity) && state.segment < FORCED_SEGMENTS
+  );
+}
+
+/** Holds new steps back until nothing is in flight; else lets the run go on until something has settled. */
+async function endSegment(run: Run): Promise<void> {
+  const drained = (): boolean =>
+    run.ending !== undefined || (run.inFlight === 0 && allHandlersFinished());
+  run.holding = true;
+  const always = workflowInfo().historyLength >= DRAIN_ALWAYS_EVENTS;
+  const ready =
+    drained() ||
+    (always ? await condition(drained).then(() => true) : await condition(drained, DRAIN_MS));
+  if (ready && !run.ending) {
+    run.ending = { kind: 'continue' };
+    return;
+  }
+  run.holding = false;
+  const before = run.progress;
+  await condition(() => run.ending !== undefined || run.progress > before);
+}
+
+function carriedState(run: Run): JsonValue {
+  const state: RunState = { ...run.state, segment: run.state.segment + 1, open: openItems() };
+  return state as unknown as JsonValue;
+}
+
+/** Clean-up for every ending: frames come to rest, what is open is closed, and the terminal event is stated. */
+async function close(run: Run, ending: Exclude<Ending, { kind: 'continue' }>): Promise<void> {
+  await Promise.all(run.active.values());
+  const reason =
+    ending.kind === 'failed'
+      ? { code: 'run_failed', message: ending.error.message }
+      : { code: 'cancelled', message: 'Cancelled.' };
+  for (const { type, payload, ...options } of closingsOf(openItems(), reason))
+    emit(type, payload, options);
+  const { type, payload } = terminalEvent(run, ending);
+  emit(type, payload, { key: TERMINAL_KEY });
+  endJournal(ending.kind);
+  await condition(allHandlersFinished);
+}
+
+function terminalEvent(
+  run: Run,
+  ending: Exclude<Ending, { kind: 'continue' }>,
+): { type: string; payload: JsonObject } {
+  switch (ending.kind) {
+    case 'completed':
+      return { type: 'run.completed', payload: { outputs: run.state.outputs } };
+    case 'failed': {
+      const { code, message, details } = ending.error;
+      const error = { code, message, ...(details ? { details } : {}) };
+      const { failedNodeId } = ending;
+      return {
+        type: 'run.failed',
+        payload: { error, ...(failedNodeId === undefined ? {} : { failedNodeId }) },
+      };
+    }
+    case 'cancelled': {
+      const { reason, cancelledBy } = ending;
+      return {
+        type: 'run.cancelled',
+        payload: {
+          ...(reason === undefined ? {} : { reason }),
+          ...(cancelledBy === undefined ? {} : { cancelledBy }),
+        },
+      };
+    }
+  }
+}
+
+/** Failed runs fail and cancelled runs cancel the Temporal execution: operators see the same end there. */
+function leave(ending: Exclude<Ending, { kind: 'continue' }>): void {
+  if (ending.kind === 'failed') {
+    throw ApplicationFailure.create({
+      type: ending.error.code,
+      message: ending.error.code,
+      nonRetryable: true,
+    });
+  }
+  if (ending.kind === 'cancelled') throw new CancelledFailure('cancelled');
+}

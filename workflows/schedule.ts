@@ -1,0 +1,212 @@
+// Which node runs next (design §4). Edges are taken, failed or dead; a node's trigger rule is decided once all its
+// forward in-edges are. A back edge starts a new visit when everything that the last visit set going has come to
+// rest: visits of one node never overlap.
+import { isCancellation } from '@temporalio/workflow';
+import { emissionKey } from '../src/core/ids.ts';
+import { DEFAULT_LOOPBACK_ITERATIONS } from '../src/core/limits.ts';
+import type { TriggerRule } from '../src/core/definition-graph.ts';
+import type { WorkflowEdge } from '../src/wire/types.generated.ts';
+import { holds } from './conditions.ts';
+import { endRun, nodeState, type Run } from './context.ts';
+import { newFrame, type EdgeDecision, type Frame, type NodeError } from './frames.ts';
+import { emit } from './journal.ts';
+import { failureOf } from './step.ts';
+import { visitNode, type VisitEnd } from './visit.ts';
+
+/** Decides over live (not dead) in-edges; there is at least one. */
+const RULES: Record<TriggerRule, (live: readonly EdgeDecision[]) => boolean> = {
+  all_success: (live) => !live.includes('failed'),
+  none_failed: (live) => !live.includes('failed'),
+  any_success: (live) => live.includes('taken'),
+  any_failed: (live) => live.includes('failed'),
+  all_complete: () => true,
+};
+
+function ruleOf(run: Run, nodeId: string): TriggerRule {
+  return run.graph.triggerRule.get(nodeId) ?? 'all_success';
+}
+
+/** Undefined while an in-edge is undecided. */
+function triggered(run: Run, nodeId: string): boolean | undefined {
+  const decisions = (run.graph.forwardIn.get(nodeId) ?? []).map((edge) => run.state.edges[edge.id]);
+  if (decisions.includes(undefined)) return undefined;
+  const live = decisions.filter((decision) => decision !== 'dead') as EdgeDecision[];
+  return live.length > 0 && RULES[ruleOf(run, nodeId)](live);
+}
+
+/** Starts the run's first nodes, or in a later segment the frames that were under way. */
+export function startFrames(run: Run): void {
+  const frames = Object.values(run.state.frames);
+  if (run.state.segment > 0) for (const frame of frames) launch(run, frame);
+  else for (const nodeId of run.graph.starts) begin(run, nodeId);
+}
+
+/** True when nothing runs, nothing waits and no loop is pending. */
+export function atRest(run: Run): boolean {
+  return Object.keys(run.state.frames).length === 0 && run.state.pendingLoops.length === 0;
+}
+
+function begin(run: Run, nodeId: string): void {
+  const node = run.nodes.get(nodeId);
+  if (run.ending || !node) return;
+  const state = nodeState(run, nodeId);
+  state.visits++;
+  if (node.disabled) return skip(run, nodeId, 'disabled');
+  const frame = newFrame(nodeId, state.visits);
+  run.state.frames[nodeId] = frame;
+  launch(run, frame);
+}
+
+function launch(run: Run, frame: Frame): void {
+  const work = run.scope
+    .run(() => visitNode(run, frame))
+    .then(
+      (end) => settle(run, frame, end),
+      (error: unknown) => settleError(run, frame, error),
+    );
+  run.active.set(frame.nodeId, work);
+}
+
+/** A bug of our own fails the run in the open instead of failing its workflow task for ever. */
+function settleError(run: Run, frame: Frame, error: unknown): void {
+  run.active.delete(frame.nodeId);
+  run.progress++;
+  if (run.ending && isCancellation(error)) return;
+  const failure = failureOf(error);
+  const message = failure?.message ?? 'Something went wrong inside the host.';
+  endRun(run, {
+    kind: 'failed',
+    error: { code: failure?.code ?? 'internal_error', message },
+    failedNodeId: frame.nodeId,
+  });
+}
+
+function settle(run: Run, frame: Frame, end: VisitEnd | undefined): void {
+  run.active.delete(frame.nodeId);
+  run.progress++;
+  if (!end) return;
+  delete run.state.frames[frame.nodeId];
+  if (run.ending) return;
+  decideEdges(run, frame.nodeId, end);
+  startLoops(run);
+  if (!run.ending && atRest(run)) endRun(run, { kind: 'completed' });
+}
+
+function decide(run: Run, edge: WorkflowEdge, end: VisitEnd): EdgeDecision {
+  const { variables } = run.state;
+  if (end.kind === 'completed') {
+    return holds(edge.condition, { variables, outputs: end.outputs }) ? 'taken' : 'dead';
+  }
+  const { code, message } = end.error;
+  return holds(edge.condition, { variables, outputs: {}, error: { code, message } })
+    ? 'failed'
+    : 'dead';
+}
+
+function decideEdges(run: Run, nodeId: string, end: VisitEnd): void {
+  const out = run.graph.forwardOut.get(nodeId) ?? [];
+  for (const edge of out) run.state.edges[edge.id] = decide(run, edge, end);
+  if (end.kind === 'failed' && !isRouted(run, out)) {
+    return endRun(run, { kind: 'failed', error: end.error, failedNodeId: nodeId });
+  }
+  if (end.kind === 'completed') {
+    if (out.length === 0) run.state.outputs = { ...run.state.outputs, ...end.outputs };
+    for (const edge of run.graph.backOut.get(nodeId) ?? []) takeBackEdge(run, edge, end);
+  }
+  for (const edge of out) consider(run, edge.targetNodeId);
+}
+
+/** A failure is routed when an edge that it decided leads to a node whose rule accepts failures. */
+function isRouted(run: Run, out: readonly WorkflowEdge[]): boolean {
+  return out.some((edge) => {
+    const rule = ruleOf(run, edge.targetNodeId);
+    return (
+      run.state.edges[edge.id] === 'failed' && (rule === 'any_failed' || rule === 'all_complete')
+    );
+  });
+}
+
+/** Starts or skips the node if its rule is decided now and it was not visited since its in-edges were. */
+function consider(run: Run, nodeId: string): void {
+  if (run.ending || run.state.frames[nodeId] || nodeState(run, nodeId).outcome) return;
+  const decision = triggered(run, nodeId);
+  if (decision === true) begin(run, nodeId);
+  else if (decision === false && !isPending(run, nodeId)) skip(run, nodeId, 'branch_not_taken');
+}
+
+/** A node that a pending loop will decide anew is not skipped now. */
+function isPending(run: Run, nodeId: string): boolean {
+  return run.state.pendingLoops.some((target) => regionOf(run, target).includes(nodeId));
+}
+
+function skip(run: Run, nodeId: string, reason: string): void {
+  const state = nodeState(run, nodeId);
+  state.outcome = 'skipped';
+  const key = emissionKey('node.skipped', {
+    nodeId,
+    visit: state.visits,
+    attempt: 0,
+    step: `skip${run.state.executions}`,
+  });
+  emit('node.skipped', { nodeId, reason }, { key, nodeId });
+  for (const edge of run.graph.forwardOut.get(nodeId) ?? []) {
+    run.state.edges[edge.id] = 'dead';
+    consider(run, edge.targetNodeId);
+  }
+}
+
+/** Takes the back edge when its condition holds and its bound is not reached (settings.maxLoopbackIterations). */
+function takeBackEdge(run: Run, edge: WorkflowEdge, end: VisitEnd): void {
+  if (decide(run, edge, end) !== 'taken') return;
+  const limit = run.input.definition.settings.maxLoopbackIterations ?? DEFAULT_LOOPBACK_ITERATIONS;
+  const iterations = run.state.loops[edge.id] ?? 0;
+  if (iterations >= limit) {
+    const nodeId = edge.targetNodeId;
+    const { visits } = nodeState(run, edge.sourceNodeId);
+    const key = emissionKey('workflow.loopback-limit', {
+      nodeId,
+      visit: visits,
+      attempt: 0,
+      step: `loop.${edge.id}`,
+    });
+    emit('workflow.loopback-limit', { nodeId, iterations: iterations + 1, limit }, { key, nodeId });
+    return;
+  }
+  run.state.loops[edge.id] = iterations + 1;
+  if (!run.state.pendingLoops.includes(edge.targetNodeId))
+    run.state.pendingLoops.push(edge.targetNodeId);
+}
+
+/** Nodes that the target leads to by forward edges, itself included. */
+function regionOf(run: Run, target: string): string[] {
+  const region = [target];
+  for (const nodeId of region) {
+    for (const edge of run.graph.forwardOut.get(nodeId) ?? []) {
+      if (!region.includes(edge.targetNodeId)) region.push(edge.targetNodeId);
+    }
+  }
+  return region;
+}
+
+/** Starts pending visits whose region has come to rest: its nodes and edges are undecided again. */
+function startLoops(run: Run): void {
+  for (const target of [...run.state.pendingLoops]) {
+    const region = regionOf(run, target);
+    if (region.some((nodeId) => run.state.frames[nodeId])) continue;
+    run.state.pendingLoops = run.state.pendingLoops.filter((pending) => pending !== target);
+    for (const nodeId of region) {
+      nodeState(run, nodeId).outcome = undefined;
+      for (const edge of run.graph.forwardOut.get(nodeId) ?? []) delete run.state.edges[edge.id];
+    }
+    begin(run, target);
+  }
+}
+
+/** The error that a run fails with when its time is over (spec/01 §8 run-duration). */
+export function durationError(limitMs: number, elapsedMs: number): NodeError {
+  return {
+    code: 'run_timeout',
+    message: `The run took longer than ${limitMs} ms.`,
+    details: { limitMs, elapsedMs },
+  };
+}

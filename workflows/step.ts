@@ -1,0 +1,158 @@
+// The one seam through which a run touches the world (design §4): every activity and every wait of a node goes
+// through here. A result is admitted and its output handed on in the same breath: no reference crosses a segment.
+import {
+  ActivityCancellationType,
+  ActivityFailure,
+  CancellationScope,
+  CancelledFailure,
+  condition,
+  scheduleActivity,
+  sleep,
+  type ActivityOptions,
+} from '@temporalio/workflow';
+import type { Activities, StepContext } from '../activities/contract.ts';
+import { activityIdOf } from '../src/core/ids.ts';
+import type { StepResult } from '../src/core/journal.ts';
+import { CANCELLATION_GRACE_MS, HEARTBEAT_TIMEOUT_MS } from '../src/core/limits.ts';
+import { tupleOf, type Visit } from './context.ts';
+import { admit } from './journal.ts';
+
+export type ActivityName = keyof Activities;
+type Input<Name extends ActivityName> = Omit<Parameters<Activities[Name]>[0], 'context'>;
+type Output<Name extends ActivityName> = Awaited<ReturnType<Activities[Name]>>['output'];
+
+const RETRY = { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 30_000 };
+
+/** Timeouts and retries of every activity, explicit. Attempts are Temporal's own tries: they appear in no id. */
+const OPTIONS: Record<ActivityName, ActivityOptions> = {
+  prepareInvocation: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 5 } },
+  inferTurn: {
+    startToCloseTimeout: 600_000,
+    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+    retry: { ...RETRY, maximumAttempts: 6 },
+  },
+  callTool: {
+    startToCloseTimeout: 300_000,
+    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+    retry: { ...RETRY, maximumAttempts: 8 },
+  },
+  sealBlock: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 20 } },
+};
+
+/** The context of an activity, for ids and isolation on the other side. */
+function contextOf(visit: Visit, activityId: string): StepContext {
+  const { run, frame } = visit;
+  return {
+    runId: run.input.runId,
+    tenant: run.input.tenant,
+    principal: run.input.principal,
+    workflowId: run.input.definition.id,
+    nodeId: frame.nodeId,
+    visit: frame.visit,
+    attempt: frame.attempt,
+    activityId,
+  };
+}
+
+/** A cancelled activity has CANCELLATION_GRACE_MS to acknowledge; then it is abandoned and its result never admitted. */
+async function withGrace<T>(result: Promise<T>): Promise<T> {
+  const scope = CancellationScope.current();
+  if (!scope.cancellable) return result;
+  let timer: CancellationScope | undefined;
+  const abandoned = scope.cancelRequested.catch((cause: unknown) =>
+    CancellationScope.nonCancellable(async () => {
+      timer = new CancellationScope();
+      await timer.run(() => sleep(CANCELLATION_GRACE_MS));
+      throw cause;
+    }),
+  );
+  abandoned.catch(() => undefined);
+  result.catch(() => undefined);
+  try {
+    return await Promise.race([result, abandoned]);
+  } finally {
+    timer?.cancel();
+  }
+}
+
+/**
+ * Runs one activity as step `name` of the visit. Throws ActivityFailure (its cause carries the code as `type`) and
+ * CancelledFailure. `startToCloseTimeout` may be narrowed by `timeoutMs`.
+ */
+export async function step<Name extends ActivityName>(
+  visit: Visit,
+  name: Name,
+  request: { step: string; input: Input<Name>; timeoutMs?: number },
+): Promise<Output<Name>> {
+  const { run } = visit;
+  if (run.holding) await condition(() => !run.holding);
+  const activityId = activityIdOf(tupleOf(visit, request.step));
+  const options: ActivityOptions = {
+    ...OPTIONS[name],
+    ...(request.timeoutMs === undefined ? {} : { startToCloseTimeout: request.timeoutMs }),
+    activityId,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  };
+  const input = { ...request.input, context: contextOf(visit, activityId) };
+  run.inFlight++;
+  try {
+    const result = await withGrace(
+      scheduleActivity<StepResult<Output<Name>>>(name, [input], options),
+    );
+    admit(activityId, result.events);
+    return result.output;
+  } finally {
+    run.inFlight--;
+    run.progress++;
+  }
+}
+
+/** Waits until `deadlineMs` (workflow time) or until `ready`; true when ready. Without a deadline it waits for ever. */
+export async function waitUntil(
+  deadlineMs: number | undefined,
+  ready: () => boolean,
+): Promise<boolean> {
+  if (deadlineMs === undefined) {
+    await condition(ready);
+    return true;
+  }
+  const leftMs = deadlineMs - Date.now();
+  if (leftMs <= 0) return ready();
+  return condition(ready, leftMs);
+}
+
+/** Code, message and details of whatever a step threw; undefined for a cancellation. */
+export function failureOf(
+  error: unknown,
+): { code: string; message: string; details?: unknown } | undefined {
+  if (error instanceof CancelledFailure) return undefined;
+  if (error instanceof ActivityFailure) {
+    const { cause } = error;
+    if (cause instanceof CancelledFailure) return undefined;
+    if (cause?.name === 'TimeoutFailure')
+      return { code: 'node_timeout', message: 'An activity of the node timed out.' };
+    return cause ? failureOf(cause) : { code: 'internal_error', message: 'An activity failed.' };
+  }
+  const failure = error as { type?: string | null; message?: string; details?: unknown[] | null };
+  if (typeof failure?.type === 'string' && failure.type !== '') {
+    return {
+      code: failure.type,
+      message: failure.message ?? failure.type,
+      details: failure.details?.[0],
+    };
+  }
+  return undefined;
+}
+
+/** True for an error that is nobody's expected failure: a bug, or the cancellation of the scope. */
+export function isCancellation(error: unknown): boolean {
+  return (
+    error instanceof CancelledFailure ||
+    (error instanceof ActivityFailure && error.cause instanceof CancelledFailure)
+  );
+}
+
+/** Runs something that must happen also while the run is being cancelled. */
+export async function uncancelled<T>(fn: () => Promise<T>): Promise<T> {
+  return CancellationScope.nonCancellable(fn);
+}

@@ -1,0 +1,79 @@
+// Values inside a run: where a node's inputs come from, what may be shown of them, and how large they may get
+// (spec/01 §6.2, §6.4, §16.4; design §2.6).
+import type { JsonObject, JsonValue } from '../src/core/json.ts';
+import { jsonBytes } from '../src/core/json.ts';
+import { INLINE_VALUE_BYTES } from '../src/core/limits.ts';
+import type { PortValue, WorkflowDefinition, WorkflowNode } from '../src/wire/types.generated.ts';
+import { emitFact, nodeFailure, type Run, type Visit } from './context.ts';
+
+const MASK = '[REDACTED]';
+
+function portValue(run: Run, port: PortValue): JsonValue | undefined {
+  switch (port.type) {
+    case 'static':
+      return port.value as JsonValue;
+    case 'variable':
+      return run.state.variables[port.variableName];
+    case 'connection':
+      return run.state.nodes[port.nodeId]?.outputs[port.outputKey];
+    case 'expression':
+      return undefined; // refused when the definition is loaded
+  }
+}
+
+/** The node's input ports with their values now; ports without a value are left out. */
+export function inputsOf(visit: Visit): JsonObject {
+  const inputs: JsonObject = {};
+  for (const [name, port] of Object.entries(visit.node.inputs)) {
+    const value = portValue(visit.run, port as PortValue);
+    if (value !== undefined) inputs[name] = value;
+  }
+  return inputs;
+}
+
+/** A value that workflow code builds itself fails the node above the limit. */
+export function bounded<T extends JsonValue>(value: T, what: string): T {
+  const bytes = jsonBytes(value);
+  if (bytes > INLINE_VALUE_BYTES) {
+    throw nodeFailure('payload_too_large', `${what} is larger than ${INLINE_VALUE_BYTES} bytes.`, {
+      bytes,
+    });
+  }
+  return value;
+}
+
+/** Sets a variable and states it; sensitive values are masked in the event (spec/01 §16.4). */
+export function setVariable(visit: Visit, name: string, value: JsonValue): void {
+  const { run } = visit;
+  bounded(value, `variable ${name}`);
+  const previous = run.state.variables[name];
+  run.state.variables[name] = value;
+  const sensitive = run.input.definition.variables.some(
+    (variable) => variable.name === name && variable.sensitive,
+  );
+  emitFact(visit, 'variable.changed', {
+    step: `var.${name}`,
+    payload: {
+      name,
+      ...(previous === undefined ? {} : { previous: sensitive ? MASK : previous }),
+      next: sensitive ? MASK : value,
+      nodeId: visit.frame.nodeId,
+    },
+  });
+}
+
+/** Start values as `run.started` may show them: declared variables only (the input holds no others). */
+export function shownVariables(definition: WorkflowDefinition, variables: JsonObject): JsonObject {
+  const sensitive = new Set(definition.variables.filter((it) => it.sensitive).map((it) => it.name));
+  return Object.fromEntries(
+    Object.entries(variables).map(([name, value]) => [name, sensitive.has(name) ? MASK : value]),
+  );
+}
+
+/** Outputs as `node.completed` may show them: ports marked in outputSensitivity are masked. */
+export function shownOutputs(node: WorkflowNode, outputs: JsonObject): JsonObject {
+  const marks = node.outputSensitivity ?? {};
+  return Object.fromEntries(
+    Object.entries(outputs).map(([port, value]) => [port, marks[port] ? MASK : value]),
+  );
+}

@@ -1,0 +1,223 @@
+// A visit of a node, from node.started to its end: attempts, time limits and the closing of what an attempt left
+// open (design §4). Node retries are a loop here, not Temporal's: each attempt is in the log.
+import { CancellationScope, CancelledFailure } from '@temporalio/workflow';
+import { closingsOf, type Ending as ClosingReason } from '../src/core/endings.ts';
+import { isJsonObject, type JsonObject } from '../src/core/json.ts';
+import { emitFact, endRun, nodeState, type Run, type Visit } from './context.ts';
+import type { Frame, NodeError } from './frames.ts';
+import { emit, openItems } from './journal.ts';
+import { kindOf, type NodeOutcome } from './nodes/kinds.ts';
+import { failureOf, isCancellation, waitUntil } from './step.ts';
+import { bounded, shownOutputs } from './values.ts';
+
+/** `node.settings` of a definition; absent means one attempt without a time limit. */
+interface NodeSettings {
+  readonly retry?: {
+    maxAttempts?: number;
+    initialDelayMs?: number;
+    backoff?: number;
+    maxDelayMs?: number;
+  };
+  readonly timeoutMs?: number;
+}
+
+const DEFAULT_RETRY = { maxAttempts: 1, initialDelayMs: 1_000, backoff: 2, maxDelayMs: 60_000 };
+
+/** Failures that another attempt cannot mend: somebody decided, or the same input gives the same answer. */
+const FINAL_CODES: ReadonlySet<string> = new Set([
+  'approval_rejected',
+  'escalation_rejected',
+  'escalation_limit',
+  'interrupt_timeout',
+  'handoff_task_schema_violation',
+  'envelope_refusal',
+  'effect_skipped',
+  'payload_too_large',
+]);
+
+export type VisitEnd =
+  | { readonly kind: 'completed'; readonly outputs: JsonObject }
+  | { readonly kind: 'failed'; readonly error: NodeError };
+
+/** True when the node may start; else the run ends with `recursion_limit_exceeded` (spec/01 §8 node-executions). */
+function countExecution(visit: Visit): boolean {
+  const { run, frame } = visit;
+  const limit = Math.min(
+    typeof run.input.configurable.recursionLimit === 'number'
+      ? run.input.configurable.recursionLimit
+      : Infinity,
+    run.input.limits.maxNodeExecutions,
+  );
+  if (run.state.executions >= limit) {
+    const observed = run.state.executions + 1;
+    const { nodeId } = frame;
+    emitFact(visit, 'cap.breached', {
+      step: 'executions',
+      payload: { kind: 'node-executions', limit, observed, nodeId },
+    });
+    const error = {
+      code: 'recursion_limit_exceeded',
+      message: `The run may start at most ${limit} nodes.`,
+      details: { limit, observed },
+    };
+    endRun(run, { kind: 'failed', error });
+    return false;
+  }
+  run.state.executions++;
+  return true;
+}
+
+function agentField(visit: Visit): JsonObject {
+  return visit.node.agent ? { agent: { ...visit.node.agent } } : {};
+}
+
+function start(visit: Visit): boolean {
+  const { frame, node } = visit;
+  if (frame.phase === 'started') return true;
+  if (!countExecution(visit)) return false;
+  emitFact(visit, 'node.started', {
+    step: 'node',
+    payload: {
+      nodeId: frame.nodeId,
+      typeId: node.typeId,
+      attempt: frame.attempt,
+      ...agentField(visit),
+    },
+  });
+  frame.phase = 'started';
+  const { timeoutMs } = (node.settings ?? {}) as NodeSettings;
+  if (timeoutMs !== undefined) frame.deadlineMs = Date.now() + timeoutMs;
+  return true;
+}
+
+/** Runs the node kind within the attempt's time. */
+async function attempt(visit: Visit): Promise<NodeOutcome> {
+  const run = kindOf(visit.node);
+  const { deadlineMs } = visit.frame;
+  if (deadlineMs === undefined) return run(visit);
+  const scope = new CancellationScope();
+  let done = false;
+  const work = scope.run(() => run(visit)).finally(() => (done = true));
+  work.catch(() => undefined);
+  if (await waitUntil(deadlineMs, () => done)) return work;
+  scope.cancel();
+  await work.catch((error: unknown) => {
+    if (!isCancellation(error) && !failureOf(error)) throw error;
+  });
+  return {
+    kind: 'failed',
+    error: { code: 'node_timeout', message: 'The node took longer than permitted.' },
+  };
+}
+
+/** An attempt's outcome, whatever it threw. Cancellation and bugs of our own go on up. */
+async function outcomeOf(visit: Visit): Promise<NodeOutcome> {
+  try {
+    const outcome = await attempt(visit);
+    if (outcome.kind === 'completed') bounded(outcome.outputs, 'the outputs of the node');
+    return outcome;
+  } catch (error) {
+    if (isCancellation(error)) throw new CancelledFailure('the node was cancelled');
+    const failure = failureOf(error);
+    if (!failure) throw error;
+    const { code, message, details } = failure;
+    return {
+      kind: 'failed',
+      error: { code, message, ...(isJsonObject(details) ? { details } : {}) },
+    };
+  }
+}
+
+/** Closes calls and brackets that the attempt left open; an interrupt that it waited for is gone. */
+function closeAttempt(visit: Visit, reason: ClosingReason): void {
+  const { run, frame } = visit;
+  const left = openItems().filter((item) => item.type !== 'node.started');
+  for (const { type, payload, ...options } of closingsOf(left, reason, frame.nodeId))
+    emit(type, payload, options);
+  const standing = run.state.interrupts[frame.nodeId];
+  if (!standing) return;
+  delete run.state.interrupts[frame.nodeId];
+  if (standing.resolution) return;
+  const { nodeId, interruptId, kind } = standing;
+  emitFact(visit, 'interrupt.resolved', {
+    step: standing.step,
+    causedBy: standing.suspendedKey,
+    payload: { nodeId, interruptId, kind, outcome: 'rejected', reason: reason.code },
+  });
+}
+
+function retryDelayMs(retry: typeof DEFAULT_RETRY, failedAttempts: number): number {
+  return Math.min(retry.initialDelayMs * retry.backoff ** (failedAttempts - 1), retry.maxDelayMs);
+}
+
+/** Prepares the next attempt; false when the budget is used up. */
+function retry(visit: Visit, outcome: NodeOutcome & { kind: 'failed' }): boolean {
+  const { frame, node } = visit;
+  const policy = { ...DEFAULT_RETRY, ...((node.settings ?? {}) as NodeSettings).retry };
+  const failedAttempts = frame.attempt + 1;
+  if (FINAL_CODES.has(outcome.error.code) || failedAttempts >= policy.maxAttempts) return false;
+  const delayMs = retryDelayMs(policy, failedAttempts);
+  emitFact(visit, 'node.retried', {
+    step: 'node',
+    payload: {
+      nodeId: frame.nodeId,
+      attempt: failedAttempts,
+      delayMs,
+      lastError: errorPayload(outcome.error),
+    },
+  });
+  frame.attempt++;
+  frame.phase = 'ready';
+  frame.data = {};
+  frame.deadlineMs = undefined;
+  frame.resumeAtMs = Date.now() + delayMs;
+  return true;
+}
+
+function errorPayload({ code, message, details }: NodeError): JsonObject {
+  return { code, message, ...(details ? { details } : {}) };
+}
+
+/** Runs attempts until one completes or the budget is used up. Undefined: the run ended before the node started. */
+export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | undefined> {
+  const node = run.nodes.get(frame.nodeId);
+  if (!node) throw new Error(`node ${frame.nodeId} is not in the definition`);
+  const visit: Visit = { run, node, frame };
+  for (;;) {
+    if (frame.resumeAtMs !== undefined) await waitUntil(frame.resumeAtMs, () => false);
+    frame.resumeAtMs = undefined;
+    if (run.ending || !start(visit)) return undefined;
+    const outcome = await outcomeOf(visit);
+    if (outcome.kind === 'completed') {
+      complete(visit, outcome.outputs);
+      return outcome;
+    }
+    closeAttempt(visit, outcome.error);
+    if (retry(visit, outcome)) continue;
+    fail(visit, outcome.error);
+    return outcome;
+  }
+}
+
+function complete(visit: Visit, outputs: JsonObject): void {
+  const { frame, node, run } = visit;
+  const state = nodeState(run, frame.nodeId);
+  state.outcome = 'completed';
+  state.outputs = outputs;
+  state.error = undefined;
+  emitFact(visit, 'node.completed', {
+    step: 'node',
+    payload: { nodeId: frame.nodeId, outputs: shownOutputs(node, outputs), ...agentField(visit) },
+  });
+}
+
+function fail(visit: Visit, error: NodeError): void {
+  const { frame, run } = visit;
+  const state = nodeState(run, frame.nodeId);
+  state.outcome = 'failed';
+  state.error = error;
+  emitFact(visit, 'node.failed', {
+    step: 'node',
+    payload: { nodeId: frame.nodeId, error: errorPayload(error), attempts: frame.attempt + 1 },
+  });
+}
