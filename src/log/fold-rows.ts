@@ -1,5 +1,7 @@
 // What each event type does to the folded run (spec/01 §12.1): one small pure function per family.
+import { codeOf } from '../core/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../core/json.ts';
+import { reduce, REDUCERS } from '../core/reducers.ts';
 import { isTerminalEvent, TERMINAL_EVENTS, type InterruptKind } from '../core/status.ts';
 import type { AgentRef } from '../wire/types.generated.ts';
 
@@ -166,28 +168,26 @@ function foldUsage(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
   return { ...run, cost };
 }
 
-function reduce(before: JsonValue | undefined, value: JsonValue, reducer: string): JsonValue {
-  switch (reducer) {
-    case 'append':
-    case 'message':
-    case 'votes':
-    case 'feedback':
-      return [...(Array.isArray(before) ? before : []), value];
-    case 'merge':
-      return { ...objectOr(before, {}), ...objectOr(value, {}) };
-    case 'counter':
-      return count(before) + count(value);
-    default:
-      return value;
+/** A write that does not fit its reducer changes nothing: it was refused where it was made. */
+function reduced(before: JsonValue | undefined, { payload, timeMs }: FoldableRow): JsonValue {
+  const write = payload.value ?? null;
+  const reducer = REDUCERS.find((name) => name === payload.reducer);
+  if (!reducer) return write;
+  try {
+    return reduce(reducer, { state: before, write }, { nowMs: timeMs });
+  } catch (error) {
+    if (codeOf(error) === 'validation_error') return before ?? null;
+    throw error;
   }
 }
 
-function foldState(run: FoldedRun, { type, payload }: FoldableRow): FoldedRun {
+function foldState(run: FoldedRun, row: FoldableRow): FoldedRun {
+  const { type, payload } = row;
   if (type === 'variable.changed') {
     return { ...run, variables: { ...run.variables, [text(payload.name)]: payload.next ?? null } };
   }
   const channel = text(payload.channel);
-  const next = reduce(run.channels[channel], payload.value ?? null, text(payload.reducer));
+  const next = reduced(run.channels[channel], row);
   return { ...run, channels: { ...run.channels, [channel]: next } };
 }
 

@@ -143,7 +143,7 @@ class Page {
   }
 
   private settle(scheduledEventId: unknown): string | undefined {
-    const id = String(scheduledEventId as number);
+    const id = String(scheduledEventId);
     const activityId = this.state.activities[id];
     delete this.state.activities[id];
     return activityId;

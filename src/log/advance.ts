@@ -1,0 +1,178 @@
+// Brings one run's log up to its history (design §3.2): read behind the stored cursor, translate, append. Any process,
+// any number at once: an append behind another cursor is refused as stale, and this goes on from where it stands.
+import { codeOf, HostError } from '../core/errors.ts';
+import type { JsonValue } from '../core/json.ts';
+import type { Head, HistoryPage, HistoryReader, Logger, Stores } from '../ports.ts';
+import { historyEventIdOf, translate, type Translation } from '../translate/translate.ts';
+import { fold } from './fold.ts';
+
+/** Pages that one call reads at most: a bound on a loop that ends at the history's tail. */
+const MAX_PAGES = 10_000;
+/** How long a read parks for something that a hint announced, in ms. Bounds the stop of a process, too. */
+const PARK_MS = 2_000;
+
+export interface LogParts {
+  readonly stores: Stores;
+  readonly history: HistoryReader;
+  readonly logger: Logger;
+}
+
+/** What a hint promises: the segment's history will be longer than `historyLength` events. */
+export interface Goal {
+  readonly temporalRunId: string;
+  readonly historyLength: number;
+}
+
+export interface Advanced {
+  readonly head: Head;
+  /** The goal is behind the cursor, or its segment is over. True without a goal: the tail was reached. */
+  readonly reached: boolean;
+}
+
+/** Codes that say the history itself is at fault: they stop the run's projection, visibly. */
+const PROBLEMS: ReadonlySet<string> = new Set([
+  'history_undecodable',
+  'history_missing',
+  'internal_error',
+]);
+
+function isReached(head: Head, goal: Goal | undefined): boolean {
+  if (head.closed) return true;
+  return (
+    goal !== undefined &&
+    head.temporalRunId === goal.temporalRunId &&
+    head.historyEventId > goal.historyLength
+  );
+}
+
+/** One segment's whole history from the archive, as a last page. Throws HostError history_missing. */
+async function archivedPage(
+  { stores, history }: LogParts,
+  head: { runId: string; tenant: string; temporalRunId: string },
+  cause: unknown,
+): Promise<HistoryPage> {
+  const segments = await stores.segments.ofRun(head.runId);
+  const found = segments.find(({ temporalRunId }) => temporalRunId === head.temporalRunId);
+  if (!found?.archive) throw cause;
+  return {
+    events: await history.decode(await stores.content.get(head.tenant, found.archive)),
+    token: '',
+  };
+}
+
+export interface Position {
+  readonly runId: string;
+  readonly tenant: string;
+  readonly temporalRunId: string;
+  readonly token: string;
+}
+
+/** A page from Temporal, or from the archive once Temporal has forgotten the segment. */
+export async function readPage(
+  parts: LogParts,
+  at: Position,
+  waitMs: number,
+): Promise<HistoryPage> {
+  try {
+    return await parts.history.page(at.runId, at.temporalRunId, at.token, waitMs);
+  } catch (error) {
+    if (codeOf(error) !== 'history_missing') throw error;
+    return archivedPage(parts, at, error);
+  }
+}
+
+interface Read {
+  readonly translated?: Translation;
+  readonly token: string;
+}
+
+async function readAndTranslate(
+  parts: LogParts,
+  head: Head,
+  at: { temporalRunId: string; token: string; waitMs: number },
+): Promise<Read> {
+  const { runId, tenant, translateState } = head;
+  const page = await readPage(parts, { runId, tenant, ...at }, at.waitMs);
+  const events = page.events.filter((event) => historyEventIdOf(event) > head.historyEventId);
+  if (events.length === 0) return { token: page.token };
+  return { translated: translate(events, translateState, head), token: page.token };
+}
+
+async function append(
+  { stores }: LogParts,
+  head: Head,
+  read: { translated: Translation; token: string; temporalRunId: string },
+): Promise<Head> {
+  const { translated, token, temporalRunId } = read;
+  const { next, entries, state, status, closed, closedBlocks, segment } = translated;
+  if (head.historyEventId === 0) {
+    const index = next === undefined ? segment : segment - 1;
+    await stores.segments.record({ runId: head.runId, index, temporalRunId });
+  }
+  const outcome = await stores.log.append({
+    runId: head.runId,
+    behind: head,
+    cursor:
+      next === undefined
+        ? { temporalRunId, historyEventId: translated.cursorEventId, token }
+        : { temporalRunId: next, historyEventId: 0, token: '' },
+    rows: entries,
+    closedBlocks,
+    status,
+    closed,
+    translateState: state,
+    fold: (snapshot: JsonValue, rows) => fold(snapshot, rows),
+  });
+  return outcome.head;
+}
+
+async function segmentOf({ stores }: LogParts, head: Head): Promise<string> {
+  if (head.temporalRunId !== '') return head.temporalRunId;
+  return (await stores.runs.load(head.runId))?.temporalRunId ?? '';
+}
+
+async function walk(parts: LogParts, first: Head, goal: Goal | undefined): Promise<Advanced> {
+  let head = first;
+  let token = head.token;
+  for (let page = 0; page < MAX_PAGES; page++) {
+    if (isReached(head, goal)) return { head, reached: true };
+    const temporalRunId = await segmentOf(parts, head);
+    if (temporalRunId === '') return { head, reached: false };
+    const here = goal?.temporalRunId === temporalRunId;
+    const waitMs = here ? PARK_MS : 0;
+    const read = await readAndTranslate(parts, head, { temporalRunId, token, waitMs });
+    if (read.translated) {
+      head = await append(parts, head, { ...read, translated: read.translated, temporalRunId });
+      token = head.token;
+    } else if (read.token === token || read.token === '') {
+      return { head, reached: !here };
+    } else token = read.token;
+  }
+  throw new HostError('internal_error', { reason: `history of run ${first.runId} has no end` });
+}
+
+/**
+ * Reads to the tail of the run's history, or with a `goal` until that is behind the cursor, waiting a little for it.
+ * Throws HostError run_not_found, service_unavailable (Temporal or database away), and history_undecodable,
+ * history_missing or internal_error after noting them as the run's problem.
+ */
+export async function advance(parts: LogParts, runId: string, goal?: Goal): Promise<Advanced> {
+  const { stores, logger } = parts;
+  const head = await stores.log.head(runId);
+  if (!head) throw new HostError('run_not_found', { runId });
+  try {
+    const advanced = await walk(parts, head, goal);
+    if (head.problem === undefined) return advanced;
+    await stores.log.setProblem(runId, undefined);
+    logger.info('history can be read again', { runId });
+    return advanced;
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === undefined || !PROBLEMS.has(code)) throw error;
+    if (head.problem !== code) {
+      await stores.log.setProblem(runId, code);
+      logger.error('the projection of a run stopped', { runId, code, reason: String(error) });
+    }
+    throw error;
+  }
+}
