@@ -34,7 +34,7 @@ function carrierPayload(entries: readonly OutboxEntry[]): Payload {
     at: entries.map(({ at }) => at),
     entries: entries.map(({ entry }) => entry),
   };
-  const payload = defaultPayloadConverter.toPayload(carrier) as Payload;
+  const payload = defaultPayloadConverter.toPayload<Carrier>(carrier);
   return { ...payload, metadata: { ...payload.metadata, [CARRIER_METADATA_KEY]: MARK } };
 }
 

@@ -139,9 +139,13 @@ function expire(open: Interrupt): void {
   }
 }
 
+function requiredApprovals({ data }: Interrupt): number {
+  return typeof data.requiredApprovals === 'number' ? data.requiredApprovals : 1;
+}
+
 /** Votes of an approval gate that needs several (spec/02 §4.7 quorum). Undefined: still open. */
 function quorumAction(open: Interrupt, value: JsonObject, voter: string): string | undefined {
-  const action = String(value.action);
+  const action = typeof value.action === 'string' ? value.action : '';
   const required =
     typeof open.data.requiredApprovals === 'number' ? open.data.requiredApprovals : 1;
   if (required <= 1 || open.kind !== 'approval') return action;
@@ -162,7 +166,9 @@ export function answersOf(value: JsonValue): JsonObject {
   if (isJsonObject(answers)) return answers;
   if (!Array.isArray(answers)) return {};
   return Object.fromEntries(
-    answers.filter(isJsonObject).map((item) => [String(item.id), item.answer ?? null]),
+    answers
+      .filter(isJsonObject)
+      .map((item) => [typeof item.id === 'string' ? item.id : '', item.answer ?? null]),
   );
 }
 
@@ -217,8 +223,7 @@ function emitReceived(
     {
       nodeId: open.nodeId,
       action,
-      decidedBy:
-        votes > 1 ? `quorum:${votes}-of-${String(open.data.requiredApprovals)}` : resolvedBy,
+      decidedBy: votes > 1 ? `quorum:${votes}-of-${requiredApprovals(open)}` : resolvedBy,
       ...(typeof given.feedback === 'string' ? { feedback: given.feedback } : {}),
       ...(given.editedArtifactData === undefined
         ? {}

@@ -81,7 +81,7 @@ export function answerMessages(run: Run): void {
       const ended = resolve(open, command.value, command.resolvedBy);
       return remember(run, { bodyDigest: command.bodyDigest, status: ended ? 'resolved' : 'open' });
     },
-    { validator: (command) => checkResolution(run, command) },
+    { validator: (command: ResolveInterruptCommand) => checkResolution(run, command) },
   );
   setHandler(cancelRun, (command) => {
     const known = knownOutcome(run);

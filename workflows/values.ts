@@ -25,7 +25,7 @@ function portValue(run: Run, port: PortValue): JsonValue | undefined {
 export function inputsOf(visit: Visit): JsonObject {
   const inputs: JsonObject = {};
   for (const [name, port] of Object.entries(visit.node.inputs)) {
-    const value = portValue(visit.run, port as PortValue);
+    const value = portValue(visit.run, port);
     if (value !== undefined) inputs[name] = value;
   }
   return inputs;
