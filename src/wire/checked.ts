@@ -43,27 +43,46 @@ function isInside(error: ErrorObject, choice: ErrorObject): boolean {
 
 function faultOf(error: ErrorObject): Fault {
   const params = error.params as Record<string, unknown>;
+  const pointer = error.instancePath;
   const extra = params.additionalProperty ?? params.unevaluatedProperty ?? params.propertyName;
   if (typeof extra === 'string') {
-    const name = extra.slice(0, MAX_NAME_LENGTH);
     const message =
       error.keyword === 'propertyNames' ? 'has a name that is not allowed' : 'is not a known field';
-    return { pointer: `${error.instancePath}/${pointerSegment(name)}`, message };
+    return { pointer: `${pointer}/${pointerSegment(extra.slice(0, MAX_NAME_LENGTH))}`, message };
   }
-  if (error.keyword === 'enum') {
-    return {
-      pointer: error.instancePath,
-      message: `must be one of ${JSON.stringify(params.allowedValues)}`,
-    };
+  switch (error.keyword) {
+    case 'enum':
+      return { pointer, message: `must be one of ${JSON.stringify(params.allowedValues)}` };
+    case 'const':
+      return { pointer, message: `must be ${JSON.stringify(params.allowedValue)}` };
+    case 'required':
+      return {
+        pointer,
+        message: `must have the field ${String(params.missingProperty).slice(0, MAX_NAME_LENGTH)}`,
+      };
+    case 'discriminator':
+      return {
+        pointer: `${pointer}/${String(params.tag)}`,
+        message: 'is not one of the known types',
+      };
+    case 'oneOf':
+    case 'not':
+      return { pointer, message: presenceRule(error) ?? error.message ?? 'is not valid' };
+    default:
+      return { pointer, message: error.message ?? `breaks the rule ${error.keyword}` };
   }
-  if (error.keyword === 'const') {
-    return {
-      pointer: error.instancePath,
-      message: `must be ${JSON.stringify(params.allowedValue)}`,
-    };
+}
+
+/** What a rule about the presence of fields means; only our own validators tell the rule (Ajv's `verbose`). */
+function presenceRule(error: ErrorObject): string | undefined {
+  const rule = error.schema as { required?: string[] } | { required?: string[] }[] | undefined;
+  if (Array.isArray(rule)) {
+    const names = rule.flatMap((choice) => choice.required ?? []);
+    return names.length === rule.length
+      ? `must have exactly one of the fields ${names.join(', ')}`
+      : undefined;
   }
-  return {
-    pointer: error.instancePath,
-    message: error.message ?? `breaks the rule ${error.keyword}`,
-  };
+  return rule?.required
+    ? `must not have the fields ${rule.required.join(' and ')} together`
+    : undefined;
 }

@@ -28,3 +28,15 @@ export function patternFault(pattern: string): string | undefined {
     return error instanceof Error ? error.message : String(error);
   }
 }
+
+/** Why a pattern of an edge condition cannot be used: conditions are written as RE2 and taken as they are. */
+export function conditionPatternFault(pattern: string): string | undefined {
+  if (pattern.length > PATTERN_LENGTH)
+    return `the pattern is longer than ${PATTERN_LENGTH} characters`;
+  try {
+    RE2JS.compile(pattern);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}

@@ -396,7 +396,7 @@ export interface DelayConfig {
   [k: string]: unknown;
 }
 export interface SetVariableConfig {
-  name: string;
+  variableName: string;
   value?: unknown;
   [k: string]: unknown;
 }
@@ -407,18 +407,11 @@ export interface ApprovalGateConfig {
    * @minItems 1
    */
   actions?: [string, ...string[]];
-  artifactId?: string;
-  artifactType?: string;
-  artifactData?: unknown;
   requiredApprovals?: number;
   rejectionPolicy?: 'single-veto' | 'majority';
   approversList?: string[];
   profile?: string;
-  onTimeout?: string;
   timeoutMs?: number;
-  resumeSchema?: {
-    [k: string]: unknown;
-  };
   [k: string]: unknown;
 }
 export interface ClarificationGateConfig {
@@ -443,14 +436,12 @@ export interface ClarificationGateConfig {
       [k: string]: unknown;
     }[],
   ];
-  contextType?: string;
   timeoutMs?: number;
-  resumeSchema?: {
-    [k: string]: unknown;
-  };
+  title?: string;
   [k: string]: unknown;
 }
 export interface AgentNodeConfig {
+  escalationTimeoutMs?: number;
   [k: string]: unknown;
 }
 

@@ -117,9 +117,15 @@ function prepare(value: unknown, place: Place, faults: Fault[]): unknown {
       if (name === '__proto__')
         faults.push({ pointer: inside.pointer, message: 'is not allowed as a name' });
     } else {
-      const message = keywordFault(name, member, place.depth);
+      const message = keywordFault(name, member);
       if (message !== undefined) faults.push({ pointer: inside.pointer, message });
-      if (name === '$id' || name === '$schema') continue;
+      if (name === '$schema') continue;
+      if (name === '$id') {
+        // A schema within a schema keeps its own root for `#` references; what it calls itself is of no use here.
+        parts += 1;
+        if (place.depth > 0) copy.$id = `openwop:user-schema:part:${parts}`;
+        continue;
+      }
     }
     copy[name] = prepare(member, inside, faults);
     if (!place.names && name === '$ref') copy[COUNTER] = true;
@@ -134,18 +140,19 @@ function prepare(value: unknown, place: Place, faults: Fault[]): unknown {
   return copy;
 }
 
-function keywordFault(name: string, member: unknown, depth: number): string | undefined {
+function keywordFault(name: string, member: unknown): string | undefined {
   if (REFUSED_KEYWORDS.has(name)) return 'is not supported';
   if (name === '__proto__') return 'is not allowed as a name';
   if (name === '$ref' && !(typeof member === 'string' && member.startsWith('#')))
     return 'must refer to a place in this schema: #…';
-  if (name === '$id' && depth > 0) return 'is only supported at the root';
   if (name === '$schema' && String(member).replace(/#$/, '') !== DIALECT)
     return `must be ${DIALECT}`;
   if (name === 'pattern' && typeof member === 'string') return patternFault(member);
   return undefined;
 }
 
+/** Numbers schemas within schemas: each needs a name of its own. */
+let parts = 0;
 let references = 0;
 let ajv = createAjv();
 let compiled = 0;

@@ -33,6 +33,8 @@ export const VENDOR_PREFIX = 'openwop-temporal.';
 const folder = new URL('../../schemas/', import.meta.url);
 const ajv = new Ajv2020({
   strict: true,
+  strictRequired: false,
+  verbose: true,
   allowUnionTypes: true,
   allErrors: true,
   discriminator: true,

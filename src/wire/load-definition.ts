@@ -1,0 +1,266 @@
+// Whether a workflow definition can be run here (spec/01 §6.6; spec/06 §20): shape, graph, node types, configs,
+// conditions, schemas. One fault per place, each with its JSON pointer; nothing is repaired or filled in.
+import { graphFaults, pointerSegment } from '../core/definition-graph.ts';
+import type { ErrorCode } from '../core/errors.ts';
+import { jsonBytes, type JsonObject } from '../core/json.ts';
+import { DEFINITION_BYTES } from '../core/limits.ts';
+import type { Fault } from './checked.ts';
+import { conditionPatternFault } from './linear-pattern.ts';
+import type {
+  WorkflowDefinition,
+  WorkflowEdge,
+  WorkflowNode,
+  WorkflowVariable,
+} from './types.generated.ts';
+import { compileUserSchema } from './user-schema.ts';
+import { validate } from './validators.ts';
+
+/** Node type of a live agent invocation (spec/03 §5.2): the node's `agent` names who is invoked. */
+export const AGENT_NODE_TYPE = 'core.agent';
+
+export interface DefinitionFault extends Fault {
+  readonly code: Extract<
+    ErrorCode,
+    'validation_error' | 'capability_required' | 'agent_not_found' | 'payload_too_large'
+  >;
+  readonly details?: JsonObject;
+}
+
+export type DefinitionCheck =
+  | { readonly ok: true; readonly definition: WorkflowDefinition }
+  | { readonly ok: false; readonly faults: readonly [DefinitionFault, ...DefinitionFault[]] };
+
+export interface DefinitionContext {
+  /** Registered typeIds. */
+  readonly nodeTypes: ReadonlySet<string>;
+  /** Whether an agent with this id can be invoked. */
+  readonly agents: (agentId: string) => boolean;
+}
+
+/** Published node types whose capability this host does not offer (spec/01 §6.6). */
+const GATED_TYPES: Readonly<Record<string, string>> = {
+  'core.conversationGate': 'conversationPrimitive',
+  'core.orchestrator.supervisor': 'orchestrator.supported',
+  'core.dispatch': 'dispatch.supported',
+};
+
+export function checkDefinition(json: unknown, context: DefinitionContext): DefinitionCheck {
+  const checked = validate.definition(json);
+  if (!checked.ok) return refused(checked.errors.map(asFault));
+  const definition = checked.value;
+  if (jsonBytes(definition) > DEFINITION_BYTES) {
+    return refused([
+      {
+        pointer: '',
+        message: `is larger than ${DEFINITION_BYTES} bytes`,
+        code: 'payload_too_large',
+      },
+    ]);
+  }
+  const faults = [
+    ...graphFaults(definition).map(asFault),
+    ...definition.nodes.flatMap((node, index) =>
+      nodeFaults(node, `/nodes/${index}`, { ...context, definition }),
+    ),
+    ...definition.edges.flatMap((edge, index) =>
+      conditionFaults(edge.condition, `/edges/${index}/condition`),
+    ),
+    ...definition.variables.flatMap((variable, index) =>
+      variableFaults(variable, `/variables/${index}`),
+    ),
+    ...rootFaults(definition),
+  ];
+  return faults.length === 0 ? { ok: true, definition } : refused(faults);
+}
+
+function refused(faults: DefinitionFault[]): DefinitionCheck {
+  const [first, ...rest] = faults;
+  if (!first) throw new Error('a refusal needs a fault');
+  return { ok: false, faults: [first, ...rest] };
+}
+
+function asFault({ pointer, message }: Fault): DefinitionFault {
+  return { pointer, message, code: 'validation_error' };
+}
+
+function below(pointer: string, errors: readonly Fault[]): DefinitionFault[] {
+  return errors.map((fault) => asFault({ ...fault, pointer: `${pointer}${fault.pointer}` }));
+}
+
+function capabilityFault(
+  pointer: string,
+  requiredCapability: string,
+  details: JsonObject = {},
+): DefinitionFault {
+  const message = `needs the capability ${requiredCapability}, which this host does not offer`;
+  return {
+    pointer,
+    message,
+    code: 'capability_required',
+    details: { requiredCapability, ...details },
+  };
+}
+
+type NodeContext = DefinitionContext & { readonly definition: WorkflowDefinition };
+
+function nodeFaults(node: WorkflowNode, pointer: string, context: NodeContext): DefinitionFault[] {
+  const settings = validate.nodeSettings(node.settings ?? {});
+  return [
+    ...typeFaults(node, pointer, context),
+    ...Object.entries(node.inputs).flatMap(([name, port]) =>
+      port.type === 'expression'
+        ? [
+            asFault({
+              pointer: `${pointer}/inputs/${pointerSegment(name)}`,
+              message: 'expressions are not supported',
+            }),
+          ]
+        : [],
+    ),
+    ...(settings.ok ? [] : below(`${pointer}/settings`, settings.errors)),
+    ...agentFaults(node, pointer, context),
+    ...(node.credentialsRef === undefined
+      ? []
+      : [capabilityFault(`${pointer}/credentialsRef`, 'credentials.supported')]),
+  ];
+}
+
+function typeFaults(node: WorkflowNode, pointer: string, context: NodeContext): DefinitionFault[] {
+  const { typeId, id: nodeId } = node;
+  const details = { offendingTypeId: typeId, nodeId };
+  if (!context.nodeTypes.has(typeId)) {
+    const capability = Object.hasOwn(GATED_TYPES, typeId) ? GATED_TYPES[typeId] : undefined;
+    if (capability) return [capabilityFault(`${pointer}/typeId`, capability, details)];
+    return [
+      {
+        ...asFault({ pointer: `${pointer}/typeId`, message: `there is no node type ${typeId}` }),
+        details,
+      },
+    ];
+  }
+  const config = validate.nodeConfig(typeId, node.config);
+  if (!config.ok) return below(`${pointer}/config`, config.errors);
+  switch (typeId) {
+    case 'core.setVariable':
+      return targetFaults(node, pointer, context.definition);
+    case 'core.clarificationGate':
+      return questionFaults(node, pointer);
+    default:
+      return [];
+  }
+}
+
+function targetFaults(
+  node: WorkflowNode,
+  pointer: string,
+  definition: WorkflowDefinition,
+): DefinitionFault[] {
+  const name = String(node.config.variableName);
+  if (definition.variables.some((variable) => variable.name === name)) return [];
+  return [
+    asFault({
+      pointer: `${pointer}/config/variableName`,
+      message: `there is no variable "${name}"`,
+    }),
+  ];
+}
+
+function questionFaults(node: WorkflowNode, pointer: string): DefinitionFault[] {
+  const questions = node.config.questions as readonly { id: string; schema?: unknown }[];
+  return questions.flatMap(({ id, schema }, index) => {
+    const place = `${pointer}/config/questions/${index}`;
+    const compiled = schema === undefined ? undefined : compileUserSchema(schema);
+    return [
+      ...(questions.findIndex((question) => question.id === id) < index
+        ? [asFault({ pointer: `${place}/id`, message: `"${id}" is already used` })]
+        : []),
+      ...(compiled && !compiled.ok ? below(`${place}/schema`, compiled.errors) : []),
+    ];
+  });
+}
+
+function agentFaults(node: WorkflowNode, pointer: string, context: NodeContext): DefinitionFault[] {
+  const { agent } = node;
+  if (!agent) {
+    if (node.typeId !== AGENT_NODE_TYPE) return [];
+    return [
+      asFault({ pointer, message: `a node of type ${AGENT_NODE_TYPE} must have the field agent` }),
+    ];
+  }
+  const faults: DefinitionFault[] = [];
+  if (node.typeId === AGENT_NODE_TYPE && !context.agents(agent.agentId)) {
+    const message = `there is no agent "${agent.agentId}"`;
+    faults.push({
+      pointer: `${pointer}/agent/agentId`,
+      message,
+      code: 'agent_not_found',
+      details: { agentId: agent.agentId },
+    });
+  }
+  // RFC 0082: a host without deployments refuses channels; RFC 0002: no memoryRef without long-term memory.
+  if (agent.channel !== undefined) {
+    faults.push(
+      asFault({
+        pointer: `${pointer}/agent/channel`,
+        message: 'deployment channels are not supported',
+      }),
+    );
+  }
+  if (agent.memoryRef !== undefined) {
+    faults.push(capabilityFault(`${pointer}/agent/memoryRef`, 'agents.memoryBackends'));
+  }
+  return faults;
+}
+
+function conditionFaults(condition: WorkflowEdge['condition'], pointer: string): DefinitionFault[] {
+  if (!condition) return [];
+  const { type, left, right } = condition;
+  if (type === 'expression')
+    return [asFault({ pointer: `${pointer}/type`, message: 'expressions are not supported' })];
+  const faults: DefinitionFault[] = [];
+  if (left === undefined) faults.push(asFault({ pointer, message: 'must have the field left' }));
+  if (type === 'truthy' || type === 'falsy') return faults;
+  if (right === undefined) faults.push(asFault({ pointer, message: 'must have the field right' }));
+  else if (type === 'regex') {
+    const message = typeof right === 'string' ? conditionPatternFault(right) : 'must be a pattern';
+    if (message !== undefined) faults.push(asFault({ pointer: `${pointer}/right`, message }));
+  }
+  return faults;
+}
+
+function variableFaults(variable: WorkflowVariable, pointer: string): DefinitionFault[] {
+  const { type, defaultValue } = variable;
+  if (defaultValue === undefined || isOfType(type, defaultValue)) return [];
+  return [
+    asFault({
+      pointer: `${pointer}/defaultValue`,
+      message: `must be ${type === 'object' ? 'an object' : `a ${type}`}`,
+    }),
+  ];
+}
+
+/** Whether a value has the declared type of a variable (spec/01 §6.4). */
+export function isOfType(type: WorkflowVariable['type'], value: unknown): boolean {
+  switch (type) {
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return typeof value === 'object' && value !== null && !Array.isArray(value);
+    case 'string':
+    case 'number':
+    case 'boolean':
+      return typeof value === type;
+  }
+}
+
+function rootFaults(definition: WorkflowDefinition): DefinitionFault[] {
+  const { configurableSchema, channels = {} } = definition;
+  const compiled =
+    configurableSchema === undefined ? undefined : compileUserSchema(configurableSchema);
+  return [
+    ...(compiled && !compiled.ok ? below('/configurableSchema', compiled.errors) : []),
+    ...Object.keys(channels).map((name) =>
+      capabilityFault(`/channels/${pointerSegment(name)}`, 'channels'),
+    ),
+  ];
+}
