@@ -1,0 +1,89 @@
+// The seam between the stores and a database: the subset of Postgres that `pg` and PGlite share (design §7). Stores
+// know only this; errors of both drivers come out as one of two kinds.
+import { HostError } from '../../core/errors.ts';
+
+/** Values that a statement takes. JSON goes as text, so that what is read is byte for byte what was written. */
+export type SqlValue =
+  string | number | boolean | null | Uint8Array | readonly string[] | readonly number[];
+/** A column value as read: bigint as number, bytea as bytes, text as string. */
+export type SqlRow = Record<string, string | number | boolean | null | Uint8Array>;
+
+export interface Queries {
+  /** One statement. Rows of its result; empty when it returns none. */
+  query<Row = SqlRow>(text: string, values?: readonly SqlValue[]): Promise<Row[]>;
+}
+
+export interface Transaction extends Queries {
+  /** Several statements without values, for migrations. */
+  script(text: string): Promise<void>;
+}
+
+export interface Db extends Queries {
+  /**
+   * Runs `work` in one READ COMMITTED transaction: committed when it resolves, rolled back when it throws. Nothing
+   * else may be awaited in it, because PGlite has one connection. `work` runs again (at most TRANSACTION_TRIES times)
+   * after a deadlock. Ends by itself after `limitMs` without an end (TRANSACTION_LIMIT_MS).
+   */
+  transaction<Result>(
+    work: (tx: Transaction) => Promise<Result>,
+    limitMs?: number,
+  ): Promise<Result>;
+  /** Calls back for every NOTIFY on the channel, also those of other processes. Resolves when it is listening. */
+  listen(channel: string, callback: (payload: string) => void): Promise<void>;
+  /** Calls back when notifications may have been missed and come again. */
+  onReconnect(callback: () => void): () => void;
+  close(): Promise<void>;
+}
+
+/** Longest life of a transaction in ms; a client that went away must not hold locks longer. */
+export const TRANSACTION_LIMIT_MS = 5_000;
+/** How often a transaction runs at most when the database made it the victim of a deadlock. */
+export const TRANSACTION_TRIES = 3;
+
+/** What the database said no to. Its message may hold values: it goes to logs as a cause, never into a response. */
+export class SqlError extends Error {
+  override readonly name = 'SqlError';
+  /** SQLSTATE. */
+  readonly sqlState: string;
+  readonly constraint: string | undefined;
+
+  constructor(message: string, sqlState: string, constraint?: string, cause?: unknown) {
+    super(message, { cause });
+    this.sqlState = sqlState;
+    this.constraint = constraint;
+  }
+}
+
+const UNTRANSLATABLE_CHARACTER = /^(22021|22P05)$/;
+// Connection, resources, operator intervention, authorization, no such database, time limits.
+const UNAVAILABLE = /^(08|53|57|28|3D000|25P03|25P04|55P03)/;
+const RETRYABLE = /^(40001|40P01)$/;
+
+export function isDeadlock(error: unknown): boolean {
+  return RETRYABLE.test((error as Partial<SqlError> | null)?.sqlState ?? '');
+}
+
+/**
+ * One form for the errors of both drivers: HostError `service_unavailable` when the database could not be asked or
+ * took too long, `validation_error` for text that no text column can hold (NUL), SqlError for everything else.
+ */
+export function databaseError(error: unknown): Error {
+  if (error instanceof HostError || error instanceof SqlError) return error;
+  const { code, message, constraint } = error as {
+    code?: string;
+    message?: string;
+    constraint?: string;
+  };
+  const sqlState = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+  if (sqlState === undefined || UNAVAILABLE.test(sqlState)) {
+    return new HostError('service_unavailable', { part: 'database' }, error);
+  }
+  if (UNTRANSLATABLE_CHARACTER.test(sqlState)) {
+    return new HostError(
+      'validation_error',
+      { reason: 'A text holds a character that cannot be stored.' },
+      error,
+    );
+  }
+  return new SqlError(message ?? 'SQL error', sqlState, constraint, error);
+}

@@ -1,0 +1,202 @@
+// The effect ledger (design §5): who may perform an effect now. A claim is written before the effect, its end behind
+// it; the epoch fences whoever lost the claim.
+//
+// What a claim finds           | idempotent tool          | other tool                | other tool, force
+// -----------------------------|--------------------------|---------------------------|------------------
+// no row                       | claimed, perform         | claimed, perform *        | claimed, perform
+// claimed, lease running       | busy                     | busy                      | busy
+// claimed, lease over          | claimed, perform again   | in-doubt                  | claimed, perform again
+// in-doubt                     | claimed, perform again   | in-doubt                  | claimed, perform again
+// failed-before-send           | claimed, perform again   | claimed, perform again    | claimed, perform again
+// done                         | done                     | done                      | done
+// failed-final                 | failed                   | failed                    | failed
+//
+// * `differs`, and nothing is written, when an earlier node attempt of this visit left a row of the tool that is done
+//   or in doubt, or claimed and so possibly either. Every claim of a closed run is refused. Each new claim and the
+//   step to in-doubt raise the epoch. `settle` ends a claim, or a doubt (the reconcile hook's answer), under its epoch.
+import { canonicalJson } from '../../core/json.ts';
+import { sha256Hex } from '../../core/ids.ts';
+import type {
+  EffectClaim,
+  EffectIdentity,
+  EffectLedger,
+  EffectRow,
+  EffectState,
+} from '../../ports.ts';
+import type { Db, Transaction } from './db.ts';
+
+type ClaimOptions = Parameters<EffectLedger['claim']>[2];
+
+interface EffectRecord {
+  readonly effect_id: string;
+  readonly tenant_id: string;
+  readonly run_id: string;
+  readonly node_id: string;
+  readonly visit: number;
+  readonly tool_id: string;
+  readonly args_hash: string;
+  readonly occurrence: number;
+  readonly attempt: number;
+  readonly state: EffectState;
+  readonly epoch: number;
+  readonly lease_until_ms: number;
+  readonly outcome_hash: string | null;
+}
+const COLUMNS = `effect_id, tenant_id, run_id, node_id, visit, tool_id, args_hash, occurrence, attempt, state, epoch,
+  lease_until_ms, outcome_hash`;
+
+function effectIdOf(identity: EffectIdentity): string {
+  const { tenant, runId, nodeId, visit, toolId, argsHash, occurrence } = identity;
+  return `eff-${sha256Hex(canonicalJson([tenant, runId, nodeId, visit, toolId, argsHash, occurrence]))}`;
+}
+
+export function createEffectLedger(db: Db): EffectLedger {
+  return {
+    claim: (identity, attempt, options) =>
+      db.transaction((tx) => claim(tx, { identity, attempt, options })),
+    async renew(effectId, epoch, leaseMs) {
+      const held = await db.query(
+        `UPDATE effects SET lease_until_ms = openwop_now_ms() + $3::bigint
+         WHERE effect_id = $1 AND epoch = $2 AND state = 'claimed' RETURNING 1`,
+        [effectId, epoch, leaseMs],
+      );
+      return held.length > 0;
+    },
+    async settle(effectId, epoch, state, outcomeHash) {
+      // The same word said twice is true twice: the first answer may have been lost on its way.
+      const settled = await db.query(
+        `UPDATE effects SET state = $3, outcome_hash = $4 WHERE effect_id = $1 AND epoch = $2
+           AND (state IN ('claimed', 'in-doubt') OR (state = $3 AND outcome_hash IS NOT DISTINCT FROM $4::text))
+         RETURNING 1`,
+        [effectId, epoch, state, outcomeHash ?? null],
+      );
+      return settled.length > 0;
+    },
+    async ofRun(tenant, runId) {
+      const records = await db.query<EffectRecord>(
+        `SELECT ${COLUMNS} FROM effects WHERE tenant_id = $1 AND run_id = $2 ORDER BY created_at_ms, effect_id`,
+        [tenant, runId],
+      );
+      return records.map(effectOf);
+    },
+  };
+}
+
+interface Ask {
+  readonly identity: EffectIdentity;
+  readonly attempt: number;
+  readonly options: ClaimOptions;
+}
+
+async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
+  const { identity } = ask;
+  // Shared: claims go side by side, but the append that closes the run waits for them, and they for it.
+  const [head] = await tx.query<{ closed: boolean }>(
+    'SELECT closed FROM run_heads WHERE run_id = $1 AND tenant_id = $2 FOR SHARE',
+    [identity.runId, identity.tenant],
+  );
+  if (!head || head.closed) return { kind: 'run-closed' };
+  const effectId = effectIdOf(identity);
+  const [found] = await tx.query<EffectRecord & { now_ms: number }>(
+    `SELECT ${COLUMNS}, openwop_now_ms() AS now_ms FROM effects WHERE effect_id = $1 FOR UPDATE`,
+    [effectId],
+  );
+  if (found) return claimFound(tx, ask, found);
+  if (await differs(tx, ask)) return { kind: 'differs', effectId };
+  const inserted = await tx.query(
+    `INSERT INTO effects (effect_id, tenant_id, run_id, node_id, visit, tool_id, args_hash, occurrence, attempt, state,
+       epoch, lease_until_ms, created_at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'claimed', 1, openwop_now_ms() + $10::bigint, openwop_now_ms())
+     ON CONFLICT DO NOTHING RETURNING 1`,
+    [
+      effectId,
+      identity.tenant,
+      identity.runId,
+      identity.nodeId,
+      identity.visit,
+      identity.toolId,
+      identity.argsHash,
+      identity.occurrence,
+      ask.attempt,
+      ask.options.leaseMs,
+    ],
+  );
+  if (inserted.length > 0) return { kind: 'perform', effectId, epoch: 1, again: false };
+  // Another claimer inserted it meanwhile; rows are never deleted, so now it is found.
+  return claim(tx, ask);
+}
+
+async function claimFound(
+  tx: Transaction,
+  { attempt, options }: Ask,
+  found: EffectRecord & { now_ms: number },
+): Promise<EffectClaim> {
+  const effectId = found.effect_id;
+  const mayRepeat = options.idempotent || options.force === true;
+  switch (found.state) {
+    case 'done':
+      return { kind: 'done', effectId, outcomeHash: found.outcome_hash ?? '' };
+    case 'failed-final':
+      return { kind: 'failed', effectId, outcomeHash: found.outcome_hash ?? '' };
+    case 'claimed':
+      if (found.lease_until_ms > found.now_ms) {
+        return { kind: 'busy', effectId, leaseUntilMs: found.lease_until_ms };
+      }
+      if (mayRepeat) return claimAgain(tx, found, { attempt, leaseMs: options.leaseMs });
+      await tx.query(
+        "UPDATE effects SET state = 'in-doubt', epoch = epoch + 1 WHERE effect_id = $1",
+        [effectId],
+      );
+      return { kind: 'in-doubt', effectId, epoch: found.epoch + 1 };
+    case 'in-doubt':
+      if (mayRepeat) return claimAgain(tx, found, { attempt, leaseMs: options.leaseMs });
+      return { kind: 'in-doubt', effectId, epoch: found.epoch };
+    case 'failed-before-send':
+      return claimAgain(tx, found, { attempt, leaseMs: options.leaseMs });
+  }
+}
+
+async function claimAgain(
+  tx: Transaction,
+  found: EffectRecord,
+  { attempt, leaseMs }: { attempt: number; leaseMs: number },
+): Promise<EffectClaim> {
+  await tx.query(
+    `UPDATE effects SET state = 'claimed', epoch = epoch + 1, attempt = $2, outcome_hash = NULL,
+       lease_until_ms = openwop_now_ms() + $3::bigint
+     WHERE effect_id = $1`,
+    [found.effect_id, attempt, leaseMs],
+  );
+  return { kind: 'perform', effectId: found.effect_id, epoch: found.epoch + 1, again: true };
+}
+
+async function differs(tx: Transaction, { identity, attempt, options }: Ask): Promise<boolean> {
+  if (options.idempotent || options.force === true) return false;
+  const earlier = await tx.query(
+    `SELECT 1 FROM effects
+     WHERE tenant_id = $1 AND run_id = $2 AND node_id = $3 AND visit = $4 AND tool_id = $5 AND attempt < $6
+       AND state IN ('done', 'in-doubt', 'claimed') LIMIT 1`,
+    [identity.tenant, identity.runId, identity.nodeId, identity.visit, identity.toolId, attempt],
+  );
+  return earlier.length > 0;
+}
+
+function effectOf(record: EffectRecord): EffectRow {
+  return {
+    effectId: record.effect_id,
+    identity: {
+      tenant: record.tenant_id,
+      runId: record.run_id,
+      nodeId: record.node_id,
+      visit: record.visit,
+      toolId: record.tool_id,
+      argsHash: record.args_hash,
+      occurrence: record.occurrence,
+    },
+    attempt: record.attempt,
+    state: record.state,
+    epoch: record.epoch,
+    leaseUntilMs: record.lease_until_ms,
+    ...(record.outcome_hash === null ? {} : { outcomeHash: record.outcome_hash }),
+  };
+}

@@ -1,0 +1,119 @@
+// Layer 1 idempotency (spec/01 §4.1): one record per tenant, endpoint and caller's key, claimed with a lease.
+//
+// | record              | same body                                   | other body |
+// |---------------------|---------------------------------------------|------------|
+// | none, or over 24 h  | claimed                                     | claimed    |
+// | pending, leased     | in-flight                                   | mismatch   |
+// | pending, lease over | claimed by compare-and-set, with its run    | mismatch   |
+// | answered            | replay                                      | mismatch   |
+import { randomUUID } from 'node:crypto';
+import { sha256Hex } from '../../core/ids.ts';
+import type { JsonValue } from '../../core/json.ts';
+import { IDEMPOTENCY_RETENTION_SECONDS } from '../../core/limits.ts';
+import type { ClaimOutcome, IdempotencyClaim, IdempotencyStore } from '../../ports.ts';
+import type { Db, Transaction } from './db.ts';
+
+interface RecordRow {
+  readonly request_digest: string;
+  readonly lease_until_ms: number;
+  readonly run_id: string | null;
+  readonly response_status: number | null;
+  readonly response_body: string | null;
+  readonly created_at_ms: number;
+  readonly now_ms: number;
+}
+
+/** The key itself is not stored: it is the caller's, of any length, and belongs in no log (spec/01 §4.1). */
+export function recordKey(
+  tenant: string,
+  { endpoint, key }: IdempotencyClaim,
+): [string, string, string] {
+  return [tenant, endpoint, sha256Hex(`${tenant}:${endpoint}:${key}`)];
+}
+
+/** Claims within a transaction of the caller's. `runId` is noted with a claim that is new. */
+export async function claimRecord(
+  tx: Transaction,
+  tenant: string,
+  { claim, leaseMs, runId }: { claim: IdempotencyClaim; leaseMs: number; runId?: string },
+): Promise<ClaimOutcome> {
+  const id = recordKey(tenant, claim);
+  const owner = randomUUID();
+  const inserted = await tx.query(
+    `INSERT INTO idempotency_records
+       (tenant_id, endpoint, key_digest, request_digest, owner, lease_until_ms, run_id, created_at_ms)
+     VALUES ($1, $2, $3, $4, $5, openwop_now_ms() + $6::bigint, $7, openwop_now_ms())
+     ON CONFLICT DO NOTHING RETURNING 1`,
+    [...id, claim.requestDigest, owner, leaseMs, runId ?? null],
+  );
+  if (inserted.length > 0) return { kind: 'claimed', owner };
+  const [record] = await tx.query<RecordRow>(
+    `SELECT request_digest, lease_until_ms, run_id, response_status, response_body, created_at_ms,
+       openwop_now_ms() AS now_ms
+     FROM idempotency_records WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3 FOR UPDATE`,
+    id,
+  );
+  // Released in between: as if it had not been there.
+  if (!record) return claimRecord(tx, tenant, { claim, leaseMs, runId });
+  const standing = outcomeOf(record, claim.requestDigest);
+  if (standing !== 'fresh' && standing !== 'reclaim') return standing;
+  const keptRunId = standing === 'reclaim' ? (record.run_id ?? undefined) : undefined;
+  await tx.query(
+    `UPDATE idempotency_records SET request_digest = $4, owner = $5, lease_until_ms = openwop_now_ms() + $6::bigint,
+       run_id = $7, response_status = NULL, response_body = NULL,
+       created_at_ms = CASE WHEN $8::boolean THEN created_at_ms ELSE openwop_now_ms() END
+     WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3`,
+    [
+      ...id,
+      claim.requestDigest,
+      owner,
+      leaseMs,
+      keptRunId ?? runId ?? null,
+      standing === 'reclaim',
+    ],
+  );
+  return { kind: 'claimed', owner, ...(keptRunId === undefined ? {} : { runId: keptRunId }) };
+}
+
+function outcomeOf(record: RecordRow, requestDigest: string): ClaimOutcome | 'fresh' | 'reclaim' {
+  if (record.created_at_ms + IDEMPOTENCY_RETENTION_SECONDS * 1000 <= record.now_ms) return 'fresh';
+  if (record.request_digest !== requestDigest) return { kind: 'mismatch' };
+  if (record.response_status !== null) {
+    const body = JSON.parse(record.response_body ?? 'null') as JsonValue;
+    return { kind: 'replay', response: { status: record.response_status, body } };
+  }
+  if (record.lease_until_ms <= record.now_ms) return 'reclaim';
+  const retryAfterSeconds = Math.max(1, Math.ceil((record.lease_until_ms - record.now_ms) / 1000));
+  return { kind: 'in-flight', retryAfterSeconds };
+}
+
+const OWN =
+  'tenant_id = $1 AND endpoint = $2 AND key_digest = $3 AND owner = $4 AND response_status IS NULL';
+
+export function createIdempotencyStore(db: Db): IdempotencyStore {
+  return {
+    claim: (tenant, claim, leaseMs) =>
+      db.transaction((tx) => claimRecord(tx, tenant, { claim, leaseMs })),
+    async complete(tenant, claim, owner, { status, body }) {
+      await db.query(
+        `UPDATE idempotency_records SET response_status = $5, response_body = $6 WHERE ${OWN}`,
+        [...recordKey(tenant, claim), owner, status, JSON.stringify(body)],
+      );
+    },
+    async release(tenant, claim, owner) {
+      // An accepted run stays tied to its key, else the next request would start a second one.
+      await db.query(
+        `WITH forgotten AS (DELETE FROM idempotency_records WHERE ${OWN} AND run_id IS NULL)
+         UPDATE idempotency_records SET lease_until_ms = 0 WHERE ${OWN} AND run_id IS NOT NULL`,
+        [...recordKey(tenant, claim), owner],
+      );
+    },
+    async expire(beforeMs) {
+      const gone = await db.query(
+        'DELETE FROM idempotency_records WHERE created_at_ms < $1 RETURNING 1',
+        [beforeMs],
+      );
+      return gone.length;
+    },
+  };
+}

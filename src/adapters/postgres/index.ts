@@ -1,0 +1,90 @@
+// All stores of one database (design §7): PGlite in the data folder by default, PostgreSQL in production. Opening runs
+// the migrations.
+import { HostError } from '../../core/errors.ts';
+import type { Logger, Stores } from '../../ports.ts';
+import { createFileContentStore } from '../content/file-content-store.ts';
+import { createTableContentStore } from './content-store.ts';
+import type { Db } from './db.ts';
+import { createEffectLedger } from './effect-ledger.ts';
+import { createIdempotencyStore } from './idempotency-store.ts';
+import { createLogStore } from './log-store.ts';
+import { migrate, readMigrations } from './migrate.ts';
+import { createPageSessionStore } from './page-session-store.ts';
+import { openPglite } from './pglite.ts';
+import { openPool } from './pool.ts';
+import { createProjectionStore } from './projection-store.ts';
+import { createRunStore } from './run-store.ts';
+import { createSegmentStore } from './segment-store.ts';
+
+/** `dir` absent: in memory, for tests. */
+export type DatabaseOptions =
+  | { readonly kind: 'pglite'; readonly dir?: string }
+  | { readonly kind: 'postgres'; readonly url: string };
+
+export interface OpenStoresOptions {
+  readonly database: DatabaseOptions;
+  /** Folder for content, with PGlite only; absent, or with PostgreSQL, content is a table. */
+  readonly contentDir?: string;
+  readonly logger: Logger;
+}
+
+/** Longest time in ms that a ping waits. */
+const PING_LIMIT_MS = 2_000;
+
+/** Throws HostError service_unavailable (database cannot be opened) or config_invalid (its schema is newer). */
+export async function openStores(options: OpenStoresOptions): Promise<Stores> {
+  const { database, contentDir, logger } = options;
+  const { db, close } = await openDatabase(database, logger);
+  try {
+    await migrate(db, await readMigrations());
+    return {
+      runs: createRunStore(db),
+      idempotency: createIdempotencyStore(db),
+      log: await createLogStore(db, logger),
+      projection: createProjectionStore(db),
+      segments: createSegmentStore(db),
+      content:
+        database.kind === 'pglite' && contentDir !== undefined
+          ? await createFileContentStore(contentDir)
+          : createTableContentStore(db),
+      effects: createEffectLedger(db),
+      pageSessions: createPageSessionStore(db),
+      ping: () => ping(db),
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** The database without stores, for migrations and for tests that look behind them. */
+export async function openDatabase(
+  database: DatabaseOptions,
+  logger: Logger,
+): Promise<{ db: Db; close(): Promise<void> }> {
+  if (database.kind === 'postgres') {
+    const db = await openPool(database.url, logger);
+    return { db, close: () => db.close() };
+  }
+  const pglite = await openPglite(database.dir, logger);
+  return { db: pglite.connect(), close: () => pglite.close() };
+}
+
+async function ping(db: Db): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new HostError('service_unavailable', { part: 'database' })),
+      PING_LIMIT_MS,
+    );
+  });
+  const asked = db.query('SELECT 1');
+  try {
+    await Promise.race([asked, late]);
+  } finally {
+    clearTimeout(timer);
+    // A late failure of the question itself was answered already.
+    asked.catch(() => undefined);
+  }
+}

@@ -1,0 +1,124 @@
+// Live deltas (design §3.5; spec/07 §4.1): rows that an activity appends while its block is open. They take the head's
+// lock and move only its sequence and timestamp, so they never make a cursor stale.
+//
+// | block   | first call | same try | higher try    | lower try  | closeBlock / append that closes it |
+// |---------|------------|----------|---------------|------------|------------------------------------|
+// | none    | opens      | -        | -             | -          | closed, empty                      |
+// | open    | -          | appends  | takes it over | superseded | closed                             |
+// | closed  | refused    | refused  | refused       | refused    | stays closed                       |
+import type { DeltaOutcome, LogRow, NewDelta } from '../../ports.ts';
+import type { Db, Queries, Transaction } from './db.ts';
+import { LOG_CHANNEL, lockHead, number } from './log-append.ts';
+import { EVENT_COLUMNS, eventRecords, INSERT_EVENTS, logRowOf } from './rows.ts';
+import type { EventRecord } from './rows.ts';
+
+const WRITE = `
+  WITH added AS (${INSERT_EVENTS}),
+  moved AS (UPDATE run_heads SET next_sequence = $4, last_timestamp_ms = $5 WHERE run_id = $1),
+  opened AS (
+    INSERT INTO run_blocks (run_id, activity_id, tenant_id, try_number, closed) VALUES ($1, $6, $2, $7, false)
+    ON CONFLICT (run_id, activity_id) DO UPDATE SET try_number = excluded.try_number
+  )
+  SELECT pg_notify('${LOG_CHANNEL}', $1::text || ':' || $4::bigint::text) WHERE $8::boolean`;
+
+export interface DeltaBatch {
+  readonly runId: string;
+  readonly activityId: string;
+  readonly tryNumber: number;
+  readonly deltas: readonly NewDelta[];
+}
+
+/** Deltas that are stored already keep their place: a call whose answer was lost may be repeated. */
+export function appendDeltas(db: Db, batch: DeltaBatch): Promise<DeltaOutcome> {
+  const { runId, activityId, tryNumber, deltas } = batch;
+  return db.transaction(async (tx) => {
+    const head = await lockHead(tx, runId);
+    if (!head) return { kind: 'refused', reason: 'no-head' };
+    if (head.closed) return { kind: 'refused', reason: 'run-closed' };
+    const { block, stored } = await blockOf(tx, batch);
+    if (block?.closed) return { kind: 'refused', reason: 'block-closed' };
+    if (block && block.try_number > tryNumber) return { kind: 'refused', reason: 'superseded' };
+    const added = number(
+      head,
+      deltas.filter((delta) => !stored.has(delta.row.eventId)).map((delta) => delta.row),
+    );
+    if (added.length > 0 || block?.try_number !== tryNumber) {
+      await tx.query(WRITE, [
+        runId,
+        head.tenant,
+        eventRecords(added),
+        head.nextSequence + added.length,
+        added.at(-1)?.timestampMs ?? head.lastTimestampMs,
+        activityId,
+        tryNumber,
+        added.length > 0,
+      ]);
+    }
+    const places = new Map([...stored, ...added.map((row) => [row.eventId, row] as const)]);
+    return {
+      kind: 'appended',
+      rows: deltas.map(({ k, row }) => {
+        const { sequence, timestampMs } = places.get(row.eventId) ?? {
+          sequence: -1,
+          timestampMs: row.timestampMs,
+        };
+        return { k, sequence, timestampMs };
+      }),
+    };
+  });
+}
+
+type Place = Pick<LogRow, 'sequence' | 'timestampMs'>;
+
+/** The block, and which of the batch's deltas are stored, in one statement. */
+async function blockOf(
+  tx: Transaction,
+  { runId, activityId, deltas }: DeltaBatch,
+): Promise<{ block?: { try_number: number; closed: boolean }; stored: Map<string, Place> }> {
+  const found = await tx.query<{
+    try_number: number;
+    closed: boolean;
+    event_id: string | null;
+    sequence: number;
+    timestamp_ms: number;
+  }>(
+    `SELECT b.try_number, b.closed, e.event_id, e.sequence, e.timestamp_ms
+     FROM run_blocks b
+     LEFT JOIN run_events e ON e.run_id = b.run_id AND e.event_id = ANY($3::text[])
+     WHERE b.run_id = $1 AND b.activity_id = $2`,
+    [runId, activityId, deltas.map((delta) => delta.row.eventId)],
+  );
+  const stored = new Map<string, Place>();
+  for (const row of found) {
+    if (row.event_id !== null)
+      stored.set(row.event_id, { sequence: row.sequence, timestampMs: row.timestamp_ms });
+  }
+  return { block: found[0], stored };
+}
+
+/** Closes the block for ever under the head's lock, so that no delta slips in behind what is returned. */
+export function closeBlock(db: Db, runId: string, activityId: string): Promise<readonly LogRow[]> {
+  return db.transaction(async (tx) => {
+    await tx.query('SELECT 1 FROM run_heads WHERE run_id = $1 FOR UPDATE', [runId]);
+    await tx.query(
+      `INSERT INTO run_blocks (run_id, activity_id, tenant_id, try_number, closed)
+       SELECT run_id, $2::text, tenant_id, 0, true FROM runs WHERE run_id = $1
+       ON CONFLICT (run_id, activity_id) DO UPDATE SET closed = true`,
+      [runId, activityId],
+    );
+    return storedDeltas(tx, runId, activityId);
+  });
+}
+
+/** In the order streamed. */
+export async function storedDeltas(
+  db: Queries,
+  runId: string,
+  activityId: string,
+): Promise<readonly LogRow[]> {
+  const records = await db.query<EventRecord>(
+    `SELECT ${EVENT_COLUMNS} FROM run_events WHERE run_id = $1 AND block = $2 ORDER BY sequence`,
+    [runId, activityId],
+  );
+  return records.map(logRowOf);
+}

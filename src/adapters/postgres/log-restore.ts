@@ -1,0 +1,66 @@
+// The end of a rebuild (design §3.6): head and rows of one run replaced in one transaction.
+import { HostError } from '../../core/errors.ts';
+import type { Head, LogRow } from '../../ports.ts';
+import type { Db, Transaction } from './db.ts';
+import { LOG_CHANNEL } from './log-append.ts';
+import { eventRecords, INSERT_EVENTS } from './rows.ts';
+
+/** Rows per statement, and the longest time in ms for a whole run. */
+const ROWS_PER_INSERT = 500;
+const RESTORE_LIMIT_MS = 120_000;
+
+/**
+ * False while a block of the run is open: its deltas are in no history yet. The lock is the registry row's, because
+ * the head may be gone. Throws HostError run_not_found when the run is not registered.
+ */
+export function restore(db: Db, head: Head, rows: readonly LogRow[]): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const [run] = await tx.query('SELECT 1 FROM runs WHERE run_id = $1 FOR UPDATE', [head.runId]);
+    if (!run) throw new HostError('run_not_found', { runId: head.runId });
+    await tx.query('SELECT 1 FROM run_heads WHERE run_id = $1 FOR UPDATE', [head.runId]);
+    const open = await tx.query(
+      'SELECT 1 FROM run_blocks WHERE run_id = $1 AND NOT closed LIMIT 1',
+      [head.runId],
+    );
+    if (open.length > 0) return false;
+    await tx.query('DELETE FROM run_events WHERE run_id = $1', [head.runId]);
+    for (let at = 0; at < rows.length; at += ROWS_PER_INSERT) {
+      const part = eventRecords(rows.slice(at, at + ROWS_PER_INSERT));
+      await tx.query(INSERT_EVENTS, [head.runId, head.tenant, part]);
+    }
+    await putHead(tx, head);
+    await tx.query(`SELECT pg_notify('${LOG_CHANNEL}', $1::text)`, [
+      `${head.runId}:${head.nextSequence}`,
+    ]);
+    return true;
+  }, RESTORE_LIMIT_MS);
+}
+
+async function putHead(tx: Transaction, head: Head): Promise<void> {
+  await tx.query(
+    `INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
+       last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot,
+       problem)
+     SELECT run_id, tenant_id, workflow_id, created_at_ms, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+     FROM runs WHERE run_id = $1
+     ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, closed = excluded.closed,
+       next_sequence = excluded.next_sequence, last_timestamp_ms = excluded.last_timestamp_ms,
+       temporal_run_id = excluded.temporal_run_id, history_event_id = excluded.history_event_id,
+       token = excluded.token, translate_version = excluded.translate_version,
+       translate_state = excluded.translate_state, snapshot = excluded.snapshot, problem = excluded.problem`,
+    [
+      head.runId,
+      head.status,
+      head.closed,
+      head.nextSequence,
+      head.lastTimestampMs,
+      head.temporalRunId,
+      head.historyEventId,
+      head.token,
+      head.translateVersion,
+      JSON.stringify(head.translateState),
+      JSON.stringify(head.snapshot),
+      head.problem ?? null,
+    ],
+  );
+}

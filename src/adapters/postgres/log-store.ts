@@ -1,0 +1,98 @@
+// The log's port on Postgres (design §3): appends and deltas live in files of their own, reads and the restore of a
+// rebuilt run here.
+import type { Logger, LogStore } from '../../ports.ts';
+import type { Db } from './db.ts';
+import { append, LOG_CHANNEL } from './log-append.ts';
+import { appendDeltas, closeBlock, storedDeltas } from './log-deltas.ts';
+import { restore } from './log-restore.ts';
+import { EVENT_COLUMNS, HEAD_COLUMNS, headOf, logRowOf } from './rows.ts';
+import type { EventRecord, HeadRecord } from './rows.ts';
+
+type Change = { runId: string; nextSequence: number };
+
+/** Resolves when changes of every process are heard. */
+export async function createLogStore(db: Db, logger: Logger): Promise<LogStore> {
+  const listeners = new Set<(change: Change) => void>();
+  await db.listen(LOG_CHANNEL, (text) => {
+    const change = changeOf(text);
+    if (change) for (const listener of [...listeners]) notify(listener, change, logger);
+  });
+  return {
+    ...reads(db),
+    append: (batch) => append(db, batch),
+    appendDeltas: (runId, activityId, tryNumber, deltas) =>
+      appendDeltas(db, { runId, activityId, tryNumber, deltas }),
+    closeBlock: (runId, activityId) => closeBlock(db, runId, activityId),
+    restore: (head, rows) => restore(db, head, rows),
+    async setProblem(runId, problem) {
+      await db.query('UPDATE run_heads SET problem = $2 WHERE run_id = $1', [
+        runId,
+        problem ?? null,
+      ]);
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    onReconnect: (listener) => db.onReconnect(listener),
+  };
+}
+
+/** `<runId>:<nextSequence>`; anything else on the channel is not ours. */
+function changeOf(text: string): Change | undefined {
+  const at = text.lastIndexOf(':');
+  const nextSequence = Number(text.slice(at + 1));
+  return at > 0 && Number.isSafeInteger(nextSequence)
+    ? { runId: text.slice(0, at), nextSequence }
+    : undefined;
+}
+
+function notify(listener: (change: Change) => void, change: Change, logger: Logger): void {
+  try {
+    listener(change);
+  } catch (error) {
+    logger.error('a log listener failed', { runId: change.runId, error: String(error) });
+  }
+}
+
+function reads(
+  db: Db,
+): Pick<LogStore, 'head' | 'read' | 'sequenceOf' | 'problems' | 'storedDeltas' | 'openBlocks'> {
+  return {
+    async head(runId) {
+      const [record] = await db.query<HeadRecord>(
+        `SELECT ${HEAD_COLUMNS} FROM run_heads WHERE run_id = $1`,
+        [runId],
+      );
+      return record && headOf(record);
+    },
+    async read(runId, { after, limit }) {
+      const records = await db.query<EventRecord>(
+        `SELECT ${EVENT_COLUMNS} FROM run_events WHERE run_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3`,
+        [runId, after, limit],
+      );
+      return records.map(logRowOf);
+    },
+    async sequenceOf(runId, eventId) {
+      const [row] = await db.query<{ sequence: number }>(
+        'SELECT sequence FROM run_events WHERE event_id = $2 AND run_id = $1',
+        [runId, eventId],
+      );
+      return row?.sequence;
+    },
+    async problems(limit) {
+      return db.query<{ runId: string; problem: string }>(
+        'SELECT run_id AS "runId", problem FROM run_heads WHERE problem IS NOT NULL ORDER BY run_id LIMIT $1',
+        [limit],
+      );
+    },
+    storedDeltas: (runId, activityId) => storedDeltas(db, runId, activityId),
+    async openBlocks(runId) {
+      const rows = await db.query<{ activity_id: string }>(
+        'SELECT activity_id FROM run_blocks WHERE run_id = $1 AND NOT closed ORDER BY activity_id',
+        [runId],
+      );
+      return rows.map((row) => row.activity_id);
+    },
+  };
+}

@@ -1,0 +1,74 @@
+// Numbered SQL migrations at start (design §7): each in one transaction under one advisory lock, so that any number of
+// processes may start at once. A database from a newer release is refused.
+import { readdir, readFile } from 'node:fs/promises';
+import { HostError } from '../../core/errors.ts';
+import type { Db } from './db.ts';
+
+const MIGRATIONS_DIR = new URL('./migrations/', import.meta.url);
+const FILE_NAME = /^(\d{3})-([a-z0-9-]+)\.sql$/;
+/** Advisory lock of all migrations: the letters `owop`. */
+const LOCK_ID = 0x6f776f70;
+/** Longest time in ms for one migration, waiting for other processes included. */
+const MIGRATION_LIMIT_MS = 10 * 60_000;
+
+export interface Migration {
+  readonly version: number;
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** The migrations of this release, ascending, without gaps. */
+export async function readMigrations(): Promise<readonly Migration[]> {
+  const files = (await readdir(MIGRATIONS_DIR)).sort();
+  return Promise.all(
+    files.map(async (file, index) => {
+      const match = FILE_NAME.exec(file);
+      if (!match?.[1] || !match[2] || Number(match[1]) !== index + 1) {
+        throw new Error(
+          `migrations/${file}: expected number ${index + 1} and the form 001-name.sql`,
+        );
+      }
+      return {
+        version: index + 1,
+        name: match[2],
+        sql: await readFile(new URL(file, MIGRATIONS_DIR), 'utf8'),
+      };
+    }),
+  );
+}
+
+/** Brings the database to the last of `migrations`. Throws HostError `config_invalid` when it is beyond that. */
+export async function migrate(db: Db, migrations: readonly Migration[]): Promise<void> {
+  for (let done = false; !done;) done = await migrateOnce(db, migrations);
+}
+
+/** Applies the next migration, if there is one; true when nothing is left to do. */
+async function migrateOnce(db: Db, migrations: readonly Migration[]): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    await tx.script(`SET LOCAL statement_timeout = ${MIGRATION_LIMIT_MS}`);
+    await tx.query('SELECT pg_advisory_xact_lock($1)', [LOCK_ID]);
+    await tx.script(
+      `CREATE TABLE IF NOT EXISTS schema_migrations
+         (version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`,
+    );
+    const [row] = await tx.query<{ version: number | null }>(
+      'SELECT max(version) AS version FROM schema_migrations',
+    );
+    const version = row?.version ?? 0;
+    if (version > migrations.length) {
+      throw new HostError('config_invalid', {
+        reason:
+          `The database has schema version ${version}; this release knows versions up to ${migrations.length}. ` +
+          'Run the newer release, or use another database.',
+      });
+    }
+    const next = migrations[version];
+    if (!next) return true;
+    await tx.script(next.sql);
+    await tx.query('INSERT INTO schema_migrations (version, name) VALUES ($1, $2)', [
+      next.version,
+      next.name,
+    ]);
+    return false;
+  }, MIGRATION_LIMIT_MS);
+}

@@ -1,0 +1,71 @@
+// Who wants which run now, which processes live, and how far the sweep got (design §3.4). All times are the database's.
+import type { ProjectionStore } from '../../ports.ts';
+import type { Db } from './db.ts';
+
+export function createProjectionStore(db: Db): ProjectionStore {
+  return {
+    async watch(runId, watcher, ttlMs) {
+      await db.query(
+        `INSERT INTO run_watches (run_id, watcher, tenant_id, expires_at_ms)
+         SELECT run_id, $2::text, tenant_id, openwop_now_ms() + $3::bigint FROM runs WHERE run_id = $1
+         ON CONFLICT (run_id, watcher) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
+        [runId, watcher, ttlMs],
+      );
+    },
+    async unwatch(runId, watcher) {
+      await db.query('DELETE FROM run_watches WHERE run_id = $1 AND watcher = $2', [
+        runId,
+        watcher,
+      ]);
+    },
+    async watched(runIds) {
+      const rows = await db.query<{ run_id: string }>(
+        'SELECT DISTINCT run_id FROM run_watches WHERE run_id = ANY($1::text[]) AND expires_at_ms > openwop_now_ms()',
+        [runIds],
+      );
+      return new Set(rows.map((row) => row.run_id));
+    },
+    async renewLease(holder, ttlMs) {
+      // The same beat clears watches whose watcher died.
+      await db.query(
+        `WITH gone AS (DELETE FROM run_watches WHERE expires_at_ms <= openwop_now_ms())
+         INSERT INTO process_leases (holder, expires_at_ms) VALUES ($1, openwop_now_ms() + $2::bigint)
+         ON CONFLICT (holder) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
+        [holder, ttlMs],
+      );
+    },
+    async takeExpiredLease() {
+      const [row] = await db.query<{ holder: string }>(
+        `DELETE FROM process_leases WHERE holder = (
+           SELECT holder FROM process_leases WHERE expires_at_ms <= openwop_now_ms()
+           ORDER BY expires_at_ms LIMIT 1 FOR UPDATE SKIP LOCKED
+         ) RETURNING holder`,
+      );
+      return row?.holder;
+    },
+    async releaseLease(holder) {
+      await db.query('DELETE FROM process_leases WHERE holder = $1', [holder]);
+    },
+    async openRuns(after, limit) {
+      const rows = await db.query<{ run_id: string }>(
+        'SELECT run_id FROM run_heads WHERE NOT closed AND run_id > $1 ORDER BY run_id LIMIT $2',
+        [after, limit],
+      );
+      return rows.map((row) => row.run_id);
+    },
+    async sweepWatermark() {
+      const [row] = await db.query<{ watermark_ms: number }>(
+        'SELECT watermark_ms FROM sweep_progress',
+      );
+      return row?.watermark_ms;
+    },
+    async setSweepWatermark(ms) {
+      // Two sweepers may finish out of order; progress is never taken back.
+      await db.query(
+        `INSERT INTO sweep_progress (watermark_ms) VALUES ($1) ON CONFLICT (only_row)
+         DO UPDATE SET watermark_ms = greatest(sweep_progress.watermark_ms, excluded.watermark_ms)`,
+        [ms],
+      );
+    },
+  };
+}

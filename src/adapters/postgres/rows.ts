@@ -1,0 +1,97 @@
+// How rows of the log tables read and write: column lists and the mapping to the port's types, in one place.
+import type { CausedBy } from '../../core/journal.ts';
+import type { JsonValue } from '../../core/json.ts';
+import type { RunStatus } from '../../core/status.ts';
+import type { Head, LogRow } from '../../ports.ts';
+
+export const EVENT_COLUMNS =
+  'run_id, sequence, event_id, key, type, node_id, causation_id, caused_by, payload, timestamp_ms';
+
+export interface EventRecord {
+  readonly run_id: string;
+  readonly sequence: number;
+  readonly event_id: string;
+  readonly key: string;
+  readonly type: string;
+  readonly node_id: string | null;
+  readonly causation_id: string | null;
+  readonly caused_by: string | null;
+  readonly payload: string;
+  readonly timestamp_ms: number;
+}
+
+export function logRowOf(record: EventRecord): LogRow {
+  return {
+    runId: record.run_id,
+    sequence: record.sequence,
+    eventId: record.event_id,
+    key: record.key,
+    type: record.type,
+    ...(record.node_id === null ? {} : { nodeId: record.node_id }),
+    ...(record.causation_id === null ? {} : { causationId: record.causation_id }),
+    ...(record.caused_by === null ? {} : { causedBy: JSON.parse(record.caused_by) as CausedBy }),
+    payload: record.payload,
+    timestampMs: record.timestamp_ms,
+  };
+}
+
+/** All rows as one JSON text: the value of INSERT_EVENTS. */
+export function eventRecords(rows: readonly LogRow[]): string {
+  const records: EventRecord[] = rows.map((row) => ({
+    run_id: row.runId,
+    sequence: row.sequence,
+    event_id: row.eventId,
+    key: row.key,
+    type: row.type,
+    node_id: row.nodeId ?? null,
+    causation_id: row.causationId ?? null,
+    caused_by: row.causedBy === undefined ? null : JSON.stringify(row.causedBy),
+    payload: row.payload,
+    timestamp_ms: row.timestampMs,
+  }));
+  return JSON.stringify(records);
+}
+
+/** Takes the run ($1), the tenant ($2) and eventRecords ($3). */
+export const INSERT_EVENTS = `INSERT INTO run_events (tenant_id, ${EVENT_COLUMNS})
+  SELECT $2::text, $1::text, x.sequence, x.event_id, x.key, x.type, x.node_id, x.causation_id, x.caused_by, x.payload,
+         x.timestamp_ms
+  FROM json_to_recordset($3::text::json) AS x(sequence bigint, event_id text, key text, type text, node_id text,
+       causation_id text, caused_by text, payload text, timestamp_ms bigint)`;
+
+export const HEAD_COLUMNS = `run_id, tenant_id, status, closed, next_sequence, last_timestamp_ms, temporal_run_id,
+  history_event_id, token, translate_version, translate_state, snapshot, problem`;
+
+export interface HeadRecord {
+  readonly run_id: string;
+  readonly tenant_id: string;
+  readonly status: string;
+  readonly closed: boolean;
+  readonly next_sequence: number;
+  readonly last_timestamp_ms: number;
+  readonly temporal_run_id: string;
+  readonly history_event_id: number;
+  readonly token: string;
+  readonly translate_version: number;
+  readonly translate_state: string;
+  readonly snapshot: string;
+  readonly problem: string | null;
+}
+
+export function headOf(record: HeadRecord): Head {
+  return {
+    runId: record.run_id,
+    tenant: record.tenant_id,
+    status: record.status as RunStatus,
+    closed: record.closed,
+    nextSequence: record.next_sequence,
+    lastTimestampMs: record.last_timestamp_ms,
+    temporalRunId: record.temporal_run_id,
+    historyEventId: record.history_event_id,
+    token: record.token,
+    translateVersion: record.translate_version,
+    translateState: JSON.parse(record.translate_state) as JsonValue,
+    snapshot: JSON.parse(record.snapshot) as JsonValue,
+    ...(record.problem === null ? {} : { problem: record.problem }),
+  };
+}

@@ -1,0 +1,172 @@
+// The registry of runs (design §4, accept): who was accepted with what, whether Temporal has it, and the lists.
+import { HostError } from '../../core/errors.ts';
+import type { RunInput } from '../../core/run-input.ts';
+import type { RunStatus } from '../../core/status.ts';
+import type { ClaimOutcome, RunListItem, RunRow, RunStore } from '../../ports.ts';
+import type { Db, SqlValue, Transaction } from './db.ts';
+import { claimRecord } from './idempotency-store.ts';
+
+/** How long in ms an acceptance may take before a retry with the same key goes on with its run. */
+const ACCEPT_LEASE_MS = 15_000;
+
+interface RunRecord {
+  readonly run_id: string;
+  readonly tenant_id: string;
+  readonly workflow_id: string;
+  readonly input: string;
+  readonly created_at_ms: number;
+  readonly temporal_run_id: string | null;
+}
+const COLUMNS = 'run_id, tenant_id, workflow_id, input, created_at_ms, temporal_run_id';
+
+function runOf(record: RunRecord): RunRow {
+  return {
+    runId: record.run_id,
+    tenant: record.tenant_id,
+    workflowId: record.workflow_id,
+    input: JSON.parse(record.input) as RunInput,
+    createdAtMs: record.created_at_ms,
+    ...(record.temporal_run_id === null ? {} : { temporalRunId: record.temporal_run_id }),
+  };
+}
+
+async function insertRun(tx: Transaction, run: Omit<RunRow, 'temporalRunId'>): Promise<void> {
+  await tx.query(
+    `WITH run AS (
+       INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms) VALUES ($1, $2, $3, $4, $5, $6)
+     )
+     INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
+       last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
+     VALUES ($1, $2, $3, $6, 'pending', false, 0, 0, '', 0, '', $7, 'null', 'null')`,
+    [
+      run.runId,
+      run.tenant,
+      run.workflowId,
+      JSON.stringify(run.input),
+      JSON.stringify(run.input.tags ?? []),
+      run.createdAtMs,
+      run.input.translateVersion,
+    ],
+  );
+}
+
+export function createRunStore(db: Db): RunStore {
+  return {
+    accept: (run, claim) =>
+      db.transaction(async (tx): Promise<ClaimOutcome> => {
+        const outcome: ClaimOutcome = claim
+          ? await claimRecord(tx, run.tenant, { claim, leaseMs: ACCEPT_LEASE_MS, runId: run.runId })
+          : { kind: 'claimed', owner: '' };
+        if (outcome.kind === 'claimed' && outcome.runId === undefined) await insertRun(tx, run);
+        return outcome;
+      }),
+    async markStarted(runId, temporalRunId) {
+      await db.query(
+        `WITH started AS (
+           UPDATE runs SET temporal_run_id = $2 WHERE run_id = $1 AND temporal_run_id IS NULL
+         )
+         UPDATE run_heads SET temporal_run_id = $2 WHERE run_id = $1 AND temporal_run_id = '' AND NOT closed`,
+        [runId, temporalRunId],
+      );
+    },
+    async find(tenant, runId) {
+      const [record] = await db.query<RunRecord>(
+        `SELECT ${COLUMNS} FROM runs WHERE run_id = $1 AND tenant_id = $2`,
+        [runId, tenant],
+      );
+      return record && runOf(record);
+    },
+    async load(runId) {
+      const [record] = await db.query<RunRecord>(`SELECT ${COLUMNS} FROM runs WHERE run_id = $1`, [
+        runId,
+      ]);
+      return record && runOf(record);
+    },
+    list: (tenant, query) => list(db, tenant, query),
+    async unstarted(beforeMs, limit) {
+      const records = await db.query<RunRecord>(
+        `SELECT ${COLUMNS} FROM runs WHERE temporal_run_id IS NULL AND created_at_ms < $1
+           AND NOT EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = runs.run_id AND h.closed)
+         ORDER BY created_at_ms, run_id LIMIT $2`,
+        [beforeMs, limit],
+      );
+      return records.map(runOf);
+    },
+    async allRuns(after, limit) {
+      const rows = await db.query<{ run_id: string }>(
+        'SELECT run_id FROM runs WHERE run_id > $1 ORDER BY run_id LIMIT $2',
+        [after, limit],
+      );
+      return rows.map((row) => row.run_id);
+    },
+  };
+}
+
+interface ListRecord {
+  readonly run_id: string;
+  readonly workflow_id: string;
+  readonly status: string | null;
+  readonly created_at_ms: number;
+  readonly tags: string;
+}
+
+/** Keyset pages, newest first. With a status the heads lead, because their index holds it. */
+async function list(
+  db: Db,
+  tenant: string,
+  query: Parameters<RunStore['list']>[1],
+): Promise<{ runs: readonly RunListItem[]; nextCursor?: string }> {
+  const values: SqlValue[] = [tenant];
+  const bind = (value: SqlValue): string => `$${values.push(value)}`;
+  const lead = query.status === undefined ? 'r' : 'h';
+  const where = [`${lead}.tenant_id = $1`];
+  if (query.status !== undefined) where.push(`h.status = ${bind(query.status)}`);
+  if (query.workflowId !== undefined) where.push(`${lead}.workflow_id = ${bind(query.workflowId)}`);
+  if (query.cursor !== undefined) {
+    const { createdAtMs, runId } = cursorOf(query.cursor);
+    where.push(
+      `(${lead}.created_at_ms, ${lead}.run_id) < (${bind(createdAtMs)}::bigint, ${bind(runId)}::text)`,
+    );
+  }
+  const join = query.status === undefined ? 'LEFT JOIN' : 'JOIN';
+  const records = await db.query<ListRecord>(
+    `SELECT r.run_id, r.workflow_id, h.status, r.created_at_ms, r.tags
+     FROM runs r ${join} run_heads h ON h.run_id = r.run_id
+     WHERE ${where.join(' AND ')}
+     ORDER BY ${lead}.created_at_ms DESC, ${lead}.run_id DESC LIMIT ${bind(query.limit + 1)}`,
+    values,
+  );
+  const runs = records.slice(0, query.limit).map((record) => ({
+    runId: record.run_id,
+    workflowId: record.workflow_id,
+    status: (record.status ?? 'pending') as RunStatus,
+    createdAtMs: record.created_at_ms,
+    tags: JSON.parse(record.tags) as string[],
+  }));
+  const last = runs.at(-1);
+  return records.length > query.limit && last ? { runs, nextCursor: cursorText(last) } : { runs };
+}
+
+function cursorText(run: { createdAtMs: number; runId: string }): string {
+  return Buffer.from(JSON.stringify([run.createdAtMs, run.runId])).toString('base64url');
+}
+
+function cursorOf(text: string): { createdAtMs: number; runId: string } {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
+    if (
+      Array.isArray(value) &&
+      Number.isSafeInteger(value[0]) &&
+      typeof value[1] === 'string' &&
+      value.length === 2
+    ) {
+      return { createdAtMs: value[0] as number, runId: value[1] };
+    }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new HostError('validation_error', {
+    reason: 'The cursor is not one that this host gave.',
+    field: 'cursor',
+  });
+}

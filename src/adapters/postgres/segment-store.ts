@@ -1,0 +1,53 @@
+// Segments of runs and where their raw history is archived (design §3.6).
+import { HostError } from '../../core/errors.ts';
+import type { Segment, SegmentStore } from '../../ports.ts';
+import type { Db } from './db.ts';
+
+interface SegmentRecord {
+  readonly run_id: string;
+  readonly segment_index: number;
+  readonly temporal_run_id: string;
+  readonly archive: string | null;
+}
+const COLUMNS = 's.run_id, s.segment_index, s.temporal_run_id, s.archive';
+
+function segmentOf(record: SegmentRecord): Segment {
+  return {
+    runId: record.run_id,
+    index: record.segment_index,
+    temporalRunId: record.temporal_run_id,
+    ...(record.archive === null ? {} : { archive: record.archive }),
+  };
+}
+
+export function createSegmentStore(db: Db): SegmentStore {
+  return {
+    async record({ runId, index, temporalRunId, archive }) {
+      const stored = await db.query(
+        `INSERT INTO run_segments (run_id, segment_index, tenant_id, temporal_run_id, archive)
+         SELECT run_id, $2::integer, tenant_id, $3::text, $4::text FROM runs WHERE run_id = $1
+         ON CONFLICT (run_id, segment_index)
+         DO UPDATE SET archive = coalesce(excluded.archive, run_segments.archive) RETURNING 1`,
+        [runId, index, temporalRunId, archive ?? null],
+      );
+      if (stored.length === 0) throw new HostError('run_not_found', { runId });
+    },
+    async ofRun(runId) {
+      const records = await db.query<SegmentRecord>(
+        `SELECT ${COLUMNS} FROM run_segments s WHERE run_id = $1 ORDER BY segment_index`,
+        [runId],
+      );
+      return records.map(segmentOf);
+    },
+    async unarchived(limit) {
+      // A segment is closed when its run is, or when the head reads a later one.
+      const records = await db.query<SegmentRecord>(
+        `SELECT ${COLUMNS} FROM run_segments s JOIN run_heads h ON h.run_id = s.run_id
+         WHERE s.archive IS NULL AND (h.closed OR h.temporal_run_id <> s.temporal_run_id)
+         ORDER BY s.run_id, s.segment_index LIMIT $1`,
+        [limit],
+      );
+      return records.map(segmentOf);
+    },
+  };
+}

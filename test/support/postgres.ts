@@ -1,0 +1,172 @@
+// A PostgreSQL cluster of the tests' own: a free port, a temporary folder, gone afterwards. Where PostgreSQL is not
+// installed the reason comes back instead, and with OPENWOP_TEST_REQUIRE=postgres that is an error.
+import { execFile, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { chown, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+
+const run = promisify(execFile);
+const START_LIMIT_MS = 30_000;
+const START_POLL_MS = 50;
+
+export interface TestPostgres {
+  /** A fresh, empty database; its URL. */
+  createDatabase(): Promise<string>;
+  /** SIGKILL of the whole server, as a crash would. */
+  kill(): Promise<void>;
+  /** On the same port and folder. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export type StartedPostgres = TestPostgres | { readonly missing: string };
+
+/** Resolves to `{missing: reason}` where there is no PostgreSQL; throws then if the environment requires it. */
+export async function startPostgres(): Promise<StartedPostgres> {
+  const bin = await findBinaries();
+  if (bin === undefined) {
+    const missing = 'PostgreSQL is not installed (no initdb in PATH or /usr/lib/postgresql)';
+    if ((process.env.OPENWOP_TEST_REQUIRE ?? '').split(',').includes('postgres'))
+      throw new Error(missing);
+    return { missing };
+  }
+  const owner = process.getuid?.() === 0 ? await ownerOf('postgres') : undefined;
+  const dir = await mkdtemp(join(tmpdir(), 'openwop-postgres-'));
+  if (owner) await chown(dir, owner.uid, owner.gid);
+  const data = join(dir, 'data');
+  await run(
+    join(bin, 'initdb'),
+    ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'],
+    owner,
+  );
+  const port = await freePort();
+  const cluster = new Cluster({ bin, data, dir, port, owner });
+  await cluster.restart();
+  return cluster;
+}
+
+interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** PostgreSQL refuses to run as root. */
+async function ownerOf(user: string): Promise<Owner> {
+  const [uid, gid] = await Promise.all([run('id', ['-u', user]), run('id', ['-g', user])]);
+  return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
+}
+
+async function findBinaries(): Promise<string | undefined> {
+  const base = '/usr/lib/postgresql';
+  const versions = await readdir(base).catch(() => []);
+  const packaged = versions
+    .sort((a, b) => Number(b) - Number(a))
+    .map((version) => join(base, version, 'bin'));
+  for (const dir of [...(process.env.PATH ?? '').split(':'), ...packaged]) {
+    const found = await run(join(dir, 'initdb'), ['--version']).catch(() => undefined);
+    if (found) return dir;
+  }
+  return undefined;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+interface ClusterOptions {
+  readonly bin: string;
+  readonly data: string;
+  readonly dir: string;
+  readonly port: number;
+  readonly owner: Owner | undefined;
+}
+
+class Cluster implements TestPostgres {
+  readonly #options: ClusterOptions;
+  #server: ChildProcess | undefined;
+
+  constructor(options: ClusterOptions) {
+    this.#options = options;
+  }
+
+  async createDatabase(): Promise<string> {
+    const name = `t_${randomUUID().replaceAll('-', '')}`;
+    await this.#ask(`CREATE DATABASE ${name}`);
+    return this.#url(name);
+  }
+
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  async restart(): Promise<void> {
+    const { bin, data, dir, port, owner } = this.#options;
+    const args = [
+      '-D',
+      data,
+      '-p',
+      String(port),
+      '-k',
+      dir,
+      '-h',
+      '127.0.0.1',
+      '-c',
+      'shared_buffers=32MB',
+    ];
+    const deadline = Date.now() + START_LIMIT_MS;
+    for (;;) {
+      // After a kill the backends of the old server need a moment before a new one may take the folder.
+      if (this.#server === undefined || this.#server.exitCode !== null) {
+        this.#server = spawn(join(bin, 'postgres'), args, { ...owner, stdio: 'ignore' });
+      }
+      if (
+        await this.#ask('SELECT 1').then(
+          () => true,
+          () => false,
+        )
+      )
+        return;
+      if (Date.now() > deadline) throw new Error('PostgreSQL did not start');
+      await new Promise((resolve) => setTimeout(resolve, START_POLL_MS));
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#end('SIGINT');
+    await rm(this.#options.dir, { recursive: true, force: true });
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    if (!server || server.exitCode !== null || server.signalCode !== null) return;
+    const ended = new Promise((resolve) => server.once('exit', resolve));
+    server.kill(signal);
+    await ended;
+  }
+
+  #url(database: string): string {
+    return `postgres://postgres@127.0.0.1:${this.#options.port}/${database}`;
+  }
+
+  async #ask(text: string): Promise<void> {
+    const client = new pg.Client({ connectionString: this.#url('postgres') });
+    client.on('error', () => undefined);
+    await client.connect();
+    try {
+      await client.query(text);
+    } finally {
+      await client.end();
+    }
+  }
+}
