@@ -1,0 +1,69 @@
+// Reading the operator's folders: bounded, UTF-8 only, and never outside the folder (spec/03 §2.3 rule 2).
+import { readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { isAbsolute, join, sep } from 'node:path';
+
+/** Largest file that is read, in bytes. */
+export const CATALOG_FILE_BYTES = 1024 * 1024;
+
+/** A file that cannot be used, with one line that says why. Recognised by `code`. */
+export class FileProblem extends Error {
+  readonly code = 'file_problem';
+}
+
+export function isFileProblem(error: unknown): error is FileProblem {
+  return (error as { code?: unknown } | null)?.code === 'file_problem';
+}
+
+/** Names of the files directly in a folder that end with `ending`, sorted. Throws what the file system says. */
+export async function filesIn(folder: string, ending: string): Promise<readonly string[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  return entries
+    .filter((entry) => !entry.isDirectory() && entry.name.endsWith(ending))
+    .map((entry) => entry.name)
+    .sort();
+}
+
+/** Text of a file. Throws FileProblem when it is not there, too large or not UTF-8. */
+export async function readText(path: string): Promise<string> {
+  try {
+    const { size } = await stat(path);
+    if (size > CATALOG_FILE_BYTES)
+      throw new FileProblem(`is larger than ${CATALOG_FILE_BYTES} bytes`);
+    return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path));
+  } catch (error) {
+    if (isFileProblem(error)) throw error;
+    const code = (error as { code?: string }).code ?? '';
+    throw new FileProblem(
+      code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'is not UTF-8' : `cannot be read (${code})`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/** Throws FileProblem when the file is not JSON. */
+export async function readJson(path: string): Promise<unknown> {
+  const text = await readText(path);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new FileProblem(`is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/**
+ * Path of a file that a manifest refers to: relative to the folder and inside it, links followed. Throws FileProblem.
+ */
+export async function insideFolder(folder: string, reference: string): Promise<string> {
+  if (isAbsolute(reference) || reference.split(/[/\\]/).includes('..')) {
+    throw new FileProblem(`"${reference}" must be a path inside the folder`);
+  }
+  const path = join(folder, reference);
+  const real = await realpath(path).catch((error: unknown) => {
+    throw new FileProblem(`"${reference}" does not exist`, { cause: error });
+  });
+  if (!real.startsWith(`${await realpath(folder)}${sep}`))
+    throw new FileProblem(`"${reference}" leads out of the folder`);
+  return path;
+}

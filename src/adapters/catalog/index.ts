@@ -1,0 +1,236 @@
+// What this process can run: definitions and agents, built in and from the operator's folders, validated at start
+// (spec/06 §20, spec/03 §2.3). A bad file is skipped with one line that says where it is wrong; never a crash.
+import { basename, join } from 'node:path';
+import { canonicalJson } from '../../core/json.ts';
+import type {
+  Catalog,
+  CatalogAgent,
+  ContentStore,
+  Logger,
+  ResolvedAgent,
+  Tools,
+} from '../../ports.ts';
+import { checkDefinition } from '../../wire/load-definition.ts';
+import type { AgentManifest, WorkflowDefinition } from '../../wire/types.generated.ts';
+import { NODE_TYPE_IDS } from '../../wire/validators.ts';
+import { filesIn, isFileProblem, readJson } from './files.ts';
+import { agentFaults, resolveManifest, type ManifestFault } from './manifests.ts';
+
+/** Faults of one file that its log line names. */
+const LOGGED_FAULTS = 5;
+const MANIFEST_ENDING = '.agent.json';
+const SCRIPT_ENDING = '.script.json';
+
+export interface CatalogOptions {
+  /** Every *.json directly in it is a workflow definition. */
+  readonly fixturesDir?: string;
+  /** Every *.agent.json directly in it is a manifest; `<name>.script.json` beside it plays it without a model. */
+  readonly agentsDir?: string;
+  readonly builtIn: {
+    readonly definitions: readonly WorkflowDefinition[];
+    readonly agents: readonly ResolvedAgent[];
+  };
+  readonly content: ContentStore;
+  readonly tenant: string;
+  readonly tools: Tools;
+  /** Discovery keys that a manifest's requiresCapabilities may name; others make the agent degraded. */
+  readonly capabilities?: ReadonlySet<string>;
+  readonly logger: Logger;
+}
+
+export interface LoadedCatalog extends Catalog {
+  /** Scripts found beside manifests, by agentId: JSON as read, for the provider `scripted` to check. */
+  readonly scripts: ReadonlyMap<string, unknown>;
+}
+
+/** Loads once; folders are not watched. Throws what the content store throws, nothing for bad files. */
+export async function loadCatalog(options: CatalogOptions): Promise<LoadedCatalog> {
+  const { builtIn, tenant } = options;
+  const scripts = new Map<string, unknown>();
+  const agents = new Map<string, CatalogAgent>();
+  for (const agent of builtIn.agents)
+    await addAgent(agents, agent, { source: 'built in', options });
+  for (const { agent, source, script } of await folderAgents(options)) {
+    const added = await addAgent(agents, agent, { source, options });
+    if (added && script !== undefined) scripts.set(agent.manifest.agentId, script);
+  }
+  const definitions = new Map<string, WorkflowDefinition>();
+  for (const definition of builtIn.definitions)
+    addDefinition(definitions, definition, { source: 'built in', agents, options });
+  const fixtures: string[] = [];
+  for (const { json, source } of await folderDefinitions(options)) {
+    const id = addDefinition(definitions, json, { source, agents, options });
+    if (id !== undefined) fixtures.push(id);
+  }
+  return catalogOf({ tenant, definitions, agents, fixtures, scripts });
+}
+
+function catalogOf(loaded: {
+  tenant: string;
+  definitions: ReadonlyMap<string, WorkflowDefinition>;
+  agents: ReadonlyMap<string, CatalogAgent>;
+  fixtures: readonly string[];
+  scripts: ReadonlyMap<string, unknown>;
+}): LoadedCatalog {
+  const { tenant, definitions, fixtures, scripts } = loaded;
+  const sorted = [...loaded.agents.values()].sort((a, b) =>
+    a.manifest.agentId < b.manifest.agentId ? -1 : 1,
+  );
+  return {
+    definition: (asking, workflowId) =>
+      asking === tenant ? definitions.get(workflowId) : undefined,
+    definitions: (asking) => (asking === tenant ? [...definitions.values()] : []),
+    agent: (asking, agentId) => (asking === tenant ? loaded.agents.get(agentId) : undefined),
+    agents: (asking) => (asking === tenant ? sorted : []),
+    fixtures: () => fixtures,
+    scripts,
+  };
+}
+
+interface Origin {
+  /** File, or `built in`: what a log line names. */
+  readonly source: string;
+  readonly options: CatalogOptions;
+}
+
+async function addAgent(
+  agents: Map<string, CatalogAgent>,
+  agent: ResolvedAgent,
+  origin: Origin,
+): Promise<boolean> {
+  const { content, tenant, tools, logger, capabilities = new Set() } = origin.options;
+  const { manifest } = agent;
+  const { agentId, modelClass, toolAllowlist = [], requiresCapabilities = [] } = manifest;
+  const faults = agents.has(agentId)
+    ? [{ pointer: '/agentId', message: `"${agentId}" is already loaded` }]
+    : agentFaults(agent);
+  if (faults.length > 0) {
+    skipped(logger, `agent of ${origin.source} skipped`, faults);
+    return false;
+  }
+  const degraded = [
+    ...toolAllowlist.filter((toolId) => !tools.get(tenant, toolId)),
+    ...requiresCapabilities.filter((capability) => !capabilities.has(capability)),
+    ...unboundMemory(manifest),
+  ];
+  if (degraded.length > 0) logger.warn(`agent ${agentId} is degraded`, { degraded });
+  const manifestHash = await content.put(tenant, new TextEncoder().encode(canonicalJson(agent)));
+  const threshold = manifest.confidence?.defaultThreshold;
+  const pinned = {
+    ...{ agentId, manifestHash, modelClass, toolAllowlist },
+    ...(threshold === undefined ? {} : { confidenceThreshold: threshold }),
+  };
+  agents.set(agentId, {
+    manifest,
+    packName: agent.packName,
+    packVersion: agent.packVersion,
+    pinned,
+    degraded,
+  });
+  return true;
+}
+
+/** Memory beyond the invocation has no store yet: an agent that wants it runs without. */
+function unboundMemory({ memoryShape }: AgentManifest): string[] {
+  return (['conversation', 'longTerm'] as const)
+    .filter((dimension) => memoryShape?.[dimension])
+    .map((dimension) => `memory.${dimension}`);
+}
+
+/** Returns the id when the definition is in. */
+function addDefinition(
+  definitions: Map<string, WorkflowDefinition>,
+  json: unknown,
+  origin: Origin & { agents: ReadonlyMap<string, CatalogAgent> },
+): string | undefined {
+  const { logger } = origin.options;
+  const checked = checkDefinition(json, {
+    nodeTypes: new Set(NODE_TYPE_IDS),
+    agents: (agentId) => origin.agents.has(agentId),
+  });
+  if (!checked.ok) {
+    skipped(logger, `workflow definition of ${origin.source} skipped`, checked.faults);
+    return undefined;
+  }
+  const { definition } = checked;
+  if (definitions.has(definition.id)) {
+    const fault = { pointer: '/id', message: `"${definition.id}" is already loaded` };
+    skipped(logger, `workflow definition of ${origin.source} skipped`, [fault]);
+    return undefined;
+  }
+  definitions.set(definition.id, definition);
+  return definition.id;
+}
+
+function skipped(logger: Logger, what: string, faults: readonly ManifestFault[]): void {
+  const named = faults
+    .slice(0, LOGGED_FAULTS)
+    .map(({ pointer, message }) => `${pointer || '/'} ${message}`);
+  const more = faults.length > LOGGED_FAULTS ? ` (and ${faults.length - LOGGED_FAULTS} more)` : '';
+  logger.warn(`${what}: ${named.join('; ')}${more}`);
+}
+
+async function folderDefinitions(
+  options: CatalogOptions,
+): Promise<{ json: unknown; source: string }[]> {
+  const { fixturesDir, logger } = options;
+  if (fixturesDir === undefined) return [];
+  const names = await namesIn(fixturesDir, '.json', logger);
+  const found = await Promise.all(
+    names.map(async (name) => ({
+      source: name,
+      json: await jsonOf(join(fixturesDir, name), logger),
+    })),
+  );
+  logger.info(`workflow definitions in ${fixturesDir}: ${names.length} files`);
+  return found.filter(({ json }) => json !== undefined);
+}
+
+async function folderAgents(
+  options: CatalogOptions,
+): Promise<{ agent: ResolvedAgent; source: string; script: unknown }[]> {
+  const { agentsDir, logger } = options;
+  if (agentsDir === undefined) return [];
+  const names = await namesIn(agentsDir, MANIFEST_ENDING, logger);
+  const scripts = new Set(await namesIn(agentsDir, SCRIPT_ENDING, logger));
+  const found: { agent: ResolvedAgent; source: string; script: unknown }[] = [];
+  for (const name of names) {
+    const json = await jsonOf(join(agentsDir, name), logger);
+    if (json === undefined) continue;
+    const resolved = await resolveManifest(json, agentsDir);
+    if (!resolved.ok) {
+      skipped(logger, `agent of ${name} skipped`, resolved.faults);
+      continue;
+    }
+    const script = `${basename(name, MANIFEST_ENDING)}${SCRIPT_ENDING}`;
+    found.push({
+      agent: resolved.agent,
+      source: name,
+      script: scripts.has(script) ? await jsonOf(join(agentsDir, script), logger) : undefined,
+    });
+  }
+  logger.info(`agent manifests in ${agentsDir}: ${names.length} files`);
+  return found;
+}
+
+/** An unreadable folder is told loudly and counts as empty. */
+async function namesIn(folder: string, ending: string, logger: Logger): Promise<readonly string[]> {
+  try {
+    return await filesIn(folder, ending);
+  } catch (error) {
+    logger.error(`the folder ${folder} cannot be read: nothing of it is loaded`, {
+      reason: (error as Error).message,
+    });
+    return [];
+  }
+}
+
+async function jsonOf(path: string, logger: Logger): Promise<unknown> {
+  try {
+    return await readJson(path);
+  } catch (error) {
+    if (!isFileProblem(error)) throw error;
+    logger.warn(`${basename(path)} skipped: ${error.message}`);
+    return undefined;
+  }
+}
