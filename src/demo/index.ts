@@ -1,0 +1,36 @@
+// The refund desk of `npm start`: everything the host loads for the demo, and the shop that it talks to.
+import { join } from 'node:path';
+import type { Logger, ResolvedAgent, Tool } from '../ports.ts';
+import type { AgentScript, WorkflowDefinition } from '../wire/types.generated.ts';
+import { refundDesk, refundDeskAgents, refundDeskScripts } from './definition.ts';
+import { orderTools } from './order-tools.ts';
+import { startOrdersServer } from './orders-server.ts';
+
+export { demoRunRequest, REFUND_DESK } from './definition.ts';
+
+export interface Demo {
+  readonly definitions: readonly WorkflowDefinition[];
+  readonly agents: readonly ResolvedAgent[];
+  /** By agentId, for the provider `scripted`. */
+  readonly scripts: Readonly<Record<string, AgentScript>>;
+  readonly tools: readonly Tool[];
+  /** Address of the shop: `GET /refunds` tells how often money was paid. */
+  readonly ordersUrl: string;
+  stop(): Promise<void>;
+}
+
+/** Starts the shop on a free loopback port; its refunds are counted in `<dataDir>/demo/refunds.jsonl`. */
+export async function createDemo(options: { dataDir: string; logger: Logger }): Promise<Demo> {
+  const orders = await startOrdersServer({
+    refundsFile: join(options.dataDir, 'demo', 'refunds.jsonl'),
+    logger: options.logger,
+  });
+  return {
+    definitions: [refundDesk],
+    agents: refundDeskAgents,
+    scripts: refundDeskScripts,
+    tools: orderTools(orders.url),
+    ordersUrl: orders.url,
+    stop: () => orders.stop(),
+  };
+}
