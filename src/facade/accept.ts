@@ -1,0 +1,106 @@
+// Acceptance of a run (design §4): one transaction claims the idempotency key and inserts the run row, then Temporal is
+// asked to start it; 201 when Temporal has it. A start that fails is tried again by the reaper, from the row.
+import { codeOf, HostError } from '../core/errors.ts';
+import type { JsonValue } from '../core/json.ts';
+import type { Caller, ClaimOutcome, IdempotencyClaim, RunRow, StoredResponse } from '../ports.ts';
+import type { FacadeDeps, RunAnswer } from './deps.ts';
+import { refusedClaim, requestDigest } from './idempotency.ts';
+import { buildRunInput } from './run-input.ts';
+import { parseRunRequest } from './run-request.ts';
+import { eventsUrlOf, statusUrlOf } from './urls.ts';
+
+export const CREATE_RUN_ENDPOINT = 'POST /v1/runs';
+
+export interface AcceptRequest {
+  readonly body: JsonValue | undefined;
+  readonly idempotencyKey?: string;
+  /** Absolute base of the URLs in the answer. */
+  readonly baseUrl: string;
+}
+
+export type AcceptDeps = Pick<
+  FacadeDeps,
+  'stores' | 'engine' | 'catalog' | 'models' | 'redactor' | 'config' | 'logger'
+>;
+
+/**
+ * Status 201 and a RunAnswer; `replayed` only for keyed requests. Throws the errors of parseRunRequest and
+ * buildRunInput, idempotency_key_mismatch, idempotency_in_flight, and service_unavailable with `details.runId` when the
+ * run is accepted but not started yet.
+ */
+export async function acceptRun(
+  deps: AcceptDeps,
+  caller: Caller,
+  request: AcceptRequest,
+): Promise<StoredResponse & { replayed?: boolean }> {
+  const { stores } = deps;
+  const { idempotencyKey: key, baseUrl } = request;
+  const parsed = parseRunRequest(caller, request.body);
+  const input = buildRunInput(deps as FacadeDeps, caller, parsed);
+  const row: RunRow = {
+    runId: input.runId,
+    tenant: caller.tenant,
+    workflowId: input.definition.id,
+    input,
+    createdAtMs: Date.now(),
+  };
+  const claim: IdempotencyClaim | undefined =
+    key === undefined
+      ? undefined
+      : { endpoint: CREATE_RUN_ENDPOINT, key, requestDigest: requestDigest([], request.body) };
+  const outcome = await stores.runs.accept(row, claim);
+  if (outcome.kind === 'replay') return { ...outcome.response, replayed: true };
+  if (outcome.kind !== 'claimed') throw refusedClaim(outcome);
+  const accepted = await acceptedRow(deps, caller, outcome, row);
+  await startRun(deps, accepted);
+  const head = await stores.log.head(accepted.runId);
+  const answer: RunAnswer = {
+    runId: accepted.runId,
+    status: head?.status ?? 'pending',
+    eventsUrl: eventsUrlOf(baseUrl, accepted.runId),
+    statusUrl: statusUrlOf(baseUrl, accepted.runId),
+  };
+  const response: StoredResponse = { status: 201, body: { ...answer } };
+  if (!claim) return response;
+  await stores.idempotency.complete(caller.tenant, claim, outcome.owner, response);
+  return { ...response, replayed: false };
+}
+
+/** A key whose earlier claim accepted a run that was never answered goes on with that run. */
+async function acceptedRow(
+  { stores }: AcceptDeps,
+  caller: Caller,
+  outcome: ClaimOutcome & { kind: 'claimed' },
+  row: RunRow,
+): Promise<RunRow> {
+  if (outcome.runId === undefined || outcome.runId === row.runId) return row;
+  const earlier = await stores.runs.find(caller.tenant, outcome.runId);
+  if (!earlier)
+    throw new HostError('internal_error', { reason: 'a claim names a run that is not there' });
+  return earlier;
+}
+
+/** Idempotent: a run that is started already, or has ended unstarted, stays as it is. */
+export async function startRun(
+  deps: Pick<FacadeDeps, 'stores' | 'engine' | 'logger'>,
+  row: RunRow,
+): Promise<void> {
+  if (row.temporalRunId !== undefined) return;
+  const head = await deps.stores.log.head(row.runId);
+  if (head?.closed) return;
+  try {
+    const { temporalRunId } = await deps.engine.start(row.input);
+    await deps.stores.runs.markStarted(row.runId, temporalRunId);
+  } catch (error) {
+    deps.logger.warn('run accepted but not started', {
+      runId: row.runId,
+      code: codeOf(error) ?? 'internal_error',
+    });
+    if (codeOf(error) !== 'service_unavailable') throw error;
+    throw new HostError(
+      'service_unavailable',
+      { ...(error as HostError).details, runId: row.runId },
+      error,
+    );
+  }
+}

@@ -1,0 +1,202 @@
+// The facade: one table of routes, and around it what every request goes through, in this order: access log, trace and
+// security headers, Host check, route, authentication, scope, body, handler, envelope (spec/01 §1, §2; design §10).
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express, { type Express, type Request, type Response } from 'express';
+import { HostError } from '../core/errors.ts';
+import { accessLog } from './access-log.ts';
+import { createAuthenticator, requireScope } from './auth.ts';
+import { readJsonBody } from './body.ts';
+import { DEFAULT_CALLER, type FacadeDeps } from './deps.ts';
+import { errorHandler, invalid } from './errors.ts';
+import { hostCheck, securityHeaders, traceContext } from './headers.ts';
+import { openApiDocument, openApiRoute } from './openapi.ts';
+import { findSession } from './page-sessions.ts';
+import { expressPath, type Route } from './route.ts';
+import { cancelRoute } from './routes/cancel.ts';
+import { catalogRoutes } from './routes/catalog.ts';
+import { discoveryRoute } from './routes/discovery.ts';
+import { eventsRoute } from './routes/events.ts';
+import { healthRoutes } from './routes/health.ts';
+import { interruptRoute } from './routes/interrupts.ts';
+import { pageLinkRoute } from './routes/page-link.ts';
+import { pagesRouter } from './routes/pages.ts';
+import { pollRoute } from './routes/poll.ts';
+import { runRoutes } from './routes/runs.ts';
+import {
+  createStreamRegistry,
+  MAX_STREAMS_PER_KEY,
+  type StreamRegistry,
+} from './stream-registry.ts';
+
+export type { FacadeConfig, FacadeDeps, RunLog } from './deps.ts';
+
+/** Time in ms that a client may take to send its headers, and its whole request. */
+export const HEADERS_TIMEOUT_MS = 10_000;
+export const REQUEST_TIMEOUT_MS = 30_000;
+/** Idle connections are kept this long, in ms. */
+const KEEP_ALIVE_MS = 65_000;
+/** Requests that run when the server drains have this long to end, in ms. */
+export const DRAIN_MS = 10_000;
+
+export interface Facade {
+  readonly app: Express;
+  /** Binds; port 0 takes a free one. Rejects with the system's error (EADDRINUSE, EACCES). */
+  listen(address: { host: string; port: number }): Promise<{ url: string; port: number }>;
+  /** Takes no new connection, ends streams with a comment, waits for running requests at most DRAIN_MS. */
+  drain(): Promise<void>;
+}
+
+export function createFacade(deps: FacadeDeps): Facade {
+  const { config, logger } = deps;
+  const streams = createStreamRegistry({
+    maxPerKey: config.maxStreamsPerKey ?? MAX_STREAMS_PER_KEY,
+    logger,
+  });
+  const state = { draining: false };
+  const app = express();
+  app
+    .disable('x-powered-by')
+    .disable('etag')
+    .set('query parser', 'simple')
+    .enable('case sensitive routing');
+  app.use(
+    accessLog(logger),
+    traceContext,
+    securityHeaders,
+    hostCheck(config.host, config.publicUrl),
+  );
+  mount(
+    app,
+    deps,
+    routesOf(deps, streams, () => state.draining),
+  );
+  app.use(pagesRouter(deps));
+  app.use(lastResort(deps));
+  app.use(errorHandler(logger));
+  let server: Server | undefined;
+  return {
+    app,
+    async listen({ host, port }) {
+      server = createServer(
+        {
+          headersTimeout: HEADERS_TIMEOUT_MS,
+          requestTimeout: REQUEST_TIMEOUT_MS,
+          keepAliveTimeout: KEEP_ALIVE_MS,
+        },
+        app,
+      );
+      await bind(server, { host, port });
+      const bound = (server.address() as AddressInfo).port;
+      return { url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`, port: bound };
+    },
+    async drain() {
+      state.draining = true;
+      const closing = server === undefined ? Promise.resolve() : close(server);
+      streams.drain();
+      await closing;
+    },
+  };
+}
+
+function routesOf(deps: FacadeDeps, streams: StreamRegistry, isDraining: () => boolean): Route[] {
+  const routes: Route[] = [
+    discoveryRoute(deps),
+    ...healthRoutes(deps, isDraining),
+    ...runRoutes(deps),
+    eventsRoute(deps, streams),
+    pollRoute(deps, streams),
+    cancelRoute(deps),
+    interruptRoute(deps),
+    ...catalogRoutes(deps),
+    pageLinkRoute(deps),
+  ];
+  let document: ReturnType<typeof openApiDocument> | undefined;
+  const openApi = openApiRoute(
+    () => (document ??= openApiDocument([openApi, ...routes], deps.config.version)),
+  );
+  return [openApi, ...routes];
+}
+
+function mount(app: Express, deps: FacadeDeps, routes: readonly Route[]): void {
+  // A host without a pack registry says so in plain text, before it asks for a key (spec/06 §2.7).
+  app.use('/v1/packs', (_request, response) => {
+    response.status(404).type('text/plain').send('This host has no pack registry.\n');
+  });
+  const authenticate = createAuthenticator(deps.config.apiKey, DEFAULT_CALLER);
+  const callerOf = async (route: Route, request: Request): Promise<typeof DEFAULT_CALLER> => {
+    if (route.access === 'public') return DEFAULT_CALLER;
+    const session = await pageSessionOf(deps, route, request);
+    if (session) return session;
+    const caller = authenticate(request);
+    requireScope(caller, route.access);
+    return caller;
+  };
+  for (const route of routes) {
+    app[route.method](expressPath(route.path), async (request: Request, response: Response) => {
+      response.locals.route = route.path;
+      const params = request.params as Record<string, string>;
+      if (params.runId !== undefined) response.locals.runId = params.runId.slice(0, 128);
+      const caller = await callerOf(route, request);
+      const body = route.method === 'post' ? await readJsonBody(request, response) : undefined;
+      await route.handle({ request, response, caller, params, body });
+    });
+  }
+  for (const path of new Set(routes.map((route) => route.path))) {
+    const methods = routes
+      .filter((route) => route.path === path)
+      .map((route) => route.method.toUpperCase());
+    app.all(expressPath(path), (request, response) => {
+      if (!routes.some((route) => route.path === path && route.access === 'public'))
+        authenticate(request);
+      response.setHeader(
+        'Allow',
+        [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].join(', '),
+      );
+      throw new HostError('method_not_allowed', { allowed: methods });
+    });
+  }
+  app.all(/^\/v\d+(\/|$)/, (request) => {
+    authenticate(request);
+    throw new HostError('not_found');
+  });
+}
+
+/** The cookie of a run's page opens that run's event stream for GET, and nothing else. A bearer, where sent, decides. */
+async function pageSessionOf(
+  deps: FacadeDeps,
+  route: Route,
+  request: Request,
+): Promise<typeof DEFAULT_CALLER | undefined> {
+  if (route.operationId !== 'streamRunEvents' || request.headers.authorization !== undefined)
+    return undefined;
+  const { runId } = request.params;
+  if (typeof runId !== 'string' || request.headers.cookie === undefined) return undefined;
+  return (await findSession(deps.stores.pageSessions, request, runId))?.caller;
+}
+
+/** Protocol paths live below /v1/: anything else is 400 (spec/01 §1), but what the well-known folder lacks is 404. */
+function lastResort(_deps: FacadeDeps) {
+  return (request: Request): never => {
+    if (request.path.startsWith('/.well-known/')) throw new HostError('not_found');
+    throw invalid('path', 'this address has no version: the API is below /v1/');
+  };
+}
+
+function bind(server: Server, address: { host: string; port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+async function close(server: Server): Promise<void> {
+  const force = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  await closed;
+  clearTimeout(force);
+}

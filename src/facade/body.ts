@@ -1,0 +1,90 @@
+// Reading request bodies: JSON of bounded size and depth, and no key that could reach a prototype (design §10). Bodies
+// are read after authentication and before any port is called.
+import express, { type Request, type Response } from 'express';
+import { HostError } from '../core/errors.ts';
+import type { JsonValue } from '../core/json.ts';
+import { REQUEST_BODY_BYTES } from '../core/limits.ts';
+import { invalid } from './errors.ts';
+
+/** Deepest nesting of a request body. */
+export const BODY_DEPTH = 64;
+/** Largest form that the run's page may send, in bytes. */
+const FORM_BYTES = 256 * 1024;
+/** Fields of such a form. */
+const FORM_FIELDS = 200;
+
+const readJson = express.json({
+  limit: REQUEST_BODY_BYTES,
+  strict: false,
+  inflate: false,
+  type: () => true,
+});
+const readText = express.text({ limit: FORM_BYTES, inflate: false, type: () => true });
+
+function read(parser: typeof readJson, request: Request, response: Response): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    parser(request, response, (error?: unknown) => {
+      if (error) reject(error instanceof Error ? error : new Error('the body could not be read'));
+      else resolve(request.body);
+    });
+  });
+}
+
+function hasBody(request: Request): boolean {
+  return (
+    request.headers['transfer-encoding'] !== undefined ||
+    Number(request.headers['content-length'] ?? 0) > 0
+  );
+}
+
+function mediaType(request: Request): string {
+  return (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+/** The JSON body, or undefined where there is none. Throws unsupported_media_type, payload_too_large, validation_error. */
+export async function readJsonBody(
+  request: Request,
+  response: Response,
+): Promise<JsonValue | undefined> {
+  if (!hasBody(request)) return undefined;
+  if (mediaType(request) !== 'application/json') throw new HostError('unsupported_media_type');
+  const body = (await read(readJson, request, response)) as JsonValue;
+  guardJson(body);
+  return body;
+}
+
+/** A form of the run's page: the last value of each field. */
+export async function readForm(
+  request: Request,
+  response: Response,
+): Promise<Readonly<Record<string, string>>> {
+  if (mediaType(request) !== 'application/x-www-form-urlencoded')
+    throw new HostError('unsupported_media_type');
+  const body = hasBody(request) ? await read(readText, request, response) : '';
+  const fields = [...new URLSearchParams(typeof body === 'string' ? body : '')].slice(
+    0,
+    FORM_FIELDS,
+  );
+  return Object.assign(Object.create(null) as object, Object.fromEntries(fields));
+}
+
+/** Iterative on purpose: a recursive walk would overflow on what it is there to refuse. */
+export function guardJson(value: JsonValue): void {
+  const open: { value: JsonValue; depth: number }[] = [{ value, depth: 0 }];
+  for (let item = open.pop(); item; item = open.pop()) {
+    const { value: current, depth } = item;
+    if (typeof current !== 'object' || current === null) continue;
+    if (depth >= BODY_DEPTH) throw invalid('', `nested deeper than ${BODY_DEPTH} levels`);
+    if (!Array.isArray(current)) guardKeys(current);
+    for (const child of Object.values(current) as JsonValue[])
+      open.push({ value: child, depth: depth + 1 });
+  }
+}
+
+function guardKeys(value: { [key: string]: JsonValue }): void {
+  if (Object.hasOwn(value, '__proto__')) throw invalid('__proto__', 'this key is not accepted');
+  const inner = Object.hasOwn(value, 'constructor') ? value.constructor : undefined;
+  if (typeof inner === 'object' && inner !== null && Object.hasOwn(inner, 'prototype')) {
+    throw invalid('constructor', 'this key is not accepted');
+  }
+}

@@ -1,0 +1,148 @@
+// `configurable` of a run (spec/01 §5): reserved keys with their ranges, the workflow's own schema, and what they mean
+// for the run's limits. One table serves the checks and the discovery document.
+import { HostError } from '../core/errors.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../core/json.ts';
+import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../core/limits.ts';
+import type { RunInput } from '../core/run-input.ts';
+import { compileUserSchema } from '../wire/user-schema.ts';
+import type { WorkflowDefinition } from '../wire/types.generated.ts';
+import { invalid } from './errors.ts';
+
+interface Range {
+  readonly type: 'number' | 'integer' | 'string';
+  readonly min?: number;
+  readonly max?: number;
+  readonly values?: readonly string[];
+  readonly description: string;
+}
+
+const MAX_MODEL_NAME = 256;
+
+export const CONFIGURABLE: Readonly<Record<string, Range>> = {
+  recursionLimit: {
+    type: 'integer',
+    min: 1,
+    max: MAX_NODE_EXECUTIONS,
+    description: 'Node executions of the run.',
+  },
+  runTimeoutMs: {
+    type: 'number',
+    min: 1,
+    max: MAX_RUN_DURATION_MS,
+    description: 'Duration of the run in ms.',
+  },
+  escalationThreshold: {
+    type: 'number',
+    min: 0,
+    max: 1,
+    description: 'Confidence below which a human is asked.',
+  },
+  reasoningVerbosity: {
+    type: 'string',
+    values: ['summary', 'full', 'off'],
+    description: 'Detail of agent.reasoned.',
+  },
+  temperature: { type: 'number', min: 0, max: 2, description: 'Sampling temperature.' },
+  maxTokens: {
+    type: 'integer',
+    min: 1,
+    max: 1_000_000,
+    description: 'Output tokens of one model call.',
+  },
+  model: { type: 'string', max: MAX_MODEL_NAME, description: 'Model of every agent of the run.' },
+};
+
+/** Throws validation_error with {field, key, value?, min?, max?}, or unsupported_mock_provider. */
+export function checkConfigurable(
+  configurable: JsonObject,
+  definition: WorkflowDefinition,
+  providers: readonly string[],
+): void {
+  if (configurable.mockProvider !== undefined) throw new HostError('unsupported_mock_provider');
+  checkSchema(configurable, definition);
+  for (const [key, range] of Object.entries(CONFIGURABLE)) {
+    const value = configurable[key];
+    if (value !== undefined && !inRange(value, range)) throw outOfRange(key, value, range);
+  }
+  const provider = aiOption(configurable, 'provider');
+  if (provider !== undefined && !(typeof provider === 'string' && providers.includes(provider))) {
+    throw invalid('/configurable/ai.provider', 'is not a provider of this host', {
+      key: 'ai.provider',
+      supported: providers,
+    });
+  }
+  if (aiOption(configurable, 'credentialRef') !== undefined) {
+    throw invalid('/configurable/ai.credentialRef', 'own credentials are not supported', {
+      key: 'ai.credentialRef',
+    });
+  }
+}
+
+/** `ai.*` keys are written flat or nested; both are read. */
+function aiOption(configurable: JsonObject, name: string): JsonValue | undefined {
+  const nested = isJsonObject(configurable.ai) ? configurable.ai[name] : undefined;
+  return configurable[`ai.${name}`] ?? nested;
+}
+
+function checkSchema(configurable: JsonObject, definition: WorkflowDefinition): void {
+  if (!definition.configurableSchema) return;
+  const schema = compileUserSchema(definition.configurableSchema);
+  if (!schema.ok)
+    throw invalid('/configurable', "the workflow's configurableSchema cannot be used");
+  const checked = schema.value.validate(configurable);
+  if (!checked.ok)
+    throw invalid('/configurable', "does not match the workflow's configurableSchema", {
+      errors: checked.errors,
+    });
+}
+
+function inRange(value: JsonValue, { type, min, max, values }: Range): boolean {
+  if (type === 'string') {
+    if (typeof value !== 'string') return false;
+    return values ? values.includes(value) : value.length > 0 && value.length <= (max ?? Infinity);
+  }
+  if (typeof value !== 'number' || (type === 'integer' && !Number.isInteger(value))) return false;
+  return value >= (min ?? -Infinity) && value <= (max ?? Infinity);
+}
+
+function outOfRange(key: string, value: JsonValue, { min, max, values }: Range): HostError {
+  return invalid(`/configurable/${key}`, 'is out of range', {
+    key,
+    // Only numbers are repeated: a string may be anything, a secret included.
+    ...(typeof value === 'number' ? { value } : {}),
+    ...(values ? { values } : { min, max }),
+  });
+}
+
+export function limitsOf(
+  configurable: JsonObject,
+  definition: WorkflowDefinition,
+): RunInput['limits'] {
+  const { recursionLimit, runTimeoutMs } = configurable;
+  const { timeout } = definition.settings;
+  return {
+    maxNodeExecutions: typeof recursionLimit === 'number' ? recursionLimit : MAX_NODE_EXECUTIONS,
+    maxRunDurationMs: Math.min(
+      MAX_RUN_DURATION_MS,
+      typeof runTimeoutMs === 'number' ? runTimeoutMs : MAX_RUN_DURATION_MS,
+      timeout !== undefined && timeout > 0 ? timeout : MAX_RUN_DURATION_MS,
+    ),
+  };
+}
+
+/** `ai.*` in the one form that activities read: nested. */
+export function normalizedConfigurable(configurable: JsonObject): JsonObject {
+  const flat = Object.entries(configurable).filter(([key]) => key.startsWith('ai.'));
+  if (flat.length === 0) return configurable;
+  const rest = Object.fromEntries(
+    Object.entries(configurable).filter(([key]) => !key.startsWith('ai.')),
+  );
+  const nested = isJsonObject(configurable.ai) ? configurable.ai : {};
+  return {
+    ...rest,
+    ai: {
+      ...nested,
+      ...Object.fromEntries(flat.map(([key, value]) => [key.slice('ai.'.length), value])),
+    },
+  };
+}

@@ -1,0 +1,77 @@
+// What the facade is built from: ports and a few facts of this process. Only src/app makes them.
+import type { Redactor } from '../core/redaction.ts';
+import type { RunStatus } from '../core/status.ts';
+import type {
+  Caller,
+  Catalog,
+  Head,
+  Logger,
+  LogRow,
+  Models,
+  RunEngine,
+  Stores,
+  Tools,
+} from '../ports.ts';
+
+/** The part of the log that serves reads (design §3.3). */
+export interface RunLog {
+  catchUp(runId: string): Promise<Head>;
+  fresh(runId: string): Promise<{ head: Head; stale: boolean }>;
+  follow(
+    runId: string,
+    options: { after: number; signal: AbortSignal },
+  ): AsyncIterable<readonly LogRow[]>;
+}
+
+export interface FacadeConfig {
+  /** Address that the server is bound to; loopback addresses make the Host header be checked. */
+  readonly host: string;
+  /** The one bearer key. Never logged, never echoed. */
+  readonly apiKey: string;
+  /** Lists the fixtures in discovery; nothing else changes. */
+  readonly testMode: boolean;
+  /** Version of this product. */
+  readonly version: string;
+  /** Absolute base of the URLs in answers, without a slash at the end; absent: from the request's Host header. */
+  readonly publicUrl?: string;
+  /** RFC 0002 §F, third reaction: false notes low confidence and goes on. Default true. */
+  readonly escalation?: boolean;
+  /** Tests only: continue-as-new after this many history events. */
+  readonly forceContinueAsNewAfter?: number;
+  /** Open streams and waiting polls per key; above it 429. Default MAX_STREAMS_PER_KEY. */
+  readonly maxStreamsPerKey?: number;
+}
+
+export interface FacadeDeps {
+  readonly stores: Stores;
+  readonly engine: RunEngine;
+  readonly log: RunLog;
+  readonly catalog: Catalog;
+  readonly models: Pick<Models, 'providers'>;
+  readonly tools: Pick<Tools, 'list'>;
+  /** Takes known secrets out of what enters history (design §2.6). */
+  readonly redactor: Pick<Redactor, 'json' | 'text'>;
+  readonly config: FacadeConfig;
+  readonly logger: Logger;
+}
+
+/** Who the one key is, until there are more (design §10). */
+export const DEFAULT_CALLER: Caller = {
+  tenant: 'default',
+  principal: 'api-key:default',
+  scopes: [
+    'manifest:read',
+    'runs:create',
+    'runs:read',
+    'runs:cancel',
+    'artifacts:read',
+    'approvals:respond',
+  ],
+};
+
+export interface RunAnswer {
+  readonly runId: string;
+  readonly status: RunStatus;
+  readonly eventsUrl: string;
+  readonly statusUrl: string;
+}

@@ -1,0 +1,101 @@
+// Every error leaves by this one closed envelope (spec/01 §9): {error, message, details?}, the framework's own included.
+import { randomBytes } from 'node:crypto';
+import type { ErrorRequestHandler, Response } from 'express';
+import { codeOf, ERRORS, HostError, type ErrorCode } from '../core/errors.ts';
+import type { Logger } from '../ports.ts';
+import type { ErrorEnvelope } from '../wire/types.generated.ts';
+
+/** Seconds that a client waits before it tries again when nothing better is known. */
+export const RETRY_AFTER_SECONDS = 2;
+
+/** Retry-After, and the same number in details (spec/01 §15). */
+const RETRY_HEADER: ReadonlySet<ErrorCode> = new Set([
+  'service_unavailable',
+  'rate_limited',
+  'idempotency_in_flight',
+]);
+
+/** What looks like a credential is not repeated to anybody (spec/06 §2.4). */
+const CREDENTIAL =
+  /\b(?:sk-[\w-]{4,512}|AIza[\w-]{4,512}|cred_[\w-]{1,512}|hk_(?:test|live)_[\w-]{1,512}|(?:ghp|gho|xox[abp])[-_][\w-]{4,512}|eyJ[\w-]{4,4096}\.[\w-]{1,4096}(?:\.[\w-]{0,4096})?)/g;
+
+export function withoutCredentials(text: string): string {
+  return text.replace(CREDENTIAL, '[redacted]');
+}
+
+/** Envelope of a HostError, or of anything else as internal_error with a correlation id. */
+export function envelopeOf(error: unknown): {
+  status: number;
+  body: ErrorEnvelope;
+  correlationId?: string;
+} {
+  const code = frameworkCode(error) ?? codeOf(error) ?? 'internal_error';
+  const row = ERRORS[code];
+  if (code === 'internal_error') {
+    const correlationId = randomBytes(8).toString('hex');
+    return {
+      status: row.status,
+      body: { error: code, message: row.message, details: { correlationId } },
+      correlationId,
+    };
+  }
+  const details = { ...detailsOf(error) };
+  if (RETRY_HEADER.has(code)) details.retryAfter ??= RETRY_AFTER_SECONDS;
+  const safe = JSON.parse(withoutCredentials(JSON.stringify(details))) as Record<string, unknown>;
+  const body: ErrorEnvelope = { error: code, message: row.message };
+  if (Object.keys(safe).length > 0) body.details = safe;
+  return { status: row.status, body };
+}
+
+/** The codes of Express and its body parser, told apart by their `type` and `status`. */
+function frameworkCode(error: unknown): ErrorCode | undefined {
+  if (error instanceof URIError) return 'validation_error';
+  const { type, status } = (error ?? {}) as { type?: unknown; status?: unknown };
+  if (type === 'entity.too.large') return 'payload_too_large';
+  if (type === 'encoding.unsupported' || type === 'charset.unsupported')
+    return 'unsupported_media_type';
+  return typeof type === 'string' && typeof status === 'number' && status < 500
+    ? 'validation_error'
+    : undefined;
+}
+
+function detailsOf(error: unknown): Record<string, unknown> {
+  const { type } = (error ?? {}) as { type?: unknown };
+  if (type === 'entity.parse.failed') return { reason: 'the body is not JSON' };
+  if (type === 'entity.too.large') return { limit: (error as { limit?: number }).limit };
+  if (error instanceof HostError || codeOf(error)) return (error as HostError).details ?? {};
+  return typeof type === 'string' ? { reason: 'the request cannot be read' } : {};
+}
+
+export function sendError(response: Response, error: unknown, logger: Logger): void {
+  const { status, body, correlationId } = envelopeOf(error);
+  if (correlationId !== undefined) {
+    logger.error('request failed', {
+      correlationId,
+      error: error instanceof Error ? (error.stack ?? error.message) : typeof error,
+    });
+  }
+  if (response.headersSent) {
+    // The answer has begun; the client must see that it is not whole.
+    response.destroy();
+    return;
+  }
+  const retryAfter = body.details?.retryAfter;
+  if (typeof retryAfter === 'number') response.setHeader('Retry-After', String(retryAfter));
+  response.status(status).json(body);
+}
+
+export function errorHandler(logger: Logger): ErrorRequestHandler {
+  return (error, _request, response, _next) => {
+    sendError(response, error, logger);
+  };
+}
+
+/** Shorthand of the commonest error. `field` is a JSON pointer or a parameter's name. */
+export function invalid(
+  field: string,
+  reason: string,
+  more: Record<string, unknown> = {},
+): HostError {
+  return new HostError('validation_error', { field, reason, ...more });
+}

@@ -1,0 +1,98 @@
+// The reaper (design §4): runs whose start was never confirmed are started again from their row; those that Temporal
+// refuses for good fail after 30 s, so that no accepted run is forgotten.
+import { codeOf, ERRORS, type ErrorCode } from '../core/errors.ts';
+import { eventIdOf, TERMINAL_KEY } from '../core/ids.ts';
+import { fold } from '../log/fold.ts';
+import type { NewRow, RunRow } from '../ports.ts';
+import type { FacadeDeps } from './deps.ts';
+import { startRun } from './accept.ts';
+
+/** Time between two rounds in ms. */
+export const REAPER_INTERVAL_MS = 3_000;
+/** A start that takes longer than this is tried by the reaper, in ms. */
+const UNSTARTED_MS = 5_000;
+/** A refused run fails when it is older than this, in ms. */
+export const FAIL_AFTER_MS = 30_000;
+/** Runs looked at in one round. */
+const ROUND_RUNS = 50;
+
+export type ReaperDeps = Pick<FacadeDeps, 'stores' | 'engine' | 'logger'>;
+
+export interface Reaper {
+  start(): void;
+  /** Waits for the round that runs. */
+  stop(): Promise<void>;
+  /** One round; `nowMs` for tests. */
+  round(nowMs?: number): Promise<void>;
+}
+
+export function createReaper(deps: ReaperDeps): Reaper {
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> = Promise.resolve();
+  const round = (nowMs = Date.now()): Promise<void> => {
+    running = running
+      .then(() => reap(deps, nowMs))
+      .catch((error: unknown) =>
+        deps.logger.warn('reaper round failed', { code: codeOf(error) ?? 'internal_error' }),
+      );
+    return running;
+  };
+  return {
+    round,
+    start() {
+      timer ??= setInterval(() => void round(), REAPER_INTERVAL_MS).unref();
+    },
+    async stop() {
+      clearInterval(timer);
+      timer = undefined;
+      await running;
+    },
+  };
+}
+
+async function reap(deps: ReaperDeps, nowMs: number): Promise<void> {
+  for (const row of await deps.stores.runs.unstarted(nowMs - UNSTARTED_MS, ROUND_RUNS)) {
+    try {
+      await startRun(deps, row);
+    } catch (error) {
+      // Temporal or the database is away: everything stays pending and the next round tries again.
+      if (codeOf(error) === 'service_unavailable') return;
+      if (nowMs - row.createdAtMs > FAIL_AFTER_MS)
+        await failRun(deps, row, codeOf(error) ?? 'internal_error', nowMs);
+    }
+  }
+}
+
+/** Ends a run that no workflow ever ran for: the log is one terminal entry. */
+async function failRun(
+  { stores, logger }: ReaperDeps,
+  row: RunRow,
+  cause: ErrorCode,
+  nowMs: number,
+): Promise<void> {
+  const head = await stores.log.head(row.runId);
+  if (!head || head.closed) return;
+  const error = { code: 'start_failed', message: ERRORS.start_failed.message, details: { cause } };
+  const terminal: NewRow = {
+    runId: row.runId,
+    eventId: eventIdOf(row.runId, TERMINAL_KEY),
+    key: TERMINAL_KEY,
+    type: 'run.failed',
+    payload: JSON.stringify({ error }),
+    timestampMs: nowMs,
+  };
+  const { temporalRunId, historyEventId, token } = head;
+  const cursor = { temporalRunId, historyEventId, token };
+  await stores.log.append({
+    runId: row.runId,
+    behind: cursor,
+    cursor,
+    rows: [terminal],
+    closedBlocks: [],
+    status: 'failed',
+    closed: true,
+    translateState: head.translateState,
+    fold,
+  });
+  logger.error('run failed: it could not be started', { runId: row.runId, cause });
+}

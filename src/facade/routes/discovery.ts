@@ -1,0 +1,138 @@
+// GET /.well-known/openwop (spec/01 §10): computed from what is registered; nothing is advertised that this process does
+// not do. Families stand at the root and once more under `capabilities` (design §9).
+import { createHash } from 'node:crypto';
+import type { JsonObject } from '../../core/json.ts';
+import {
+  IDEMPOTENCY_RETENTION_SECONDS,
+  MAX_ESCALATIONS_PER_VISIT,
+  MAX_NODE_EXECUTIONS,
+  MAX_RUN_DURATION_MS,
+  REASONING_TOKEN_LIMIT,
+  REQUEST_BODY_BYTES,
+  SCHEMA_ROUNDS,
+} from '../../core/limits.ts';
+import { CONFIGURABLE } from '../configurable.ts';
+import { DEFAULT_CALLER, type FacadeDeps } from '../deps.ts';
+import type { Route } from '../route.ts';
+
+const MAX_AGE_SECONDS = 300;
+/** A model turn ends in one decision. */
+const ENVELOPES_PER_TURN = 1;
+
+export type DiscoveryDeps = Pick<FacadeDeps, 'catalog' | 'models' | 'tools' | 'config'>;
+
+export function discoveryRoute(deps: FacadeDeps): Route {
+  return {
+    method: 'get',
+    path: '/.well-known/openwop',
+    operationId: 'getCapabilities',
+    summary: 'What this host can do.',
+    access: 'public',
+    success: {
+      status: 200,
+      description: 'The discovery document.',
+      schema: { $ref: '#/components/schemas/Capabilities' },
+    },
+    errors: ['service_unavailable'],
+    handle({ request, response }) {
+      const text = JSON.stringify(discoveryDocument(deps));
+      const etag = `"${createHash('sha256').update(text).digest('hex').slice(0, 32)}"`;
+      response.set({ ETag: etag, 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}` });
+      const known = (request.headers['if-none-match'] ?? '')
+        .split(',')
+        .map((tag) => tag.trim().replace(/^W\//, ''));
+      if (known.includes(etag)) response.status(304).end();
+      else response.status(200).type('application/json').send(text);
+    },
+  };
+}
+
+/** No clock, no randomness: the same deployment gives the same document. */
+export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
+  const { config, catalog } = deps;
+  const families = familiesOf(deps);
+  return {
+    protocolVersion: '1.0',
+    protocolVersions: ['1.0'],
+    implementation: {
+      name: 'openwop-temporal',
+      version: config.version,
+      vendor: 'openwop-temporal',
+    },
+    engineVersion: 1,
+    eventLogSchemaVersion: 2,
+    supportedTransports: ['rest'],
+    supportedEnvelopes: ['clarification.request'],
+    schemaVersions: { 'clarification.request': 1 },
+    limits: {
+      clarificationRounds: MAX_ESCALATIONS_PER_VISIT,
+      schemaRounds: SCHEMA_ROUNDS,
+      envelopesPerTurn: ENVELOPES_PER_TURN,
+      maxNodeExecutions: MAX_NODE_EXECUTIONS,
+      maxRunDurationMs: MAX_RUN_DURATION_MS,
+      maxRequestBodyBytes: REQUEST_BODY_BYTES,
+    },
+    configurable: configurableKeys(),
+    runtimeCapabilities: [],
+    ...families,
+    capabilities: families,
+    ...(config.testMode ? { fixtures: [...catalog.fixtures()] } : {}),
+    extensions: {
+      'openwop-temporal': {
+        listRuns: 'GET /v1/runs',
+        pageLink: 'POST /v1/host/openwop-temporal/runs/{runId}/page-link',
+        staleReadHeader: 'openwop-log-stale',
+      },
+    },
+  };
+}
+
+function configurableKeys(): JsonObject {
+  return Object.fromEntries(
+    Object.entries(CONFIGURABLE).map(([key, { type, min, max, values, description }]) => [
+      key,
+      {
+        type: type === 'integer' ? 'number' : type,
+        ...(type === 'string' || min === undefined ? {} : { min }),
+        ...(type === 'string' || max === undefined ? {} : { max }),
+        ...(values ? { values: [...values] } : {}),
+        description,
+      },
+    ]),
+  );
+}
+
+function familiesOf({ catalog, models, tools }: DiscoveryDeps): JsonObject {
+  const { tenant } = DEFAULT_CALLER;
+  const providers = [...models.providers()].sort();
+  const idempotency = {
+    supported: true,
+    layer1RetentionSeconds: IDEMPOTENCY_RETENTION_SECONDS,
+    crossRegion: 'single-region',
+  };
+  // Agents run here only when there is an agent and a model to run it with.
+  if (catalog.agents(tenant).length === 0 || providers.length === 0) return { idempotency };
+  return {
+    idempotency,
+    agents: {
+      supported: true,
+      orchestratorPattern: 'single',
+      reasoning: { verbosity: 'summary', tokenLimit: REASONING_TOKEN_LIMIT, streaming: true },
+      manifestRuntime: { supported: true, handoffValidation: true, installScope: 'host' },
+      liveRuntime: {
+        supported: true,
+        structuredOutput: true,
+        confidenceEscalation: true,
+        sources: ['workflow-node', 'run-api'],
+      },
+      // RFC 0002 §D: a type that is not advertised is not emitted.
+      reasoningEvents: true,
+      toolEvents: tools.list(tenant).length > 0,
+      handoffEvents: false,
+      decisionEvents: true,
+    },
+    prompts: { supported: true, endpointsSupported: false, observability: 'hashed' },
+    aiProviders: { supported: providers, byok: [] },
+    providerUsage: { supported: true, costEstimates: false },
+  };
+}

@@ -1,0 +1,82 @@
+// POST /v1/runs/{runId}/interrupts/{nodeId} (spec/02 §4.4).
+import type { JsonValue } from '../../core/json.ts';
+import { validate } from '../../wire/validators.ts';
+import type { FacadeDeps } from '../deps.ts';
+import {
+  idempotencyKey,
+  performOnce,
+  requestDigest,
+  sendStored,
+  updateIdOf,
+} from '../idempotency.ts';
+import { resolveInterrupt } from '../resolve-interrupt.ts';
+import { IDEMPOTENCY_KEY, type Route } from '../route.ts';
+import { requireRun } from '../run-access.ts';
+import { mustBeValid } from '../run-request.ts';
+
+const ENDPOINT = 'POST /v1/runs/{runId}/interrupts/{nodeId}';
+
+export function interruptRoute(deps: FacadeDeps): Route {
+  return {
+    method: 'post',
+    path: '/v1/runs/{runId}/interrupts/{nodeId}',
+    operationId: 'resolveInterrupt',
+    summary: 'Answer what a run waits for at a node.',
+    access: 'approvals:respond',
+    parameters: [IDEMPOTENCY_KEY],
+    requestBody: {
+      required: true,
+      schema: { $ref: '#/components/schemas/InterruptResolveRequest' },
+    },
+    success: {
+      status: 200,
+      description: 'The answer is taken.',
+      schema: { $ref: '#/components/schemas/InterruptAnswer' },
+    },
+    errors: [
+      ...([
+        'unauthenticated',
+        'forbidden',
+        'run_not_found',
+        'interrupt_not_found',
+        'validation_error',
+      ] as const),
+      ...([
+        'interrupt_already_resolved',
+        'idempotency_in_flight',
+        'idempotency_key_mismatch',
+        'interrupt_expired',
+      ] as const),
+      ...([
+        'interrupt_gone',
+        'interrupt_cancelled',
+        'unsupported_media_type',
+        'payload_too_large',
+        'service_unavailable',
+      ] as const),
+    ],
+    async handle({ request, response, caller, params, body }) {
+      const row = await requireRun(deps, caller, params.runId ?? '');
+      const { nodeId = '' } = params;
+      const value = mustBeValid(validate.interruptResolveRequest(body)).resumeValue as JsonValue;
+      const key = idempotencyKey(request);
+      const target = [row.runId, nodeId];
+      const digest = requestDigest(target, body);
+      const stored = await performOnce(
+        { store: deps.stores.idempotency, caller, key, endpoint: ENDPOINT, digest },
+        async () => {
+          const status = await resolveInterrupt(deps, row, {
+            nodeId,
+            value,
+            updateId: updateIdOf(ENDPOINT, target, key),
+            repeatable: key !== undefined,
+            bodyDigest: digest,
+            resolvedBy: caller.principal,
+          });
+          return { status: 200, body: { runId: row.runId, nodeId, status } };
+        },
+      );
+      sendStored(response, stored);
+    },
+  };
+}

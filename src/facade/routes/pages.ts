@@ -1,0 +1,250 @@
+// The run's page (design §10): opened by a one-time link, live by the run's own event stream, answered by plain forms.
+// Everything here speaks HTML, errors included.
+import { Router, type Request, type Response } from 'express';
+import { codeOf, ERRORS, HostError } from '../../core/errors.ts';
+import { sha256Hex } from '../../core/ids.ts';
+import { canonicalJson } from '../../core/json.ts';
+import { openInterrupts } from '../../log/fold.ts';
+import {
+  pageScript,
+  pageStyle,
+  renderErrorPage,
+  renderLinkPage,
+  renderRunPage,
+  resumeValueOf,
+  type RunPageModel,
+} from '../../pages/index.ts';
+import type { LogRow, RunRow } from '../../ports.ts';
+import { renderEvent } from '../../wire/render.ts';
+import { readForm } from '../body.ts';
+import type { FacadeDeps } from '../deps.ts';
+import { envelopeOf } from '../errors.ts';
+import { queryText } from '../query.ts';
+import {
+  findSession,
+  isCsrfToken,
+  isOwnOrigin,
+  openSession,
+  type PageSession,
+} from '../page-sessions.ts';
+import { resolveInterrupt } from '../resolve-interrupt.ts';
+import { requireRun, STALE_HEADER } from '../run-access.ts';
+import { renderSnapshot } from '../snapshot.ts';
+
+/** Events that a page shows when it is loaded; of a longer run the newest. */
+const PAGE_EVENTS = 2_000;
+const READ_ROWS = 500;
+const ASSET_MAX_AGE_SECONDS = 300;
+const CSP = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join('; ');
+
+/** What a redirect may say on the next page; anything else in the address says nothing. */
+const NOTICES: Readonly<Record<string, NonNullable<RunPageModel['notice']>>> = {
+  answered: { kind: 'info', text: 'Your answer is taken.' },
+  counted: { kind: 'info', text: 'Your vote is counted. More are needed.' },
+};
+
+type Handler = (request: Request, response: Response) => Promise<void>;
+
+export function pagesRouter(deps: FacadeDeps): Router {
+  const router = Router();
+  router.use((_request, response, next) => {
+    response.set({ 'Content-Security-Policy': CSP, 'Referrer-Policy': 'same-origin' });
+    next();
+  });
+  const asset = (type: string, text: () => string) => (_request: Request, response: Response) => {
+    response.set('Cache-Control', `max-age=${ASSET_MAX_AGE_SECONDS}`).type(type).send(text());
+  };
+  router.get('/pages/run.js', asset('text/javascript', pageScript));
+  router.get('/pages/run.css', asset('text/css', pageStyle));
+  const page = (handler: Handler) => async (request: Request, response: Response) => {
+    try {
+      await handler(request, response);
+    } catch (error) {
+      sendErrorPage(deps, response, error);
+    }
+  };
+  router.get(
+    '/pages/runs/:runId',
+    page((request, response) => showPage(deps, request, response)),
+  );
+  router.post(
+    '/pages/runs/:runId',
+    page((request, response) => consumeLink(deps, request, response)),
+  );
+  router.post(
+    '/pages/runs/:runId/interrupts/:nodeId',
+    page((request, response) => takeAnswer(deps, request, response)),
+  );
+  router.all(
+    /^\/pages(\/.*)?$/,
+    page(async () => {
+      throw new HostError('not_found');
+    }),
+  );
+  return router;
+}
+
+function parameter(request: Request, name: string): string {
+  const value = request.params[name];
+  return typeof value === 'string' ? value : '';
+}
+
+function sendErrorPage({ logger }: FacadeDeps, response: Response, error: unknown): void {
+  const { status, body, correlationId } = envelopeOf(error);
+  if (correlationId !== undefined)
+    logger.error('page failed', {
+      correlationId,
+      error: error instanceof Error ? error.stack : typeof error,
+    });
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const title = status === 410 ? 'This link no longer works' : 'This cannot be shown';
+  const hint =
+    body.error === 'link_expired' || body.error === 'unauthenticated' ? ' Ask for a new link.' : '';
+  const message =
+    body.error === 'unauthenticated' ? 'This page is opened by a one-time link.' : body.message;
+  response
+    .status(status)
+    .type('html')
+    .send(renderErrorPage({ status, title, message: message + hint }));
+}
+
+async function showPage(deps: FacadeDeps, request: Request, response: Response): Promise<void> {
+  const runId = parameter(request, 'runId');
+  response.locals.runId = runId;
+  const session = await findSession(deps.stores.pageSessions, request, runId);
+  if (session) {
+    await sendRunPage(deps, { request, response, session }, {});
+    return;
+  }
+  const link = queryText(request, 'link');
+  if (link === undefined) throw new HostError('unauthenticated');
+  const action = `/pages/runs/${encodeURIComponent(runId)}?link=${encodeURIComponent(link)}`;
+  response.status(200).type('html').send(renderLinkPage({ runId, action }));
+}
+
+async function consumeLink(deps: FacadeDeps, request: Request, response: Response): Promise<void> {
+  const runId = parameter(request, 'runId');
+  response.locals.runId = runId;
+  if (!isOwnOrigin(request)) throw new HostError('forbidden');
+  const link = queryText(request, 'link') ?? '';
+  const secure = request.secure || (deps.config.publicUrl?.startsWith('https:') ?? false);
+  if (!(await openSession(deps.stores.pageSessions, { runId, link, secure }, response)))
+    throw new HostError('link_expired');
+  response.redirect(303, `/pages/runs/${encodeURIComponent(runId)}`);
+}
+
+interface PageCall {
+  readonly request: Request;
+  readonly response: Response;
+  readonly session: PageSession;
+}
+
+async function sendRunPage(
+  deps: FacadeDeps,
+  { request, response, session }: PageCall,
+  { status = 200, notice }: { status?: number; notice?: RunPageModel['notice'] },
+): Promise<void> {
+  const row = await requireRun(deps, session.caller, session.runId);
+  const { head, stale } = await deps.log.fresh(row.runId);
+  if (stale) response.setHeader(STALE_HEADER, 'true');
+  const rows = await newestRows(deps, row, head.nextSequence);
+  const id = encodeURIComponent(row.runId);
+  const asked = queryText(request, 'notice') ?? '';
+  const html = renderRunPage({
+    snapshot: renderSnapshot(head, row),
+    events: rows.map(renderEvent),
+    interrupts: openInterrupts(head.snapshot),
+    csrfToken: session.csrfToken,
+    eventsUrl: `/v1/runs/${id}/events?streamMode=debug`,
+    answerUrlOf: (nodeId) => `/pages/runs/${id}/interrupts/${encodeURIComponent(nodeId)}`,
+    stale,
+    notice: notice ?? (Object.hasOwn(NOTICES, asked) ? NOTICES[asked] : undefined),
+    definition: row.input.definition,
+  });
+  response.status(status).type('html').send(html);
+}
+
+async function newestRows(
+  { stores }: FacadeDeps,
+  { runId }: RunRow,
+  nextSequence: number,
+): Promise<LogRow[]> {
+  const all: LogRow[] = [];
+  let after = Math.max(-1, nextSequence - 1 - PAGE_EVENTS);
+  for (;;) {
+    const rows = await stores.log.read(runId, { after, limit: READ_ROWS });
+    all.push(...rows);
+    const last = rows.at(-1);
+    if (!last || rows.length < READ_ROWS || all.length >= PAGE_EVENTS) return all;
+    after = last.sequence;
+  }
+}
+
+/** The same rules as the API; what the form got wrong is told on the page, and the run is as it was. */
+async function takeAnswer(deps: FacadeDeps, request: Request, response: Response): Promise<void> {
+  const runId = parameter(request, 'runId');
+  const nodeId = parameter(request, 'nodeId');
+  response.locals.runId = runId;
+  const session = await findSession(deps.stores.pageSessions, request, runId);
+  if (!session) throw new HostError('unauthenticated');
+  const form = await readForm(request, response);
+  if (!isOwnOrigin(request) || !isCsrfToken(session, form.csrf ?? ''))
+    throw new HostError('forbidden');
+  const row = await requireRun(deps, session.caller, runId);
+  const call = { request, response, session };
+  try {
+    const status = await answer(deps, row, { nodeId, form, session });
+    response.redirect(
+      303,
+      `/pages/runs/${encodeURIComponent(runId)}?notice=${status === 'open' ? 'counted' : 'answered'}`,
+    );
+  } catch (error) {
+    const code = codeOf(error);
+    if (!code || code === 'internal_error') throw error;
+    const { reason } = (error as HostError).details ?? {};
+    const text =
+      code === 'validation_error' && typeof reason === 'string' ? reason : ERRORS[code].message;
+    await sendRunPage(deps, call, { status: ERRORS[code].status, notice: { kind: 'error', text } });
+  }
+}
+
+async function answer(
+  deps: FacadeDeps,
+  row: RunRow,
+  {
+    nodeId,
+    form,
+    session,
+  }: { nodeId: string; form: Readonly<Record<string, string>>; session: PageSession },
+): Promise<string> {
+  const { head } = await deps.log.fresh(row.runId);
+  const open = openInterrupts(head.snapshot).find((interrupt) => interrupt.nodeId === nodeId);
+  // A form belongs to one question: an older one must not answer the next question of the same node.
+  if (!open || open.interruptId !== form.interruptId)
+    throw new HostError('interrupt_already_resolved');
+  const { csrf: _csrf, interruptId: _interruptId, ...fields } = form;
+  const value = resumeValueOf(fields, open);
+  if (!value.ok) throw new HostError('validation_error', { reason: value.message });
+  const digest = sha256Hex(canonicalJson(value.value));
+  return resolveInterrupt(deps, row, {
+    nodeId,
+    value: value.value,
+    // The same answer sent twice (a double click) is one answer.
+    updateId: `p-${sha256Hex(canonicalJson([row.runId, open.interruptId, session.caller.principal, digest]))}`,
+    repeatable: true,
+    bodyDigest: digest,
+    resolvedBy: session.caller.principal,
+  });
+}

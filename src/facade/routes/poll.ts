@@ -1,0 +1,148 @@
+// GET /v1/runs/{runId}/events/poll (spec/02 §3.7): everything behind an exclusive cursor, waiting for it if need be.
+import { isTerminalEvent } from '../../core/status.ts';
+import type { LogRow } from '../../ports.ts';
+import { renderEventText } from '../../wire/render.ts';
+import type { FacadeDeps } from '../deps.ts';
+import { queryInteger } from '../query.ts';
+import type { Route, RouteCall } from '../route.ts';
+import { readHead, requireRun } from '../run-access.ts';
+import type { StreamRegistry } from '../stream-registry.ts';
+
+/** Rows in one answer unless the client asks for fewer. */
+export const POLL_ROWS = 10_000;
+/** A poll without `timeout` waits at most this long: clients give a request 20 s. */
+const DEFAULT_WAIT_SECONDS = 10;
+const MAX_WAIT_SECONDS = 60;
+
+export function pollRoute(deps: FacadeDeps, streams: StreamRegistry): Route {
+  return {
+    method: 'get',
+    path: '/v1/runs/{runId}/events/poll',
+    operationId: 'pollRunEvents',
+    summary: 'Events behind a cursor; waits for the next one.',
+    access: 'runs:read',
+    parameters: [
+      {
+        name: 'lastSequence',
+        in: 'query',
+        description: 'Exclusive cursor; absent: from the first event.',
+        schema: { type: 'integer', minimum: -1 },
+      },
+      {
+        name: 'timeout',
+        in: 'query',
+        description: 'Longest wait in seconds.',
+        schema: {
+          type: 'integer',
+          minimum: 1,
+          maximum: MAX_WAIT_SECONDS,
+          default: DEFAULT_WAIT_SECONDS,
+        },
+      },
+      {
+        name: 'limit',
+        in: 'query',
+        description: 'Events in one answer.',
+        schema: { type: 'integer', minimum: 1, maximum: POLL_ROWS, default: POLL_ROWS },
+      },
+    ],
+    success: {
+      status: 200,
+      description: 'The events.',
+      schema: { $ref: '#/components/schemas/EventPollResponse' },
+    },
+    errors: [
+      'unauthenticated',
+      'forbidden',
+      'run_not_found',
+      'validation_error',
+      'rate_limited',
+      'service_unavailable',
+    ],
+    handle: (call) => answerPoll(deps, streams, call),
+  };
+}
+
+async function answerPoll(
+  deps: FacadeDeps,
+  streams: StreamRegistry,
+  call: RouteCall,
+): Promise<void> {
+  const { request, response, caller, params } = call;
+  const { runId } = await requireRun(deps, caller, params.runId ?? '');
+  const range = { min: -1, max: Number.MAX_SAFE_INTEGER };
+  const after =
+    queryInteger(request, 'lastSequence', range) ?? queryInteger(request, 'since', range) ?? -1;
+  const seconds =
+    queryInteger(request, 'timeout', { min: 1, max: MAX_WAIT_SECONDS }) ?? DEFAULT_WAIT_SECONDS;
+  const limit = queryInteger(request, 'limit', { min: 1, max: POLL_ROWS }) ?? POLL_ROWS;
+  let head = await readHead(deps, runId, response);
+  let rows = await deps.stores.log.read(runId, { after, limit });
+  if (rows.length === 0 && !head.closed) {
+    const stream = streams.open(caller.principal, response);
+    await nextRows(
+      deps,
+      { runId, after },
+      AbortSignal.any([stream.signal, AbortSignal.timeout(seconds * 1000)]),
+    );
+    rows = await deps.stores.log.read(runId, { after, limit });
+    head = (await deps.stores.log.head(runId)) ?? head;
+  }
+  if (response.destroyed) return;
+  sendPoll(response, {
+    runId,
+    status: head.status,
+    after,
+    rows,
+    complete: isComplete(head, rows, after),
+  });
+}
+
+/** Complete is an answer after which nothing is left to ask for. */
+function isComplete(
+  head: { closed: boolean; nextSequence: number },
+  rows: readonly LogRow[],
+  after: number,
+): boolean {
+  const last = rows.at(-1);
+  if (last) return isTerminalEvent(last.type);
+  return head.closed && after >= head.nextSequence - 1;
+}
+
+/** Returns when there is something behind the cursor, or at the signal. */
+async function nextRows(
+  deps: FacadeDeps,
+  { runId, after }: { runId: string; after: number },
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const rows of deps.log.follow(runId, { after, signal })) {
+    if (rows.length > 0) return;
+  }
+}
+
+interface PollAnswer {
+  readonly runId: string;
+  readonly status: string;
+  readonly after: number;
+  readonly rows: readonly LogRow[];
+  readonly complete: boolean;
+}
+
+/** The union of the two documented shapes; events are the same bytes as in the JSON read. */
+function sendPoll(
+  response: RouteCall['response'],
+  { runId, status, after, rows, complete }: PollAnswer,
+): void {
+  const rest = {
+    isComplete: complete,
+    runId,
+    lastEventSeq: rows.at(-1)?.sequence ?? after,
+    runStatus: status,
+    isTerminal: complete,
+  };
+  const events = rows.map(renderEventText).join(',');
+  response
+    .status(200)
+    .type('application/json')
+    .send(`{"events":[${events}],${JSON.stringify(rest).slice(1)}`);
+}

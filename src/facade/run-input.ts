@@ -1,0 +1,159 @@
+// From a valid request to what the run is started with (design §2.6): definition and agents pinned, variables filled
+// from defaults and inputs, known secrets taken out.
+import { randomInt } from 'node:crypto';
+import { HostError } from '../core/errors.ts';
+import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../core/json.ts';
+import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../core/run-input.ts';
+import type { Caller } from '../ports.ts';
+import type { WorkflowDefinition, WorkflowVariable } from '../wire/types.generated.ts';
+import { checkConfigurable, limitsOf, normalizedConfigurable } from './configurable.ts';
+import type { FacadeDeps } from './deps.ts';
+import { invalid } from './errors.ts';
+import { INPUTS_BYTES, type RunRequest } from './run-request.ts';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const ID_LENGTH = 27;
+/** Id of the only agent node of a run that was started by agentId. */
+const AGENT_NODE = 'agent';
+
+/** `<prefix>-` and 27 random base62 characters: about 160 bits. */
+export function randomId(prefix: string): string {
+  return `${prefix}-${Array.from({ length: ID_LENGTH }, () => BASE62.charAt(randomInt(BASE62.length))).join('')}`;
+}
+
+/** Throws workflow_not_found, agent_not_found, validation_error, unsupported_mock_provider, payload_too_large. */
+export function buildRunInput(deps: FacadeDeps, caller: Caller, request: RunRequest): RunInput {
+  const { catalog, config, redactor } = deps;
+  const definition = definitionOf(deps, caller, request);
+  checkConfigurable(request.configurable, definition, deps.models.providers());
+  const runId = randomId('run');
+  const { reasoningVerbosity } = request.configurable;
+  const verbosity =
+    reasoningVerbosity === 'full' || reasoningVerbosity === 'off' ? reasoningVerbosity : 'summary';
+  return {
+    runId,
+    tenant: caller.tenant,
+    principal: caller.principal,
+    idSeed: runId,
+    translateVersion: TRANSLATE_VERSION,
+    header: { sessionId: randomId('session'), correlationId: runId },
+    definition,
+    source: request.agentId === undefined ? 'workflow-node' : 'run-api',
+    variables: redactor.json(startVariables(definition.variables, request.inputs)),
+    configurable: redactor.json(normalizedConfigurable(request.configurable)),
+    ...(request.tags ? { tags: request.tags.map((tag) => redactor.text(tag)) } : {}),
+    ...(request.metadata ? { metadata: redactor.json(request.metadata) } : {}),
+    agents: pinnedAgents(catalog, caller, definition),
+    limits: limitsOf(request.configurable, definition),
+    policy: { escalation: config.escalation ?? true, verbosity },
+    ...(config.forceContinueAsNewAfter === undefined
+      ? {}
+      : { forceContinueAsNewAfter: config.forceContinueAsNewAfter }),
+  };
+}
+
+function definitionOf(
+  { catalog }: FacadeDeps,
+  caller: Caller,
+  request: RunRequest,
+): WorkflowDefinition {
+  if (request.agentId !== undefined) return agentDefinition(request.agentId, request.inputs);
+  const definition = catalog.definition(caller.tenant, request.workflowId ?? '');
+  if (!definition) throw new HostError('workflow_not_found');
+  return definition;
+}
+
+/** RFC 0072: `agentId` expands into a one-node run identical to the pinned form. Every input becomes a variable. */
+export function agentDefinition(agentId: string, inputs: JsonObject): WorkflowDefinition {
+  const names = Object.keys(inputs);
+  return {
+    id: `agent:${agentId}`,
+    name: agentId,
+    version: '1',
+    nodes: [
+      {
+        id: AGENT_NODE,
+        typeId: 'core.agent',
+        name: agentId,
+        position: { x: 0, y: 0 },
+        config: {},
+        inputs: Object.fromEntries(
+          names.map((name) => [name, { type: 'variable', variableName: name }]),
+        ),
+        agent: { agentId },
+      },
+    ],
+    edges: [],
+    triggers: [{ id: 'api', type: 'manual' }],
+    variables: names.map((name) => ({ name, type: typeOf(inputs[name] ?? null) })),
+    metadata: {},
+    settings: {},
+  };
+}
+
+function typeOf(value: JsonValue): WorkflowVariable['type'] {
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+    return typeof value as 'string';
+  return 'object';
+}
+
+/** Defaults overlaid by inputs; inputs that are not declared are dropped, so that they reach no event (spec/06 §4.6). */
+export function startVariables(
+  declared: readonly WorkflowVariable[],
+  inputs: JsonObject,
+): JsonObject {
+  const variables: JsonObject = {};
+  for (const { name, type, required, defaultValue } of declared) {
+    const value = Object.hasOwn(inputs, name)
+      ? inputs[name]
+      : (defaultValue as JsonValue | undefined);
+    if (value === undefined) {
+      if (required) throw invalid(`/inputs/${name}`, 'is required');
+      continue;
+    }
+    if (value !== null && !hasType(value, type))
+      throw invalid(`/inputs/${name}`, `must be of type ${type}`);
+    if (value === null && required) throw invalid(`/inputs/${name}`, 'is required');
+    // A name such as __proto__ must become a plain member, whatever it is.
+    Object.defineProperty(variables, name, {
+      value,
+      enumerable: true,
+      writable: true,
+      configurable: true,
+    });
+  }
+  if (jsonBytes(variables) > INPUTS_BYTES)
+    throw new HostError('payload_too_large', { field: '/inputs', limit: INPUTS_BYTES });
+  return variables;
+}
+
+function hasType(value: JsonValue, type: WorkflowVariable['type']): boolean {
+  switch (type) {
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return isJsonObject(value);
+    case 'string':
+    case 'number':
+    case 'boolean':
+      return typeof value === type;
+  }
+}
+
+function pinnedAgents(
+  catalog: FacadeDeps['catalog'],
+  caller: Caller,
+  definition: WorkflowDefinition,
+): Record<string, PinnedAgent> {
+  const pinned: Record<string, PinnedAgent> = {};
+  for (const { agent, typeId } of definition.nodes) {
+    if (!agent) continue;
+    const found = catalog.agent(caller.tenant, agent.agentId);
+    if (found) pinned[agent.agentId] = found.pinned;
+    // A pin on another kind of node only names the agent; a node that invokes one needs it.
+    else if (typeId === 'core.agent')
+      throw new HostError('agent_not_found', { agentId: agent.agentId });
+  }
+  return pinned;
+}

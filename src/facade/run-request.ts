@@ -1,0 +1,84 @@
+// The body of POST /v1/runs (spec/01 §2.3): its schema first, then what a schema cannot say: sizes in bytes, the
+// caller's tenant, and what this host refuses instead of ignoring it.
+import { HostError } from '../core/errors.ts';
+import {
+  isJsonObject,
+  jsonBytes,
+  utf8Length,
+  type JsonObject,
+  type JsonValue,
+} from '../core/json.ts';
+import { INLINE_VALUE_BYTES } from '../core/limits.ts';
+import type { Caller } from '../ports.ts';
+import type { Checked } from '../wire/checked.ts';
+import type { RunCreateRequest } from '../wire/types.generated.ts';
+import { validate } from '../wire/validators.ts';
+import { invalid } from './errors.ts';
+
+/** Longest workflowId in characters. */
+const MAX_ID_LENGTH = 128;
+/** One tag, in UTF-8 bytes. */
+const MAX_TAG_BYTES = 256;
+/** Inputs travel in history with the start of the run, and again in run.started. */
+export const INPUTS_BYTES = 128 * 1024;
+
+export interface RunRequest {
+  /** Exactly one of the two. */
+  readonly workflowId?: string;
+  readonly agentId?: string;
+  readonly inputs: JsonObject;
+  readonly configurable: JsonObject;
+  readonly tags?: readonly string[];
+  readonly metadata?: JsonObject;
+}
+
+const REFUSED: Readonly<Record<string, string>> = {
+  callbackUrl: 'interrupt callbacks are not supported',
+  residency: 'data residency is not supported',
+  evalSuiteRef: 'evaluation runs are not supported',
+};
+
+/** The valid value, or throws validation_error with the first fault as field and reason and all of them as errors. */
+export function mustBeValid<Value>(checked: Checked<Value>): Value {
+  if (checked.ok) return checked.value;
+  const [first] = checked.errors;
+  throw invalid(first.pointer, first.message, { errors: checked.errors });
+}
+
+/** Throws validation_error, payload_too_large, forbidden (another tenant), capability_not_provided (`mode`). */
+export function parseRunRequest(caller: Caller, body: JsonValue | undefined): RunRequest {
+  if (isJsonObject(body) && body.mode === 'eval') {
+    throw new HostError('capability_not_provided', { capability: 'agents.evalSuite' });
+  }
+  const request: RunCreateRequest = mustBeValid(validate.runCreateRequest(body));
+  for (const [field, reason] of Object.entries(REFUSED)) {
+    if (Object.hasOwn(request, field)) throw invalid(`/${field}`, reason);
+  }
+  const { workflowId, agentId, tags, metadata, tenantId } = request;
+  if ((workflowId?.length ?? 0) > MAX_ID_LENGTH)
+    throw invalid('/workflowId', `must not be longer than ${MAX_ID_LENGTH}`);
+  if (tenantId !== undefined && tenantId !== caller.tenant) {
+    throw new HostError('forbidden', {
+      field: '/tenantId',
+      reason: 'is not the tenant of the credential',
+    });
+  }
+  tags?.forEach((tag, index) => {
+    if (utf8Length(tag) > MAX_TAG_BYTES)
+      throw invalid(`/tags/${index}`, `must not be larger than ${MAX_TAG_BYTES} bytes`);
+  });
+  return {
+    workflowId,
+    agentId,
+    inputs: bounded(request.inputs, '/inputs', INPUTS_BYTES),
+    configurable: bounded(request.configurable, '/configurable', INLINE_VALUE_BYTES),
+    tags,
+    metadata: metadata as JsonObject | undefined,
+  };
+}
+
+function bounded(value: object | undefined, field: string, limit: number): JsonObject {
+  if (value === undefined) return {};
+  if (jsonBytes(value) > limit) throw new HostError('payload_too_large', { field, limit });
+  return value as JsonObject;
+}

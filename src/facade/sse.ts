@@ -1,0 +1,125 @@
+// Server-sent events of one run (spec/02 §3): rows become frames, the log is the only truth, the server closes after
+// the terminal event. Nothing is buffered here but one batch: a slow client slows its own reading.
+import type { JsonObject } from '../core/json.ts';
+import { isTerminalEvent } from '../core/status.ts';
+import type { LogRow, RunRow } from '../ports.ts';
+import { movesSnapshot } from '../core/events.ts';
+import { renderEventText } from '../wire/render.ts';
+import type { FacadeDeps } from './deps.ts';
+import { frameKind, type EventQuery } from './event-query.ts';
+import { renderSnapshot } from './snapshot.ts';
+import type { OpenStream } from './stream-registry.ts';
+
+/** Text gathered before it is handed to the socket, in UTF-16 units. */
+const SEND_LENGTH = 64 * 1024;
+/** Events in one batch at most. */
+const BATCH_EVENTS = 500;
+
+export function frame(id: number, event: string, data: string): string {
+  return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
+}
+
+export interface StreamRequest {
+  readonly deps: FacadeDeps;
+  readonly row: RunRow;
+  readonly query: EventQuery;
+  /** Sequence that the client has already. */
+  readonly after: number;
+}
+
+/** Follows the run until its end, the client's end or the process's. */
+export async function streamEvents(request: StreamRequest, stream: OpenStream): Promise<void> {
+  const { deps, row, query, after } = request;
+  const sink = query.bufferMs > 0 ? createBatcher(query.bufferMs, stream) : undefined;
+  for await (const rows of deps.log.follow(row.runId, { after, signal: stream.signal })) {
+    const kept = rows.filter(({ type }) => frameKind(query.modes, type) !== undefined);
+    const alive = sink ? await sink.add(kept) : await sendRows(kept, query, stream);
+    if (!alive) return;
+    if (rows.some(({ type }) => isTerminalEvent(type))) break;
+  }
+  await sink?.flush();
+}
+
+async function sendRows(
+  rows: readonly LogRow[],
+  query: EventQuery,
+  stream: OpenStream,
+): Promise<boolean> {
+  let text = '';
+  for (const row of rows) {
+    text +=
+      frameKind(query.modes, row.type) === 'message'
+        ? frame(row.sequence, 'ai.message.chunk', messageChunk(row))
+        : frame(row.sequence, row.type, renderEventText(row));
+    if (text.length < SEND_LENGTH) continue;
+    if (!(await stream.send(text))) return false;
+    text = '';
+  }
+  return text === '' || stream.send(text);
+}
+
+/** Payload of an output.chunk, with the fields that the frame promises (spec/02 §3.6). */
+function messageChunk({ payload, runId, nodeId }: LogRow): string {
+  const chunk = JSON.parse(payload) as JsonObject;
+  return JSON.stringify({ ...(nodeId === undefined ? {} : { nodeId }), runId, ...chunk });
+}
+
+interface Batcher {
+  add(rows: readonly LogRow[]): Promise<boolean>;
+  flush(): Promise<boolean>;
+}
+
+/** Batches (spec/02 §3.5): flushed after `bufferMs`, when full, at a suspension and at the end. */
+function createBatcher(bufferMs: number, stream: OpenStream): Batcher {
+  let pending: LogRow[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let sending: Promise<boolean> = Promise.resolve(true);
+  const flush = (): Promise<boolean> => {
+    clearTimeout(timer);
+    timer = undefined;
+    const rows = pending;
+    pending = [];
+    const last = rows.at(-1);
+    if (last) {
+      const text = frame(last.sequence, 'batch', `[${rows.map(renderEventText).join(',')}]`);
+      sending = sending.then((alive) => alive && stream.send(text));
+    }
+    return sending;
+  };
+  stream.signal.addEventListener('abort', () => clearTimeout(timer), { once: true });
+  return {
+    flush,
+    async add(rows) {
+      for (const row of rows) {
+        pending.push(row);
+        const urgent = row.type === 'node.suspended' || isTerminalEvent(row.type);
+        if ((urgent || pending.length >= BATCH_EVENTS) && !(await flush())) return false;
+      }
+      if (pending.length > 0) timer ??= setTimeout(() => void flush(), bufferMs);
+      return !stream.signal.aborted;
+    },
+  };
+}
+
+/**
+ * `values` mode: the state as it is now, then again after each transition; several that are stored together give one
+ * snapshot. The id is the last sequence that the snapshot has seen.
+ */
+export async function streamSnapshots(
+  { deps, row }: StreamRequest,
+  stream: OpenStream,
+): Promise<void> {
+  let told = -1;
+  const send = async (): Promise<boolean> => {
+    const head = await deps.stores.log.head(row.runId);
+    if (!head || head.nextSequence - 1 <= told) return true;
+    told = head.nextSequence - 1;
+    return stream.send(frame(told, 'state.snapshot', JSON.stringify(renderSnapshot(head, row))));
+  };
+  if (!(await send())) return;
+  for await (const rows of deps.log.follow(row.runId, { after: told, signal: stream.signal })) {
+    const moves = rows.some(({ type }) => movesSnapshot(type));
+    if (moves && !(await send())) return;
+    if (rows.some(({ type }) => isTerminalEvent(type))) return;
+  }
+}

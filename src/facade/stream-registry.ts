@@ -1,0 +1,127 @@
+// Long answers of this process: one shared heartbeat, a cap per key (design §10), and a clean end for all of them when
+// the process drains.
+import type { Response } from 'express';
+import { HostError } from '../core/errors.ts';
+import type { Logger } from '../ports.ts';
+
+/** Comment lines keep proxies and clients awake; the protocol asks for one at least every 30 s. */
+export const HEARTBEAT_MS = 15_000;
+/** Streams and waiting polls that one key may hold open. */
+export const MAX_STREAMS_PER_KEY = 1_000;
+/** A client that takes nothing for this long is closed; it resumes by Last-Event-ID. */
+export const SLOW_CLIENT_MS = 30_000;
+
+export interface OpenStream {
+  /** Aborts when the client goes, is too slow, or the process drains. */
+  readonly signal: AbortSignal;
+  /** Waits while the client's buffer is full. False when the stream is over. */
+  send(text: string): Promise<boolean>;
+  /** Ends the answer in order. */
+  end(): void;
+}
+
+export interface StreamRegistry {
+  /** Takes a place; throws rate_limited when the key has none left. */
+  open(key: string, response: Response): OpenStream;
+  /** Ends every open stream with a comment; the waiting ones answer with what there is. */
+  drain(): void;
+  readonly size: number;
+}
+
+interface Entry {
+  readonly key: string;
+  readonly response: Response;
+  readonly abort: AbortController;
+}
+
+function isEventStream(response: Response): boolean {
+  return (
+    response.headersSent &&
+    String(response.getHeader('Content-Type')).startsWith('text/event-stream')
+  );
+}
+
+export function createStreamRegistry(options: {
+  maxPerKey: number;
+  logger: Logger;
+}): StreamRegistry {
+  const entries = new Set<Entry>();
+  let draining = false;
+  let heartbeat: NodeJS.Timeout | undefined;
+
+  const beat = (): void => {
+    for (const { response } of entries) {
+      if (isEventStream(response) && !response.writableNeedDrain) response.write(':keepalive\n\n');
+    }
+  };
+  const leave = (entry: Entry): void => {
+    entry.abort.abort();
+    entries.delete(entry);
+    if (entries.size === 0) {
+      clearInterval(heartbeat);
+      heartbeat = undefined;
+    }
+  };
+  const open = (key: string, response: Response): OpenStream => {
+    if (draining) throw new HostError('service_unavailable');
+    const held = [...entries].reduce((count, entry) => count + (entry.key === key ? 1 : 0), 0);
+    if (held >= options.maxPerKey)
+      throw new HostError('rate_limited', { scope: 'key', limit: options.maxPerKey });
+    const entry: Entry = { key, response, abort: new AbortController() };
+    entries.add(entry);
+    heartbeat ??= setInterval(beat, HEARTBEAT_MS).unref();
+    response.once('close', () => leave(entry));
+    const end = (): void => {
+      leave(entry);
+      if (!response.writableEnded) response.end();
+    };
+    return {
+      signal: entry.abort.signal,
+      end,
+      send: (text) => sendText(entry, text, options.logger),
+    };
+  };
+  const drain = (): void => {
+    draining = true;
+    for (const entry of [...entries]) {
+      const streams = isEventStream(entry.response);
+      if (streams) entry.response.write(':draining, resume with Last-Event-ID\n\n');
+      leave(entry);
+      if (streams) entry.response.end();
+    }
+  };
+  return {
+    open,
+    drain,
+    get size() {
+      return entries.size;
+    },
+  };
+}
+
+async function sendText(
+  { response, abort }: Entry,
+  text: string,
+  logger: Logger,
+): Promise<boolean> {
+  if (abort.signal.aborted) return false;
+  if (response.write(text)) return true;
+  const drained = await new Promise<boolean>((resolve) => {
+    const settle = (value: boolean): void => {
+      clearTimeout(timer);
+      response.off('drain', onDrain);
+      abort.signal.removeEventListener('abort', onAbort);
+      resolve(value);
+    };
+    const onDrain = (): void => settle(true);
+    const onAbort = (): void => settle(false);
+    const timer = setTimeout(() => {
+      logger.warn('slow client closed', { bufferedBytes: response.writableLength });
+      response.destroy();
+      settle(false);
+    }, SLOW_CLIENT_MS);
+    response.once('drain', onDrain);
+    abort.signal.addEventListener('abort', onAbort, { once: true });
+  });
+  return drained && !abort.signal.aborted;
+}
