@@ -1,6 +1,7 @@
 // Reads Temporal history (design §3.1, §3.2; the exact read semantics are spec/07 §3.2): pages behind a token for the
 // projection, whole segments for the archive, and closed runs for the sweeper. Only payloads that translate needs are
 // decoded; what arrives encoded in the archive stays encoded.
+import { setMaxListeners } from 'node:events';
 import type { Connection } from '@temporalio/client';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { temporal } from '@temporalio/proto';
@@ -282,6 +283,8 @@ export function createHistoryReader(options: HistoryReaderOptions): ClosableHist
     stopped: new AbortController(),
     running: new Set(),
   };
+  // One listener for each call that is running; they are removed as calls end.
+  setMaxListeners(0, source.stopped.signal);
   const track = <T>(work: Promise<T>): Promise<T> => {
     const settled = work.then(
       () => undefined,

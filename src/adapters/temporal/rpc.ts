@@ -73,7 +73,9 @@ export async function rpc<T>(connection: Connection, limits: Limits, call: () =>
       reject(new HostError('service_unavailable', { reason: 'Temporal did not answer in time.' }));
     }, limits.deadlineMs + GUARD_MS);
   });
-  const scoped = () => connection.withDeadline(endsAt, () => connection.withAbortSignal(abort.signal, call));
+  // A signal for each try: the client adds listeners to it and never removes them.
+  const scoped = () =>
+    connection.withDeadline(endsAt, () => connection.withAbortSignal(AbortSignal.any([abort.signal]), call));
   try {
     return await Promise.race([retrying(scoped, { endsAt, tries: limits.tries, signal: abort.signal }), late]);
   } finally {

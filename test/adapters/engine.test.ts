@@ -1,0 +1,187 @@
+// The engine port against a real server (design §4), and against one that is away or hangs.
+import { randomUUID } from 'node:crypto';
+import { createServer, type Server, type Socket } from 'node:net';
+import { Connection } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createRunEngine } from '../../src/adapters/temporal/engine.ts';
+import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
+import { codeOf, type HostError } from '../../src/core/errors.ts';
+import { RUN_WORKFLOW, type RunInput } from '../../src/core/run-input.ts';
+import type { RunEngine } from '../../src/ports.ts';
+import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
+
+const resolution = (nodeId: string, value: string) => ({
+  nodeId,
+  value,
+  schemaDigest: 'sha256:0',
+  bodyDigest: `sha256:${value}`,
+  resolvedBy: 'tester',
+});
+const cancellation = { cancelledBy: 'tester', bodyDigest: 'sha256:cancel' };
+const inputOf = (runId: string) => ({ runId }) as RunInput;
+
+let fixture: TemporalFixture;
+let engine: RunEngine;
+
+beforeAll(async () => {
+  fixture = await startTemporalFixture(`engine-${randomUUID()}`);
+  const { connection, namespace, taskQueue } = fixture;
+  engine = createRunEngine({ connection, namespace, taskQueue });
+});
+afterAll(() => fixture.stop());
+
+async function startFixture(workflowType: string, input: unknown = {}): Promise<string> {
+  const runId = randomUUID();
+  const { client, taskQueue } = fixture;
+  await client.workflow.start(workflowType, { workflowId: runId, taskQueue, args: [input] });
+  return runId;
+}
+
+describe('design §4 accept: start', () => {
+  test('the workflow id is the runId, the type and queue are the deployment\'s', async () => {
+    const runId = randomUUID();
+    const { temporalRunId } = await engine.start(inputOf(runId));
+    const described = await fixture.client.workflow.getHandle(runId).describe();
+    expect(described.runId).toBe(temporalRunId);
+    expect(described.type).toBe(RUN_WORKFLOW);
+    expect(described.taskQueue).toBe(fixture.taskQueue);
+    await fixture.client.workflow.getHandle(runId).terminate('test');
+  });
+
+  test('already started is success with the first segment, open, closed and at the same time', async () => {
+    const runId = randomUUID();
+    const started = await Promise.all([engine.start(inputOf(runId)), engine.start(inputOf(runId)), engine.start(inputOf(runId))]);
+    expect(new Set(started.map(({ temporalRunId }) => temporalRunId)).size).toBe(1);
+    await fixture.client.workflow.getHandle(runId).terminate('test');
+    expect(await engine.start(inputOf(runId))).toEqual(started[0]);
+  });
+
+  test('already started and continued as new: still the first segment', async () => {
+    const run = await fixture.runner.run({
+      runId: randomUUID(),
+      workflowType: 'everything',
+      input: { secret: 's', again: true },
+      activities: { scripted: async () => null },
+    });
+    expect(run.segments).toHaveLength(2);
+    const first = run.segments[0]?.[0]?.workflowExecutionStartedEventAttributes?.originalExecutionRunId;
+    expect(await engine.start(inputOf(run.runId))).toEqual({ temporalRunId: first });
+  });
+});
+
+describe('design §4 resolve: an Update', () => {
+  test('returns the outcome, and the same updateId returns it again, also after the end (spec/05 §4)', async () => {
+    const runId = await startFixture('waiting');
+    const outcome = await engine.resolveInterrupt(runId, 'u1', resolution('n1', 'yes'));
+    expect(outcome).toEqual({ bodyDigest: 'sha256:yes', status: 'running' });
+    await fixture.client.workflow.getHandle(runId).result();
+    expect(await engine.resolveInterrupt(runId, 'u1', resolution('n1', 'other'))).toEqual(outcome);
+  });
+
+  test('a new message for a closed run is run_state_conflict', async () => {
+    const runId = await startFixture('waiting');
+    await engine.resolveInterrupt(runId, 'u1', resolution('n1', 'yes'));
+    await fixture.client.workflow.getHandle(runId).result();
+    expect(await engine.resolveInterrupt(runId, 'u2', resolution('n1', 'yes')).catch(codeOf)).toBe('run_state_conflict');
+  });
+
+  test("the validator's code and details reach the caller; an unknown code is internal_error", async () => {
+    const runId = await startFixture('waiting');
+    const refused = await engine.resolveInterrupt(runId, 'u1', resolution('unknown', 'yes')).catch((error: unknown) => error as HostError);
+    expect(codeOf(refused)).toBe('interrupt_not_found');
+    expect((refused as HostError).details).toEqual({ nodeId: 'unknown' });
+    expect(await engine.resolveInterrupt(runId, 'u2', resolution('foreign', 'yes')).catch(codeOf)).toBe('internal_error');
+    await fixture.client.workflow.getHandle(runId).terminate('test');
+  });
+
+  test('a run that ends while a message is under way: run_state_conflict', async () => {
+    const runId = await startFixture('waiting');
+    const message = engine.resolveInterrupt(runId, 'u1', resolution('n1', 'hang')).catch(codeOf);
+    await expect
+      .poll(async () => {
+        const { events } = await fixture.client.workflow.getHandle(runId).fetchHistory();
+        return events?.some((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
+      })
+      .toBe(true);
+    await fixture.client.workflow.getHandle(runId).terminate('test');
+    expect(await message).toBe('run_state_conflict');
+  });
+
+  test('no answer in 5 s is service_unavailable; the same key gets its answer later', async () => {
+    const runId = randomUUID();
+    const taskQueue = `nobody-${runId}`;
+    await fixture.client.workflow.start('waiting', { workflowId: runId, taskQueue, args: [{}] });
+    const failed = await engine.resolveInterrupt(runId, 'u1', resolution('n1', 'yes')).catch((error: unknown) => error as HostError);
+    expect(codeOf(failed)).toBe('service_unavailable');
+    expect((failed as HostError).message).toMatch(/same key/);
+    await fixture.client.workflow.getHandle(runId).terminate('test');
+  });
+
+  test('a run that Temporal does not know yet is service_unavailable', async () => {
+    expect(await engine.resolveInterrupt(randomUUID(), 'u1', resolution('n1', 'yes')).catch(codeOf)).toBe('service_unavailable');
+  });
+});
+
+describe('design §4 cancel: an Update, else the durable request', () => {
+  test('the workflow answers', async () => {
+    const runId = await startFixture('waiting');
+    expect(await engine.cancel(runId, 'c1', cancellation)).toEqual({ bodyDigest: 'sha256:cancel', status: 'cancelling' });
+  });
+
+  test('without a worker the request is recorded, once for the same key', async () => {
+    const runId = randomUUID();
+    await fixture.client.workflow.start('deaf', { workflowId: runId, taskQueue: `nobody-${runId}`, args: [{}] });
+    const both = await Promise.all([engine.cancel(runId, 'c1', cancellation), engine.cancel(runId, 'c1', cancellation)]);
+    expect(both).toEqual(Array(2).fill({ bodyDigest: 'sha256:cancel', status: 'cancelling' }));
+    const { events } = await fixture.client.workflow.getHandle(runId).fetchHistory();
+    expect(events?.filter((event) => event.workflowExecutionCancelRequestedEventAttributes)).toHaveLength(1);
+    await fixture.client.workflow.getHandle(runId).terminate('test');
+  });
+
+  test('a closed run stays as it is', async () => {
+    const runId = await startFixture('waiting');
+    await fixture.client.workflow.getHandle(runId).terminate('test');
+    expect(await engine.cancel(runId, 'c1', cancellation)).toEqual({ bodyDigest: 'sha256:cancel', status: 'unchanged' });
+  });
+});
+
+describe('design §3.3: Temporal away', () => {
+  const servers: Server[] = [];
+  const sockets = new Set<Socket>();
+
+  async function listen(keep: boolean): Promise<string> {
+    const server = createServer((socket) => {
+      sockets.add(socket);
+      socket.on('error', () => undefined);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    if (keep) servers.push(server);
+    else await new Promise((resolve) => server.close(resolve));
+    return `127.0.0.1:${port}`;
+  }
+  afterAll(() => {
+    for (const socket of sockets) socket.destroy();
+    for (const server of servers) server.close();
+  });
+
+  test.each([
+    ['not there', false],
+    ['hanging', true],
+  ])('a server that is %s: every call is service_unavailable within its deadline', async (_, keep) => {
+    const connection = Connection.lazy({ ...CONNECTION_DEFAULTS, address: await listen(keep) });
+    const away = createRunEngine({ connection, namespace: 'default' });
+    const codes = await Promise.all([
+      away.ping().catch(codeOf),
+      away.start(inputOf('r')).catch(codeOf),
+      away.resolveInterrupt('r', 'u', resolution('n', 'v')).catch(codeOf),
+      away.cancel('r', 'u', cancellation).catch(codeOf),
+    ]);
+    expect(codes).toEqual(Array(4).fill('service_unavailable'));
+    await connection.close();
+  });
+
+  test('ping answers when it is there', async () => {
+    await engine.ping();
+  });
+});

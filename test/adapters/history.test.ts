@@ -1,0 +1,147 @@
+// The history port against a real server, and what it does with payloads and with a server that is away.
+import { randomBytes, randomUUID } from 'node:crypto';
+import { createServer, type Server, type Socket } from 'node:net';
+import { Connection } from '@temporalio/client';
+import { defaultPayloadConverter } from '@temporalio/common';
+import { temporal } from '@temporalio/proto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createEncryption, dataConverter } from '../../src/adapters/temporal/codec.ts';
+import { createHistoryReader, durable } from '../../src/adapters/temporal/history.ts';
+import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
+import { codeOf } from '../../src/core/errors.ts';
+import { CARRIER_MEMO_FIELD } from '../../src/core/journal.ts';
+import type { HistoryEvent } from '../../src/ports.ts';
+import { historyContract } from '../contract/history.contract.ts';
+import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
+
+historyContract();
+
+const { EventType } = temporal.api.enums.v1;
+
+describe('spec/05 fact 5: trailing workflow task events are not durable', () => {
+  const event = (eventId: number, eventType: number): HistoryEvent => ({ eventId: eventId as never, eventType });
+  const SCHEDULED = EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED;
+  const STARTED = EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED;
+  const COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
+
+  test.each([
+    ['none', [], 0],
+    ['one at the end', [EventType.EVENT_TYPE_TIMER_FIRED, SCHEDULED], 1],
+    ['both at the end', [EventType.EVENT_TYPE_TIMER_FIRED, SCHEDULED, STARTED], 1],
+    ['only such', [SCHEDULED, STARTED], 0],
+    ['in the middle they stay', [SCHEDULED, STARTED, COMPLETED], 3],
+  ])('%s', (_, types, left) => {
+    expect(durable(types.map((type, index) => event(index + 1, type)))).toHaveLength(left);
+  });
+});
+
+describe('design §7: under encryption', () => {
+  const keys = [{ id: 'k1', key: randomBytes(32) }];
+  const converter = dataConverter({ encryptionKeys: keys });
+  const SECRET = 'never-readable-7cf1';
+  let fixture: TemporalFixture;
+
+  beforeAll(async () => {
+    fixture = await startTemporalFixture(`encrypted-${randomUUID()}`, { dataConverter: converter });
+  });
+  afterAll(() => fixture.stop());
+
+  const reader = (encryptionKeys: typeof keys) => {
+    const { connection, namespace } = fixture;
+    return createHistoryReader({ connection, namespace, codec: createEncryption(encryptionKeys) });
+  };
+
+  test('nothing is readable in raw history; page decodes memo, result and continue-as-new input', async () => {
+    const run = await fixture.runner.run({
+      runId: randomUUID(),
+      workflowType: 'everything',
+      input: { secret: SECRET, again: true },
+      activities: { scripted: async (input: { secret: string }) => ({ output: input.secret, events: [] }) },
+    });
+    expect(run.status).toBe('completed');
+    const first = await fixture.client.workflow.getHandle(run.runId).describe();
+    const segment = first.raw.workflowExecutionInfo?.firstRunId ?? '';
+    const bytes = await reader(keys).raw(run.runId, segment);
+    expect(Buffer.from(bytes).toString('latin1')).not.toContain(SECRET);
+
+    const { events } = await reader(keys).page(run.runId, segment, '', 0);
+    const value = (payload: unknown) => JSON.stringify(defaultPayloadConverter.fromPayload(payload as never));
+    const memo = events.find((event) => event.workflowPropertiesModifiedEventAttributes)?.workflowPropertiesModifiedEventAttributes;
+    expect(value(memo?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD])).toContain(SECRET);
+    const result = events.find((event) => event.activityTaskCompletedEventAttributes)?.activityTaskCompletedEventAttributes;
+    expect(value(result?.result?.payloads?.[0])).toContain(SECRET);
+    const next = events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes;
+    expect(value(next?.input?.payloads?.at(-1))).toContain(SECRET);
+    const last = await reader(keys).page(run.runId, next?.newExecutionRunId ?? '', '', 0);
+    expect(value(last.events.at(-1)?.workflowExecutionCompletedEventAttributes?.result?.payloads?.[0])).toContain(SECRET);
+    expect((await reader(keys).decode(bytes)).length).toBeGreaterThan(0);
+    await run.replay();
+  });
+
+  test('failure messages, stack traces and details are inside the encrypted part', async () => {
+    const run = await fixture.runner.run({
+      runId: randomUUID(),
+      workflowType: 'failing',
+      input: { secret: SECRET },
+      activities: {
+        scripted: async () => {
+          throw new Error(SECRET);
+        },
+      },
+    });
+    expect(run.status).toBe('failed');
+    expect(String((run.error as Error).cause)).toContain(SECRET);
+    const { raw } = await fixture.client.workflow.getHandle(run.runId).describe();
+    const bytes = await reader(keys).raw(run.runId, raw.workflowExecutionInfo?.firstRunId ?? '');
+    expect(Buffer.from(bytes).toString('latin1')).not.toContain(SECRET);
+  });
+
+  test('without the key, with another one, or with none: history_undecodable, for page and archive', async () => {
+    const run = await fixture.runner.run({
+      runId: randomUUID(),
+      workflowType: 'everything',
+      input: { secret: SECRET, again: false },
+      activities: { scripted: async () => ({ output: null, events: [] }) },
+    });
+    const { raw } = await fixture.client.workflow.getHandle(run.runId).describe();
+    const segment = raw.workflowExecutionInfo?.firstRunId ?? '';
+    const bytes = await reader(keys).raw(run.runId, segment);
+    for (const wrong of [[], [{ id: 'k9', key: randomBytes(32) }], [{ id: 'k1', key: randomBytes(32) }]]) {
+      expect(await reader(wrong).page(run.runId, segment, '', 0).catch(codeOf)).toBe('history_undecodable');
+      expect(await reader(wrong).decode(bytes).catch(codeOf)).toBe('history_undecodable');
+    }
+  });
+});
+
+describe('design §3.3: Temporal away', () => {
+  let hanging: Server;
+  const sockets = new Set<Socket>();
+  let port = 0;
+
+  beforeAll(async () => {
+    hanging = createServer((socket) => {
+      sockets.add(socket);
+      socket.on('error', () => undefined);
+    });
+    await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve));
+    port = (hanging.address() as { port: number }).port;
+  });
+  afterAll(() => {
+    for (const socket of sockets) socket.destroy();
+    hanging.close();
+  });
+
+  test('a server that hangs and one that is not there are service_unavailable', async () => {
+    const dead = createServer();
+    await new Promise<void>((resolve) => dead.listen(0, '127.0.0.1', resolve));
+    const deadPort = (dead.address() as { port: number }).port;
+    await new Promise((resolve) => dead.close(resolve));
+    for (const address of [`127.0.0.1:${port}`, `127.0.0.1:${deadPort}`]) {
+      const connection = Connection.lazy({ ...CONNECTION_DEFAULTS, address });
+      const reader = createHistoryReader({ connection, namespace: 'default', codec: createEncryption([]) });
+      expect(await reader.page('run', 'segment', 'dG9rZW4=', 0).catch(codeOf)).toBe('service_unavailable');
+      await reader.close();
+      await connection.close();
+    }
+  });
+});

@@ -1,0 +1,242 @@
+// Runs workflow code once with scripted activities, on the dev server or the time-skipping server, and returns what
+// history holds: all segments and the journal read from their carriers, independently of src/translate.
+import { Context } from '@temporalio/activity';
+import { Client, type Connection, type WorkflowHandle } from '@temporalio/client';
+import { defaultPayloadConverter, type DataConverter, type Payload } from '@temporalio/common';
+import { temporal } from '@temporalio/proto';
+import { NativeConnection, Worker, type InjectedSinks, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import { decodeEvents } from '../../src/adapters/temporal/history.ts';
+import { activityEventKey } from '../../src/core/ids.ts';
+import {
+  CARRIER_MEMO_FIELD,
+  CARRIER_METADATA_KEY,
+  type ActivityEvent,
+  type Carrier,
+  type EmittedEntry,
+  type JournalEntry,
+  type StatusEntry,
+  type StepResult,
+} from '../../src/core/journal.ts';
+import type { HistoryEvent } from '../../src/ports.ts';
+import type { JournalSinks } from '../../workflows/interceptors.ts';
+
+/** Activity types that workflow code may schedule; a script answers those that it needs. */
+const ACTIVITY_TYPES = ['prepareInvocation', 'inferTurn', 'callTool', 'sealBlock', 'scripted'] as const;
+/** A run in a test may take this long in real time. */
+const RUN_LIMIT_MS = 60_000;
+
+export type ScriptedActivities = Readonly<Record<string, (input: never) => Promise<unknown>>>;
+
+export interface WorkflowServer {
+  readonly connection: Connection;
+  readonly nativeConnection: NativeConnection;
+  readonly namespace: string;
+  /** Set for a time-skipping server: its client skips time while it waits for a result. */
+  readonly client?: Client;
+}
+
+/** An entry as it stands in history; an admitted one with the event it refers to. */
+export type JournalItem = { readonly segment: number; readonly timeMs: number } & (
+  | EmittedEntry
+  | StatusEntry
+  | ({ readonly kind: 'admit'; readonly key: string; readonly activityId: string; readonly k: number } & ActivityEvent)
+);
+
+export interface FinishedRun {
+  readonly runId: string;
+  readonly status: 'completed' | 'failed' | 'cancelled';
+  readonly error?: unknown;
+  /** Decoded events of each segment, oldest first. */
+  readonly segments: readonly (readonly HistoryEvent[])[];
+  /** All carriers' entries in the order of the workflow. */
+  readonly journal: readonly JournalItem[];
+  /** What the workflow told the projector. */
+  readonly hints: readonly { temporalRunId: string; historyLength: number; terminal: boolean }[];
+  /** Replays every segment; throws DeterminismViolationError. */
+  replay(): Promise<void>;
+}
+
+export interface RunnerOptions {
+  readonly server: WorkflowServer;
+  readonly bundle: WorkflowBundleWithSourceMap;
+  readonly taskQueue: string;
+  readonly dataConverter?: DataConverter;
+  /** 0 replays every workflow task from the start, as after a worker restart. */
+  readonly maxCachedWorkflows?: number;
+}
+
+export interface RunRequest {
+  readonly runId: string;
+  readonly workflowType: string;
+  readonly input: unknown;
+  readonly activities?: ScriptedActivities;
+  /** Acts on the run while it goes: updates, cancel, time. The run's end is awaited afterwards. */
+  readonly script?: (handle: WorkflowHandle) => Promise<void>;
+}
+
+export interface WorkflowRunner {
+  run(request: RunRequest): Promise<FinishedRun>;
+  close(): Promise<void>;
+}
+
+/** One worker for many runs; each run has its own scripted activities. */
+export async function createWorkflowRunner(options: RunnerOptions): Promise<WorkflowRunner> {
+  const { server, bundle, taskQueue, dataConverter } = options;
+  const scripts = new Map<string, ScriptedActivities>();
+  const hints = new Map<string, FinishedRun['hints'][number][]>();
+  const sinks: InjectedSinks<JournalSinks> = {
+    journal: {
+      hint: {
+        fn: ({ workflowId }, temporalRunId, historyLength, terminal) =>
+          void hints.get(workflowId)?.push({ temporalRunId, historyLength, terminal }),
+        callDuringReplay: false,
+      },
+    },
+  };
+  const worker = await Worker.create({
+    connection: server.nativeConnection,
+    namespace: server.namespace,
+    taskQueue,
+    workflowBundle: bundle,
+    dataConverter,
+    sinks,
+    activities: Object.fromEntries(ACTIVITY_TYPES.map((type) => [type, (input: unknown) => perform(scripts, type, input)])),
+    maxCachedWorkflows: options.maxCachedWorkflows ?? 100,
+    stickyQueueScheduleToStartTimeout: '1s',
+    maxHeartbeatThrottleInterval: '500ms',
+  });
+  const running = worker.run();
+  const client = server.client ?? new Client({ connection: server.connection, namespace: server.namespace, dataConverter });
+  return {
+    async run(request) {
+      scripts.set(request.runId, request.activities ?? {});
+      hints.set(request.runId, []);
+      const ended = await runToEnd(client, taskQueue, request);
+      const segments = await readSegments({ client, runId: request.runId, first: ended.firstExecutionRunId, dataConverter });
+      return {
+        runId: request.runId,
+        ...ended.outcome,
+        segments: segments.map(({ decoded }) => decoded),
+        journal: segments.flatMap(({ decoded }, segment) => journalOf(decoded, segment)),
+        hints: hints.get(request.runId) ?? [],
+        async replay() {
+          for (const { raw } of segments) {
+            await Worker.runReplayHistory({ workflowBundle: bundle, dataConverter, sinks: silentSinks }, raw, request.runId);
+          }
+        },
+      };
+    },
+    async close() {
+      worker.shutdown();
+      await running;
+    },
+  };
+}
+
+const silentSinks: InjectedSinks<JournalSinks> = { journal: { hint: { fn: () => {}, callDuringReplay: false } } };
+
+async function perform(scripts: ReadonlyMap<string, ScriptedActivities>, type: string, input: unknown): Promise<unknown> {
+  const runId = Context.current().info.workflowExecution?.workflowId ?? '';
+  const activity = scripts.get(runId)?.[type];
+  if (!activity) throw new Error(`run ${runId} has no script for ${type}`);
+  return activity(input as never);
+}
+
+async function runToEnd(client: Client, taskQueue: string, request: RunRequest) {
+  const handle = await client.workflow.start(request.workflowType, {
+    workflowId: request.runId,
+    taskQueue,
+    args: [request.input],
+  });
+  const current = client.workflow.getHandle(request.runId);
+  await request.script?.(current);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`run ${request.runId} did not end in ${RUN_LIMIT_MS} ms`)), RUN_LIMIT_MS);
+  });
+  const outcome = await Promise.race([
+    handle.result().then(
+      () => ({ status: 'completed' as const }),
+      (error: Error) => ({ status: /cancel/i.test(error.message) ? ('cancelled' as const) : ('failed' as const), error }),
+    ),
+    late,
+  ]).finally(() => clearTimeout(timer));
+  return { outcome, firstExecutionRunId: handle.firstExecutionRunId };
+}
+
+interface Chain {
+  readonly client: Client;
+  readonly runId: string;
+  readonly first: string;
+  readonly dataConverter?: DataConverter;
+}
+
+async function readSegments({ client, runId, first, dataConverter }: Chain) {
+  const segments: { raw: temporal.api.history.v1.IHistory; decoded: readonly HistoryEvent[] }[] = [];
+  for (let at: string | null | undefined = first; at; ) {
+    const raw = await client.workflow.getHandle(runId, at).fetchHistory();
+    const events: readonly HistoryEvent[] = raw.events ?? [];
+    const codec = dataConverter?.payloadCodecs?.[0];
+    segments.push({ raw, decoded: codec ? await decodeEvents(events, codec) : events });
+    at = events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId;
+  }
+  return segments;
+}
+
+function carriersIn(event: HistoryEvent): readonly Payload[] {
+  const field = event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD];
+  const candidates = [
+    ...(event.activityTaskScheduledEventAttributes?.input?.payloads?.slice(1) ?? []),
+    ...(field ? [field] : []),
+    ...(event.workflowExecutionCompletedEventAttributes?.result?.payloads ?? []),
+    ...(event.workflowExecutionContinuedAsNewEventAttributes?.input?.payloads?.slice(-1) ?? []),
+  ];
+  return candidates.filter((payload) => payload.metadata?.[CARRIER_METADATA_KEY] !== undefined);
+}
+
+function timeOf(event: HistoryEvent): number {
+  return Number(event.eventTime?.seconds ?? 0) * 1000 + Math.floor((event.eventTime?.nanos ?? 0) / 1_000_000);
+}
+
+interface Result {
+  readonly events: readonly ActivityEvent[];
+  readonly timeMs: number;
+}
+
+function resultsOf(events: readonly HistoryEvent[]): ReadonlyMap<string, Result> {
+  const ids = new Map<string, string>();
+  const results = new Map<string, Result>();
+  for (const event of events) {
+    const scheduled = event.activityTaskScheduledEventAttributes;
+    if (scheduled) ids.set(String(event.eventId), scheduled.activityId ?? '');
+    const completed = event.activityTaskCompletedEventAttributes;
+    const payload = completed?.result?.payloads?.[0];
+    if (!completed || !payload) continue;
+    const result = defaultPayloadConverter.fromPayload<StepResult | undefined>(payload);
+    const activityId = ids.get(String(completed.scheduledEventId)) ?? '';
+    results.set(activityId, { events: result?.events ?? [], timeMs: timeOf(event) });
+  }
+  return results;
+}
+
+/** One segment's entries by their ordinals. Throws when an entry is admitted that no result holds. */
+export function journalOf(events: readonly HistoryEvent[], segment = 0): readonly JournalItem[] {
+  const results = resultsOf(events);
+  const entries: { at: number; timeMs: number; entry: JournalEntry }[] = [];
+  for (const event of events) {
+    for (const payload of carriersIn(event)) {
+      const carrier = defaultPayloadConverter.fromPayload<Carrier>(payload);
+      carrier.entries.forEach((entry, index) =>
+        entries.push({ at: carrier.at[index] ?? Number.NaN, timeMs: timeOf(event), entry }),
+      );
+    }
+  }
+  entries.sort((a, b) => a.at - b.at);
+  return entries.map(({ timeMs, entry }): JournalItem => {
+    if (entry.kind !== 'admit') return { segment, timeMs, ...entry };
+    const result = results.get(entry.activityId);
+    const event = result?.events[entry.k];
+    if (!result || !event) throw new Error(`no recorded event ${entry.activityId}#${entry.k}`);
+    return { segment, ...entry, key: activityEventKey(entry.activityId, entry.k), ...event, timeMs: result.timeMs };
+  });
+}
