@@ -3,6 +3,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import type { DatabaseOptions } from '../adapters/postgres/index.ts';
 import { parseEncryptionKeys, type EncryptionKey } from '../adapters/temporal/codec.ts';
 import type { TemporalTarget } from '../adapters/temporal/connection.ts';
 import { HostError, codeOf } from '../core/errors.ts';
@@ -24,9 +25,7 @@ export interface Config {
   readonly testMode: boolean;
   /** First one encrypts, all decrypt; none: no encryption. */
   readonly encryptionKeys: readonly EncryptionKey[];
-  readonly database:
-    | { readonly kind: 'pglite'; readonly dir: string }
-    | { readonly kind: 'postgres'; readonly url: string };
+  readonly database: DatabaseOptions;
   readonly temporal: { readonly kind: 'dev' } | ExternalTemporal;
   readonly openai?: { readonly apiKey: string; readonly baseUrl?: string; readonly model?: string };
   /** Absent: each command has its own default. */
@@ -82,16 +81,21 @@ export function invalid(faults: readonly string[]): HostError {
   return new HostError('config_invalid', { reason: faults.join('\n'), faults });
 }
 
-/** What both halves need: they share nothing but an outer Temporal and an outer Postgres. */
-export function requireShared(config: Config, command: string): void {
+/**
+ * What the halves need: they share an outer Temporal, an outer PostgreSQL, and facades one key, which is returned (''
+ * for a worker without one). Throws HostError config_invalid.
+ */
+export function requireShared(config: Config, command: string, half: { facade: boolean }): string {
   const faults: string[] = [];
+  const need = (name: string, why: string) =>
+    faults.push(`${name} is needed by \`${command}\`: ${why}`);
   if (config.temporal.kind === 'dev')
-    faults.push(
-      `TEMPORAL_ADDRESS is needed by \`${command}\`: the halves meet at one Temporal server.`,
-    );
-  if (config.database.kind === 'pglite')
-    faults.push(`DATABASE_URL is needed by \`${command}\`: the halves meet at one PostgreSQL.`);
+    need('TEMPORAL_ADDRESS', 'the halves meet at one Temporal server.');
+  if (config.database.kind === 'pglite') need('DATABASE_URL', 'the halves meet at one PostgreSQL.');
+  if (half.facade && config.apiKey === undefined)
+    need('OPENWOP_API_KEY', 'all facades take the same key.');
   if (faults.length > 0) throw invalid(faults);
+  return config.apiKey ?? '';
 }
 
 class Reader {

@@ -1,0 +1,81 @@
+// What the three commands share: configuration faults as clear lines, logs, and an orderly end on signals.
+import { codeOf, type HostError } from '../core/errors.ts';
+import type { Logger } from '../ports.ts';
+import { readConfig, type Config } from './config.ts';
+import { createLogger, type LogLevel } from './logger.ts';
+
+/** One Ctrl-C reaches this process twice, from the terminal and from npm: repeats within this time are the same. */
+const SAME_SIGNAL_MS = 1_500;
+/** Nothing may keep the process longer than this, whatever its parts do. */
+const EXIT_LIMIT_MS = 60_000;
+
+export interface Running {
+  stop(): Promise<void>;
+}
+
+export interface CommandParts {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** Prints a line for a human. */
+  readonly say: (line: string) => void;
+  /** Aborted by the first signal, also while the command still starts. */
+  readonly signal: AbortSignal;
+}
+
+export interface Command {
+  readonly logLevel: LogLevel;
+  /** What is running belongs to the command until it is returned; `signal` tells it to give up. */
+  readonly start: (parts: CommandParts) => Promise<Running>;
+}
+
+/** Runs until SIGINT or SIGTERM; sets the exit code. */
+export async function runCommand(command: Command): Promise<void> {
+  const say = (line: string) => void process.stdout.write(`${line}\n`);
+  let config: Config;
+  try {
+    config = readConfig(process.env);
+  } catch (error) {
+    return fail(error);
+  }
+  const logger = createLogger({ level: config.logLevel ?? command.logLevel });
+  const { signal, stopped } = onSignals();
+  let running: Running | undefined;
+  try {
+    running = await command.start({ config, logger, say, signal });
+  } catch (error) {
+    if (!signal.aborted) return fail(error);
+  }
+  await stopped;
+  setTimeout(() => process.exit(1), EXIT_LIMIT_MS).unref();
+  await running?.stop();
+  process.exit(0);
+}
+
+function onSignals(): { signal: AbortSignal; stopped: Promise<void> } {
+  const abort = new AbortController();
+  let firstAt = 0;
+  const stopped = new Promise<void>((resolve) => {
+    const onSignal = () => {
+      if (firstAt === 0) {
+        firstAt = Date.now();
+        abort.abort();
+        resolve();
+      } else if (Date.now() - firstAt > SAME_SIGNAL_MS) process.exit(130);
+    };
+    process.on('SIGINT', onSignal);
+    process.on('SIGTERM', onSignal);
+  });
+  return { signal: abort.signal, stopped };
+}
+
+/** A fault of the surroundings is told in its own words; one of ours with its stack. */
+function fail(error: unknown): never {
+  const code = codeOf(error);
+  if (code === undefined) console.error(error);
+  else for (const line of faultsOf(error as HostError)) console.error(`openwop-temporal: ${line}`);
+  process.exit(1);
+}
+
+function faultsOf({ details, message }: HostError): readonly string[] {
+  return Array.isArray(details?.faults) ? (details.faults as string[]) : [message];
+}

@@ -1,0 +1,124 @@
+// The run that `npm start` shows: started once per data folder, followed in the terminal, found again by later starts.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { demoRunRequest } from '../demo/index.ts';
+import { openInterrupts } from '../log/fold.ts';
+import { TERMINAL_STATUSES } from '../core/status.ts';
+import type { Logger } from '../ports.ts';
+import type { DataFolder } from './data-folder.ts';
+import type { Host } from './host.ts';
+import { createRunPrinter } from './run-printer.ts';
+
+const RUN_FILE = 'demo-run';
+/** Makes a start that was cut off find its run instead of starting another. */
+const DEMO_KEY = 'openwop-temporal-demo';
+/** Following begins again after this when the log could not be read. */
+const FOLLOW_AGAIN_MS = 1_000;
+
+export interface DemoParts {
+  readonly host: Host;
+  readonly folder: DataFolder;
+  readonly logger: Logger;
+  readonly say: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Starts or finds the demo run and says how to look at it, follow it and answer it. Then prints it until it ends. */
+export async function showDemoRun(parts: DemoParts): Promise<void> {
+  const { host, folder, say } = parts;
+  const known = folder.read(RUN_FILE)?.trim();
+  const runId = known ?? (await startDemoRun(host));
+  if (known === undefined) folder.write(RUN_FILE, `${runId}\n`);
+  const head = await host.stores.log.head(runId);
+  if (!head) return say(`The demo run ${runId} is not in this database any more.`);
+  const ended = TERMINAL_STATUSES.has(head.status);
+  say('');
+  say(
+    known === undefined
+      ? `Demo run ${runId}: a refund agent at work.`
+      : `Demo run ${runId}: ${head.status}.`,
+  );
+  say(`  page       ${await pageLink(host, runId)}`);
+  if (host.temporal.uiUrl) {
+    say(
+      `  Temporal   ${host.temporal.uiUrl}/namespaces/${host.temporal.namespace}/workflows/${runId}`,
+    );
+  }
+  say(
+    `  follow     curl -N -H 'Authorization: Bearer ${host.apiKey}' '${host.url}/v1/runs/${runId}/events?streamMode=debug'`,
+  );
+  if (ended)
+    return say('  It has ended. Another one: see README.md, or use a new OPENWOP_DATA_DIR.');
+  say('');
+  void follow(parts, runId);
+}
+
+async function startDemoRun(host: Host): Promise<string> {
+  const answer = await post<{ runId: string }>(host, '/v1/runs', {
+    body: demoRunRequest,
+    idempotencyKey: DEMO_KEY,
+  });
+  return answer.runId;
+}
+
+async function pageLink(host: Host, runId: string): Promise<string> {
+  const path = `/v1/host/openwop-temporal/runs/${encodeURIComponent(runId)}/page-link`;
+  const { url } = await post<{ url: string }>(host, path, { body: {} });
+  return `${url}  (opens once, within 10 minutes)`;
+}
+
+async function post<T>(
+  host: Host,
+  path: string,
+  request: { body: unknown; idempotencyKey?: string },
+): Promise<T> {
+  const response = await fetch(`${host.url}${path}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${host.apiKey}`,
+      'content-type': 'application/json',
+      ...(request.idempotencyKey && { 'idempotency-key': request.idempotencyKey }),
+    },
+    body: JSON.stringify(request.body),
+  });
+  if (!response.ok) throw new Error(`POST ${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as T;
+}
+
+async function follow(parts: DemoParts, runId: string): Promise<void> {
+  const { host, say, signal, logger } = parts;
+  const printer = createRunPrinter((text) => void process.stdout.write(text));
+  let after = -1;
+  while (!signal.aborted) {
+    try {
+      for await (const rows of host.log.follow(runId, { after, signal })) {
+        printer.print(rows);
+        after = rows.at(-1)?.sequence ?? after;
+        if (rows.some(({ type }) => type === 'node.suspended' || type === 'interrupt.requested'))
+          await sayQuestion(parts, runId);
+      }
+      if (!signal.aborted) say('\nThe run has ended. Ctrl-C stops the host.');
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      logger.warn('the demo run cannot be followed now', { runId, error });
+      await sleep(FOLLOW_AGAIN_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+}
+
+/** The question that is open now, if it still is, with the request that answers it. */
+async function sayQuestion({ host, say }: DemoParts, runId: string): Promise<void> {
+  const head = await host.stores.log.head(runId);
+  for (const { nodeId, kind } of head ? openInterrupts(head.snapshot) : []) {
+    const body =
+      kind === 'clarification'
+        ? '{"resumeValue":{"answers":{}}}'
+        : '{"resumeValue":{"action":"accept"}}';
+    say('');
+    say(`The agent asks a human (${nodeId}). Answer on the page, or:`);
+    say(`  curl -X POST '${host.url}/v1/runs/${runId}/interrupts/${nodeId}' \\`);
+    say(`    -H 'Authorization: Bearer ${host.apiKey}' -H 'Content-Type: application/json' \\`);
+    say(`    -d '${body}'`);
+    say('');
+  }
+}

@@ -1,0 +1,290 @@
+// The composition root: builds every adapter and joins them to one host, whole or one half of it (design §1, §7). Parts
+// start in the order of their needs and stop in the reverse one.
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createActivities } from '../../activities/create-activities.ts';
+import { loadCatalog } from '../adapters/catalog/index.ts';
+import { createModels } from '../adapters/models/index.ts';
+import { openStores } from '../adapters/postgres/index.ts';
+import { workflowBundle } from '../adapters/temporal/bundle.ts';
+import { createEncryption, dataConverter } from '../adapters/temporal/codec.ts';
+import { connectTemporal, type TemporalTarget } from '../adapters/temporal/connection.ts';
+import { obtainDevServer, type DevServer } from '../adapters/temporal/dev-server.ts';
+import { createRunEngine } from '../adapters/temporal/engine.ts';
+import { createHistoryReader } from '../adapters/temporal/history.ts';
+import { createRunWorker, installRuntime, type RunWorker } from '../adapters/temporal/worker.ts';
+import { coreTools } from '../adapters/tools/core-tools.ts';
+import { createTools } from '../adapters/tools/index.ts';
+import { createRedactor } from '../core/redaction.ts';
+import { DEFAULT_CALLER, type FacadeConfig, type FacadeDeps } from '../facade/deps.ts';
+import { createReaper } from '../facade/reaper.ts';
+import { listen, type Listening } from '../facade/listen.ts';
+import { createLog, type Log } from '../log/log.ts';
+import { createProjector, type Projector } from '../log/projector.ts';
+import type { Catalog, Logger, ResolvedAgent, RunEngine, Stores, Tool } from '../ports.ts';
+import type { WorkflowDefinition } from '../wire/types.generated.ts';
+import type { Config } from './config.ts';
+import { stopInOrder, withProgress, type Report, type StopStep } from './progress.ts';
+
+/** Named limits of the orderly end, in ms. The worker's holds its own grace. */
+const STOP_LIMITS = {
+  http: 5_000,
+  worker: 20_000,
+  projector: 5_000,
+  reads: 3_000,
+  database: 5_000,
+  temporal: 20_000,
+  other: 3_000,
+};
+const VERSION = (
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  }
+).version;
+
+/** Definitions, agents, scripts and tools that come with the process and not from a folder. */
+export interface BuiltIn {
+  readonly definitions: readonly WorkflowDefinition[];
+  readonly agents: readonly ResolvedAgent[];
+  readonly scripts: Readonly<Record<string, unknown>>;
+  readonly tools: readonly Tool[];
+}
+
+export interface HostOptions {
+  readonly config: Config;
+  /** Which halves run here. */
+  readonly parts: { readonly facade: boolean; readonly worker: boolean };
+  readonly logger: Logger;
+  /** Bearer key of the facade. */
+  readonly apiKey: string;
+  /** Lines for a human at the terminal. */
+  readonly report: Report;
+  readonly builtIn?: BuiltIn;
+  /** Gives up obtaining the dev server. */
+  readonly signal?: AbortSignal;
+  /** For tests: what requests cannot set. */
+  readonly facade?: Partial<FacadeConfig>;
+}
+
+export interface Host {
+  /** Base of the API; '' without facade. */
+  readonly url: string;
+  readonly apiKey: string;
+  readonly stores: Stores;
+  readonly engine: RunEngine;
+  readonly log: Log;
+  readonly projector: Projector;
+  readonly catalog: Catalog;
+  readonly temporal: TemporalTarget & { readonly uiUrl?: string; pid(): number | undefined };
+  /** True while this process polls for workflow tasks. */
+  workerRunning(): boolean;
+  /** Drains: HTTP, worker, projector, database, and the dev server last. Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** What is started so far, so that a fault half-way ends it in order. */
+class Started {
+  readonly #steps: StopStep[] = [];
+  #stopping: Promise<void> | undefined;
+  readonly #logger: Logger;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** `stop` runs before those of everything added earlier. */
+  add(name: string, limitMs: number, stop: StopStep['stop']): void {
+    this.#steps.unshift({ name, limitMs, stop });
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= stopInOrder(this.#steps, this.#logger);
+    return this.#stopping;
+  }
+}
+
+/** Throws HostError of the part that does not start; what was started is ended before. */
+export async function createHost(options: HostOptions): Promise<Host> {
+  installRuntime(options.logger);
+  const started = new Started(options.logger);
+  try {
+    return await compose(options, started);
+  } catch (error) {
+    await started.stop();
+    throw error;
+  }
+}
+
+async function compose(options: HostOptions, started: Started): Promise<Host> {
+  const { config, parts, report } = options;
+  const bundling = parts.worker ? bundleFor(config, report) : undefined;
+  bundling?.catch(() => undefined);
+  const [temporal, stores] = await bothOrNone(
+    obtainTemporal(options, started),
+    openDatabase(options, started),
+  );
+  const base = joinLog(options, started, { temporal, stores });
+  const inside = await loadInside(options, stores);
+  const worker =
+    bundling && startWorker(options, started, { ...base, ...inside, bundle: await bundling });
+  await base.projector.start();
+  const server = parts.facade
+    ? await startFacade(options, started, { ...base, ...inside })
+    : undefined;
+  if (worker && config.temporal.kind === 'dev')
+    await withProgress(report, 'Starting the worker', () => worker.ready);
+  return {
+    ...base,
+    catalog: inside.catalog,
+    url: server?.url ?? '',
+    apiKey: options.apiKey,
+    workerRunning: () => worker?.running() ?? false,
+    stop: () => started.stop(),
+  };
+}
+
+/** When one fails the other is awaited, too: what it started is known then and can be ended. */
+async function bothOrNone<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
+  await Promise.allSettled([a, b]);
+  return [await a, await b];
+}
+
+async function bundleFor(config: Config, report: Report): Promise<{ codePath: string }> {
+  const { failureConverterPath } = dataConverter(config);
+  return withProgress(report, 'Bundling the workflow code (once)', () =>
+    workflowBundle({ cacheDir: config.cacheDir, failureConverterPath }),
+  );
+}
+
+async function obtainTemporal(options: HostOptions, started: Started): Promise<Host['temporal']> {
+  const { config, logger, report, signal } = options;
+  if (config.temporal.kind === 'external') return { ...config.temporal, pid: () => undefined };
+  const server: DevServer = await withProgress(report, "Starting Temporal's dev server", () =>
+    obtainDevServer({
+      dataDir: config.dataDir,
+      ui: true,
+      binary: { cacheDir: config.cacheDir, env: config.env, report, signal },
+      logger,
+    }),
+  );
+  started.add('temporal', STOP_LIMITS.temporal, () => server.stop());
+  return {
+    address: server.address,
+    namespace: server.namespace,
+    uiUrl: server.uiUrl,
+    pid: () => server.pid(),
+  };
+}
+
+async function openDatabase(
+  { config, logger, report }: HostOptions,
+  started: Started,
+): Promise<Stores> {
+  const { database, dataDir } = config;
+  const contentDir = database.kind === 'pglite' ? join(dataDir, 'content') : undefined;
+  const stores = await withProgress(report, 'Opening the database', () =>
+    openStores({ database, contentDir, logger }),
+  );
+  started.add('database', STOP_LIMITS.database, () => stores.close());
+  return stores;
+}
+
+interface Base {
+  readonly temporal: Host['temporal'];
+  readonly stores: Stores;
+  readonly engine: RunEngine;
+  readonly log: Log;
+  readonly projector: Projector;
+}
+
+function joinLog(
+  { config, logger }: HostOptions,
+  started: Started,
+  { temporal, stores }: Pick<Base, 'temporal' | 'stores'>,
+): Base {
+  const { namespace } = temporal;
+  const processId = `process-${randomUUID()}`;
+  const connection = connectTemporal(temporal);
+  const engine = createRunEngine({ connection, namespace, dataConverter: dataConverter(config) });
+  const history = createHistoryReader({
+    connection,
+    namespace,
+    codec: createEncryption(config.encryptionKeys),
+  });
+  const log = createLog({ stores, history, logger, processId });
+  const projector = createProjector({ log, stores, history, logger, processId });
+  started.add('connection', STOP_LIMITS.other, () => connection.close());
+  started.add('history', STOP_LIMITS.reads, () => history.close());
+  started.add('log', STOP_LIMITS.reads, () => log.close());
+  started.add('projector', STOP_LIMITS.projector, () => projector.stop());
+  return { temporal, stores, engine, log, projector };
+}
+
+type Inside = Awaited<ReturnType<typeof loadInside>>;
+
+async function loadInside(options: HostOptions, stores: Stores) {
+  const { config, logger, builtIn, apiKey } = options;
+  const tools = createTools([...coreTools(), ...(builtIn?.tools ?? [])]);
+  const catalog = await loadCatalog({
+    fixturesDir: config.fixturesDir,
+    agentsDir: config.agentsDir,
+    builtIn: { definitions: builtIn?.definitions ?? [], agents: builtIn?.agents ?? [] },
+    content: stores.content,
+    tenant: DEFAULT_CALLER.tenant,
+    tools,
+    logger,
+  });
+  const models = createModels({
+    scripts: { ...builtIn?.scripts, ...Object.fromEntries(catalog.scripts) },
+    openai: config.openai,
+  });
+  const redactor = createRedactor([
+    ...config.secrets,
+    ...(apiKey ? [{ id: 'OPENWOP_API_KEY', value: apiKey }] : []),
+  ]);
+  return { tools, catalog, models, redactor };
+}
+
+function startWorker(
+  { config, logger }: HostOptions,
+  started: Started,
+  parts: Base & Inside & { bundle: { codePath: string } },
+): RunWorker {
+  const { temporal, stores, log, projector, models, tools, redactor, bundle } = parts;
+  const worker = createRunWorker({
+    target: temporal,
+    bundle,
+    activities: createActivities({ stores, log, models, tools, redactor, logger }),
+    dataConverter: dataConverter(config),
+    hint: (...hint) => projector.hint(...hint),
+    logger,
+  });
+  started.add('worker', STOP_LIMITS.worker, () => worker.stop());
+  return worker;
+}
+
+async function startFacade(
+  options: HostOptions,
+  started: Started,
+  parts: Base & Inside,
+): Promise<Listening> {
+  const { config, logger, apiKey } = options;
+  const deps: FacadeDeps = {
+    ...parts,
+    config: {
+      host: config.http.host,
+      apiKey,
+      testMode: config.testMode,
+      version: VERSION,
+      ...options.facade,
+    },
+    logger,
+  };
+  const reaper = createReaper(deps);
+  const server = await listen(deps, config.http);
+  reaper.start();
+  started.add('reaper', STOP_LIMITS.other, () => reaper.stop());
+  started.add('http', STOP_LIMITS.http, () => server.stop());
+  return server;
+}

@@ -1,0 +1,65 @@
+// `npm start`: everything in one process, and the demo run (design §1, §7).
+import { createDemo, type Demo } from '../demo/index.ts';
+import { runCommand, type CommandParts, type Running } from './command.ts';
+import { openDataFolder, type DataFolder } from './data-folder.ts';
+import { showDemoRun } from './demo-run.ts';
+import { createHost } from './host.ts';
+
+await runCommand({ logLevel: 'warn', start });
+
+async function start(parts: CommandParts): Promise<Running> {
+  const { config, logger } = parts;
+  const folder = openDataFolder(config.dataDir);
+  let demo: Demo | undefined;
+  try {
+    // The demo belongs to a host of its own: never beside data that others share.
+    demo =
+      config.database.kind === 'pglite'
+        ? await createDemo({ dataDir: folder.path, logger })
+        : undefined;
+    return await startHost(parts, folder, demo);
+  } catch (error) {
+    await demo?.stop();
+    folder.release();
+    throw error;
+  }
+}
+
+async function startHost(
+  parts: CommandParts,
+  folder: DataFolder,
+  demo: Demo | undefined,
+): Promise<Running> {
+  const { config, logger, say, signal } = parts;
+  const host = await createHost({
+    config,
+    parts: { facade: true, worker: true },
+    logger,
+    apiKey: config.apiKey ?? folder.apiKey(),
+    report: say,
+    builtIn: demo,
+    signal,
+  });
+  const running: Running = {
+    async stop() {
+      say('\nStopping …');
+      await host.stop();
+      await demo?.stop();
+      folder.release();
+    },
+  };
+  try {
+    say(`OpenWOP host   ${host.url}/.well-known/openwop`);
+    say(
+      config.apiKey
+        ? 'API key        as set by OPENWOP_API_KEY'
+        : `API key        ${host.apiKey}   (kept in ${folder.path})`,
+    );
+    if (host.temporal.uiUrl) say(`Temporal UI    ${host.temporal.uiUrl}`);
+    if (demo && !signal.aborted) await showDemoRun({ host, folder, logger, say, signal });
+    return running;
+  } catch (error) {
+    await host.stop();
+    throw error;
+  }
+}

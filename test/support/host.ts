@@ -1,0 +1,235 @@
+// The host for tests: in this process on free ports (startTestHost), or as processes of their own that can be killed
+// (spawnHost). Every host has its own Temporal namespace and its own folder.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readConfig, type Environment } from '../../src/app/config.ts';
+import { createHost, type BuiltIn, type Host } from '../../src/app/host.ts';
+import { createLogger } from '../../src/app/logger.ts';
+import type { FacadeConfig } from '../../src/facade/deps.ts';
+import type { RunSnapshot } from '../../src/wire/types.generated.ts';
+import { CACHE_DIR, startTestTemporal } from './temporal.ts';
+
+export const TEST_API_KEY = 'owop_test_key_of_the_suite';
+/** 32 bytes each; the first encrypts. */
+export const TEST_ENCRYPTION_KEYS = `new:${Buffer.alloc(32, 7).toString('base64')},old:${Buffer.alloc(32, 9).toString('base64')}`;
+const ROOT = join(import.meta.dirname, '..', '..');
+const WAIT_LIMIT_MS = 30_000;
+const WAIT_PROBE_MS = 25;
+const SPAWN_LIMIT_MS = 60_000;
+
+export interface TestHostOptions {
+  /** URL of an empty PostgreSQL database; absent: PGlite in the host's folder. */
+  readonly databaseUrl?: string;
+  readonly encryption?: boolean;
+  readonly fixturesDir?: string;
+  readonly agentsDir?: string;
+  readonly builtIn?: Partial<BuiltIn>;
+  /** More of the environment, as a user would set it. */
+  readonly env?: Environment;
+  /** Kept after stop() when given, so that a second host goes on with it. */
+  readonly dataDir?: string;
+  /** host:port and namespace to share with another host; absent: the run's server and a new namespace. */
+  readonly temporal?: { readonly address: string; readonly namespace: string };
+  readonly parts?: { readonly facade: boolean; readonly worker: boolean };
+  readonly facade?: Partial<FacadeConfig>;
+}
+
+export interface ApiAnswer<T = Record<string, unknown>> {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Parsed when it is JSON, else undefined. */
+  readonly body: T;
+  readonly text: string;
+}
+
+export interface ApiRequest {
+  readonly method?: string;
+  /** Sent as JSON unless it is a string. */
+  readonly body?: unknown;
+  readonly headers?: Record<string, string>;
+}
+
+export interface ApiClient {
+  /** Path from the root, with the key; `authorization: ''` among the headers leaves it out. */
+  api<T = Record<string, unknown>>(path: string, request?: ApiRequest): Promise<ApiAnswer<T>>;
+  /** Starts a run and returns its id; fails the test unless 201. */
+  startRun(body: Record<string, unknown>, headers?: Record<string, string>): Promise<string>;
+  /** Polls GET /v1/runs/{id} until the predicate holds. */
+  waitFor(runId: string, predicate: (snapshot: RunSnapshot) => boolean): Promise<RunSnapshot>;
+}
+
+export interface TestHost extends Host, ApiClient {
+  readonly dataDir: string;
+  readonly env: Environment;
+  /** Log lines of warn and above so far. */
+  readonly logs: readonly string[];
+}
+
+/** In this process, ready to take runs. */
+export async function startTestHost(options: TestHostOptions = {}): Promise<TestHost> {
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'openwop-host-')));
+  const temporal = await startTestTemporal();
+  const { address, namespace } = options.temporal ?? {
+    address: temporal.address,
+    namespace: await temporal.namespace(),
+  };
+  const env: Environment = {
+    OPENWOP_PORT: '0',
+    OPENWOP_DATA_DIR: dataDir,
+    OPENWOP_CACHE_DIR: CACHE_DIR,
+    OPENWOP_API_KEY: TEST_API_KEY,
+    OPENWOP_TEST_MODE: 'true',
+    OPENWOP_FIXTURES_DIR: options.fixturesDir,
+    OPENWOP_AGENTS_DIR: options.agentsDir,
+    OPENWOP_ENCRYPTION_KEYS: options.encryption ? TEST_ENCRYPTION_KEYS : undefined,
+    DATABASE_URL: options.databaseUrl,
+    TEMPORAL_ADDRESS: address,
+    TEMPORAL_NAMESPACE: namespace,
+    ...options.env,
+  };
+  const logs: string[] = [];
+  const host = await createHost({
+    config: readConfig(env),
+    parts: options.parts ?? { facade: true, worker: true },
+    logger: createLogger({ level: 'warn', write: (line) => void logs.push(line) }),
+    apiKey: env.OPENWOP_API_KEY ?? TEST_API_KEY,
+    report: () => {},
+    builtIn: { definitions: [], agents: [], scripts: {}, tools: [], ...options.builtIn },
+    facade: options.facade,
+  });
+  if (options.parts?.worker !== false) await until(() => host.workerRunning(), 'the worker runs');
+  const stop = async () => {
+    await host.stop();
+    await temporal.stop();
+    if (!options.dataDir) await rm(dataDir, { recursive: true, force: true });
+  };
+  return { ...host, ...apiClient(host.url, host.apiKey), stop, dataDir, env, logs };
+}
+
+/** Polls a condition; throws with `what` when it does not come true within WAIT_LIMIT_MS. */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+): Promise<void> {
+  const limit = Date.now() + WAIT_LIMIT_MS;
+  while (!(await condition())) {
+    if (Date.now() > limit) throw new Error(`waited in vain until ${what}`);
+    await sleep(WAIT_PROBE_MS);
+  }
+}
+
+export function apiClient(url: string, apiKey: string): ApiClient {
+  async function api<T>(
+    path: string,
+    { method, body, headers }: ApiRequest = {},
+  ): Promise<ApiAnswer<T>> {
+    const response = await fetch(`${url}${path}`, {
+      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      headers: clean({
+        authorization: `Bearer ${apiKey}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      }),
+      body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
+      redirect: 'manual',
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json') && text !== '';
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (isJson ? JSON.parse(text) : undefined) as T,
+      text,
+    };
+  }
+  return {
+    api,
+    async startRun(body, headers) {
+      const answer = await api<{ runId: string }>('/v1/runs', { body, headers });
+      if (answer.status !== 201)
+        throw new Error(`POST /v1/runs answered ${answer.status}: ${answer.text}`);
+      return answer.body.runId;
+    },
+    async waitFor(runId, predicate) {
+      let last: ApiAnswer<RunSnapshot> | undefined;
+      try {
+        await until(async () => {
+          last = await api<RunSnapshot>(`/v1/runs/${runId}`);
+          return last.status === 200 && predicate(last.body);
+        }, `run ${runId} is as wanted`);
+      } catch (error) {
+        throw new Error(`${(error as Error).message}; last: ${last?.text}`, { cause: error });
+      }
+      return (last as ApiAnswer<RunSnapshot>).body;
+    },
+  };
+}
+
+/** An empty value leaves a header out. */
+function clean(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== ''));
+}
+
+export interface SpawnedHost {
+  readonly process: ChildProcess;
+  /** Base of the API; '' for a worker. */
+  readonly url: string;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Resolves with exit code or signal when the process is gone. */
+  kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals | null>;
+}
+
+/** What each command prints when it takes work. */
+const READY_LINE = {
+  start: /OpenWOP host +(\S+)\/\.well-known/,
+  serve: /OpenWOP facade +(\S+)\/\.well-known/,
+  worker: /OpenWOP worker on ()/,
+};
+
+/** Runs a command as its own process and resolves when it is ready. The environment is `env` and PATH, HOME only. */
+export async function spawnHost(
+  kind: keyof typeof READY_LINE,
+  env: Environment,
+): Promise<SpawnedHost> {
+  const spawned = spawnCommand(kind, env);
+  const limit = Date.now() + SPAWN_LIMIT_MS;
+  for (;;) {
+    const ready = READY_LINE[kind].exec(spawned.stdout());
+    if (ready) return { ...spawned, url: ready[1] ?? '' };
+    if (spawned.process.exitCode !== null || Date.now() > limit) {
+      await spawned.kill('SIGKILL');
+      throw new Error(`${kind} did not start:\n${spawned.stdout()}\n${spawned.stderr()}`);
+    }
+    await sleep(WAIT_PROBE_MS);
+  }
+}
+
+/** The process as it is, ready or not. */
+export function spawnCommand(kind: keyof typeof READY_LINE, env: Environment): SpawnedHost {
+  const child = spawn(process.execPath, ['--import', 'tsx', join(ROOT, `src/app/${kind}.ts`)], {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env } as NodeJS.ProcessEnv,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (piece: Buffer) => void (stdout += piece.toString()));
+  child.stderr.on('data', (piece: Buffer) => void (stderr += piece.toString()));
+  const gone = new Promise<number | NodeJS.Signals | null>((resolve) => {
+    child.once('close', (code, signal) => resolve(signal ?? code));
+  });
+  return {
+    process: child,
+    url: '',
+    stdout: () => stdout,
+    stderr: () => stderr,
+    kill(signal) {
+      child.kill(signal);
+      return gone;
+    },
+  };
+}
