@@ -54,7 +54,10 @@ function escapeRegExp(text: string): string {
 }
 
 function shapePatterns(): string[] {
-  return [...SHAPES.map(({ prefix, min }) => `(?<![A-Za-z0-9])${prefix}[A-Za-z0-9_-]{${min},}`), JWT];
+  return [
+    ...SHAPES.map(({ prefix, min }) => `(?<![A-Za-z0-9])${prefix}[A-Za-z0-9_-]{${min},}`),
+    JWT,
+  ];
 }
 
 /** Index where a known secret may have begun that `text` does not hold whole, or `text.length`. */
@@ -72,7 +75,8 @@ function openSecretAt(text: string, secrets: readonly Secret[]): number {
 /** Index where a credential shape may have begun that may still grow, or `text.length`. */
 function openShapeAt(text: string): number {
   let start = text.length;
-  while (start > 0 && (WORD.test(text.charAt(start - 1)) || text.charAt(start - 1) === '.')) start--;
+  while (start > 0 && (WORD.test(text.charAt(start - 1)) || text.charAt(start - 1) === '.'))
+    start--;
   const lastDot = text.lastIndexOf('.');
   for (let index = start; index < text.length; index++) {
     if (index > 0 && /[A-Za-z0-9]/.test(text.charAt(index - 1))) continue;
@@ -142,7 +146,10 @@ export function createRedactor(secrets: readonly Secret[]): Redactor {
     .filter(({ value }) => value.length >= MIN_SECRET_LENGTH)
     .sort((a, b) => b.value.length - a.value.length);
   const idOf = new Map(known.map(({ id, value }) => [value, id]));
-  const pattern = new RegExp([...known.map(({ value }) => escapeRegExp(value)), ...shapePatterns()].join('|'), 'g');
+  const pattern = new RegExp(
+    [...known.map(({ value }) => escapeRegExp(value)), ...shapePatterns()].join('|'),
+    'g',
+  );
   const text = (input: string): string =>
     input.replace(pattern, (match) => `[REDACTED:${idOf.get(match) ?? SHAPE_NAME}]`);
   const json = (value: JsonValue): JsonValue => {

@@ -3,7 +3,15 @@
 import { HostError } from './errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 
-export const REDUCERS = ['replace', 'append', 'merge', 'counter', 'votes', 'feedback', 'message'] as const;
+export const REDUCERS = [
+  'replace',
+  'append',
+  'merge',
+  'counter',
+  'votes',
+  'feedback',
+  'message',
+] as const;
 export type ReducerName = (typeof REDUCERS)[number];
 
 export interface ChannelRules {
@@ -19,7 +27,9 @@ export type Message = JsonObject & { readonly messageId: string };
 
 /** Appends; a `messageId` that is there already changes nothing (the first wins), so folding twice is folding once. */
 export function applyMessage(messages: readonly Message[], message: Message): readonly Message[] {
-  return messages.some(({ messageId }) => messageId === message.messageId) ? messages : [...messages, message];
+  return messages.some(({ messageId }) => messageId === message.messageId)
+    ? messages
+    : [...messages, message];
 }
 
 function refuse(reason: string): never {
@@ -31,14 +41,21 @@ function listOf(state: JsonValue | undefined): JsonValue[] {
 }
 
 /** Entries with a time to live are wrapped; old ones go first, then the surplus. */
-function keep(entries: JsonValue[], write: JsonValue, { maxSize, ttlMs, nowMs }: ChannelRules): JsonValue[] {
-  const alive = ttlMs === undefined ? entries : entries.filter((entry) => timeOf(entry) >= nowMs - ttlMs);
+function keep(
+  entries: JsonValue[],
+  write: JsonValue,
+  { maxSize, ttlMs, nowMs }: ChannelRules,
+): JsonValue[] {
+  const alive =
+    ttlMs === undefined ? entries : entries.filter((entry) => timeOf(entry) >= nowMs - ttlMs);
   const next = [...alive, ttlMs === undefined ? write : { value: write, _ts: nowMs }];
   return maxSize === undefined ? next : next.slice(-maxSize);
 }
 
 function timeOf(entry: JsonValue): number {
-  return isJsonObject(entry) && typeof entry._ts === 'number' ? entry._ts : Number.POSITIVE_INFINITY;
+  return isJsonObject(entry) && typeof entry._ts === 'number'
+    ? entry._ts
+    : Number.POSITIVE_INFINITY;
 }
 
 function userOf(entry: JsonValue, wrapped: boolean): JsonValue | undefined {
@@ -48,12 +65,15 @@ function userOf(entry: JsonValue, wrapped: boolean): JsonValue | undefined {
 
 function vote(state: JsonValue | undefined, write: JsonValue, rules: ChannelRules): JsonValue {
   if (!isJsonObject(write) || typeof write.userId !== 'string') refuse('A vote needs a userId.');
-  const others = listOf(state).filter((entry) => userOf(entry, rules.ttlMs !== undefined) !== write.userId);
+  const others = listOf(state).filter(
+    (entry) => userOf(entry, rules.ttlMs !== undefined) !== write.userId,
+  );
   return keep(others, write, rules);
 }
 
 function feedback(state: JsonValue | undefined, write: JsonValue, rules: ChannelRules): JsonValue {
-  if (!isJsonObject(write) || write.feedback === undefined) refuse('Feedback needs the field feedback.');
+  if (!isJsonObject(write) || write.feedback === undefined)
+    refuse('Feedback needs the field feedback.');
   return keep(listOf(state), write, rules);
 }
 
@@ -63,12 +83,14 @@ function merge(state: JsonValue | undefined, write: JsonValue): JsonValue {
 }
 
 function count(state: JsonValue | undefined, write: JsonValue): JsonValue {
-  if (typeof write !== 'number' || !Number.isFinite(write)) refuse('counter takes a finite number.');
+  if (typeof write !== 'number' || !Number.isFinite(write))
+    refuse('counter takes a finite number.');
   return (typeof state === 'number' ? state : 0) + write;
 }
 
 function message(state: JsonValue | undefined, write: JsonValue): JsonValue {
-  if (!isJsonObject(write) || typeof write.messageId !== 'string') refuse('A message needs a messageId.');
+  if (!isJsonObject(write) || typeof write.messageId !== 'string')
+    refuse('A message needs a messageId.');
   return [...applyMessage(listOf(state) as unknown as Message[], write as Message)];
 }
 
@@ -84,7 +106,9 @@ export function reduce(
   rules: ChannelRules,
 ): JsonValue {
   const bounded = (next: JsonValue): JsonValue =>
-    rules.maxSize !== undefined && sizeOf(next) > rules.maxSize ? refuse('The channel is full.') : next;
+    rules.maxSize !== undefined && sizeOf(next) > rules.maxSize
+      ? refuse('The channel is full.')
+      : next;
   switch (reducer) {
     case 'replace':
       return bounded(write);

@@ -29,7 +29,9 @@ export function createModels(config: ModelsConfig): Models {
   const defaultProvider = config.openai ? OPENAI_PROVIDER : SCRIPTED_PROVIDER;
   const defaultModel = (provider: string, modelClass: string): string => {
     if (provider === SCRIPTED_PROVIDER) return SCRIPTED_MODEL;
-    return config.openai?.modelByClass?.[modelClass] ?? config.openai?.model ?? DEFAULT_OPENAI_MODEL;
+    return (
+      config.openai?.modelByClass?.[modelClass] ?? config.openai?.model ?? DEFAULT_OPENAI_MODEL
+    );
   };
   const get = (provider: string): Model => {
     const model = byProvider.get(provider);

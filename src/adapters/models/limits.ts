@@ -1,7 +1,5 @@
 // Bounds that every provider adapter keeps. A model's output is untrusted data: its size too.
 
-/** Most text that one call may give (reasoning, arguments and final output together), in UTF-16 units. */
-export const MODEL_OUTPUT_LENGTH = 1024 * 1024;
 /** Most bytes of one HTTP response body, framing included. */
 export const MODEL_RESPONSE_BYTES = 64 * 1024 * 1024;
 /** Time in ms to the response's headers. */

@@ -2,11 +2,11 @@
 // in one. The turn to play is the number of assistant items in the transcript, so a retry plays the same turn.
 import { HostError } from '../../core/errors.ts';
 import type { JsonValue } from '../../core/json.ts';
+import { MODEL_OUTPUT_LENGTH } from '../../core/limits.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports.ts';
 import { checkAgentScript } from '../../wire/agent-script.ts';
 import type { AgentScript, AgentScriptFault, AgentScriptTurn } from '../../wire/types.generated.ts';
-import { MODEL_OUTPUT_LENGTH } from './limits.ts';
 import { fillTemplates, scriptValues } from './script-templates.ts';
 
 type Options = Parameters<Model['infer']>[1];
@@ -80,7 +80,11 @@ function piecesOf(turn: AgentScriptTurn): string[] {
   );
 }
 
-async function say(turn: AgentScriptTurn, pieces: readonly string[], options: Options): Promise<void> {
+async function say(
+  turn: AgentScriptTurn,
+  pieces: readonly string[],
+  options: Options,
+): Promise<void> {
   for (const piece of pieces) {
     if (turn.delayMsPerChunk) await pause(turn.delayMsPerChunk, options.signal);
     options.signal.throwIfAborted();
@@ -156,7 +160,11 @@ async function playFault({ turn, fault, request, options }: FaultyPlay): Promise
       throw new HostError('model_unavailable', { reason: 'The connection to the model was lost.' });
     }
     case 'nonsense':
-      return play({ ...turn, calls: undefined, final: undefined, raw: 'the moon, perhaps' }, request, options);
+      return play(
+        { ...turn, calls: undefined, final: undefined, raw: 'the moon, perhaps' },
+        request,
+        options,
+      );
     case 'oversize':
       for (let said = 0; said <= MODEL_OUTPUT_LENGTH; said += OVERSIZE_PIECE) {
         options.signal.throwIfAborted();

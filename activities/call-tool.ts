@@ -1,0 +1,104 @@
+// callTool: one call of a tool that the model asked for (RFC 0077 §B steps 3 and 5; spec/03 §4.4, §6). The surface is
+// checked again here, arguments and outcome against the tool's schemas; the effect goes by the ledger.
+import type { ActivityEvent, StepResult } from '../src/core/journal.ts';
+import { utf8Length, type JsonObject, type JsonValue } from '../src/core/json.ts';
+import { INLINE_VALUE_BYTES } from '../src/core/limits.ts';
+import { boundText } from '../src/core/tokens.ts';
+import type { Tool } from '../src/ports.ts';
+import { compileUserSchema } from '../src/wire/user-schema.ts';
+import type { CallToolInput, CallToolOutput } from './contract.ts';
+import { beating } from './heartbeat.ts';
+import { performEffect } from './perform-effect.ts';
+import type { ActivityPorts } from './ports.ts';
+import { toolError, type ToolError } from './tool-errors.ts';
+import { writeJson } from './transcript.ts';
+
+/** Bytes of a large outcome that its event shows. */
+const PREVIEW_BYTES = 1024;
+
+type Result = StepResult<CallToolOutput>;
+
+export async function callTool(ports: ActivityPorts, input: CallToolInput): Promise<Result> {
+  const { toolId } = input.call;
+  if (!input.tools.includes(toolId)) {
+    const error = toolError('forbidden', `The tool ${boundText(toolId, 256)} is not available.`);
+    return returned(ports, input, { status: 'forbidden', error });
+  }
+  const tool = ports.tools.get(input.context.tenant, toolId);
+  if (!tool) return returned(ports, input, { status: 'error', error: toolError('tool_not_found') });
+  const error = argumentsFault(tool, input.call.arguments);
+  if (error) return returned(ports, input, { status: 'error', error });
+  const result = await beating(() => performEffect({ ports, input, tool }));
+  switch (result.kind) {
+    case 'in-doubt':
+      return { output: result, events: [] };
+    case 'error':
+      return returned(ports, input, { status: 'error', ...result });
+    case 'done': {
+      const { outcome, hash, durationMs } = result;
+      const payload = { outcome: shown(outcome, hash), status: 'ok' };
+      return {
+        output: { kind: 'returned', status: 'ok', resultHash: hash },
+        events: [returnedEvent(input, payload, durationMs)],
+      };
+    }
+  }
+}
+
+function argumentsFault(tool: Tool, value: JsonValue): ToolError | undefined {
+  const compiled = compileUserSchema(tool.inputSchema);
+  const checked = compiled.ok ? compiled.value.validate(value) : compiled;
+  if (checked.ok) return undefined;
+  const [{ pointer, message }] = checked.errors;
+  return toolError(
+    'tool_invalid_input',
+    `The arguments do not match the tool's schema: ${pointer || '/'} ${message}.`,
+  );
+}
+
+/** An error for the model: recorded, and fed to it as the call's result. */
+async function returned(
+  ports: ActivityPorts,
+  input: CallToolInput,
+  {
+    status,
+    error,
+    durationMs,
+  }: { status: 'error' | 'forbidden'; error: ToolError; durationMs?: number },
+): Promise<Result> {
+  const { code, message } = error;
+  const payload = { error: { code, message: ports.redactor.text(message) }, status };
+  const { tenant } = input.context;
+  const resultHash = await writeJson(ports.stores.content, tenant, { error: payload.error });
+  return {
+    output: { kind: 'returned', status, resultHash },
+    events: [returnedEvent(input, payload, durationMs)],
+  };
+}
+
+function returnedEvent(
+  { agentId, call, calledKey, context }: CallToolInput,
+  payload: JsonObject,
+  durationMs: number | undefined,
+): ActivityEvent {
+  return {
+    type: 'agent.toolReturned',
+    nodeId: context.nodeId,
+    ...(calledKey === undefined ? {} : { causedBy: calledKey }),
+    payload: {
+      agentId,
+      toolName: call.toolId,
+      callId: call.callId,
+      ...payload,
+      ...(durationMs === undefined ? {} : { durationMs }),
+    },
+  };
+}
+
+/** An outcome as its event shows it: above INLINE_VALUE_BYTES by reference (design §2.6). */
+function shown(outcome: JsonValue, hash: string): JsonValue {
+  const text = JSON.stringify(outcome);
+  const bytes = utf8Length(text);
+  if (bytes <= INLINE_VALUE_BYTES) return outcome;
+  return { contentRef: hash, bytes, preview: boundText(text, PREVIEW_BYTES) };
+}

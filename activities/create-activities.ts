@@ -1,0 +1,19 @@
+// The activities of a worker (design §1): everything that touches the world, over the ports that the worker composes.
+import { callTool } from './call-tool.ts';
+import type { Activities } from './contract.ts';
+import { guarded } from './failures.ts';
+import { inferTurn } from './infer-turn.ts';
+import type { ActivityPorts } from './ports.ts';
+import { prepareInvocation } from './prepare-invocation.ts';
+import { sealBlock } from './seal-block.ts';
+
+export type { ActivityPorts } from './ports.ts';
+
+export function createActivities(ports: ActivityPorts): Activities {
+  return {
+    prepareInvocation: (input) => guarded(ports, () => prepareInvocation(ports, input)),
+    inferTurn: (input) => guarded(ports, () => inferTurn(ports, input)),
+    callTool: (input) => guarded(ports, () => callTool(ports, input)),
+    sealBlock: (input) => guarded(ports, () => sealBlock(ports, input)),
+  };
+}

@@ -1,0 +1,97 @@
+// The final structured output of a model (design §5): `{decision, confidence?, reasoning?}`, read from text that is
+// untrusted, and checked against the agent's return schema before it is recorded (RFC 0077 §B step 6).
+import { isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
+import { boundText } from '../src/core/tokens.ts';
+import { compileUserSchema } from '../src/wire/user-schema.ts';
+
+/** Longest text in bytes that tells what was wrong. */
+const MESSAGE_BYTES = 2048;
+const MAX_TOLD_FAULTS = 5;
+const FENCED = /^```[A-Za-z]*[ \t]*\n([\s\S]*?)\n?```\s*$/;
+
+export type ParsedDecision =
+  | {
+      readonly ok: true;
+      readonly decision: JsonValue;
+      readonly confidence?: number;
+      readonly reasoning?: string;
+    }
+  | { readonly ok: false; readonly message: string };
+
+/** Schema of the output, for the provider. References of the return schema follow it to its new place. */
+export function outputSchema(returnSchema: JsonObject | undefined): JsonObject {
+  return {
+    type: 'object',
+    properties: {
+      decision: returnSchema === undefined ? {} : moved(returnSchema),
+      confidence: { type: 'number', minimum: 0, maximum: 1 },
+      reasoning: { type: 'string' },
+    },
+    required: ['decision'],
+    additionalProperties: false,
+  };
+}
+
+function moved(schema: JsonValue): JsonValue {
+  if (Array.isArray(schema)) return schema.map(moved);
+  if (!isJsonObject(schema)) return schema;
+  const entries = Object.entries(schema).filter(([key]) => key !== '$schema' && key !== '$id');
+  return Object.fromEntries(
+    entries.map(([key, value]) => {
+      const isReference = key === '$ref' && typeof value === 'string' && value.startsWith('#');
+      return [key, isReference ? value.replace('#', '#/properties/decision') : moved(value)];
+    }),
+  );
+}
+
+/** Reads the output. A fenced block is tolerated, and prose around one JSON object. */
+export function parseDecision(text: string): ParsedDecision {
+  const value = parseObject(text.trim());
+  if (value === undefined) return { ok: false, message: 'The output is not one JSON object.' };
+  if (!Object.hasOwn(value, 'decision') || value.decision === undefined) {
+    return { ok: false, message: 'The output has no member "decision".' };
+  }
+  const { decision, confidence, reasoning } = value;
+  const noConfidence = confidence === undefined || confidence === null;
+  if (!noConfidence && !(typeof confidence === 'number' && confidence >= 0 && confidence <= 1)) {
+    return { ok: false, message: 'The member "confidence" is not a number from 0 to 1.' };
+  }
+  if (reasoning !== undefined && reasoning !== null && typeof reasoning !== 'string') {
+    return { ok: false, message: 'The member "reasoning" is not a string.' };
+  }
+  return {
+    ok: true,
+    decision,
+    ...(noConfidence ? {} : { confidence: confidence as number }),
+    ...(typeof reasoning === 'string' ? { reasoning } : {}),
+  };
+}
+
+function parseObject(text: string): JsonObject | undefined {
+  const fenced = FENCED.exec(text)?.[1];
+  const outermost = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
+  for (const candidate of [text, fenced, outermost]) {
+    if (!candidate) continue;
+    try {
+      const value: unknown = JSON.parse(candidate);
+      if (isJsonObject(value)) return value;
+    } catch {
+      // Not JSON in this reading: the next one, or none.
+    }
+  }
+  return undefined;
+}
+
+/** What is wrong with a decision by the return schema; undefined when nothing is. Names rules, not values. */
+export function returnViolation(decision: JsonValue, returnSchema: JsonObject): string | undefined {
+  const compiled = compileUserSchema(returnSchema);
+  const checked = compiled.ok ? compiled.value.validate(decision) : compiled;
+  if (checked.ok) return undefined;
+  const told = checked.errors
+    .slice(0, MAX_TOLD_FAULTS)
+    .map(({ pointer, message }) => `${pointer || '/'} ${message}`);
+  return boundText(
+    `The decision does not match the return schema: ${told.join('; ')}.`,
+    MESSAGE_BYTES,
+  );
+}

@@ -1,0 +1,293 @@
+// inferTurn: one model call of an invocation (RFC 0077 §B step 5). Reasoning goes to the log live; what the call comes
+// to is redacted, bounded and valid before it is returned, because what is returned is recorded for ever.
+import { Context } from '@temporalio/activity';
+import { HostError } from '../src/core/errors.ts';
+import { sha256Hex } from '../src/core/ids.ts';
+import type { ActivityEvent, RecordedDeltas, StepResult } from '../src/core/journal.ts';
+import { jsonBytes, type JsonObject } from '../src/core/json.ts';
+import {
+  INLINE_VALUE_BYTES,
+  MAX_CALLS_PER_TURN,
+  MODEL_OUTPUT_LENGTH,
+  REASONING_TOKEN_LIMIT,
+} from '../src/core/limits.ts';
+import { BYTES_PER_TOKEN, boundText } from '../src/core/tokens.ts';
+import { wrapUntrusted } from '../src/core/untrusted.ts';
+import type { ModelRequest, ModelResponse, ResolvedAgent, TranscriptItem } from '../src/ports.ts';
+import type { InferTurnInput, InferTurnOutput } from './contract.ts';
+import { outputSchema, parseDecision, returnViolation, type ParsedDecision } from './decision.ts';
+import { DeltaWriter } from './delta-writer.ts';
+import { beating } from './heartbeat.ts';
+import type { ActivityPorts } from './ports.ts';
+import { recordDeltas } from './recorded-deltas.ts';
+import { appendTranscript, linkCalls, loadTranscript, readJson } from './transcript.ts';
+
+/** Bound of a `full` reasoning trace in bytes: it stands in history twice, as deltas and as the closing event. */
+const FULL_REASONING_BYTES = 24 * 1024;
+/** Most bytes of one tool result that are fed to the model. */
+const TOOL_TEXT_BYTES = 128 * 1024;
+/** Longest refusal text in bytes. */
+const REFUSAL_BYTES = 2048;
+
+type Verbosity = InferTurnInput['verbosity'];
+
+/** Bound in bytes of a reasoning trace of this verbosity. */
+export function reasoningBytes(verbosity: Verbosity): number {
+  return verbosity === 'full' ? FULL_REASONING_BYTES : REASONING_TOKEN_LIMIT * BYTES_PER_TOKEN;
+}
+
+/** Payload of the closing event of a reasoning block. */
+export function reasonedEvent(
+  { agentId, nodeId }: { agentId: string; nodeId: string },
+  verbosity: Verbosity,
+  text: string,
+): ActivityEvent {
+  const reasoning = boundText(text, reasoningBytes(verbosity));
+  return { type: 'agent.reasoned', nodeId, payload: { agentId, reasoning, verbosity } };
+}
+
+export async function inferTurn(
+  ports: ActivityPorts,
+  input: InferTurnInput,
+): Promise<StepResult<InferTurnOutput>> {
+  return beating(async () => {
+    const { content } = ports.stores;
+    const { tenant } = input.context;
+    const agent = await readJson<ResolvedAgent>(content, tenant, input.agent.manifestHash);
+    const before = await loadTranscript(content, tenant, input.transcript);
+    const added = await addedItems(ports, input, before);
+    const request = requestOf(ports, { input, agent, items: linkCalls([...before, ...added]) });
+    const { response, reasoning, deltas } = await inferLive(ports, input, request);
+    const spoken = readResponse(ports, agent, response);
+    const assistant: TranscriptItem = {
+      role: 'assistant',
+      text: [reasoning, ports.redactor.text(response.final)].filter(Boolean).join('\n'),
+      calls: spoken.kind === 'calls' ? pendingCalls(spoken.calls) : [],
+    };
+    const transcript = await appendTranscript({ content, tenant }, input.transcript, [
+      ...added,
+      assistant,
+    ]);
+    return {
+      output: { transcript, ...spoken },
+      events: eventsOf(ports, input, { response, reasoning, spoken }),
+      ...(deltas ? { deltas } : {}),
+    };
+  });
+}
+
+/** Results of the previous turn's calls, and the request for repair. */
+async function addedItems(
+  ports: ActivityPorts,
+  input: InferTurnInput,
+  before: readonly TranscriptItem[],
+): Promise<TranscriptItem[]> {
+  const last = before.at(-1);
+  const calls = last?.role === 'assistant' ? last.calls : [];
+  const items: TranscriptItem[] = [];
+  for (const [index, { callId, resultHash }] of input.results.entries()) {
+    const toolId = calls[index]?.toolId ?? 'unknown';
+    const raw = await ports.stores.content.get(input.context.tenant, resultHash);
+    const text = boundText(new TextDecoder().decode(raw), TOOL_TEXT_BYTES);
+    items.push({ role: 'tool', callId, toolId, text: wrapUntrusted(text, toolId) });
+  }
+  if (input.repair !== undefined) {
+    const text = `Your last output was not usable: ${input.repair}\nGive the final output again, as asked.`;
+    items.push({ role: 'user', text, trusted: true });
+  }
+  return items.map((item) => ports.redactor.json(item));
+}
+
+/** The workflow gives a call its id only when it schedules it: until then its place stands for it. */
+function pendingCalls(
+  calls: Extract<InferTurnOutput, { kind: 'calls' }>['calls'],
+): Extract<TranscriptItem, { role: 'assistant' }>['calls'] {
+  return calls.map((call, index) => ({ ...call, callId: `pending-${index}` }));
+}
+
+function requestOf(
+  ports: ActivityPorts,
+  turn: { input: InferTurnInput; agent: ResolvedAgent; items: readonly TranscriptItem[] },
+): ModelRequest {
+  const { input, agent, items } = turn;
+  const { temperature, maxTokens } = input.configurable;
+  return {
+    provider: input.model.provider,
+    model: input.model.model,
+    agentId: input.agent.agentId,
+    items,
+    tools: input.tools.flatMap((id) => ports.tools.get(input.context.tenant, id) ?? []),
+    outputSchema: outputSchema(agent.returnSchema),
+    ...(typeof temperature === 'number' ? { temperature } : {}),
+    ...(typeof maxTokens === 'number' ? { maxOutputTokens: maxTokens } : {}),
+    idempotencyKey: sha256Hex(`${input.context.runId}\0${input.context.activityId}`),
+  };
+}
+
+interface LiveAnswer {
+  readonly response: ModelResponse;
+  /** Redacted, whole. */
+  readonly reasoning: string;
+  readonly deltas?: RecordedDeltas;
+}
+
+/** Calls the model; its reasoning goes to the log as it comes, unless verbosity is off. */
+async function inferLive(
+  ports: ActivityPorts,
+  input: InferTurnInput,
+  request: ModelRequest,
+): Promise<LiveAnswer> {
+  const { runId, activityId } = input.context;
+  const writer = input.verbosity === 'off' ? undefined : await openWriter(ports, input);
+  const tooLarge = new AbortController();
+  const signal = AbortSignal.any([Context.current().cancellationSignal, tooLarge.signal]);
+  let said = 0;
+  const onReasoning = (piece: string): void => {
+    said += piece.length;
+    if (said > MODEL_OUTPUT_LENGTH) tooLarge.abort(new HostError('model_output_too_large'));
+    else writer?.push(piece);
+  };
+  try {
+    const response = await ports.models
+      .get(request.provider)
+      .infer(request, { signal, onReasoning });
+    checkSize(response);
+    const rows = (await writer?.close()) ?? [];
+    const deltas = recordDeltas(activityId, rows);
+    const reasoning = writer?.text ?? ports.redactor.text(response.reasoning);
+    return { response, reasoning, ...(deltas ? { deltas } : {}) };
+  } catch (error) {
+    await writer?.abandon();
+    if (tooLarge.signal.aborted) throw new HostError('model_output_too_large', { runId }, error);
+    throw error;
+  }
+}
+
+function openWriter(ports: ActivityPorts, input: InferTurnInput): Promise<DeltaWriter> {
+  const { runId, activityId, nodeId } = input.context;
+  return DeltaWriter.open(
+    {
+      log: ports.stores.log,
+      catchUp: (id) => ports.log.catchUp(id),
+      stream: ports.redactor.stream(),
+      logger: ports.logger,
+    },
+    {
+      runId,
+      activityId,
+      nodeId,
+      tryNumber: Context.current().info.attempt,
+      base: { agentId: input.agent.agentId, verbosity: input.verbosity },
+      maxBytes: reasoningBytes(input.verbosity),
+    },
+  );
+}
+
+function checkSize(response: ModelResponse): void {
+  const length =
+    response.reasoning.length + response.final.length + JSON.stringify(response.calls).length;
+  if (length > MODEL_OUTPUT_LENGTH) throw new HostError('model_output_too_large');
+}
+
+/** One member of the union at a time, without the transcript. */
+type Spoken = InferTurnOutput extends infer Member
+  ? Member extends InferTurnOutput
+    ? Omit<Member, 'transcript'>
+    : never
+  : never;
+
+function readResponse(ports: ActivityPorts, agent: ResolvedAgent, response: ModelResponse): Spoken {
+  switch (response.kind) {
+    case 'refusal':
+      return { kind: 'refusal' };
+    case 'truncated':
+      return {
+        kind: 'invalid',
+        violation: 'form',
+        message: 'The output was cut at its length limit.',
+      };
+    case 'calls':
+      return readCalls(ports, response);
+    case 'final': {
+      const parsed = ports.redactor.json(parseDecision(response.final));
+      if (!parsed.ok) return { kind: 'invalid', violation: 'form', message: parsed.message };
+      return readDecision(agent, parsed);
+    }
+  }
+}
+
+/** One more than permitted is handed on, so that the workflow sees the excess. */
+function readCalls(ports: ActivityPorts, response: ModelResponse): Spoken {
+  const calls = response.calls
+    .slice(0, MAX_CALLS_PER_TURN + 1)
+    .map((call) => ports.redactor.json({ toolId: call.toolId, arguments: call.arguments }));
+  if (calls.some((call) => jsonBytes(call) > INLINE_VALUE_BYTES)) {
+    throw new HostError('payload_too_large', {
+      reason: `The arguments of a tool call are larger than ${INLINE_VALUE_BYTES} bytes.`,
+    });
+  }
+  return { kind: 'calls', calls };
+}
+
+function readDecision(agent: ResolvedAgent, parsed: Extract<ParsedDecision, { ok: true }>): Spoken {
+  const { decision, confidence, reasoning } = parsed;
+  const { returnSchema } = agent;
+  const message = returnSchema && returnViolation(decision, returnSchema);
+  if (message !== undefined) return { kind: 'invalid', violation: 'return-schema', message };
+  if (jsonBytes(decision) > INLINE_VALUE_BYTES) {
+    throw new HostError('payload_too_large', {
+      reason: `The decision is larger than ${INLINE_VALUE_BYTES} bytes.`,
+    });
+  }
+  const bound = reasoningBytes('summary');
+  return {
+    kind: 'decision',
+    decision,
+    ...(confidence === undefined ? {} : { confidence }),
+    ...(reasoning === undefined ? {} : { reasoning: boundText(reasoning, bound) }),
+    schemaValidated: returnSchema !== undefined,
+  };
+}
+
+function eventsOf(
+  ports: ActivityPorts,
+  input: InferTurnInput,
+  turn: { response: ModelResponse; reasoning: string; spoken: Spoken },
+): ActivityEvent[] {
+  const { nodeId } = input.context;
+  const { response, reasoning, spoken } = turn;
+  const { provider } = input.model;
+  const model = ports.redactor.text(boundText(response.model, 256));
+  const { inputTokens, outputTokens } = response.usage;
+  const usage: JsonObject = {
+    provider,
+    model,
+    inputTokens,
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    nodeId,
+  };
+  const text = reasoning.trim() === '' ? summaryOf(spoken) : reasoning;
+  const agent = { agentId: input.agent.agentId, nodeId };
+  const reasoned = input.verbosity === 'off' ? [] : [reasonedEvent(agent, input.verbosity, text)];
+  const refusalText = boundText(ports.redactor.text(response.refusal ?? ''), REFUSAL_BYTES);
+  const refusal: ActivityEvent[] =
+    spoken.kind === 'refusal'
+      ? [{ type: 'envelope.refusal', nodeId, payload: { nodeId, provider, model, refusalText } }]
+      : [];
+  return [...reasoned, { type: 'provider.usage', nodeId, payload: usage }, ...refusal];
+}
+
+/** Stands for the reasoning of a model that gave none (spec/03 §5.3: still one agent.reasoned). */
+function summaryOf(spoken: Spoken): string {
+  switch (spoken.kind) {
+    case 'calls':
+      return `Calls ${[...new Set(spoken.calls.map(({ toolId }) => toolId))].join(', ')}.`;
+    case 'decision':
+      return spoken.reasoning ?? 'Decides without stating a reason.';
+    case 'invalid':
+      return 'Gives no usable output.';
+    case 'refusal':
+      return 'Refuses.';
+  }
+}

@@ -1,0 +1,13 @@
+// What the activities need of the host, as one object that the worker composes.
+import type { Redactor } from '../src/core/redaction.ts';
+import type { Logger, Models, Stores, Tools } from '../src/ports.ts';
+
+export interface ActivityPorts {
+  readonly stores: Pick<Stores, 'log' | 'content' | 'effects' | 'runs'>;
+  /** Brings the run's log up to its history: deltas may only follow what history already says. */
+  readonly log: { catchUp(runId: string): Promise<unknown> };
+  readonly models: Models;
+  readonly tools: Tools;
+  readonly redactor: Redactor;
+  readonly logger: Logger;
+}

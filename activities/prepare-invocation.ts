@@ -1,0 +1,127 @@
+// prepareInvocation: before the first model call of an invocation (RFC 0077 §B steps 1–3 and the inbound half of 6).
+// It has no effect but content under its hash, so a retry gives the same.
+import { codeOf } from '../src/core/errors.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
+import type { StepResult } from '../src/core/journal.ts';
+import type { ResolvedAgent } from '../src/ports.ts';
+import { compileUserSchema } from '../src/wire/user-schema.ts';
+import type { ModelChoice, PrepareInvocationInput, PrepareInvocationOutput } from './contract.ts';
+import type { ActivityPorts } from './ports.ts';
+import { composeAnswers, composedPayload, composeFirst, resolvePrompts } from './prompts.ts';
+import { appendTranscript, loadTranscript, readJson } from './transcript.ts';
+
+type Refusal = Extract<PrepareInvocationOutput, { ok: false }>;
+/** Faults of a task that are told. */
+const MAX_TOLD_FAULTS = 10;
+
+export async function prepareInvocation(
+  ports: ActivityPorts,
+  input: PrepareInvocationInput,
+): Promise<StepResult<PrepareInvocationOutput>> {
+  const { context, configurable } = input;
+  const agent = await readJson<ResolvedAgent>(
+    ports.stores.content,
+    context.tenant,
+    input.agent.manifestHash,
+  );
+  const task = ports.redactor.json(input.task);
+  const refusal = input.resume ? undefined : taskViolation(agent, task);
+  const model = refusal ? undefined : chooseModel(ports, input);
+  if (!model) return { output: refusal ?? noModel(input), events: [] };
+  const run = await ports.stores.runs.load(context.runId);
+  const prompts = resolvePrompts({
+    agent,
+    configurable,
+    nodeId: context.nodeId,
+    ...(run ? { definition: run.input.definition } : {}),
+  });
+  const { transcript, items } = await compose(ports, { input, agent, task });
+  return {
+    output: {
+      ok: true,
+      transcript,
+      model,
+      prompts,
+      composed: composedPayload(prompts, items),
+      tools: toolSurface(ports, input),
+      ...(agent.returnSchema ? { returnSchema: agent.returnSchema } : {}),
+    },
+    events: [],
+  };
+}
+
+function taskViolation(agent: ResolvedAgent, task: JsonValue): Refusal | undefined {
+  if (agent.taskSchema === undefined) return undefined;
+  const compiled = compileUserSchema(agent.taskSchema);
+  const checked = compiled.ok ? compiled.value.validate(task) : compiled;
+  if (checked.ok) return undefined;
+  const errors = checked.errors.slice(0, MAX_TOLD_FAULTS);
+  return {
+    ok: false,
+    code: 'handoff_task_schema_violation',
+    message: `The task does not match the agent's task schema: ${errors[0]?.pointer || '/'} ${errors[0]?.message}.`,
+    details: { errors: errors.map(({ pointer, message }) => ({ pointer, message })) },
+  };
+}
+
+/** `configurable.ai.provider` or the flat key `ai.provider`, which wins; likewise for the model. */
+function aiOption(configurable: JsonObject, name: string): string | undefined {
+  const nested = isJsonObject(configurable.ai) ? configurable.ai[name] : undefined;
+  const value = configurable[`ai.${name}`] ?? nested;
+  return typeof value === 'string' ? value : undefined;
+}
+
+function chooseModel(
+  ports: ActivityPorts,
+  { agent, configurable }: PrepareInvocationInput,
+): ModelChoice | undefined {
+  const flat = typeof configurable.model === 'string' ? configurable.model : undefined;
+  const provider = aiOption(configurable, 'provider');
+  const model = aiOption(configurable, 'model') ?? flat;
+  try {
+    return ports.models.choose(agent.modelClass, {
+      ...(provider === undefined ? {} : { provider }),
+      ...(model === undefined ? {} : { model }),
+    });
+  } catch (error) {
+    if (codeOf(error) === 'model_not_configured') return undefined;
+    throw error;
+  }
+}
+
+function noModel({ agent }: PrepareInvocationInput): Refusal {
+  return {
+    ok: false,
+    code: 'model_not_configured',
+    message: `No model is configured for the agent ${agent.agentId} (class ${agent.modelClass}).`,
+  };
+}
+
+async function compose(
+  ports: ActivityPorts,
+  { input, agent, task }: { input: PrepareInvocationInput; agent: ResolvedAgent; task: JsonValue },
+): Promise<{ transcript: string; items: Awaited<ReturnType<typeof loadTranscript>> }> {
+  const { content } = ports.stores;
+  const { tenant } = input.context;
+  const prev = input.resume?.transcript ?? null;
+  const before = prev === null ? [] : await loadTranscript(content, tenant, prev);
+  const added = input.resume
+    ? composeAnswers(ports.redactor.json(input.resume.answers))
+    : composeFirst(agent, task);
+  const items = added.map((item) => ports.redactor.json(item));
+  const transcript = await appendTranscript({ content, tenant }, prev, items);
+  return { transcript, items: [...before, ...items] };
+}
+
+/** Allowlist ∩ registered, in the allowlist's order. */
+function toolSurface(
+  ports: ActivityPorts,
+  { agent, context }: PrepareInvocationInput,
+): Extract<PrepareInvocationOutput, { ok: true }>['tools'] {
+  return [...new Set(agent.toolAllowlist)].flatMap((toolId) => {
+    const tool = ports.tools.get(context.tenant, toolId);
+    if (!tool) return [];
+    const { idempotent, timeoutMs, transport } = tool;
+    return [{ toolId, idempotent, timeoutMs, transport }];
+  });
+}

@@ -1,0 +1,35 @@
+// What a tool's throw means for its effect (design §5): not sent, finally refused, or not known.
+import { codeOf, ERRORS, type ErrorCode } from '../src/core/errors.ts';
+import { boundText } from '../src/core/tokens.ts';
+import type { ToolFailure } from '../src/ports.ts';
+
+/** Longest message of a tool error in bytes: it is recorded and fed to the model. */
+const MESSAGE_BYTES = 2048;
+
+export interface ToolError {
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+export type FailedCall =
+  /** It certainly did not leave the host: another try is safe. */
+  | { readonly kind: 'before-send'; readonly error: ToolError }
+  /** The other side said no: asking again gives the same. */
+  | { readonly kind: 'final'; readonly error: ToolError }
+  | { readonly kind: 'unknown'; readonly error: ToolError };
+
+export function toolError(code: ErrorCode, message?: string): ToolError {
+  return { code, message: boundText(message ?? ERRORS[code].message, MESSAGE_BYTES) };
+}
+
+/** `redact` is applied to every message. */
+export function readToolFailure(error: unknown, redact: (text: string) => string): FailedCall {
+  const code = codeOf(error) ?? 'tool_failed';
+  const message = error instanceof Error ? redact(error.message) : undefined;
+  const told = toolError(code, message);
+  if ((error as Partial<ToolFailure> | null)?.sent === false) {
+    return { kind: 'before-send', error: told };
+  }
+  const details = (error as { details?: { final?: unknown } } | null)?.details;
+  return { kind: details?.final === true ? 'final' : 'unknown', error: told };
+}

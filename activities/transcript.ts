@@ -1,0 +1,91 @@
+// The conversation of an agent, kept in the content store as chunks linked to their predecessor (design §2.6): an
+// activity gets only the newest hash, so history grows linearly with turns.
+import { HostError } from '../src/core/errors.ts';
+import type { ContentStore, TranscriptItem } from '../src/ports.ts';
+
+/** Most chunks of one conversation. */
+const MAX_CHUNKS = 1024;
+/** Most bytes of one conversation. */
+const MAX_TRANSCRIPT_BYTES = 16 * 1024 * 1024;
+/** Fed to the model for a call that has no result. */
+const NO_RESULT = '{"error":{"code":"cancelled","message":"The call was not performed."}}';
+
+interface Chunk {
+  readonly prev: string | null;
+  readonly items: readonly TranscriptItem[];
+}
+
+/** JSON text out of the content store. Throws HostError content_missing. */
+export async function readJson<Value>(
+  content: ContentStore,
+  tenant: string,
+  hash: string,
+): Promise<Value> {
+  return JSON.parse(new TextDecoder().decode(await content.get(tenant, hash))) as Value;
+}
+
+/** Stores a value as JSON text; returns its hash. */
+export function writeJson(content: ContentStore, tenant: string, value: unknown): Promise<string> {
+  return content.put(tenant, new TextEncoder().encode(JSON.stringify(value)));
+}
+
+/** Adds items behind the chunk `prev`; returns the new newest hash. Items must be redacted. */
+export function appendTranscript(
+  { content, tenant }: { content: ContentStore; tenant: string },
+  prev: string | null,
+  items: readonly TranscriptItem[],
+): Promise<string> {
+  return writeJson(content, tenant, { prev, items } satisfies Chunk);
+}
+
+/** All items, oldest first. Throws HostError payload_too_large above the bounds. */
+export async function loadTranscript(
+  content: ContentStore,
+  tenant: string,
+  hash: string,
+): Promise<TranscriptItem[]> {
+  const chunks: (readonly TranscriptItem[])[] = [];
+  let bytes = 0;
+  for (let at: string | null = hash; at !== null;) {
+    const raw: Uint8Array = await content.get(tenant, at);
+    bytes += raw.byteLength;
+    if (chunks.length >= MAX_CHUNKS || bytes > MAX_TRANSCRIPT_BYTES) {
+      throw new HostError('payload_too_large', {
+        reason: 'The conversation of the agent is longer than permitted.',
+      });
+    }
+    const chunk = JSON.parse(new TextDecoder().decode(raw)) as Chunk;
+    chunks.push(chunk.items);
+    at = chunk.prev;
+  }
+  return chunks.reverse().flat();
+}
+
+/**
+ * A model's calls get their ids only afterwards, from the workflow: here each call of an assistant item takes the id
+ * of its result, by order, and a call without a result gets one that says so.
+ */
+export function linkCalls(items: readonly TranscriptItem[]): TranscriptItem[] {
+  const linked: TranscriptItem[] = [];
+  for (let at = 0; at < items.length; at++) {
+    const item = items[at];
+    if (item?.role !== 'assistant' || item.calls.length === 0) {
+      if (item) linked.push(item);
+      continue;
+    }
+    const results: Extract<TranscriptItem, { role: 'tool' }>[] = [];
+    for (let next = items[at + 1]; next?.role === 'tool'; next = items[at + 1]) {
+      results.push(next);
+      at++;
+    }
+    const calls = item.calls.map((call, index) => ({
+      ...call,
+      callId: results[index]?.callId ?? call.callId,
+    }));
+    linked.push({ ...item, calls });
+    for (const [index, { callId, toolId }] of calls.entries()) {
+      linked.push(results[index] ?? { role: 'tool', callId, toolId, text: NO_RESULT });
+    }
+  }
+  return linked;
+}
