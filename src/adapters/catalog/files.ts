@@ -26,8 +26,9 @@ export async function filesIn(folder: string, ending: string): Promise<readonly 
 /** Text of a file. Throws FileProblem when it is not there, too large or not UTF-8. */
 export async function readText(path: string): Promise<string> {
   try {
-    const { size } = await stat(path);
-    if (size > CATALOG_FILE_BYTES)
+    const found = await stat(path);
+    if (!found.isFile()) throw new FileProblem('is not a file');
+    if (found.size > CATALOG_FILE_BYTES)
       throw new FileProblem(`is larger than ${CATALOG_FILE_BYTES} bytes`);
     return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path));
   } catch (error) {

@@ -1,0 +1,121 @@
+// Run states as a fold over event types (spec/01 §12.2): every state against every kind of event.
+import { describe, expect, test } from 'vitest';
+import {
+  foldStatus,
+  INITIAL_STATUS,
+  isTerminalEvent,
+  RUN_STATUSES,
+  statusOf,
+  TERMINAL_EVENTS,
+  TERMINAL_STATUSES,
+  WAITING_STATUS,
+  type InterruptKind,
+  type RunStatus,
+  type StatusState,
+} from '../../src/core/status.ts';
+
+const EVENTS = [
+  'run.started',
+  'run.paused',
+  'run.resumed',
+  'run.completed',
+  'run.failed',
+  'run.cancelled',
+  'node.completed',
+] as const;
+type Event = (typeof EVENTS)[number];
+type Base = Exclude<RunStatus, 'waiting-approval' | 'waiting-input' | 'waiting-external'>;
+
+const ends = {
+  'run.completed': 'completed',
+  'run.failed': 'failed',
+  'run.cancelled': 'cancelled',
+} as const;
+const moves = {
+  ...ends,
+  'run.started': 'running',
+  'run.resumed': 'running',
+  'run.paused': 'paused',
+} as const;
+
+const TRANSITIONS: Record<Base, Record<Event, RunStatus>> = {
+  pending: { ...moves, 'node.completed': 'pending' },
+  running: { ...moves, 'node.completed': 'running' },
+  paused: { ...moves, 'node.completed': 'paused' },
+  cancelling: { ...moves, 'node.completed': 'cancelling' },
+  completed: { ...moves, 'node.completed': 'completed' },
+  failed: { ...moves, 'node.completed': 'failed' },
+  cancelled: { ...moves, 'node.completed': 'cancelled' },
+};
+
+describe('spec/01 §12.2', () => {
+  const cases = Object.entries(TRANSITIONS).flatMap(([base, row]) =>
+    Object.entries(row).map(
+      ([event, expected]) => [base as Base, event as Event, expected] as const,
+    ),
+  );
+  test.each(cases)('%s and %s give %s', (base, event, expected) => {
+    expect(statusOf(foldStatus({ base, waiting: [] }, event, {}))).toBe(expected);
+  });
+
+  const waits: Record<InterruptKind, RunStatus> = {
+    approval: 'waiting-approval',
+    clarification: 'waiting-input',
+    custom: 'waiting-input',
+    'external-event': 'waiting-external',
+    'low-confidence': 'waiting-approval',
+  };
+
+  test.each(Object.entries(waits))(
+    'spec/02 §4.2 a running run that waits for %s is %s',
+    (kind, expected) => {
+      const state = foldStatus({ base: 'running', waiting: [] }, 'node.suspended', {
+        interruptId: 'i',
+        kind,
+      });
+      expect(statusOf(state)).toBe(expected);
+      expect(WAITING_STATUS).toEqual(waits);
+    },
+  );
+
+  test('the oldest of several waits gives the status, and each ends with its own resolution', () => {
+    const steps: [string, Record<string, string>, RunStatus][] = [
+      ['run.started', {}, 'running'],
+      ['node.suspended', { interruptId: 'a', kind: 'clarification' }, 'waiting-input'],
+      ['node.suspended', { interruptId: 'b', kind: 'approval' }, 'waiting-input'],
+      ['interrupt.resolved', { interruptId: 'a' }, 'waiting-approval'],
+      ['interrupt.resolved', { interruptId: 'unknown' }, 'waiting-approval'],
+      ['interrupt.resolved', { interruptId: 'b' }, 'running'],
+    ];
+    let state: StatusState = INITIAL_STATUS;
+    expect(statusOf(state)).toBe('pending');
+    for (const [type, payload, expected] of steps) {
+      state = foldStatus(state, type, payload);
+      expect(statusOf(state)).toBe(expected);
+    }
+  });
+
+  test.each(['cancelling', 'paused'] as const)('a %s run shows that, not its wait', (base) => {
+    expect(statusOf({ base, waiting: [['i', 'approval']] })).toBe(base);
+  });
+
+  test.each(Object.entries(TERMINAL_EVENTS))(
+    '%s forgets open waits and is terminal',
+    (type, expected) => {
+      const state = foldStatus({ base: 'running', waiting: [['i', 'approval']] }, type, {});
+      expect(state).toEqual({ base: expected, waiting: [] });
+      expect(isTerminalEvent(type)).toBe(true);
+      expect(TERMINAL_STATUSES.has(expected)).toBe(true);
+    },
+  );
+
+  test('nothing else is terminal', () => {
+    expect(RUN_STATUSES.filter((status) => TERMINAL_STATUSES.has(status))).toEqual([
+      'completed',
+      'failed',
+      'cancelled',
+    ]);
+    for (const type of ['run.started', 'node.completed', 'toString', '__proto__'])
+      expect(isTerminalEvent(type)).toBe(false);
+  });
+});
