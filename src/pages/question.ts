@@ -138,6 +138,7 @@ function forms(model: QuestionModel): string {
     case 'low-confidence':
       return [
         accept(model, 'Accept the decision'),
+        reject(model, 'Reject', 'Reject the decision'),
         edit(model, 'Change it first', 'The decision', 'Accept with changes'),
         fold(
           'Tell the agent more',
@@ -147,7 +148,6 @@ function forms(model: QuestionModel): string {
             `${questionsOf(interrupt.data).map(questionField).join('')}${button('Send, and let it decide again')}`,
           ),
         ),
-        reject(model, 'Reject', 'Reject the decision'),
       ].join('');
     case 'approval':
       return [

@@ -82,8 +82,8 @@ export function foldEvent(timeline, event) {
   const payload = /** @type {Payload} */ (event.payload ?? {});
   const nodeId = event.nodeId ?? payload.nodeId;
   const fold = Object.hasOwn(FOLDS, event.type) ? FOLDS[event.type] : noteUnknown;
-  const item = fold?.({ timeline, event, payload, nodeId, atMs: Date.parse(event.timestamp) });
-  return item ? [item] : [];
+  const changed = fold?.({ timeline, event, payload, nodeId, atMs: Date.parse(event.timestamp) });
+  return [changed].flat().filter((item) => item !== undefined);
 }
 
 /**
@@ -167,19 +167,33 @@ function suspended({ timeline, payload, nodeId }) {
   const decision = timeline.items.findLast(
     (item) => item.kind === 'decision' && item.nodeId === nodeId,
   );
-  if (payload.reason !== 'low-confidence' || !decision) return undefined;
-  return Object.assign(decision, { threshold: payload.threshold, confidence: payload.observed });
+  if (payload.reason === 'low-confidence' && decision) {
+    Object.assign(decision, { threshold: payload.threshold, confidence: payload.observed });
+  }
+  return [decision, setStep(timeline, nodeId, 'waiting')];
+}
+
+/**
+ * @param {Timeline} timeline
+ * @param {string} nodeId
+ * @param {string} state
+ */
+function setStep(timeline, nodeId, state) {
+  const item = timeline.open.get(`step ${nodeId}`);
+  if (item) item.state = state;
+  return item;
 }
 
 /** @param {Step} step */
 function answered({ timeline, payload, nodeId, atMs }) {
   const asked = timeline.open.get(`question ${nodeId}`);
-  return close(timeline, `question ${nodeId}`, {
+  const question = close(timeline, `question ${nodeId}`, {
     state: payload.reason === 'timeout' ? 'expired' : 'done',
     outcome: payload.resumeValue,
     by: payload.resolvedBy,
     tookMs: asked ? atMs - asked.atMs : undefined,
   });
+  return [question, setStep(timeline, nodeId, 'running')];
 }
 
 /** @param {Step} step @param {string} state @param {string} title */
@@ -193,7 +207,8 @@ function ended(step, state, title) {
 
 const hidden = () => undefined;
 
-/** @type {Record<string, (step: Step) => TimelineItem | undefined>} */
+/** @typedef {TimelineItem | undefined} Changed */
+/** @type {Record<string, (step: Step) => Changed | Changed[]>} */
 const FOLDS = {
   'run.started': (step) =>
     add(step, { kind: 'run', title: 'Run started', input: step.payload.inputs }),

@@ -1,0 +1,170 @@
+// Forms become resume values (spec/02 §4.3, design §9): every form, every action, every wrong one.
+import { describe, expect, it } from 'vitest';
+import { resumeValueOf, type PageInterrupt } from '../../src/pages/index.ts';
+
+type Asked = Pick<PageInterrupt, 'kind' | 'data'>;
+
+const approval: Asked = {
+  kind: 'approval',
+  data: { artifactId: 'a', artifactType: 'text', artifactData: { text: 'hi' } },
+};
+const nested: Asked = {
+  kind: 'approval',
+  data: { artifactType: 'doc', artifactData: { parts: ['one'] } },
+};
+const unsure: Asked = {
+  kind: 'low-confidence',
+  data: {
+    threshold: 0.7,
+    observed: 0.5,
+    decision: { action: 'refund', amount: 5, urgent: false, note: null },
+  },
+};
+const doubt: Asked = { kind: 'approval', data: { artifactType: 'effect-in-doubt' } };
+const clarification: Asked = {
+  kind: 'clarification',
+  data: {
+    questions: [
+      { id: 'colour', question: 'Which colour?' },
+      { id: 'count', question: 'How many?', schema: { type: 'integer' } },
+      { id: 'gift', question: 'A gift?', schema: { type: 'boolean' } },
+      { id: 'sizes', question: 'Sizes?', schema: { type: 'array' } },
+    ],
+  },
+};
+const external: Asked = { kind: 'external-event', data: { eventType: 'paid', correlation: {} } };
+
+const answers = {
+  'answer.colour': ' blue ',
+  'answer.count': '2',
+  'answer.gift': 'true',
+  'answer.sizes': '["S"]',
+};
+
+describe('spec/02 §4.3 a form that is right', () => {
+  it.each<[string, Asked, Record<string, string>, unknown]>([
+    ['approve', approval, { action: 'accept' }, { action: 'accept' }],
+    [
+      'approve with a word',
+      approval,
+      { action: 'accept', reason: ' fine ' },
+      { action: 'accept', feedback: 'fine' },
+    ],
+    ['reject', approval, { action: 'reject', reason: '' }, { action: 'reject' }],
+    [
+      'reject with a reason',
+      approval,
+      { action: 'reject', reason: 'no' },
+      { action: 'reject', feedback: 'no' },
+    ],
+    [
+      'edit a member',
+      approval,
+      { action: 'edit-accept', 'field.text': 'ho' },
+      { action: 'edit-accept', editedArtifactData: { text: 'ho' } },
+    ],
+    [
+      'edit as JSON',
+      nested,
+      { action: 'edit-accept', editedDecision: '{"parts":[]}' },
+      { action: 'edit-accept', editedArtifactData: { parts: [] } },
+    ],
+    [
+      'send back',
+      approval,
+      { action: 'refine', reason: 'shorter' },
+      { action: 'refine', refineFeedback: { scope: 'whole', text: 'shorter' } },
+    ],
+    ['ratify', unsure, { action: 'accept', reason: 'ignored' }, { action: 'accept' }],
+    [
+      'turn down',
+      unsure,
+      { action: 'reject', reason: 'too late' },
+      { action: 'reject', reason: 'too late' },
+    ],
+    [
+      'change members, each keeping its type',
+      unsure,
+      {
+        action: 'edit-accept',
+        'field.action': 'refund',
+        'field.amount': '3.5',
+        'field.urgent': 'true',
+        'field.note': '',
+      },
+      {
+        action: 'edit-accept',
+        decision: { action: 'refund', amount: 3.5, urgent: true, note: null },
+      },
+    ],
+    [
+      'change it as JSON',
+      unsure,
+      { action: 'edit-accept', editedDecision: '"keep"' },
+      { action: 'edit-accept', decision: 'keep' },
+    ],
+    [
+      'tell the agent more',
+      unsure,
+      { action: 'answer', 'answer.guidance': 'a photo came' },
+      { answers: { guidance: 'a photo came' } },
+    ],
+    [
+      'answer by type',
+      clarification,
+      { action: 'answer', ...answers },
+      { answers: { colour: 'blue', count: 2, gift: true, sizes: ['S'] } },
+    ],
+    ['perform the effect', doubt, { action: 'accept' }, { action: 'accept' }],
+    ['skip the effect', doubt, { action: 'reject' }, { action: 'reject' }],
+    [
+      'the effect happened',
+      doubt,
+      { action: 'edit-accept', editedDecision: '{"refundId":"R-1"}' },
+      { action: 'edit-accept', editedArtifactData: { refundId: 'R-1' } },
+    ],
+  ])('%s', (_, asked, form, value) => {
+    expect(resumeValueOf(form, asked)).toEqual({ ok: true, value });
+  });
+});
+
+describe('spec/02 §4.3 a form that is wrong is refused in words, and nothing is sent', () => {
+  it.each<[string, Asked, Record<string, unknown>, RegExp]>([
+    ['no action', approval, {}, /Choose/],
+    ['an unknown action', unsure, { action: '__proto__' }, /Choose/],
+    ['a repeated field', approval, { action: ['accept', 'reject'] }, /"action"/],
+    ['a field as an object', approval, { action: { a: 'b' } }, /"action"/],
+    ['an endless field', approval, { action: 'reject', reason: 'x'.repeat(70_000) }, /"reason"/],
+    ['broken JSON', nested, { action: 'edit-accept', editedDecision: '{' }, /not valid JSON/],
+    ['no JSON at all', nested, { action: 'edit-accept' }, /not valid JSON/],
+    [
+      'text for a number',
+      unsure,
+      { action: 'edit-accept', 'field.amount': 'five' },
+      /"amount" must be a number/,
+    ],
+    [
+      'nothing for a number',
+      unsure,
+      { action: 'edit-accept', 'field.amount': ' ' },
+      /"amount" must be a number/,
+    ],
+    ['text for a boolean', unsure, { action: 'edit-accept', 'field.urgent': 'yes' }, /"urgent"/],
+    ['sending back without a word', approval, { action: 'refine' }, /what should change/i],
+    ['sending back a decision', unsure, { action: 'refine', reason: 'x' }, /what should change/i],
+    [
+      'answering an approval',
+      approval,
+      { action: 'answer', 'answer.x': 'y' },
+      /not answered with text/,
+    ],
+    ['a missing answer', clarification, { ...answers, 'answer.colour': '' }, /Which colour/],
+    ['text for a count', clarification, { ...answers, 'answer.count': 'two' }, /How many/],
+    ['text for yes or no', clarification, { ...answers, 'answer.gift': 'maybe' }, /A gift/],
+    ['text for a list', clarification, { ...answers, 'answer.sizes': 'S' }, /Sizes/],
+    ['a wait that another system ends', external, { action: 'accept' }, /not answered by a person/],
+  ])('%s', (_, asked, form, message) => {
+    const result = resumeValueOf(form, asked);
+    expect(result).toEqual({ ok: false, message: expect.stringMatching(message) as string });
+  });
+});

@@ -1,0 +1,177 @@
+// The run's page in a real browser: live stream, answers with and without JavaScript, phone width, strict policy.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { RunPageModel } from '../../src/pages/index.ts';
+import { chromiumPath, launchChromium } from '../support/chromium.ts';
+import { startPageServer, type PageServer } from './page-server.ts';
+import { afterAnswer, eventsOf, question, STARTED_MS, untilQuestion } from './sample-run.ts';
+import { refundDesk } from '../../src/demo/definition.ts';
+
+const PHONE = { width: 390, height: 844 };
+const DESKTOP = { width: 1280, height: 900 };
+
+const waiting: RunPageModel = {
+  snapshot: {
+    runId: 'run-1',
+    workflowId: 'refund-desk',
+    status: 'waiting-approval',
+    startedAt: new Date(STARTED_MS).toISOString(),
+  },
+  events: untilQuestion,
+  interrupts: [question],
+  csrfToken: 'csrf-1',
+  eventsUrl: '/events',
+  answerUrlOf: (nodeId) => `/answers/${nodeId}`,
+  stale: false,
+  definition: refundDesk,
+};
+const completed: RunPageModel = {
+  ...waiting,
+  snapshot: {
+    ...waiting.snapshot,
+    status: 'completed',
+    endedAt: new Date(STARTED_MS + 11_000).toISOString(),
+  },
+  events: [...untilQuestion, ...afterAnswer],
+  interrupts: [],
+};
+
+describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
+  let browser: Browser;
+  let server: PageServer;
+  let context: BrowserContext;
+  let page: Page;
+  let complaints: string[];
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+  afterAll(() => browser.close());
+  beforeEach(async () => {
+    server = await startPageServer(waiting);
+  });
+  afterEach(async () => {
+    await context.close();
+    await server.stop();
+  });
+
+  async function open(options: Parameters<Browser['newContext']>[0]): Promise<void> {
+    context = await browser.newContext(options);
+    page = await context.newPage();
+    complaints = [];
+    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+    page.on('pageerror', (error) => complaints.push(error.message));
+    await page.goto(`${server.url}/page`);
+  }
+
+  it('RFC 0024 shows events as they come, to the end, and breaks no policy', async () => {
+    await open({ viewport: DESKTOP });
+    await page.getByText('Live', { exact: true }).waitFor();
+    expect(await page.locator('[data-interrupt]').count()).toBe(1);
+    server.push(afterAnswer.slice(0, 5));
+    await page.locator('.reasoning.running .thought', { hasText: /^The refund $/ }).waitFor();
+    server.push(afterAnswer.slice(5, 6));
+    await page
+      .locator('.reasoning.running .thought', { hasText: 'The refund is decided.' })
+      .waitFor();
+    server.model = completed;
+    server.push(afterAnswer.slice(6));
+    await page.getByRole('heading', { name: 'Run completed' }).waitFor();
+    await page.locator('.badge', { hasText: 'Completed' }).waitFor();
+    await page.locator('[data-interrupt]').waitFor({ state: 'detached' });
+    expect(await page.title()).toContain('Completed');
+    expect(complaints).toEqual([]);
+  });
+
+  it('what the browser draws live is what the server renders', async () => {
+    await open({ viewport: DESKTOP });
+    await page.getByText('Live', { exact: true }).waitFor();
+    server.model = completed;
+    server.push(afterAnswer);
+    await page.getByRole('heading', { name: 'Run completed' }).waitFor();
+    const live = await page.locator('#timeline').innerText();
+    await page.reload();
+    expect(await page.locator('#timeline').innerText()).toBe(live);
+  });
+
+  it('spec/02 §3.4 after a break it goes on behind the last event, once each', async () => {
+    await open({ viewport: DESKTOP });
+    await page.getByText('Live', { exact: true }).waitFor();
+    server.push(afterAnswer.slice(0, 8));
+    await page.locator('.tool.running', { hasText: 'demo:orders.refund' }).waitFor();
+    server.drop();
+    await page.getByText('Connection lost').waitFor();
+    server.push(afterAnswer.slice(8));
+    await page.getByRole('heading', { name: 'Run completed' }).waitFor();
+    expect(server.resumes).toEqual([undefined, String(afterAnswer[7]?.sequence)]);
+    expect(await page.locator('.tool', { hasText: 'demo:orders.refund' }).count()).toBe(1);
+  });
+
+  it('what is being typed survives live events', async () => {
+    await open({ viewport: PHONE });
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByText('Tell the agent more').click();
+    await page.getByLabel('What should the agent know?').fill('The customer sent a photo');
+    // Both make the page take its questions from the server again.
+    server.push(
+      eventsOf(
+        [
+          { type: 'run.resumed', payload: {} },
+          { type: 'run.resumed', payload: {} },
+        ],
+        untilQuestion.length,
+      ),
+    );
+    await page.locator(`#e${untilQuestion.length + 1}`).waitFor();
+    expect(await page.getByLabel('What should the agent know?').inputValue()).toBe(
+      'The customer sent a photo',
+    );
+  });
+
+  it.each([true, false])('answers are plain forms (JavaScript: %s)', async (javaScriptEnabled) => {
+    await open({ viewport: PHONE, javaScriptEnabled });
+    await page.getByText('Change it first').click();
+    await page.getByLabel('amountCents').fill('3000');
+    await page.getByRole('button', { name: 'Accept with changes' }).click();
+    await page.waitForURL('**/page');
+    await page.getByRole('button', { name: 'Accept the decision' }).click();
+    await expect.poll(() => server.answers.length).toBe(2);
+    expect(Object.fromEntries(server.answers[0] ?? [])).toMatchObject({
+      csrf: 'csrf-1',
+      interruptId: 'int-1',
+      action: 'edit-accept',
+      'field.amountCents': '3000',
+      'field.action': 'refund',
+    });
+    expect(Object.fromEntries(server.answers[1] ?? [])).toEqual({
+      csrf: 'csrf-1',
+      interruptId: 'int-1',
+      action: 'accept',
+    });
+  });
+
+  it.each([
+    ['phone', PHONE, 'light'],
+    ['phone', PHONE, 'dark'],
+    ['desktop', DESKTOP, 'light'],
+    ['desktop', DESKTOP, 'dark'],
+  ] as const)('nothing is wider than the %s (%o, %s)', async (name, viewport, colorScheme) => {
+    await open({ viewport, colorScheme });
+    const width = await page.evaluate('document.documentElement.scrollWidth');
+    expect(width).toBeLessThanOrEqual(viewport.width);
+    const folder = process.env.OPENWOP_TEST_PICTURES;
+    if (folder)
+      await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png`, fullPage: true });
+  });
+
+  it('with the keyboard alone: the first button is reached by Tab and pressed by Enter', async () => {
+    await open({ viewport: DESKTOP });
+    for (let at = 0; at < 5; at++) {
+      await page.keyboard.press('Tab');
+      const text = await page.evaluate('document.activeElement.textContent');
+      if (text === 'Accept the decision') break;
+    }
+    await page.keyboard.press('Enter');
+    await expect.poll(() => server.answers[0]?.get('action')).toBe('accept');
+  });
+});

@@ -1,0 +1,183 @@
+// The pages as text: nothing a run says becomes markup, every state has its words, the script is one valid file.
+import { Script } from 'node:vm';
+import { describe, expect, it } from 'vitest';
+import {
+  pageScript,
+  pageStyle,
+  renderErrorPage,
+  renderLinkPage,
+  renderRunPage,
+  type PageInterrupt,
+  type RunPageModel,
+} from '../../src/pages/index.ts';
+import { refundDesk } from '../../src/demo/definition.ts';
+import { RUN_STATUSES } from '../../src/core/status.ts';
+import { afterAnswer, eventsOf, question, STARTED_MS, untilQuestion } from './sample-run.ts';
+
+const model: RunPageModel = {
+  snapshot: { runId: 'run-1', workflowId: 'refund-desk', status: 'waiting-approval' },
+  events: untilQuestion,
+  interrupts: [question],
+  csrfToken: 'csrf-1',
+  eventsUrl: '/v1/runs/run-1/events',
+  answerUrlOf: (nodeId) => `/pages/runs/run-1/interrupts/${nodeId}`,
+  stale: false,
+  nowMs: STARTED_MS + 60_000,
+};
+
+const EVIL = `"><script>alert('x')</script>`;
+
+describe('design §10 what a run says is text', () => {
+  it('in events, questions, names, notices and errors', () => {
+    const html = renderRunPage({
+      ...model,
+      snapshot: { ...model.snapshot, workflowId: EVIL, error: { code: EVIL, message: EVIL } },
+      events: eventsOf([
+        { type: EVIL, payload: {} },
+        { type: 'node.started', nodeId: EVIL, payload: { agent: { agentId: EVIL } } },
+        { type: 'agent.reasoned', nodeId: EVIL, payload: { reasoning: EVIL } },
+        {
+          type: 'agent.toolCalled',
+          nodeId: EVIL,
+          payload: { toolName: EVIL, callId: EVIL, inputs: { [EVIL]: EVIL } },
+        },
+        { type: 'agent.decided', nodeId: EVIL, payload: { decision: [EVIL] } },
+        { type: 'node.failed', nodeId: EVIL, payload: { error: { code: EVIL, message: EVIL } } },
+      ]),
+      interrupts: [
+        {
+          ...question,
+          nodeId: EVIL,
+          interruptId: EVIL,
+          data: { decision: { [EVIL]: EVIL }, title: EVIL, description: EVIL },
+        },
+        {
+          ...question,
+          kind: 'clarification',
+          data: { questions: [{ id: EVIL, question: EVIL, schema: { enum: [EVIL] } }] },
+        },
+      ],
+      csrfToken: EVIL,
+      notice: { kind: 'error', text: EVIL },
+    });
+    expect(html).not.toContain('<script>');
+    expect(html.match(/<script/g)).toHaveLength(1);
+  });
+  it('on the small pages', () => {
+    const pages =
+      renderLinkPage({ runId: EVIL, action: EVIL }) +
+      renderErrorPage({ status: 410, title: EVIL, message: EVIL });
+    expect(pages).not.toContain('<script');
+  });
+  it('there is no inline script or style that a strict policy would refuse', () => {
+    const html = renderRunPage(model);
+    expect(html).not.toMatch(/ style=|<style| on[a-z]+=|javascript:/);
+  });
+});
+
+describe('what the page shows', () => {
+  it.each(RUN_STATUSES)('a run that is %s', (status) => {
+    expect(renderRunPage({ ...model, snapshot: { ...model.snapshot, status } })).toContain(
+      `class="status ${status}"`,
+    );
+  });
+  it('the deadline, absolute and relative, and what follows a yes', () => {
+    const html = renderRunPage({ ...model, definition: refundDesk });
+    expect(html).toContain(`datetime="${new Date(question.deadlineMs ?? 0).toISOString()}"`);
+    expect(html).toContain('3 days left');
+    expect(html).toMatch(/<b>Pay the refund<\/b> if action is refund/);
+  });
+  it('a question whose time is up, and one without limit', () => {
+    expect(renderRunPage({ ...model, nowMs: (question.deadlineMs ?? 0) + 1 })).toContain(
+      'time is up',
+    );
+    const open = { ...question, deadlineMs: undefined };
+    expect(renderRunPage({ ...model, interrupts: [open] })).toContain('No time limit');
+  });
+  it('RFC 0002 §F confidence against the threshold', () => {
+    expect(renderRunPage(model)).toContain('55 % sure, below the required 70 %');
+  });
+  it('design §3.3 says when it may be old', () => {
+    expect(renderRunPage({ ...model, stale: true })).toContain('cannot be reached');
+    expect(renderRunPage(model)).not.toContain('cannot be reached');
+  });
+  it('the end with its result', () => {
+    const html = renderRunPage({
+      ...model,
+      events: [...untilQuestion, ...afterAnswer],
+      interrupts: [],
+    });
+    expect(html).toContain('Run completed');
+    expect(html).toContain('R-1');
+    expect(html).not.toContain('<form');
+  });
+  it('a failed run with its code', () => {
+    const events = eventsOf([
+      {
+        type: 'run.failed',
+        payload: { error: { code: 'interrupt_timeout', message: 'Nobody answered.' } },
+      },
+    ]);
+    expect(renderRunPage({ ...model, events, interrupts: [] })).toContain(
+      'interrupt_timeout: Nobody answered.',
+    );
+  });
+});
+
+describe('the forms of a question', () => {
+  const actionsOf = (interrupt: Partial<PageInterrupt>) => {
+    const html = renderRunPage({ ...model, interrupts: [{ ...question, ...interrupt }] });
+    return [...html.matchAll(/name="action" value="([a-z-]+)"/g)]
+      .map(([, action]) => action)
+      .sort();
+  };
+  it.each<[string, Partial<PageInterrupt>, string[]]>([
+    ['low confidence', {}, ['accept', 'answer', 'edit-accept', 'reject']],
+    [
+      'approval, everything allowed',
+      { kind: 'approval', data: { title: 't' } },
+      ['accept', 'edit-accept', 'refine', 'reject'],
+    ],
+    [
+      'approval, two actions',
+      { kind: 'approval', data: { actions: ['accept', 'reject'] } },
+      ['accept', 'reject'],
+    ],
+    [
+      'approval by its legacy name',
+      { kind: 'approval', data: { actions: ['edit'] } },
+      ['edit-accept'],
+    ],
+    [
+      'an effect in doubt',
+      { kind: 'approval', data: { artifactType: 'effect-in-doubt' } },
+      ['accept', 'edit-accept', 'reject'],
+    ],
+    [
+      'clarification',
+      { kind: 'clarification', data: { questions: [{ id: 'q', question: 'Q?' }] } },
+      ['answer'],
+    ],
+    ['an external event', { kind: 'external-event', data: { eventType: 'e' } }, []],
+  ])('spec/02 §4.3 %s', (_, interrupt, actions) => {
+    expect(actionsOf(interrupt)).toEqual(actions);
+  });
+  it('every form carries the token and names the interrupt that it answers', () => {
+    const html = renderRunPage(model);
+    const forms = html.match(/<form[\s\S]*?<\/form>/g) ?? [];
+    expect(forms.length).toBe(4);
+    for (const form of forms) {
+      expect(form).toContain('name="csrf" value="csrf-1"');
+      expect(form).toContain('name="interruptId" value="int-1"');
+      expect(form).toContain('action="/pages/runs/run-1/interrupts/triage"');
+    }
+  });
+});
+
+describe('assets', () => {
+  it('the script is one valid file without imports', () => {
+    expect(() => new Script(pageScript())).not.toThrow();
+    expect(pageScript()).not.toMatch(/^(import|export) /m);
+  });
+  it('the style is there', () => expect(pageStyle()).toContain(':root'));
+});
