@@ -51,19 +51,42 @@ export async function acceptRun(
   const outcome = await stores.runs.accept(row, claim);
   if (outcome.kind === 'replay') return { ...outcome.response, replayed: true };
   if (outcome.kind !== 'claimed') throw refusedClaim(outcome);
-  const accepted = await acceptedRow(deps, caller, outcome, row);
-  await startRun(deps, accepted);
-  const head = await stores.log.head(accepted.runId);
+  try {
+    const accepted = await acceptedRow(deps, caller, outcome, row);
+    await startRun(deps, accepted);
+    const response = await answerOf(deps, accepted.runId, baseUrl);
+    if (!claim) return response;
+    await stores.idempotency.complete(caller.tenant, claim, outcome.owner, response);
+    return { ...response, replayed: false };
+  } catch (error) {
+    // Released, not forgotten: the run stays tied to its key, and the retry goes on with it.
+    if (claim) await releaseQuietly(deps, caller, { claim, owner: outcome.owner });
+    throw error;
+  }
+}
+
+async function answerOf(
+  { stores }: AcceptDeps,
+  runId: string,
+  baseUrl: string,
+): Promise<StoredResponse> {
+  const head = await stores.log.head(runId);
   const answer: RunAnswer = {
-    runId: accepted.runId,
+    runId,
     status: head?.status ?? 'pending',
-    eventsUrl: eventsUrlOf(baseUrl, accepted.runId),
-    statusUrl: statusUrlOf(baseUrl, accepted.runId),
+    eventsUrl: eventsUrlOf(baseUrl, runId),
+    statusUrl: statusUrlOf(baseUrl, runId),
   };
-  const response: StoredResponse = { status: 201, body: { ...answer } };
-  if (!claim) return response;
-  await stores.idempotency.complete(caller.tenant, claim, outcome.owner, response);
-  return { ...response, replayed: false };
+  return { status: 201, body: { ...answer } };
+}
+
+/** Best effort: a claim that is not released is taken over when its lease ends. */
+async function releaseQuietly(
+  { stores }: AcceptDeps,
+  caller: Caller,
+  { claim, owner }: { claim: IdempotencyClaim; owner: string },
+): Promise<void> {
+  await stores.idempotency.release(caller.tenant, claim, owner).catch(() => undefined);
 }
 
 /** A key whose earlier claim accepted a run that was never answered goes on with that run. */

@@ -1,8 +1,6 @@
 // The facade: one table of routes, and around it what every request goes through, in this order: access log, trace and
 // security headers, Host check, route, authentication, scope, body, handler, envelope (spec/01 §1, §2; design §10).
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import express, { type Express, type Request, type Response } from 'express';
+import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import { HostError } from '../core/errors.ts';
 import { accessLog } from './access-log.ts';
 import { createAuthenticator, requireScope } from './auth.ts';
@@ -31,70 +29,35 @@ import {
 
 export type { FacadeConfig, FacadeDeps, RunLog } from './deps.ts';
 
-/** Time in ms that a client may take to send its headers, and its whole request. */
-export const HEADERS_TIMEOUT_MS = 10_000;
-export const REQUEST_TIMEOUT_MS = 30_000;
-/** Idle connections are kept this long, in ms. */
-const KEEP_ALIVE_MS = 65_000;
-/** Requests that run when the server drains have this long to end, in ms. */
-export const DRAIN_MS = 10_000;
-
 export interface Facade {
   readonly app: Express;
-  /** Binds; port 0 takes a free one. Rejects with the system's error (EADDRINUSE, EACCES). */
-  listen(address: { host: string; port: number }): Promise<{ url: string; port: number }>;
-  /** Takes no new connection, ends streams with a comment, waits for running requests at most DRAIN_MS. */
-  drain(): Promise<void>;
+  /** Takes no new streams and ends the open ones with a comment; readiness says so. */
+  drain(): void;
 }
 
 export function createFacade(deps: FacadeDeps): Facade {
   const { config, logger } = deps;
-  const streams = createStreamRegistry({
-    maxPerKey: config.maxStreamsPerKey ?? MAX_STREAMS_PER_KEY,
-    logger,
-  });
-  const state = { draining: false };
+  const maxPerKey = config.maxStreamsPerKey ?? MAX_STREAMS_PER_KEY;
+  const streams = createStreamRegistry({ maxPerKey, logger });
+  let draining = false;
   const app = express();
-  app
-    .disable('x-powered-by')
-    .disable('etag')
-    .set('query parser', 'simple')
-    .enable('case sensitive routing');
-  app.use(
-    accessLog(logger),
-    traceContext,
-    securityHeaders,
-    hostCheck(config.host, config.publicUrl),
-  );
+  app.disable('x-powered-by').disable('etag').enable('case sensitive routing');
+  app.set('query parser', 'simple');
+  app.use(accessLog(logger), traceContext, securityHeaders);
+  app.use(hostCheck(config.host, config.publicUrl));
   mount(
     app,
     deps,
-    routesOf(deps, streams, () => state.draining),
+    routesOf(deps, streams, () => draining),
   );
   app.use(pagesRouter(deps));
-  app.use(lastResort(deps));
+  app.use(lastResort);
   app.use(errorHandler(logger));
-  let server: Server | undefined;
   return {
     app,
-    async listen({ host, port }) {
-      server = createServer(
-        {
-          headersTimeout: HEADERS_TIMEOUT_MS,
-          requestTimeout: REQUEST_TIMEOUT_MS,
-          keepAliveTimeout: KEEP_ALIVE_MS,
-        },
-        app,
-      );
-      await bind(server, { host, port });
-      const bound = (server.address() as AddressInfo).port;
-      return { url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`, port: bound };
-    },
-    async drain() {
-      state.draining = true;
-      const closing = server === undefined ? Promise.resolve() : close(server);
+    drain() {
+      draining = true;
       streams.drain();
-      await closing;
     },
   };
 }
@@ -176,27 +139,7 @@ async function pageSessionOf(
 }
 
 /** Protocol paths live below /v1/: anything else is 400 (spec/01 §1), but what the well-known folder lacks is 404. */
-function lastResort(_deps: FacadeDeps) {
-  return (request: Request): never => {
-    if (request.path.startsWith('/.well-known/')) throw new HostError('not_found');
-    throw invalid('path', 'this address has no version: the API is below /v1/');
-  };
-}
-
-function bind(server: Server, address: { host: string; port: number }): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(address, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-}
-
-async function close(server: Server): Promise<void> {
-  const force = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
-  await closed;
-  clearTimeout(force);
-}
+const lastResort: RequestHandler = (request) => {
+  if (request.path.startsWith('/.well-known/')) throw new HostError('not_found');
+  throw invalid('path', 'this address has no version: the API is below /v1/');
+};

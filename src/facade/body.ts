@@ -76,8 +76,9 @@ export function guardJson(value: JsonValue): void {
     if (typeof current !== 'object' || current === null) continue;
     if (depth >= BODY_DEPTH) throw invalid('', `nested deeper than ${BODY_DEPTH} levels`);
     if (!Array.isArray(current)) guardKeys(current);
-    for (const child of Object.values(current) as JsonValue[])
+    for (const child of Object.values<JsonValue>(current)) {
       open.push({ value: child, depth: depth + 1 });
+    }
   }
 }
 

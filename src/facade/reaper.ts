@@ -2,6 +2,7 @@
 // refuses for good fail after 30 s, so that no accepted run is forgotten.
 import { codeOf, ERRORS, type ErrorCode } from '../core/errors.ts';
 import { eventIdOf, TERMINAL_KEY } from '../core/ids.ts';
+import { IDEMPOTENCY_RETENTION_SECONDS } from '../core/limits.ts';
 import { fold } from '../log/fold.ts';
 import type { NewRow, RunRow } from '../ports.ts';
 import type { FacadeDeps } from './deps.ts';
@@ -13,6 +14,8 @@ export const REAPER_INTERVAL_MS = 3_000;
 const UNSTARTED_MS = 5_000;
 /** A refused run fails when it is older than this, in ms. */
 export const FAIL_AFTER_MS = 30_000;
+/** Idempotency records that have served their time are deleted this often, in ms. */
+const EXPIRE_INTERVAL_MS = 3_600_000;
 /** Runs looked at in one round. */
 const ROUND_RUNS = 50;
 
@@ -29,9 +32,15 @@ export interface Reaper {
 export function createReaper(deps: ReaperDeps): Reaper {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
+  let expiredAtMs = 0;
   const round = (nowMs = Date.now()): Promise<void> => {
     running = running
-      .then(() => reap(deps, nowMs))
+      .then(async () => {
+        await reap(deps, nowMs);
+        if (nowMs - expiredAtMs < EXPIRE_INTERVAL_MS) return;
+        await deps.stores.idempotency.expire(nowMs - IDEMPOTENCY_RETENTION_SECONDS * 1000);
+        expiredAtMs = nowMs;
+      })
       .catch((error: unknown) =>
         deps.logger.warn('reaper round failed', { code: codeOf(error) ?? 'internal_error' }),
       );

@@ -88,13 +88,11 @@ async function answerEvents(
   }
   const head = await readHead(deps, row.runId, response);
   const stream = streams.open(caller.principal, response);
-  response
-    .status(200)
-    .set({
-      'Content-Type': 'text/event-stream; charset=utf-8',
-      'Cache-Control': 'no-cache',
-      'X-Accel-Buffering': 'no',
-    });
+  response.status(200).set({
+    'Content-Type': 'text/event-stream; charset=utf-8',
+    'Cache-Control': 'no-cache',
+    'X-Accel-Buffering': 'no',
+  });
   response.flushHeaders();
   const nothingLeft = head.closed && after >= head.nextSequence - 1;
   try {

@@ -234,8 +234,7 @@ async function answer(
   // A form belongs to one question: an older one must not answer the next question of the same node.
   if (!open || open.interruptId !== form.interruptId)
     throw new HostError('interrupt_already_resolved');
-  const { csrf: _csrf, interruptId: _interruptId, ...fields } = form;
-  const value = resumeValueOf(fields, open);
+  const value = resumeValueOf(form, open);
   if (!value.ok) throw new HostError('validation_error', { reason: value.message });
   const digest = sha256Hex(canonicalJson(value.value));
   return resolveInterrupt(deps, row, {

@@ -1,0 +1,61 @@
+// The facade on a socket: limits against slow clients, and an orderly end (design §10).
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createFacade } from './app.ts';
+import type { FacadeDeps } from './deps.ts';
+
+/** Time in ms that a client may take to send its headers, and its whole request. */
+export const HEADERS_TIMEOUT_MS = 10_000;
+export const REQUEST_TIMEOUT_MS = 30_000;
+/** Idle connections are kept this long, in ms. */
+const KEEP_ALIVE_MS = 65_000;
+/** Requests that run when the server stops have this long to end, in ms. */
+const DRAIN_MS = 4_000;
+
+export interface Listening {
+  /** Base of the API, without a slash at the end. */
+  readonly url: string;
+  readonly port: number;
+  /** Takes no new connection, ends streams with a comment, waits for running requests at most DRAIN_MS. */
+  stop(): Promise<void>;
+}
+
+/** Port 0 takes a free one. Rejects with the system's error (EADDRINUSE, EACCES). */
+export async function listen(
+  deps: FacadeDeps,
+  address: { host: string; port: number },
+): Promise<Listening> {
+  const facade = createFacade(deps);
+  const limits = { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
+  const server = createServer({ ...limits, keepAliveTimeout: KEEP_ALIVE_MS }, facade.app);
+  await bind(server, { host: address.host, port: address.port });
+  const { port } = server.address() as AddressInfo;
+  const host = address.host.includes(':') ? `[${address.host}]` : address.host;
+  return {
+    url: `http://${host}:${port}`,
+    port,
+    async stop() {
+      const closed = close(server);
+      facade.drain();
+      await closed;
+    },
+  };
+}
+
+function bind(server: Server, address: { host: string; port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+async function close(server: Server): Promise<void> {
+  const force = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  await closed;
+  clearTimeout(force);
+}
