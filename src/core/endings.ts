@@ -99,6 +99,11 @@ export function trackOpen(
   return index < 0 ? open : open.filter((_, at) => at !== index);
 }
 
+/** The opening's key with the closing's type; a key that does not name its type is put behind it. */
+function closingKey({ type, key }: OpenItem, closing: string): string {
+  return key.startsWith(`${type}|`) ? `${closing}${key.slice(type.length)}` : `${closing}|${key}`;
+}
+
 /**
  * The closings of everything that is open: calls before brackets before nodes, within a kind in the order opened.
  * `nodeId` limits them to one node. Keys derive from the opening's key, so both authors give the same ids.
@@ -109,7 +114,7 @@ export function closingsOf(open: readonly OpenItem[], ending: Ending, nodeId?: s
     .map((item) => ({ item, row: TABLE[item.type] as Row }))
     .sort((a, b) => a.row.order - b.row.order)
     .map(({ item, row }) => ({
-      key: item.key.replace(item.type, row.closing),
+      key: closingKey(item, row.closing),
       type: row.closing,
       nodeId: item.nodeId,
       causedBy: row.causedByOpening ? item.key : undefined,

@@ -1,8 +1,9 @@
 // Brings one run's log up to its history (design §3.2): read behind the stored cursor, translate, append. Any process,
 // any number at once: an append behind another cursor is refused as stale, and this goes on from where it stands.
+import { expandDeltas } from '../core/deltas.ts';
 import { codeOf, HostError } from '../core/errors.ts';
 import type { JsonValue } from '../core/json.ts';
-import type { Head, HistoryPage, HistoryReader, Logger, Stores } from '../ports.ts';
+import type { Head, HistoryPage, HistoryReader, Logger, NewRow, Stores } from '../ports.ts';
 import { historyEventIdOf, translate, type Translation } from '../translate/translate.ts';
 import { fold } from './fold.ts';
 
@@ -10,6 +11,9 @@ import { fold } from './fold.ts';
 const MAX_PAGES = 10_000;
 /** How long a read parks for something that a hint announced, in ms. Bounds the stop of a process, too. */
 const PARK_MS = 2_000;
+
+/** Stands in place of an archive's hash when Temporal had forgotten the segment before it was archived. */
+export const LOST_ARCHIVE = 'lost';
 
 export interface LogParts {
   readonly stores: Stores;
@@ -29,12 +33,24 @@ export interface Advanced {
   readonly reached: boolean;
 }
 
-/** Codes that say the history itself is at fault: they stop the run's projection, visibly. */
-const PROBLEMS: ReadonlySet<string> = new Set([
-  'history_undecodable',
-  'history_missing',
-  'internal_error',
-]);
+/** What is not the run's fault: asked again, it may work. */
+const PASSING: ReadonlySet<string> = new Set(['service_unavailable', 'run_not_found']);
+
+/** The run's problem, noted until the projection goes on. An unknown error is a fault that must show as well. */
+async function noteProblem(
+  { stores, logger }: LogParts,
+  head: Head,
+  error: unknown,
+): Promise<void> {
+  const code = codeOf(error) ?? 'internal_error';
+  if (PASSING.has(code) || head.problem === code) return;
+  await stores.log.setProblem(head.runId, code);
+  logger.error('the projection of a run stopped', {
+    runId: head.runId,
+    code,
+    reason: String(error),
+  });
+}
 
 function isReached(head: Head, goal: Goal | undefined): boolean {
   if (head.closed) return true;
@@ -53,7 +69,7 @@ async function archivedPage(
 ): Promise<HistoryPage> {
   const segments = await stores.segments.ofRun(head.runId);
   const found = segments.find(({ temporalRunId }) => temporalRunId === head.temporalRunId);
-  if (!found?.archive) throw cause;
+  if (!found?.archive || found.archive === LOST_ARCHIVE) throw cause;
   return {
     events: await history.decode(await stores.content.get(head.tenant, found.archive)),
     token: '',
@@ -98,13 +114,19 @@ async function readAndTranslate(
   return { translated: translate(events, translateState, head), token: page.token };
 }
 
+/** Recorded deltas go along: the store skips those that it has, and a missing one is a fault that must show. */
+function rowsOf(runId: string, { entries, deltas }: Translation): NewRow[] {
+  const recorded = deltas.flatMap((recording) => expandDeltas(runId, recording));
+  return [...entries, ...recorded.map(({ sequence: _, ...row }) => ({ runId, ...row }))];
+}
+
 async function append(
   { stores }: LogParts,
   head: Head,
   read: { translated: Translation; token: string; temporalRunId: string },
 ): Promise<Head> {
   const { translated, token, temporalRunId } = read;
-  const { next, entries, state, status, closed, closedBlocks, segment } = translated;
+  const { next, state, status, closed, closedBlocks, segment } = translated;
   if (head.historyEventId === 0) {
     const index = next === undefined ? segment : segment - 1;
     await stores.segments.record({ runId: head.runId, index, temporalRunId });
@@ -116,7 +138,7 @@ async function append(
       next === undefined
         ? { temporalRunId, historyEventId: translated.cursorEventId, token }
         : { temporalRunId: next, historyEventId: 0, token: '' },
-    rows: entries,
+    rows: rowsOf(head.runId, translated),
     closedBlocks,
     status,
     closed,
@@ -153,8 +175,8 @@ async function walk(parts: LogParts, first: Head, goal: Goal | undefined): Promi
 
 /**
  * Reads to the tail of the run's history, or with a `goal` until that is behind the cursor, waiting a little for it.
- * Throws HostError run_not_found, service_unavailable (Temporal or database away), and history_undecodable,
- * history_missing or internal_error after noting them as the run's problem.
+ * Throws HostError run_not_found, service_unavailable (Temporal or database away), and whatever stopped the run's
+ * projection (history_undecodable, history_missing, internal_error, …) after noting it as the run's problem.
  */
 export async function advance(parts: LogParts, runId: string, goal?: Goal): Promise<Advanced> {
   const { stores, logger } = parts;
@@ -167,12 +189,7 @@ export async function advance(parts: LogParts, runId: string, goal?: Goal): Prom
     logger.info('history can be read again', { runId });
     return advanced;
   } catch (error) {
-    const code = codeOf(error);
-    if (code === undefined || !PROBLEMS.has(code)) throw error;
-    if (head.problem !== code) {
-      await stores.log.setProblem(runId, code);
-      logger.error('the projection of a run stopped', { runId, code, reason: String(error) });
-    }
+    await noteProblem(parts, head, error);
     throw error;
   }
 }

@@ -2,12 +2,10 @@
 // run can be rebuilt, forked and checked when Temporal has forgotten it.
 import { codeOf } from '../core/errors.ts';
 import type { Segment } from '../ports.ts';
-import type { LogParts } from './advance.ts';
+import { LOST_ARCHIVE, type LogParts } from './advance.ts';
 
 /** Segments fetched per question. */
 const BATCH = 20;
-/** Stands in place of a hash when Temporal had forgotten the segment before it was archived. */
-const LOST = 'lost';
 
 async function archiveOne({ stores, history, logger }: LogParts, segment: Segment): Promise<void> {
   const { runId, temporalRunId } = segment;
@@ -19,7 +17,7 @@ async function archiveOne({ stores, history, logger }: LogParts, segment: Segmen
   } catch (error) {
     if (codeOf(error) !== 'history_missing') throw error;
     logger.error('a segment was forgotten before it was archived', { runId, temporalRunId });
-    await stores.segments.record({ ...segment, archive: LOST });
+    await stores.segments.record({ ...segment, archive: LOST_ARCHIVE });
   }
 }
 

@@ -12,6 +12,8 @@ import type { HistoryEvent } from '../../src/translate/translate.ts';
 
 const { EventType } = temporal.api.enums.v1;
 type Payload = temporal.api.common.v1.IPayload;
+/** A command's event: type and attributes. */
+export type Command = readonly [number, Attributes];
 type Attributes = Omit<HistoryEvent, 'eventId' | 'eventTime' | 'eventType'>;
 
 export function jsonPayload(value: unknown, metadata: Record<string, string> = {}): Payload {
@@ -68,7 +70,7 @@ export class HistoryBuilder {
     return this.nextEventId - 1;
   }
 
-  private batch(events: readonly (readonly [number, Attributes])[]): void {
+  private batch(events: readonly Command[]): void {
     const timeMs = this.startMs + this.batches.length * 10;
     this.batches.push(
       events.map(([eventType, attributes]) => ({
@@ -90,7 +92,7 @@ export class HistoryBuilder {
   }
 
   /** A workflow task: WorkflowTaskStarted, then its completion and commands in one batch. */
-  task(...commands: readonly (readonly [number, Attributes])[]): this {
+  task(...commands: readonly Command[]): this {
     this.batch([
       [EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED, { workflowTaskStartedEventAttributes: {} }],
     ]);
@@ -146,7 +148,7 @@ export class HistoryBuilder {
   }
 }
 
-export function schedule(activityId: string, ...carriers: Payload[]) {
+export function schedule(activityId: string, ...carriers: Payload[]): Command {
   return [
     EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
     {
@@ -155,10 +157,10 @@ export function schedule(activityId: string, ...carriers: Payload[]) {
         input: { payloads: [jsonPayload({ context: {} }), ...carriers] },
       },
     },
-  ] as const;
+  ];
 }
 
-export function memo(carrier: Payload) {
+export function memo(carrier: Payload): Command {
   return [
     EventType.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED,
     {
@@ -166,17 +168,17 @@ export function memo(carrier: Payload) {
         upsertedMemo: { fields: { [CARRIER_MEMO_FIELD]: carrier } },
       },
     },
-  ] as const;
+  ];
 }
 
-export function complete(carrier: Payload) {
+export function complete(carrier: Payload): Command {
   return [
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
     { workflowExecutionCompletedEventAttributes: { result: { payloads: [carrier] } } },
-  ] as const;
+  ];
 }
 
-export function continueAsNew(newExecutionRunId: string, carrier: Payload) {
+export function continueAsNew(newExecutionRunId: string, carrier: Payload): Command {
   return [
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW,
     {
@@ -185,25 +187,25 @@ export function continueAsNew(newExecutionRunId: string, carrier: Payload) {
         input: { payloads: [jsonPayload({ carried: true }), carrier] },
       },
     },
-  ] as const;
+  ];
 }
 
-export const fail = [
+export const fail: Command = [
   EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
   { workflowExecutionFailedEventAttributes: {} },
-] as const;
+];
 
-export const cancel = [
+export const cancel: Command = [
   EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
   { workflowExecutionCanceledEventAttributes: {} },
-] as const;
+];
 
-export const terminate = [
+export const terminate: Command = [
   EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
   { workflowExecutionTerminatedEventAttributes: {} },
-] as const;
+];
 
-export const timeOut = [
+export const timeOut: Command = [
   EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
   { workflowExecutionTimedOutEventAttributes: {} },
-] as const;
+];

@@ -1,0 +1,349 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { deltaPayload } from '../../src/core/deltas.ts';
+import { HostError } from '../../src/core/errors.ts';
+import { deltaKey, eventIdOf } from '../../src/core/ids.ts';
+import type { RecordedDeltas } from '../../src/core/journal.ts';
+import { archiveClosed } from '../../src/log/archive.ts';
+import { createLog, type Log } from '../../src/log/log.ts';
+import type { LogRow, Stores } from '../../src/ports.ts';
+import {
+  admitted,
+  complete,
+  continueAsNew,
+  emitted,
+  HistoryBuilder,
+  jsonPayload,
+  memo,
+  schedule,
+  terminate,
+} from '../support/histories.ts';
+import {
+  openTestStores,
+  registerRun,
+  ScriptedHistory,
+  silentLogger,
+} from '../support/log-parts.ts';
+
+let stores: Stores;
+let history: ScriptedHistory;
+let log: Log;
+let runId: string;
+let segment: string;
+
+beforeAll(async () => {
+  stores = await openTestStores();
+});
+afterAll(() => stores.close());
+
+beforeEach(async () => {
+  runId = randomUUID();
+  segment = `${runId}-t1`;
+  history = new ScriptedHistory();
+  log = createLog({ stores, history, logger: silentLogger, processId: 'p1' });
+  await registerRun(stores, runId);
+  return () => log.close();
+});
+
+const parts = () => ({ stores, history, logger: silentLogger });
+const started = () => emitted('run.started|r', 'run.started', { workflowId: 'w' });
+const ended = () => emitted('terminal', 'run.completed', {});
+const allRows = (id = runId) => stores.log.read(id, { after: -1, limit: 1_000 });
+const types = async () => (await allRows()).map(({ type }) => type);
+
+function shortRun(): HistoryBuilder {
+  const built = new HistoryBuilder();
+  built
+    .task(schedule('a', built.carrier(started())))
+    .completed('a', { events: [{ type: 'x.y', payload: { n: 1 } }] })
+    .task(complete(built.carrier(admitted('a'), ended())));
+  return built;
+}
+
+describe('design §3.2: catchUp', () => {
+  it('appends dense rows page by page and closes the head with the terminal row', async () => {
+    history.add(segment, shortRun());
+    history.pageBatches = 1;
+    const head = await log.catchUp(runId);
+    expect(head).toMatchObject({ closed: true, status: 'completed', nextSequence: 3 });
+    expect((await allRows()).map(({ sequence }) => sequence)).toEqual([0, 1, 2]);
+    expect(await types()).toEqual(['run.started', 'x.y', 'run.completed']);
+  });
+
+  it('reads on behind the cursor and finds nothing twice', async () => {
+    history.add(segment, shortRun(), 3);
+    await log.catchUp(runId);
+    expect(await types()).toEqual(['run.started']);
+    history.show(segment);
+    await log.catchUp(runId);
+    expect(await types()).toEqual(['run.started', 'x.y', 'run.completed']);
+  });
+
+  it('a run whose start is not confirmed stays pending and costs no read of history', async () => {
+    const unstarted = randomUUID();
+    const { runRow } = await import('../support/log-parts.ts');
+    await stores.runs.accept(runRow(unstarted));
+    expect(await log.catchUp(unstarted)).toMatchObject({ status: 'pending', closed: false });
+    expect(history.reads).toBe(0);
+  });
+
+  it('an unknown run is run_not_found', async () => {
+    await expect(log.catchUp('nobody')).rejects.toMatchObject({ code: 'run_not_found' });
+  });
+
+  it('several processes at once: each row once, no gap', async () => {
+    history.add(segment, shortRun());
+    history.pageBatches = 1;
+    const other = createLog({ stores, history, logger: silentLogger, processId: 'p2' });
+    const third = createLog({ stores, history, logger: silentLogger, processId: 'p3' });
+    await Promise.all([log, other, third].map((each) => each.catchUp(runId)));
+    expect((await allRows()).map(({ sequence, type }) => `${sequence} ${type}`)).toEqual([
+      '0 run.started',
+      '1 x.y',
+      '2 run.completed',
+    ]);
+    other.close();
+    third.close();
+  });
+
+  it('callers at one time share one read that began after the first of them asked', async () => {
+    history.add(segment, shortRun(), 3);
+    await log.catchUp(runId);
+    history.reads = 0;
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    history.onRead = () => gate;
+    const first = log.catchUp(runId);
+    // Asked while the first reads: what they see must be later than their question.
+    const later = [log.catchUp(runId), log.catchUp(runId), log.catchUp(runId)];
+    history.onRead = async () => {};
+    history.show(segment);
+    open();
+    await first;
+    for (const head of await Promise.all(later)) expect(head.closed).toBe(true);
+    expect(history.reads).toBeLessThanOrEqual(4);
+  });
+
+  it('follows continue-as-new into the next segment and records both', async () => {
+    const first = new HistoryBuilder();
+    first.task(continueAsNew('t2', first.carrier(started())));
+    const second = new HistoryBuilder(5_000);
+    second.task(complete(second.carrier(ended())));
+    history.add(segment, first);
+    history.add('t2', second);
+    expect(await log.catchUp(runId)).toMatchObject({ closed: true, temporalRunId: 't2' });
+    expect((await stores.segments.ofRun(runId)).map((each) => each.temporalRunId)).toEqual([
+      segment,
+      't2',
+    ]);
+  });
+
+  it('timestamps never go back, whatever the history says', async () => {
+    const first = new HistoryBuilder(9_000);
+    first.task(continueAsNew('t2', first.carrier(started())));
+    const second = new HistoryBuilder(5_000);
+    second.task(complete(second.carrier(ended())));
+    history.add(segment, first);
+    history.add('t2', second);
+    await log.catchUp(runId);
+    expect((await allRows()).map(({ timestampMs }) => timestampMs)).toEqual([9_020, 9_020]);
+  });
+});
+
+describe('design §3.3: fresh reads', () => {
+  it('a closed run is served from Postgres alone', async () => {
+    history.add(segment, shortRun());
+    await log.catchUp(runId);
+    history.reads = 0;
+    expect(await log.fresh(runId)).toMatchObject({ stale: false, head: { closed: true } });
+    expect(history.reads).toBe(0);
+  });
+
+  it('an open run is caught up first', async () => {
+    history.add(segment, shortRun());
+    expect(await log.fresh(runId)).toMatchObject({ stale: false, head: { nextSequence: 3 } });
+  });
+
+  it('Temporal away: what is stored, marked stale', async () => {
+    history.add(segment, shortRun(), 3);
+    await log.catchUp(runId);
+    history.failure = new HostError('service_unavailable');
+    expect(await log.fresh(runId)).toMatchObject({ stale: true, head: { nextSequence: 1 } });
+  });
+});
+
+describe('design §3.1: an undecodable history stops the run’s projection, visibly, until it decodes again', () => {
+  it('notes the problem, skips nothing, and goes on when it is gone', async () => {
+    history.add(segment, shortRun(), 3);
+    await log.catchUp(runId);
+    history.show(segment);
+    history.failure = new HostError('history_undecodable');
+    await expect(log.catchUp(runId)).rejects.toMatchObject({ code: 'history_undecodable' });
+    expect(await stores.log.problems(100)).toContainEqual({
+      runId,
+      problem: 'history_undecodable',
+    });
+    expect(await log.fresh(runId)).toMatchObject({ stale: true, head: { nextSequence: 1 } });
+    history.failure = undefined;
+    expect(await log.catchUp(runId)).toMatchObject({ closed: true });
+    expect((await stores.log.problems(100)).filter((each) => each.runId === runId)).toEqual([]);
+  });
+
+  it('a carrier that is no JSON does the same, and what came before it stays', async () => {
+    const built = new HistoryBuilder();
+    const broken = { ...jsonPayload({}, { 'openwop-carrier': '1' }), data: Buffer.from('{') };
+    built.task(memo(built.carrier(started()))).task(memo(broken));
+    history.add(segment, built);
+    history.pageBatches = 1;
+    await expect(log.catchUp(runId)).rejects.toMatchObject({ code: 'history_undecodable' });
+    expect(await types()).toEqual(['run.started']);
+  });
+});
+
+describe('design §3.6: archive and rebuild', () => {
+  /** What a streaming activity does: two batches of deltas while the log goes on. */
+  async function stream(activityId: string, pieces: readonly string[], k0 = 0) {
+    const base = { agentId: 'core.a' };
+    const deltas = pieces.map((piece, index) => ({
+      k: k0 + index,
+      row: {
+        runId,
+        eventId: eventIdOf(runId, deltaKey(activityId, k0 + index)),
+        key: deltaKey(activityId, k0 + index),
+        type: 'agent.reasoning.delta',
+        nodeId: 'n',
+        payload: deltaPayload(base, piece, k0 + index),
+        timestampMs: 1_025 + index,
+      },
+    }));
+    const outcome = await stores.log.appendDeltas(runId, activityId, 1, deltas);
+    if (outcome.kind === 'refused') throw new Error(outcome.reason);
+  }
+
+  /** As an activity records what it streamed. */
+  async function record(activityId: string): Promise<RecordedDeltas> {
+    const rows = await stores.log.closeBlock(runId, activityId);
+    const texts = rows.map(({ payload }) => (JSON.parse(payload) as { delta: string }).delta);
+    let end = 0;
+    return {
+      activityId,
+      type: 'agent.reasoning.delta',
+      nodeId: 'n',
+      base: { agentId: 'core.a' },
+      text: texts.join(''),
+      cuts: texts.map((text) => (end += text.length)),
+      sequences: rows.map(({ sequence }) => [sequence, 1] as const),
+      times: rows.map(({ timestampMs }, at) => timestampMs - (rows[at - 1]?.timestampMs ?? 0)),
+    };
+  }
+
+  /** Two parallel streams with entries between their deltas. */
+  async function streamedRun() {
+    const built = new HistoryBuilder();
+    built.task(schedule('a', built.carrier(started())), schedule('b'));
+    history.add(segment, built);
+    await log.catchUp(runId);
+    await stream('a', ['I ', 'think']);
+    await stream('b', ['Hm']);
+    built.completed('b', {
+      events: [{ type: 'agent.reasoned', nodeId: 'n', payload: { reasoning: 'Hm' } }],
+      deltas: await record('b'),
+    });
+    built.task(memo(built.carrier(admitted('b'))));
+    await log.catchUp(runId);
+    await stream('a', [' so'], 2);
+    return built;
+  }
+
+  const dump = async (): Promise<{ rows: readonly LogRow[]; head: unknown }> => ({
+    rows: await allRows(),
+    head: await stores.log.head(runId),
+  });
+
+  async function finish(built: HistoryBuilder) {
+    built.completed('a', {
+      events: [{ type: 'agent.reasoned', nodeId: 'n', payload: { reasoning: 'I think so' } }],
+      deltas: await record('a'),
+    });
+    built.task(complete(built.carrier(admitted('a'), ended())));
+    await log.catchUp(runId);
+  }
+
+  it('deltas stand where they were streamed, and the rebuild gives the same bytes', async () => {
+    await finish(await streamedRun());
+    const before = await dump();
+    expect(before.rows.map(({ key }) => key)).toEqual([
+      'run.started|r',
+      'a#d0',
+      'a#d1',
+      'b#d0',
+      'b#0',
+      'a#d2',
+      'a#0',
+      'terminal',
+    ]);
+    await log.rebuild(runId);
+    expect(JSON.stringify(await dump())).toBe(JSON.stringify(before));
+  });
+
+  it('from the archive as well, once Temporal has forgotten the run', async () => {
+    await finish(await streamedRun());
+    const before = await dump();
+    await archiveClosed(parts(), new AbortController().signal);
+    expect((await stores.segments.ofRun(runId))[0]?.archive).toMatch(/^sha256:/);
+    history.forget(segment);
+    await log.rebuild(runId);
+    const { rows, head } = await dump();
+    expect(JSON.stringify(rows)).toBe(JSON.stringify(before.rows));
+    expect(head).toMatchObject({ ...(before.head as object), token: '' });
+  });
+
+  it('is refused while a block is open', async () => {
+    await streamedRun();
+    await expect(log.rebuild(runId)).rejects.toMatchObject({ code: 'run_state_conflict' });
+  });
+
+  it('an open run is rebuilt to its tail and goes on', async () => {
+    history.add(segment, shortRun(), 4);
+    await log.catchUp(runId);
+    const before = await dump();
+    await log.rebuild(runId);
+    expect(JSON.stringify((await dump()).rows)).toBe(JSON.stringify(before.rows));
+    history.show(segment);
+    expect(await log.catchUp(runId)).toMatchObject({ closed: true, nextSequence: 3 });
+  });
+
+  it('a terminated run, several segments: rebuilt alike', async () => {
+    const first = new HistoryBuilder();
+    first.task(
+      continueAsNew('t2', first.carrier(started(), emitted('n', 'node.started', { nodeId: 'n' }))),
+    );
+    const second = new HistoryBuilder(5_000);
+    second.lone(terminate[0], terminate[1]);
+    history.add(segment, first);
+    history.add('t2', second);
+    await log.catchUp(runId);
+    const before = await dump();
+    expect(before.rows.map(({ type }) => type).slice(-2)).toEqual(['node.cancelled', 'run.failed']);
+    await log.rebuild(runId);
+    expect(JSON.stringify(await dump())).toBe(JSON.stringify(before));
+  });
+
+  it('a recorded delta that the log lost is a visible fault, never a silent gap', async () => {
+    const built = await streamedRun();
+    const lost = { ...(await record('a')), activityId: 'c' };
+    built.completed('a', { deltas: lost });
+    await expect(log.catchUp(runId)).rejects.toMatchObject({ code: 'internal_error' });
+    expect(await stores.log.problems(100)).toContainEqual({ runId, problem: 'internal_error' });
+  });
+
+  it('a segment that Temporal forgot before it was archived is marked and not asked for again', async () => {
+    history.add(segment, shortRun());
+    await log.catchUp(runId);
+    history.forget(segment);
+    await archiveClosed(parts(), new AbortController().signal);
+    const open = await stores.segments.unarchived(100);
+    expect(open.filter((each) => each.runId === runId)).toEqual([]);
+    await expect(log.rebuild(runId)).rejects.toMatchObject({ code: 'history_missing' });
+  });
+});

@@ -1,0 +1,229 @@
+import { describe, expect, it } from 'vitest';
+import type { JsonObject, JsonValue } from '../../src/core/json.ts';
+import { fold, foldedRun, openInterrupts, snapshotOf } from '../../src/log/fold.ts';
+import type { Head, LogRow } from '../../src/ports.ts';
+import { runRow } from '../support/log-parts.ts';
+
+type Given = readonly [type: string, payload: JsonObject, nodeId?: string];
+
+function rowsOf(given: readonly Given[]): LogRow[] {
+  return given.map(([type, payload, nodeId], sequence) => ({
+    runId: 'r',
+    sequence,
+    eventId: `e${sequence}`,
+    key: `k${sequence}`,
+    type,
+    ...(nodeId ? { nodeId } : {}),
+    payload: JSON.stringify(payload),
+    timestampMs: 1_000 + sequence,
+  }));
+}
+
+const folded = (...given: Given[]) => foldedRun(fold(null, rowsOf(given)));
+
+function headWith(snapshot: JsonValue, status: Head['status'] = 'running'): Head {
+  return {
+    runId: 'r',
+    tenant: 'default',
+    temporalRunId: 't',
+    historyEventId: 1,
+    token: '',
+    nextSequence: 1,
+    lastTimestampMs: 1,
+    status,
+    closed: false,
+    translateVersion: 1,
+    translateState: null,
+    snapshot,
+  };
+}
+
+const suspended: Given = [
+  'node.suspended',
+  { nodeId: 'gate', interruptId: 'int-1', kind: 'approval', key: 'q' },
+  'gate',
+];
+const requested: Given = [
+  'interrupt.requested',
+  {
+    kind: 'approval',
+    key: 'q',
+    data: { title: 'May I?' },
+    resumeSchema: { type: 'object' },
+    timeoutMs: 500,
+  },
+  'gate',
+];
+
+describe('spec/01 §12.1: the fold', () => {
+  it('variables begin with the inputs of run.started and follow variable.changed', () => {
+    const run = folded(
+      ['run.started', { workflowId: 'w', inputs: { a: 1, b: 2 } }],
+      ['variable.changed', { name: 'b', previous: 2, next: { deep: [3] } }],
+    );
+    expect(run.variables).toEqual({ a: 1, b: { deep: [3] } });
+    expect(run.startedAtMs).toBe(1_000);
+  });
+
+  it('a node has status, attempts over all visits, and visits', () => {
+    const start = (attempt: number): Given => [
+      'node.started',
+      { nodeId: 'n', typeId: 't', attempt },
+      'n',
+    ];
+    const run = folded(
+      start(0),
+      ['node.retried', { nodeId: 'n', attempt: 1 }, 'n'],
+      start(1),
+      ['node.completed', { nodeId: 'n' }, 'n'],
+      start(0),
+      ['node.failed', { nodeId: 'n', error: { code: 'x', message: 'y' } }, 'n'],
+      ['node.skipped', { nodeId: 'm' }, 'm'],
+    );
+    expect(run.nodes).toEqual({
+      n: { status: 'failed', attempts: 3, visits: 2 },
+      m: { status: 'skipped', attempts: 0, visits: 0 },
+    });
+  });
+
+  it('an interrupt is open from node.suspended to interrupt.resolved, with its frozen schema and deadline', () => {
+    const rows = rowsOf([suspended, requested]);
+    expect(openInterrupts(fold(null, rows))).toEqual([
+      {
+        nodeId: 'gate',
+        interruptId: 'int-1',
+        kind: 'approval',
+        key: 'q',
+        data: { title: 'May I?' },
+        resumeSchema: { type: 'object' },
+        requestedAtMs: 1_000,
+        deadlineMs: 1_501,
+      },
+    ]);
+    const resolved: Given = [
+      'interrupt.resolved',
+      { nodeId: 'gate', interruptId: 'int-1' },
+      'gate',
+    ];
+    expect(folded(suspended, requested, resolved).interrupts).toEqual([]);
+  });
+
+  it('design §3.5: live deltas change nothing', () => {
+    const before = fold(null, rowsOf([['run.started', { workflowId: 'w' }]]));
+    const delta = rowsOf([
+      ['x', {}],
+      ['agent.reasoning.delta', { agentId: 'core.a', delta: 'x' }],
+    ]).slice(1);
+    expect(fold(before, delta)).toEqual(before);
+  });
+
+  it('RFC 0002 §C: the agent is the last that acted, as its node names it', () => {
+    const ref = { agentId: 'core.first', name: 'First' };
+    const run = (...more: Given[]) =>
+      folded(['node.started', { nodeId: 'n', typeId: 't', agent: ref }, 'n'], ...more).agent;
+    expect(run()).toEqual(ref);
+    expect(
+      run(['agent.handoff', { fromAgentId: 'core.first', toAgentId: 'core.second' }, 'n']),
+    ).toEqual({
+      agentId: 'core.second',
+    });
+    expect(
+      run(
+        ['agent.decided', { agentId: 'core.second', decision: 1 }, 'm'],
+        ['agent.decided', { agentId: 'core.first', decision: 1 }, 'n'],
+        ['run.completed', {}],
+      ),
+    ).toEqual(ref);
+  });
+
+  it('spec/06 §3.13: cost sums tokens; money only where a provider stated it', () => {
+    const usage = (more: JsonObject): Given => [
+      'provider.usage',
+      { provider: 'p', model: 'm', inputTokens: 3, outputTokens: 2, ...more },
+    ];
+    expect(folded(usage({}), usage({ model: 'm2' })).cost).toEqual({
+      tokens: { input: 6, output: 4 },
+      provider: 'p',
+      model: 'm2',
+    });
+    expect(folded(usage({ costEstimateUsd: 0.5 }), usage({})).cost).toMatchObject({ usd: 0.5 });
+  });
+
+  it('spec/02 §2.4: channel.written carries the write, the fold reduces it', () => {
+    const write = (value: JsonValue): Given => [
+      'channel.written',
+      { channel: 'c', value, reducer: 'append' },
+    ];
+    expect(folded(write('a'), write('b')).channels).toEqual({ c: ['a', 'b'] });
+  });
+
+  it('the end keeps error or outputs and closes what waits', () => {
+    const error = { code: 'node_timeout', message: 'late', retryable: true, details: { ms: 1 } };
+    const failed = folded(suspended, ['run.failed', { error }]);
+    expect(failed).toMatchObject({
+      endedAtMs: 1_001,
+      interrupts: [],
+      error: { code: 'node_timeout', message: 'late', details: { ms: 1 } },
+    });
+    expect(folded(['run.completed', { outputs: { a: 1 } }]).outputs).toEqual({ a: 1 });
+  });
+
+  it('batches may be cut anywhere, and unknown types and odd payloads change nothing', () => {
+    const rows = rowsOf([
+      ['run.started', { inputs: { a: 1 } }],
+      suspended,
+      requested,
+      ['acme.x', {}],
+    ]);
+    const odd: LogRow = { ...rows[0]!, type: 'node.started', payload: 'null', sequence: 4 };
+    const whole = fold(null, [...rows, odd]);
+    const pieces = [...rows, odd].reduce<JsonValue>((state, row) => fold(state, [row]), null);
+    expect(JSON.stringify(pieces)).toBe(JSON.stringify(whole));
+  });
+});
+
+describe('spec/01 §12.1: the wire form', () => {
+  const snapshot = (given: Given[], status?: Head['status']) =>
+    snapshotOf(headWith(fold(null, rowsOf(given)), status), runRow('r'));
+
+  it('before the first row it has the start values', () => {
+    expect(snapshotOf(headWith(null, 'pending'), runRow('r'))).toMatchObject({
+      runId: 'r',
+      workflowId: 'w',
+      status: 'pending',
+      owner: { tenant: 'default', principal: 'tester' },
+      variables: { amount: 5, secret: '[sensitive]' },
+      inputs: { amount: 5, secret: '[sensitive]' },
+      nodeStates: {},
+    });
+  });
+
+  it('spec/06 §3.12: while suspended it names the node, its question and the deadline; afterwards neither', () => {
+    expect(snapshot([suspended, requested], 'waiting-approval')).toMatchObject({
+      status: 'waiting-approval',
+      currentNodeId: 'gate',
+      interrupt: {
+        kind: 'approval',
+        nodeId: 'gate',
+        interruptId: 'int-1',
+        title: 'May I?',
+        resumeSchema: { type: 'object' },
+        deadline: new Date(1_501).toISOString(),
+      },
+    });
+    const ended = snapshot([suspended, requested, ['run.completed', {}]], 'completed');
+    expect(ended).not.toHaveProperty('interrupt');
+    expect(ended).not.toHaveProperty('currentNodeId');
+    expect(ended.completedAt).toBe(new Date(1_002).toISOString());
+    expect(ended.endedAt).toBe(ended.completedAt);
+  });
+
+  it('spec/02 §1.6: a sensitive variable stays masked when it changes', () => {
+    const { variables } = snapshot([['variable.changed', { name: 'secret', next: 'hunter2' }]]);
+    expect(variables).toEqual({ amount: 5, secret: '[sensitive]' });
+  });
+
+  it('the status is the head’s: a note moves it without a row', () => {
+    expect(snapshot([['run.started', {}]], 'cancelling').status).toBe('cancelling');
+  });
+});

@@ -1,0 +1,147 @@
+// What tests of the log room share: in-memory stores on PGlite, a scripted history and run rows.
+import { HostError } from '../../src/core/errors.ts';
+import type { RunInput } from '../../src/core/run-input.ts';
+import { openStores } from '../../src/adapters/postgres/index.ts';
+import type { HistoryPage, HistoryReader, Logger, RunRow, Stores } from '../../src/ports.ts';
+import { historyEventIdOf, type HistoryEvent } from '../../src/translate/translate.ts';
+import { temporal } from '@temporalio/proto';
+import type { HistoryBuilder } from './histories.ts';
+
+export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+export function runInput(runId: string): RunInput {
+  return {
+    runId,
+    tenant: 'default',
+    principal: 'tester',
+    idSeed: runId,
+    translateVersion: 1,
+    header: { sessionId: runId, correlationId: runId },
+    definition: {
+      id: 'w',
+      name: 'W',
+      version: '1',
+      nodes: [
+        {
+          id: 'n',
+          typeId: 'core.noop',
+          name: 'n',
+          position: { x: 0, y: 0 },
+          config: {},
+          inputs: {},
+        },
+      ],
+      edges: [],
+      triggers: [],
+      variables: [
+        { name: 'amount', type: 'number' },
+        { name: 'secret', type: 'string', sensitive: true },
+      ],
+      metadata: {},
+      settings: {},
+    },
+    source: 'workflow-node',
+    variables: { amount: 5, secret: 'hunter2' },
+    configurable: {},
+    agents: {},
+    limits: { maxNodeExecutions: 100, maxRunDurationMs: 1_000_000 },
+    policy: { escalation: true, verbosity: 'summary' },
+  };
+}
+
+export function runRow(runId: string): RunRow {
+  return { runId, tenant: 'default', workflowId: 'w', input: runInput(runId), createdAtMs: 500 };
+}
+
+export function openTestStores(): Promise<Stores> {
+  return openStores({ database: { kind: 'pglite' }, logger: silentLogger });
+}
+
+/** Registers a run whose start is confirmed with `temporalRunId`. */
+export async function registerRun(
+  stores: Stores,
+  runId: string,
+  temporalRunId = `${runId}-t1`,
+): Promise<void> {
+  await stores.runs.accept(runRow(runId));
+  await stores.runs.markStarted(runId, temporalRunId);
+}
+
+/** A HistoryReader over built histories, of which the test lets batches become visible one by one. */
+export class ScriptedHistory implements HistoryReader {
+  /** temporalRunId -> what there is; `visible` batches of it can be read. */
+  readonly segments = new Map<string, { batches: HistoryEvent[][]; visible: number }>();
+  /** Batches per page. */
+  pageBatches = Infinity;
+  reads = 0;
+  failure: HostError | undefined;
+  ended: { runIds: string[]; newestMs: number } = { runIds: [], newestMs: 0 };
+  /** Runs before each read. */
+  onRead: () => Promise<void> = async () => {};
+  private readonly parked = new Set<() => void>();
+
+  add(temporalRunId: string, history: HistoryBuilder, visible = Infinity): void {
+    this.segments.set(temporalRunId, { batches: history.batches, visible });
+  }
+
+  show(temporalRunId: string, visible = Infinity): void {
+    const segment = this.segments.get(temporalRunId);
+    if (segment) segment.visible = visible;
+    for (const wake of this.parked) wake();
+  }
+
+  /** As when retention is over. */
+  forget(temporalRunId: string): void {
+    this.segments.delete(temporalRunId);
+  }
+
+  private read(temporalRunId: string, token: string): HistoryPage {
+    const segment = this.segments.get(temporalRunId);
+    if (!segment) throw new HostError('history_missing');
+    const from = Number(token || '0');
+    const to = Math.min(segment.visible, segment.batches.length, from + this.pageBatches);
+    return { events: segment.batches.slice(from, to).flat(), token: String(to) };
+  }
+
+  async page(
+    _runId: string,
+    temporalRunId: string,
+    token: string,
+    waitMs: number,
+  ): Promise<HistoryPage> {
+    this.reads += 1;
+    await this.onRead();
+    if (this.failure) throw this.failure;
+    const page = this.read(temporalRunId, token);
+    if (page.events.length > 0 || waitMs === 0) return page;
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.parked.delete(done);
+        resolve();
+      };
+      const timer = setTimeout(done, waitMs);
+      this.parked.add(done);
+    });
+    return this.read(temporalRunId, token);
+  }
+
+  async raw(_runId: string, temporalRunId: string): Promise<Uint8Array> {
+    const events = this.read(temporalRunId, '').events as temporal.api.history.v1.IHistoryEvent[];
+    const { History } = temporal.api.history.v1;
+    return History.encode(History.fromObject({ events })).finish();
+  }
+
+  async decode(raw: Uint8Array): Promise<readonly HistoryEvent[]> {
+    return temporal.api.history.v1.History.decode(raw).events;
+  }
+
+  async closedSince(): Promise<{ runIds: readonly string[]; newestMs: number }> {
+    return this.ended;
+  }
+}
+
+/** The last event id that a history builder has given. */
+export function lastEventId(history: HistoryBuilder): number {
+  return historyEventIdOf(history.events.at(-1) ?? {});
+}
