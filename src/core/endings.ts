@@ -111,7 +111,7 @@ function closingKey({ type, key }: OpenItem, closing: string): string {
 export function closingsOf(open: readonly OpenItem[], ending: Ending, nodeId?: string): Closing[] {
   return open
     .filter((item) => nodeId === undefined || item.nodeId === nodeId)
-    .map((item) => ({ item, row: TABLE[item.type] as Row }))
+    .map((item) => ({ item, row: TABLE[item.type] }))
     .sort((a, b) => a.row.order - b.row.order)
     .map(({ item, row }) => ({
       key: closingKey(item, row.closing),
