@@ -16,6 +16,7 @@ import { createHistoryReader } from '../adapters/temporal/history.ts';
 import { createRunWorker, installRuntime, type RunWorker } from '../adapters/temporal/worker.ts';
 import { coreTools } from '../adapters/tools/core-tools.ts';
 import { createTools } from '../adapters/tools/index.ts';
+import { HostError } from '../core/errors.ts';
 import { createRedactor } from '../core/redaction.ts';
 import { DEFAULT_CALLER, type FacadeConfig, type FacadeDeps } from '../facade/deps.ts';
 import { createReaper } from '../facade/reaper.ts';
@@ -282,9 +283,23 @@ async function startFacade(
     logger,
   };
   const reaper = createReaper(deps);
-  const server = await listen(deps, config.http);
+  const server = await listen(deps, config.http).catch((error: unknown) => {
+    throw portFault(config.http, error);
+  });
   reaper.start();
   started.add('reaper', STOP_LIMITS.other, () => reaper.stop());
   started.add('http', STOP_LIMITS.http, () => server.stop());
   return server;
+}
+
+function portFault({ host, port }: Config['http'], error: unknown): unknown {
+  const what: Record<string, string> = {
+    EADDRINUSE: 'is in use. Stop what uses it, or set OPENWOP_PORT to another port.',
+    EACCES: 'may not be used by this user. Set OPENWOP_PORT to another port.',
+    EADDRNOTAVAIL: 'cannot be bound: OPENWOP_HOST is not an address of this machine.',
+  };
+  const known = what[(error as NodeJS.ErrnoException).code ?? ''];
+  return known
+    ? new HostError('config_invalid', { reason: `Port ${port} on ${host} ${known}` }, error)
+    : error;
 }

@@ -2,7 +2,7 @@
 // neither content nor which payloads are carriers. The first key encrypts, every key decrypts: that is rotation.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto';
 import type { DataConverter, Payload, PayloadCodec } from '@temporalio/common';
 import { HostError } from '../../core/errors.ts';
 
@@ -20,11 +20,12 @@ const TAG_BYTES = 16;
 const KEY_ID_FIELD = 'encryption-key-id';
 const CIPHER_FIELD = 'encryption-cipher';
 const KEY_ID = /^[A-Za-z0-9._-]{1,64}$/;
-const PayloadProto = temporal.api.common.v1.Payload;
+const PayloadProto = proto.temporal.api.common.v1.Payload;
 const FAILURE_CONVERTER_PATH = fileURLToPath(new URL('./failure-converter.cjs', import.meta.url));
 
 const utf8 = new TextEncoder();
-const text = (bytes: Uint8Array | null | undefined) => (bytes ? Buffer.from(bytes).toString('utf8') : '');
+const text = (bytes: Uint8Array | null | undefined) =>
+  bytes ? Buffer.from(bytes).toString('utf8') : '';
 
 /**
  * Reads `OPENWOP_ENCRYPTION_KEYS`: `<id>:<base64 of 32 bytes>`, separated by commas, the encrypting key first. Throws
@@ -39,11 +40,13 @@ export function parseEncryptionKeys(value: string): readonly EncryptionKey[] {
     const at = `key ${index + 1}`;
     if (!KEY_ID.test(id)) faults.push(`${at}: the id must be 1 to 64 of A-Z a-z 0-9 . _ -`);
     if (seen.has(id)) faults.push(`${at}: the id ${id} occurs twice`);
-    if (key.length !== KEY_BYTES) faults.push(`${at}: expected <id>:<base64 of ${KEY_BYTES} bytes>`);
+    if (key.length !== KEY_BYTES)
+      faults.push(`${at}: expected <id>:<base64 of ${KEY_BYTES} bytes>`);
     seen.add(id);
     return { id, key };
   });
-  if (faults.length > 0) throw new HostError('config_invalid', { reason: faults.join('; '), faults });
+  if (faults.length > 0)
+    throw new HostError('config_invalid', { reason: faults.join('; '), faults });
   return keys;
 }
 
@@ -65,19 +68,30 @@ function encrypt(payload: Payload, { id, key }: EncryptionKey): Payload {
 function decrypt(payload: Payload, keys: ReadonlyMap<string, Uint8Array>): Payload {
   const id = text(payload.metadata?.[KEY_ID_FIELD]);
   const key = keys.get(id);
-  if (!key) throw new HostError('history_undecodable', { reason: `No encryption key with the id "${id}".` });
+  if (!key)
+    throw new HostError('history_undecodable', {
+      reason: `No encryption key with the id "${id}".`,
+    });
   const data = payload.data ?? new Uint8Array();
-  if (data.length < NONCE_BYTES + TAG_BYTES) throw new HostError('history_undecodable', { reason: 'Payload too short.' });
+  if (data.length < NONCE_BYTES + TAG_BYTES)
+    throw new HostError('history_undecodable', { reason: 'Payload too short.' });
   try {
     const nonce = data.subarray(0, NONCE_BYTES);
     const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
     decipher.setAAD(utf8.encode(id));
     decipher.setAuthTag(data.subarray(data.length - TAG_BYTES));
-    const opened = [decipher.update(data.subarray(NONCE_BYTES, data.length - TAG_BYTES)), decipher.final()];
+    const opened = [
+      decipher.update(data.subarray(NONCE_BYTES, data.length - TAG_BYTES)),
+      decipher.final(),
+    ];
     const { metadata, data: content } = PayloadProto.decode(new Uint8Array(Buffer.concat(opened)));
     return { metadata, data: content };
   } catch (error) {
-    throw new HostError('history_undecodable', { reason: `Payload does not open with key "${id}".` }, error);
+    throw new HostError(
+      'history_undecodable',
+      { reason: `Payload does not open with key "${id}".` },
+      error,
+    );
   }
 }
 
@@ -89,7 +103,8 @@ export function createEncryption(keys: readonly EncryptionKey[]): PayloadCodec {
   const [first] = keys;
   const byId = new Map(keys.map(({ id, key }) => [id, key]));
   return {
-    encode: async (payloads) => (first ? payloads.map((payload) => encrypt(payload, first)) : payloads),
+    encode: async (payloads) =>
+      first ? payloads.map((payload) => encrypt(payload, first)) : payloads,
     decode: async (payloads) =>
       payloads.map((payload) =>
         text(payload.metadata?.encoding) === ENCRYPTED_ENCODING ? decrypt(payload, byId) : payload,
@@ -98,7 +113,14 @@ export function createEncryption(keys: readonly EncryptionKey[]): PayloadCodec {
 }
 
 /** For client, worker, bundle (its `failureConverterPath`) and replay alike. Without keys: the SDK's own. */
-export function dataConverter({ encryptionKeys }: { encryptionKeys: readonly EncryptionKey[] }): DataConverter {
+export function dataConverter({
+  encryptionKeys,
+}: {
+  encryptionKeys: readonly EncryptionKey[];
+}): DataConverter {
   if (encryptionKeys.length === 0) return {};
-  return { failureConverterPath: FAILURE_CONVERTER_PATH, payloadCodecs: [createEncryption(encryptionKeys)] };
+  return {
+    failureConverterPath: FAILURE_CONVERTER_PATH,
+    payloadCodecs: [createEncryption(encryptionKeys)],
+  };
 }

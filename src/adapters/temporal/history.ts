@@ -4,15 +4,15 @@
 import { setMaxListeners } from 'node:events';
 import type { Connection } from '@temporalio/client';
 import type { Payload, PayloadCodec } from '@temporalio/common';
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto';
 import { HostError } from '../../core/errors.ts';
 import { CARRIER_MEMO_FIELD } from '../../core/journal.ts';
 import { RUN_TASK_QUEUE } from '../../core/run-input.ts';
 import type { HistoryEvent, HistoryPage, HistoryReader } from '../../ports.ts';
 import { GRPC, grpcStatus, rpc, toHostError, type Limits } from './rpc.ts';
 
-const HistoryProto = temporal.api.history.v1.History;
-const { EventType } = temporal.api.enums.v1;
+const HistoryProto = proto.temporal.api.history.v1.History;
+const { EventType } = proto.temporal.api.enums.v1;
 
 /** Below one second the server answers a long poll at once instead of parking it (spec/07 §3.2). */
 const TAIL_DEADLINE_MS = 900;
@@ -60,7 +60,11 @@ interface RawPage {
   readonly token: Uint8Array;
 }
 
-async function fetchPage(source: Source, place: Place, read: { token: Uint8Array; tail: boolean; limits: Limits }): Promise<RawPage> {
+async function fetchPage(
+  source: Source,
+  place: Place,
+  read: { token: Uint8Array; tail: boolean; limits: Limits },
+): Promise<RawPage> {
   const request = {
     namespace: source.namespace,
     execution: { workflowId: place.runId, runId: place.temporalRunId },
@@ -83,17 +87,33 @@ function isStatus(error: unknown, code: number): boolean {
 async function readNow(source: Source, place: Place, token: Uint8Array): Promise<RawPage> {
   const first = token.length === 0 ? READ_DEADLINE_MS : TAIL_DEADLINE_MS;
   try {
-    return await fetchPage(source, place, { token, tail: true, limits: { deadlineMs: first, tries: 2 } });
+    return await fetchPage(source, place, {
+      token,
+      tail: true,
+      limits: { deadlineMs: first, tries: 2 },
+    });
   } catch (error) {
     if (token.length === 0 || !isStatus(error, GRPC.DEADLINE_EXCEEDED)) throw error;
-    return fetchPage(source, place, { token, tail: true, limits: { deadlineMs: SLOW_TAIL_DEADLINE_MS, tries: 1 } });
+    return fetchPage(source, place, {
+      token,
+      tail: true,
+      limits: { deadlineMs: SLOW_TAIL_DEADLINE_MS, tries: 1 },
+    });
   }
 }
 
-async function readWaiting(source: Source, place: Place, read: { token: Uint8Array; waitMs: number }): Promise<RawPage> {
+async function readWaiting(
+  source: Source,
+  place: Place,
+  read: { token: Uint8Array; waitMs: number },
+): Promise<RawPage> {
   const deadlineMs = Math.min(read.waitMs, MAX_WAIT_MS) + SERVER_MARGIN_MS;
   try {
-    return await fetchPage(source, place, { token: read.token, tail: true, limits: { deadlineMs, tries: 1 } });
+    return await fetchPage(source, place, {
+      token: read.token,
+      tail: true,
+      limits: { deadlineMs, tries: 1 },
+    });
   } catch (error) {
     // A poll that ran out says nothing about the server: a read that must not wait decides.
     if (source.stopped.signal.aborted || !isStatus(error, GRPC.DEADLINE_EXCEEDED)) throw error;
@@ -106,7 +126,11 @@ function historyError(error: unknown): unknown {
   return toHostError(error);
 }
 
-async function page(source: Source, place: Place, read: { token: string; waitMs: number }): Promise<HistoryPage> {
+async function page(
+  source: Source,
+  place: Place,
+  read: { token: string; waitMs: number },
+): Promise<HistoryPage> {
   const token = new Uint8Array(Buffer.from(read.token, 'base64'));
   const once = (from: Uint8Array) =>
     read.waitMs > 0 && from.length > 0
@@ -133,12 +157,20 @@ export function durable(events: readonly HistoryEvent[]): readonly HistoryEvent[
   let end = events.length;
   for (; end > 0; end--) {
     const type = events[end - 1]?.eventType;
-    if (type !== EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED && type !== EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED) break;
+    if (
+      type !== EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED &&
+      type !== EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED
+    )
+      break;
   }
   return end === events.length ? events : events.slice(0, end);
 }
 
-async function decodePayloads(codec: PayloadCodec, payloads: Payload[] | null | undefined, from: number): Promise<Payload[]> {
+async function decodePayloads(
+  codec: PayloadCodec,
+  payloads: Payload[] | null | undefined,
+  from: number,
+): Promise<Payload[]> {
   const all = payloads ?? [];
   try {
     return [...all.slice(0, from), ...(await codec.decode(all.slice(from)))];
@@ -166,7 +198,10 @@ async function decodeEvent(event: HistoryEvent, codec: PayloadCodec): Promise<Hi
   if (modified && field) {
     const [decoded] = await decodePayloads(codec, [field], 0);
     const fields = { ...modified.upsertedMemo?.fields, [CARRIER_MEMO_FIELD]: decoded ?? field };
-    return { ...event, workflowPropertiesModifiedEventAttributes: { ...modified, upsertedMemo: { fields } } };
+    return {
+      ...event,
+      workflowPropertiesModifiedEventAttributes: { ...modified, upsertedMemo: { fields } },
+    };
   }
   const ended = event.workflowExecutionCompletedEventAttributes;
   if (ended) {
@@ -176,14 +211,19 @@ async function decodeEvent(event: HistoryEvent, codec: PayloadCodec): Promise<Hi
   const continued = event.workflowExecutionContinuedAsNewEventAttributes;
   if (continued) {
     const count = continued.input?.payloads?.length ?? 0;
-    const input = { payloads: await decodePayloads(codec, continued.input?.payloads, Math.max(0, count - 1)) };
+    const input = {
+      payloads: await decodePayloads(codec, continued.input?.payloads, Math.max(0, count - 1)),
+    };
     return { ...event, workflowExecutionContinuedAsNewEventAttributes: { ...continued, input } };
   }
   return event;
 }
 
 /** Decodes, in order, what `translate` reads. Throws HostError history_undecodable. */
-export async function decodeEvents(events: readonly HistoryEvent[], codec: PayloadCodec): Promise<readonly HistoryEvent[]> {
+export async function decodeEvents(
+  events: readonly HistoryEvent[],
+  codec: PayloadCodec,
+): Promise<readonly HistoryEvent[]> {
   const decoded: HistoryEvent[] = [];
   for (const event of events) decoded.push(await decodeEvent(event, codec));
   return decoded;
@@ -204,8 +244,13 @@ async function raw(source: Source, place: Place): Promise<Uint8Array> {
   let token = new Uint8Array();
   try {
     for (let count = 0; count === 0 || token.length > 0; count++) {
-      if (count >= MAX_SEGMENT_PAGES) throw new HostError('internal_error', { reason: 'A segment has too many pages.' });
-      const next = await fetchPage(source, place, { token, tail: false, limits: { deadlineMs: READ_DEADLINE_MS, tries: 3 } });
+      if (count >= MAX_SEGMENT_PAGES)
+        throw new HostError('internal_error', { reason: 'A segment has too many pages.' });
+      const next = await fetchPage(source, place, {
+        token,
+        tail: false,
+        limits: { deadlineMs: READ_DEADLINE_MS, tries: 3 },
+      });
       events.push(...next.events);
       token = new Uint8Array(next.token);
     }
@@ -231,7 +276,11 @@ function toMs(time: { seconds?: unknown; nanos?: number | null } | null | undefi
 }
 
 /** Undefined when the window holds more than one sweep may read. */
-async function sweep(source: Source, sinceMs: number, untilMs: number): Promise<{ runIds: readonly string[]; newestMs: number } | undefined> {
+async function sweep(
+  source: Source,
+  sinceMs: number,
+  untilMs: number,
+): Promise<{ runIds: readonly string[]; newestMs: number } | undefined> {
   const after = new Date(sinceMs).toISOString();
   const until = new Date(untilMs).toISOString();
   const query = `TaskQueue='${source.taskQueue}' AND CloseTime > '${after}' AND CloseTime <= '${until}'`;
@@ -261,14 +310,19 @@ async function sweep(source: Source, sinceMs: number, untilMs: number): Promise<
 /** How far beyond this process's clock a close time may lie, in ms. */
 const CLOCK_SKEW_MS = 24 * 3600 * 1000;
 
-async function closedSince(source: Source, sinceMs: number): Promise<{ runIds: readonly string[]; newestMs: number }> {
+async function closedSince(
+  source: Source,
+  sinceMs: number,
+): Promise<{ runIds: readonly string[]; newestMs: number }> {
   try {
     const wholeMs = Math.max(1, Date.now() + CLOCK_SKEW_MS - sinceMs);
     for (let spanMs = wholeMs; spanMs >= 1; spanMs = Math.floor(spanMs / 2)) {
       const found = await sweep(source, sinceMs, sinceMs + spanMs);
       if (!found) continue;
       // The older part of an overfull window was read to its end: the next sweep begins there.
-      return spanMs === wholeMs ? found : { ...found, newestMs: Math.min(sinceMs + spanMs, Date.now()) };
+      return spanMs === wholeMs
+        ? found
+        : { ...found, newestMs: Math.min(sinceMs + spanMs, Date.now()) };
     }
   } catch (error) {
     throw toHostError(error);
@@ -295,7 +349,8 @@ export function createHistoryReader(options: HistoryReaderOptions): ClosableHist
     return work;
   };
   return {
-    page: (runId, temporalRunId, token, waitMs) => track(page(source, { runId, temporalRunId }, { token, waitMs })),
+    page: (runId, temporalRunId, token, waitMs) =>
+      track(page(source, { runId, temporalRunId }, { token, waitMs })),
     raw: (runId, temporalRunId) => track(raw(source, { runId, temporalRunId })),
     decode: async (bytes) => decodeEvents(durable(decodeHistory(bytes)), source.codec),
     closedSince: (sinceMs) => track(closedSince(source, sinceMs)),
