@@ -2,7 +2,12 @@
 import { randomBytes } from 'node:crypto';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { describe, expect, test } from 'vitest';
-import { createEncryption, dataConverter, ENCRYPTED_ENCODING, parseEncryptionKeys } from '../../src/adapters/temporal/codec.ts';
+import {
+  createEncryption,
+  dataConverter,
+  ENCRYPTED_ENCODING,
+  parseEncryptionKeys,
+} from '../../src/adapters/temporal/codec.ts';
 import { codeOf } from '../../src/core/errors.ts';
 import { CARRIER_METADATA_KEY } from '../../src/core/journal.ts';
 
@@ -12,7 +17,10 @@ const SECRET = 'the quick brown secret';
 
 function payload(value: unknown) {
   const plain = defaultPayloadConverter.toPayload(value);
-  return { ...plain, metadata: { ...plain?.metadata, [CARRIER_METADATA_KEY]: new Uint8Array([49]) } };
+  return {
+    ...plain,
+    metadata: { ...plain?.metadata, [CARRIER_METADATA_KEY]: new Uint8Array([49]) },
+  };
 }
 
 async function codeThrownBy(work: Promise<unknown>): Promise<string | undefined> {
@@ -27,9 +35,16 @@ describe('design §7: AES-256-GCM over the whole payload', () => {
     const codec = createEncryption([oldKey]);
     const plain = payload({ text: SECRET });
     const [sealed] = await codec.encode([plain]);
-    const readable = Buffer.concat([...Object.values(sealed?.metadata ?? {}), sealed?.data ?? new Uint8Array()]).toString('latin1');
+    const readable = Buffer.concat([
+      ...Object.values(sealed?.metadata ?? {}),
+      sealed?.data ?? new Uint8Array(),
+    ]).toString('latin1');
     expect(readable).not.toContain('secret');
-    expect(Object.keys(sealed?.metadata ?? {}).sort()).toEqual(['encoding', 'encryption-cipher', 'encryption-key-id']);
+    expect(Object.keys(sealed?.metadata ?? {}).sort()).toEqual([
+      'encoding',
+      'encryption-cipher',
+      'encryption-key-id',
+    ]);
     const [opened] = await codec.decode([sealed ?? {}]);
     expect(defaultPayloadConverter.fromPayload(opened ?? {})).toEqual({ text: SECRET });
     expect(Buffer.from(opened?.metadata?.[CARRIER_METADATA_KEY] ?? []).toString()).toBe('1');
@@ -47,7 +62,11 @@ describe('design §7: AES-256-GCM over the whole payload', () => {
     const after = await rotated.encode([payload('b')]);
     expect(Buffer.from(after[0]?.metadata?.['encryption-key-id'] ?? []).toString()).toBe('k2');
     const opened = await rotated.decode([...before, ...after, payload('c')]);
-    expect(opened.map((each) => defaultPayloadConverter.fromPayload(each))).toEqual(['a', 'b', 'c']);
+    expect(opened.map((each) => defaultPayloadConverter.fromPayload(each))).toEqual([
+      'a',
+      'b',
+      'c',
+    ]);
   });
 
   test('the same id with another key, an unknown id, no key at all: history_undecodable', async () => {
@@ -64,12 +83,19 @@ describe('design §7: AES-256-GCM over the whole payload', () => {
     for (let at = 0; at < data.length; at++) {
       const bent = new Uint8Array(data);
       bent[at] = (bent[at] ?? 0) ^ 1;
-      expect(await codeThrownBy(codec.decode([{ ...sealed, data: bent }])), `byte ${at}`).toBe('history_undecodable');
+      expect(await codeThrownBy(codec.decode([{ ...sealed, data: bent }])), `byte ${at}`).toBe(
+        'history_undecodable',
+      );
     }
     for (const length of [0, 27, data.length - 1]) {
-      expect(await codeThrownBy(codec.decode([{ ...sealed, data: data.slice(0, length) }]))).toBe('history_undecodable');
+      expect(await codeThrownBy(codec.decode([{ ...sealed, data: data.slice(0, length) }]))).toBe(
+        'history_undecodable',
+      );
     }
-    const renamed = { ...sealed, metadata: { ...sealed?.metadata, 'encryption-key-id': Buffer.from('k2') } };
+    const renamed = {
+      ...sealed,
+      metadata: { ...sealed?.metadata, 'encryption-key-id': Buffer.from('k2') },
+    };
     expect(await codeThrownBy(codec.decode([renamed]))).toBe('history_undecodable');
   });
 

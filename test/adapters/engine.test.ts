@@ -38,7 +38,7 @@ async function startFixture(workflowType: string, input: unknown = {}): Promise<
 }
 
 describe('design §4 accept: start', () => {
-  test('the workflow id is the runId, the type and queue are the deployment\'s', async () => {
+  test("the workflow id is the runId, the type and queue are the deployment's", async () => {
     const runId = randomUUID();
     const { temporalRunId } = await engine.start(inputOf(runId));
     const described = await fixture.client.workflow.getHandle(runId).describe();
@@ -50,7 +50,11 @@ describe('design §4 accept: start', () => {
 
   test('already started is success with the first segment, open, closed and at the same time', async () => {
     const runId = randomUUID();
-    const started = await Promise.all([engine.start(inputOf(runId)), engine.start(inputOf(runId)), engine.start(inputOf(runId))]);
+    const started = await Promise.all([
+      engine.start(inputOf(runId)),
+      engine.start(inputOf(runId)),
+      engine.start(inputOf(runId)),
+    ]);
     expect(new Set(started.map(({ temporalRunId }) => temporalRunId)).size).toBe(1);
     await fixture.client.workflow.getHandle(runId).terminate('test');
     expect(await engine.start(inputOf(runId))).toEqual(started[0]);
@@ -64,7 +68,8 @@ describe('design §4 accept: start', () => {
       activities: { scripted: async () => null },
     });
     expect(run.segments).toHaveLength(2);
-    const first = run.segments[0]?.[0]?.workflowExecutionStartedEventAttributes?.originalExecutionRunId;
+    const first =
+      run.segments[0]?.[0]?.workflowExecutionStartedEventAttributes?.originalExecutionRunId;
     expect(await engine.start(inputOf(run.runId))).toEqual({ temporalRunId: first });
   });
 });
@@ -82,15 +87,21 @@ describe('design §4 resolve: an Update', () => {
     const runId = await startFixture('waiting');
     await engine.resolveInterrupt(runId, 'u1', resolution('n1', 'yes'));
     await fixture.client.workflow.getHandle(runId).result();
-    expect(await engine.resolveInterrupt(runId, 'u2', resolution('n1', 'yes')).catch(codeOf)).toBe('run_state_conflict');
+    expect(await engine.resolveInterrupt(runId, 'u2', resolution('n1', 'yes')).catch(codeOf)).toBe(
+      'run_state_conflict',
+    );
   });
 
   test("the validator's code and details reach the caller; an unknown code is internal_error", async () => {
     const runId = await startFixture('waiting');
-    const refused = await engine.resolveInterrupt(runId, 'u1', resolution('unknown', 'yes')).catch((error: unknown) => error as HostError);
+    const refused = await engine
+      .resolveInterrupt(runId, 'u1', resolution('unknown', 'yes'))
+      .catch((error: unknown) => error as HostError);
     expect(codeOf(refused)).toBe('interrupt_not_found');
     expect((refused as HostError).details).toEqual({ nodeId: 'unknown' });
-    expect(await engine.resolveInterrupt(runId, 'u2', resolution('foreign', 'yes')).catch(codeOf)).toBe('internal_error');
+    expect(
+      await engine.resolveInterrupt(runId, 'u2', resolution('foreign', 'yes')).catch(codeOf),
+    ).toBe('internal_error');
     await fixture.client.workflow.getHandle(runId).terminate('test');
   });
 
@@ -111,37 +122,56 @@ describe('design §4 resolve: an Update', () => {
     const runId = randomUUID();
     const taskQueue = `nobody-${runId}`;
     await fixture.client.workflow.start('waiting', { workflowId: runId, taskQueue, args: [{}] });
-    const failed = await engine.resolveInterrupt(runId, 'u1', resolution('n1', 'yes')).catch((error: unknown) => error as HostError);
+    const failed = await engine
+      .resolveInterrupt(runId, 'u1', resolution('n1', 'yes'))
+      .catch((error: unknown) => error as HostError);
     expect(codeOf(failed)).toBe('service_unavailable');
     expect((failed as HostError).message).toMatch(/same key/);
     await fixture.client.workflow.getHandle(runId).terminate('test');
   });
 
   test('a run that Temporal does not know yet is service_unavailable', async () => {
-    expect(await engine.resolveInterrupt(randomUUID(), 'u1', resolution('n1', 'yes')).catch(codeOf)).toBe('service_unavailable');
+    expect(
+      await engine.resolveInterrupt(randomUUID(), 'u1', resolution('n1', 'yes')).catch(codeOf),
+    ).toBe('service_unavailable');
   });
 });
 
 describe('design §4 cancel: an Update, else the durable request', () => {
   test('the workflow answers', async () => {
     const runId = await startFixture('waiting');
-    expect(await engine.cancel(runId, 'c1', cancellation)).toEqual({ bodyDigest: 'sha256:cancel', status: 'cancelling' });
+    expect(await engine.cancel(runId, 'c1', cancellation)).toEqual({
+      bodyDigest: 'sha256:cancel',
+      status: 'cancelling',
+    });
   });
 
   test('without a worker the request is recorded, once for the same key', async () => {
     const runId = randomUUID();
-    await fixture.client.workflow.start('deaf', { workflowId: runId, taskQueue: `nobody-${runId}`, args: [{}] });
-    const both = await Promise.all([engine.cancel(runId, 'c1', cancellation), engine.cancel(runId, 'c1', cancellation)]);
+    await fixture.client.workflow.start('deaf', {
+      workflowId: runId,
+      taskQueue: `nobody-${runId}`,
+      args: [{}],
+    });
+    const both = await Promise.all([
+      engine.cancel(runId, 'c1', cancellation),
+      engine.cancel(runId, 'c1', cancellation),
+    ]);
     expect(both).toEqual(Array(2).fill({ bodyDigest: 'sha256:cancel', status: 'cancelling' }));
     const { events } = await fixture.client.workflow.getHandle(runId).fetchHistory();
-    expect(events?.filter((event) => event.workflowExecutionCancelRequestedEventAttributes)).toHaveLength(1);
+    expect(
+      events?.filter((event) => event.workflowExecutionCancelRequestedEventAttributes),
+    ).toHaveLength(1);
     await fixture.client.workflow.getHandle(runId).terminate('test');
   });
 
   test('a closed run stays as it is', async () => {
     const runId = await startFixture('waiting');
     await fixture.client.workflow.getHandle(runId).terminate('test');
-    expect(await engine.cancel(runId, 'c1', cancellation)).toEqual({ bodyDigest: 'sha256:cancel', status: 'unchanged' });
+    expect(await engine.cancel(runId, 'c1', cancellation)).toEqual({
+      bodyDigest: 'sha256:cancel',
+      status: 'unchanged',
+    });
   });
 });
 
@@ -168,18 +198,21 @@ describe('design §3.3: Temporal away', () => {
   test.each([
     ['not there', false],
     ['hanging', true],
-  ])('a server that is %s: every call is service_unavailable within its deadline', async (_, keep) => {
-    const connection = Connection.lazy({ ...CONNECTION_DEFAULTS, address: await listen(keep) });
-    const away = createRunEngine({ connection, namespace: 'default' });
-    const codes = await Promise.all([
-      away.ping().catch(codeOf),
-      away.start(inputOf('r')).catch(codeOf),
-      away.resolveInterrupt('r', 'u', resolution('n', 'v')).catch(codeOf),
-      away.cancel('r', 'u', cancellation).catch(codeOf),
-    ]);
-    expect(codes).toEqual(Array(4).fill('service_unavailable'));
-    await connection.close();
-  });
+  ])(
+    'a server that is %s: every call is service_unavailable within its deadline',
+    async (_, keep) => {
+      const connection = Connection.lazy({ ...CONNECTION_DEFAULTS, address: await listen(keep) });
+      const away = createRunEngine({ connection, namespace: 'default' });
+      const codes = await Promise.all([
+        away.ping().catch(codeOf),
+        away.start(inputOf('r')).catch(codeOf),
+        away.resolveInterrupt('r', 'u', resolution('n', 'v')).catch(codeOf),
+        away.cancel('r', 'u', cancellation).catch(codeOf),
+      ]);
+      expect(codes).toEqual(Array(4).fill('service_unavailable'));
+      await connection.close();
+    },
+  );
 
   test('ping answers when it is there', async () => {
     await engine.ping();

@@ -19,7 +19,10 @@ historyContract();
 const { EventType } = temporal.api.enums.v1;
 
 describe('spec/05 fact 5: trailing workflow task events are not durable', () => {
-  const event = (eventId: number, eventType: number): HistoryEvent => ({ eventId: eventId as never, eventType });
+  const event = (eventId: number, eventType: number): HistoryEvent => ({
+    eventId: eventId as never,
+    eventType,
+  });
   const SCHEDULED = EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED;
   const STARTED = EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED;
   const COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
@@ -56,7 +59,9 @@ describe('design §7: under encryption', () => {
       runId: randomUUID(),
       workflowType: 'everything',
       input: { secret: SECRET, again: true },
-      activities: { scripted: async (input: { secret: string }) => ({ output: input.secret, events: [] }) },
+      activities: {
+        scripted: async (input: { secret: string }) => ({ output: input.secret, events: [] }),
+      },
     });
     expect(run.status).toBe('completed');
     const first = await fixture.client.workflow.getHandle(run.runId).describe();
@@ -65,15 +70,22 @@ describe('design §7: under encryption', () => {
     expect(Buffer.from(bytes).toString('latin1')).not.toContain(SECRET);
 
     const { events } = await reader(keys).page(run.runId, segment, '', 0);
-    const value = (payload: unknown) => JSON.stringify(defaultPayloadConverter.fromPayload(payload as never));
-    const memo = events.find((event) => event.workflowPropertiesModifiedEventAttributes)?.workflowPropertiesModifiedEventAttributes;
+    const value = (payload: unknown) =>
+      JSON.stringify(defaultPayloadConverter.fromPayload(payload as never));
+    const memo = events.find(
+      (event) => event.workflowPropertiesModifiedEventAttributes,
+    )?.workflowPropertiesModifiedEventAttributes;
     expect(value(memo?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD])).toContain(SECRET);
-    const result = events.find((event) => event.activityTaskCompletedEventAttributes)?.activityTaskCompletedEventAttributes;
+    const result = events.find(
+      (event) => event.activityTaskCompletedEventAttributes,
+    )?.activityTaskCompletedEventAttributes;
     expect(value(result?.result?.payloads?.[0])).toContain(SECRET);
     const next = events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes;
     expect(value(next?.input?.payloads?.at(-1))).toContain(SECRET);
     const last = await reader(keys).page(run.runId, next?.newExecutionRunId ?? '', '', 0);
-    expect(value(last.events.at(-1)?.workflowExecutionCompletedEventAttributes?.result?.payloads?.[0])).toContain(SECRET);
+    expect(
+      value(last.events.at(-1)?.workflowExecutionCompletedEventAttributes?.result?.payloads?.[0]),
+    ).toContain(SECRET);
     expect((await reader(keys).decode(bytes)).length).toBeGreaterThan(0);
     await run.replay();
   });
@@ -106,8 +118,14 @@ describe('design §7: under encryption', () => {
     const { raw } = await fixture.client.workflow.getHandle(run.runId).describe();
     const segment = raw.workflowExecutionInfo?.firstRunId ?? '';
     const bytes = await reader(keys).raw(run.runId, segment);
-    for (const wrong of [[], [{ id: 'k9', key: randomBytes(32) }], [{ id: 'k1', key: randomBytes(32) }]]) {
-      expect(await reader(wrong).page(run.runId, segment, '', 0).catch(codeOf)).toBe('history_undecodable');
+    for (const wrong of [
+      [],
+      [{ id: 'k9', key: randomBytes(32) }],
+      [{ id: 'k1', key: randomBytes(32) }],
+    ]) {
+      expect(await reader(wrong).page(run.runId, segment, '', 0).catch(codeOf)).toBe(
+        'history_undecodable',
+      );
       expect(await reader(wrong).decode(bytes).catch(codeOf)).toBe('history_undecodable');
     }
   });
@@ -138,8 +156,14 @@ describe('design §3.3: Temporal away', () => {
     await new Promise((resolve) => dead.close(resolve));
     for (const address of [`127.0.0.1:${port}`, `127.0.0.1:${deadPort}`]) {
       const connection = Connection.lazy({ ...CONNECTION_DEFAULTS, address });
-      const reader = createHistoryReader({ connection, namespace: 'default', codec: createEncryption([]) });
-      expect(await reader.page('run', 'segment', 'dG9rZW4=', 0).catch(codeOf)).toBe('service_unavailable');
+      const reader = createHistoryReader({
+        connection,
+        namespace: 'default',
+        codec: createEncryption([]),
+      });
+      expect(await reader.page('run', 'segment', 'dG9rZW4=', 0).catch(codeOf)).toBe(
+        'service_unavailable',
+      );
       await reader.close();
       await connection.close();
     }

@@ -3,7 +3,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createEncryption } from '../../src/adapters/temporal/codec.ts';
-import { createHistoryReader, type ClosableHistoryReader } from '../../src/adapters/temporal/history.ts';
+import {
+  createHistoryReader,
+  type ClosableHistoryReader,
+} from '../../src/adapters/temporal/history.ts';
 import { codeOf } from '../../src/core/errors.ts';
 import type { HistoryEvent } from '../../src/ports.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
@@ -17,7 +20,11 @@ function ids(events: readonly HistoryEvent[]): number[] {
 }
 
 /** What the server itself answers, without the port. */
-function ask(fixture: TemporalFixture, runId: string, request: { waitNewEvent: boolean; token?: Uint8Array; deadlineMs: number }) {
+function ask(
+  fixture: TemporalFixture,
+  runId: string,
+  request: { waitNewEvent: boolean; token?: Uint8Array; deadlineMs: number },
+) {
   const { connection, namespace } = fixture;
   return connection.withDeadline(Date.now() + request.deadlineMs, () =>
     connection.workflowService.getWorkflowExecutionHistory({
@@ -29,7 +36,10 @@ function ask(fixture: TemporalFixture, runId: string, request: { waitNewEvent: b
   );
 }
 
-async function startMemos(fixture: TemporalFixture, rounds: number): Promise<{ runId: string; temporalRunId: string; step(): Promise<void> }> {
+async function startMemos(
+  fixture: TemporalFixture,
+  rounds: number,
+): Promise<{ runId: string; temporalRunId: string; step(): Promise<void> }> {
   const runId = randomUUID();
   const handle = await fixture.client.workflow.start('memos', {
     workflowId: runId,
@@ -41,7 +51,11 @@ async function startMemos(fixture: TemporalFixture, rounds: number): Promise<{ r
 }
 
 /** Reads until the segment has `least` events: the worker needs a moment. */
-async function readUntil(reader: ClosableHistoryReader, run: { runId: string; temporalRunId: string }, least: number) {
+async function readUntil(
+  reader: ClosableHistoryReader,
+  run: { runId: string; temporalRunId: string },
+  least: number,
+) {
   const events: HistoryEvent[] = [];
   let token = '';
   do {
@@ -89,14 +103,22 @@ export function historyContract(): void {
       let tail = new Uint8Array(Buffer.from(token, 'base64'));
       let empty = false;
       for (let tries = 0; tries < 20 && !empty; tries++) {
-        const answer = await ask(fixture, run.runId, { waitNewEvent: true, token: tail, deadlineMs: TAIL_MS });
+        const answer = await ask(fixture, run.runId, {
+          waitNewEvent: true,
+          token: tail,
+          deadlineMs: TAIL_MS,
+        });
         empty = (answer.history?.events ?? []).length === 0;
         tail = new Uint8Array(answer.nextPageToken ?? []);
         expect(tail.length).toBeGreaterThan(0);
       }
       expect(empty).toBe(true);
       await run.step();
-      const answer = await ask(fixture, run.runId, { waitNewEvent: true, token: tail, deadlineMs: 10_000 });
+      const answer = await ask(fixture, run.runId, {
+        waitNewEvent: true,
+        token: tail,
+        deadlineMs: 10_000,
+      });
       expect(answer.history?.events?.length).toBeGreaterThan(0);
     });
 
@@ -106,7 +128,10 @@ export function historyContract(): void {
       await run.step();
       await run.step();
       await fixture.client.workflow.getHandle(run.runId).result();
-      const twice = [await reader.page(run.runId, run.temporalRunId, token, 0), await reader.page(run.runId, run.temporalRunId, token, 0)];
+      const twice = [
+        await reader.page(run.runId, run.temporalRunId, token, 0),
+        await reader.page(run.runId, run.temporalRunId, token, 0),
+      ];
       expect(twice[0]?.events.length).toBeGreaterThan(0);
       expect(ids(twice[1]?.events ?? [])).toEqual(ids(twice[0]?.events ?? []));
     });
@@ -146,7 +171,11 @@ export function historyContract(): void {
       expect(Buffer.from(token, 'base64').toString('base64')).toBe(token);
       await run.step();
       const connection = await fixture.temporal.connect();
-      const other = createHistoryReader({ connection, namespace: fixture.namespace, codec: createEncryption([]) });
+      const other = createHistoryReader({
+        connection,
+        namespace: fixture.namespace,
+        codec: createEncryption([]),
+      });
       const page = await other.page(run.runId, run.temporalRunId, token, 10_000);
       expect(page.events.length).toBeGreaterThan(0);
       expect(page.token).not.toBe('');
@@ -169,7 +198,10 @@ export function historyContract(): void {
     test('waitMs > 0 returns what is new, waitMs 0 does not wait', async () => {
       const run = await startMemos(fixture, 2);
       let { token } = await readUntil(reader, run, 2);
-      for (let page = await reader.page(run.runId, run.temporalRunId, token, 0); page.events.length > 0; ) {
+      for (
+        let page = await reader.page(run.runId, run.temporalRunId, token, 0);
+        page.events.length > 0;
+      ) {
         token = page.token;
         page = await reader.page(run.runId, run.temporalRunId, token, 0);
       }
@@ -194,7 +226,9 @@ export function historyContract(): void {
       const unknown = await reader.page(randomUUID(), randomUUID(), '', 0).catch(codeOf);
       expect(unknown).toBe('history_missing');
       expect(await reader.raw(randomUUID(), randomUUID()).catch(codeOf)).toBe('history_missing');
-      expect(await reader.decode(new Uint8Array([0x0a, 0xff, 0xff])).catch(codeOf)).toBe('history_undecodable');
+      expect(await reader.decode(new Uint8Array([0x0a, 0xff, 0xff])).catch(codeOf)).toBe(
+        'history_undecodable',
+      );
     });
 
     test('a token that the server refuses leads back to the start of the segment', async () => {
@@ -206,9 +240,15 @@ export function historyContract(): void {
 
     test('closedSince finds terminated, cancelled and completed runs of the task queue, and none before', async () => {
       const before = Date.now() - 1;
-      const runs = [await startMemos(fixture, 0), await startMemos(fixture, 0), await startMemos(fixture, 0)];
+      const runs = [
+        await startMemos(fixture, 0),
+        await startMemos(fixture, 0),
+        await startMemos(fixture, 0),
+      ];
       const open = await startMemos(fixture, 0);
-      const [terminated, cancelled, completed] = runs.map(({ runId }) => fixture.client.workflow.getHandle(runId));
+      const [terminated, cancelled, completed] = runs.map(({ runId }) =>
+        fixture.client.workflow.getHandle(runId),
+      );
       await terminated?.terminate('test');
       await cancelled?.cancel();
       await completed?.signal('step');
@@ -226,9 +266,15 @@ export function historyContract(): void {
     test('close ends parked polls, and the connection can be closed after it (spec/05 §1.2.6)', async () => {
       const run = await startMemos(fixture, 0);
       const connection = await fixture.temporal.connect();
-      const other = createHistoryReader({ connection, namespace: fixture.namespace, codec: createEncryption([]) });
+      const other = createHistoryReader({
+        connection,
+        namespace: fixture.namespace,
+        codec: createEncryption([]),
+      });
       const { token } = await readUntil(reader, run, 2);
-      const parked = Array.from({ length: 5 }, () => other.page(run.runId, run.temporalRunId, token, 15_000).catch(codeOf));
+      const parked = Array.from({ length: 5 }, () =>
+        other.page(run.runId, run.temporalRunId, token, 15_000).catch(codeOf),
+      );
       await other.page(run.runId, run.temporalRunId, token, 0);
       await other.close();
       await connection.close();

@@ -4,8 +4,14 @@ import { Context } from '@temporalio/activity';
 import { Client, type Connection, type WorkflowHandle } from '@temporalio/client';
 import { defaultPayloadConverter, type DataConverter, type Payload } from '@temporalio/common';
 import { temporal } from '@temporalio/proto';
-import { NativeConnection, Worker, type InjectedSinks, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import {
+  NativeConnection,
+  Worker,
+  type InjectedSinks,
+  type WorkflowBundleOption,
+} from '@temporalio/worker';
 import { decodeEvents } from '../../src/adapters/temporal/history.ts';
+import { installRuntime } from '../../src/adapters/temporal/worker.ts';
 import { activityEventKey } from '../../src/core/ids.ts';
 import {
   CARRIER_MEMO_FIELD,
@@ -17,11 +23,19 @@ import {
   type StatusEntry,
   type StepResult,
 } from '../../src/core/journal.ts';
-import type { HistoryEvent } from '../../src/ports.ts';
+import type { HistoryEvent, Logger } from '../../src/ports.ts';
 import type { JournalSinks } from '../../workflows/interceptors.ts';
 
 /** Activity types that workflow code may schedule; a script answers those that it needs. */
-const ACTIVITY_TYPES = ['prepareInvocation', 'inferTurn', 'callTool', 'sealBlock', 'scripted'] as const;
+const ACTIVITY_TYPES = [
+  'prepareInvocation',
+  'inferTurn',
+  'callTool',
+  'sealBlock',
+  'scripted',
+] as const;
+/** What a scripted run says besides its history is not looked at. */
+const silent: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 /** A run in a test may take this long in real time. */
 const RUN_LIMIT_MS = 60_000;
 
@@ -39,7 +53,12 @@ export interface WorkflowServer {
 export type JournalItem = { readonly segment: number; readonly timeMs: number } & (
   | EmittedEntry
   | StatusEntry
-  | ({ readonly kind: 'admit'; readonly key: string; readonly activityId: string; readonly k: number } & ActivityEvent)
+  | ({
+      readonly kind: 'admit';
+      readonly key: string;
+      readonly activityId: string;
+      readonly k: number;
+    } & ActivityEvent)
 );
 
 export interface FinishedRun {
@@ -58,7 +77,7 @@ export interface FinishedRun {
 
 export interface RunnerOptions {
   readonly server: WorkflowServer;
-  readonly bundle: WorkflowBundleWithSourceMap;
+  readonly bundle: WorkflowBundleOption;
   readonly taskQueue: string;
   readonly dataConverter?: DataConverter;
   /** 0 replays every workflow task from the start, as after a worker restart. */
@@ -79,9 +98,22 @@ export interface WorkflowRunner {
   close(): Promise<void>;
 }
 
+/**
+ * Keeps the SDK's own logs out of the test's output. To be called before the first native connection of the process;
+ * later it does nothing.
+ */
+export function quietRuntime(): void {
+  try {
+    installRuntime(silent);
+  } catch (error) {
+    if ((error as Error).name !== 'IllegalStateError') throw error;
+  }
+}
+
 /** One worker for many runs; each run has its own scripted activities. */
 export async function createWorkflowRunner(options: RunnerOptions): Promise<WorkflowRunner> {
   const { server, bundle, taskQueue, dataConverter } = options;
+  quietRuntime();
   const scripts = new Map<string, ScriptedActivities>();
   const hints = new Map<string, FinishedRun['hints'][number][]>();
   const sinks: InjectedSinks<JournalSinks> = {
@@ -100,19 +132,28 @@ export async function createWorkflowRunner(options: RunnerOptions): Promise<Work
     workflowBundle: bundle,
     dataConverter,
     sinks,
-    activities: Object.fromEntries(ACTIVITY_TYPES.map((type) => [type, (input: unknown) => perform(scripts, type, input)])),
+    activities: Object.fromEntries(
+      ACTIVITY_TYPES.map((type) => [type, (input: unknown) => perform(scripts, type, input)]),
+    ),
     maxCachedWorkflows: options.maxCachedWorkflows ?? 100,
     stickyQueueScheduleToStartTimeout: '1s',
     maxHeartbeatThrottleInterval: '500ms',
   });
   const running = worker.run();
-  const client = server.client ?? new Client({ connection: server.connection, namespace: server.namespace, dataConverter });
+  const client =
+    server.client ??
+    new Client({ connection: server.connection, namespace: server.namespace, dataConverter });
   return {
     async run(request) {
       scripts.set(request.runId, request.activities ?? {});
       hints.set(request.runId, []);
       const ended = await runToEnd(client, taskQueue, request);
-      const segments = await readSegments({ client, runId: request.runId, first: ended.firstExecutionRunId, dataConverter });
+      const segments = await readSegments({
+        client,
+        runId: request.runId,
+        first: ended.firstExecutionRunId,
+        dataConverter,
+      });
       return {
         runId: request.runId,
         ...ended.outcome,
@@ -121,7 +162,11 @@ export async function createWorkflowRunner(options: RunnerOptions): Promise<Work
         hints: hints.get(request.runId) ?? [],
         async replay() {
           for (const { raw } of segments) {
-            await Worker.runReplayHistory({ workflowBundle: bundle, dataConverter, sinks: silentSinks }, raw, request.runId);
+            await Worker.runReplayHistory(
+              { workflowBundle: bundle, dataConverter, sinks: silentSinks },
+              raw,
+              request.runId,
+            );
           }
         },
       };
@@ -133,9 +178,15 @@ export async function createWorkflowRunner(options: RunnerOptions): Promise<Work
   };
 }
 
-const silentSinks: InjectedSinks<JournalSinks> = { journal: { hint: { fn: () => {}, callDuringReplay: false } } };
+const silentSinks: InjectedSinks<JournalSinks> = {
+  journal: { hint: { fn: () => {}, callDuringReplay: false } },
+};
 
-async function perform(scripts: ReadonlyMap<string, ScriptedActivities>, type: string, input: unknown): Promise<unknown> {
+async function perform(
+  scripts: ReadonlyMap<string, ScriptedActivities>,
+  type: string,
+  input: unknown,
+): Promise<unknown> {
   const runId = Context.current().info.workflowExecution?.workflowId ?? '';
   const activity = scripts.get(runId)?.[type];
   if (!activity) throw new Error(`run ${runId} has no script for ${type}`);
@@ -152,12 +203,18 @@ async function runToEnd(client: Client, taskQueue: string, request: RunRequest) 
   await request.script?.(current);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`run ${request.runId} did not end in ${RUN_LIMIT_MS} ms`)), RUN_LIMIT_MS);
+    timer = setTimeout(
+      () => reject(new Error(`run ${request.runId} did not end in ${RUN_LIMIT_MS} ms`)),
+      RUN_LIMIT_MS,
+    );
   });
   const outcome = await Promise.race([
     handle.result().then(
       () => ({ status: 'completed' as const }),
-      (error: Error) => ({ status: /cancel/i.test(error.message) ? ('cancelled' as const) : ('failed' as const), error }),
+      (error: Error) => ({
+        status: /cancel/i.test(error.message) ? ('cancelled' as const) : ('failed' as const),
+        error,
+      }),
     ),
     late,
   ]).finally(() => clearTimeout(timer));
@@ -172,8 +229,9 @@ interface Chain {
 }
 
 async function readSegments({ client, runId, first, dataConverter }: Chain) {
-  const segments: { raw: temporal.api.history.v1.IHistory; decoded: readonly HistoryEvent[] }[] = [];
-  for (let at: string | null | undefined = first; at; ) {
+  const segments: { raw: temporal.api.history.v1.IHistory; decoded: readonly HistoryEvent[] }[] =
+    [];
+  for (let at: string | null | undefined = first; at;) {
     const raw = await client.workflow.getHandle(runId, at).fetchHistory();
     const events: readonly HistoryEvent[] = raw.events ?? [];
     const codec = dataConverter?.payloadCodecs?.[0];
@@ -184,7 +242,8 @@ async function readSegments({ client, runId, first, dataConverter }: Chain) {
 }
 
 function carriersIn(event: HistoryEvent): readonly Payload[] {
-  const field = event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD];
+  const field =
+    event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD];
   const candidates = [
     ...(event.activityTaskScheduledEventAttributes?.input?.payloads?.slice(1) ?? []),
     ...(field ? [field] : []),
@@ -195,7 +254,10 @@ function carriersIn(event: HistoryEvent): readonly Payload[] {
 }
 
 function timeOf(event: HistoryEvent): number {
-  return Number(event.eventTime?.seconds ?? 0) * 1000 + Math.floor((event.eventTime?.nanos ?? 0) / 1_000_000);
+  return (
+    Number(event.eventTime?.seconds ?? 0) * 1000 +
+    Math.floor((event.eventTime?.nanos ?? 0) / 1_000_000)
+  );
 }
 
 interface Result {
@@ -237,6 +299,12 @@ export function journalOf(events: readonly HistoryEvent[], segment = 0): readonl
     const result = results.get(entry.activityId);
     const event = result?.events[entry.k];
     if (!result || !event) throw new Error(`no recorded event ${entry.activityId}#${entry.k}`);
-    return { segment, ...entry, key: activityEventKey(entry.activityId, entry.k), ...event, timeMs: result.timeMs };
+    return {
+      segment,
+      ...entry,
+      key: activityEventKey(entry.activityId, entry.k),
+      ...event,
+      timeMs: result.timeMs,
+    };
   });
 }

@@ -3,8 +3,12 @@
 import { fileURLToPath } from 'node:url';
 import { Client, type Connection } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
-import { bundleWorkflowCode, NativeConnection, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
-import { createWorkflowRunner, type WorkflowRunner } from './run-workflow.ts';
+import {
+  bundleWorkflowCode,
+  NativeConnection,
+  type WorkflowBundleWithSourceMap,
+} from '@temporalio/worker';
+import { createWorkflowRunner, quietRuntime, type WorkflowRunner } from './run-workflow.ts';
 import { startTestTemporal, type TestTemporal } from './temporal.ts';
 
 export interface TemporalFixture {
@@ -19,7 +23,9 @@ export interface TemporalFixture {
 }
 
 /** The bundle of test/support/fixtures-workflows; a converter's failure converter goes into it. */
-export function bundleFixtures(dataConverter: DataConverter = {}): Promise<WorkflowBundleWithSourceMap> {
+export function bundleFixtures(
+  dataConverter: DataConverter = {},
+): Promise<WorkflowBundleWithSourceMap> {
   return bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('./fixtures-workflows/index.ts', import.meta.url)),
     failureConverterPath: dataConverter.failureConverterPath,
@@ -32,13 +38,19 @@ export async function startTemporalFixture(
   taskQueue: string,
   options: { dataConverter?: DataConverter; ownNamespace?: boolean } = {},
 ): Promise<TemporalFixture> {
+  quietRuntime();
   const temporal = await startTestTemporal();
   const namespace = options.ownNamespace ? await temporal.namespace() : 'default';
   const connection = await temporal.connect();
   const nativeConnection = await NativeConnection.connect({ address: temporal.address });
   const bundle = await bundleFixtures(options.dataConverter);
   const server = { connection, nativeConnection, namespace };
-  const runner = await createWorkflowRunner({ server, bundle, taskQueue, dataConverter: options.dataConverter });
+  const runner = await createWorkflowRunner({
+    server,
+    bundle,
+    taskQueue,
+    dataConverter: options.dataConverter,
+  });
   return {
     temporal,
     connection,

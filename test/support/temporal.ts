@@ -35,7 +35,10 @@ async function registerNamespace(address: string): Promise<string> {
   const connection = await Connection.connect({ ...CONNECTION_DEFAULTS, address });
   try {
     const seconds = DAY_SECONDS as unknown as Long;
-    await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: { seconds } });
+    await connection.workflowService.registerNamespace({
+      namespace,
+      workflowExecutionRetentionPeriod: { seconds },
+    });
     const until = Date.now() + NAMESPACE_LIMIT_MS;
     for (;;) {
       const usable = await connection.workflowService.listWorkflowExecutions({ namespace }).then(
@@ -54,10 +57,17 @@ async function registerNamespace(address: string): Promise<string> {
 }
 
 type Long = NonNullable<
-  NonNullable<Parameters<Connection['workflowService']['registerNamespace']>[0]['workflowExecutionRetentionPeriod']>['seconds']
+  NonNullable<
+    Parameters<
+      Connection['workflowService']['registerNamespace']
+    >[0]['workflowExecutionRetentionPeriod']
+  >['seconds']
 >;
 
-function testTemporal(address: string, server?: { pid(): number | undefined; stop(): Promise<void> }): TestTemporal {
+function testTemporal(
+  address: string,
+  server?: { pid(): number | undefined; stop(): Promise<void> },
+): TestTemporal {
   return {
     address,
     namespace: () => registerNamespace(address),

@@ -50,7 +50,10 @@ async function download(folder: string): Promise<void> {
   try {
     await writeFile(join(fresh, 'pom.xml'), POM);
     const goal = ['-q', '-B', 'dependency:copy-dependencies', '-DincludeScope=runtime'];
-    await run('mvn', [...goal, `-DoutputDirectory=${join(fresh, 'lib')}`], { cwd: fresh, timeout: DOWNLOAD_LIMIT_MS });
+    await run('mvn', [...goal, `-DoutputDirectory=${join(fresh, 'lib')}`], {
+      cwd: fresh,
+      timeout: DOWNLOAD_LIMIT_MS,
+    });
     const wrapper = join(fresh, 'server.sh');
     // The SDK's first argument is the port; Java is told where its jars are, wherever the folder is moved to.
     const start = 'exec java -Xmx256m -XX:TieredStopAtLevel=1 -cp "$(dirname "$0")/lib/*"';
@@ -66,7 +69,13 @@ async function download(folder: string): Promise<void> {
 
 async function isWhole(folder: string): Promise<boolean> {
   const jars = await readdir(join(folder, 'lib')).catch(() => []);
-  return jars.length >= LEAST_JARS && (await access(join(folder, 'server.sh')).then(() => true, () => false));
+  return (
+    jars.length >= LEAST_JARS &&
+    (await access(join(folder, 'server.sh')).then(
+      () => true,
+      () => false,
+    ))
+  );
 }
 
 /**
@@ -78,7 +87,8 @@ export async function findTimeSkippingServer(): Promise<TimeSkippingServer> {
   const executable = join(folder, 'server.sh');
   const reason = (await missingTool()) ?? (await obtain(folder));
   if (reason === undefined) return { available: true, executable };
-  if (REQUIRED.includes('java')) throw new Error(`The time-skipping server is required, but: ${reason}`);
+  if (REQUIRED.includes('java'))
+    throw new Error(`The time-skipping server is required, but: ${reason}`);
   return { available: false, reason };
 }
 
@@ -93,7 +103,9 @@ async function obtain(folder: string): Promise<string | undefined> {
 }
 
 /** A server of its own with its own clock, on a free port. The caller tears it down. */
-export async function createTimeSkippingEnvironment(server: { executable: string }): Promise<TestWorkflowEnvironment> {
+export async function createTimeSkippingEnvironment(server: {
+  executable: string;
+}): Promise<TestWorkflowEnvironment> {
   return TestWorkflowEnvironment.createTimeSkipping({
     server: { executable: { type: 'existing-path', path: server.executable } },
   });

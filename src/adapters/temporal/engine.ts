@@ -51,14 +51,17 @@ interface Source {
 /** Fixed in advance, so that a repeated request is recognised by the server (spec/05 §4). */
 async function start(source: Source, input: RunInput): Promise<{ temporalRunId: string }> {
   try {
-    const handle = await rpc(source.connection, { deadlineMs: START_DEADLINE_MS, tries: TRIES }, () =>
-      source.client.workflow.start(RUN_WORKFLOW, {
-        workflowId: input.runId,
-        taskQueue: source.taskQueue,
-        args: [input],
-        workflowIdReusePolicy: 'REJECT_DUPLICATE',
-        workflowIdConflictPolicy: 'FAIL',
-      }),
+    const handle = await rpc(
+      source.connection,
+      { deadlineMs: START_DEADLINE_MS, tries: TRIES },
+      () =>
+        source.client.workflow.start(RUN_WORKFLOW, {
+          workflowId: input.runId,
+          taskQueue: source.taskQueue,
+          args: [input],
+          workflowIdReusePolicy: 'REJECT_DUPLICATE',
+          workflowIdConflictPolicy: 'FAIL',
+        }),
     );
     return { temporalRunId: handle.firstExecutionRunId };
   } catch (error) {
@@ -68,14 +71,21 @@ async function start(source: Source, input: RunInput): Promise<{ temporalRunId: 
 }
 
 /** The chain's first segment, also when the run has continued as new since. */
-async function firstExecutionRunId({ connection, namespace }: Source, runId: string): Promise<string> {
+async function firstExecutionRunId(
+  { connection, namespace }: Source,
+  runId: string,
+): Promise<string> {
   try {
     const found = await rpc(connection, { deadlineMs: START_DEADLINE_MS, tries: TRIES }, () =>
-      connection.workflowService.describeWorkflowExecution({ namespace, execution: { workflowId: runId } }),
+      connection.workflowService.describeWorkflowExecution({
+        namespace,
+        execution: { workflowId: runId },
+      }),
     );
     const info = found.workflowExecutionInfo;
     const first = info?.firstRunId || info?.execution?.runId;
-    if (!first) throw new HostError('internal_error', { reason: 'Temporal named no execution of the run.' });
+    if (!first)
+      throw new HostError('internal_error', { reason: 'Temporal named no execution of the run.' });
     return first;
   } catch (error) {
     throw toHostError(error);
@@ -85,7 +95,9 @@ async function firstExecutionRunId({ connection, namespace }: Source, runId: str
 const NO_ANSWER = 'The run did not take the message in time. Retry with the same key.';
 
 function details(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
 }
 
 /** What a failed Update means to the inside. */
@@ -94,7 +106,8 @@ function messageError(error: unknown): unknown {
     const cause = error.cause as { type?: unknown; details?: unknown[] } | undefined;
     const type = typeof cause?.type === 'string' ? cause.type : '';
     if (isErrorCode(type)) return new HostError(type, details(cause?.details?.[0]), error);
-    if (type === LOST_BY_CLOSING) return new HostError('run_state_conflict', { reason: 'The run has ended.' }, error);
+    if (type === LOST_BY_CLOSING)
+      return new HostError('run_state_conflict', { reason: 'The run has ended.' }, error);
     return new HostError('internal_error', undefined, error);
   }
   const status = grpcStatus(error);
@@ -103,7 +116,12 @@ function messageError(error: unknown): unknown {
     return new HostError('run_state_conflict', { reason: 'The run has ended.' }, error);
   }
   // Accepted here, not there yet: the reaper will start it.
-  if (notFound) return new HostError('service_unavailable', { reason: 'The run is not started yet. Retry with the same key.' }, error);
+  if (notFound)
+    return new HostError(
+      'service_unavailable',
+      { reason: 'The run is not started yet. Retry with the same key.' },
+      error,
+    );
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError || isAway(error)) {
     return new HostError('service_unavailable', { reason: NO_ANSWER }, error);
   }
@@ -145,10 +163,19 @@ async function requestCancel(source: Source, runId: string, updateId: string): P
   );
 }
 
-async function cancel(source: Source, run: { runId: string; updateId: string }, command: CancelRunCommand): Promise<MessageOutcome> {
+async function cancel(
+  source: Source,
+  run: { runId: string; updateId: string },
+  command: CancelRunCommand,
+): Promise<MessageOutcome> {
   const unchanged = { bodyDigest: command.bodyDigest, status: 'unchanged' };
   try {
-    return await send(source, { ...run, name: CANCEL_RUN_UPDATE, command, deadlineMs: CANCEL_UPDATE_DEADLINE_MS });
+    return await send(source, {
+      ...run,
+      name: CANCEL_RUN_UPDATE,
+      command,
+      deadlineMs: CANCEL_UPDATE_DEADLINE_MS,
+    });
   } catch (error) {
     const code = error instanceof HostError ? error.code : undefined;
     if (code === 'run_state_conflict') return unchanged;
@@ -170,15 +197,28 @@ async function cancel(source: Source, run: { runId: string; updateId: string }, 
  */
 export function createRunEngine(options: RunEngineOptions): RunEngine {
   const { connection, namespace, dataConverter, taskQueue = RUN_TASK_QUEUE } = options;
-  const source = { client: new Client({ connection, namespace, dataConverter }), connection, namespace, taskQueue };
+  const source = {
+    client: new Client({ connection, namespace, dataConverter }),
+    connection,
+    namespace,
+    taskQueue,
+  };
   return {
     start: (input) => start(source, input),
     resolveInterrupt: (runId, updateId, command) =>
-      send(source, { name: RESOLVE_INTERRUPT_UPDATE, runId, updateId, command, deadlineMs: RESOLVE_DEADLINE_MS }),
+      send(source, {
+        name: RESOLVE_INTERRUPT_UPDATE,
+        runId,
+        updateId,
+        command,
+        deadlineMs: RESOLVE_DEADLINE_MS,
+      }),
     cancel: (runId, updateId, command) => cancel(source, { runId, updateId }, command),
     async ping() {
       try {
-        await rpc(connection, { deadlineMs: PING_DEADLINE_MS, tries: TRIES }, () => connection.workflowService.getSystemInfo({}));
+        await rpc(connection, { deadlineMs: PING_DEADLINE_MS, tries: TRIES }, () =>
+          connection.workflowService.getSystemInfo({}),
+        );
       } catch (error) {
         throw toHostError(error);
       }

@@ -53,14 +53,22 @@ export interface Limits {
 
 /** The gRPC status in an error or in its causes, else undefined. */
 export function grpcStatus(error: unknown): { code: number; details: string } | undefined {
-  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+  for (
+    let at: unknown = error, depth = 0;
+    at instanceof Error && depth < 5;
+    at = at.cause, depth++
+  ) {
     if (isGrpcServiceError(at)) return { code: at.code, details: at.details };
   }
   return undefined;
 }
 
 /** Runs `call` in the scope of a deadline; tries transient failures again while the deadline holds. */
-export async function rpc<T>(connection: Connection, limits: Limits, call: () => Promise<T>): Promise<T> {
+export async function rpc<T>(
+  connection: Connection,
+  limits: Limits,
+  call: () => Promise<T>,
+): Promise<T> {
   const endsAt = Date.now() + limits.deadlineMs;
   const abort = new AbortController();
   const onAbort = () => abort.abort();
@@ -75,9 +83,14 @@ export async function rpc<T>(connection: Connection, limits: Limits, call: () =>
   });
   // A signal for each try: the client adds listeners to it and never removes them.
   const scoped = () =>
-    connection.withDeadline(endsAt, () => connection.withAbortSignal(AbortSignal.any([abort.signal]), call));
+    connection.withDeadline(endsAt, () =>
+      connection.withAbortSignal(AbortSignal.any([abort.signal]), call),
+    );
   try {
-    return await Promise.race([retrying(scoped, { endsAt, tries: limits.tries, signal: abort.signal }), late]);
+    return await Promise.race([
+      retrying(scoped, { endsAt, tries: limits.tries, signal: abort.signal }),
+      late,
+    ]);
   } finally {
     clearTimeout(guard);
     limits.signal?.removeEventListener('abort', onAbort);
@@ -88,13 +101,19 @@ async function retrying<T>(
   call: () => Promise<T>,
   { endsAt, tries, signal }: { endsAt: number; tries: number; signal: AbortSignal },
 ): Promise<T> {
-  for (let attempt = 1, pauseMs = FIRST_BACKOFF_MS; ; attempt++, pauseMs = Math.min(pauseMs * 2, MAX_BACKOFF_MS)) {
+  for (
+    let attempt = 1, pauseMs = FIRST_BACKOFF_MS;
+    ;
+    attempt++, pauseMs = Math.min(pauseMs * 2, MAX_BACKOFF_MS)
+  ) {
     try {
       return await call();
     } catch (error) {
       const status = grpcStatus(error);
-      const again = status !== undefined && isRetryableError(status as Parameters<typeof isRetryableError>[0]);
-      if (!again || attempt >= tries || signal.aborted || Date.now() + pauseMs >= endsAt) throw error;
+      const again =
+        status !== undefined && isRetryableError(status as Parameters<typeof isRetryableError>[0]);
+      if (!again || attempt >= tries || signal.aborted || Date.now() + pauseMs >= endsAt)
+        throw error;
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }
@@ -104,7 +123,10 @@ async function retrying<T>(
 export function isAway(error: unknown): boolean {
   const code = grpcStatus(error)?.code;
   return (
-    code === GRPC.UNAVAILABLE || code === GRPC.DEADLINE_EXCEEDED || code === GRPC.CANCELLED || code === GRPC.RESOURCE_EXHAUSTED
+    code === GRPC.UNAVAILABLE ||
+    code === GRPC.DEADLINE_EXCEEDED ||
+    code === GRPC.CANCELLED ||
+    code === GRPC.RESOURCE_EXHAUSTED
   );
 }
 

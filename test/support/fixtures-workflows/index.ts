@@ -13,7 +13,11 @@ import {
   upsertMemo,
 } from '@temporalio/workflow';
 import { CARRIER_MEMO_FIELD } from '../../../src/core/journal.ts';
-import { CANCEL_RUN_UPDATE, RESOLVE_INTERRUPT_UPDATE, type MessageOutcome } from '../../../src/core/run-input.ts';
+import {
+  CANCEL_RUN_UPDATE,
+  RESOLVE_INTERRUPT_UPDATE,
+  type MessageOutcome,
+} from '../../../src/core/run-input.ts';
 
 interface Command {
   readonly bodyDigest: string;
@@ -39,7 +43,8 @@ export async function waiting(_input: unknown): Promise<string> {
     },
     {
       validator({ nodeId }) {
-        if (nodeId === 'unknown') throw ApplicationFailure.nonRetryable('no such node', 'interrupt_not_found', { nodeId });
+        if (nodeId === 'unknown')
+          throw ApplicationFailure.nonRetryable('no such node', 'interrupt_not_found', { nodeId });
         if (nodeId === 'foreign') throw ApplicationFailure.nonRetryable('boom', 'SomethingElse');
       },
     },
@@ -75,7 +80,13 @@ const { scripted } = proxyActivities<{ scripted(input: unknown): Promise<unknown
 });
 
 /** One activity, one memo, once continued as new, then completed with `secret`. */
-export async function everything({ secret, again }: { secret: string; again: boolean }): Promise<string> {
+export async function everything({
+  secret,
+  again,
+}: {
+  secret: string;
+  again: boolean;
+}): Promise<string> {
   await scripted({ secret });
   upsertMemo({ [CARRIER_MEMO_FIELD]: { secret } });
   await sleep(1);
