@@ -94,6 +94,8 @@ function draw(list, dirty) {
     html.innerHTML = renderItem(item);
     const fresh = html.content.firstElementChild;
     const old = document.getElementById(item.key);
+    // Of a long run the page shows the newest part: what began before it is not in it.
+    if (!old && Number(item.key.slice(1)) <= Number(list.dataset.lastSequence)) continue;
     if (!old) list.append(fresh);
     else {
       const were = [...old.querySelectorAll('details')];

@@ -1,0 +1,105 @@
+// `npm test`: runs vitest with the arguments given, names what was skipped, and ends with one line of its own. With
+// OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium) a skip is a failure (design §8).
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The part of vitest's JSON report that is read. */
+export interface Report {
+  readonly success: boolean;
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly status: string;
+    readonly assertionResults: readonly {
+      readonly ancestorTitles: readonly string[];
+      readonly title: string;
+      readonly status: string;
+    }[];
+  }[];
+}
+
+export interface Outcome {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  /** One line per skipped suite (or lone test): file, title, number of tests. */
+  readonly twins: readonly string[];
+}
+
+/** Counts tests. A file that failed without a failed test (it did not load, a hook broke) counts as one failure. */
+export function outcomeOf(report: Report): Outcome {
+  const tests = report.testResults.flatMap((file) =>
+    file.assertionResults.map((test) => ({ ...test, file: file.name })),
+  );
+  const count = (status: string) => tests.filter((test) => test.status === status).length;
+  const broken = report.testResults.filter(
+    (file) =>
+      file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
+  );
+  const skipped = tests.filter((test) => !['passed', 'failed'].includes(test.status));
+  const twins = new Map<string, number>();
+  for (const test of skipped) {
+    const title = `${shortName(test.file)}: ${test.ancestorTitles[0] ?? test.title}`;
+    twins.set(title, (twins.get(title) ?? 0) + 1);
+  }
+  const failed = count('failed') + broken.length;
+  return {
+    passed: count('passed'),
+    // An error outside of every test still fails the run.
+    failed: failed === 0 && !report.success ? 1 : failed,
+    skipped: skipped.length,
+    twins: [...twins].map(([title, tests]) => `${title} (${tests})`),
+  };
+}
+
+/** The line that ends `npm test`. */
+export function lastLine({ passed, failed, skipped }: Outcome): string {
+  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+}
+
+function shortName(file: string): string {
+  const at = file.lastIndexOf('/test/');
+  return at < 0 ? file : file.slice(at + 1);
+}
+
+async function runVitest(args: readonly string[]): Promise<{ code: number; report?: Report }> {
+  const folder = mkdtempSync(join(tmpdir(), 'openwop-report-'));
+  const file = join(folder, 'report.json');
+  const vitest = fileURLToPath(new URL('../../node_modules/vitest/vitest.mjs', import.meta.url));
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
+  const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...args], {
+    stdio: 'inherit',
+  });
+  const forward = (signal: NodeJS.Signals) => child.kill(signal);
+  process.on('SIGINT', forward).on('SIGTERM', forward);
+  try {
+    const [code] = (await once(child, 'exit')) as [number | null];
+    return { code: code ?? 1, report: JSON.parse(readFileSync(file, 'utf8')) as Report };
+  } catch {
+    return { code: 1 };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const { code, report } = await runVitest(args);
+  if (!report) {
+    console.log('The tests did not run to their end.\n0 passed, 1 failed');
+    return 1;
+  }
+  const counted = outcomeOf(report);
+  const outcome = code !== 0 && counted.failed === 0 ? { ...counted, failed: 1 } : counted;
+  const required = process.env.OPENWOP_TEST_REQUIRE ?? '';
+  for (const twin of outcome.twins) console.log(`skipped  ${twin}`);
+  const refused = required !== '' && outcome.skipped > 0;
+  if (refused) console.log(`OPENWOP_TEST_REQUIRE=${required}: a skip is a failure.`);
+  console.log(lastLine(outcome));
+  return outcome.failed > 0 || refused ? 1 : 0;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  process.exitCode = await main(process.argv.slice(2));
