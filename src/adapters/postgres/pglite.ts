@@ -62,6 +62,10 @@ export async function openPglite(dir: string | undefined, logger: Logger): Promi
       if (closing) return;
       closing = true;
       const timer = setTimeout(() => void worker.terminate(), CLOSE_LIMIT_MS);
+      // Closed is closed: the thread itself would stay for the sake of its loader.
+      worker.on('message', ({ kind }: PgliteNotice) => {
+        if (kind === 'closed') void worker.terminate();
+      });
       worker.postMessage({ kind: 'close' } satisfies PgliteCommand);
       await new Promise((resolve) => worker.once('exit', resolve));
       clearTimeout(timer);
@@ -90,7 +94,7 @@ class PgliteClient implements Db {
   readonly #left: () => void;
   readonly #waiting = new Map<
     number,
-    { resolve(rows: unknown[]): void; reject(error: Error): void }
+    { resolve: (rows: unknown[]) => void; reject: (error: Error) => void }
   >();
   readonly #listeners = new Map<string, Set<(payload: string) => void>>();
   #lastId = 0;
