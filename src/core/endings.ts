@@ -93,8 +93,9 @@ export function trackOpen(
     ];
   }
   const index = open.findIndex((item) => {
-    const field = rowOf(item.type)?.closedBy[event.type];
-    return field !== undefined && item.ids[field] === event.payload[field];
+    const closedBy = rowOf(item.type)?.closedBy ?? {};
+    const field = Object.hasOwn(closedBy, event.type) ? closedBy[event.type] : undefined;
+    return field !== undefined && item.ids[field] !== undefined && item.ids[field] === event.payload[field];
   });
   return index < 0 ? open : open.filter((_, at) => at !== index);
 }

@@ -13,15 +13,14 @@ const plugin = ((formatsPlugin as unknown as { default?: unknown }).default ?? f
 export function addFormats(ajv: Ajv2020): void {
   plugin(ajv);
   for (const [name, format] of Object.entries(ajv.formats)) {
-    const test = typeof format === 'object' && 'validate' in format ? format.validate : format;
+    const described = typeof format === 'object' && !(format instanceof RegExp);
+    if (described && format.type === 'number') continue;
+    const test = described ? format.validate : format;
     if (test instanceof RegExp)
       ajv.addFormat(name, (text: string) => text.length <= FORMAT_LENGTH && test.test(text));
-    else if (typeof test === 'function')
-      ajv.addFormat(name, bounded(test as (text: string) => boolean));
+    else if (typeof test === 'function') {
+      const matches = test as (text: string) => boolean;
+      ajv.addFormat(name, (text: string) => text.length <= FORMAT_LENGTH && matches(text));
+    }
   }
-}
-
-/** Formats of numbers go through unchanged: they have no length. */
-function bounded(test: (text: string) => boolean): (text: string) => boolean {
-  return (text) => !(text.length > FORMAT_LENGTH) && test(text);
 }

@@ -1,0 +1,177 @@
+// The guarded compiler for schemas of others (spec/01 §5, §6; spec/03 §2.3; design §10).
+import { describe, expect, test } from 'vitest';
+import {
+  compileUserSchema,
+  USER_SCHEMA_BYTES,
+  USER_SCHEMA_DEPTH,
+} from '../../src/wire/user-schema.ts';
+
+/** '' when valid, else the pointer of the first fault. */
+function check(schema: unknown, value: unknown): string {
+  const compiled = compileUserSchema(schema);
+  if (!compiled.ok) throw new Error(`refused: ${JSON.stringify(compiled.errors)}`);
+  const result = compiled.value.validate(value);
+  return result.ok ? 'ok' : `no ${result.errors[0].pointer}`;
+}
+
+const person = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  $id: 'https://example.test/person',
+  type: 'object',
+  properties: {
+    name: { type: 'string', pattern: '^[a-z]+$' },
+    born: { type: 'string', format: 'date' },
+    friends: { type: 'array', items: { $ref: '#' }, uniqueItems: true },
+  },
+  required: ['name'],
+  additionalProperties: false,
+  'x-note': 'unknown keywords are annotations',
+};
+
+describe('JSON Schema 2020-12', () => {
+  test.each<[string, unknown, unknown, string]>([
+    [
+      'a valid value',
+      person,
+      { name: 'ada', born: '1815-12-10', friends: [{ name: 'mary' }] },
+      'ok',
+    ],
+    ['a missing field', person, {}, 'no '],
+    ['an unknown field', person, { name: 'ada', 'a/b': 1 }, 'no /a~1b'],
+    ['a pattern', person, { name: 'Ada' }, 'no /name'],
+    ['a format', person, { name: 'ada', born: 'soon' }, 'no /born'],
+    [
+      'a recursive reference',
+      person,
+      { name: 'ada', friends: [{ name: 'mary' }, { name: 5 }] },
+      'no /friends/1/name',
+    ],
+    [
+      'equal items whatever their key order',
+      { uniqueItems: true },
+      [
+        { a: 1, b: 2 },
+        { b: 2, a: 1 },
+      ],
+      'no ',
+    ],
+    ['different items', { uniqueItems: true }, [1, '1', [1], { a: 1 }], 'ok'],
+    ['equal items that are allowed', { uniqueItems: false }, [1, 1], 'ok'],
+    ['prefixItems', { prefixItems: [{ type: 'string' }], items: false }, ['a', 1], 'no '],
+    [
+      'if, then, else',
+      { if: { type: 'string' }, then: { minLength: 2 }, else: { type: 'number' } },
+      'a',
+      'no ',
+    ],
+    ['true', true, { anything: 1 }, 'ok'],
+    ['false', false, 1, 'no '],
+    [
+      'names that look like keywords',
+      { properties: { $ref: { type: 'string' }, pattern: {} } },
+      { $ref: 1 },
+      'no /$ref',
+    ],
+    ['data that looks like keywords', { const: { pattern: '(?=' } }, { pattern: '(?=' }, 'ok'],
+    ['an enum', { properties: { a: { enum: ['x', 1] } } }, { a: 2 }, 'no /a'],
+    ['a number format', { format: 'int32' }, 2 ** 40, 'no '],
+    [
+      'a text longer than formats are tried on',
+      { format: 'uri' },
+      `https://x.test/${'a'.repeat(5000)}`,
+      'no ',
+    ],
+  ])('%s', (_, schema, value, expected) => {
+    expect(check(schema, value)).toBe(expected);
+  });
+
+  test('a schema within a schema keeps its own root', () => {
+    const inner = {
+      $id: 'inner',
+      $defs: { text: { type: 'string' } },
+      properties: { t: { $ref: '#/$defs/text' } },
+    };
+    const outer = {
+      properties: { a: inner, b: { ...inner, $defs: { text: { type: 'number' } } } },
+    };
+    expect(check(outer, { a: { t: 'x' }, b: { t: 1 } })).toBe('ok');
+    expect(check(outer, { a: { t: 1 } })).toBe('no /a/t');
+    expect(check(outer, { b: { t: 'x' } })).toBe('no /b/t');
+  });
+
+  test('the checked value is left as it is', () => {
+    const value = { a: '1' };
+    check({ properties: { a: { type: 'string' }, b: { default: 2 } } }, value);
+    expect(value).toEqual({ a: '1' });
+  });
+
+  test('messages do not repeat the values that they judge', () => {
+    const compiled = compileUserSchema({ properties: { key: { type: 'number', pattern: 'x' } } });
+    const result = compiled.ok ? compiled.value.validate({ key: 'sk-secret' }) : compiled;
+    expect(result.ok).toBe(false);
+    expect(JSON.stringify(result)).not.toContain('sk-secret');
+  });
+});
+
+const nested = (levels: number): unknown => (levels === 0 ? {} : { not: nested(levels - 1) });
+
+describe('design §10 refused schemas', () => {
+  test.each<[string, unknown, string]>([
+    ['no schema', 'text', ''],
+    ['null', null, ''],
+    ['a list', [], ''],
+    ['a remote reference', { $ref: 'https://example.test/x' }, '/$ref'],
+    ['a file reference', { properties: { a: { $ref: 'other.json' } } }, '/properties/a/$ref'],
+    ['a reference to nowhere', { $ref: '#/$defs/none' }, ''],
+    ['look-ahead', { pattern: '(?=a)' }, '/pattern'],
+    ['a back reference', { items: { pattern: '(a)\\1' } }, '/items/pattern'],
+    ['a pattern that is no pattern', { pattern: '(' }, '/pattern'],
+    ['a pattern that is too long', { pattern: 'a'.repeat(1025) }, '/pattern'],
+    ['a pattern property', { patternProperties: { '(?!a)': true } }, '/patternProperties/(?!a)'],
+    ['an unknown type', { type: 'text' }, ''],
+    ['another dialect', { $schema: 'http://json-schema.org/draft-07/schema#' }, '/$schema'],
+    ['dynamic references', { $dynamicRef: '#a' }, '/$dynamicRef'],
+    ['too deep', nested(USER_SCHEMA_DEPTH + 1), `${'/not'.repeat(USER_SCHEMA_DEPTH + 1)}`],
+    ['too large', { description: 'a'.repeat(USER_SCHEMA_BYTES) }, ''],
+    [
+      'a name that is a trap',
+      JSON.parse('{"properties":{"__proto__":{}}}'),
+      '/properties/__proto__',
+    ],
+  ])('%s', (_, schema, pointer) => {
+    expect(compileUserSchema(schema)).toMatchObject({ ok: false, errors: [{ pointer }] });
+  });
+
+  test('nesting up to the limit is accepted', () => {
+    expect(compileUserSchema(nested(USER_SCHEMA_DEPTH))).toMatchObject({ ok: true });
+  });
+});
+
+describe('design §10 bounded work', () => {
+  test('a schema that multiplies by references is given up', () => {
+    const levels = Array.from({ length: 40 }, (_, index) => {
+      const next = { $ref: `#/$defs/l${index + 1}` };
+      return [`l${index}`, { anyOf: [next, next] }] as const;
+    });
+    const schema = {
+      $ref: '#/$defs/l0',
+      $defs: { ...Object.fromEntries(levels), l40: { type: 'string' } },
+    };
+    expect(check(schema, 1)).toBe('no ');
+    expect(check({ ...schema, $ref: '#/$defs/l38' }, 'text')).toBe('ok');
+  });
+
+  test('a schema that refers to itself in place is given up, and the next check works', () => {
+    expect(check({ $ref: '#' }, 1)).toBe('no ');
+    expect(check(person, { name: 'ada' })).toBe('ok');
+  });
+
+  test('a pattern that makes other engines hang is linear', () => {
+    expect(check({ pattern: '^(a+)+$' }, `${'a'.repeat(50_000)}b`)).toBe('no ');
+  });
+
+  test('more schemas than are kept still compile, and the first again', () => {
+    for (let index = 0; index < 300; index++) expect(check({ const: index }, index)).toBe('ok');
+    expect(check({ const: 0 }, 1)).toBe('no ');
+  });
+});
