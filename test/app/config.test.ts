@@ -1,0 +1,188 @@
+// The configuration by environment: every fault at once, one sentence each, no secret in any.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readConfig, requireShared, type Environment } from '../../src/app/config.ts';
+import type { HostError } from '../../src/core/errors.ts';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'openwop-config-'));
+  writeFileSync(join(folder, 'cert.pem'), 'x');
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const KEY = Buffer.alloc(32, 1).toString('base64');
+
+function faultsOf(env: Environment): readonly string[] {
+  try {
+    readConfig(env);
+    return [];
+  } catch (error) {
+    expect((error as HostError).code).toBe('config_invalid');
+    return (error as HostError).details?.faults as string[];
+  }
+}
+
+describe('defaults and values', () => {
+  it('an empty environment is a whole configuration', () => {
+    const config = readConfig({});
+    expect(config.http).toEqual({ host: '127.0.0.1', port: 8787 });
+    expect(config.temporal).toEqual({ kind: 'dev' });
+    expect(config.database.kind).toBe('pglite');
+    expect(config).toMatchObject({ testMode: false, encryptionKeys: [], secrets: [] });
+    expect(config.dataDir.endsWith('.data')).toBe(true);
+  });
+
+  it('empty variables are absent ones', () => {
+    expect(faultsOf({ OPENWOP_PORT: '', TEMPORAL_NAMESPACE: ' ', DATABASE_URL: '' })).toEqual([]);
+  });
+
+  it('Temporal Cloud: namespace, API key, and TLS switched on by it', () => {
+    const { temporal } = readConfig({
+      TEMPORAL_ADDRESS: 'x.tmprl.cloud:7233',
+      TEMPORAL_NAMESPACE: 'ns.acc',
+      TEMPORAL_API_KEY: 'k',
+    });
+    expect(temporal).toMatchObject({
+      address: 'x.tmprl.cloud:7233',
+      namespace: 'ns.acc',
+      apiKey: 'k',
+    });
+    expect(temporal.kind === 'external' && temporal.tls).toBeTruthy();
+  });
+
+  it('no TLS without a reason for it', () => {
+    const { temporal } = readConfig({ TEMPORAL_ADDRESS: '127.0.0.1:7233' });
+    expect(temporal.kind === 'external' && temporal.tls).toBe(undefined);
+  });
+
+  it('encryption keys in order, the first encrypts', () => {
+    const { encryptionKeys } = readConfig({ OPENWOP_ENCRYPTION_KEYS: `b:${KEY}, a:${KEY}` });
+    expect(encryptionKeys.map(({ id }) => id)).toEqual(['b', 'a']);
+  });
+
+  it('a key allows an address that is not loopback', () => {
+    expect(
+      faultsOf({ OPENWOP_HOST: '0.0.0.0', OPENWOP_API_KEY: 'a-key-that-is-long-enough' }),
+    ).toEqual([]);
+  });
+});
+
+describe('faults', () => {
+  const cases: readonly [string, () => Environment, RegExp][] = [
+    ['a port that is none', () => ({ OPENWOP_PORT: 'http' }), /^OPENWOP_PORT must be a port/],
+    ['a port too high', () => ({ OPENWOP_PORT: '65536' }), /^OPENWOP_PORT must be a port/],
+    [
+      'another host without key',
+      () => ({ OPENWOP_HOST: '0.0.0.0' }),
+      /^OPENWOP_API_KEY is needed when OPENWOP_HOST/,
+    ],
+    ['a short key', () => ({ OPENWOP_API_KEY: 'short' }), /^OPENWOP_API_KEY must have at least 16/],
+    [
+      'a key with a blank',
+      () => ({ OPENWOP_API_KEY: 'a key with blanks in it' }),
+      /^OPENWOP_API_KEY must have/,
+    ],
+    [
+      'a folder that is not there',
+      () => ({ OPENWOP_FIXTURES_DIR: '/nowhere' }),
+      /^OPENWOP_FIXTURES_DIR must be an existing/,
+    ],
+    [
+      'a folder that is a file',
+      () => ({ OPENWOP_AGENTS_DIR: join(folder, 'cert.pem') }),
+      /^OPENWOP_AGENTS_DIR must be/,
+    ],
+    [
+      'a flag that is none',
+      () => ({ OPENWOP_TEST_MODE: 'maybe' }),
+      /^OPENWOP_TEST_MODE must be true or false/,
+    ],
+    [
+      'an encryption key too short',
+      () => ({ OPENWOP_ENCRYPTION_KEYS: 'a:AAAA' }),
+      /^OPENWOP_ENCRYPTION_KEYS is not valid/,
+    ],
+    [
+      'an encryption key id twice',
+      () => ({ OPENWOP_ENCRYPTION_KEYS: `a:${KEY},a:${KEY}` }),
+      /^OPENWOP_ENCRYPTION_KEYS is not/,
+    ],
+    [
+      'another database',
+      () => ({ DATABASE_URL: 'mysql://x' }),
+      /^DATABASE_URL must be a URL that begins with postgres:/,
+    ],
+    [
+      'an address without port',
+      () => ({ TEMPORAL_ADDRESS: 'localhost' }),
+      /^TEMPORAL_ADDRESS must be host:port/,
+    ],
+    [
+      'Temporal options without address',
+      () => ({ TEMPORAL_NAMESPACE: 'x' }),
+      /^TEMPORAL_NAMESPACE has no effect/,
+    ],
+    [
+      'a certificate without key',
+      () => ({ TEMPORAL_ADDRESS: 'a:1', TEMPORAL_TLS_CLIENT_CERT_PATH: join(folder, 'cert.pem') }),
+      /^TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH go together/,
+    ],
+    [
+      'a certificate that is not there',
+      () => ({ TEMPORAL_ADDRESS: 'a:1', TEMPORAL_TLS_SERVER_CA_CERT_PATH: '/nowhere.pem' }),
+      /^TEMPORAL_TLS_SERVER_CA_CERT_PATH must be a readable file/,
+    ],
+    [
+      'an API key without TLS',
+      () => ({ TEMPORAL_ADDRESS: 'a:1', TEMPORAL_API_KEY: 'k', TEMPORAL_TLS: 'false' }),
+      /^TEMPORAL_API_KEY needs TLS/,
+    ],
+    [
+      'a base URL without key',
+      () => ({ OPENAI_BASE_URL: 'http://x' }),
+      /^OPENAI_BASE_URL has no effect/,
+    ],
+    [
+      'a log level that is none',
+      () => ({ OPENWOP_LOG_LEVEL: 'loud' }),
+      /^OPENWOP_LOG_LEVEL must be debug/,
+    ],
+  ];
+  it.each(cases)('%s', (_name, env, sentence) => {
+    const faults = faultsOf(env());
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toMatch(sentence);
+  });
+
+  it('all of them at once', () => {
+    expect(faultsOf({ OPENWOP_PORT: 'x', OPENWOP_TEST_MODE: 'x', DATABASE_URL: 'x' })).toHaveLength(
+      3,
+    );
+  });
+
+  it('no fault shows a secret', () => {
+    const faults = faultsOf({
+      DATABASE_URL: 'mysql://user:hunter2@x',
+      OPENWOP_API_KEY: 'hunter2 x',
+      OPENWOP_ENCRYPTION_KEYS: 'a:hunter2',
+    });
+    expect(faults).toHaveLength(3);
+    expect(faults.join()).not.toMatch(/hunter2/);
+  });
+});
+
+describe('the halves', () => {
+  it('need Temporal, PostgreSQL and, for a facade, the key; a worker needs no key', () => {
+    const shared = { TEMPORAL_ADDRESS: 'a:1', DATABASE_URL: 'postgres://x/y' };
+    expect(() => requireShared(readConfig({}), 'npm run serve', { facade: true })).toThrow(
+      /TEMPORAL_ADDRESS is needed by `npm run serve`[^]*DATABASE_URL is needed[^]*OPENWOP_API_KEY is needed/,
+    );
+    expect(() => requireShared(readConfig(shared), 'npm run serve', { facade: true })).toThrow(
+      /OPENWOP_API_KEY/,
+    );
+    expect(requireShared(readConfig(shared), 'npm run worker', { facade: false })).toBe('');
+  });
+});

@@ -1,0 +1,90 @@
+// The data folder has one owner, and keeps the development key (design §7).
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { recordProcess } from '../../src/adapters/temporal/dev-server-process.ts';
+import { openDataFolder } from '../../src/app/data-folder.ts';
+
+let root: string;
+let path: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'openwop-folder-'));
+  path = join(root, 'data');
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+const modeOf = (name: string) => statSync(name).mode & 0o777;
+
+describe('design §7 one owner', () => {
+  it('a second owner is refused by one line that names the first; after release it is free', () => {
+    const first = openDataFolder(path);
+    expect(() => openDataFolder(path)).toThrow(
+      `The data folder ${path} is in use by process ${process.pid}.`,
+    );
+    first.release();
+    openDataFolder(path).release();
+  });
+
+  it('another living process keeps it', async () => {
+    openDataFolder(path).release();
+    const other = spawn('sleep', ['60']);
+    try {
+      writeFileSync(join(path, 'owner.lock'), JSON.stringify(recordProcess(other.pid as number)));
+      expect(() => openDataFolder(path)).toThrow(`process ${other.pid}`);
+    } finally {
+      const gone = new Promise((resolve) => other.once('exit', resolve));
+      other.kill('SIGKILL');
+      await gone;
+    }
+    openDataFolder(path).release();
+  });
+
+  const stale: readonly [string, string][] = [
+    [
+      'of a pid that is another process by now',
+      JSON.stringify({ pid: process.pid, startedAt: 'long ago' }),
+    ],
+    ['of a process that is gone', JSON.stringify({ pid: 2 ** 22 + 1, startedAt: 'x' })],
+    ['cut by a power loss', '{"pid":'],
+    ['that is empty', ''],
+  ];
+  it.each(stale)('a lock %s is recovered', (_name, content) => {
+    openDataFolder(path).release();
+    writeFileSync(join(path, 'owner.lock'), content);
+    const folder = openDataFolder(path);
+    expect(readFileSync(join(path, 'owner.lock'), 'utf8')).toBe(
+      JSON.stringify(recordProcess(process.pid)),
+    );
+    folder.release();
+  });
+
+  it('release leaves the lock of another owner', () => {
+    const folder = openDataFolder(path);
+    writeFileSync(join(path, 'owner.lock'), 'of another');
+    folder.release();
+    expect(readFileSync(join(path, 'owner.lock'), 'utf8')).toBe('of another');
+  });
+});
+
+describe('design §10 what is kept is private', () => {
+  it('folder 0700, key 0600, and the key stays the same', () => {
+    const folder = openDataFolder(path);
+    const key = folder.apiKey();
+    expect(key).toMatch(/^owop_dev_[\w-]{32}$/);
+    expect(folder.apiKey()).toBe(key);
+    folder.release();
+    const again = openDataFolder(path);
+    expect(again.apiKey()).toBe(key);
+    again.release();
+    expect([modeOf(path), modeOf(join(path, 'api-key'))]).toEqual([0o700, 0o600]);
+  });
+
+  it('what is written is read back; what was never written is undefined', () => {
+    const folder = openDataFolder(path);
+    folder.write('demo-run', 'run-1');
+    expect([folder.read('demo-run'), folder.read('other')]).toEqual(['run-1', undefined]);
+    folder.release();
+  });
+});
