@@ -12,6 +12,9 @@ const KEEP_ALIVE_MS = 65_000;
 /** Requests that run when the server stops have this long to end, in ms. */
 const DRAIN_MS = 4_000;
 
+/** While the server stops, idle connections are looked for this often, in ms. */
+const IDLE_CHECK_MS = 20;
+
 export interface Listening {
   /** Base of the API, without a slash at the end. */
   readonly url: string;
@@ -52,10 +55,11 @@ function bind(server: Server, address: { host: string; port: number }): Promise<
   });
 }
 
+/** Connections that fall idle while others still run are closed as they do, not kept alive. */
 async function close(server: Server): Promise<void> {
+  const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
   const force = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
-  await closed;
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  clearInterval(idle);
   clearTimeout(force);
 }

@@ -1,0 +1,140 @@
+// A facade on a real socket, PGlite and the real log, with Temporal played: for what Temporal must do wrong on demand.
+import { HostError } from '../../src/core/errors.ts';
+import type { RunInput } from '../../src/core/run-input.ts';
+import { listen, type Listening } from '../../src/facade/listen.ts';
+import type { FacadeConfig, FacadeDeps } from '../../src/facade/deps.ts';
+import { createLog } from '../../src/log/log.ts';
+import { createRedactor } from '../../src/core/redaction.ts';
+import type { Catalog, HistoryReader, Logger, RunEngine, Stores } from '../../src/ports.ts';
+import type { WorkflowDefinition } from '../../src/wire/types.generated.ts';
+import { chain, node } from '../support/definitions.ts';
+import { apiClient, type ApiClient } from '../support/host.ts';
+import { openTestStores } from '../support/log-parts.ts';
+
+export const KEY = 'owop_key_of_the_fault_tests';
+export const KNOWN_SECRET = 'correct-horse-battery-staple';
+
+/** What the played Temporal does; a test changes it as it likes. */
+export interface PlayedTemporal {
+  away: boolean;
+  /** Thrown by start while Temporal is there. */
+  startError?: HostError;
+  readonly started: RunInput[];
+  readonly calls: string[];
+}
+
+export interface FaultHost extends ApiClient {
+  readonly url: string;
+  readonly temporal: PlayedTemporal;
+  readonly stores: Stores;
+  readonly deps: FacadeDeps;
+  readonly server: Listening;
+  readonly lines: { message: string; fields: Record<string, unknown> }[];
+  stop(): Promise<void>;
+}
+
+const away = (): HostError => new HostError('service_unavailable');
+
+function playedEngine(temporal: PlayedTemporal): RunEngine {
+  const call = (name: string): void => {
+    temporal.calls.push(name);
+    if (temporal.away) throw away();
+  };
+  return {
+    async start(input) {
+      call('start');
+      if (temporal.startError) throw temporal.startError;
+      temporal.started.push(input);
+      return { temporalRunId: `t-${input.runId}` };
+    },
+    async resolveInterrupt(_runId, _updateId, { bodyDigest }) {
+      call('resolve');
+      return { bodyDigest, status: 'resolved' };
+    },
+    async cancel(_runId, _updateId, { bodyDigest }) {
+      call('cancel');
+      return { bodyDigest, status: 'cancelling' };
+    },
+    async ping() {
+      if (temporal.away) throw away();
+    },
+  };
+}
+
+/** A history in which nothing has happened yet. */
+function playedHistory(temporal: PlayedTemporal): HistoryReader {
+  return {
+    async page(_runId, _temporalRunId, token) {
+      if (temporal.away) throw away();
+      return { events: [], token: token === '' ? 'tail' : token };
+    },
+    raw: async () => new Uint8Array(),
+    decode: async () => [],
+    closedSince: async (sinceMs) => ({ runIds: [], newestMs: sinceMs }),
+  };
+}
+
+export const DEFINITIONS: readonly WorkflowDefinition[] = [
+  chain('noop', [node('only', 'core.noop')]),
+  chain('inputs', [node('only', 'core.noop')], {
+    variables: [
+      { name: 'count', type: 'number', required: true },
+      { name: 'label', type: 'string', defaultValue: 'none' },
+      { name: 'list', type: 'array' },
+    ],
+  }),
+  chain('strict', [node('only', 'core.noop')], {
+    configurableSchema: {
+      type: 'object',
+      properties: { region: { enum: ['eu'] } },
+      required: ['region'],
+      additionalProperties: false,
+    },
+  }),
+];
+
+function catalogOf(definitions: readonly WorkflowDefinition[]): Catalog {
+  return {
+    definition: (_tenant, id) => definitions.find((definition) => definition.id === id),
+    definitions: () => definitions,
+    agent: () => undefined,
+    agents: () => [],
+    fixtures: () => ['noop'],
+  };
+}
+
+export async function startFaultHost(config: Partial<FacadeConfig> = {}): Promise<FaultHost> {
+  const stores = await openTestStores();
+  const temporal: PlayedTemporal = { away: false, started: [], calls: [] };
+  const lines: FaultHost['lines'] = [];
+  const line = (message: string, fields: Record<string, unknown> = {}): void =>
+    void lines.push({ message, fields });
+  const logger: Logger = { debug: () => undefined, info: line, warn: line, error: line };
+  const log = createLog({ stores, history: playedHistory(temporal), logger, processId: 'facade' });
+  const deps: FacadeDeps = {
+    stores,
+    engine: playedEngine(temporal),
+    log,
+    catalog: catalogOf(DEFINITIONS),
+    models: { providers: () => ['scripted'] },
+    tools: { list: () => [] },
+    redactor: createRedactor([{ id: 'known', value: KNOWN_SECRET }]),
+    config: { host: '127.0.0.1', apiKey: KEY, testMode: false, version: '0.0.0', ...config },
+    logger,
+  };
+  const server = await listen(deps, { host: '127.0.0.1', port: 0 });
+  return {
+    ...apiClient(server.url, KEY),
+    url: server.url,
+    temporal,
+    stores,
+    deps,
+    server,
+    lines,
+    async stop() {
+      await server.stop();
+      log.close();
+      await stores.close();
+    },
+  };
+}
