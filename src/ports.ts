@@ -303,7 +303,7 @@ export interface RunEngine {
     updateId: string,
     command: ResolveInterruptCommand,
   ): Promise<MessageOutcome>;
-  /** An Update with a 2 s deadline, else Temporal's durable cancel request (`status: 'cancelling'`). */
+  /** An Update with a 2 s deadline, else Temporal's durable cancel request (`status: 'cancelling'`). A closed run: 'unchanged'. */
   cancel(runId: string, updateId: string, command: CancelRunCommand): Promise<MessageOutcome>;
   /** Throws HostError service_unavailable when the frontend does not answer within 2 s. */
   ping(): Promise<void>;

@@ -3,14 +3,14 @@
 import { Context } from '@temporalio/activity';
 import { Client, type Connection, type WorkflowHandle } from '@temporalio/client';
 import { defaultPayloadConverter, type DataConverter, type Payload } from '@temporalio/common';
-import { temporal } from '@temporalio/proto';
+import type { temporal } from '@temporalio/proto';
 import {
-  NativeConnection,
   Worker,
   type InjectedSinks,
+  type NativeConnection,
   type WorkflowBundleOption,
 } from '@temporalio/worker';
-import { decodeEvents } from '../../src/adapters/temporal/history.ts';
+import { decodeEvents } from '../../src/adapters/temporal/history-payloads.ts';
 import { installRuntime } from '../../src/adapters/temporal/worker.ts';
 import { activityEventKey } from '../../src/core/ids.ts';
 import {

@@ -3,13 +3,16 @@
 // decoded; what arrives encoded in the archive stays encoded.
 import { setMaxListeners } from 'node:events';
 import type { Connection } from '@temporalio/client';
-import type { Payload, PayloadCodec } from '@temporalio/common';
+import type { PayloadCodec } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { HostError } from '../../core/errors.ts';
-import { CARRIER_MEMO_FIELD } from '../../core/journal.ts';
 import { RUN_TASK_QUEUE } from '../../core/run-input.ts';
 import type { HistoryEvent, HistoryPage, HistoryReader } from '../../ports.ts';
+import { closedSince } from './closed-runs.ts';
+import { decodeEvents, durable } from './history-payloads.ts';
 import { GRPC, grpcStatus, rpc, toHostError, type Limits } from './rpc.ts';
+
+export { decodeEvents };
 
 const HistoryProto = proto.temporal.api.history.v1.History;
 const { EventType } = proto.temporal.api.enums.v1;
@@ -26,10 +29,6 @@ const READ_DEADLINE_MS = 5_000;
 const PAGE_EVENTS = 256;
 /** 51,200 events are the server's limit of a segment; pages hold whole batches and may be smaller. */
 const MAX_SEGMENT_PAGES = 2_000;
-const SWEEP_PAGE = 500;
-/** Pages of one sweep; with more, the window is narrowed to its older half. */
-const MAX_SWEEP_PAGES = 40;
-const SWEEP_DEADLINE_MS = 10_000;
 
 export interface HistoryReaderOptions {
   readonly connection: Connection;
@@ -149,86 +148,6 @@ async function page(
   }
 }
 
-/**
- * Without trailing WorkflowTaskScheduled and -Started: newer servers append such events before they are durable, and
- * their ids may later belong to other events (spec/05 fact 5). Durable ones mean nothing to translate either.
- */
-export function durable(events: readonly HistoryEvent[]): readonly HistoryEvent[] {
-  let end = events.length;
-  for (; end > 0; end--) {
-    const type = events[end - 1]?.eventType;
-    if (
-      type !== EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED &&
-      type !== EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED
-    )
-      break;
-  }
-  return end === events.length ? events : events.slice(0, end);
-}
-
-async function decodePayloads(
-  codec: PayloadCodec,
-  payloads: Payload[] | null | undefined,
-  from: number,
-): Promise<Payload[]> {
-  const all = payloads ?? [];
-  try {
-    return [...all.slice(0, from), ...(await codec.decode(all.slice(from)))];
-  } catch (error) {
-    if (error instanceof HostError) throw error;
-    throw new HostError('history_undecodable', undefined, error);
-  }
-}
-
-/** The event with those payloads decoded that may be carriers or step results; the same object if it has none. */
-async function decodeEvent(event: HistoryEvent, codec: PayloadCodec): Promise<HistoryEvent> {
-  const scheduled = event.activityTaskScheduledEventAttributes;
-  if (scheduled) {
-    // The first payload is the step's input, which nobody reads here; a carrier can only follow it.
-    const input = { payloads: await decodePayloads(codec, scheduled.input?.payloads, 1) };
-    return { ...event, activityTaskScheduledEventAttributes: { ...scheduled, input } };
-  }
-  const completed = event.activityTaskCompletedEventAttributes;
-  if (completed) {
-    const result = { payloads: await decodePayloads(codec, completed.result?.payloads, 0) };
-    return { ...event, activityTaskCompletedEventAttributes: { ...completed, result } };
-  }
-  const modified = event.workflowPropertiesModifiedEventAttributes;
-  const field = modified?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD];
-  if (modified && field) {
-    const [decoded] = await decodePayloads(codec, [field], 0);
-    const fields = { ...modified.upsertedMemo?.fields, [CARRIER_MEMO_FIELD]: decoded ?? field };
-    return {
-      ...event,
-      workflowPropertiesModifiedEventAttributes: { ...modified, upsertedMemo: { fields } },
-    };
-  }
-  const ended = event.workflowExecutionCompletedEventAttributes;
-  if (ended) {
-    const result = { payloads: await decodePayloads(codec, ended.result?.payloads, 0) };
-    return { ...event, workflowExecutionCompletedEventAttributes: { ...ended, result } };
-  }
-  const continued = event.workflowExecutionContinuedAsNewEventAttributes;
-  if (continued) {
-    const count = continued.input?.payloads?.length ?? 0;
-    const input = {
-      payloads: await decodePayloads(codec, continued.input?.payloads, Math.max(0, count - 1)),
-    };
-    return { ...event, workflowExecutionContinuedAsNewEventAttributes: { ...continued, input } };
-  }
-  return event;
-}
-
-/** Decodes, in order, what `translate` reads. Throws HostError history_undecodable. */
-export async function decodeEvents(
-  events: readonly HistoryEvent[],
-  codec: PayloadCodec,
-): Promise<readonly HistoryEvent[]> {
-  const decoded: HistoryEvent[] = [];
-  for (const event of events) decoded.push(await decodeEvent(event, codec));
-  return decoded;
-}
-
 const CLOSING_EVENTS: ReadonlySet<number> = new Set([
   EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
   EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
@@ -271,65 +190,6 @@ function decodeHistory(bytes: Uint8Array): readonly HistoryEvent[] {
   }
 }
 
-function toMs(time: { seconds?: unknown; nanos?: number | null } | null | undefined): number {
-  return Number(time?.seconds ?? 0) * 1000 + Math.floor((time?.nanos ?? 0) / 1_000_000);
-}
-
-/** Undefined when the window holds more than one sweep may read. */
-async function sweep(
-  source: Source,
-  sinceMs: number,
-  untilMs: number,
-): Promise<{ runIds: readonly string[]; newestMs: number } | undefined> {
-  const after = new Date(sinceMs).toISOString();
-  const until = new Date(untilMs).toISOString();
-  const query = `TaskQueue='${source.taskQueue}' AND CloseTime > '${after}' AND CloseTime <= '${until}'`;
-  const runIds = new Set<string>();
-  let newestMs = sinceMs;
-  let nextPageToken = new Uint8Array();
-  for (let count = 0; count < MAX_SWEEP_PAGES; count++) {
-    const limits = { deadlineMs: SWEEP_DEADLINE_MS, tries: 5, signal: source.stopped.signal };
-    const list = await rpc(source.connection, limits, () =>
-      source.connection.workflowService.listWorkflowExecutions({
-        namespace: source.namespace,
-        pageSize: SWEEP_PAGE,
-        query,
-        nextPageToken,
-      }),
-    );
-    for (const { execution, closeTime } of list.executions ?? []) {
-      if (execution?.workflowId) runIds.add(execution.workflowId);
-      newestMs = Math.max(newestMs, toMs(closeTime));
-    }
-    nextPageToken = new Uint8Array(list.nextPageToken ?? []);
-    if (nextPageToken.length === 0) return { runIds: [...runIds], newestMs };
-  }
-  return undefined;
-}
-
-/** How far beyond this process's clock a close time may lie, in ms. */
-const CLOCK_SKEW_MS = 24 * 3600 * 1000;
-
-async function closedSince(
-  source: Source,
-  sinceMs: number,
-): Promise<{ runIds: readonly string[]; newestMs: number }> {
-  try {
-    const wholeMs = Math.max(1, Date.now() + CLOCK_SKEW_MS - sinceMs);
-    for (let spanMs = wholeMs; spanMs >= 1; spanMs = Math.floor(spanMs / 2)) {
-      const found = await sweep(source, sinceMs, sinceMs + spanMs);
-      if (!found) continue;
-      // The older part of an overfull window was read to its end: the next sweep begins there.
-      return spanMs === wholeMs
-        ? found
-        : { ...found, newestMs: Math.min(sinceMs + spanMs, Date.now()) };
-    }
-  } catch (error) {
-    throw toHostError(error);
-  }
-  throw new HostError('internal_error', { reason: 'Too many runs closed within one millisecond.' });
-}
-
 export function createHistoryReader(options: HistoryReaderOptions): ClosableHistoryReader {
   const source: Source = {
     ...options,
@@ -353,7 +213,8 @@ export function createHistoryReader(options: HistoryReaderOptions): ClosableHist
       track(page(source, { runId, temporalRunId }, { token, waitMs })),
     raw: (runId, temporalRunId) => track(raw(source, { runId, temporalRunId })),
     decode: async (bytes) => decodeEvents(durable(decodeHistory(bytes)), source.codec),
-    closedSince: (sinceMs) => track(closedSince(source, sinceMs)),
+    closedSince: (sinceMs) =>
+      track(closedSince({ ...source, signal: source.stopped.signal }, sinceMs)),
     async close() {
       source.stopped.abort();
       await Promise.all(source.running);

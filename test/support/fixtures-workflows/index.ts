@@ -42,7 +42,7 @@ export async function waiting(_input: unknown): Promise<string> {
       return { bodyDigest, status: 'running' };
     },
     {
-      validator({ nodeId }) {
+      validator({ nodeId }: Command) {
         if (nodeId === 'unknown')
           throw ApplicationFailure.nonRetryable('no such node', 'interrupt_not_found', { nodeId });
         if (nodeId === 'foreign') throw ApplicationFailure.nonRetryable('boom', 'SomethingElse');
