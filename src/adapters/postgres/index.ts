@@ -62,7 +62,7 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
 export async function openDatabase(
   database: DatabaseOptions,
   logger: Logger,
-): Promise<{ db: Db; close(): Promise<void> }> {
+): Promise<{ db: Db; close: () => Promise<void> }> {
   if (database.kind === 'postgres') {
     const db = await openPool(database.url, logger);
     return { db, close: () => db.close() };

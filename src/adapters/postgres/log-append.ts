@@ -47,9 +47,8 @@ export function append(db: Db, batch: AppendBatch): Promise<AppendOutcome> {
       return { kind: 'stale', head };
     }
     const rows = number(head, await withoutStoredDeltas(tx, batch));
-    const { problem: _, ...unstopped } = head;
     const moved: Head = {
-      ...unstopped,
+      ...head,
       ...batch.cursor,
       nextSequence: head.nextSequence + rows.length,
       lastTimestampMs: rows.at(-1)?.timestampMs ?? head.lastTimestampMs,
@@ -57,6 +56,7 @@ export function append(db: Db, batch: AppendBatch): Promise<AppendOutcome> {
       closed: batch.closed,
       translateState: batch.translateState,
       snapshot: batch.fold(head.snapshot, rows),
+      problem: undefined,
     };
     await tx.query(WRITE, [
       moved.runId,

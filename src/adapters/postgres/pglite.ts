@@ -31,7 +31,7 @@ export interface Pglite {
 
 /** Starts the worker. `dir` absent: in memory. Throws HostError service_unavailable when the folder cannot be opened. */
 export async function openPglite(dir: string | undefined, logger: Logger): Promise<Pglite> {
-  if (dir !== undefined) await mkdir(dir, { recursive: true, mode: 0o700 });
+  if (dir !== undefined) await ownFolder(dir);
   const worker = new Worker(WORKER_BOOT, {
     eval: true,
     execArgv: [],
@@ -39,8 +39,9 @@ export async function openPglite(dir: string | undefined, logger: Logger): Promi
   });
   const clients = new Set<PgliteClient>();
   let closing = false;
+  let ready = false;
   const lost = (reason: unknown): void => {
-    if (!closing) logger.error('the embedded database stopped', { error: String(reason) });
+    if (ready && !closing) logger.error('the embedded database stopped', { error: String(reason) });
     for (const client of clients) client.lose(reason);
   };
   worker.on('error', lost);
@@ -50,6 +51,7 @@ export async function openPglite(dir: string | undefined, logger: Logger): Promi
     await worker.terminate();
     throw new HostError('service_unavailable', { part: 'database' }, databaseError(first.fault));
   }
+  ready = true;
   return {
     connect() {
       const { port1, port2 } = new MessageChannel();
@@ -71,6 +73,14 @@ export async function openPglite(dir: string | undefined, logger: Logger): Promi
       clearTimeout(timer);
     },
   };
+}
+
+async function ownFolder(dir: string): Promise<void> {
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new HostError('service_unavailable', { part: 'database' }, error);
+  }
 }
 
 function notice(worker: Worker): Promise<PgliteNotice> {

@@ -1,0 +1,256 @@
+// The databases under faults (design §3.3, §7): killed processes and servers, clients that go away, schemas of other
+// releases, statements that never end.
+import { spawn } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Db } from '../../src/adapters/postgres/db.ts';
+import { openDatabase, openStores } from '../../src/adapters/postgres/index.ts';
+import type { DatabaseOptions } from '../../src/adapters/postgres/index.ts';
+import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
+import { openPglite } from '../../src/adapters/postgres/pglite.ts';
+import type { Pglite } from '../../src/adapters/postgres/pglite.ts';
+import { appendRows, eventually, headOf, newId, startedRun } from '../contract/given.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+
+const LIMIT_MS = 60_000;
+const postgres = await startPostgres();
+const dir = await mkdtemp(join(tmpdir(), 'openwop-faults-'));
+
+afterAll(async () => {
+  if (!('missing' in postgres)) await postgres.stop();
+  await rm(dir, { recursive: true, force: true });
+}, LIMIT_MS);
+
+/** Starts a writer and kills it behind its `appends`-th confirmed append. Returns the last number it printed. */
+async function killedWriter(folder: string, runId: string, appends: number): Promise<number> {
+  const script = new URL('./postgres-writer.ts', import.meta.url).pathname;
+  const child = spawn(process.execPath, ['--import', 'tsx', script, folder, runId], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let confirmed = 0;
+  let lines = 0;
+  for await (const line of createInterface({ input: child.stdout })) {
+    confirmed = Number(line);
+    if (++lines === appends) child.kill('SIGKILL');
+  }
+  if (lines < appends) throw new Error('the writer ended by itself');
+  return confirmed;
+}
+
+describe('PGlite', () => {
+  it(
+    'design §7 a process killed at any append loses none that was confirmed',
+    { timeout: LIMIT_MS },
+    async () => {
+      const folder = join(dir, 'killed');
+      const runId = newId('run');
+      let confirmed = 0;
+      for (const appends of [3, 10]) confirmed = await killedWriter(folder, runId, appends);
+      const stores = await openStores({
+        database: { kind: 'pglite', dir: folder },
+        logger: quietLogger,
+      });
+      try {
+        const rows = await stores.log.read(runId, { after: -1, limit: 10_000 });
+        expect(rows.length).toBeGreaterThanOrEqual(confirmed);
+        expect(rows.map((row) => row.sequence)).toEqual(rows.map((_, at) => at));
+        expect((await headOf(stores, runId)).nextSequence).toBe(rows.length);
+        await appendRows(stores, runId, ['goes on']);
+      } finally {
+        await stores.close();
+      }
+    },
+  );
+
+  it(
+    'design §7 a folder that cannot be opened is service_unavailable',
+    { timeout: LIMIT_MS },
+    async () => {
+      const file = join(dir, 'file');
+      await writeFile(file, 'not a folder');
+      const foreign = join(dir, 'foreign');
+      await mkdir(foreign);
+      await writeFile(join(foreign, 'PG_VERSION'), '9\n');
+      for (const folder of [file, foreign]) {
+        const opening = openStores({
+          database: { kind: 'pglite', dir: folder },
+          logger: quietLogger,
+        });
+        await expect(opening).rejects.toMatchObject({ code: 'service_unavailable' });
+      }
+    },
+  );
+
+  describe('clients', () => {
+    let pglite: Pglite;
+    let one: Db;
+    beforeAll(async () => {
+      pglite = await openPglite(undefined, quietLogger);
+      one = pglite.connect();
+      await one.query('CREATE TABLE t (n integer)');
+    }, LIMIT_MS);
+    afterAll(async () => pglite.close(), LIMIT_MS);
+    const count = async (): Promise<unknown> =>
+      (await one.query('SELECT count(*) AS n FROM t'))[0]?.n;
+
+    it('design §7 the transaction of a client that went away is rolled back, and the others go on', async () => {
+      const gone = pglite.connect();
+      const inside = gone.transaction(async (tx) => {
+        await tx.query('INSERT INTO t VALUES (1)');
+        await gone.close();
+        await tx.query('SELECT 1');
+      });
+      await expect(inside).rejects.toMatchObject({ code: 'service_unavailable' });
+      expect(await count()).toBe(0);
+    });
+
+    it('design §7 a transaction over its limit is rolled back, and the others go on', async () => {
+      const slow = one.transaction(async (tx) => {
+        await tx.query('INSERT INTO t VALUES (1)');
+        expect(await count()).toBe(0);
+        await tx.query('SELECT 1');
+      }, 50);
+      await expect(slow).rejects.toMatchObject({ code: 'service_unavailable' });
+      expect(await count()).toBe(0);
+    });
+
+    it('design §3.4 a notification reaches another client, once per commit', async () => {
+      const other = pglite.connect();
+      const seen: string[] = [];
+      await other.listen('c', (payload) => seen.push(payload));
+      await one.transaction(async (tx) => {
+        await tx.query("SELECT pg_notify('c', 'x')");
+        await tx.query("SELECT pg_notify('c', 'x')");
+      });
+      await eventually(() => seen.length > 0, 'the notification');
+      await one.query("SELECT pg_notify('c', 'y')");
+      await eventually(() => seen.includes('y'), 'the next notification');
+      expect(seen).toEqual(['x', 'y']);
+      await other.close();
+    });
+  });
+});
+
+function migrationRules(database: () => Promise<DatabaseOptions>): void {
+  it(
+    'design §7 a database of a newer release is refused with one clear error',
+    { timeout: LIMIT_MS },
+    async () => {
+      const { db, close } = await openDatabase(await database(), quietLogger);
+      try {
+        const migrations = await readMigrations();
+        const newer = {
+          version: migrations.length + 1,
+          name: 'later',
+          sql: 'CREATE TABLE later (n integer)',
+        };
+        await migrate(db, [...migrations, newer]);
+        await migrate(db, [...migrations, newer]);
+        await expect(migrate(db, migrations)).rejects.toMatchObject({
+          code: 'config_invalid',
+          message: expect.stringContaining(`schema version ${newer.version}`) as string,
+        });
+      } finally {
+        await close();
+      }
+    },
+  );
+
+  it('design §7 a migration that fails leaves nothing behind', { timeout: LIMIT_MS }, async () => {
+    const { db, close } = await openDatabase(await database(), quietLogger);
+    try {
+      const broken = {
+        version: 1,
+        name: 'broken',
+        sql: 'CREATE TABLE half (n integer); SELECT 1/0;',
+      };
+      await expect(migrate(db, [broken])).rejects.toMatchObject({ sqlState: '22012' });
+      await migrate(db, [{ ...broken, sql: 'CREATE TABLE half (n integer)' }]);
+    } finally {
+      await close();
+    }
+  });
+
+  it('design §10 every table of tenants has a tenant_id', { timeout: LIMIT_MS }, async () => {
+    const { db, close } = await openDatabase(await database(), quietLogger);
+    try {
+      await migrate(db, await readMigrations());
+      const without = await db.query<{ name: string }>(
+        `SELECT table_name AS name FROM information_schema.tables t WHERE table_schema = 'public' AND NOT EXISTS (
+           SELECT 1 FROM information_schema.columns c WHERE c.table_schema = 'public'
+             AND c.table_name = t.table_name AND c.column_name = 'tenant_id' AND c.is_nullable = 'NO')
+         ORDER BY 1`,
+      );
+      expect(without.map((row) => row.name)).toEqual([
+        'process_leases',
+        'schema_migrations',
+        'sweep_progress',
+      ]);
+    } finally {
+      await close();
+    }
+  });
+}
+
+describe('migrations on PGlite', () => {
+  migrationRules(async () => ({ kind: 'pglite' }));
+});
+
+describe.skipIf('missing' in postgres)('PostgreSQL', () => {
+  const cluster = () => {
+    if ('missing' in postgres) throw new Error(postgres.missing);
+    return postgres;
+  };
+  const database = async (): Promise<DatabaseOptions> => ({
+    kind: 'postgres',
+    url: await cluster().createDatabase(),
+  });
+  migrationRules(database);
+
+  it('design §7 processes that start at once migrate once', { timeout: LIMIT_MS }, async () => {
+    const options = { database: await database(), logger: quietLogger };
+    const opened = await Promise.all(Array.from({ length: 4 }, () => openStores(options)));
+    await Promise.all(opened.map((stores) => stores.ping()));
+    await Promise.all(opened.map((stores) => stores.close()));
+  });
+
+  it(
+    'design §3.3 a killed server is service_unavailable, and back without a restart',
+    { timeout: LIMIT_MS },
+    async () => {
+      const stores = await openStores({ database: await database(), logger: quietLogger });
+      try {
+        const runId = await startedRun(stores);
+        await appendRows(stores, runId, ['a']);
+        let reconnects = 0;
+        stores.log.onReconnect(() => reconnects++);
+        await cluster().kill();
+        const unavailable = { code: 'service_unavailable' };
+        await expect(stores.log.head(runId)).rejects.toMatchObject(unavailable);
+        await expect(stores.log.closeBlock(runId, 'x')).rejects.toMatchObject(unavailable);
+        await expect(stores.ping()).rejects.toMatchObject(unavailable);
+        await cluster().restart();
+        await stores.ping();
+        expect(await stores.log.read(runId, { after: -1, limit: 10 })).toHaveLength(1);
+        await eventually(() => reconnects === 1, 'the notification connection');
+        const seen: number[] = [];
+        stores.log.onChange((change) => seen.push(change.nextSequence));
+        await appendRows(stores, runId, ['b']);
+        await eventually(() => seen.length === 1, 'the change');
+        expect(seen).toEqual([2]);
+      } finally {
+        await stores.close();
+      }
+    },
+  );
+
+  it('design §3.3 a server that is not there at the start is service_unavailable', async () => {
+    const url = 'postgres://postgres@127.0.0.1:1/none';
+    const opening = openStores({ database: { kind: 'postgres', url }, logger: quietLogger });
+    await expect(opening).rejects.toMatchObject({ code: 'service_unavailable' });
+  });
+});

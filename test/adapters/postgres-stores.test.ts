@@ -1,0 +1,111 @@
+// The store contracts on both twins (design §8): PGlite in memory, PGlite in a folder, PostgreSQL.
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openStores } from '../../src/adapters/postgres/index.ts';
+import type { OpenStoresOptions } from '../../src/adapters/postgres/index.ts';
+import type { Stores } from '../../src/ports.ts';
+import { contentStoreContract } from '../contract/content-store.ts';
+import { effectLedgerContract } from '../contract/effect-ledger.ts';
+import { batchAfter, entry, eventually, headOf, startedRun } from '../contract/given.ts';
+import type { GivenStores } from '../contract/given.ts';
+import { idempotencyStoreContract } from '../contract/idempotency-store.ts';
+import { deltaContract, logStoreContract } from '../contract/log-store.ts';
+import { projectionStoreContract } from '../contract/projection-store.ts';
+import { runStoreContract } from '../contract/run-store.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+
+const OPEN_LIMIT_MS = 60_000;
+const postgres = await startPostgres();
+const dir = await mkdtemp(join(tmpdir(), 'openwop-stores-'));
+
+afterAll(async () => {
+  if (!('missing' in postgres)) await postgres.stop();
+  await rm(dir, { recursive: true, force: true });
+}, OPEN_LIMIT_MS);
+
+/** Opens before the suite, closes behind it. */
+function opened(options: () => Promise<Omit<OpenStoresOptions, 'logger'>>): GivenStores {
+  let stores: Stores | undefined;
+  beforeAll(async () => {
+    stores = await openStores({ ...(await options()), logger: quietLogger });
+  }, OPEN_LIMIT_MS);
+  afterAll(async () => stores?.close(), OPEN_LIMIT_MS);
+  return () => {
+    if (!stores) throw new Error('the stores did not open');
+    return stores;
+  };
+}
+
+function contracts(stores: GivenStores): void {
+  runStoreContract(stores);
+  idempotencyStoreContract(stores);
+  logStoreContract(stores);
+  deltaContract(stores);
+  effectLedgerContract(stores);
+  contentStoreContract(() => stores().content);
+  projectionStoreContract(stores);
+  it('design §3.3 a ping of a database that answers resolves', async () => {
+    await expect(stores().ping()).resolves.toBeUndefined();
+  });
+}
+
+describe('PGlite in memory', () => {
+  contracts(opened(async () => ({ database: { kind: 'pglite' } })));
+});
+
+describe('PGlite in a folder', () => {
+  const contentDir = join(dir, 'content');
+  const stores = opened(async () => ({
+    database: { kind: 'pglite', dir: join(dir, 'postgres') },
+    contentDir,
+  }));
+  logStoreContract(stores);
+  contentStoreContract(() => stores().content);
+
+  it('design §7 the folder and its files are for their owner only', async () => {
+    const hash = await stores().content.put('default', Buffer.from('secret'));
+    const hex = hash.slice('sha256:'.length);
+    const file = join(contentDir, 'default', hex.slice(0, 2), hex);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect((await stat(join(dir, 'postgres'))).mode & 0o777).toBe(0o700);
+    expect(await readdir(join(contentDir, '~unfinished'))).toEqual([]);
+  });
+
+  it('design §2.6 a damaged file is content_missing until it is put again', async () => {
+    const bytes = Buffer.from('whole');
+    const hash = await stores().content.put('default', bytes);
+    const hex = hash.slice('sha256:'.length);
+    await writeFile(join(contentDir, 'default', hex.slice(0, 2), hex), 'who');
+    await expect(stores().content.get('default', hash)).rejects.toMatchObject({
+      code: 'content_missing',
+    });
+    await stores().content.put('default', bytes);
+    expect(Buffer.from(await stores().content.get('default', hash)).toString()).toBe('whole');
+  });
+});
+
+describe.skipIf('missing' in postgres)('PostgreSQL', () => {
+  let url = '';
+  const database = async (): Promise<Omit<OpenStoresOptions, 'logger'>> => {
+    if ('missing' in postgres) throw new Error(postgres.missing);
+    url ||= await postgres.createDatabase();
+    return { database: { kind: 'postgres', url } };
+  };
+  const stores = opened(database);
+  const elsewhere = opened(database);
+  contracts(stores);
+
+  it('design §3.4 a change is told in another process that shares the database', async () => {
+    const runId = await startedRun(stores());
+    const seen: number[] = [];
+    elsewhere().log.onChange(
+      (change) => void (change.runId === runId && seen.push(change.nextSequence)),
+    );
+    await stores().log.append(batchAfter(await headOf(elsewhere(), runId), [entry(runId, 'a')]));
+    await eventually(() => seen.length === 1, 'the change');
+    expect(seen).toEqual([1]);
+  });
+});

@@ -1,0 +1,246 @@
+// What every EffectLedger does (design §5): the whole state table, and its promise under concurrent claimers.
+import { describe, expect, it } from 'vitest';
+import type { EffectClaim, EffectIdentity, EffectState, Stores } from '../../src/ports.ts';
+import type { GivenStores } from './given.ts';
+import { batchAfter, entry, headOf, newId, startedRun } from './given.ts';
+
+const LEASE_MS = 60_000;
+const NO_LEASE_MS = 0;
+type Kind = 'idempotent' | 'other' | 'forced';
+const OPTIONS: Record<Kind, { idempotent: boolean; force?: boolean }> = {
+  idempotent: { idempotent: true },
+  other: { idempotent: false },
+  forced: { idempotent: false, force: true },
+};
+type Found = EffectState | 'none' | 'claimed, lease over';
+type Expected = EffectClaim['kind'] | 'again';
+
+const TABLE: Record<Found, Record<Kind, Expected>> = {
+  none: { idempotent: 'perform', other: 'perform', forced: 'perform' },
+  claimed: { idempotent: 'busy', other: 'busy', forced: 'busy' },
+  'claimed, lease over': { idempotent: 'again', other: 'in-doubt', forced: 'again' },
+  'in-doubt': { idempotent: 'again', other: 'in-doubt', forced: 'again' },
+  'failed-before-send': { idempotent: 'again', other: 'again', forced: 'again' },
+  done: { idempotent: 'done', other: 'done', forced: 'done' },
+  'failed-final': { idempotent: 'failed', other: 'failed', forced: 'failed' },
+};
+const CASES = Object.entries(TABLE).flatMap(([found, row]) =>
+  Object.entries(row).map(([kind, expected]) => [found as Found, kind as Kind, expected] as const),
+);
+
+function identityOf(runId: string, over: Partial<EffectIdentity> = {}): EffectIdentity {
+  return {
+    tenant: 'default',
+    runId,
+    nodeId: 'n',
+    visit: 1,
+    toolId: 't',
+    argsHash: 'h1',
+    occurrence: 0,
+    ...over,
+  };
+}
+
+/** Brings the effect into a state the way a worker would. */
+async function given(stores: Stores, identity: EffectIdentity, found: Found): Promise<void> {
+  if (found === 'none') return;
+  const leaseMs = found === 'claimed, lease over' ? NO_LEASE_MS : LEASE_MS;
+  const claim = await stores.effects.claim(identity, 0, { idempotent: false, leaseMs });
+  if (claim.kind !== 'perform') throw new Error(claim.kind);
+  if (found === 'claimed' || found === 'claimed, lease over') return;
+  const outcome = found === 'done' || found === 'failed-final' ? 'sha256:outcome' : undefined;
+  expect(await stores.effects.settle(claim.effectId, claim.epoch, found, outcome)).toBe(true);
+}
+
+export function effectLedgerContract(stores: GivenStores): void {
+  const ledger = (): ReturnType<GivenStores>['effects'] => stores().effects;
+
+  describe('EffectLedger', () => {
+    it.each(CASES)('design §5 found %s, %s tool: %s', async (found, kind, expected) => {
+      const identity = identityOf(await startedRun(stores()));
+      await given(stores(), identity, found);
+      const claim = await ledger().claim(identity, 1, { ...OPTIONS[kind], leaseMs: LEASE_MS });
+      const again = expected === 'again';
+      expect(claim.kind).toBe(again ? 'perform' : expected);
+      if (claim.kind === 'perform') expect(claim.again).toBe(again);
+      if (claim.kind === 'done' || claim.kind === 'failed')
+        expect(claim.outcomeHash).toBe('sha256:outcome');
+      const rows = await ledger().ofRun('default', identity.runId);
+      expect(rows).toHaveLength(1);
+      expect(rows[0]?.identity).toEqual(identity);
+    });
+
+    it('design §5 a lost epoch neither renews nor settles; the one who holds it does, and may say so twice', async () => {
+      const identity = identityOf(await startedRun(stores()));
+      const idempotent = { idempotent: true, leaseMs: NO_LEASE_MS };
+      const first = await ledger().claim(identity, 0, idempotent);
+      const second = await ledger().claim(identity, 0, { ...idempotent, leaseMs: LEASE_MS });
+      if (first.kind !== 'perform' || second.kind !== 'perform') throw new Error('not claimed');
+      expect(second.epoch).toBeGreaterThan(first.epoch);
+      expect(await ledger().renew(first.effectId, first.epoch, LEASE_MS)).toBe(false);
+      expect(await ledger().settle(first.effectId, first.epoch, 'done', 'sha256:a')).toBe(false);
+      expect(await ledger().renew(second.effectId, second.epoch, LEASE_MS)).toBe(true);
+      expect(await ledger().settle(second.effectId, second.epoch, 'done', 'sha256:b')).toBe(true);
+      expect(await ledger().settle(second.effectId, second.epoch, 'done', 'sha256:b')).toBe(true);
+      expect(await ledger().settle(second.effectId, second.epoch, 'failed-final', 'sha256:c')).toBe(
+        false,
+      );
+      expect(await ledger().renew(second.effectId, second.epoch, LEASE_MS)).toBe(false);
+      expect(await ledger().ofRun('default', identity.runId)).toMatchObject([
+        { state: 'done', outcomeHash: 'sha256:b', epoch: second.epoch },
+      ]);
+    });
+
+    it('design §5 a performer whose claim went into doubt cannot settle; the doubt is settled under its epoch', async () => {
+      const identity = identityOf(await startedRun(stores()));
+      const slow = await ledger().claim(identity, 0, { idempotent: false, leaseMs: NO_LEASE_MS });
+      const doubt = await ledger().claim(identity, 0, { idempotent: false, leaseMs: LEASE_MS });
+      if (slow.kind !== 'perform' || doubt.kind !== 'in-doubt') throw new Error(doubt.kind);
+      expect(await ledger().settle(slow.effectId, slow.epoch, 'done', 'sha256:a')).toBe(false);
+      expect(await ledger().settle(doubt.effectId, doubt.epoch, 'failed-before-send')).toBe(true);
+      expect(
+        await ledger().claim(identity, 0, { idempotent: false, leaseMs: LEASE_MS }),
+      ).toMatchObject({
+        kind: 'perform',
+        again: true,
+      });
+    });
+
+    it('design §5 renewing keeps the claim from going into doubt', async () => {
+      const identity = identityOf(await startedRun(stores()));
+      const claim = await ledger().claim(identity, 0, { idempotent: false, leaseMs: NO_LEASE_MS });
+      if (claim.kind !== 'perform') throw new Error(claim.kind);
+      expect(await ledger().renew(claim.effectId, claim.epoch, LEASE_MS)).toBe(true);
+      expect(
+        await ledger().claim(identity, 0, { idempotent: false, leaseMs: LEASE_MS }),
+      ).toMatchObject({
+        kind: 'busy',
+      });
+    });
+
+    it.each(['done', 'in-doubt', 'claimed'] as const)(
+      'design §5 a later attempt with a new call differs when an earlier one left a row %s',
+      async (state) => {
+        const runId = await startedRun(stores());
+        await given(stores(), identityOf(runId), state);
+        const other = identityOf(runId, { argsHash: 'h2' });
+        const claim = (attempt: number, kind: Kind): Promise<EffectClaim> =>
+          ledger().claim(other, attempt, { ...OPTIONS[kind], leaseMs: LEASE_MS });
+        expect((await claim(1, 'other')).kind).toBe('differs');
+        expect(await ledger().ofRun('default', runId)).toHaveLength(1);
+        expect((await claim(1, 'forced')).kind).toBe('perform');
+      },
+    );
+
+    it('design §5 a new call does not differ: same attempt, idempotent, other visit or tool, nothing done', async () => {
+      const runId = await startedRun(stores());
+      await given(stores(), identityOf(runId), 'done');
+      const other = { idempotent: false, leaseMs: LEASE_MS };
+      const perform = { kind: 'perform', again: false };
+      const second = identityOf(runId, { occurrence: 1 });
+      expect(await ledger().claim(second, 0, other)).toMatchObject(perform);
+      const repeatable = identityOf(runId, { argsHash: 'h2' });
+      expect(await ledger().claim(repeatable, 1, { ...other, idempotent: true })).toMatchObject(
+        perform,
+      );
+      expect(await ledger().claim(identityOf(runId, { visit: 2 }), 1, other)).toMatchObject(
+        perform,
+      );
+      expect(await ledger().claim(identityOf(runId, { toolId: 'u' }), 1, other)).toMatchObject(
+        perform,
+      );
+      const unsent = await startedRun(stores());
+      await given(stores(), identityOf(unsent), 'failed-before-send');
+      expect(await ledger().claim(identityOf(unsent, { argsHash: 'h2' }), 1, other)).toMatchObject(
+        perform,
+      );
+    });
+
+    it('design §5 a closed run, an unknown run and another tenant get no claim', async () => {
+      const runId = await startedRun(stores());
+      const options = { idempotent: true, leaseMs: LEASE_MS };
+      const strange = identityOf(runId, { tenant: newId('tenant') });
+      expect(await ledger().claim(strange, 0, options)).toEqual({ kind: 'run-closed' });
+      expect(await ledger().claim(identityOf(newId('run')), 0, options)).toEqual({
+        kind: 'run-closed',
+      });
+      const head = await headOf(stores(), runId);
+      await stores().log.append(
+        batchAfter(head, [entry(runId, 'terminal')], { status: 'cancelled', closed: true }),
+      );
+      expect(await ledger().claim(identityOf(runId), 0, options)).toEqual({ kind: 'run-closed' });
+      expect(await ledger().ofRun(strange.tenant, runId)).toEqual([]);
+    });
+
+    it('design §5 of concurrent claimers of a new effect exactly one performs', async () => {
+      const identity = identityOf(await startedRun(stores()));
+      const claims = await Promise.all(
+        Array.from({ length: 8 }, () =>
+          ledger().claim(identity, 0, { idempotent: false, leaseMs: LEASE_MS }),
+        ),
+      );
+      expect(claims.map((claim) => claim.kind).sort()).toEqual([
+        ...Array<string>(7).fill('busy'),
+        'perform',
+      ]);
+    });
+
+    it.each([1, 2, 3, 4])(
+      'design §5 workers that die and race perform a non-idempotent effect at most once (seed %i)',
+      async (seed) => {
+        const runId = await startedRun(stores());
+        const random = randomOf(seed);
+        const worlds = await Promise.all(
+          Array.from({ length: 3 }, (_, at) =>
+            race(stores(), identityOf(runId, { argsHash: `h${at}` }), random),
+          ),
+        );
+        for (const world of worlds) {
+          expect(world.performed).toBeLessThanOrEqual(1);
+          // Either the world and the ledger agree, or the ledger says that it does not know.
+          if (world.final === 'done') expect(world.performed).toBe(1);
+          else expect(world.final).toBe('in-doubt');
+        }
+      },
+    );
+  });
+}
+
+/** A small seeded generator (mulberry32). */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+/** Workers claim until the effect is settled or in doubt; each may die before the effect, behind it, or not at all. */
+async function race(
+  stores: Stores,
+  identity: EffectIdentity,
+  random: () => number,
+): Promise<{ performed: number; final: EffectClaim['kind'] }> {
+  let performed = 0;
+  const worker = async (): Promise<EffectClaim['kind']> => {
+    for (;;) {
+      const fate = random();
+      const leaseMs = fate < 0.6 ? 1 : LEASE_MS;
+      const claim = await stores.effects.claim(identity, 0, { idempotent: false, leaseMs });
+      if (claim.kind === 'busy') await new Promise((resolve) => setTimeout(resolve, 2));
+      else if (claim.kind !== 'perform') return claim.kind;
+      else if (fate < 0.2) continue;
+      else if (fate < 0.7 && random() < 0.3) {
+        await stores.effects.settle(claim.effectId, claim.epoch, 'failed-before-send');
+      } else {
+        performed++;
+        if (fate < 0.5) continue;
+        await stores.effects.settle(claim.effectId, claim.epoch, 'done', 'sha256:outcome');
+      }
+    }
+  };
+  const finals = await Promise.all([worker(), worker(), worker(), worker()]);
+  return { performed, final: finals.includes('done') ? 'done' : (finals[0] ?? 'busy') };
+}

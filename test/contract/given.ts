@@ -1,0 +1,156 @@
+// What the store suites start from: runs, rows and deltas with ids of their own, so that suites share a database.
+import { randomUUID } from 'node:crypto';
+import { deltaKey, eventIdOf } from '../../src/core/ids.ts';
+import type { RunInput } from '../../src/core/run-input.ts';
+import type {
+  AppendBatch,
+  Head,
+  IdempotencyClaim,
+  NewDelta,
+  NewRow,
+  RunRow,
+  Stores,
+} from '../../src/ports.ts';
+
+/** Opens once, before the suite's tests; tests only call the function. */
+export type GivenStores = () => Stores;
+
+export function newId(prefix: string): string {
+  return `${prefix}-${randomUUID()}`;
+}
+
+export function runInput(runId: string, tenant: string): RunInput {
+  return {
+    runId,
+    tenant,
+    principal: 'tester',
+    idSeed: runId,
+    translateVersion: 1,
+    header: { sessionId: runId, correlationId: runId },
+    definition: {
+      id: 'w',
+      name: 'w',
+      version: '1',
+      nodes: [],
+      edges: [],
+    } as unknown as RunInput['definition'],
+    source: 'workflow-node',
+    variables: { z: 1, a: 'ü"\\\u0000' },
+    configurable: {},
+    tags: ['t1'],
+    agents: {},
+    limits: { maxNodeExecutions: 10, maxRunDurationMs: 1000 },
+    policy: { escalation: true, verbosity: 'summary' },
+  };
+}
+
+export function newRun(over: Partial<RunRow> = {}): Omit<RunRow, 'temporalRunId'> {
+  const runId = over.runId ?? newId('run');
+  const tenant = over.tenant ?? 'default';
+  return {
+    runId,
+    tenant,
+    workflowId: 'w',
+    input: runInput(runId, tenant),
+    createdAtMs: Date.now(),
+    ...over,
+  };
+}
+
+/** Accepted and started: its head stands behind event 0 of segment `T1`. */
+export async function startedRun(stores: Stores, over: Partial<RunRow> = {}): Promise<string> {
+  const run = newRun(over);
+  await stores.runs.accept(run);
+  await stores.runs.markStarted(run.runId, 'T1');
+  return run.runId;
+}
+
+export function newClaim(over: Partial<IdempotencyClaim> = {}): IdempotencyClaim {
+  return { endpoint: 'POST /v1/runs', key: newId('key'), requestDigest: 'sha256:one', ...over };
+}
+
+export function entry(runId: string, key: string, over: Partial<NewRow> = {}): NewRow {
+  return {
+    runId,
+    key,
+    eventId: eventIdOf(runId, key),
+    type: 'log.appended',
+    payload: JSON.stringify({ key }),
+    timestampMs: 1000,
+    ...over,
+  };
+}
+
+export function delta(
+  runId: string,
+  activityId: string,
+  k: number,
+  over: Partial<NewRow> = {},
+): NewDelta {
+  return {
+    k,
+    row: entry(runId, deltaKey(activityId, k), { type: 'agent.reasoning.delta', ...over }),
+  };
+}
+
+/** One history event further, with these rows. */
+export function batchAfter(
+  head: Head,
+  rows: readonly NewRow[],
+  over: Partial<AppendBatch> = {},
+): AppendBatch {
+  const { temporalRunId, historyEventId, token } = head;
+  return {
+    runId: head.runId,
+    behind: { temporalRunId, historyEventId, token },
+    cursor: {
+      temporalRunId,
+      historyEventId: historyEventId + 1,
+      token: `after-${historyEventId + 1}`,
+    },
+    rows,
+    closedBlocks: [],
+    status: 'running',
+    closed: false,
+    translateState: { seen: historyEventId + 1 },
+    fold: (snapshot) => snapshot,
+    ...over,
+  };
+}
+
+export async function headOf(stores: Stores, runId: string): Promise<Head> {
+  const head = await stores.log.head(runId);
+  if (!head) throw new Error(`no head of ${runId}`);
+  return head;
+}
+
+/** Appends until it stands: another appender may be faster. */
+export async function appendRows(
+  stores: Stores,
+  runId: string,
+  keys: readonly string[],
+): Promise<void> {
+  for (;;) {
+    const head = await headOf(stores, runId);
+    const outcome = await stores.log.append(
+      batchAfter(
+        head,
+        keys.map((key) => entry(runId, key)),
+      ),
+    );
+    if (outcome.kind === 'appended') return;
+    if (outcome.kind === 'closed') throw new Error(`run ${runId} is closed`);
+  }
+}
+
+/** Resolves when `seen` answers true; fails after 5 s. */
+export async function eventually(
+  seen: () => boolean | Promise<boolean>,
+  what: string,
+): Promise<void> {
+  const deadline = Date.now() + 5_000;
+  while (!(await seen())) {
+    if (Date.now() > deadline) throw new Error(`not seen: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

@@ -1,0 +1,98 @@
+// What every IdempotencyStore does (spec/01 §4.1).
+import { describe, expect, it } from 'vitest';
+import type { GivenStores } from './given.ts';
+import { newClaim, newId } from './given.ts';
+
+const LEASE_MS = 60_000;
+/** A lease that is over when it is given. */
+const NO_LEASE_MS = 0;
+
+export function idempotencyStoreContract(stores: GivenStores): void {
+  const store = (): ReturnType<GivenStores>['idempotency'] => stores().idempotency;
+
+  async function claimed(claim: ReturnType<typeof newClaim>, leaseMs: number): Promise<string> {
+    const outcome = await store().claim('default', claim, leaseMs);
+    if (outcome.kind !== 'claimed') throw new Error(outcome.kind);
+    return outcome.owner;
+  }
+
+  describe('IdempotencyStore', () => {
+    it('spec/01 §4.1 while the first request runs, the same one is in flight for a second up to the lease', async () => {
+      const claim = newClaim();
+      await claimed(claim, LEASE_MS);
+      const outcome = await store().claim('default', { ...claim }, LEASE_MS);
+      if (outcome.kind !== 'in-flight') throw new Error(outcome.kind);
+      expect(outcome.retryAfterSeconds).toBeGreaterThanOrEqual(1);
+      expect(outcome.retryAfterSeconds).toBeLessThanOrEqual(LEASE_MS / 1000);
+    });
+
+    it('spec/01 §4.1 another body is a mismatch: running, abandoned and answered', async () => {
+      for (const leaseMs of [LEASE_MS, NO_LEASE_MS]) {
+        const claim = newClaim();
+        const owner = await claimed(claim, leaseMs);
+        const other = { ...claim, requestDigest: 'sha256:two' };
+        expect(await store().claim('default', other, LEASE_MS)).toEqual({ kind: 'mismatch' });
+        await store().complete('default', claim, owner, { status: 200, body: null });
+        expect(await store().claim('default', other, LEASE_MS)).toEqual({ kind: 'mismatch' });
+      }
+    });
+
+    it('spec/01 §4.1 a final response is replayed as it was', async () => {
+      const claim = newClaim({ key: "k'\u0000\ud800 ".repeat(200) });
+      const response = { status: 422, body: { z: 1, a: [null, 'ü\u0000'] } };
+      await store().complete('default', claim, await claimed(claim, LEASE_MS), response);
+      for (let times = 0; times < 5; times++) {
+        expect(await store().claim('default', claim, LEASE_MS)).toEqual({
+          kind: 'replay',
+          response,
+        });
+      }
+    });
+
+    it('spec/01 §4.1 an abandoned claim is won once by compare-and-set, and its first owner has no say', async () => {
+      const claim = newClaim();
+      const first = await claimed(claim, NO_LEASE_MS);
+      const outcomes = await Promise.all(
+        Array.from({ length: 5 }, () => store().claim('default', claim, LEASE_MS)),
+      );
+      expect(outcomes.filter((outcome) => outcome.kind === 'claimed')).toHaveLength(1);
+      await store().complete('default', claim, first, { status: 200, body: 'stale' });
+      await store().release('default', claim, first);
+      expect(await store().claim('default', claim, LEASE_MS)).toMatchObject({ kind: 'in-flight' });
+    });
+
+    it('spec/01 §4.1 a released claim is forgotten; an answered one is not released', async () => {
+      const claim = newClaim();
+      const owner = await claimed(claim, LEASE_MS);
+      await store().release('default', claim, owner);
+      const again = await claimed(claim, LEASE_MS);
+      expect(again).not.toBe(owner);
+      await store().complete('default', claim, again, { status: 200, body: 1 });
+      await store().release('default', claim, again);
+      expect(await store().claim('default', claim, LEASE_MS)).toMatchObject({ kind: 'replay' });
+    });
+
+    it('spec/01 §4.1 tenants and endpoints have keys of their own', async () => {
+      const claim = newClaim();
+      await claimed(claim, LEASE_MS);
+      expect(await store().claim(newId('tenant'), claim, LEASE_MS)).toMatchObject({
+        kind: 'claimed',
+      });
+      const elsewhere = { ...claim, endpoint: 'POST /v1/runs/{runId}/cancel' };
+      expect(await store().claim('default', elsewhere, LEASE_MS)).toMatchObject({
+        kind: 'claimed',
+      });
+    });
+
+    it('spec/01 §4.1 records older than asked for are deleted and counted', async () => {
+      const claim = newClaim();
+      await store().complete('default', claim, await claimed(claim, LEASE_MS), {
+        status: 200,
+        body: 1,
+      });
+      expect(await store().expire(Date.now() - 60_000)).toBe(0);
+      expect(await store().expire(Date.now() + 60_000)).toBeGreaterThanOrEqual(1);
+      expect(await store().claim('default', claim, LEASE_MS)).toMatchObject({ kind: 'claimed' });
+    });
+  });
+}

@@ -1,0 +1,125 @@
+// What every ProjectionStore, SegmentStore and PageSessionStore does (design §3.4, §3.6, §10).
+import { describe, expect, it } from 'vitest';
+import type { GivenStores } from './given.ts';
+import { batchAfter, entry, headOf, newId, startedRun } from './given.ts';
+
+const TTL_MS = 60_000;
+
+export function projectionStoreContract(stores: GivenStores): void {
+  const projection = (): ReturnType<GivenStores>['projection'] => stores().projection;
+
+  describe('ProjectionStore', () => {
+    it('design §3.4 a run is watched while one watch of it lives', async () => {
+      const runId = await startedRun(stores());
+      const other = await startedRun(stores());
+      await projection().watch(runId, 'f1', TTL_MS);
+      await projection().watch(runId, 'f2', TTL_MS);
+      await projection().watch(other, 'f1', 0);
+      expect(await projection().watched([runId, other, newId('run')])).toEqual(new Set([runId]));
+      await projection().unwatch(runId, 'f1');
+      expect(await projection().watched([runId])).toEqual(new Set([runId]));
+      await projection().watch(runId, 'f2', 0);
+      expect(await projection().watched([runId])).toEqual(new Set());
+      expect(await projection().watched([])).toEqual(new Set());
+    });
+
+    it('design §3.4 an expired lease is taken once; a renewed or released one is not', async () => {
+      const [dead, live, gone] = [newId('dead'), newId('live'), newId('gone')];
+      await projection().renewLease(dead, 0);
+      await projection().renewLease(live, 0);
+      await projection().renewLease(live, TTL_MS);
+      await projection().renewLease(gone, 0);
+      await projection().releaseLease(gone);
+      const taken = await Promise.all(
+        Array.from({ length: 4 }, () => projection().takeExpiredLease()),
+      );
+      expect(taken.filter((holder) => holder !== undefined)).toEqual([dead]);
+      await projection().releaseLease(live);
+    });
+
+    it('design §3.4 open runs are listed in pages; closed ones are not', async () => {
+      const open = [
+        await startedRun(stores(), { runId: newId('zzz') }),
+        await startedRun(stores(), { runId: newId('zzz') }),
+      ];
+      const closed = await startedRun(stores(), { runId: newId('zzz') });
+      const head = await headOf(stores(), closed);
+      await stores().log.append(
+        batchAfter(head, [entry(closed, 'terminal')], { status: 'failed', closed: true }),
+      );
+      open.sort();
+      const [first] = await projection().openRuns('zzz', 1);
+      expect(first).toBe(open[0]);
+      expect(await projection().openRuns(first ?? '', 10)).toEqual([open[1]]);
+    });
+
+    it('design §3.4 the sweep watermark only goes forward', async () => {
+      await projection().setSweepWatermark(1_000);
+      await projection().setSweepWatermark(3_000);
+      await projection().setSweepWatermark(2_000);
+      expect(await projection().sweepWatermark()).toBe(3_000);
+    });
+  });
+
+  describe('SegmentStore', () => {
+    it('design §3.6 records segments once, keeps an archive, and lists closed ones that lack theirs', async () => {
+      const runId = await startedRun(stores());
+      const segments = stores().segments;
+      const mine = async (): Promise<number[]> =>
+        (await segments.unarchived(1_000))
+          .filter((segment) => segment.runId === runId)
+          .map((one) => one.index);
+      await segments.record({ runId, index: 0, temporalRunId: 'T1' });
+      expect(await mine()).toEqual([]);
+      const head = await headOf(stores(), runId);
+      const moved = { temporalRunId: 'T2', historyEventId: 0, token: '' };
+      const { head: second } = await stores().log.append(batchAfter(head, [], { cursor: moved }));
+      await segments.record({ runId, index: 1, temporalRunId: 'T2' });
+      expect(await mine()).toEqual([0]);
+      await segments.record({ runId, index: 0, temporalRunId: 'T1', archive: 'sha256:a' });
+      await segments.record({ runId, index: 0, temporalRunId: 'T1' });
+      expect(await mine()).toEqual([]);
+      await stores().log.append(
+        batchAfter(second, [entry(runId, 'terminal')], { status: 'completed', closed: true }),
+      );
+      expect(await mine()).toEqual([1]);
+      expect(await segments.ofRun(runId)).toEqual([
+        { runId, index: 0, temporalRunId: 'T1', archive: 'sha256:a' },
+        { runId, index: 1, temporalRunId: 'T2' },
+      ]);
+    });
+
+    it('design §3.6 a segment of no run is run_not_found', async () => {
+      const segment = { runId: newId('run'), index: 0, temporalRunId: 'T1' };
+      await expect(stores().segments.record(segment)).rejects.toMatchObject({
+        code: 'run_not_found',
+      });
+    });
+  });
+
+  describe('PageSessionStore', () => {
+    it('design §10 a link opens once and not after its time', async () => {
+      const [link, late] = [newId('link'), newId('link')];
+      const now = Date.now();
+      await stores().pageSessions.createLink('default', 'run-1', late, now + 50_000);
+      await stores().pageSessions.createLink('default', 'run-1', link, now + 60_000);
+      const opened = await Promise.all(
+        Array.from({ length: 4 }, () => stores().pageSessions.consumeLink(link, now)),
+      );
+      expect(opened.filter(Boolean)).toEqual([{ tenant: 'default', runId: 'run-1' }]);
+      expect(await stores().pageSessions.consumeLink(late, now + 50_000)).toBeUndefined();
+      expect(await stores().pageSessions.consumeLink("' OR '1'='1", now)).toBeUndefined();
+    });
+
+    it('design §10 a session is found until its time', async () => {
+      const session = newId('session');
+      const now = Date.now();
+      await stores().pageSessions.createSession('acme', 'run-2', session, now + 60_000);
+      expect(await stores().pageSessions.findSession(session, now)).toEqual({
+        tenant: 'acme',
+        runId: 'run-2',
+      });
+      expect(await stores().pageSessions.findSession(session, now + 60_000)).toBeUndefined();
+    });
+  });
+}

@@ -1,0 +1,172 @@
+// What every RunStore does (design §4, accept; spec/01 §2.3).
+import { describe, expect, it } from 'vitest';
+import type { GivenStores } from './given.ts';
+import {
+  batchAfter,
+  entry,
+  headOf,
+  newClaim,
+  newId,
+  newRun,
+  runInput,
+  startedRun,
+} from './given.ts';
+
+export function runStoreContract(stores: GivenStores): void {
+  describe('RunStore', () => {
+    it('design §4 an accepted run is pending, with its whole input and an empty head', async () => {
+      const run = newRun({ runId: newId("r'; DROP TABLE runs; --") });
+      expect(await stores().runs.accept(run)).toMatchObject({ kind: 'claimed' });
+      expect(await stores().runs.find('default', run.runId)).toEqual(run);
+      expect(await stores().runs.load(run.runId)).toEqual(run);
+      expect(await stores().log.head(run.runId)).toEqual({
+        runId: run.runId,
+        tenant: 'default',
+        status: 'pending',
+        closed: false,
+        nextSequence: 0,
+        lastTimestampMs: 0,
+        temporalRunId: '',
+        historyEventId: 0,
+        token: '',
+        translateVersion: 1,
+        translateState: null,
+        snapshot: null,
+      });
+    });
+
+    it('design §4 the start is noted once, in the row and in the head', async () => {
+      const run = newRun();
+      await stores().runs.accept(run);
+      await stores().runs.markStarted(run.runId, 'T1');
+      await stores().runs.markStarted(run.runId, 'T2');
+      expect((await stores().runs.load(run.runId))?.temporalRunId).toBe('T1');
+      expect((await headOf(stores(), run.runId)).temporalRunId).toBe('T1');
+    });
+
+    it('design §4 of concurrent acceptances with one key exactly one inserts its run', async () => {
+      const claim = newClaim();
+      const runs = Array.from({ length: 6 }, () => newRun());
+      const outcomes = await Promise.all(runs.map((run) => stores().runs.accept(run, claim)));
+      expect(outcomes.filter((outcome) => outcome.kind === 'claimed')).toHaveLength(1);
+      expect(outcomes.filter((outcome) => outcome.kind === 'in-flight')).toHaveLength(5);
+      const found = await Promise.all(runs.map((run) => stores().runs.load(run.runId)));
+      expect(found.filter(Boolean)).toHaveLength(1);
+    });
+
+    it('design §4 a key whose run was accepted but never answered leads back to that run', async () => {
+      const claim = newClaim();
+      const run = newRun();
+      const first = await stores().runs.accept(run, claim);
+      if (first.kind !== 'claimed') throw new Error(first.kind);
+      await stores().idempotency.release('default', claim, first.owner);
+      const second = newRun();
+      expect(await stores().runs.accept(second, claim)).toMatchObject({
+        kind: 'claimed',
+        runId: run.runId,
+      });
+      expect(await stores().runs.load(second.runId)).toBeUndefined();
+    });
+
+    it('spec/01 §4.1 an answered acceptance replays; another body is a mismatch and inserts nothing', async () => {
+      const claim = newClaim();
+      const first = await stores().runs.accept(newRun(), claim);
+      if (first.kind !== 'claimed') throw new Error(first.kind);
+      const response = { status: 201, body: { runId: 'x' } };
+      await stores().idempotency.complete('default', claim, first.owner, response);
+      expect(await stores().runs.accept(newRun(), claim)).toEqual({ kind: 'replay', response });
+      const other = newRun();
+      const outcome = await stores().runs.accept(other, { ...claim, requestDigest: 'sha256:two' });
+      expect(outcome).toEqual({ kind: 'mismatch' });
+      expect(await stores().runs.load(other.runId)).toBeUndefined();
+    });
+
+    it('design §10 a run of another tenant is not found and not listed', async () => {
+      const tenant = newId('tenant');
+      const run = newRun({ tenant });
+      await stores().runs.accept(run);
+      expect(await stores().runs.find('default', run.runId)).toBeUndefined();
+      expect(await stores().runs.find(`${tenant}' OR '1'='1`, run.runId)).toBeUndefined();
+      const listed = await stores().runs.list(newId('tenant'), { limit: 10 });
+      expect(listed.runs).toEqual([]);
+    });
+
+    it('spec/01 §2.3 a list is newest first, paged without gap or repeat, also within one millisecond', async () => {
+      const tenant = newId('tenant');
+      const runs = [5, 5, 5, 9, 1].map((createdAtMs) => newRun({ tenant, createdAtMs }));
+      for (const run of runs) await stores().runs.accept(run);
+      const seen: { runId: string; createdAtMs: number }[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await stores().runs.list(tenant, { limit: 2, cursor });
+        seen.push(...page.runs);
+        cursor = page.nextCursor;
+      } while (cursor !== undefined);
+      expect(seen.map((run) => run.createdAtMs)).toEqual([9, 5, 5, 5, 1]);
+      expect(new Set(seen.map((run) => run.runId))).toEqual(new Set(runs.map((run) => run.runId)));
+    });
+
+    it('spec/01 §2.3 a list is filtered by status and by workflow', async () => {
+      const tenant = newId('tenant');
+      const waiting = await startedRun(stores(), { tenant });
+      await startedRun(stores(), { tenant, workflowId: 'other' });
+      const head = await headOf(stores(), waiting);
+      await stores().log.append(
+        batchAfter(head, [entry(waiting, 'a')], { status: 'waiting-approval' }),
+      );
+      const byStatus = await stores().runs.list(tenant, { status: 'waiting-approval', limit: 10 });
+      expect(byStatus.runs).toMatchObject([
+        { runId: waiting, status: 'waiting-approval', tags: ['t1'] },
+      ]);
+      const byWorkflow = await stores().runs.list(tenant, { workflowId: 'other', limit: 10 });
+      expect(byWorkflow.runs.map((run) => run.status)).toEqual(['pending']);
+      const both = await stores().runs.list(tenant, {
+        status: 'waiting-approval',
+        workflowId: 'other',
+        limit: 10,
+      });
+      expect(both.runs).toEqual([]);
+    });
+
+    it.each(['', 'x', 'bnVsbA', Buffer.from('["1","a"]').toString('base64url'), "' OR 1=1"])(
+      'spec/01 §2.3 the cursor %j is refused with validation_error',
+      async (cursor) => {
+        await expect(stores().runs.list('default', { limit: 1, cursor })).rejects.toMatchObject({
+          code: 'validation_error',
+        });
+      },
+    );
+
+    it('spec/01 §9 a run id that no column can hold is validation_error, not a fault of the host', async () => {
+      await expect(stores().runs.find('default', 'a\u0000b')).rejects.toMatchObject({
+        code: 'validation_error',
+      });
+    });
+
+    it('design §4 the reaper sees unconfirmed runs, oldest first, until they are started or closed', async () => {
+      const [late, early, closed] = [
+        newRun({ createdAtMs: -10 }),
+        newRun({ createdAtMs: -20 }),
+        newRun({ createdAtMs: -30 }),
+      ];
+      for (const run of [late, early, closed]) await stores().runs.accept(run);
+      const head = await headOf(stores(), closed.runId);
+      await stores().log.append(
+        batchAfter(head, [entry(closed.runId, 'terminal')], { status: 'failed', closed: true }),
+      );
+      const unstarted = await stores().runs.unstarted(0, 200);
+      expect(unstarted.map((run) => run.runId)).toEqual([early.runId, late.runId]);
+      expect(unstarted[0]?.input).toEqual(runInput(early.runId, 'default'));
+      await stores().runs.markStarted(early.runId, 'T1');
+      await stores().runs.markStarted(late.runId, 'T1');
+      expect(await stores().runs.unstarted(0, 200)).toEqual([]);
+    });
+
+    it('design §3.6 all runs are listed for the rebuild, ascending, in pages', async () => {
+      const ids = [newId('zz'), newId('zz')].sort();
+      for (const runId of ids) await stores().runs.accept(newRun({ runId }));
+      expect(await stores().runs.allRuns('zz', 1)).toEqual([ids[0]]);
+      expect(await stores().runs.allRuns(ids[0] ?? '', 10)).toEqual([ids[1]]);
+    });
+  });
+}
