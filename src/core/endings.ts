@@ -112,7 +112,7 @@ function closingKey({ type, key }: OpenItem, closing: string): string {
 export function closingsOf(open: readonly OpenItem[], ending: Ending, nodeId?: string): Closing[] {
   return open
     .filter((item) => nodeId === undefined || item.nodeId === nodeId)
-    .map((item) => ({ item, row: TABLE[item.type] }))
+    .map((item): { item: OpenItem; row: Row } => ({ item, row: TABLE[item.type] }))
     .sort((a, b) => a.row.order - b.row.order)
     .map(({ item, row }) => ({
       key: closingKey(item, row.closing),

@@ -234,7 +234,7 @@ function variableFaults(variable: WorkflowVariable, pointer: string): Definition
   return [
     asFault({
       pointer: `${pointer}/defaultValue`,
-      message: `must be ${type === 'object' ? 'an object' : `a ${type}`}`,
+      message: `must be ${type === 'object' || type === 'array' ? 'an' : 'a'} ${type}`,
     }),
   ];
 }

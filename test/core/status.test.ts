@@ -14,16 +14,7 @@ import {
   type StatusState,
 } from '../../src/core/status.ts';
 
-const EVENTS = [
-  'run.started',
-  'run.paused',
-  'run.resumed',
-  'run.completed',
-  'run.failed',
-  'run.cancelled',
-  'node.completed',
-] as const;
-type Event = (typeof EVENTS)[number];
+type Event = keyof typeof moves | 'node.completed';
 type Base = Exclude<RunStatus, 'waiting-approval' | 'waiting-input' | 'waiting-external'>;
 
 const ends = {

@@ -1,0 +1,302 @@
+// Definitions and agents from folders: what is listed, what is skipped, and what is told (spec/06 §20; spec/03 §2.3).
+import { createHash } from 'node:crypto';
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { loadCatalog, type CatalogOptions } from '../../src/adapters/catalog/index.ts';
+import type { ContentStore, Logger, ResolvedAgent, Tools } from '../../src/ports.ts';
+
+const SAMPLES = new URL('../fixtures/', import.meta.url).pathname;
+const CLERK = 'local.tests.clerk';
+
+let folder: string;
+let lines: string[];
+let stored: Map<string, string>;
+
+const logger: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: (message) => void lines.push(message),
+  error: (message) => void lines.push(message),
+};
+const content: ContentStore = {
+  put: async (_, bytes) => {
+    const hash = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+    stored.set(hash, new TextDecoder().decode(bytes));
+    return hash;
+  },
+  get: async (_, hash) => new TextEncoder().encode(stored.get(hash)),
+};
+const clock = { toolId: 'core:clock' } as ReturnType<Tools['get']>;
+const tools: Tools = {
+  list: () => [],
+  get: (_, toolId) => (toolId === 'core:clock' ? clock : undefined),
+};
+
+const load = (more: Partial<CatalogOptions> = {}) =>
+  loadCatalog({
+    builtIn: { definitions: [], agents: [] },
+    content,
+    tenant: 'default',
+    tools,
+    logger,
+    ...more,
+  });
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'catalog-'));
+  lines = [];
+  stored = new Map();
+});
+afterEach(async () => rm(folder, { recursive: true, force: true }));
+
+describe('definitions', () => {
+  const write = (name: string, text: string) => writeFile(join(folder, name), text);
+
+  test('spec/06 §20 every good file of the folder is listed, bad ones are skipped with one line each', async () => {
+    await cp(join(SAMPLES, 'definitions'), folder, { recursive: true });
+    await write('broken.json', '{ "id": ');
+    await write('empty.json', '{}');
+    await write('binary.json', Buffer.from([0xff, 0xfe, 0x00]).toString('latin1'));
+    await write('notes.txt', 'not read');
+    await mkdir(join(folder, 'sub.json'));
+    const catalog = await load({ fixturesDir: folder });
+    expect(catalog.fixtures()).toEqual(['chain']);
+    expect(lines).toHaveLength(3);
+    expect(lines.join('\n')).toMatch(
+      /broken\.json.*not JSON[\s\S]*empty\.json skipped: \/ must have the field/,
+    );
+  });
+
+  test('spec/01 §6.6 a definition is served verbatim, and to its tenant only', async () => {
+    const catalog = await load({ fixturesDir: join(SAMPLES, 'definitions') });
+    const { default: file } = (await import('../fixtures/definitions/chain.json')) as {
+      default: unknown;
+    };
+    expect(catalog.definition('default', 'chain')).toEqual(file);
+    expect(catalog.definition('other', 'chain')).toBeUndefined();
+    expect([catalog.definitions('other'), catalog.agents('other')]).toEqual([[], []]);
+    expect(catalog.definition('default', 'toString')).toBeUndefined();
+  });
+
+  test('spec/06 §20 an id that is there already is skipped, with a line', async () => {
+    await cp(join(SAMPLES, 'definitions', 'chain.json'), join(folder, 'a.json'));
+    await cp(join(SAMPLES, 'definitions', 'chain.json'), join(folder, 'b.json'));
+    const catalog = await load({ fixturesDir: folder });
+    expect(catalog.fixtures()).toEqual(['chain']);
+    expect(lines).toEqual(['workflow definition of b.json skipped: /id "chain" is already loaded']);
+  });
+
+  test('spec/06 §20 an unreadable folder is told loudly and nothing else happens', async () => {
+    const catalog = await load({
+      fixturesDir: join(folder, 'absent'),
+      agentsDir: join(folder, 'absent'),
+    });
+    expect(catalog.definitions('default')).toEqual([]);
+    expect(lines[0]).toContain('cannot be read');
+  });
+
+  test('a file that is too large is skipped', async () => {
+    await write('large.json', JSON.stringify({ id: 'a'.repeat(1024 * 1024) }));
+    expect((await load({ fixturesDir: folder })).fixtures()).toEqual([]);
+    expect(lines).toEqual(['large.json skipped: is larger than 1048576 bytes']);
+  });
+});
+
+describe('agents', () => {
+  beforeEach(() => cp(join(SAMPLES, 'agents'), folder, { recursive: true }));
+
+  const manifest = (change: object) =>
+    writeFile(
+      join(folder, 'clerk.agent.json'),
+      JSON.stringify({
+        agentId: CLERK,
+        persona: 'Clerk',
+        modelClass: 'general',
+        systemPrompt: 'x',
+        ...change,
+      }),
+    );
+
+  test('spec/03 §2.3 a manifest is resolved, stored under its hash and pinned', async () => {
+    const catalog = await load({ agentsDir: folder });
+    const agent = catalog.agent('default', CLERK);
+    expect(lines).toEqual([`agent ${CLERK} is degraded`]);
+    expect(agent).toMatchObject({
+      ...{ packName: 'local.tests', degraded: ['tests:missing'] },
+      pinned: {
+        agentId: CLERK,
+        modelClass: 'reasoning',
+        toolAllowlist: ['core:clock', 'tests:missing'],
+        confidenceThreshold: 0.6,
+      },
+    });
+    const resolved = JSON.parse(
+      stored.get(agent?.pinned.manifestHash ?? '') ?? 'null',
+    ) as ResolvedAgent;
+    expect(resolved).toMatchObject({
+      systemPrompt: 'You file what you are given.\n',
+      taskSchema: { required: ['paper'] },
+      returnSchema: { required: ['filed'] },
+      manifest: agent?.manifest,
+    });
+    expect(catalog.scripts.get(CLERK)).toMatchObject({ turns: [{ final: { confidence: 0.9 } }] });
+  });
+
+  test('loading twice gives the same hashes', async () => {
+    const [one, two] = [await load({ agentsDir: folder }), await load({ agentsDir: folder })];
+    expect(one.agents('default')).toEqual(two.agents('default'));
+    expect(stored.size).toBe(1);
+  });
+
+  const REFUSED: Record<string, [object, RegExp]> = {
+    'neither prompt nor reference': [
+      { systemPrompt: undefined },
+      /exactly one of the fields systemPrompt, systemPromptRef/,
+    ],
+    'both prompt and reference': [
+      { systemPromptRef: 'clerk.md' },
+      /exactly one of the fields systemPrompt, systemPromptRef/,
+    ],
+    'an unknown field': [{ colour: 'red' }, /\/colour is not a known field/],
+    'a host-local id': [{ agentId: 'host:me' }, /\/agentId/],
+    'a missing prompt': [
+      { systemPrompt: undefined, systemPromptRef: 'none.md' },
+      /\/systemPromptRef "none.md" does not exist/,
+    ],
+    'a missing schema': [
+      { handoff: { taskSchemaRef: 'none.json' } },
+      /\/handoff\/taskSchemaRef "none.json" does not exist/,
+    ],
+    'a schema that does not compile': [
+      { handoff: { returnSchemaRef: 'bad.json' } },
+      /\/handoff\/returnSchemaRef "bad.json".*must be/,
+    ],
+    'a schema that is no JSON': [
+      { handoff: { taskSchemaRef: 'clerk.md' } },
+      /\/handoff\/taskSchemaRef "clerk.md" is not JSON/,
+    ],
+    'a path that climbs': [
+      { systemPrompt: undefined, systemPromptRef: '../secret.md' },
+      /must be a path inside the folder/,
+    ],
+    'a path that climbs and returns': [
+      { systemPrompt: undefined, systemPromptRef: 'schemas/../clerk.md' },
+      /must be a path inside/,
+    ],
+    'an absolute path': [
+      { systemPrompt: undefined, systemPromptRef: '/etc/hostname' },
+      /must be a path inside the folder/,
+    ],
+    'a link that leads out': [
+      { systemPrompt: undefined, systemPromptRef: 'link.md' },
+      /"link.md" leads out of the folder/,
+    ],
+    'an empty prompt file': [
+      { systemPrompt: undefined, systemPromptRef: 'empty.md' },
+      /"empty.md" is empty/,
+    ],
+    'a missing eval suite': [{ evalSuiteRef: 'none' }, /\/evalSuiteRef "none" does not exist/],
+    'a skill without handoff': [{ role: 'skill' }, /\/handoff a skill must have it/],
+    'a skill with memory': [
+      {
+        role: 'skill',
+        handoff: { taskSchemaRef: 'schemas/task.json' },
+        memoryShape: { longTerm: true },
+      },
+      /\/memoryShape\/longTerm a skill must not have it/,
+    ],
+  };
+
+  test.each(Object.entries(REFUSED))(
+    'spec/03 §2.3 %s: skipped with one line and not listed',
+    async (_, [change, line]) => {
+      await writeFile(join(folder, 'bad.json'), '{"type":"text"}');
+      await writeFile(join(folder, 'empty.md'), ' \n');
+      await symlink('/etc/hostname', join(folder, 'link.md'));
+      await manifest(change);
+      const catalog = await load({ agentsDir: folder });
+      expect(catalog.agents('default')).toEqual([]);
+      expect(catalog.scripts.size).toBe(0);
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatch(line);
+      expect(lines[0]).toMatch(/^agent of clerk\.agent\.json skipped: /);
+    },
+  );
+
+  test('spec/03 §2.3 what an agent needs and does not get is listed as degraded', async () => {
+    await manifest({
+      requiresCapabilities: ['prompts', 'toolCatalog'],
+      memoryShape: { conversation: true, scratchpad: true },
+    });
+    const catalog = await load({ agentsDir: folder, capabilities: new Set(['prompts']) });
+    expect(catalog.agent('default', CLERK)?.degraded).toEqual([
+      'toolCatalog',
+      'memory.conversation',
+    ]);
+  });
+
+  test('an absent allowlist pins no tools', async () => {
+    await manifest({});
+    expect(
+      (await load({ agentsDir: folder })).agent('default', CLERK)?.pinned.toolAllowlist,
+    ).toEqual([]);
+  });
+
+  test('a broken script leaves its agent listed', async () => {
+    await writeFile(join(folder, 'clerk.script.json'), '{');
+    const catalog = await load({ agentsDir: folder });
+    expect([catalog.agents('default').length, catalog.scripts.size]).toEqual([1, 0]);
+    expect(lines.some((line) => line.startsWith('clerk.script.json skipped: is not JSON'))).toBe(
+      true,
+    );
+  });
+
+  test('built-in agents come first, the list is sorted by id, and definitions may name all of them', async () => {
+    const builtIn: ResolvedAgent = {
+      manifest: { agentId: 'core.demo.z', persona: 'Z', modelClass: 'general', systemPrompt: 'x' },
+      ...{ packName: 'core.demo', packVersion: '1.0.0', systemPrompt: 'x' },
+    };
+    const agentNode = (agentId: string) => ({
+      ...{
+        id: agentId,
+        typeId: 'core.agent',
+        name: 'n',
+        position: { x: 0, y: 0 },
+        config: {},
+        inputs: {},
+      },
+      agent: { agentId },
+    });
+    const definitions = [
+      {
+        ...{
+          id: 'both',
+          name: 'n',
+          version: '1',
+          edges: [],
+          triggers: [],
+          variables: [],
+          metadata: {},
+          settings: {},
+        },
+        nodes: [agentNode(CLERK), agentNode('core.demo.z')] as [
+          ReturnType<typeof agentNode>,
+          ReturnType<typeof agentNode>,
+        ],
+      },
+    ];
+    const catalog = await load({
+      agentsDir: folder,
+      builtIn: { definitions, agents: [builtIn, builtIn] },
+    });
+    expect(catalog.agents('default').map((agent) => agent.manifest.agentId)).toEqual([
+      'core.demo.z',
+      CLERK,
+    ]);
+    expect(catalog.definitions('default').map((it) => it.id)).toEqual(['both']);
+    expect(catalog.fixtures()).toEqual([]);
+    expect(lines).toContain('agent of built in skipped: /agentId "core.demo.z" is already loaded');
+  });
+});

@@ -1,0 +1,292 @@
+// Which definitions can be run here, and what is told about the others (spec/01 §6.6; spec/06 §20).
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { DEFINITION_BYTES } from '../../src/core/limits.ts';
+import { checkDefinition, isOfType } from '../../src/wire/load-definition.ts';
+import { NODE_TYPE_IDS } from '../../src/wire/validators.ts';
+
+const context = { nodeTypes: new Set(NODE_TYPE_IDS), agents: (id: string) => id === 'core.demo' };
+
+const chain = JSON.parse(
+  readFileSync(new URL('../fixtures/definitions/chain.json', import.meta.url), 'utf8'),
+) as Record<string, unknown>;
+
+const node = (id: string, typeId: string, more: object = {}) => ({
+  ...{ id, typeId, name: id, position: { x: 0, y: 0 }, config: {}, inputs: {} },
+  ...more,
+});
+const nodes = (...list: object[]) => ({ nodes: list, edges: [] });
+const condition = (value: object) => ({
+  nodes: [node('a', 'core.noop'), node('b', 'core.noop')],
+  edges: [{ id: 'e', sourceNodeId: 'a', targetNodeId: 'b', condition: value }],
+});
+const gate = (config: object) => nodes(node('g', 'core.approvalGate', { config }));
+const ask = (questions: unknown) =>
+  nodes(node('q', 'core.clarificationGate', { config: { questions } }));
+const settings = (value: object) => nodes(node('a', 'core.noop', { settings: value }));
+
+/** `pointer code` of each fault. */
+function faults(change: object): string[] {
+  const checked = checkDefinition({ ...chain, ...change }, context);
+  return checked.ok ? [] : checked.faults.map((fault) => `${fault.pointer} ${fault.code}`);
+}
+
+describe('accepted unchanged', () => {
+  const fine: Record<string, object> = {
+    'the sample': {},
+    'every passive node type': nodes(
+      ...['core.start', 'core.noop', 'core.identity', 'core.end', 'core.fail'].map((it) =>
+        node(it, it),
+      ),
+    ),
+    'the four spellings of a delay': nodes(
+      ...['ms', 'durationMs', 'delayMs'].map((name) =>
+        node(name, 'core.delay', { config: { [name]: 300 } }),
+      ),
+      node('port', 'core.delay', { inputs: { delayMs: { type: 'static', value: 5 } } }),
+    ),
+    'an approval gate': gate({
+      title: 't',
+      actions: ['accept', 'reject'],
+      requiredApprovals: 3,
+      rejectionPolicy: 'majority',
+    }),
+    'a clarification gate': ask([{ id: 'q1', question: '?', schema: { type: 'string' } }]),
+    'an agent node': nodes(node('a', 'core.agent', { agent: { agentId: 'core.demo' } })),
+    'an identity with a pin of any agent': nodes(
+      node('a', 'core.identity', { agent: { agentId: 'host:anyone', name: 'n' } }),
+    ),
+    'every condition that is evaluated': {
+      nodes: [node('a', 'core.conditional'), node('b', 'core.noop')],
+      edges: ['equals', 'notEquals', 'contains', 'regex', 'truthy', 'falsy'].map((type) => ({
+        ...{ id: type, sourceNodeId: 'a', targetNodeId: 'b' },
+        condition: { type, left: 'outputs.x', right: '^a+$' },
+      })),
+    },
+    'retries and a timeout': settings({
+      retry: { maxAttempts: 3, initialDelayMs: 0, backoff: 2, maxDelayMs: 10 },
+      timeoutMs: 5,
+    }),
+    'settings of other hosts': settings({ colour: 'red' }),
+    'config fields of other hosts': nodes(
+      node('a', 'core.identity', { config: { memoryAction: 'x' } }),
+    ),
+    'a loop': {
+      nodes: [node('a', 'core.noop'), node('b', 'core.noop')],
+      edges: [
+        { id: '1', sourceNodeId: 'a', targetNodeId: 'b' },
+        { id: '2', sourceNodeId: 'b', targetNodeId: 'a' },
+      ],
+    },
+    'a long node id': nodes(node('n'.repeat(500), 'core.noop')),
+    'a configurableSchema': {
+      configurableSchema: { type: 'object', properties: { mode: { enum: ['a'] } } },
+    },
+  };
+  test.each(Object.entries(fine))('spec/01 §6 %s', (_, change) => {
+    const json = { ...chain, ...change };
+    const checked = checkDefinition(json, context);
+    expect(checked).toEqual({ ok: true, definition: json });
+  });
+});
+
+describe('refused', () => {
+  const cases: Record<string, [object, string[]]> = {
+    'an unknown root field': [{ colour: 1 }, ['/colour validation_error']],
+    'an id of the wrong form': [{ id: 'Upper' }, ['/id validation_error']],
+    'no nodes': [{ nodes: [] }, ['/nodes validation_error']],
+    'an unknown port type': [
+      nodes(node('a', 'core.noop', { inputs: { p: { type: 'formula' } } })),
+      ['/nodes/0/inputs/p/type validation_error'],
+    ],
+    'a port without its value': [
+      nodes(node('a', 'core.noop', { inputs: { p: { type: 'static' } } })),
+      ['/nodes/0/inputs/p validation_error'],
+    ],
+    'a dangling edge': [
+      { edges: [{ id: 'e', sourceNodeId: 'start', targetNodeId: 'nowhere' }] },
+      ['/edges/0/targetNodeId validation_error'],
+    ],
+    'a duplicate node': [
+      nodes(node('a', 'core.noop'), node('a', 'core.noop')),
+      ['/nodes/1/id validation_error'],
+    ],
+    'an unknown node type': [nodes(node('a', 'acme.magic')), ['/nodes/0/typeId validation_error']],
+    'a type named like a property of objects': [
+      nodes(node('a', 'toString')),
+      ['/nodes/0/typeId validation_error'],
+    ],
+    'a test node type': [
+      nodes(node('a', 'core.conformance.mock-agent')),
+      ['/nodes/0/typeId validation_error'],
+    ],
+    'a supervisor': [
+      nodes(node('a', 'core.orchestrator.supervisor')),
+      ['/nodes/0/typeId capability_required'],
+    ],
+    'a dispatch': [nodes(node('a', 'core.dispatch')), ['/nodes/0/typeId capability_required']],
+    'a conversation': [
+      nodes(node('a', 'core.conversationGate')),
+      ['/nodes/0/typeId capability_required'],
+    ],
+    'an expression port': [
+      nodes(node('a', 'core.noop', { inputs: { p: { type: 'expression', expression: '1+1' } } })),
+      ['/nodes/0/inputs/p validation_error'],
+    ],
+    'an expression condition': [
+      condition({ type: 'expression', expression: 'true' }),
+      ['/edges/0/condition/type validation_error'],
+    ],
+    'a condition without left': [
+      condition({ type: 'truthy' }),
+      ['/edges/0/condition validation_error'],
+    ],
+    'a condition without right': [
+      condition({ type: 'equals', left: 'a' }),
+      ['/edges/0/condition validation_error'],
+    ],
+    'look-ahead in a condition': [
+      condition({ type: 'regex', left: 'a', right: '(?=a)' }),
+      ['/edges/0/condition/right validation_error'],
+    ],
+    'a long pattern': [
+      condition({ type: 'regex', left: 'a', right: 'a'.repeat(1025) }),
+      ['/edges/0/condition/right validation_error'],
+    ],
+    'a pattern that is no text': [
+      condition({ type: 'regex', left: 'a', right: 5 }),
+      ['/edges/0/condition/right validation_error'],
+    ],
+    'an agent node without agent': [nodes(node('a', 'core.agent')), ['/nodes/0 validation_error']],
+    'an unknown agent': [
+      nodes(node('a', 'core.agent', { agent: { agentId: 'core.none' } })),
+      ['/nodes/0/agent/agentId agent_not_found'],
+    ],
+    'a deployment channel': [
+      nodes(node('a', 'core.identity', { agent: { agentId: 'core.demo', channel: 'stable' } })),
+      ['/nodes/0/agent/channel validation_error'],
+    ],
+    'a memory': [
+      nodes(node('a', 'core.identity', { agent: { agentId: 'core.demo', memoryRef: 'm' } })),
+      ['/nodes/0/agent/memoryRef capability_required'],
+    ],
+    'a credential': [
+      nodes(node('a', 'core.noop', { credentialsRef: 'c' })),
+      ['/nodes/0/credentialsRef capability_required'],
+    ],
+    'a channel': [
+      { channels: { 'a/b': { reducer: 'append' } } },
+      ['/channels/a~1b capability_required'],
+    ],
+    'a target that is not declared': [
+      nodes(node('a', 'core.setVariable', { config: { variableName: 'v' } })),
+      ['/nodes/0/config/variableName validation_error'],
+    ],
+    'a config without a required field': [
+      nodes(node('a', 'core.setVariable')),
+      ['/nodes/0/config validation_error'],
+    ],
+    'a negative delay': [
+      nodes(node('a', 'core.delay', { config: { ms: -1 } })),
+      ['/nodes/0/config/ms validation_error'],
+    ],
+    'no actions': [gate({ actions: [] }), ['/nodes/0/config/actions validation_error']],
+    'no approvals': [
+      gate({ requiredApprovals: 0 }),
+      ['/nodes/0/config/requiredApprovals validation_error'],
+    ],
+    'no questions': [ask([]), ['/nodes/0/config/questions validation_error']],
+    'a question twice': [
+      ask([1, 2].map(() => ({ id: 'q', question: '?' }))),
+      ['/nodes/0/config/questions/1/id validation_error'],
+    ],
+    'a question with a wrong schema': [
+      ask([{ id: 'q', question: '?', schema: { $ref: 'http://x.test' } }]),
+      ['/nodes/0/config/questions/0/schema/$ref validation_error'],
+    ],
+    'no attempts': [
+      settings({ retry: { maxAttempts: 0 } }),
+      ['/nodes/0/settings/retry/maxAttempts validation_error'],
+    ],
+    'a misspelt retry': [
+      settings({ retry: { attempts: 2 } }),
+      ['/nodes/0/settings/retry/attempts validation_error'],
+    ],
+    'a time limit of 0': [
+      settings({ timeoutMs: 0 }),
+      ['/nodes/0/settings/timeoutMs validation_error'],
+    ],
+    'a default of another type': [
+      { variables: [{ name: 'v', type: 'array', defaultValue: {} }] },
+      ['/variables/0/defaultValue validation_error'],
+    ],
+    'a wrong configurableSchema': [
+      { configurableSchema: { type: 'text' } },
+      ['/configurableSchema validation_error'],
+    ],
+    'a large definition': [
+      { metadata: { note: 'a'.repeat(DEFINITION_BYTES) } },
+      [' payload_too_large'],
+    ],
+    'several faults at once': [
+      nodes(
+        node('a', 'acme.magic'),
+        node('b', 'core.agent'),
+        node('c', 'core.noop', { settings: { timeoutMs: -1 } }),
+      ),
+      [
+        '/nodes/0/typeId validation_error',
+        '/nodes/1 validation_error',
+        '/nodes/2/settings/timeoutMs validation_error',
+      ],
+    ],
+  };
+  test.each(Object.entries(cases))('spec/01 §6.6 %s', (_, [change, expected]) => {
+    expect(faults(change)).toEqual(expected);
+  });
+
+  test('spec/01 §6.6 a missing root field', () => {
+    const without = Object.fromEntries(
+      Object.entries(chain).filter(([name]) => name !== 'settings'),
+    );
+    expect(checkDefinition(without, context)).toMatchObject({
+      ok: false,
+      faults: [{ pointer: '', code: 'validation_error' }],
+    });
+  });
+
+  test('spec/01 §6.6 a gated type names its capability, itself and its node', () => {
+    const checked = checkDefinition({ ...chain, ...nodes(node('a', 'core.dispatch')) }, context);
+    expect(checked).toMatchObject({
+      faults: [
+        {
+          details: {
+            requiredCapability: 'dispatch.supported',
+            offendingTypeId: 'core.dispatch',
+            nodeId: 'a',
+          },
+        },
+      ],
+    });
+  });
+
+  test.each([null, [], 'text', 5, {}])('what is no definition: %j', (json) => {
+    expect(checkDefinition(json, context).ok).toBe(false);
+  });
+});
+
+test.each([
+  ['string', 'a', true],
+  ['string', 1, false],
+  ['number', 1, true],
+  ['number', '1', false],
+  ['boolean', false, true],
+  ['boolean', 0, false],
+  ['array', [], true],
+  ['array', {}, false],
+  ['object', {}, true],
+  ['object', [], false],
+  ['object', null, false],
+] as const)('spec/01 §6.4 type %s and %j: %j', (type, value, expected) => {
+  expect(isOfType(type, value)).toBe(expected);
+});
