@@ -31,8 +31,11 @@ export interface TestHostOptions {
   readonly env?: Environment;
   /** Kept after stop() when given, so that a second host goes on with it. */
   readonly dataDir?: string;
-  /** host:port and namespace to share with another host; absent: the run's server and a new namespace. */
-  readonly temporal?: { readonly address: string; readonly namespace: string };
+  /**
+   * host:port and namespace to share with another host; `own`: the dev server that `npm start` runs, in the host's
+   * folder; absent: the test run's server and a new namespace.
+   */
+  readonly temporal?: { readonly address: string; readonly namespace: string } | 'own';
   readonly parts?: { readonly facade: boolean; readonly worker: boolean };
   readonly facade?: Partial<FacadeConfig>;
 }
@@ -71,11 +74,7 @@ export interface TestHost extends Host, ApiClient {
 /** In this process, ready to take runs. */
 export async function startTestHost(options: TestHostOptions = {}): Promise<TestHost> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'openwop-host-')));
-  const temporal = await startTestTemporal();
-  const { address, namespace } = options.temporal ?? {
-    address: temporal.address,
-    namespace: await temporal.namespace(),
-  };
+  const temporal = await temporalFor(options);
   const env: Environment = {
     OPENWOP_PORT: '0',
     OPENWOP_DATA_DIR: dataDir,
@@ -86,8 +85,8 @@ export async function startTestHost(options: TestHostOptions = {}): Promise<Test
     OPENWOP_AGENTS_DIR: options.agentsDir,
     OPENWOP_ENCRYPTION_KEYS: options.encryption ? TEST_ENCRYPTION_KEYS : undefined,
     DATABASE_URL: options.databaseUrl,
-    TEMPORAL_ADDRESS: address,
-    TEMPORAL_NAMESPACE: namespace,
+    TEMPORAL_ADDRESS: temporal.address,
+    TEMPORAL_NAMESPACE: temporal.namespace,
     ...options.env,
   };
   const logs: string[] = [];
@@ -107,6 +106,18 @@ export async function startTestHost(options: TestHostOptions = {}): Promise<Test
     if (!options.dataDir) await rm(dataDir, { recursive: true, force: true });
   };
   return { ...host, ...apiClient(host.url, host.apiKey), stop, dataDir, env, logs };
+}
+
+async function temporalFor({ temporal }: TestHostOptions) {
+  const nothing = { address: undefined, namespace: undefined, stop: async () => {} };
+  if (temporal === 'own') return nothing;
+  if (temporal) return { ...nothing, ...temporal };
+  const shared = await startTestTemporal();
+  return {
+    address: shared.address,
+    namespace: await shared.namespace(),
+    stop: () => shared.stop(),
+  };
 }
 
 /** Polls a condition; throws with `what` when it does not come true within WAIT_LIMIT_MS. */
@@ -212,7 +223,7 @@ export async function spawnHost(
 export function spawnCommand(kind: keyof typeof READY_LINE, env: Environment): SpawnedHost {
   const child = spawn(process.execPath, ['--import', 'tsx', join(ROOT, `src/app/${kind}.ts`)], {
     cwd: ROOT,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env } as NodeJS.ProcessEnv,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

@@ -8,6 +8,7 @@ import {
   Worker,
   makeTelemetryFilterString,
   type NativeConnection,
+  type RuntimeOptions,
 } from '@temporalio/worker';
 import { RUN_TASK_QUEUE } from '../../core/run-input.ts';
 import type { Logger } from '../../ports.ts';
@@ -51,13 +52,18 @@ export interface RunWorker {
   stop(): Promise<void>;
 }
 
-let installed = false;
-
-/** Once per process, before anything else of the SDK: its logs become ours, and signals are ours to handle. */
+/** Before anything else of the SDK: its logs become ours, and signals are ours to handle. The first one stays. */
 export function installRuntime(logger: Logger): void {
-  if (installed) return;
-  installed = true;
-  Runtime.install({
+  try {
+    Runtime.install(runtimeOptions(logger));
+  } catch (error) {
+    // The SDK permits one runtime per process; a second host in it uses the first one's.
+    if (!(error instanceof Error && error.name === 'IllegalStateError')) throw error;
+  }
+}
+
+function runtimeOptions(logger: Logger): RuntimeOptions {
+  return {
     shutdownSignals: [],
     logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
       const at = level === 'ERROR' ? 'error' : level === 'WARN' ? 'warn' : 'debug';
@@ -70,7 +76,7 @@ export function installRuntime(logger: Logger): void {
     telemetryOptions: {
       logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) },
     },
-  });
+  };
 }
 
 async function createWorker(

