@@ -3,7 +3,7 @@ import { ApplicationFailure, type CancellationScope } from '@temporalio/workflow
 import type { DefinitionGraph } from '../src/core/definition-graph.ts';
 import { emissionKey, type Tuple } from '../src/core/ids.ts';
 import type { CausedBy } from '../src/core/journal.ts';
-import type { JsonObject } from '../src/core/json.ts';
+import type { JsonObject, JsonValue } from '../src/core/json.ts';
 import type { RunInput } from '../src/core/run-input.ts';
 import type { WorkflowNode } from '../src/wire/types.generated.ts';
 import type { Frame, NodeError, NodeState, RunState } from './frames.ts';
@@ -31,6 +31,8 @@ export interface Run {
   inFlight: number;
   /** New steps wait: the segment is about to end. */
   holding: boolean;
+  /** State for the next segment: set once, and nothing that happens afterwards in this segment counts. */
+  frozen?: JsonValue;
   /** Counts settled frames and steps, to try the end of the segment again after each. */
   progress: number;
 }

@@ -17,7 +17,7 @@ export interface OutboxEntry {
 let outbox: OutboxEntry[] = [];
 let nextAt = 0;
 let open: readonly OpenItem[] = [];
-let ended: 'completed' | 'failed' | 'cancelled' | undefined;
+let ended: 'completed' | 'failed' | 'cancelled' | 'frozen' | undefined;
 const keys = new Set<string>();
 
 function take(entry: JournalEntry): void {
@@ -64,6 +64,11 @@ export function noteStatus(status: RunStatus): void {
 /** Nothing may follow the terminal event. */
 export function endJournal(as: 'completed' | 'failed' | 'cancelled'): void {
   ended = as;
+}
+
+/** The segment's state is taken: what continues in this activation states nothing any more. */
+export function freezeJournal(): void {
+  ended = 'frozen';
 }
 
 export function endedAs(): typeof ended {

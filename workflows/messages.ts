@@ -55,6 +55,8 @@ function remember(run: Run, outcome: MessageOutcome): MessageOutcome {
 /** The race rules of spec/02 §4.4, in one place. */
 function checkResolution(run: Run, command: ResolveInterruptCommand): void {
   if (knownOutcome(run)) return;
+  // The segment has just ended: the sender tries again and meets the next one.
+  if (run.frozen !== undefined) throw refuse('service_unavailable');
   if (run.ending)
     throw refuse(run.ending.kind === 'cancelled' ? 'interrupt_cancelled' : 'run_state_conflict');
   const open = run.state.interrupts[command.nodeId];
@@ -79,16 +81,25 @@ export function answerMessages(run: Run): void {
       const open = run.state.interrupts[command.nodeId];
       if (!open) throw refuse('interrupt_not_found');
       const ended = resolve(open, command.value, command.resolvedBy);
+      run.progress++;
       return remember(run, { bodyDigest: command.bodyDigest, status: ended ? 'resolved' : 'open' });
     },
     { validator: (command: ResolveInterruptCommand) => checkResolution(run, command) },
   );
-  setHandler(cancelRun, (command) => {
-    const known = knownOutcome(run);
-    if (known) return known;
-    cancel(run, command.cancelledBy, command.reason);
-    return remember(run, { bodyDigest: command.bodyDigest, status: 'cancelling' });
-  });
+  setHandler(
+    cancelRun,
+    (command: CancelRunCommand) => {
+      const known = knownOutcome(run);
+      if (known) return known;
+      cancel(run, command.cancelledBy, command.reason);
+      return remember(run, { bodyDigest: command.bodyDigest, status: 'cancelling' });
+    },
+    {
+      validator: (_command: CancelRunCommand): void => {
+        if (run.frozen !== undefined) throw refuse('service_unavailable');
+      },
+    },
+  );
 }
 
 /** Everything stops; the first cancel's reason stands. */

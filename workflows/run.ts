@@ -17,7 +17,7 @@ import type { JsonObject, JsonValue } from '../src/core/json.ts';
 import type { RunInput } from '../src/core/run-input.ts';
 import { endRun, type Ending, type Run } from './context.ts';
 import { newRunState, type RunState } from './frames.ts';
-import { emit, endJournal, openItems, restoreOpenItems } from './journal.ts';
+import { emit, endJournal, freezeJournal, openItems, restoreOpenItems } from './journal.ts';
 import { answerMessages, cancel } from './messages.ts';
 import { durationError, startFrames } from './schedule.ts';
 import { shownVariables } from './values.ts';
@@ -36,7 +36,7 @@ export async function runWorkflow(input: RunInput): Promise<void> {
   startFrames(run);
   const ending = await CancellationScope.nonCancellable(() => interpret(run));
   if (ending.kind === 'continue') {
-    return continueAsNew<typeof runWorkflow>({ ...input, carried: carriedState(run) });
+    return continueAsNew<typeof runWorkflow>({ ...input, carried: run.frozen });
   }
   await CancellationScope.nonCancellable(() => close(run, ending));
   return leave(ending);
@@ -84,7 +84,7 @@ async function interpret(run: Run): Promise<Ending> {
   const clock = new CancellationScope();
   clock.run(() => watchDuration(run)).catch(() => undefined);
   for (;;) {
-    await condition(() => run.ending !== undefined || wantsNewSegment(run));
+    await condition(wantsNewSegment(run));
     if (!run.ending) await endSegment(run);
     if (run.ending) {
       clock.cancel();
@@ -122,35 +122,54 @@ async function watchDuration(run: Run): Promise<void> {
   endRun(run, { kind: 'failed', error: durationError(limit, observed) });
 }
 
-function wantsNewSegment({ input, state }: Run): boolean {
-  const { continueAsNewSuggested, historyLength } = workflowInfo();
-  if (continueAsNewSuggested) return true;
-  return (
-    historyLength >= (input.forceContinueAsNewAfter ?? Infinity) && state.segment < FORCED_SEGMENTS
-  );
+/**
+ * Looks once after each progress of the run, never in between: a workflow task that only refuses a message leaves no
+ * job in history, and a replay would not look there.
+ */
+function wantsNewSegment(run: Run): () => boolean {
+  let seen = run.progress;
+  return () => {
+    if (run.ending) return true;
+    if (run.progress === seen) return false;
+    seen = run.progress;
+    const { continueAsNewSuggested, historyLength } = workflowInfo();
+    if (continueAsNewSuggested) return true;
+    return (
+      historyLength >= (run.input.forceContinueAsNewAfter ?? Infinity) &&
+      run.state.segment < FORCED_SEGMENTS
+    );
+  };
+}
+
+/**
+ * Ends the segment where every frame stands at a wait: state and journal are frozen in one breath, inside the check
+ * itself, which the SDK makes between continuations. The first check of a condition is made within one: it says no.
+ */
+function freezeWhenDrained(run: Run): () => boolean {
+  let between = false;
+  return () => {
+    if (run.ending) return true;
+    const drained = between && run.inFlight === 0 && allHandlersFinished();
+    between = true;
+    if (!drained) return false;
+    const state: RunState = { ...run.state, segment: run.state.segment + 1, open: openItems() };
+    run.frozen = JSON.parse(JSON.stringify(state)) as JsonValue;
+    run.ending = { kind: 'continue' };
+    freezeJournal();
+    return true;
+  };
 }
 
 /** Holds new steps back until nothing is in flight; else lets the run go on until something has settled. */
 async function endSegment(run: Run): Promise<void> {
-  const drained = (): boolean =>
-    run.ending !== undefined || (run.inFlight === 0 && allHandlersFinished());
   run.holding = true;
   const always = workflowInfo().historyLength >= DRAIN_ALWAYS_EVENTS;
-  const ready =
-    drained() ||
-    (always ? await condition(drained).then(() => true) : await condition(drained, DRAIN_MS));
-  if (ready && !run.ending) {
-    run.ending = { kind: 'continue' };
-    return;
-  }
+  if (always) await condition(freezeWhenDrained(run));
+  else await condition(freezeWhenDrained(run), DRAIN_MS);
+  if (run.ending) return;
   run.holding = false;
   const before = run.progress;
   await condition(() => run.ending !== undefined || run.progress > before);
-}
-
-function carriedState(run: Run): JsonValue {
-  const state: RunState = { ...run.state, segment: run.state.segment + 1, open: openItems() };
-  return state as unknown as JsonValue;
 }
 
 /** Clean-up for every ending: frames come to rest, what is open is closed, and the terminal event is stated. */

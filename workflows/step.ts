@@ -85,7 +85,7 @@ export async function step<Name extends ActivityName>(
   request: { step: string; input: Input<Name>; timeoutMs?: number },
 ): Promise<Output<Name>> {
   const { run } = visit;
-  if (run.holding) await condition(() => !run.holding);
+  if (run.holding) await condition(() => !run.holding && !run.frozen);
   const activityId = activityIdOf(tupleOf(visit, request.step));
   const options: ActivityOptions = {
     ...OPTIONS[name],

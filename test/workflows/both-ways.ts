@@ -1,0 +1,173 @@
+// Runs workflow code plainly and with continue-as-new forced, and holds the two journals against each other (design
+// §4): the same facts, the same order within a visit, and the same order in all when the run is sequential.
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { bundleWorkflowCode, NativeConnection } from '@temporalio/worker';
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { isTerminalEvent } from '../../src/core/status.ts';
+import { canonicalJson, type JsonValue } from '../../src/core/json.ts';
+import { digestOf } from '../../src/core/ids.ts';
+import {
+  RESOLVE_INTERRUPT_UPDATE,
+  type ResolveInterruptCommand,
+  type RunInput,
+} from '../../src/core/run-input.ts';
+import {
+  createWorkflowRunner,
+  type FinishedRun,
+  type JournalItem,
+  type ScriptedActivities,
+  type WorkflowRunner,
+} from '../support/run-workflow.ts';
+import { startTestTemporal } from '../support/temporal.ts';
+
+const workflowsPath = fileURLToPath(new URL('../../workflows/index.ts', import.meta.url));
+const interceptorsPath = fileURLToPath(new URL('../../workflows/interceptors.ts', import.meta.url));
+/** Not there yet, or between two segments: the sender tries again. */
+const AGAIN = new Set(['interrupt_not_found', 'interrupt_already_resolved', 'service_unavailable']);
+/** gRPC RESOURCE_EXHAUSTED: the execution is just closing. */
+const CLOSING = 8;
+/** A new segment as soon as the first workflow task is done. */
+const FORCE_AFTER_EVENTS = 5;
+
+export type Fact = Extract<JournalItem, { type: string }>;
+
+export interface Scenario {
+  readonly input: RunInput;
+  readonly activities?: ScriptedActivities;
+  readonly script?: (handle: WorkflowHandle) => Promise<void>;
+  /** Parallel runs: only the order within a visit is the same. */
+  readonly parallel?: boolean;
+  readonly plainOnly?: boolean;
+}
+
+let runner: WorkflowRunner | undefined;
+
+/** Registers the worker of a test file. */
+export function useWorkflowRunner(): void {
+  let close: () => Promise<void> = async () => {};
+  beforeAll(async () => {
+    const temporal = await startTestTemporal();
+    const connection = await temporal.connect();
+    const nativeConnection = await NativeConnection.connect({ address: temporal.address });
+    const bundle = await bundleWorkflowCode({
+      workflowsPath,
+      workflowInterceptorModules: [interceptorsPath],
+      logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} },
+    });
+    runner = await createWorkflowRunner({
+      server: { connection, nativeConnection, namespace: 'default' },
+      bundle,
+      taskQueue: `test-${randomUUID()}`,
+    });
+    close = async () => {
+      await runner?.close();
+      await nativeConnection.close();
+      await connection.close();
+      await temporal.stop();
+    };
+  }, 120_000);
+  afterAll(() => close());
+}
+
+export function factsOf(run: FinishedRun): Fact[] {
+  return run.journal.filter((item): item is Fact => 'type' in item);
+}
+
+export function typesOf(run: FinishedRun): string[] {
+  return factsOf(run).map((fact) =>
+    fact.nodeId === undefined ? fact.type : `${fact.type} ${fact.nodeId}`,
+  );
+}
+
+export function payloadsOf(run: FinishedRun, type: string): Record<string, JsonValue>[] {
+  return factsOf(run)
+    .filter((fact) => fact.type === type)
+    .map((fact) => fact.payload);
+}
+
+/** Every invariant that needs no server but Temporal (design §8). */
+function checkJournal(run: FinishedRun): void {
+  const facts = factsOf(run);
+  const keys = facts.map((fact) => fact.key);
+  expect(keys.filter((key, index) => keys.indexOf(key) !== index)).toEqual([]);
+  expect(facts[0]?.type).toBe('run.started');
+  expect(facts.filter((fact) => isTerminalEvent(fact.type))).toHaveLength(1);
+  expect(isTerminalEvent(facts.at(-1)?.type ?? '')).toBe(true);
+  for (const { causedBy } of facts) {
+    if (typeof causedBy === 'string') expect(keys).toContain(causedBy);
+  }
+}
+
+const setOf = (run: FinishedRun): string[] =>
+  factsOf(run)
+    .map(({ key, type, payload }) => `${key} ${type} ${canonicalJson(payload)}`)
+    .sort();
+
+function byVisit(run: FinishedRun): Record<string, string[]> {
+  const visits: Record<string, string[]> = {};
+  for (const { nodeId, key } of factsOf(run)) (visits[nodeId ?? ''] ??= []).push(key);
+  return visits;
+}
+
+/** Runs the scenario both ways; returns the plain run. */
+export async function runBothWays(scenario: Scenario): Promise<FinishedRun> {
+  const plain = await runOnce(scenario);
+  if (scenario.plainOnly) return plain;
+  const forced = await runOnce(
+    { ...scenario, input: { ...scenario.input, forceContinueAsNewAfter: FORCE_AFTER_EVENTS } },
+    '-can',
+  );
+  expect(setOf(forced)).toEqual(setOf(plain));
+  expect(byVisit(forced)).toEqual(byVisit(plain));
+  if (!scenario.parallel)
+    expect(factsOf(forced).map(({ key }) => key)).toEqual(factsOf(plain).map(({ key }) => key));
+  return plain;
+}
+
+async function runOnce({ input, activities, script }: Scenario, suffix = ''): Promise<FinishedRun> {
+  if (!runner) throw new Error('useWorkflowRunner() is missing');
+  // The id seed stays: ids inside payloads must be equal both ways.
+  const runId = `${input.runId}${suffix}`;
+  const run = await runner.run({
+    runId,
+    workflowType: 'runWorkflow',
+    input: { ...input, runId },
+    activities,
+    script,
+  });
+  checkJournal(run);
+  await run.replay();
+  return run;
+}
+
+/** Answers the node's open interrupt; retries while it is not open yet (bounded). */
+export async function answer(
+  handle: WorkflowHandle,
+  nodeId: string,
+  value: JsonValue,
+  schema: JsonValue,
+  updateId: string = randomUUID(),
+): Promise<unknown> {
+  const command: ResolveInterruptCommand = {
+    nodeId,
+    value,
+    schemaDigest: digestOf(canonicalJson(schema)),
+    bodyDigest: 'test',
+    resolvedBy: 'tester',
+  };
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await handle.executeUpdate(RESOLVE_INTERRUPT_UPDATE, {
+        args: [command],
+        updateId,
+      });
+    } catch (error) {
+      const { type, code } = (error as { cause?: { type?: string; code?: number } }).cause ?? {};
+      const again = code === CLOSING || AGAIN.has(type ?? '');
+      if (!again || attempt >= 100) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}

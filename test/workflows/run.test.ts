@@ -1,0 +1,418 @@
+// Runs without agents: order, edges, waits, messages, limits, endings.
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { CANCEL_RUN_UPDATE } from '../../src/core/run-input.ts';
+import { approvalSchema } from '../../workflows/nodes/approval-gate.ts';
+import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
+import {
+  answer,
+  factsOf,
+  payloadsOf,
+  runBothWays,
+  typesOf,
+  useWorkflowRunner,
+} from './both-ways.ts';
+
+useWorkflowRunner();
+const ACCEPT_REJECT = approvalSchema(['accept', 'reject']);
+
+describe('a sequential run', () => {
+  it('states run.started, each node in order and run.completed (spec/06 §3.4, §3.8)', async () => {
+    const run = await runBothWays({
+      input: runInput(
+        chain('abc', [node('a', 'core.start'), node('b', 'core.noop'), node('c', 'core.end')]),
+      ),
+    });
+    expect(run.status).toBe('completed');
+    expect(typesOf(run)).toEqual([
+      'run.started',
+      'node.started a',
+      'node.completed a',
+      'node.started b',
+      'node.completed b',
+      'node.started c',
+      'node.completed c',
+      'run.completed',
+    ]);
+  });
+
+  it('has exactly the history events of a bare workflow: five for a run without activities (design §2.3)', async () => {
+    const run = await runBothWays({
+      input: runInput(chain('one', [node('a', 'core.noop')])),
+      plainOnly: true,
+    });
+    expect(run.segments[0]).toHaveLength(5);
+  });
+
+  it('ends the run as failed when a node fails, and fails the execution (spec/06 §3.6)', async () => {
+    const run = await runBothWays({
+      input: runInput(
+        chain('f', [node('a', 'core.fail', { config: { code: 'x_y', message: 'no' } })]),
+      ),
+    });
+    expect(run.status).toBe('failed');
+    expect(payloadsOf(run, 'node.failed')).toEqual([
+      { nodeId: 'a', error: { code: 'x_y', message: 'no' }, attempts: 1 },
+    ]);
+    expect(payloadsOf(run, 'run.failed')).toEqual([
+      { error: { code: 'x_y', message: 'no' }, failedNodeId: 'a' },
+    ]);
+  });
+
+  it('core.identity echoes its ports, core.setVariable states variable.changed, core.end gives the outputs', async () => {
+    const variables = [
+      { name: 'payload', type: 'object' as const, defaultValue: { deep: [1, { x: 'y' }] } },
+      { name: 'secret', type: 'string' as const, sensitive: true, defaultValue: 'hush' },
+    ];
+    const nodes = [
+      node('echo', 'core.identity', {
+        inputs: { payload: { type: 'variable', variableName: 'payload' } },
+      }),
+      node('set', 'core.setVariable', { config: { variableName: 'secret', value: 'louder' } }),
+      node('end', 'core.end', {
+        inputs: { result: { type: 'connection', nodeId: 'echo', outputKey: 'payload' } },
+      }),
+    ];
+    const run = await runBothWays({ input: runInput(chain('vars', nodes, { variables })) });
+    expect(payloadsOf(run, 'variable.changed')).toEqual([
+      { name: 'secret', previous: '[REDACTED]', next: '[REDACTED]', nodeId: 'set' },
+    ]);
+    expect(payloadsOf(run, 'run.completed')).toEqual([
+      { outputs: { result: { deep: [1, { x: 'y' }] } } },
+    ]);
+    expect(payloadsOf(run, 'run.started')[0]?.inputs).toEqual({
+      payload: { deep: [1, { x: 'y' }] },
+      secret: '[REDACTED]',
+    });
+  });
+
+  it('a value above 32 KiB that workflow code builds fails the node with payload_too_large (design §2.6)', async () => {
+    const nodes = [
+      node('set', 'core.setVariable', { config: { variableName: 'v', value: 'x'.repeat(40_000) } }),
+    ];
+    const run = await runBothWays({
+      input: runInput(chain('big', nodes, { variables: [{ name: 'v', type: 'string' }] })),
+    });
+    expect(payloadsOf(run, 'run.failed')[0]?.error).toMatchObject({ code: 'payload_too_large' });
+  });
+});
+
+describe('edges', () => {
+  it('a condition takes one branch, the other is skipped and the skip propagates; the join runs (spec/01 §6.3)', async () => {
+    const workflow = definition(
+      'branch',
+      [
+        node('a', 'core.setVariable', { config: { variableName: 'n', value: 7 } }),
+        node('yes', 'core.noop'),
+        node('no', 'core.noop'),
+        node('no2', 'core.noop'),
+        node('join', 'core.noop'),
+      ],
+      [
+        edge('a', 'yes', { condition: { type: 'equals', left: 'n', right: '7' } }),
+        edge('a', 'no', { condition: { type: 'notEquals', left: 'outputs.value', right: 7 } }),
+        edge('no', 'no2'),
+        edge('yes', 'join'),
+        edge('no2', 'join'),
+      ],
+      { variables: [{ name: 'n', type: 'number' }] },
+    );
+    const run = await runBothWays({ input: runInput(workflow), parallel: true });
+    const types = typesOf(run);
+    expect(types).toContain('node.skipped no');
+    expect(types).toContain('node.skipped no2');
+    expect(types).toContain('node.completed join');
+    expect(run.status).toBe('completed');
+  });
+
+  it('regex conditions are linear: a hostile pattern and text do not block', async () => {
+    const workflow = definition(
+      'regex',
+      [node('a', 'core.noop'), node('b', 'core.noop')],
+      [edge('a', 'b', { condition: { type: 'regex', left: 'text', right: '^(a+)+$' } })],
+      { variables: [{ name: 'text', type: 'string', defaultValue: `${'a'.repeat(6000)}!` }] },
+    );
+    expect(typesOf(await runBothWays({ input: runInput(workflow), parallel: true }))).toContain(
+      'node.skipped b',
+    );
+  });
+
+  it('fans out and waits for all at the fan-in; delays run side by side', async () => {
+    const branches = ['b1', 'b2', 'b3'];
+    const workflow = definition(
+      'fan',
+      [
+        node('a', 'core.start'),
+        ...branches.map((id) => node(id, 'core.delay', { config: { ms: 100 } })),
+        node('z', 'core.end'),
+      ],
+      branches.flatMap((id) => [edge('a', id), edge(id, 'z')]),
+    );
+    const types = typesOf(await runBothWays({ input: runInput(workflow), parallel: true }));
+    for (const id of branches)
+      expect(types.indexOf(`node.completed ${id}`)).toBeLessThan(types.indexOf('node.started z'));
+    expect(types.filter((type) => type === 'node.started z')).toHaveLength(1);
+  });
+
+  it('a failure is routed by any_failed and the run completes (spec/06 §8.11)', async () => {
+    const workflow = definition(
+      'routed',
+      [node('gate', 'core.fail'), node('on-reject', 'core.noop'), node('on-accept', 'core.noop')],
+      [
+        edge('gate', 'on-reject', { triggerRule: 'any_failed' }),
+        edge('gate', 'on-accept', { triggerRule: 'all_success' }),
+      ],
+    );
+    const run = await runBothWays({ input: runInput(workflow), parallel: true });
+    expect(run.status).toBe('completed');
+    expect(typesOf(run)).toEqual(
+      expect.arrayContaining([
+        'node.failed gate',
+        'node.completed on-reject',
+        'node.skipped on-accept',
+      ]),
+    );
+  });
+
+  it('a failing branch stops the others: their nodes are cancelled before run.failed', async () => {
+    const workflow = definition('stop', [
+      node('slow', 'core.approvalGate'),
+      node('bad', 'core.fail'),
+    ]);
+    const types = typesOf(await runBothWays({ input: runInput(workflow), parallel: true }));
+    expect(types.indexOf('node.cancelled slow')).toBeGreaterThan(0);
+    expect(types.at(-1)).toBe('run.failed');
+  });
+});
+
+describe('loops and limits', () => {
+  const loop = (limit: number) =>
+    definition(
+      'loop',
+      [node('work', 'core.noop'), node('check', 'core.conditional'), node('end', 'core.end')],
+      [
+        edge('work', 'check'),
+        edge('check', 'work', { condition: { type: 'truthy', left: 'again' } }),
+        edge('check', 'end'),
+      ],
+      {
+        variables: [{ name: 'again', type: 'boolean', defaultValue: true }],
+        settings: { maxLoopbackIterations: limit },
+      },
+    );
+
+  it('a back edge starts new visits up to maxLoopbackIterations, then states workflow.loopback-limit (spec/01 §6.5)', async () => {
+    const run = await runBothWays({ input: runInput(loop(2)), parallel: true });
+    expect(typesOf(run).filter((type) => type === 'node.started work')).toHaveLength(3);
+    expect(payloadsOf(run, 'workflow.loopback-limit')).toEqual([
+      { nodeId: 'work', iterations: 3, limit: 2 },
+    ]);
+    expect(run.status).toBe('completed');
+  });
+
+  it('recursionLimit: cap.breached once, the node over the limit never starts (spec/06 §18.1)', async () => {
+    const nodes = ['n1', 'n2', 'n3', 'n4', 'n5'].map((id) => node(id, 'core.noop'));
+    const run = await runBothWays({
+      input: runInput(chain('cap', nodes), { configurable: { recursionLimit: 3 } }),
+    });
+    expect(payloadsOf(run, 'cap.breached')).toEqual([
+      { kind: 'node-executions', limit: 3, observed: 4, nodeId: 'n4' },
+    ]);
+    expect(typesOf(run).filter((type) => type.startsWith('node.started'))).toHaveLength(3);
+    expect(payloadsOf(run, 'run.failed')[0]?.error).toMatchObject({
+      code: 'recursion_limit_exceeded',
+    });
+  });
+
+  it('runTimeoutMs: cap.breached run-duration, then run.failed run_timeout (spec/06 §18.2)', async () => {
+    const input = runInput(
+      chain('long', [node('wait', 'core.delay', { config: { durationMs: 60_000 } })]),
+      { configurable: { runTimeoutMs: 1000 } },
+    );
+    const run = await runBothWays({ input, plainOnly: true });
+    expect(payloadsOf(run, 'cap.breached')[0]).toMatchObject({ kind: 'run-duration', limit: 1000 });
+    expect(typesOf(run).slice(-2)).toEqual(['node.cancelled wait', 'run.failed']);
+  });
+
+  it('node retries are attempts in the log; each node.started counts from 0 (spec/02 §2.2)', async () => {
+    const settings = { retry: { maxAttempts: 3, initialDelayMs: 10, backoff: 1 } };
+    const run = await runBothWays({
+      input: runInput(chain('retry', [node('a', 'core.fail', { settings })])),
+    });
+    expect(payloadsOf(run, 'node.started').map(({ attempt }) => attempt)).toEqual([0, 1, 2]);
+    expect(payloadsOf(run, 'node.retried').map(({ attempt }) => attempt)).toEqual([1, 2]);
+    expect(payloadsOf(run, 'node.failed')[0]?.attempts).toBe(3);
+  });
+
+  it('a node timeout fails the attempt with node_timeout', async () => {
+    const nodes = [
+      node('a', 'core.delay', { config: { ms: 60_000 }, settings: { timeoutMs: 200 } }),
+    ];
+    const run = await runBothWays({ input: runInput(chain('slow', nodes)), plainOnly: true });
+    expect(payloadsOf(run, 'node.failed')[0]?.error).toMatchObject({ code: 'node_timeout' });
+  });
+});
+
+describe('waits and messages', () => {
+  const gate = chain('gate', [
+    node('gate', 'core.approvalGate', { config: { title: 'Pay?' } }),
+    node('end', 'core.end'),
+  ]);
+
+  it('an approval: suspended, requested, resolved, received, resumed, in this order (spec/02 §4.2)', async () => {
+    const run = await runBothWays({
+      input: runInput(gate),
+      script: async (handle) =>
+        void (await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT)),
+    });
+    expect(typesOf(run).slice(1)).toEqual([
+      'node.started gate',
+      'node.suspended gate',
+      'interrupt.requested gate',
+      'approval.requested gate',
+      'interrupt.resolved gate',
+      'approval.received gate',
+      'node.resumed gate',
+      'node.completed gate',
+      'node.started end',
+      'node.completed end',
+      'run.completed',
+    ]);
+  });
+
+  it('refuses: unknown node 404, second answer 409, without a history event (spec/02 §4.4)', async () => {
+    const refused: unknown[] = [];
+    const run = await runBothWays({
+      plainOnly: true,
+      input: runInput(chain('twice', [...gate.nodes, node('gate2', 'core.approvalGate')])),
+      script: async (handle) => {
+        await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT);
+        for (const nodeId of ['gate', 'gate2x']) {
+          await handle
+            .executeUpdate('resolveInterrupt', {
+              args: [{ nodeId, value: {}, schemaDigest: '', bodyDigest: '', resolvedBy: '' }],
+            })
+            .catch((error: { cause?: { type?: string } }) => refused.push(error.cause?.type));
+        }
+        await answer(handle, 'gate2', { action: 'accept' }, ACCEPT_REJECT);
+      },
+    });
+    expect(refused).toEqual(['interrupt_already_resolved', 'interrupt_not_found']);
+    expect(run.status).toBe('completed');
+  });
+
+  it('a repeat of a message with the same update id gets the first outcome, also in a later segment (design §4)', async () => {
+    const updateId = randomUUID();
+    const outcomes: unknown[] = [];
+    const two = chain('repeat', [
+      node('gate', 'core.approvalGate'),
+      node('gate2', 'core.approvalGate'),
+    ]);
+    await runBothWays({
+      input: runInput(two),
+      script: async (handle) => {
+        const first = await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT, updateId);
+        await new Promise((resolve) => setTimeout(resolve, 1500));
+        outcomes.push([
+          first,
+          await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT, updateId),
+        ]);
+        await answer(handle, 'gate2', { action: 'accept' }, ACCEPT_REJECT);
+      },
+    });
+    for (const [first, second] of outcomes as [unknown, unknown][]) expect(second).toEqual(first);
+  });
+
+  it('a gate that nobody answers never grants: timeout, interrupt_timeout (spec/06 §8.11)', async () => {
+    const workflow = chain('late', [
+      node('gate', 'core.approvalGate', { config: { timeoutMs: 300, onTimeout: 'approve' } }),
+    ]);
+    const run = await runBothWays({ input: runInput(workflow) });
+    expect(payloadsOf(run, 'approval.received')).toEqual([{ nodeId: 'gate', action: 'timeout' }]);
+    expect(payloadsOf(run, 'run.failed')[0]?.error).toMatchObject({ code: 'interrupt_timeout' });
+  });
+
+  it('a clarification takes answers as object or list and hands them on as an object (spec/02 §4.3)', async () => {
+    const questions = [{ id: 'q1', question: 'Which colour?' }];
+    const workflow = chain('ask', [
+      node('ask', 'core.clarificationGate', { config: { questions } }),
+    ]);
+    const object = {
+      type: 'object',
+      properties: { q1: {} },
+      required: ['q1'],
+      additionalProperties: false,
+    };
+    const list = {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['id', 'answer'],
+        properties: { id: { enum: ['q1'] }, answer: {} },
+      },
+    };
+    const schema = {
+      type: 'object',
+      required: ['answers'],
+      properties: { answers: { anyOf: [object, list] } },
+    };
+    const run = await runBothWays({
+      input: runInput(workflow),
+      script: async (handle) =>
+        void (await answer(handle, 'ask', { answers: [{ id: 'q1', answer: 'blue' }] }, schema)),
+    });
+    expect(payloadsOf(run, 'clarification.resolved')).toEqual([
+      { nodeId: 'ask', answers: { q1: 'blue' }, answeredBy: 'tester' },
+    ]);
+    expect(payloadsOf(run, 'run.completed')).toEqual([{ outputs: { answers: { q1: 'blue' } } }]);
+  });
+
+  it('a quorum needs its votes; majority rejects (spec/02 §4.7)', async () => {
+    const config = {
+      requiredApprovals: 3,
+      rejectionPolicy: 'majority',
+      actions: ['accept', 'reject'],
+    };
+    const workflow = chain('quorum', [node('gate', 'core.approvalGate', { config })]);
+    const vote = (voter: string, action: string) => ({ action, voter });
+    const accepted = await runBothWays({
+      input: runInput(workflow),
+      script: async (handle) => {
+        for (const voter of ['v1', 'v2', 'v2', 'v3'])
+          await answer(handle, 'gate', vote(voter, 'accept'), ACCEPT_REJECT);
+      },
+    });
+    expect(payloadsOf(accepted, 'approval.received')).toEqual([
+      { nodeId: 'gate', action: 'accept', decidedBy: 'quorum:3-of-3' },
+    ]);
+    const rejected = await runBothWays({
+      input: runInput(workflow),
+      script: async (handle) => {
+        for (const voter of ['v1', 'v2'])
+          await answer(handle, 'gate', vote(voter, 'reject'), ACCEPT_REJECT);
+      },
+    });
+    expect(rejected.status).toBe('failed');
+  });
+
+  it.each(['update', 'temporal'] as const)(
+    'cancel by %s: nodes cancelled, run.cancelled last, execution cancelled',
+    async (way) => {
+      const run = await runBothWays({
+        input: runInput(gate),
+        script: async (handle) => {
+          await new Promise((resolve) => setTimeout(resolve, 300));
+          if (way === 'temporal') await handle.cancel();
+          else
+            await handle.executeUpdate(CANCEL_RUN_UPDATE, {
+              args: [{ cancelledBy: 'me', reason: 'why not', bodyDigest: '' }],
+            });
+        },
+      });
+      expect(run.status).toBe('cancelled');
+      expect(typesOf(run).slice(-2)).toEqual(['node.cancelled gate', 'run.cancelled']);
+      expect(run.segments.at(-1)?.at(-1)?.workflowExecutionCanceledEventAttributes).toBeTruthy();
+      expect(factsOf(run).filter(({ type }) => type === 'run.cancelled')).toHaveLength(1);
+    },
+  );
+});
