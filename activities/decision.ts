@@ -62,7 +62,7 @@ export function parseDecision(text: string): ParsedDecision {
   return {
     ok: true,
     decision,
-    ...(noConfidence ? {} : { confidence: confidence as number }),
+    ...(noConfidence ? {} : { confidence }),
     ...(typeof reasoning === 'string' ? { reasoning } : {}),
   };
 }

@@ -45,6 +45,8 @@ export class DeltaWriter {
   private whole = '';
   private room: number;
   private queue: string[] = [];
+  /** Deltas at the queue's front whose append failed: they may be stored, so no text joins them. */
+  private maybeStored = 0;
   private nextK = 0;
   /** Stored text of earlier tries that this try has not yet repeated. */
   private toRepeat = '';
@@ -119,7 +121,7 @@ export class DeltaWriter {
     if (fresh === '') return;
     const total = this.nextK + this.queue.length;
     const last = this.queue.length - 1;
-    if (last >= 0 && (this.queue.length >= MAX_QUEUED || total >= MAX_DELTAS)) {
+    if (last >= this.maybeStored && (last + 1 >= MAX_QUEUED || total >= MAX_DELTAS)) {
       this.queue[last] += fresh;
     } else this.queue.push(fresh);
     this.schedule();
@@ -203,7 +205,7 @@ export class DeltaWriter {
   private async appendBatch(): Promise<void> {
     const { runId, activityId, tryNumber } = this.block;
     await this.catchUp();
-    if (this.failedAppends > 0) await this.dropStored();
+    if (this.maybeStored > 0) await this.dropStored();
     const deltas = this.queue.slice(0, MAX_BATCH).map((delta, index) => this.deltaOf(delta, index));
     if (deltas.length === 0) return;
     // Text that arrives meanwhile must not join a delta that is on its way.
@@ -212,21 +214,23 @@ export class DeltaWriter {
     try {
       const outcome = await this.ports.log.appendDeltas(runId, activityId, tryNumber, deltas);
       this.failedAppends = 0;
+      this.maybeStored = 0;
       this.nextK += deltas.length;
       if (outcome.kind === 'refused') this.refused(outcome.reason);
     } catch (error) {
       this.queue.unshift(...sent);
+      this.maybeStored = sent.length;
       throw error;
     }
   }
 
   /** An append whose answer was lost may have been stored all the same. */
   private async dropStored(): Promise<void> {
-    if (!this.opened) return;
     const { runId, activityId } = this.block;
     const stored = await this.ports.log.storedDeltas(runId, activityId);
     this.queue.splice(0, Math.max(0, stored.length - this.nextK));
     this.nextK = Math.max(this.nextK, stored.length);
+    this.maybeStored = 0;
   }
 
   private deltaOf(delta: string, index: number): NewDelta {

@@ -96,7 +96,8 @@ async function follow(effect: Effect, claim: EffectClaim): Promise<EffectResult>
       return {
         kind: 'in-doubt',
         effectId: claim.effectId,
-        reason: 'differs-from-earlier-attempt',
+        reason:
+          'An earlier attempt of this node called the tool otherwise, and that call may stand.',
       };
     case 'run-closed':
       throw new HostError('run_state_conflict', {
@@ -157,18 +158,14 @@ async function callUnderLease(effect: Effect, claim: Perform): Promise<Answer> {
         ports.logger.warn('A lease could not be renewed.', { effectId, error: String(error) }),
     );
   }, LEASE_RENEWAL_MS);
-  try {
-    return await callInTime(effect, { context: contextOf(input, effectId), stop });
-  } catch (error) {
-    return readToolFailure(error, (text) => ports.redactor.text(text));
-  } finally {
-    clearInterval(renewal);
-    if (isLost) {
-      throw failure('service_unavailable', {
-        message: `The lease of an effect of ${tool.toolId} was lost.`,
-      });
-    }
-  }
+  const answer = await callInTime(effect, { context: contextOf(input, effectId), stop }).catch(
+    (error: unknown) => readToolFailure(error, (text) => ports.redactor.text(text)),
+  );
+  clearInterval(renewal);
+  if (!isLost) return answer;
+  throw failure('service_unavailable', {
+    message: `The lease of an effect of ${tool.toolId} was lost.`,
+  });
 }
 
 function contextOf(input: CallToolInput, effectId: string): Omit<ToolCallContext, 'signal'> {

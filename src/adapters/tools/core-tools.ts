@@ -38,7 +38,7 @@ const jsonQuery: Tool = {
   call: async (input) => {
     const { document = null, pointer, path } = input as JsonObject;
     const segments =
-      typeof pointer === 'string' ? pointerSegments(pointer) : pathSegments(String(path));
+      typeof pointer === 'string' ? pointerSegments(pointer) : pathSegments(path as string);
     const value = segments && lookUp(document, segments);
     const answer: JsonObject = value === undefined ? { found: false } : { found: true, value };
     return answer;

@@ -1,0 +1,187 @@
+// What tests of the activities share: real stores (PGlite in memory), one accepted run, scripted models, real tools.
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import { createActivities } from '../../activities/create-activities.ts';
+import type { Activities, StepContext } from '../../activities/contract.ts';
+import { createModels } from '../../src/adapters/models/index.ts';
+import { openStores } from '../../src/adapters/postgres/index.ts';
+import { createTools } from '../../src/adapters/tools/index.ts';
+import { eventIdOf } from '../../src/core/ids.ts';
+import type { ActivityEvent } from '../../src/core/journal.ts';
+import type { JsonObject, JsonValue } from '../../src/core/json.ts';
+import { createRedactor, type Secret } from '../../src/core/redaction.ts';
+import type { PinnedAgent } from '../../src/core/run-input.ts';
+import type { LogRow, ResolvedAgent, Stores, Tool, TranscriptItem } from '../../src/ports.ts';
+import type { AgentManifest, AgentScriptTurn } from '../../src/wire/types.generated.ts';
+import { validateEvent } from '../../src/wire/validators.ts';
+import { definition, node, runInput } from '../support/definitions.ts';
+import { silentLogger } from '../support/log-parts.ts';
+
+export const AGENT_ID = 'local.test.desk.agent';
+export const TENANT = 'default';
+
+export function openTestStores(): Promise<Stores> {
+  return openStores({ database: { kind: 'pglite' }, logger: silentLogger });
+}
+
+export interface RigOptions {
+  readonly turns?: readonly AgentScriptTurn[];
+  readonly tools?: readonly Tool[];
+  readonly secrets?: readonly Secret[];
+  readonly manifest?: Partial<AgentManifest>;
+  readonly taskSchema?: JsonObject;
+  readonly returnSchema?: JsonObject;
+  readonly node?: Parameters<typeof node>[2];
+  readonly models?: Parameters<typeof createModels>[0];
+}
+
+export type Rig = Awaited<ReturnType<typeof createRig>>;
+
+/** A run of its own in `stores`, with one agent. */
+export async function createRig(stores: Stores, options: RigOptions = {}) {
+  const runId = `run-${randomUUID()}`;
+  const input = runInput(definition('desk', [node('n', 'core.agent', options.node)]), { runId });
+  await stores.runs.accept({ runId, tenant: TENANT, workflowId: 'desk', input, createdAtMs: 1 });
+  const manifest: AgentManifest = {
+    agentId: AGENT_ID,
+    persona: 'Desk',
+    modelClass: 'general',
+    systemPrompt: 'You decide.',
+    ...options.manifest,
+  };
+  const resolved: ResolvedAgent = {
+    manifest,
+    packName: 'local.test.desk',
+    packVersion: '1.2.3',
+    systemPrompt: 'You decide.',
+    ...(options.taskSchema ? { taskSchema: options.taskSchema } : {}),
+    ...(options.returnSchema ? { returnSchema: options.returnSchema } : {}),
+  };
+  const agent: PinnedAgent = {
+    agentId: AGENT_ID,
+    manifestHash: await stores.content.put(TENANT, bytesOf(resolved)),
+    modelClass: 'general',
+    toolAllowlist: manifest.toolAllowlist ?? [],
+  };
+  const activities = createActivities({
+    stores,
+    log: { catchUp: async () => undefined },
+    models: createModels(
+      options.models ?? { scripts: options.turns ? { [AGENT_ID]: { turns: options.turns } } : {} },
+    ),
+    tools: createTools(options.tools ?? []),
+    redactor: createRedactor(options.secrets ?? []),
+    logger: silentLogger,
+  });
+  const context: StepContext = {
+    runId,
+    tenant: TENANT,
+    principal: 'tester',
+    workflowId: 'desk',
+    nodeId: 'n',
+    visit: 1,
+    attempt: 0,
+    activityId: 'n/1/0/i0.t0.infer',
+  };
+  return { stores, runId, agent, activities, context };
+}
+
+export function bytesOf(value: unknown): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value));
+}
+
+/** An activity environment of Temporal's try `attempt` that logs nothing. */
+export function activityEnvironment(attempt: number): MockActivityEnvironment {
+  const log = (): void => undefined;
+  const logger = { log, trace: log, debug: log, info: log, warn: log, error: log };
+  return new MockActivityEnvironment({ attempt }, { logger });
+}
+
+/** Runs one activity as Temporal's try `tryNumber`. */
+export function runActivity<Name extends keyof Activities>(
+  { activities }: Pick<Rig, 'activities'>,
+  name: Name,
+  call: {
+    input: Parameters<Activities[Name]>[0];
+    tryNumber?: number;
+    env?: MockActivityEnvironment;
+  },
+): ReturnType<Activities[Name]> {
+  const env = call.env ?? activityEnvironment(call.tryNumber ?? 1);
+  const activity = activities[name] as (input: unknown) => Promise<unknown>;
+  return env.run(activity, call.input) as ReturnType<Activities[Name]>;
+}
+
+/** Prepares an invocation and returns what the first turn starts with. */
+export async function prepare(
+  rig: Rig,
+  more: {
+    task?: JsonValue;
+    configurable?: JsonObject;
+    resume?: { transcript: string; answers: JsonValue };
+  } = {},
+) {
+  const result = await runActivity(rig, 'prepareInvocation', {
+    input: {
+      context: rig.context,
+      agent: rig.agent,
+      task: more.task ?? { order: 'A-1' },
+      configurable: more.configurable ?? {},
+      ...(more.resume ? { resume: more.resume } : {}),
+    },
+  });
+  if (!result.output.ok) throw new Error(result.output.code);
+  return result.output;
+}
+
+/** Input of a model turn. */
+export async function turnInput(
+  rig: Rig,
+  more: Partial<Parameters<Activities['inferTurn']>[0]> = {},
+): Promise<Parameters<Activities['inferTurn']>[0]> {
+  const { transcript, model, tools } = await prepare(rig);
+  return {
+    context: rig.context,
+    agent: rig.agent,
+    model,
+    configurable: {},
+    transcript,
+    tools: tools.map(({ toolId }) => toolId),
+    results: [],
+    verbosity: 'full',
+    ...more,
+  };
+}
+
+export async function contentJson(rig: Rig, hash: string): Promise<unknown> {
+  return JSON.parse(new TextDecoder().decode(await rig.stores.content.get(TENANT, hash)));
+}
+
+/** Items of the newest chunk. */
+export async function newestItems(rig: Rig, transcript: string): Promise<TranscriptItem[]> {
+  return ((await contentJson(rig, transcript)) as { items: TranscriptItem[] }).items;
+}
+
+/** The rows that the log stores, each valid against the schema of its event. */
+export async function rowsOf(rig: Rig): Promise<readonly LogRow[]> {
+  const rows = await rig.stores.log.read(rig.runId, { after: -1, limit: 1000 });
+  for (const row of rows) {
+    expectValid(rig, { ...row, payload: JSON.parse(row.payload) as JsonObject }, row.sequence);
+  }
+  return rows;
+}
+
+/** Every event that an activity returns is valid as it will stand in the log. */
+export function expectValid(rig: Rig, event: ActivityEvent, sequence = 0): void {
+  const checked = validateEvent({
+    eventId: eventIdOf(rig.runId, String(sequence)),
+    runId: rig.runId,
+    type: event.type,
+    nodeId: event.nodeId,
+    payload: event.payload,
+    timestamp: new Date(0).toISOString(),
+    sequence,
+  });
+  expect(checked, event.type).toMatchObject({ ok: true });
+}
