@@ -1,5 +1,6 @@
 // Builds Temporal histories as the workflow's journal leaves them, batch by batch, for tests of the pure rooms.
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto';
+import type { temporal } from '@temporalio/proto';
 import {
   CARRIER_MEMO_FIELD,
   CARRIER_METADATA_KEY,
@@ -10,7 +11,7 @@ import {
 import type { JsonObject, JsonValue } from '../../src/core/json.ts';
 import type { HistoryEvent } from '../../src/translate/translate.ts';
 
-const { EventType } = temporal.api.enums.v1;
+const { EventType } = proto.temporal.api.enums.v1;
 type Payload = temporal.api.common.v1.IPayload;
 /** A command's event: type and attributes. */
 export type Command = readonly [number, Attributes];

@@ -1,10 +1,10 @@
 // What tests of the log room share: in-memory stores on PGlite, a scripted history and run rows.
+import proto from '@temporalio/proto';
 import { HostError } from '../../src/core/errors.ts';
 import type { RunInput } from '../../src/core/run-input.ts';
 import { openStores } from '../../src/adapters/postgres/index.ts';
 import type { HistoryPage, HistoryReader, Logger, RunRow, Stores } from '../../src/ports.ts';
 import { historyEventIdOf, type HistoryEvent } from '../../src/translate/translate.ts';
-import { temporal } from '@temporalio/proto';
 import type { HistoryBuilder } from './histories.ts';
 
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };
@@ -127,13 +127,13 @@ export class ScriptedHistory implements HistoryReader {
   }
 
   async raw(_runId: string, temporalRunId: string): Promise<Uint8Array> {
-    const events = this.read(temporalRunId, '').events as temporal.api.history.v1.IHistoryEvent[];
-    const { History } = temporal.api.history.v1;
+    const events = this.read(temporalRunId, '').events as HistoryEvent[];
+    const { History } = proto.temporal.api.history.v1;
     return History.encode(History.fromObject({ events })).finish();
   }
 
   async decode(raw: Uint8Array): Promise<readonly HistoryEvent[]> {
-    return temporal.api.history.v1.History.decode(raw).events;
+    return proto.temporal.api.history.v1.History.decode(raw).events;
   }
 
   async closedSince(): Promise<{ runIds: readonly string[]; newestMs: number }> {

@@ -1,4 +1,4 @@
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto';
 import { describe, expect, it } from 'vitest';
 import { codeOf } from '../../src/core/errors.ts';
 import { activityEventKey, eventIdOf } from '../../src/core/ids.ts';
@@ -178,7 +178,7 @@ describe('design §3.1: endings that no workflow code wrote', () => {
     );
     return history.task(schedule('n/1/0/a', history.carrier(started, nodeStarted, called)));
   };
-  const { EventType } = temporal.api.enums.v1;
+  const { EventType } = proto.temporal.api.enums.v1;
 
   it.each([
     ['Terminated', terminate, 'run_terminated'],

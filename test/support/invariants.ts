@@ -1,0 +1,260 @@
+// What holds of every run on a real server (design §8): the log is what workflow code emitted, dense, valid, with one
+// ending; history tells it again byte for byte; and the workflow code replays deterministically.
+import assert from 'node:assert/strict';
+import { Client, type Connection } from '@temporalio/client';
+import { Worker, type InjectedSinks } from '@temporalio/worker';
+import proto from '@temporalio/proto';
+import type { temporal } from '@temporalio/proto';
+import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
+import {
+  createEncryption,
+  dataConverter,
+  parseEncryptionKeys,
+} from '../../src/adapters/temporal/codec.ts';
+import { connectTemporal, type TemporalTarget } from '../../src/adapters/temporal/connection.ts';
+import { createHistoryReader } from '../../src/adapters/temporal/history.ts';
+import { expandDeltas } from '../../src/core/deltas.ts';
+import { eventIdOf, TERMINAL_KEY } from '../../src/core/ids.ts';
+import type { StepResult } from '../../src/core/journal.ts';
+import { isTerminalEvent, TERMINAL_EVENTS, TERMINAL_STATUSES } from '../../src/core/status.ts';
+import { createLog } from '../../src/log/log.ts';
+import { retrace } from '../../src/log/rebuild.ts';
+import type { Head, HistoryEvent, HistoryReader, LogRow, Stores } from '../../src/ports.ts';
+import { renderEvent } from '../../src/wire/render.ts';
+import { validateEvent } from '../../src/wire/validators.ts';
+import type { JournalSinks } from '../../workflows/interceptors.ts';
+import { silentLogger } from './log-parts.ts';
+import { journalOf } from './run-workflow.ts';
+import { CACHE_DIR } from './temporal.ts';
+
+/** What is looked at: a TestHost fits. */
+export interface InspectedHost {
+  readonly stores: Stores;
+  readonly temporal: TemporalTarget;
+  /** OPENWOP_ENCRYPTION_KEYS is read, to decode and to replay. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+interface Inspection {
+  readonly runId: string;
+  readonly stores: Stores;
+  readonly history: HistoryReader;
+  readonly client: Client;
+}
+
+interface SegmentHistory {
+  readonly raw: temporal.api.history.v1.IHistory;
+  readonly events: readonly HistoryEvent[];
+}
+
+const READ_ROWS = 500;
+const DELTA_KEY = /#d\d+$/;
+
+async function readLog(stores: Stores, runId: string): Promise<LogRow[]> {
+  const rows: LogRow[] = [];
+  for (;;) {
+    const page = await stores.log.read(runId, { after: rows.length - 1, limit: READ_ROWS });
+    rows.push(...page);
+    if (page.length < READ_ROWS) return rows;
+  }
+}
+
+const { History } = proto.temporal.api.history.v1;
+
+/** Every segment's history, as the client fetches it and not page by page. */
+async function readSegments({
+  runId,
+  stores,
+  client,
+  history,
+}: Inspection): Promise<SegmentHistory[]> {
+  const segments: SegmentHistory[] = [];
+  for (const { temporalRunId } of await stores.segments.ofRun(runId)) {
+    const raw = await client.workflow.getHandle(runId, temporalRunId).fetchHistory();
+    segments.push({ raw, events: await history.decode(History.encode(raw).finish()) });
+  }
+  return segments;
+}
+
+function checkRows(rows: readonly LogRow[], head: Head): void {
+  const { runId } = head;
+  assert.deepEqual(
+    rows.map(({ sequence }) => sequence),
+    rows.map((_, index) => index),
+    `${runId}: sequences are dense from 0`,
+  );
+  assert.equal(head.nextSequence, rows.length, `${runId}: the head's next sequence is free`);
+  rows.forEach((row, index) => {
+    const before = rows[index - 1];
+    assert.ok(!before || before.timestampMs <= row.timestampMs, `${runId}: times never go back`);
+    assert.equal(row.eventId, eventIdOf(runId, row.key), `${runId}: ids come from keys`);
+    const checked = validateEvent(renderEvent(row));
+    assert.ok(
+      checked.ok,
+      `${runId}: ${row.type} at ${row.sequence} is valid: ${checked.ok ? '' : JSON.stringify(checked.errors)} ${row.payload}`,
+    );
+  });
+  assert.equal(new Set(rows.map(({ eventId }) => eventId)).size, rows.length, 'ids are unique');
+  checkEnding(rows, head);
+}
+
+function checkEnding(rows: readonly LogRow[], head: Head): void {
+  const endings = rows.filter(({ type }) => isTerminalEvent(type));
+  assert.equal(endings.length, head.closed ? 1 : 0, `${head.runId}: one ending, when closed`);
+  assert.equal(
+    TERMINAL_STATUSES.has(head.status),
+    head.closed,
+    `${head.runId}: status ${head.status}`,
+  );
+  if (!head.closed) return;
+  const last = rows.at(-1);
+  assert.equal(last?.key, TERMINAL_KEY, `${head.runId}: the ending is last`);
+  const { type } = last ?? { type: '' };
+  assert.equal(TERMINAL_EVENTS[type as keyof typeof TERMINAL_EVENTS], head.status);
+  if (rows[0]?.type !== 'run.failed') assert.equal(rows[0]?.type, 'run.started');
+}
+
+function described({
+  key,
+  type,
+  nodeId,
+  payload,
+}: {
+  key: string;
+  type: string;
+  nodeId?: string;
+  payload: unknown;
+}) {
+  return { key, type, nodeId: nodeId ?? null, payload };
+}
+
+/** The journal, decoded independently of translate, is the log; only an ending without workflow code comes on top. */
+function checkEmissions(rows: readonly LogRow[], segments: readonly SegmentHistory[]): void {
+  const emitted = segments
+    .flatMap(({ events }, index) => journalOf(events, index))
+    .flatMap((item) => (item.kind === 'status' ? [] : [described(item)]));
+  const stored = rows
+    .filter(({ key }) => !DELTA_KEY.test(key))
+    .map((row) => described({ ...row, payload: JSON.parse(row.payload) as unknown }));
+  const authored = emitted.some(({ key }) => key === TERMINAL_KEY);
+  assert.deepEqual(
+    authored ? stored : stored.slice(0, emitted.length),
+    emitted,
+    'log == emissions',
+  );
+  if (authored) return;
+  const added = stored.slice(emitted.length).map(({ type }) => type);
+  const closings = ['agent.toolReturned', 'agent.invocation.completed', 'node.cancelled'];
+  for (const type of added)
+    assert.ok(isTerminalEvent(type) || closings.includes(type), `${type} was emitted`);
+}
+
+function checkDeltas(
+  rows: readonly LogRow[],
+  segments: readonly SegmentHistory[],
+  runId: string,
+): void {
+  const recorded = segments
+    .flatMap(({ events }) => events)
+    .flatMap((event) => {
+      const payload = event.activityTaskCompletedEventAttributes?.result?.payloads?.[0];
+      if (!payload?.data?.length) return [];
+      const result = JSON.parse(Buffer.from(payload.data).toString()) as StepResult | null;
+      return result?.deltas ? expandDeltas(runId, result.deltas) : [];
+    });
+  const stored = rows
+    .filter(({ key }) => DELTA_KEY.test(key))
+    .map(({ key, sequence, payload, timestampMs }) => ({ key, sequence, payload, timestampMs }));
+  const told = recorded.map(({ key, sequence, payload, timestampMs }) => ({
+    key,
+    sequence,
+    payload,
+    timestampMs,
+  }));
+  assert.deepEqual(
+    stored,
+    told.sort((a, b) => a.sequence - b.sequence),
+    `${runId}: deltas == recordings`,
+  );
+}
+
+async function checkRebuild(
+  inspection: Inspection,
+  rows: readonly LogRow[],
+  head: Head,
+): Promise<void> {
+  const { stores, history, runId } = inspection;
+  const rebuilt = await retrace({ stores, history, logger: silentLogger }, runId);
+  const bytes = (of: readonly LogRow[]) =>
+    of.map((row) => JSON.stringify(Object.entries(row).sort()));
+  assert.deepEqual(bytes(rebuilt.rows), bytes(rows), `${runId}: a rebuild gives the same rows`);
+  const kept = ({ status, closed, nextSequence, snapshot, lastTimestampMs }: Head) => ({
+    status,
+    closed,
+    nextSequence,
+    snapshot,
+    lastTimestampMs,
+  });
+  assert.deepEqual(kept(rebuilt.head), kept(head), `${runId}: a rebuild gives the same head`);
+}
+
+async function checkRun(inspection: Inspection): Promise<SegmentHistory[]> {
+  const { stores, history, runId } = inspection;
+  const log = createLog({ stores, history, logger: silentLogger, processId: 'invariants' });
+  const head = await log.catchUp(runId).finally(() => log.close());
+  const rows = await readLog(stores, runId);
+  checkRows(rows, head);
+  const segments = await readSegments(inspection);
+  checkEmissions(rows, segments);
+  if (head.closed) checkDeltas(rows, segments, runId);
+  if ((await stores.log.openBlocks(runId)).length === 0) await checkRebuild(inspection, rows, head);
+  return segments;
+}
+
+const sinks: InjectedSinks<JournalSinks> = {
+  journal: { hint: { fn: () => {}, callDuringReplay: false } },
+};
+
+async function checkReplay(
+  histories: readonly { runId: string; raw: temporal.api.history.v1.IHistory }[],
+  converter: ReturnType<typeof dataConverter>,
+): Promise<void> {
+  const { failureConverterPath } = converter;
+  const bundle = await workflowBundle({ cacheDir: CACHE_DIR, failureConverterPath });
+  const replayed = Worker.runReplayHistories(
+    { workflowBundle: bundle, dataConverter: converter, sinks },
+    histories.map(({ runId, raw }) => ({ workflowId: runId, history: raw })),
+  );
+  for await (const { workflowId, error } of replayed) {
+    assert.equal(error, undefined, `${workflowId} replays: ${error?.message}`);
+  }
+}
+
+/**
+ * Holds the invariants of one run or of several, open or closed; throws an AssertionError that names the first broken
+ * one. Stores nothing but what a read would catch up anyway.
+ */
+export async function checkInvariants(
+  host: InspectedHost,
+  runIds: string | readonly string[],
+): Promise<void> {
+  const encryption = host.env?.OPENWOP_ENCRYPTION_KEYS;
+  const keys = encryption ? parseEncryptionKeys(encryption) : [];
+  const converter = dataConverter({ encryptionKeys: keys });
+  const codec = createEncryption(keys);
+  const connection: Connection = connectTemporal(host.temporal);
+  const { namespace } = host.temporal;
+  const history = createHistoryReader({ connection, namespace, codec });
+  const client = new Client({ connection, namespace, dataConverter: converter });
+  try {
+    const histories: { runId: string; raw: temporal.api.history.v1.IHistory }[] = [];
+    for (const runId of [runIds].flat()) {
+      const segments = await checkRun({ runId, stores: host.stores, history, client });
+      histories.push(...segments.map(({ raw }) => ({ runId, raw })));
+    }
+    await checkReplay(histories, converter);
+  } finally {
+    await history.close();
+    await connection.close();
+  }
+}
