@@ -1,7 +1,7 @@
+// Typed lint. Rules that a formatter or tidy.test.ts already holds are not repeated here.
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
-// Typed lint. Rules that a formatter or tidy.test.ts already holds are not repeated here.
 export default tseslint.config(
   { ignores: ['node_modules', '.data', '.cache', 'src/wire/types.generated.ts'] },
   js.configs.recommended,

@@ -47,7 +47,7 @@ export function editableOf(interrupt: Pick<PageInterrupt, 'kind' | 'data'>): Jso
     case 'approval':
       return interrupt.data.artifactData ?? null;
     case 'effect':
-      return { outcome: '' };
+      return {};
     case 'clarification':
     case 'none':
       return null;

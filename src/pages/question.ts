@@ -50,7 +50,8 @@ ${forms(model)}
 function wordsOf({ interrupt, definition }: QuestionModel): { title: string; lead: string } {
   const { data, nodeId } = interrupt;
   const node = definition?.nodes.find((one) => one.id === nodeId)?.name ?? nodeId;
-  const text = (name: string) => (typeof data[name] === 'string' ? data[name] : undefined);
+  const text = (name: string) =>
+    typeof data[name] === 'string' ? data[name] || undefined : undefined;
   switch (formShapeOf(interrupt)) {
     case 'low-confidence':
       return {
@@ -132,14 +133,18 @@ function forms(model: QuestionModel): string {
     case 'effect':
       return [
         accept(model, 'Perform it now'),
-        edit(model, 'It did happen', 'What came of it', 'Record this outcome'),
-        reject(model, 'Leave it out', 'Skip it'),
+        edit(model, {
+          summary: 'It did happen',
+          what: 'What came of it',
+          send: 'Record this outcome',
+        }),
+        reject(model, 'Skip it'),
       ].join('');
     case 'low-confidence':
       return [
         accept(model, 'Accept the decision'),
-        reject(model, 'Reject', 'Reject the decision'),
-        edit(model, 'Change it first', 'The decision', 'Accept with changes'),
+        reject(model, 'Reject'),
+        edit(model, { ...CHANGE, what: 'The decision' }),
         fold(
           'Tell the agent more',
           form(
@@ -153,7 +158,7 @@ function forms(model: QuestionModel): string {
       return [
         offers('accept') ? accept(model, 'Accept') : '',
         offers('edit-accept') || offers('edit')
-          ? edit(model, 'Change it first', 'The content', 'Accept with changes')
+          ? edit(model, { ...CHANGE, what: 'The content' })
           : '',
         offers('refine')
           ? fold(
@@ -161,11 +166,11 @@ function forms(model: QuestionModel): string {
               form(
                 model,
                 'refine',
-                `${area('reason', 'What should change', '', true)}${button('Send back')}`,
+                `${area({ name: 'reason', label: 'What should change', required: true })}${button('Send back')}`,
               ),
             )
           : '',
-        offers('reject') ? reject(model, 'Reject', 'Reject') : '',
+        offers('reject') ? reject(model, 'Reject') : '',
       ].join('');
   }
 }
@@ -184,25 +189,39 @@ function accept(model: QuestionModel, label: string): string {
   return form(model, 'accept', `${button(label, 'primary')}${nextSteps(model)}`);
 }
 
-function reject(model: QuestionModel, summary: string, label: string): string {
+function reject(model: QuestionModel, label: string): string {
   return fold(
-    summary,
+    label,
     form(
       model,
       'reject',
-      `${area('reason', 'Reason (optional)', '', false)}${button(label, 'danger')}`,
+      `${area({ name: 'reason', label: 'Reason (optional)' })}${button(label, 'danger')}`,
     ),
   );
 }
 
-function edit(model: QuestionModel, summary: string, what: string, label: string): string {
+const CHANGE = { summary: 'Change it first', send: 'Accept with changes' };
+
+interface EditWords {
+  readonly summary: string;
+  /** Names the value that is changed. */
+  readonly what: string;
+  readonly send: string;
+}
+
+function edit(model: QuestionModel, { summary, what, send }: EditWords): string {
   const value = editableOf(model.interrupt);
   const fields = isFlatObject(value)
     ? Object.entries(value)
         .map(([name, part]) => memberField(name, part))
         .join('')
-    : area('editedDecision', `${what} (JSON)`, JSON.stringify(value, null, 2), true);
-  return fold(summary, form(model, 'edit-accept', `${fields}${button(label)}`));
+    : area({
+        name: 'editedDecision',
+        label: `${what} (JSON)`,
+        value: JSON.stringify(value, null, 2),
+        required: true,
+      });
+  return fold(summary, form(model, 'edit-accept', `${fields}${button(send)}`));
 }
 
 function fold(summary: string, inside: string): string {
@@ -215,19 +234,37 @@ function button(label: string, look = ''): string {
 
 function memberField(name: string, value: string | number | boolean | null): string {
   if (typeof value === 'boolean')
-    return choice(`field.${name}`, name, ['true', 'false'], String(value));
+    return choice(`field.${name}`, {
+      label: name,
+      options: ['true', 'false'],
+      selected: String(value),
+    });
   const text = value === null ? '' : String(value);
-  if (text.length > LINE_CHARACTERS) return area(`field.${name}`, name, text, false);
+  if (text.length > LINE_CHARACTERS)
+    return area({ name: `field.${name}`, label: name, value: text });
   const mode = typeof value === 'number' ? ' inputmode="decimal"' : '';
   return `<label>${escapeHtml(name)}<input name="field.${escapeHtml(name)}" value="${escapeHtml(text)}"${mode} autocomplete="off"></label>`;
 }
 
-function area(name: string, label: string, value: string, required: boolean): string {
+interface Area {
+  readonly name: string;
+  readonly label: string;
+  readonly value?: string;
+  readonly required?: boolean;
+}
+
+function area({ name, label, value = '', required }: Area): string {
   const rows = Math.min(12, Math.max(3, value.split('\n').length + 1));
   return `<label>${escapeHtml(label)}<textarea name="${escapeHtml(name)}" rows="${rows}"${required ? ' required' : ''}>${escapeHtml(value)}</textarea></label>`;
 }
 
-function choice(name: string, label: string, options: readonly string[], selected: string): string {
+interface Choice {
+  readonly label: string;
+  readonly options: readonly string[];
+  readonly selected: string;
+}
+
+function choice(name: string, { label, options, selected }: Choice): string {
   const items = options.map(
     (option) => `<option${option === selected ? ' selected' : ''}>${escapeHtml(option)}</option>`,
   );
@@ -236,9 +273,12 @@ function choice(name: string, label: string, options: readonly string[], selecte
 
 function questionField({ id, question, schema }: Question): string {
   const name = `answer.${id}`;
-  if (schema?.type === 'boolean') return choice(name, question, ['', 'true', 'false'], '');
+  if (schema?.type === 'boolean')
+    return choice(name, { label: question, options: ['', 'true', 'false'], selected: '' });
   const options = enumOf(schema);
-  return options ? choice(name, question, ['', ...options], '') : area(name, question, '', true);
+  return options
+    ? choice(name, { label: question, options: ['', ...options], selected: '' })
+    : area({ name, label: question, required: true });
 }
 
 function enumOf(schema: JsonObject | undefined): string[] | undefined {

@@ -1,0 +1,255 @@
+// style.md as a test: who may import whom, how large things may be, what may not be named or written, what is dead.
+import { describe, expect, it } from 'vitest';
+import {
+  functionsOf,
+  mentionedPaths,
+  readSource,
+  repositoryFiles,
+  wideMethods,
+  type Import,
+  type SourceFile,
+} from './support/source-tree.ts';
+
+const FILE_LINES = 600;
+const FUNCTION_LINES = 70;
+const PARAMETERS = 3;
+
+const CODE = ['src', 'workflows', 'activities', 'schemas', 'bench', 'test'];
+const files = repositoryFiles(...CODE, '*.config.ts', '*.config.js')
+  .filter((path) => /\.(ts|js)$/.test(path))
+  .map(readSource);
+const product = files.filter(({ path }) => !/^(test|bench)\/|\.config\.[tj]s$/.test(path));
+
+/** What a room may import: rooms, packages, and rooms of which it may take types alone. */
+interface Room {
+  readonly rooms?: readonly string[];
+  readonly types?: readonly string[];
+  readonly packages?: readonly string[];
+  /** Node's own modules. */
+  readonly node?: true;
+}
+
+const INSIDE = ['src/core', 'src/wire', 'src/ports.ts'];
+const TYPES = ['src/core', 'src/wire', 'src/ports.ts'];
+
+/** The table of style.md. A room is named by its longest prefix here. */
+const ROOMS: Record<string, Room> = {
+  schemas: { packages: ['json-schema-to-typescript', 'prettier'], node: true },
+  'src/core': { types: ['src/wire'], packages: ['@noble/hashes'] },
+  'src/wire': {
+    rooms: ['schemas', 'src/core'],
+    types: ['src/ports.ts'],
+    packages: ['ajv', 'ajv-formats', 're2js'],
+    node: true,
+  },
+  'src/ports.ts': { types: ['src/core', 'src/wire', '@temporalio/proto'] },
+  'src/translate': { rooms: ['src/core'], types: ['src/ports.ts', '@temporalio/proto'] },
+  'src/log': {
+    rooms: ['src/core', 'src/ports.ts', 'src/translate'],
+    types: ['src/wire'],
+    node: true,
+  },
+  'src/facade': {
+    rooms: [...INSIDE, 'src/log', 'src/pages'],
+    packages: ['express'],
+    node: true,
+  },
+  'src/pages': { types: ['src/core', 'src/wire'], node: true },
+  'src/demo': { types: TYPES, node: true },
+  'src/adapters/postgres': {
+    // The content store has two homes: files with PGlite, a table with PostgreSQL (design §3.6).
+    rooms: [...INSIDE, 'src/adapters/content'],
+    packages: ['pg', '@electric-sql/pglite'],
+    node: true,
+  },
+  'src/adapters/content': { rooms: INSIDE, node: true },
+  'src/adapters/catalog': { rooms: INSIDE, node: true },
+  'src/adapters/temporal': {
+    rooms: INSIDE,
+    types: ['activities'],
+    packages: [
+      '@temporalio/client',
+      '@temporalio/common',
+      '@temporalio/proto',
+      '@temporalio/worker',
+    ],
+    node: true,
+  },
+  'src/adapters/models': { rooms: INSIDE, packages: ['openai'], node: true },
+  'src/adapters/tools': { rooms: INSIDE, node: true },
+  'src/app': {
+    rooms: ['src', 'workflows', 'activities'],
+    packages: ['@temporalio/worker', '@temporalio/client', '@temporalio/common'],
+    node: true,
+  },
+  workflows: {
+    rooms: ['src/core'],
+    types: ['activities', 'src/wire'],
+    packages: ['@temporalio/workflow', '@temporalio/common', 're2js'],
+  },
+  activities: {
+    rooms: INSIDE,
+    packages: ['@temporalio/activity', '@temporalio/common'],
+    node: true,
+  },
+};
+
+function roomOf(path: string): string {
+  const names = Object.keys(ROOMS).filter((name) => path === name || path.startsWith(`${name}/`));
+  return names.sort((a, b) => b.length - a.length)[0] ?? path;
+}
+
+function within(target: string, names: readonly string[] = []): boolean {
+  return names.some((name) => target === name || target.startsWith(`${name}/`));
+}
+
+function mayImport(from: SourceFile, { target, inside, typeOnly }: Import): boolean {
+  const name = roomOf(from.path);
+  const room = ROOMS[name];
+  if (!room) return false;
+  if (target.startsWith('node:')) return room.node === true;
+  if (inside && roomOf(target) === name) return true;
+  if (typeOnly && within(target, room.types)) return true;
+  return inside ? within(target, room.rooms) : within(target, room.packages);
+}
+
+describe('import arrows (style.md, tree)', () => {
+  it('every room imports only what its row names', () => {
+    const wrong = product.flatMap((file) =>
+      file.imports
+        .filter((one) => !mayImport(file, one))
+        .map((one) => `${file.path} -> ${one.target}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+  it('the rule refuses what it should: a guard for this test', () => {
+    const core = product.find(({ path }) => path === 'src/core/ids.ts') as SourceFile;
+    const one = (target: string, typeOnly = false): Import => ({
+      target,
+      typeOnly,
+      inside: target.includes('/') && !target.startsWith('node:'),
+    });
+    expect(mayImport(core, one('src/facade/app.ts'))).toBe(false);
+    expect(mayImport(core, one('node:fs'))).toBe(false);
+    expect(mayImport(core, one('src/wire/render.ts'))).toBe(false);
+    expect(mayImport(core, one('src/wire/types.generated.ts', true))).toBe(true);
+  });
+  it('imports inside the repository name the file with its extension, and it exists', () => {
+    const known = new Set(files.map(({ path }) => path));
+    const data = new Set(repositoryFiles(...CODE));
+    const wrong = files.flatMap((file) =>
+      file.imports
+        .filter(({ inside, target }) => inside && !known.has(target) && !data.has(target))
+        .map(({ target }) => `${file.path} -> ${target}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+  it('there are no cycles', () => expect(cycles(product)).toEqual([]));
+});
+
+/** Cycles over imports of values: types vanish before anything runs. */
+function cycles(all: readonly SourceFile[]): string[] {
+  const next = new Map(
+    all.map((file) => [
+      file.path,
+      file.imports.filter((one) => one.inside && !one.typeOnly).map(({ target }) => target),
+    ]),
+  );
+  const done = new Set<string>();
+  const found: string[] = [];
+  const walk = (path: string, way: readonly string[]): void => {
+    const at = way.indexOf(path);
+    if (at >= 0) found.push([...way.slice(at), path].join(' -> '));
+    if (at >= 0 || done.has(path)) return;
+    for (const target of next.get(path) ?? []) walk(target, [...way, path]);
+    done.add(path);
+  };
+  for (const { path } of all) walk(path, []);
+  return found;
+}
+
+describe('size and shape (style.md)', () => {
+  const generated = (path: string) => path.endsWith('.generated.ts');
+  it(`no file is longer than ${FILE_LINES} lines`, () => {
+    const long = files.filter(({ path, lines }) => !generated(path) && lines > FILE_LINES);
+    expect(long.map(({ path, lines }) => `${path}: ${lines}`)).toEqual([]);
+  });
+  it(`no function is longer than ${FUNCTION_LINES} lines`, () => {
+    const long = product.flatMap(functionsOf).filter(({ lines }) => lines > FUNCTION_LINES);
+    expect(long.map(({ where, lines }) => `${where}: ${lines}`)).toEqual([]);
+  });
+  it(`no function takes more than ${PARAMETERS} parameters`, () => {
+    const ports = product.find(({ path }) => path === 'src/ports.ts') as SourceFile;
+    const ofPorts = wideMethods(ports, PARAMETERS);
+    const wide = product.flatMap(functionsOf).filter(
+      // A port's method has the port's parameters, and Express knows an error handler by its fourth.
+      ({ name, parameters }) =>
+        parameters.length > PARAMETERS &&
+        !ofPorts.has(name) &&
+        // A sink's function gets Temporal's workflow info before its own arguments.
+        name !== 'fn' &&
+        !(parameters.length === 4 && /^_?next$/.test(parameters[3] ?? '')),
+    );
+    expect(wide.map(({ where, name }) => `${where} ${name}`)).toEqual([]);
+  });
+  it('every file opens with a comment that says what it is for', () => {
+    const silent = files.filter(({ text }) => !/^(#!.*\n)?\/[/*]/.test(text));
+    expect(silent.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe('names and words (style.md)', () => {
+  it('no file or folder is called after nothing', () => {
+    const empty = /^(utils?|helpers?|commons?|managers?|services?)$/;
+    const named = files.filter(({ path }) =>
+      path.split('/').some((part) => part.split(/[.-]/).some((word) => empty.test(word))),
+    );
+    expect(named.map(({ path }) => path)).toEqual([]);
+  });
+  it('file names are kebab-case', () => {
+    const odd = files.filter(
+      ({ path }) => !/^[a-z0-9]+([.-][a-z0-9]+)*$/.test(path.split('/').at(-1) ?? ''),
+    );
+    expect(odd.map(({ path }) => path)).toEqual([]);
+  });
+  it('nothing is left for later', () => {
+    // Put together here, so that this file does not find itself.
+    const later = new RegExp(`\\b(${['TO' + 'DO', 'FIX' + 'ME', 'X' + 'XX'].join('|')})\\b`);
+    expect(files.filter(({ text }) => later.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+  it('only src/app reads the environment', () => {
+    const readers = product.filter(
+      ({ path, text }) => !path.startsWith('src/app/') && text.includes('process.env'),
+    );
+    expect(readers.map(({ path }) => path)).toEqual([]);
+  });
+  it('there are no default exports', () => {
+    const defaults = product.filter(({ text }) => /^export default /m.test(text));
+    expect(defaults.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe('nothing is dead', () => {
+  const ENTRIES =
+    /^src\/app\/(start|serve|worker)\.ts$|^workflows\/(index|interceptors)\.ts$|^schemas\/generate\.ts$|^bench\/run\.ts$|^test\/.*\.test\.ts$|^test\/support\/(run-tests|global-setup)\.ts$|\.config\.[tj]s$/;
+  it('every file is reached from a command, a test or the tools', () => {
+    const byPath = new Map(files.map((file) => [file.path, file]));
+    const reached = new Set(files.map(({ path }) => path).filter((path) => ENTRIES.test(path)));
+    for (const path of reached) {
+      const file = byPath.get(path);
+      if (!file) continue;
+      for (const { target, inside } of file.imports) if (inside) reached.add(target);
+      for (const target of mentionedPaths(file)) reached.add(target);
+    }
+    expect(files.map(({ path }) => path).filter((path) => !reached.has(path))).toEqual([]);
+  });
+  it('every schema is used by name', () => {
+    const schemas = repositoryFiles('schemas').filter((path) => path.endsWith('.schema.json'));
+    const text = files.map((file) => file.text).join('\n');
+    const unused = schemas.filter((path) => {
+      const name = path.split('/').at(-1)?.replace('.schema.json', '') ?? '';
+      return !new RegExp(`['"\`/:]${name}(\\.schema\\.json)?['"\`]`).test(text);
+    });
+    expect(unused).toEqual([]);
+  });
+});
