@@ -8,6 +8,7 @@ import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { codeOf, type HostError } from '../../src/core/errors.ts';
 import { RUN_WORKFLOW, type RunInput } from '../../src/core/run-input.ts';
 import type { RunEngine } from '../../src/ports.ts';
+import { createWorkflowRunner } from '../support/run-workflow.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
 
 const resolution = (nodeId: string, value: string) => ({
@@ -127,7 +128,14 @@ describe('design §4 resolve: an Update', () => {
       .catch((error: unknown) => error as HostError);
     expect(codeOf(failed)).toBe('service_unavailable');
     expect((failed as HostError).message).toMatch(/same key/);
-    await fixture.client.workflow.getHandle(runId).terminate('test');
+    const late = await createWorkflowRunner({
+      server: fixture.server,
+      bundle: fixture.bundle,
+      taskQueue,
+    });
+    const outcome = await engine.resolveInterrupt(runId, 'u1', resolution('n1', 'yes'));
+    expect(outcome).toEqual({ bodyDigest: 'sha256:yes', status: 'running' });
+    await late.close();
   });
 
   test('a run that Temporal does not know yet is service_unavailable', async () => {

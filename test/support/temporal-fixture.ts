@@ -8,7 +8,12 @@ import {
   NativeConnection,
   type WorkflowBundleWithSourceMap,
 } from '@temporalio/worker';
-import { createWorkflowRunner, quietRuntime, type WorkflowRunner } from './run-workflow.ts';
+import {
+  createWorkflowRunner,
+  quietRuntime,
+  type WorkflowRunner,
+  type WorkflowServer,
+} from './run-workflow.ts';
 import { startTestTemporal, type TestTemporal } from './temporal.ts';
 
 export interface TemporalFixture {
@@ -18,6 +23,7 @@ export interface TemporalFixture {
   readonly namespace: string;
   readonly taskQueue: string;
   readonly runner: WorkflowRunner;
+  readonly server: WorkflowServer;
   readonly bundle: WorkflowBundleWithSourceMap;
   stop(): Promise<void>;
 }
@@ -58,6 +64,7 @@ export async function startTemporalFixture(
     namespace,
     taskQueue,
     runner,
+    server,
     bundle,
     async stop() {
       await runner.close();
