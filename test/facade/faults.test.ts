@@ -134,12 +134,7 @@ describe("spec/06 §2.2 the closed envelope, the framework's own errors included
     ],
     ['an unknown workflow', '/v1/workflows/unknown', {}, 404, 'workflow_not_found'],
     ['an unknown agent', '/v1/agents/unknown', {}, 404, 'agent_not_found'],
-    [
-      'an unadvertised fork',
-      '/v1/runs/run-x:fork',
-      { method: 'POST', body: {} },
-      404, 'not_found',
-    ],
+    ['an unadvertised fork', '/v1/runs/run-x:fork', { method: 'POST', body: {} }, 404, 'not_found'],
   ])('%s', async (_what, path, request, status, code) => {
     await refused(path, request, { status, code });
   });

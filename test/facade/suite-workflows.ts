@@ -1,0 +1,88 @@
+// What the HTTP suite runs: one small workflow per behaviour, and one agent on the scripted model.
+import type { BuiltIn } from '../../src/app/host.ts';
+import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
+
+export const AGENT = 'local.suite.refund.triage';
+/** Said by the agent, entered as an input: looked for in raw history under encryption. */
+export const MARKER = 'marker-peppermint-4711';
+
+const gate = { title: 'Ship it?', actions: ['accept', 'reject'] };
+
+export const SUITE: Partial<BuiltIn> = {
+  definitions: [
+    chain('noop', [node('only', 'core.noop')]),
+    chain('three', [node('a', 'core.noop'), node('b', 'core.noop'), node('c', 'core.noop')]),
+    chain(
+      'identity',
+      [
+        node('echo', 'core.identity', {
+          inputs: { payload: { type: 'variable', variableName: 'payload' } },
+        }),
+      ],
+      {
+        variables: [{ name: 'payload', type: 'object' }],
+      },
+    ),
+    chain('failing', [node('bad', 'core.fail')]),
+    chain('sleeping', [node('sleep', 'core.delay', { config: { ms: 3_600_000 } })]),
+    chain('resting', [
+      node('rest', 'core.delay', { config: { ms: 1_500 } }),
+      node('after', 'core.noop'),
+    ]),
+    chain('approval', [node('gate', 'core.approvalGate', { config: gate })]),
+    chain('quorum', [
+      node('gate', 'core.approvalGate', { config: { ...gate, requiredApprovals: 2 } }),
+    ]),
+    chain('expiring', [node('gate', 'core.approvalGate', { config: { ...gate, timeoutMs: 300 } })]),
+    chain('clarify', [
+      node('ask', 'core.clarificationGate', {
+        config: { questions: [{ id: 'q1', question: 'Which colour?' }] },
+      }),
+    ]),
+    definition(
+      'two-gates',
+      [
+        node('start', 'core.start'),
+        node('left', 'core.approvalGate', { config: gate }),
+        node('right', 'core.approvalGate', { config: gate }),
+      ],
+      [edge('start', 'left'), edge('start', 'right')],
+    ),
+    chain(
+      'refund',
+      [
+        agentNode('triage', AGENT, {
+          inputs: { order: { type: 'variable', variableName: 'order' } },
+        }),
+      ],
+      {
+        variables: [{ name: 'order', type: 'string', required: true }],
+      },
+    ),
+  ],
+  agents: [
+    {
+      manifest: {
+        agentId: AGENT,
+        persona: 'Refund clerk',
+        modelClass: 'general',
+        systemPrompt: 'Decide on refunds.',
+        toolAllowlist: ['core:json.query'],
+      },
+      packName: 'suite',
+      packVersion: '1.0.0',
+      systemPrompt: 'Decide on refunds.',
+    },
+  ],
+  scripts: {
+    [AGENT]: {
+      turns: [
+        {
+          chunks: ['I look ', 'at the ', `order, ${MARKER}. `],
+          final: { decision: { action: 'refund', note: MARKER }, confidence: 0.55 },
+          usage: { inputTokens: 10, outputTokens: 5 },
+        },
+      ],
+    },
+  },
+};
