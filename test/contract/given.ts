@@ -143,12 +143,12 @@ export async function appendRows(
   }
 }
 
-/** Resolves when `seen` answers true; fails after 5 s. */
+/** Resolves when `seen` answers true; fails after 10 s. */
 export async function eventually(
   seen: () => boolean | Promise<boolean>,
   what: string,
 ): Promise<void> {
-  const deadline = Date.now() + 5_000;
+  const deadline = Date.now() + 10_000;
   while (!(await seen())) {
     if (Date.now() > deadline) throw new Error(`not seen: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));

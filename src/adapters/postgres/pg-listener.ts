@@ -5,7 +5,7 @@ import type { Logger } from '../../ports.ts';
 
 /** Waits in ms before the first and at most before each later attempt to reconnect. */
 const FIRST_BACKOFF_MS = 100;
-const LONGEST_BACKOFF_MS = 5_000;
+const LONGEST_BACKOFF_MS = 2_000;
 /** How often the connection is asked whether it lives, and how long it may take to say so. */
 const CHECK_EVERY_MS = 15_000;
 const CHECK_LIMIT_MS = 5_000;
