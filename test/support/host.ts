@@ -76,6 +76,8 @@ export async function startTestHost(options: TestHostOptions = {}): Promise<Test
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'openwop-host-')));
   const temporal = await temporalFor(options);
   const env: Environment = {
+    PATH: process.env.PATH,
+    HOME: process.env.HOME,
     OPENWOP_PORT: '0',
     OPENWOP_DATA_DIR: dataDir,
     OPENWOP_CACHE_DIR: CACHE_DIR,

@@ -1,12 +1,12 @@
 // What the projection sees of history events: only those that are durable, with just those payloads decoded that may
 // be carriers or step results (design §3.1, §2.3).
 import type { Payload, PayloadCodec } from '@temporalio/common';
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto';
 import { HostError } from '../../core/errors.ts';
 import { CARRIER_MEMO_FIELD } from '../../core/journal.ts';
 import type { HistoryEvent } from '../../ports.ts';
 
-const { EventType } = temporal.api.enums.v1;
+const { EventType } = proto.temporal.api.enums.v1;
 
 /**
  * Without trailing WorkflowTaskScheduled and -Started: newer servers append such events before they are durable, and
