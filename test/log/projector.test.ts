@@ -1,0 +1,229 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { HostError } from '../../src/core/errors.ts';
+import { createLog, type Log } from '../../src/log/log.ts';
+import { createProjector, type Projector } from '../../src/log/projector.ts';
+import type { LogRow, Stores } from '../../src/ports.ts';
+import { complete, emitted, HistoryBuilder, memo, terminate } from '../support/histories.ts';
+import {
+  openTestStores,
+  registerRun,
+  ScriptedHistory,
+  silentLogger,
+} from '../support/log-parts.ts';
+
+let stores: Stores;
+let history: ScriptedHistory;
+let log: Log;
+let projector: Projector;
+let runId: string;
+let segment: string;
+let stopped = false;
+
+beforeAll(async () => {
+  stores = await openTestStores();
+});
+afterAll(() => stores.close());
+
+beforeEach(async () => {
+  runId = randomUUID();
+  segment = `${runId}-t1`;
+  history = new ScriptedHistory();
+  const processId = randomUUID();
+  log = createLog({ stores, history, logger: silentLogger, processId });
+  projector = createProjector({
+    log,
+    stores,
+    history,
+    logger: silentLogger,
+    processId,
+    sweepEveryMs: 20,
+  });
+  stopped = false;
+  await registerRun(stores, runId);
+  return async () => {
+    if (!stopped) await projector.stop();
+    log.close();
+  };
+});
+
+/** Two tasks: started, then a gate, then the end. */
+function threeTasks(): HistoryBuilder {
+  const built = new HistoryBuilder();
+  built
+    .task(memo(built.carrier(emitted('run.started|r', 'run.started', { workflowId: 'w' }))))
+    .task(memo(built.carrier(emitted('x|1', 'x.y', { n: 1 }))))
+    .task(complete(built.carrier(emitted('terminal', 'run.completed', {}))));
+  return built;
+}
+
+/** Resolves when the stored log has `count` rows. */
+async function rowsReach(count: number): Promise<readonly LogRow[]> {
+  for (;;) {
+    const rows = await stores.log.read(runId, { after: -1, limit: 100 });
+    if (rows.length >= count) return rows;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+async function closes(): Promise<void> {
+  while (!(await stores.log.head(runId))?.closed)
+    await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+describe('design §3.4: hints', () => {
+  it('a hint brings the log up, also when the task is recorded only afterwards', async () => {
+    history.add(segment, threeTasks(), 2);
+    // The sink speaks before the task is recorded: history has three events then, the fourth is its completion.
+    projector.hint(runId, segment, 3, false);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    history.show(segment, 3);
+    expect((await rowsReach(1)).map(({ type }) => type)).toEqual(['run.started']);
+  });
+
+  it('many hints of one run are one piece of work', async () => {
+    history.add(segment, threeTasks());
+    for (let length = 1; length < 9; length++) projector.hint(runId, segment, length, length === 8);
+    await closes();
+    expect(history.reads).toBeLessThan(4);
+  });
+
+  it('a hint whose append fails stays until it succeeds', async () => {
+    history.add(segment, threeTasks());
+    history.failure = new HostError('service_unavailable');
+    projector.hint(runId, segment, 3, false);
+    while (history.reads < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    history.failure = undefined;
+    await closes();
+  });
+
+  it('a hint of a segment that is over is done, wherever the run is now', async () => {
+    history.add(segment, threeTasks());
+    projector.hint(runId, 'an-older-segment', 50, false);
+    await closes();
+  });
+
+  it('stop does what is hinted and gives the lease back', async () => {
+    history.add(segment, threeTasks());
+    await projector.start();
+    projector.hint(runId, segment, 3, false);
+    await projector.stop();
+    stopped = true;
+    expect((await stores.log.head(runId))?.nextSequence).toBeGreaterThan(0);
+  });
+});
+
+describe('design §3.4: nothing hides a run', () => {
+  it('a process that starts catches up every open head', async () => {
+    history.add(segment, threeTasks());
+    await projector.start();
+    await closes();
+  });
+
+  it('an expired lease is won by one process', async () => {
+    await stores.projection.renewLease('a dead worker', 1);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const wins = await Promise.all([
+      stores.projection.takeExpiredLease(),
+      stores.projection.takeExpiredLease(),
+    ]);
+    expect(wins.filter((holder) => holder === 'a dead worker')).toHaveLength(1);
+  });
+
+  it('the sweep finds an end that no worker saw', async () => {
+    const built = new HistoryBuilder();
+    built.task(memo(built.carrier(emitted('run.started|r', 'run.started', { workflowId: 'w' }))));
+    built.lone(terminate[0], terminate[1]);
+    history.add(segment, built, 3);
+    await projector.start();
+    await rowsReach(1);
+    history.show(segment);
+    history.ended = { runIds: [runId, 'a run of somebody else'], newestMs: Date.now() };
+    await closes();
+    expect((await rowsReach(2)).at(-1)?.type).toBe('run.failed');
+  });
+
+  it('a closed run is archived without being asked', async () => {
+    history.add(segment, threeTasks());
+    await projector.start();
+    await closes();
+    while (!(await stores.segments.ofRun(runId))[0]?.archive)
+      await new Promise((resolve) => setTimeout(resolve, 5));
+  });
+});
+
+describe('design §3.3: followers', () => {
+  async function collect(rows: AsyncIterable<readonly LogRow[]>): Promise<number[]> {
+    const seen: number[] = [];
+    for await (const page of rows) seen.push(...page.map(({ sequence }) => sequence));
+    return seen;
+  }
+  const live = () => new AbortController().signal;
+
+  it('get the backlog, then what comes, and end behind the terminal row', async () => {
+    history.add(segment, threeTasks(), 3);
+    await log.catchUp(runId);
+    const seen = collect(log.follow(runId, { after: -1, signal: live() }));
+    const late = collect(log.follow(runId, { after: 0, signal: live() }));
+    history.show(segment, 5);
+    projector.hint(runId, segment, 5, false);
+    await rowsReach(2);
+    history.show(segment);
+    projector.hint(runId, segment, 9, true);
+    expect(await seen).toEqual([0, 1, 2]);
+    expect(await late).toEqual([1, 2]);
+  });
+
+  it('of a closed run get what is behind their position, or nothing', async () => {
+    history.add(segment, threeTasks());
+    await log.catchUp(runId);
+    expect(await collect(log.follow(runId, { after: 1, signal: live() }))).toEqual([2]);
+    expect(await collect(log.follow(runId, { after: 2, signal: live() }))).toEqual([]);
+    expect(await collect(log.follow(runId, { after: 99, signal: live() }))).toEqual([]);
+  });
+
+  it('watch the run while there is one, and no longer', async () => {
+    history.add(segment, threeTasks(), 3);
+    const abort = new AbortController();
+    const watched = async () => (await stores.projection.watched([runId])).has(runId);
+    for await (const [row] of log.follow(runId, { after: -1, signal: abort.signal })) {
+      expect(row?.sequence).toBe(0);
+      await expect.poll(watched).toBe(true);
+      abort.abort();
+    }
+    await expect.poll(watched).toBe(false);
+  });
+
+  it('share one reader: those at the same place cost one query', async () => {
+    history.add(segment, threeTasks(), 3);
+    await log.catchUp(runId);
+    let queries = 0;
+    const counting: Stores = {
+      ...stores,
+      log: {
+        ...stores.log,
+        read: (id, query) => {
+          queries += 1;
+          return stores.log.read(id, query);
+        },
+      },
+    };
+    const counted = createLog({ stores: counting, history, logger: silentLogger, processId: 'c' });
+    const all = Array.from({ length: 20 }, () =>
+      collect(counted.follow(runId, { after: -1, signal: live() })),
+    );
+    await rowsReach(1);
+    history.show(segment);
+    projector.hint(runId, segment, 7, true);
+    for (const seen of await Promise.all(all)) expect(seen).toEqual([0, 1, 2]);
+    expect(queries).toBeLessThan(20);
+    counted.close();
+  });
+
+  it('an aborted follower ends at once, also one that waits', async () => {
+    const abort = new AbortController();
+    const seen = collect(log.follow(runId, { after: -1, signal: abort.signal }));
+    setTimeout(() => abort.abort(), 10);
+    expect(await seen).toEqual([]);
+  });
+});
