@@ -110,7 +110,9 @@ export function runActivity<Name extends keyof Activities>(
 ): ReturnType<Activities[Name]> {
   const env = call.env ?? activityEnvironment(call.tryNumber ?? 1);
   const activity = activities[name] as (input: unknown) => Promise<unknown>;
-  return env.run(activity, call.input) as ReturnType<Activities[Name]>;
+  return env.run<[unknown], unknown, typeof activity>(activity, call.input) as ReturnType<
+    Activities[Name]
+  >;
 }
 
 /** Prepares an invocation and returns what the first turn starts with. */

@@ -1,0 +1,361 @@
+// The provider `openai` against an HTTP server of the test's own: real sockets, the protocol as endpoints speak it.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createOpenAiModel, type OpenAiConfig } from '../../src/adapters/models/openai.ts';
+import { functionNameOf, toolIdOf } from '../../src/adapters/models/tool-names.ts';
+import { codeOf } from '../../src/core/errors.ts';
+import type { ModelRequest, ToolDescription } from '../../src/ports.ts';
+
+type Answer = (
+  response: ServerResponse,
+  body: Record<string, unknown>,
+  request: IncomingMessage,
+) => void;
+
+let server: Server | undefined;
+afterEach(async () => {
+  server?.closeAllConnections();
+  await new Promise((resolve) => (server ? server.close(resolve) : resolve(undefined)));
+  server = undefined;
+});
+
+async function endpoint(...answers: Answer[]): Promise<OpenAiConfig> {
+  let calls = 0;
+  server = createServer((request, response) => {
+    let text = '';
+    request.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    request.on('end', () => {
+      const answer = answers[Math.min(calls++, answers.length - 1)];
+      answer?.(response, JSON.parse(text) as Record<string, unknown>, request);
+    });
+  });
+  await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return { apiKey: 'sk-test-key-that-is-long', baseUrl: `http://127.0.0.1:${port}/v1` };
+}
+
+type Delta = Record<string, unknown>;
+
+function chunk(delta: Delta, finish_reason: string | null = null): string {
+  const choices = [{ index: 0, delta, finish_reason }];
+  return `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', model: 'served-1', choices })}\n\n`;
+}
+
+const USAGE = `data: ${JSON.stringify({
+  id: 'c',
+  model: 'served-1',
+  choices: [],
+  usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 },
+})}\n\n`;
+const DONE = 'data: [DONE]\n\n';
+
+function streaming(...parts: string[]): Answer {
+  return (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    for (const part of parts) response.write(part);
+    response.end();
+  };
+}
+
+function failing(status: number, error: Delta = {}, headers: Record<string, string> = {}): Answer {
+  return (response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers });
+    response.end(JSON.stringify({ error }));
+  };
+}
+
+const ORDERS: ToolDescription = {
+  toolId: 'demo:orders.get',
+  description: 'Reads an order.',
+  inputSchema: { type: 'object', properties: { id: { type: 'string' } } },
+  idempotent: true,
+  timeoutMs: 1000,
+  transport: 'http',
+  safetyTier: 'read',
+};
+
+const REQUEST: ModelRequest = {
+  provider: 'openai',
+  model: 'asked-1',
+  agentId: 'local.test.desk.agent',
+  items: [
+    { role: 'system', text: 'You decide.' },
+    { role: 'user', text: 'Task', trusted: false },
+    {
+      role: 'assistant',
+      text: 'I look.',
+      calls: [{ callId: 'call-1', toolId: 'demo:orders.get', arguments: { id: 'A' } }],
+    },
+    { role: 'tool', callId: 'call-1', toolId: 'demo:orders.get', text: '{}' },
+  ],
+  tools: [ORDERS],
+  outputSchema: { type: 'object' },
+  idempotencyKey: 'key-1',
+};
+
+async function infer(config: OpenAiConfig, signal = new AbortController().signal) {
+  const pieces: string[] = [];
+  const response = await createOpenAiModel(config).infer(REQUEST, {
+    signal,
+    onReasoning: (piece) => pieces.push(piece),
+  });
+  return { response, pieces };
+}
+
+async function codeOfFailure(config: OpenAiConfig): Promise<unknown> {
+  return infer(config).then(
+    () => 'no failure',
+    (error: unknown) => ({
+      code: codeOf(error),
+      details: (error as { details?: unknown }).details,
+    }),
+  );
+}
+
+describe('what is sent', () => {
+  test('messages, tools under allowed names, schema output, one logical key', async () => {
+    let seen: Record<string, unknown> = {};
+    let key: unknown;
+    const config = await endpoint((response, body, request) => {
+      seen = body;
+      key = request.headers['idempotency-key'];
+      streaming(chunk({ content: '{"decision":1}' }, 'stop'), DONE)(response, body, request);
+    });
+    await infer(config);
+    const name = functionNameOf('demo:orders.get');
+    expect(seen).toMatchObject({
+      model: 'asked-1',
+      stream: true,
+      messages: [
+        { role: 'system', content: 'You decide.' },
+        { role: 'user', content: 'Task' },
+        {
+          role: 'assistant',
+          tool_calls: [
+            { id: 'call-1', type: 'function', function: { name, arguments: '{"id":"A"}' } },
+          ],
+        },
+        { role: 'tool', tool_call_id: 'call-1', content: '{}' },
+      ],
+      tools: [{ type: 'function', function: { name, parameters: ORDERS.inputSchema } }],
+      response_format: { type: 'json_schema', json_schema: { schema: { type: 'object' } } },
+    });
+    expect(key).toBe('key-1');
+  });
+
+  test('tool ids become names of the allowed form, none twice, and come back', () => {
+    const ids = [
+      'a:b',
+      'a_cb',
+      'a__cb',
+      'a.b',
+      'a/b',
+      'a:ü',
+      `x:${'y'.repeat(100)}`,
+      `x:${'y'.repeat(101)}`,
+    ];
+    const names = ids.map(functionNameOf);
+    for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+    expect(new Set(names).size).toBe(ids.length);
+    expect(names.map((name) => toolIdOf(name, ids))).toEqual(ids);
+    expect(toolIdOf('made_up', ids)).toBe('made_up');
+  });
+});
+
+describe('what comes back', () => {
+  test('streamed tool calls, in pieces and interleaved; text before them is the reasoning', async () => {
+    const call = (index: number, name: string | undefined, args: string): Delta => ({
+      tool_calls: [
+        {
+          index,
+          ...(name ? { id: `x${index}`, type: 'function' } : {}),
+          function: { ...(name ? { name } : {}), arguments: args },
+        },
+      ],
+    });
+    const name = functionNameOf('demo:orders.get');
+    const config = await endpoint(
+      streaming(
+        chunk({ role: 'assistant', content: 'I read ' }),
+        chunk({ content: 'the order.' }),
+        chunk(call(0, name, '{"id"')),
+        chunk(call(1, 'unknown_tool', '')),
+        chunk(call(0, undefined, ':"A-1"}')),
+        chunk(call(1, undefined, '{broken')),
+        chunk({}, 'tool_calls'),
+        USAGE,
+        DONE,
+      ),
+    );
+    const { response, pieces } = await infer(config);
+    expect(pieces).toEqual(['I read ', 'the order.']);
+    expect(response).toEqual({
+      reasoning: 'I read the order.',
+      kind: 'calls',
+      calls: [
+        { toolId: 'demo:orders.get', arguments: { id: 'A-1' } },
+        { toolId: 'unknown_tool', arguments: '{broken' },
+      ],
+      final: '',
+      usage: { inputTokens: 11, outputTokens: 7 },
+      model: 'served-1',
+    });
+  });
+
+  test.each([
+    [
+      'reasoning_content',
+      [{ reasoning_content: 'Hm. ' }, { reasoning_content: 'Yes.' }, { content: '{"decision":1}' }],
+      ['Hm. ', 'Yes.'],
+    ],
+    [
+      '<think> over pieces',
+      [
+        { content: '<thi' },
+        { content: 'nk>Hm.</th' },
+        { content: 'ink>\n{"decision"' },
+        { content: ':1}' },
+      ],
+      ['Hm.', '\n'],
+    ],
+    ['prose, then JSON', [{ content: 'Hm.\n' }, { content: '{"decision":1}' }], ['Hm.\n']],
+  ])('reasoning by %s is shown, the JSON is not', async (_name, deltas, expected) => {
+    const config = await endpoint(
+      streaming(...deltas.map((delta) => chunk(delta)), chunk({}, 'stop'), DONE),
+    );
+    const { response, pieces } = await infer(config);
+    expect(pieces).toEqual(expected);
+    expect(response).toMatchObject({
+      kind: 'final',
+      final: '{"decision":1}',
+      reasoning: expected.join(''),
+    });
+  });
+
+  test('a fenced block is final output', async () => {
+    const config = await endpoint(
+      streaming(chunk({ content: '`' }), chunk({ content: '``json\n{}\n```' }, 'stop'), DONE),
+    );
+    expect((await infer(config)).response.final).toBe('```json\n{}\n```');
+  });
+
+  test('output that is no JSON is reasoning without a final', async () => {
+    const config = await endpoint(
+      streaming(chunk({ content: 'The moon, perhaps.' }, 'stop'), DONE),
+    );
+    expect((await infer(config)).response).toMatchObject({ kind: 'final', final: '' });
+  });
+
+  test('a refusal is an outcome', async () => {
+    const config = await endpoint(
+      streaming(chunk({ refusal: 'I will ' }), chunk({ refusal: 'not.' }), chunk({}, 'stop'), DONE),
+    );
+    expect((await infer(config)).response).toMatchObject({
+      kind: 'refusal',
+      refusal: 'I will not.',
+    });
+  });
+
+  test('a content filter is a refusal, a length limit truncates', async () => {
+    const config = await endpoint(
+      streaming(chunk({ content: 'x' }, 'content_filter'), DONE),
+      streaming(chunk({ content: '{"dec' }, 'length'), DONE),
+    );
+    expect((await infer(config)).response.kind).toBe('refusal');
+    expect((await infer(config)).response.kind).toBe('truncated');
+  });
+
+  test('without usage it is estimated', async () => {
+    const config = await endpoint(streaming(chunk({ content: '{"decision":1}' }, 'stop'), DONE));
+    const { usage } = (await infer(config)).response;
+    expect(usage.inputTokens).toBeGreaterThan(10);
+    expect(usage.outputTokens).toBe(4);
+  });
+});
+
+describe('faults by class', () => {
+  test('429 tells how long to wait, and the next call succeeds: the client itself never retries', async () => {
+    const config = await endpoint(
+      failing(429, { code: 'rate_limit_exceeded' }, { 'retry-after': '3' }),
+      streaming(chunk({ content: '{}' }, 'stop'), DONE),
+    );
+    expect(await codeOfFailure(config)).toMatchObject({
+      code: 'rate_limited',
+      details: { retryAfterMs: 3000 },
+    });
+    expect((await infer(config)).response.final).toBe('{}');
+  });
+
+  test.each([
+    [429, { code: 'insufficient_quota' }, 'model_rejected_request'],
+    [400, {}, 'model_rejected_request'],
+    [
+      401,
+      { code: 'invalid_api_key', message: 'Incorrect API key: sk-test-key-that-is-long' },
+      'model_rejected_request',
+    ],
+    [403, {}, 'model_rejected_request'],
+    [404, { code: 'model_not_found' }, 'model_rejected_request'],
+    [408, {}, 'model_unavailable'],
+    [500, {}, 'model_unavailable'],
+    [503, {}, 'model_unavailable'],
+  ])('HTTP %i %j is %s', async (status, error, code) => {
+    const failure = await codeOfFailure(await endpoint(failing(status, error)));
+    expect(failure).toMatchObject({ code });
+    expect(JSON.stringify(failure)).not.toContain('sk-test');
+  });
+
+  test('a connection dropped mid-stream', async () => {
+    const config = await endpoint((response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(chunk({ content: 'Half a ' }), () => response.destroy());
+    });
+    expect(await codeOfFailure(config)).toMatchObject({ code: 'model_unavailable' });
+  });
+
+  test('a stream that ends without a finish', async () => {
+    const config = await endpoint(streaming(chunk({ content: 'Half a ' })));
+    expect(await codeOfFailure(config)).toMatchObject({ code: 'model_unavailable' });
+  });
+
+  test('nobody listens', async () => {
+    const config = await endpoint(streaming());
+    await new Promise((resolve) => server?.close(resolve));
+    server = undefined;
+    expect(await codeOfFailure(config)).toMatchObject({ code: 'model_unavailable' });
+  });
+
+  test('invalid JSON in the stream', async () => {
+    const config = await endpoint(streaming('data: {"choices": [\n\n', DONE));
+    expect(await codeOfFailure(config)).toMatchObject({ code: 'model_unavailable' });
+  });
+
+  test('10 MB of output', async () => {
+    const big = chunk({ content: 'x'.repeat(512 * 1024) });
+    const config = await endpoint(streaming(...Array.from({ length: 20 }, () => big)));
+    expect(await codeOfFailure(config)).toMatchObject({ code: 'model_output_too_large' });
+  });
+
+  test('a provider that falls silent', async () => {
+    const config = await endpoint((response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(chunk({ content: 'Half a ' }));
+    });
+    expect(await codeOfFailure({ ...config, stallTimeoutMs: 50 })).toMatchObject({
+      code: 'model_unavailable',
+    });
+  });
+
+  test('a cancelled call closes its socket', async () => {
+    const stop = new AbortController();
+    let closed: Promise<unknown> = Promise.resolve('never asked');
+    const config = await endpoint((response, _body, request) => {
+      closed = new Promise((resolve) => request.socket.on('close', () => resolve('closed')));
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(chunk({ content: 'Half a ' }), () => stop.abort(new Error('stopped')));
+    });
+    await expect(infer(config, stop.signal)).rejects.toThrow('stopped');
+    expect(await closed).toBe('closed');
+  });
+});
