@@ -40,12 +40,16 @@ export async function openPglite(dir: string | undefined, logger: Logger): Promi
   const clients = new Set<PgliteClient>();
   let closing = false;
   let ready = false;
+  let gone = false;
   const lost = (reason: unknown): void => {
     if (ready && !closing) logger.error('the embedded database stopped', { error: String(reason) });
     for (const client of clients) client.lose(reason);
   };
   worker.on('error', lost);
-  worker.on('exit', (code) => lost(new Error(`worker exit ${code}`)));
+  worker.on('exit', (code) => {
+    gone = true;
+    lost(new Error(`worker exit ${code}`));
+  });
   const first = await notice(worker);
   if (first.kind === 'failed') {
     await worker.terminate();
@@ -63,14 +67,17 @@ export async function openPglite(dir: string | undefined, logger: Logger): Promi
     async close() {
       if (closing) return;
       closing = true;
+      // Its one message now says that the checkpoint is written; a worker that died before says nothing.
+      const checkpoint = new Promise((resolve) =>
+        worker.once('message', resolve).once('exit', resolve),
+      );
       const timer = setTimeout(() => void worker.terminate(), CLOSE_LIMIT_MS);
-      // Closed is closed: the thread itself would stay for the sake of its loader.
-      worker.on('message', ({ kind }: PgliteNotice) => {
-        if (kind === 'closed') void worker.terminate();
-      });
-      worker.postMessage({ kind: 'close' } satisfies PgliteCommand);
-      await new Promise((resolve) => worker.once('exit', resolve));
+      if (!gone) {
+        worker.postMessage({ kind: 'close' } satisfies PgliteCommand);
+        await checkpoint;
+      }
       clearTimeout(timer);
+      await worker.terminate();
     },
   };
 }
