@@ -42,16 +42,6 @@ describe('design §7 one process', () => {
     const runId = await host.startRun({ workflowId: 'three-steps' });
     await host.waitFor(runId, ({ status }) => status === 'completed');
   });
-
-  it('design §1 a facade and a worker as two halves share one log', async () => {
-    const both = await start();
-    // The embedded database belongs to one process: the second facade is made of the same stores by a new host only
-    // with PostgreSQL; here the halves are switched on one after the other.
-    const runId = await both.startRun({ workflowId: 'ask' });
-    await both.waitFor(runId, ({ status }) => status === 'waiting-approval');
-    expect((await accept(both, runId)).status).toBe(200);
-    await both.waitFor(runId, ({ status }) => status === 'completed');
-  });
 });
 
 describe('design §3.3 Temporal away and back, without restart', () => {

@@ -192,7 +192,9 @@ export interface SpawnedHost {
   readonly url: string;
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Resolves with exit code or signal when the process is gone. */
+  /** Exit code or signal, when the process is gone. */
+  readonly exited: Promise<number | NodeJS.Signals | null>;
+  /** Resolves as `exited` does. */
   kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals | null>;
 }
 
@@ -240,6 +242,7 @@ export function spawnCommand(kind: keyof typeof READY_LINE, env: Environment): S
     url: '',
     stdout: () => stdout,
     stderr: () => stderr,
+    exited: gone,
     kill(signal) {
       child.kill(signal);
       return gone;

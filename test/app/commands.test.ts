@@ -1,0 +1,140 @@
+// The three commands as processes: what a user sees, what a kill leaves behind, and the clear line for each fault.
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { recordProcess } from '../../src/adapters/temporal/dev-server-process.ts';
+import { apiClient, spawnCommand, spawnHost, until, type SpawnedHost } from '../support/host.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
+
+let folder: string;
+const spawned: SpawnedHost[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'openwop-commands-'));
+});
+afterEach(async () => {
+  for (const { process: child, kill } of spawned.splice(0))
+    if (child.exitCode === null) await kill('SIGTERM');
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const spawnOf = async (...[kind, env]: Parameters<typeof spawnHost>) => {
+  const host = await spawnHost(kind, env);
+  spawned.push(host);
+  return host;
+};
+const env = () => ({
+  OPENWOP_PORT: '0',
+  OPENWOP_DATA_DIR: join(folder, 'data'),
+  OPENWOP_CACHE_DIR: CACHE_DIR,
+});
+const kept = (name: string) => readFileSync(join(folder, 'data', name), 'utf8').trim();
+const serverPid = () =>
+  (JSON.parse(kept('temporal.json')) as { process: { pid: number } }).process.pid;
+
+describe('npm start', () => {
+  it('shows the demo run; it survives kill -9; the kept key answers it; SIGTERM ends everything', async () => {
+    const first = await spawnOf('start', env());
+    await until(
+      () => /curl -X POST '\S+\/interrupts\//.test(first.stdout()),
+      'the question is printed',
+    );
+    const runId = kept('demo-run');
+    expect(first.stdout()).toContain(`${first.url}/pages/runs/${runId}?link=`);
+    expect(first.stdout()).toMatch(/curl -N -H '[^']+' '\S+\/events\?streamMode=debug'/);
+    await first.kill('SIGKILL');
+
+    const second = await spawnOf('start', env());
+    expect(second.stdout()).toContain('going on with the server that is still running');
+    const { api, waitFor } = apiClient(second.url, kept('api-key'));
+    const open = await api<{ runs: { runId: string }[] }>('/v1/runs?status=waiting-approval');
+    expect(open.body.runs.map((run) => run.runId)).toEqual([runId]);
+    const answer = await api(`/v1/runs/${runId}/interrupts/triage`, {
+      body: { resumeValue: { action: 'accept' } },
+    });
+    expect(answer.status).toBe(200);
+    await waitFor(runId, ({ status }) => status === 'completed');
+    await until(() => second.stdout().includes('The run has ended'), 'the end is printed');
+    const pid = serverPid();
+    expect(await second.kill('SIGTERM')).toBe(0);
+    expect(existsSync(join(folder, 'data/owner.lock'))).toBe(false);
+    expect(recordProcess(pid)).toBeUndefined();
+  }, 180_000);
+
+  it('a second one on the folder, and a busy port: one clear line each', async () => {
+    const first = await spawnOf('start', env());
+    const second = spawnCommand('start', env());
+    expect(await second.exited).toBe(1);
+    expect(second.stderr().trim().split('\n')).toEqual([
+      expect.stringMatching(/data folder \S+ is in use by process/),
+    ]);
+    expect(first.process.exitCode).toBe(null);
+
+    const { port } = new URL(first.url);
+    const third = spawnCommand('start', {
+      ...env(),
+      OPENWOP_PORT: port,
+      OPENWOP_DATA_DIR: join(folder, 'other'),
+    });
+    expect(await third.exited).toBe(1);
+    expect(third.stderr().trim().split('\n')).toEqual([
+      expect.stringMatching(new RegExp(`Port ${port} .* is in use`)),
+    ]);
+  }, 180_000);
+
+  it('every fault of the configuration is one line', async () => {
+    const { exited, stderr } = spawnCommand('start', { OPENWOP_PORT: 'x', OPENWOP_TEST_MODE: 'y' });
+    expect(await exited).toBe(1);
+    expect(stderr().trim().split('\n')).toEqual([
+      expect.stringMatching(/^openwop-temporal: OPENWOP_PORT must be/),
+      expect.stringMatching(/^openwop-temporal: OPENWOP_TEST_MODE must be/),
+    ]);
+  });
+});
+
+describe('npm run serve, npm run worker', () => {
+  it.each([
+    ['serve', 3],
+    ['worker', 2],
+  ] as const)('%s alone says what it needs', async (kind, lines) => {
+    const { exited, stderr } = spawnCommand(kind, env());
+    expect(await exited).toBe(1);
+    expect(stderr().trim().split('\n')).toHaveLength(lines);
+    expect(stderr()).toMatch(/TEMPORAL_ADDRESS is needed by `npm run/);
+  });
+
+  it('design §1 two facades and a worker share runs; a run started at one is read at the other', async ({
+    skip,
+  }) => {
+    const postgres = await startPostgres();
+    if ('missing' in postgres) return skip(postgres.missing);
+    const temporal = await startTestTemporal();
+    const shared = {
+      ...env(),
+      OPENWOP_API_KEY: 'a-key-for-both-facades',
+      OPENWOP_FIXTURES_DIR: join(import.meta.dirname, '../fixtures/definitions'),
+      DATABASE_URL: await postgres.createDatabase(),
+      TEMPORAL_ADDRESS: temporal.address,
+      TEMPORAL_NAMESPACE: await temporal.namespace(),
+    };
+    try {
+      const [one, two] = await Promise.all([
+        spawnOf('serve', shared),
+        spawnOf('serve', shared),
+        spawnOf('worker', shared),
+      ]);
+      const runId = await apiClient(one.url, shared.OPENWOP_API_KEY).startRun({
+        workflowId: 'chain',
+      });
+      await apiClient(two.url, shared.OPENWOP_API_KEY).waitFor(
+        runId,
+        ({ status }) => status === 'completed',
+      );
+      for (const host of spawned.splice(0)) expect(await host.kill('SIGTERM')).toBe(0);
+    } finally {
+      await temporal.stop();
+      await postgres.stop();
+    }
+  }, 180_000);
+});
