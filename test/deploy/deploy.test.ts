@@ -1,0 +1,188 @@
+// What the container files and the README name exists in the code: there is no container engine in the tests, so
+// every file, command, variable and port is compared with its source.
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { readConfig } from '../../src/app/config.ts';
+import { readSource, repositoryFiles, ROOT } from '../support/source-tree.ts';
+
+interface Service {
+  readonly image?: string;
+  readonly build?: string;
+  readonly command?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly ports?: readonly string[];
+  readonly volumes?: readonly string[];
+  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+}
+
+const read = (path: string) => readFileSync(ROOT + path, 'utf8');
+const compose = parse(read('docker-compose.yml'), { merge: true }) as {
+  services: Record<string, Service>;
+  volumes: Record<string, unknown>;
+};
+const services = Object.entries(compose.services);
+const dockerfile = read('Dockerfile');
+const packageJson = JSON.parse(read('package.json')) as {
+  scripts: Record<string, string>;
+  dependencies: Record<string, string>;
+};
+const appSources = repositoryFiles('src/app')
+  .map((path) => read(path))
+  .join('\n');
+
+/** The values of a service with its secrets filled in. */
+function environmentOf(service: Service): Record<string, string> {
+  const secrets: Record<string, string> = {
+    POSTGRES_PASSWORD: 'secret123',
+    OPENWOP_API_KEY: 'k'.repeat(24),
+  };
+  const filled = Object.entries(service.environment ?? {}).map(([name, value]) => [
+    name,
+    value.replace(/\$\{(\w+)(?::[-?][^}]*)?\}/g, (_, variable: string) => secrets[variable] ?? ''),
+  ]);
+  return Object.fromEntries(filled) as Record<string, string>;
+}
+
+describe('docker-compose.yml', () => {
+  it('has the parts of production (design §7)', () => {
+    expect(Object.keys(compose.services).sort()).toEqual([
+      'facade',
+      'postgres',
+      'temporal',
+      'temporal-ui',
+      'worker',
+    ]);
+  });
+  it.each(services.filter(([, { build }]) => !build))(
+    '%s: the image has a pinned version',
+    (_, service) => {
+      expect(service.image).toMatch(/^[a-z/-]+:\d+\.\d+(\.\d+)?$/);
+    },
+  );
+  it.each(services)('%s: waits for services that tell their health', (_, service) => {
+    for (const [name, { condition }] of Object.entries(service.depends_on ?? {})) {
+      expect(condition).toBe('service_healthy');
+      expect(compose.services[name]?.healthcheck?.test.length).toBeGreaterThan(0);
+    }
+  });
+  it('named volumes are declared', () => {
+    const named = services.flatMap(([, { volumes = [] }]) =>
+      volumes.map((one) => one.split(':')[0] ?? ''),
+    );
+    expect(Object.keys(compose.volumes)).toEqual([...new Set(named)]);
+  });
+  it('nothing but the API and the UI is published, and only to this machine', () => {
+    const ports = services.flatMap(([, service]) => service.ports ?? []);
+    expect(ports).toEqual(['127.0.0.1:8233:8080', '127.0.0.1:8787:8787']);
+  });
+  it.each(['facade', 'worker'])(
+    '%s: its command is the one of package.json, and its file exists',
+    (name) => {
+      const command = compose.services[name]?.command ?? [];
+      const script = name === 'facade' ? 'serve' : 'worker';
+      expect(command.join(' ')).toBe(packageJson.scripts[script]);
+      expect(existsSync(ROOT + (command.at(-1) ?? ''))).toBe(true);
+    },
+  );
+  it.each(['facade', 'worker'])('%s: the host takes its configuration', (name) => {
+    const config = readConfig({
+      ...environmentOf(compose.services[name] ?? {}),
+      ...imageEnvironment(),
+    });
+    expect(config).toMatchObject({
+      http: { host: '0.0.0.0', port: 8787 },
+      database: { kind: 'postgres', url: 'postgres://openwop:secret123@postgres:5432/openwop' },
+      temporal: { kind: 'external', address: 'temporal:7233' },
+    });
+  });
+  it('every variable of the host is one that the code reads', () => {
+    const names = Object.keys({ ...compose.services.facade?.environment, ...imageEnvironment() });
+    const unread = names.filter((name) => !appSources.includes(`'${name}'`));
+    expect(unread.filter((name) => name !== 'NODE_ENV')).toEqual([]);
+  });
+  it('the health check asks an address that exists', () => {
+    const [path] =
+      /\/[a-z]+(?=')/.exec(compose.services.facade?.healthcheck?.test.at(-1) ?? '') ?? [];
+    expect(read('src/facade/routes/health.ts')).toContain(`'${path}'`);
+  });
+});
+
+function imageEnvironment(): Record<string, string> {
+  const [block = ''] = /^ENV (?:.*\\\n)*.*$/m.exec(dockerfile) ?? [];
+  const pairs = [...block.matchAll(/(\w+)=(\S+)/g)].map(([, name = '', value = '']) => [
+    name,
+    value,
+  ]);
+  return Object.fromEntries(pairs) as Record<string, string>;
+}
+
+describe('Dockerfile', () => {
+  it('copies what exists and .dockerignore lets through', () => {
+    const copied = [...dockerfile.matchAll(/^COPY (.+) \S+$/gm)].flatMap(
+      ([, names]) => names?.split(' ') ?? [],
+    );
+    const allowed = read('.dockerignore')
+      .split('\n')
+      .filter((line) => line.startsWith('!'));
+    expect(copied.filter((path) => !existsSync(ROOT + path))).toEqual([]);
+    expect(allowed.map((line) => line.slice(1)).sort()).toEqual([...copied].sort());
+  });
+  it('copies every folder that the commands import from', () => {
+    const copied = [...dockerfile.matchAll(/^COPY (\w+) \S+$/gm)].map(([, name]) => name);
+    const used = new Set(
+      repositoryFiles('src', 'workflows', 'activities')
+        .filter((path) => /\.[tj]s$/.test(path))
+        .flatMap((path) => readSource(path).imports)
+        .filter(({ inside }) => inside)
+        .map(({ target }) => target.split('/')[0]),
+    );
+    expect(copied).toEqual(expect.arrayContaining([...used]));
+  });
+  it('installs without development packages: what runs is a dependency', () => {
+    const used = repositoryFiles('src', 'workflows', 'activities')
+      .filter((path) => /\.[tj]s$/.test(path))
+      .flatMap((path) => readSource(path).imports)
+      .filter(({ inside, target, typeOnly }) => !inside && !typeOnly && !target.startsWith('node:'))
+      .map(({ target }) => target);
+    const missing = [...new Set(used)].filter(
+      (name) => !Object.hasOwn(packageJson.dependencies, name),
+    );
+    expect(missing).toEqual([]);
+    expect(packageJson.dependencies).toHaveProperty('tsx');
+  });
+  it('does not run as root, on a Debian with glibc', () => {
+    expect(dockerfile).toMatch(/^USER node$/m);
+    expect(dockerfile).toMatch(/^FROM node:20\.\d+\.\d+-bookworm-slim$/m);
+  });
+});
+
+describe('commands and documents', () => {
+  it('.ci/run can be run', () => expect(statSync(`${ROOT}.ci/run`).mode & 0o111).not.toBe(0));
+  it.each(Object.entries(packageJson.scripts))('npm run %s: the file exists', (_, script) => {
+    const [file] = /(?:src|test|schemas|bench)\/[\w./-]+\.ts/.exec(script) ?? [];
+    if (file) expect(existsSync(ROOT + file), file).toBe(true);
+    else expect(script).not.toContain('.ts');
+  });
+  it('the README names exactly the variables that the code reads', () => {
+    const pattern = /\b(?:OPENWOP|OPENAI|TEMPORAL)_[A-Z_]+\b|\bDATABASE_URL\b/g;
+    const known = new Set(read('src/app/config.ts').match(pattern) ?? []);
+    const table = read('README.md')
+      .split('\n')
+      .filter((line) => line.startsWith('| `'));
+    const named = new Set(table.flatMap((line) => line.split('|')[1]?.match(pattern) ?? []));
+    expect([...named].sort()).toEqual(
+      [...known].filter((name) => !/_VARIABLES$/.test(name)).sort(),
+    );
+  });
+  it('every file that a document links to exists', () => {
+    const broken = ['README.md', 'SECURITY.md', 'CHANGELOG.md'].flatMap((path) =>
+      [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+        .map(([, target]) => target ?? '')
+        .filter((target) => !existsSync(ROOT + target))
+        .map((target) => `${path} -> ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+});
