@@ -102,6 +102,11 @@ describe('docker-compose.yml', () => {
     const unread = names.filter((name) => !appSources.includes(`'${name}'`));
     expect(unread.filter((name) => name !== 'NODE_ENV')).toEqual([]);
   });
+  it('commands and checks are lists of text: YAML made nothing else of them', () => {
+    for (const [, { command = [], healthcheck }] of services)
+      for (const word of [...command, ...(healthcheck?.test ?? [])])
+        expect(word).toBeTypeOf('string');
+  });
   it('the health check asks an address that exists', () => {
     const [path] =
       /\/[a-z]+(?=')/.exec(compose.services.facade?.healthcheck?.test.at(-1) ?? '') ?? [];
