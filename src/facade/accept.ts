@@ -2,7 +2,7 @@
 // asked to start it; 201 when Temporal has it. A start that fails is tried again by the reaper, from the row.
 import { codeOf, HostError } from '../core/errors.ts';
 import type { JsonValue } from '../core/json.ts';
-import type { Caller, ClaimOutcome, IdempotencyClaim, RunRow, StoredResponse } from '../ports.ts';
+import type { Caller, IdempotencyClaim, RunRow, StoredResponse } from '../ports.ts';
 import type { FacadeDeps, RunAnswer } from './deps.ts';
 import { refusedClaim, requestDigest } from './idempotency.ts';
 import { buildRunInput } from './run-input.ts';
@@ -52,7 +52,7 @@ export async function acceptRun(
   if (outcome.kind === 'replay') return { ...outcome.response, replayed: true };
   if (outcome.kind !== 'claimed') throw refusedClaim(outcome);
   try {
-    const accepted = await acceptedRow(deps, caller, outcome, row);
+    const accepted = await acceptedRow(deps, row, outcome.runId);
     await startRun(deps, accepted);
     const response = await answerOf(deps, accepted.runId, baseUrl);
     if (!claim) return response;
@@ -92,14 +92,14 @@ async function releaseQuietly(
 /** A key whose earlier claim accepted a run that was never answered goes on with that run. */
 async function acceptedRow(
   { stores }: AcceptDeps,
-  caller: Caller,
-  outcome: ClaimOutcome & { kind: 'claimed' },
   row: RunRow,
+  earlierRunId: string | undefined,
 ): Promise<RunRow> {
-  if (outcome.runId === undefined || outcome.runId === row.runId) return row;
-  const earlier = await stores.runs.find(caller.tenant, outcome.runId);
-  if (!earlier)
+  if (earlierRunId === undefined || earlierRunId === row.runId) return row;
+  const earlier = await stores.runs.find(row.tenant, earlierRunId);
+  if (!earlier) {
     throw new HostError('internal_error', { reason: 'a claim names a run that is not there' });
+  }
   return earlier;
 }
 

@@ -67,7 +67,7 @@ async function reap(deps: ReaperDeps, nowMs: number): Promise<void> {
       // Temporal or the database is away: everything stays pending and the next round tries again.
       if (codeOf(error) === 'service_unavailable') return;
       if (nowMs - row.createdAtMs > FAIL_AFTER_MS)
-        await failRun(deps, row, codeOf(error) ?? 'internal_error', nowMs);
+        await failRun(deps, row, { cause: codeOf(error) ?? 'internal_error', nowMs });
     }
   }
 }
@@ -76,8 +76,7 @@ async function reap(deps: ReaperDeps, nowMs: number): Promise<void> {
 async function failRun(
   { stores, logger }: ReaperDeps,
   row: RunRow,
-  cause: ErrorCode,
-  nowMs: number,
+  { cause, nowMs }: { cause: ErrorCode; nowMs: number },
 ): Promise<void> {
   const head = await stores.log.head(row.runId);
   if (!head || head.closed) return;

@@ -52,7 +52,7 @@ export async function readiness(
     stores.log.problems(NAMED_PROBLEMS).catch(() => []),
   ]);
   const ready = temporal === 'ok' && database === 'ok' && !draining;
-  if (problems.length > 0) logger.warn('projection stopped', { problems });
+  if (problems.length > 0) logger.debug('projection stopped', { problems });
   // Run ids are tenant data: the public report counts by code, the log names the runs.
   const counts: Record<string, number> = {};
   for (const { problem } of problems) counts[problem] = (counts[problem] ?? 0) + 1;

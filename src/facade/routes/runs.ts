@@ -5,7 +5,7 @@ import type { FacadeDeps } from '../deps.ts';
 import { invalid } from '../errors.ts';
 import { idempotencyKey, sendStored } from '../idempotency.ts';
 import { queryInteger, queryText } from '../query.ts';
-import { IDEMPOTENCY_KEY, type Route } from '../route.ts';
+import { IDEMPOTENCY_KEY, type Route, type RouteCall } from '../route.ts';
 import { readHead, requireRun } from '../run-access.ts';
 import { renderSnapshot } from '../snapshot.ts';
 import { baseUrlOf, eventsUrlOf, statusUrlOf } from '../urls.ts';
@@ -104,39 +104,42 @@ function listRuns(deps: FacadeDeps): Route {
       schema: { $ref: '#/components/schemas/RunList' },
     },
     errors: ['unauthenticated', 'forbidden', 'validation_error', 'service_unavailable'],
-    async handle({ request, response, caller }) {
-      const status = queryText(request, 'status');
-      if (status !== undefined && !isStatus(status))
-        throw invalid('status', 'is not a run status', { supported: RUN_STATUSES });
-      const cursor = queryText(request, 'cursor');
-      if (cursor !== undefined && !/^[\x21-\x7e]+$/.test(cursor.slice(0, MAX_CURSOR + 1)))
-        throw invalid('cursor', 'is not a cursor');
-      if ((cursor?.length ?? 0) > MAX_CURSOR) throw invalid('cursor', 'is not a cursor');
-      const workflowId = queryText(request, 'workflowId')?.replaceAll('\0', '');
-      const limit = queryInteger(request, 'limit', { min: 1, max: MAX_PAGE }) ?? DEFAULT_PAGE;
-      const page = await deps.stores.runs.list(caller.tenant, {
-        status,
-        workflowId,
-        cursor,
-        limit,
-      });
-      const base = baseUrlOf(request, deps.config.publicUrl);
-      response.status(200).json({
-        runs: page.runs.map(
-          ({ runId, workflowId: workflow, status: state, createdAtMs, tags }) => ({
-            runId,
-            workflowId: workflow,
-            status: state,
-            createdAt: new Date(createdAtMs).toISOString(),
-            tags,
-            statusUrl: statusUrlOf(base, runId),
-            eventsUrl: eventsUrlOf(base, runId),
-          }),
-        ),
-        ...(page.nextCursor === undefined ? {} : { nextCursor: page.nextCursor }),
-      });
-    },
+    handle: (call) => answerList(deps, call),
   };
+}
+
+async function answerList(
+  deps: FacadeDeps,
+  { request, response, caller }: RouteCall,
+): Promise<void> {
+  const status = queryText(request, 'status');
+  if (status !== undefined && !isStatus(status))
+    throw invalid('status', 'is not a run status', { supported: RUN_STATUSES });
+  const cursor = queryText(request, 'cursor');
+  if (cursor !== undefined && !/^[\x21-\x7e]+$/.test(cursor.slice(0, MAX_CURSOR + 1)))
+    throw invalid('cursor', 'is not a cursor');
+  if ((cursor?.length ?? 0) > MAX_CURSOR) throw invalid('cursor', 'is not a cursor');
+  const workflowId = queryText(request, 'workflowId')?.replaceAll('\0', '');
+  const limit = queryInteger(request, 'limit', { min: 1, max: MAX_PAGE }) ?? DEFAULT_PAGE;
+  const page = await deps.stores.runs.list(caller.tenant, {
+    status,
+    workflowId,
+    cursor,
+    limit,
+  });
+  const base = baseUrlOf(request, deps.config.publicUrl);
+  response.status(200).json({
+    runs: page.runs.map(({ runId, workflowId: workflow, status: state, createdAtMs, tags }) => ({
+      runId,
+      workflowId: workflow,
+      status: state,
+      createdAt: new Date(createdAtMs).toISOString(),
+      tags,
+      statusUrl: statusUrlOf(base, runId),
+      eventsUrl: eventsUrlOf(base, runId),
+    })),
+    ...(page.nextCursor === undefined ? {} : { nextCursor: page.nextCursor }),
+  });
 }
 
 function getRun(deps: FacadeDeps): Route {

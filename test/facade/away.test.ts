@@ -1,0 +1,297 @@
+// Parts that are away, retries, slow clients, drain: what is accepted is never lost (spec/01 §4.1, design §3.3, §4, §10).
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { HostError } from '../../src/core/errors.ts';
+import { eventIdOf } from '../../src/core/ids.ts';
+import { createReaper, FAIL_AFTER_MS } from '../../src/facade/reaper.ts';
+import { fold } from '../../src/log/fold.ts';
+import { validate } from '../../src/wire/validators.ts';
+import type { RunSnapshot } from '../../src/wire/types.generated.ts';
+import { KEY, startFaultHost, type FaultHost } from './fault-host.ts';
+
+let host: FaultHost;
+
+beforeAll(async () => {
+  host = await startFaultHost();
+});
+
+afterAll(async () => {
+  await host.stop();
+});
+
+afterEach(() => {
+  host.temporal.away = false;
+  host.temporal.startError = undefined;
+});
+
+interface Envelope {
+  readonly error: string;
+  readonly message: string;
+  readonly details?: Record<string, unknown>;
+}
+
+async function refused(
+  path: string,
+  request: Parameters<FaultHost['api']>[1],
+  expected: { status: number; code: string },
+): Promise<{ body: Envelope; headers: Headers; text: string }> {
+  const answer = await host.api<Envelope>(path, request);
+  expect(answer.text).not.toBe('');
+  expect(validate.errorEnvelope(answer.body)).toMatchObject({ ok: true });
+  expect({ status: answer.status, code: answer.body.error }).toEqual(expected);
+  return answer;
+}
+
+describe('spec/01 §4.1 Idempotency-Key', () => {
+  const start = (key: string, body: unknown = { workflowId: 'noop' }) =>
+    host.api<Envelope & { runId: string }>('/v1/runs', {
+      body,
+      headers: { 'idempotency-key': key },
+    });
+
+  it('same key and body: the first answer again, marked; another body: 409', async () => {
+    const first = await start('k1');
+    const again = await start('k1');
+    expect(first.status).toBe(201);
+    expect(first.headers.get('openwop-idempotent-replay')).toBe('false');
+    expect(again.headers.get('openwop-idempotent-replay')).toBe('true');
+    expect(again.text).toBe(first.text);
+    const other = await start('k1', { workflowId: 'noop', tags: ['other'] });
+    expect([other.status, other.body.error]).toEqual([409, 'idempotency_key_mismatch']);
+  });
+
+  it('ten at once make one run; the others get its answer or 409 with a hint', async () => {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => start('k2')));
+    const runIds = new Set(
+      answers.filter(({ status }) => status === 201).map(({ body }) => body.runId),
+    );
+    expect(runIds.size).toBe(1);
+    for (const { status, body, headers } of answers.filter(({ status: code }) => code !== 201)) {
+      expect([status, body.error]).toEqual([409, 'idempotency_in_flight']);
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+  });
+
+  it('a key too long is 400; a refused body is not kept: the key may be used again', async () => {
+    expect((await start('k'.repeat(256))).status).toBe(400);
+    expect((await start('k3', { workflowId: 'noop', extra: 1 })).status).toBe(400);
+    expect((await start('k3')).status).toBe(201);
+  });
+
+  it('Temporal away: 503 with Retry-After, and the retry goes on with the accepted run', async () => {
+    host.temporal.away = true;
+    const failed = await start('k4');
+    expect([failed.status, failed.body.error]).toEqual([503, 'service_unavailable']);
+    expect(failed.headers.get('retry-after')).toBe(String(failed.body.details?.retryAfter));
+    host.temporal.away = false;
+    const later = await start('k4');
+    expect(later.status).toBe(201);
+    expect(later.body.runId).toBe(failed.body.details?.runId);
+  });
+});
+
+describe('design §4 the reaper', () => {
+  const reaperNow = (ms: number) => createReaper(host.deps).round(Date.now() + ms);
+  const accepted = async (): Promise<string> => {
+    const { body } = await host.api<Envelope>('/v1/runs', { body: { workflowId: 'noop' } });
+    return String(body.details?.runId);
+  };
+
+  it('starts a run again from its row when Temporal is back', async () => {
+    host.temporal.away = true;
+    const runId = await accepted();
+    await reaperNow(FAIL_AFTER_MS * 2);
+    expect((await host.stores.log.head(runId))?.status).toBe('pending');
+    host.temporal.away = false;
+    await reaperNow(10_000);
+    expect((await host.stores.runs.load(runId))?.temporalRunId).toBe(`t-${runId}`);
+    expect(host.temporal.started.at(-1)?.runId).toBe(runId);
+  });
+
+  it('a run that Temporal refuses for good fails after 30 s, with one terminal entry', async () => {
+    host.temporal.startError = new HostError('payload_too_large');
+    const before = new Set(
+      (await host.stores.runs.unstarted(Date.now() + 1, 100)).map((row) => row.runId),
+    );
+    await refused(
+      '/v1/runs',
+      { body: { workflowId: 'noop' } },
+      { status: 413, code: 'payload_too_large' },
+    );
+    const row = (await host.stores.runs.unstarted(Date.now() + 1, 100)).find(
+      ({ runId }) => !before.has(runId),
+    );
+    const runId = row?.runId ?? '';
+    await reaperNow(10_000);
+    expect((await host.stores.log.head(runId))?.closed).toBe(false);
+    await reaperNow(FAIL_AFTER_MS + 10_000);
+    const { body } = await host.api<RunSnapshot>(`/v1/runs/${runId}`);
+    expect(body).toMatchObject({ status: 'failed', error: { code: 'start_failed' } });
+    const log = await host.api<{ events: { type: string }[]; isComplete: boolean }>(
+      `/v1/runs/${runId}/events`,
+      {
+        headers: { accept: 'application/json' },
+      },
+    );
+    expect(log.body.events.map(({ type }) => type)).toEqual(['run.failed']);
+    expect(log.body.isComplete).toBe(true);
+    expect(
+      (await host.stores.runs.unstarted(Date.now() + 100_000, 100)).some(
+        (item) => item.runId === runId,
+      ),
+    ).toBe(false);
+  });
+});
+
+describe('design §3.3 Temporal away', () => {
+  it('reads come from the database and say so; writes are 503; readiness names the part', async () => {
+    const runId = await host.startRun({ workflowId: 'noop' });
+    host.temporal.away = true;
+    const read = await host.api<RunSnapshot>(`/v1/runs/${runId}`);
+    expect([read.status, read.headers.get('openwop-log-stale')]).toEqual([200, 'true']);
+    const events = await host.api(`/v1/runs/${runId}/events`, {
+      headers: { accept: 'application/json' },
+    });
+    expect([events.status, events.headers.get('openwop-log-stale')]).toEqual([200, 'true']);
+    await refused(
+      `/v1/runs/${runId}/cancel`,
+      { method: 'POST' },
+      { status: 503, code: 'service_unavailable' },
+    );
+    await refused(
+      `/v1/runs/${runId}/interrupts/gate`,
+      { body: { resumeValue: 1 } },
+      { status: 503, code: 'service_unavailable' },
+    );
+    const ready = await host.api('/readyz', { headers: { authorization: '' } });
+    expect([ready.status, ready.body.temporal, ready.body.database]).toEqual([
+      503,
+      'service_unavailable',
+      'ok',
+    ]);
+    expect((await host.api('/healthz', { headers: { authorization: '' } })).status).toBe(200);
+    host.temporal.away = false;
+    const back = await host.api(`/v1/runs/${runId}`);
+    expect(back.headers.get('openwop-log-stale')).toBeNull();
+    expect((await host.api('/readyz')).status).toBe(200);
+  });
+});
+
+describe('spec/02 §3 streams under load', () => {
+  async function append(
+    runId: string,
+    rows: { type: string; payload: unknown }[],
+    closed = false,
+  ): Promise<void> {
+    const head = await host.stores.log.head(runId);
+    if (!head) throw new Error('no head');
+    const { temporalRunId, historyEventId, token } = head;
+    const cursor = { temporalRunId, historyEventId, token };
+    await host.stores.log.append({
+      runId,
+      behind: cursor,
+      cursor,
+      rows: rows.map(({ type, payload }, index) => {
+        const key = `test|${head.nextSequence + index}`;
+        return {
+          runId,
+          eventId: eventIdOf(runId, key),
+          key,
+          type,
+          payload: JSON.stringify(payload),
+          timestampMs: 1_000,
+        };
+      }),
+      closedBlocks: [],
+      status: closed ? 'completed' : 'running',
+      closed,
+      translateState: head.translateState,
+      fold,
+    });
+  }
+
+  it('a client that reads slowly gets every event, and the server does not hold them for it', async () => {
+    const runId = await host.startRun({ workflowId: 'noop' });
+    const blob = 'x'.repeat(16 * 1024);
+    await append(runId, [{ type: 'run.started', payload: { workflowId: 'noop' } }]);
+    for (let round = 0; round < 4; round++) {
+      await append(
+        runId,
+        Array.from({ length: 200 }, (_, index) => ({
+          type: 'log.appended',
+          payload: { level: 'info', message: `${round}/${index}`, blob },
+        })),
+      );
+    }
+    await append(runId, [{ type: 'run.completed', payload: {} }], true);
+    const response = await fetch(`${host.url}/v1/runs/${runId}/events?streamMode=debug`, {
+      headers: { authorization: `Bearer ${KEY}`, accept: 'text/event-stream' },
+    });
+    const reader = (response.body as ReadableStream<Uint8Array>)
+      .pipeThrough(new TextDecoderStream())
+      .getReader();
+    let text = '';
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read())
+      text += chunk.value;
+    const ids = [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+    expect(ids).toEqual(Array.from({ length: 802 }, (_, index) => index));
+  });
+
+  it('streams are capped per key: 429 with Retry-After (design §10)', async () => {
+    const small = await startFaultHost({ maxStreamsPerKey: 1 });
+    const stop = new AbortController();
+    try {
+      const runId = await small.startRun({ workflowId: 'noop' });
+      const headers = { authorization: `Bearer ${KEY}`, accept: 'text/event-stream' };
+      const held = await fetch(`${small.url}/v1/runs/${runId}/events`, {
+        headers,
+        signal: stop.signal,
+      });
+      expect(held.status).toBe(200);
+      const second = await small.api<Envelope>(`/v1/runs/${runId}/events`, {
+        headers: { accept: 'text/event-stream' },
+      });
+      expect([second.status, second.body.error]).toEqual([429, 'rate_limited']);
+      expect(Number(second.headers.get('retry-after'))).toBeGreaterThan(0);
+    } finally {
+      stop.abort();
+      await small.stop();
+    }
+  });
+
+  it('drain ends streams with a comment and answers waiting polls', async () => {
+    const own = await startFaultHost();
+    const runId = await own.startRun({ workflowId: 'noop' });
+    const stream = await fetch(`${own.url}/v1/runs/${runId}/events`, {
+      headers: { authorization: `Bearer ${KEY}`, accept: 'text/event-stream' },
+    });
+    const text = stream.text();
+    const poll = own.api<{ events: unknown[]; isComplete: boolean }>(
+      `/v1/runs/${runId}/events/poll?timeout=30`,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await own.stop();
+    expect(await text).toContain(':draining');
+    expect((await poll).body).toMatchObject({ events: [], isComplete: false });
+  });
+});
+
+describe('the access log', () => {
+  it('has route, status and run, and never a key, a body or a query', async () => {
+    const runId = await host.startRun(
+      { workflowId: 'noop' },
+      { 'idempotency-key': 'very-private-key' },
+    );
+    await host.api(`/v1/runs/${runId}/events/poll?lastSequence=0&timeout=1`);
+    const lines = host.lines.filter(({ message }) => message === 'request');
+    expect(lines.at(-1)?.fields).toMatchObject({
+      method: 'GET',
+      route: '/v1/runs/{runId}/events/poll',
+      status: 200,
+      runId,
+    });
+    const all = JSON.stringify(host.lines);
+    for (const secret of [KEY, 'very-private-key', 'lastSequence=0'])
+      expect(all).not.toContain(secret);
+  });
+});

@@ -1,0 +1,146 @@
+// HTTP suite: answering what a run waits for (spec/02 §4.4, spec/06 §8).
+import { describe, expect, it } from 'vitest';
+import type { RunSnapshot } from '../../src/wire/types.generated.ts';
+import { ended, waiting, types, expectLawful, type Envelope, type Suite } from './suite-parts.ts';
+
+export function interruptTests({ host, log, resolve }: Suite): void {
+  const started = async (workflowId: string): Promise<string> => {
+    const runId = await host().startRun({ workflowId });
+    await host().waitFor(runId, waiting);
+    return runId;
+  };
+  describe('spec/02 §4.4 answering a run', () => {
+    it('06 §8.1 approval: waits at the node, takes accept, completes; a second answer is 409', async () => {
+      const runId = await started('approval');
+      const { body } = await host().api<RunSnapshot>(`/v1/runs/${runId}`);
+      expect(body).toMatchObject({
+        status: 'waiting-approval',
+        currentNodeId: 'gate',
+        interrupt: { kind: 'approval', nodeId: 'gate' },
+      });
+      const answer = await resolve(runId, 'gate', { action: 'accept' });
+      expect([answer.status, answer.body]).toEqual([
+        200,
+        { runId, nodeId: 'gate', status: 'resolved' },
+      ]);
+      expect((await host().waitFor(runId, ended)).status).toBe('completed');
+      expectLawful(await log(runId));
+      const late = await resolve(runId, 'gate', { action: 'accept' });
+      expect([late.status, late.body.error]).toEqual([409, 'interrupt_already_resolved']);
+    });
+
+    it('06 §8.2 a wrong answer is 400 and the run still waits; an unknown node is 404', async () => {
+      const runId = await started('approval');
+      for (const value of [{ action: 'maybe' }, { action: 'refine' }, {}, 'accept', null, 7]) {
+        const { status, body } = await resolve(runId, 'gate', value);
+        expect([status, body.error]).toEqual([400, 'validation_error']);
+      }
+      const closed = await host().api<Envelope>(`/v1/runs/${runId}/interrupts/gate`, {
+        body: { resumeValue: { action: 'accept' }, more: 1 },
+      });
+      expect([closed.status, closed.body.error]).toEqual([400, 'validation_error']);
+      expect((await host().api(`/v1/runs/${runId}/interrupts/gate`, { body: {} })).status).toBe(
+        400,
+      );
+      const large = await resolve(runId, 'gate', {
+        action: 'accept',
+        editedArtifactData: 'x'.repeat(40_000),
+      });
+      expect([large.status, large.body.error]).toEqual([413, 'payload_too_large']);
+      const unknown = await resolve(runId, 'nowhere', { action: 'accept' });
+      expect([unknown.status, unknown.body.error]).toEqual([404, 'interrupt_not_found']);
+      expect((await host().api<RunSnapshot>(`/v1/runs/${runId}`)).body.status).toBe(
+        'waiting-approval',
+      );
+      expect((await resolve(runId, 'gate', { action: 'reject' })).status).toBe(200);
+      expect((await host().waitFor(runId, ended)).status).toBe('failed');
+    });
+
+    it('06 §8.3 clarification: waiting-input, answers as an object', async () => {
+      const runId = await started('clarify');
+      expect((await host().api<RunSnapshot>(`/v1/runs/${runId}`)).body.status).toBe(
+        'waiting-input',
+      );
+      expect((await resolve(runId, 'ask', { answers: { q1: 'blue' } })).status).toBe(200);
+      expect((await host().waitFor(runId, ended)).status).toBe('completed');
+      expect(types(await log(runId))).toContain('clarification.resolved');
+    });
+
+    it('two clients at once: one is taken, the other gets 409', async () => {
+      const runId = await started('approval');
+      const answers = await Promise.all([
+        resolve(runId, 'gate', { action: 'accept' }),
+        resolve(runId, 'gate', { action: 'reject' }),
+      ]);
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+      await host().waitFor(runId, ended);
+      expect(types(await log(runId)).filter((type) => type === 'interrupt.resolved').length).toBe(
+        1,
+      );
+    });
+
+    it('the same key gives the same answer, another body 409', async () => {
+      const runId = await started('approval');
+      const key = `r-${runId}`;
+      const first = await resolve(runId, 'gate', { action: 'accept' }, key);
+      await host().waitFor(runId, ended);
+      const again = await resolve(runId, 'gate', { action: 'accept' }, key);
+      expect([again.status, again.text]).toEqual([200, first.text]);
+      expect(again.headers.get('openwop-idempotent-replay')).toBe('true');
+      const other = await resolve(runId, 'gate', { action: 'reject' }, key);
+      expect([other.status, other.body.error]).toEqual([409, 'idempotency_key_mismatch']);
+    });
+
+    it('06 §8.5 a vote that does not decide leaves the run waiting; the next one ends the wait', async () => {
+      const runId = await started('quorum');
+      expect((await resolve(runId, 'gate', { action: 'accept', voter: 'a' })).body.status).toBe(
+        'open',
+      );
+      expect((await host().api<RunSnapshot>(`/v1/runs/${runId}`)).body.status).toBe(
+        'waiting-approval',
+      );
+      expect((await resolve(runId, 'gate', { action: 'accept', voter: 'b' })).body.status).toBe(
+        'resolved',
+      );
+      expect((await host().waitFor(runId, ended)).status).toBe('completed');
+    });
+
+    it('after its deadline an interrupt is 410 interrupt_expired, and nothing was granted', async () => {
+      const runId = await host().startRun({ workflowId: 'expiring' });
+      const snapshot = await host().waitFor(runId, ended);
+      expect(snapshot).toMatchObject({ status: 'failed', error: { code: 'interrupt_timeout' } });
+      const late = await resolve(runId, 'gate', { action: 'accept' });
+      expect([late.status, late.body.error]).toEqual([410, 'interrupt_expired']);
+    });
+
+    it('of a cancelled run it is 422 interrupt_cancelled', async () => {
+      const runId = await started('approval');
+      await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
+      await host().waitFor(runId, ended);
+      const late = await resolve(runId, 'gate', { action: 'accept' });
+      expect([late.status, late.body.error]).toEqual([422, 'interrupt_cancelled']);
+    });
+
+    it('06 §8.4 cancel against answer: at least one wins, and the run ends', async () => {
+      const runId = await started('approval');
+      const [cancel, answer] = await Promise.all([
+        host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' }),
+        resolve(runId, 'gate', { action: 'accept' }),
+      ]);
+      expect(cancel.status).toBe(200);
+      expect([200, 409, 410, 422]).toContain(answer.status);
+      await host().waitFor(runId, ended);
+      expectLawful(await log(runId));
+    });
+
+    it('two gates at once are answered by their nodes', async () => {
+      const runId = await started('two-gates');
+      await host().waitFor(runId, ({ nodeStates }) => Object.keys(nodeStates ?? {}).length === 3);
+      expect((await resolve(runId, 'right', { action: 'accept' })).status).toBe(200);
+      const between = await host().api<RunSnapshot>(`/v1/runs/${runId}`);
+      expect(between.body).toMatchObject({ status: 'waiting-approval', currentNodeId: 'left' });
+      expect((await resolve(runId, 'left', { action: 'accept' })).status).toBe(200);
+      expect((await host().waitFor(runId, ended)).status).toBe('completed');
+    });
+  });
+}

@@ -1,0 +1,109 @@
+// HTTP suite: the run's page, its one-time link, its session and its form (design §10).
+import { describe, expect, it } from 'vitest';
+import { ended, waiting, type Suite } from './suite-parts.ts';
+
+export function pageTests({ host, resolve }: Suite): void {
+  const page = (path: string, init: RequestInit = {}) =>
+    fetch(`${host().url}${path}`, { redirect: 'manual', ...init });
+  const form = (fields: Record<string, string>) => ({
+    method: 'POST',
+    body: new URLSearchParams(fields).toString(),
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  });
+  /** Opens a run's page by a fresh link: its path and the cookie. */
+  async function open(runId: string): Promise<{ cookie: string; html: string; link: string }> {
+    const { status, body } = await host().api<{ url: string; expiresAt: string }>(
+      `/v1/host/openwop-temporal/runs/${runId}/page-link`,
+      { method: 'POST' },
+    );
+    expect(status).toBe(201);
+    const { pathname, search } = new URL(body.url);
+    const button = await page(pathname + search);
+    expect([button.status, button.headers.get('set-cookie')]).toEqual([200, null]);
+    const consumed = await page(pathname + search, { method: 'POST' });
+    expect([consumed.status, consumed.headers.get('location')]).toEqual([303, pathname]);
+    const cookies = consumed.headers.getSetCookie();
+    expect(cookies.length).toBe(2);
+    for (const cookie of cookies) expect(cookie).toMatch(/HttpOnly; SameSite=Strict$/);
+    const cookie = cookies[0]?.split(';')[0] ?? '';
+    return {
+      cookie,
+      html: await (await page(pathname, { headers: { cookie } })).text(),
+      link: pathname + search,
+    };
+  }
+  describe("the run's page (design §10)", () => {
+    it('opens once by its link; used, unknown or foreign links are 410', async () => {
+      const runId = await host().startRun({ workflowId: 'approval' });
+      await host().waitFor(runId, waiting);
+      const { html, link, cookie } = await open(runId);
+      expect(html).toContain(runId);
+      expect(html).toContain('Ship it?');
+      for (const bad of [link, link.replace(/link=.*/, 'link=nonsense'), `/pages/runs/${runId}`]) {
+        const answer = await page(bad, { method: 'POST' });
+        expect([answer.status, answer.headers.get('content-type')]).toEqual([
+          410,
+          'text/html; charset=utf-8',
+        ]);
+      }
+      expect((await page(`/pages/runs/${runId}`)).status).toBe(401);
+      const csp = (await page(`/pages/runs/${runId}`, { headers: { cookie } })).headers.get(
+        'content-security-policy',
+      );
+      expect(csp).toContain("default-src 'none'");
+      expect(csp).not.toContain('unsafe');
+      await resolve(runId, 'gate', { action: 'accept' });
+    });
+
+    it('its cookie opens the page and the events of that run by GET, and no other route', async () => {
+      const runId = await host().startRun({ workflowId: 'noop' });
+      const other = await host().startRun({ workflowId: 'noop' });
+      await host().waitFor(runId, ended);
+      const { cookie } = await open(runId);
+      const headers = { cookie, accept: 'application/json' };
+      expect((await page(`/v1/runs/${runId}/events`, { headers })).status).toBe(200);
+      for (const path of [
+        `/v1/runs/${runId}`,
+        `/v1/runs/${runId}/events/poll`,
+        `/v1/runs/${other}/events`,
+        '/v1/runs',
+        `/pages/runs/${other}`,
+      ]) {
+        expect([path, (await page(path, { headers })).status]).toEqual([path, 401]);
+      }
+      for (const path of [
+        `/v1/runs/${runId}/cancel`,
+        `/v1/runs/${runId}/interrupts/gate`,
+        '/v1/runs',
+      ]) {
+        expect([path, (await page(path, { method: 'POST', headers })).status]).toEqual([path, 401]);
+      }
+    });
+
+    it('answers without JavaScript, with its CSRF token only, and once', async () => {
+      const runId = await host().startRun({ workflowId: 'approval' });
+      await host().waitFor(runId, waiting);
+      const { cookie, html } = await open(runId);
+      const field = (name: string) =>
+        new RegExp(`name="${name}" value="([^"]*)"`).exec(html)?.[1] ?? '';
+      const fields = { csrf: field('csrf'), interruptId: field('interruptId'), action: 'accept' };
+      const path = `/pages/runs/${runId}/interrupts/gate`;
+      const send = (changed: Record<string, string>, more: Record<string, string> = { cookie }) => {
+        const request = form({ ...fields, ...changed });
+        return page(path, { ...request, headers: { ...request.headers, ...more } });
+      };
+      expect((await send({}, {})).status).toBe(401);
+      expect((await send({ csrf: 'forged' })).status).toBe(403);
+      expect((await send({}, { cookie, origin: 'https://evil.example' })).status).toBe(403);
+      expect((await send({ action: 'dance' })).status).toBe(400);
+      expect((await send({ interruptId: 'int-older' })).status).toBe(409);
+      const answered = await send({});
+      expect([answered.status, answered.headers.get('location')]).toEqual([
+        303,
+        `/pages/runs/${runId}?notice=answered`,
+      ]);
+      expect((await host().waitFor(runId, ended)).status).toBe('completed');
+      expect((await send({ action: 'reject' })).status).toBe(409);
+    });
+  });
+}

@@ -1,0 +1,315 @@
+// HTTP suite: discovery, the life of a run, cancel, an agent run (spec/01 §10; spec/06 §3, §4, §7, §11).
+import { describe, expect, it } from 'vitest';
+import { validate } from '../../src/wire/validators.ts';
+import {
+  ended,
+  waiting,
+  readLog,
+  types,
+  expectLawful,
+  type Envelope,
+  type Suite,
+} from './suite-parts.ts';
+import { AGENT } from './suite-workflows.ts';
+
+export function discoveryTests({ host }: Suite): void {
+  describe('spec/01 §10 discovery', () => {
+    it('is public, valid, cacheable, and says nothing that is not so', async () => {
+      const answer = await host().api<Record<string, unknown>>('/.well-known/openwop', {
+        headers: { authorization: '' },
+      });
+      expect(answer.status).toBe(200);
+      expect(validate.capabilities(answer.body)).toMatchObject({ ok: true });
+      expect(answer.headers.get('cache-control')).toContain('max-age');
+      for (const absent of ['replay', 'webhooks', 'testing', 'memory', 'multiAgent', 'runs'])
+        expect(answer.body).not.toHaveProperty(absent);
+      expect(answer.body).toMatchObject({
+        protocolVersion: '1.0',
+        agents: {
+          supported: true,
+          liveRuntime: { supported: true },
+          decisionEvents: true,
+          handoffEvents: false,
+        },
+        aiProviders: { supported: expect.arrayContaining(['scripted']) as unknown },
+        fixtures: [],
+      });
+      expect((answer.body.capabilities as Record<string, unknown>).agents).toEqual(
+        answer.body.agents,
+      );
+      expect(answer.text).not.toContain('"edit"');
+      const again = await host().api('/.well-known/openwop', {
+        headers: { authorization: '', 'if-none-match': answer.headers.get('etag') ?? '' },
+      });
+      expect([again.status, again.text]).toEqual([304, '']);
+    });
+
+    it('openapi.json is public, 3.1, and every operation in it answers', async () => {
+      const { status, body } = await host().api<{
+        openapi: string;
+        servers: { url: string }[];
+        paths: Record<string, Record<string, unknown>>;
+      }>('/v1/openapi.json', { headers: { authorization: '' } });
+      expect(status).toBe(200);
+      expect(body.openapi).toMatch(/^3\.[1-9]/);
+      expect(JSON.stringify(body.servers)).not.toContain('/v1');
+      for (const [path, operations] of Object.entries(body.paths)) {
+        for (const method of Object.keys(operations)) {
+          const answer = await host().api<Envelope>(path.replace(/\{\w+\}/g, 'unknown'), {
+            method: method.toUpperCase(),
+            headers: { accept: 'application/json' },
+          });
+          expect([
+            path,
+            [404, 405].includes(answer.status) ? answer.body?.error : 'answered',
+          ]).not.toEqual([path, 'not_found']);
+          expect(answer.status).not.toBe(405);
+        }
+      }
+    });
+
+    it('workflows and agents are listed as they were loaded', async () => {
+      const workflow = await host().api<{ id: string; nodes: unknown[] }>('/v1/workflows/approval');
+      expect([workflow.status, workflow.body.id, workflow.body.nodes.length]).toEqual([
+        200,
+        'approval',
+        1,
+      ]);
+      const agents = await host().api('/v1/agents');
+      expect(validate.agentInventory(agents.body)).toMatchObject({ ok: true });
+      expect(agents.body).toMatchObject({
+        total: 1,
+        agents: [{ agentId: AGENT, toolAllowlist: ['core:json.query'] }],
+      });
+      expect(agents.text).not.toContain('Decide on refunds.');
+      expect((await host().api(`/v1/agents/${AGENT}`)).body).toMatchObject({
+        agentId: AGENT,
+        hasHandoffSchemas: false,
+      });
+    });
+
+    it('traceparent is echoed (spec/01 §1)', async () => {
+      const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+      const answer = await host().api('/healthz', { headers: { traceparent } });
+      expect(answer.headers.get('traceparent')).toBe(traceparent);
+    });
+  });
+}
+
+export function lifecycleTests({ host, log }: Suite): void {
+  describe('spec/06 §3, §4 a run and its log', () => {
+    it('3.1, 3.2, 3.4 noop: 201 with absolute URLs, found at once, four events, completed', async () => {
+      const created = await host().api<{
+        runId: string;
+        status: string;
+        eventsUrl: string;
+        statusUrl: string;
+      }>('/v1/runs', {
+        body: { workflowId: 'noop' },
+      });
+      expect(created.status).toBe(201);
+      expect(validate.runCreateResponse(created.body)).toMatchObject({ ok: true });
+      const { runId } = created.body;
+      expect(created.body.statusUrl).toBe(`${host().url}/v1/runs/${runId}`);
+      expect((await host().api(`/v1/runs/${runId}`)).status).toBe(200);
+      const snapshot = await host().waitFor(runId, ended);
+      expect(validate.snapshot(snapshot)).toMatchObject({ ok: true });
+      expect(snapshot).toMatchObject({ runId, workflowId: 'noop', status: 'completed' });
+      expect(snapshot.completedAt).toBe(snapshot.endedAt);
+      const events = await log(runId);
+      expectLawful(events);
+      expect(types(events)).toEqual([
+        'run.started',
+        'node.started',
+        'node.completed',
+        'run.completed',
+      ]);
+    });
+
+    it('3.5 nested input arrives deep-equal in variables; 4.6 undeclared inputs in no event', async () => {
+      const payload = { a: [1, { b: 'ü' }], c: null };
+      const runId = await host().startRun({
+        workflowId: 'identity',
+        inputs: { payload, stranger: 'unseen-value' },
+      });
+      const snapshot = await host().waitFor(runId, ended);
+      expect(snapshot.variables?.payload).toEqual(payload);
+      expect((await readLog(host(), runId)).text).not.toContain('unseen-value');
+    });
+
+    it('3.6 a failing node: node.failed with an error object, run.failed, the snapshot says why', async () => {
+      const runId = await host().startRun({ workflowId: 'failing' });
+      const snapshot = await host().waitFor(runId, ended);
+      expect(snapshot).toMatchObject({
+        status: 'failed',
+        error: { code: 'conformance_test_failure' },
+      });
+      const events = await log(runId);
+      expectLawful(events);
+      const failed = events.find(({ type }) => type === 'node.failed');
+      expect(failed?.payload).toMatchObject({
+        nodeId: 'bad',
+        error: { code: 'conformance_test_failure' },
+      });
+      expect(events.at(-1)?.type).toBe('run.failed');
+    });
+
+    it('3.7 while a delay sleeps the run is running; 3.8 a chain completes in order', async () => {
+      const resting = await host().startRun({ workflowId: 'resting' });
+      await host().waitFor(resting, ({ status }) => status === 'running');
+      const three = await host().startRun({ workflowId: 'three' });
+      await host().waitFor(three, ended);
+      const done = (await log(three)).filter(({ type }) => type === 'node.completed');
+      expect(done.map(({ nodeId }) => nodeId)).toEqual(['a', 'b', 'c']);
+      expect((await host().waitFor(resting, ended)).status).toBe('completed');
+    });
+
+    it('4.2 repeated reads of a finished run are the same bytes', async () => {
+      const runId = await host().startRun({ workflowId: 'three' });
+      await host().waitFor(runId, ended);
+      const first = await readLog(host(), runId);
+      expect((await readLog(host(), runId)).text).toBe(first.text);
+      expect(first.isComplete).toBe(true);
+    });
+
+    it('lists runs newest first, by status, in pages', async () => {
+      const tag = `list-${Date.now()}`;
+      const runIds: string[] = [];
+      for (let count = 0; count < 3; count++)
+        runIds.push(await host().startRun({ workflowId: 'approval', tags: [tag] }));
+      for (const runId of runIds) await host().waitFor(runId, waiting);
+      interface Page {
+        runs: { runId: string; status: string; tags: string[] }[];
+        nextCursor?: string;
+      }
+      const seen: string[] = [];
+      let cursor = '';
+      do {
+        const { status, body } = await host().api<Page>(
+          `/v1/runs?status=waiting-approval&workflowId=approval&limit=2${cursor}`,
+        );
+        expect(status).toBe(200);
+        expect(body.runs.every((run) => run.status === 'waiting-approval')).toBe(true);
+        seen.push(...body.runs.filter(({ tags }) => tags.includes(tag)).map(({ runId }) => runId));
+        cursor = body.nextCursor === undefined ? '' : `&cursor=${body.nextCursor}`;
+      } while (cursor !== '');
+      expect(seen).toEqual([...runIds].reverse());
+      for (const bad of [
+        'status=odd',
+        'limit=0',
+        'limit=201',
+        'cursor=%00',
+        'cursor=abc',
+        'limit=1&limit=2',
+      ]) {
+        const { status, body } = await host().api<Envelope>(`/v1/runs?${bad}`);
+        expect([bad, status, body.error]).toEqual([bad, 400, 'validation_error']);
+      }
+      for (const runId of runIds) await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
+    });
+  });
+}
+
+export function cancelTests({ host, log }: Suite): void {
+  describe('spec/06 §7 cancel', () => {
+    it.each([
+      ['sleeping', 'running'],
+      ['approval', 'waiting-approval'],
+    ])('a run that is %s ends cancelled, with one terminal event', async (workflowId, status) => {
+      const runId = await host().startRun({ workflowId });
+      await host().waitFor(
+        runId,
+        (snapshot) =>
+          snapshot.status === status && Object.keys(snapshot.nodeStates ?? {}).length > 0,
+      );
+      const answer = await host().api<{ status: string }>(`/v1/runs/${runId}/cancel`, {
+        body: { reason: 'no longer needed' },
+      });
+      expect(answer.status).toBe(200);
+      expect(['cancelling', 'cancelled']).toContain(answer.body.status);
+      expect((await host().waitFor(runId, ended)).status).toBe('cancelled');
+      const events = await log(runId);
+      expectLawful(events);
+      expect(events.at(-1)).toMatchObject({
+        type: 'run.cancelled',
+        payload: { reason: 'no longer needed' },
+      });
+      expect((await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' })).body).toEqual({
+        runId,
+        status: 'cancelled',
+      });
+    });
+
+    it('of a finished run changes nothing and tells its status; a body with unknown fields is 400', async () => {
+      const runId = await host().startRun({ workflowId: 'noop' });
+      await host().waitFor(runId, ended);
+      expect((await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' })).body).toEqual({
+        runId,
+        status: 'completed',
+      });
+      expect((await host().api(`/v1/runs/${runId}/cancel`, { body: { why: 1 } })).status).toBe(400);
+    });
+
+    it('with an Idempotency-Key the answer is kept', async () => {
+      const runId = await host().startRun({ workflowId: 'sleeping' });
+      const cancel = () =>
+        host().api(`/v1/runs/${runId}/cancel`, {
+          body: {},
+          headers: { 'idempotency-key': `c-${runId}` },
+        });
+      const first = await cancel();
+      const again = await cancel();
+      expect(again.headers.get('openwop-idempotent-replay')).toBe('true');
+      expect(again.text).toBe(first.text);
+      await host().waitFor(runId, ended);
+    });
+  });
+}
+
+export function agentTests({ host, log, resolve }: Suite): void {
+  describe('spec/06 §11, §12, §15 an agent run', () => {
+    it('reasons aloud, is not sure, waits for a human, and goes on with the ratified decision', async () => {
+      const runId = await host().startRun({ workflowId: 'refund', inputs: { order: 'o-1' } });
+      const snapshot = await host().waitFor(runId, waiting);
+      expect(snapshot).toMatchObject({
+        status: 'waiting-approval',
+        currentNodeId: 'triage',
+        agent: { agentId: AGENT },
+      });
+      const before = await log(runId);
+      const deltas = before.filter(({ type }) => type === 'agent.reasoning.delta');
+      expect(deltas.length).toBeGreaterThan(0);
+      const reasoned = before.find(({ type }) => type === 'agent.reasoned');
+      expect(deltas.map(({ payload }) => (payload as { delta: string }).delta).join('')).toBe(
+        (reasoned?.payload as { reasoning: string }).reasoning,
+      );
+      const suspended = before.find(({ type }) => type === 'node.suspended');
+      expect(suspended?.payload).toMatchObject({
+        kind: 'low-confidence',
+        reason: 'low-confidence',
+        agentId: AGENT,
+        observed: 0.55,
+        threshold: 0.7,
+      });
+      expect((await resolve(runId, 'triage', { action: 'edit-accept' })).status).toBe(400);
+      expect((await resolve(runId, 'triage', { action: 'accept' })).status).toBe(200);
+      expect((await host().waitFor(runId, ended)).status).toBe('completed');
+      const events = await log(runId);
+      expectLawful(events);
+      expect(types(events).filter((type) => type === 'agent.decided').length).toBe(2);
+    });
+
+    it('D-7 agentId runs the agent as the root of a run', async () => {
+      const runId = await host().startRun({
+        agentId: AGENT,
+        inputs: { order: 'o-2' },
+        configurable: { escalationThreshold: 0.5 },
+      });
+      expect((await host().waitFor(runId, ended)).status).toBe('completed');
+      const events = await log(runId);
+      expectLawful(events);
+      const opened = events.find(({ type }) => type === 'agent.invocation.started');
+      expect(opened?.payload).toMatchObject({ agentId: AGENT, source: 'run-api' });
+    });
+  });
+}
