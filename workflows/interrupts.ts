@@ -53,6 +53,9 @@ function raise(visit: Visit, request: InterruptRequest): Interrupt {
   return interrupt;
 }
 
+/** Actions that approval.requested knows. */
+const LEGACY_ACTIONS = new Set(['accept', 'reject', 'refine', 'edit', 'ask']);
+
 /** The legacy names of a request, which older clients read (spec/02 §2.3). */
 function emitShadow(
   visit: Visit,
@@ -61,9 +64,10 @@ function emitShadow(
 ): void {
   const { nodeId } = visit.frame;
   if (kind === 'approval') {
-    const actions = (data.actions as string[]).map((action) =>
-      action === 'edit-accept' ? 'edit' : action,
-    );
+    const actions = (data.actions as string[])
+      .map((action) => (action === 'edit-accept' ? 'edit' : action))
+      .filter((action) => LEGACY_ACTIONS.has(action));
+    if (actions.length === 0) return;
     const { artifactId = nodeId, artifactType = 'approval', title = '', requiredApprovals } = data;
     emitFact(visit, 'approval.requested', {
       step,

@@ -19,7 +19,7 @@ const resolution = (nodeId: string, value: string) => ({
   resolvedBy: 'tester',
 });
 const cancellation = { cancelledBy: 'tester', bodyDigest: 'sha256:cancel' };
-const inputOf = (runId: string) => ({ runId }) as RunInput;
+const inputOf = (runId: string) => ({ runId, limits: { maxRunDurationMs: 60_000 } }) as RunInput;
 
 let fixture: TemporalFixture;
 let engine: RunEngine;

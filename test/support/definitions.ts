@@ -31,7 +31,7 @@ export function definition(
     id,
     name: id,
     version: '1.0',
-    nodes,
+    nodes: nodes as WorkflowDefinition['nodes'],
     edges,
     triggers: [],
     variables: [],

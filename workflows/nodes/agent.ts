@@ -61,7 +61,10 @@ function lowThreshold(
   return undefined;
 }
 
-/** What a human may answer; `decision` of an edit is held to the agent's return schema. */
+/**
+ * What a human may answer; `decision` of an edit is held to the agent's return schema, which keeps its own root for
+ * `#` references by an `$id`.
+ */
 function ratificationSchema(returnSchema: JsonObject | undefined): JsonObject {
   const action = (name: string, more: JsonObject, required: string[] = []): JsonObject => ({
     type: 'object',
@@ -72,7 +75,11 @@ function ratificationSchema(returnSchema: JsonObject | undefined): JsonObject {
     anyOf: [
       action('accept', {}),
       action('reject', { reason: { type: 'string', maxLength: 8192 } }),
-      action('edit-accept', { decision: returnSchema ?? {} }, ['decision']),
+      action(
+        'edit-accept',
+        { decision: returnSchema ? { ...returnSchema, $id: 'decision' } : {} },
+        ['decision'],
+      ),
       { type: 'object', required: ['answers'], properties: { answers: { type: 'object' } } },
     ],
   };

@@ -12,7 +12,11 @@ interface Question {
 
 function answersSchema(questions: readonly Question[]): JsonObject {
   const properties = Object.fromEntries(
-    questions.map(({ id, schema }): [string, JsonValue] => [id, schema ?? {}]),
+    questions.map(({ id, schema }): [string, JsonValue] => [
+      id,
+      // An `$id` of its own: `#` references inside the question's schema keep their root.
+      schema ? { ...schema, $id: `question-${encodeURIComponent(id)}` } : {},
+    ]),
   );
   const list: JsonObject = {
     type: 'array',

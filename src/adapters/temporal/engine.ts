@@ -1,5 +1,6 @@
 // The RunEngine port over Temporal's client (design §4): start, messages as Updates, durable cancel. Every call ends
 // within its deadline, with a server that is away, hangs, or has no worker.
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   Client,
   WorkflowExecutionAlreadyStartedError,
@@ -61,6 +62,8 @@ async function start(source: Source, input: RunInput): Promise<{ temporalRunId: 
           args: [input],
           workflowIdReusePolicy: 'REJECT_DUPLICATE',
           workflowIdConflictPolicy: 'FAIL',
+          // The last resort behind the run's own clock (spec/01 §8): translate makes run_timeout of it.
+          workflowExecutionTimeout: input.limits.maxRunDurationMs,
         }),
     );
     return { temporalRunId: handle.firstExecutionRunId };
@@ -92,6 +95,8 @@ async function firstExecutionRunId(
   }
 }
 
+/** The server's words for a message that meets an execution while it closes or continues as new. */
+const SEGMENT_CLOSING = /workflow is closing/i;
 const NO_ANSWER = 'The run did not take the message in time. Retry with the same key.';
 
 function details(value: unknown): Record<string, unknown> | undefined {
@@ -136,16 +141,35 @@ interface Message {
   readonly deadlineMs: number;
 }
 
+/** Between two segments of a run a message is refused; it is sent again with the same id, this often at most. */
+const BORDER_TRIES = 20;
+const BORDER_PAUSE_MS = 100;
+
+/** True when the segment that got the message was just ending and the next one will take it. */
+function metBorder(error: unknown): boolean {
+  if (error instanceof WorkflowUpdateFailedError) {
+    return (error.cause as { type?: unknown } | undefined)?.type === 'service_unavailable';
+  }
+  return SEGMENT_CLOSING.test(`${(error as Error).message} ${grpcStatus(error)?.details ?? ''}`);
+}
+
 async function send(source: Source, message: Message): Promise<MessageOutcome> {
-  const { name, runId, updateId, command, deadlineMs } = message;
-  try {
-    return await rpc(source.connection, { deadlineMs, tries: TRIES }, () =>
-      source.client.workflow
-        .getHandle(runId)
-        .executeUpdate<MessageOutcome, [unknown]>(name, { updateId, args: [command] }),
-    );
-  } catch (error) {
-    throw messageError(error);
+  const { name, runId, updateId, command } = message;
+  const until = Date.now() + message.deadlineMs;
+  for (let left = BORDER_TRIES; ; left--) {
+    try {
+      const deadlineMs = Math.max(until - Date.now(), 1);
+      return await rpc(source.connection, { deadlineMs, tries: TRIES }, () =>
+        source.client.workflow
+          .getHandle(runId)
+          .executeUpdate<MessageOutcome, [unknown]>(name, { updateId, args: [command] }),
+      );
+    } catch (error) {
+      if (left <= 0 || !metBorder(error) || Date.now() + BORDER_PAUSE_MS >= until) {
+        throw messageError(error);
+      }
+      await sleep(BORDER_PAUSE_MS);
+    }
   }
 }
 
