@@ -273,8 +273,25 @@ function readLogLevel(reader: Reader): LogLevel | undefined {
 }
 
 function readSecrets(env: Environment): Config['secrets'] {
-  return SECRET_VARIABLES.flatMap((id) => {
-    const value = env[id]?.trim();
-    return value ? [{ id, value }] : [];
-  });
+  const whole = SECRET_VARIABLES.map((id) => ({ id, value: env[id]?.trim() ?? '' }));
+  const databaseUrl = env.DATABASE_URL?.trim() ?? '';
+  const password = URL.canParse(databaseUrl) ? new URL(databaseUrl).password : '';
+  const parts = [
+    ...whole,
+    { id: 'DATABASE_URL password', value: decoded(password) },
+    ...(env.OPENWOP_ENCRYPTION_KEYS ?? '').split(',').map((part) => ({
+      id: 'OPENWOP_ENCRYPTION_KEYS',
+      value: part.slice(part.indexOf(':') + 1).trim(),
+    })),
+  ];
+  return parts.filter(({ value }) => value !== '');
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A stray percent sign: the password is what it is.
+    return text;
+  }
 }

@@ -58,6 +58,17 @@ describe('defaults and values', () => {
     expect(temporal.kind === 'external' && temporal.tls).toBe(undefined);
   });
 
+  it('what must never leave the host is known: keys, and the password within the database URL', () => {
+    const { secrets } = readConfig({
+      OPENWOP_API_KEY: 'a-key-that-is-long-enough',
+      DATABASE_URL: 'postgres://user:p%40ss%20word@db/x',
+      OPENWOP_ENCRYPTION_KEYS: `a:${KEY}`,
+    });
+    expect(secrets.map(({ value }) => value)).toEqual(
+      expect.arrayContaining(['a-key-that-is-long-enough', 'p@ss word', KEY]),
+    );
+  });
+
   it('encryption keys in order, the first encrypts', () => {
     const { encryptionKeys } = readConfig({ OPENWOP_ENCRYPTION_KEYS: `b:${KEY}, a:${KEY}` });
     expect(encryptionKeys.map(({ id }) => id)).toEqual(['b', 'a']);

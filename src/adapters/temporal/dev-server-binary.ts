@@ -178,7 +178,7 @@ async function byGo({ cacheDir, env, report, signal }: BinaryOptions): Promise<s
   await mkdir(cacheDir, { recursive: true });
   const folder = await mkdtemp(join(cacheDir, 'build-'));
   try {
-    await install(go, { ...env, GOBIN: folder, GOFLAGS: '-mod=mod' }, signal);
+    await install(go, { ...env, GOBIN: folder }, signal);
     return await keep(join(folder, 'temporal'), cacheDir);
   } catch (error) {
     throw new Error(`go install failed (${reasonOf(error)})`, { cause: error });
