@@ -67,55 +67,23 @@ class Channel {
   }
 }
 
-export function createFollowers(parts: FollowerParts): Followers {
-  const { stores, logger, processId, catchUp } = parts;
-  const channels = new Map<string, Channel>();
-  let ticker: NodeJS.Timeout | undefined;
+class RunFollowers implements Followers {
+  private readonly parts: FollowerParts;
+  private readonly channels = new Map<string, Channel>();
+  private readonly unsubscribe: readonly (() => void)[];
+  private ticker: NodeJS.Timeout | undefined;
 
-  const note = (what: string, runId: string) => (error: unknown) =>
-    logger.debug(what, { runId, reason: String(error) });
-  const watch = (runId: string) =>
-    stores.projection.watch(runId, processId, WATCH_TTL_MS).catch(note('watch failed', runId));
-  const wakeAll = () => channels.forEach((channel) => channel.wake());
-  const tick = () => {
-    for (const runId of channels.keys()) void watch(runId);
-    wakeAll();
-  };
-  const unsubscribe = [
-    stores.log.onChange(({ runId }) => channels.get(runId)?.wake()),
-    stores.log.onReconnect(wakeAll),
-  ];
-
-  function join(runId: string): Channel {
-    const found = channels.get(runId);
-    if (found) return found;
-    const channel = new Channel((after) => stores.log.read(runId, { after, limit: READ_ROWS }));
-    channels.set(runId, channel);
-    ticker ??= setInterval(tick, SAFETY_TICK_MS).unref();
-    // The watch first: what the projector lets rest until then is caught up here, what comes later is pushed.
-    void watch(runId).then(() =>
-      catchUp(runId).catch(note('catch-up of a followed run failed', runId)),
-    );
-    return channel;
+  constructor(parts: FollowerParts) {
+    this.parts = parts;
+    const { log } = parts.stores;
+    this.unsubscribe = [
+      log.onChange(({ runId }) => this.channels.get(runId)?.wake()),
+      log.onReconnect(() => this.wakeAll()),
+    ];
   }
 
-  function leave(runId: string, channel: Channel): void {
-    channel.followers -= 1;
-    if (channel.followers > 0 || channels.get(runId) !== channel) return;
-    channels.delete(runId);
-    void stores.projection.unwatch(runId, processId).catch(note('unwatch failed', runId));
-    if (channels.size > 0) return;
-    clearInterval(ticker);
-    ticker = undefined;
-  }
-
-  async function isOver(runId: string, position: number): Promise<boolean> {
-    const head = await stores.log.head(runId);
-    return head === undefined || (head.closed && head.nextSequence - 1 <= position);
-  }
-
-  async function* follow(runId: string, { after, signal }: FollowOptions) {
-    const channel = join(runId);
+  async *follow(runId: string, { after, signal }: FollowOptions) {
+    const channel = this.join(runId);
     channel.followers += 1;
     try {
       let position = after;
@@ -127,19 +95,79 @@ export function createFollowers(parts: FollowerParts): Followers {
           position = last.sequence;
           yield rows;
           if (isTerminalEvent(last.type)) return;
-        } else if (await isOver(runId, position)) return;
+        } else if (await this.isOver(runId, position)) return;
         if (rows.length < READ_ROWS) await channel.changed(version, signal);
       }
     } finally {
-      leave(runId, channel);
+      this.leave(runId, channel);
     }
   }
 
-  return {
-    follow,
-    close() {
-      unsubscribe.forEach((stop) => stop());
-      clearInterval(ticker);
-    },
-  };
+  close(): void {
+    this.unsubscribe.forEach((stop) => stop());
+    clearInterval(this.ticker);
+  }
+
+  private wakeAll(): void {
+    this.channels.forEach((channel) => channel.wake());
+  }
+
+  private tick(): void {
+    for (const runId of this.channels.keys()) void this.watch(runId);
+    this.wakeAll();
+  }
+
+  private watch(runId: string): Promise<void> {
+    const { stores, processId } = this.parts;
+    return stores.projection
+      .watch(runId, processId, WATCH_TTL_MS)
+      .catch((error: unknown) => this.note('watch failed', runId, error));
+  }
+
+  private note(what: string, runId: string, error: unknown): void {
+    this.parts.logger.debug(what, { runId, reason: String(error) });
+  }
+
+  private join(runId: string): Channel {
+    const found = this.channels.get(runId);
+    if (found) return found;
+    const { log } = this.parts.stores;
+    const channel = new Channel((after) => log.read(runId, { after, limit: READ_ROWS }));
+    this.channels.set(runId, channel);
+    this.ticker ??= setInterval(() => this.tick(), SAFETY_TICK_MS).unref();
+    void this.watchAndCatchUp(runId);
+    return channel;
+  }
+
+  /** The watch first: what the projector lets rest until then is caught up here, what comes later is pushed. */
+  private async watchAndCatchUp(runId: string): Promise<void> {
+    await this.watch(runId);
+    try {
+      await this.parts.catchUp(runId);
+    } catch (error) {
+      this.note('catch-up of a followed run failed', runId, error);
+    }
+  }
+
+  private leave(runId: string, channel: Channel): void {
+    channel.followers -= 1;
+    if (channel.followers > 0 || this.channels.get(runId) !== channel) return;
+    this.channels.delete(runId);
+    const { stores, processId } = this.parts;
+    stores.projection
+      .unwatch(runId, processId)
+      .catch((error: unknown) => this.note('unwatch failed', runId, error));
+    if (this.channels.size > 0) return;
+    clearInterval(this.ticker);
+    this.ticker = undefined;
+  }
+
+  private async isOver(runId: string, position: number): Promise<boolean> {
+    const head = await this.parts.stores.log.head(runId);
+    return head === undefined || (head.closed && head.nextSequence - 1 <= position);
+  }
+}
+
+export function createFollowers(parts: FollowerParts): Followers {
+  return new RunFollowers(parts);
 }

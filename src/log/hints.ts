@@ -51,105 +51,116 @@ function furthest(known: Goal | undefined, goal: Goal): Goal {
   return further ? known : goal;
 }
 
-export function createHintQueue({ advance, watched, onReached, logger }: HintParts): HintQueue {
-  const pending = new Map<string, Pending>();
-  const running = new Map<string, Promise<void>>();
-  const ready = new Set<string>();
-  let unclassified: string[] = [];
-  let stopped = false;
+class PendingHints implements HintQueue {
+  private readonly parts: HintParts;
+  private readonly pending = new Map<string, Pending>();
+  private readonly running = new Map<string, Promise<void>>();
+  private readonly ready = new Set<string>();
+  private unclassified: string[] = [];
+  private stopped = false;
 
-  function add({ runId, temporalRunId, historyLength }: Hint): void {
-    if (stopped) return;
-    const known = pending.get(runId);
+  constructor(parts: HintParts) {
+    this.parts = parts;
+  }
+
+  add({ runId, temporalRunId, historyLength }: Hint): void {
+    if (this.stopped) return;
+    const known = this.pending.get(runId);
     const goal = furthest(known?.goal, { temporalRunId, historyLength });
-    pending.set(runId, { goal, failures: 0, unreached: 0, timer: known?.timer });
-    if (!known && !running.has(runId)) classify(runId);
+    this.pending.set(runId, { goal, failures: 0, unreached: 0, timer: known?.timer });
+    if (!known && !this.running.has(runId)) this.classify(runId);
+  }
+
+  size(): number {
+    return this.pending.size + this.running.size;
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    for (const [runId, { timer }] of [...this.pending]) {
+      clearTimeout(timer);
+      this.makeReady(runId);
+    }
+    while (this.running.size > 0) await Promise.all(this.running.values());
   }
 
   /** Hints that come in one turn of the event loop cost one question to the database. */
-  function classify(runId: string): void {
-    unclassified.push(runId);
-    if (unclassified.length === 1) setImmediate(() => void schedule());
+  private classify(runId: string): void {
+    this.unclassified.push(runId);
+    if (this.unclassified.length === 1) setImmediate(() => void this.schedule());
   }
 
-  async function schedule(): Promise<void> {
-    const runIds = unclassified;
-    unclassified = [];
-    const now = await watched(runIds).catch(() => new Set<string>());
-    for (const runId of runIds) wakeAfter(runId, now.has(runId) ? 0 : DEBOUNCE_MS);
+  private async schedule(): Promise<void> {
+    const runIds = this.unclassified;
+    this.unclassified = [];
+    const now = await this.parts.watched(runIds).catch(() => new Set<string>());
+    for (const runId of runIds) this.wakeAfter(runId, now.has(runId) ? 0 : DEBOUNCE_MS);
   }
 
-  function wakeAfter(runId: string, delayMs: number): void {
-    const hint = pending.get(runId);
+  private wakeAfter(runId: string, delayMs: number): void {
+    const hint = this.pending.get(runId);
     if (!hint) return;
-    if (delayMs === 0 || stopped) makeReady(runId);
-    else hint.timer = setTimeout(() => makeReady(runId), delayMs).unref();
+    if (delayMs === 0 || this.stopped) this.makeReady(runId);
+    else hint.timer = setTimeout(() => this.makeReady(runId), delayMs).unref();
   }
 
-  function makeReady(runId: string): void {
-    if (running.has(runId)) return;
-    ready.add(runId);
-    pump();
+  private makeReady(runId: string): void {
+    if (this.running.has(runId)) return;
+    this.ready.add(runId);
+    this.pump();
   }
 
-  function pump(): void {
-    for (const runId of ready) {
-      if (running.size >= CONCURRENCY) return;
-      ready.delete(runId);
-      const hint = pending.get(runId);
+  private pump(): void {
+    for (const runId of this.ready) {
+      if (this.running.size >= CONCURRENCY) return;
+      this.ready.delete(runId);
+      const hint = this.pending.get(runId);
       if (!hint) continue;
       clearTimeout(hint.timer);
-      pending.delete(runId);
-      const work = run(runId, hint).finally(() => finish(runId));
-      running.set(runId, work);
+      this.pending.delete(runId);
+      const work = this.run(runId, hint).finally(() => this.finish(runId));
+      this.running.set(runId, work);
     }
   }
 
-  async function run(runId: string, hint: Pending): Promise<void> {
+  private async run(runId: string, hint: Pending): Promise<void> {
+    const { advance, onReached, logger } = this.parts;
     try {
       const advanced = await advance(runId, hint.goal);
       if (advanced.reached) onReached(advanced);
       else if (hint.unreached < MAX_UNREACHED) {
-        keep(runId, { ...hint, unreached: hint.unreached + 1 });
+        this.keep(runId, { ...hint, unreached: hint.unreached + 1 });
       }
     } catch (error) {
       if (hint.failures === 0) {
-        logger.warn('catch-up failed, trying again', {
-          runId,
-          code: codeOf(error),
-          reason: String(error),
-        });
+        const fields = { runId, code: codeOf(error), reason: String(error) };
+        logger.warn('catch-up failed, trying again', fields);
       }
-      keep(runId, { ...hint, failures: hint.failures + 1 });
+      this.keep(runId, { ...hint, failures: hint.failures + 1 });
     }
   }
 
   /** Puts a hint back, unless a newer one came meanwhile: that one counts from the start. */
-  function keep(runId: string, hint: Pending): void {
-    const newer = pending.get(runId);
-    const goal = furthest(newer?.goal, hint.goal);
-    pending.set(runId, newer ? { ...newer, goal } : { ...hint, timer: undefined });
+  private keep(runId: string, hint: Pending): void {
+    const newer = this.pending.get(runId);
+    const kept = newer
+      ? { ...newer, goal: furthest(hint.goal, newer.goal) }
+      : { ...hint, timer: undefined };
+    this.pending.set(runId, kept);
   }
 
-  function finish(runId: string): void {
-    running.delete(runId);
-    const hint = pending.get(runId);
-    if (hint && !stopped) {
+  private finish(runId: string): void {
+    this.running.delete(runId);
+    const hint = this.pending.get(runId);
+    if (hint && !this.stopped) {
       const tries = hint.failures + hint.unreached;
-      if (tries === 0) classify(runId);
-      else wakeAfter(runId, Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (tries - 1)));
+      if (tries === 0) this.classify(runId);
+      else this.wakeAfter(runId, Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (tries - 1)));
     }
-    pump();
+    this.pump();
   }
+}
 
-  async function stop(): Promise<void> {
-    stopped = true;
-    for (const [runId, { timer }] of [...pending]) {
-      clearTimeout(timer);
-      makeReady(runId);
-    }
-    while (running.size > 0) await Promise.all(running.values());
-  }
-
-  return { add, size: () => pending.size + running.size, stop };
+export function createHintQueue(parts: HintParts): HintQueue {
+  return new PendingHints(parts);
 }

@@ -3,7 +3,7 @@
 import { codeOf } from '../core/errors.ts';
 import type { HistoryReader, Logger, Stores } from '../ports.ts';
 import { archiveClosed } from './archive.ts';
-import { createHintQueue } from './hints.ts';
+import { createHintQueue, type HintQueue } from './hints.ts';
 import type { Log } from './log.ts';
 
 /** A process that did not renew for so long, in ms, is taken for dead; it renews three times in that time. */
@@ -40,46 +40,73 @@ export interface Projector {
   stop(): Promise<void>;
 }
 
-export function createProjector(deps: ProjectorDeps): Projector {
-  const { log, stores, history, logger, processId } = deps;
-  const parts = { stores, history, logger };
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const knownEnded = new Set<string>();
-  const background = new Set<Promise<void>>();
-  const timers: NodeJS.Timeout[] = [];
-  let archiving: Promise<void> | undefined;
+class RunProjector implements Projector {
+  private readonly deps: ProjectorDeps;
+  private readonly stopping = new AbortController();
+  private readonly signal = this.stopping.signal;
+  private readonly knownEnded = new Set<string>();
+  private readonly background = new Set<Promise<void>>();
+  private readonly hints: HintQueue;
+  private lease: NodeJS.Timeout | undefined;
+  private archiving = false;
 
-  const hints = createHintQueue({
-    advance: (runId, goal) => log.advance(runId, goal),
-    watched: (runIds) => stores.projection.watched(runIds),
-    onReached: ({ head }) => {
-      if (head.closed) archiveSoon();
-    },
-    logger,
-  });
+  constructor(deps: ProjectorDeps) {
+    this.deps = deps;
+    this.hints = createHintQueue({
+      advance: (runId, goal) => deps.log.advance(runId, goal),
+      watched: (runIds) => deps.stores.projection.watched(runIds),
+      onReached: ({ head }) => {
+        if (head.closed) this.archiveSoon();
+      },
+      logger: deps.logger,
+    });
+  }
 
-  function inBackground(what: string, work: () => Promise<void>): void {
+  hint(runId: string, temporalRunId: string, historyLength: number): void {
+    this.hints.add({ runId, temporalRunId, historyLength });
+  }
+
+  async start(): Promise<void> {
+    const { stores, processId } = this.deps;
+    await stores.projection.renewLease(processId, LEASE_TTL_MS);
+    this.inBackground('catching up open runs', () => this.catchUpOpenRuns());
+    this.inBackground('sweeping', () => this.sweepForEver(Date.now()));
+    const renew = () => this.inBackground('the lease', () => this.keepLease());
+    this.lease = setInterval(renew, LEASE_RENEW_MS);
+  }
+
+  async stop(): Promise<void> {
+    const { stores, processId } = this.deps;
+    this.stopping.abort();
+    clearInterval(this.lease);
+    await this.hints.stop();
+    await Promise.all(this.background);
+    // With something left undone the lease runs out by itself, and whoever wins it catches up.
+    if (this.hints.size() === 0) await stores.projection.releaseLease(processId);
+  }
+
+  private inBackground(what: string, work: () => Promise<void>): void {
     const done = work()
-      .catch((error: unknown) => logger.warn(`${what} failed`, { reason: String(error) }))
-      .finally(() => background.delete(done));
-    background.add(done);
+      .catch((error: unknown) => this.deps.logger.warn(`${what} failed`, { reason: String(error) }))
+      .finally(() => this.background.delete(done));
+    this.background.add(done);
   }
 
   /** One archiving at a time; what closes meanwhile is taken by the next sweep. */
-  function archiveSoon(): void {
-    if (archiving || signal.aborted) return;
-    archiving = Promise.resolve();
-    inBackground('archiving', async () => {
+  private archiveSoon(): void {
+    if (this.archiving || this.signal.aborted) return;
+    this.archiving = true;
+    this.inBackground('archiving', async () => {
       try {
-        await archiveClosed(parts, signal);
+        await archiveClosed(this.deps, this.signal);
       } finally {
-        archiving = undefined;
+        this.archiving = false;
       }
     });
   }
 
-  function pause(ms: number): Promise<void> {
+  private pause(ms: number): Promise<void> {
+    const { signal } = this;
     if (signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       const timer = setTimeout(done, ms);
@@ -93,26 +120,28 @@ export function createProjector(deps: ProjectorDeps): Projector {
   }
 
   /** False while Temporal or the database is away. Anything else is noted with the run, or here. */
-  async function caughtUp(runId: string): Promise<boolean> {
+  private async caughtUp(runId: string): Promise<boolean> {
     try {
-      await log.catchUp(runId);
+      await this.deps.log.catchUp(runId);
     } catch (error) {
       if (codeOf(error) === 'service_unavailable') return false;
-      logger.warn('an open run could not be caught up', { runId, reason: String(error) });
+      const reason = String(error);
+      this.deps.logger.warn('an open run could not be caught up', { runId, reason });
     }
     return true;
   }
 
-  async function catchUpUntilDone(runId: string): Promise<void> {
-    while (!signal.aborted && !(await caughtUp(runId))) await pause(AWAY_PAUSE_MS);
+  private async catchUpUntilDone(runId: string): Promise<void> {
+    while (!this.signal.aborted && !(await this.caughtUp(runId))) await this.pause(AWAY_PAUSE_MS);
   }
 
-  async function catchUpOpenRuns(): Promise<void> {
-    for (let after = ''; !signal.aborted;) {
-      const runIds = await stores.projection.openRuns(after, OPEN_PAGE);
-      for (let at = 0; at < runIds.length && !signal.aborted; at += OPEN_CONCURRENCY) {
-        await Promise.all(runIds.slice(at, at + OPEN_CONCURRENCY).map(catchUpUntilDone));
-        await pause(OPEN_PAUSE_MS);
+  private async catchUpOpenRuns(): Promise<void> {
+    for (let after = ''; !this.signal.aborted;) {
+      const runIds = await this.deps.stores.projection.openRuns(after, OPEN_PAGE);
+      for (let at = 0; at < runIds.length && !this.signal.aborted; at += OPEN_CONCURRENCY) {
+        const group = runIds.slice(at, at + OPEN_CONCURRENCY);
+        await Promise.all(group.map((runId) => this.catchUpUntilDone(runId)));
+        await this.pause(OPEN_PAUSE_MS);
       }
       const last = runIds.at(-1);
       if (last === undefined) return;
@@ -120,74 +149,61 @@ export function createProjector(deps: ProjectorDeps): Projector {
     }
   }
 
-  async function keepLease(): Promise<void> {
+  private async keepLease(): Promise<void> {
+    const { stores, processId, logger } = this.deps;
     await stores.projection.renewLease(processId, LEASE_TTL_MS);
     const dead = await stores.projection.takeExpiredLease();
     if (dead === undefined) return;
     logger.info('catching up for a process that is gone', { process: dead });
-    await catchUpOpenRuns();
+    await this.catchUpOpenRuns();
   }
 
-  function remember(runId: string): void {
-    knownEnded.add(runId);
-    if (knownEnded.size <= MAX_KNOWN_ENDED) return;
-    for (const oldest of knownEnded) {
-      knownEnded.delete(oldest);
+  private remember(runId: string): void {
+    this.knownEnded.add(runId);
+    if (this.knownEnded.size <= MAX_KNOWN_ENDED) return;
+    for (const oldest of this.knownEnded) {
+      this.knownEnded.delete(oldest);
       return;
     }
   }
 
-  async function sweep(startedMs: number): Promise<void> {
+  private async sweep(startedMs: number): Promise<void> {
+    const { stores, history } = this.deps;
     const watermark = (await stores.projection.sweepWatermark()) ?? startedMs;
     const { runIds, newestMs } = await history.closedSince(watermark - SWEEP_OVERLAP_MS);
     for (const runId of runIds) {
-      if (signal.aborted) return;
-      if (knownEnded.has(runId)) continue;
-      const head = await stores.log.head(runId);
-      if (head && !head.closed) await log.catchUp(runId).catch(noteSweepFailure(runId));
-      else remember(runId);
+      if (this.signal.aborted) return;
+      if (!this.knownEnded.has(runId)) await this.sweepRun(runId);
     }
     if (newestMs > watermark) await stores.projection.setSweepWatermark(newestMs);
-    archiveSoon();
+    this.archiveSoon();
   }
 
-  function noteSweepFailure(runId: string) {
-    return (error: unknown) => {
+  private async sweepRun(runId: string): Promise<void> {
+    const { stores, log, logger } = this.deps;
+    const head = await stores.log.head(runId);
+    if (!head || head.closed) return this.remember(runId);
+    try {
+      await log.catchUp(runId);
+    } catch (error) {
       const code = codeOf(error);
       if (code === undefined || code === 'service_unavailable') throw error;
       logger.debug('an ended run could not be caught up', { runId, code });
-    };
-  }
-
-  async function sweepForEver(startedMs: number): Promise<void> {
-    while (!signal.aborted) {
-      await sweep(startedMs).catch((error: unknown) =>
-        logger.debug('the sweep failed, trying again', { reason: String(error) }),
-      );
-      await pause(deps.sweepEveryMs ?? SWEEP_EVERY_MS);
     }
   }
 
-  async function start(): Promise<void> {
-    await stores.projection.renewLease(processId, LEASE_TTL_MS);
-    inBackground('catching up open runs', catchUpOpenRuns);
-    inBackground('sweeping', () => sweepForEver(Date.now()));
-    timers.push(setInterval(() => inBackground('the lease', keepLease), LEASE_RENEW_MS));
+  private async sweepForEver(startedMs: number): Promise<void> {
+    while (!this.signal.aborted) {
+      try {
+        await this.sweep(startedMs);
+      } catch (error) {
+        this.deps.logger.debug('the sweep failed, trying again', { reason: String(error) });
+      }
+      await this.pause(this.deps.sweepEveryMs ?? SWEEP_EVERY_MS);
+    }
   }
+}
 
-  async function stop(): Promise<void> {
-    stopping.abort();
-    timers.forEach(clearInterval);
-    await hints.stop();
-    await Promise.all(background);
-    // With something left undone the lease runs out by itself, and whoever wins it catches up.
-    if (hints.size() === 0) await stores.projection.releaseLease(processId);
-  }
-
-  return {
-    hint: (runId, temporalRunId, historyLength) =>
-      hints.add({ runId, temporalRunId, historyLength }),
-    start,
-    stop,
-  };
+export function createProjector(deps: ProjectorDeps): Projector {
+  return new RunProjector(deps);
 }
