@@ -19,8 +19,8 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const spawnOf = async (...[kind, env]: Parameters<typeof spawnHost>) => {
-  const host = await spawnHost(kind, env);
+const spawnOf = async (...command: Parameters<typeof spawnHost>) => {
+  const host = await spawnHost(...command);
   spawned.push(host);
   return host;
 };

@@ -195,7 +195,7 @@ export interface SpawnedHost {
   /** Exit code or signal, when the process is gone. */
   readonly exited: Promise<number | NodeJS.Signals | null>;
   /** Resolves as `exited` does. */
-  kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals | null>;
+  readonly kill: (signal: NodeJS.Signals) => Promise<number | NodeJS.Signals | null>;
 }
 
 /** What each command prints when it takes work. */
@@ -243,7 +243,7 @@ export function spawnCommand(kind: keyof typeof READY_LINE, env: Environment): S
     stdout: () => stdout,
     stderr: () => stderr,
     exited: gone,
-    kill(signal) {
+    kill: (signal) => {
       child.kill(signal);
       return gone;
     },
