@@ -112,6 +112,8 @@ function mount(app: Express, deps: FacadeDeps, routes: readonly Route[]): void {
     app.all(expressPath(path), (request, response) => {
       if (!routes.some((route) => route.path === path && route.access === 'public'))
         authenticate(request);
+      // An operation that this host lacks (`:fork`) is not there, whatever the run before the colon.
+      if (/:[a-z-]+$/.test(request.path)) throw new HostError('not_found');
       response.setHeader(
         'Allow',
         [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].join(', '),
