@@ -1,8 +1,6 @@
 // Runs workflow code plainly and with continue-as-new forced, and holds the two journals against each other (design
 // §4): the same facts, the same order within a visit, and the same order in all when the run is sequential.
 import { randomUUID } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
-import { bundleWorkflowCode, NativeConnection } from '@temporalio/worker';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { isTerminalEvent } from '../../src/core/status.ts';
@@ -13,17 +11,9 @@ import {
   type ResolveInterruptCommand,
   type RunInput,
 } from '../../src/core/run-input.ts';
-import {
-  createWorkflowRunner,
-  type FinishedRun,
-  type JournalItem,
-  type ScriptedActivities,
-  type WorkflowRunner,
-} from '../support/run-workflow.ts';
-import { startTestTemporal } from '../support/temporal.ts';
+import type { FinishedRun, JournalItem, ScriptedActivities } from '../support/run-workflow.ts';
+import { openWorkflowLab, type WorkflowLab } from '../support/workflow-lab.ts';
 
-const workflowsPath = fileURLToPath(new URL('../../workflows/index.ts', import.meta.url));
-const interceptorsPath = fileURLToPath(new URL('../../workflows/interceptors.ts', import.meta.url));
 /** Not there yet, or between two segments: the sender tries again. */
 const AGAIN = new Set(['interrupt_not_found', 'interrupt_already_resolved', 'service_unavailable']);
 /** gRPC RESOURCE_EXHAUSTED: the execution is just closing. */
@@ -42,33 +32,14 @@ export interface Scenario {
   readonly plainOnly?: boolean;
 }
 
-let runner: WorkflowRunner | undefined;
+let lab: WorkflowLab | undefined;
 
 /** Registers the worker of a test file. */
 export function useWorkflowRunner(): void {
-  let close: () => Promise<void> = async () => {};
   beforeAll(async () => {
-    const temporal = await startTestTemporal();
-    const connection = await temporal.connect();
-    const nativeConnection = await NativeConnection.connect({ address: temporal.address });
-    const bundle = await bundleWorkflowCode({
-      workflowsPath,
-      workflowInterceptorModules: [interceptorsPath],
-      logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} },
-    });
-    runner = await createWorkflowRunner({
-      server: { connection, nativeConnection, namespace: 'default' },
-      bundle,
-      taskQueue: `test-${randomUUID()}`,
-    });
-    close = async () => {
-      await runner?.close();
-      await nativeConnection.close();
-      await connection.close();
-      await temporal.stop();
-    };
+    lab = await openWorkflowLab();
   }, 120_000);
-  afterAll(() => close());
+  afterAll(() => lab?.close());
 }
 
 export function factsOf(run: FinishedRun): Fact[] {
@@ -127,16 +98,10 @@ export async function runBothWays(scenario: Scenario): Promise<FinishedRun> {
 }
 
 async function runOnce({ input, activities, script }: Scenario, suffix = ''): Promise<FinishedRun> {
-  if (!runner) throw new Error('useWorkflowRunner() is missing');
+  if (!lab) throw new Error('useWorkflowRunner() is missing');
   // The id seed stays: ids inside payloads must be equal both ways.
   const runId = `${input.runId}${suffix}`;
-  const run = await runner.run({
-    runId,
-    workflowType: 'runWorkflow',
-    input: { ...input, runId },
-    activities,
-    script,
-  });
+  const run = await lab.run({ input: { ...input, runId }, activities, script });
   checkJournal(run);
   await run.replay();
   return run;
