@@ -47,14 +47,16 @@ describe('npm start', () => {
 
     const second = await spawnOf('start', env());
     expect(second.stdout()).toContain('going on with the server that is still running');
-    const { api, waitFor } = apiClient(second.url, kept('api-key'));
-    const open = await api<{ runs: { runId: string }[] }>('/v1/runs?status=waiting-approval');
+    const client = apiClient(second.url, kept('api-key'));
+    const open = await client.api<{ runs: { runId: string }[] }>(
+      '/v1/runs?status=waiting-approval',
+    );
     expect(open.body.runs.map((run) => run.runId)).toEqual([runId]);
-    const answer = await api(`/v1/runs/${runId}/interrupts/triage`, {
+    const answer = await client.api(`/v1/runs/${runId}/interrupts/triage`, {
       body: { resumeValue: { action: 'accept' } },
     });
     expect(answer.status).toBe(200);
-    await waitFor(runId, ({ status }) => status === 'completed');
+    await client.waitFor(runId, ({ status }) => status === 'completed');
     await until(() => second.stdout().includes('The run has ended'), 'the end is printed');
     const pid = serverPid();
     expect(await second.kill('SIGTERM')).toBe(0);

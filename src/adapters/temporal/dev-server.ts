@@ -74,11 +74,11 @@ export async function obtainDevServer(options: DevServerOptions): Promise<DevSer
   await mkdir(options.dataDir, { recursive: true, mode: 0o700 });
   const old = readRecord(options.dataDir);
   const adopted = old && (await adoptOrEnd(old, options));
-  if (adopted) return supervise(adopted, options, true);
+  if (adopted) return supervise({ record: adopted, adopted: true }, options);
   const path = await obtainBinary(options.binary);
   const [port, uiPort] = await choosePorts(old, options);
   const record = await start(path, { port, uiPort, args: argsFor(options, port, uiPort) }, options);
-  return supervise(record, options, false, path);
+  return supervise({ record, adopted: false, path }, options);
 }
 
 async function adoptOrEnd(
@@ -215,11 +215,16 @@ async function keepRetention({ workflowService }: Connection): Promise<void> {
   });
 }
 
+interface Obtained {
+  readonly record: ServerRecord;
+  readonly adopted: boolean;
+  /** Absent for an adopted server: found when it has to be started again. */
+  readonly path?: string;
+}
+
 function supervise(
-  first: ServerRecord,
+  { record: first, adopted, path }: Obtained,
   options: DevServerOptions,
-  adopted: boolean,
-  path?: string,
 ): DevServer {
   let record = first;
   let stopping = false;
