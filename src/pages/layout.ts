@@ -1,5 +1,5 @@
 // The frame of every page: one document without inline script or style, so that a strict Content-Security-Policy
-// (`default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'`) holds.
+// (`default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'`) holds.
 import { escapeHtml } from './timeline-html.js';
 
 export interface Document {
@@ -8,6 +8,10 @@ export interface Document {
   readonly body: string;
   readonly script?: boolean;
 }
+
+/** In the page itself: browsers would ask for /favicon.ico. The policy permits images from `data:`. */
+const ICON =
+  'data:image/svg+xml,%3Csvg xmlns=%27http://www.w3.org/2000/svg%27 viewBox=%270 0 16 16%27%3E%3Ccircle cx=%278%27 cy=%278%27 r=%276%27 fill=%27%232456d6%27/%3E%3C/svg%3E';
 
 export const STYLE_PATH = '/pages/run.css';
 export const SCRIPT_PATH = '/pages/run.js';
@@ -23,6 +27,7 @@ export function renderDocument({ title, body, script }: Document): string {
 <meta name="referrer" content="same-origin">
 <meta name="robots" content="noindex">
 <title>${escapeHtml(title)}</title>
+<link rel="icon" href="${ICON}">
 <link rel="stylesheet" href="${STYLE_PATH}">
 ${script ? `<script src="${SCRIPT_PATH}" defer></script>` : ''}
 </head>

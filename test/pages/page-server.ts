@@ -22,7 +22,7 @@ export interface PageServer {
 }
 
 const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 export async function startPageServer(model: RunPageModel): Promise<PageServer> {
   const streams = new Set<ServerResponse>();

@@ -1,0 +1,141 @@
+// What the escalation desk does, with everything real: the demo's run on Temporal, its page in Chromium, opened by a
+// one-time link, watched live, answered (issue: "The run's page"; RFC 0002 §F, RFC 0024).
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createDemo, demoRunRequest, type Demo } from '../../src/demo/index.ts';
+import { chromiumPath, launchChromium } from '../support/chromium.ts';
+import { startTestHost, type TestHost } from '../support/host.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const PHONE = { width: 390, height: 844 };
+
+describe.skipIf(!chromiumPath)('[chromium] the refund desk, real', () => {
+  let browser: Browser;
+  let host: TestHost;
+  let demo: Demo;
+  const dataDir = mkdtempSync(join(tmpdir(), 'openwop-desk-'));
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    const logger = { debug() {}, info() {}, warn() {}, error() {} };
+    demo = await createDemo({ dataDir, logger });
+    host = await startTestHost({ builtIn: demo });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await host?.stop();
+    await demo?.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  async function linkTo(runId: string): Promise<string> {
+    const path = `/v1/host/openwop-temporal/runs/${runId}/page-link`;
+    const { status, body } = await host.api<{ url: string }>(path, { method: 'POST', body: {} });
+    expect(status).toBeLessThan(300);
+    return body.url;
+  }
+
+  async function openPage(
+    runId: string,
+    options: Parameters<Browser['newContext']>[0],
+  ): Promise<{ page: Page; complaints: string[]; close: () => Promise<void> }> {
+    const context = await browser.newContext({ viewport: PHONE, ...options });
+    const page = await context.newPage();
+    const complaints: string[] = [];
+    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+    page.on('pageerror', (error) => complaints.push(error.message));
+    await page.goto(await linkTo(runId));
+    await page.getByRole('button', { name: 'Open the run' }).click();
+    await page.locator('#timeline').waitFor();
+    return { page, complaints, close: () => context.close() };
+  }
+
+  async function paid(): Promise<number> {
+    const answer = await fetch(`${demo.ordersUrl}/refunds`);
+    return ((await answer.json()) as { count: number }).count;
+  }
+
+  it('opened while the agent thinks, live to the question, accepted, live to the end; paid once', async () => {
+    const before = await paid();
+    const runId = await host.startRun(demoRunRequest);
+    const { page, complaints, close } = await openPage(runId, {});
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Accept the decision' }).waitFor();
+    await page.getByText('55 % sure, below the required 70 %').first().waitFor();
+    await page.getByText(/days left/).waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
+      PHONE.width,
+    );
+    const folder = process.env.OPENWOP_TEST_PICTURES;
+    if (folder) await page.screenshot({ path: `${folder}/real-question.png`, fullPage: true });
+    await page.getByRole('button', { name: 'Accept the decision' }).click();
+    await page.getByText('Your answer is taken.').waitFor();
+    await page.getByRole('heading', { name: 'Run completed' }).waitFor();
+    await page.locator('.badge', { hasText: 'Completed' }).waitFor();
+    if (folder) await page.screenshot({ path: `${folder}/real-end.png`, fullPage: true });
+    expect(await page.locator('[data-interrupt]').count()).toBe(0);
+    const live = await page.locator('#timeline').innerText();
+    await page.reload();
+    expect(await page.locator('#timeline').innerText()).toBe(live);
+    expect(await paid()).toBe(before + 1);
+    expect(complaints).toEqual([]);
+    await close();
+  });
+
+  it('answered without JavaScript, with a smaller amount: that is what is paid', async () => {
+    const runId = await host.startRun(demoRunRequest);
+    await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
+    const { page, close } = await openPage(runId, { javaScriptEnabled: false });
+    await page.getByText('Change it first').click();
+    await page.getByLabel('amountCents').fill('3000');
+    await page.getByRole('button', { name: 'Accept with changes' }).click();
+    await page.getByText('Your answer is taken.').waitFor();
+    await host.waitFor(runId, ({ status }) => status === 'completed');
+    const { refunds } = (await (await fetch(`${demo.ordersUrl}/refunds`)).json()) as {
+      refunds: { amountCents: number }[];
+    };
+    expect(refunds.at(-1)?.amountCents).toBe(3000);
+    await close();
+  });
+
+  it('a wrong answer is told on the page and changes nothing; then it is rejected, and nothing is paid', async () => {
+    const before = await paid();
+    const runId = await host.startRun(demoRunRequest);
+    await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
+    const { page, close } = await openPage(runId, {});
+    await page.getByText('Change it first').click();
+    await page.getByLabel('action', { exact: true }).fill('give everything');
+    await page.getByRole('button', { name: 'Accept with changes' }).click();
+    await page.locator('.notice.error').waitFor();
+    expect((await host.api<{ status: string }>(`/v1/runs/${runId}`)).body.status).toBe(
+      'waiting-approval',
+    );
+    await page.locator('summary', { hasText: 'Reject' }).click();
+    await page.getByLabel('Reason (optional)').fill('Too late');
+    await page.getByRole('button', { name: 'Reject' }).click();
+    await page.getByRole('heading', { name: 'Run failed' }).waitFor();
+    expect(await paid()).toBe(before);
+    await close();
+  });
+
+  it('a link opens once, and only its own run', async () => {
+    const runId = await host.startRun(demoRunRequest);
+    const other = await host.startRun(demoRunRequest);
+    const link = await linkTo(runId);
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Open the run' }).click();
+    await page.locator('#timeline').waitFor();
+    const stranger = await (await browser.newContext()).newPage();
+    await stranger.goto(link);
+    await stranger.getByRole('button', { name: 'Open the run' }).click();
+    await stranger.getByText('This link no longer works').waitFor();
+    expect((await page.goto(`${host.url}/pages/runs/${other}`))?.status()).toBe(401);
+    expect((await page.goto(`${host.url}/v1/runs/${runId}`))?.status()).toBe(401);
+    await context.close();
+    await stranger.context().close();
+  });
+});
