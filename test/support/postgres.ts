@@ -3,7 +3,7 @@
 import { execFile, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chown, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { chown, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -73,6 +73,20 @@ async function findBinaries(): Promise<string | undefined> {
     if (found) return dir;
   }
   return undefined;
+}
+
+/** Its backends: they would notice the death of their server a moment later and might finish what they do. */
+async function childrenOf(pid: number | undefined): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
+  return text.split(' ').filter(Boolean).map(Number);
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 async function freePort(): Promise<number> {
@@ -151,7 +165,9 @@ class Cluster implements TestPostgres {
     this.#server = undefined;
     if (!server || server.exitCode !== null || server.signalCode !== null) return;
     const ended = new Promise((resolve) => server.once('exit', resolve));
+    const children = signal === 'SIGKILL' ? await childrenOf(server.pid) : [];
     server.kill(signal);
+    for (const pid of children) killIfThere(pid);
     await ended;
   }
 

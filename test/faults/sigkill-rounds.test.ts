@@ -1,0 +1,169 @@
+// Nothing is lost by crashes (design §5, §8): seeded rounds that SIGKILL worker, facade, Temporal's dev server and
+// PostgreSQL at random points of runs with parallel branches, deltas, ledgered effects and human waits.
+// OPENWOP_FAULT_ROUNDS sets their number, OPENWOP_FAULT_SEED replays one.
+import assert from 'node:assert/strict';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createEncryption } from '../../src/adapters/temporal/codec.ts';
+import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
+import { createHistoryReader } from '../../src/adapters/temporal/history.ts';
+import { rebuildAll } from '../../src/log/rebuild.ts';
+import type { RunEventDoc } from '../../src/wire/types.generated.ts';
+import { patientClient, type PatientClient } from '../support/faults/client.ts';
+import { checkEffects, planOf, playRound, type Plan } from '../support/faults/round.ts';
+import { crash, startFaultSystem, type FaultSystem, type Half } from '../support/faults/system.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { silentLogger } from '../support/log-parts.ts';
+import { quietRuntime } from '../support/run-workflow.ts';
+
+const REPLAYED = process.env.OPENWOP_FAULT_SEED;
+const FIRST_SEED = REPLAYED === undefined ? 1_000 : Number(REPLAYED);
+const ROUNDS = REPLAYED === undefined ? Number(process.env.OPENWOP_FAULT_ROUNDS ?? 50) : 1;
+/** Rounds under way at once: their runs suffer each other's crashes, too. */
+const LANES = 3;
+const START_LIMIT_MS = 120_000;
+/** Per round, with everything that recovery may take on a busy machine. */
+const ROUND_LIMIT_MS = 60_000;
+
+let system: FaultSystem;
+let halves: { worker: Half; facade: Half };
+let client: PatientClient;
+let missing: string | undefined;
+const runIds: string[] = [];
+let doubtsRaised = 0;
+
+beforeAll(async () => {
+  quietRuntime();
+  const started = await startFaultSystem();
+  if ('missing' in started) {
+    missing = started.missing;
+    return;
+  }
+  system = started;
+  const [worker, facade] = await Promise.all([system.start('worker'), system.start('serve')]);
+  halves = { worker, facade };
+  client = patientClient(facade.url);
+}, START_LIMIT_MS);
+
+afterAll(async () => {
+  await system?.stop();
+}, START_LIMIT_MS);
+
+/** Pays in doubt that the run's log says were put before a human. */
+async function doubtsOf(runId: string): Promise<number> {
+  const { body } = await client.ask<{ events: RunEventDoc[] }>(`/v1/runs/${runId}/events`, {
+    headers: { accept: 'application/json' },
+  });
+  return body.events.filter(({ type, payload }) => {
+    const { data } = payload as { data?: { artifactType?: string } };
+    return type === 'interrupt.requested' && data?.artifactType === 'effect-in-doubt';
+  }).length;
+}
+
+let lastCrash: Promise<void> = Promise.resolve();
+/** Crashes of different rounds follow each other. */
+function crashInTurn(plan: Parameters<typeof crash>[2]): Promise<void> {
+  lastCrash = lastCrash.then(() => crash(system, halves, plan));
+  return lastCrash;
+}
+
+async function round(plan: Plan): Promise<void> {
+  const { effects } = system;
+  const startedMs = Date.now();
+  const runs = await playRound(plan, { client, effects, crash: crashInTurn });
+  runIds.push(...runs.map(({ runId }) => runId));
+  const playedMs = Date.now();
+  for (const run of runs) checkEffects(run, effects, await doubtsOf(run.runId));
+  await checkInvariants(
+    system,
+    runs.map(({ runId }) => runId),
+  );
+  const doubts = runs.reduce((sum, run) => sum + run.doubts, 0);
+  doubtsRaised += doubts;
+  const told = {
+    seed: plan.seed,
+    playedMs: playedMs - startedMs,
+    checkedMs: Date.now() - playedMs,
+  };
+  const crashes = plan.crashes.map(({ moment, victims }) => [Object.values(moment), victims]);
+  console.log(JSON.stringify({ ...told, doubts, crashes }));
+}
+
+/** Plays all plans, LANES at once; returns what failed, by seed. */
+async function playAll(plans: readonly Plan[]): Promise<string[]> {
+  const failures: string[] = [];
+  const queue = [...plans];
+  const lane = async (): Promise<void> => {
+    for (let plan = queue.shift(); plan; plan = queue.shift()) {
+      try {
+        await round(plan);
+      } catch (error) {
+        failures.push(
+          `seed ${plan.seed}: ${String((error as Error).stack)}\n${JSON.stringify(plan)}`,
+        );
+        console.error(failures.at(-1));
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  return failures;
+}
+
+type Rows = Record<string, unknown>[];
+
+/** What is in both tables, and then nothing. */
+async function dropLog(db: pg.Client): Promise<{ events: Rows; heads: Rows }> {
+  const events = await db.query<Rows[number]>('SELECT * FROM run_events ORDER BY run_id, sequence');
+  const heads = await db.query<Rows[number]>('SELECT * FROM run_heads ORDER BY run_id');
+  await db.query('TRUNCATE run_events, run_heads');
+  return { events: events.rows, heads: heads.rows };
+}
+
+describe('design §8 SIGKILL rounds', () => {
+  it(
+    `${ROUNDS} seeded rounds: every run ends, effects keep their promises, the invariants hold`,
+    { timeout: START_LIMIT_MS + ROUNDS * ROUND_LIMIT_MS },
+    async ({ skip }) => {
+      if (missing) skip(missing);
+      const plans = Array.from({ length: ROUNDS }, (_, index) => planOf(FIRST_SEED + index));
+      const failures = await playAll(plans);
+      expect(failures).toEqual([]);
+      // Enough rounds hit a pay between its receipt and its answer.
+      if (ROUNDS >= 50) expect(doubtsRaised).toBeGreaterThan(0);
+    },
+  );
+
+  it(
+    'design §3.6: the log, dropped, comes back byte for byte',
+    { timeout: START_LIMIT_MS },
+    async ({ skip }) => {
+      if (missing) skip(missing);
+      // No process may write while the tables are away.
+      await Promise.all([halves.worker.kill(), halves.facade.kill()]);
+      const connection = connectTemporal(system.temporal);
+      const { namespace } = system.temporal;
+      const history = createHistoryReader({ connection, namespace, codec: createEncryption([]) });
+      const db = new pg.Client({ connectionString: system.databaseUrl });
+      await db.connect();
+      try {
+        const before = await dropLog(db);
+        const { stores } = system;
+        const parts = { stores, history, logger: silentLogger };
+        const { rebuilt, refused } = await rebuildAll(parts);
+        expect(refused).toEqual([]);
+        expect(rebuilt).toBe(before.heads.length);
+        const after = await dropLog(db);
+        assert.deepEqual(after.events, before.events);
+        // The page token of a live head is a place to read on, not content.
+        const content = (heads: Rows) => heads.map(({ token: _, ...head }) => head);
+        assert.deepEqual(content(after.heads), content(before.heads));
+        // Retries with the same key started no second run.
+        expect(before.heads.map(({ run_id }) => run_id)).toEqual([...runIds].sort());
+      } finally {
+        await db.end();
+        await history.close();
+        await connection.close();
+      }
+    },
+  );
+});

@@ -1,0 +1,193 @@
+// One round: a plan drawn from a seed, runs started and answered by a patient client, crashes at the planned points,
+// and what must hold of every run afterwards (design §5, §8).
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RunSnapshot } from '../../../src/wire/types.generated.ts';
+import type { PatientClient } from './client.ts';
+import type { EffectService, EffectStage, EffectTool } from './effect-service.ts';
+import { seededRandom, type Random } from './random.ts';
+import { MARK, PAY, SCENE } from './scene.ts';
+import type { Victim } from './system.ts';
+
+/** Longest time in ms for all runs of a round to end. */
+const ROUND_LIMIT_MS = 150_000;
+const POLL_MS = 120;
+/** A run without faults takes about two seconds: crashes by the clock fall within it, and a little behind. */
+const CLOCK_MS = 2_500;
+const MAX_DOWN_MS = 600;
+const VICTIMS = ['worker', 'facade', 'temporal', 'postgres'] as const;
+
+/** When a crash happens. */
+export type Moment =
+  | { readonly kind: 'clock'; readonly ms: number }
+  | { readonly kind: 'effect'; readonly tool: EffectTool; readonly stage: EffectStage }
+  /** While the request is on its way. */
+  | { readonly kind: 'creating' | 'answering' };
+
+/** What the human says to a pay in doubt. */
+export type DoubtAnswer = 'look-it-up' | 'reject' | 'insist';
+
+export interface Plan {
+  readonly seed: number;
+  /** One name per run; effects are counted by it. */
+  readonly labels: readonly string[];
+  readonly crashes: readonly {
+    readonly moment: Moment;
+    readonly victims: readonly Victim[];
+    readonly downMs: number;
+  }[];
+  readonly doubt: DoubtAnswer;
+}
+
+function momentOf(random: Random): Moment {
+  const kind = random.pick(['clock', 'clock', 'effect', 'effect', 'creating', 'answering']);
+  if (kind === 'clock') return { kind, ms: random.below(CLOCK_MS) };
+  if (kind === 'creating' || kind === 'answering') return { kind };
+  return {
+    kind: 'effect',
+    tool: random.pick([MARK, PAY, PAY]),
+    stage: random.pick(['received', 'performed']),
+  };
+}
+
+export function planOf(seed: number): Plan {
+  const random = seededRandom(seed);
+  const first = random.pick(VICTIMS);
+  const crashes = Array.from({ length: random.chance(0.25) ? 2 : 1 }, (_, index) => ({
+    moment: momentOf(random),
+    victims: [
+      ...new Set<Victim>([
+        index === 0 ? first : random.pick(VICTIMS),
+        ...(random.chance(0.25) ? [random.pick(VICTIMS)] : []),
+      ]),
+    ],
+    downMs: random.below(MAX_DOWN_MS),
+  }));
+  const runs = random.chance(0.5) ? 2 : 1;
+  return {
+    seed,
+    labels: Array.from({ length: runs }, (_, index) => `s${seed}r${index}`),
+    crashes,
+    doubt: random.pick(['look-it-up', 'look-it-up', 'reject', 'insist']),
+  };
+}
+
+export interface RoundParts {
+  readonly client: PatientClient;
+  readonly effects: EffectService;
+  /** Crashes follow each other: resolves when everything is back. */
+  readonly crash: (plan: { victims: readonly Victim[]; downMs: number }) => Promise<void>;
+}
+
+/** What a human did in a run. */
+interface Answers {
+  /** Pays in doubt that the human had performed (again). */
+  performed: number;
+  doubts: number;
+}
+
+interface RunOfRound extends Answers {
+  readonly label: string;
+  readonly runId: string;
+  readonly ended: RunSnapshot;
+}
+
+/** Starts the runs, lets the crashes happen, answers as a human would; resolves when all runs have ended. */
+export async function playRound(plan: Plan, parts: RoundParts): Promise<readonly RunOfRound[]> {
+  const crashed: Promise<void>[] = [];
+  const happen = (kind: 'creating' | 'answering'): void => {
+    for (const { moment, ...what } of plan.crashes) {
+      if (moment.kind === kind && !begun.has(moment)) {
+        begun.add(moment);
+        crashed.push(parts.crash(what));
+      }
+    }
+  };
+  const begun = new Set<Moment>();
+  for (const { moment, ...what } of plan.crashes) {
+    if (moment.kind === 'clock') {
+      crashed.push(sleep(moment.ms).then(() => parts.crash(what)));
+    } else if (moment.kind === 'effect') {
+      const { tool, stage } = moment;
+      const label = plan.labels[0] ?? '';
+      parts.effects.at({ tool, label, stage }, () => {
+        const done = parts.crash(what);
+        crashed.push(done);
+        return done;
+      });
+    }
+  }
+  const ended = await Promise.all(
+    plan.labels.map(async (label) => {
+      const creating = parts.client.start(SCENE, { label });
+      happen('creating');
+      const runId = await creating;
+      return { label, runId, ...(await answerUntilEnd({ plan, parts, label, runId, happen })) };
+    }),
+  );
+  await Promise.all(crashed);
+  return ended;
+}
+
+interface RunUnderWay {
+  readonly plan: Plan;
+  readonly parts: RoundParts;
+  readonly label: string;
+  readonly runId: string;
+  readonly happen: (kind: 'answering') => void;
+}
+
+async function answerUntilEnd(run: RunUnderWay): Promise<Answers & { ended: RunSnapshot }> {
+  const { client } = run.parts;
+  const limit = Date.now() + ROUND_LIMIT_MS;
+  const answers: Answers = { performed: 0, doubts: 0 };
+  const answered = new Set<string>();
+  for (;;) {
+    const snapshot = await client.snapshot(run.runId);
+    if (['completed', 'failed', 'cancelled'].includes(snapshot.status))
+      return { ...answers, ended: snapshot };
+    if (Date.now() > limit)
+      throw new Error(`run ${run.runId} has not ended: ${JSON.stringify(snapshot)}`);
+    const asked = snapshot.interrupt as
+      { interruptId: string; nodeId: string; artifactType?: string } | undefined;
+    if (asked && !answered.has(asked.interruptId)) {
+      answered.add(asked.interruptId);
+      const isDoubt = asked.artifactType === 'effect-in-doubt';
+      const value = isDoubt ? doubtValue(run, answers) : { action: 'accept' };
+      const sending = client.answer(run.runId, asked.nodeId, { value, key: asked.interruptId });
+      run.happen('answering');
+      assert.equal(await sending, 200, `the answer at ${asked.nodeId} is taken`);
+    } else await sleep(POLL_MS);
+  }
+}
+
+function doubtValue({ plan, parts, label }: RunUnderWay, answers: Answers): unknown {
+  answers.doubts++;
+  const done = parts.effects.requests(PAY, label).find(({ performed }) => performed);
+  if (plan.doubt === 'reject') return { action: 'reject' };
+  if (plan.doubt === 'look-it-up' && done)
+    return { action: 'edit-accept', editedArtifactData: { performed: done.key } };
+  answers.performed++;
+  return { action: 'accept' };
+}
+
+/** Effects of a run that has ended, held against what its human said and what its log tells. */
+export function checkEffects(run: RunOfRound, effects: EffectService, doubtsInLog: number): void {
+  const { label, runId } = run;
+  assert.equal(run.ended.status, 'completed', `${runId} completed: ${JSON.stringify(run.ended)}`);
+  const marks = effects.requests(MARK, label);
+  assert.equal(new Set(marks.map(({ key }) => key)).size, 1, `${runId}: one key for its mark`);
+  assert.equal(marks.filter(({ performed }) => performed).length, 1, `${runId}: marked once`);
+  const pays = effects.requests(PAY, label);
+  const paid = pays.filter(({ performed }) => performed).length;
+  assert.ok(
+    paid <= 1 + run.performed && pays.length <= 1 + run.performed,
+    `${runId}: paid ${paid} times with ${pays.length} requests, ${run.performed} ordered by the human`,
+  );
+  const unanswered = pays.filter(({ answered }) => !answered).length;
+  assert.ok(
+    doubtsInLog >= unanswered,
+    `${runId}: ${unanswered} pays without an answer, ${doubtsInLog} raised to the human`,
+  );
+  assert.ok(doubtsInLog >= run.doubts, `${runId}: what the human was asked is in the log`);
+}
