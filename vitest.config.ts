@@ -3,7 +3,16 @@
 import { defineConfig } from 'vitest/config';
 
 /** Rooms whose tests need no Temporal server. */
-const PURE = ['core', 'wire', 'translate', 'pages', 'demo', 'deploy', 'tidy.test.ts'];
+const PURE = [
+  'support/run-tests.test.ts',
+  'core',
+  'wire',
+  'translate',
+  'pages',
+  'demo',
+  'deploy',
+  'tidy.test.ts',
+];
 const pure = PURE.map((room) =>
   room.endsWith('.ts') ? `test/${room}` : `test/${room}/**/*.test.ts`,
 );

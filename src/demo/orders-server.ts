@@ -118,7 +118,8 @@ async function refund(order: Order, request: IncomingMessage, book: RefundBook):
   };
   book.refunds.push(done);
   await appendFile(book.file, `${JSON.stringify(done)}\n`);
-  return { status: 201, body: done };
+  const { refundId, orderId } = done;
+  return { status: 201, body: { refundId, orderId, amountCents } };
 }
 
 interface RefundBook {

@@ -146,7 +146,9 @@ async function refreshHead() {
 function swap(id, fresh) {
   const now = document.getElementById(id);
   const next = fresh.getElementById(id);
-  if (now && next && now.innerHTML !== next.innerHTML) now.innerHTML = next.innerHTML;
+  if (!now || !next) return;
+  now.className = next.className;
+  if (now.innerHTML !== next.innerHTML) now.innerHTML = next.innerHTML;
 }
 
 /** A question that is still open keeps its form, with what was typed. */

@@ -11,6 +11,7 @@
  * @property {{agentId: string}} [agent]
  * @property {string} callId
  * @property {string} toolName
+ * @property {string} toAgentId
  * @property {unknown} [inputs]
  * @property {unknown} [outcome]
  * @property {unknown} [outputs]
@@ -266,6 +267,8 @@ const FOLDS = {
       agentId,
     });
   },
+  'agent.handoff': (step) =>
+    add(step, { kind: 'note', title: `Hands over to ${step.payload.toAgentId}` }),
   'interrupt.requested': (step) => {
     const title = step.payload.data?.title ?? QUESTION_TITLES[step.payload.kind] ?? 'Waits';
     return add(step, { kind: 'question', title, state: 'waiting' }, `question ${step.nodeId}`);

@@ -77,7 +77,7 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
     server.model = completed;
     server.push(afterAnswer.slice(6));
     await page.getByRole('heading', { name: 'Run completed' }).waitFor();
-    await page.locator('.badge', { hasText: 'Completed' }).waitFor();
+    await page.locator('.status.completed .badge', { hasText: 'Completed' }).waitFor();
     await page.locator('[data-interrupt]').waitFor({ state: 'detached' });
     expect(await page.title()).toContain('Completed');
     expect(complaints).toEqual([]);
