@@ -241,7 +241,7 @@ async function readSegments({ client, runId, first, dataConverter }: Chain) {
   return segments;
 }
 
-function carriersIn(event: HistoryEvent): readonly Payload[] {
+function carrierPayloadsIn(event: HistoryEvent): readonly Payload[] {
   const field =
     event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD];
   const candidates = [
@@ -251,6 +251,13 @@ function carriersIn(event: HistoryEvent): readonly Payload[] {
     ...(event.workflowExecutionContinuedAsNewEventAttributes?.input?.payloads?.slice(-1) ?? []),
   ];
   return candidates.filter((payload) => payload.metadata?.[CARRIER_METADATA_KEY] !== undefined);
+}
+
+/** The carriers that an event holds, decoded. */
+export function carriersOf(event: HistoryEvent): readonly Carrier[] {
+  return carrierPayloadsIn(event).map((payload) =>
+    defaultPayloadConverter.fromPayload<Carrier>(payload),
+  );
 }
 
 function timeOf(event: HistoryEvent): number {
@@ -286,8 +293,7 @@ export function journalOf(events: readonly HistoryEvent[], segment = 0): readonl
   const results = resultsOf(events);
   const entries: { at: number; timeMs: number; entry: JournalEntry }[] = [];
   for (const event of events) {
-    for (const payload of carriersIn(event)) {
-      const carrier = defaultPayloadConverter.fromPayload<Carrier>(payload);
+    for (const carrier of carriersOf(event)) {
       carrier.entries.forEach((entry, index) =>
         entries.push({ at: carrier.at[index] ?? Number.NaN, timeMs: timeOf(event), entry }),
       );

@@ -1,0 +1,70 @@
+// Recorded histories stay true for ever (design §2.5, §8): the workflow code of today replays them, states the same
+// journal, and translate makes the same log of them, byte for byte.
+import { fileURLToPath } from 'node:url';
+import proto from '@temporalio/proto';
+import { bundleWorkflowCode, Worker, type InjectedSinks, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Carrier, JournalEntry, RecordedDeltas } from '../../src/core/journal.ts';
+import type { JsonValue } from '../../src/core/json.ts';
+import { interleave } from '../../src/log/rebuild.ts';
+import { translate, type LogEntry } from '../../src/translate/translate.ts';
+import type { JournalSinks } from '../../workflows/interceptors.ts';
+import type { GoldenSinks } from '../support/golden/interceptor.ts';
+import { recordings, type Recording } from '../support/golden/recording.ts';
+import { carriersOf, quietRuntime } from '../support/run-workflow.ts';
+
+const History = proto.temporal.api.history.v1.History;
+const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
+
+let bundle: WorkflowBundleWithSourceMap;
+
+beforeAll(async () => {
+  quietRuntime();
+  const silent = () => undefined;
+  bundle = await bundleWorkflowCode({
+    workflowsPath: path('../../workflows/index.ts'),
+    workflowInterceptorModules: [path('../support/golden/interceptor.ts'), path('../../workflows/interceptors.ts')],
+    logger: { log: silent, trace: silent, debug: silent, info: silent, warn: silent, error: silent },
+  });
+}, 120_000);
+
+/** By ordinal: an entry taken back from a dropped command is told twice and counts once. */
+function inOrder(carriers: readonly Carrier[]): JournalEntry[] {
+  const entries = new Map<number, JournalEntry>();
+  for (const { at, entries: carried } of carriers) carried.forEach((entry, index) => entries.set(at[index] ?? -1, entry));
+  return [...entries].sort(([a], [b]) => a - b).map(([, entry]) => entry);
+}
+
+function logOf({ runId, translateVersion, segments }: Recording) {
+  let state: JsonValue = null;
+  const entries: LogEntry[] = [];
+  const deltas: RecordedDeltas[] = [];
+  for (const segment of segments) {
+    const events = History.decode(Buffer.from(segment, 'base64')).events;
+    const told = translate(events, state, { runId, translateVersion });
+    ({ state } = told);
+    entries.push(...told.entries);
+    deltas.push(...told.deltas);
+  }
+  return interleave(runId, entries, deltas);
+}
+
+describe.each(recordings())('$name', (recording) => {
+  it('is translated to the same log, byte for byte', () => {
+    expect(logOf(recording)).toEqual(recording.rows);
+  });
+
+  it('replays, and the journal of today is the recorded one', async () => {
+    for (const segment of recording.segments) {
+      const history = History.decode(Buffer.from(segment, 'base64'));
+      const today: Carrier[] = [];
+      const sinks: InjectedSinks<JournalSinks & GoldenSinks> = {
+        journal: { hint: { fn: () => undefined, callDuringReplay: false } },
+        golden: { carriers: { fn: (_info, carriers) => void today.push(...carriers), callDuringReplay: true } },
+      };
+      await Worker.runReplayHistory({ workflowBundle: bundle, sinks }, history, recording.runId);
+      const recorded = inOrder(history.events.flatMap((event) => carriersOf(event)));
+      expect(inOrder(today).slice(0, recorded.length)).toEqual(recorded);
+    }
+  });
+});

@@ -1,0 +1,199 @@
+// Records runs of the real host into test/histories/recorded: `node --import tsx test/support/golden/record.ts`. What is
+// there is kept for ever (design §8); a name that exists is recorded anew only when its file was deleted first, which
+// only a release that no run outlives may do.
+import { existsSync, mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from '@temporalio/client';
+import { connectTemporal } from '../../../src/adapters/temporal/connection.ts';
+import { createHistoryReader } from '../../../src/adapters/temporal/history.ts';
+import { createEncryption } from '../../../src/adapters/temporal/codec.ts';
+import { createDemo, demoRunRequest } from '../../../src/demo/index.ts';
+import type { LogRow } from '../../../src/ports.ts';
+import { agentNode, chain, definition, edge, node, runInput } from '../definitions.ts';
+import { startTestHost, type TestHost } from '../host.ts';
+import { startTestTemporal } from '../temporal.ts';
+import { RECORDED, type Recording } from './recording.ts';
+
+const TRIAGE = 'local.demo.refund-desk.triage';
+const gates = [
+  node('gate', 'core.approvalGate', { config: { title: 'May I?' } }),
+  node('end', 'core.end'),
+];
+const DEFINITIONS = [
+  definition(
+    'golden-branches',
+    [
+      node('set', 'core.setVariable', { config: { variableName: 'n', value: 3 } }),
+      node('a', 'core.delay', { config: { ms: 100 } }),
+      node('b', 'core.delay', { config: { ms: 20 } }),
+      node('never', 'core.noop'),
+      node('join', 'core.end'),
+    ],
+    [
+      edge('set', 'a'),
+      edge('set', 'b'),
+      edge('set', 'never', { condition: { type: 'equals', left: 'n', right: 4 } }),
+      edge('a', 'join'),
+      edge('b', 'join'),
+      edge('never', 'join'),
+    ],
+    { variables: [{ name: 'n', type: 'number' }] },
+  ),
+  definition(
+    'golden-loop',
+    [
+      node('try', 'core.fail', { settings: { retry: { maxAttempts: 2, initialDelayMs: 10 } } }),
+      node('mend', 'core.noop'),
+      node('check', 'core.conditional'),
+      node('end', 'core.end'),
+    ],
+    [
+      edge('try', 'mend', { triggerRule: 'any_failed' }),
+      edge('mend', 'check'),
+      edge('check', 'mend', { condition: { type: 'truthy', left: 'again' } }),
+      edge('check', 'end'),
+    ],
+    {
+      variables: [{ name: 'again', type: 'boolean', defaultValue: true }],
+      settings: { maxLoopbackIterations: 2 },
+    },
+  ),
+  chain('golden-approval', gates),
+  chain('golden-segments', [
+    agentNode('think', TRIAGE, {
+      inputs: {
+        orderId: { type: 'static', value: 'A-1007' },
+        message: { type: 'static', value: 'Broken.' },
+      },
+    }),
+    ...gates,
+  ]),
+];
+
+const answers = { accept: { action: 'accept' }, more: { answers: { note: 'A loyal customer.' } } };
+
+async function answered(
+  host: TestHost,
+  runId: string,
+  nodeId: string,
+  resumeValue: unknown,
+): Promise<void> {
+  await host.waitFor(
+    runId,
+    ({ currentNodeId, status }) => currentNodeId === nodeId && status.startsWith('waiting'),
+  );
+  const answer = await host.api(`/v1/runs/${runId}/interrupts/${nodeId}`, {
+    body: { resumeValue },
+  });
+  if (answer.status !== 200) throw new Error(`${nodeId}: ${answer.text}`);
+}
+
+/** A run whose segments are forced: only its start input can ask for that. */
+async function startForced(host: TestHost, workflowId: string): Promise<string> {
+  const workflow = host.catalog.definition('default', workflowId);
+  const pinned = host.catalog.agent('default', TRIAGE)?.pinned;
+  if (!workflow || !pinned) throw new Error(`no ${workflowId}`);
+  const input = runInput(workflow, { agentList: [pinned], forceContinueAsNewAfter: 5 });
+  const { runId, tenant } = input;
+  await host.stores.runs.accept({ runId, tenant, workflowId, input, createdAtMs: Date.now() });
+  const { temporalRunId } = await host.engine.start(input);
+  await host.stores.runs.markStarted(runId, temporalRunId);
+  return runId;
+}
+
+const SCENARIOS: Record<string, (host: TestHost, client: Client) => Promise<string>> = {
+  branches: (host) => host.startRun({ workflowId: 'golden-branches' }),
+  loop: (host) => host.startRun({ workflowId: 'golden-loop' }),
+  async approval(host) {
+    const runId = await host.startRun({ workflowId: 'golden-approval' });
+    await answered(host, runId, 'gate', answers.accept);
+    return runId;
+  },
+  async cancelled(host) {
+    const runId = await host.startRun({ workflowId: 'golden-approval' });
+    await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
+    await host.api(`/v1/runs/${runId}/cancel`, { body: { reason: 'changed my mind' } });
+    return runId;
+  },
+  async terminated(host, client) {
+    const runId = await host.startRun({ workflowId: 'golden-approval' });
+    await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
+    await client.workflow.getHandle(runId).terminate('recorded');
+    return runId;
+  },
+  async 'refund-accepted'(host) {
+    const runId = await host.startRun({ ...demoRunRequest });
+    await answered(host, runId, 'triage', answers.accept);
+    return runId;
+  },
+  async 'refund-discussed'(host) {
+    const runId = await host.startRun({ ...demoRunRequest });
+    await answered(host, runId, 'triage', answers.more);
+    await sleep(500);
+    const rest = await host.waitFor(
+      runId,
+      ({ status }) => status !== 'running' && status !== 'pending',
+    );
+    if (rest.status.startsWith('waiting')) await answered(host, runId, 'triage', answers.accept);
+    return runId;
+  },
+  async segments(host) {
+    const runId = await startForced(host, 'golden-segments');
+    await answered(host, runId, 'think', answers.accept);
+    await answered(host, runId, 'gate', answers.accept);
+    return runId;
+  },
+};
+
+async function record(host: TestHost, name: string, runId: string): Promise<void> {
+  await host.waitFor(runId, ({ status }) => ['completed', 'failed', 'cancelled'].includes(status));
+  const rows: LogRow[] = [...(await host.stores.log.read(runId, { after: -1, limit: 10_000 }))];
+  const run = await host.stores.runs.load(runId);
+  const connection = connectTemporal(host.temporal);
+  const history = createHistoryReader({
+    connection,
+    namespace: host.temporal.namespace,
+    codec: createEncryption([]),
+  });
+  const segments: string[] = [];
+  for (const segment of await host.stores.segments.ofRun(runId)) {
+    segments.push(Buffer.from(await history.raw(runId, segment.temporalRunId)).toString('base64'));
+  }
+  history.close();
+  await connection.close();
+  const recording: Recording = {
+    name,
+    runId,
+    translateVersion: run?.input.translateVersion ?? 0,
+    segments,
+    rows,
+  };
+  writeFileSync(`${RECORDED}${name}.json`, `${JSON.stringify(recording, null, 1)}\n`);
+}
+
+const dataDir = mkdtempSync(join(tmpdir(), 'openwop-golden-'));
+const demo = await createDemo({
+  dataDir,
+  logger: { debug() {}, info() {}, warn() {}, error() {} },
+});
+const temporal = await startTestTemporal({ own: true });
+const host = await startTestHost({
+  dataDir,
+  builtIn: { ...demo, definitions: [...demo.definitions, ...DEFINITIONS] },
+  temporal: { address: temporal.address, namespace: 'default' },
+});
+const connection = connectTemporal(host.temporal);
+const client = new Client({ connection, namespace: host.temporal.namespace });
+mkdirSync(RECORDED, { recursive: true });
+for (const [name, scenario] of Object.entries(SCENARIOS)) {
+  if (existsSync(`${RECORDED}${name}.json`)) continue;
+  await record(host, name, await scenario(host, client));
+  process.stdout.write(`recorded ${name}\n`);
+}
+await connection.close();
+await host.stop();
+await demo.stop();
+await temporal.stop();
+rmSync(dataDir, { recursive: true, force: true });
