@@ -1,68 +1,30 @@
 // The provider `openai` against an HTTP server of the test's own: real sockets, the protocol as endpoints speak it.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createOpenAiModel, type OpenAiConfig } from '../../src/adapters/models/openai.ts';
 import { functionNameOf, toolIdOf } from '../../src/adapters/models/tool-names.ts';
 import { codeOf } from '../../src/core/errors.ts';
 import type { ModelRequest, ToolDescription } from '../../src/ports.ts';
+import {
+  callPiece,
+  chunk,
+  DONE,
+  failing,
+  startOpenAiServer,
+  streaming,
+  USAGE,
+  type OpenAiServer,
+  type ServerAnswer,
+} from '../support/openai-server.ts';
 
-type Answer = (
-  response: ServerResponse,
-  body: Record<string, unknown>,
-  request: IncomingMessage,
-) => void;
-
-let server: Server | undefined;
+let server: OpenAiServer | undefined;
 afterEach(async () => {
-  server?.closeAllConnections();
-  await new Promise((resolve) => (server ? server.close(resolve) : resolve(undefined)));
+  await server?.stop();
   server = undefined;
 });
 
-async function endpoint(...answers: Answer[]): Promise<OpenAiConfig> {
-  let calls = 0;
-  server = createServer((request, response) => {
-    let text = '';
-    request.on('data', (chunk: Buffer) => (text += chunk.toString()));
-    request.on('end', () => {
-      const answer = answers[Math.min(calls++, answers.length - 1)];
-      answer?.(response, JSON.parse(text) as Record<string, unknown>, request);
-    });
-  });
-  await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return { apiKey: 'sk-test-key-that-is-long', baseUrl: `http://127.0.0.1:${port}/v1` };
-}
-
-type Delta = Record<string, unknown>;
-
-function chunk(delta: Delta, finish_reason: string | null = null): string {
-  const choices = [{ index: 0, delta, finish_reason }];
-  return `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', model: 'served-1', choices })}\n\n`;
-}
-
-const USAGE = `data: ${JSON.stringify({
-  id: 'c',
-  model: 'served-1',
-  choices: [],
-  usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 },
-})}\n\n`;
-const DONE = 'data: [DONE]\n\n';
-
-function streaming(...parts: string[]): Answer {
-  return (response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    for (const part of parts) response.write(part);
-    response.end();
-  };
-}
-
-function failing(status: number, error: Delta = {}, headers: Record<string, string> = {}): Answer {
-  return (response) => {
-    response.writeHead(status, { 'content-type': 'application/json', ...headers });
-    response.end(JSON.stringify({ error }));
-  };
+async function endpoint(...answers: ServerAnswer[]): Promise<OpenAiConfig> {
+  server = await startOpenAiServer((_body, index) => answers[Math.min(index, answers.length - 1)]);
+  return { apiKey: 'sk-test-key-that-is-long', baseUrl: server.url };
 }
 
 const ORDERS: ToolDescription = {
@@ -165,24 +127,15 @@ describe('what is sent', () => {
 
 describe('what comes back', () => {
   test('streamed tool calls, in pieces and interleaved; text before them is the reasoning', async () => {
-    const call = (index: number, name: string | undefined, args: string): Delta => ({
-      tool_calls: [
-        {
-          index,
-          ...(name ? { id: `x${index}`, type: 'function' } : {}),
-          function: { ...(name ? { name } : {}), arguments: args },
-        },
-      ],
-    });
     const name = functionNameOf('demo:orders.get');
     const config = await endpoint(
       streaming(
         chunk({ role: 'assistant', content: 'I read ' }),
         chunk({ content: 'the order.' }),
-        chunk(call(0, name, '{"id"')),
-        chunk(call(1, 'unknown_tool', '')),
-        chunk(call(0, undefined, ':"A-1"}')),
-        chunk(call(1, undefined, '{broken')),
+        chunk(callPiece(0, name, '{"id"')),
+        chunk(callPiece(1, 'unknown_tool', '')),
+        chunk(callPiece(0, undefined, ':"A-1"}')),
+        chunk(callPiece(1, undefined, '{broken')),
         chunk({}, 'tool_calls'),
         USAGE,
         DONE,
@@ -321,7 +274,7 @@ describe('faults by class', () => {
 
   test('nobody listens', async () => {
     const config = await endpoint(streaming());
-    await new Promise((resolve) => server?.close(resolve));
+    await server?.stop();
     server = undefined;
     expect(await codeOfFailure(config)).toMatchObject({ code: 'model_unavailable' });
   });

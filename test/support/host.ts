@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig, type Environment } from '../../src/app/config.ts';
 import { createHost, type BuiltIn, type Host } from '../../src/app/host.ts';
-import { createLogger } from '../../src/app/logger.ts';
+import { createLogger, type LogLevel } from '../../src/app/logger.ts';
 import type { FacadeConfig } from '../../src/facade/deps.ts';
 import type { RunSnapshot } from '../../src/wire/types.generated.ts';
 import { CACHE_DIR, startTestTemporal } from './temporal.ts';
@@ -38,6 +38,8 @@ export interface TestHostOptions {
   readonly temporal?: { readonly address: string; readonly namespace: string } | 'own';
   readonly parts?: { readonly facade: boolean; readonly worker: boolean };
   readonly facade?: Partial<FacadeConfig>;
+  /** Least level of the lines in `logs`; `warn` when absent. */
+  readonly logLevel?: LogLevel;
 }
 
 export interface ApiAnswer<T = Record<string, unknown>> {
@@ -67,7 +69,7 @@ export interface ApiClient {
 export interface TestHost extends Host, ApiClient {
   readonly dataDir: string;
   readonly env: Environment;
-  /** Log lines of warn and above so far. */
+  /** Log lines so far. */
   readonly logs: readonly string[];
 }
 
@@ -95,7 +97,10 @@ export async function startTestHost(options: TestHostOptions = {}): Promise<Test
   const host = await createHost({
     config: readConfig(env),
     parts: options.parts ?? { facade: true, worker: true },
-    logger: createLogger({ level: 'warn', write: (line) => void logs.push(line) }),
+    logger: createLogger({
+      level: options.logLevel ?? 'warn',
+      write: (line) => void logs.push(line),
+    }),
     apiKey: env.OPENWOP_API_KEY ?? TEST_API_KEY,
     report: () => {},
     builtIn: { definitions: [], agents: [], scripts: {}, tools: [], ...options.builtIn },
