@@ -34,7 +34,7 @@ export async function performCalls(
 ): Promise<{ callId: string; resultHash: string }[]> {
   const { calls } = invocation;
   const open = calls.filter((call) => call.resultHash === undefined && !call.doubt);
-  await settled(open.map((call) => perform(work, invocation, call)));
+  await settled(open.map((call) => perform({ work, invocation, call })));
   for (const call of calls) {
     while (call.resultHash === undefined) await askAndPerform(work, invocation, call);
   }
@@ -47,10 +47,15 @@ async function settled(work: readonly Promise<void>[]): Promise<void> {
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
+/** A call in its place. */
+interface Placed {
+  readonly work: AgentWork;
+  readonly invocation: Invocation;
+  readonly call: ToolCall;
+}
+
 async function perform(
-  work: AgentWork,
-  invocation: Invocation,
-  call: ToolCall,
+  { work, invocation, call }: Placed,
   resolution?: CallToolInput['resolution'],
 ): Promise<void> {
   const tool = invocation.tools.find(({ toolId }) => toolId === call.toolId);
@@ -101,5 +106,5 @@ async function askAndPerform(
   });
   call.rounds++;
   call.doubt = undefined;
-  await perform(work, invocation, call, resolutionOf(value));
+  await perform({ work, invocation, call }, resolutionOf(value));
 }

@@ -62,25 +62,6 @@ export interface AgentManifest {
   };
 }
 
-export interface AgentRef {
-  agentId: string;
-  name?: string;
-  modelClass?:
-    | 'reasoning'
-    | 'tool-using'
-    | 'chat'
-    | 'code'
-    | 'vision'
-    | 'multimodal'
-    | 'embedding'
-    | 'classification'
-    | 'retrieval';
-  memoryRef?: string;
-  version?: string;
-  channel?: string;
-  sourceManifestId?: string;
-}
-
 export interface AgentScript {
   /**
    * @minItems 1
@@ -368,6 +349,7 @@ export interface NodeKindConfigs {
   'core.approvalGate': ApprovalGateConfig;
   'core.clarificationGate': ClarificationGateConfig;
   'core.agent': AgentNodeConfig;
+  'conformance.requiresMissing': RequiresMissingConfig;
 }
 export interface StartConfig {
   [k: string]: unknown;
@@ -442,6 +424,9 @@ export interface ClarificationGateConfig {
 }
 export interface AgentNodeConfig {
   escalationTimeoutMs?: number;
+  [k: string]: unknown;
+}
+export interface RequiresMissingConfig {
   [k: string]: unknown;
 }
 
@@ -618,6 +603,24 @@ export interface NodeStartedPayload {
   attempt?: number;
   agent?: AgentRef;
   [k: string]: unknown;
+}
+export interface AgentRef {
+  agentId: string;
+  name?: string;
+  modelClass?:
+    | 'reasoning'
+    | 'tool-using'
+    | 'chat'
+    | 'code'
+    | 'vision'
+    | 'multimodal'
+    | 'embedding'
+    | 'classification'
+    | 'retrieval';
+  memoryRef?: string;
+  version?: string;
+  channel?: string;
+  sourceManifestId?: string;
 }
 export interface NodeCompletedPayload {
   nodeId: string;
@@ -1163,7 +1166,7 @@ export interface EdgeCondition {
   expression?: string;
 }
 export interface WorkflowTrigger {
-  id: string;
+  id?: string;
   type:
     | 'manual'
     | 'schedule'

@@ -1,3 +1,4 @@
+// callTool: the surface once more, schemas, and the effect ledger's states seen from an activity (design §5).
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Activities, CallToolInput } from '../../activities/contract.ts';

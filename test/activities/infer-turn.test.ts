@@ -1,3 +1,4 @@
+// inferTurn: live deltas and their one closing, tries that adopt, outcomes of a model call (RFC 0024, RFC 0077 §B step 5).
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { REASONING_TOKEN_LIMIT } from '../../src/core/limits.ts';

@@ -1,3 +1,4 @@
+// prepareInvocation: prompts, model, tool surface and the inbound schema (RFC 0077 §B steps 1-3 and 6).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { intrinsicRef } from '../../activities/prompts.ts';
 import { coreTools } from '../../src/adapters/tools/core-tools.ts';

@@ -1,3 +1,4 @@
+// The scripted model: deterministic turns, templates and faults.
 import { describe, expect, test } from 'vitest';
 import { createModels, SCRIPTED_MODEL } from '../../src/adapters/models/index.ts';
 import { createScriptedModel } from '../../src/adapters/models/scripted.ts';

@@ -1,3 +1,4 @@
+// The core tools and their registration.
 import { describe, expect, test } from 'vitest';
 import { coreTools } from '../../src/adapters/tools/core-tools.ts';
 import { createTools } from '../../src/adapters/tools/index.ts';

@@ -1,3 +1,4 @@
+// SR-1: nothing secret-shaped leaves, whole or in pieces.
 import { describe, expect, test } from 'vitest';
 import { createRedactor, MAX_HOLD_BACK } from '../../src/core/redaction.ts';
 

@@ -1,3 +1,4 @@
+// Channel reducers as pure folds (spec/01 §7.2, RFC 0002 §G).
 import { describe, expect, test } from 'vitest';
 import { codeOf } from '../../src/core/errors.ts';
 import type { JsonValue } from '../../src/core/json.ts';

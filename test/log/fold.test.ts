@@ -1,3 +1,4 @@
+// The fold from rows to a run's snapshot (spec/01 §12).
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/core/json.ts';
 import { fold, foldedRun, openInterrupts, snapshotOf } from '../../src/log/fold.ts';

@@ -1,3 +1,4 @@
+// Hints, leases, sweep and followers on PGlite, with played histories (design §3.4).
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { HostError } from '../../src/core/errors.ts';

@@ -1,3 +1,4 @@
+// translate, given histories (design §2, §3.1; spec/07 §2): carriers, order, endings, page cuts.
 import proto from '@temporalio/proto';
 import { describe, expect, it } from 'vitest';
 import { codeOf } from '../../src/core/errors.ts';

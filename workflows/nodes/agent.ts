@@ -138,20 +138,15 @@ function workOf(visit: Visit, agent: PinnedAgent): AgentWork {
 }
 
 /** Notes an escalation in the frame; the bracket closes before anybody is asked (spec/03 §7.3). */
-function noteEscalation(
-  visit: Visit,
-  work: AgentWork,
-  decision: AgentDecision,
-  threshold: number,
-): void {
-  const { frame } = visit;
-  if (frame.escalations >= MAX_ESCALATIONS_PER_VISIT) {
+function noteEscalation(work: AgentWork, decision: AgentDecision, threshold: number): void {
+  const { visit } = work;
+  if (visit.frame.escalations >= MAX_ESCALATIONS_PER_VISIT) {
     throw nodeFailure(
       'escalation_limit',
       `The node escalated ${MAX_ESCALATIONS_PER_VISIT} times already.`,
     );
   }
-  frame.escalations++;
+  visit.frame.escalations++;
   closeInvocation(work, 'escalated', decision);
   dataOf(visit).escalated = { decision, threshold };
 }
@@ -176,7 +171,7 @@ export const agent: NodeKind = async (visit) => {
         closeInvocation(work, 'completed', decision);
         return completed(decision);
       }
-      noteEscalation(visit, work, decision, threshold);
+      noteEscalation(work, decision, threshold);
     }
     const ratified = await escalate(visit, manifest);
     data.number++;

@@ -47,10 +47,14 @@ export class SqlError extends Error {
   readonly sqlState: string;
   readonly constraint: string | undefined;
 
-  constructor(message: string, sqlState: string, constraint?: string, cause?: unknown) {
-    super(message, { cause });
+  constructor(
+    message: string,
+    sqlState: string,
+    options: { constraint?: string; cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause });
     this.sqlState = sqlState;
-    this.constraint = constraint;
+    this.constraint = options.constraint;
   }
 }
 
@@ -85,5 +89,5 @@ export function databaseError(error: unknown): Error {
       error,
     );
   }
-  return new SqlError(message ?? 'SQL error', sqlState, constraint, error);
+  return new SqlError(message ?? 'SQL error', sqlState, { constraint, cause: error });
 }

@@ -161,7 +161,7 @@ async function record(host: TestHost, name: string, runId: string): Promise<void
   for (const segment of await host.stores.segments.ofRun(runId)) {
     segments.push(Buffer.from(await history.raw(runId, segment.temporalRunId)).toString('base64'));
   }
-  history.close();
+  await history.close();
   await connection.close();
   const recording: Recording = {
     name,
