@@ -1,0 +1,74 @@
+// How much the bench does. The full run stays below ten minutes on two cores, the quick one below two.
+
+export interface Sizes {
+  readonly name: 'full' | 'quick' | 'smallest';
+  /** Interleaved rounds of the overhead, on our server and on one with default settings. */
+  readonly overheadRounds: number;
+  readonly defaultServerRounds: number;
+  readonly throughputRounds: number;
+  readonly throughputRuns: number;
+  readonly latencyRuns: number;
+  readonly tokenRuns: number;
+  readonly tokensPerRun: number;
+  readonly agentTurns: number;
+  readonly rebuildRuns: number;
+  /** How long translate is repeated, in ms. */
+  readonly translateMs: number;
+  readonly waitingRuns: number;
+  /** Runs that end before memory is first looked at. */
+  readonly memoryWarmUpRuns: number;
+  /** Longest wait for memory to come to rest, in ms. */
+  readonly settleMs: number;
+}
+
+export const FULL: Sizes = {
+  name: 'full',
+  overheadRounds: 25,
+  defaultServerRounds: 9,
+  throughputRounds: 5,
+  throughputRuns: 128,
+  latencyRuns: 12,
+  tokenRuns: 6,
+  tokensPerRun: 150,
+  agentTurns: 50,
+  rebuildRuns: 100,
+  translateMs: 2_000,
+  waitingRuns: 1_000,
+  memoryWarmUpRuns: 300,
+  settleMs: 60_000,
+};
+
+export const QUICK: Sizes = {
+  name: 'quick',
+  overheadRounds: 5,
+  defaultServerRounds: 2,
+  throughputRounds: 1,
+  throughputRuns: 64,
+  latencyRuns: 3,
+  tokenRuns: 2,
+  tokensPerRun: 80,
+  agentTurns: 50,
+  rebuildRuns: 30,
+  translateMs: 500,
+  waitingRuns: 150,
+  memoryWarmUpRuns: 30,
+  settleMs: 10_000,
+};
+
+/** To see that everything works: its numbers mean nothing but the event counts. */
+export const SMALLEST: Sizes = {
+  name: 'smallest',
+  overheadRounds: 1,
+  defaultServerRounds: 1,
+  throughputRounds: 1,
+  throughputRuns: 4,
+  latencyRuns: 1,
+  tokenRuns: 1,
+  tokensPerRun: 20,
+  agentTurns: 6,
+  rebuildRuns: 4,
+  translateMs: 50,
+  waitingRuns: 4,
+  memoryWarmUpRuns: 2,
+  settleMs: 1_000,
+};
