@@ -85,3 +85,11 @@ export function nodeFailure(
     details: details ? [details] : undefined,
   });
 }
+
+/** What an attempt came to. */
+export type NodeOutcome =
+  | { readonly kind: 'completed'; readonly outputs: JsonObject }
+  | { readonly kind: 'failed'; readonly error: NodeError };
+
+/** May be entered again at every phase of the frame (design §4). */
+export type NodeKind = (visit: Visit) => Promise<NodeOutcome>;

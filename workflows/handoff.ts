@@ -2,7 +2,7 @@
 // passes control to it, before the bracket closes.
 import { holds } from './conditions.ts';
 import type { Visit } from './context.ts';
-import type { AgentDecision } from './invocation.ts';
+import type { AgentDecision } from './agent-work.ts';
 
 /** The agent that takes over, or undefined: no other agent, or several nodes go on in parallel. */
 export function nextAgent(

@@ -164,6 +164,20 @@ function quorumAction(open: Interrupt, value: JsonObject, voter: string): string
   return accepts >= required ? action : undefined;
 }
 
+/** What the answer to an approval must look like; frozen in the interrupt's entry. */
+export function approvalSchema(actions: readonly string[]): JsonObject {
+  return {
+    type: 'object',
+    required: ['action'],
+    properties: {
+      action: { enum: [...actions] },
+      feedback: { type: 'string', maxLength: 8192 },
+      voter: { type: 'string', maxLength: 256 },
+      editedArtifactData: {},
+    },
+  };
+}
+
 /** Answers as an object keyed by question id: clients send an object or a list of {id, answer}. */
 export function answersOf(value: JsonValue): JsonObject {
   const answers = isJsonObject(value) ? value.answers : undefined;

@@ -11,62 +11,12 @@
 import { activityIdOf, digestOf, payloadId } from '../src/core/ids.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../src/core/json.ts';
 import { MAX_CALLS_PER_TURN, MAX_TURNS_PER_INVOCATION, SCHEMA_ROUNDS } from '../src/core/limits.ts';
-import type { PinnedAgent } from '../src/core/run-input.ts';
-import type {
-  InferTurnOutput,
-  ModelChoice,
-  PrepareInvocationOutput,
-} from '../activities/contract.ts';
-import { emitFact, nodeFailure, tupleOf, type Visit } from './context.ts';
+import type { InferTurnOutput } from '../activities/contract.ts';
+import { stepName, type AgentDecision, type AgentWork, type Invocation } from './agent-work.ts';
+import { emitFact, nodeFailure, tupleOf } from './context.ts';
 import { nextAgent } from './handoff.ts';
 import { step, uncancelled } from './step.ts';
-import { performCalls, type ToolCall } from './tool-calls.ts';
-
-type Prepared = Extract<PrepareInvocationOutput, { ok: true }>;
-
-/** A type, not an interface: it is part of a frame's JSON. */
-export type AgentDecision = {
-  decision: JsonValue;
-  confidence?: number;
-  reasoning?: string;
-  schemaValidated: boolean;
-};
-
-export type Invocation = {
-  /** n-th invocation of the node attempt. */
-  readonly number: number;
-  readonly invocationId: string;
-  phase: 'infer' | 'calls' | 'decided';
-  readonly model: ModelChoice;
-  readonly prompts: Prepared['prompts'];
-  readonly composed: JsonObject;
-  readonly tools: Prepared['tools'];
-  readonly returnSchema?: JsonObject;
-  transcript: string;
-  turn: number;
-  schemaRounds: number;
-  repair?: string;
-  calls: ToolCall[];
-  results: { callId: string; resultHash: string }[];
-  decision?: AgentDecision;
-};
-
-/** An invocation at work: where it stands in the run, and where its state is kept. */
-export interface AgentWork {
-  readonly visit: Visit;
-  readonly agent: PinnedAgent;
-  readonly number: number;
-  readonly task: JsonValue;
-  readonly resume?: { transcript: string; answers: JsonValue };
-  /** Calls of the node attempt so far, by tool and arguments: the n-th equal call is an effect of its own. */
-  readonly occurrences: { [call: string]: number };
-  keep(invocation: Invocation): void;
-  current(): Invocation | undefined;
-}
-
-export function stepName(work: AgentWork, name: string): string {
-  return `i${work.number}.${name}`;
-}
+import { performCalls } from './tool-calls.ts';
 
 /** Runs the invocation up to its decision, which is in the journal then. Throws node failures. */
 export async function infer(work: AgentWork): Promise<AgentDecision> {

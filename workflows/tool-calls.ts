@@ -2,26 +2,9 @@
 // effect is in doubt goes to a human, one at a time (design §5).
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
 import type { CallToolInput } from '../activities/contract.ts';
-import type { AgentWork, Invocation } from './invocation.ts';
-import { interrupt } from './interrupts.ts';
-import { approvalSchema } from './nodes/approval-gate.ts';
+import type { AgentWork, Invocation, ToolCall } from './agent-work.ts';
+import { approvalSchema, interrupt } from './interrupts.ts';
 import { step } from './step.ts';
-
-/** One call, as data of the frame. */
-export type ToolCall = {
-  readonly step: string;
-  readonly callId: string;
-  readonly toolId: string;
-  readonly arguments: JsonValue;
-  readonly argsHash: string;
-  readonly occurrence: number;
-  /** Absent for a tool outside the surface: it is refused by the activity and never called. */
-  readonly calledKey?: string;
-  /** Times a human was asked. */
-  rounds: number;
-  doubt?: { effectId: string; reason: string };
-  resultHash?: string;
-};
 
 /** Time beyond the tool's own limit for claim, settle and storage, in ms. */
 const CALL_MARGIN_MS = 20_000;

@@ -3,10 +3,11 @@
 import { CancellationScope, CancelledFailure } from '@temporalio/workflow';
 import { closingsOf, type Ending as ClosingReason } from '../src/core/endings.ts';
 import { isJsonObject, type JsonObject } from '../src/core/json.ts';
-import { emitFact, endRun, nodeState, type Run, type Visit } from './context.ts';
+import { emitFact, endRun, nodeState, type Run, type NodeOutcome, type Visit } from './context.ts';
 import type { Frame, NodeError } from './frames.ts';
 import { emit, openItems } from './journal.ts';
-import { kindOf, type NodeOutcome } from './nodes/kinds.ts';
+import { kindOf } from './nodes/kinds.ts';
+import { missingRequirement } from './nodes/requires-missing.ts';
 import { failureOf, isCancellation, waitUntil } from './step.ts';
 import { bounded, shownOutputs } from './values.ts';
 
@@ -67,8 +68,11 @@ function countExecution(visit: Visit): boolean {
   return true;
 }
 
-function agentField(visit: Visit): JsonObject {
-  return visit.node.agent ? { agent: { ...visit.node.agent } } : {};
+/** The node's pin, without its memory: a host without long-term memory never names one (spec/03 §2.1). */
+function agentField({ node }: Visit): JsonObject {
+  if (!node.agent) return {};
+  const shown = Object.entries(node.agent).filter(([name]) => name !== 'memoryRef');
+  return { agent: Object.fromEntries(shown) };
 }
 
 function start(visit: Visit): boolean {
@@ -183,6 +187,11 @@ export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | unde
   const node = run.nodes.get(frame.nodeId);
   if (!node) throw new Error(`node ${frame.nodeId} is not in the definition`);
   const visit: Visit = { run, node, frame };
+  const missing = missingRequirement(node.typeId);
+  if (missing) {
+    fail(visit, missing);
+    return { kind: 'failed', error: missing };
+  }
   for (;;) {
     if (frame.resumeAtMs !== undefined) await waitUntil(frame.resumeAtMs, () => false);
     frame.resumeAtMs = undefined;
@@ -216,8 +225,10 @@ function fail(visit: Visit, error: NodeError): void {
   const state = nodeState(run, frame.nodeId);
   state.outcome = 'failed';
   state.error = error;
+  // A node that was never started was never attempted.
+  const attempts = frame.phase === 'ready' ? {} : { attempts: frame.attempt + 1 };
   emitFact(visit, 'node.failed', {
     step: 'node',
-    payload: { nodeId: frame.nodeId, error: errorPayload(error), attempts: frame.attempt + 1 },
+    payload: { nodeId: frame.nodeId, error: errorPayload(error), ...attempts },
   });
 }

@@ -37,7 +37,7 @@ import {
   stepResultIn,
   type HistoryEvent,
 } from './payloads.ts';
-import type { LogEntry, Translation } from './translate.ts';
+import type { LogEntry, Translation } from './translation.ts';
 
 interface KeptResult {
   readonly timeMs: number;

@@ -16,7 +16,7 @@ import type {
 import type { ActivityEvent, StepResult } from '../../src/core/journal.ts';
 import type { JsonObject, JsonValue } from '../../src/core/json.ts';
 import type { RunInput } from '../../src/core/run-input.ts';
-import { approvalSchema } from '../../workflows/nodes/approval-gate.ts';
+import { approvalSchema } from '../../workflows/interrupts.ts';
 import { agentNode, chain, definition, edge, pinned, runInput } from '../support/definitions.ts';
 import { answer, payloadsOf, runBothWays, typesOf, useWorkflowRunner } from './both-ways.ts';
 

@@ -1,7 +1,7 @@
 // Waits of days, on the time-skipping server: a three-day deadline is answered on day two or expires on day three
 // (design §8; spec/06 §8.12).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { approvalSchema } from '../../workflows/nodes/approval-gate.ts';
+import { approvalSchema } from '../../workflows/interrupts.ts';
 import { chain, node, runInput } from '../support/definitions.ts';
 import { findTimeSkippingServer } from '../support/time-skipping.ts';
 import { openWorkflowLab, type WorkflowLab } from '../support/workflow-lab.ts';

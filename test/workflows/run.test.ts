@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { CANCEL_RUN_UPDATE } from '../../src/core/run-input.ts';
-import { approvalSchema } from '../../workflows/nodes/approval-gate.ts';
+import { approvalSchema } from '../../workflows/interrupts.ts';
 import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
 import {
   answer,

@@ -4,18 +4,11 @@ import { effectiveThreshold, isBelowThreshold } from '../../src/core/confidence.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/core/json.ts';
 import { MAX_ESCALATIONS_PER_VISIT } from '../../src/core/limits.ts';
 import type { PinnedAgent } from '../../src/core/run-input.ts';
-import { emitFact, nodeFailure, type Visit } from '../context.ts';
+import { emitFact, nodeFailure, type Visit, type NodeKind } from '../context.ts';
 import { answersOf, interrupt } from '../interrupts.ts';
-import {
-  closeInvocation,
-  infer,
-  openRatification,
-  type AgentDecision,
-  type AgentWork,
-  type Invocation,
-} from '../invocation.ts';
+import type { AgentDecision, AgentWork, Invocation } from '../agent-work.ts';
+import { closeInvocation, infer, openRatification } from '../invocation.ts';
 import { inputsOf } from '../values.ts';
-import type { NodeKind } from './kinds.ts';
 
 /** State of the node's attempt: the current invocation, and the decision that a human looks at. */
 type AgentData = {

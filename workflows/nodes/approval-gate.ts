@@ -1,10 +1,9 @@
 // core.approvalGate: a human approves, rejects or edits (spec/02 §4.3, §4.7 quorum; status waiting-approval). A
 // rejection is a failure that an edge with `any_failed` can route (spec/06 §8.11).
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/core/json.ts';
-import { nodeFailure } from '../context.ts';
-import { interrupt } from '../interrupts.ts';
+import { nodeFailure, type NodeKind } from '../context.ts';
+import { approvalSchema, interrupt } from '../interrupts.ts';
 import { inputsOf } from '../values.ts';
-import type { NodeKind } from './kinds.ts';
 
 interface Config {
   readonly title?: string;
@@ -16,20 +15,6 @@ interface Config {
 }
 
 const DEFAULT_ACTIONS = ['accept', 'reject'];
-
-/** What an answer must look like; frozen in the interrupt's entry. */
-export function approvalSchema(actions: readonly string[]): JsonObject {
-  return {
-    type: 'object',
-    required: ['action'],
-    properties: {
-      action: { enum: [...actions] },
-      feedback: { type: 'string', maxLength: 8192 },
-      voter: { type: 'string', maxLength: 256 },
-      editedArtifactData: {},
-    },
-  };
-}
 
 function dataOf(config: Config, nodeId: string, inputs: JsonObject): JsonObject {
   const { title = 'Approval needed', description, requiredApprovals, rejectionPolicy } = config;

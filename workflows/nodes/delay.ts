@@ -1,8 +1,7 @@
 // core.delay: a durable pause. Four spellings of the duration are in use; config wins over the input (spec/06 §20).
 import { waitUntil } from '../step.ts';
 import { inputsOf } from '../values.ts';
-import { nodeFailure } from '../context.ts';
-import type { NodeKind } from './kinds.ts';
+import { nodeFailure, type NodeKind } from '../context.ts';
 
 export const delay: NodeKind = async (visit) => {
   const { ms, durationMs, delayMs } = visit.node.config as Record<string, unknown>;

@@ -1,7 +1,7 @@
 // Kinds that do nothing of their own: core.start, core.end, core.noop (and core.conditional, whose edges decide),
 // core.identity (spec/01 §18.1: echoes each input port to the output of the same name). None emits agent.* events.
+import type { NodeKind } from '../context.ts';
 import { inputsOf, setVariable } from '../values.ts';
-import type { NodeKind } from './kinds.ts';
 
 export const start: NodeKind = async () => ({ kind: 'completed', outputs: {} });
 

@@ -1,7 +1,7 @@
 // core.setVariable: `config.variableName` gets the value of the input port `value`, else `config.value`.
+import type { NodeKind } from '../context.ts';
 import type { JsonValue } from '../../src/core/json.ts';
 import { inputsOf, setVariable } from '../values.ts';
-import type { NodeKind } from './kinds.ts';
 
 export const setVariableNode: NodeKind = async (visit) => {
   const { variableName, value } = visit.node.config as { variableName: string; value?: JsonValue };

@@ -1,0 +1,39 @@
+// What a page of history comes to in the log (design §3.1): the shapes that all versions of the rules give.
+import type { CausedBy, RecordedDeltas } from '../core/journal.ts';
+import type { JsonValue } from '../core/json.ts';
+import type { RunStatus } from '../core/status.ts';
+
+/** A row of the log before it has a sequence (the shape of `NewRow` in ports.ts). */
+export interface LogEntry {
+  readonly runId: string;
+  readonly eventId: string;
+  readonly key: string;
+  readonly type: string;
+  readonly nodeId?: string;
+  readonly causationId?: string;
+  readonly causedBy?: CausedBy;
+  readonly payload: string;
+  readonly timestampMs: number;
+}
+
+export interface Translation {
+  /** In log order. */
+  readonly entries: readonly LogEntry[];
+  /** Give it back with the next page. */
+  readonly state: JsonValue;
+  readonly status: RunStatus;
+  /** The terminal entry is written: nothing follows. */
+  readonly closed: boolean;
+  /** Index of the segment that the next page belongs to. */
+  readonly segment: number;
+  /** The segment read ends in this page. */
+  readonly segmentClosed: boolean;
+  /** eventId of the last history event read; 0 when there was none. */
+  readonly cursorEventId: number;
+  /** Activities whose delta block is closed by a result or a seal in this page. */
+  readonly closedBlocks: readonly string[];
+  /** What those blocks hold, for the rebuild. */
+  readonly deltas: readonly RecordedDeltas[];
+  /** Temporal run id of the segment that continues the run. */
+  readonly next?: string;
+}

@@ -1,0 +1,68 @@
+// An invocation as data (RFC 0077 §B): its state in the frame, the calls of its current turn, and where it works.
+import type { ModelChoice, PrepareInvocationOutput } from '../activities/contract.ts';
+import type { JsonObject, JsonValue } from '../src/core/json.ts';
+import type { PinnedAgent } from '../src/core/run-input.ts';
+import type { Visit } from './context.ts';
+
+export type Prepared = Extract<PrepareInvocationOutput, { ok: true }>;
+
+/** A type, not an interface: it is part of a frame's JSON. */
+export type AgentDecision = {
+  decision: JsonValue;
+  confidence?: number;
+  reasoning?: string;
+  schemaValidated: boolean;
+};
+
+/** One call, as data of the frame. */
+export type ToolCall = {
+  readonly step: string;
+  readonly callId: string;
+  readonly toolId: string;
+  readonly arguments: JsonValue;
+  readonly argsHash: string;
+  readonly occurrence: number;
+  /** Absent for a tool outside the surface: it is refused by the activity and never called. */
+  readonly calledKey?: string;
+  /** Times a human was asked. */
+  rounds: number;
+  doubt?: { effectId: string; reason: string };
+  resultHash?: string;
+};
+
+export type Invocation = {
+  /** n-th invocation of the node attempt. */
+  readonly number: number;
+  readonly invocationId: string;
+  phase: 'infer' | 'calls' | 'decided';
+  readonly model: ModelChoice;
+  readonly prompts: Prepared['prompts'];
+  readonly composed: JsonObject;
+  readonly tools: Prepared['tools'];
+  readonly returnSchema?: JsonObject;
+  transcript: string;
+  turn: number;
+  schemaRounds: number;
+  repair?: string;
+  calls: ToolCall[];
+  results: { callId: string; resultHash: string }[];
+  decision?: AgentDecision;
+};
+
+/** An invocation at work: where it stands in the run, and where its state is kept. */
+export interface AgentWork {
+  readonly visit: Visit;
+  readonly agent: PinnedAgent;
+  readonly number: number;
+  readonly task: JsonValue;
+  readonly resume?: { transcript: string; answers: JsonValue };
+  /** Calls of the node attempt so far, by tool and arguments: the n-th equal call is an effect of its own. */
+  readonly occurrences: { [call: string]: number };
+  keep(invocation: Invocation): void;
+  current(): Invocation | undefined;
+}
+
+/** Name of a step of the invocation within the node attempt. */
+export function stepName(work: AgentWork, name: string): string {
+  return `i${work.number}.${name}`;
+}
