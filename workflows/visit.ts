@@ -226,7 +226,7 @@ function fail(visit: Visit, error: NodeError): void {
   state.outcome = 'failed';
   state.error = error;
   // A node that was never started was never attempted.
-  const attempts = frame.phase === 'ready' ? {} : { attempts: frame.attempt + 1 };
+  const attempts: JsonObject = frame.phase === 'ready' ? {} : { attempts: frame.attempt + 1 };
   emitFact(visit, 'node.failed', {
     step: 'node',
     payload: { nodeId: frame.nodeId, error: errorPayload(error), ...attempts },

@@ -234,6 +234,7 @@ async function loadInside(options: HostOptions, stores: Stores) {
     content: stores.content,
     tenant: DEFAULT_CALLER.tenant,
     tools,
+    testMode: config.testMode,
     logger,
   });
   const models = createModels({

@@ -35,7 +35,27 @@ export interface DefinitionContext {
   readonly nodeTypes: ReadonlySet<string>;
   /** Whether an agent with this id can be invoked. */
   readonly agents: (agentId: string) => boolean;
+  /** Test hooks count (spec/06 §20): a definition whose hook this release lacks is refused, not run without it. */
+  readonly testMode?: boolean;
 }
+
+/** Node types that are registered in test mode only (spec/06 §20). */
+export function isTestNodeType(typeId: string): boolean {
+  return /^(core\.)?conformance\./.test(typeId);
+}
+
+/** Hooks that test definitions set on ordinary nodes, in config or inputs, and the capability that each needs. */
+const TEST_HOOKS: Readonly<Record<string, string>> = {
+  memoryAction: 'memory.supported',
+  emitDuplicateMessageId: 'channels',
+};
+
+/** What `metadata` may ask for before the first node runs, and this release does not look at (spec/06 §16). */
+const RUN_REQUIREMENTS: Readonly<Record<string, string>> = {
+  requiresAgentId: 'agents.packs',
+  requiresInstalledPack: 'agents.packs',
+  requiresWorkspaceAgent: 'workspace.supported',
+};
 
 /** Published node types whose capability this host does not offer (spec/01 §6.6). */
 const GATED_TYPES: Readonly<Record<string, string>> = {
@@ -119,6 +139,7 @@ function nodeFaults(node: WorkflowNode, pointer: string, context: NodeContext): 
     ),
     ...(settings.ok ? [] : below(`${pointer}/settings`, settings.errors)),
     ...agentFaults(node, pointer, context),
+    ...(context.testMode ? hookFaults(node, pointer) : []),
     ...(node.credentialsRef === undefined
       ? []
       : [capabilityFault(`${pointer}/credentialsRef`, 'credentials.supported')]),
@@ -197,7 +218,8 @@ function agentFaults(node: WorkflowNode, pointer: string, context: NodeContext):
       details: { agentId: agent.agentId },
     });
   }
-  // RFC 0082: a host without deployments refuses channels; RFC 0002: no memoryRef without long-term memory.
+  // RFC 0082: a host without deployments refuses channels; RFC 0002: no memoryRef without long-term memory, but a node
+  // that invokes no agent reads none.
   if (agent.channel !== undefined) {
     faults.push(
       asFault({
@@ -206,10 +228,18 @@ function agentFaults(node: WorkflowNode, pointer: string, context: NodeContext):
       }),
     );
   }
-  if (agent.memoryRef !== undefined) {
+  if (agent.memoryRef !== undefined && node.typeId === AGENT_NODE_TYPE) {
     faults.push(capabilityFault(`${pointer}/agent/memoryRef`, 'agents.memoryBackends'));
   }
   return faults;
+}
+
+function hookFaults(node: WorkflowNode, pointer: string): DefinitionFault[] {
+  return Object.entries(TEST_HOOKS).flatMap(([hook, capability]) =>
+    (['config', 'inputs'] as const)
+      .filter((place) => Object.hasOwn(node[place], hook))
+      .map((place) => capabilityFault(`${pointer}/${place}/${hook}`, capability)),
+  );
 }
 
 function conditionFaults(condition: WorkflowEdge['condition'], pointer: string): DefinitionFault[] {
@@ -254,13 +284,16 @@ export function isOfType(type: WorkflowVariable['type'], value: unknown): boolea
 }
 
 function rootFaults(definition: WorkflowDefinition): DefinitionFault[] {
-  const { configurableSchema, channels = {} } = definition;
+  const { configurableSchema, channels = {}, metadata } = definition;
   const compiled =
     configurableSchema === undefined ? undefined : compileUserSchema(configurableSchema);
   return [
     ...(compiled && !compiled.ok ? below('/configurableSchema', compiled.errors) : []),
     ...Object.keys(channels).map((name) =>
       capabilityFault(`/channels/${pointerSegment(name)}`, 'channels'),
+    ),
+    ...Object.entries(RUN_REQUIREMENTS).flatMap(([name, capability]) =>
+      Object.hasOwn(metadata, name) ? [capabilityFault(`/metadata/${name}`, capability)] : [],
     ),
   ];
 }

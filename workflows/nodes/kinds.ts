@@ -1,24 +1,18 @@
 // The node kinds of this release: typeId -> function, one file each (spec/01 §18). A kind may be entered again at
 // every phase of its frame: what it already did stands in `frame.data`, and its waits and effects go through `step`.
-import type { JsonObject } from '../../src/core/json.ts';
 import type { WorkflowNode } from '../../src/wire/types.generated.ts';
-import type { Visit } from '../context.ts';
-import type { NodeError } from '../frames.ts';
+import type { NodeKind } from '../context.ts';
 import { agent } from './agent.ts';
 import { approvalGate } from './approval-gate.ts';
 import { clarificationGate } from './clarification-gate.ts';
 import { delay } from './delay.ts';
 import { fail } from './fail.ts';
 import { end, identity, noop, start } from './passthrough.ts';
+import { requiresMissing } from './requires-missing.ts';
 import { setVariableNode } from './set-variable.ts';
 
-export type NodeOutcome =
-  | { readonly kind: 'completed'; readonly outputs: JsonObject }
-  | { readonly kind: 'failed'; readonly error: NodeError };
-
-export type NodeKind = (visit: Visit) => Promise<NodeOutcome>;
-
 const KINDS: Readonly<Record<string, NodeKind>> = {
+  'conformance.requiresMissing': requiresMissing,
   'core.agent': agent,
   'core.approvalGate': approvalGate,
   'core.clarificationGate': clarificationGate,

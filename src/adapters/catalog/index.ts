@@ -10,7 +10,7 @@ import type {
   ResolvedAgent,
   Tools,
 } from '../../ports.ts';
-import { checkDefinition } from '../../wire/load-definition.ts';
+import { checkDefinition, isTestNodeType } from '../../wire/load-definition.ts';
 import type { AgentManifest, WorkflowDefinition } from '../../wire/types.generated.ts';
 import { NODE_TYPE_IDS } from '../../wire/validators.ts';
 import { filesIn, isFileProblem, readJson } from './files.ts';
@@ -35,6 +35,8 @@ export interface CatalogOptions {
   readonly tools: Tools;
   /** Discovery keys that a manifest's requiresCapabilities may name; others make the agent degraded. */
   readonly capabilities?: ReadonlySet<string>;
+  /** Registers the node types of tests. */
+  readonly testMode?: boolean;
   readonly logger: Logger;
 }
 
@@ -143,10 +145,11 @@ function addDefinition(
   json: unknown,
   origin: Origin & { agents: ReadonlyMap<string, CatalogAgent> },
 ): string | undefined {
-  const { logger } = origin.options;
+  const { logger, testMode = false } = origin.options;
   const checked = checkDefinition(json, {
-    nodeTypes: new Set(NODE_TYPE_IDS),
+    nodeTypes: new Set(NODE_TYPE_IDS.filter((typeId) => testMode || !isTestNodeType(typeId))),
     agents: (agentId) => origin.agents.has(agentId),
+    testMode,
   });
   if (!checked.ok) {
     skipped(logger, `workflow definition of ${origin.source} skipped`, checked.faults);
