@@ -74,6 +74,12 @@ export const ERRORS = {
     retryable: false,
     message: 'The request body must be application/json.',
   },
+  headers_too_large: {
+    status: 431,
+    retryable: false,
+    message: 'The request headers are larger than permitted.',
+  }, // own
+  request_timeout: { status: 408, retryable: true, message: 'The request came too slowly.' }, // own
   rate_limited: { status: 429, retryable: true, message: 'Too many requests.' },
   service_unavailable: {
     status: 503,

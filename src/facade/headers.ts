@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { HostError } from '../core/errors.ts';
+import { invalid } from './errors.ts';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '::1']);
 
@@ -25,7 +26,9 @@ export function hostCheck(boundHost: string, publicUrl: string | undefined): Req
   if (publicUrl !== undefined) allowed.add(new URL(publicUrl).hostname.toLowerCase());
   return (request, _response, next) => {
     const name = hostName(request.headers.host ?? '');
-    if (isLoopback(boundHost) && !allowed.has(name)) {
+    if (request.headers.host === undefined && request.httpVersion === '1.1')
+      next(invalid('Host', 'is required'));
+    else if (isLoopback(boundHost) && !allowed.has(name)) {
       next(new HostError('forbidden', { reason: 'The Host header does not name this server.' }));
     } else next();
   };

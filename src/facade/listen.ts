@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createFacade } from './app.ts';
 import type { FacadeDeps } from './deps.ts';
+import { answerProtocolErrors } from './protocol-errors.ts';
 
 /** Time in ms that a client may take to send its headers, and its whole request. */
 export const HEADERS_TIMEOUT_MS = 10_000;
@@ -30,7 +31,13 @@ export async function listen(
 ): Promise<Listening> {
   const facade = createFacade(deps);
   const limits = { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
-  const server = createServer({ ...limits, keepAliveTimeout: KEEP_ALIVE_MS }, facade.app);
+  // A missing Host header, and an expectation of nobody's, are for the app to judge: Node's own refusals have no body.
+  const server = createServer(
+    { ...limits, keepAliveTimeout: KEEP_ALIVE_MS, requireHostHeader: false },
+    facade.app,
+  );
+  server.on('checkExpectation', facade.app);
+  answerProtocolErrors(server);
   await bind(server, { host: address.host, port: address.port });
   const { port } = server.address() as AddressInfo;
   const host = address.host.includes(':') ? `[${address.host}]` : address.host;

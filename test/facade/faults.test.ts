@@ -124,7 +124,8 @@ describe("spec/06 §2.2 the closed envelope, the framework's own errors included
       'run_not_found',
     ],
     ['an unknown workflow', '/v1/workflows/unknown', {}, 404, 'workflow_not_found'],
-    ['an unknown agent', '/v1/agents/unknown', {}, 404, 'agent_not_found'],
+    ['an agent of a host without agents', '/v1/agents/unknown', {}, 404, 'not_found'],
+    ['the agents of a host without agents', '/v1/agents', {}, 404, 'not_found'],
     ['an unadvertised fork', '/v1/runs/run-x:fork', { method: 'POST', body: {} }, 404, 'not_found'],
   ])('%s', async (_what, path, request, status, code) => {
     await refused(path, request, { status, code });

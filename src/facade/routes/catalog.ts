@@ -4,9 +4,11 @@ import type { CatalogAgent } from '../../ports.ts';
 import type { AgentInventoryEntry } from '../../wire/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
 import type { Route } from '../route.ts';
+import { offersAgents } from './discovery.ts';
 
 export function catalogRoutes(deps: FacadeDeps): Route[] {
-  return [getWorkflow(deps), listAgents(deps), getAgent(deps), getArtifact()];
+  const agents = offersAgents(deps) ? [listAgents(deps), getAgent(deps)] : [];
+  return [getWorkflow(deps), ...agents, getArtifact()];
 }
 
 function getWorkflow({ catalog }: FacadeDeps): Route {

@@ -102,6 +102,11 @@ function configurableKeys(): JsonObject {
   );
 }
 
+/** Agents run here only when there is an agent and a model to run it with; else their addresses are 404 as well. */
+export function offersAgents({ catalog, models }: Pick<FacadeDeps, 'catalog' | 'models'>): boolean {
+  return catalog.agents(DEFAULT_CALLER.tenant).length > 0 && models.providers().length > 0;
+}
+
 function familiesOf({ catalog, models, tools }: DiscoveryDeps): JsonObject {
   const { tenant } = DEFAULT_CALLER;
   const providers = [...models.providers()].sort();
@@ -110,8 +115,7 @@ function familiesOf({ catalog, models, tools }: DiscoveryDeps): JsonObject {
     layer1RetentionSeconds: IDEMPOTENCY_RETENTION_SECONDS,
     crossRegion: 'single-region',
   };
-  // Agents run here only when there is an agent and a model to run it with.
-  if (catalog.agents(tenant).length === 0 || providers.length === 0) return { idempotency };
+  if (!offersAgents({ catalog, models })) return { idempotency };
   return {
     idempotency,
     agents: {
