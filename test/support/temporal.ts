@@ -6,13 +6,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
+import { readConfig } from '../../src/app/config.ts';
 import { obtainDevServer } from '../../src/adapters/temporal/dev-server.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import type { Logger } from '../../src/ports.ts';
 
 export const TEST_TEMPORAL_VARIABLE = 'OPENWOP_TEST_TEMPORAL';
-/** Where binaries and jars that tests need are kept between runs. */
-export const CACHE_DIR = join(import.meta.dirname, '..', '..', '.cache');
+/** Where binaries, jars and bundles are kept between runs: what `npm start` obtained, tests need not obtain again. */
+export const CACHE_DIR = readConfig({
+  OPENWOP_CACHE_DIR: process.env.OPENWOP_CACHE_DIR,
+  XDG_CACHE_HOME: process.env.XDG_CACHE_HOME,
+}).cacheDir;
 const DAY_SECONDS = 24 * 3600;
 const NAMESPACE_LIMIT_MS = 20_000;
 const NAMESPACE_PROBE_MS = 100;
