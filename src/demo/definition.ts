@@ -59,7 +59,7 @@ export const refundDesk: WorkflowDefinition = {
       name: 'Refund paid',
       position: at(600),
       config: {},
-      inputs: {},
+      inputs: { receipt: { type: 'connection', nodeId: 'refund', outputKey: 'decision' } },
     },
     {
       id: 'declined',
@@ -67,7 +67,7 @@ export const refundDesk: WorkflowDefinition = {
       name: 'No refund',
       position: at(600),
       config: {},
-      inputs: {},
+      inputs: { decision: { type: 'connection', nodeId: 'triage', outputKey: 'decision' } },
     },
   ],
   edges: [

@@ -1,0 +1,26 @@
+// The agent journeys on one database: live runs side by side, then a secret, then segments, restarts and the loss of
+// the log's tables, and at the end the invariants of every run there was (design §8).
+import { afterAll, beforeAll, describe } from 'vitest';
+import type { TestHostOptions } from '../support/host.ts';
+import { Journey } from './journey.ts';
+import { agentJourneys } from './suite-agents.ts';
+import { deskJourneys } from './suite-desk.ts';
+import { lastingJourneys } from './suite-lasting.ts';
+import { secretJourneys } from './suite-secrets.ts';
+
+const START_LIMIT_MS = 120_000;
+
+/** `options`: the database and whether payloads are encrypted. */
+export function agentSuite(name: string, options: () => Promise<TestHostOptions>): void {
+  describe(`agent runs on ${name}`, () => {
+    const journey = new Journey(options);
+    beforeAll(() => journey.begin(), START_LIMIT_MS);
+    afterAll(() => journey.end(), START_LIMIT_MS);
+    describe.concurrent('live', () => {
+      deskJourneys(journey);
+      agentJourneys(journey);
+      secretJourneys(journey);
+    });
+    lastingJourneys(journey, name === 'PGlite');
+  });
+}

@@ -1,0 +1,258 @@
+// What the agent journeys run: the refund desk of the demo, quickened, and one small agent for each behaviour, all on
+// the scripted model and with tools of the journeys' own.
+import type { BuiltIn } from '../../src/app/host.ts';
+import type { JsonObject, JsonValue } from '../../src/core/json.ts';
+import {
+  REFUND_DESK,
+  refundDesk,
+  refundDeskAgents,
+  refundDeskScripts,
+} from '../../src/demo/definition.ts';
+import { orderTools } from '../../src/demo/order-tools.ts';
+import type { ResolvedAgent, Tool } from '../../src/ports.ts';
+import type {
+  AgentManifest,
+  AgentScript,
+  WorkflowDefinition,
+} from '../../src/wire/types.generated.ts';
+import { agentNode, chain, node } from '../support/definitions.ts';
+
+/** Registered as OPENAI_API_KEY: it must appear nowhere, whoever says it. */
+export const CANARY = 'canary-9c41e7d2b6a84f03-value';
+/** The canary in two parts, said as two pieces. */
+export const CANARY_PARTS = [CANARY.slice(0, 14), CANARY.slice(14)] as const;
+
+export const BRIEF_DESK = 'refund-desk-brief';
+/** Time that the brief desk gives its human, in ms. */
+export const BRIEF_MS = 1_500;
+
+const PACK = 'local.journey';
+export const ECHO = 'journey:echo';
+export const WAIT = 'journey:wait';
+export const LEAK = 'journey:leak';
+
+export const SPEAKER = `${PACK}.speaker`;
+export const RAMBLER = `${PACK}.rambler`;
+export const STUTTERER = `${PACK}.stutterer`;
+export const JUGGLER = `${PACK}.juggler`;
+export const CLIMBER = `${PACK}.climber`;
+export const STRICT = `${PACK}.strict`;
+export const STUBBORN = `${PACK}.stubborn`;
+export const LEARNER = `${PACK}.learner`;
+export const UNSURE = `${PACK}.unsure`;
+export const BLABBER = `${PACK}.blabber`;
+export const MARATHON = `${PACK}.marathon`;
+export const REFUSER = `${PACK}.refuser`;
+
+/** More than a `summary` shows (REASONING_TOKEN_LIMIT), with characters of several bytes. */
+export const LONG_SPEECH = Array.from({ length: 240 }, (_, at) => `Gedanke ${at} über „Öl“. `);
+export const SPEECH = Array.from({ length: 40 }, (_, at) => `word ${at} `);
+/** Long enough to outlive the worker's grace at shutdown. */
+export const MARATHON_SPEECH = Array.from({ length: 130 }, (_, at) => `step ${at} `);
+
+const sure = (decision: JsonValue, more: JsonObject = {}): AgentScript['turns'][number] => ({
+  final: { decision, confidence: 0.9 },
+  ...more,
+});
+
+const climb = (n: number): AgentScript['turns'][number] => ({
+  reasoning: `Step ${n}. `,
+  calls: [{ toolId: ECHO, arguments: { n } }],
+});
+
+const SCRIPTS: Record<string, AgentScript> = {
+  [SPEAKER]: { turns: [sure('said', { chunks: SPEECH, delayMsPerChunk: 20 })] },
+  [RAMBLER]: { turns: [sure('said', { chunks: LONG_SPEECH })] },
+  [MARATHON]: { turns: [sure('arrived', { chunks: MARATHON_SPEECH, delayMsPerChunk: 100 })] },
+  [STUTTERER]: {
+    turns: [
+      sure('said', {
+        chunks: SPEECH,
+        delayMsPerChunk: 5,
+        fault: { kind: 'disconnect', times: 1 },
+      }),
+    ],
+  },
+  [JUGGLER]: {
+    turns: [
+      {
+        reasoning: 'Several at once. ',
+        calls: [
+          { toolId: WAIT, arguments: { ms: 400, say: 'slow' } },
+          { toolId: WAIT, arguments: { ms: 1, say: 'quick' } },
+          { toolId: 'core:clock', arguments: {} },
+          { toolId: 'journey:nowhere', arguments: {} },
+          { toolId: ECHO, arguments: 'not an object' },
+          { toolId: ECHO, arguments: { n: 1 } },
+          { toolId: ECHO, arguments: { n: 1 } },
+        ],
+      },
+      sure({
+        slow: '{{results.0.say}}',
+        quick: '{{results.1.say}}',
+        clock: '{{results.2.error.code}}',
+        nowhere: '{{results.3.error.code}}',
+        bad: '{{results.4.error.code}}',
+        echo: ['{{results.5.n}}', '{{results.6.n}}'],
+      }),
+    ],
+  },
+  [CLIMBER]: {
+    turns: [
+      climb(0),
+      ...Array.from({ length: 7 }, (_, at) => climb(at + 1)),
+      { final: { decision: { last: '{{results.7.n}}' }, confidence: 0.4 } },
+    ],
+  },
+  [STRICT]: {
+    turns: [
+      { reasoning: 'A guess. ', final: { decision: { amount: 'many' }, confidence: 0.9 } },
+      { raw: 'no JSON at all' },
+      sure({ amount: '{{task.amount}}' }),
+    ],
+  },
+  [STUBBORN]: { turns: [{ final: { decision: { amount: 'many' }, confidence: 0.9 } }] },
+  [LEARNER]: {
+    turns: [
+      { final: { decision: 'a guess', confidence: 0.1 } },
+      { reasoning: 'Now I know. ', final: { decision: '{{answers.colour}}', confidence: 0.9 } },
+    ],
+  },
+  [UNSURE]: { turns: [{ final: { decision: 'perhaps', confidence: 0.6, reasoning: 'Unclear.' } }] },
+  [REFUSER]: { turns: [{ refusal: `I will not, not even for ${CANARY}.` }] },
+  [BLABBER]: {
+    turns: [
+      {
+        chunks: [
+          `The key ${CANARY} is `,
+          'split: ',
+          ...CANARY_PARTS,
+          ' and ',
+          ...CANARY,
+          '. Done.',
+        ],
+        calls: [
+          { toolId: ECHO, arguments: { key: CANARY, [CANARY]: [`in ${CANARY} text`] } },
+          { toolId: LEAK, arguments: {} },
+        ],
+      },
+      {
+        final: {
+          decision: { key: CANARY, [CANARY]: CANARY, leaked: '{{results.1}}' },
+          confidence: 0.2,
+          reasoning: `Because of ${CANARY}.`,
+        },
+      },
+    ],
+  },
+};
+
+const MANIFESTS: Record<string, Partial<AgentManifest>> = {
+  [JUGGLER]: { toolAllowlist: [WAIT, ECHO, 'journey:gone'] },
+  [CLIMBER]: { toolAllowlist: [ECHO] },
+  [BLABBER]: { toolAllowlist: [ECHO, LEAK] },
+};
+
+const amountOf = (type: string): JsonObject => ({
+  type: 'object',
+  properties: { amount: { type } },
+  required: ['amount'],
+});
+const SCHEMAS: Pick<ResolvedAgent, 'taskSchema' | 'returnSchema'> = {
+  taskSchema: amountOf('integer'),
+  returnSchema: amountOf('integer'),
+};
+
+function agentOf(agentId: string): ResolvedAgent {
+  const strict = agentId === STRICT || agentId === STUBBORN;
+  return {
+    manifest: {
+      agentId,
+      persona: agentId,
+      modelClass: 'general',
+      systemPrompt: 'You play a part.',
+      ...MANIFESTS[agentId],
+      ...(strict
+        ? { handoff: { taskSchemaRef: 'task.json', returnSchemaRef: 'return.json' } }
+        : {}),
+    },
+    packName: PACK,
+    packVersion: '1.0.0',
+    systemPrompt: 'You play a part.',
+    ...(strict ? SCHEMAS : {}),
+  };
+}
+
+function tool(toolId: string, call: Tool['call'], inputSchema: JsonObject = {}): Tool {
+  return {
+    toolId,
+    description: 'A tool of the journeys.',
+    inputSchema: { type: 'object', ...inputSchema },
+    idempotent: true,
+    timeoutMs: 5_000,
+    transport: 'native',
+    safetyTier: 'read',
+    call,
+  };
+}
+
+const TOOLS: readonly Tool[] = [
+  tool(ECHO, async (input) => input),
+  tool(WAIT, async (input) => {
+    const { ms, say } = input as { ms: number; say: string };
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    return { say };
+  }),
+  tool(LEAK, async () => ({ key: CANARY, [CANARY]: `-${CANARY}-` })),
+];
+
+/** The pace of the demo is for people. */
+function quick(script: AgentScript): AgentScript {
+  const turns = script.turns.map((turn) => ({ ...turn, delayMsPerChunk: 2 }));
+  return { turns: turns as AgentScript['turns'] };
+}
+
+function brief(desk: WorkflowDefinition): WorkflowDefinition {
+  const nodes = desk.nodes.map((it) =>
+    it.typeId === 'core.agent' ? { ...it, config: { escalationTimeoutMs: BRIEF_MS } } : it,
+  );
+  return { ...desk, id: BRIEF_DESK, nodes: nodes as WorkflowDefinition['nodes'] };
+}
+
+/** Id of the workflow that has the agent as its only one. */
+export function workflowOf(agentId: string): string {
+  return agentId.slice(PACK.length + 1);
+}
+
+/** `ordersUrl`: base of the demo's shop. */
+export function journeyParts(ordersUrl: string): Partial<BuiltIn> {
+  const ids = Object.keys(SCRIPTS);
+  return {
+    definitions: [
+      refundDesk,
+      brief(refundDesk),
+      ...ids.map((id) =>
+        chain(
+          workflowOf(id),
+          [
+            node('start', 'core.start'),
+            agentNode('think', id, {
+              inputs: { amount: { type: 'variable', variableName: 'amount' } },
+            }),
+          ],
+          { variables: [{ name: 'amount', type: 'object' }] },
+        ),
+      ),
+    ],
+    agents: [...refundDeskAgents, ...ids.map(agentOf)],
+    scripts: {
+      ...Object.fromEntries(
+        Object.entries(refundDeskScripts).map(([id, script]) => [id, quick(script)]),
+      ),
+      ...SCRIPTS,
+    },
+    tools: [...TOOLS, ...orderTools(ordersUrl)],
+  };
+}
+
+export { REFUND_DESK };

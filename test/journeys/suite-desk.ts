@@ -1,0 +1,204 @@
+// The refund desk from the request to each of its five ends (issue "Show"; RFC 0002 §F, RFC 0077 §E, design §9).
+import { describe, expect, it } from 'vitest';
+import { REFUND_AGENT, TRIAGE_AGENT } from '../../src/demo/definition.ts';
+import { demoRunRequest } from '../../src/demo/index.ts';
+import { payloadOf, shapeOf } from './brackets.ts';
+import { waiting, type Journey, type Told } from './journey.ts';
+import { BRIEF_DESK, REFUND_DESK } from './journey-workflows.ts';
+
+const { inputs } = demoRunRequest;
+const OPENING = ['agent.invocation.started', 'agent.promptResolved', 'prompt.composed'];
+const REASONED = ['agent.reasoning.delta', 'agent.reasoned', 'provider.usage'];
+const CALLED = ['agent.toolCalled', 'agent.toolReturned'];
+/** From the request to the question. */
+const TO_THE_WAIT = [
+  'run.started',
+  'node.started',
+  'node.completed',
+  'node.started',
+  ...OPENING,
+  ...REASONED,
+  ...CALLED,
+  ...REASONED,
+  'agent.decided',
+  'agent.invocation.completed',
+  'node.suspended',
+  'interrupt.requested',
+];
+const ANSWERED = ['interrupt.resolved', 'node.resumed'];
+const RATIFIED = [...OPENING, 'agent.decided'];
+const PAYING = [
+  ...OPENING,
+  ...REASONED,
+  ...CALLED,
+  ...REASONED,
+  'agent.decided',
+  'agent.invocation.completed',
+  'node.completed',
+];
+const THE_END = ['node.started', 'node.completed', 'run.completed'];
+
+const shapes = ({ brackets }: Told): string[] => brackets.map(shapeOf);
+const outcomes = ({ brackets }: Told): string[] => brackets.map(({ outcome }) => outcome);
+const last = ({ events }: Told, type: string): Record<string, unknown> =>
+  payloadOf(events.findLast((event) => event.type === type));
+
+export function deskJourneys(journey: Journey): void {
+  async function asked(workflowId = REFUND_DESK): Promise<{ runId: string; told: Told }> {
+    const runId = await journey.run(workflowId, { inputs });
+    const told = await journey.told(runId, waiting);
+    expect(told.types).toEqual(TO_THE_WAIT);
+    return { runId, told };
+  }
+  async function paidFor(runId: string): Promise<number[]> {
+    const { snapshot } = await journey.told(runId);
+    const { refundId } = (snapshot.outputs?.receipt ?? {}) as { refundId?: string };
+    const all = await journey.refunds();
+    return all.filter((_, at) => refundId === `R-${at + 1}`).map(({ amountCents }) => amountCents);
+  }
+
+  describe('the refund desk', () => {
+    it('spec/03 §7.1, §7.3 waits for a human: who, how sure, how sure one must be, until when', async () => {
+      const { told } = await asked();
+      expect(told.snapshot).toMatchObject({
+        status: 'waiting-approval',
+        currentNodeId: 'triage',
+        agent: { agentId: TRIAGE_AGENT },
+        interrupt: { kind: 'low-confidence', agentId: TRIAGE_AGENT },
+      });
+      expect(last(told, 'node.suspended')).toMatchObject({
+        nodeId: 'triage',
+        kind: 'low-confidence',
+        reason: 'low-confidence',
+        agentId: TRIAGE_AGENT,
+        threshold: 0.7,
+        observed: 0.55,
+      });
+      expect(shapes(told)).toEqual(['SPcdRuTtdRuDC']);
+      expect(outcomes(told)).toEqual(['escalated']);
+    });
+
+    it('accept: ratified without a model call, handed over, paid once, done', async () => {
+      const { runId } = await asked();
+      const answered = await journey.answer(runId, 'triage', { action: 'accept' });
+      expect(answered.status).toBe(200);
+      const told = await journey.told(runId);
+      expect(told.types).toEqual([
+        ...TO_THE_WAIT,
+        ...ANSWERED,
+        ...RATIFIED,
+        'agent.handoff',
+        'agent.invocation.completed',
+        'node.completed',
+        'node.started',
+        'node.skipped',
+        ...PAYING,
+        ...THE_END,
+      ]);
+      expect(shapes(told)).toEqual(['SPcdRuTtdRuDC', 'SPcDHC', 'SPcdRuTtdRuDC']);
+      expect(outcomes(told)).toEqual(['escalated', 'handed-off', 'completed']);
+      expect(told.snapshot).toMatchObject({
+        status: 'completed',
+        agent: { agentId: REFUND_AGENT },
+        outputs: { receipt: { status: 'refunded' } },
+      });
+      expect(await paidFor(runId)).toEqual([6490]);
+    });
+
+    it('edit-accept: the edited decision is decided, handed over and paid', async () => {
+      const { runId } = await asked();
+      const decision = {
+        action: 'refund',
+        orderId: 'A-1007',
+        amountCents: 3000,
+        reason: 'Half of it.',
+      };
+      await journey.answer(runId, 'triage', { action: 'edit-accept', decision });
+      const told = await journey.told(runId);
+      const decided = told.events.filter(({ type }) => type === 'agent.decided').map(payloadOf);
+      expect(decided.map((payload) => payload.decision)).toMatchObject([
+        { amountCents: 6490 },
+        decision,
+        { status: 'refunded' },
+      ]);
+      expect(decided[1]).not.toHaveProperty('confidence');
+      expect(outcomes(told)).toEqual(['escalated', 'handed-off', 'completed']);
+      expect(await paidFor(runId)).toEqual([3000]);
+    });
+
+    it('an edit may take the other edge: declined, nobody is paid, the paying node is skipped', async () => {
+      const { runId } = await asked();
+      const decision = {
+        action: 'decline',
+        orderId: 'A-1007',
+        amountCents: 0,
+        reason: 'Too late.',
+      };
+      await journey.answer(runId, 'triage', { action: 'edit-accept', decision });
+      const told = await journey.told(runId);
+      expect(told.snapshot).toMatchObject({ status: 'completed', outputs: { decision } });
+      const skipped = told.events.filter(({ type }) => type === 'node.skipped');
+      expect(skipped.map(({ nodeId }) => nodeId)).toEqual(['refund', 'paid']);
+      expect(outcomes(told)).toEqual(['escalated', 'completed']);
+    });
+
+    it("reject: the node fails with escalation_rejected and the human's reason", async () => {
+      const { runId } = await asked();
+      await journey.answer(runId, 'triage', { action: 'reject', reason: 'Not our kettle.' });
+      const told = await journey.told(runId);
+      expect(told.types).toEqual([
+        ...TO_THE_WAIT,
+        ...ANSWERED,
+        'node.failed',
+        ...told.types.filter((type) => type === 'node.skipped'),
+        'run.failed',
+      ]);
+      expect(told.snapshot).toMatchObject({
+        status: 'failed',
+        error: { code: 'escalation_rejected', message: 'Not our kettle.' },
+      });
+      expect(outcomes(told)).toEqual(['escalated']);
+    });
+
+    it('answers: a new invocation with a model call; each goes below the threshold again, the fourth is the limit', async () => {
+      const { runId } = await asked();
+      for (let round = 1; round <= 3; round++) {
+        const { snapshot } = await journey.told(runId, waiting);
+        const { interruptId } = snapshot.interrupt as { interruptId: string };
+        const { status } = await journey.answer(runId, 'triage', { answers: { round } });
+        expect(status).toBe(200);
+        await journey.host.waitFor(
+          runId,
+          (next) =>
+            next.status === 'failed' ||
+            (waiting(next) &&
+              (next.interrupt as { interruptId: string }).interruptId !== interruptId),
+        );
+      }
+      const told = await journey.told(runId);
+      expect(told.snapshot.error?.code).toBe('escalation_limit');
+      // The script's last turn is played again: the same decision.
+      expect(shapes(told)).toEqual(['SPcdRuTtdRuDC', 'SPcdRuDC', 'SPcdRuDC', 'SPcdRuDC']);
+      expect(outcomes(told)).toEqual(['escalated', 'escalated', 'escalated', 'failed']);
+    });
+
+    it('left alone: the interrupt expires, the node fails with interrupt_timeout, a late answer is 410', async () => {
+      const runId = await journey.run(BRIEF_DESK, { inputs });
+      const told = await journey.told(runId);
+      expect(told.types).toEqual([
+        ...TO_THE_WAIT,
+        'interrupt.resolved',
+        'node.failed',
+        ...told.types.filter((type) => type === 'node.skipped'),
+        'run.failed',
+      ]);
+      expect(last(told, 'interrupt.resolved')).toMatchObject({
+        outcome: 'rejected',
+        reason: 'timeout',
+      });
+      expect(told.snapshot.error?.code).toBe('interrupt_timeout');
+      const late = await journey.answer(runId, 'triage', { action: 'accept' });
+      expect([late.status, late.body.error]).toEqual([410, 'interrupt_expired']);
+    });
+  });
+}

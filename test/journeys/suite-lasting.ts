@@ -1,0 +1,214 @@
+// What outlives a host (design §3.6, §4, §8): runs over several segments, a worker that leaves in mid-sentence, the
+// log's tables dropped and rebuilt byte for byte; at the end nothing anywhere holds the secret.
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Connection } from '@temporalio/client';
+import { temporal } from '@temporalio/proto';
+import { describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/adapters/postgres/index.ts';
+import type { Db } from '../../src/adapters/postgres/db.ts';
+import { demoRunRequest } from '../../src/demo/index.ts';
+import type { Head, LogRow } from '../../src/ports.ts';
+import { until } from '../support/host.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+import { payloadOf, shapeOf } from './brackets.ts';
+import { ended, waiting, type Journey } from './journey.ts';
+import {
+  CANARY,
+  CLIMBER,
+  MARATHON,
+  MARATHON_SPEECH,
+  REFUND_DESK,
+  workflowOf,
+} from './journey-workflows.ts';
+
+const LIMIT_MS = 120_000;
+const FORCED_AFTER = 12;
+
+/** All rows of all tables as JSON; bytes as hex. */
+async function dump(db: Db): Promise<string> {
+  const tables = await db.query<{ name: string }>(
+    `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'`,
+  );
+  const texts: string[] = [];
+  for (const { name } of tables) {
+    const rows = await db.query<{ row: string }>(
+      `SELECT to_jsonb(t)::text AS row FROM "${name}" t`,
+    );
+    texts.push(...rows.map(({ row }) => row));
+  }
+  return texts.join('\n');
+}
+
+async function files(folder: string): Promise<string> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  const texts = await Promise.all(
+    entries
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFile(join(entry.parentPath, entry.name), 'latin1')),
+  );
+  return texts.join('\n');
+}
+
+async function rawHistories({ host, runs }: Journey): Promise<string> {
+  const { address, namespace } = host.temporal;
+  const connection = await Connection.connect({ address });
+  const texts: string[] = [];
+  try {
+    for (const workflowId of runs) {
+      for (const { temporalRunId: runId } of await host.stores.segments.ofRun(workflowId)) {
+        const { history } = await connection.workflowService.getWorkflowExecutionHistory({
+          namespace,
+          execution: { workflowId, runId },
+        });
+        const bytes = temporal.api.history.v1.History.encode(history ?? {}).finish();
+        texts.push(Buffer.from(bytes).toString('latin1'));
+      }
+    }
+  } finally {
+    await connection.close();
+  }
+  return texts.join('\n');
+}
+
+interface Kept {
+  readonly rows: readonly LogRow[];
+  readonly head: Omit<Head, 'token'> | undefined;
+  readonly text: string;
+}
+
+/** The token is Temporal's own: a new one may say the same. */
+async function keep(journey: Journey): Promise<Map<string, Kept>> {
+  const kept = new Map<string, Kept>();
+  for (const runId of journey.runs) {
+    const { text } = await journey.events(runId);
+    const head = await journey.host.stores.log.head(runId);
+    if (!head) throw new Error(`${runId} has no head`);
+    const { token: _token, ...rest } = head;
+    kept.set(runId, { rows: await journey.rows(runId), head: rest, text });
+  }
+  return kept;
+}
+
+async function database(journey: Journey) {
+  const { databaseUrl, dataDir } = journey;
+  return openDatabase(
+    databaseUrl
+      ? { kind: 'postgres', url: databaseUrl }
+      : { kind: 'pglite', dir: join(dataDir, 'postgres') },
+    quietLogger,
+  );
+}
+
+export function lastingJourneys(journey: Journey, withRestart: boolean): void {
+  let raw = '';
+  let unanswered = '';
+
+  describe('over segments, restarts and losses', () => {
+    it.runIf(withRestart)(
+      'design §3.5 a worker that leaves in mid-sentence: the next one adopts what was said, one block, one closing event',
+      async () => {
+        const runId = await journey.run(workflowOf(MARATHON));
+        await until(
+          async () => (await journey.rows(runId)).some(({ type }) => type.endsWith('.delta')),
+          'the agent speaks',
+        );
+        await journey.stop();
+        await journey.start({ facade: { forceContinueAsNewAfter: FORCED_AFTER } });
+        const before = (await journey.rows(runId)).filter(({ type }) => type.endsWith('.delta'));
+        expect(before.length).toBeGreaterThan(0);
+        await until(
+          async () => ended((await journey.host.api(`/v1/runs/${runId}`)).body as never),
+          'the agent has ended',
+        );
+        const { events, brackets } = await journey.told(runId);
+        expect(brackets.map(shapeOf)).toEqual(['SPcdRuDC']);
+        const deltas = events.filter(({ type }) => type === 'agent.reasoning.delta');
+        expect(deltas.map((event) => payloadOf(event).delta).join('')).toBe(
+          MARATHON_SPEECH.join(''),
+        );
+        expect(deltas.slice(0, before.length).map(({ eventId }) => eventId)).toEqual(
+          before.map(({ eventId }) => eventId),
+        );
+      },
+      LIMIT_MS,
+    );
+
+    it(
+      'design §4 a run in many segments is one log: the desk with its human, a loop of calls',
+      async () => {
+        if (!withRestart) {
+          await journey.stop();
+          await journey.start({ facade: { forceContinueAsNewAfter: FORCED_AFTER } });
+        }
+        const desk = await journey.run(REFUND_DESK, { inputs: demoRunRequest.inputs });
+        const loop = await journey.run(workflowOf(CLIMBER));
+        for (const [runId, nodeId] of [[desk, 'triage'] as const, [loop, 'think'] as const]) {
+          await journey.told(runId, waiting);
+          const { status } = await journey.answer(runId, nodeId, { action: 'accept' });
+          expect(status).toBe(200);
+        }
+        const [told, climbed] = [await journey.told(desk), await journey.told(loop)];
+        expect(told.snapshot.status).toBe('completed');
+        expect(told.brackets.map(shapeOf)).toEqual(['SPcdRuTtdRuDC', 'SPcDHC', 'SPcdRuTtdRuDC']);
+        expect(climbed.brackets.map(shapeOf)).toEqual([`SPc${'dRuTt'.repeat(8)}RuDC`, 'SPcDC']);
+        for (const runId of [desk, loop])
+          expect((await journey.host.stores.segments.ofRun(runId)).length).toBeGreaterThan(1);
+      },
+      LIMIT_MS,
+    );
+
+    it(
+      'design §8 the invariants hold of every run of this file',
+      async () => {
+        unanswered = await journey.run(REFUND_DESK, { inputs: demoRunRequest.inputs });
+        await journey.told(unanswered, waiting);
+        await checkInvariants(journey.host, journey.runs);
+        raw = await rawHistories(journey);
+      },
+      LIMIT_MS,
+    );
+
+    it(
+      'design §3.6 the log dropped comes back byte for byte; the run that waits is answered after',
+      async () => {
+        const before = await keep(journey);
+        await journey.stop();
+        const { db, close } = await database(journey);
+        await db.query('TRUNCATE run_events, run_heads');
+        await close();
+        await journey.start();
+        expect((await journey.host.log.rebuildAll()).refused).toEqual([]);
+        const after = await keep(journey);
+        for (const [runId, kept] of before) expect(after.get(runId)).toEqual(kept);
+        expect((await journey.answer(unanswered, 'triage', { action: 'accept' })).status).toBe(200);
+        expect((await journey.told(unanswered)).snapshot.status).toBe('completed');
+        await checkInvariants(journey.host, unanswered);
+      },
+      LIMIT_MS,
+    );
+
+    it(
+      'spec/03 §18 nothing holds the secret: tables, content, raw history, logs; the search finds what is there',
+      async () => {
+        await journey.stop();
+        const { db, close } = await database(journey);
+        const rows = await dump(db).finally(close);
+        const content = await files(join(journey.dataDir, 'content'));
+        const logs = journey.oldLogs.join('\n');
+        const half = CANARY.slice(CANARY.length / 2);
+        for (const secret of [CANARY, CANARY.slice(0, 14), half]) {
+          const hex = Buffer.from(secret).toString('hex');
+          for (const text of [rows, content, logs, raw])
+            expect([text.includes(secret), text.includes(hex)]).toEqual([false, false]);
+        }
+        const mark = '[REDACTED:OPENAI_API_KEY]';
+        const stored = journey.databaseUrl ? Buffer.from(mark).toString('hex') : mark;
+        expect([rows.includes(mark), (content + rows).includes(stored)]).toEqual([true, true]);
+        expect(logs.length).toBeGreaterThan(0);
+      },
+      LIMIT_MS,
+    );
+  });
+}
