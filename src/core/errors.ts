@@ -16,6 +16,11 @@ export const ERRORS = {
     message: 'A valid API key is required: Authorization: Bearer <key>.',
   },
   forbidden: { status: 403, retryable: false, message: 'The credential does not permit this.' },
+  credential_forbidden: {
+    status: 403,
+    retryable: false,
+    message: 'Own credentials are not permitted for this provider.',
+  },
   validation_error: { status: 400, retryable: false, message: 'The request is not valid.' },
   not_found: { status: 404, retryable: false, message: 'There is nothing at this address.' },
   run_not_found: { status: 404, retryable: false, message: 'No such run.' },

@@ -4,6 +4,7 @@ import { HostError } from '../core/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../core/json.ts';
 import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../core/limits.ts';
 import type { RunInput } from '../core/run-input.ts';
+import { AGENT_NODE_TYPE } from '../wire/load-definition.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
 import type { WorkflowDefinition } from '../wire/types.generated.ts';
 import { invalid } from './errors.ts';
@@ -52,7 +53,7 @@ export const CONFIGURABLE: Readonly<Record<string, Range>> = {
   model: { type: 'string', max: MAX_MODEL_NAME, description: 'Model of every agent of the run.' },
 };
 
-/** Throws validation_error with {field, key, value?, min?, max?}, or unsupported_mock_provider. */
+/** Throws validation_error with {field, key, value?, min?, max?}, unsupported_mock_provider, credential_forbidden. */
 export function checkConfigurable(
   configurable: JsonObject,
   definition: WorkflowDefinition,
@@ -71,11 +72,10 @@ export function checkConfigurable(
       supported: providers,
     });
   }
-  if (aiOption(configurable, 'credentialRef') !== undefined) {
-    throw invalid('/configurable/ai.credentialRef', 'own credentials are not supported', {
-      key: 'ai.credentialRef',
-    });
-  }
+  // A run that calls no model has no use for a credential: it is dropped unread, and stands nowhere.
+  const callsModels = definition.nodes.some(({ typeId }) => typeId === AGENT_NODE_TYPE);
+  if (callsModels && aiOption(configurable, 'credentialRef') !== undefined)
+    throw new HostError('credential_forbidden', { key: 'ai.credentialRef' });
 }
 
 /** `ai.*` keys are written flat or nested; both are read. */
@@ -130,19 +130,15 @@ export function limitsOf(
   };
 }
 
-/** `ai.*` in the one form that activities read: nested. */
+/** `ai.*` in the one form that activities read: nested, and without a credential. */
 export function normalizedConfigurable(configurable: JsonObject): JsonObject {
-  const flat = Object.entries(configurable).filter(([key]) => key.startsWith('ai.'));
-  if (flat.length === 0) return configurable;
-  const rest = Object.fromEntries(
-    Object.entries(configurable).filter(([key]) => !key.startsWith('ai.')),
-  );
-  const nested = isJsonObject(configurable.ai) ? configurable.ai : {};
-  return {
-    ...rest,
-    ai: {
-      ...nested,
-      ...Object.fromEntries(flat.map(([key, value]) => [key.slice('ai.'.length), value])),
-    },
-  };
+  const { ai: nested, ...others } = configurable;
+  const isFlat = (key: string): boolean => key.startsWith('ai.');
+  const rest = Object.entries(others).filter(([key]) => !isFlat(key));
+  const flat = Object.entries(others)
+    .filter(([key]) => isFlat(key))
+    .map(([key, value]): [string, JsonValue] => [key.slice('ai.'.length), value]);
+  const ai = { ...(isJsonObject(nested) ? nested : {}), ...Object.fromEntries(flat) };
+  delete ai.credentialRef;
+  return { ...Object.fromEntries(rest), ...(Object.keys(ai).length > 0 ? { ai } : {}) };
 }

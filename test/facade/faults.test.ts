@@ -286,12 +286,6 @@ describe('spec/01 §2.3 the body of POST /v1/runs', () => {
       'validation_error',
     ],
     [
-      'an own credential',
-      { workflowId: 'noop', configurable: { ai: { credentialRef: 'c' } } },
-      400,
-      'validation_error',
-    ],
-    [
       'a mock provider',
       { workflowId: 'noop', configurable: { mockProvider: { id: 'x' } } },
       400,

@@ -39,6 +39,7 @@ function createRun(deps: FacadeDeps): Route {
         'forbidden',
         'validation_error',
         'unsupported_mock_provider',
+        'credential_forbidden',
         'workflow_not_found',
       ] as const),
       ...([
