@@ -1,7 +1,7 @@
 // The workflow bundle: made once for a content of workflows/ and src/core/ and kept in the user's cache folder, since
 // bundling takes seconds and loading none. Processes that make the same one at once write the same bytes.
 import { createHash, randomBytes } from 'node:crypto';
-import { access, mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
+import { access, mkdir, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +12,8 @@ const WORKFLOWS = join(ROOT, 'workflows/index.ts');
 const INTERCEPTORS = join(ROOT, 'workflows/interceptors.ts');
 /** What workflow code may import (style.md): a change anywhere here is another bundle. */
 const SOURCES = ['workflows', 'src/core'];
+const BUNDLE_PREFIX = 'workflow-bundle-';
+const BUNDLE_KEPT_MS = 30 * 24 * 3600 * 1000;
 const PACKAGES = ['@temporalio/worker', '@temporalio/workflow', '@noble/hashes', 're2js'];
 
 export interface BundleOptions {
@@ -37,7 +39,7 @@ async function make({
   cacheDir,
   failureConverterPath,
 }: BundleOptions): Promise<{ codePath: string }> {
-  const codePath = join(cacheDir, `workflow-bundle-${await digest(failureConverterPath)}.js`);
+  const codePath = join(cacheDir, `${BUNDLE_PREFIX}${await digest(failureConverterPath)}.js`);
   const exists = await access(codePath).then(
     () => true,
     () => false,
@@ -53,7 +55,19 @@ async function make({
   const draft = `${codePath}.${process.pid}.${randomBytes(4).toString('hex')}`;
   await writeFile(draft, code);
   await rename(draft, codePath);
+  await dropOldBundles(cacheDir);
   return { codePath };
+}
+
+/** Bundles of code that is gone; one that a process still wants is made again. */
+async function dropOldBundles(cacheDir: string): Promise<void> {
+  const before = Date.now() - BUNDLE_KEPT_MS;
+  for (const name of await readdir(cacheDir)) {
+    if (!name.startsWith(BUNDLE_PREFIX)) continue;
+    const path = join(cacheDir, name);
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Infinity }));
+    if (mtimeMs < before) await rm(path, { force: true });
+  }
 }
 
 /** Errors are thrown; what the bundler says besides is for its developers. */
