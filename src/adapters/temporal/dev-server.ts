@@ -231,6 +231,7 @@ function supervise(
   const stop = new AbortController();
   const watching = (async () => {
     let pauseMs = RESTART_FIRST_MS;
+    let binary = path;
     while (!stopping) {
       if (record.process && isRunning(record.process)) {
         await sleep(WATCH_MS, undefined, { signal: stop.signal }).catch(() => undefined);
@@ -241,9 +242,12 @@ function supervise(
         port: record.port,
       });
       try {
-        record = await start(path ?? (await obtainBinary(options.binary)), record, options);
+        binary ??= await obtainBinary(options.binary);
+        record = await start(binary, record, options);
         pauseMs = RESTART_FIRST_MS;
       } catch (error) {
+        // The binary may be gone, by an upgrade for one: looked for again.
+        binary = undefined;
         options.logger.error('the Temporal dev server does not start', {
           error: (error as Error).message,
         });

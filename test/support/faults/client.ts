@@ -2,6 +2,7 @@
 // gets no final answer (connection broken, 503, the same request still under way) is sent again with the same key.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import type { RunSnapshot } from '../../../src/wire/types.generated.ts';
 import { apiClient, TEST_API_KEY, type ApiAnswer, type ApiRequest } from '../host.ts';
 
@@ -40,7 +41,7 @@ export function patientClient(url: string): PatientClient {
         if (isFinal(told as ApiAnswer)) return told;
       }
       if (Date.now() > limit) {
-        const last = told instanceof Error ? String(told.cause ?? told) : told.text;
+        const last = told instanceof Error ? inspect(told) : told.text;
         throw new Error(`${path} got no final answer: ${last}`);
       }
       await sleep(RETRY_MS);

@@ -16,6 +16,8 @@ const POLL_MS = 120;
 const CLOCK_MS = 2_500;
 const MAX_DOWN_MS = 600;
 const VICTIMS = ['worker', 'facade', 'temporal', 'postgres'] as const;
+/** In the middle of an effect the worker's death matters most. */
+const EFFECT_VICTIMS = ['worker', 'worker', ...VICTIMS] as const;
 
 /** When a crash happens. */
 export type Moment =
@@ -52,17 +54,12 @@ function momentOf(random: Random): Moment {
 
 export function planOf(seed: number): Plan {
   const random = seededRandom(seed);
-  const first = random.pick(VICTIMS);
-  const crashes = Array.from({ length: random.chance(0.25) ? 2 : 1 }, (_, index) => ({
-    moment: momentOf(random),
-    victims: [
-      ...new Set<Victim>([
-        index === 0 ? first : random.pick(VICTIMS),
-        ...(random.chance(0.25) ? [random.pick(VICTIMS)] : []),
-      ]),
-    ],
-    downMs: random.below(MAX_DOWN_MS),
-  }));
+  const crashes = Array.from({ length: random.chance(0.25) ? 2 : 1 }, () => {
+    const moment = momentOf(random);
+    const first = random.pick(moment.kind === 'effect' ? EFFECT_VICTIMS : VICTIMS);
+    const victims = new Set<Victim>([first, random.chance(0.25) ? random.pick(VICTIMS) : first]);
+    return { moment, victims: [...victims], downMs: random.below(MAX_DOWN_MS) };
+  });
   const runs = random.chance(0.5) ? 2 : 1;
   return {
     seed,
