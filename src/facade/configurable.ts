@@ -1,5 +1,5 @@
-// `configurable` of a run (spec/01 §5): reserved keys with their ranges, the workflow's own schema, and what they mean
-// for the run's limits. One table serves the checks and the discovery document.
+// `configurable` of a run (spec/01 §5): reserved keys with their ranges, the workflow's own schema, and the ceilings of
+// every run. One table serves the checks and the discovery document.
 import { HostError } from '../core/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../core/json.ts';
 import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../core/limits.ts';
@@ -114,21 +114,11 @@ function outOfRange(key: string, value: JsonValue, { min, max, values }: Range):
   });
 }
 
-export function limitsOf(
-  configurable: JsonObject,
-  definition: WorkflowDefinition,
-): RunInput['limits'] {
-  const { recursionLimit, runTimeoutMs } = configurable;
-  const { timeout } = definition.settings;
-  return {
-    maxNodeExecutions: typeof recursionLimit === 'number' ? recursionLimit : MAX_NODE_EXECUTIONS,
-    maxRunDurationMs: Math.min(
-      MAX_RUN_DURATION_MS,
-      typeof runTimeoutMs === 'number' ? runTimeoutMs : MAX_RUN_DURATION_MS,
-      timeout !== undefined && timeout > 0 ? timeout : MAX_RUN_DURATION_MS,
-    ),
-  };
-}
+/** The host's own ceilings: what a run or its definition asks for below them, its workflow minds itself (spec/01 §8). */
+export const RUN_LIMITS: RunInput['limits'] = {
+  maxNodeExecutions: MAX_NODE_EXECUTIONS,
+  maxRunDurationMs: MAX_RUN_DURATION_MS,
+};
 
 /** `ai.*` in the one form that activities read: nested, and without a credential. */
 export function normalizedConfigurable(configurable: JsonObject): JsonObject {

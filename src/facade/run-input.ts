@@ -6,7 +6,7 @@ import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../cor
 import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../core/run-input.ts';
 import type { Caller } from '../ports.ts';
 import type { WorkflowDefinition, WorkflowVariable } from '../wire/types.generated.ts';
-import { checkConfigurable, limitsOf, normalizedConfigurable } from './configurable.ts';
+import { checkConfigurable, normalizedConfigurable, RUN_LIMITS } from './configurable.ts';
 import type { FacadeDeps } from './deps.ts';
 import { invalid } from './errors.ts';
 import { INPUTS_BYTES, type RunRequest } from './run-request.ts';
@@ -44,7 +44,7 @@ export function buildRunInput(deps: FacadeDeps, caller: Caller, request: RunRequ
     ...(request.tags ? { tags: request.tags.map((tag) => redactor.text(tag)) } : {}),
     ...(request.metadata ? { metadata: redactor.json(request.metadata) } : {}),
     agents: pinnedAgents(catalog, caller, definition),
-    limits: limitsOf(request.configurable, definition),
+    limits: RUN_LIMITS,
     policy: { escalation: config.escalation ?? true, verbosity },
     ...(config.forceContinueAsNewAfter === undefined
       ? {}
