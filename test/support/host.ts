@@ -229,7 +229,10 @@ export async function spawnHost(
 }
 
 /** The process as it is, ready or not. */
-export function spawnCommand(kind: keyof typeof READY_LINE, env: Environment): SpawnedHost {
+export function spawnCommand(
+  kind: keyof typeof READY_LINE | 'rebuild',
+  env: Environment,
+): SpawnedHost {
   const child = spawn(process.execPath, ['--import', 'tsx', join(ROOT, `src/app/${kind}.ts`)], {
     cwd: ROOT,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },

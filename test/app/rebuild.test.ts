@@ -1,0 +1,52 @@
+// `npm run rebuild` on a stopped host's folder: dropped logs and heads come back byte for byte (design §3.6).
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openDatabase } from '../../src/adapters/postgres/index.ts';
+import { createDemo, demoRunRequest } from '../../src/demo/index.ts';
+import { spawnCommand, startTestHost, TEST_API_KEY } from '../support/host.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+import { CACHE_DIR } from '../support/temporal.ts';
+
+let dataDir: string;
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'openwop-rebuild-'));
+});
+afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
+
+/** Looks behind the stores of a stopped host; drops log and heads when told to. */
+async function storedRows(runId: string, drop: boolean): Promise<unknown> {
+  const database = { kind: 'pglite', dir: join(dataDir, 'postgres') } as const;
+  const { db, close } = await openDatabase(database, quietLogger);
+  try {
+    const rows = await db.query('SELECT * FROM run_events WHERE run_id = $1 ORDER BY sequence', [
+      runId,
+    ]);
+    if (drop) await db.query('TRUNCATE run_events, run_heads', []);
+    return rows;
+  } finally {
+    await close();
+  }
+}
+
+it('writes a run with deltas, a tool and an open question anew', async () => {
+  const demo = await createDemo({ dataDir, logger: quietLogger });
+  const host = await startTestHost({ dataDir, builtIn: demo, temporal: 'own' });
+  const runId = await host.startRun({ ...demoRunRequest });
+  await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
+  await host.stop();
+  await demo.stop();
+
+  const before = await storedRows(runId, true);
+  expect(before).toHaveLength(123);
+
+  const command = spawnCommand('rebuild', {
+    OPENWOP_DATA_DIR: dataDir,
+    OPENWOP_CACHE_DIR: CACHE_DIR,
+    OPENWOP_API_KEY: TEST_API_KEY,
+  });
+  expect(await command.exited).toBe(0);
+  expect(command.stdout()).toContain('1 rebuilt, 0 refused');
+  expect(await storedRows(runId, false)).toEqual(before);
+}, 180_000);
