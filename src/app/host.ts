@@ -161,7 +161,7 @@ async function bundleFor(config: Config, report: Report): Promise<{ codePath: st
 async function obtainTemporal(options: HostOptions, started: Started): Promise<Host['temporal']> {
   const { config, logger, report, signal } = options;
   if (config.temporal.kind === 'external') return { ...config.temporal, pid: () => undefined };
-  const server: DevServer = await withProgress(report, "Starting Temporal's dev server", () =>
+  const server: DevServer = await withProgress(report, "Getting Temporal's dev server ready", () =>
     obtainDevServer({
       dataDir: config.dataDir,
       ui: true,
