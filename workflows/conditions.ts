@@ -1,10 +1,27 @@
 // Edge conditions (spec/01 §6.3): pure, linear in their bounded inputs. `left` is a path; a bare word is a variable.
-import { RE2JS } from 're2js';
+import type { RE2JS } from 're2js';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
-import type { EdgeCondition } from '../src/wire/types.generated.ts';
+import type { EdgeCondition, WorkflowDefinition } from '../src/wire/types.generated.ts';
 
 /** Longest text that a regex condition looks at, in UTF-16 units: the rest is not looked at. */
 const REGEX_TEXT_LIMIT = 8_192;
+
+/** Loaded only for runs that need it: its Unicode tables take more memory than everything else of a cached run. */
+let pattern: typeof RE2JS | undefined;
+
+export function needsPatterns({ edges }: Pick<WorkflowDefinition, 'edges'>): boolean {
+  return edges.some(({ condition }) => condition?.type === 'regex');
+}
+
+/** To be awaited once per segment of a run that needs them, before its first edge is decided. */
+export async function loadPatterns(): Promise<void> {
+  pattern = (await import(/* webpackMode: "eager" */ 're2js')).RE2JS;
+}
+
+function matches(left: string, right: string): boolean {
+  if (!pattern) throw new Error('loadPatterns was not called');
+  return pattern.compile(right).matcher(left.slice(0, REGEX_TEXT_LIMIT)).find();
+}
 
 /** What `left` may address. */
 export interface ConditionScope {
@@ -71,7 +88,7 @@ export function holds(condition: EdgeCondition | undefined, scope: ConditionScop
     case 'contains':
       return contains(left, right);
     case 'regex':
-      return RE2JS.compile(text(right)).matcher(text(left).slice(0, REGEX_TEXT_LIMIT)).find();
+      return matches(text(left), text(right));
     case 'truthy':
       return Boolean(left);
     case 'falsy':

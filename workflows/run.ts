@@ -15,6 +15,7 @@ import { closingsOf } from '../src/core/endings.ts';
 import { TERMINAL_KEY } from '../src/core/ids.ts';
 import type { JsonObject, JsonValue } from '../src/core/json.ts';
 import type { RunInput } from '../src/core/run-input.ts';
+import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
 import { newRunState, type RunState } from './frames.ts';
 import { emit, endJournal, freezeJournal, openItems, restoreOpenItems } from './journal.ts';
@@ -30,6 +31,7 @@ const DRAIN_ALWAYS_EVENTS = 20_000;
 const FORCED_SEGMENTS = 5;
 
 export async function runWorkflow(input: RunInput): Promise<void> {
+  if (needsPatterns(input.definition)) await loadPatterns();
   const run = open(input);
   answerMessages(run);
   if (run.state.segment === 0) stateStart(run);

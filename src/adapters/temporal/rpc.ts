@@ -63,6 +63,25 @@ export function grpcStatus(error: unknown): { code: number; details: string } | 
   return undefined;
 }
 
+/**
+ * The client adds listeners to a call's signal and never removes them. So each try has a signal of its own, and not one
+ * of AbortSignal.any: Node keeps such a signal, and all that the call holds, for as long as it has listeners.
+ */
+async function withOwnSignal<T>(
+  outer: AbortSignal,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const own = new AbortController();
+  const onAbort = () => own.abort();
+  outer.addEventListener('abort', onAbort, { once: true });
+  if (outer.aborted) own.abort();
+  try {
+    return await call(own.signal);
+  } finally {
+    outer.removeEventListener('abort', onAbort);
+  }
+}
+
 /** Runs `call` in the scope of a deadline; tries transient failures again while the deadline holds. */
 export async function rpc<T>(
   connection: Connection,
@@ -81,10 +100,9 @@ export async function rpc<T>(
       reject(new HostError('service_unavailable', { reason: 'Temporal did not answer in time.' }));
     }, limits.deadlineMs + GUARD_MS);
   });
-  // A signal for each try: the client adds listeners to it and never removes them.
   const scoped = () =>
-    connection.withDeadline(endsAt, () =>
-      connection.withAbortSignal(AbortSignal.any([abort.signal]), call),
+    withOwnSignal(abort.signal, (signal) =>
+      connection.withDeadline(endsAt, () => connection.withAbortSignal(signal, call)),
     );
   try {
     return await Promise.race([
