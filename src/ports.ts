@@ -94,6 +94,11 @@ export interface RunStore {
 
 /** Layer 1 (spec/01 §4.1) for operations other than the acceptance of a run. */
 export interface IdempotencyStore {
+  /** What already stands against a request, without claiming anything: an answer, or another body. */
+  find(
+    tenant: string,
+    claim: IdempotencyClaim,
+  ): Promise<Extract<ClaimOutcome, { kind: 'replay' | 'mismatch' }> | undefined>;
   claim(tenant: string, claim: IdempotencyClaim, leaseMs: number): Promise<ClaimOutcome>;
   /** Stores a final response (2xx, non-retryable 4xx). No effect when `owner` lost the claim. */
   complete(

@@ -36,6 +36,14 @@ export async function acceptRun(
   const { stores } = deps;
   const { idempotencyKey: key, baseUrl } = request;
   const parsed = parseRunRequest(caller, request.body);
+  const claim: IdempotencyClaim | undefined =
+    key === undefined
+      ? undefined
+      : { endpoint: CREATE_RUN_ENDPOINT, key, requestDigest: requestDigest([], request.body) };
+  // Before the catalog is asked: an answer stays the answer when the workflow has changed or is gone.
+  const earlier = claim && (await stores.idempotency.find(caller.tenant, claim));
+  if (earlier?.kind === 'replay') return { ...earlier.response, replayed: true };
+  if (earlier) throw refusedClaim(earlier);
   const input = buildRunInput(deps as FacadeDeps, caller, parsed);
   const row: RunRow = {
     runId: input.runId,
@@ -44,10 +52,6 @@ export async function acceptRun(
     input,
     createdAtMs: Date.now(),
   };
-  const claim: IdempotencyClaim | undefined =
-    key === undefined
-      ? undefined
-      : { endpoint: CREATE_RUN_ENDPOINT, key, requestDigest: requestDigest([], request.body) };
   const outcome = await stores.runs.accept(row, claim);
   if (outcome.kind === 'replay') return { ...outcome.response, replayed: true };
   if (outcome.kind !== 'claimed') throw refusedClaim(outcome);

@@ -37,6 +37,19 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       }
     });
 
+    it('spec/01 §4.1 what stands against a request can be asked without claiming', async () => {
+      const claim = newClaim();
+      const other = { ...claim, requestDigest: 'sha256:two' };
+      expect(await store().find('default', claim)).toBeUndefined();
+      const owner = await claimed(claim, LEASE_MS);
+      expect(await store().find('default', claim)).toBeUndefined();
+      expect(await store().find('default', other)).toEqual({ kind: 'mismatch' });
+      const response = { status: 201, body: { runId: 'run-1' } };
+      await store().complete('default', claim, owner, response);
+      expect(await store().find('default', claim)).toEqual({ kind: 'replay', response });
+      expect(await store().find('another', claim)).toBeUndefined();
+    });
+
     it('spec/01 §4.1 a final response is replayed as it was', async () => {
       const claim = newClaim({ key: "k'\u0000\ud800 ".repeat(200) });
       const response = { status: 422, body: { z: 1, a: [null, 'ü\u0000'] } };

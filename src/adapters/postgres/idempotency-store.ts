@@ -23,6 +23,10 @@ interface RecordRow {
   readonly now_ms: number;
 }
 
+const READ_RECORD = `SELECT request_digest, lease_until_ms, run_id, response_status, response_body, created_at_ms,
+    openwop_now_ms() AS now_ms
+  FROM idempotency_records WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3`;
+
 /** The key itself is not stored: it is the caller's, of any length, and belongs in no log (spec/01 §4.1). */
 export function recordKey(
   tenant: string,
@@ -47,12 +51,7 @@ export async function claimRecord(
     [...id, claim.requestDigest, owner, leaseMs, runId ?? null],
   );
   if (inserted.length > 0) return { kind: 'claimed', owner };
-  const [record] = await tx.query<RecordRow>(
-    `SELECT request_digest, lease_until_ms, run_id, response_status, response_body, created_at_ms,
-       openwop_now_ms() AS now_ms
-     FROM idempotency_records WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3 FOR UPDATE`,
-    id,
-  );
+  const [record] = await tx.query<RecordRow>(`${READ_RECORD} FOR UPDATE`, id);
   // Released in between: as if it had not been there.
   if (!record) return claimRecord(tx, tenant, { claim, leaseMs, runId });
   const standing = outcomeOf(record, claim.requestDigest);
@@ -92,6 +91,12 @@ const OWN =
 
 export function createIdempotencyStore(db: Db): IdempotencyStore {
   return {
+    async find(tenant, claim) {
+      const [record] = await db.query<RecordRow>(READ_RECORD, recordKey(tenant, claim));
+      const standing = record && outcomeOf(record, claim.requestDigest);
+      if (typeof standing !== 'object') return undefined;
+      return standing.kind === 'replay' || standing.kind === 'mismatch' ? standing : undefined;
+    },
     claim: (tenant, claim, leaseMs) =>
       db.transaction((tx) => claimRecord(tx, tenant, { claim, leaseMs })),
     async complete(tenant, claim, owner, { status, body }) {
