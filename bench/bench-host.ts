@@ -21,6 +21,8 @@ import { connect, startWorker, type Bundles, type Hint } from './workers.ts';
 
 const API_KEY = 'owop_bench_key_of_this_process';
 const TENANT = 'default';
+/** Rows lie in the future, in ms: the reaper must not start what the bench will start. */
+const AHEAD_MS = 3_600_000;
 const PROMPT = 'You decide on refund requests of a shop. Read the order before you decide.';
 
 export interface BenchHost {
@@ -74,7 +76,7 @@ export async function startBenchHost(options: BenchHostOptions): Promise<BenchHo
       tenant: TENANT,
       workflowId: definition.id,
       input,
-      createdAtMs: Date.now(),
+      createdAtMs: Date.now() + AHEAD_MS,
     };
     await host.stores.runs.accept(row);
   };
@@ -156,5 +158,9 @@ function timed(models: Models, onToken: (text: string, atMs: number) => void): M
         },
       }),
   });
-  return { ...models, get: (provider) => wrap(models.get(provider)) };
+  return {
+    providers: () => models.providers(),
+    choose: (modelClass, override) => models.choose(modelClass, override),
+    get: (provider) => wrap(models.get(provider)),
+  };
 }

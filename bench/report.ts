@@ -63,26 +63,31 @@ function defaultServerLines(rows: readonly DefaultServerRow[]): Line[] {
 }
 
 function throughputLines({
+  cpuMsPerRun,
   inFlight,
   runsPerSecond,
   ratioToBare,
   projectorLagMs,
 }: Throughput): Line[] {
   return [
-    [`Bare workflows per second, ${inFlight} in flight`, `${runsPerSecond.bare}`, ''],
+    [
+      `Bare workflows per second, ${inFlight} in flight`,
+      `${runsPerSecond.bare} (${cpuMsPerRun.bare} ms of CPU each, without the server)`,
+      '',
+    ],
     [
       'Runs per second without projector',
-      `${runsPerSecond.withoutProjector} (${ratioToBare.withoutProjector.toFixed(2)} of bare)`,
+      `${runsPerSecond.withoutProjector} (${ratioToBare.withoutProjector.toFixed(2)} of bare, ${cpuMsPerRun.withoutProjector} ms)`,
       '',
     ],
     [
       'Runs per second with projector',
-      `${runsPerSecond.withProjector} (${ratioToBare.withProjector.toFixed(2)} of bare; log complete ${projectorLagMs} ms after the last run)`,
+      `${runsPerSecond.withProjector} (${ratioToBare.withProjector.toFixed(2)} of bare, ${cpuMsPerRun.withProjector} ms; log complete ${projectorLagMs} ms after the last run)`,
       '',
     ],
     [
       'Runs per second, every run watched',
-      `${runsPerSecond.watched} (${ratioToBare.watched.toFixed(2)} of bare)`,
+      `${runsPerSecond.watched} (${ratioToBare.watched.toFixed(2)} of bare, ${cpuMsPerRun.watched} ms)`,
       '',
     ],
   ];

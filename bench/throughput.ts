@@ -20,6 +20,8 @@ export interface Throughput {
   readonly inFlight: number;
   /** Medians of the rounds. */
   readonly runsPerSecond: Readonly<Record<Mode, number>>;
+  /** CPU time of this process (client, worker, projector, database; not the server), medians. */
+  readonly cpuMsPerRun: Readonly<Record<Mode, number>>;
   /** Medians of each round's ratio to its bare runs. */
   readonly ratioToBare: Readonly<Record<Exclude<Mode, 'bare'>, number>>;
   /** From the end of the last run until every log had its terminal row, in ms. */
@@ -68,12 +70,19 @@ async function prepared({ bench, runs }: Work, mode: Mode): Promise<RunInput[]> 
   return inputs;
 }
 
-async function runRound(work: Work, mode: Mode): Promise<{ perSecond: number; lagMs: number }> {
+interface Round {
+  readonly perSecond: number;
+  readonly cpuMs: number;
+  readonly lagMs: number;
+}
+
+async function runRound(work: Work, mode: Mode): Promise<Round> {
   const { bench, pair, plan, runs } = work;
   const { stores, projector } = bench.host;
   const projected = mode === 'withProjector' || mode === 'watched';
   const inputs = await prepared(work, mode);
   bench.hint = projected ? (...hint) => projector.hint(...hint) : () => {};
+  const cpuBefore = process.cpuUsage();
   const startedMs = performance.now();
   await atOnce(runs, IN_FLIGHT, async (index) => {
     const input = inputs[index] as RunInput;
@@ -84,9 +93,14 @@ async function runRound(work: Work, mode: Mode): Promise<{ perSecond: number; la
   const endedMs = performance.now();
   if (projected) await untilLogged(bench, inputs);
   const lagMs = performance.now() - endedMs;
+  const { user, system } = process.cpuUsage(cpuBefore);
   if (mode === 'watched')
     for (const { runId } of inputs) await stores.projection.unwatch(runId, WATCHER);
-  return { perSecond: (runs * 1_000) / (endedMs - startedMs), lagMs };
+  return {
+    perSecond: (runs * 1_000) / (endedMs - startedMs),
+    cpuMs: (user + system) / 1_000 / runs,
+    lagMs,
+  };
 }
 
 export async function measureThroughput(
@@ -96,39 +110,45 @@ export async function measureThroughput(
 ): Promise<Throughput> {
   bench.hint = () => {};
   const work: Work = { bench, pair, plan: await pair.planOf(ONE), runs };
-  const results: Record<Mode, number[]> = {
-    bare: [],
-    withoutProjector: [],
-    withProjector: [],
-    watched: [],
-  };
-  const lags: number[] = [];
+  const results = byMode((): Round[] => []);
   for (let round = 0; round < rounds; round++) {
     const order = [...MODES.slice(round % MODES.length), ...MODES.slice(0, round % MODES.length)];
     for (const mode of order) {
-      const { perSecond, lagMs } = await runRound(work, mode);
-      results[mode].push(perSecond);
-      if (mode === 'withProjector') lags.push(lagMs);
+      results[mode].push(await runRound(work, mode));
     }
   }
   bench.hint = () => {};
-  const middle = (mode: Mode) => rounded(median(results[mode]), 1);
-  const ratio = (mode: Mode) =>
-    rounded(median(results[mode].map((value, round) => value / (results.bare[round] ?? NaN))), 3);
+  return reportOf(results);
+}
+
+function byMode<T>(of: (mode: Mode) => T): Record<Mode, T> {
+  return {
+    bare: of('bare'),
+    withoutProjector: of('withoutProjector'),
+    withProjector: of('withProjector'),
+    watched: of('watched'),
+  };
+}
+
+function reportOf(results: Record<Mode, readonly Round[]>): Throughput {
+  const middle = (mode: Mode, of: (round: Round) => number) =>
+    rounded(median(results[mode].map(of)), 1);
+  const ratio = (mode: Mode) => {
+    const ratios = results[mode].map(
+      ({ perSecond }, round) => perSecond / (results.bare[round]?.perSecond ?? NaN),
+    );
+    return rounded(median(ratios), 3);
+  };
   return {
     inFlight: IN_FLIGHT,
-    runsPerSecond: {
-      bare: middle('bare'),
-      withoutProjector: middle('withoutProjector'),
-      withProjector: middle('withProjector'),
-      watched: middle('watched'),
-    },
+    runsPerSecond: byMode((mode) => middle(mode, ({ perSecond }) => perSecond)),
+    cpuMsPerRun: byMode((mode) => middle(mode, ({ cpuMs }) => cpuMs)),
     ratioToBare: {
       withoutProjector: ratio('withoutProjector'),
       withProjector: ratio('withProjector'),
       watched: ratio('watched'),
     },
-    projectorLagMs: rounded(median(lags), 0),
-    rounds,
+    projectorLagMs: middle('withProjector', ({ lagMs }) => lagMs),
+    rounds: results.bare.length,
   };
 }

@@ -49,7 +49,7 @@ export type Hint = RunWorkerOptions['hint'];
 export async function startWorker(
   closing: Closing,
   options: Pick<RunWorkerOptions, 'target' | 'bundle' | 'activities'> & { hint?: Hint },
-): Promise<{ taskQueue: string; stop(): Promise<void> }> {
+): Promise<{ taskQueue: string; stop: () => Promise<void> }> {
   const taskQueue = `bench-${randomUUID()}`;
   const worker = createRunWorker({
     ...options,

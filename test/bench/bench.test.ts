@@ -1,0 +1,94 @@
+// The bench itself, at its smallest: everything that it promises is measured, and what does not depend on the machine
+// is as it must be.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runBench } from '../../bench/bench.ts';
+import { CASES } from '../../bench/cases.ts';
+import { Closing } from '../../bench/closing.ts';
+import { tokenTimes } from '../../bench/latency.ts';
+import { tableOf, type BenchReport } from '../../bench/report.ts';
+import { SMALLEST } from '../../bench/sizes.ts';
+import { median, percentile } from '../../bench/statistics.ts';
+import { CACHE_DIR } from '../support/temporal.ts';
+
+const LIMIT_MS = 300_000;
+const closing = new Closing();
+let report: BenchReport;
+
+beforeAll(async () => {
+  report = await runBench({
+    sizes: SMALLEST,
+    closing,
+    progress: () => {},
+    cacheDir: CACHE_DIR,
+  });
+}, LIMIT_MS);
+
+afterAll(() => closing.close(), LIMIT_MS);
+
+/** Paths of all numbers in a report that are not finite. */
+function holes(value: unknown, path = ''): string[] {
+  if (typeof value === 'number') return Number.isFinite(value) ? [] : [path];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, item]) => holes(item, `${path}/${name}`));
+}
+
+describe('bench', () => {
+  it('measures everything: every number is there', () => {
+    expect(holes(JSON.parse(JSON.stringify(report)))).toEqual([]);
+    expect(JSON.stringify(report)).not.toContain('null');
+    const { emissionToRow, emissionToSseByte, tokenToSseByte } = report.latency;
+    expect(emissionToRow.samples).toBeGreaterThan(0);
+    expect(emissionToSseByte.samples).toBe(emissionToRow.samples);
+    expect(tokenToSseByte.samples).toBe(SMALLEST.tokensPerRun * SMALLEST.tokenRuns);
+    expect(report.memory.idleByProcess).toHaveProperty('node');
+    expect(Object.keys(report.memory.idleByProcess).join()).toContain('temporal');
+  });
+
+  it('design §2.3: a sequential run has exactly the history events of the bare workflow', () => {
+    const sequential = report.overhead.filter(({ parallel }) => !parallel);
+    expect(sequential.map(({ activities }) => activities)).toEqual([1, 5, 20]);
+    for (const row of sequential) expect(row).toMatchObject({ historyEventsRatio: 1 });
+  });
+
+  it('both servers ran every case', () => {
+    const names = CASES.map(({ name }) => name);
+    expect(report.overhead.map(({ name }) => name)).toEqual(names);
+    expect(report.defaultServer.map(({ name }) => name)).toEqual(names);
+  });
+
+  it('design §2.6: history grows linearly with turns', () => {
+    expect(report.history.growth).toBeGreaterThan(0.9);
+    expect(report.history.growth).toBeLessThan(1.1);
+  });
+
+  it('the table has three columns and names the machine by cores and memory alone', () => {
+    const [machine, , ...rows] = tableOf(report).trimEnd().split('\n');
+    expect(machine).toMatch(/^Medians of one run on \d+ cores and \d+ GiB of memory\.$/);
+    for (const row of rows) expect(row.split('|')).toHaveLength(5);
+  });
+});
+
+describe('bench arithmetic', () => {
+  it('medians and percentiles', () => {
+    expect(median([3, 1, 2])).toBe(2);
+    expect(median([4, 1, 2, 3])).toBe(2.5);
+    expect(percentile([5, 1, 4, 2, 3], 0.95)).toBe(5);
+    expect(percentile([5, 1, 4, 2, 3], 0.5)).toBe(3);
+  });
+
+  it('a token has arrived with the frame that holds its last character', () => {
+    const delta = (id: number, text: string, atMs: number) => ({
+      id,
+      event: 'agent.reasoning.delta',
+      atMs,
+      delta: text,
+    });
+    const tokens = [
+      { text: 'one ', atMs: 0 },
+      { text: 'two ', atMs: 10 },
+      { text: 'three', atMs: 20 },
+    ];
+    const frames = [delta(1, 'one t', 15), delta(2, 'wo ', 30), delta(3, 'three', 40)];
+    expect(tokenTimes(tokens, frames)).toEqual([15, 20, 20]);
+  });
+});
