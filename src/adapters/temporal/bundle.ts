@@ -45,11 +45,15 @@ async function make({
     () => false,
   );
   if (exists) return { codePath };
+  const complaints: string[] = [];
   const { code } = await bundleWorkflowCode({
     workflowsPath: WORKFLOWS,
     workflowInterceptorModules: [INTERCEPTORS],
     failureConverterPath,
-    logger: quiet,
+    logger: { ...quiet, error: (message) => void complaints.push(message) },
+  }).catch((error: unknown) => {
+    const reason = `the workflow code cannot be bundled: ${complaints.join('\n')}`;
+    throw new Error(reason, { cause: error });
   });
   await mkdir(cacheDir, { recursive: true });
   const draft = `${codePath}.${process.pid}.${randomBytes(4).toString('hex')}`;
@@ -70,7 +74,7 @@ async function dropOldBundles(cacheDir: string): Promise<void> {
   }
 }
 
-/** Errors are thrown; what the bundler says besides is for its developers. */
+/** What the bundler says besides its errors is for its developers. */
 const silent = () => undefined;
 const quiet = {
   log: silent,
