@@ -7,6 +7,7 @@ import { agentJourneys } from './suite-agents.ts';
 import { deskJourneys } from './suite-desk.ts';
 import { lastingJourneys } from './suite-lasting.ts';
 import { secretJourneys } from './suite-secrets.ts';
+import { troubleJourneys } from './suite-trouble.ts';
 
 const START_LIMIT_MS = 120_000;
 
@@ -20,6 +21,7 @@ export function agentSuite(name: string, options: () => Promise<TestHostOptions>
       deskJourneys(journey);
       agentJourneys(journey);
       secretJourneys(journey);
+      troubleJourneys(journey);
     });
     lastingJourneys(journey, name === 'PGlite');
   });

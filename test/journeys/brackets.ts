@@ -27,8 +27,11 @@ const LETTERS: Readonly<Record<string, string>> = {
   'agent.handoff': 'H',
   'agent.invocation.completed': 'C',
 };
-/** A turn: deltas and their closing event (absent when verbosity is off), usage, then the calls and their returns. */
-const GRAMMAR = /^S(P+c(d*R?u?x?(T*t+)?)*DH?C|P+c(d*R?u?x?(T*t*))*C|C)$/;
+/**
+ * A turn: deltas and their closing event (absent when verbosity is off), usage, then the calls and their returns. What
+ * was said before a failure is sealed without usage.
+ */
+const GRAMMAR = /^S(P+c((d?R)?ux?(T*t+)?)*(d?R)?(DH?)?C|C)$/;
 /** Keys that content-free events must not have (spec/03 §4.9). */
 const CONTENT = 'prompt result body input output apiKey secret credentials token'.split(' ');
 
@@ -80,8 +83,7 @@ export function bracketsOf(events: readonly RunEventDoc[]): Bracket[] {
 export function checkBrackets(events: readonly RunEventDoc[]): Bracket[] {
   const brackets = bracketsOf(events);
   for (const bracket of brackets) {
-    const letters = bracket.events.map(({ type }) => LETTERS[type]).join('');
-    expect(letters).toMatch(GRAMMAR);
+    expect(shapeOf(bracket)).toMatch(GRAMMAR);
     for (const event of bracket.events) {
       const { agentId, fromAgentId } = payloadOf(event);
       if (event.type.startsWith('agent.')) expect(agentId ?? fromAgentId).toBe(bracket.agentId);

@@ -15,7 +15,7 @@ import type {
   AgentScript,
   WorkflowDefinition,
 } from '../../src/wire/types.generated.ts';
-import { agentNode, chain, node } from '../support/definitions.ts';
+import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
 
 /** Registered as OPENAI_API_KEY: it must appear nowhere, whoever says it. */
 export const CANARY = 'canary-9c41e7d2b6a84f03-value';
@@ -29,6 +29,7 @@ export const BRIEF_MS = 1_500;
 const PACK = 'local.journey';
 export const ECHO = 'journey:echo';
 export const WAIT = 'journey:wait';
+export const CHARGE = 'journey:charge';
 export const LEAK = 'journey:leak';
 
 export const SPEAKER = `${PACK}.speaker`;
@@ -43,6 +44,11 @@ export const UNSURE = `${PACK}.unsure`;
 export const BLABBER = `${PACK}.blabber`;
 export const MARATHON = `${PACK}.marathon`;
 export const REFUSER = `${PACK}.refuser`;
+export const CHARGER = `${PACK}.charger`;
+/** Two agents that speak at once. */
+export const DUET = 'duet';
+/** An agent whose node allows it less time than it needs, twice. */
+export const HURRIED = 'hurried';
 
 /** More than a `summary` shows (REASONING_TOKEN_LIMIT), with characters of several bytes. */
 export const LONG_SPEECH = Array.from({ length: 240 }, (_, at) => `Gedanke ${at} über „Öl“. `);
@@ -120,6 +126,12 @@ const SCRIPTS: Record<string, AgentScript> = {
   },
   [UNSURE]: { turns: [{ final: { decision: 'perhaps', confidence: 0.6, reasoning: 'Unclear.' } }] },
   [REFUSER]: { turns: [{ refusal: `I will not, not even for ${CANARY}.` }] },
+  [CHARGER]: {
+    turns: [
+      { reasoning: 'I charge. ', calls: [{ toolId: CHARGE, arguments: { cents: 5 } }] },
+      sure({ result: '{{results.0}}' }),
+    ],
+  },
   [BLABBER]: {
     turns: [
       {
@@ -150,6 +162,7 @@ const SCRIPTS: Record<string, AgentScript> = {
 const MANIFESTS: Record<string, Partial<AgentManifest>> = {
   [JUGGLER]: { toolAllowlist: [WAIT, ECHO, 'journey:gone'] },
   [CLIMBER]: { toolAllowlist: [ECHO] },
+  [CHARGER]: { toolAllowlist: [CHARGE] },
   [BLABBER]: { toolAllowlist: [ECHO, LEAK] },
 };
 
@@ -196,7 +209,23 @@ function tool(toolId: string, call: Tool['call'], inputSchema: JsonObject = {}):
   };
 }
 
+/** Idempotency keys of charges that were made. */
+export const charged: string[] = [];
+
+/** Charges, and then fails to say so, the first time for each key. Nobody can ask it afterwards. */
+const charge: Tool = {
+  ...tool(CHARGE, async (_input, { idempotencyKey }) => {
+    charged.push(idempotencyKey);
+    if (charged.filter((key) => key === idempotencyKey).length === 1)
+      throw new Error('The connection was lost.');
+    return { charge: 'made' };
+  }),
+  idempotent: false,
+  safetyTier: 'write',
+};
+
 const TOOLS: readonly Tool[] = [
+  charge,
   tool(ECHO, async (input) => input),
   tool(WAIT, async (input) => {
     const { ms, say } = input as { ms: number; say: string };
@@ -219,6 +248,17 @@ function brief(desk: WorkflowDefinition): WorkflowDefinition {
   return { ...desk, id: BRIEF_DESK, nodes: nodes as WorkflowDefinition['nodes'] };
 }
 
+const duet = definition(
+  DUET,
+  [node('start', 'core.start'), agentNode('left', SPEAKER), agentNode('right', SPEAKER)],
+  [edge('start', 'left'), edge('start', 'right')],
+);
+const hurried = chain(HURRIED, [
+  agentNode('think', SPEAKER, {
+    settings: { timeout: 400, retry: { maxAttempts: 2, initialDelayMs: 10 } },
+  }),
+]);
+
 /** Id of the workflow that has the agent as its only one. */
 export function workflowOf(agentId: string): string {
   return agentId.slice(PACK.length + 1);
@@ -231,6 +271,8 @@ export function journeyParts(ordersUrl: string): Partial<BuiltIn> {
     definitions: [
       refundDesk,
       brief(refundDesk),
+      duet,
+      hurried,
       ...ids.map((id) =>
         chain(
           workflowOf(id),

@@ -62,6 +62,10 @@ export class Journey {
     return this.#resolved.databaseUrl;
   }
 
+  get encrypted(): boolean {
+    return this.#resolved.encryption ?? false;
+  }
+
   get ordersUrl(): string {
     return this.#orders?.url ?? '';
   }
@@ -87,7 +91,7 @@ export class Journey {
       dataDir: this.#dataDir,
       temporal: this.#target,
       builtIn: journeyParts(this.ordersUrl),
-      env: { OPENAI_API_KEY: CANARY },
+      env: { OPENAI_API_KEY: CANARY, ...this.#resolved.env },
       logLevel: 'debug',
     });
   }

@@ -97,18 +97,16 @@ export interface OpenAiServer {
   readonly url: string;
   /** Bodies of all requests so far. */
   readonly requests: readonly Record<string, unknown>[];
-  readonly keys: readonly (string | undefined)[];
   /** Requests whose socket closed before the answer was finished. */
   readonly aborted: () => number;
   stop(): Promise<void>;
 }
 
-/** `answerOf` tells how to answer the n-th request (from 0). */
+/** `answerOf` tells how to answer the n-th request (from 0), whose Idempotency-Key is `key`. */
 export async function startOpenAiServer(
-  answerOf: (body: Record<string, unknown>, index: number) => ServerAnswer | undefined,
+  answerOf: (body: Record<string, unknown>, index: number, key: string) => ServerAnswer | undefined,
 ): Promise<OpenAiServer> {
   const requests: Record<string, unknown>[] = [];
-  const keys: (string | undefined)[] = [];
   let aborted = 0;
   const server: Server = createServer((request, response) => {
     let text = '';
@@ -118,8 +116,8 @@ export async function startOpenAiServer(
     request.on('data', (piece: Buffer) => (text += piece.toString()));
     request.on('end', () => {
       const body = JSON.parse(text) as Record<string, unknown>;
-      keys.push(request.headers['idempotency-key']?.toString());
-      const answer = answerOf(body, requests.push(body) - 1) ?? failing(404);
+      const key = request.headers['idempotency-key']?.toString() ?? '';
+      const answer = answerOf(body, requests.push(body) - 1, key) ?? failing(404);
       answer(response, body, request);
     });
   });
@@ -128,7 +126,6 @@ export async function startOpenAiServer(
   return {
     url: `http://127.0.0.1:${port}/v1`,
     requests,
-    keys,
     aborted: () => aborted,
     async stop() {
       server.closeAllConnections();
