@@ -82,11 +82,17 @@ export class DeltaWriter {
     this.add(this.ports.stream.push(piece));
   }
 
-  /** Shows the rest, closes the block for ever and returns its rows. Throws when the log cannot be written. */
+  /**
+   * Shows the rest, closes the block for ever and returns its rows. Throws when the log cannot be written; a block that
+   * was never opened stays empty instead, for what is only shown live is no reason to ask the model again.
+   */
   async close(): Promise<readonly LogRow[]> {
     this.add(this.ports.stream.end());
     this.failedAppends = 0;
-    await this.drain();
+    await this.drain().catch((error: unknown) => {
+      if (this.opened) throw error;
+      this.stop();
+    });
     if (!this.opened) return [];
     return this.ports.log.closeBlock(this.block.runId, this.block.activityId);
   }

@@ -168,7 +168,7 @@ function openWriter(ports: ActivityPorts, input: InferTurnInput): Promise<DeltaW
   return DeltaWriter.open(
     {
       log: ports.stores.log,
-      catchUp: (id) => ports.log.catchUp(id),
+      catchUp: (id) => catchUpStarted(ports, id),
       stream: ports.redactor.stream(),
       logger: ports.logger,
     },
@@ -181,6 +181,15 @@ function openWriter(ports: ActivityPorts, input: InferTurnInput): Promise<DeltaW
       maxBytes: reasoningBytes(input.verbosity),
     },
   );
+}
+
+/** While the host has not noted the run's start its log cannot be told: no delta may come before `run.started`. */
+async function catchUpStarted({ log }: ActivityPorts, runId: string): Promise<void> {
+  const { nextSequence } = await log.catchUp(runId);
+  if (nextSequence === 0)
+    throw new HostError('service_unavailable', {
+      reason: 'The start of the run is not noted yet.',
+    });
 }
 
 function checkSize(response: ModelResponse): void {

@@ -5,7 +5,7 @@ import type { Logger, Models, Stores, Tools } from '../src/ports.ts';
 export interface ActivityPorts {
   readonly stores: Pick<Stores, 'log' | 'content' | 'effects' | 'runs'>;
   /** Brings the run's log up to its history: deltas may only follow what history already says. */
-  readonly log: { catchUp(runId: string): Promise<unknown> };
+  readonly log: { catchUp(runId: string): Promise<{ readonly nextSequence: number }> };
   readonly models: Models;
   readonly tools: Tools;
   readonly redactor: Redactor;

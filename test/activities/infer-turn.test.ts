@@ -97,6 +97,14 @@ describe('live deltas (RFC 0024, design §3.5)', () => {
     expect(await rig.stores.log.openBlocks(rig.runId)).toEqual([]);
   });
 
+  test('no delta comes before the first event of the run: a start that is not noted yet leaves them out', async () => {
+    const rig = await createRig(stores, { turns: [DECIDE], caughtUpTo: 0 });
+    const { deltas, output } = await infer(rig);
+    expect(deltas).toBeUndefined();
+    expect(output).toMatchObject({ kind: 'decision' });
+    expect(await rowsOf(rig)).toEqual([]);
+  });
+
   test('verbosity off: no delta, no agent.reasoned', async () => {
     const rig = await createRig(stores, { turns: [DECIDE] });
     const { deltas, events } = await infer(rig, { verbosity: 'off' });

@@ -34,6 +34,8 @@ export interface RigOptions {
   readonly returnSchema?: JsonObject;
   readonly node?: Parameters<typeof node>[2];
   readonly models?: Parameters<typeof createModels>[0];
+  /** Rows that the run's log has once it is caught up; 0: the host has not noted the run's start. */
+  readonly caughtUpTo?: number;
 }
 
 export type Rig = Awaited<ReturnType<typeof createRig>>;
@@ -66,7 +68,7 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
   };
   const activities = createActivities({
     stores,
-    log: { catchUp: async () => undefined },
+    log: { catchUp: async () => ({ nextSequence: options.caughtUpTo ?? 1 }) },
     models: createModels(
       options.models ?? { scripts: options.turns ? { [AGENT_ID]: { turns: options.turns } } : {} },
     ),
