@@ -147,9 +147,13 @@ function requiredApprovals({ data }: Interrupt): number {
   return typeof data.requiredApprovals === 'number' ? data.requiredApprovals : 1;
 }
 
-/** Votes of an approval gate that needs several (spec/02 §4.7 quorum). Undefined: still open. */
-function quorumAction(open: Interrupt, value: JsonObject, voter: string): string | undefined {
+/**
+ * What an answer decides: a question back (`ask`) decides nothing, and a gate that needs several votes waits for them
+ * (spec/02 §4.3, §4.7 quorum). Undefined: still open.
+ */
+function decidingAction(open: Interrupt, value: JsonObject, voter: string): string | undefined {
   const action = typeof value.action === 'string' ? value.action : '';
+  if (open.kind === 'approval' && action === 'ask') return undefined;
   const required =
     typeof open.data.requiredApprovals === 'number' ? open.data.requiredApprovals : 1;
   if (required <= 1 || open.kind !== 'approval') return action;
@@ -198,7 +202,7 @@ export function resolve(open: Interrupt, value: JsonValue, resolvedBy: string): 
   const { nodeId, interruptId, kind } = open;
   const action =
     isJsonObject(value) && typeof value.action === 'string'
-      ? quorumAction(open, value, resolvedBy)
+      ? decidingAction(open, value, resolvedBy)
       : 'answer';
   if (action === undefined) return false;
   const key = factKey(open, 'interrupt.resolved');

@@ -20,6 +20,7 @@ export const SERVED = [
   'cap-breach',
   'run-duration-breach',
   'approval',
+  'approval-ask',
   'clarification',
   'interrupt-quorum',
   'approval-timeout',
@@ -152,6 +153,9 @@ function servedFiles(): Record<(typeof SERVED)[number], Json> {
 function gateFiles() {
   return {
     approval: file('approval', { nodes: [gate()] }),
+    'approval-ask': file('approval-ask', {
+      nodes: [gate({ actions: ['accept', 'reject', 'ask'] })],
+    }),
     clarification: file('clarification', {
       nodes: [
         node('ask', 'core.clarificationGate', {

@@ -351,6 +351,17 @@ describe('spec/06 §8 human waits', () => {
     expect((await resolve(runId, 'gate', { action: 'accept' })).status).toBe(409);
   });
 
+  it('02 §4.3 a question back leaves the interrupt open and is no event', async () => {
+    const runId = await start('approval-ask');
+    await host.waitFor(runId, waiting);
+    const before = await readLog(host, runId);
+    const asked = await resolve(runId, 'gate', { action: 'ask', feedback: 'Why?' });
+    expect([asked.status, asked.body.status]).toEqual([200, 'open']);
+    expect((await readLog(host, runId)).text).toBe(before.text);
+    expect((await resolve(runId, 'gate', { action: 'accept' })).body.status).toBe('resolved');
+    expect((await host.waitFor(runId, ended)).status).toBe('completed');
+  });
+
   it.each([
     ['an object', { answers: { q1: 'blue' } }],
     ['a list', { answers: [{ id: 'q1', answer: 'blue' }] }],
