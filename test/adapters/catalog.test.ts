@@ -1,6 +1,6 @@
 // Definitions and agents from folders: what is listed, what is skipped, and what is told (spec/06 §20; spec/03 §2.3).
 import { createHash } from 'node:crypto';
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -78,6 +78,18 @@ describe('definitions', () => {
     expect(catalog.definition('other', 'chain')).toBeUndefined();
     expect([catalog.definitions('other'), catalog.agents('other')]).toEqual([[], []]);
     expect(catalog.definition('default', 'toString')).toBeUndefined();
+  });
+
+  test('spec/06 §20 node types of tests are registered in test mode only', async () => {
+    const chain = JSON.parse(
+      await readFile(join(SAMPLES, 'definitions', 'chain.json'), 'utf8'),
+    ) as { nodes: { typeId: string }[] };
+    const [first, ...rest] = chain.nodes;
+    const nodes = [{ ...first, typeId: 'conformance.requiresMissing', config: {} }, ...rest];
+    await write('chain.json', JSON.stringify({ ...chain, nodes }));
+    expect((await load({ fixturesDir: folder })).fixtures()).toEqual([]);
+    expect(lines.join()).toContain('there is no node type conformance.requiresMissing');
+    expect((await load({ fixturesDir: folder, testMode: true })).fixtures()).toEqual(['chain']);
   });
 
   test('spec/06 §20 an id that is there already is skipped, with a line', async () => {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { DEFINITION_BYTES } from '../../src/core/limits.ts';
-import { checkDefinition, isOfType } from '../../src/wire/load-definition.ts';
+import { checkDefinition, isOfType, isTestNodeType } from '../../src/wire/load-definition.ts';
 import { NODE_TYPE_IDS } from '../../src/wire/validators.ts';
 
 const context = { nodeTypes: new Set(NODE_TYPE_IDS), agents: (id: string) => id === 'core.demo' };
@@ -70,6 +70,10 @@ describe('accepted unchanged', () => {
     'settings of other hosts': settings({ colour: 'red' }),
     'config fields of other hosts': nodes(
       node('a', 'core.identity', { config: { memoryAction: 'x' } }),
+    ),
+    'a trigger without an id': { triggers: [{ type: 'manual' }] },
+    'a memory that no agent reads': nodes(
+      node('a', 'core.identity', { agent: { agentId: 'host:anyone', memoryRef: 'm' } }),
     ),
     'a loop': {
       nodes: [node('a', 'core.noop'), node('b', 'core.noop')],
@@ -166,8 +170,8 @@ describe('refused', () => {
       nodes(node('a', 'core.identity', { agent: { agentId: 'core.demo', channel: 'stable' } })),
       ['/nodes/0/agent/channel validation_error'],
     ],
-    'a memory': [
-      nodes(node('a', 'core.identity', { agent: { agentId: 'core.demo', memoryRef: 'm' } })),
+    'a memory of an agent that is invoked': [
+      nodes(node('a', 'core.agent', { agent: { agentId: 'core.demo', memoryRef: 'm' } })),
       ['/nodes/0/agent/memoryRef capability_required'],
     ],
     'a credential': [
@@ -289,4 +293,36 @@ test.each([
   ['object', null, false],
 ] as const)('spec/01 §6.4 type %s and %j: %j', (type, value, expected) => {
   expect(isOfType(type, value)).toBe(expected);
+});
+
+describe('spec/06 §20 in test mode', () => {
+  const pointers = (change: object): string[] => {
+    const checked = checkDefinition({ ...chain, ...change }, { ...context, testMode: true });
+    return checked.ok ? [] : checked.faults.map((fault) => `${fault.pointer} ${fault.code}`);
+  };
+
+  test('a hook that this release lacks is refused, not ignored', () => {
+    const config = { memoryAction: 'write-then-read', emitDuplicateMessageId: true };
+    const inputs = { memoryAction: { type: 'static', value: 'ttl-probe' } };
+    expect(pointers(nodes(node('a', 'core.identity', { config, inputs })))).toEqual([
+      '/nodes/0/config/memoryAction capability_required',
+      '/nodes/0/inputs/memoryAction capability_required',
+      '/nodes/0/config/emitDuplicateMessageId capability_required',
+    ]);
+  });
+
+  test('what must be installed for the run is refused in every mode', () => {
+    const change = { metadata: { requiresAgentId: 'core.demo' } };
+    expect(pointers(change)).toEqual(['/metadata/requiresAgentId capability_required']);
+    expect(faults(change)).toEqual(['/metadata/requiresAgentId capability_required']);
+  });
+
+  test.each([
+    ['conformance.requiresMissing', true],
+    ['core.conformance.mock-agent', true],
+    ['core.noop', false],
+    ['acme.conformance', false],
+  ])('%s is a test node type: %s', (typeId, expected) => {
+    expect(isTestNodeType(typeId)).toBe(expected);
+  });
 });
