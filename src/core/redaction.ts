@@ -140,9 +140,21 @@ class HoldBackStream implements RedactorStream {
   }
 }
 
+/** A secret as it stands in the text of a JSON string, too: raw output of a model is such text. */
+function spellings({ id, value }: Secret): Secret[] {
+  const escaped = JSON.stringify(value).slice(1, -1);
+  return escaped === value
+    ? [{ id, value }]
+    : [
+        { id, value },
+        { id, value: escaped },
+      ];
+}
+
 /** Longest secrets first, so that one that contains another is replaced whole. */
 export function createRedactor(secrets: readonly Secret[]): Redactor {
   const known = secrets
+    .flatMap(spellings)
     .filter(({ value }) => value.length >= MIN_SECRET_LENGTH)
     .sort((a, b) => b.value.length - a.value.length);
   const idOf = new Map(known.map(({ id, value }) => [value, id]));

@@ -8,6 +8,7 @@ const redactor = createRedactor([
   { id: 'long', value: 'abcdefgh-ijkl' },
   { id: 'tiny', value: 'tiny' },
   { id: 'odd', value: 'a+b(c)[d]$^' },
+  { id: 'quoted', value: 'pass"word\\1' },
 ]);
 
 const TEXTS: readonly (readonly [string, string])[] = [
@@ -16,6 +17,8 @@ const TEXTS: readonly (readonly [string, string])[] = [
   ['the longest first: abcdefgh-ijkl', 'the longest first: [REDACTED:long]'],
   ['too short to be one: tiny', 'too short to be one: tiny'],
   ['a+b(c)[d]$^', '[REDACTED:odd]'],
+  ['as it is: pass"word\\1.', 'as it is: [REDACTED:quoted].'],
+  ['in JSON: {"a":"pass\\"word\\\\1"}', 'in JSON: {"a":"[REDACTED:quoted]"}'],
   ['key sk-abcdefghij0123456789.', 'key [REDACTED:credential].'],
   ['key sk-ant-api03-abcdefghij0123456789', 'key [REDACTED:credential]'],
   ['AIzaSyA0123456789abcdefghijklmnopqrstuv', '[REDACTED:credential]'],

@@ -39,6 +39,19 @@ export function payloadOf(event: RunEventDoc | undefined): JsonObject {
   return (event?.payload ?? {}) as JsonObject;
 }
 
+/** '' for what is no text. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** All that these events show live, in order. */
+export function deltasOf(events: readonly RunEventDoc[]): string {
+  return events
+    .filter(({ type }) => type === 'agent.reasoning.delta')
+    .map((event) => textOf(payloadOf(event).delta))
+    .join('');
+}
+
 /** Deltas in a row become one `d`. */
 export function shapeOf({ events }: Pick<Bracket, 'events'>): string {
   return events
@@ -71,7 +84,7 @@ export function bracketsOf(events: readonly RunEventDoc[]): Bracket[] {
     bracket.events.push(event);
     if (event.type !== 'agent.invocation.completed') continue;
     expect(invocationId).toBe(bracket.invocationId);
-    bracket.outcome = String(outcome);
+    bracket.outcome = textOf(outcome);
     open.delete(nodeId);
   }
   expect([...open.keys()], 'every bracket is closed').toEqual([]);
@@ -101,16 +114,17 @@ function checkCalls(events: readonly RunEventDoc[]): void {
   const out = new Map<string, RunEventDoc>();
   const seen = new Set<string>();
   for (const event of events) {
-    const { callId, status } = payloadOf(event);
+    const { callId: id, status } = payloadOf(event);
+    const callId = textOf(id);
     if (event.type === 'agent.toolCalled') {
-      expect(seen.has(String(callId))).toBe(false);
-      seen.add(String(callId));
-      out.set(String(callId), event);
+      expect(seen.has(callId)).toBe(false);
+      seen.add(callId);
+      out.set(callId, event);
     } else if (event.type === 'agent.toolReturned') {
-      const called = out.get(String(callId));
+      const called = out.get(callId);
       if (!called) expect(status, 'only a refused call was never called').toBe('forbidden');
       expect(event.causationId).toBe(called?.eventId);
-      out.delete(String(callId));
+      out.delete(callId);
     } else expect([...out.keys()], `${event.type} while calls are out`).toEqual([]);
   }
 }
@@ -130,8 +144,8 @@ function checkBlocks(events: readonly RunEventDoc[]): void {
     const verbosity = payload.verbosity as 'summary' | 'full';
     expect(new Set(block.map((delta) => delta.verbosity))).toEqual(new Set([verbosity]));
     checkText(
-      block.map(({ delta }) => String(delta)).join(''),
-      String(payload.reasoning),
+      block.map(({ delta }) => textOf(delta)).join(''),
+      textOf(payload.reasoning),
       verbosity,
     );
     block = [];

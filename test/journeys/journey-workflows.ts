@@ -17,8 +17,8 @@ import type {
 } from '../../src/wire/types.generated.ts';
 import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
 
-/** Registered as OPENAI_API_KEY: it must appear nowhere, whoever says it. */
-export const CANARY = 'canary-9c41e7d2b6a84f03-value';
+/** Registered as OPENAI_API_KEY: it must appear nowhere, whoever says it, nor as it stands in a JSON text. */
+export const CANARY = 'canary-9c41e7d2b6"a84f03-value';
 /** The canary in two parts, said as two pieces. */
 export const CANARY_PARTS = [CANARY.slice(0, 14), CANARY.slice(14)] as const;
 
@@ -254,8 +254,8 @@ const duet = definition(
   [edge('start', 'left'), edge('start', 'right')],
 );
 const hurried = chain(HURRIED, [
-  agentNode('think', SPEAKER, {
-    settings: { timeout: 400, retry: { maxAttempts: 2, initialDelayMs: 10 } },
+  agentNode('think', MARATHON, {
+    settings: { timeoutMs: 600, retry: { maxAttempts: 2, initialDelayMs: 10 } },
   }),
 ]);
 

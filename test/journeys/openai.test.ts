@@ -16,7 +16,7 @@ import {
   type OpenAiServer,
   type ServerAnswer,
 } from '../support/openai-server.ts';
-import { bracketsOf, payloadOf, shapeOf } from './brackets.ts';
+import { bracketsOf, deltasOf, payloadOf, shapeOf, textOf } from './brackets.ts';
 import { ended, Journey, waiting, type Told } from './journey.ts';
 import { CANARY, REFUND_DESK } from './journey-workflows.ts';
 
@@ -137,11 +137,6 @@ function start(tag: string): Promise<string> {
 const payloads = ({ events }: Pick<Told, 'events'>, type: string): JsonObject[] =>
   events.filter((event) => event.type === type).map(payloadOf);
 const shapes = ({ brackets }: Told): string[] => brackets.map(shapeOf);
-const deltasOf = (told: Pick<Told, 'events'>): string =>
-  payloads(told, 'agent.reasoning.delta')
-    .map(({ delta }) => delta)
-    .join('');
-
 describe.concurrent('the refund desk on an OpenAI-compatible endpoint', () => {
   it('streams, calls tools, decides, waits for a human, pays: the same journey as with the script', async () => {
     const runId = await start('desk');
@@ -173,7 +168,7 @@ describe.concurrent('the refund desk on an OpenAI-compatible endpoint', () => {
       tool_calls: [{ id: called?.callId, type: 'function' }],
     });
     expect(messages.at(-1)).toMatchObject({ role: 'tool', tool_call_id: called?.callId });
-    expect(String(messages.at(-1)?.content)).toContain('Glass kettle');
+    expect(textOf(messages.at(-1)?.content)).toContain('Glass kettle');
   });
 
   it('429 with Retry-After, then an answer: tried again under the same key, told once', async () => {
@@ -187,7 +182,7 @@ describe.concurrent('the refund desk on an OpenAI-compatible endpoint', () => {
   it('a connection dropped in mid-stream: the next try adopts what was shown', async () => {
     const told = await journey.told(await start('dropped'));
     expect(shapes(told)).toEqual(['SPcdRuDC']);
-    expect(deltasOf(told).trim()).toBe(SPEECH.join('').trim());
+    expect(deltasOf(told.events).trim()).toBe(SPEECH.join('').trim());
     expect(asked.get('dropped')?.length).toBe(2);
   });
 
@@ -196,9 +191,9 @@ describe.concurrent('the refund desk on an OpenAI-compatible endpoint', () => {
     await journey.host.waitFor(runId, ended);
     const { events } = await journey.events(runId);
     expect(bracketsOf(events).map(shapeOf)).toEqual(['SPcdRuDC']);
-    expect(deltasOf({ events })).toBe('It is another ');
+    expect(deltasOf(events)).toBe('It is another ');
     const [reasoned] = payloads({ events }, 'agent.reasoned');
-    expect(String(reasoned?.reasoning).trim()).toBe(SPEECH.join('').trim());
+    expect(textOf(reasoned?.reasoning).trim()).toBe(SPEECH.join('').trim());
   });
 
   it('a page in place of a stream is tried again', async () => {
@@ -243,7 +238,7 @@ describe.concurrent('the refund desk on an OpenAI-compatible endpoint', () => {
   it('10 MB: model_output_too_large, what was shown is bounded and sealed', async () => {
     const told = await journey.told(await start('huge'));
     expect(told.snapshot.error?.code).toBe('model_output_too_large');
-    expect(Buffer.byteLength(deltasOf(told))).toBeLessThanOrEqual(2048);
+    expect(Buffer.byteLength(deltasOf(told.events))).toBeLessThanOrEqual(2048);
     expect(told.brackets.map(({ outcome }) => outcome)).toEqual(['failed']);
     expect(asked.get('huge')?.length).toBe(1);
   });
@@ -301,7 +296,7 @@ describe('afterwards', () => {
         'node.cancelled',
         'run.cancelled',
       ]);
-      expect(deltasOf(told)).toMatch(/^(on and )+$/);
+      expect(deltasOf(told.events)).toMatch(/^(on and )+$/);
       expect(asked.get('cancelled')?.length).toBe(1);
     },
     LIMIT_MS,

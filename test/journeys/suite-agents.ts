@@ -2,7 +2,7 @@
 // (RFC 0077 §B, RFC 0024, RFC 0002 §F; spec/03 §4–§7).
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/core/json.ts';
-import { payloadOf, shapeOf } from './brackets.ts';
+import { deltasOf, payloadOf, shapeOf, textOf } from './brackets.ts';
 import { waiting, type Journey, type Told } from './journey.ts';
 import * as agents from './journey-workflows.ts';
 
@@ -33,9 +33,9 @@ function streaming(journey: Journey): void {
     const { text } = await journey.events(runId);
     expect(text).toContain(frames.map(({ data }) => data).join(','));
     expect(frames.length).toBe(events.length);
-    const deltas = events.filter(({ type }) => type === 'agent.reasoning.delta').map(payloadOf);
+    const deltas = events.filter(({ type }) => type === 'agent.reasoning.delta');
     expect(deltas.length).toBeGreaterThan(1);
-    expect(deltas.map(({ delta }) => delta).join('')).toBe(agents.SPEECH.join(''));
+    expect(deltasOf(events)).toBe(agents.SPEECH.join(''));
     const shown = (await updates).frames.map(({ event }) => event);
     expect(shown).not.toContain('agent.reasoning.delta');
     expect(shown.at(-1)).toBe('run.completed');
@@ -44,8 +44,7 @@ function streaming(journey: Journey): void {
   it('a connection lost in mid-stream: the next try adopts what was shown, one block, one closing event (design §3.5)', async () => {
     const told = await journey.told(await journey.run(agents.workflowOf(agents.STUTTERER)));
     expect(shapes(told)).toEqual(['SPcdRuDC']);
-    const deltas = payloads(told, 'agent.reasoning.delta').map(({ delta }) => delta);
-    expect(deltas.join('')).toBe(agents.SPEECH.join(''));
+    expect(deltasOf(told.events)).toBe(agents.SPEECH.join(''));
     expect(payloads(told, 'agent.reasoned').map(({ reasoning }) => reasoning)).toEqual([
       agents.SPEECH.join(''),
     ]);
@@ -65,8 +64,8 @@ function streaming(journey: Journey): void {
     if (!summary || !full || !off) throw new Error('three runs');
     const [short] = payloads(summary, 'agent.reasoned');
     expect(short?.verbosity).toBe('summary');
-    expect(Buffer.byteLength(String(short?.reasoning))).toBeLessThanOrEqual(512 * 4);
-    expect(said.startsWith(String(short?.reasoning).slice(0, -1))).toBe(true);
+    expect(Buffer.byteLength(textOf(short?.reasoning))).toBeLessThanOrEqual(512 * 4);
+    expect(said.startsWith(textOf(short?.reasoning).slice(0, -1))).toBe(true);
     expect(payloads(full, 'agent.reasoned')).toMatchObject([
       { reasoning: said, verbosity: 'full' },
     ]);

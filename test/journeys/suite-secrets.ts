@@ -1,7 +1,7 @@
 // A secret that the model says wherever it can (SR-1; design §2.6, §3.5): redacted in all that is told and stored. That
 // nothing holds it is looked for at the end, over everything (suite-lasting.ts).
 import { describe, expect, it } from 'vitest';
-import { payloadOf } from './brackets.ts';
+import { deltasOf, payloadOf } from './brackets.ts';
 import { waiting, type Journey } from './journey.ts';
 import { BLABBER, CANARY, REFUSER, workflowOf } from './journey-workflows.ts';
 
@@ -18,11 +18,7 @@ export function secretJourneys(journey: Journey): void {
       const open = await journey.told(runId, waiting);
       await journey.answer(runId, 'think', { action: 'reject', reason: `No, ${CANARY}!` });
       const { events, snapshot } = await journey.told(runId);
-      const texts = events
-        .filter(({ type }) => type === 'agent.reasoning.delta')
-        .map((event) => String(payloadOf(event).delta))
-        .join('');
-      expect(texts).toBe(`The key ${MARK} is split: ${MARK} and ${MARK}. Done.`);
+      expect(deltasOf(events)).toBe(`The key ${MARK} is split: ${MARK} and ${MARK}. Done.`);
       const of = (type: string) => events.filter((event) => event.type === type).map(payloadOf);
       expect(of('agent.toolCalled')[0]?.inputs).toEqual({
         key: MARK,

@@ -2,7 +2,7 @@
 // speaks, two agents speak at once into one log (design §3.5, §4, §5).
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/core/json.ts';
-import { payloadOf, shapeOf } from './brackets.ts';
+import { deltasOf, shapeOf } from './brackets.ts';
 import { waiting, type Journey, type Told } from './journey.ts';
 import { charged, CHARGER, DUET, HURRIED, SPEECH, workflowOf } from './journey-workflows.ts';
 
@@ -53,8 +53,8 @@ export function troubleJourneys(journey: Journey): void {
       expect(brackets.map(shapeOf)).toEqual(['SPcdRuDC', 'SPcdRuDC']);
       const deltas = events.filter(({ type }) => type === 'agent.reasoning.delta');
       for (const side of ['left', 'right']) {
-        const own = deltas.filter(({ nodeId }) => nodeId === side).map(payloadOf);
-        expect(own.map(({ delta }) => delta).join('')).toBe(SPEECH.join(''));
+        const own = deltas.filter(({ nodeId }) => nodeId === side);
+        expect(deltasOf(own)).toBe(SPEECH.join(''));
       }
       const turns = deltas.filter(({ nodeId }, at) => nodeId !== deltas[at - 1]?.nodeId).length;
       expect(turns).toBeGreaterThan(2);
