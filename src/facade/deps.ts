@@ -28,7 +28,7 @@ export interface FacadeConfig {
   readonly host: string;
   /** The one bearer key. Never logged, never echoed. */
   readonly apiKey: string;
-  /** Lists the fixtures in discovery; nothing else changes. */
+  /** Lists the fixtures in discovery. */
   readonly testMode: boolean;
   /** Version of this product. */
   readonly version: string;
