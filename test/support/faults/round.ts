@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunSnapshot } from '../../../src/wire/types.generated.ts';
 import type { PatientClient } from './client.ts';
-import type { EffectService, EffectStage, EffectTool } from './effect-service.ts';
+import type { EffectService, EffectStage, EffectTool } from './effects-receiver.ts';
 import { seededRandom, type Random } from './random.ts';
 import { MARK, PAY, SCENE } from './scene.ts';
 import type { Victim } from './system.ts';

@@ -16,7 +16,7 @@ import { TEST_API_KEY, until } from '../host.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { silentLogger } from '../log-parts.ts';
 import { CACHE_DIR } from '../temporal.ts';
-import { startEffectService, type EffectService } from './effect-service.ts';
+import { startEffectService, type EffectService } from './effects-receiver.ts';
 import { startHalf, type HalfKind, type HalfProcess } from './half-process.ts';
 import { EFFECTS_VARIABLE } from './scene.ts';
 
