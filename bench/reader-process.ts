@@ -28,8 +28,12 @@ export function startReader(closing: Closing): ReaderProcess {
   return {
     async read(order) {
       const answered = new Promise<ReadAnswer>((resolve) => {
-        child.once('message', (answer) => resolve(answer as ReadAnswer));
-        child.once('exit', () => resolve({ frames: [], error: 'the reader has ended' }));
+        const gone = () => resolve({ frames: [], error: 'the reader has ended' });
+        child.once('exit', gone);
+        child.once('message', (answer) => {
+          child.off('exit', gone);
+          resolve(answer as ReadAnswer);
+        });
       });
       child.send(order);
       const { frames, error } = await answered;
