@@ -15,7 +15,7 @@ import type { InferTurnOutput } from '../activities/contract.ts';
 import { stepName, type AgentDecision, type AgentWork, type Invocation } from './agent-work.ts';
 import { emitFact, nodeFailure, tupleOf } from './context.ts';
 import { nextAgent } from './handoff.ts';
-import { step, uncancelled } from './step.ts';
+import { CancelledAfterResult, step, uncancelled } from './step.ts';
 import { performCalls } from './tool-calls.ts';
 
 /** Runs the invocation up to its decision, which is in the journal then. Throws node failures. */
@@ -137,7 +137,7 @@ async function inferTurn(work: AgentWork, invocation: Invocation): Promise<void>
       },
     });
   } catch (error) {
-    await seal(work, name, verbosity);
+    if (!(error instanceof CancelledAfterResult)) await seal(work, name, verbosity);
     throw error;
   }
   invocation.transcript = output.transcript;

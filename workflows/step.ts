@@ -54,6 +54,13 @@ function contextOf(visit: Visit, activityId: string): StepContext {
   };
 }
 
+/** The step was cancelled, but its activity ended well within the grace: its events are admitted, its block is closed. */
+export class CancelledAfterResult extends CancelledFailure {
+  constructor() {
+    super('cancelled when the result was there');
+  }
+}
+
 /** A cancelled activity has CANCELLATION_GRACE_MS to acknowledge; then it is abandoned and its result never admitted. */
 async function withGrace<T>(result: Promise<T>): Promise<T> {
   const scope = CancellationScope.current();
@@ -100,6 +107,8 @@ export async function step<Name extends ActivityName>(
       scheduleActivity<StepResult<Output<Name>>>(name, [input], options),
     );
     admit(activityId, result.events);
+    // What happened stands in the log; what would follow from it does not happen any more.
+    if (CancellationScope.current().consideredCancelled) throw new CancelledAfterResult();
     return result.output;
   } finally {
     run.inFlight--;

@@ -304,6 +304,25 @@ describe('one invocation (RFC 0077 §E)', () => {
     ]);
   });
 
+  it('a result that comes when the node is out of time is in the log, its decision is not (design §2.4)', async () => {
+    const { activities, seals } = scripted({ turns: [decision('too late', 1)] });
+    const slow = {
+      ...activities,
+      async inferTurn(input: InferTurnInput) {
+        await new Promise((resolve) => setTimeout(resolve, 1000));
+        return activities.inferTurn(input);
+      },
+    };
+    const nodes = [agentNode('think', AGENT, { settings: { timeoutMs: 400 } })];
+    const input = runInput(chain('late', nodes), { agentList: [pinned(AGENT)] });
+    const run = await runBothWays({ input, activities: slow, plainOnly: true });
+    expect(payloadsOf(run, 'agent.reasoned')).toHaveLength(1);
+    expect(payloadsOf(run, 'agent.decided')).toEqual([]);
+    expect(payloadsOf(run, 'agent.invocation.completed')).toMatchObject([{ outcome: 'failed' }]);
+    expect(payloadsOf(run, 'node.failed')[0]?.error).toMatchObject({ code: 'node_timeout' });
+    expect(seals).toEqual([]);
+  });
+
   it('an endless loop of calls ends with turn_limit_exceeded', async () => {
     const { activities } = scripted({
       turns: [{ kind: 'calls', calls: [{ toolId: 'core:clock', arguments: {} }] }],
