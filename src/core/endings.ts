@@ -95,7 +95,11 @@ export function trackOpen(
   const index = open.findIndex((item) => {
     const closedBy = rowOf(item.type)?.closedBy ?? {};
     const field = Object.hasOwn(closedBy, event.type) ? closedBy[event.type] : undefined;
-    return field !== undefined && item.ids[field] !== undefined && item.ids[field] === event.payload[field];
+    return (
+      field !== undefined &&
+      item.ids[field] !== undefined &&
+      item.ids[field] === event.payload[field]
+    );
   });
   return index < 0 ? open : open.filter((_, at) => at !== index);
 }

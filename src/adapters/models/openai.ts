@@ -278,7 +278,10 @@ function hostErrorOf(error: unknown): unknown {
     ...(typeof error.code === 'string' ? { providerCode: error.code } : {}),
   };
   if (status === 429 && error.code !== 'insufficient_quota') {
-    return new HostError('rate_limited', { ...details, retryAfterMs: retryAfterMs(error.headers as Headers | undefined) });
+    return new HostError('rate_limited', {
+      ...details,
+      retryAfterMs: retryAfterMs(error.headers as Headers | undefined),
+    });
   }
   if (status >= 500 || status === 408 || status === 409) {
     return new HostError('model_unavailable', details);
