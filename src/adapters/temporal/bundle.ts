@@ -1,15 +1,17 @@
 // The workflow bundle: made once for a content of workflows/ and src/core/ and kept in the user's cache folder, since
 // bundling takes seconds and loading none. Processes that make the same one at once write the same bytes.
+import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { access, mkdir, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundleWorkflowCode } from '@temporalio/worker';
+import { promisify } from 'node:util';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const WORKFLOWS = join(ROOT, 'workflows/index.ts');
-const INTERCEPTORS = join(ROOT, 'workflows/interceptors.ts');
+const BUNDLER = join(ROOT, 'src/adapters/temporal/bundle-process.ts');
+/** Longest time that bundling may take, in ms: it takes seconds. */
+const BUNDLE_LIMIT_MS = 180_000;
 /** What workflow code may import (style.md): a change anywhere here is another bundle. */
 const SOURCES = ['workflows', 'src/core'];
 const BUNDLE_PREFIX = 'workflow-bundle-';
@@ -22,6 +24,7 @@ export interface BundleOptions {
   readonly failureConverterPath?: string;
 }
 
+const run = promisify(execFile);
 const made = new Map<string, Promise<{ codePath: string }>>();
 
 /** Path of the bundle; made at most once per process and content. */
@@ -45,19 +48,9 @@ async function make({
     () => false,
   );
   if (exists) return { codePath };
-  const complaints: string[] = [];
-  const { code } = await bundleWorkflowCode({
-    workflowsPath: WORKFLOWS,
-    workflowInterceptorModules: [INTERCEPTORS],
-    failureConverterPath,
-    logger: { ...quiet, error: (message) => void complaints.push(message) },
-  }).catch((error: unknown) => {
-    const reason = `the workflow code cannot be bundled: ${complaints.join('\n')}`;
-    throw new Error(reason, { cause: error });
-  });
   await mkdir(cacheDir, { recursive: true });
   const draft = `${codePath}.${process.pid}.${randomBytes(4).toString('hex')}`;
-  await writeFile(draft, code);
+  await bundle(draft, failureConverterPath);
   await rename(draft, codePath);
   await dropOldBundles(cacheDir);
   return { codePath };
@@ -74,16 +67,15 @@ async function dropOldBundles(cacheDir: string): Promise<void> {
   }
 }
 
-/** What the bundler says besides its errors is for its developers. */
-const silent = () => undefined;
-const quiet = {
-  log: silent,
-  trace: silent,
-  debug: silent,
-  info: silent,
-  warn: silent,
-  error: silent,
-};
+async function bundle(draft: string, failureConverterPath = ''): Promise<void> {
+  const args = ['--import', 'tsx', BUNDLER, draft, failureConverterPath];
+  try {
+    await run(process.execPath, args, { cwd: ROOT, timeout: BUNDLE_LIMIT_MS });
+  } catch (error) {
+    const said = (error as { stderr?: string }).stderr ?? '';
+    throw new Error(`the workflow code cannot be bundled: ${said}`, { cause: error });
+  }
+}
 
 async function digest(failureConverterPath: string | undefined): Promise<string> {
   const hash = createHash('sha256');
