@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const BUNDLER = join(ROOT, 'src/adapters/temporal/bundle-process.ts');
+const BUNDLER = fileURLToPath(new URL('./bundle-process.ts', import.meta.url));
 /** Longest time that bundling may take, in ms: it takes seconds. */
 const BUNDLE_LIMIT_MS = 180_000;
 /** What workflow code may import (style.md): a change anywhere here is another bundle. */
