@@ -36,12 +36,18 @@ export async function runWorkflow(input: RunInput): Promise<void> {
   answerMessages(run);
   if (run.state.segment === 0) stateStart(run);
   startFrames(run);
-  const ending = await CancellationScope.nonCancellable(() => interpret(run));
+  const ending = await CancellationScope.nonCancellable(() => live(run));
   if (ending.kind === 'continue') {
     return continueAsNew<typeof runWorkflow>({ ...input, carried: run.frozen });
   }
-  await CancellationScope.nonCancellable(() => close(run, ending));
   return leave(ending);
+}
+
+/** To its end, or to the end of this segment; shielded, so that only `cancel` stops what runs. */
+async function live(run: Run): Promise<Ending> {
+  const ending = await interpret(run);
+  if (ending.kind !== 'continue') await close(run, ending);
+  return ending;
 }
 
 function open(input: RunInput): Run {
@@ -83,16 +89,24 @@ function stateStart({ input }: Run): void {
 
 /** Waits until the run, or this segment of it, has ended. */
 async function interpret(run: Run): Promise<Ending> {
-  const clock = new CancellationScope();
-  clock.run(() => watchDuration(run)).catch(() => undefined);
+  const clock = startClock(run);
   for (;;) {
     await condition(wantsNewSegment(run));
     if (!run.ending) await endSegment(run);
     if (run.ending) {
-      clock.cancel();
+      clock?.cancel();
       return run.ending;
     }
   }
+}
+
+/** Only for a limit that somebody asked for: the ceiling alone is Temporal's own timeout. */
+function startClock(run: Run): CancellationScope | undefined {
+  const limitMs = durationLimitMs(run);
+  if (limitMs >= run.input.limits.maxRunDurationMs) return undefined;
+  const clock = new CancellationScope();
+  clock.run(() => watchDuration(run, limitMs)).catch(() => undefined);
+  return clock;
 }
 
 /** The smallest limit that somebody asked for; the host's own ceiling bounds every run. */
@@ -106,14 +120,10 @@ function durationLimitMs({ input }: Run): number {
   );
 }
 
-/** Ends the run when its time is over (spec/01 §8 run-duration). The ceiling alone is Temporal's own timeout. */
-async function watchDuration(run: Run): Promise<void> {
-  const limit = durationLimitMs(run);
-  if (limit >= run.input.limits.maxRunDurationMs) return;
-  await condition(
-    () => run.ending !== undefined,
-    Math.max(run.state.startedAtMs + limit - Date.now(), 1),
-  );
+/** Ends the run when its time is over (spec/01 §8 run-duration). */
+async function watchDuration(run: Run, limit: number): Promise<void> {
+  const leftMs = run.state.startedAtMs + limit - Date.now();
+  await condition(() => run.ending !== undefined, Math.max(leftMs, 1));
   if (run.ending) return;
   const observed = Math.max(Date.now() - run.state.startedAtMs, limit + 1);
   emit(
@@ -176,7 +186,7 @@ async function endSegment(run: Run): Promise<void> {
 
 /** Clean-up for every ending: frames come to rest, what is open is closed, and the terminal event is stated. */
 async function close(run: Run, ending: Exclude<Ending, { kind: 'continue' }>): Promise<void> {
-  await Promise.all(run.active.values());
+  if (run.active.size > 0) await Promise.all(run.active.values());
   const reason =
     ending.kind === 'failed'
       ? { code: 'run_failed', message: ending.error.message }
@@ -186,7 +196,7 @@ async function close(run: Run, ending: Exclude<Ending, { kind: 'continue' }>): P
   const { type, payload } = terminalEvent(run, ending);
   emit(type, payload, { key: TERMINAL_KEY });
   endJournal(ending.kind);
-  await condition(allHandlersFinished);
+  if (!allHandlersFinished()) await condition(allHandlersFinished);
 }
 
 function terminalEvent(

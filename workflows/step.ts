@@ -62,24 +62,38 @@ export class CancelledAfterResult extends CancelledFailure {
 }
 
 /** A cancelled activity has CANCELLATION_GRACE_MS to acknowledge; then it is abandoned and its result never admitted. */
-async function withGrace<T>(result: Promise<T>): Promise<T> {
+function withGrace<T>(result: Promise<T>): Promise<T> {
   const scope = CancellationScope.current();
   if (!scope.cancellable) return result;
-  let timer: CancellationScope | undefined;
-  const abandoned = scope.cancelRequested.catch((cause: unknown) =>
-    CancellationScope.nonCancellable(async () => {
-      timer = new CancellationScope();
-      await timer.run(() => sleep(CANCELLATION_GRACE_MS));
-      throw cause;
-    }),
-  );
-  abandoned.catch(() => undefined);
-  result.catch(() => undefined);
-  try {
-    return await Promise.race([result, abandoned]);
-  } finally {
-    timer?.cancel();
-  }
+  // By hand and not by Promise.race: every promise of workflow code costs a recorded stack.
+  return new Promise<T>((resolve, reject) => {
+    let grace: CancellationScope | undefined;
+    let over = false;
+    const end = (settle: () => void) => {
+      over = true;
+      grace?.cancel();
+      settle();
+    };
+    result.then(
+      (value) => end(() => resolve(value)),
+      (error: Error) => end(() => reject(error)),
+    );
+    scope.cancelRequested.catch((cause: Error) => {
+      if (over) return;
+      grace = new CancellationScope({ cancellable: true, parent: shield() });
+      grace
+        .run(() => sleep(CANCELLATION_GRACE_MS))
+        .then(
+          () => reject(cause),
+          () => undefined,
+        );
+    });
+  });
+}
+
+/** A parent that hands no cancellation down. */
+function shield(): CancellationScope {
+  return new CancellationScope({ cancellable: false });
 }
 
 /**

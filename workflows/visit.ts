@@ -95,13 +95,10 @@ function start(visit: Visit): boolean {
 }
 
 /** Runs the node kind within the attempt's time. */
-async function attempt(visit: Visit): Promise<NodeOutcome> {
-  const run = kindOf(visit.node);
-  const { deadlineMs } = visit.frame;
-  if (deadlineMs === undefined) return run(visit);
+async function attempt(visit: Visit, deadlineMs: number): Promise<NodeOutcome> {
   const scope = new CancellationScope();
   let done = false;
-  const work = scope.run(() => run(visit)).finally(() => (done = true));
+  const work = scope.run(() => kindOf(visit.node)(visit)).finally(() => (done = true));
   work.catch(() => undefined);
   if (await waitUntil(deadlineMs, () => done)) return work;
   scope.cancel();
@@ -117,7 +114,9 @@ async function attempt(visit: Visit): Promise<NodeOutcome> {
 /** An attempt's outcome, whatever it threw. Cancellation and bugs of our own go on up. */
 async function outcomeOf(visit: Visit): Promise<NodeOutcome> {
   try {
-    const outcome = await attempt(visit);
+    const outcome = await (visit.frame.deadlineMs === undefined
+      ? kindOf(visit.node)(visit)
+      : attempt(visit, visit.frame.deadlineMs));
     if (outcome.kind === 'completed') bounded(outcome.outputs, 'the outputs of the node');
     return outcome;
   } catch (error) {
