@@ -1,6 +1,7 @@
 // The client side of PGlite: a Db over a MessagePort to the worker thread (design §7). The default database, for one
 // process; its twin is pool.ts.
-import { mkdir } from 'node:fs/promises';
+import { access, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { HostError } from '../../core/errors.ts';
@@ -29,9 +30,25 @@ export interface Pglite {
   close(): Promise<void>;
 }
 
-/** Starts the worker. `dir` absent: in memory. Throws HostError service_unavailable when the folder cannot be opened. */
+/**
+ * Starts the worker. `dir` absent: in memory. Throws HostError service_unavailable when the folder cannot be opened. A
+ * new folder is initialised in a thread of its own: that takes some 400 MiB, which a thread keeps as long as it lives.
+ */
 export async function openPglite(dir: string | undefined, logger: Logger): Promise<Pglite> {
-  if (dir !== undefined) await ownFolder(dir);
+  if (dir === undefined) return startWorker(dir, logger);
+  await ownFolder(dir);
+  if (!(await isInitialised(dir))) await (await startWorker(dir, logger)).close();
+  return startWorker(dir, logger);
+}
+
+function isInitialised(dir: string): Promise<boolean> {
+  return access(join(dir, 'PG_VERSION')).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function startWorker(dir: string | undefined, logger: Logger): Promise<Pglite> {
   const worker = new Worker(WORKER_BOOT, {
     eval: true,
     execArgv: [],
