@@ -126,11 +126,6 @@ export const ERRORS = {
   run_terminated: { status: 422, retryable: false, message: 'The run was ended from outside.' }, // own
   start_failed: { status: 503, retryable: true, message: 'The run could not be started.' }, // own
   node_timeout: { status: 422, retryable: true, message: 'The node took longer than permitted.' }, // own
-  loopback_limit_exceeded: {
-    status: 422,
-    retryable: false,
-    message: 'A loop was taken more often than permitted.',
-  }, // own
   cancelled: { status: 422, retryable: false, message: 'Cancelled.' }, // own
   interrupt_timeout: {
     status: 422,
