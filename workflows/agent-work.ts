@@ -62,6 +62,11 @@ export interface AgentWork {
   current(): Invocation | undefined;
 }
 
+/** Outputs of an agent node: what edges decide on. */
+export function outputsOf({ decision, confidence }: AgentDecision): JsonObject {
+  return { decision, ...(confidence === undefined ? {} : { confidence }) };
+}
+
 /** Name of a step of the invocation within the node attempt. */
 export function stepName(work: AgentWork, name: string): string {
   return `i${work.number}.${name}`;

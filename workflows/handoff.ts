@@ -2,7 +2,7 @@
 // passes control to it, before the bracket closes.
 import { holds } from './conditions.ts';
 import type { Visit } from './context.ts';
-import type { AgentDecision } from './agent-work.ts';
+import { outputsOf, type AgentDecision } from './agent-work.ts';
 
 /** The agent that takes over, or undefined: no other agent, or several nodes go on in parallel. */
 export function nextAgent(
@@ -10,11 +10,7 @@ export function nextAgent(
   decision: AgentDecision,
 ): { agentId: string; reason?: string } | undefined {
   const { run, frame, node } = visit;
-  const outputs = {
-    decision: decision.decision,
-    ...(decision.confidence === undefined ? {} : { confidence: decision.confidence }),
-  };
-  const scope = { variables: run.state.variables, outputs };
+  const scope = { variables: run.state.variables, outputs: outputsOf(decision) };
   const taken = (run.graph.forwardOut.get(frame.nodeId) ?? []).filter((edge) =>
     holds(edge.condition, scope),
   );

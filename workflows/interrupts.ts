@@ -154,8 +154,7 @@ function requiredApprovals({ data }: Interrupt): number {
 function decidingAction(open: Interrupt, value: JsonObject, voter: string): string | undefined {
   const action = typeof value.action === 'string' ? value.action : '';
   if (open.kind === 'approval' && action === 'ask') return undefined;
-  const required =
-    typeof open.data.requiredApprovals === 'number' ? open.data.requiredApprovals : 1;
+  const required = requiredApprovals(open);
   if (required <= 1 || open.kind !== 'approval') return action;
   const who = typeof value.voter === 'string' ? value.voter : voter;
   if (!open.votes.some((vote) => vote.voter === who)) open.votes.push({ voter: who, action });

@@ -78,14 +78,16 @@ async function prepare(work: AgentWork): Promise<Invocation> {
   return invocation;
 }
 
+/** The same at both ends of the bracket. */
+function invocationIdOf(work: AgentWork): string {
+  const { visit } = work;
+  return payloadId('inv', visit.run.input.idSeed, tupleOf(visit, stepName(work, 'invocation')));
+}
+
 /** agent.invocation.started: content-free (RFC 0077 §C). Returns the invocationId. */
 function openBracket(work: AgentWork, selection: JsonObject): string {
   const { visit, agent } = work;
-  const invocationId = payloadId(
-    'inv',
-    visit.run.input.idSeed,
-    tupleOf(visit, stepName(work, 'invocation')),
-  );
+  const invocationId = invocationIdOf(work);
   emitFact(visit, 'agent.invocation.started', {
     step: stepName(work, 'invocation'),
     payload: {
@@ -331,11 +333,7 @@ export function closeInvocation(
       },
     });
   }
-  const invocationId = payloadId(
-    'inv',
-    visit.run.input.idSeed,
-    tupleOf(visit, stepName(work, 'invocation')),
-  );
+  const invocationId = invocationIdOf(work);
   emitFact(visit, 'agent.invocation.completed', {
     step: stepName(work, 'invocation'),
     payload: {

@@ -6,6 +6,7 @@ import {
   CancellationScope,
   CancelledFailure,
   condition,
+  isCancellation,
   scheduleActivity,
   sleep,
   type ActivityOptions,
@@ -148,10 +149,9 @@ export async function waitUntil(
 export function failureOf(
   error: unknown,
 ): { code: string; message: string; details?: unknown } | undefined {
-  if (error instanceof CancelledFailure) return undefined;
+  if (isCancellation(error)) return undefined;
   if (error instanceof ActivityFailure) {
     const { cause } = error;
-    if (cause instanceof CancelledFailure) return undefined;
     if (cause?.name === 'TimeoutFailure')
       return { code: 'node_timeout', message: 'An activity of the node timed out.' };
     return cause ? failureOf(cause) : { code: 'internal_error', message: 'An activity failed.' };
@@ -165,14 +165,6 @@ export function failureOf(
     };
   }
   return undefined;
-}
-
-/** True for an error that is nobody's expected failure: a bug, or the cancellation of the scope. */
-export function isCancellation(error: unknown): boolean {
-  return (
-    error instanceof CancelledFailure ||
-    (error instanceof ActivityFailure && error.cause instanceof CancelledFailure)
-  );
 }
 
 /** Runs something that must happen also while the run is being cancelled. */

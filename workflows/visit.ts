@@ -1,6 +1,6 @@
 // A visit of a node, from node.started to its end: attempts, time limits and the closing of what an attempt left
 // open (design §4). Node retries are a loop here, not Temporal's: each attempt is in the log.
-import { CancellationScope, CancelledFailure } from '@temporalio/workflow';
+import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import { closingsOf, type Ending as ClosingReason } from '../src/core/endings.ts';
 import { isJsonObject, type JsonObject } from '../src/core/json.ts';
 import { emitFact, endRun, nodeState, type Run, type NodeOutcome, type Visit } from './context.ts';
@@ -8,7 +8,7 @@ import type { Frame, NodeError } from './frames.ts';
 import { emit, openItems } from './journal.ts';
 import { kindOf } from './nodes/kinds.ts';
 import { missingRequirement } from './nodes/requires-missing.ts';
-import { failureOf, isCancellation, waitUntil } from './step.ts';
+import { failureOf, waitUntil } from './step.ts';
 import { bounded, shownOutputs } from './values.ts';
 
 /** `node.settings` of a definition; absent means one attempt without a time limit. */

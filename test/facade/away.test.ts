@@ -4,9 +4,8 @@ import { HostError } from '../../src/core/errors.ts';
 import { eventIdOf } from '../../src/core/ids.ts';
 import { createReaper, FAIL_AFTER_MS } from '../../src/facade/reaper.ts';
 import { fold } from '../../src/log/fold.ts';
-import { validate } from '../../src/wire/validators.ts';
 import type { RunSnapshot } from '../../src/wire/types.generated.ts';
-import { KEY, startFaultHost, type FaultHost } from './fault-host.ts';
+import { KEY, refusals, startFaultHost, type FaultHost, type Envelope } from './fault-host.ts';
 
 let host: FaultHost;
 
@@ -23,23 +22,7 @@ afterEach(() => {
   host.temporal.startError = undefined;
 });
 
-interface Envelope {
-  readonly error: string;
-  readonly message: string;
-  readonly details?: Record<string, unknown>;
-}
-
-async function refused(
-  path: string,
-  request: Parameters<FaultHost['api']>[1],
-  expected: { status: number; code: string },
-): Promise<{ body: Envelope; headers: Headers; text: string }> {
-  const answer = await host.api<Envelope>(path, request);
-  expect(answer.text).not.toBe('');
-  expect(validate.errorEnvelope(answer.body)).toMatchObject({ ok: true });
-  expect({ status: answer.status, code: answer.body.error }).toEqual(expected);
-  return answer;
-}
+const refused = refusals(() => host);
 
 describe('spec/01 §4.1 Idempotency-Key', () => {
   const start = (key: string, body: unknown = { workflowId: 'noop' }) =>

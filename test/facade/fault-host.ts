@@ -1,4 +1,6 @@
 // A facade on a real socket, PGlite and the real log, with Temporal played: for what Temporal must do wrong on demand.
+import { expect } from 'vitest';
+import { validate } from '../../src/wire/validators.ts';
 import { HostError } from '../../src/core/errors.ts';
 import type { RunInput } from '../../src/core/run-input.ts';
 import { listen, type Listening } from '../../src/facade/listen.ts';
@@ -136,5 +138,26 @@ export async function startFaultHost(config: Partial<FacadeConfig> = {}): Promis
       log.close();
       await stores.close();
     },
+  };
+}
+
+export interface Envelope {
+  readonly error: string;
+  readonly message: string;
+  readonly details?: Record<string, unknown>;
+}
+
+/** Asks and holds the answer against the closed error envelope, its status and its code. */
+export function refusals(host: () => FaultHost) {
+  return async (
+    path: string,
+    request: Parameters<FaultHost['api']>[1],
+    expected: { status: number; code: string },
+  ): Promise<{ body: Envelope; headers: Headers; text: string }> => {
+    const answer = await host().api<Envelope>(path, request);
+    expect(answer.text).not.toBe('');
+    expect(validate.errorEnvelope(answer.body)).toMatchObject({ ok: true });
+    expect({ status: answer.status, code: answer.body.error }).toEqual(expected);
+    return answer;
   };
 }

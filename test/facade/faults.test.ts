@@ -3,9 +3,8 @@
 import { connect } from 'node:net';
 import { request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { validate } from '../../src/wire/validators.ts';
 import type { RunSnapshot } from '../../src/wire/types.generated.ts';
-import { KEY, KNOWN_SECRET, startFaultHost, type FaultHost } from './fault-host.ts';
+import { KEY, KNOWN_SECRET, refusals, startFaultHost, type FaultHost } from './fault-host.ts';
 
 let host: FaultHost;
 
@@ -17,23 +16,7 @@ afterAll(async () => {
   await host.stop();
 });
 
-interface Envelope {
-  readonly error: string;
-  readonly message: string;
-  readonly details?: Record<string, unknown>;
-}
-
-async function refused(
-  path: string,
-  request: Parameters<FaultHost['api']>[1],
-  expected: { status: number; code: string },
-): Promise<{ body: Envelope; headers: Headers; text: string }> {
-  const answer = await host.api<Envelope>(path, request);
-  expect(answer.text).not.toBe('');
-  expect(validate.errorEnvelope(answer.body)).toMatchObject({ ok: true });
-  expect({ status: answer.status, code: answer.body.error }).toEqual(expected);
-  return answer;
-}
+const refused = refusals(() => host);
 
 describe('spec/01 §3.1 authentication', () => {
   it.each([

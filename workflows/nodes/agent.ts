@@ -6,7 +6,7 @@ import { MAX_ESCALATIONS_PER_VISIT } from '../../src/core/limits.ts';
 import type { PinnedAgent } from '../../src/core/run-input.ts';
 import { emitFact, nodeFailure, type Visit, type NodeKind } from '../context.ts';
 import { answersOf, interrupt } from '../interrupts.ts';
-import type { AgentDecision, AgentWork, Invocation } from '../agent-work.ts';
+import { outputsOf, type AgentDecision, type AgentWork, type Invocation } from '../agent-work.ts';
 import { closeInvocation, infer, openRatification } from '../invocation.ts';
 import { inputsOf } from '../values.ts';
 
@@ -145,11 +145,7 @@ function noteEscalation(work: AgentWork, decision: AgentDecision, threshold: num
 }
 
 function completed(decision: AgentDecision): { kind: 'completed'; outputs: JsonObject } {
-  const { confidence } = decision;
-  return {
-    kind: 'completed',
-    outputs: { decision: decision.decision, ...(confidence === undefined ? {} : { confidence }) },
-  };
+  return { kind: 'completed', outputs: outputsOf(decision) };
 }
 
 export const agent: NodeKind = async (visit) => {
