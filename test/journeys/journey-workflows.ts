@@ -53,8 +53,8 @@ export const HURRIED = 'hurried';
 /** More than a `summary` shows (REASONING_TOKEN_LIMIT), with characters of several bytes. */
 export const LONG_SPEECH = Array.from({ length: 240 }, (_, at) => `Gedanke ${at} über „Öl“. `);
 export const SPEECH = Array.from({ length: 40 }, (_, at) => `word ${at} `);
-/** Long enough to outlive the worker's grace at shutdown. */
-export const MARATHON_SPEECH = Array.from({ length: 130 }, (_, at) => `step ${at} `);
+/** Outlives the worker's grace at shutdown (10 s) by several seconds, however late the shutdown begins. */
+export const MARATHON_SPEECH = Array.from({ length: 160 }, (_, at) => `step ${at} `);
 
 const sure = (decision: JsonValue, more: JsonObject = {}): AgentScript['turns'][number] => ({
   final: { decision, confidence: 0.9 },
