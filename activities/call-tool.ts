@@ -24,7 +24,7 @@ export async function callTool(ports: ActivityPorts, input: CallToolInput): Prom
     const error = toolError('forbidden', `The tool ${boundText(toolId, 256)} is not available.`);
     return returned(ports, input, { status: 'forbidden', error });
   }
-  const tool = ports.tools.get(input.context.tenant, toolId);
+  const tool = (await ports.tools.find(input.context.tenant, [toolId])).get(toolId);
   if (!tool) return returned(ports, input, { status: 'error', error: toolError('tool_not_found') });
   const error = argumentsFault(tool, input.call.arguments);
   if (error) return returned(ports, input, { status: 'error', error });

@@ -60,6 +60,8 @@ export type PrepareInvocationOutput =
         idempotent: boolean;
         timeoutMs: number;
         transport: 'native' | 'http' | 'mcp';
+        /** A tool of an agent process: where its calls wait, how long, and whether a human decides about each. */
+        remote?: { agentId: string; waitMs: number; asks: boolean; streams: boolean };
       }[];
       /** Present when the manifest has handoff.returnSchemaRef. */
       readonly returnSchema?: JsonObject;

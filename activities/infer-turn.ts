@@ -13,7 +13,13 @@ import {
 } from '../src/core/limits.ts';
 import { BYTES_PER_TOKEN, boundText } from '../src/core/tokens.ts';
 import { wrapUntrusted } from '../src/core/untrusted.ts';
-import type { ModelRequest, ModelResponse, ResolvedAgent, TranscriptItem } from '../src/ports.ts';
+import type {
+  ModelRequest,
+  ModelResponse,
+  ResolvedAgent,
+  ToolDescription,
+  TranscriptItem,
+} from '../src/ports.ts';
 import type { InferTurnInput, InferTurnOutput } from './contract.ts';
 import { outputSchema, parseDecision, returnViolation, type ParsedDecision } from './decision.ts';
 import { DeltaWriter } from './delta-writer.ts';
@@ -56,7 +62,9 @@ export async function inferTurn(
     const agent = await readJson<ResolvedAgent>(content, tenant, input.agent.manifestHash);
     const before = await loadTranscript(content, tenant, input.transcript);
     const added = await addedItems(ports, input, before);
-    const request = requestOf(ports, { input, agent, items: linkCalls([...before, ...added]) });
+    const tools = await ports.tools.find(tenant, input.tools);
+    const items = linkCalls([...before, ...added]);
+    const request = requestOf({ input, agent, items, tools });
     const { response, reasoning, deltas } = await inferLive(ports, input, request);
     const spoken = readResponse(ports, agent, response);
     const assistant: TranscriptItem = {
@@ -105,18 +113,20 @@ function pendingCalls(
   return calls.map((call, index) => ({ ...call, callId: `pending-${index}` }));
 }
 
-function requestOf(
-  ports: ActivityPorts,
-  turn: { input: InferTurnInput; agent: ResolvedAgent; items: readonly TranscriptItem[] },
-): ModelRequest {
-  const { input, agent, items } = turn;
+function requestOf(turn: {
+  input: InferTurnInput;
+  agent: ResolvedAgent;
+  items: readonly TranscriptItem[];
+  tools: ReadonlyMap<string, ToolDescription>;
+}): ModelRequest {
+  const { input, agent, items, tools } = turn;
   const { temperature, maxTokens } = input.configurable;
   return {
     provider: input.model.provider,
     model: input.model.model,
     agentId: input.agent.agentId,
     items,
-    tools: input.tools.flatMap((id) => ports.tools.get(input.context.tenant, id) ?? []),
+    tools: input.tools.flatMap((toolId) => tools.get(toolId) ?? []),
     outputSchema: outputSchema(agent.returnSchema),
     ...(typeof temperature === 'number' ? { temperature } : {}),
     ...(typeof maxTokens === 'number' ? { maxOutputTokens: maxTokens } : {}),

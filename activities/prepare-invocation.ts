@@ -43,7 +43,7 @@ export async function prepareInvocation(
       model,
       prompts,
       composed: composedPayload(prompts, items),
-      tools: toolSurface(ports, input),
+      tools: await toolSurface(ports, input),
       ...(agent.returnSchema ? { returnSchema: agent.returnSchema } : {}),
     },
     events: [],
@@ -113,15 +113,27 @@ async function compose(
   return { transcript, items: [...before, ...items] };
 }
 
-/** Allowlist ∩ registered, in the allowlist's order. */
-function toolSurface(
+/** Allowlist ∩ policy ∩ registered, in the allowlist's order. */
+async function toolSurface(
   ports: ActivityPorts,
   { agent, context }: PrepareInvocationInput,
-): Extract<PrepareInvocationOutput, { ok: true }>['tools'] {
-  return [...new Set(agent.toolAllowlist)].flatMap((toolId) => {
-    const tool = ports.tools.get(context.tenant, toolId);
-    if (!tool) return [];
-    const { idempotent, timeoutMs, transport } = tool;
-    return [{ toolId, idempotent, timeoutMs, transport }];
+): Promise<Extract<PrepareInvocationOutput, { ok: true }>['tools']> {
+  const allowed = [...new Set(agent.toolAllowlist)];
+  const tools = await ports.tools.find(context.tenant, allowed);
+  return allowed.flatMap((toolId) => {
+    const tool = tools.get(toolId);
+    if (!tool || tool.remote?.approval === 'deny') return [];
+    const { idempotent, timeoutMs, transport, remote } = tool;
+    if (!remote) return [{ toolId, idempotent, timeoutMs, transport }];
+    const { agentId, waitMs, approval, streams } = remote;
+    return [
+      {
+        toolId,
+        idempotent,
+        timeoutMs,
+        transport,
+        remote: { agentId, waitMs, asks: approval === 'ask', streams },
+      },
+    ];
   });
 }

@@ -76,6 +76,18 @@ const ROOMS: Record<string, Room> = {
     ],
     node: true,
   },
+  // What both ends of the wire speak: no dependency, so that the SDK can leave the house.
+  'src/opensentience/messages.ts': {},
+  'src/opensentience/frame.ts': { rooms: ['src/opensentience/messages.ts'], node: true },
+  // koffi asks the kernel who is at the other end of a socket; it is optional.
+  'src/opensentience': { rooms: INSIDE, packages: ['koffi'], node: true },
+  'src/agent-sdk': {
+    rooms: ['src/opensentience/messages.ts', 'src/opensentience/frame.ts'],
+    packages: ['ajv', 'ajv-formats', 'json-schema-to-ts'],
+    node: true,
+  },
+  // Knows only the HTTP API.
+  'src/cli': { types: ['src/core', 'src/wire'], packages: ['commander'], node: true },
   'src/adapters/models': { rooms: INSIDE, packages: ['openai'], node: true },
   'src/adapters/tools': { rooms: INSIDE, node: true },
   'src/app': {

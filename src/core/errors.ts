@@ -208,6 +208,12 @@ export const ERRORS = {
   }, // own
   tool_failed: { status: 422, retryable: false, message: 'The tool failed.' }, // own
   tool_timeout: { status: 422, retryable: true, message: 'The tool took longer than permitted.' }, // own
+  agent_unavailable: {
+    status: 503,
+    retryable: true,
+    message: 'No process has the agent that the tool belongs to.',
+  }, // own
+  tool_denied: { status: 403, retryable: false, message: 'The tool may not be called.' }, // own
   effect_in_doubt: {
     status: 422,
     retryable: false,

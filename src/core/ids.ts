@@ -86,3 +86,8 @@ export function payloadId(kind: PayloadIdKind, idSeed: string, tuple: Tuple): st
 export function digestOf(text: string): string {
   return `sha256:${sha256Hex(text)}`;
 }
+
+/** `<agent_id>/<tool_name>` (seed 004 §4.2): a tool of an agent process. */
+export function isAgentToolId(toolId: string): boolean {
+  return /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}\/[A-Za-z0-9_.-]{1,128}$/.test(toolId);
+}

@@ -65,6 +65,11 @@ export interface RunInput {
 export const RUN_WORKFLOW = 'runWorkflow';
 export const RUN_TASK_QUEUE = 'openwop';
 
+/** Queue of the calls to an agent process's tools, polled by workers while they have that agent (design §5). */
+export function agentTaskQueue(tenant: string, agentId: string): string {
+  return `${RUN_TASK_QUEUE}.agent.${tenant}.${agentId}`;
+}
+
 // --- messages to a run: Updates (design §4) -------------------------------------------------------------------------
 
 export const RESOLVE_INTERRUPT_UPDATE = 'resolveInterrupt';

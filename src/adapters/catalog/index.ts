@@ -1,6 +1,7 @@
 // What this process can run: definitions and agents, built in and from the operator's folders, validated at start
 // (spec/06 §20, spec/03 §2.3). A bad file is skipped with one line that says where it is wrong; never a crash.
 import { basename, join } from 'node:path';
+import { isAgentToolId } from '../../core/ids.ts';
 import { canonicalJson } from '../../core/json.ts';
 import type {
   Catalog,
@@ -32,7 +33,7 @@ export interface CatalogOptions {
   };
   readonly content: ContentStore;
   readonly tenant: string;
-  readonly tools: Tools;
+  readonly tools: Pick<Tools, 'list'>;
   /** Discovery keys that a manifest's requiresCapabilities may name; others make the agent degraded. */
   readonly capabilities?: ReadonlySet<string>;
   /** Registers the node types of tests. */
@@ -110,8 +111,10 @@ async function addAgent(
     skipped(logger, `agent of ${origin.source} skipped`, faults);
     return false;
   }
+  const registered = new Set(tools.list(tenant).map(({ toolId }) => toolId));
   const degraded = [
-    ...toolAllowlist.filter((toolId) => !tools.get(tenant, toolId)),
+    // A tool of an agent process comes and goes: its absence at start says nothing.
+    ...toolAllowlist.filter((toolId) => !registered.has(toolId) && !isAgentToolId(toolId)),
     ...requiresCapabilities.filter((capability) => !capabilities.has(capability)),
     ...unboundMemory(manifest),
   ];

@@ -1,15 +1,19 @@
-// The tools of this process by id (`<scope>:<tool-id>`, spec/03 §6.3): what is registered here is all that any agent
-// can call.
+// Every tool that an agent can call, by id: those of this process (`<scope>:<tool-id>`, spec/03 §6.3), and those of
+// agent processes (`<agent_id>/<tool_name>`, seed 004 §4.2), which come and go.
 import { HostError } from '../../core/errors.ts';
 import type { Tool, Tools } from '../../ports.ts';
+import { isAgentToolId } from '../../core/ids.ts';
 import { compileUserSchema } from '../../wire/user-schema.ts';
 
-const TOOL_ID = /^[A-Za-z0-9_.-]{1,128}[:/][A-Za-z0-9_./-]{1,128}$/;
+const TOOL_ID = /^[A-Za-z0-9_.-]{1,128}:[A-Za-z0-9_./-]{1,128}$/;
 /** Longest call of a tool in ms. */
 export const MAX_TOOL_TIMEOUT_MS = 240_000;
 
+/** Where tools that are not of this process are looked up. */
+export type RemoteTools = Pick<Tools, 'find'>;
+
 /** Sorted by toolId. Throws HostError config_invalid when an id, a schema or a timeout is not valid. */
-export function createTools(registrations: readonly Tool[]): Tools {
+export function createTools(registrations: readonly Tool[], remote?: RemoteTools): Tools {
   const byId = new Map<string, Tool>();
   for (const tool of registrations) {
     const fault = faultOf(tool) ?? (byId.has(tool.toolId) ? 'is registered twice' : undefined);
@@ -18,7 +22,18 @@ export function createTools(registrations: readonly Tool[]): Tools {
     byId.set(tool.toolId, tool);
   }
   const sorted = [...byId.values()].sort((a, b) => (a.toolId < b.toolId ? -1 : 1));
-  return { list: () => sorted, get: (_tenant, toolId) => byId.get(toolId) };
+  return {
+    list: () => sorted,
+    async find(tenant, toolIds) {
+      const here = toolIds.flatMap((toolId) => byId.get(toolId) ?? []);
+      const elsewhere = toolIds.filter((toolId) => !byId.has(toolId) && isAgentToolId(toolId));
+      const found =
+        remote && elsewhere.length > 0
+          ? await remote.find(tenant, elsewhere)
+          : new Map<string, Tool>();
+      return new Map([...here.map((tool) => [tool.toolId, tool] as const), ...found]);
+    },
+  };
 }
 
 function faultOf(tool: Tool): string | undefined {

@@ -1,0 +1,170 @@
+// How the parts of Core fit together (seed 004; design §5): the server speaks the protocol with whoever connects, the
+// gate says who may, the supervisor starts processes and ends them, and Core joins them and takes calls from runs.
+import type { JsonObject } from '../core/json.ts';
+import type {
+  AgentAuditEntry,
+  AgentSessionView,
+  AgentToolMetrics,
+  ToolProgress,
+} from '../ports.ts';
+import type { Actor, DeclaredTool, ProtocolErrorCode } from './messages.ts';
+
+/** Every bound of the wire, named. Defaults: DEFAULT_LIMITS in limits.ts. */
+export interface ProtocolLimits {
+  readonly maxFrameBytes: number;
+  /** From connection to a valid hello, in ms. */
+  readonly helloMs: number;
+  /** From the first byte of a frame to its last, in ms (slow senders). */
+  readonly frameMs: number;
+  readonly heartbeatIntervalMs: number;
+  /** Intervals without a heartbeat until the session is `silent` and gets no calls. */
+  readonly missedHeartbeats: number;
+  /** Intervals without a heartbeat until the connection is closed. */
+  readonly lostHeartbeats: number;
+  readonly maxInflightRequests: number;
+  /** Calls that wait for a free place; above it `tool.overloaded`. */
+  readonly maxQueuedRequests: number;
+  readonly maxTools: number;
+  /** One tool's declaration, both schemas included. */
+  readonly maxToolBytes: number;
+  /** Stream messages and bytes of text of one call; what follows is dropped, and noted once. */
+  readonly maxStreamMessages: number;
+  readonly maxStreamBytes: number;
+  /** Messages per second that an agent may send on average; above it its socket is read slower. */
+  readonly messagesPerSecond: number;
+  /** Bytes that may wait to be taken by the agent; above it the connection is closed. */
+  readonly maxWriteBytes: number;
+  /** Connections that have not said a valid hello; above it new ones are closed. */
+  readonly maxUnknownConnections: number;
+  readonly maxSessions: number;
+  /** ms that an agent has to end a call after core.tool.cancel. */
+  readonly cancelMs: number;
+  /** Ended calls of a session whose late messages are recognised. */
+  readonly rememberedCalls: number;
+}
+
+/** Kernel's word on the other end of a Unix socket, where the platform gives it. */
+export interface PeerCredentials {
+  readonly pid: number;
+  readonly uid: number;
+}
+
+export interface Hello {
+  readonly agentId: string;
+  readonly agentVersion: string;
+  /** The one secret of the protocol: compared, never stored, logged or shown. */
+  readonly sessionToken: string;
+  readonly manifestHash?: string;
+  readonly sdk?: { readonly name: string; readonly version: string };
+  readonly transport: 'unix' | 'tcp';
+  readonly peer?: PeerCredentials;
+}
+
+export type Admission =
+  | {
+      readonly ok: true;
+      /** Started by hand with a minted token. */
+      readonly attached: boolean;
+      readonly pid?: number;
+      readonly manifestMatches?: boolean;
+    }
+  | { readonly ok: false; readonly code: ProtocolErrorCode; readonly reason: string };
+
+/** Says who may connect (seed 004 §5). Consumes the token. */
+export type Gate = (hello: Hello) => Promise<Admission>;
+
+/** `atMs`, `tenant` and `instanceId` are filled by Core. */
+export type AuditNote = Pick<AgentAuditEntry, 'agentId' | 'sessionId' | 'kind' | 'details'>;
+
+/** One call to a connected agent. Ids are those of the protocol (seed 004 §3.1, §4.3.1). */
+export interface SessionCall {
+  readonly toolId: string;
+  readonly input: JsonObject;
+  readonly timeoutMs: number;
+  readonly maxInputBytes: number;
+  readonly maxOutputBytes: number;
+  readonly idempotencyKey: string;
+  /** Stable over retries. `call_id` is new at each sending. */
+  readonly requestId: string;
+  readonly correlationId: string;
+  readonly causationId?: string;
+  readonly actor: Actor;
+  readonly caller: { readonly type: Actor['type']; readonly id: string };
+  readonly context: JsonObject;
+  /** For the operator's view. */
+  readonly runId: string;
+  readonly onProgress?: (progress: ToolProgress) => void;
+  /** Aborting sends core.tool.cancel and waits at most `cancelMs` for the agent's word. */
+  readonly signal: AbortSignal;
+}
+
+/** A connected agent after core.welcome. */
+export interface LiveSession {
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly attached: boolean;
+  /** Tools now declared and accepted. */
+  tools(): readonly DeclaredTool[];
+  /** Ready, not draining, heartbeats in time, health not `unhealthy`. */
+  routable(): boolean;
+  view(): AgentSessionView;
+  metrics(): readonly AgentToolMetrics[];
+  /**
+   * The agent's output. Throws HostError with `sent` (ports.ts ToolFailure): `sent: false` while the call was not
+   * written to the socket. Codes: tool_invalid_input, tool_invalid_output, payload_too_large, tool_failed, tool_timeout,
+   * cancelled, tool_not_found, agent_unavailable (connection lost, or never routable), rate_limited (queue full).
+   * `details.final` is true when the agent said no and asking again gives the same.
+   */
+  call(call: SessionCall): Promise<JsonObject>;
+  /** core.goodbye, no new calls, waits at most `deadlineMs` for those in flight, then closes. */
+  drain(reason: string, deadlineMs: number): Promise<void>;
+  close(reason: string): void;
+}
+
+export interface SessionEvents {
+  opened(session: LiveSession): void;
+  /** Accepted tools, health, calls or state changed. */
+  changed(session: LiveSession, what: 'tools' | 'health' | 'calls' | 'state'): void;
+  closed(session: LiveSession, reason: string): void;
+}
+
+export interface AgentServerOptions {
+  readonly socketPath: string;
+  /** Loopback only; absent: no TCP. 0 takes a free port. */
+  readonly tcpPort?: number;
+  readonly limits: ProtocolLimits;
+  readonly instanceId: string;
+  readonly coreVersion: string;
+  readonly gate: Gate;
+  readonly events: SessionEvents;
+  readonly audit: (note: AuditNote) => void;
+  /** Takes known secrets out of text and JSON that an agent sent. */
+  readonly redactor: { text(text: string): string; json<Value>(value: Value): Value };
+  readonly logger: {
+    debug(message: string, fields?: Record<string, unknown>): void;
+    info(message: string, fields?: Record<string, unknown>): void;
+    warn(message: string, fields?: Record<string, unknown>): void;
+  };
+}
+
+export interface AgentServer {
+  readonly socketPath: string;
+  /** `127.0.0.1:<port>` when TCP is on. */
+  readonly tcpAddress?: string;
+  sessions(): readonly LiveSession[];
+  /** Drains every session, closes, removes the socket. */
+  stop(drainMs: number): Promise<void>;
+}
+
+/** What runs see of Core. */
+export interface Core {
+  readonly instanceId: string;
+  /** Agents with a routable session now. */
+  routable(): readonly string[];
+  /** Called with every change. Returns the end of the subscription. */
+  onRoutable(listener: (agentId: string, routable: boolean) => void): () => void;
+  /** Waits at most `connectMs` for a routable session of the agent, then as LiveSession.call. */
+  call(agentId: string, call: SessionCall, connectMs: number): Promise<JsonObject>;
+  /** No new calls; drains sessions, ends the processes that it started. */
+  stop(): Promise<void>;
+}
