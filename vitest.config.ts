@@ -11,6 +11,9 @@ const PURE = [
   'pages',
   'demo',
   'deploy',
+  'opensentience',
+  'agent-sdk',
+  'cli',
   'tidy.test.ts',
 ];
 const pure = PURE.map((room) =>
