@@ -1,0 +1,195 @@
+// The framing of the OpenSentience runtime protocol (seed 004 §2): one JSON object in UTF-8 behind a 4-byte big-endian
+// length. Both ends use it; what arrives is hostile until it is decoded.
+
+export const LENGTH_BYTES = 4;
+/** Deeper JSON is refused: what walks a message later may do so by recursion. */
+export const MAX_FRAME_DEPTH = 64;
+/** A body's first buffer; it doubles as bytes arrive, so that a length alone claims no memory. */
+const FIRST_BODY_BYTES = 64 * 1024;
+
+/** `truncated` comes from `end` only. */
+export type FrameFault =
+  'too-large' | 'empty' | 'not-utf8' | 'not-json' | 'not-object' | 'too-deep' | 'truncated';
+
+export type FrameValue = { [key: string]: unknown };
+export type Frame =
+  { readonly ok: true; readonly value: FrameValue } | { readonly ok: false; fault: FrameFault };
+
+/** A message that cannot be sent: larger than the other side takes. */
+export class FrameTooLargeError extends Error {
+  readonly code = 'protocol.frame_too_large';
+  readonly frameBytes: number;
+  readonly maxFrameBytes: number;
+  constructor(frameBytes: number, maxFrameBytes: number) {
+    super(`The frame has ${frameBytes} bytes; ${maxFrameBytes} are permitted.`);
+    this.name = 'FrameTooLargeError';
+    this.frameBytes = frameBytes;
+    this.maxFrameBytes = maxFrameBytes;
+  }
+}
+
+/** The bytes of one message. Throws FrameTooLargeError (`code`: protocol.frame_too_large) above the limit. */
+export function encodeFrame(message: object, maxFrameBytes: number): Buffer {
+  const text = JSON.stringify(message);
+  const length = Buffer.byteLength(text);
+  if (length > maxFrameBytes) throw new FrameTooLargeError(length, maxFrameBytes);
+  const frame = Buffer.allocUnsafe(LENGTH_BYTES + length);
+  frame.writeUInt32BE(length, 0);
+  frame.write(text, LENGTH_BYTES);
+  return frame;
+}
+
+/**
+ * Bytes to messages, over any chunking. The first fault is the last thing it says: after it the stream has no known
+ * boundary, so it takes nothing more. Members named `__proto__` are dropped, as any unknown member is ignored (seed
+ * 004 §6.2): refusing them would let content that an agent merely passes on end its connection.
+ */
+export class FrameDecoder {
+  readonly #maxFrameBytes: number;
+  readonly #now: () => number;
+  readonly #prefix = Buffer.alloc(LENGTH_BYTES);
+  #prefixBytes = 0;
+  #length = 0;
+  #body: Buffer | undefined;
+  #bodyBytes = 0;
+  #openSinceMs: number | undefined;
+  #faulted = false;
+
+  /** `now` in ms: what `openSinceMs` is told in. */
+  constructor(maxFrameBytes: number, now: () => number = () => performance.now()) {
+    this.#maxFrameBytes = maxFrameBytes;
+    this.#now = now;
+  }
+
+  /** When the first byte of the frame that is not complete yet arrived (slow senders). */
+  get openSinceMs(): number | undefined {
+    return this.#openSinceMs;
+  }
+
+  get faulted(): boolean {
+    return this.#faulted;
+  }
+
+  /** What is complete with this chunk, in order; a fault is the last of them. The chunk is not kept. */
+  push(chunk: Uint8Array): Frame[] {
+    const frames: Frame[] = [];
+    let rest = chunk;
+    while (rest.length > 0 && !this.#faulted) {
+      this.#openSinceMs ??= this.#now();
+      if (this.#prefixBytes < LENGTH_BYTES) {
+        rest = this.#takePrefix(rest);
+        const fault = this.#lengthFault();
+        if (fault) frames.push(this.#fail(fault));
+        continue;
+      }
+      const taken = Math.min(rest.length, this.#length - this.#bodyBytes);
+      const body = this.#takeBody(rest.subarray(0, taken));
+      rest = rest.subarray(taken);
+      if (!body) continue;
+      this.#next();
+      const frame = parse(body);
+      frames.push(frame.ok ? frame : this.#fail(frame.fault));
+    }
+    return frames;
+  }
+
+  /** To be called when the other side has ended: `truncated` when a frame is open. */
+  end(): FrameFault | undefined {
+    const open = this.#openSinceMs !== undefined && !this.#faulted;
+    this.#fail('truncated');
+    return open ? 'truncated' : undefined;
+  }
+
+  #takePrefix(bytes: Uint8Array): Uint8Array {
+    const taken = Math.min(bytes.length, LENGTH_BYTES - this.#prefixBytes);
+    this.#prefix.set(bytes.subarray(0, taken), this.#prefixBytes);
+    this.#prefixBytes += taken;
+    return bytes.subarray(taken);
+  }
+
+  /** Decided on the length alone, before any of the body is kept. */
+  #lengthFault(): FrameFault | undefined {
+    if (this.#prefixBytes < LENGTH_BYTES) return undefined;
+    this.#length = this.#prefix.readUInt32BE(0);
+    if (this.#length > this.#maxFrameBytes) return 'too-large';
+    return this.#length === 0 ? 'empty' : undefined;
+  }
+
+  /** The whole body when these bytes complete it. Copies each byte a bounded number of times. */
+  #takeBody(bytes: Uint8Array): Uint8Array | undefined {
+    if (this.#bodyBytes === 0 && bytes.length === this.#length) return bytes;
+    const needed = this.#bodyBytes + bytes.length;
+    this.#body = grown(this.#body, { needed, used: this.#bodyBytes, most: this.#length });
+    this.#body.set(bytes, this.#bodyBytes);
+    this.#bodyBytes = needed;
+    return needed === this.#length ? this.#body.subarray(0, needed) : undefined;
+  }
+
+  #next(): void {
+    this.#prefixBytes = 0;
+    this.#length = 0;
+    this.#body = undefined;
+    this.#bodyBytes = 0;
+    this.#openSinceMs = undefined;
+  }
+
+  #fail(fault: FrameFault): Frame {
+    this.#faulted = true;
+    this.#next();
+    return { ok: false, fault };
+  }
+}
+
+interface Growth {
+  readonly needed: number;
+  readonly used: number;
+  readonly most: number;
+}
+
+function grown(body: Buffer | undefined, { needed, used, most }: Growth): Buffer {
+  if (body && body.length >= needed) return body;
+  const doubled = Math.max(needed, (body?.length ?? 0) * 2, FIRST_BODY_BYTES);
+  const next = Buffer.allocUnsafeSlow(Math.min(most, doubled));
+  if (body) next.set(body.subarray(0, used));
+  return next;
+}
+
+// A byte order mark is kept, so that it is no JSON: the length counts JSON alone.
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+function parse(body: Uint8Array): Frame {
+  let text: string;
+  try {
+    text = UTF8.decode(body);
+  } catch {
+    return { ok: false, fault: 'not-utf8' };
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { ok: false, fault: 'not-json' };
+  }
+  if (!isObject(value)) return { ok: false, fault: 'not-object' };
+  return clean(value) ? { ok: true, value } : { ok: false, fault: 'too-deep' };
+}
+
+function isObject(value: unknown): value is FrameValue {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Drops `__proto__` members; false when the value is deeper than permitted. By a stack of its own, not recursion. */
+function clean(value: FrameValue): boolean {
+  let level: object[] = [value];
+  for (let depth = 1; level.length > 0; depth += 1) {
+    if (depth > MAX_FRAME_DEPTH) return false;
+    const below: object[] = [];
+    for (const one of level) {
+      if (Object.hasOwn(one, '__proto__')) delete (one as FrameValue)['__proto__'];
+      for (const inner of Object.values(one))
+        if (typeof inner === 'object' && inner !== null) below.push(inner as object);
+    }
+    level = below;
+  }
+  return true;
+}
