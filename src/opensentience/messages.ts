@@ -118,6 +118,8 @@ export interface AgentPayloads {
   'agent.pong': JsonMap;
   /** The agent will close the connection: Core sends no further calls and awaits those in flight. Not in seed 004. */
   'agent.goodbye': { readonly reason?: string };
+  /** As core.error, from the agent; answers also what cannot have a result (a repeated call_id). Not in seed 004. */
+  'agent.error': JsonMap;
 }
 
 /** Payloads of what Core sends. */
