@@ -28,6 +28,14 @@ export async function callTool(ports: ActivityPorts, input: CallToolInput): Prom
   if (!tool) return returned(ports, input, { status: 'error', error: toolError('tool_not_found') });
   const error = argumentsFault(tool, input.call.arguments);
   if (error) return returned(ports, input, { status: 'error', error });
+  const approval = tool.remote?.approval;
+  if (approval === 'deny') {
+    return returned(ports, input, { status: 'forbidden', error: toolError('tool_denied') });
+  }
+  if (approval === 'ask' && input.approvedBy === undefined && !input.resolution) {
+    const reason = 'The tool has side effects, and nobody has let it be called.';
+    return { output: { kind: 'needs-approval', reason }, events: [] };
+  }
   const result = await beating(() => performEffect({ ports, input, tool }));
   switch (result.kind) {
     case 'in-doubt':

@@ -133,10 +133,15 @@ export interface CallToolInput {
   readonly tools: readonly string[];
   /** Key of the agent.toolCalled entry: causedBy of agent.toolReturned. Absent for a call outside the surface. */
   readonly calledKey?: CausedBy;
-  /** A human's word on an effect in doubt: it happened with this outcome, it did not (perform it), or leave it. */
+  /**
+   * A human's word on an effect in doubt: it happened with this outcome, it did not (perform it), or leave it.
+   * `unreached`: no process had the tool's agent in time; nothing more is performed, what is known is told.
+   */
   readonly resolution?:
     | { readonly kind: 'happened'; readonly outcome: JsonValue }
-    | { readonly kind: 'perform' | 'skip' };
+    | { readonly kind: 'perform' | 'skip' | 'unreached' };
+  /** Who let this call be made, where the operator's policy asks a human. */
+  readonly approvedBy?: string;
 }
 
 export type CallToolOutput =
@@ -147,13 +152,17 @@ export type CallToolOutput =
       readonly resultHash: string;
     }
   /** No event yet: it is not known whether the effect happened, or a later attempt differs; a human decides. */
-  | { readonly kind: 'in-doubt'; readonly effectId: string; readonly reason: string };
+  | { readonly kind: 'in-doubt'; readonly effectId: string; readonly reason: string }
+  /** No event yet, nothing performed: the operator's policy asks a human about this call. */
+  | { readonly kind: 'needs-approval'; readonly reason: string };
 
 // --- sealBlock: closes the delta block of a stream activity that ended without a result (design §3.5) ----------------
 
 export interface SealBlockInput {
   readonly context: StepContext;
   readonly sealedActivityId: string;
+  /** A tool call's progress: recorded without a closing event. Absent: reasoning. */
+  readonly kind?: 'tool';
   readonly agentId: string;
   readonly verbosity: 'summary' | 'full' | 'off';
 }

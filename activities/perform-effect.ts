@@ -11,6 +11,7 @@
 // run-closed   | refused
 import { Context } from '@temporalio/activity';
 import { HostError } from '../src/core/errors.ts';
+import { eventIdOf } from '../src/core/ids.ts';
 import { canonicalJson, utf8Length, type JsonValue } from '../src/core/json.ts';
 import type { EffectClaim, Tool, ToolCallContext } from '../src/ports.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
@@ -55,9 +56,13 @@ export async function performEffect(effect: Effect): Promise<EffectResult> {
   if (resolution?.kind === 'skip') return { kind: 'error', error: toolError('effect_skipped') };
   // A human's "perform" holds once: were it to hold for later tries, a crash after the effect would repeat it.
   const mayForce = resolution?.kind === 'happened' || Context.current().info.attempt === 1;
-  const claim = await claimEffect(effect, resolution !== undefined && mayForce);
+  const isDecided = resolution !== undefined && resolution.kind !== 'unreached';
+  const claim = await claimEffect(effect, isDecided && mayForce);
   if (resolution?.kind === 'happened' && claim.kind === 'perform') {
     return settleDone(effect, claim, effect.ports.redactor.json(resolution.outcome));
+  }
+  if (resolution?.kind === 'unreached' && claim.kind === 'perform') {
+    return settleFailed(effect, claim, toolError('agent_unavailable'));
   }
   return follow(effect, claim);
 }
@@ -129,7 +134,10 @@ async function perform(effect: Effect, claim: Perform): Promise<EffectResult> {
   if (answer.kind === 'unknown' && !tool.idempotent) {
     return reconcile(effect, { kind: 'in-doubt', effectId, epoch });
   }
-  if (isLastTry()) return { kind: 'error', error: answer.error, durationMs };
+  // An absent agent is waited for, durably: on the queue of its calls, as long as the run's step permits.
+  if (answer.error.code !== 'agent_unavailable' && isLastTry()) {
+    return { kind: 'error', error: answer.error, durationMs };
+  }
   ports.logger.info('A tool call is tried again.', { runId: input.context.runId, effectId });
   throw failure(answer.error.code, { message: answer.error.message, retryable: true });
 }
@@ -143,7 +151,7 @@ type Answer = { readonly kind: 'answered'; readonly outcome: JsonValue } | Faile
 
 /** Calls the tool; the lease is renewed meanwhile. Who loses the lease must not use the answer. */
 async function callUnderLease(effect: Effect, claim: Perform): Promise<Answer> {
-  const { ports, tool, input } = effect;
+  const { ports, tool } = effect;
   const { effectId, epoch } = claim;
   const stop = new AbortController();
   let isLost = false;
@@ -158,7 +166,7 @@ async function callUnderLease(effect: Effect, claim: Perform): Promise<Answer> {
         ports.logger.warn('A lease could not be renewed.', { effectId, error: String(error) }),
     );
   }, LEASE_RENEWAL_MS);
-  const answer = await callInTime(effect, { context: contextOf(input, effectId), stop }).catch(
+  const answer = await callInTime(effect, { context: contextOf(effect, effectId), stop }).catch(
     (error: unknown) => readToolFailure(error, (text) => ports.redactor.text(text)),
   );
   clearInterval(renewal);
@@ -168,15 +176,35 @@ async function callUnderLease(effect: Effect, claim: Perform): Promise<Answer> {
   });
 }
 
-function contextOf(input: CallToolInput, effectId: string): Omit<ToolCallContext, 'signal'> {
-  const { tenant, runId, principal } = input.context;
-  return { tenant, runId, principal, idempotencyKey: effectId };
+function contextOf(
+  { tool, input }: Effect,
+  effectId: string,
+): Omit<ToolCallContext, 'signal' | 'onProgress'> {
+  const { tenant, runId, nodeId, workflowId, principal } = input.context;
+  const { calledKey, approvedBy, call } = input;
+  const cause = typeof calledKey === 'string' ? { runId, key: calledKey } : calledKey;
+  const directive = approvedBy ?? (tool.remote?.approval === 'none' ? 'policy' : undefined);
+  return {
+    tenant,
+    runId,
+    nodeId,
+    workflowId,
+    principal,
+    callerAgentId: input.agentId,
+    callId: call.callId,
+    ...(cause ? { causationId: eventIdOf(cause.runId, cause.key) } : {}),
+    ...(directive === undefined ? {} : { directive }),
+    idempotencyKey: effectId,
+  };
 }
 
-/** Waits no longer than the tool's timeout, whether or not the tool heeds its signal. */
+/** Waits no longer than the tool's timeout and its grace, whether or not the tool heeds its signal. */
 async function callInTime(
   { tool, input }: Effect,
-  { context, stop }: { context: Omit<ToolCallContext, 'signal'>; stop: AbortController },
+  {
+    context,
+    stop,
+  }: { context: Omit<ToolCallContext, 'signal' | 'onProgress'>; stop: AbortController },
 ): Promise<Answer> {
   const cancelled = Context.current().cancellationSignal;
   if (cancelled.aborted) return { kind: 'before-send', error: toolError('cancelled') };
@@ -185,20 +213,29 @@ async function callInTime(
   const timer = setTimeout(() => stop.abort(new HostError('tool_timeout')), tool.timeoutMs);
   try {
     const aborted = new Promise<never>((_, reject) => {
-      const fail = (): void => reject(stop.signal.reason as Error);
+      // Within its grace the tool may say how it ended: that is worth more than not to know.
+      const fail = (): void => {
+        const graceMs = tool.stopGraceMs ?? 0;
+        if (graceMs === 0) reject(stop.signal.reason as Error);
+        else setTimeout(() => reject(stop.signal.reason as Error), graceMs).unref();
+      };
       if (stop.signal.aborted) fail();
       else stop.signal.addEventListener('abort', fail, { once: true });
     });
     const call = tool.call(input.call.arguments, { ...context, signal: stop.signal });
     return { kind: 'answered', outcome: await Promise.race([call, aborted]) };
   } catch (error) {
-    // What a tool throws because it was stopped says less than why it was stopped.
-    const isSaid = (error as { sent?: unknown } | null)?.sent === false;
-    throw stop.signal.aborted && !isSaid ? stop.signal.reason : error;
+    // What a tool throws because it was stopped says less than why it was stopped, unless it knows how it ended.
+    throw stop.signal.aborted && !knowsItsEnd(error) ? stop.signal.reason : error;
   } finally {
     clearTimeout(timer);
     cancelled.removeEventListener('abort', forward);
   }
+}
+
+function knowsItsEnd(error: unknown): boolean {
+  const { sent, details } = (error ?? {}) as { sent?: unknown; details?: { final?: unknown } };
+  return sent === false || details?.final === true;
 }
 
 function outcomeFault(tool: Tool, outcome: JsonValue): ToolError | undefined {
@@ -269,16 +306,17 @@ async function reconcile(effect: Effect, claim: InDoubt): Promise<EffectResult> 
 }
 
 async function askTool(
-  { ports, tool, input }: Effect,
+  effect: Effect,
   effectId: string,
 ): Promise<Awaited<ReturnType<NonNullable<Tool['reconcile']>>>> {
+  const { ports, tool, input } = effect;
   if (!tool.reconcile) return 'unknown';
   const signal = AbortSignal.any([
     Context.current().cancellationSignal,
     AbortSignal.timeout(tool.timeoutMs),
   ]);
   try {
-    return await tool.reconcile(input.call.arguments, { ...contextOf(input, effectId), signal });
+    return await tool.reconcile(input.call.arguments, { ...contextOf(effect, effectId), signal });
   } catch (error) {
     Context.current().cancellationSignal.throwIfAborted();
     ports.logger.warn('A reconcile hook failed.', {

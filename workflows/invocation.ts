@@ -8,14 +8,14 @@
 //
 // The bracket: started is the first agent event, completed the last on every exit; an exit by error is closed by the
 // visit's clean-up (core/endings.ts). Phases are data: a later segment enters again where the last one stopped.
-import { activityIdOf, digestOf, payloadId } from '../src/core/ids.ts';
+import { digestOf, payloadId } from '../src/core/ids.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../src/core/json.ts';
 import { MAX_CALLS_PER_TURN, MAX_TURNS_PER_INVOCATION, SCHEMA_ROUNDS } from '../src/core/limits.ts';
 import type { InferTurnOutput } from '../activities/contract.ts';
 import { stepName, type AgentDecision, type AgentWork, type Invocation } from './agent-work.ts';
 import { emitFact, nodeFailure, tupleOf } from './context.ts';
 import { nextAgent } from './handoff.ts';
-import { CancelledAfterResult, step, uncancelled } from './step.ts';
+import { CancelledAfterResult, seal, step } from './step.ts';
 import { performCalls } from './tool-calls.ts';
 
 /** Runs the invocation up to its decision, which is in the journal then. Throws node failures. */
@@ -139,7 +139,8 @@ async function inferTurn(work: AgentWork, invocation: Invocation): Promise<void>
       },
     });
   } catch (error) {
-    if (!(error instanceof CancelledAfterResult)) await seal(work, name, verbosity);
+    if (!(error instanceof CancelledAfterResult))
+      await seal(visit, name, { agentId: agent.agentId, verbosity });
     throw error;
   }
   invocation.transcript = output.transcript;
@@ -154,22 +155,6 @@ function verbosityOf(
 ): 'summary' | 'full' | 'off' {
   const asked = configurable.reasoningVerbosity;
   return asked === 'summary' || asked === 'full' || asked === 'off' ? asked : byDefault;
-}
-
-/** A stream that ended without a result: its block is closed with what was shown (design §3.5). */
-async function seal(
-  work: AgentWork,
-  inferStep: string,
-  verbosity: 'summary' | 'full' | 'off',
-): Promise<void> {
-  const { visit, agent } = work;
-  const sealedActivityId = activityIdOf(tupleOf(visit, inferStep));
-  await uncancelled(() =>
-    step(visit, 'sealBlock', {
-      step: `${inferStep}.seal`,
-      input: { sealedActivityId, agentId: agent.agentId, verbosity },
-    }),
-  );
 }
 
 function nextTurn(invocation: Invocation): void {
@@ -249,6 +234,7 @@ function openCalls(
       occurrence,
       calledKey,
       rounds: 0,
+      ...(tool?.remote?.asks ? { approval: 'needed' as const } : {}),
     };
   });
   invocation.phase = 'calls';

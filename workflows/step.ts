@@ -5,6 +5,7 @@ import {
   ActivityFailure,
   CancellationScope,
   CancelledFailure,
+  TimeoutFailure,
   condition,
   isCancellation,
   scheduleActivity,
@@ -39,6 +40,36 @@ const OPTIONS: Record<ActivityName, ActivityOptions> = {
   },
   sealBlock: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 20 } },
 };
+
+/** A task queue of its own for a step, where a worker may be long in coming. */
+export interface StepQueue {
+  readonly taskQueue: string;
+  /** Longest wait in ms for a worker to take it. */
+  readonly waitMs: number;
+}
+/** Times that a step on its own queue may be begun: a worker that lost the agent hands the call back. */
+const QUEUED_ATTEMPTS = 1_000;
+/** Limit of such a step that names none, in ms. */
+const QUEUED_WORK_MS = 300_000;
+/** Times its own limit that such a step may work, besides waiting. */
+const QUEUED_WORK = 4;
+
+/** No worker took the step in time, or none finished it before its whole time was over. */
+export function isUnreached(error: unknown): boolean {
+  if (!(error instanceof ActivityFailure)) return false;
+  const { cause } = error;
+  const type = cause instanceof TimeoutFailure ? cause.timeoutType : undefined;
+  return type === 'SCHEDULE_TO_START' || type === 'SCHEDULE_TO_CLOSE';
+}
+
+function onQueue({ taskQueue, waitMs }: StepQueue, workMs: number): ActivityOptions {
+  return {
+    taskQueue,
+    scheduleToStartTimeout: waitMs,
+    scheduleToCloseTimeout: waitMs + QUEUED_WORK * workMs,
+    retry: { ...RETRY, maximumAttempts: QUEUED_ATTEMPTS },
+  };
+}
 
 /** The context of an activity, for ids and isolation on the other side. */
 function contextOf(visit: Visit, activityId: string): StepContext {
@@ -104,7 +135,7 @@ function shield(): CancellationScope {
 export async function step<Name extends ActivityName>(
   visit: Visit,
   name: Name,
-  request: { step: string; input: Input<Name>; timeoutMs?: number },
+  request: { step: string; input: Input<Name>; timeoutMs?: number; queue?: StepQueue },
 ): Promise<Output<Name>> {
   const { run } = visit;
   if (run.holding) await condition(() => !run.holding && !run.frozen);
@@ -112,6 +143,7 @@ export async function step<Name extends ActivityName>(
   const options: ActivityOptions = {
     ...OPTIONS[name],
     ...(request.timeoutMs === undefined ? {} : { startToCloseTimeout: request.timeoutMs }),
+    ...(request.queue ? onQueue(request.queue, request.timeoutMs ?? QUEUED_WORK_MS) : {}),
     activityId,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   };
@@ -170,4 +202,19 @@ export function failureOf(
 /** Runs something that must happen also while the run is being cancelled. */
 export async function uncancelled<T>(fn: () => Promise<T>): Promise<T> {
   return CancellationScope.nonCancellable(fn);
+}
+
+/** A stream that ended without a result: its block is closed with what was shown, cancelled or not (design §3.5). */
+export async function seal(
+  visit: Visit,
+  sealedStep: string,
+  block: Omit<Input<'sealBlock'>, 'sealedActivityId'>,
+): Promise<void> {
+  const sealedActivityId = activityIdOf(tupleOf(visit, sealedStep));
+  await uncancelled(() =>
+    step(visit, 'sealBlock', {
+      step: `${sealedStep}.seal`,
+      input: { sealedActivityId, ...block },
+    }),
+  );
 }

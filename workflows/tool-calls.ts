@@ -1,14 +1,19 @@
 // The tool calls of one model turn (RFC 0077 §B step 5): performed in parallel, handed back in CALL order. A call whose
-// effect is in doubt goes to a human, one at a time (design §5).
+// effect is in doubt, and one that the operator's policy asks a human about, goes to a human, one at a time (design §5).
+// A call of a tool in an agent process waits on that agent's queue for a worker that has it.
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
-import type { CallToolInput } from '../activities/contract.ts';
+import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';
+import { agentTaskQueue } from '../src/core/run-input.ts';
 import type { AgentWork, Invocation, ToolCall } from './agent-work.ts';
 import { approvalSchema, interrupt } from './interrupts.ts';
-import { step } from './step.ts';
+import { CancelledAfterResult, isUnreached, seal, step } from './step.ts';
 
 /** Time beyond the tool's own limit for claim, settle and storage, in ms. */
 const CALL_MARGIN_MS = 20_000;
+/** Further time for a call that finds its agent gone, and waits for it to come back. */
+const RETURN_MARGIN_MS = 30_000;
 const DOUBT_ACTIONS = ['accept', 'reject', 'edit-accept'];
+const APPROVAL_ACTIONS = ['accept', 'reject'];
 
 /** Performs what is not performed yet; returns the results in call order. */
 export async function performCalls(
@@ -16,12 +21,16 @@ export async function performCalls(
   invocation: Invocation,
 ): Promise<{ callId: string; resultHash: string }[]> {
   const { calls } = invocation;
-  const open = calls.filter((call) => call.resultHash === undefined && !call.doubt);
+  const open = calls.filter((call) => call.resultHash === undefined && !isAsking(call));
   await settled(open.map((call) => perform({ work, invocation, call })));
   for (const call of calls) {
     while (call.resultHash === undefined) await askAndPerform(work, invocation, call);
   }
   return calls.map(({ callId, resultHash }) => ({ callId, resultHash: resultHash ?? '' }));
+}
+
+function isAsking({ doubt, approval }: ToolCall): boolean {
+  return doubt !== undefined || approval === 'needed';
 }
 
 /** Waits for all, then throws the first error: no call of the turn is left running. */
@@ -37,27 +46,66 @@ interface Placed {
   readonly call: ToolCall;
 }
 
-async function perform(
-  { work, invocation, call }: Placed,
+async function perform(placed: Placed, resolution?: CallToolInput['resolution']): Promise<void> {
+  const { call } = placed;
+  const output = await callTool(placed, resolution);
+  switch (output.kind) {
+    case 'returned':
+      call.resultHash = output.resultHash;
+      return;
+    case 'in-doubt':
+      call.doubt = { effectId: output.effectId, reason: output.reason };
+      return;
+    case 'needs-approval':
+      call.approval = 'needed';
+  }
+}
+
+async function callTool(
+  placed: Placed,
   resolution?: CallToolInput['resolution'],
-): Promise<void> {
+): Promise<CallToolOutput> {
+  const { work, invocation, call } = placed;
   const tool = invocation.tools.find(({ toolId }) => toolId === call.toolId);
-  const { callId, toolId, argsHash, occurrence } = call;
-  const output = await step(work.visit, 'callTool', {
-    step: call.rounds === 0 ? `${call.step}.call` : `${call.step}.call${call.rounds}`,
-    input: {
-      agentId: work.agent.agentId,
-      call: { callId, toolId, arguments: call.arguments, argsHash, occurrence },
-      tools: invocation.tools.map((known) => known.toolId),
-      ...(call.calledKey === undefined ? {} : { calledKey: call.calledKey }),
-      ...(resolution ? { resolution } : {}),
-    },
-    timeoutMs: (tool?.timeoutMs ?? 0) + CALL_MARGIN_MS,
-  });
-  if (output.kind === 'returned') {
-    call.resultHash = output.resultHash;
-    call.doubt = undefined;
-  } else call.doubt = { effectId: output.effectId, reason: output.reason };
+  // Only what is performed needs the agent; what is only settled does not.
+  const isPerformed = resolution === undefined || resolution.kind === 'perform';
+  const remote = isPerformed ? tool?.remote : undefined;
+  const name = call.rounds === 0 ? `${call.step}.call` : `${call.step}.call${call.rounds}`;
+  const timeoutMs = (tool?.timeoutMs ?? 0) + CALL_MARGIN_MS;
+  const input = inputOf(placed, resolution);
+  if (!remote) return step(work.visit, 'callTool', { step: name, input, timeoutMs });
+  const { agentId, waitMs } = remote;
+  const taskQueue = agentTaskQueue(work.visit.run.input.tenant, agentId);
+  try {
+    return await step(work.visit, 'callTool', {
+      step: name,
+      input,
+      timeoutMs: timeoutMs + RETURN_MARGIN_MS,
+      queue: { taskQueue, waitMs },
+    });
+  } catch (error) {
+    if (remote.streams && !(error instanceof CancelledAfterResult)) {
+      await seal(work.visit, name, { agentId: work.agent.agentId, verbosity: 'off', kind: 'tool' });
+    }
+    if (!isUnreached(error)) throw error;
+    call.rounds++;
+    return callTool(placed, { kind: 'unreached' });
+  }
+}
+
+function inputOf(
+  { work, invocation, call }: Placed,
+  resolution: CallToolInput['resolution'],
+): Omit<CallToolInput, 'context'> {
+  const { callId, toolId, argsHash, occurrence, approval } = call;
+  return {
+    agentId: work.agent.agentId,
+    call: { callId, toolId, arguments: call.arguments, argsHash, occurrence },
+    tools: invocation.tools.map((known) => known.toolId),
+    ...(call.calledKey === undefined ? {} : { calledKey: call.calledKey }),
+    ...(resolution ? { resolution } : {}),
+    ...(typeof approval === 'object' ? { approvedBy: approval.by } : {}),
+  };
 }
 
 function resolutionOf(value: JsonValue): NonNullable<CallToolInput['resolution']> {
@@ -67,12 +115,14 @@ function resolutionOf(value: JsonValue): NonNullable<CallToolInput['resolution']
   return { kind: answer.action === 'accept' ? 'perform' : 'skip' };
 }
 
+function askAndPerform(work: AgentWork, invocation: Invocation, call: ToolCall): Promise<void> {
+  const placed = { work, invocation, call };
+  return call.doubt ? askAboutDoubt(placed) : askForApproval(placed);
+}
+
 /** accept: perform it now; edit-accept: it happened, with this outcome; reject: leave it. */
-async function askAndPerform(
-  work: AgentWork,
-  invocation: Invocation,
-  call: ToolCall,
-): Promise<void> {
+async function askAboutDoubt(placed: Placed): Promise<void> {
+  const { work, call } = placed;
   const { doubt } = call;
   const { value } = await interrupt(work.visit, {
     step: `${call.step}.doubt${call.rounds}`,
@@ -89,5 +139,28 @@ async function askAndPerform(
   });
   call.rounds++;
   call.doubt = undefined;
-  await perform({ work, invocation, call }, resolutionOf(value));
+  await perform(placed, resolutionOf(value));
+}
+
+/** accept: it is called with these arguments; reject: it is not, and the model is told so. */
+async function askForApproval(placed: Placed): Promise<void> {
+  const { work, call } = placed;
+  const { value, resolvedBy } = await interrupt(work.visit, {
+    step: `${call.step}.approval${call.rounds}`,
+    kind: 'approval',
+    data: {
+      artifactId: call.callId,
+      artifactType: 'tool-call',
+      title: `May ${work.agent.agentId} call ${call.toolId}?`,
+      description:
+        'The tool has side effects. It is called with these arguments, once, if you accept.',
+      actions: APPROVAL_ACTIONS,
+      artifactData: { toolId: call.toolId, callId: call.callId, arguments: call.arguments },
+    },
+    resumeSchema: approvalSchema(APPROVAL_ACTIONS),
+  });
+  call.rounds++;
+  const isAccepted = isJsonObject(value) && value.action === 'accept';
+  call.approval = isAccepted ? { by: `human:${resolvedBy}` } : undefined;
+  await perform(placed, isAccepted ? undefined : { kind: 'skip' });
 }

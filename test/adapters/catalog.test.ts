@@ -28,10 +28,8 @@ const content: ContentStore = {
   },
   get: async (_, hash) => new TextEncoder().encode(stored.get(hash)),
 };
-const clock = { toolId: 'core:clock' } as ReturnType<Tools['get']>;
-const tools: Tools = {
-  list: () => [],
-  get: (_, toolId) => (toolId === 'core:clock' ? clock : undefined),
+const tools: Pick<Tools, 'list'> = {
+  list: () => [{ toolId: 'core:clock' } as ReturnType<Tools['list']>[number]],
 };
 
 const load = (more: Partial<CatalogOptions> = {}) =>

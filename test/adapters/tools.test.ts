@@ -11,13 +11,17 @@ const tools = createTools(coreTools(() => Date.UTC(2026, 0, 2)));
 const context = {
   tenant: 't',
   runId: 'r',
+  nodeId: 'n',
+  workflowId: 'w',
+  callerAgentId: 'agent.caller',
+  callId: 'call-1',
   principal: 'p',
   idempotencyKey: 'k',
   signal: new AbortController().signal,
 };
 
 async function call(toolId: string, input: JsonValue): Promise<JsonValue> {
-  const tool = tools.get('t', toolId);
+  const tool = (await tools.find('t', [toolId])).get(toolId);
   if (!tool) throw new Error(toolId);
   const output = await tool.call(input, context);
   const schema = compileUserSchema(tool.outputSchema);
@@ -51,8 +55,9 @@ describe('core:json.query', () => {
     [{ document, pointer: 'items' }],
     [{ document, pointer: '', path: '' }],
     [{ pointer: '' }],
-  ])('arguments %j do not match its schema', (input) => {
-    const schema = compileUserSchema(tools.get('t', 'core:json.query')?.inputSchema);
+  ])('arguments %j do not match its schema', async (input) => {
+    const found = await tools.find('t', ['core:json.query']);
+    const schema = compileUserSchema(found.get('core:json.query')?.inputSchema);
     expect(schema.ok && schema.value.validate(input).ok).toBe(false);
   });
 });

@@ -27,7 +27,17 @@ function tool(toolId: string): Tool {
 
 function context(idempotencyKey = 'key-1'): ToolCallContext {
   const signal = AbortSignal.timeout(10_000);
-  return { tenant: 'default', runId: 'run-1', principal: 'p', idempotencyKey, signal };
+  return {
+    tenant: 'default',
+    runId: 'run-1',
+    nodeId: 'pay',
+    workflowId: 'refund-desk',
+    callerAgentId: 'agent.desk',
+    callId: 'call-1',
+    principal: 'p',
+    idempotencyKey,
+    signal,
+  };
 }
 
 async function refunds(): Promise<{ count: number; refunds: { idempotencyKey: string }[] }> {
