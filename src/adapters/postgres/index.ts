@@ -3,6 +3,7 @@
 import { HostError } from '../../core/errors.ts';
 import type { Logger, Stores } from '../../ports.ts';
 import { createFileContentStore } from '../content/file-content-store.ts';
+import { createAgentRegistry } from './agent-registry.ts';
 import { createTableContentStore } from './content-store.ts';
 import type { Db } from './db.ts';
 import { createEffectLedger } from './effect-ledger.ts';
@@ -49,6 +50,7 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
           : createTableContentStore(db),
       effects: createEffectLedger(db),
       pageSessions: createPageSessionStore(db),
+      agents: createAgentRegistry(db),
       ping: () => ping(db),
       close,
     };

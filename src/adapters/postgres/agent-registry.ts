@@ -1,0 +1,184 @@
+// What the processes of a deployment share of agents (seed 004; design §5): tools as last declared, what each Core says
+// of its agents under a lease, a bounded audit, and one-time tokens by hash only.
+import type { JsonObject } from '../../core/json.ts';
+import type { AgentAuditEntry, AgentInstance, AgentRegistry, AgentTool } from '../../ports.ts';
+import type { Db } from './db.ts';
+
+/** Audit rows kept of one tenant; older ones go with the append that exceeds it. */
+export const MAX_AUDIT_ROWS = 100_000;
+/** Audit rows that one statement inserts. */
+const AUDIT_BATCH_ROWS = 1_000;
+
+interface AuditRow {
+  readonly position: number;
+  readonly tenant_id: string;
+  readonly at_ms: number;
+  readonly instance_id: string;
+  readonly agent_id: string | null;
+  readonly session_id: string | null;
+  readonly kind: string;
+  readonly details: string;
+}
+
+export function createAgentRegistry(db: Db): AgentRegistry {
+  return { ...toolMethods(db), ...instanceMethods(db), ...auditMethods(db), ...tokenMethods(db) };
+}
+
+function toolMethods(db: Db): Pick<AgentRegistry, 'saveTools' | 'tools'> {
+  return {
+    async saveTools(tenant, agentId, tools) {
+      const records = tools.map((tool) => ({ tool_id: tool.toolId, tool: JSON.stringify(tool) }));
+      await db.transaction(async (tx) => {
+        // Two Cores may replace at once: without a lock their sets would mix.
+        await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+          `agent-tools:${JSON.stringify([tenant, agentId])}`,
+        ]);
+        await tx.query('DELETE FROM agent_tools WHERE tenant_id = $1 AND agent_id = $2', [
+          tenant,
+          agentId,
+        ]);
+        await tx.query(
+          `INSERT INTO agent_tools (tenant_id, agent_id, tool_id, tool)
+           SELECT $1::text, $2::text, x.tool_id, x.tool
+           FROM json_to_recordset($3::text::json) AS x(tool_id text, tool text)`,
+          [tenant, agentId, JSON.stringify(records)],
+        );
+      });
+    },
+    async tools(tenant, toolIds) {
+      const rows = await db.query<{ tool: string }>(
+        `SELECT tool FROM agent_tools
+         WHERE tenant_id = $1 AND ($2::text[] IS NULL OR tool_id = ANY($2::text[])) ORDER BY tool_id COLLATE "C"`,
+        [tenant, toolIds ?? null],
+      );
+      return rows.map(({ tool }) => JSON.parse(tool) as AgentTool);
+    },
+  };
+}
+
+function instanceMethods(
+  db: Db,
+): Pick<AgentRegistry, 'saveInstance' | 'instances' | 'removeInstances'> {
+  return {
+    async saveInstance(instance, leaseMs) {
+      await db.query(
+        `INSERT INTO agent_instances (tenant_id, agent_id, instance_id, lease_until_ms, instance)
+         VALUES ($1, $2, $3, openwop_now_ms() + $4::bigint, $5)
+         ON CONFLICT (tenant_id, agent_id, instance_id)
+         DO UPDATE SET lease_until_ms = excluded.lease_until_ms, instance = excluded.instance`,
+        [instance.tenant, instance.agentId, instance.instanceId, leaseMs, JSON.stringify(instance)],
+      );
+    },
+    async instances(tenant, agentId) {
+      const rows = await db.query<{ instance: string }>(
+        `SELECT instance FROM agent_instances
+         WHERE tenant_id = $1 AND ($2::text IS NULL OR agent_id = $2) AND lease_until_ms > openwop_now_ms()
+         ORDER BY agent_id COLLATE "C", instance_id COLLATE "C"`,
+        [tenant, agentId ?? null],
+      );
+      return rows.map(({ instance }) => JSON.parse(instance) as AgentInstance);
+    },
+    async removeInstances(instanceId) {
+      await db.query('DELETE FROM agent_instances WHERE instance_id = $1', [instanceId]);
+    },
+  };
+}
+
+// $1 tenant, $2 number of rows, $3 rows with their place (1 = first) in the batch, $4 rows that are kept.
+const APPEND_AUDIT = `WITH head AS (
+    INSERT INTO agent_audit_heads (tenant_id, last_position) VALUES ($1, $2::bigint)
+    ON CONFLICT (tenant_id) DO UPDATE SET last_position = agent_audit_heads.last_position + excluded.last_position
+    RETURNING last_position
+  ), gone AS (
+    DELETE FROM agent_audit
+    WHERE tenant_id = $1 AND position <= (SELECT last_position - $4::bigint FROM head)
+  )
+  INSERT INTO agent_audit (tenant_id, position, at_ms, instance_id, agent_id, session_id, kind, details)
+  SELECT $1, head.last_position - $2::bigint + x.place, x.at_ms, x.instance_id, x.agent_id, x.session_id, x.kind,
+         x.details
+  FROM head, json_to_recordset($3::text::json) AS x(place bigint, at_ms bigint, instance_id text, agent_id text,
+       session_id text, kind text, details text)`;
+
+function auditMethods(db: Db): Pick<AgentRegistry, 'appendAudit' | 'audit' | 'expire'> {
+  return {
+    async appendAudit(entries) {
+      for (const tenant of new Set(entries.map((entry) => entry.tenant))) {
+        const own = entries.filter((entry) => entry.tenant === tenant);
+        for (let from = 0; from < own.length; from += AUDIT_BATCH_ROWS) {
+          const batch = own.slice(from, from + AUDIT_BATCH_ROWS);
+          await db.query(APPEND_AUDIT, [
+            tenant,
+            batch.length,
+            JSON.stringify(batch.map(auditRecord)),
+            MAX_AUDIT_ROWS,
+          ]);
+        }
+      }
+    },
+    async audit(tenant, { agentId, before, limit }) {
+      const rows = await db.query<AuditRow>(
+        `SELECT position, tenant_id, at_ms, instance_id, agent_id, session_id, kind, details FROM agent_audit
+         WHERE tenant_id = $1 AND ($2::text IS NULL OR agent_id = $2) AND ($3::bigint IS NULL OR position < $3)
+         ORDER BY position DESC LIMIT $4`,
+        [tenant, agentId ?? null, before ?? null, limit],
+      );
+      return rows.map(auditEntryOf);
+    },
+    async expire(beforeMs) {
+      const gone = await db.query<{ n: number }>(
+        `WITH audit AS (DELETE FROM agent_audit WHERE at_ms < $1 RETURNING 1),
+           tokens AS (DELETE FROM agent_tokens WHERE expires_at_ms < $1 RETURNING 1),
+           instances AS (DELETE FROM agent_instances WHERE lease_until_ms < $1 RETURNING 1)
+         SELECT (SELECT count(*) FROM audit) + (SELECT count(*) FROM tokens) + (SELECT count(*) FROM instances) AS n`,
+        [beforeMs],
+      );
+      return gone[0]?.n ?? 0;
+    },
+  };
+}
+
+/** `details` is text inside the JSON: what Postgres cannot hold as text (NUL) stays escaped in it. */
+function auditRecord(entry: AgentAuditEntry, index: number): JsonObject {
+  return {
+    place: index + 1,
+    at_ms: entry.atMs,
+    instance_id: entry.instanceId,
+    agent_id: entry.agentId ?? null,
+    session_id: entry.sessionId ?? null,
+    kind: entry.kind,
+    details: JSON.stringify(entry.details),
+  };
+}
+
+function auditEntryOf(row: AuditRow): AgentAuditEntry & { readonly position: number } {
+  return {
+    position: row.position,
+    atMs: row.at_ms,
+    tenant: row.tenant_id,
+    instanceId: row.instance_id,
+    ...(row.agent_id === null ? {} : { agentId: row.agent_id }),
+    ...(row.session_id === null ? {} : { sessionId: row.session_id }),
+    kind: row.kind,
+    details: JSON.parse(row.details) as JsonObject,
+  };
+}
+
+function tokenMethods(db: Db): Pick<AgentRegistry, 'mintToken' | 'consumeToken'> {
+  return {
+    async mintToken({ tenant, agentId, tokenHash }, expiresAtMs) {
+      await db.query(
+        `WITH gone AS (DELETE FROM agent_tokens WHERE expires_at_ms <= openwop_now_ms())
+         INSERT INTO agent_tokens (token_hash, tenant_id, agent_id, expires_at_ms) VALUES ($1, $2, $3, $4)`,
+        [tokenHash, tenant, agentId, expiresAtMs],
+      );
+    },
+    async consumeToken({ tenant, agentId, tokenHash }, nowMs) {
+      const spent = await db.query(
+        `DELETE FROM agent_tokens
+         WHERE token_hash = $1 AND tenant_id = $2 AND agent_id = $3 AND expires_at_ms > $4 RETURNING 1`,
+        [tokenHash, tenant, agentId, nowMs],
+      );
+      return spent.length > 0;
+    },
+  };
+}
