@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openStores } from '../../src/adapters/postgres/index.ts';
 import type { OpenStoresOptions } from '../../src/adapters/postgres/index.ts';
 import type { Stores } from '../../src/ports.ts';
+import { agentRegistryContract } from '../contract/agent-registry.ts';
 import { contentStoreContract } from '../contract/content-store.ts';
 import { effectLedgerContract } from '../contract/effect-ledger.ts';
 import { batchAfter, entry, eventually, headOf, startedRun } from '../contract/given.ts';
@@ -47,6 +48,7 @@ function contracts(stores: GivenStores): void {
   effectLedgerContract(stores);
   contentStoreContract(() => stores().content);
   projectionStoreContract(stores);
+  agentRegistryContract(stores);
   it('design §3.3 a ping of a database that answers resolves', async () => {
     await expect(stores().ping()).resolves.toBeUndefined();
   });
