@@ -67,6 +67,8 @@ export type Admission =
       readonly attached: boolean;
       readonly pid?: number;
       readonly manifestMatches?: boolean;
+      /** By the operator's manifest; absent: ProtocolLimits.maxInflightRequests. */
+      readonly maxInflightRequests?: number;
     }
   | { readonly ok: false; readonly code: ProtocolErrorCode; readonly reason: string };
 

@@ -441,6 +441,96 @@ export interface NodeSettings {
   [k: string]: unknown;
 }
 
+export interface OpensentienceAgent {
+  $schema?: string;
+  id: string;
+  version: string;
+  name?: string;
+  description?: string;
+  /**
+   * Absent: the agent is started by hand and attaches with a minted token.
+   */
+  launch?: {
+    /**
+     * With a slash relative to the agent's folder, else looked up on PATH.
+     */
+    command: string;
+    /**
+     * @maxItems 256
+     */
+    args?: string[];
+    env?: {
+      [k: string]: string;
+    };
+    /**
+     * Names of Core's variables that the agent gets. Absent: PATH, HOME, LANG, TMPDIR.
+     *
+     * @maxItems 256
+     */
+    inheritEnv?: string[];
+  };
+  restart?: {
+    /**
+     * Absent: always.
+     */
+    policy?: 'always' | 'on-failure' | 'never';
+    firstDelayMs?: number;
+    maxDelayMs?: number;
+    /**
+     * So many exits within that time: the agent is not started again.
+     */
+    crashLoop?: {
+      exits: number;
+      withinMs: number;
+    };
+  };
+  limits?: {
+    /**
+     * Resident memory of the agent's process group; above it the group is ended.
+     */
+    memoryBytes?: number;
+    openFiles?: number;
+    /**
+     * CPU time of each process of the agent.
+     */
+    cpuSeconds?: number;
+    maxInflightRequests?: number;
+  };
+  /**
+   * Absent: a human decides on each call of a tool that declares side_effects or requires_directive; other tools are allowed.
+   */
+  policy?: {
+    sideEffects?: 'allow' | 'ask' | 'deny';
+    directives?: 'allow' | 'ask' | 'deny';
+    /**
+     * By tool name, without the agent's id.
+     */
+    tools?: {
+      [k: string]: OpensentienceToolPolicy;
+    };
+  };
+  /**
+   * Sent with every call (seed 004 §4.3.1). No secrets.
+   */
+  context?: {
+    project_root?: string;
+    /**
+     * @maxItems 256
+     */
+    resource_paths?: string[];
+  };
+}
+export interface OpensentienceToolPolicy {
+  approval?: 'allow' | 'ask' | 'deny';
+  timeoutMs?: number;
+  /**
+   * Longest wait for a process that has the agent. Absent: one hour.
+   */
+  waitMs?: number;
+  maxInputBytes?: number;
+  maxOutputBytes?: number;
+}
+
 export interface RunCancelRequest {
   reason?: string;
 }

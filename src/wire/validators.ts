@@ -13,6 +13,7 @@ import type {
   EventsPollResponse,
   InterruptResolveRequest,
   NodeSettings,
+  OpensentienceAgent,
   RunCancelRequest,
   RunCreateRequest,
   RunCreateResponse,
@@ -123,6 +124,7 @@ export const validate = {
   errorEnvelope: shape<ErrorEnvelope>('error-envelope'),
   capabilities: shape<Capabilities>('capabilities'),
   agentInventory: shape<AgentInventoryResponse>('agent-inventory'),
+  opensentienceAgent: shape<OpensentienceAgent>('opensentience-agent'),
   runCreateRequest: (value: unknown): Checked<RunCreateRequest> => {
     const checked = createRequest(value);
     return checked.ok ? (metadataFault(checked.value.metadata) ?? checked) : checked;

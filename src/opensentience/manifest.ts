@@ -1,0 +1,184 @@
+// The operator's word on agents (seed 004 §4.1.1, §4.3.1; design §5): `<folder>/*/opensentience.agent.json` says which
+// agents may connect, how they are started, and what their tools may do. A fault costs that manifest, never Core.
+import { createHash } from 'node:crypto';
+import { open, readdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { AgentTool, Logger } from '../ports.ts';
+import type { OpensentienceAgent, OpensentienceToolPolicy } from '../wire/types.generated.ts';
+import { validate } from '../wire/validators.ts';
+import type { JsonObject } from '../core/json.ts';
+import { MAX_TOOL_INPUT_BYTES, MAX_TOOL_OUTPUT_BYTES } from './limits.ts';
+import type { DeclaredTool } from './messages.ts';
+
+export const MANIFEST_FILE = 'opensentience.agent.json';
+/** Largest manifest that is read, in bytes. */
+export const MANIFEST_BYTES = 256 * 1024;
+/** Agents of one Core; folders above it are not read. */
+export const MAX_AGENTS = 256;
+/** Faults of one manifest that are logged. */
+const MAX_LOGGED_FAULTS = 10;
+/** Where the manifest does not say: a call's time, and its wait for a process that has the agent. */
+export const DEFAULT_TOOL_TIMEOUT_MS = 60_000;
+export const DEFAULT_TOOL_WAIT_MS = 3_600_000;
+
+export type AgentManifestFile = OpensentienceAgent;
+
+/** A manifest in use. */
+export interface AgentFolder {
+  readonly manifest: OpensentienceAgent;
+  /** Absolute; working directory of the agent's process. */
+  readonly folder: string;
+  /** `sha256:<hex>` of the file's bytes, compared with hello.manifest_hash. */
+  readonly hash: string;
+}
+
+/** By agent id, in order of folder names. What cannot be used is logged, a line per fault, and left out. */
+export async function readAgentFolders(
+  folder: string,
+  logger: Logger,
+): Promise<ReadonlyMap<string, AgentFolder>> {
+  const found = new Map<string, AgentFolder>();
+  for (const name of await foldersIn(folder, logger)) {
+    const agent = await readAgentFolder(resolve(folder, name), logger);
+    if (!agent) continue;
+    const first = found.get(agent.manifest.id);
+    if (first)
+      refuse(logger, join(agent.folder, MANIFEST_FILE), {
+        pointer: '/id',
+        message: `is the id of ${join(first.folder, MANIFEST_FILE)} already`,
+      });
+    else found.set(agent.manifest.id, agent);
+  }
+  return found;
+}
+
+async function foldersIn(folder: string, logger: Logger): Promise<readonly string[]> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true });
+    const names = entries
+      .filter((entry) => entry.isDirectory() || entry.isSymbolicLink())
+      .map((entry) => entry.name)
+      .sort();
+    if (names.length > MAX_AGENTS)
+      logger.warn('more agent folders than permitted: the rest is not read', {
+        folder,
+        permitted: MAX_AGENTS,
+      });
+    return names.slice(0, MAX_AGENTS);
+  } catch (error) {
+    logger.warn('the folder of agents cannot be read', { folder, code: systemCode(error) });
+    return [];
+  }
+}
+
+/** Undefined when there is no manifest in the folder, or none that can be used. */
+async function readAgentFolder(folder: string, logger: Logger): Promise<AgentFolder | undefined> {
+  const file = join(folder, MANIFEST_FILE);
+  let bytes: Buffer;
+  try {
+    bytes = await readBounded(file);
+  } catch (error) {
+    const code = systemCode(error);
+    if (code !== 'ENOENT' && code !== 'ENOTDIR')
+      refuse(logger, file, { pointer: '', message: `cannot be read (${code})` });
+    return undefined;
+  }
+  const checked = checkManifest(bytes);
+  if (!checked.ok) {
+    for (const fault of checked.errors.slice(0, MAX_LOGGED_FAULTS)) refuse(logger, file, fault);
+    return undefined;
+  }
+  const hash = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+  return { manifest: checked.value, folder, hash };
+}
+
+/** At most one byte more than permitted. */
+async function readBounded(file: string): Promise<Buffer> {
+  const handle = await open(file, 'r');
+  try {
+    const buffer = Buffer.alloc(MANIFEST_BYTES + 1);
+    let length = 0;
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, length, buffer.length - length, null);
+      length += bytesRead;
+      if (bytesRead === 0 || length === buffer.length) return buffer.subarray(0, length);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+/** What the bytes of a manifest file say, or what is wrong with them. */
+export function checkManifest(bytes: Uint8Array): ReturnType<typeof validate.opensentienceAgent> {
+  const fault = (message: string) => ({ ok: false, errors: [{ pointer: '', message }] }) as const;
+  if (bytes.length > MANIFEST_BYTES) return fault(`is larger than ${MANIFEST_BYTES} bytes`);
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return fault('is not UTF-8');
+  }
+  try {
+    return validate.opensentienceAgent(JSON.parse(text));
+  } catch {
+    return fault('is not JSON');
+  }
+}
+
+function refuse(logger: Logger, file: string, fault: { pointer: string; message: string }): void {
+  logger.warn(`agent manifest not used: ${file} ${fault.pointer || '/'} ${fault.message}`, {
+    file,
+    pointer: fault.pointer,
+  });
+}
+
+function systemCode(error: unknown): string {
+  return (error as { code?: string } | null)?.code ?? 'unknown';
+}
+
+const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
+type Word = keyof typeof STRICTNESS;
+const APPROVAL = { allow: 'none', ask: 'ask', deny: 'deny' } as const;
+
+type OperatorFields = Pick<
+  AgentTool,
+  'approval' | 'timeoutMs' | 'waitMs' | 'maxInputBytes' | 'maxOutputBytes'
+>;
+
+/** What the operator permits a tool: its own line in the manifest, else the strictest rule that it falls under. */
+export function toolPolicy(manifest: OpensentienceAgent, tool: DeclaredTool): OperatorFields {
+  const { sideEffects = 'ask', directives = 'ask', tools = {} } = manifest.policy ?? {};
+  const own: OpensentienceToolPolicy = Object.hasOwn(tools, tool.name)
+    ? (tools[tool.name] ?? {})
+    : {};
+  const rules: Word[] = [
+    'allow',
+    ...(tool.side_effects ? [sideEffects] : []),
+    ...(tool.requires_directive ? [directives] : []),
+  ];
+  const strictest = rules.reduce((a, b) => (STRICTNESS[b] > STRICTNESS[a] ? b : a));
+  return {
+    approval: APPROVAL[own.approval ?? strictest],
+    timeoutMs: own.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
+    waitMs: own.waitMs ?? DEFAULT_TOOL_WAIT_MS,
+    maxInputBytes: own.maxInputBytes ?? MAX_TOOL_INPUT_BYTES,
+    maxOutputBytes: own.maxOutputBytes ?? MAX_TOOL_OUTPUT_BYTES,
+  };
+}
+
+/** A declared tool as runs see it. */
+export function agentToolOf(manifest: OpensentienceAgent, tool: DeclaredTool): AgentTool {
+  return {
+    toolId: tool.tool_id,
+    agentId: manifest.id,
+    name: tool.name,
+    description: tool.description,
+    inputSchema: tool.input_schema as JsonObject,
+    ...(tool.output_schema ? { outputSchema: tool.output_schema as JsonObject } : {}),
+    capabilities: tool.capabilities ?? [],
+    sideEffects: tool.side_effects ?? false,
+    requiresDirective: tool.requires_directive ?? false,
+    tags: tool.tags ?? [],
+    ...toolPolicy(manifest, tool),
+  };
+}
