@@ -531,6 +531,316 @@ export interface OpensentienceToolPolicy {
   maxOutputBytes?: number;
 }
 
+export interface OpenSentienceEnvelope {
+  v: number;
+  type: string;
+  id: string;
+  ts: string;
+  payload: {
+    [k: string]: unknown;
+  };
+  in_reply_to?: string;
+  request_id?: string;
+  correlation_id?: string;
+  causation_id?: string;
+  actor?: OpenSentienceActor;
+  error?: OpenSentienceError;
+  [k: string]: unknown;
+}
+export interface OpenSentienceActor {
+  type: 'human' | 'agent' | 'system';
+  id: string;
+  display?: string;
+  [k: string]: unknown;
+}
+export interface OpenSentienceError {
+  code: string;
+  message: string;
+  details?: {
+    [k: string]: unknown;
+  };
+  retryable?: boolean;
+  where?: string;
+  debug?: {
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+
+export interface OpenSentiencePayloads {
+  'agent.hello': AgentHelloPayload;
+  'agent.tools.register': AgentToolsRegisterPayload;
+  'agent.tools.unregister': AgentToolsUnregisterPayload;
+  'agent.tool.stream': AgentToolStreamPayload;
+  'agent.tool.result': AgentToolResultPayload;
+  'agent.tool.cancel_ack': AgentToolCancelAckPayload;
+  'agent.heartbeat': AgentHeartbeatPayload;
+  'agent.pong': AgentPongPayload;
+  'agent.goodbye': AgentGoodbyePayload;
+  'agent.error': AgentErrorPayload;
+  'declared-tool': DeclaredAgentTool;
+}
+export interface AgentHelloPayload {
+  session_token: string;
+  agent_id: string;
+  agent_version: string;
+  manifest_hash?: string;
+  protocol: AgentProtocol;
+  sdk?: AgentSdk;
+  [k: string]: unknown;
+}
+export interface AgentProtocol {
+  /**
+   * @maxItems 64
+   */
+  supported_versions: number[];
+  /**
+   * @maxItems 64
+   */
+  capabilities: string[];
+  [k: string]: unknown;
+}
+export interface AgentSdk {
+  name: string;
+  version: string;
+  [k: string]: unknown;
+}
+export interface AgentToolsRegisterPayload {
+  /**
+   * @maxItems 1024
+   */
+  tools: AgentToolOffer[];
+  replace?: boolean;
+  [k: string]: unknown;
+}
+export interface AgentToolOffer {
+  tool_id: string;
+  [k: string]: unknown;
+}
+export interface AgentToolsUnregisterPayload {
+  /**
+   * @maxItems 4096
+   */
+  tool_ids: string[];
+  [k: string]: unknown;
+}
+export interface AgentToolStreamPayload {
+  call_id: string;
+  seq: number;
+  channel: 'stdout' | 'stderr' | 'log' | 'partial_result' | 'status';
+  data: {
+    text?: string;
+    json?: {
+      [k: string]: unknown;
+    };
+    [k: string]: unknown;
+  };
+  done?: boolean;
+  [k: string]: unknown;
+}
+export interface AgentToolResultPayload {
+  call_id: string;
+  status: 'succeeded' | 'failed' | 'canceled';
+  output?: {
+    [k: string]: unknown;
+  };
+  error?: OpenSentienceError;
+  started_at?: string;
+  finished_at?: string;
+  metrics?: {
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface AgentToolCancelAckPayload {
+  call_id: string;
+  accepted: boolean;
+  note?: string;
+  [k: string]: unknown;
+}
+export interface AgentHeartbeatPayload {
+  session_id: string;
+  uptime_ms: number;
+  inflight_calls: number;
+  status: 'ok' | 'degraded' | 'unhealthy';
+  details?: {
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface AgentPongPayload {
+  [k: string]: unknown;
+}
+export interface AgentGoodbyePayload {
+  reason?: string;
+  [k: string]: unknown;
+}
+export interface AgentErrorPayload {
+  [k: string]: unknown;
+}
+export interface DeclaredAgentTool {
+  tool_id: string;
+  name: string;
+  description: string;
+  input_schema: {
+    [k: string]: unknown;
+  };
+  output_schema?: {
+    [k: string]: unknown;
+  };
+  /**
+   * @maxItems 64
+   */
+  capabilities?: string[];
+  side_effects?: boolean;
+  requires_directive?: boolean;
+  /**
+   * @maxItems 64
+   */
+  tags?: string[];
+  [k: string]: unknown;
+}
+
+export type OpenSentienceStatus =
+  | 'connected'
+  | 'draining'
+  | 'starting'
+  | 'waiting'
+  | 'backing-off'
+  | 'crash-loop'
+  | 'stopped'
+  | 'absent';
+export type OpenSentienceHealth = 'ok' | 'degraded' | 'unhealthy' | 'silent';
+
+export interface OpenSentienceOperations {
+  agents?: OpenSentienceAgentList;
+  agent?: OpenSentienceAgentDetail;
+  audit?: OpenSentienceAudit;
+  attachment?: OpenSentienceAttachment;
+}
+export interface OpenSentienceAgentList {
+  agents: OpenSentienceAgentSummary[];
+}
+export interface OpenSentienceAgentSummary {
+  agentId: string;
+  name?: string;
+  version?: string;
+  status: OpenSentienceStatus;
+  health?: OpenSentienceHealth;
+  toolCount: number;
+  inFlight: number;
+  queued: number;
+  instances: OpenSentienceInstance[];
+}
+export interface OpenSentienceInstance {
+  instanceId: string;
+  coreHost: string;
+  socket: string;
+  launch: 'process' | 'attach';
+  status: OpenSentienceStatus;
+  version: string;
+  restarts: number;
+  lastExit?: {
+    at: string;
+    reason: string;
+  };
+  session?: OpenSentienceSession;
+}
+export interface OpenSentienceSession {
+  sessionId: string;
+  agentVersion: string;
+  sdk?: {
+    name: string;
+    version: string;
+  };
+  transport: 'unix' | 'tcp';
+  attached: boolean;
+  pid?: number;
+  state: 'ready' | 'draining';
+  health: OpenSentienceHealth;
+  connectedAt: string;
+  lastHeartbeatAt?: string;
+  uptimeMs?: number;
+  manifestMatches?: boolean;
+  inFlight: number;
+  queued: number;
+  bytesIn: number;
+  bytesOut: number;
+}
+export interface OpenSentienceAgentDetail {
+  agentId: string;
+  name?: string;
+  version?: string;
+  status: OpenSentienceStatus;
+  health?: OpenSentienceHealth;
+  toolCount: number;
+  inFlight: number;
+  queued: number;
+  instances: OpenSentienceInstance[];
+  tools: OpenSentienceTool[];
+  calls: OpenSentienceCall[];
+  metrics: OpenSentienceToolMetrics[];
+}
+export interface OpenSentienceTool {
+  toolId: string;
+  name: string;
+  description: string;
+  inputSchema: {
+    [k: string]: unknown;
+  };
+  outputSchema?: {
+    [k: string]: unknown;
+  };
+  capabilities: string[];
+  sideEffects: boolean;
+  requiresDirective: boolean;
+  tags: string[];
+  approval: 'none' | 'ask' | 'deny';
+  timeoutMs: number;
+  waitMs: number;
+  maxInputBytes: number;
+  maxOutputBytes: number;
+}
+export interface OpenSentienceCall {
+  callId: string;
+  toolId: string;
+  runId: string;
+  instanceId: string;
+  state: 'queued' | 'in-flight' | 'canceling';
+  since: string;
+}
+export interface OpenSentienceToolMetrics {
+  toolId: string;
+  calls: number;
+  succeeded: number;
+  failed: number;
+  canceled: number;
+  unanswered: number;
+  meanMs: number;
+  maxMs: number;
+}
+export interface OpenSentienceAudit {
+  entries: OpenSentienceAuditEntry[];
+  nextBefore?: number;
+}
+export interface OpenSentienceAuditEntry {
+  position: number;
+  at: string;
+  instanceId: string;
+  agentId?: string;
+  sessionId?: string;
+  kind: string;
+  details: {
+    [k: string]: unknown;
+  };
+}
+export interface OpenSentienceAttachment {
+  agentId: string;
+  socket: string;
+  token: string;
+  expiresAt: string;
+}
+
 export interface RunCancelRequest {
   reason?: string;
 }

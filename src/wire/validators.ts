@@ -13,6 +13,7 @@ import type {
   EventsPollResponse,
   InterruptResolveRequest,
   NodeSettings,
+  OpenSentienceEnvelope,
   OpensentienceAgent,
   RunCancelRequest,
   RunCreateRequest,
@@ -42,6 +43,14 @@ const ajv = new Ajv2020({
   logger: false,
 });
 addFormats(ajv);
+/** For messages of agents: stops at the first fault, so that a hostile message costs no more than a good one. */
+const firstFault = new Ajv2020({
+  strict: true,
+  strictRequired: false,
+  allowUnionTypes: true,
+  logger: false,
+});
+addFormats(firstFault);
 
 /** The JSON Schema of a shape, as it is published: `run-event` reads schemas/run-event.schema.json. */
 export function schemaDocument(name: string): Record<string, unknown> {
@@ -69,23 +78,26 @@ function checkOf<Value>(compile: () => ValidateFunction): Check<Value> {
   };
 }
 
-function shape<Value>(name: string): Check<Value> {
-  return checkOf(() => ajv.compile(schemaDocument(name)));
+function shape<Value>(name: string, compiler = ajv): Check<Value> {
+  return checkOf(() => compiler.compile(schemaDocument(name)));
 }
 
 /** Checks by the names of an index schema: event types, node types. */
-function indexed(name: string): {
+function indexed(
+  name: string,
+  compiler = ajv,
+): {
   keys: readonly string[];
   check: (key: string, value: unknown) => Checked<unknown>;
 } {
   const document = schemaDocument(name);
   const keys = Object.keys(document.properties as object);
   const checks = new Map<string, Check<unknown>>();
-  ajv.addSchema(document);
+  compiler.addSchema(document);
   for (const key of keys) {
     checks.set(
       key,
-      checkOf(() => ajv.compile({ $ref: `openwop:${name}#/properties/${key}` })),
+      checkOf(() => compiler.compile({ $ref: `openwop:${name}#/properties/${key}` })),
     );
   }
   return {
@@ -105,6 +117,7 @@ function failure(
 const payloads = indexed('run-event-payloads');
 const kinds = indexed('node-kinds');
 const envelope = shape<RunEventDoc>('run-event');
+const agentMessages = indexed('opensentience-messages', firstFault);
 const createRequest = shape<RunCreateRequest>('run-create-request');
 
 /** Every event type that this host may emit, in catalogue order. */
@@ -125,6 +138,11 @@ export const validate = {
   capabilities: shape<Capabilities>('capabilities'),
   agentInventory: shape<AgentInventoryResponse>('agent-inventory'),
   opensentienceAgent: shape<OpensentienceAgent>('opensentience-agent'),
+  /** What every message of the OpenSentience protocol has (seed 004 §3). */
+  openSentienceEnvelope: shape<OpenSentienceEnvelope>('opensentience-envelope', firstFault),
+  /** Payload of a message that an agent sends, by the message's type; `declared-tool`: one tool. */
+  agentMessage: (type: string, payload: unknown): Checked<unknown> =>
+    agentMessages.check(type, payload),
   runCreateRequest: (value: unknown): Checked<RunCreateRequest> => {
     const checked = createRequest(value);
     return checked.ok ? (metadataFault(checked.value.metadata) ?? checked) : checked;

@@ -1,0 +1,91 @@
+// How calls of agents' tools end for the host (seed 004 §3.3, §4.3.3): one table from the protocol's error codes to the
+// host's, and the check of an output. What an agent wrote is redacted and bounded before it is anyone's.
+import type { ErrorCode } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { CallOutcome, SessionRules } from './effects.ts';
+import type { AgentPayloads, ProtocolError } from './messages.ts';
+import type { AcceptedTool } from './registration.ts';
+
+/** Longest text of an agent's error that is kept, in UTF-16 units. */
+const MAX_REASON_LENGTH = 2_000;
+const ERROR_CODE = /^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$/;
+const MAX_CODE_LENGTH = 64;
+
+interface Mapping {
+  readonly code: ErrorCode;
+  /** What the code means where the error does not say: whether asking again may succeed. */
+  readonly retryable: boolean;
+}
+
+/** Codes that are not here are the tool's own: `tool_failed`. */
+const HOST_CODES: Readonly<Record<string, Mapping>> = {
+  'tool.invalid_input': { code: 'tool_invalid_input', retryable: false },
+  'tool.invalid_output': { code: 'tool_invalid_output', retryable: false },
+  'tool.input_too_large': { code: 'payload_too_large', retryable: false },
+  'tool.output_too_large': { code: 'payload_too_large', retryable: false },
+  'tool.not_found': { code: 'tool_not_found', retryable: false },
+  'tool.timeout': { code: 'tool_timeout', retryable: false },
+  // By these the agent says "not now".
+  'tool.overloaded': { code: 'rate_limited', retryable: true },
+  'protocol.draining': { code: 'agent_unavailable', retryable: true },
+};
+const OWN: Mapping = { code: 'tool_failed', retryable: false };
+
+/** A call that ended without the agent's word, or before it was sent. */
+export function unanswered(code: ErrorCode, sent: boolean, details: JsonObject = {}): CallOutcome {
+  return { ok: false, code, sent, details };
+}
+
+/** Asking again gives the same: final. */
+export function refusedCall(code: ErrorCode, sent: boolean, details: JsonObject): CallOutcome {
+  return { ok: false, code, sent, details: { ...details, final: true } };
+}
+
+/** A result's `failed`, or a `canceled` that nobody asked for. Final unless the error says `retryable: true`. */
+export function failedOutcome(
+  error: ProtocolError | undefined,
+  redactor: SessionRules['redactor'],
+): CallOutcome {
+  const agentCode = error && ownCode(error.code, redactor);
+  const mapping = (agentCode && HOST_CODES[agentCode]) || OWN;
+  const reason = redactor.text(error?.message ?? '').slice(0, MAX_REASON_LENGTH);
+  const retryable = error?.retryable ?? mapping.retryable;
+  return {
+    ok: false,
+    code: mapping.code,
+    sent: true,
+    details: {
+      ...(agentCode && { agentCode }),
+      ...(reason && { reason }),
+      ...(retryable ? { retryable } : { final: true }),
+    },
+  };
+}
+
+function ownCode(code: string, redactor: SessionRules['redactor']): string {
+  const fits = code.length <= MAX_CODE_LENGTH && ERROR_CODE.test(code);
+  return fits && redactor.text(code) === code ? code : 'tool.failed';
+}
+
+export interface OutputRules {
+  readonly tool: AcceptedTool;
+  readonly maxOutputBytes: number;
+  readonly redactor: SessionRules['redactor'];
+}
+
+/** The output as runs get it. One that breaks its schema or its limit is final: the tool has had its effect. */
+export function succeededOutcome(
+  result: AgentPayloads['agent.tool.result'],
+  { tool, maxOutputBytes, redactor }: OutputRules,
+): CallOutcome {
+  const output = (result.output ?? {}) as JsonObject;
+  const bytes = Buffer.byteLength(JSON.stringify(output));
+  if (bytes > maxOutputBytes)
+    return refusedCall('payload_too_large', true, { bytes, maxBytes: maxOutputBytes });
+  const checked = tool.output?.validate(output);
+  if (checked && !checked.ok)
+    return refusedCall('tool_invalid_output', true, {
+      pointer: redactor.text(checked.errors[0].pointer).slice(0, MAX_REASON_LENGTH),
+    });
+  return { ok: true, output: redactor.json(output) };
+}

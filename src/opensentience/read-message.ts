@@ -1,0 +1,132 @@
+// From a decoded frame to a message of an agent, or what is wrong with it (seed 004 §3, §6.2). Faults name fields and
+// rules, never what an agent wrote: types that are not known, ids and values stay out of every audit.
+import { validate } from '../wire/validators.ts';
+import type { FrameValue } from './frame.ts';
+import {
+  PROTOCOL_VERSION,
+  type AgentMessage,
+  type AgentMessageType,
+  type Correlation,
+  type ProtocolErrorCode,
+} from './messages.ts';
+
+/** Longest id that is repeated in an answer. */
+const MAX_ID_LENGTH = 512;
+const MAX_POINTER_LENGTH = 200;
+
+export interface MessageFault {
+  readonly code: Extract<
+    ProtocolErrorCode,
+    'protocol.invalid_message' | 'protocol.unknown_type' | 'protocol.unsupported_version'
+  >;
+  /** JSON pointer to the first fault; '' is the whole message. */
+  readonly pointer: string;
+  /** Absent when the type is not one that an agent sends. */
+  readonly type?: AgentMessageType;
+  readonly expectsReply: boolean;
+  /** The message's own id where it has one: what an answer names in `in_reply_to`. */
+  readonly id?: string;
+  readonly correlation: Correlation;
+  /** The call that the message claims to be about. */
+  readonly callId?: string;
+}
+
+export type ReadMessage =
+  | { readonly ok: true; readonly message: AgentMessage }
+  | { readonly ok: false; readonly fault: MessageFault };
+
+/** Whether the sender waits for an answer; `undefined` types: see `expectsReply`. */
+const ANSWERED: Record<AgentMessageType, boolean> = {
+  'agent.hello': true,
+  'agent.tools.register': true,
+  'agent.tools.unregister': true,
+  'agent.tool.stream': false,
+  'agent.tool.result': false,
+  'agent.tool.cancel_ack': false,
+  'agent.heartbeat': false,
+  'agent.pong': false,
+  'agent.goodbye': false,
+  'agent.error': false,
+};
+
+export const AGENT_MESSAGE_TYPES = Object.keys(ANSWERED) as readonly AgentMessageType[];
+
+/** The value must be what FrameDecoder gave: an object of bounded depth without `__proto__`. */
+export function readMessage(value: FrameValue): ReadMessage {
+  const type = knownType(value.type);
+  const envelope = validate.openSentienceEnvelope(value);
+  if (!envelope.ok) return fault(value, 'protocol.invalid_message', envelope.errors[0].pointer);
+  if (type === undefined) return fault(value, 'protocol.unknown_type', '/type');
+  if (type === 'agent.hello' && speaksOtherVersions(envelope.value.payload))
+    return fault(value, 'protocol.unsupported_version', '/payload/protocol/supported_versions');
+  // A hello says in its payload what it speaks (§6.1); every message after it is of the version agreed on.
+  if (type !== 'agent.hello' && envelope.value.v !== PROTOCOL_VERSION)
+    return fault(value, 'protocol.invalid_message', '/v');
+  const payload = validate.agentMessage(type, envelope.value.payload);
+  if (!payload.ok)
+    return fault(value, 'protocol.invalid_message', `/payload${payload.errors[0].pointer}`);
+  return { ok: true, message: value as unknown as AgentMessage };
+}
+
+function knownType(type: unknown): AgentMessageType | undefined {
+  return typeof type === 'string' && Object.hasOwn(ANSWERED, type)
+    ? (type as AgentMessageType)
+    : undefined;
+}
+
+/** Readable where the rest of a later version's hello may not be. */
+function speaksOtherVersions(payload: { protocol?: unknown }): boolean {
+  const versions = (payload.protocol as { supported_versions?: unknown } | undefined | null)
+    ?.supported_versions;
+  return (
+    Array.isArray(versions) &&
+    versions.every((version) => Number.isInteger(version)) &&
+    !versions.includes(PROTOCOL_VERSION)
+  );
+}
+
+function fault(value: FrameValue, code: MessageFault['code'], pointer: string): ReadMessage {
+  const type = knownType(value.type);
+  const id = idOf(value.id);
+  const callId = idOf((value.payload as { call_id?: unknown } | null | undefined)?.call_id);
+  return {
+    ok: false,
+    fault: {
+      code,
+      pointer: pointer.slice(0, MAX_POINTER_LENGTH),
+      ...(type && { type }),
+      expectsReply: id !== undefined && expectsReply(value, type),
+      ...(id !== undefined && { id }),
+      correlation: correlationOf(value),
+      ...(callId !== undefined && { callId }),
+    },
+  };
+}
+
+/** A message of unknown type begins a request when it has a `request_id` and is itself no reply. */
+function expectsReply(value: FrameValue, type: AgentMessageType | undefined): boolean {
+  if (type) return ANSWERED[type];
+  return idOf(value.request_id) !== undefined && value.in_reply_to === undefined;
+}
+
+/** The ids that an answer echoes (§3.1). */
+export function correlationOf(value: {
+  readonly request_id?: unknown;
+  readonly correlation_id?: unknown;
+  readonly causation_id?: unknown;
+}): Correlation {
+  const request_id = idOf(value.request_id);
+  const correlation_id = idOf(value.correlation_id);
+  const causation_id = idOf(value.causation_id);
+  return {
+    ...(request_id !== undefined && { request_id }),
+    ...(correlation_id !== undefined && { correlation_id }),
+    ...(causation_id !== undefined && { causation_id }),
+  };
+}
+
+function idOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value.length > 0 && value.length <= MAX_ID_LENGTH
+    ? value
+    : undefined;
+}

@@ -1,0 +1,125 @@
+// The tools of one session (seed 004 §4.2): which declarations are accepted, and why others are not. Pure.
+import type { JsonObject } from '../core/json.ts';
+import { compileUserSchema, type UserSchema } from '../wire/user-schema.ts';
+import { validate } from '../wire/validators.ts';
+import { protocolError, type SessionRules } from './effects.ts';
+import type {
+  AgentPayloads,
+  CorePayloads,
+  DeclaredTool,
+  ProtocolError,
+  ProtocolErrorCode,
+} from './messages.ts';
+
+/** Name of a tool without its agent. */
+const TOOL_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
+const MAX_POINTER_LENGTH = 200;
+
+/** A declaration with its schemas made ready. */
+export interface AcceptedTool {
+  readonly declaration: DeclaredTool;
+  readonly input: UserSchema;
+  readonly output?: UserSchema;
+}
+
+export interface Registration {
+  readonly answer: CorePayloads['core.tools.registered'];
+  /** Tools that were there before and are not any more. */
+  readonly removed: readonly string[];
+  /** How often each code was given. */
+  readonly refusals: Readonly<Record<string, number>>;
+}
+
+export class ToolTable {
+  readonly #agentId: string;
+  readonly #rules: SessionRules;
+  #tools = new Map<string, AcceptedTool>();
+
+  constructor(agentId: string, rules: SessionRules) {
+    this.#agentId = agentId;
+    this.#rules = rules;
+  }
+
+  get(toolId: string): AcceptedTool | undefined {
+    return this.#tools.get(toolId);
+  }
+
+  ids(): readonly string[] {
+    return [...this.#tools.keys()];
+  }
+
+  declarations(): readonly DeclaredTool[] {
+    return [...this.#tools.values()].map(({ declaration }) => declaration);
+  }
+
+  /** Of two declarations of one name the first holds; `replace` forgets what earlier messages declared. */
+  register({ tools, replace }: AgentPayloads['agent.tools.register']): Registration {
+    const before = this.#tools;
+    if (replace) this.#tools = new Map();
+    const registered: string[] = [];
+    const rejected: { tool_id: string; error: ProtocolError }[] = [];
+    const refusals: Record<string, number> = {};
+    for (const offer of tools) {
+      const checked = this.#check(offer);
+      if (checked.ok) {
+        this.#tools.set(offer.tool_id, checked.tool);
+        registered.push(offer.tool_id);
+      } else {
+        rejected.push({ tool_id: this.#rules.redactor.text(offer.tool_id), error: checked.error });
+        refusals[checked.error.code] = (refusals[checked.error.code] ?? 0) + 1;
+      }
+    }
+    const removed = [...before.keys()].filter((toolId) => !this.#tools.has(toolId));
+    return {
+      answer: { registered, ...(rejected.length > 0 && { rejected }) },
+      removed,
+      refusals,
+    };
+  }
+
+  /** The ids that were there. */
+  unregister(toolIds: readonly string[]): readonly string[] {
+    return toolIds.filter((toolId) => this.#tools.delete(toolId));
+  }
+
+  #check(offer: DeclaredTool): Accepted {
+    const { limits, redactor } = this.#rules;
+    if (Buffer.byteLength(JSON.stringify(offer)) > limits.maxToolBytes)
+      return refused('tool.invalid_schema', { maxBytes: limits.maxToolBytes });
+    const shape = validate.agentMessage('declared-tool', offer);
+    if (!shape.ok) return refused('protocol.invalid_message', place(shape.errors[0].pointer));
+    const { tool_id: toolId, name } = offer;
+    // A name that holds a secret would be shown wherever tools are.
+    if (!TOOL_NAME.test(name) || toolId !== `${this.#agentId}/${name}`)
+      return refused('tool.invalid_id');
+    if (redactor.text(name) !== name) return refused('tool.invalid_id');
+    if (this.#tools.has(toolId)) return refused('tool.duplicate_name');
+    if (this.#tools.size >= limits.maxTools)
+      return refused('tool.too_many', { maxTools: limits.maxTools });
+    return accepted({ ...redactor.json(offer), tool_id: toolId, name });
+  }
+}
+
+type Accepted =
+  | { readonly ok: true; readonly tool: AcceptedTool }
+  | { readonly ok: false; readonly error: ProtocolError };
+
+function accepted(declaration: DeclaredTool): Accepted {
+  const input = compileUserSchema(declaration.input_schema);
+  if (!input.ok)
+    return refused('tool.invalid_schema', place(`/input_schema${input.errors[0].pointer}`));
+  if (declaration.output_schema === undefined)
+    return { ok: true, tool: { declaration, input: input.value } };
+  const output = compileUserSchema(declaration.output_schema);
+  if (!output.ok)
+    return refused('tool.invalid_schema', place(`/output_schema${output.errors[0].pointer}`));
+  return { ok: true, tool: { declaration, input: input.value, output: output.value } };
+}
+
+function place(pointer: string): JsonObject {
+  return { pointer: pointer.slice(0, MAX_POINTER_LENGTH) };
+}
+
+function refused(code: ProtocolErrorCode, details?: JsonObject): Accepted {
+  return { ok: false, error: protocolError(code, details) };
+}
