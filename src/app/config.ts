@@ -22,6 +22,13 @@ export interface Config {
   readonly cacheDir: string;
   readonly fixturesDir?: string;
   readonly agentsDir?: string;
+  /** Agents as processes (seed 004): on when the folder of their manifests is named. */
+  readonly opensentience?: {
+    readonly dir: string;
+    /** Loopback TCP besides the Unix socket; absent: none. */
+    readonly tcpPort?: number;
+    readonly maxFrameBytes?: number;
+  };
   readonly testMode: boolean;
   /** First one encrypts, all decrypt; none: no encryption. */
   readonly encryptionKeys: readonly EncryptionKey[];
@@ -39,6 +46,9 @@ export interface Config {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const DEFAULT_PORT = 8787;
+/** Bounds of a frame between Core and an agent: a registration must fit, and one message must not fill the memory. */
+const MIN_FRAME_BYTES = 64 * 1024;
+const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 const MIN_API_KEY_CHARS = 16;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/;
 const SECRET_VARIABLES = [
@@ -62,6 +72,7 @@ export function readConfig(env: Environment): Config {
     cacheDir: resolve(reader.text('OPENWOP_CACHE_DIR') ?? defaultCacheDir(reader)),
     fixturesDir: reader.folder('OPENWOP_FIXTURES_DIR'),
     agentsDir: reader.folder('OPENWOP_AGENTS_DIR'),
+    opensentience: readOpenSentience(reader),
     testMode: reader.flag('OPENWOP_TEST_MODE') ?? false,
     encryptionKeys: readEncryption(reader),
     database: databaseUrl
@@ -122,6 +133,17 @@ class Reader {
     const port = Number(text);
     const valid = /^\d+$/.test(text) && port <= 65_535;
     return valid ? port : this.fault(name, `must be a port number from 0 to 65535, not "${text}".`);
+  }
+
+  /** A whole number within bounds. */
+  count(name: string, least: number, most: number): number | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const count = Number(text);
+    const valid = /^\d+$/.test(text) && count >= least && count <= most;
+    return valid
+      ? count
+      : this.fault(name, `must be a whole number from ${least} to ${most}, not "${text}".`);
   }
 
   flag(name: string): boolean | undefined {
@@ -264,6 +286,29 @@ function readOpenAi(reader: Reader): Config['openai'] {
     reader.fault('OPENAI_BASE_URL', 'has no effect without OPENAI_API_KEY.');
   if (model !== undefined) reader.fault('OPENAI_MODEL', 'has no effect without OPENAI_API_KEY.');
   return undefined;
+}
+
+const OPENSENTIENCE_VARIABLES = [
+  'OPENWOP_OPENSENTIENCE_TCP_PORT',
+  'OPENWOP_OPENSENTIENCE_MAX_FRAME_BYTES',
+];
+
+function readOpenSentience(reader: Reader): Config['opensentience'] {
+  const dir = reader.folder('OPENWOP_OPENSENTIENCE_DIR');
+  if (reader.text('OPENWOP_OPENSENTIENCE_DIR') === undefined) {
+    for (const name of OPENSENTIENCE_VARIABLES) {
+      if (reader.text(name) !== undefined)
+        reader.fault(name, 'has no effect without OPENWOP_OPENSENTIENCE_DIR.');
+    }
+    return undefined;
+  }
+  const tcpPort = reader.port('OPENWOP_OPENSENTIENCE_TCP_PORT');
+  const maxFrameBytes = reader.count(
+    'OPENWOP_OPENSENTIENCE_MAX_FRAME_BYTES',
+    MIN_FRAME_BYTES,
+    MAX_FRAME_BYTES,
+  );
+  return dir === undefined ? undefined : { dir, tcpPort, maxFrameBytes };
 }
 
 function readLogLevel(reader: Reader): LogLevel | undefined {

@@ -12,16 +12,21 @@ import { createEncryption, dataConverter } from '../adapters/temporal/codec.ts';
 import { connectTemporal, type TemporalTarget } from '../adapters/temporal/connection.ts';
 import { obtainDevServer, type DevServer } from '../adapters/temporal/dev-server.ts';
 import { createRunEngine } from '../adapters/temporal/engine.ts';
+import { createAgentWorkers } from '../adapters/temporal/agent-workers.ts';
 import { createHistoryReader } from '../adapters/temporal/history.ts';
-import { createRunWorker, installRuntime, type RunWorker } from '../adapters/temporal/worker.ts';
+import type { KeptWorker } from '../adapters/temporal/kept-worker.ts';
+import { createRunWorker, installRuntime } from '../adapters/temporal/worker.ts';
 import { coreTools } from '../adapters/tools/core-tools.ts';
 import { createTools } from '../adapters/tools/index.ts';
 import { HostError } from '../core/errors.ts';
-import { createRedactor } from '../core/redaction.ts';
+import { createRedactor, type Redactor } from '../core/redaction.ts';
 import { DEFAULT_CALLER, type FacadeConfig, type FacadeDeps } from '../facade/deps.ts';
 import { createReaper } from '../facade/reaper.ts';
 import { listen, type Listening } from '../facade/listen.ts';
 import { createLog, type Log } from '../log/log.ts';
+import { createAgentTools } from '../opensentience/agent-tools.ts';
+import { createCore } from '../opensentience/core.ts';
+import type { Core } from '../opensentience/parts.ts';
 import { createProjector, type Projector } from '../log/projector.ts';
 import type { Catalog, Logger, ResolvedAgent, RunEngine, Stores, Tool } from '../ports.ts';
 import type { WorkflowDefinition } from '../wire/types.generated.ts';
@@ -32,6 +37,7 @@ import { stopInOrder, withProgress, type Report, type StopStep } from './progres
 const STOP_LIMITS = {
   http: 5_000,
   worker: 20_000,
+  agents: 20_000,
   projector: 5_000,
   reads: 3_000,
   database: 5_000,
@@ -126,7 +132,7 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
     openDatabase(options, started),
   );
   const base = joinLog(options, started, { temporal, stores });
-  const inside = await loadInside(options, stores);
+  const inside = await loadInside(options, started, stores);
   const worker =
     bundling && startWorker(options, started, { ...base, ...inside, bundle: await bundling });
   await base.projector.start();
@@ -224,9 +230,15 @@ function joinLog(
 
 type Inside = Awaited<ReturnType<typeof loadInside>>;
 
-async function loadInside(options: HostOptions, stores: Stores) {
-  const { config, logger, builtIn, apiKey } = options;
-  const tools = createTools([...coreTools(), ...(builtIn?.tools ?? [])]);
+async function loadInside(options: HostOptions, started: Started, stores: Stores) {
+  const { config, logger, builtIn, apiKey, parts } = options;
+  const redactor = createRedactor([
+    ...config.secrets,
+    ...(apiKey ? [{ id: 'OPENWOP_API_KEY', value: apiKey }] : []),
+  ]);
+  const core = parts.worker ? await startCore(options, started, { stores, redactor }) : undefined;
+  const agentTools = createAgentTools({ registry: stores.agents, runs: stores.runs, core });
+  const tools = createTools([...coreTools(), ...(builtIn?.tools ?? [])], agentTools);
   const catalog = await loadCatalog({
     fixturesDir: config.fixturesDir,
     agentsDir: config.agentsDir,
@@ -241,23 +253,62 @@ async function loadInside(options: HostOptions, stores: Stores) {
     scripts: { ...builtIn?.scripts, ...Object.fromEntries(catalog.scripts) },
     openai: config.openai,
   });
-  const redactor = createRedactor([
-    ...config.secrets,
-    ...(apiKey ? [{ id: 'OPENWOP_API_KEY', value: apiKey }] : []),
-  ]);
-  return { tools, catalog, models, redactor };
+  return { tools, catalog, models, redactor, core };
+}
+
+/** Agents as processes of their own (seed 004), where a folder of their manifests is configured. */
+async function startCore(
+  { config, logger, report }: HostOptions,
+  started: Started,
+  { stores, redactor }: { stores: Stores; redactor: Redactor },
+): Promise<Core | undefined> {
+  const { opensentience, dataDir } = config;
+  if (!opensentience) return undefined;
+  const { dir, tcpPort, maxFrameBytes } = opensentience;
+  const core = await withProgress(report, 'Starting the agents', () =>
+    createCore({
+      agentsDir: dir,
+      dataDir,
+      socketDir: join(dataDir, 'opensentience'),
+      tenant: DEFAULT_CALLER.tenant,
+      registry: stores.agents,
+      redactor,
+      logger,
+      coreVersion: VERSION,
+      environment: config.env,
+      instanceId: `core-${randomUUID()}`,
+      ...(tcpPort === undefined ? {} : { tcpPort }),
+      ...(maxFrameBytes === undefined ? {} : { limits: { maxFrameBytes } }),
+    }),
+  );
+  started.add('agents', STOP_LIMITS.agents, () => core.stop());
+  return core;
 }
 
 function startWorker(
   { config, logger }: HostOptions,
   started: Started,
   parts: Base & Inside & { bundle: { codePath: string } },
-): RunWorker {
-  const { temporal, stores, log, projector, models, tools, redactor, bundle } = parts;
+): KeptWorker {
+  const { temporal, stores, log, projector, models, tools, redactor, bundle, core } = parts;
+  const activities = createActivities({ stores, log, models, tools, redactor, logger });
+  const { callTool } = activities;
+  if (core) {
+    const agents = createAgentWorkers({
+      target: temporal,
+      tenant: DEFAULT_CALLER.tenant,
+      activities: { callTool },
+      dataConverter: dataConverter(config),
+      logger,
+    });
+    core.onRoutable((agentId, isHere) => agents.note(agentId, isHere));
+    for (const agentId of core.routable()) agents.note(agentId, true);
+    started.add('agent workers', STOP_LIMITS.worker, () => agents.stop());
+  }
   const worker = createRunWorker({
     target: temporal,
     bundle,
-    activities: createActivities({ stores, log, models, tools, redactor, logger }),
+    activities,
     dataConverter: dataConverter(config),
     hint: (...hint) => projector.hint(...hint),
     logger,

@@ -95,6 +95,8 @@ export interface RunRequest {
 
 export interface WorkflowRunner {
   run(request: RunRequest): Promise<FinishedRun>;
+  /** A worker that performs the scripted activities of another task queue, until it is stopped. */
+  poll(taskQueue: string): Promise<{ stop(): Promise<void> }>;
   close(): Promise<void>;
 }
 
@@ -132,9 +134,7 @@ export async function createWorkflowRunner(options: RunnerOptions): Promise<Work
     workflowBundle: bundle,
     dataConverter,
     sinks,
-    activities: Object.fromEntries(
-      ACTIVITY_TYPES.map((type) => [type, (input: unknown) => perform(scripts, type, input)]),
-    ),
+    activities: scriptedActivities(scripts),
     maxCachedWorkflows: options.maxCachedWorkflows ?? 100,
     stickyQueueScheduleToStartTimeout: '1s',
     maxHeartbeatThrottleInterval: '500ms',
@@ -171,11 +171,34 @@ export async function createWorkflowRunner(options: RunnerOptions): Promise<Work
         },
       };
     },
+    async poll(queue) {
+      const other = await Worker.create({
+        connection: server.nativeConnection,
+        namespace: server.namespace,
+        taskQueue: queue,
+        dataConverter,
+        activities: scriptedActivities(scripts),
+        maxHeartbeatThrottleInterval: '500ms',
+      });
+      const polling = other.run();
+      return {
+        async stop() {
+          other.shutdown();
+          await polling;
+        },
+      };
+    },
     async close() {
       worker.shutdown();
       await running;
     },
   };
+}
+
+function scriptedActivities(scripts: ReadonlyMap<string, ScriptedActivities>) {
+  return Object.fromEntries(
+    ACTIVITY_TYPES.map((type) => [type, (input: unknown) => perform(scripts, type, input)]),
+  );
 }
 
 const silentSinks: InjectedSinks<JournalSinks> = {

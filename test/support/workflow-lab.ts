@@ -49,6 +49,8 @@ export interface WorkflowLab {
     input: unknown,
     activities?: ScriptedActivities,
   ): Promise<FinishedRun>;
+  /** A worker of another task queue with the same scripted activities. */
+  poll(taskQueue: string): Promise<{ stop(): Promise<void> }>;
   close(): Promise<void>;
 }
 
@@ -120,6 +122,7 @@ export async function openWorkflowLab(options: LabOptions = {}): Promise<Workflo
       }),
     runOther: (workflowType, input, activities) =>
       runner.run({ runId: randomUUID(), workflowType, input, activities }),
+    poll: (taskQueue) => runner.poll(taskQueue),
     async close() {
       await runner.close();
       await server.close();

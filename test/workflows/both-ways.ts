@@ -34,6 +34,12 @@ export interface Scenario {
 
 let lab: WorkflowLab | undefined;
 
+/** A worker of an agent's queue, until the test stops it. */
+export function pollQueue(taskQueue: string): Promise<{ stop(): Promise<void> }> {
+  if (!lab) throw new Error('useWorkflowRunner() is missing');
+  return lab.poll(taskQueue);
+}
+
 /** Registers the worker of a test file. */
 export function useWorkflowRunner(): void {
   beforeAll(async () => {

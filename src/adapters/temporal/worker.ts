@@ -1,6 +1,5 @@
-// The run worker: executes workflow code and activities of the run task queue, tells the projector about histories
-// that grew, and comes back by itself when Temporal went away and returned.
-import { setTimeout as sleep } from 'node:timers/promises';
+// The run worker: executes workflow code and activities of the run task queue, and tells the projector about histories
+// that grew.
 import type { DataConverter } from '@temporalio/common';
 import {
   DefaultLogger,
@@ -12,20 +11,19 @@ import {
 } from '@temporalio/worker';
 import { RUN_TASK_QUEUE } from '../../core/run-input.ts';
 import type { Logger } from '../../ports.ts';
-import { connectWorker, type TemporalTarget } from './connection.ts';
+import type { TemporalTarget } from './connection.ts';
+import { keepWorker, type KeptWorker } from './kept-worker.ts';
 
 /** Bounds memory (design §7): about 0.3 MB for each run kept in the cache. */
 const MAX_CACHED_WORKFLOWS = 300;
 /** After a worker's death its cached runs wait this long for it; 10 s by default (spec/05 §6). */
 const STICKY_TIMEOUT_MS = 1_500;
 /** Cancellation reaches an activity with a heartbeat (design §4). */
-const HEARTBEAT_THROTTLE_MS = 1_000;
+export const HEARTBEAT_THROTTLE_MS = 1_000;
 /** Activities in flight may finish within this at shutdown, and are then cancelled. */
-const SHUTDOWN_GRACE_MS = 10_000;
+export const SHUTDOWN_GRACE_MS = 10_000;
 /** After this the worker gives up waiting. */
-const SHUTDOWN_FORCE_MS = 15_000;
-const RESTART_FIRST_MS = 200;
-const RESTART_MOST_MS = 5_000;
+export const SHUTDOWN_FORCE_MS = 15_000;
 
 export interface RunWorkerOptions {
   readonly target: TemporalTarget;
@@ -41,15 +39,6 @@ export interface RunWorkerOptions {
     terminal: boolean,
   ) => void;
   readonly logger: Logger;
-}
-
-export interface RunWorker {
-  /** True while it polls. */
-  running(): boolean;
-  /** Resolves with the first successful start; with `stop` at the latest. */
-  readonly ready: Promise<void>;
-  /** Drains within SHUTDOWN_FORCE_MS. */
-  stop(): Promise<void>;
 }
 
 /** Before anything else of the SDK: its logs become ours, and signals are ours to handle. The first one stays. */
@@ -113,60 +102,7 @@ async function createWorker(
   });
 }
 
-/** Starts at once. While Temporal is away it tries again, at a bounded rate, until it is stopped. */
-export function createRunWorker(options: RunWorkerOptions): RunWorker {
-  const stopping = new AbortController();
-  const { logger } = options;
-  let worker: Worker | undefined;
-  let tellReady: () => void = () => undefined;
-  const ready = new Promise<void>((resolve) => {
-    tellReady = resolve;
-  });
-
-  async function runOnce(): Promise<void> {
-    const connection = await connectWorker(options.target);
-    try {
-      const created = await createWorker(options, connection);
-      worker = created;
-      const done = created.run();
-      tellReady();
-      if (stopping.signal.aborted) created.shutdown();
-      await done;
-    } finally {
-      worker = undefined;
-      await connection
-        .close()
-        .catch((error: unknown) => logger.debug('worker connection did not close', { error }));
-    }
-  }
-
-  async function runUntilStopped(): Promise<void> {
-    let pauseMs = RESTART_FIRST_MS;
-    while (!stopping.signal.aborted) {
-      const startedAt = Date.now();
-      try {
-        await runOnce();
-      } catch (error) {
-        logger.warn('the worker stopped and starts again', {
-          error: (error as Error).message,
-          inMs: pauseMs,
-        });
-      }
-      if (stopping.signal.aborted) return;
-      if (Date.now() - startedAt > RESTART_MOST_MS) pauseMs = RESTART_FIRST_MS;
-      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined);
-      pauseMs = Math.min(pauseMs * 2, RESTART_MOST_MS);
-    }
-  }
-
-  const running = runUntilStopped().finally(() => tellReady());
-  return {
-    running: () => worker?.getState() === 'RUNNING',
-    ready,
-    async stop() {
-      stopping.abort();
-      if (worker?.getState() === 'RUNNING') worker.shutdown();
-      await running;
-    },
-  };
+export function createRunWorker(options: RunWorkerOptions): KeptWorker {
+  const { target, logger } = options;
+  return keepWorker({ target, logger, create: (connection) => createWorker(options, connection) });
 }

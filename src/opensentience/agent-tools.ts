@@ -1,0 +1,110 @@
+// Tools of agent processes as the runs see them (design §5; seed 004 §4.3): described from the registry, called through
+// Core in the worker that has the agent. A worker without it can describe a tool, and settle a call, but not perform it.
+import { HostError } from '../core/errors.ts';
+import { sha256Hex } from '../core/ids.ts';
+import { isJsonObject, type JsonValue } from '../core/json.ts';
+import type { AgentRegistry, AgentTool, RunStore, Tool, ToolCallContext } from '../ports.ts';
+import { DEFAULT_LIMITS } from './limits.ts';
+import type { Core, SessionCall } from './parts.ts';
+
+/** Longest wait in ms, inside a call that was taken already, for an agent that just went to come back. */
+const CONNECT_MS = 30_000;
+/** ms beyond the agent's own time to end a cancelled call. */
+const STOP_MARGIN_MS = 300;
+
+export interface AgentToolsOptions {
+  readonly registry: Pick<AgentRegistry, 'tools'>;
+  /** For the root run of a call's chain. */
+  readonly runs: Pick<RunStore, 'load'>;
+  /** Absent where no agents live. */
+  readonly core?: Pick<Core, 'call'>;
+}
+
+/** Looks tools up as they are registered now. */
+export function createAgentTools(options: AgentToolsOptions): {
+  find(tenant: string, toolIds: readonly string[]): Promise<ReadonlyMap<string, Tool>>;
+} {
+  return {
+    async find(tenant, toolIds) {
+      const known = await options.registry.tools(tenant, toolIds);
+      return new Map(known.map((tool) => [tool.toolId, toolOf(options, tool)]));
+    },
+  };
+}
+
+function toolOf(options: AgentToolsOptions, declared: AgentTool): Tool {
+  const { toolId, agentId, description, inputSchema, outputSchema, capabilities } = declared;
+  return {
+    toolId,
+    description,
+    inputSchema,
+    ...(outputSchema ? { outputSchema } : {}),
+    // Repeats with one idempotency key have one effect, or there is none.
+    idempotent: !declared.sideEffects || capabilities.includes('idempotency'),
+    timeoutMs: declared.timeoutMs,
+    transport: 'native',
+    safetyTier: declared.sideEffects ? 'write' : 'read',
+    remote: {
+      agentId,
+      waitMs: declared.waitMs,
+      approval: declared.approval,
+      streams: capabilities.includes('streaming'),
+    },
+    stopGraceMs: DEFAULT_LIMITS.cancelMs + STOP_MARGIN_MS,
+    call: (input, context) => callAgent(options, { declared, input, context }),
+  };
+}
+
+async function callAgent(
+  { core, runs }: AgentToolsOptions,
+  { declared, input, context }: { declared: AgentTool; input: JsonValue; context: ToolCallContext },
+): Promise<JsonValue> {
+  if (!core) throw Object.assign(new HostError('agent_unavailable'), { sent: false });
+  if (!isJsonObject(input)) {
+    const details = {
+      reason: "The arguments of an agent's tool are one JSON object.",
+      final: true,
+    };
+    throw Object.assign(new HostError('tool_invalid_input', details), { sent: false });
+  }
+  const { runId, nodeId, workflowId, callerAgentId, directive } = context;
+  const row = await runs.load(runId);
+  const needsDirective = declared.sideEffects || declared.requiresDirective;
+  const call: SessionCall = {
+    toolId: declared.toolId,
+    input,
+    timeoutMs: declared.timeoutMs,
+    maxInputBytes: declared.maxInputBytes,
+    maxOutputBytes: declared.maxOutputBytes,
+    idempotencyKey: context.idempotencyKey,
+    requestId: uuidOf(`${runId}/${context.callId}`),
+    correlationId: row?.input.header.correlationId ?? runId,
+    ...(context.causationId === undefined ? {} : { causationId: context.causationId }),
+    actor: { type: 'agent', id: callerAgentId },
+    caller: { type: 'agent', id: callerAgentId },
+    context: {
+      run_id: runId,
+      workflow_id: workflowId,
+      node_id: nodeId,
+      ...(needsDirective && directive !== undefined ? { directive } : {}),
+      ui: { title: `${callerAgentId} · ${workflowId}` },
+    },
+    runId,
+    signal: context.signal,
+    ...(context.onProgress ? { onProgress: context.onProgress } : {}),
+  };
+  return core.call(declared.agentId, call, CONNECT_MS);
+}
+
+/** A UUID (version 8, RFC 9562) that is the same for the same text. */
+function uuidOf(text: string): string {
+  const hex = sha256Hex(text);
+  const variant = ((parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16);
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `${variant}${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join('-');
+}
