@@ -1,16 +1,14 @@
 // Who is at the other end of a Unix socket, by the kernel's word (seed 004 §5.1 "bound to the launched process"): Linux
 // tells pid and user of whoever connected. Elsewhere, or where koffi is not installed, nothing is known.
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
+import type * as Koffi from 'koffi';
 import type { PeerCredentials } from './parts.ts';
 
 /** Linux: level SOL_SOCKET, option SO_PEERCRED; the answer is pid, uid, gid, 4 bytes each. */
 const SOL_SOCKET = 1;
 const SO_PEERCRED = 17;
 const UCRED_BYTES = 12;
-/** Generations from a process up to its ancestor; a longer line counts as no kin. */
-const MAX_GENERATIONS = 64;
 
 type GetSocketOption = (
   fd: number,
@@ -25,13 +23,13 @@ let getSocketOption: GetSocketOption | undefined | 'not looked for' = 'not looke
 function load(): GetSocketOption | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
-    const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi');
+    const koffi = createRequire(import.meta.url)('koffi') as typeof Koffi;
     // The C library that Node itself runs on: glibc or musl.
     return koffi
       .load(null)
       .func(
         'int getsockopt(int, int, int, _Out_ void*, _Inout_ uint32*)',
-      ) as unknown as GetSocketOption;
+      );
   } catch {
     // Optional dependency: without it tokens are bound by their secrecy alone.
     return undefined;
@@ -51,25 +49,4 @@ export function peerCredentials(socket: Socket): PeerCredentials | undefined {
   // pid 0 is a process outside this pid name space, and what other socket families give.
   if (failed || length[0] < UCRED_BYTES || pid <= 0) return undefined;
   return { pid, uid: answer.readUInt32LE(4) };
-}
-
-/** True when `pid` is `ancestor` or one of its descendants, as far as /proc tells; false where there is none. */
-export function isDescendant(pid: number, ancestor: number): boolean {
-  let at: number | undefined = pid;
-  for (let generation = 0; generation <= MAX_GENERATIONS; generation++) {
-    if (at === ancestor) return true;
-    if (at === undefined || at <= 1) return false;
-    at = parentOf(at);
-  }
-  return false;
-}
-
-function parentOf(pid: number): number | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The command name may hold spaces and brackets: fields are counted from the last one. State is field 3, parent 4.
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,0 +1,128 @@
+// What a launched agent writes to stdout and stderr (seed 004 §5.1, §7): taken line by line, bounded in length and
+// rate, without known secrets and session tokens, into the agent's log file. It is never parsed.
+import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+import type { Redactor } from '../core/redaction.ts';
+import type { LogFile } from './log-file.ts';
+
+/** Longest line, in UTF-16 units; the rest of a longer one is dropped. */
+export const MAX_LINE_LENGTH = 8_192;
+/** Characters per second that an agent may write on average, and at once; above it lines are dropped and counted. */
+export const OUTPUT_PER_SECOND = 64 * 1024;
+export const OUTPUT_BURST = 512 * 1024;
+/** At the cut of a long line this may be the beginning of a token. */
+const BEGUN_TOKEN = /[A-Za-z0-9_-]{1,42}$/;
+
+export interface CaptureOptions {
+  readonly redactor: Redactor;
+  /** Takes session tokens out. */
+  readonly withoutTokens: (text: string) => string;
+  readonly file: LogFile;
+  /** Gets each line that the file gets. */
+  readonly onLine?: (stream: OutputName, line: string) => void;
+  readonly now?: () => number;
+}
+
+export type OutputName = 'stdout' | 'stderr';
+
+export interface OutputCapture {
+  attach(stream: Readable, name: OutputName): void;
+  /** Core's own line among the agent's. */
+  note(text: string): void;
+}
+
+export function createOutputCapture(options: CaptureOptions): OutputCapture {
+  const { redactor, withoutTokens, file, onLine, now = Date.now } = options;
+  let allowance = OUTPUT_BURST;
+  let refilledAtMs = now();
+  let dropped = 0;
+
+  const write = (name: string, line: string) =>
+    file.append(`${new Date(now()).toISOString()} ${name} ${line}\n`);
+
+  function mayWrite(length: number): boolean {
+    const passed = now() - refilledAtMs;
+    refilledAtMs = now();
+    allowance = Math.min(OUTPUT_BURST, allowance + (passed * OUTPUT_PER_SECOND) / 1000);
+    if (length > allowance) return false;
+    allowance -= length;
+    return true;
+  }
+
+  function take(name: OutputName, { text, cut }: Line): void {
+    if (!mayWrite(text.length + 1)) {
+      dropped++;
+      return;
+    }
+    if (dropped > 0) write('core', `${dropped} lines dropped: more output than permitted`);
+    dropped = 0;
+    const clean = cut ? cutClean(text) : redactor.text(withoutTokens(text));
+    const line = printable(clean);
+    write(name, line);
+    onLine?.(name, line);
+  }
+
+  /** A secret that the cut goes through is left out, not shown by half. */
+  function cutClean(text: string): string {
+    const shown = redactor.stream().push(withoutTokens(text));
+    return `${shown.replace(BEGUN_TOKEN, '')}…`;
+  }
+
+  return {
+    note: (text) => write('core', text),
+    attach(stream, name) {
+      const lines = createLineSplitter((line) => take(name, line));
+      stream.on('data', (piece: Buffer) => lines.push(piece));
+      stream.on('end', () => lines.end());
+      // A pipe that breaks has said what it had to say.
+      stream.on('error', () => lines.end());
+    },
+  };
+}
+
+interface Line {
+  readonly text: string;
+  /** It was longer. */
+  readonly cut: boolean;
+}
+
+function createLineSplitter(take: (line: Line) => void): {
+  push(piece: Buffer): void;
+  end(): void;
+} {
+  const decoder = new StringDecoder('utf8');
+  let held = '';
+  let cut = false;
+  const finish = () => {
+    if (held !== '' || cut) take({ text: held.replace(/\r$/, ''), cut });
+    held = '';
+    cut = false;
+  };
+  const hold = (text: string) => {
+    const room = MAX_LINE_LENGTH - held.length;
+    if (text.length > room) cut = true;
+    held += text.slice(0, room);
+  };
+  const add = (text: string) => {
+    const parts = text.split('\n');
+    const last = parts.pop() ?? '';
+    for (const part of parts) {
+      hold(part);
+      finish();
+    }
+    hold(last);
+  };
+  return {
+    push: (piece) => add(decoder.write(piece)),
+    end() {
+      add(decoder.end());
+      finish();
+    },
+  };
+}
+
+/** Control characters could write over what an operator's terminal shows. */
+function printable(text: string): string {
+  // eslint-disable-next-line no-control-regex
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\ufffd');
+}

@@ -1,0 +1,196 @@
+// Who may connect (seed 004 §5): a launched process with the token that it was started with, bound to its pid, or an
+// agent started by hand with a token that the operator minted. Each token opens one connection, within minutes. Core
+// keeps launch tokens in memory only; no refusal tells why to the other side, the audit tells the operator.
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { AgentRegistry } from '../ports.ts';
+import type { AgentFolder } from './manifest.ts';
+import type { Admission, AuditNote, Gate, Hello, PeerCredentials } from './parts.ts';
+import { isDescendant } from './processes.ts';
+
+const TOKEN_BYTES = 32;
+/** Longest wait in ms for the registry's word on a minted token. */
+const REGISTRY_MS = 5_000;
+/** Tokens, spent ones too, that output is still searched for. */
+const REMEMBERED_TOKENS = 512;
+
+export interface LaunchToken {
+  readonly token: string;
+  /** Nobody but this process or its descendants may use it. Before that, nobody at all. */
+  bind(pid: number): void;
+  revoke(): void;
+}
+
+interface Outstanding {
+  readonly agentId: string;
+  readonly hash: Buffer;
+  readonly expiresAtMs: number;
+  pid?: number;
+}
+
+export interface GateOptions {
+  readonly tenant: string;
+  readonly registry: Pick<AgentRegistry, 'consumeToken'>;
+  readonly agents: ReadonlyMap<string, AgentFolder>;
+  readonly tokenMs: number;
+  readonly audit: (note: AuditNote) => void;
+  readonly now?: () => number;
+}
+
+/** Why an agent was refused: for the audit, never for the other side. */
+export type Refusal =
+  | 'token_malformed'
+  | 'token_unknown'
+  | 'token_expired'
+  | 'token_of_another_agent'
+  | 'process_unknown'
+  | 'process_of_another_user'
+  | 'process_not_launched'
+  | 'transport_not_permitted'
+  | 'agent_unknown'
+  | 'registry_unavailable';
+
+export interface TokenDesk {
+  /** A token for a process that is about to be started. */
+  mint(agentId: string): LaunchToken;
+  readonly gate: Gate;
+  /** The text without any token of this Core. */
+  redact(text: string): string;
+}
+
+/** Hex SHA-256 of a token, as AgentRegistry keeps it. */
+export function tokenHash(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+export function mintToken(): string {
+  return randomBytes(TOKEN_BYTES).toString('base64url');
+}
+
+const TOKEN = /^[A-Za-z0-9_-]{43}$/;
+const TOKEN_RUN = /[A-Za-z0-9_-]{43,}/;
+
+export function createTokenDesk(options: GateOptions): TokenDesk {
+  const { agents, audit, tokenMs, now = Date.now } = options;
+  const outstanding = new Set<Outstanding>();
+  const remembered = new Set<string>();
+
+  function mint(agentId: string): LaunchToken {
+    const token = mintToken();
+    remember(remembered, token);
+    const entry: Outstanding = {
+      agentId,
+      hash: Buffer.from(tokenHash(token), 'hex'),
+      expiresAtMs: now() + tokenMs,
+    };
+    outstanding.add(entry);
+    return {
+      token,
+      bind: (pid) => void (entry.pid = pid),
+      revoke: () => void outstanding.delete(entry),
+    };
+  }
+
+  /** Compares with every token outstanding, so that the time taken tells nothing. */
+  function take(token: string): Outstanding | undefined {
+    const hash = Buffer.from(tokenHash(token), 'hex');
+    let found: Outstanding | undefined;
+    for (const entry of outstanding) if (timingSafeEqual(entry.hash, hash)) found = entry;
+    if (found) outstanding.delete(found);
+    for (const entry of outstanding) if (entry.expiresAtMs <= now()) outstanding.delete(entry);
+    return found;
+  }
+
+  async function admit(hello: Hello): Promise<Refusal | { attached: boolean; pid?: number }> {
+    if (!TOKEN.test(hello.sessionToken)) return 'token_malformed';
+    const launch = take(hello.sessionToken);
+    if (launch) return launchRefusal(launch, hello, now()) ?? { attached: false, pid: launch.pid };
+    remember(remembered, hello.sessionToken);
+    if (!agents.has(hello.agentId)) return 'agent_unknown';
+    if (hello.peer && !isOwnUser(hello.peer)) return 'process_of_another_user';
+    const consumed = await consume(options, hello, now());
+    if (consumed !== true) return consumed === false ? 'token_unknown' : 'registry_unavailable';
+    return { attached: true, ...(hello.peer ? { pid: hello.peer.pid } : {}) };
+  }
+
+  async function gate(hello: Hello): Promise<Admission> {
+    const answer = await admit(hello);
+    const { agentId, transport, peer } = hello;
+    if (typeof answer === 'string') {
+      // The name is the other side's claim: kept only where it is one of ours.
+      const known = agents.has(agentId) ? { agentId } : {};
+      const details = { reason: answer, transport, ...(peer ? { pid: peer.pid } : {}) };
+      audit({ ...known, kind: 'hello.refused', details });
+      return { ok: false, code: 'protocol.unauthorized', reason: answer };
+    }
+    const agent = agents.get(agentId);
+    const manifestMatches = agent && matches(agent.hash, hello.manifestHash);
+    if (manifestMatches === false) audit({ agentId, kind: 'manifest.drift', details: {} });
+    const maxInflightRequests = agent?.manifest.limits?.maxInflightRequests;
+    return {
+      ok: true,
+      ...answer,
+      ...(manifestMatches === undefined ? {} : { manifestMatches }),
+      ...(maxInflightRequests === undefined ? {} : { maxInflightRequests }),
+    };
+  }
+
+  return { mint, gate, redact: (text) => withoutTokens(text, remembered) };
+}
+
+/** The oldest is forgotten. */
+function remember(tokens: Set<string>, token: string): void {
+  tokens.add(token);
+  const [oldest] = tokens;
+  if (tokens.size > REMEMBERED_TOKENS && oldest !== undefined) tokens.delete(oldest);
+}
+
+/** The token is spent by now, whatever the answer. */
+function launchRefusal(launch: Outstanding, hello: Hello, nowMs: number): Refusal | undefined {
+  if (launch.agentId !== hello.agentId) return 'token_of_another_agent';
+  if (launch.expiresAtMs <= nowMs) return 'token_expired';
+  // A launched agent was given the Unix socket, where the kernel can say who it is.
+  if (hello.transport !== 'unix') return 'transport_not_permitted';
+  if (launch.pid === undefined) return 'process_unknown';
+  if (!hello.peer) return undefined;
+  if (!isOwnUser(hello.peer)) return 'process_of_another_user';
+  return isDescendant(hello.peer.pid, launch.pid) ? undefined : 'process_not_launched';
+}
+
+/** The superuser may do as any user, and the kernel would let it. */
+function isOwnUser(peer: PeerCredentials): boolean {
+  return peer.uid === 0 || peer.uid === process.getuid?.();
+}
+
+async function consume(
+  { registry, tenant }: GateOptions,
+  { agentId, sessionToken }: Hello,
+  nowMs: number,
+): Promise<boolean | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, REGISTRY_MS, undefined);
+  });
+  const token = { tenant, agentId, tokenHash: tokenHash(sessionToken) };
+  try {
+    return await Promise.race([registry.consumeToken(token, nowMs), late]);
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Undefined when the agent did not say. */
+function matches(hash: string, said: string | undefined): boolean | undefined {
+  if (said === undefined) return undefined;
+  const [, hex = hash] = hash.split(':');
+  return [hash, hex].includes(said.toLowerCase());
+}
+
+/** Looks closely only at text that has room for a token. */
+function withoutTokens(text: string, tokens: ReadonlySet<string>): string {
+  if (!TOKEN_RUN.test(text)) return text;
+  let clean = text;
+  for (const token of tokens) clean = clean.replaceAll(token, '[REDACTED:session_token]');
+  return clean;
+}
