@@ -153,7 +153,7 @@ async function askForApproval(placed: Placed): Promise<void> {
       artifactType: 'tool-call',
       title: `May ${work.agent.agentId} call ${call.toolId}?`,
       description:
-        'The tool has side effects. It is called with these arguments, once, if you accept.',
+        "This tool is called only with a human's word. If you accept, it is called once, with these arguments.",
       actions: APPROVAL_ACTIONS,
       artifactData: { toolId: call.toolId, callId: call.callId, arguments: call.arguments },
     },

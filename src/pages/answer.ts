@@ -26,12 +26,19 @@ const FIELD_CHARACTERS = 64 * 1024;
 const ANSWER = 'answer.';
 const FIELD = 'field.';
 
-export type FormShape = 'approval' | 'low-confidence' | 'clarification' | 'effect' | 'none';
+export type FormShape =
+  'approval' | 'low-confidence' | 'clarification' | 'effect' | 'tool-call' | 'none';
+
+/** What the host itself asks about, by artifactType. */
+const SHAPES: Readonly<Record<string, FormShape>> = {
+  'effect-in-doubt': 'effect',
+  'tool-call': 'tool-call',
+};
 
 /** Which form an interrupt gets. Kinds that another system answers get none. */
 export function formShapeOf(interrupt: Pick<PageInterrupt, 'kind' | 'data'>): FormShape {
   if (interrupt.kind === 'approval') {
-    return interrupt.data.artifactType === 'effect-in-doubt' ? 'effect' : 'approval';
+    return SHAPES[String(interrupt.data.artifactType)] ?? 'approval';
   }
   if (interrupt.kind === 'low-confidence' || interrupt.kind === 'clarification') {
     return interrupt.kind;
@@ -48,6 +55,7 @@ export function editableOf(interrupt: Pick<PageInterrupt, 'kind' | 'data'>): Jso
       return interrupt.data.artifactData ?? null;
     case 'effect':
       return {};
+    case 'tool-call':
     case 'clarification':
     case 'none':
       return null;

@@ -67,6 +67,11 @@ function wordsOf({ interrupt, definition }: QuestionModel): { title: string; lea
           text('description') ??
           'The host was interrupted while it performed this, and cannot find out whether it took effect. It is not repeated without your word.',
       };
+    case 'tool-call':
+      return {
+        title: text('title') ?? `${node}: may this be called?`,
+        lead: text('description') ?? 'The agent asks for a tool that is called only with a human'''s word.',
+      };
     case 'approval':
       return {
         title: text('title') ?? `${node}: approve?`,
@@ -103,6 +108,7 @@ function subject({ data, ...interrupt }: PageInterrupt): string {
     case 'low-confidence':
       return `${renderValue(data.decision)}${renderConfidence(number(data.observed), number(data.threshold))}`;
     case 'approval':
+    case 'tool-call':
     case 'effect':
       return data.artifactData === undefined ? '' : renderValue(data.artifactData);
     case 'none':
@@ -140,6 +146,8 @@ function forms(model: QuestionModel): string {
         }),
         reject(model, 'Skip it'),
       ].join('');
+    case 'tool-call':
+      return [accept(model, 'Call it once'), reject(model, 'Do not call it')].join('');
     case 'low-confidence':
       return [
         accept(model, 'Accept the decision'),
@@ -285,8 +293,10 @@ function enumOf(schema: JsonObject | undefined): string[] | undefined {
   return Array.isArray(schema?.enum) ? schema.enum.map(String) : undefined;
 }
 
-/** What the definition does after this node, in words. */
+/** What follows a yes, in words: the definition's next nodes; after a tool's call the agent itself goes on. */
 function nextSteps({ definition, interrupt }: QuestionModel): string {
+  if (formShapeOf(interrupt) === 'tool-call')
+    return '<div class="next"><span>Then:</span> the agent goes on with the result.</div>';
   const steps = (definition?.edges ?? [])
     .filter((edge) => edge.sourceNodeId === interrupt.nodeId)
     .map((edge) => {

@@ -154,6 +154,14 @@ describe('the forms of a question', () => {
       ['accept', 'edit-accept', 'reject'],
     ],
     [
+      "a call of an agent's tool",
+      {
+        kind: 'approval',
+        data: { artifactType: 'tool-call', actions: ['accept', 'reject'] },
+      },
+      ['accept', 'reject'],
+    ],
+    [
       'clarification',
       { kind: 'clarification', data: { questions: [{ id: 'q', question: 'Q?' }] } },
       ['answer'],
