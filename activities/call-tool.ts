@@ -4,12 +4,12 @@ import type { ActivityEvent, StepResult } from '../src/core/journal.ts';
 import { utf8Length, type JsonObject, type JsonValue } from '../src/core/json.ts';
 import { INLINE_VALUE_BYTES } from '../src/core/limits.ts';
 import { boundText } from '../src/core/tokens.ts';
-import type { Tool } from '../src/ports.ts';
+import type { Tool, ToolCallContext } from '../src/ports.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 import type { CallToolInput, CallToolOutput } from './contract.ts';
-import { beating } from './heartbeat.ts';
 import { performEffect } from './perform-effect.ts';
 import type { ActivityPorts } from './ports.ts';
+import { showingProgress } from './progress-writer.ts';
 import { toolError, type ToolError } from './tool-errors.ts';
 import { writeJson } from './transcript.ts';
 
@@ -25,6 +25,16 @@ export async function callTool(ports: ActivityPorts, input: CallToolInput): Prom
     return returned(ports, input, { status: 'forbidden', error });
   }
   const tool = (await ports.tools.find(input.context.tenant, [toolId])).get(toolId);
+  return showingProgress({ ports, input, tool }, (onProgress) =>
+    callFound(ports, input, { tool, onProgress }),
+  );
+}
+
+async function callFound(
+  ports: ActivityPorts,
+  input: CallToolInput,
+  { tool, onProgress }: { tool: Tool | undefined; onProgress: ToolCallContext['onProgress'] },
+): Promise<Result> {
   if (!tool) return returned(ports, input, { status: 'error', error: toolError('tool_not_found') });
   const error = argumentsFault(tool, input.call.arguments);
   if (error) return returned(ports, input, { status: 'error', error });
@@ -33,10 +43,10 @@ export async function callTool(ports: ActivityPorts, input: CallToolInput): Prom
     return returned(ports, input, { status: 'forbidden', error: toolError('tool_denied') });
   }
   if (approval === 'ask' && input.approvedBy === undefined && !input.resolution) {
-    const reason = 'The tool has side effects, and nobody has let it be called.';
+    const reason = 'The operator asks a human about calls of this tool.';
     return { output: { kind: 'needs-approval', reason }, events: [] };
   }
-  const result = await beating(() => performEffect({ ports, input, tool }));
+  const result = await performEffect({ ports, input, tool, ...(onProgress ? { onProgress } : {}) });
   switch (result.kind) {
     case 'in-doubt':
       return { output: result, events: [] };

@@ -1,16 +1,22 @@
 // Heartbeats of long activities (design §4): they bound recovery after a crash and bring cancellation here.
 import { Context } from '@temporalio/activity';
+import type { JsonValue } from '../src/core/json.ts';
 
 /** ms between heartbeats; well under HEARTBEAT_TIMEOUT_MS. */
 const HEARTBEAT_INTERVAL_MS = 1_000;
 
-/** Runs `body` under heartbeats. */
-export async function beating<Result>(body: () => Promise<Result>): Promise<Result> {
+/** Runs `body` under heartbeats. The newest details that it tells go along with each. */
+export async function beating<Result>(
+  body: (tell: (details: JsonValue) => void) => Promise<Result>,
+): Promise<Result> {
   const context = Context.current();
+  let details: JsonValue | undefined;
   context.heartbeat();
-  const timer = setInterval(() => context.heartbeat(), HEARTBEAT_INTERVAL_MS);
+  const timer = setInterval(() => context.heartbeat(details), HEARTBEAT_INTERVAL_MS);
   try {
-    return await body();
+    return await body((newest) => {
+      details = newest;
+    });
   } finally {
     clearInterval(timer);
   }

@@ -5,13 +5,8 @@ import { HostError } from '../src/core/errors.ts';
 import { sha256Hex } from '../src/core/ids.ts';
 import type { ActivityEvent, RecordedDeltas, StepResult } from '../src/core/journal.ts';
 import { jsonBytes, type JsonObject } from '../src/core/json.ts';
-import {
-  INLINE_VALUE_BYTES,
-  MAX_CALLS_PER_TURN,
-  MODEL_OUTPUT_LENGTH,
-  REASONING_TOKEN_LIMIT,
-} from '../src/core/limits.ts';
-import { BYTES_PER_TOKEN, boundText } from '../src/core/tokens.ts';
+import { INLINE_VALUE_BYTES, MAX_CALLS_PER_TURN, MODEL_OUTPUT_LENGTH } from '../src/core/limits.ts';
+import { boundText } from '../src/core/tokens.ts';
 import { wrapUntrusted } from '../src/core/untrusted.ts';
 import type {
   ModelRequest,
@@ -22,35 +17,15 @@ import type {
 } from '../src/ports.ts';
 import type { InferTurnInput, InferTurnOutput } from './contract.ts';
 import { outputSchema, parseDecision, returnViolation, type ParsedDecision } from './decision.ts';
-import { DeltaWriter } from './delta-writer.ts';
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
-import { recordDeltas } from './recorded-deltas.ts';
+import { openReasoning, reasonedEvent, reasoningBytes } from './reasoning-writer.ts';
 import { appendTranscript, linkCalls, loadTranscript, readJson } from './transcript.ts';
 
-/** Bound of a `full` reasoning trace in bytes: it stands in history twice, as deltas and as the closing event. */
-const FULL_REASONING_BYTES = 24 * 1024;
 /** Most bytes of one tool result that are fed to the model. */
 const TOOL_TEXT_BYTES = 128 * 1024;
 /** Longest refusal text in bytes. */
 const REFUSAL_BYTES = 2048;
-
-type Verbosity = InferTurnInput['verbosity'];
-
-/** Bound in bytes of a reasoning trace of this verbosity. */
-export function reasoningBytes(verbosity: Verbosity): number {
-  return verbosity === 'full' ? FULL_REASONING_BYTES : REASONING_TOKEN_LIMIT * BYTES_PER_TOKEN;
-}
-
-/** Payload of the closing event of a reasoning block. */
-export function reasonedEvent(
-  { agentId, nodeId }: { agentId: string; nodeId: string },
-  verbosity: Verbosity,
-  text: string,
-): ActivityEvent {
-  const reasoning = boundText(text, reasoningBytes(verbosity));
-  return { type: 'agent.reasoned', nodeId, payload: { agentId, reasoning, verbosity } };
-}
 
 export async function inferTurn(
   ports: ActivityPorts,
@@ -147,59 +122,29 @@ async function inferLive(
   input: InferTurnInput,
   request: ModelRequest,
 ): Promise<LiveAnswer> {
-  const { runId, activityId } = input.context;
-  const writer = input.verbosity === 'off' ? undefined : await openWriter(ports, input);
+  const { runId } = input.context;
+  const live = input.verbosity === 'off' ? undefined : await openReasoning(ports, input);
   const tooLarge = new AbortController();
   const signal = AbortSignal.any([Context.current().cancellationSignal, tooLarge.signal]);
   let said = 0;
   const onReasoning = (piece: string): void => {
     said += piece.length;
     if (said > MODEL_OUTPUT_LENGTH) tooLarge.abort(new HostError('model_output_too_large'));
-    else writer?.push(piece);
+    else live?.push(piece);
   };
   try {
     const response = await ports.models
       .get(request.provider)
       .infer(request, { signal, onReasoning });
     checkSize(response);
-    const rows = (await writer?.close()) ?? [];
-    const deltas = recordDeltas(activityId, rows);
-    const reasoning = writer?.text ?? ports.redactor.text(response.reasoning);
+    const deltas = await live?.close();
+    const reasoning = live?.text ?? ports.redactor.text(response.reasoning);
     return { response, reasoning, ...(deltas ? { deltas } : {}) };
   } catch (error) {
-    await writer?.abandon();
+    await live?.abandon();
     if (tooLarge.signal.aborted) throw new HostError('model_output_too_large', { runId }, error);
     throw error;
   }
-}
-
-function openWriter(ports: ActivityPorts, input: InferTurnInput): Promise<DeltaWriter> {
-  const { runId, activityId, nodeId } = input.context;
-  return DeltaWriter.open(
-    {
-      log: ports.stores.log,
-      catchUp: (id) => catchUpStarted(ports, id),
-      stream: ports.redactor.stream(),
-      logger: ports.logger,
-    },
-    {
-      runId,
-      activityId,
-      nodeId,
-      tryNumber: Context.current().info.attempt,
-      base: { agentId: input.agent.agentId, verbosity: input.verbosity },
-      maxBytes: reasoningBytes(input.verbosity),
-    },
-  );
-}
-
-/** While the host has not noted the run's start its log cannot be told: no delta may come before `run.started`. */
-async function catchUpStarted({ log }: ActivityPorts, runId: string): Promise<void> {
-  const { nextSequence } = await log.catchUp(runId);
-  if (nextSequence === 0)
-    throw new HostError('service_unavailable', {
-      reason: 'The start of the run is not noted yet.',
-    });
 }
 
 function checkSize(response: ModelResponse): void {

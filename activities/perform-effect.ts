@@ -13,7 +13,7 @@ import { Context } from '@temporalio/activity';
 import { HostError } from '../src/core/errors.ts';
 import { eventIdOf } from '../src/core/ids.ts';
 import { canonicalJson, utf8Length, type JsonValue } from '../src/core/json.ts';
-import type { EffectClaim, Tool, ToolCallContext } from '../src/ports.ts';
+import type { EffectClaim, Tool, ToolCallContext, ToolProgress } from '../src/ports.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 import type { CallToolInput } from './contract.ts';
 import { failure } from './failures.ts';
@@ -46,6 +46,7 @@ interface Effect {
   readonly ports: ActivityPorts;
   readonly input: CallToolInput;
   readonly tool: Tool;
+  readonly onProgress?: (progress: ToolProgress) => void;
 }
 
 type Perform = Extract<EffectClaim, { kind: 'perform' }>;
@@ -200,7 +201,7 @@ function contextOf(
 
 /** Waits no longer than the tool's timeout and its grace, whether or not the tool heeds its signal. */
 async function callInTime(
-  { tool, input }: Effect,
+  { tool, input, onProgress }: Effect,
   {
     context,
     stop,
@@ -222,7 +223,11 @@ async function callInTime(
       if (stop.signal.aborted) fail();
       else stop.signal.addEventListener('abort', fail, { once: true });
     });
-    const call = tool.call(input.call.arguments, { ...context, signal: stop.signal });
+    const call = tool.call(input.call.arguments, {
+      ...context,
+      ...(onProgress ? { onProgress } : {}),
+      signal: stop.signal,
+    });
     return { kind: 'answered', outcome: await Promise.race([call, aborted]) };
   } catch (error) {
     // What a tool throws because it was stopped says less than why it was stopped, unless it knows how it ended.

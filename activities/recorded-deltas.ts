@@ -1,17 +1,16 @@
 // The compact record of a delta block as it goes into history (design §3.5), made from the rows that the log stores.
+import { readDelta } from '../src/core/deltas.ts';
 import type { RecordedDeltas } from '../src/core/journal.ts';
-import type { JsonObject } from '../src/core/json.ts';
 import type { LogRow } from '../src/ports.ts';
 
-export const DELTA_TYPE = 'agent.reasoning.delta';
-
-/** Text of all deltas of a block. */
-export function deltaText(rows: readonly LogRow[]): string {
-  return rows.map((row) => payloadOf(row).delta).join('');
-}
-
-function payloadOf(row: LogRow): JsonObject & { delta: string } {
-  return JSON.parse(row.payload) as JsonObject & { delta: string };
+/** Text of all deltas of a block, by channel; '' for deltas without one. */
+export function deltaTexts(rows: readonly LogRow[]): Map<string, string> {
+  const texts = new Map<string, string>();
+  for (const { type, payload } of rows) {
+    const { text, channel = '' } = readDelta(type, payload).piece;
+    texts.set(channel, (texts.get(channel) ?? '') + text);
+  }
+  return texts;
 }
 
 /** Undefined when the block holds no delta. `rows` are all rows of the block in their order. */
@@ -21,23 +20,43 @@ export function recordDeltas(
 ): RecordedDeltas | undefined {
   const [first] = rows;
   if (!first) return undefined;
-  const base: JsonObject = { ...payloadOf(first) };
-  delete base.delta;
-  delete base.sequence;
+  const { type } = first;
   let text = '';
   const cuts: number[] = [];
+  const channels: [string, number][] = [];
   const sequences: [number, number][] = [];
   const times: number[] = [];
   let before = 0;
   for (const row of rows) {
-    text += payloadOf(row).delta;
+    const { piece } = readDelta(type, row.payload);
+    text += piece.text;
     cuts.push(text.length);
-    const open = sequences.at(-1);
-    if (open && open[0] + open[1] === row.sequence) open[1]++;
-    else sequences.push([row.sequence, 1]);
+    if (piece.channel !== undefined) countChannel(channels, piece.channel);
+    countSequence(sequences, row.sequence);
     times.push(row.timestampMs - before);
     before = row.timestampMs;
   }
-  const nodeId = first.nodeId === undefined ? {} : { nodeId: first.nodeId };
-  return { activityId, type: first.type, ...nodeId, base, text, cuts, sequences, times };
+  return {
+    activityId,
+    type,
+    ...(first.nodeId === undefined ? {} : { nodeId: first.nodeId }),
+    ...readDelta(type, first.payload).form,
+    ...(channels.length === 0 ? {} : { channels }),
+    text,
+    cuts,
+    sequences,
+    times,
+  };
+}
+
+function countChannel(runs: [string, number][], channel: string): void {
+  const open = runs.at(-1);
+  if (open?.[0] === channel) open[1]++;
+  else runs.push([channel, 1]);
+}
+
+function countSequence(runs: [number, number][], sequence: number): void {
+  const open = runs.at(-1);
+  if (open && open[0] + open[1] === sequence) open[1]++;
+  else runs.push([sequence, 1]);
 }

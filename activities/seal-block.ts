@@ -1,10 +1,10 @@
-// sealBlock: closes the delta block of a model call that ended without a result (design §3.5), so that history knows
-// what the log already showed.
+// sealBlock: closes the delta block of a model call or a tool call that ended without a result (design §3.5), so that
+// history knows what the log already showed.
 import type { StepResult } from '../src/core/journal.ts';
 import type { SealBlockInput, SealBlockOutput } from './contract.ts';
-import { reasonedEvent } from './infer-turn.ts';
 import type { ActivityPorts } from './ports.ts';
-import { deltaText, recordDeltas } from './recorded-deltas.ts';
+import { reasonedEvent } from './reasoning-writer.ts';
+import { deltaTexts, recordDeltas } from './recorded-deltas.ts';
 
 export async function sealBlock(
   ports: ActivityPorts,
@@ -14,10 +14,13 @@ export async function sealBlock(
   const rows = await ports.stores.log.closeBlock(runId, input.sealedActivityId);
   const deltas = recordDeltas(input.sealedActivityId, rows);
   if (!deltas) return { output: { deltas: 0 }, events: [] };
+  const output = { deltas: rows.length };
+  // A tool's progress has no closing event: agent.toolReturned says how the call ended.
+  if (input.kind === 'tool') return { output, events: [], deltas };
   const partial = reasonedEvent(
     { agentId: input.agentId, nodeId },
     input.verbosity,
-    deltaText(rows),
+    [...deltaTexts(rows).values()].join(''),
   );
-  return { output: { deltas: rows.length }, events: [partial], deltas };
+  return { output, events: [partial], deltas };
 }

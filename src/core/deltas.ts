@@ -1,5 +1,5 @@
-// Live deltas as rows and as recorded compactly (design §3.5): one form, written by the model activity when it streams
-// and when it records, read by the rebuild.
+// Live deltas as rows and as recorded compactly (design §3.5): one form for what a model thinks and what a tool says
+// while it works, written by the activity when it streams and when it records, read by the rebuild.
 import { deltaKey, eventIdOf } from './ids.ts';
 import type { RecordedDeltas } from './journal.ts';
 import type { JsonObject } from './json.ts';
@@ -16,29 +16,79 @@ export interface ExpandedDelta {
   readonly timestampMs: number;
 }
 
+/** Event type of the progress of a tool call, and the field of its text. */
+export const PROGRESS_TYPE = 'output.chunk';
+/** Channels of tools, as against those of an answer (spec/02 §3.6), begin with this. */
+const TOOL_CHANNEL = 'tool.';
+
+/** Channel of an `output.chunk` as a tool's `channel` goes by. */
+export function toolChannel(channel: string): string {
+  return `${TOOL_CHANNEL}${channel}`;
+}
+
+export function isToolChannel(channel: unknown): boolean {
+  return typeof channel === 'string' && channel.startsWith(TOOL_CHANNEL);
+}
+
+/** What all deltas of a block share. */
+export type DeltaForm = Pick<RecordedDeltas, 'base' | 'field'>;
+
+/** What one delta says. */
+export interface DeltaPiece {
+  readonly text: string;
+  readonly channel?: string;
+}
+
 /** JSON text of the k-th delta's payload, the same when it is streamed and when it is rebuilt. */
-export function deltaPayload(base: JsonObject, delta: string, k: number): string {
-  return JSON.stringify({ ...base, delta, sequence: k });
+export function deltaPayload({ base, field }: DeltaForm, piece: DeltaPiece, k: number): string {
+  const { text, channel } = piece;
+  return JSON.stringify({
+    ...base,
+    [field ?? 'delta']: text,
+    ...(channel === undefined ? {} : { channel }),
+    sequence: k,
+  });
+}
+
+/** Form and piece of a delta's payload, as `deltaPayload` joined them. */
+export function readDelta(type: string, payload: string): { form: DeltaForm; piece: DeltaPiece } {
+  const whole = JSON.parse(payload) as JsonObject & Record<'delta' | 'chunk' | 'channel', string>;
+  if (type !== PROGRESS_TYPE) {
+    const { delta, sequence: _, ...base } = whole;
+    return { form: { base }, piece: { text: delta } };
+  }
+  const { chunk, channel, sequence: _, ...base } = whole;
+  return { form: { base, field: 'chunk' }, piece: { text: chunk, channel } };
 }
 
 function allSequences(ranges: RecordedDeltas['sequences']): number[] {
   return ranges.flatMap(([first, count]) => Array.from({ length: count }, (_, at) => first + at));
 }
 
+function allChannels({ channels = [] }: RecordedDeltas): string[] {
+  return channels.flatMap(([channel, count]) => Array<string>(count).fill(channel));
+}
+
 /** The deltas of one recording, in order. */
 export function expandDeltas(runId: string, recorded: RecordedDeltas): ExpandedDelta[] {
-  const { activityId, type, nodeId, base, text, cuts, times } = recorded;
+  const { activityId, type, nodeId, text, cuts, times } = recorded;
   const sequences = allSequences(recorded.sequences);
+  const channels = allChannels(recorded);
   let timestampMs = 0;
   return cuts.map((cut, k) => {
     timestampMs += times[k] ?? 0;
     const key = deltaKey(activityId, k);
+    const channel = channels[k];
+    const piece = {
+      text: text.slice(cuts[k - 1] ?? 0, cut),
+      ...(channel === undefined ? {} : { channel }),
+    };
     return {
       key,
       eventId: eventIdOf(runId, key),
       type,
       ...(nodeId === undefined ? {} : { nodeId }),
-      payload: deltaPayload(base, text.slice(cuts[k - 1] ?? 0, cut), k),
+      payload: deltaPayload(recorded, piece, k),
       sequence: sequences[k] ?? -1,
       timestampMs,
     };

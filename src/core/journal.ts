@@ -60,7 +60,7 @@ export interface ActivityEvent {
 /**
  * Live deltas as an activity's result (or a seal) records them (design §3.5): the text once, cut offsets (UTF-16,
  * exclusive ends, ascending), and for each delta its log sequence and timestamp. Payload of delta k:
- * `{...base, delta: text.slice(cuts[k-1] ?? 0, cuts[k]), sequence: k}`.
+ * `{...base, [field]: text.slice(cuts[k-1] ?? 0, cuts[k]), channel?, sequence: k}`.
  */
 export interface RecordedDeltas {
   /** The activity whose block this is; a seal records the block of another activity. */
@@ -68,6 +68,10 @@ export interface RecordedDeltas {
   readonly type: string;
   readonly nodeId?: string;
   readonly base: JsonObject;
+  /** Payload field that holds the text; absent: `delta`. */
+  readonly field?: 'chunk';
+  /** [channel, count] of runs of deltas of one channel, for all deltas; absent: no delta has a channel. */
+  readonly channels?: readonly (readonly [string, number])[];
   readonly text: string;
   readonly cuts: readonly number[];
   /** [first sequence, count] of runs of consecutive sequences. */

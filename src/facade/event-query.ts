@@ -1,9 +1,11 @@
 // The query of an event stream (spec/02 §3.1–§3.5): modes, batching, resume point. Checked in that order, before the
 // kind of the answer is chosen.
 import type { Request } from 'express';
+import { isToolChannel } from '../core/deltas.ts';
 import { HostError } from '../core/errors.ts';
 import { isMessage, isUpdate } from '../core/events.ts';
-import type { LogStore } from '../ports.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { LogRow, LogStore } from '../ports.ts';
 import { invalid } from './errors.ts';
 import { queryInteger, queryText } from './query.ts';
 
@@ -48,10 +50,15 @@ export function parseEventQuery(request: Request): EventQuery {
 /** How a row leaves in these modes: whole, as an answer's text chunk, or not at all. */
 export function frameKind(
   modes: ReadonlySet<StreamMode>,
-  type: string,
+  { type, payload }: Pick<LogRow, 'type' | 'payload'>,
 ): 'event' | 'message' | undefined {
   if (modes.has('debug') || (modes.has('updates') && isUpdate(type))) return 'event';
-  return modes.has('messages') && isMessage(type) ? 'message' : undefined;
+  return modes.has('messages') && isMessage(type) && isAnswer(payload) ? 'message' : undefined;
+}
+
+/** What a tool tells while it works is no text of the answer. */
+function isAnswer(payload: string): boolean {
+  return !isToolChannel((JSON.parse(payload) as JsonObject).channel);
 }
 
 /**

@@ -32,7 +32,7 @@ export async function streamEvents(request: StreamRequest, stream: OpenStream): 
   const { deps, row, query, after } = request;
   const sink = query.bufferMs > 0 ? createBatcher(query.bufferMs, stream) : undefined;
   for await (const rows of deps.log.follow(row.runId, { after, signal: stream.signal })) {
-    const kept = rows.filter(({ type }) => frameKind(query.modes, type) !== undefined);
+    const kept = rows.filter((each) => frameKind(query.modes, each) !== undefined);
     const alive = sink ? await sink.add(kept) : await sendRows(kept, query, stream);
     if (!alive) return;
     if (rows.some(({ type }) => isTerminalEvent(type))) break;
@@ -48,7 +48,7 @@ async function sendRows(
   let text = '';
   for (const row of rows) {
     text +=
-      frameKind(query.modes, row.type) === 'message'
+      frameKind(query.modes, row) === 'message'
         ? frame(row.sequence, 'ai.message.chunk', messageChunk(row))
         : frame(row.sequence, row.type, renderEventText(row));
     if (text.length < SEND_LENGTH) continue;

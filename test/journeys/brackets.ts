@@ -1,7 +1,7 @@
 // What every invocation in a log must look like (RFC 0077 §E with the loop of spec/03 §5.3; RFC 0024; RFC 0002 §B):
 // one letter per event, and the letters of a bracket match one grammar.
 import { expect } from 'vitest';
-import { reasoningBytes } from '../../activities/infer-turn.ts';
+import { reasoningBytes } from '../../activities/reasoning-writer.ts';
 import type { JsonObject } from '../../src/core/json.ts';
 import { boundText } from '../../src/core/tokens.ts';
 import type { RunEventDoc } from '../../src/wire/types.generated.ts';

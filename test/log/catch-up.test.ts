@@ -213,7 +213,7 @@ describe('design §3.6: archive and rebuild', () => {
         key: deltaKey(activityId, k0 + index),
         type: 'agent.reasoning.delta',
         nodeId: 'n',
-        payload: deltaPayload(base, piece, k0 + index),
+        payload: deltaPayload({ base }, { text: piece }, k0 + index),
         timestampMs: 1_025 + index,
       },
     }));

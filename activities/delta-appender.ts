@@ -1,0 +1,258 @@
+// Live deltas of one block on their way to the log (design §3.5): queued, and appended many per transaction while the
+// model or the tool goes on. Nobody waits per piece; a slow log makes larger deltas. A later try adopts what is stored
+// and appends only while its own text equals it, channel by channel.
+import { deltaPayload, type DeltaForm, type DeltaPiece } from '../src/core/deltas.ts';
+import { HostError } from '../src/core/errors.ts';
+import { deltaKey, eventIdOf } from '../src/core/ids.ts';
+import type { Logger, LogRow, LogStore, NewDelta } from '../src/ports.ts';
+import { deltaTexts } from './recorded-deltas.ts';
+
+/** ms between two appends of one block. */
+const FLUSH_INTERVAL_MS = 30;
+/** Deltas per transaction. */
+const MAX_BATCH = 256;
+/** Deltas that wait for the log; above it new text joins the last one of its channel. */
+const MAX_QUEUED = 512;
+/** Deltas of one block; above it text joins until the next append. */
+const MAX_DELTAS = 2_048;
+/** Failed appends in a row after which streaming is given up; the end tries once more. */
+const MAX_FAILED_APPENDS = 5;
+/** ms before an append is tried again. */
+const RETRY_APPEND_MS = 200;
+
+export interface DeltaBlock extends DeltaForm {
+  readonly runId: string;
+  readonly activityId: string;
+  readonly nodeId: string;
+  /** Temporal's try, from 1. */
+  readonly tryNumber: number;
+  /** Event type of its deltas. */
+  readonly type: string;
+  /** Deltas that it takes at most; absent: MAX_DELTAS bounds them only loosely. */
+  readonly maxDeltas?: number;
+}
+
+export interface AppenderPorts {
+  readonly log: LogStore;
+  readonly catchUp: (runId: string) => Promise<{ readonly nextSequence: number }>;
+  readonly logger: Logger;
+}
+
+export class DeltaAppender {
+  private queue: DeltaPiece[] = [];
+  /** Taken from the queue and numbered from nextK: on their way, or sent and perhaps stored. */
+  private sending: readonly DeltaPiece[] = [];
+  private isUnsure = false;
+  private nextK = 0;
+  private adopted: boolean;
+  /** By channel: stored text of earlier tries that this try has not yet repeated. */
+  private toRepeat = new Map<string, string>();
+  private streaming = true;
+  private isDifferent = false;
+  private opened = false;
+  private caughtUp: Promise<unknown> | undefined;
+  private pumping: Promise<void> | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private lastAppendMs = 0;
+  private failedAppends = 0;
+
+  constructor(
+    private readonly ports: AppenderPorts,
+    private readonly block: DeltaBlock,
+  ) {
+    this.adopted = block.tryNumber === 1;
+  }
+
+  /** The block takes more text. */
+  get isStreaming(): boolean {
+    return this.streaming;
+  }
+
+  /**
+   * Takes a piece that may be shown. Returns at once; false when the block has `maxDeltas` and the piece would be one
+   * more.
+   */
+  add(piece: DeltaPiece): boolean {
+    const fresh = this.withoutStored(piece);
+    if (!fresh) return true;
+    const count = this.nextK + this.sending.length + this.queue.length;
+    const isCrowded = this.queue.length >= MAX_QUEUED || count >= MAX_DELTAS;
+    const at = isCrowded
+      ? this.queue.findLastIndex(({ channel }) => channel === piece.channel)
+      : -1;
+    const open = this.queue[at];
+    if (!open && count >= (this.block.maxDeltas ?? Infinity)) return false;
+    if (open) this.queue[at] = { ...open, text: open.text + fresh.text };
+    else this.queue.push(fresh);
+    this.schedule();
+    return true;
+  }
+
+  /** Takes one more delta, whatever there is, and then nothing else. */
+  addLast(piece: DeltaPiece): void {
+    const fresh = this.withoutStored(piece);
+    this.streaming = false;
+    if (!fresh) return;
+    this.queue.push(fresh);
+    this.schedule();
+  }
+
+  /** Of a later try: takes the block over, learns what it holds and leaves that out. Once. */
+  async adopt(): Promise<void> {
+    if (this.adopted) return;
+    const { runId, activityId, tryNumber } = this.block;
+    await this.catchUp();
+    const outcome = await this.ports.log.appendDeltas(runId, activityId, tryNumber, []);
+    const stored = await this.ports.log.storedDeltas(runId, activityId);
+    this.opened = true;
+    this.adopted = true;
+    this.nextK = stored.length;
+    this.toRepeat = deltaTexts(stored);
+    this.queue = this.queue.flatMap((piece) => this.beyondStored(piece) ?? []);
+    if (outcome.kind === 'refused') this.refused(outcome.reason);
+  }
+
+  /**
+   * Appends the rest, closes the block for ever and returns its rows. Throws when the log cannot be written; a block
+   * that was never opened stays empty instead, for what is only shown live is no reason to do the work again.
+   */
+  async close(): Promise<readonly LogRow[]> {
+    const { runId, activityId, tryNumber } = this.block;
+    this.failedAppends = 0;
+    await this.drain().catch((error: unknown) => {
+      if (this.opened || tryNumber > 1) throw error;
+    });
+    this.stop();
+    // Whatever an earlier try has opened, and one that still lives would open: from now on it is closed.
+    if (!this.opened && tryNumber === 1) return [];
+    return this.ports.log.closeBlock(runId, activityId);
+  }
+
+  async drain(): Promise<void> {
+    clearTimeout(this.timer);
+    // Set, so that nothing schedules while the rest goes out here.
+    this.timer = setTimeout(() => undefined, 0);
+    await this.pumping?.catch(() => undefined);
+    while (this.queue.length + this.sending.length > 0) await this.pump();
+    clearTimeout(this.timer);
+  }
+
+  stop(): void {
+    this.streaming = false;
+    this.queue = [];
+    this.sending = [];
+    clearTimeout(this.timer);
+  }
+
+  /** Before the adoption the piece as it is: it is compared then. */
+  private withoutStored(piece: DeltaPiece): DeltaPiece | undefined {
+    if (!this.streaming) return undefined;
+    return this.adopted ? this.beyondStored(piece) : piece;
+  }
+
+  /** The part of the piece that is not stored yet; a difference ends the streaming. */
+  private beyondStored(piece: DeltaPiece): DeltaPiece | undefined {
+    if (this.isDifferent) return undefined;
+    const { channel = '', text } = piece;
+    const stored = this.toRepeat.get(channel) ?? '';
+    const same = Math.min(stored.length, text.length);
+    if (stored.slice(0, same) !== text.slice(0, same)) {
+      this.isDifferent = true;
+      this.streaming = false;
+      return undefined;
+    }
+    this.toRepeat.set(channel, stored.slice(same));
+    return same === text.length ? undefined : { ...piece, text: text.slice(same) };
+  }
+
+  private schedule(): void {
+    if (this.pumping || this.timer) return;
+    const wait = Math.max(0, this.lastAppendMs + FLUSH_INTERVAL_MS - Date.now());
+    this.pumpAfter(wait);
+  }
+
+  private pumpAfter(waitMs: number): void {
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      this.pump().catch((error: unknown) => this.failed(error));
+    }, waitMs);
+  }
+
+  /** Appends everything queued now; one append at a time. */
+  private pump(): Promise<void> {
+    this.pumping ??= this.appendBatch().finally(() => {
+      this.pumping = undefined;
+      this.lastAppendMs = Date.now();
+    });
+    return this.pumping.then(() => {
+      if (this.queue.length > 0) this.schedule();
+    });
+  }
+
+  private failed(error: unknown): void {
+    this.failedAppends++;
+    const { runId } = this.block;
+    this.ports.logger.warn('Deltas could not be appended.', { runId, error: String(error) });
+    if (this.failedAppends > MAX_FAILED_APPENDS || this.timer) return;
+    this.pumpAfter(RETRY_APPEND_MS);
+  }
+
+  /** While the host has not noted the run's start its log cannot be told: no delta may come before `run.started`. */
+  private catchUp(): Promise<unknown> {
+    this.caughtUp ??= this.ports
+      .catchUp(this.block.runId)
+      .then(({ nextSequence }) => {
+        if (nextSequence > 0) return;
+        const reason = 'The start of the run is not noted yet.';
+        throw new HostError('service_unavailable', { reason });
+      })
+      .catch((error: unknown) => {
+        this.caughtUp = undefined;
+        throw error;
+      });
+    return this.caughtUp;
+  }
+
+  private async appendBatch(): Promise<void> {
+    const { runId, activityId, tryNumber } = this.block;
+    await this.catchUp();
+    await this.adopt();
+    if (this.isUnsure) await this.dropStored();
+    if (this.sending.length === 0) this.sending = this.queue.splice(0, MAX_BATCH);
+    if (this.sending.length === 0) return;
+    const deltas = this.sending.map((piece, index) => this.deltaOf(piece, index));
+    this.opened = true;
+    this.isUnsure = true;
+    const outcome = await this.ports.log.appendDeltas(runId, activityId, tryNumber, deltas);
+    this.isUnsure = false;
+    this.failedAppends = 0;
+    this.nextK += deltas.length;
+    this.sending = [];
+    if (outcome.kind === 'refused') this.refused(outcome.reason);
+  }
+
+  /** An append whose answer was lost may have been stored all the same. */
+  private async dropStored(): Promise<void> {
+    const { runId, activityId } = this.block;
+    const stored = await this.ports.log.storedDeltas(runId, activityId);
+    this.sending = this.sending.slice(Math.max(0, stored.length - this.nextK));
+    this.nextK = Math.max(this.nextK, stored.length);
+    this.isUnsure = false;
+  }
+
+  private deltaOf(piece: DeltaPiece, index: number): NewDelta {
+    const { runId, activityId, nodeId, type } = this.block;
+    const k = this.nextK + index;
+    const key = deltaKey(activityId, k);
+    const payload = deltaPayload(this.block, piece, k);
+    const eventId = eventIdOf(runId, key);
+    return { k, row: { runId, eventId, key, type, nodeId, payload, timestampMs: Date.now() } };
+  }
+
+  /** The block takes no more: closed by an earlier try or a seal, taken over by a later try, or the run has ended. */
+  private refused(reason: string): void {
+    const { runId, activityId } = this.block;
+    this.ports.logger.debug('Live deltas are refused.', { runId, activityId, reason });
+    this.stop();
+  }
+}

@@ -1,0 +1,96 @@
+// Reasoning of one model call as it comes (RFC 0024, design §3.5): live deltas, bounded by verbosity, and the whole text
+// for the closing event.
+import { Context } from '@temporalio/activity';
+import type { ActivityEvent, RecordedDeltas } from '../src/core/journal.ts';
+import { REASONING_TOKEN_LIMIT } from '../src/core/limits.ts';
+import type { RedactorStream } from '../src/core/redaction.ts';
+import { BYTES_PER_TOKEN, boundText } from '../src/core/tokens.ts';
+import type { InferTurnInput } from './contract.ts';
+import { DeltaWriter } from './delta-writer.ts';
+import type { ActivityPorts } from './ports.ts';
+import { recordDeltas } from './recorded-deltas.ts';
+
+/** Bound of a `full` reasoning trace in bytes: it stands in history twice, as deltas and as the closing event. */
+const FULL_REASONING_BYTES = 24 * 1024;
+
+type Verbosity = InferTurnInput['verbosity'];
+
+/** Bound in bytes of a reasoning trace of this verbosity. */
+export function reasoningBytes(verbosity: Verbosity): number {
+  return verbosity === 'full' ? FULL_REASONING_BYTES : REASONING_TOKEN_LIMIT * BYTES_PER_TOKEN;
+}
+
+/** Payload of the closing event of a reasoning block. */
+export function reasonedEvent(
+  { agentId, nodeId }: { agentId: string; nodeId: string },
+  verbosity: Verbosity,
+  text: string,
+): ActivityEvent {
+  const reasoning = boundText(text, reasoningBytes(verbosity));
+  return { type: 'agent.reasoned', nodeId, payload: { agentId, reasoning, verbosity } };
+}
+
+/** Keeps what a redactor's stream lets through. */
+class KeptStream implements RedactorStream {
+  text = '';
+
+  constructor(private readonly stream: RedactorStream) {}
+
+  push(piece: string): string {
+    return this.keep(this.stream.push(piece));
+  }
+
+  end(): string {
+    return this.keep(this.stream.end());
+  }
+
+  private keep(shown: string): string {
+    this.text += shown;
+    return shown;
+  }
+}
+
+export interface LiveReasoning {
+  /** All that was said so far, redacted; whole after `close`. */
+  readonly text: string;
+  push(piece: string): void;
+  /** Throws when the log cannot be written. */
+  close(): Promise<RecordedDeltas | undefined>;
+  /** After a failure: the block stays open for the next try. Never throws. */
+  abandon(): Promise<void>;
+}
+
+/** A later try takes the block over here, before it asks the model. */
+export async function openReasoning(
+  ports: ActivityPorts,
+  { agent, context, verbosity }: InferTurnInput,
+): Promise<LiveReasoning> {
+  const { runId, activityId, nodeId } = context;
+  const kept = new KeptStream(ports.redactor.stream());
+  const writer = new DeltaWriter(
+    {
+      log: ports.stores.log,
+      catchUp: (id) => ports.log.catchUp(id),
+      redacted: () => kept,
+      logger: ports.logger,
+    },
+    {
+      runId,
+      activityId,
+      nodeId,
+      tryNumber: Context.current().info.attempt,
+      type: 'agent.reasoning.delta',
+      base: { agentId: agent.agentId, verbosity },
+      maxBytes: reasoningBytes(verbosity),
+    },
+  );
+  await writer.adopt();
+  return {
+    get text() {
+      return kept.text;
+    },
+    push: (text) => writer.push({ text }),
+    close: async () => recordDeltas(activityId, await writer.close()),
+    abandon: () => writer.abandon(),
+  };
+}
