@@ -17,6 +17,7 @@ import { discoveryRoute } from './routes/discovery.ts';
 import { eventsRoute } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
 import { interruptRoute } from './routes/interrupts.ts';
+import { opensentienceRoutes } from './routes/opensentience.ts';
 import { pageLinkRoute } from './routes/page-link.ts';
 import { pagesRouter } from './routes/pages.ts';
 import { pollRoute } from './routes/poll.ts';
@@ -73,6 +74,7 @@ function routesOf(deps: FacadeDeps, streams: StreamRegistry, isDraining: () => b
     interruptRoute(deps),
     ...catalogRoutes(deps),
     pageLinkRoute(deps),
+    ...opensentienceRoutes(deps),
   ];
   let document: ReturnType<typeof openApiDocument> | undefined;
   const openApi = openApiRoute(

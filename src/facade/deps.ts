@@ -36,6 +36,8 @@ export interface FacadeConfig {
   readonly publicUrl?: string;
   /** RFC 0002 §F, third reaction: false notes low confidence and goes on. Default true. */
   readonly escalation?: boolean;
+  /** Agents may connect as processes (seed 004): their addresses are served and told. Default false. */
+  readonly opensentience?: boolean;
   /** Tests only: continue-as-new after this many history events. */
   readonly forceContinueAsNewAfter?: number;
   /** Open streams and waiting polls per key; above it 429. Default MAX_STREAMS_PER_KEY. */
@@ -66,6 +68,7 @@ export const DEFAULT_CALLER: Caller = {
     'runs:cancel',
     'artifacts:read',
     'approvals:respond',
+    'agents:operate',
   ],
 };
 

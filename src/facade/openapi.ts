@@ -20,6 +20,9 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   Capabilities: 'capabilities',
 };
 
+/** An index of answers: each of its `$defs` is a component by its own name. */
+const INDEX_SCHEMA = 'opensentience-operations';
+
 const text: JsonObject = { type: 'string' };
 
 /** Shapes of answers that no schema file describes: small, and read by nobody but clients. */
@@ -93,7 +96,13 @@ function components(): JsonObject {
     name,
     rebased(schemaDocument(file), `#/components/schemas/${name}`),
   ]);
-  return { ...(Object.fromEntries(files) as JsonObject), ...INLINE };
+  return { ...(Object.fromEntries(files) as JsonObject), ...indexed(INDEX_SCHEMA), ...INLINE };
+}
+
+function indexed(file: string): JsonObject {
+  const { $defs } = schemaDocument(file) as { $defs: JsonObject };
+  const lifted = JSON.stringify($defs).replaceAll('"#/$defs/', '"#/components/schemas/');
+  return JSON.parse(lifted) as JsonObject;
 }
 
 function parameterOf({ name, in: place, description, schema }: ParameterDoc): JsonObject {

@@ -14,8 +14,10 @@ export const REAPER_INTERVAL_MS = 3_000;
 const UNSTARTED_MS = 5_000;
 /** A refused run fails when it is older than this, in ms. */
 export const FAIL_AFTER_MS = 30_000;
-/** Idempotency records that have served their time are deleted this often, in ms. */
+/** Idempotency records and records of agents that have served their time are deleted this often, in ms. */
 const EXPIRE_INTERVAL_MS = 3_600_000;
+/** Audit of agents, and what is left of dead Cores and unused tokens, is kept so long, in ms: 30 days. */
+export const AGENT_RECORDS_RETENTION_MS = 30 * 24 * 3_600_000;
 /** Runs looked at in one round. */
 const ROUND_RUNS = 50;
 
@@ -39,6 +41,7 @@ export function createReaper(deps: ReaperDeps): Reaper {
         await reap(deps, nowMs);
         if (nowMs - expiredAtMs < EXPIRE_INTERVAL_MS) return;
         await deps.stores.idempotency.expire(nowMs - IDEMPOTENCY_RETENTION_SECONDS * 1000);
+        await deps.stores.agents.expire(nowMs - AGENT_RECORDS_RETENTION_MS);
         expiredAtMs = nowMs;
       })
       .catch((error: unknown) =>

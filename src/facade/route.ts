@@ -10,7 +10,8 @@ export type Scope =
   | 'runs:read'
   | 'runs:cancel'
   | 'artifacts:read'
-  | 'approvals:respond';
+  | 'approvals:respond'
+  | 'agents:operate';
 
 export interface RouteCall {
   readonly request: Request;

@@ -22,7 +22,7 @@ export function agentTool(agentId: string, name: string, over: Partial<AgentTool
     sideEffects: false,
     requiresDirective: false,
     tags: [],
-    approval: 'allow',
+    approval: 'none',
     timeoutMs: 60_000,
     waitMs: 30_000,
     maxInputBytes: 1_024,
@@ -176,7 +176,10 @@ function auditCases(registry: GivenRegistry): void {
 
   it('seed 004 §5 audit is newest first, in the order it was given, and pages without a gap', async () => {
     const tenant = newId('tenant');
-    await registry().appendAudit([noted(tenant, 1), noted(tenant, 2, { atMs: Date.now() - 60_000 })]);
+    await registry().appendAudit([
+      noted(tenant, 1),
+      noted(tenant, 2, { atMs: Date.now() - 60_000 }),
+    ]);
     await registry().appendAudit([]);
     await registry().appendAudit([3, 4, 5].map((n) => noted(tenant, n)));
     const paged: unknown[] = [];

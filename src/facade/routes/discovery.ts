@@ -14,6 +14,7 @@ import {
 import { CONFIGURABLE } from '../configurable.ts';
 import { DEFAULT_CALLER, type FacadeDeps } from '../deps.ts';
 import type { Route } from '../route.ts';
+import { OPENSENTIENCE_ADDRESSES } from './opensentience.ts';
 
 const MAX_AGE_SECONDS = 300;
 /** A model turn ends in one decision. */
@@ -82,9 +83,19 @@ export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
         listRuns: 'GET /v1/runs',
         pageLink: 'POST /v1/host/openwop-temporal/runs/{runId}/page-link',
         staleReadHeader: 'openwop-log-stale',
+        ...(config.opensentience === true ? { opensentience: opensentienceAddresses() } : {}),
       },
     },
   };
+}
+
+function opensentienceAddresses(): JsonObject {
+  return Object.fromEntries(
+    Object.entries(OPENSENTIENCE_ADDRESSES).map(([name, { method, path }]) => [
+      name,
+      `${method.toUpperCase()} ${path}`,
+    ]),
+  );
 }
 
 function configurableKeys(): JsonObject {
@@ -107,7 +118,7 @@ export function offersAgents({ catalog, models }: Pick<FacadeDeps, 'catalog' | '
   return catalog.agents(DEFAULT_CALLER.tenant).length > 0 && models.providers().length > 0;
 }
 
-function familiesOf({ catalog, models, tools }: DiscoveryDeps): JsonObject {
+function familiesOf({ catalog, models, tools, config }: DiscoveryDeps): JsonObject {
   const { tenant } = DEFAULT_CALLER;
   const providers = [...models.providers()].sort();
   const idempotency = {
@@ -131,7 +142,8 @@ function familiesOf({ catalog, models, tools }: DiscoveryDeps): JsonObject {
       },
       // RFC 0002 §D: a type that is not advertised is not emitted.
       reasoningEvents: true,
-      toolEvents: tools.list(tenant).length > 0,
+      // Agents' tools come and go with their processes: that there may be some is what stays.
+      toolEvents: tools.list(tenant).length > 0 || config.opensentience === true,
       handoffEvents: false,
       decisionEvents: true,
     },
