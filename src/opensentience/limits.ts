@@ -19,7 +19,7 @@ export const DEFAULT_LIMITS: ProtocolLimits = {
   maxWriteBytes: 32 * 1024 * 1024,
   maxUnknownConnections: 64,
   maxSessions: 512,
-  cancelMs: 2_000,
+  cancelMs: 1_500,
   rememberedCalls: 2_048,
 };
 /** Most bytes of a call's input and output where neither operator nor tool says less. */

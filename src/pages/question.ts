@@ -70,7 +70,9 @@ function wordsOf({ interrupt, definition }: QuestionModel): { title: string; lea
     case 'tool-call':
       return {
         title: text('title') ?? `${node}: may this be called?`,
-        lead: text('description') ?? 'The agent asks for a tool that is called only with a human'''s word.',
+        lead:
+          text('description') ??
+          "The agent asks for a tool that is called only with a human's word.",
       };
     case 'approval':
       return {

@@ -28,6 +28,8 @@ export function openTestStores(): Promise<Stores> {
 export interface RigOptions {
   readonly turns?: readonly AgentScriptTurn[];
   readonly tools?: readonly Tool[];
+  /** Tools of agent processes. */
+  readonly remote?: readonly Tool[];
   readonly secrets?: readonly Secret[];
   readonly manifest?: Partial<AgentManifest>;
   readonly taskSchema?: JsonObject;
@@ -72,7 +74,14 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
     models: createModels(
       options.models ?? { scripts: options.turns ? { [AGENT_ID]: { turns: options.turns } } : {} },
     ),
-    tools: createTools(options.tools ?? []),
+    tools: createTools(options.tools ?? [], {
+      find: async (_tenant, toolIds) =>
+        new Map(
+          (options.remote ?? [])
+            .filter(({ toolId }) => toolIds.includes(toolId))
+            .map((tool) => [tool.toolId, tool]),
+        ),
+    }),
     redactor: createRedactor(options.secrets ?? []),
     logger: silentLogger,
   });

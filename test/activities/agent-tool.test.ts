@@ -1,0 +1,204 @@
+// callTool for tools of agent processes (design §5; seed 004 §4.3, §4.4): policy, an absent agent, the grace in which an
+// agent may still say how a stopped call ended, and what is settled when nobody was reached.
+import { ApplicationFailure } from '@temporalio/common';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CallToolInput } from '../../activities/contract.ts';
+import { HostError } from '../../src/core/errors.ts';
+import { digestOf, eventIdOf } from '../../src/core/ids.ts';
+import { canonicalJson, type JsonValue } from '../../src/core/json.ts';
+import type { RemoteTool, Stores, Tool, ToolCallContext } from '../../src/ports.ts';
+import {
+  activityEnvironment,
+  AGENT_ID,
+  createRig,
+  openTestStores,
+  runActivity,
+  TENANT,
+  type Rig,
+} from './rig.ts';
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openTestStores();
+});
+afterAll(() => stores.close());
+
+const TOOL_ID = 'com.example.notes/add';
+
+type Behaviour = (input: JsonValue, context: ToolCallContext) => Promise<JsonValue>;
+
+function remoteTool(call: Behaviour, more: Partial<Tool> = {}, remote: Partial<RemoteTool> = {}) {
+  return {
+    toolId: TOOL_ID,
+    description: 'Adds a note.',
+    inputSchema: { type: 'object' },
+    idempotent: false,
+    timeoutMs: 2_000,
+    transport: 'native',
+    safetyTier: 'write',
+    stopGraceMs: 1_000,
+    remote: {
+      agentId: 'com.example.notes',
+      waitMs: 1_000,
+      approval: 'none',
+      streams: false,
+      ...remote,
+    },
+    call,
+    ...more,
+  } satisfies Tool;
+}
+
+function input(rig: Rig, more: Partial<CallToolInput> = {}): CallToolInput {
+  const args = { text: 'hello' };
+  return {
+    context: { ...rig.context, activityId: 'n/1/0/i0.t0.c0.call' },
+    agentId: AGENT_ID,
+    call: {
+      callId: 'call-1',
+      toolId: TOOL_ID,
+      arguments: args,
+      argsHash: digestOf(canonicalJson(args)),
+      occurrence: 0,
+    },
+    tools: [TOOL_ID],
+    calledKey: 'agent.toolCalled|n/1/0/i0.t0.c0',
+    ...more,
+  };
+}
+
+async function statesOf(rig: Rig): Promise<string[]> {
+  return (await stores.effects.ofRun(TENANT, rig.runId)).map(({ state }) => state);
+}
+
+const absent: Behaviour = async () => {
+  throw Object.assign(new HostError('agent_unavailable'), { sent: false });
+};
+
+describe('what the agent is told of the call (seed 004 §3.1, §4.3.1)', () => {
+  test('cause, caller and key', async () => {
+    let told: ToolCallContext | undefined;
+    const tool = remoteTool(async (_, context) => {
+      told = context;
+      return {};
+    });
+    const rig = await createRig(stores, { remote: [tool] });
+    await runActivity(rig, 'callTool', { input: input(rig, { approvedBy: 'human:kim' }) });
+    const [effect] = await stores.effects.ofRun(TENANT, rig.runId);
+    expect(told).toMatchObject({
+      runId: rig.runId,
+      nodeId: 'n',
+      workflowId: 'desk',
+      callerAgentId: AGENT_ID,
+      callId: 'call-1',
+      causationId: eventIdOf(rig.runId, 'agent.toolCalled|n/1/0/i0.t0.c0'),
+      directive: 'human:kim',
+      idempotencyKey: effect?.effectId,
+    });
+  });
+});
+
+describe("the operator's policy holds at the call, too (seed 004 §4.3.1)", () => {
+  test('deny: nothing is performed, the model is told', async () => {
+    const tool = remoteTool(async () => expect.fail(), {}, { approval: 'deny' });
+    const rig = await createRig(stores, { remote: [tool] });
+    const { output, events } = await runActivity(rig, 'callTool', { input: input(rig) });
+    expect(output).toMatchObject({ kind: 'returned', status: 'forbidden' });
+    expect(events[0]?.payload).toMatchObject({ error: { code: 'tool_denied' } });
+    expect(await statesOf(rig)).toEqual([]);
+  });
+  test('ask: nothing is performed or stated before somebody has said so', async () => {
+    const tool = remoteTool(async () => ({}), {}, { approval: 'ask' });
+    const rig = await createRig(stores, { remote: [tool] });
+    const asked = await runActivity(rig, 'callTool', { input: input(rig) });
+    expect(asked).toMatchObject({ output: { kind: 'needs-approval' }, events: [] });
+    const called = await runActivity(rig, 'callTool', { input: input(rig, { approvedBy: 'me' }) });
+    expect(called.output).toMatchObject({ kind: 'returned', status: 'ok' });
+  });
+});
+
+describe('an agent that is not there (design §5)', () => {
+  test.each([1, 4, 50])('try %i: handed back to its queue, never told to the model', async (at) => {
+    const rig = await createRig(stores, { remote: [remoteTool(absent)] });
+    const failure = await runActivity(rig, 'callTool', {
+      input: input(rig),
+      tryNumber: at,
+      env: activityEnvironment(at),
+    }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(ApplicationFailure);
+    expect(failure).toMatchObject({ type: 'agent_unavailable', nonRetryable: false });
+    expect(await statesOf(rig)).toEqual(['failed-before-send']);
+  });
+  test('nobody was reached, nothing was sent: the model is told, and the effect stays undone', async () => {
+    const rig = await createRig(stores, { remote: [remoteTool(absent)] });
+    await runActivity(rig, 'callTool', { input: input(rig) }).catch(() => undefined);
+    const { output, events } = await runActivity(rig, 'callTool', {
+      input: input(rig, { resolution: { kind: 'unreached' } }),
+    });
+    expect(output).toMatchObject({ kind: 'returned', status: 'error' });
+    expect(events[0]?.payload).toMatchObject({ error: { code: 'agent_unavailable' } });
+    expect(await statesOf(rig)).toEqual(['failed-final']);
+  });
+  test('nobody was reached after a sending without an answer: a human decides', async () => {
+    const lost: Behaviour = async () => {
+      throw new HostError('agent_unavailable');
+    };
+    const rig = await createRig(stores, { remote: [remoteTool(lost)] });
+    const first = await runActivity(rig, 'callTool', { input: input(rig) });
+    expect(first.output).toMatchObject({ kind: 'in-doubt' });
+    const { output } = await runActivity(rig, 'callTool', {
+      input: input(rig, { resolution: { kind: 'unreached' } }),
+    });
+    expect(output).toMatchObject({ kind: 'in-doubt' });
+  });
+  test('nobody was reached, but an earlier try had its answer: that answer', async () => {
+    const rig = await createRig(stores, { remote: [remoteTool(async () => ({ id: 7 }))] });
+    await runActivity(rig, 'callTool', { input: input(rig) });
+    const { output, events } = await runActivity(rig, 'callTool', {
+      input: input(rig, { resolution: { kind: 'unreached' } }),
+    });
+    expect(output).toMatchObject({ kind: 'returned', status: 'ok' });
+    expect(events[0]?.payload).toMatchObject({ outcome: { id: 7 } });
+  });
+});
+
+describe('a stopped call whose agent still answers (seed 004 §4.4)', () => {
+  const onAbort = (signal: AbortSignal, then: () => void) =>
+    signal.addEventListener('abort', () => setTimeout(then, 20), { once: true });
+
+  test('time is over, the agent says canceled: it is known that it did not finish', async () => {
+    const tool = remoteTool(
+      (_, { signal }) =>
+        new Promise((_resolve, reject) =>
+          onAbort(signal, () =>
+            reject(Object.assign(new HostError('tool_timeout', { final: true }), { sent: true })),
+          ),
+        ),
+      { timeoutMs: 100 },
+    );
+    const rig = await createRig(stores, { remote: [tool] });
+    const { output, events } = await runActivity(rig, 'callTool', { input: input(rig) });
+    expect(output).toMatchObject({ kind: 'returned', status: 'error' });
+    expect(events[0]?.payload).toMatchObject({ error: { code: 'tool_timeout' } });
+    expect(await statesOf(rig)).toEqual(['failed-final']);
+  });
+  test('time is over, the agent answers after all: that is the outcome', async () => {
+    const tool = remoteTool(
+      (_, { signal }) => new Promise((resolve) => onAbort(signal, () => resolve({ late: true }))),
+      { timeoutMs: 100 },
+    );
+    const rig = await createRig(stores, { remote: [tool] });
+    const { output, events } = await runActivity(rig, 'callTool', { input: input(rig) });
+    expect(output).toMatchObject({ kind: 'returned', status: 'ok' });
+    expect(events[0]?.payload).toMatchObject({ outcome: { late: true } });
+  });
+  test('time is over, the agent is silent: in doubt', async () => {
+    const tool = remoteTool(() => new Promise(() => undefined), {
+      timeoutMs: 100,
+      stopGraceMs: 100,
+    });
+    const rig = await createRig(stores, { remote: [tool] });
+    const { output } = await runActivity(rig, 'callTool', { input: input(rig) });
+    expect(output).toMatchObject({ kind: 'in-doubt' });
+  });
+});
