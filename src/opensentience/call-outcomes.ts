@@ -78,7 +78,7 @@ export function succeededOutcome(
   result: AgentPayloads['agent.tool.result'],
   { tool, maxOutputBytes, redactor }: OutputRules,
 ): CallOutcome {
-  const output = (result.output ?? {}) as JsonObject;
+  const output = (result.output ?? {});
   const bytes = Buffer.byteLength(JSON.stringify(output));
   if (bytes > maxOutputBytes)
     return refusedCall('payload_too_large', true, { bytes, maxBytes: maxOutputBytes });

@@ -40,7 +40,8 @@ export type CallOutcome =
 export type Effect =
   /** The gate decides; its word comes back as `admitted` or `refused`. */
   | { readonly kind: 'check'; readonly hello: AgentPayloads['agent.hello'] }
-  | { readonly kind: 'send'; readonly message: Outgoing }
+  /** `id`: the message's own, where the machine has to know it. */
+  | { readonly kind: 'send'; readonly message: Outgoing; readonly id?: string }
   /** `details` are ids of ours, sizes, counts and codes; never content. */
   | { readonly kind: 'audit'; readonly what: string; readonly details: JsonObject }
   | { readonly kind: 'opened' }

@@ -1,0 +1,58 @@
+// The stream of one call (seed 004 §4.3.2): `seq` from 1 by one, bounded, nothing after `done`. Pure.
+import type { ToolProgress } from '../ports.ts';
+import type { SessionRules } from './effects.ts';
+import type { AgentPayloads } from './messages.ts';
+
+type StreamPayload = AgentPayloads['agent.tool.stream'];
+
+/** What is wrong with a message of a stream. Only a gap's own message is still used: what is missing never comes. */
+export type StreamFault = 'repeat' | 'gap' | 'after_done' | 'too_long';
+
+export interface StreamStep {
+  readonly progress?: ToolProgress;
+  readonly fault?: { readonly kind: StreamFault; readonly expected: number; readonly seq: number };
+}
+
+export class CallStream {
+  readonly #rules: SessionRules;
+  #lastSeq = 0;
+  #messages = 0;
+  #bytes = 0;
+  #done = false;
+  #full = false;
+
+  constructor(rules: SessionRules) {
+    this.#rules = rules;
+  }
+
+  take(payload: StreamPayload): StreamStep {
+    const { seq } = payload;
+    const expected = this.#lastSeq + 1;
+    const faulty = (kind: StreamFault): StreamStep => ({ fault: { kind, expected, seq } });
+    if (this.#done) return faulty('after_done');
+    if (seq < expected) return faulty('repeat');
+    this.#lastSeq = seq;
+    this.#done = payload.done === true;
+    const gap = seq > expected ? faulty('gap') : {};
+    // Said once; what follows is dropped.
+    if (this.#full) return gap;
+    const text = textOf(payload);
+    this.#messages += 1;
+    this.#bytes += Buffer.byteLength(text);
+    const { maxStreamMessages, maxStreamBytes } = this.#rules.limits;
+    this.#full = this.#messages > maxStreamMessages || this.#bytes > maxStreamBytes;
+    if (this.#full) return faulty('too_long');
+    return { ...gap, progress: { channel: payload.channel, text: this.#shown(payload, text) } };
+  }
+
+  #shown({ channel, data }: StreamPayload, text: string): string {
+    const { redactor } = this.#rules;
+    return channel === 'partial_result'
+      ? JSON.stringify(redactor.json(data.json ?? {}))
+      : redactor.text(text);
+  }
+}
+
+function textOf({ channel, data }: StreamPayload): string {
+  return channel === 'partial_result' ? JSON.stringify(data.json ?? {}) : (data.text ?? '');
+}

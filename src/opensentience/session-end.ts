@@ -1,0 +1,48 @@
+// How a session ends (seed 004 §2.2, §4.1.3): what was in flight is settled, the connection closed after what was sent.
+import { unanswered } from './call-outcomes.ts';
+import { protocolError } from './effects.ts';
+import type { ProtocolErrorCode } from './messages.ts';
+import type { Session, SessionInputs } from './session.ts';
+
+/** After a bad frame the next boundary is not known: close (§2.2). */
+export function frameFault(
+  session: Session,
+  { fault }: SessionInputs['frame-fault'],
+  nowMs: number,
+): void {
+  session.audit(`frame.${fault.replaceAll('-', '_')}`);
+  if (fault === 'truncated') return over(session, 'ended', nowMs);
+  const tooLarge = fault === 'too-large';
+  farewell(session, tooLarge ? 'protocol.frame_too_large' : 'protocol.invalid_frame', nowMs);
+}
+
+/** core.goodbye with the reason as an error, then the end. */
+export function farewell(session: Session, code: ProtocolErrorCode, nowMs: number): void {
+  session.send({
+    type: 'core.goodbye',
+    payload: { reason: code },
+    error: protocolError(code),
+  });
+  over(session, code, nowMs);
+}
+
+export function closed(session: Session, input: { readonly reason: string }, nowMs: number): void {
+  over(session, input.reason, nowMs);
+}
+
+export function ended(session: Session, _: object, nowMs: number): void {
+  over(session, 'ended', nowMs);
+}
+
+export function over(session: Session, reason: string, nowMs: number): void {
+  const wasOpen = session.sessionId !== undefined;
+  const calls = session.calls.inFlight;
+  session.enter('closed', nowMs);
+  session.calls.abandon(nowMs);
+  session.audit(wasOpen ? 'session.closed' : 'connection.closed', { reason, calls });
+  session.emit({ kind: 'close', reason });
+}
+
+export function unroutable(session: Session, { callId }: NewCall): void {
+  session.emit({ kind: 'settle', callId, outcome: unanswered('agent_unavailable', false) });
+}

@@ -1,0 +1,99 @@
+// Reactions before core.welcome (seed 004 §4.1, §5.3, §6.1): a hello, the gate's word on it, and nothing else.
+import { protocolError, type Outgoing } from './effects.ts';
+import { PROTOCOL_VERSION, type ProtocolErrorCode } from './messages.ts';
+import type { MessageFault } from './read-message.ts';
+import { ToolTable } from './registration.ts';
+import type { Session, SessionInputs } from './session.ts';
+import { farewell, over } from './session-end.ts';
+
+export function hello(
+  session: Session,
+  message: SessionInputs['agent.hello'],
+  nowMs: number,
+): void {
+  const { payload } = message;
+  session.agentId = payload.agent_id;
+  // The token goes to the gate and nowhere else.
+  session.hello = { ...message, payload: { ...payload, session_token: '' } };
+  session.enter('checking', nowMs);
+  session.emit({ kind: 'check', hello: payload });
+}
+
+export function admitted(session: Session, input: SessionInputs['admitted'], nowMs: number): void {
+  const { sessionId, admission } = input;
+  const { limits } = session.rules;
+  session.sessionId = sessionId;
+  session.admission = admission;
+  session.tools = new ToolTable(session.agentId ?? '', session.rules);
+  session.calls.maxInflight = Math.min(
+    limits.maxInflightRequests,
+    admission.maxInflightRequests ?? limits.maxInflightRequests,
+  );
+  session.connectedAtMs = nowMs;
+  session.enter('ready', nowMs);
+  session.send({ ...welcome(session, sessionId), in_reply_to: session.hello?.id ?? '' });
+  const { attached, pid, manifestMatches } = admission;
+  session.audit('session.opened', {
+    transport: session.transport,
+    attached,
+    ...(pid !== undefined && { pid }),
+    ...(manifestMatches !== undefined && { manifestMatches }),
+  });
+  session.emit({ kind: 'opened' });
+}
+
+function welcome(session: Session, sessionId: string): Extract<Outgoing, { type: 'core.welcome' }> {
+  const { limits, coreVersion, instanceId } = session.rules;
+  return {
+    type: 'core.welcome',
+    payload: {
+      accepted_version: sessionId ? PROTOCOL_VERSION : 0,
+      session_id: sessionId,
+      heartbeat_interval_ms: limits.heartbeatIntervalMs,
+      max_frame_bytes: limits.maxFrameBytes,
+      server: { core_version: coreVersion, instance_id: instanceId },
+    },
+  };
+}
+
+/** core.welcome with a top-level error, then the end (§4.1.2). */
+function unwelcome(session: Session, code: ProtocolErrorCode, inReplyTo?: string): void {
+  session.send({
+    ...welcome(session, ''),
+    ...(inReplyTo !== undefined && { in_reply_to: inReplyTo }),
+    error: protocolError(code),
+  });
+}
+
+export function refused(session: Session, { code }: SessionInputs['refused'], nowMs: number): void {
+  session.audit('hello.refused', { code });
+  unwelcome(session, code, session.hello?.id);
+  over(session, code, nowMs);
+}
+
+export function invalidHello(session: Session, fault: MessageFault, nowMs: number): void {
+  if (fault.type !== 'agent.hello') return early(session, fault, nowMs);
+  session.audit('hello.refused', { code: fault.code, pointer: fault.pointer });
+  unwelcome(session, fault.code, fault.id);
+  over(session, fault.code, nowMs);
+}
+
+/** Nothing is accepted before the token is (§5.3). */
+export function early(session: Session, _: object, nowMs: number): void {
+  session.audit('message.before_welcome', { state: session.state });
+  farewell(session, 'protocol.unexpected_message', nowMs);
+}
+
+export function awaitHello(session: Session, _: object, nowMs: number): void {
+  if (nowMs - session.sinceMs <= session.rules.limits.helloMs) return;
+  session.audit('hello.too_slow');
+  farewell(session, 'protocol.too_slow', nowMs);
+}
+
+/** The gate has as long as the agent had. */
+export function awaitCheck(session: Session, _: object, nowMs: number): void {
+  if (nowMs - session.sinceMs <= session.rules.limits.helloMs) return;
+  session.audit('hello.unchecked');
+  unwelcome(session, 'protocol.too_slow', session.hello?.id);
+  over(session, 'protocol.too_slow', nowMs);
+}

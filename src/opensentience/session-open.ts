@@ -1,0 +1,176 @@
+// Reactions of an open session (seed 004 §4.2 to §4.5, §6.2): tools, heartbeats, draining, and what is not understood.
+import type { NewCall } from './calls.ts';
+import { protocolError } from './effects.ts';
+import { correlationOf, type MessageFault } from './read-message.ts';
+import type { Session, SessionInputs } from './session.ts';
+import { farewell, over, unroutable } from './session-end.ts';
+
+/** Messages of one connection that may be invalid or of unknown type; above it the connection is closed. */
+export const MAX_FAULTY_MESSAGES = 1_000;
+/** Heartbeat intervals after which the agent is asked by core.ping. */
+const PING_AFTER = 1.5;
+
+/** A hello carries a secret: one that comes again is no mistake to live with. */
+export function secondHello(session: Session, _: object, nowMs: number): void {
+  session.audit('session.second_hello');
+  farewell(session, 'protocol.unexpected_message', nowMs);
+}
+
+export function register(session: Session, message: SessionInputs['agent.tools.register']): void {
+  const result = session.tools?.register(message.payload);
+  if (!result) return;
+  session.calls.dropTools(result.removed);
+  session.send({
+    type: 'core.tools.registered',
+    in_reply_to: message.id,
+    ...correlationOf(message),
+    payload: result.answer,
+  });
+  session.audit('tools.registered', {
+    registered: result.answer.registered.length,
+    removed: result.removed.length,
+    rejected: { ...result.refusals },
+  });
+  session.emit({ kind: 'changed', what: 'tools' });
+}
+
+export function registerTooLate(
+  session: Session,
+  message: SessionInputs['agent.tools.register'],
+): void {
+  session.audit('tools.registered_too_late');
+  session.send({
+    type: 'core.error',
+    in_reply_to: message.id,
+    ...correlationOf(message),
+    payload: {},
+    error: protocolError('protocol.draining'),
+  });
+}
+
+export function unregister(
+  session: Session,
+  message: SessionInputs['agent.tools.unregister'],
+): void {
+  const removed = session.tools?.unregister(message.payload.tool_ids) ?? [];
+  session.calls.dropTools(removed);
+  session.send({
+    type: 'core.tools.unregistered',
+    in_reply_to: message.id,
+    ...correlationOf(message),
+    payload: { tool_ids: removed },
+  });
+  session.audit('tools.unregistered', { removed: removed.length });
+  session.emit({ kind: 'changed', what: 'tools' });
+}
+
+export function heartbeat(
+  session: Session,
+  { payload }: SessionInputs['agent.heartbeat'],
+  nowMs: number,
+): void {
+  if (payload.session_id !== session.sessionId) return session.audit('heartbeat.wrong_session');
+  const before = session.health;
+  session.lastHeartbeatAtMs = nowMs;
+  session.uptimeMs = payload.uptime_ms;
+  session.said = payload.status;
+  session.silent = false;
+  if (session.health !== before) healthChanged(session, before);
+}
+
+function healthChanged(session: Session, from: Session['health']): void {
+  session.audit('session.health', { from, to: session.health });
+  session.emit({ kind: 'changed', what: 'health' });
+}
+
+/** Calls in time, heartbeats in time (§4.5.1): late ones are asked for, missed ones end routing, lost ones the session. */
+export function watch(session: Session, _: object, nowMs: number): void {
+  session.calls.tick(nowMs);
+  const { heartbeatIntervalMs, missedHeartbeats, lostHeartbeats } = session.rules.limits;
+  const quiet =
+    (nowMs - (session.lastHeartbeatAtMs ?? session.connectedAtMs)) / heartbeatIntervalMs;
+  if (quiet > lostHeartbeats) {
+    session.audit('session.lost', { intervals: Math.floor(quiet) });
+    return farewell(session, 'protocol.too_slow', nowMs);
+  }
+  if (quiet > missedHeartbeats && !session.silent) {
+    const before = session.health;
+    session.silent = true;
+    healthChanged(session, before);
+  }
+  if (quiet > PING_AFTER && nowMs - session.lastPingAtMs >= heartbeatIntervalMs) {
+    session.lastPingAtMs = nowMs;
+    session.send({ type: 'core.ping', payload: {} });
+  }
+}
+
+export function watchDrain(session: Session, input: object, nowMs: number): void {
+  watch(session, input, nowMs);
+  if (session.state === 'draining' && nowMs >= session.drainUntilMs) {
+    session.audit('session.drain_cut_short', { calls: session.calls.inFlight });
+    over(session, 'drained', nowMs);
+  }
+}
+
+/** The agent goes: no further calls, those in flight may end, each within its own time. */
+export function goodbye(session: Session, _: object, nowMs: number): void {
+  session.audit('session.goodbye', { by: 'agent' });
+  beginDrain(session, nowMs);
+  session.send({ type: 'core.goodbye', payload: { reason: 'agent.goodbye' } });
+}
+
+/** Core goes (§4.1.3). A second word may shorten the time, not lengthen it. */
+export function drain(session: Session, input: SessionInputs['drain'], nowMs: number): void {
+  session.drainUntilMs = Math.min(session.drainUntilMs, nowMs + input.deadlineMs);
+  if (session.state === 'draining') return;
+  session.audit('session.goodbye', { by: 'core', reason: input.reason });
+  beginDrain(session, nowMs);
+  session.send({ type: 'core.goodbye', payload: { reason: input.reason } });
+}
+
+function beginDrain(session: Session, nowMs: number): void {
+  session.enter('draining', nowMs);
+  session.calls.dropQueued();
+  session.emit({ kind: 'changed', what: 'state' });
+}
+
+export function addCall(session: Session, input: NewCall, nowMs: number): void {
+  if (!session.routable) return unroutable(session, input);
+  session.calls.add(input, session.tools?.get(input.request.toolId), nowMs);
+}
+
+export function invalid(session: Session, fault: MessageFault, nowMs: number): void {
+  const { code, pointer, type } = fault;
+  session.audit('message.invalid', { code, pointer, ...(type && { type }) });
+  if (type === 'agent.tool.result') session.calls.onUnreadableResult(fault.callId, nowMs);
+  answerFault(session, fault, nowMs);
+}
+
+export function unknownType(session: Session, fault: MessageFault, nowMs: number): void {
+  session.audit('message.unknown_type', { answered: fault.expectsReply });
+  answerFault(session, fault, nowMs);
+}
+
+function answerFault(session: Session, fault: MessageFault, nowMs: number): void {
+  if (fault.expectsReply)
+    session.send({
+      type: 'core.error',
+      ...(fault.id !== undefined && { in_reply_to: fault.id }),
+      ...fault.correlation,
+      payload: {},
+      error: protocolError(fault.code, { pointer: fault.pointer }),
+    });
+  session.faulty += 1;
+  if (session.faulty <= MAX_FAULTY_MESSAGES) return;
+  session.audit('session.too_many_faults', { faults: session.faulty });
+  farewell(session, 'protocol.flood', nowMs);
+}
+
+export function agentError(
+  session: Session,
+  message: SessionInputs['agent.error'],
+  nowMs: number,
+): void {
+  const endedCall = session.calls.onError(message.in_reply_to, message.error, nowMs);
+  session.audit('agent.error', { endedCall });
+}
