@@ -11,6 +11,8 @@ import { composeAnswers, composedPayload, composeFirst, resolvePrompts } from '.
 import { appendTranscript, loadTranscript, readJson } from './transcript.ts';
 
 type Refusal = Extract<PrepareInvocationOutput, { ok: false }>;
+/** ms that an invocation waits for agents that are just being started: what they can do belongs to its surface. */
+const AGENT_START_MS = 10_000;
 /** Faults of a task that are told. */
 const MAX_TOLD_FAULTS = 10;
 
@@ -119,7 +121,7 @@ async function toolSurface(
   { agent, context }: PrepareInvocationInput,
 ): Promise<Extract<PrepareInvocationOutput, { ok: true }>['tools']> {
   const allowed = [...new Set(agent.toolAllowlist)];
-  const tools = await ports.tools.find(context.tenant, allowed);
+  const tools = await ports.tools.find(context.tenant, allowed, AGENT_START_MS);
   return allowed.flatMap((toolId) => {
     const tool = tools.get(toolId);
     if (!tool || tool.remote?.approval === 'deny') return [];

@@ -488,8 +488,15 @@ export interface Tool extends ToolDescription {
 export interface Tools {
   /** What this process registers itself, sorted by toolId; tools of agent processes come and go. */
   list(tenant: string): readonly ToolDescription[];
-  /** By toolId, tools of agent processes included; one that is not known is not in the map. */
-  find(tenant: string, toolIds: readonly string[]): Promise<ReadonlyMap<string, Tool>>;
+  /**
+   * By toolId, tools of agent processes included; one that is not known is not in the map. `startMs`: waits that long
+   * for agents that are just being started and have not said yet what they can do.
+   */
+  find(
+    tenant: string,
+    toolIds: readonly string[],
+    startMs?: number,
+  ): Promise<ReadonlyMap<string, Tool>>;
 }
 
 // --- OpenSentience: agents as processes (seed 004; design §5) ------------------------------------------------------------

@@ -1,19 +1,31 @@
 // Tools of agent processes as the runs see them (design §5; seed 004 §4.3): described from the registry, called through
 // Core in the worker that has the agent. A worker without it can describe a tool, and settle a call, but not perform it.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { HostError } from '../core/errors.ts';
 import { sha256Hex } from '../core/ids.ts';
 import { isJsonObject, type JsonValue } from '../core/json.ts';
-import type { AgentRegistry, AgentTool, RunStore, Tool, ToolCallContext } from '../ports.ts';
+import type {
+  AgentInstance,
+  AgentRegistry,
+  AgentTool,
+  RunStore,
+  Tool,
+  ToolCallContext,
+  Tools,
+} from '../ports.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
 import type { Core, SessionCall } from './parts.ts';
 
 /** Longest wait in ms, inside a call that was taken already, for an agent that just went to come back. */
 const CONNECT_MS = 30_000;
+/** ms between two looks for an agent that is being started. */
+const PROBE_MS = 200;
+const COMING = new Set<AgentInstance['status']>(['starting', 'connected', 'backing-off']);
 /** ms beyond the agent's own time to end a cancelled call. */
 const STOP_MARGIN_MS = 300;
 
 export interface AgentToolsOptions {
-  readonly registry: Pick<AgentRegistry, 'tools'>;
+  readonly registry: Pick<AgentRegistry, 'tools' | 'instances'>;
   /** For the root run of a call's chain. */
   readonly runs: Pick<RunStore, 'load'>;
   /** Absent where no agents live. */
@@ -21,15 +33,33 @@ export interface AgentToolsOptions {
 }
 
 /** Looks tools up as they are registered now. */
-export function createAgentTools(options: AgentToolsOptions): {
-  find(tenant: string, toolIds: readonly string[]): Promise<ReadonlyMap<string, Tool>>;
-} {
+export function createAgentTools(options: AgentToolsOptions): Pick<Tools, 'find'> {
   return {
-    async find(tenant, toolIds) {
-      const known = await options.registry.tools(tenant, toolIds);
-      return new Map(known.map((tool) => [tool.toolId, toolOf(options, tool)]));
+    async find(tenant, toolIds, startMs = 0) {
+      const limitMs = Date.now() + startMs;
+      for (;;) {
+        const known = await options.registry.tools(tenant, toolIds);
+        const found = new Map(known.map((tool) => [tool.toolId, toolOf(options, tool)]));
+        const missing = toolIds.filter((toolId) => !found.has(toolId));
+        if (Date.now() >= limitMs || !(await anyStarts(options, tenant, missing))) return found;
+        await sleep(PROBE_MS);
+      }
     },
   };
+}
+
+/** An agent of one of these tools is on its way: it is known to a Core and has not registered anything there yet. */
+async function anyStarts(
+  { registry }: AgentToolsOptions,
+  tenant: string,
+  toolIds: readonly string[],
+): Promise<boolean> {
+  for (const agentId of new Set(toolIds.map((toolId) => toolId.slice(0, toolId.indexOf('/'))))) {
+    const instances = await registry.instances(tenant, agentId);
+    if (instances.some(({ status, session }) => COMING.has(status) && !session?.toolIds.length))
+      return true;
+  }
+  return false;
 }
 
 function toolOf(options: AgentToolsOptions, declared: AgentTool): Tool {

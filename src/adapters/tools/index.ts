@@ -24,12 +24,12 @@ export function createTools(registrations: readonly Tool[], remote?: RemoteTools
   const sorted = [...byId.values()].sort((a, b) => (a.toolId < b.toolId ? -1 : 1));
   return {
     list: () => sorted,
-    async find(tenant, toolIds) {
+    async find(tenant, toolIds, startMs) {
       const here = toolIds.flatMap((toolId) => byId.get(toolId) ?? []);
       const elsewhere = toolIds.filter((toolId) => !byId.has(toolId) && isAgentToolId(toolId));
       const found =
         remote && elsewhere.length > 0
-          ? await remote.find(tenant, elsewhere)
+          ? await remote.find(tenant, elsewhere, startMs)
           : new Map<string, Tool>();
       return new Map([...here.map((tool) => [tool.toolId, tool] as const), ...found]);
     },
