@@ -7,7 +7,7 @@
 // backing-off    connect       –        –         launch     rest
 // crash-loop     connect       –        –         –          rest
 // waiting        connect       –        –         –          rest
-// draining       –             –        judge     press      –
+// draining       connect       leave    judge     press      –
 // stopped        connect       –        –         –          rest
 import type { AgentInstance } from '../ports.ts';
 import type { OpensentienceAgent } from '../wire/types.generated.ts';
@@ -61,8 +61,8 @@ export const AGENT_LIFE: Readonly<Record<LifeState, Readonly<Record<LifeEvent, L
     stop: 'rest',
   },
   draining: {
-    opened: 'nothing',
-    closed: 'nothing',
+    opened: 'connect',
+    closed: 'leave',
     exited: 'judge',
     late: 'press',
     stop: 'nothing',

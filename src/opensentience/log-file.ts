@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 
 export interface LogFile {
   readonly path: string;
-  /** Whole lines, with line ends. */
+  /** Whole lines, with line ends. Nothing is written after close. */
   append(text: string): void;
   close(): void;
 }
@@ -13,6 +13,7 @@ export interface LogFile {
 /** `maxBytes` of the file, and again of its predecessor `<path>.1`. */
 export function openLogFile(path: string, maxBytes: number): LogFile {
   let file: { fd: number; bytes: number } | undefined;
+  let closed = false;
 
   function open(): { fd: number; bytes: number } {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -39,6 +40,7 @@ export function openLogFile(path: string, maxBytes: number): LogFile {
   return {
     path,
     append(text) {
+      if (closed) return;
       try {
         write(Buffer.from(text).subarray(0, maxBytes));
       } catch {
@@ -46,6 +48,9 @@ export function openLogFile(path: string, maxBytes: number): LogFile {
         close();
       }
     },
-    close,
+    close() {
+      closed = true;
+      close();
+    },
   };
 }

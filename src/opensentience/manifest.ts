@@ -6,7 +6,6 @@ import { join, resolve } from 'node:path';
 import type { AgentTool, Logger } from '../ports.ts';
 import type { OpensentienceAgent, OpensentienceToolPolicy } from '../wire/types.generated.ts';
 import { validate } from '../wire/validators.ts';
-import type { JsonObject } from '../core/json.ts';
 import { MAX_TOOL_INPUT_BYTES, MAX_TOOL_OUTPUT_BYTES } from './limits.ts';
 import type { DeclaredTool } from './messages.ts';
 

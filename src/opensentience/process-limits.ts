@@ -28,16 +28,17 @@ export interface ProcessLimits {
   /** Lease of an instance's row and how often it is renewed, in ms. */
   readonly leaseMs: number;
   readonly renewMs: number;
-  /** Changes within so many ms are written once. */
+  /** Changes of an agent's row within so many ms are written once; where only its calls changed, the longer time. */
   readonly coalesceMs: number;
+  readonly coalesceCallsMs: number;
 }
 
 export const DEFAULT_PROCESS_LIMITS: ProcessLimits = {
   startMs: 30_000,
   tokenMs: 5 * 60_000,
-  drainMs: 10_000,
+  drainMs: 8_000,
   leaveMs: 2_000,
-  terminateMs: 5_000,
+  terminateMs: 4_000,
   lingerMs: 1_000,
   firstDelayMs: 500,
   maxDelayMs: 30_000,
@@ -49,4 +50,5 @@ export const DEFAULT_PROCESS_LIMITS: ProcessLimits = {
   leaseMs: 15_000,
   renewMs: 5_000,
   coalesceMs: 250,
+  coalesceCallsMs: 1_000,
 };

@@ -2,6 +2,7 @@
 // agent started by hand with a token that the operator minted. Each token opens one connection, within minutes. Core
 // keeps launch tokens in memory only; no refusal tells why to the other side, the audit tells the operator.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Redactor } from '../core/redaction.ts';
 import type { AgentRegistry } from '../ports.ts';
 import type { AgentFolder } from './manifest.ts';
 import type { Admission, AuditNote, Gate, Hello, PeerCredentials } from './parts.ts';
@@ -193,4 +194,18 @@ function withoutTokens(text: string, tokens: ReadonlySet<string>): string {
   let clean = text;
   for (const token of tokens) clean = clean.replaceAll(token, '[REDACTED:session_token]');
   return clean;
+}
+
+/** Takes known secrets and every token of this Core out of what agents say. */
+export function withTokens(redactor: Redactor, desk: TokenDesk): Pick<Redactor, 'text' | 'json'> {
+  return {
+    text: (text) => redactor.text(desk.redact(text)),
+    json<Value>(value: Value): Value {
+      const clean = redactor.json(value);
+      // A token needs no escape: it stands in the text of JSON as it is.
+      const text = JSON.stringify(clean) ?? '';
+      const safe = desk.redact(text);
+      return safe === text ? clean : (JSON.parse(safe) as Value);
+    },
+  };
 }

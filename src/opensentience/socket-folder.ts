@@ -1,0 +1,53 @@
+// Where Core's Unix socket lives (seed 004 §1.1 "local security via filesystem permissions"): a folder of mode 0700, one
+// socket per Core. The system bounds the path's length, so a deep data folder gets a fresh temporary one.
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { randomBytes } from 'node:crypto';
+
+/** Bytes of a socket's path that every system takes (macOS: 104 with the closing zero). */
+export const MAX_SOCKET_PATH_BYTES = 103;
+
+export interface SocketPlace {
+  readonly path: string;
+  /** Removes the socket, and the folder where it was made for it. */
+  remove(): void;
+}
+
+export function placeSocket(folder: string): SocketPlace {
+  const name = `core-${process.pid}-${randomBytes(3).toString('hex')}.sock`;
+  const path = join(folder, name);
+  if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES) {
+    const fresh = mkdtempSync(join(shortTemporaryFolder(), 'openwop-'));
+    chmodSync(fresh, 0o700);
+    return {
+      path: join(fresh, name),
+      remove: () => rmSync(fresh, { recursive: true, force: true }),
+    };
+  }
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  chmodSync(folder, 0o700);
+  removeStale(folder);
+  return { path, remove: () => rmSync(path, { force: true }) };
+}
+
+/** The longest name that follows it is some 40 bytes. */
+function shortTemporaryFolder(): string {
+  return Buffer.byteLength(tmpdir()) <= MAX_SOCKET_PATH_BYTES - 48 ? tmpdir() : '/tmp';
+}
+
+/** Sockets of Cores that were killed. */
+function removeStale(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    const pid = /^core-(\d+)-[0-9a-f]{6}\.sock$/.exec(name)?.[1];
+    if (pid !== undefined && !isThere(Number(pid))) rmSync(join(folder, name), { force: true });
+  }
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as { code?: string }).code === 'EPERM';
+  }
+}
