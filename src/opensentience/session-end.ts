@@ -1,5 +1,6 @@
 // How a session ends (seed 004 §2.2, §4.1.3): what was in flight is settled, the connection closed after what was sent.
 import { unanswered } from './call-outcomes.ts';
+import type { NewCall } from './calls.ts';
 import { protocolError } from './effects.ts';
 import type { ProtocolErrorCode } from './messages.ts';
 import type { Session, SessionInputs } from './session.ts';
@@ -26,8 +27,15 @@ export function farewell(session: Session, code: ProtocolErrorCode, nowMs: numbe
   over(session, code, nowMs);
 }
 
-export function closed(session: Session, input: { readonly reason: string }, nowMs: number): void {
-  over(session, input.reason, nowMs);
+/** By Core's own word, or a limit of the connection: then with its code. */
+export function closed(
+  session: Session,
+  { reason, code }: { readonly reason: string; readonly code?: ProtocolErrorCode },
+  nowMs: number,
+): void {
+  if (code) return farewell(session, code, nowMs);
+  session.send({ type: 'core.goodbye', payload: { reason } });
+  over(session, reason, nowMs);
 }
 
 export function ended(session: Session, _: object, nowMs: number): void {

@@ -60,7 +60,7 @@ export type SessionInputs = {
   tick: object;
   drain: { readonly reason: string; readonly deadlineMs: number };
   /** A limit of the connection, or the word of Core. */
-  close: { readonly reason: string };
+  close: { readonly reason: string; readonly code?: ProtocolErrorCode };
   /** The socket is gone. */
   ended: object;
 };

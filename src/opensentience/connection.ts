@@ -1,0 +1,421 @@
+// One socket and its session (seed 004 §1 to §6): bytes become inputs of the machine, effects become bytes, promises
+// and events. Reading is paced, writing bounded. What goes wrong here ends this connection and touches no other.
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { HostError, type ErrorCode } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { AgentSessionView, AgentToolMetrics, ToolProgress } from '../ports.ts';
+import type { CallOutcome, Effect, Outgoing } from './effects.ts';
+import { encodeFrame, FrameDecoder, type Frame } from './frame.ts';
+import {
+  PROTOCOL_VERSION,
+  type AgentPayloads,
+  type DeclaredTool,
+  type ProtocolErrorCode,
+} from './messages.ts';
+import { AuditQuota, Pace } from './pace.ts';
+import type { AgentServerOptions, Hello, LiveSession, SessionCall } from './parts.ts';
+import { peerCredentials } from './peer-credentials.ts';
+import { readMessage } from './read-message.ts';
+import { Session, type SessionInput } from './session.ts';
+
+/** Messages handled before others get their turn. */
+const FRAMES_PER_TURN = 256;
+/** From the last word to the end of a connection whose other side does not close it. */
+export const CLOSE_MS = 1_000;
+
+/** ms since the epoch that never go back. */
+export function nowMs(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+export interface ConnectionParts {
+  readonly options: AgentServerOptions;
+  readonly transport: 'unix' | 'tcp';
+  /** Takes the agent's place in the server; a code when there is none. */
+  readonly claim: (connection: Connection) => ProtocolErrorCode | undefined;
+  /** The session, or what was to be one, is over. */
+  readonly release: (connection: Connection) => void;
+}
+
+interface PendingCall {
+  readonly resolve: (output: JsonObject) => void;
+  readonly reject: (error: Error) => void;
+  readonly onProgress: ((progress: ToolProgress) => void) | undefined;
+  /** Ends the watch over the caller's signal. */
+  readonly release: () => void;
+}
+
+export class Connection implements LiveSession {
+  readonly #parts: ConnectionParts;
+  readonly #socket: Socket;
+  readonly #session: Session;
+  readonly #decoder: FrameDecoder;
+  readonly #pace: Pace;
+  readonly #quota: AuditQuota;
+  readonly #pending = new Map<string, PendingCall>();
+  readonly #inputs: SessionInput[] = [];
+  readonly #gone: Promise<void>;
+  #frames: Frame[] = [];
+  #nextFrame = 0;
+  #stepping = false;
+  #opened = false;
+  #released = false;
+  #endSeen = false;
+  /** Reading rests until messages at hand are handled. */
+  #held = false;
+  #resumedAtMs = 0;
+  #wake: NodeJS.Timeout | undefined;
+  #bytesIn = 0;
+  #bytesOut = 0;
+
+  constructor(socket: Socket, parts: ConnectionParts) {
+    const { limits, instanceId, coreVersion, redactor } = parts.options;
+    const now = nowMs();
+    this.#parts = parts;
+    this.#socket = socket;
+    this.#session = new Session(
+      { limits, instanceId, coreVersion, redactor },
+      parts.transport,
+      now,
+    );
+    this.#decoder = new FrameDecoder(limits.maxFrameBytes, nowMs);
+    this.#pace = new Pace(limits.messagesPerSecond, now);
+    this.#quota = new AuditQuota(now);
+    this.#gone = new Promise((resolve) => socket.once('close', () => resolve()));
+    socket.setNoDelay(true);
+    socket.on('data', (chunk) => this.#guard(() => this.#read(chunk)));
+    socket.on('end', () => this.#guard(() => this.#end()));
+    // What failed is told by `close`, which follows.
+    socket.on('error', () => undefined);
+    socket.on('close', () => this.#guard(() => this.#closed()));
+  }
+
+  // --- LiveSession ----------------------------------------------------------------------------------------------------
+
+  get sessionId(): string {
+    return this.#session.sessionId ?? '';
+  }
+
+  get agentId(): string {
+    return this.#session.agentId ?? '';
+  }
+
+  get attached(): boolean {
+    return this.#session.admission?.attached ?? false;
+  }
+
+  /** Admitted, and not over. */
+  get open(): boolean {
+    return this.#session.state === 'ready' || this.#session.state === 'draining';
+  }
+
+  /** Resolves when the socket is gone. */
+  get gone(): Promise<void> {
+    return this.#gone;
+  }
+
+  tools(): readonly DeclaredTool[] {
+    return this.#session.declarations();
+  }
+
+  routable(): boolean {
+    return this.#session.routable;
+  }
+
+  view(): AgentSessionView {
+    return this.#session.view({ bytesIn: this.#bytesIn, bytesOut: this.#bytesOut });
+  }
+
+  metrics(): readonly AgentToolMetrics[] {
+    return this.#session.metrics();
+  }
+
+  call({ signal, onProgress, ...request }: SessionCall): Promise<JsonObject> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(failure('cancelled', false));
+      const callId = randomUUID();
+      const onAbort = (): void => this.#step({ name: 'cancel', of: { callId } });
+      signal.addEventListener('abort', onAbort, { once: true });
+      const release = (): void => signal.removeEventListener('abort', onAbort);
+      this.#pending.set(callId, { resolve, reject, onProgress, release });
+      this.#step({ name: 'call', of: { callId, messageId: randomUUID(), request } });
+    });
+  }
+
+  async drain(reason: string, deadlineMs: number): Promise<void> {
+    this.#step({ name: 'drain', of: { reason, deadlineMs } });
+    await this.#gone;
+  }
+
+  close(reason: string): void {
+    this.#step({ name: 'close', of: { reason } });
+  }
+
+  /** Called often: deadlines, heartbeats, slow senders. */
+  tick(): void {
+    this.#guard(() => {
+      const since = this.#decoder.openSinceMs;
+      const { frameMs } = this.#parts.options.limits;
+      const slow = since !== undefined && nowMs() - Math.max(since, this.#resumedAtMs) > frameMs;
+      if (slow && !this.#held) this.#breach('frame.too_slow', 'protocol.too_slow');
+      this.#step({ name: 'tick', of: {} });
+    });
+  }
+
+  // --- bytes in -------------------------------------------------------------------------------------------------------
+
+  #read(chunk: Buffer): void {
+    if (this.#session.state === 'closed') return;
+    this.#bytesIn += chunk.length;
+    for (const frame of this.#decoder.push(chunk)) this.#frames.push(frame);
+    this.#pump();
+  }
+
+  /** Hands frames to the machine; rests while the gate thinks, the pace is too fast, or others wait. */
+  #pump(): void {
+    if (this.#wake) return;
+    for (let turn = 0; this.#nextFrame < this.#frames.length; turn += 1) {
+      if (this.#session.state === 'closed') return;
+      if (this.#session.state === 'checking') return this.#hold();
+      const waitMs = turn < FRAMES_PER_TURN ? this.#pace.take(nowMs()) : 1;
+      if (waitMs > 0) {
+        this.#hold();
+        this.#wake = setTimeout(() => {
+          this.#wake = undefined;
+          this.#guard(() => this.#pump());
+        }, waitMs);
+        return;
+      }
+      const frame = this.#frames[this.#nextFrame] as Frame;
+      this.#nextFrame += 1;
+      this.#take(frame);
+    }
+    this.#frames = [];
+    this.#nextFrame = 0;
+    if (this.#endSeen) return this.#end();
+    if (this.#session.state === 'checking') this.#hold();
+    else this.#resume();
+  }
+
+  #take(frame: Frame): void {
+    if (!frame.ok) return this.#step({ name: 'frame-fault', of: { fault: frame.fault } });
+    const read = readMessage(frame.value);
+    if (read.ok) {
+      const { message } = read;
+      return this.#step({ name: message.type, of: message } as SessionInput);
+    }
+    const { fault } = read;
+    const unknown = fault.code === 'protocol.unknown_type';
+    this.#step({ name: unknown ? 'unknown-type' : 'invalid', of: fault });
+  }
+
+  #hold(): void {
+    this.#held = true;
+    this.#socket.pause();
+  }
+
+  #resume(): void {
+    if (!this.#held) return;
+    this.#held = false;
+    this.#resumedAtMs = nowMs();
+    this.#socket.resume();
+  }
+
+  #end(): void {
+    this.#endSeen = true;
+    if (this.#nextFrame < this.#frames.length && this.#session.state !== 'closed') return;
+    const fault = this.#decoder.end();
+    if (fault) this.#step({ name: 'frame-fault', of: { fault } });
+    this.#step({ name: 'ended', of: {} });
+  }
+
+  #closed(): void {
+    clearTimeout(this.#wake);
+    // What an agent said before it died counts: a result that came is not asked for again.
+    for (; this.open && this.#nextFrame < this.#frames.length; this.#nextFrame += 1)
+      this.#take(this.#frames[this.#nextFrame] as Frame);
+    this.#step({ name: 'ended', of: {} });
+    this.#release();
+  }
+
+  // --- the machine ----------------------------------------------------------------------------------------------------
+
+  /** One input after the other: what an effect causes waits until the effects before it are performed. */
+  #step(input: SessionInput): void {
+    this.#inputs.push(input);
+    if (this.#stepping) return;
+    this.#stepping = true;
+    try {
+      for (let next = this.#inputs.shift(); next; next = this.#inputs.shift())
+        for (const effect of this.#session.step(next, nowMs())) this.#perform(effect);
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      this.#stepping = false;
+    }
+  }
+
+  #perform(effect: Effect): void {
+    switch (effect.kind) {
+      case 'check':
+        return void this.#check(effect.hello);
+      case 'send':
+        return this.#send(effect.message, effect.id ?? randomUUID());
+      case 'audit':
+        return this.#audit(effect.what, effect.details);
+      case 'opened':
+        this.#opened = true;
+        return this.#tell(() => this.#parts.options.events.opened(this));
+      case 'changed':
+        if (!this.#opened) return;
+        return this.#tell(() => this.#parts.options.events.changed(this, effect.what));
+      case 'progress':
+        return this.#tell(() => this.#pending.get(effect.callId)?.onProgress?.(effect.progress));
+      case 'settle':
+        return this.#settle(effect.callId, effect.outcome);
+      case 'close':
+        return this.#shut(effect.reason);
+    }
+  }
+
+  async #check(payload: AgentPayloads['agent.hello']): Promise<void> {
+    this.#hold();
+    const { options, transport } = this.#parts;
+    let input: SessionInput;
+    try {
+      const admission = await options.gate(this.#helloOf(payload));
+      // Between two turns nothing changes: who finds the place free has it.
+      const taken =
+        admission.ok && this.#session.state === 'checking' ? this.#parts.claim(this) : undefined;
+      if (!admission.ok) input = { name: 'refused', of: { code: admission.code } };
+      else if (taken) input = { name: 'refused', of: { code: taken } };
+      else input = { name: 'admitted', of: { sessionId: randomUUID(), admission } };
+    } catch (error) {
+      options.logger.warn('The gate of OpenSentience failed', { transport, error: nameOf(error) });
+      input = { name: 'refused', of: { code: 'protocol.unauthorized' } };
+    }
+    this.#step(input);
+    this.#guard(() => this.#pump());
+  }
+
+  #helloOf(payload: AgentPayloads['agent.hello']): Hello {
+    const { transport } = this.#parts;
+    const peer = transport === 'unix' ? peerCredentials(this.#socket) : undefined;
+    return {
+      agentId: payload.agent_id,
+      agentVersion: payload.agent_version,
+      sessionToken: payload.session_token,
+      ...(payload.manifest_hash !== undefined && { manifestHash: payload.manifest_hash }),
+      ...(payload.sdk && { sdk: payload.sdk }),
+      transport,
+      ...(peer && { peer }),
+    };
+  }
+
+  #send(message: Outgoing, id: string): void {
+    const { maxFrameBytes, maxWriteBytes } = this.#parts.options.limits;
+    if (this.#socket.destroyed || this.#socket.writableEnded) return;
+    const { type, payload, ...rest } = message;
+    const ts = new Date().toISOString();
+    const envelope = { v: PROTOCOL_VERSION, type, id, ts, ...rest, payload };
+    const frame = encodeFrame(envelope, maxFrameBytes);
+    this.#bytesOut += frame.length;
+    this.#socket.write(frame);
+    if (this.#socket.writableLength <= maxWriteBytes) return;
+    // It does not read: a last word would not reach it either.
+    this.#breach('write.too_slow', 'protocol.too_slow');
+    this.#socket.destroy();
+  }
+
+  #breach(what: string, code: ProtocolErrorCode): void {
+    if (this.#session.state === 'closed') return;
+    this.#audit(what, {});
+    this.#step({ name: 'close', of: { reason: code, code } });
+  }
+
+  #settle(callId: string, outcome: CallOutcome): void {
+    const pending = this.#pending.get(callId);
+    this.#pending.delete(callId);
+    pending?.release();
+    if (outcome.ok) pending?.resolve(outcome.output);
+    else pending?.reject(failure(outcome.code, outcome.sent, outcome.details));
+  }
+
+  #shut(reason: string): void {
+    if (this.#opened) this.#tell(() => this.#parts.options.events.closed(this, reason));
+    if (this.#quota.suppressed > 0)
+      this.#note('audit.suppressed', { notes: this.#quota.suppressed });
+    this.#release();
+    this.#socket.end();
+    // What the other side still sends is read and dropped, so that our last word is not lost by a reset.
+    this.#socket.resume();
+    const timer = setTimeout(() => this.#socket.destroy(), CLOSE_MS);
+    this.#socket.once('close', () => clearTimeout(timer));
+  }
+
+  #release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.#parts.release(this);
+  }
+
+  // --- around it ------------------------------------------------------------------------------------------------------
+
+  #audit(what: string, details: JsonObject): void {
+    if (this.#quota.takes(what, nowMs())) this.#note(what, details);
+  }
+
+  #note(kind: string, details: JsonObject): void {
+    const { audit, redactor } = this.#parts.options;
+    const { agentId, sessionId } = this.#session;
+    this.#tell(() =>
+      audit({
+        ...(agentId !== undefined && { agentId: redactor.text(agentId) }),
+        ...(sessionId !== undefined && { sessionId }),
+        kind,
+        details,
+      }),
+    );
+  }
+
+  /** A listener's fault is not the agent's. */
+  #tell(say: () => void): void {
+    try {
+      say();
+    } catch (error) {
+      const { logger } = this.#parts.options;
+      logger.warn('A listener of an OpenSentience session failed', { error: nameOf(error) });
+    }
+  }
+
+  #guard(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Nobody foresaw it: this connection ends, its calls end, nothing else does. */
+  #fail(error: unknown): void {
+    const code = (error as { code?: unknown } | null)?.code;
+    const known = code === 'protocol.frame_too_large' ? 'frame.unsendable' : 'session.failed';
+    this.#inputs.length = 0;
+    this.#parts.options.logger.warn('An OpenSentience connection failed', { error: nameOf(error) });
+    this.#note(known, {});
+    this.#session.state = 'closed';
+    for (const callId of [...this.#pending.keys()])
+      this.#settle(callId, { ok: false, code: 'agent_unavailable', sent: true, details: {} });
+    if (!this.#released) this.#shut(known);
+    this.#socket.destroy();
+  }
+}
+
+function failure(code: ErrorCode, sent: boolean, details?: JsonObject): Error {
+  return Object.assign(new HostError(code, details), { sent });
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : 'unknown';
+}

@@ -1,0 +1,140 @@
+// The socket of Core (seed 004 §1): accepts agents on a Unix socket and, where asked for, on loopback TCP, and keeps one
+// session for each. Connections know nothing of each other.
+import { chmod, rm } from 'node:fs/promises';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { Connection, nowMs } from './connection.ts';
+import type { ProtocolErrorCode } from './messages.ts';
+import { AuditQuota } from './pace.ts';
+import type { AgentServer, AgentServerOptions, LiveSession, ProtocolLimits } from './parts.ts';
+import { prepareSocketFile } from './socket-file.ts';
+
+const LOOPBACK = '127.0.0.1';
+/** Time between two looks at deadlines, in ms: a quarter of the shortest limit, within these. */
+const MIN_TICK_MS = 10;
+const MAX_TICK_MS = 100;
+
+/** Throws HostError (config_invalid, data_folder_in_use) or the system's error of `listen`. */
+export async function createAgentServer(options: AgentServerOptions): Promise<AgentServer> {
+  const connections = new Connections(options);
+  const unix = createServer((socket) => connections.accept(socket, 'unix'));
+  await prepareSocketFile(options.socketPath);
+  await listening(unix, () => unix.listen(options.socketPath));
+  await chmod(options.socketPath, 0o600);
+  const servers = [unix];
+  let tcpAddress: string | undefined;
+  if (options.tcpPort !== undefined) {
+    const tcp = createServer((socket) => connections.accept(socket, 'tcp'));
+    try {
+      await listening(tcp, () => tcp.listen(options.tcpPort, LOOPBACK));
+    } catch (error) {
+      unix.close();
+      throw error;
+    }
+    servers.push(tcp);
+    tcpAddress = `${LOOPBACK}:${(tcp.address() as AddressInfo).port}`;
+  }
+  const ticks = setInterval(() => connections.tick(), tickMs(options.limits));
+  let stopped: Promise<void> | undefined;
+  const stop = async (drainMs: number): Promise<void> => {
+    const closed = servers.map(closing);
+    await connections.stop(drainMs);
+    clearInterval(ticks);
+    await Promise.all(closed);
+    await rm(options.socketPath, { force: true });
+  };
+  return {
+    socketPath: options.socketPath,
+    ...(tcpAddress !== undefined && { tcpAddress }),
+    sessions: () => connections.sessions(),
+    stop: (drainMs) => (stopped ??= stop(drainMs)),
+  };
+}
+
+function tickMs({ heartbeatIntervalMs, helloMs, frameMs, cancelMs }: ProtocolLimits): number {
+  const shortest = Math.min(heartbeatIntervalMs, helloMs, frameMs, cancelMs) / 4;
+  return Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest));
+}
+
+function listening(server: Server, listen: () => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.once('listening', () => {
+      server.removeListener('error', reject);
+      // A failed accept (no file descriptors left) is that connection's end, not the server's.
+      server.on('error', () => undefined);
+      resolve();
+    });
+    listen();
+  });
+}
+
+function closing(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+/** All connections of one server: who is unknown yet, and which agent has which. */
+class Connections {
+  readonly #options: AgentServerOptions;
+  readonly #all = new Set<Connection>();
+  readonly #unknown = new Set<Connection>();
+  readonly #byAgent = new Map<string, Connection>();
+  readonly #quota = new AuditQuota(nowMs());
+  #stopping = false;
+
+  constructor(options: AgentServerOptions) {
+    this.#options = options;
+  }
+
+  accept(socket: Socket, transport: 'unix' | 'tcp'): void {
+    const { maxUnknownConnections } = this.#options.limits;
+    if (this.#stopping || this.#unknown.size >= maxUnknownConnections) {
+      socket.on('error', () => undefined);
+      socket.destroy();
+      if (this.#quota.takes('connection.refused', nowMs()))
+        this.#options.audit({
+          kind: 'connection.refused',
+          details: { code: 'protocol.flood', transport, unknown: this.#unknown.size },
+        });
+      return;
+    }
+    const connection: Connection = new Connection(socket, {
+      options: this.#options,
+      transport,
+      claim: (one) => this.#claim(one),
+      release: (one) => this.#release(one),
+    });
+    this.#all.add(connection);
+    this.#unknown.add(connection);
+    void connection.gone.then(() => this.#all.delete(connection));
+  }
+
+  sessions(): readonly LiveSession[] {
+    return [...this.#byAgent.values()].filter(({ open }) => open);
+  }
+
+  tick(): void {
+    for (const connection of this.#all) connection.tick();
+  }
+
+  async stop(drainMs: number): Promise<void> {
+    this.#stopping = true;
+    await Promise.all(
+      [...this.#all].map((connection) => connection.drain('core.stopping', drainMs)),
+    );
+  }
+
+  #claim(connection: Connection): ProtocolErrorCode | undefined {
+    if (this.#byAgent.has(connection.agentId)) return 'protocol.agent_already_connected';
+    if (this.#byAgent.size >= this.#options.limits.maxSessions) return 'protocol.flood';
+    if (this.#stopping) return 'protocol.draining';
+    this.#unknown.delete(connection);
+    this.#byAgent.set(connection.agentId, connection);
+    return undefined;
+  }
+
+  #release(connection: Connection): void {
+    this.#unknown.delete(connection);
+    if (this.#byAgent.get(connection.agentId) === connection)
+      this.#byAgent.delete(connection.agentId);
+  }
+}
