@@ -330,6 +330,8 @@ async function startFacade(
       apiKey,
       testMode: config.testMode,
       version: VERSION,
+      // A facade of its own cannot know which workers have agents.
+      opensentience: config.opensentience !== undefined || !options.parts.worker,
       ...options.facade,
     },
     logger,
