@@ -50,15 +50,19 @@ export function deltaPayload({ base, field }: DeltaForm, piece: DeltaPiece, k: n
   });
 }
 
+function without(whole: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(whole).filter(([name]) => !names.includes(name)));
+}
+
 /** Form and piece of a delta's payload, as `deltaPayload` joined them. */
 export function readDelta(type: string, payload: string): { form: DeltaForm; piece: DeltaPiece } {
   const whole = JSON.parse(payload) as JsonObject & Record<'delta' | 'chunk' | 'channel', string>;
   if (type !== PROGRESS_TYPE) {
-    const { delta, sequence: _, ...base } = whole;
-    return { form: { base }, piece: { text: delta } };
+    const base = without(whole, ['delta', 'sequence']);
+    return { form: { base }, piece: { text: whole.delta } };
   }
-  const { chunk, channel, sequence: _, ...base } = whole;
-  return { form: { base, field: 'chunk' }, piece: { text: chunk, channel } };
+  const base = without(whole, ['chunk', 'channel', 'sequence']);
+  return { form: { base, field: 'chunk' }, piece: { text: whole.chunk, channel: whole.channel } };
 }
 
 function allSequences(ranges: RecordedDeltas['sequences']): number[] {
