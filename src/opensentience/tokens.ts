@@ -9,8 +9,8 @@ import type { Admission, AuditNote, Gate, Hello, PeerCredentials } from './parts
 import { isDescendant } from './processes.ts';
 
 const TOKEN_BYTES = 32;
-/** Longest wait in ms for the registry's word on a minted token. */
-const REGISTRY_MS = 5_000;
+/** Longest wait in ms for the registry's word on a minted token: less than the time for a hello. */
+const REGISTRY_MS = 4_000;
 /** Tokens, spent ones too, that output is still searched for. */
 const REMEMBERED_TOKENS = 512;
 
@@ -120,7 +120,7 @@ export function createTokenDesk(options: GateOptions): TokenDesk {
       // The name is the other side's claim: kept only where it is one of ours.
       const known = agents.has(agentId) ? { agentId } : {};
       const details = { reason: answer, transport, ...(peer ? { pid: peer.pid } : {}) };
-      audit({ ...known, kind: 'hello.refused', details });
+      audit({ ...known, kind: 'token.refused', details });
       return { ok: false, code: 'protocol.unauthorized', reason: answer };
     }
     const agent = agents.get(agentId);
