@@ -1,0 +1,258 @@
+// Agents, workers with Core, and both at once die by SIGKILL in the middle of a call (design §5): the call ends once, an
+// effect that is not idempotent is never repeated silently, and a call without an agent waits for it.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { AgentInstance, AgentSessionView } from '../../src/ports.ts';
+import type { RunEventDoc, RunSnapshot } from '../../src/wire/types.generated.ts';
+import { agentNode, chain } from '../support/definitions.ts';
+import { patientClient, type PatientClient } from '../support/faults/client.ts';
+import type { EffectStage, EffectTool } from '../support/faults/effects-receiver.ts';
+import { EFFECTS_VARIABLE, MARK, PAY } from '../support/faults/scene.ts';
+import { startFaultSystem, type FaultSystem, type Half } from '../support/faults/system.ts';
+import { until } from '../support/host.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { quietRuntime } from '../support/run-workflow.ts';
+import { FAULT_AGENT } from '../support/opensentience/fault-agent.ts';
+import {
+  writeAgentFolder,
+  writeCaller,
+  writeDefinition,
+} from '../support/opensentience/agent-folders.ts';
+
+const START_LIMIT_MS = 120_000;
+const TEST_LIMIT_MS = 120_000;
+const WORKFLOW = { pay: 'remote-pay', mark: 'remote-mark' };
+
+let system: FaultSystem;
+let missing: string | undefined;
+let folder: string;
+let client: PatientClient;
+/** Runs workflows, has no agents. */
+let plain: Half;
+/** Has the agent. */
+let core: Half;
+
+beforeAll(async () => {
+  quietRuntime();
+  const started = await startFaultSystem();
+  if ('missing' in started) {
+    missing = started.missing;
+    return;
+  }
+  system = started;
+  folder = await mkdtemp(join(tmpdir(), 'openwop-agents-'));
+  const dirs = {
+    agents: join(folder, 'agents'),
+    definitions: join(folder, 'definitions'),
+    processes: join(folder, 'processes'),
+  };
+  for (const name of ['pay', 'mark'] as const) {
+    const agentId = `local.faults.remote.${name}`;
+    const toolId = `${FAULT_AGENT}/${name}`;
+    const label = { label: { type: 'variable' as const, variableName: 'label' } };
+    await writeCaller(dirs.agents, {
+      agentId,
+      toolAllowlist: [toolId],
+      turns: [
+        { chunks: ['I call.'], calls: [{ toolId, arguments: { label: '{{task.label}}' } }] },
+        { chunks: ['Done.'], final: { decision: { done: true }, confidence: 0.95 } },
+      ],
+    });
+    await writeDefinition(
+      dirs.definitions,
+      chain(WORKFLOW[name], [agentNode('call', agentId, { inputs: label })], {
+        variables: [{ name: 'label', type: 'string', required: true }],
+      }),
+    );
+  }
+  await writeAgentFolder(dirs.processes, {
+    id: FAULT_AGENT,
+    script: new URL('../support/opensentience/fault-agent.ts', import.meta.url),
+    env: { [EFFECTS_VARIABLE]: system.effects.url },
+    more: {
+      policy: { sideEffects: 'allow' },
+      restart: { policy: 'always', firstDelayMs: 100, crashLoop: { exits: 50, withinMs: 60_000 } },
+    },
+  });
+  const env = {
+    OPENWOP_AGENTS_DIR: dirs.agents,
+    OPENWOP_FIXTURES_DIR: dirs.definitions,
+  };
+  const [facade, first, second] = await Promise.all([
+    system.start('serve', env),
+    system.start('worker', env),
+    system.start('worker', {
+      ...env,
+      OPENWOP_DATA_DIR: join(folder, 'data'),
+      OPENWOP_OPENSENTIENCE_DIR: dirs.processes,
+    }),
+  ]);
+  plain = first;
+  core = second;
+  client = patientClient(facade.url);
+  await connected();
+}, START_LIMIT_MS);
+
+afterAll(async () => {
+  await system?.stop();
+  if (folder) await rm(folder, { recursive: true, force: true });
+}, START_LIMIT_MS);
+
+function itHere(name: string, test: () => Promise<void>): void {
+  it(name, { timeout: TEST_LIMIT_MS }, async ({ skip }) => {
+    if (missing) skip(missing);
+    await test();
+  });
+}
+
+/** The session of the agent now; it is another one after each death. */
+async function connected(but?: string): Promise<AgentSessionView> {
+  let session: AgentSessionView | undefined;
+  await until(async () => {
+    const instances: readonly AgentInstance[] = await system.stores.agents.instances(
+      'default',
+      FAULT_AGENT,
+    );
+    session = instances
+      .map((instance) => instance.session)
+      .find((one) => one?.toolIds.length === 2 && one.sessionId !== but);
+    return session !== undefined;
+  }, 'the agent is connected');
+  if (!session) throw new Error('no session');
+  return session;
+}
+
+async function killAgent(): Promise<void> {
+  const { pid } = await connected();
+  if (pid === undefined) throw new Error('the pid of the agent is not known');
+  process.kill(pid, 'SIGKILL');
+}
+
+/** Kills where the hook stands, and lets the effect's answer go into the void. */
+const DEATHS: Record<string, { kill: () => Promise<unknown>; back: () => Promise<unknown> }> = {
+  'the agent': { kill: killAgent, back: async () => undefined },
+  'the worker with Core': { kill: () => core.kill(), back: () => core.restart() },
+  'the agent and the worker with Core': {
+    kill: () => Promise.all([killAgent(), core.kill()]),
+    back: () => core.restart(),
+  },
+  'every worker': {
+    kill: () => Promise.all([core.kill(), plain.kill()]),
+    back: () => Promise.all([core.restart(), plain.restart()]),
+  },
+};
+
+async function reached(runId: string, ready: (snapshot: RunSnapshot) => boolean) {
+  let last: RunSnapshot | undefined;
+  await until(async () => {
+    last = await client.snapshot(runId);
+    return ready(last);
+  }, `run ${runId} gets there`);
+  return last;
+}
+
+async function eventsOf(runId: string): Promise<readonly RunEventDoc[]> {
+  const told = await client.ask<{ events: RunEventDoc[] }>(`/v1/runs/${runId}/events`, {
+    headers: { accept: 'application/json' },
+  });
+  return told.body.events;
+}
+
+interface Placed {
+  readonly tool: EffectTool;
+  readonly label: string;
+  readonly stage: EffectStage;
+}
+
+/** A run whose call meets the death exactly there. */
+async function runInto(name: 'pay' | 'mark', death: string, placed: Placed): Promise<string> {
+  const { kill, back } = DEATHS[death] ?? {};
+  if (!kill || !back) throw new Error(death);
+  let died: () => void = () => undefined;
+  const dead = new Promise<void>((resolve) => (died = resolve));
+  system.effects.at(placed, async () => {
+    await kill();
+    died();
+  });
+  const runId = await client.start(WORKFLOW[name], { label: placed.label });
+  await dead;
+  await back();
+  return runId;
+}
+
+const ended = ({ status }: RunSnapshot): boolean => status === 'completed' || status === 'failed';
+const asked = ({ status }: RunSnapshot): boolean =>
+  status === 'waiting-approval' || ended({ status } as RunSnapshot);
+
+async function check(runId: string): Promise<readonly RunEventDoc[]> {
+  await checkInvariants({ stores: system.stores, temporal: system.temporal }, runId);
+  const events = await eventsOf(runId);
+  const count = (type: string) => events.filter((event) => event.type === type).length;
+  expect(count('agent.toolCalled')).toBe(1);
+  expect(count('agent.toolReturned')).toBe(1);
+  return events;
+}
+
+describe.each(Object.keys(DEATHS))('%s dies in the middle of a call', (death) => {
+  itHere('not idempotent: the effect stands once, and a human says what became of it', async () => {
+    const label = `pay-${death}`;
+    const runId = await runInto('pay', death, { tool: PAY, label, stage: 'performed' });
+    expect((await reached(runId, asked))?.status).toBe('waiting-approval');
+    const value = { action: 'edit-accept', editedArtifactData: { performed: 'as the bank says' } };
+    expect(await client.answer(runId, 'call', { value, key: `answer-${runId}` })).toBe(200);
+    expect((await reached(runId, ended))?.status).toBe('completed');
+    expect(system.effects.requests(PAY, label)).toHaveLength(1);
+    const events = await check(runId);
+    expect(events.find((event) => event.type === 'interrupt.requested')?.payload).toMatchObject({
+      data: { artifactType: 'effect-in-doubt' },
+    });
+  });
+
+  itHere('idempotent: it is asked again with its key, and has one effect', async () => {
+    const label = `mark-${death}`;
+    const runId = await runInto('mark', death, { tool: MARK, label, stage: 'performed' });
+    expect((await reached(runId, ended))?.status).toBe('completed');
+    const requests = system.effects.requests(MARK, label);
+    expect(requests.filter(({ performed }) => performed)).toHaveLength(1);
+    expect(new Set(requests.map(({ key }) => key)).size).toBe(1);
+    await check(runId);
+  });
+});
+
+describe('an agent that nobody has', () => {
+  itHere('its calls wait, and are performed when it comes', async () => {
+    const before = await connected();
+    await core.kill();
+    const label = 'while it is away';
+    const runId = await client.start(WORKFLOW.pay, { label });
+    await until(
+      async () => (await eventsOf(runId)).some(({ type }) => type === 'agent.toolCalled'),
+      'the call is stated',
+    );
+    expect((await client.snapshot(runId)).status).toBe('running');
+    await core.restart();
+    await connected(before.sessionId);
+    expect((await reached(runId, ended))?.status).toBe('completed');
+    expect(system.effects.requests(PAY, label)).toHaveLength(1);
+    await check(runId);
+  });
+});
+
+describe('progress of a call (design §3.5)', () => {
+  itHere('is in the log, also of a call whose agent died', async () => {
+    const label = 'told';
+    const runId = await runInto('mark', 'the agent', { tool: MARK, label, stage: 'received' });
+    await reached(runId, ended);
+    const events = await check(runId);
+    const chunks = events.filter(({ type }) => type === 'output.chunk');
+    expect(chunks[0]?.payload).toMatchObject({
+      channel: 'tool.status',
+      toolId: `${FAULT_AGENT}/mark`,
+    });
+    expect(chunks.map(({ payload }) => (payload as { chunk: string }).chunk).join('')).toContain(
+      'asks for told',
+    );
+  });
+});
