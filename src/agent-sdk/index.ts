@@ -10,4 +10,4 @@ export type { Registration } from './registration.ts';
 export type { Health } from './session.ts';
 export type { Credentials, Surroundings } from './surroundings.ts';
 export { tool } from './tool.ts';
-export type { ObjectSchema, Tool, ToolCall, ToolOptions, ToolStream } from './tool.ts';
+export type { ObjectSchema, Tool, ToolCall, ToolOptions, ToolStream, ValueOf } from './tool.ts';

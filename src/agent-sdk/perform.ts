@@ -27,12 +27,7 @@ export async function perform(
   if (!isMap(input)) return failed(protocolError('tool.invalid_input'));
   const fault = tool.inputFault(input);
   if (fault) return failed(protocolError('tool.invalid_input', { details: fault }));
-  const work = Promise.resolve()
-    .then(() => tool.run(input, call))
-    .then(
-      (output) => ({ output }),
-      (thrown: unknown) => ({ thrown }),
-    );
+  const work = settled(tool, input, call);
   let stop: Stop | undefined;
   let timer: NodeJS.Timeout | undefined;
   const abandoned = stopped.then((why) => {
@@ -47,6 +42,19 @@ export async function perform(
   if ('thrown' in end) return stop ? ended(stop, end) : failed(errorOfTool(end.thrown));
   // A tool that ended in spite of its signal tells the truth: its effect happened.
   return succeeded(tool, end.output, limits);
+}
+
+/** Begins at once: a tool awaits its signal before a cancel behind the call in the same bytes can abort it. */
+async function settled(
+  tool: Tool,
+  input: JsonMap,
+  call: ToolCall,
+): Promise<{ output: unknown } | { thrown: unknown }> {
+  try {
+    return { output: await tool.run(input, call) };
+  } catch (thrown) {
+    return { thrown };
+  }
 }
 
 /** A more specific code is the tool's to give (seed 004 §4.3.3). */

@@ -15,10 +15,10 @@ export interface Credentials {
 export interface Surroundings {
   readonly env: { [name: string]: string | undefined };
   /** Calls back once when the process is asked to end. Returns the end of the subscription. */
-  onStop(listener: (signal: string) => void): () => void;
+  readonly onStop: (listener: (signal: string) => void) => () => void;
   /** Marks the process's exit code; ends what still runs after `afterMs`. */
-  exit(code: number, afterMs: number): void;
-  log(line: string): void;
+  readonly exit: (code: number, afterMs: number) => void;
+  readonly log: (line: string) => void;
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;

@@ -6,7 +6,14 @@ import type { FromSchema, JSONSchema } from 'json-schema-to-ts';
 import type { Actor, DeclaredTool, JsonMap } from '../opensentience/messages.ts';
 
 /** A JSON Schema (2020-12) of an object: what tools take and give. */
-export type ObjectSchema = Exclude<JSONSchema, boolean> & { readonly type: 'object' };
+export interface ObjectSchema {
+  readonly type: 'object';
+  readonly [keyword: string]: unknown;
+}
+/** Of the values that a schema admits; any object where the compiler cannot read the schema. */
+export type ValueOf<Schema extends ObjectSchema> = Schema extends JSONSchema
+  ? FromSchema<Schema>
+  : JsonMap;
 
 /** Output on the way: bounded per call (AgentLimits), sent in order, dropped once the call has ended. */
 export interface ToolStream {
@@ -51,12 +58,12 @@ export interface ToolOptions<Input extends ObjectSchema, Output extends ObjectSc
   readonly streaming?: boolean;
   readonly tags?: readonly string[];
   /** An output of nothing is `{}`. Throw ToolError to say why not. */
-  readonly run: (input: FromSchema<Input>, call: ToolCall) => Result<Output>;
+  readonly run: (input: ValueOf<Input>, call: ToolCall) => Result<Output>;
 }
 /** Without an output schema any object, or nothing. */
 type Result<Output extends ObjectSchema> = ObjectSchema extends Output
   ? object | void | Promise<object | void>
-  : FromSchema<Output> | Promise<FromSchema<Output>>;
+  : ValueOf<Output> | Promise<ValueOf<Output>>;
 
 /** A defined tool, ready for any agent. */
 export interface Tool {

@@ -48,7 +48,7 @@ describe('hello and welcome', () => {
       },
     });
     expect(hello.payload).not.toHaveProperty('manifest_hash');
-    expect(new Date(hello.ts as string).toISOString()).toBe(hello.ts);
+    expect(new Date(hello.ts).toISOString()).toBe(hello.ts);
   });
   it('seed 004 §4.1.1: manifest_hash is that of the manifest file', async () => {
     const manifest = join(mkdtempSync(join(tmpdir(), 'manifest-')), 'opensentience.agent.json');
@@ -197,8 +197,8 @@ describe('tools', () => {
     const unregistering = one.unregister('late');
     const unregister = await connection.next('agent.tools.unregister');
     expect(unregister.payload).toEqual({ tool_ids: ['com.example.test/late'] });
-    connection.send('core.tools.unregistered', unregister.payload as object, {
-      in_reply_to: unregister.id as string,
+    connection.send('core.tools.unregistered', unregister.payload, {
+      in_reply_to: unregister.id,
     });
     await unregistering;
     const gone = connection.call('com.example.test/late', {});
@@ -239,7 +239,7 @@ describe('heartbeats, ping and what is not known', () => {
       status: 'degraded',
       details,
     });
-    expect(second.payload.uptime_ms).toBeGreaterThanOrEqual(first.payload.uptime_ms as number);
+    expect(second.payload.uptime_ms).toBeGreaterThanOrEqual(first.payload.uptime_ms);
   });
   it('seed 004 §4.5.1: a health that throws is degraded, one that is large loses its details', async () => {
     const given = [

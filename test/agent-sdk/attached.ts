@@ -19,7 +19,7 @@ export interface Attached {
   readonly log: string[];
   readonly exits: number[];
   /** As SIGTERM does. */
-  signal(name: string): void;
+  readonly signal: (name: string) => void;
   stop(): Promise<void>;
 }
 

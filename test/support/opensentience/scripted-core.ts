@@ -7,9 +7,43 @@ import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-// What a test looks into is JSON of any shape.
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
-export type Message = { [key: string]: any };
+interface WireError {
+  readonly code: string;
+  readonly message: string;
+  readonly retryable?: boolean;
+  readonly details?: { readonly [name: string]: unknown };
+}
+
+/** What a test may look into, as if all were there: of one message only its own type's is. */
+export interface Message {
+  readonly v: number;
+  readonly type: string;
+  readonly id: string;
+  readonly ts: string;
+  readonly in_reply_to?: string;
+  readonly request_id?: string;
+  readonly correlation_id?: string;
+  readonly causation_id?: string;
+  readonly error?: WireError;
+  readonly payload: {
+    readonly session_token: string;
+    readonly agent_id: string;
+    readonly manifest_hash?: string;
+    readonly tools: readonly { readonly tool_id: string; readonly name: string }[];
+    readonly tool_ids: readonly string[];
+    readonly call_id: string;
+    readonly status: string;
+    readonly output: { readonly [name: string]: unknown };
+    readonly error: WireError;
+    readonly seq: number;
+    readonly channel: string;
+    readonly data: { readonly text?: string; readonly json?: unknown };
+    readonly done?: boolean;
+    readonly accepted: boolean;
+    readonly uptime_ms: number;
+    readonly details?: unknown;
+  };
+}
 
 export interface Extras {
   readonly in_reply_to?: string;
@@ -65,12 +99,11 @@ export class Connection {
     }
   }
 
-  /** The message that was sent. */
-  send(type: string, payload: object, extras: Extras = {}): Message {
+  /** The id of the message that was sent. */
+  send(type: string, payload: object, extras: Extras = {}): { readonly id: string } {
     const [id, ts] = [randomUUID(), new Date().toISOString()];
-    const message = { v: 1, type, id, ts, ...extras, payload };
-    this.sendBytes(frameOf(message));
-    return message;
+    this.sendBytes(frameOf({ v: 1, type, id, ts, ...extras, payload }));
+    return { id };
   }
 
   sendBytes(bytes: Uint8Array): void {
@@ -82,7 +115,7 @@ export class Connection {
     const hello = await this.next('agent.hello');
     this.welcome(hello, welcome);
     const register = await this.next('agent.tools.register');
-    const registered = (register.payload as Message).tools.map((one: Message) => one.tool_id);
+    const registered = register.payload.tools.map((one) => one.tool_id);
     this.send('core.tools.registered', { registered }, { in_reply_to: register.id });
     return { hello, register };
   }
