@@ -45,7 +45,8 @@ export interface Config {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-const DEFAULT_PORT = 8787;
+export const DEFAULT_PORT = 8787;
+export const DEFAULT_DATA_DIR = '.data';
 /** Bounds of a frame between Core and an agent: a registration must fit, and one message must not fill the memory. */
 const MIN_FRAME_BYTES = 64 * 1024;
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
@@ -63,7 +64,7 @@ export function readConfig(env: Environment): Config {
   const reader = new Reader(env);
   const host = reader.text('OPENWOP_HOST') ?? '127.0.0.1';
   const apiKey = readApiKey(reader, host);
-  const dataDir = resolve(reader.text('OPENWOP_DATA_DIR') ?? '.data');
+  const dataDir = resolve(reader.text('OPENWOP_DATA_DIR') ?? DEFAULT_DATA_DIR);
   const databaseUrl = readDatabaseUrl(reader);
   const config: Config = {
     http: { host, port: reader.port('OPENWOP_PORT') ?? DEFAULT_PORT },

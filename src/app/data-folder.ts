@@ -21,6 +21,7 @@ import { HostError } from '../core/errors.ts';
 /** Recoveries of a stale lock that may fail because another process was quicker. */
 const LOCK_TRIES = 5;
 const API_KEY_BYTES = 24;
+const KEY_FILE = 'api-key';
 
 export interface DataFolder {
   readonly path: string;
@@ -46,14 +47,24 @@ export function openDataFolder(folder: string): DataFolder {
     read,
     write,
     apiKey() {
-      const kept = read('api-key')?.trim();
+      const kept = read(KEY_FILE)?.trim();
       if (kept) return kept;
       const key = `owop_dev_${randomBytes(API_KEY_BYTES).toString('base64url')}`;
-      write('api-key', `${key}\n`);
+      write(KEY_FILE, `${key}\n`);
       return key;
     },
     release: () => releaseLock(path),
   };
+}
+
+/** The key that a folder keeps, for those who ask its host; undefined where there is none, or not for this user. */
+export function keptApiKey(folder: string): string | undefined {
+  try {
+    return readText(join(resolve(folder), KEY_FILE))?.trim() || undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EACCES') return undefined;
+    throw error;
+  }
 }
 
 function ownLock(): string {
