@@ -1,0 +1,3 @@
+module example.com/files-agent
+
+go 1.22
