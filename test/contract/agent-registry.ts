@@ -57,6 +57,7 @@ export function agentRegistryContract(stores: GivenStores): void {
     auditCases(registry);
     tokenCases(registry);
     expiryCases(registry);
+    deadCoreCase(registry);
   });
 }
 
@@ -152,6 +153,21 @@ function instanceCases(registry: GivenRegistry): void {
     await registry().saveInstance(stays, LEASE_MS);
     await registry().removeInstances(gone);
     expect(await registry().instances(tenant)).toEqual([stays]);
+  });
+}
+
+function deadCoreCase(registry: GivenRegistry): void {
+  it('design §5 the rows of Cores that died long ago go with the next save of another', async () => {
+    const tenant = newId('tenant');
+    const hourMs = 3_600_000;
+    const dead = agentInstance({ tenant, instanceId: newId('core') });
+    const own = agentInstance({ tenant, instanceId: newId('core') });
+    await registry().saveInstance(dead, -2 * hourMs);
+    await registry().saveInstance(own, -2 * hourMs);
+    await registry().saveInstance(own, LEASE_MS);
+    // Nothing is left for the expiry; the one that came back is there.
+    expect(await registry().expire(Date.now() - hourMs)).toBe(0);
+    expect(await registry().instances(tenant)).toEqual([own]);
   });
 }
 

@@ -4,6 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addFormats } from '../../src/wire/formats.ts';
 import { schemaDocument } from '../../src/wire/validators.ts';
+import { runCli } from '../../src/cli/program.ts';
 import { sha256Hex } from '../../src/core/ids.ts';
 import { AGENT_RECORDS_RETENTION_MS, createReaper } from '../../src/facade/reaper.ts';
 import { discoveryDocument } from '../../src/facade/routes/discovery.ts';
@@ -16,7 +17,7 @@ import type {
   OpenSentienceAudit,
 } from '../../src/wire/types.generated.ts';
 import { agentInstance, agentTool } from '../contract/agent-registry.ts';
-import { refusals, startFaultHost, type FaultHost } from './fault-host.ts';
+import { KEY, refusals, startFaultHost, type FaultHost } from './fault-host.ts';
 
 const BASE = '/v1/host/openwop-temporal/opensentience';
 const LEASE_MS = 600_000;
@@ -319,6 +320,26 @@ describe('seed 004 §5.3 a token for an agent that is started by hand', () => {
       await refused(`${BASE}/agents/${agentId}/attach`, request, expected);
     },
   );
+});
+
+describe('seed 004 §5.3 the command line on the real routes', () => {
+  it('attach --json prints a token that lets its agent in', async () => {
+    let out = '';
+    const code = await runCli(['agents', 'attach', 'example.weather', '--json'], {
+      url: host.url,
+      apiKey: KEY,
+      out: (text) => void (out += text),
+      err: (text) => void (out += text),
+    });
+    expect(code).toBe(0);
+    const { token, ...rest } = JSON.parse(out) as OpenSentienceAttachment;
+    expect(Object.keys(rest)).toEqual(['socket', 'expiresAt']);
+    const consumed = await host.stores.agents.consumeToken(
+      { tenant: 'default', agentId: 'example.weather', tokenHash: sha256Hex(token) },
+      Date.now(),
+    );
+    expect(consumed).toBe(true);
+  });
 });
 
 describe('metrics in the text format of Prometheus', () => {

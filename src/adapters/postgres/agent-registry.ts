@@ -9,6 +9,11 @@ export const MAX_AUDIT_ROWS = 100_000;
 /** Audit rows that one statement inserts. */
 const AUDIT_BATCH_ROWS = 1_000;
 
+/** A Core that was silent for so long, in ms, leaves no row behind: one that dies at every start must not fill the table. */
+const DEAD_INSTANCE_MS = 3_600_000;
+/** Rows of dead Cores that one save clears. */
+const CLEARED_ROWS = 100;
+
 interface AuditRow {
   readonly position: number;
   readonly tenant_id: string;
@@ -62,11 +67,26 @@ function instanceMethods(
   return {
     async saveInstance(instance, leaseMs) {
       await db.query(
-        `INSERT INTO agent_instances (tenant_id, agent_id, instance_id, lease_until_ms, instance)
+        `WITH dead AS (
+           DELETE FROM agent_instances WHERE (tenant_id, agent_id, instance_id) IN (
+             SELECT tenant_id, agent_id, instance_id FROM agent_instances
+             WHERE lease_until_ms < openwop_now_ms() - $6::bigint AND instance_id <> $3
+             ORDER BY lease_until_ms LIMIT $7 FOR UPDATE SKIP LOCKED
+           )
+         )
+         INSERT INTO agent_instances (tenant_id, agent_id, instance_id, lease_until_ms, instance)
          VALUES ($1, $2, $3, openwop_now_ms() + $4::bigint, $5)
          ON CONFLICT (tenant_id, agent_id, instance_id)
          DO UPDATE SET lease_until_ms = excluded.lease_until_ms, instance = excluded.instance`,
-        [instance.tenant, instance.agentId, instance.instanceId, leaseMs, JSON.stringify(instance)],
+        [
+          instance.tenant,
+          instance.agentId,
+          instance.instanceId,
+          leaseMs,
+          JSON.stringify(instance),
+          DEAD_INSTANCE_MS,
+          CLEARED_ROWS,
+        ],
       );
     },
     async instances(tenant, agentId) {
