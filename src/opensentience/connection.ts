@@ -24,9 +24,9 @@ const FRAMES_PER_TURN = 256;
 /** From the last word to the end of a connection whose other side does not close it. */
 export const CLOSE_MS = 1_000;
 
-/** ms since the epoch that never go back. */
+/** Whole ms since the epoch, that never go back. */
 export function nowMs(): number {
-  return performance.timeOrigin + performance.now();
+  return Math.floor(performance.timeOrigin + performance.now());
 }
 
 export interface ConnectionParts {
