@@ -1,0 +1,277 @@
+// Real processes: what they are given, what they leave behind, what of their output is kept.
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
+import { connect, type Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { createRedactor } from '../../src/core/redaction.ts';
+import { launchProcess, type LaunchedProcess } from '../../src/opensentience/launch.ts';
+import { openLogFile } from '../../src/opensentience/log-file.ts';
+import type { AgentFolder } from '../../src/opensentience/manifest.ts';
+import {
+  createOutputCapture,
+  MAX_LINE_LENGTH,
+  OUTPUT_BURST,
+} from '../../src/opensentience/output-capture.ts';
+import { peerCredentials } from '../../src/opensentience/peer-credentials.ts';
+import {
+  groupMembers,
+  isDescendant,
+  isGroupRunning,
+  recordProcess,
+} from '../../src/opensentience/processes.ts';
+import { placeSocket, MAX_SOCKET_PATH_BYTES } from '../../src/opensentience/socket-folder.ts';
+import { tempFolder } from '../support/opensentience/temp.ts';
+
+const root = tempFolder();
+const linux = process.platform === 'linux';
+let number = 0;
+
+const TOKEN = 'T'.repeat(43);
+const SECRET = 'operator-secret-1';
+
+function launch(manifest: Partial<AgentFolder['manifest']>, script = '') {
+  const folder = join(root, `agent-${number++}`);
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'script.mjs'), script);
+  const file = openLogFile(join(folder, 'log', 'a.log'), 1024 * 1024);
+  const output = createOutputCapture({
+    redactor: createRedactor([{ id: 'key', value: SECRET }]),
+    withoutTokens: (text) => text.replaceAll(TOKEN, '[token]'),
+    file,
+  });
+  const agent: AgentFolder = {
+    manifest: {
+      id: 'com.example.a',
+      version: '1',
+      launch: { command: process.execPath, args: ['script.mjs'] },
+      ...manifest,
+    },
+    folder,
+    hash: '',
+  };
+  const environment = { PATH: process.env.PATH, HOME: '/home/x', OPENWOP_API_KEY: SECRET };
+  const launched = launchProcess({
+    agent,
+    socketPath: '/s.sock',
+    token: TOKEN,
+    environment,
+    output,
+  });
+  return { launched, folder, log: () => readFileSync(file.path, 'utf8'), file };
+}
+
+const ended = async ({ exited }: LaunchedProcess) => (await exited).reason;
+
+describe('seed 004 §5.2: how an agent is started', () => {
+  it('gets named variables only, token and socket among them, in its own folder and group', async () => {
+    const script = `console.log(JSON.stringify({ env: process.env, cwd: process.cwd(), argv: process.argv }))`;
+    const { launched, folder, log } = launch({}, script);
+    expect(await ended(launched)).toBe('exit code 0');
+    await expect.poll(log).toContain('stdout {');
+    const said = JSON.parse(log().split('stdout ')[1] ?? '') as {
+      env: Record<string, string>;
+      cwd: string;
+      argv: string[];
+    };
+    expect(said.cwd).toBe(folder);
+    expect(said.env).toEqual({
+      PATH: process.env.PATH,
+      HOME: '/home/x',
+      OPENSENTIENCE_SOCKET: '/s.sock',
+      OPENSENTIENCE_SESSION_TOKEN: '[token]',
+      OPENSENTIENCE_AGENT_ID: 'com.example.a',
+    });
+    expect(said.argv.join()).not.toContain('[token]');
+  });
+  it('the manifest names what it inherits instead, and adds', async () => {
+    const launchPart = {
+      command: process.execPath,
+      args: ['script.mjs'],
+      inheritEnv: ['OPENWOP_API_KEY', 'NOT_THERE'],
+      env: { MODE: 'x' },
+    };
+    const script = `console.log(Object.keys(process.env).sort().join())`;
+    const { launched, log } = launch({ launch: launchPart }, script);
+    await ended(launched);
+    await expect
+      .poll(log)
+      .toContain(
+        'MODE,OPENSENTIENCE_AGENT_ID,OPENSENTIENCE_SESSION_TOKEN,OPENSENTIENCE_SOCKET,OPENWOP_API_KEY',
+      );
+  });
+  it.runIf(linux)('the token is in no argument list', async () => {
+    const limits = { openFiles: 100 };
+    const { launched } = launch({ limits }, 'setInterval(() => {}, 1000)');
+    const cmdline = readFileSync(`/proc/${launched.record?.pid}/cmdline`, 'utf8');
+    expect(cmdline).not.toContain(TOKEN);
+    launched.signal('SIGKILL');
+    expect(await ended(launched)).toBe('SIGKILL');
+  });
+  it('one that cannot be started says so and throws nothing', async () => {
+    const { launched } = launch({ launch: { command: './not-there' } });
+    expect(await ended(launched)).toBe('could not be started (ENOENT)');
+    expect(launched.record).toBeUndefined();
+  });
+  it('limits hold: open files and CPU time', async () => {
+    const limits = { openFiles: 64, cpuSeconds: 1 };
+    const command = {
+      command: '/bin/sh',
+      args: ['-c', 'ulimit -n; ulimit -t; while :; do :; done'],
+    };
+    const { launched, log } = launch({ limits, launch: command });
+    expect(['SIGKILL', 'SIGXCPU']).toContain(await ended(launched));
+    await expect.poll(log).toMatch(/stdout 64\n.*stdout 1\n/);
+  });
+  it.runIf(linux)('what it leaves behind in its group ends with it', async () => {
+    const script = `
+      import { spawn } from 'node:child_process';
+      const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+      child.once('spawn', () => process.exit(7));`;
+    const { launched } = launch({}, script);
+    const pid = launched.record?.pid ?? 0;
+    expect(await ended(launched)).toBe('exit code 7');
+    await expect.poll(() => groupMembers().get(pid) ?? []).toEqual([]);
+    expect(isGroupRunning(launched.record ?? { pid: 0, startedAt: '' })).toBe(false);
+  });
+});
+
+describe('seed 004 §7: output is bounded and without secrets', () => {
+  function capture(nowMs = () => 1_000) {
+    const file = openLogFile(join(root, `capture-${number++}.log`), 1024 * 1024);
+    const stream = new PassThrough();
+    const lines: string[] = [];
+    const output = createOutputCapture({
+      redactor: createRedactor([{ id: 'key', value: SECRET }]),
+      withoutTokens: (text) => text.replaceAll(TOKEN, '[token]'),
+      file,
+      onLine: (_, line) => lines.push(line),
+      now: nowMs,
+    });
+    output.attach(stream, 'stderr');
+    const write = async (...pieces: readonly (string | Buffer)[]) => {
+      for (const piece of pieces) stream.write(piece);
+      stream.end();
+      await once(stream, 'end');
+      return lines;
+    };
+    return { write, file, lines };
+  }
+  it('lines over any pieces, multi-byte characters and a last one without end', async () => {
+    const euro = Buffer.from('€');
+    const lines = await capture().write(
+      'a',
+      'b\r\n\nc',
+      euro.subarray(0, 1),
+      euro.subarray(1),
+      '\nd',
+    );
+    expect(lines).toEqual(['ab', 'c€', 'd']);
+  });
+  it('secrets and tokens are out, split over pieces too', async () => {
+    const lines = await capture().write(
+      SECRET.slice(0, 5),
+      `${SECRET.slice(5)} ${TOKEN.slice(0, 9)}`,
+      TOKEN.slice(9),
+    );
+    expect(lines).toEqual(['[REDACTED:key] [token]']);
+  });
+  it.each([[TOKEN], [SECRET]])('a long line is cut, and no half of %s is shown', async (secret) => {
+    for (const inside of [1, 5, secret.length - 1]) {
+      const text = `${'. '.repeat(MAX_LINE_LENGTH / 2 - 60)}`;
+      const padding = ' '.repeat(MAX_LINE_LENGTH - text.length - inside);
+      const [line = ''] = await capture().write(`${text}${padding}${secret} more\nnext\n`);
+      expect(line.length).toBeLessThanOrEqual(MAX_LINE_LENGTH + 1);
+      expect(line.trimEnd().at(-1)).toBe('…');
+      expect(line).not.toContain(secret.slice(0, Math.min(inside, 5)));
+    }
+  });
+  it('no control character reaches a terminal', async () => {
+    expect(await capture().write('a\u001b[2Jb\u0007\n')).toEqual(['a\ufffd[2Jb\ufffd']);
+  });
+  it('more than permitted is dropped, counted and told', async () => {
+    let nowMs = 1_000;
+    const { write, file, lines } = capture(() => nowMs);
+    const flood = `${'x'.repeat(999)}\n`.repeat(Math.ceil(OUTPUT_BURST / 1000) + 100);
+    const writing = write(flood, 'after\n');
+    nowMs += 60_000;
+    await writing;
+    expect(lines.length).toBeLessThan(OUTPUT_BURST / 1000 + 2);
+    const text = readFileSync(file.path, 'utf8');
+    expect(text.length).toBeLessThan(OUTPUT_BURST + 100_000);
+  });
+  it('the file is bounded with one predecessor, for its owner only', () => {
+    const path = join(root, 'rotated', 'a.log');
+    const file = openLogFile(path, 1_000);
+    for (let n = 0; n < 100; n++) file.append(`${String(n).padStart(98, '.')}\n`);
+    file.close();
+    file.append('late\n');
+    expect(statSync(path).size).toBeLessThanOrEqual(1_000);
+    expect(statSync(`${path}.1`).size).toBeLessThanOrEqual(1_000);
+    expect(readFileSync(path, 'utf8')).toContain('99');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(existsSync(`${path}.2`)).toBe(false);
+  });
+});
+
+describe('seed 004 §5.1: bound to the launched process', () => {
+  it.runIf(linux)('the kernel says who is at the other end of a Unix socket', async () => {
+    const path = join(root, 'peer.sock');
+    const server = createServer().listen(path);
+    await once(server, 'listening');
+    const accepted = once(server, 'connection') as Promise<[Socket]>;
+    const client = connect(path);
+    const [socket] = await accepted;
+    expect(peerCredentials(socket)).toEqual({ pid: process.pid, uid: process.getuid?.() });
+    client.destroy();
+    socket.destroy();
+    expect(peerCredentials(socket)).toBeUndefined();
+    server.close();
+  });
+  it('TCP tells nothing', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const accepted = once(server, 'connection') as Promise<[Socket]>;
+    const address = server.address();
+    const client = connect(typeof address === 'object' ? (address?.port ?? 0) : 0, '127.0.0.1');
+    const [socket] = await accepted;
+    expect(peerCredentials(socket)).toBeUndefined();
+    client.destroy();
+    socket.destroy();
+    server.close();
+  });
+  it.runIf(linux)('kin are told from strangers', () => {
+    expect(isDescendant(process.pid, process.pid)).toBe(true);
+    expect(isDescendant(process.pid, process.ppid)).toBe(true);
+    expect(isDescendant(process.ppid, process.pid)).toBe(false);
+    expect(isDescendant(2 ** 30, process.pid)).toBe(false);
+    expect(recordProcess(2 ** 30)).toBeUndefined();
+  });
+});
+
+describe('seed 004 §1.1: the socket has a folder of its owner', () => {
+  it('0700, made where it is missing; a long path gets a temporary one', () => {
+    const folder = join(root, 'sockets');
+    const near = placeSocket(folder);
+    expect(near.path.startsWith(folder)).toBe(true);
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    const far = placeSocket(join(root, 'd'.repeat(120)));
+    expect(Buffer.byteLength(far.path)).toBeLessThanOrEqual(MAX_SOCKET_PATH_BYTES);
+    const made = join(far.path, '..');
+    expect(statSync(made).mode & 0o777).toBe(0o700);
+    far.remove();
+    expect(existsSync(made)).toBe(false);
+  });
+  it('what a killed Core left is removed, what a living one has stays', () => {
+    const folder = join(root, 'stale');
+    mkdirSync(folder);
+    const dead = join(folder, `core-${2 ** 22 + 1}-abcdef.sock`);
+    const living = join(folder, `core-${process.pid}-abcdef.sock`);
+    for (const path of [dead, living, join(folder, 'other')]) writeFileSync(path, '');
+    placeSocket(folder);
+    expect([dead, living].map(existsSync)).toEqual([false, true]);
+    expect(existsSync(join(folder, 'other'))).toBe(true);
+  });
+});
