@@ -57,7 +57,20 @@ func decode(input json.RawMessage, into any) error {
 	return nil
 }
 
-func (s sandbox) checksum(_ context.Context, input json.RawMessage, _ *stream) (any, error) {
+// untilDone reads no further once nobody wants the result.
+type untilDone struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r untilDone) Read(into []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(into)
+}
+
+func (s sandbox) checksum(ctx context.Context, input json.RawMessage, _ *stream) (any, error) {
 	var given struct{ Path string }
 	if err := decode(input, &given); err != nil || given.Path == "" {
 		return nil, errInput
@@ -68,7 +81,7 @@ func (s sandbox) checksum(_ context.Context, input json.RawMessage, _ *stream) (
 	}
 	defer file.Close()
 	hash := sha256.New()
-	bytes, err := io.Copy(hash, file)
+	bytes, err := io.Copy(hash, untilDone{ctx, file})
 	if err != nil {
 		return nil, errNotFound
 	}

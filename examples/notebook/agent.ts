@@ -1,10 +1,12 @@
 // A notebook as an agent (seed 004), with the SDK: four tools over a store that survives the process.
 import { env } from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { agent, tool, ToolError } from '../../src/agent-sdk/index.ts';
 import { Notes } from './notes.ts';
 
 const PAGE_SIZE = 20;
+const PAGE_PAUSE_MS = 10;
 const notes = new Notes(env.NOTEBOOK_DIR ?? fileURLToPath(new URL('.data', import.meta.url)));
 
 const note = {
@@ -82,8 +84,8 @@ const listNotes = tool({
       if (!last) return { count, pages };
       [count, pages, after] = [count + page.length, pages + 1, last.id];
       stream.partial({ page: pages, notes: page.map(({ id, title }) => ({ id, title })) });
-      // Others have their turn between two pages.
-      await new Promise((resolve) => setImmediate(resolve));
+      // Other calls have their turn between two pages, and so has a cancel.
+      await sleep(PAGE_PAUSE_MS);
     }
   },
 });

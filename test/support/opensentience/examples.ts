@@ -1,0 +1,60 @@
+// The example agents as processes, started as their manifests say. A machine without Python or Go skips those by name;
+// with OPENWOP_TEST_REQUIRE=python,go that is an error.
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+export type ExampleName = 'notebook' | 'ledger' | 'files';
+
+const NEEDS: Record<ExampleName, { readonly word: string; readonly command: string[] }> = {
+  notebook: { word: 'node', command: ['node', '--version'] },
+  ledger: { word: 'python', command: ['python3', '--version'] },
+  files: { word: 'go', command: ['go', 'version'] },
+};
+
+/** Whether this machine can run the example. */
+export function canRun(name: ExampleName): boolean {
+  const { word, command } = NEEDS[name];
+  const [program = '', ...args] = command;
+  const present = spawnSync(program, args).status === 0;
+  if (!present && (process.env.OPENWOP_TEST_REQUIRE ?? '').split(',').includes(word))
+    throw new Error(`OPENWOP_TEST_REQUIRE names ${word}, and there is none.`);
+  return present;
+}
+
+/** Folder of an example, with a slash at its end. */
+export function exampleFolder(name: ExampleName): string {
+  return fileURLToPath(new URL(`../../../examples/${name}/`, import.meta.url));
+}
+
+interface Manifest {
+  readonly id: string;
+  readonly launch: { readonly command: string; readonly args: string[]; inheritEnv: string[] };
+}
+
+export interface LaunchedExample {
+  readonly id: string;
+  readonly child: ChildProcess;
+  /** Both outputs. */
+  written(): string;
+  /** Exit code and signal. */
+  readonly exited: Promise<[number | null, string | null]>;
+}
+
+/** With the environment that the manifest names, and nothing else but `env`. */
+export function launchExample(name: ExampleName, env: Record<string, string>): LaunchedExample {
+  const cwd = exampleFolder(name);
+  const text = readFileSync(`${cwd}opensentience.agent.json`, 'utf8');
+  const { id, launch } = JSON.parse(text) as Manifest;
+  const inherited = launch.inheritEnv.flatMap((one) =>
+    process.env[one] === undefined ? [] : [[one, process.env[one]] as const],
+  );
+  const all = { ...Object.fromEntries(inherited), ...env };
+  const child = spawn(launch.command, launch.args, { cwd, env: all, stdio: 'pipe' });
+  let written = '';
+  child.stdout.on('data', (chunk: Buffer) => (written += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (written += chunk.toString()));
+  const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
+  return { id, child, written: () => written, exited };
+}
