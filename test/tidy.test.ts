@@ -15,7 +15,7 @@ const FILE_LINES = 600;
 const FUNCTION_LINES = 70;
 const PARAMETERS = 3;
 
-const CODE = ['src', 'workflows', 'activities', 'schemas', 'bench', 'test'];
+const CODE = ['src', 'workflows', 'activities', 'schemas', 'examples', 'bench', 'test'];
 const files = repositoryFiles(...CODE, '*.config.ts', '*.config.js')
   .filter((path) => /\.(ts|js)$/.test(path))
   .map(readSource);
@@ -80,12 +80,18 @@ const ROOMS: Record<string, Room> = {
   'src/opensentience/messages.ts': {},
   'src/opensentience/frame.ts': { rooms: ['src/opensentience/messages.ts'], node: true },
   // koffi asks the kernel who is at the other end of a socket; it is optional.
-  'src/opensentience': { rooms: INSIDE, packages: ['koffi'], node: true },
+  'src/opensentience': {
+    rooms: [...INSIDE, 'src/opensentience'],
+    packages: ['koffi'],
+    node: true,
+  },
   'src/agent-sdk': {
     rooms: ['src/opensentience/messages.ts', 'src/opensentience/frame.ts'],
     packages: ['ajv', 'ajv-formats', 'json-schema-to-ts'],
     node: true,
   },
+  // Agents know the SDK and what they bring themselves.
+  examples: { rooms: ['src/agent-sdk'], packages: ['node-sqlite3-wasm'], node: true },
   // Knows only the HTTP API.
   'src/cli': { types: ['src/core', 'src/wire'], packages: ['commander'], node: true },
   'src/adapters/models': { rooms: INSIDE, packages: ['openai'], node: true },
@@ -250,7 +256,7 @@ describe('nothing is dead', () => {
   ).scripts;
   const commands = new Set(Object.values(scripts).flatMap((command) => command.split(' ')));
   const ENTRIES =
-    /^workflows\/(index|interceptors)\.ts$|^test\/.*\.test\.ts$|^test\/support\/global-setup\.ts$|\.config\.[tj]s$/;
+    /^examples\/[^/]+\/agent\.ts$|^workflows\/(index|interceptors)\.ts$|^test\/.*\.test\.ts$|^test\/support\/global-setup\.ts$|\.config\.[tj]s$/;
   it('every file is reached from a command, a test or the tools', () => {
     const byPath = new Map(files.map((file) => [file.path, file]));
     const reached = new Set(

@@ -37,7 +37,7 @@ export interface LaunchedExample {
   readonly id: string;
   readonly child: ChildProcess;
   /** Both outputs. */
-  written(): string;
+  readonly written: () => string;
   /** Exit code and signal. */
   readonly exited: Promise<[number | null, string | null]>;
 }
