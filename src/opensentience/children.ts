@@ -50,10 +50,10 @@ export function openChildren(path: string, logger: Logger): Children {
     remove: (gone) => change((list) => list.filter(({ process }) => !isSame(process, gone))),
     async endOrphans() {
       const orphans = read(path).filter((child) => !isRunning(child.core));
+      if (orphans.length === 0) return [];
       const running = orphans.filter(({ process }) => isGroupRunning(process));
       await Promise.all(running.map(({ process }) => endGroup(process)));
-      const ended = new Set(orphans);
-      change((list) => list.filter((child) => ![...ended].some((one) => isSameChild(one, child))));
+      change((list) => list.filter((child) => !orphans.some((one) => isSameChild(one, child))));
       return running.map(({ agentId }) => agentId);
     },
   };

@@ -80,15 +80,14 @@ describe('seed 004 §5.1: the token of a launched agent', () => {
   });
   it('works without the word of the kernel, where there is none', async () => {
     const { ask, hello, launched } = given();
-    const { peer: _, ...unknown } = hello(launched().token);
-    expect(await ask(unknown)).toBe('ok');
+    expect(await ask(hello(launched().token, { peer: undefined }))).toBe('ok');
   });
   it.each([
-    ['wrong', () => mintToken(), {}, 'token_unknown'],
-    ['empty', () => '', {}, 'token_malformed'],
-    ['of another form', () => 'x'.repeat(10_000), {}, 'token_malformed'],
+    ['wrong', mintToken(), {}, 'token_unknown'],
+    ['empty', '', {}, 'token_malformed'],
+    ['of another form', 'x'.repeat(10_000), {}, 'token_malformed'],
     ['of another agent', undefined, { agentId: OTHER }, 'token_of_another_agent'],
-    ['of an agent that has no manifest', () => mintToken(), { agentId: 'nobody' }, 'agent_unknown'],
+    ['of an agent that has no manifest', mintToken(), { agentId: 'nobody' }, 'agent_unknown'],
     ['over TCP', undefined, { transport: 'tcp' }, 'transport_not_permitted'],
     ['from a stranger', undefined, { peer: { pid: 1, uid: UID } }, 'process_not_launched'],
     [
@@ -97,9 +96,9 @@ describe('seed 004 §5.1: the token of a launched agent', () => {
       { peer: { pid: process.pid, uid: UID + 1 } },
       'process_of_another_user',
     ],
-  ] as const)('%s: refused, audited without it', async (_, make, over, reason) => {
+  ] as const)('%s: refused, audited without it', async (_, made, over, reason) => {
     const { ask, hello, launched, desk, notes } = given();
-    const token = make?.() ?? launched().token;
+    const token: string = made ?? launched().token;
     expect(await ask(hello(token, over))).toBe(reason);
     expect(await desk.gate(hello(token, over))).toMatchObject({
       ok: false,
@@ -128,9 +127,9 @@ describe('seed 004 §5.1: the token of a launched agent', () => {
   it('before its process runs, and after it ended: refused', async () => {
     const { ask, hello, desk, launched } = given();
     expect(await ask(hello(desk.mint(AGENT).token))).toBe('process_unknown');
-    const { token, revoke } = launched();
-    revoke();
-    expect(await ask(hello(token))).toBe('token_unknown');
+    const revoked = launched();
+    revoked.revoke();
+    expect(await ask(hello(revoked.token))).toBe('token_unknown');
   });
 });
 
@@ -146,8 +145,8 @@ describe('issue 4: an agent that is started by hand attaches with a minted token
     const token = await minted(parts);
     expect(await parts.desk.gate(parts.hello(token))).toMatchObject({ ok: true, attached: true });
     expect(await parts.ask(parts.hello(token))).toBe('token_unknown');
-    const { peer: _, ...tcp } = parts.hello(await minted(parts), { transport: 'tcp' });
-    expect(await parts.ask(tcp)).toBe('ok');
+    const tcp = { transport: 'tcp', peer: undefined } as const;
+    expect(await parts.ask(parts.hello(await minted(parts), tcp))).toBe('ok');
   });
   it('not for another agent, not after its time, not from another user', async () => {
     const parts = given();

@@ -45,13 +45,14 @@ else {
         status: mode === 'unhealthy' ? 'unhealthy' : 'ok',
       });
       if (mode !== 'silent') { beat(); setInterval(beat, payload.heartbeat_interval_ms / 2); }
-      send('agent.tools.register', { tools: ['echo', 'pid', 'die', 'hang', 'environment'].map(tool) });
+      send('agent.tools.register', { tools: ['echo', 'pid', 'die', 'slow', 'environment'].map(tool) });
     },
     'core.tool.call'({ payload, request_id, correlation_id, causation_id }) {
       const { call_id, tool_id, input, context } = payload;
       const answer = (output) => send('agent.tool.result', { call_id, status: 'succeeded', output }, { request_id, correlation_id, causation_id });
       const name = tool_id.split('/')[1];
       if (name === 'echo') answer({ input, context: context ?? {} });
+      if (name === 'slow') setTimeout(() => answer({ slow: true }), 300);
       if (name === 'pid') answer({ pid: process.pid });
       if (name === 'environment') answer({ names: Object.keys(process.env), cwd: process.cwd() });
       if (name === 'die') process.kill(process.pid, 'SIGKILL');
