@@ -38,7 +38,7 @@ class Desk {
   }
 
   add(callId: string, more: Partial<CallRequest> = {}, name = 'echo'): void {
-    const { signal: _, ...request } = { ...callOf(`${AGENT}/${name}`), ...more };
+    const request = { ...callOf(`${AGENT}/${name}`), ...more };
     const entry = { callId, messageId: `m-${callId}`, request };
     this.calls.add(entry, this.tools.get(request.toolId), T0);
   }
@@ -272,7 +272,10 @@ describe('seed 004 §2.2: calls in flight and in the queue', () => {
   });
   it('ended calls are remembered up to a limit', () => {
     const desk = new Desk({ rememberedCalls: 1 });
-    for (const id of ['a', 'b']) (desk.add(id), desk.result(id));
+    for (const id of ['a', 'b']) {
+      desk.add(id);
+      desk.result(id);
+    }
     desk.said();
     desk.result('a');
     desk.result('b');
@@ -439,7 +442,7 @@ describe('seed 004 §4.3.3: what a result means', () => {
     const { reason, agentCode } = desk.outcome().details;
     expect(agentCode).toBe('notes.locked');
     expect(reason).not.toContain(CANARY);
-    expect(String(reason).length).toBeLessThanOrEqual(2_000);
+    expect((reason as string).length).toBeLessThanOrEqual(2_000);
   });
   it('an error at the top level counts where the payload has none (§3.3)', () => {
     const desk = new Desk();

@@ -171,7 +171,7 @@ class Round {
         : [];
     this.#hear(Buffer.concat(opening.map((one) => encodeFrame(one, MAX_FRAME))), false);
     for (let n = 0; n < 4; n += 1) {
-      const { signal: _, ...request } = callOf(`${AGENT}/echo`, { timeoutMs: 1 + random(200) });
+      const request = callOf(`${AGENT}/echo`, { timeoutMs: 1 + random(200) });
       this.give({ name: 'call', of: { callId: `call-${n}`, messageId: `m-call-${n}`, request } });
     }
     const bytes = Buffer.concat(script(random).map((one) => encodeFrame(one, 4 * MAX_FRAME)));
