@@ -1,3 +1,3 @@
 module example.com/files-agent
 
-go 1.22
+go 1.19

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -27,13 +28,20 @@ var (
 	errInput    = &toolError{"tool.invalid_input", "The input does not match the tool's schema."}
 	errOutside  = &toolError{"files.outside", "The path is not below the folder."}
 	errNotFound = &toolError{"files.not_found", "There is no such file."}
+	errEnough   = errors.New("enough")
 )
 
 type sandbox struct{ root string }
 
+// isLocal is whether a name stays below where it starts.
+func isLocal(name string) bool {
+	clean := filepath.ToSlash(filepath.Clean(name))
+	return name != "" && !filepath.IsAbs(name) && clean != ".." && !strings.HasPrefix(clean, "../")
+}
+
 // path is the real place of a name below the root.
 func (s sandbox) path(name string) (string, error) {
-	if !filepath.IsLocal(name) {
+	if !isLocal(name) {
 		return "", errOutside
 	}
 	real, err := filepath.EvalSymlinks(filepath.Join(s.root, name))
@@ -41,7 +49,7 @@ func (s sandbox) path(name string) (string, error) {
 		return "", errNotFound
 	}
 	below, err := filepath.Rel(s.root, real)
-	if err != nil || !filepath.IsLocal(below) {
+	if err != nil || !isLocal(below) {
 		return "", errOutside
 	}
 	return real, nil
@@ -100,7 +108,7 @@ func (s sandbox) open(name string) (*os.File, error) {
 }
 
 func (s sandbox) walk(ctx context.Context, visit func(name string) bool) error {
-	return filepath.WalkDir(s.root, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(s.root, func(path string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -109,10 +117,14 @@ func (s sandbox) walk(ctx context.Context, visit func(name string) bool) error {
 		}
 		name, _ := filepath.Rel(s.root, path)
 		if !visit(filepath.ToSlash(name)) {
-			return filepath.SkipAll
+			return errEnough
 		}
 		return nil
 	})
+	if err == errEnough {
+		return nil
+	}
+	return err
 }
 
 func (s sandbox) listFiles(ctx context.Context, input json.RawMessage, _ *stream) (any, error) {
@@ -150,7 +162,7 @@ func (s sandbox) grepFiles(ctx context.Context, input json.RawMessage, stream *s
 				continue
 			}
 			matches++
-			shown := strings.ToValidUTF8(scanner.Text()[:min(len(scanner.Text()), maxLineShown)], "")
+			shown := strings.ToValidUTF8(scanner.Text()[:within(len(scanner.Text()), 0, maxLineShown)], "")
 			stream.partial(object{"file": name, "line": number, "text": shown})
 		}
 		return matches < maxMatches

@@ -76,10 +76,8 @@ func reply(m envelope) envelope {
 type call struct {
 	id     string
 	echo   envelope
-	cancel context.CancelCauseFunc
+	cancel context.CancelFunc
 }
-
-var errCanceled = errors.New("canceled")
 
 type agent struct {
 	id, version string
@@ -154,10 +152,10 @@ func (a *agent) serve() int {
 }
 
 func dial(address string) (net.Conn, error) {
-	place, tcp := strings.CutPrefix(address, "tcp:")
-	if !tcp {
+	if !strings.HasPrefix(address, "tcp:") {
 		return net.DialTimeout("unix", address, replyWait)
 	}
+	place := strings.TrimPrefix(address, "tcp:")
 	host, _, err := net.SplitHostPort(place)
 	if ip := net.ParseIP(host); err != nil || (host != "localhost" && (ip == nil || !ip.IsLoopback())) {
 		return nil, errors.New("loopback only")
@@ -202,7 +200,17 @@ func (a *agent) hello(token string) (time.Duration, error) {
 	if welcome.MaxFrameBytes > 0 {
 		a.maxFrame = welcome.MaxFrameBytes
 	}
-	return time.Duration(min(max(welcome.HeartbeatMs, 50), 300_000)) * time.Millisecond, nil
+	return time.Duration(within(welcome.HeartbeatMs, 50, 300_000)) * time.Millisecond, nil
+}
+
+func within(value, least, most int) int {
+	if value < least {
+		return least
+	}
+	if value > most {
+		return most
+	}
+	return value
 }
 
 func (a *agent) register() {
@@ -307,7 +315,7 @@ func (a *agent) begin(m envelope) {
 		return
 	}
 	one, known := a.tools[payload.ToolID]
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	c := &call{id: payload.CallID, echo: echoOf(m), cancel: cancel}
 	var refusal object
 	switch {
@@ -359,7 +367,9 @@ func (a *agent) perform(ctx context.Context, c *call, one tool, payload callPayl
 		}
 	}
 	s.close()
-	a.finish(c, started, outcome(ctx, e.output, e.err))
+	out := outcome(ctx, e.output, e.err)
+	c.cancel()
+	a.finish(c, started, out)
 }
 
 func outcome(ctx context.Context, output any, err error) object {
@@ -367,7 +377,7 @@ func outcome(ctx context.Context, output any, err error) object {
 	switch {
 	case err == nil:
 		return object{"status": "succeeded", "output": output}
-	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return object{"status": "failed", "error": failure("tool.timeout", "The call took longer than permitted.", true)}
 	case ctx.Err() != nil:
 		return object{"status": "canceled", "error": failure("tool.canceled", "The call was canceled.", false)}
@@ -409,7 +419,7 @@ func (a *agent) cancelCall(m envelope) {
 	}
 	a.send("agent.tool.cancel_ack", object{"call_id": payload.CallID, "accepted": c != nil}, echo)
 	if c != nil {
-		c.cancel(errCanceled)
+		c.cancel()
 	}
 }
 
@@ -437,7 +447,7 @@ func (a *agent) drain() {
 	case <-time.After(drainWait):
 		a.mutex.Lock()
 		for _, c := range a.calls {
-			c.cancel(errCanceled)
+			c.cancel()
 		}
 		a.mutex.Unlock()
 		select {

@@ -18,6 +18,7 @@ const note = {
     addedAt: { type: 'string' },
   },
   required: ['id', 'title', 'text', 'addedAt'],
+  additionalProperties: false,
 } as const;
 
 const addNote = tool({
@@ -36,6 +37,7 @@ const addNote = tool({
     type: 'object',
     properties: { note, repeated: { type: 'boolean' } },
     required: ['note', 'repeated'],
+    additionalProperties: false,
   },
   sideEffects: true,
   idempotent: true,
@@ -59,6 +61,7 @@ const searchNotes = tool({
     type: 'object',
     properties: { notes: { type: 'array', items: note } },
     required: ['notes'],
+    additionalProperties: false,
   },
   tags: ['notes'],
   run: ({ words, limit }) => ({ notes: notes.search(words, limit) }),

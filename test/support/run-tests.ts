@@ -1,5 +1,5 @@
 // `npm test`: runs vitest with the arguments given, names what was skipped, and ends with one line of its own. With
-// OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium) a skip is a failure (design §8).
+// OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium, python, go) a skip is a failure (design §8).
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
