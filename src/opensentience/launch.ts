@@ -11,6 +11,8 @@ import { recordProcess, signalGroup, type ProcessRecord } from './processes.ts';
 export const AGENT_ID_VARIABLE = 'OPENSENTIENCE_AGENT_ID';
 /** Variables of Core that an agent gets where its manifest names none: no key, no address, no password is among them. */
 export const INHERITED_VARIABLES: readonly string[] = ['PATH', 'HOME', 'LANG', 'TMPDIR'];
+/** How long the output of an ended process is still read, in ms. */
+const OUTPUT_LINGER_MS = 1_000;
 /** A limit that is stricter already cannot be raised, and stays. `exec` keeps the pid. */
 const WITH_LIMITS =
   'if [ -n "$1" ]; then ulimit -n "$1"; fi; if [ -n "$2" ]; then ulimit -t "$2"; fi; shift 2; exec "$@"';
@@ -47,6 +49,7 @@ export function launchProcess(options: LaunchOptions): LaunchedProcess {
   const { pid } = child;
   const exited = exitOf(child).then((exit) => {
     if (pid !== undefined) signalGroup(pid, 'SIGKILL');
+    setTimeout(() => closeOutput(child), OUTPUT_LINGER_MS).unref();
     return exit;
   });
   if (pid === undefined) return { exited, signal: () => undefined };
@@ -97,6 +100,12 @@ export function childEnvironment(options: Omit<LaunchOptions, 'output'>): Record
     [TOKEN_VARIABLE]: options.token,
     [AGENT_ID_VARIABLE]: id,
   };
+}
+
+/** A process that left the group may hold the pipes for ever. */
+function closeOutput({ stdout, stderr }: ChildProcess): void {
+  stdout?.destroy();
+  stderr?.destroy();
 }
 
 function failedLaunch(exit: Exit): LaunchedProcess {

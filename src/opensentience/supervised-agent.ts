@@ -75,8 +75,9 @@ export class SupervisedAgent {
     return this.agent.manifest.id;
   }
 
+  /** An agent that was started by hand may have come first. */
   start(): void {
-    if (this.agent.manifest.launch) this.launch();
+    if (this.agent.manifest.launch && this.state === 'waiting') this.launch();
   }
 
   view(): LifeView {

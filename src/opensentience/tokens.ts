@@ -11,8 +11,8 @@ import { isDescendant } from './processes.ts';
 const TOKEN_BYTES = 32;
 /** Longest wait in ms for the registry's word on a minted token: less than the time for a hello. */
 const REGISTRY_MS = 4_000;
-/** Tokens, spent ones too, that output is still searched for. */
-const REMEMBERED_TOKENS = 512;
+/** Tokens of one agent, spent ones too, that output is still searched for. */
+const REMEMBERED_TOKENS = 2;
 
 export interface LaunchToken {
   readonly token: string;
@@ -54,7 +54,7 @@ export interface TokenDesk {
   /** A token for a process that is about to be started. */
   mint(agentId: string): LaunchToken;
   readonly gate: Gate;
-  /** The text without any token of this Core. */
+  /** The text without the tokens that opened, or are to open, connections of this Core. */
   redact(text: string): string;
 }
 
@@ -73,11 +73,16 @@ const TOKEN_RUN = /[A-Za-z0-9_-]{43,}/;
 export function createTokenDesk(options: GateOptions): TokenDesk {
   const { agents, audit, tokenMs, now = Date.now } = options;
   const outstanding = new Set<Outstanding>();
-  const remembered = new Set<string>();
+  const remembered = new Map<string, readonly string[]>();
+
+  function remember(agentId: string, token: string): void {
+    const known = remembered.get(agentId) ?? [];
+    remembered.set(agentId, [token, ...known].slice(0, REMEMBERED_TOKENS));
+  }
 
   function mint(agentId: string): LaunchToken {
     const token = mintToken();
-    remember(remembered, token);
+    remember(agentId, token);
     const entry: Outstanding = {
       agentId,
       hash: Buffer.from(tokenHash(token), 'hex'),
@@ -105,11 +110,11 @@ export function createTokenDesk(options: GateOptions): TokenDesk {
     if (!TOKEN.test(hello.sessionToken)) return 'token_malformed';
     const launch = take(hello.sessionToken);
     if (launch) return launchRefusal(launch, hello, now()) ?? { attached: false, pid: launch.pid };
-    remember(remembered, hello.sessionToken);
     if (!agents.has(hello.agentId)) return 'agent_unknown';
     if (hello.peer && !isOwnUser(hello.peer)) return 'process_of_another_user';
     const consumed = await consume(options, hello, now());
     if (consumed !== true) return consumed === false ? 'token_unknown' : 'registry_unavailable';
+    remember(hello.agentId, hello.sessionToken);
     return { attached: true, ...(hello.peer ? { pid: hello.peer.pid } : {}) };
   }
 
@@ -135,14 +140,7 @@ export function createTokenDesk(options: GateOptions): TokenDesk {
     };
   }
 
-  return { mint, gate, redact: (text) => withoutTokens(text, remembered) };
-}
-
-/** The oldest is forgotten. */
-function remember(tokens: Set<string>, token: string): void {
-  tokens.add(token);
-  const [oldest] = tokens;
-  if (tokens.size > REMEMBERED_TOKENS && oldest !== undefined) tokens.delete(oldest);
+  return { mint, gate, redact: (text) => withoutTokens(text, [...remembered.values()].flat()) };
 }
 
 /** The token is spent by now, whatever the answer. */
@@ -189,7 +187,7 @@ function matches(hash: string, said: string | undefined): boolean | undefined {
 }
 
 /** Looks closely only at text that has room for a token. */
-function withoutTokens(text: string, tokens: ReadonlySet<string>): string {
+function withoutTokens(text: string, tokens: readonly string[]): string {
   if (!TOKEN_RUN.test(text)) return text;
   let clean = text;
   for (const token of tokens) clean = clean.replaceAll(token, '[REDACTED:session_token]');

@@ -184,10 +184,12 @@ describe('seed 004 §4.1.1: manifest_hash tells drift', () => {
 
 describe('seed 004 §7.2: redaction', () => {
   it('takes tokens, spent ones too, and secrets out of text and JSON', async () => {
-    const { desk, ask, hello, launched } = given();
+    const { desk, ask, hello, launched, registry, clock } = given();
     const { token } = launched();
     await ask(hello(token));
     const foreign = mintToken();
+    const minted = { tenant: 'default', agentId: AGENT, tokenHash: tokenHash(foreign) };
+    await registry.mintToken(minted, clock.nowMs + TOKEN_MS);
     await ask(hello(foreign));
     const redactor = withTokens(createRedactor([{ id: 'key', value: 'very-secret' }]), desk);
     const shown = redactor.json({ [`a${token}`]: [`b ${foreign} very-secret`, 1, null] });

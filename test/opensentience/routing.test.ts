@@ -1,0 +1,108 @@
+// Calls that wait for an agent, with sessions that a test opens and closes (seed 004 §4.5).
+import { describe, expect, it } from 'vitest';
+import { HostError } from '../../src/core/errors.ts';
+import type { JsonObject } from '../../src/core/json.ts';
+import type { LiveSession } from '../../src/opensentience/parts.ts';
+import { MAX_WAITING_CALLS, Routing } from '../../src/opensentience/routing.ts';
+import { callOf } from '../support/opensentience/core-parts.ts';
+
+const ID = 'com.example.a';
+const WAIT_MS = 20_000;
+
+/** A session as far as routing looks at it. */
+class ScriptedSession {
+  readonly agentId = ID;
+  calls = 0;
+  isRoutable = true;
+  toolIds: readonly string[] = [`${ID}/t`];
+  connectedAtMs = Date.now();
+  answer: () => JsonObject = () => ({ done: true });
+  routable = () => this.isRoutable;
+  tools = () => this.toolIds.map((tool_id) => ({ tool_id }));
+  view = () => ({ connectedAtMs: this.connectedAtMs });
+  call = async () => {
+    this.calls++;
+    return this.answer();
+  };
+  get live(): LiveSession {
+    return this as unknown as LiveSession;
+  }
+}
+
+const lost = (sent: boolean) => () => {
+  throw Object.assign(new HostError('agent_unavailable'), { sent });
+};
+const call = (routing: Routing) => routing.call(ID, callOf(`${ID}/t`), WAIT_MS);
+
+describe('calls that wait', () => {
+  it('go to the session that opens', async () => {
+    const routing = new Routing();
+    const waiting = call(routing);
+    routing.opened(new ScriptedSession().live);
+    expect(await waiting).toEqual({ done: true });
+  });
+  it('seed 004 §4.5.1: not to one that is silent, until it is heard again', async () => {
+    const routing = new Routing();
+    const session = new ScriptedSession();
+    session.isRoutable = false;
+    routing.opened(session.live);
+    expect(routing.routable()).toEqual([]);
+    const waiting = call(routing);
+    session.isRoutable = true;
+    routing.changed(ID);
+    expect(await waiting).toEqual({ done: true });
+    expect(routing.routable()).toEqual([ID]);
+  });
+  it('a session that has not registered the tool yet is given time', async () => {
+    const routing = new Routing();
+    const session = new ScriptedSession();
+    session.toolIds = [];
+    routing.opened(session.live);
+    const waiting = call(routing);
+    await Promise.resolve();
+    expect(session.calls).toBe(0);
+    session.toolIds = [`${ID}/t`];
+    routing.changed(ID);
+    expect(await waiting).toEqual({ done: true });
+  });
+  it('one that had the time says what it has to say', async () => {
+    const routing = new Routing();
+    const session = new ScriptedSession();
+    session.toolIds = [];
+    session.connectedAtMs = Date.now() - 60_000;
+    routing.opened(session.live);
+    await call(routing);
+    expect(session.calls).toBe(1);
+  });
+  it('a call that was not sent goes to the next session, one that was sent does not', async () => {
+    const routing = new Routing();
+    const first = new ScriptedSession();
+    first.answer = lost(false);
+    routing.opened(first.live);
+    const moved = call(routing);
+    await expect.poll(() => first.calls).toBeGreaterThan(0);
+    routing.closed(first.live);
+    const second = new ScriptedSession();
+    routing.opened(second.live);
+    expect(await moved).toEqual({ done: true });
+    second.answer = lost(true);
+    await expect(call(routing)).rejects.toMatchObject({ code: 'agent_unavailable', sent: true });
+    expect(second.calls).toBe(2);
+  });
+  it('the closing of a former session does not take the place of the next', async () => {
+    const routing = new Routing();
+    const [first, second] = [new ScriptedSession(), new ScriptedSession()];
+    routing.opened(first.live);
+    routing.opened(second.live);
+    routing.closed(first.live);
+    expect(routing.session(ID)).toBe(second.live);
+  });
+  it('their number is bounded', async () => {
+    const routing = new Routing();
+    const all = Array.from({ length: MAX_WAITING_CALLS }, () => call(routing));
+    await expect(call(routing)).rejects.toMatchObject({ code: 'rate_limited', sent: false });
+    routing.stop();
+    const ends = await Promise.allSettled(all);
+    expect(ends.every(({ status }) => status === 'rejected')).toBe(true);
+  });
+});
