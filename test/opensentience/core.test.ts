@@ -135,6 +135,21 @@ describe('issue 4: operator’s view', () => {
   });
 });
 
+describe('seed 004 §2.2, §4.1.1: what the manifest says of a session', () => {
+  it('calls in flight are bounded by it, and drift is told, not refused', async () => {
+    const over = { limits: { maxInflightRequests: 1 } };
+    const { core, row, kinds } = await given((dir) =>
+      writeRawAgent(dir, ID, { env: { MANIFEST_HASH: 'sha256:00' }, over }),
+    );
+    const calls = [1, 2, 3].map(() => core.call(ID, callOf(`${ID}/slow`), WAIT_MS));
+    const states = async () => (await row(ID))?.session?.calls.map(({ state }) => state);
+    await expect.poll(states).toEqual(['in-flight', 'queued', 'queued']);
+    await Promise.all(calls);
+    expect((await row(ID))?.session?.manifestMatches).toBe(false);
+    await expect.poll(() => kinds(ID)).toContain('manifest.drift');
+  });
+});
+
 describe('seed 004 §5.1: the token stays secret', () => {
   it('it is in no log line, log file, audit entry, row or argument list', async () => {
     const { core, registry, logs, folder, row } = await given((dir) =>
@@ -187,14 +202,18 @@ describe('seed 004 §5.1: the token stays secret', () => {
 });
 
 describe('issue 4: an externally started agent attaches', () => {
-  async function attach(parts: TestCore & { folder: string }, id: string): Promise<ChildProcess> {
+  async function attach(
+    parts: TestCore & { folder: string },
+    id: string,
+    address?: string,
+  ): Promise<ChildProcess> {
     const token = mintToken();
     const minted = { tenant: 'default', agentId: id, tokenHash: tokenHash(token) };
     await parts.registry.mintToken(minted, Date.now() + 60_000);
     await expect.poll(() => parts.row(id)).toBeDefined();
     const child = spawn(process.execPath, ['--input-type=module', '-e', RAW_AGENT], {
       env: {
-        OPENSENTIENCE_SOCKET: (await parts.row(id))?.socket,
+        OPENSENTIENCE_SOCKET: address ?? (await parts.row(id))?.socket,
         OPENSENTIENCE_SESSION_TOKEN: token,
         OPENSENTIENCE_AGENT_ID: id,
       },
@@ -213,6 +232,17 @@ describe('issue 4: an externally started agent attaches', () => {
       .toMatchObject({ status: 'connected', session: { attached: true } });
     child.kill('SIGKILL');
     await expect.poll(async () => (await parts.row(ID))?.status).toBe('waiting');
+  });
+  it('seed 004 §1.2: over loopback TCP where the operator asks for it', async () => {
+    const parts = await given((dir) => writeAgent(dir, { id: ID }), { tcpPort: 0 });
+    const told = parts.logs.find((line) => line.startsWith('agents may connect'));
+    const address = /"tcp":"(127\.0\.0\.1:\d+)"/.exec(told ?? '')?.[1];
+    const child = await attach(parts, ID, `tcp:${address}`);
+    expect(await parts.core.call(ID, callOf(`${ID}/pid`), WAIT_MS)).toEqual({ pid: child.pid });
+    await expect.poll(async () => (await parts.row(ID))?.session?.transport).toBe('tcp');
+    await expect(
+      startCore(join(root, String(number++)), { tcpPort: Number(address?.split(':')[1]) }),
+    ).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
   it('it takes the place of a process that does not come up, and gives it back', async () => {
     const restart = { crashLoop: { exits: 2, withinMs: 60_000 } };
