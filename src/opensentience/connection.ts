@@ -80,7 +80,8 @@ export class Connection implements LiveSession {
       now,
     );
     this.#decoder = new FrameDecoder(limits.maxFrameBytes, nowMs);
-    this.#pace = new Pace(limits.messagesPerSecond, now);
+    const { messagesPerSecond } = limits;
+    this.#pace = new Pace({ perSecond: messagesPerSecond, burst: messagesPerSecond }, now);
     this.#quota = new AuditQuota(now);
     this.#gone = new Promise((resolve) => socket.once('close', () => resolve()));
     socket.setNoDelay(true);

@@ -1,25 +1,32 @@
-// Two brakes of a connection (seed 004 §2.2: Core may throttle): how fast an agent is read, and how many notes of one
-// kind the audit takes of it. Time comes in as ms.
+// Brakes of a connection (seed 004 §2.2: Core may throttle): how fast an agent is read, how much work its schemas may
+// make, and how many notes of one kind the audit takes of it. Time comes in as ms.
 
-/** Tokens that come back by time: one message takes one. A second's worth may come at once. */
+export interface Rate {
+  readonly perSecond: number;
+  /** What may come at once. */
+  readonly burst: number;
+}
+
+/** Tokens that are taken, and come back by time. */
 export class Pace {
-  readonly #perSecond: number;
+  readonly #rate: Rate;
   #tokens: number;
   #atMs: number;
 
-  constructor(perSecond: number, nowMs: number) {
-    this.#perSecond = perSecond;
-    this.#tokens = perSecond;
+  constructor(rate: Rate, nowMs: number) {
+    this.#rate = rate;
+    this.#tokens = rate.burst;
     this.#atMs = nowMs;
   }
 
-  /** 0: go on. Otherwise the ms until the next message may be taken. */
-  take(nowMs: number): number {
-    const gained = ((nowMs - this.#atMs) / 1000) * this.#perSecond;
-    this.#tokens = Math.min(this.#perSecond, this.#tokens + gained);
+  /** 0: taken, go on. Otherwise the ms until `cost` could be taken. */
+  take(nowMs: number, cost = 1): number {
+    const { perSecond, burst } = this.#rate;
+    const gained = ((nowMs - this.#atMs) / 1000) * perSecond;
+    this.#tokens = Math.min(burst, this.#tokens + gained);
     this.#atMs = nowMs;
-    if (this.#tokens < 1) return Math.ceil(((1 - this.#tokens) / this.#perSecond) * 1000);
-    this.#tokens -= 1;
+    if (this.#tokens < cost) return Math.ceil(((cost - this.#tokens) / perSecond) * 1000);
+    this.#tokens -= cost;
     return 0;
   }
 }

@@ -10,10 +10,15 @@ import type {
   ProtocolError,
   ProtocolErrorCode,
 } from './messages.ts';
+import { Pace } from './pace.ts';
 
 /** Name of a tool without its agent. */
 const TOOL_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 const MAX_POINTER_LENGTH = 200;
+/** Objects in one tool's schemas: the compiler's work grows faster than they do, and all agents wait for it. */
+export const MAX_SCHEMA_PARTS = 400;
+/** The same of a session over time: an agent that declares anew without end gets `protocol.flood`. */
+const SCHEMA_PARTS = { perSecond: 100, burst: 5_000 };
 
 /** A declaration with its schemas made ready. */
 export interface AcceptedTool {
@@ -33,11 +38,13 @@ export interface Registration {
 export class ToolTable {
   readonly #agentId: string;
   readonly #rules: SessionRules;
+  readonly #work: Pace;
   #tools = new Map<string, AcceptedTool>();
 
-  constructor(agentId: string, rules: SessionRules) {
+  constructor(agentId: string, rules: SessionRules, nowMs: number) {
     this.#agentId = agentId;
     this.#rules = rules;
+    this.#work = new Pace(SCHEMA_PARTS, nowMs);
   }
 
   get(toolId: string): AcceptedTool | undefined {
@@ -53,14 +60,14 @@ export class ToolTable {
   }
 
   /** Of two declarations of one name the first holds; `replace` forgets what earlier messages declared. */
-  register({ tools, replace }: AgentPayloads['agent.tools.register']): Registration {
+  register({ tools, replace }: AgentPayloads['agent.tools.register'], nowMs: number): Registration {
     const before = this.#tools;
     if (replace) this.#tools = new Map();
     const registered: string[] = [];
     const rejected: { tool_id: string; error: ProtocolError }[] = [];
     const refusals: Record<string, number> = {};
     for (const offer of tools) {
-      const checked = this.#check(offer);
+      const checked = this.#check(offer, nowMs);
       if (checked.ok) {
         this.#tools.set(offer.tool_id, checked.tool);
         registered.push(offer.tool_id);
@@ -82,7 +89,7 @@ export class ToolTable {
     return toolIds.filter((toolId) => this.#tools.delete(toolId));
   }
 
-  #check(offer: DeclaredTool): Accepted {
+  #check(offer: DeclaredTool, nowMs: number): Accepted {
     const { limits, redactor } = this.#rules;
     if (Buffer.byteLength(JSON.stringify(offer)) > limits.maxToolBytes)
       return refused('tool.invalid_schema', { maxBytes: limits.maxToolBytes });
@@ -96,6 +103,11 @@ export class ToolTable {
     if (this.#tools.has(toolId)) return refused('tool.duplicate_name');
     if (this.#tools.size >= limits.maxTools)
       return refused('tool.too_many', { maxTools: limits.maxTools });
+    const parts = partsOf(offer.input_schema) + partsOf(offer.output_schema);
+    if (parts > MAX_SCHEMA_PARTS)
+      return refused('tool.invalid_schema', { maxParts: MAX_SCHEMA_PARTS });
+    const waitMs = this.#work.take(nowMs, parts);
+    if (waitMs > 0) return refused('protocol.flood', { waitMs });
     return accepted({ ...redactor.json(offer), tool_id: toolId, name });
   }
 }
@@ -114,6 +126,12 @@ function accepted(declaration: DeclaredTool): Accepted {
   if (!output.ok)
     return refused('tool.invalid_schema', place(`/output_schema${output.errors[0].pointer}`));
   return { ok: true, tool: { declaration, input: input.value, output: output.value } };
+}
+
+/** Objects and lists in a value; its depth is bounded by the frame's. */
+function partsOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce<number>((sum, inner) => sum + partsOf(inner), 1);
 }
 
 function place(pointer: string): JsonObject {

@@ -24,7 +24,7 @@ export function admitted(session: Session, input: SessionInputs['admitted'], now
   const { limits } = session.rules;
   session.sessionId = sessionId;
   session.admission = admission;
-  session.tools = new ToolTable(session.agentId ?? '', session.rules);
+  session.tools = new ToolTable(session.agentId ?? '', session.rules, nowMs);
   session.calls.maxInflight = Math.min(
     limits.maxInflightRequests,
     admission.maxInflightRequests ?? limits.maxInflightRequests,

@@ -16,8 +16,12 @@ export function secondHello(session: Session, _: object, nowMs: number): void {
   farewell(session, 'protocol.unexpected_message', nowMs);
 }
 
-export function register(session: Session, message: SessionInputs['agent.tools.register']): void {
-  const result = session.tools?.register(message.payload);
+export function register(
+  session: Session,
+  message: SessionInputs['agent.tools.register'],
+  nowMs: number,
+): void {
+  const result = session.tools?.register(message.payload, nowMs);
   if (!result) return;
   session.calls.dropTools(result.removed);
   session.send({

@@ -30,10 +30,13 @@ class Desk {
 
   constructor(limits: Partial<ProtocolLimits> = {}) {
     this.rules = rulesOf({ cancelMs: 1_000, ...limits });
-    this.tools = new ToolTable(AGENT, this.rules);
-    this.tools.register({
-      tools: [toolOf('echo', { output_schema: OUTPUT_SCHEMA }), toolOf('other')],
-    });
+    this.tools = new ToolTable(AGENT, this.rules, T0);
+    this.tools.register(
+      {
+        tools: [toolOf('echo', { output_schema: OUTPUT_SCHEMA }), toolOf('other')],
+      },
+      T0,
+    );
     this.calls = new CallTable(this.rules, (effect) => this.effects.push(effect));
   }
 

@@ -374,6 +374,13 @@ describe('seed 004 §4.2: registration', () => {
       toolOf('a', { description: 'x'.repeat(70_000) }),
       'tool.invalid_schema',
     ],
+    [
+      'a schema of more parts than the compiler may be given',
+      toolOf('a', {
+        input_schema: { anyOf: Array.from({ length: 400 }, (_, n) => ({ const: n })) },
+      }),
+      'tool.invalid_schema',
+    ],
     ['a name that is taken', toolOf('echo'), 'tool.duplicate_name'],
   ];
   for (const [what, tool, code] of refusals)
@@ -398,6 +405,16 @@ describe('seed 004 §4.2: registration', () => {
       registered: [`${AGENT}/a`],
       rejected: [[`${AGENT}/b`, 'tool.too_many']],
     });
+  });
+  it('an agent that declares large schemas without end is told to wait', () => {
+    const session = sessionIn('ready');
+    const anyOf = (n: number) => Array.from({ length: 300 }, (_, at) => ({ const: `${n}-${at}` }));
+    const tools = Array.from({ length: 20 }, (_, n) =>
+      toolOf(`t${n}`, { input_schema: { anyOf: anyOf(n) } }),
+    );
+    const { registered, rejected } = register(session, tools);
+    expect(registered).toHaveLength(16);
+    expect(new Set(rejected.map(([, code]) => code))).toEqual(new Set(['protocol.flood']));
   });
   it('replace forgets what was declared before; without it tools are added', () => {
     const session = sessionIn('ready');
