@@ -61,7 +61,7 @@ export type PrepareInvocationOutput =
         timeoutMs: number;
         transport: 'native' | 'http' | 'mcp';
         /** A tool of an agent process: where its calls wait, how long, and whether a human decides about each. */
-        remote?: { agentId: string; waitMs: number; asks: boolean; streams: boolean };
+        remote?: { agentId: string; waitMs: number; asks: boolean };
       }[];
       /** Present when the manifest has handoff.returnSchemaRef. */
       readonly returnSchema?: JsonObject;

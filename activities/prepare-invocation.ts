@@ -127,14 +127,14 @@ async function toolSurface(
     if (!tool || tool.remote?.approval === 'deny') return [];
     const { idempotent, timeoutMs, transport, remote } = tool;
     if (!remote) return [{ toolId, idempotent, timeoutMs, transport }];
-    const { agentId, waitMs, approval, streams } = remote;
+    const { agentId, waitMs, approval } = remote;
     return [
       {
         toolId,
         idempotent,
         timeoutMs,
         transport,
-        remote: { agentId, waitMs, asks: approval === 'ask', streams },
+        remote: { agentId, waitMs, asks: approval === 'ask' },
       },
     ];
   });

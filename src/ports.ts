@@ -11,7 +11,10 @@ import type {
   RunInput,
 } from './core/run-input.ts';
 import type { RunStatus } from './core/status.ts';
+import type { AgentRegistry, RemoteTool } from './ports/agents.ts';
 import type { AgentManifest, WorkflowDefinition } from './wire/types.generated.ts';
+
+export type * from './ports/agents.ts';
 
 /** Who asks. One key = tenant `default` until there are more; every store filters by `tenant`. */
 export interface Caller {
@@ -431,17 +434,6 @@ export interface ToolDescription {
   readonly remote?: RemoteTool;
 }
 
-/** What the run has to know of a tool that lives in an agent process. */
-export interface RemoteTool {
-  readonly agentId: string;
-  /** Longest wait in ms for a process that has the agent (schedule-to-start). */
-  readonly waitMs: number;
-  /** `ask`: a human decides about each call; `deny`: it is in no surface. By the operator's policy. */
-  readonly approval: 'none' | 'ask' | 'deny';
-  /** It may send progress while it works. */
-  readonly streams: boolean;
-}
-
 /** A piece of progress of a running call. */
 export interface ToolProgress {
   /** `stdout`, `stderr`, `log`, `partial_result` (text is JSON), `status`. */
@@ -497,130 +489,6 @@ export interface Tools {
     toolIds: readonly string[],
     startMs?: number,
   ): Promise<ReadonlyMap<string, Tool>>;
-}
-
-// --- OpenSentience: agents as processes (seed 004; design §5) ------------------------------------------------------------
-
-/** A tool as an agent's session declared it, with what the operator's manifest says of it. */
-export interface AgentTool {
-  /** `<agentId>/<name>`. */
-  readonly toolId: string;
-  readonly agentId: string;
-  readonly name: string;
-  readonly description: string;
-  readonly inputSchema: JsonObject;
-  readonly outputSchema?: JsonObject;
-  readonly capabilities: readonly string[];
-  readonly sideEffects: boolean;
-  readonly requiresDirective: boolean;
-  readonly tags: readonly string[];
-  readonly approval: RemoteTool['approval'];
-  readonly timeoutMs: number;
-  readonly waitMs: number;
-  readonly maxInputBytes: number;
-  readonly maxOutputBytes: number;
-}
-
-export interface AgentCallView {
-  readonly callId: string;
-  readonly toolId: string;
-  readonly runId: string;
-  readonly state: 'queued' | 'in-flight' | 'canceling';
-  readonly sinceMs: number;
-}
-
-export interface AgentToolMetrics {
-  readonly toolId: string;
-  readonly calls: number;
-  readonly succeeded: number;
-  readonly failed: number;
-  readonly canceled: number;
-  /** Ended without a word of the agent: connection lost, or cancel deadline over. */
-  readonly unanswered: number;
-  readonly totalMs: number;
-  readonly maxMs: number;
-}
-
-export interface AgentSessionView {
-  readonly sessionId: string;
-  readonly agentVersion: string;
-  readonly sdk?: { readonly name: string; readonly version: string };
-  readonly transport: 'unix' | 'tcp';
-  readonly attached: boolean;
-  readonly pid?: number;
-  readonly state: 'ready' | 'draining';
-  readonly health: 'ok' | 'degraded' | 'unhealthy' | 'silent';
-  readonly connectedAtMs: number;
-  readonly lastHeartbeatAtMs?: number;
-  readonly uptimeMs?: number;
-  readonly manifestMatches?: boolean;
-  readonly toolIds: readonly string[];
-  readonly calls: readonly AgentCallView[];
-  readonly bytesIn: number;
-  readonly bytesOut: number;
-}
-
-/** One agent in one Core: what operators see. Content-free: no arguments, no results. */
-export interface AgentInstance {
-  readonly tenant: string;
-  readonly agentId: string;
-  /** Core's process. */
-  readonly instanceId: string;
-  readonly coreHost: string;
-  /** Address for agents that are started by hand. */
-  readonly socket: string;
-  readonly name: string;
-  readonly version: string;
-  readonly launch: 'process' | 'attach';
-  readonly status:
-    'starting' | 'connected' | 'waiting' | 'backing-off' | 'crash-loop' | 'draining' | 'stopped';
-  readonly restarts: number;
-  readonly lastExit?: { readonly atMs: number; readonly reason: string };
-  readonly session?: AgentSessionView;
-  readonly metrics: readonly AgentToolMetrics[];
-}
-
-export interface AgentAuditEntry {
-  readonly atMs: number;
-  readonly tenant: string;
-  readonly instanceId: string;
-  /** Absent while the other side has not said, in a valid hello, who it is. */
-  readonly agentId?: string;
-  readonly sessionId?: string;
-  /** What happened, e.g. `session.opened`, `frame.too_large`, `call.late_result`. */
-  readonly kind: string;
-  /** Ids, sizes, counts and codes; never content. */
-  readonly details: JsonObject;
-}
-
-/** Tools, instances, audit and attach tokens of agents, shared by every process of the deployment. */
-export interface AgentRegistry {
-  /** Replaces the agent's tools: the last session that declared any holds. */
-  saveTools(tenant: string, agentId: string, tools: readonly AgentTool[]): Promise<void>;
-  tools(tenant: string, toolIds?: readonly string[]): Promise<readonly AgentTool[]>;
-  /** Renews the lease of the instance's row, too. */
-  saveInstance(instance: AgentInstance, leaseMs: number): Promise<void>;
-  /** Of agents whose Core is alive (lease running), sorted by agentId, then instanceId. */
-  instances(tenant: string, agentId?: string): Promise<readonly AgentInstance[]>;
-  removeInstances(instanceId: string): Promise<void>;
-  appendAudit(entries: readonly AgentAuditEntry[]): Promise<void>;
-  /** Newest first; `before` is the `position` of the last one seen. */
-  audit(
-    tenant: string,
-    query: { agentId?: string; before?: number; limit: number },
-  ): Promise<readonly (AgentAuditEntry & { readonly position: number })[]>;
-  /** Keeps the hash of a one-time token for an agent that is started by hand. */
-  mintToken(
-    token: { readonly tenant: string; readonly agentId: string; readonly tokenHash: string },
-    expiresAtMs: number,
-  ): Promise<void>;
-  /** Consumes it, once, for the agent it was made for; false when unknown, used or expired. */
-  consumeToken(
-    token: { readonly tenant: string; readonly agentId: string; readonly tokenHash: string },
-    nowMs: number,
-  ): Promise<boolean>;
-  /** Deletes audit before `beforeMs`, spent tokens and instances whose lease ended before that. */
-  expire(beforeMs: number): Promise<number>;
 }
 
 /** Identity of an effect (design §5): what it is, not which try performs it. */

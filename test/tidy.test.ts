@@ -43,7 +43,8 @@ const ROOMS: Record<string, Room> = {
     packages: ['ajv', 'ajv-formats', 're2js'],
     node: true,
   },
-  'src/ports.ts': { types: ['src/core', 'src/wire', '@temporalio/proto'] },
+  'src/ports.ts': { types: ['src/core', 'src/wire', 'src/ports', '@temporalio/proto'] },
+  'src/ports': { types: ['src/core'] },
   'src/translate': { rooms: ['src/core'], types: ['src/ports.ts', '@temporalio/proto'] },
   'src/log': {
     rooms: ['src/core', 'src/ports.ts', 'src/translate'],

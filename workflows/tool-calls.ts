@@ -84,7 +84,8 @@ async function callTool(
       queue: { taskQueue, waitMs },
     });
   } catch (error) {
-    if (remote.streams && !(error instanceof CancelledAfterResult)) {
+    // Whatever the agent declared when the call was prepared: it may stream by now.
+    if (!(error instanceof CancelledAfterResult)) {
       await seal(work.visit, name, { agentId: work.agent.agentId, verbosity: 'off', kind: 'tool' });
     }
     if (!isUnreached(error)) throw error;

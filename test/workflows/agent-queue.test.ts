@@ -19,7 +19,6 @@ const WAIT_MS = 3_000;
 
 interface Remote {
   readonly asks?: boolean;
-  readonly streams?: boolean;
   readonly waitMs?: number;
 }
 
@@ -48,7 +47,7 @@ function scene(remote: Remote = {}) {
             idempotent: false,
             timeoutMs: 1_000,
             transport: 'native',
-            remote: { agentId, waitMs: WAIT_MS, asks: false, streams: false, ...remote },
+            remote: { agentId, waitMs: WAIT_MS, asks: false, ...remote },
           },
         ],
       },
@@ -146,7 +145,7 @@ describe("a call waits on the agent's queue (design §5)", () => {
       { kind: 'unreached' },
     ]);
     expect(infers[0]).toMatchObject({ resultHash: 'h:unreached' });
-    expect(seals).toEqual([]);
+    expect(seals).toMatchObject([{ kind: 'tool' }, { kind: 'tool' }]);
   });
 
   it('a call handed back by a worker that lost the agent waits again, and is given up in time', async () => {
@@ -194,10 +193,10 @@ describe("a call waits on the agent's queue (design §5)", () => {
 
 describe('progress of a call that ends without a result is sealed (design §3.5)', () => {
   it('before the call is given up, and before the node fails', async () => {
-    const waits = scene({ waitMs: 1_000, streams: true });
+    const waits = scene({ waitMs: 1_000 });
     await runBothWays({ ...waits, plainOnly: true });
     expect(waits.seals).toMatchObject([{ kind: 'tool', agentId: CALLER }]);
-    const fails = scene({ streams: true });
+    const fails = scene();
     await poll(fails.queue);
     fails.onCall(() => {
       throw ApplicationFailure.nonRetryable('no', 'internal_error');
