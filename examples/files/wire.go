@@ -133,6 +133,7 @@ func (a *agent) serve() int {
 	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)
 	go func() {
 		name := <-stop
+		a.stopCalls()
 		a.send("agent.goodbye", object{"reason": name.String()}, envelope{})
 		a.drain()
 	}()
@@ -275,6 +276,8 @@ func (a *agent) take(m envelope) {
 	case "core.ping":
 		a.send("agent.pong", object{}, reply(m))
 	case "core.goodbye":
+		// Noted here: Core may close before the drain has begun.
+		a.stopCalls()
 		go a.drain()
 	case "core.welcome", "core.tools.registered", "core.tools.unregistered", "core.error":
 	default:
@@ -435,11 +438,14 @@ func (a *agent) heartbeats(interval time.Duration) {
 	}
 }
 
-// drain takes no new calls, lets those in flight end, and closes.
-func (a *agent) drain() {
+func (a *agent) stopCalls() {
 	a.mutex.Lock()
 	a.draining = true
 	a.mutex.Unlock()
+}
+
+// drain lets the calls in flight end, behind stopCalls, and closes.
+func (a *agent) drain() {
 	empty := make(chan struct{})
 	go func() { a.idle.Wait(); close(empty) }()
 	select {

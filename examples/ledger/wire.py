@@ -89,6 +89,8 @@ class Call:
         self.timeout_ms = payload.get("timeout_ms")
         self.stop = threading.Event()
         self.stop_code = "tool.canceled"
+        self.future = None
+        self.timer = None
         self.seq = 0
 
     def check(self):
@@ -107,6 +109,13 @@ class Call:
         self.agent.send("agent.tool.stream", payload, self.echo)
 
 
+def stopped(call):
+    if call.stop_code == "tool.timeout":
+        late = error("tool.timeout", "The call took longer than permitted.", True)
+        return {"status": "failed", "error": late}
+    return {"status": "canceled", "error": error("tool.canceled", "The call was canceled.")}
+
+
 def echo_of(message):
     names = ("request_id", "correlation_id", "causation_id")
     return {name: message[name] for name in names if isinstance(message.get(name), str)}
@@ -121,6 +130,7 @@ class Agent:
         self.token = os.environ.pop("OPENSENTIENCE_SESSION_TOKEN", None)
         self.tools = {f"{agent_id}/{one['name']}": one for one in tools}
         self.lock = threading.Lock()
+        self.book = threading.Lock()
         self.calls = {}
         self.ended = {}
         self.draining = False
@@ -233,6 +243,8 @@ class Agent:
         elif kind == "core.ping":
             self.send("agent.pong", {}, {"in_reply_to": message["id"], **echo_of(message)})
         elif kind == "core.goodbye":
+            # Noted here: Core may close before the thread has begun.
+            self.draining = True
             threading.Thread(target=self.drain, daemon=True).start()
         elif kind in ("core.tools.registered", "core.tools.unregistered", "core.welcome", "core.error"):
             for one in payload.get("rejected", []):
@@ -264,45 +276,44 @@ class Agent:
             refusal["details"] = {"path": fault}
         else:
             self.calls[call_id] = call
-            self.pool.submit(self.perform, tool, call, given)
+            call.future = self.pool.submit(self.perform, tool, call, given)
+            if isinstance(call.timeout_ms, (int, float)) and call.timeout_ms > 0:
+                call.timer = threading.Timer(call.timeout_ms / 1000, self.end, (call, "tool.timeout"))
+                call.timer.daemon = True
+                call.timer.start()
             return
         self.finish(call, now(), {"status": "failed", "error": refusal})
 
     def perform(self, tool, call, given):
         started = now()
-        timer = None
-        if isinstance(call.timeout_ms, (int, float)) and call.timeout_ms > 0:
-            timer = threading.Timer(call.timeout_ms / 1000, self.time_out, (call,))
-            timer.daemon = True
-            timer.start()
         try:
             call.check()
             outcome = {"status": "succeeded", "output": tool["run"](given, call)}
         except Canceled:
-            if call.stop_code == "tool.timeout":
-                failure = error("tool.timeout", "The call took longer than permitted.", True)
-                outcome = {"status": "failed", "error": failure}
-            else:
-                outcome = {"status": "canceled", "error": error("tool.canceled", "The call was canceled.")}
+            outcome = stopped(call)
         except ToolError as failure:
             outcome = {"status": "failed", "error": failure.error}
         except Exception as failure:  # Its name only: no stack, no text.
             safe = error("tool.failed", "The tool failed.")
             outcome = {"status": "failed", "error": {**safe, "details": {"error": type(failure).__name__}}}
-        if timer:
-            timer.cancel()
         self.finish(call, started, outcome)
 
-    @staticmethod
-    def time_out(call):
-        call.stop_code = "tool.timeout"
-        call.stop.set()
+    def end(self, call, code):
+        """A tool at work hears of it; a call that still waits for a thread ends here."""
+        if not call.stop.is_set():
+            call.stop_code = code
+            call.stop.set()
+        if call.future.cancel():
+            self.finish(call, now(), stopped(call))
 
     def finish(self, call, started, outcome):
-        self.calls.pop(call.id, None)
-        self.ended[call.id] = True
-        while len(self.ended) > REMEMBERED_CALLS:
-            self.ended.pop(next(iter(self.ended)))
+        if call.timer:
+            call.timer.cancel()
+        with self.book:
+            self.ended[call.id] = True
+            self.calls.pop(call.id, None)
+            while len(self.ended) > REMEMBERED_CALLS:
+                self.ended.pop(next(iter(self.ended)))
         times = {"started_at": started, "finished_at": now()}
         try:
             self.send("agent.tool.result", {"call_id": call.id, **outcome, **times}, call.echo)
@@ -316,7 +327,7 @@ class Agent:
         payload = {"call_id": str(call_id), "accepted": call is not None}
         self.send("agent.tool.cancel_ack", payload, call.echo if call else echo_of(message))
         if call:
-            call.stop.set()
+            self.end(call, "tool.canceled")
 
     def heartbeats(self, interval):
         while not self.closed.wait(interval):
@@ -329,6 +340,7 @@ class Agent:
 
     def goodbye(self, reason):
         def leave():
+            self.draining = True
             self.send("agent.goodbye", {"reason": reason})
             self.drain()
 
@@ -341,7 +353,7 @@ class Agent:
         while self.calls and time.monotonic() < until:
             time.sleep(0.02)
         for call in list(self.calls.values()):
-            call.stop.set()
+            self.end(call, "tool.canceled")
         until = time.monotonic() + 1
         while self.calls and time.monotonic() < until:
             time.sleep(0.02)

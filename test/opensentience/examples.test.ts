@@ -127,6 +127,16 @@ describe.skipIf(!canRun('ledger'))('[python] the ledger', () => {
     connection.send('core.tool.cancel', { call_id: slow.callId });
     expect((await connection.result(slow.callId)).payload.status).toBe('canceled');
   });
+  it('a call that waits for a thread hears its cancel and its timeout too', async () => {
+    const { connection } = await started('ledger');
+    const report = 'com.example.ledger/slow_report';
+    for (let n = 0; n < 16; n += 1) connection.call(report, { steps: 1_000 });
+    const late = connection.call(report, {}, { payload: { timeout_ms: 20 } });
+    expect((await connection.result(late.callId)).payload.error.code).toBe('tool.timeout');
+    const waiting = connection.call(report, {});
+    connection.send('core.tool.cancel', { call_id: waiting.callId });
+    expect((await connection.result(waiting.callId)).payload.status).toBe('canceled');
+  });
 });
 
 describe.skipIf(!canRun('files'))('[go] the files', () => {
