@@ -1,6 +1,7 @@
 // Runs the agents of one Core (seed 004 §4.5, §5): one life each (supervised-agent.ts), started, watched and ended
 // together. What a former Core left running is ended first.
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { openChildren } from './children.ts';
 import { openLogFile } from './log-file.ts';
 import type { AgentFolder } from './manifest.ts';
@@ -10,6 +11,9 @@ import { SupervisedAgent, type LifeSupport, type LifeView } from './supervised-a
 
 /** Size of an agent's log file, and of its predecessor. */
 const LOG_BYTES = 1024 * 1024;
+/** Processes that have not said hello yet, when Core starts; the next one waits, so that each has its time. */
+const MAX_STARTING = 16;
+const LOOK_EVERY_MS = 50;
 
 export interface SupervisorOptions extends Omit<LifeSupport, 'children' | 'memory'> {
   readonly agents: ReadonlyMap<string, AgentFolder>;
@@ -18,7 +22,7 @@ export interface SupervisorOptions extends Omit<LifeSupport, 'children' | 'memor
 }
 
 export interface Supervisor {
-  /** Ends orphans, then starts each agent that has something to launch. */
+  /** Resolves when orphans are ended; then each agent that has something to launch is started, a few at a time. */
   start(): Promise<void>;
   opened(session: LiveSession): void;
   healthChanged(session: LiveSession): void;
@@ -42,6 +46,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     }),
   );
   let retired = false;
+  const starting = () =>
+    [...lives.values()].filter((life) => life.view().status === 'starting').length;
+  async function startAll(): Promise<void> {
+    for (const life of lives.values()) {
+      while (!retired && starting() >= MAX_STARTING) await sleep(LOOK_EVERY_MS);
+      if (retired) return;
+      life.start();
+    }
+  }
   const of = (session: LiveSession) => lives.get(session.agentId);
   return {
     async start() {
@@ -49,7 +62,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
         audit({ agentId, kind: 'agent.orphan_ended', details: {} });
         logger.warn('ended an agent that a former process left running', { agentId });
       }
-      if (!retired) for (const life of lives.values()) life.start();
+      void startAll();
     },
     opened: (session) => of(session)?.opened(session),
     healthChanged: (session) => of(session)?.healthChanged(session),

@@ -95,8 +95,22 @@ describe('issue 4: restart policy', () => {
   });
 });
 
+describe('design §1: every wait has a limit', () => {
+  it('many agents start a few at a time; Core can stop meanwhile', async () => {
+    const folder = join(root, String(number++));
+    const ids = Array.from({ length: 20 }, (_, n) => `com.example.mute-${n}`);
+    for (const id of ids) writeRawAgent(join(folder, 'agents'), id, { mode: 'mute' });
+    const parts = await startCore(folder);
+    running.push(parts);
+    const starts = () => parts.kinds().filter((kind) => kind === 'agent.started').length;
+    await expect.poll(starts).toBe(16);
+    await parts.core.stop();
+    expect(starts()).toBe(16);
+  });
+});
+
 describe('seed 004 §4.5.1: heartbeats and health', () => {
-  const limits = { heartbeatIntervalMs: 100 };
+  const limits = { heartbeatIntervalMs: 250 };
   it('lost heartbeats: no calls, then a new process', async () => {
     const { starts, core, kinds } = await given('silent', { limits });
     await expect.poll(starts).toBeGreaterThan(1);

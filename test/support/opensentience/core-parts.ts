@@ -54,7 +54,7 @@ export async function startCore(
     environment: { PATH: process.env.PATH },
     ...over,
     registry,
-    limits: { heartbeatIntervalMs: 200, helloMs: 2_000, ...over.limits },
+    limits: { heartbeatIntervalMs: 1_000, ...over.limits },
     processLimits: { ...FAST, ...over.processLimits },
   });
   return {
