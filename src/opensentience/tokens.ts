@@ -96,19 +96,9 @@ export function createTokenDesk(options: GateOptions): TokenDesk {
     };
   }
 
-  /** Compares with every token outstanding, so that the time taken tells nothing. */
-  function take(token: string): Outstanding | undefined {
-    const hash = Buffer.from(tokenHash(token), 'hex');
-    let found: Outstanding | undefined;
-    for (const entry of outstanding) if (timingSafeEqual(entry.hash, hash)) found = entry;
-    if (found) outstanding.delete(found);
-    for (const entry of outstanding) if (entry.expiresAtMs <= now()) outstanding.delete(entry);
-    return found;
-  }
-
   async function admit(hello: Hello): Promise<Refusal | { attached: boolean; pid?: number }> {
     if (!TOKEN.test(hello.sessionToken)) return 'token_malformed';
-    const launch = take(hello.sessionToken);
+    const launch = take(outstanding, hello.sessionToken, now());
     if (launch) return launchRefusal(launch, hello, now()) ?? { attached: false, pid: launch.pid };
     if (!agents.has(hello.agentId)) return 'agent_unknown';
     if (hello.peer && !isOwnUser(hello.peer)) return 'process_of_another_user';
@@ -141,6 +131,20 @@ export function createTokenDesk(options: GateOptions): TokenDesk {
   }
 
   return { mint, gate, redact: (text) => withoutTokens(text, [...remembered.values()].flat()) };
+}
+
+/** Removes it. Compares with every token outstanding, so that the time taken tells nothing. */
+function take(
+  outstanding: Set<Outstanding>,
+  token: string,
+  nowMs: number,
+): Outstanding | undefined {
+  const hash = Buffer.from(tokenHash(token), 'hex');
+  let found: Outstanding | undefined;
+  for (const entry of outstanding) if (timingSafeEqual(entry.hash, hash)) found = entry;
+  if (found) outstanding.delete(found);
+  for (const entry of outstanding) if (entry.expiresAtMs <= nowMs) outstanding.delete(entry);
+  return found;
 }
 
 /** The token is spent by now, whatever the answer. */
