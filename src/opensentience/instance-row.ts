@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import type { AgentInstance, AgentToolMetrics } from '../ports.ts';
 import type { AgentFolder } from './manifest.ts';
 import type { LiveSession } from './parts.ts';
-import type { LifeView } from './supervised-agent.ts';
+import type { LifeView } from './process/supervised-agent.ts';
 
 /** Tools of one agent whose former sessions' metrics are kept; tools come and go. */
 const MAX_TOOLS = 1_024;

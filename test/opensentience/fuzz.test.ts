@@ -1,10 +1,10 @@
 // A seeded fuzzer over the codec and the session machine (seed 004 §2 to §4): whatever bytes come, the machine stands,
 // every call ends at most once, and no audit holds what an agent wrote. A failure names its seed.
 import { describe, expect, it } from 'vitest';
-import type { Effect } from '../../src/opensentience/effects.ts';
+import type { Effect } from '../../src/opensentience/session/effects.ts';
 import { encodeFrame, FrameDecoder } from '../../src/opensentience/frame.ts';
-import { readMessage } from '../../src/opensentience/read-message.ts';
-import { Session, type SessionInput } from '../../src/opensentience/session.ts';
+import { readMessage } from '../../src/opensentience/session/read-message.ts';
+import { Session, type SessionInput } from '../../src/opensentience/session/session.ts';
 import {
   AGENT,
   callOf,

@@ -2,7 +2,7 @@
 // takes the server or another agent's session down, and each is audited without content.
 import { afterEach, describe, expect, it } from 'vitest';
 import { encodeFrame } from '../../src/opensentience/frame.ts';
-import { MAX_AUDITS_PER_KIND } from '../../src/opensentience/pace.ts';
+import { MAX_AUDITS_PER_KIND } from '../../src/opensentience/session/pace.ts';
 import type { Gate, ProtocolLimits } from '../../src/opensentience/parts.ts';
 import type { ToolProgress } from '../../src/ports.ts';
 import { BAD_FRAMES } from './hostile-streams.ts';

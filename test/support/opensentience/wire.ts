@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRedactor } from '../../../src/core/redaction.ts';
-import type { SessionRules } from '../../../src/opensentience/effects.ts';
+import type { SessionRules } from '../../../src/opensentience/session/effects.ts';
 import { encodeFrame, FrameDecoder } from '../../../src/opensentience/frame.ts';
 import { DEFAULT_LIMITS } from '../../../src/opensentience/limits.ts';
 import type {
@@ -26,7 +26,7 @@ import type {
   ProtocolLimits,
   SessionCall,
 } from '../../../src/opensentience/parts.ts';
-import { createAgentServer } from '../../../src/opensentience/server.ts';
+import { createAgentServer } from '../../../src/opensentience/socket/server.ts';
 
 export const AGENT = 'org.example.notes';
 /** A known secret: must be seen nowhere. */

@@ -9,8 +9,8 @@
 // waiting        connect       –        –         –          rest
 // draining       connect       leave    judge     press      –
 // stopped        connect       –        –         –          rest
-import type { AgentInstance } from '../ports.ts';
-import type { OpensentienceAgent } from '../wire/types.generated.ts';
+import type { AgentInstance } from '../../ports.ts';
+import type { OpensentienceAgent } from '../../wire/types.generated.ts';
 import type { Exit } from './launch.ts';
 import type { ProcessLimits } from './process-limits.ts';
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openChildren } from './children.ts';
 import { openLogFile } from './log-file.ts';
-import type { AgentFolder } from './manifest.ts';
+import type { AgentFolder } from '../manifest.ts';
 import { createMemoryWatch } from './memory-watch.ts';
-import type { LiveSession } from './parts.ts';
+import type { LiveSession } from '../parts.ts';
 import { SupervisedAgent, type LifeSupport, type LifeView } from './supervised-agent.ts';
 
 /** Size of an agent's log file, and of its predecessor. */

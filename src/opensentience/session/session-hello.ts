@@ -1,6 +1,6 @@
 // Reactions before core.welcome (seed 004 §4.1, §5.3, §6.1): a hello, the gate's word on it, and nothing else.
 import { protocolError, type Outgoing } from './effects.ts';
-import { PROTOCOL_VERSION, type ProtocolErrorCode } from './messages.ts';
+import { PROTOCOL_VERSION, type ProtocolErrorCode } from '../messages.ts';
 import type { MessageFault } from './read-message.ts';
 import { ToolTable } from './registration.ts';
 import type { Session, SessionInputs } from './session.ts';

@@ -8,8 +8,8 @@ import {
   type LifeAction,
   type LifeEvent,
   type LifeState,
-} from '../../src/opensentience/agent-life.ts';
-import { DEFAULT_PROCESS_LIMITS } from '../../src/opensentience/process-limits.ts';
+} from '../../../src/opensentience/process/agent-life.ts';
+import { DEFAULT_PROCESS_LIMITS } from '../../../src/opensentience/process/process-limits.ts';
 
 const EXPECTED: Record<LifeState, Record<LifeEvent, LifeAction>> = {
   starting: { opened: 'connect', closed: 'nothing', exited: 'judge', late: 'kill', stop: 'end' },

@@ -1,7 +1,7 @@
 // The tools of one session (seed 004 §4.2): which declarations are accepted, and why others are not. Pure.
-import type { JsonObject } from '../core/json.ts';
-import { compileUserSchema, type UserSchema } from '../wire/user-schema.ts';
-import { validate } from '../wire/validators.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { compileUserSchema, type UserSchema } from '../../wire/user-schema.ts';
+import { validate } from '../../wire/validators.ts';
 import { protocolError, type SessionRules } from './effects.ts';
 import type {
   AgentPayloads,
@@ -9,7 +9,7 @@ import type {
   DeclaredTool,
   ProtocolError,
   ProtocolErrorCode,
-} from './messages.ts';
+} from '../messages.ts';
 import { Pace } from './pace.ts';
 
 /** Name of a tool without its agent. */

@@ -6,24 +6,27 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { createRedactor } from '../../src/core/redaction.ts';
-import { launchProcess, type LaunchedProcess } from '../../src/opensentience/launch.ts';
-import { openLogFile } from '../../src/opensentience/log-file.ts';
-import type { AgentFolder } from '../../src/opensentience/manifest.ts';
+import { createRedactor } from '../../../src/core/redaction.ts';
+import { launchProcess, type LaunchedProcess } from '../../../src/opensentience/process/launch.ts';
+import { openLogFile } from '../../../src/opensentience/process/log-file.ts';
+import type { AgentFolder } from '../../../src/opensentience/manifest.ts';
 import {
   createOutputCapture,
   MAX_LINE_LENGTH,
   OUTPUT_BURST,
-} from '../../src/opensentience/output-capture.ts';
-import { peerCredentials } from '../../src/opensentience/peer-credentials.ts';
+} from '../../../src/opensentience/process/output-capture.ts';
+import { peerCredentials } from '../../../src/opensentience/socket/peer-credentials.ts';
 import {
   groupMembers,
   isDescendant,
   isGroupRunning,
   recordProcess,
-} from '../../src/opensentience/processes.ts';
-import { placeSocket, MAX_SOCKET_PATH_BYTES } from '../../src/opensentience/socket-folder.ts';
-import { tempFolder } from '../support/opensentience/temp.ts';
+} from '../../../src/opensentience/process/processes.ts';
+import {
+  placeSocket,
+  MAX_SOCKET_PATH_BYTES,
+} from '../../../src/opensentience/socket/socket-folder.ts';
+import { tempFolder } from '../../support/opensentience/temp.ts';
 
 const root = tempFolder();
 const linux = process.platform === 'linux';

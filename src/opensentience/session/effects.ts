@@ -1,8 +1,8 @@
 // What the session machine asks of its connection, and what it knows of the world (seed 004 §4). Effects are performed
 // in order; ids, timestamps and sockets are the connection's.
-import type { ErrorCode } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
-import type { ToolProgress } from '../ports.ts';
+import type { ErrorCode } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { ToolProgress } from '../../ports.ts';
 import {
   PROTOCOL_ERRORS,
   type Actor,
@@ -12,8 +12,8 @@ import {
   type Correlation,
   type ProtocolError,
   type ProtocolErrorCode,
-} from './messages.ts';
-import type { AgentServerOptions, ProtocolLimits } from './parts.ts';
+} from '../messages.ts';
+import type { AgentServerOptions, ProtocolLimits } from '../parts.ts';
 
 /** A message of Core without what the connection stamps: `v`, `id`, `ts`. */
 export type Outgoing = {

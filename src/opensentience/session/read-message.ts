@@ -1,14 +1,14 @@
 // From a decoded frame to a message of an agent, or what is wrong with it (seed 004 §3, §6.2). Faults name fields and
 // rules, never what an agent wrote: types that are not known, ids and values stay out of every audit.
-import { validate } from '../wire/validators.ts';
-import type { FrameValue } from './frame.ts';
+import { validate } from '../../wire/validators.ts';
+import type { FrameValue } from '../frame.ts';
 import {
   PROTOCOL_VERSION,
   type AgentMessage,
   type AgentMessageType,
   type Correlation,
   type ProtocolErrorCode,
-} from './messages.ts';
+} from '../messages.ts';
 
 /** Longest id that is repeated in an answer. */
 const MAX_ID_LENGTH = 512;

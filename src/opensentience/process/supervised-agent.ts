@@ -1,17 +1,17 @@
 // One agent of this Core, alive or not (table: agent-life.ts): does what the table says, with a process, a session and
 // one timer. An agent that was started by hand takes the place of the process that Core would start.
-import type { Redactor } from '../core/redaction.ts';
-import type { AgentInstance, Logger } from '../ports.ts';
+import type { Redactor } from '../../core/redaction.ts';
+import type { AgentInstance, Logger } from '../../ports.ts';
 import { AGENT_LIFE, judgeExit, NO_EXITS, type LifeEvent, type LifeState } from './agent-life.ts';
 import type { Children } from './children.ts';
 import { launchProcess, type Exit, type LaunchedProcess } from './launch.ts';
 import type { LogFile } from './log-file.ts';
-import type { AgentFolder } from './manifest.ts';
+import type { AgentFolder } from '../manifest.ts';
 import type { MemoryWatch } from './memory-watch.ts';
 import { createOutputCapture, type OutputCapture } from './output-capture.ts';
-import type { AuditNote, LiveSession } from './parts.ts';
+import type { AuditNote, LiveSession } from '../parts.ts';
 import type { ProcessLimits } from './process-limits.ts';
-import type { LaunchToken, TokenDesk } from './tokens.ts';
+import type { LaunchToken, TokenDesk } from '../tokens.ts';
 
 /** What all agents of a Core share. */
 export interface LifeSupport {

@@ -2,7 +2,7 @@
 import { unanswered } from './call-outcomes.ts';
 import type { NewCall } from './calls.ts';
 import { protocolError } from './effects.ts';
-import type { ProtocolErrorCode } from './messages.ts';
+import type { ProtocolErrorCode } from '../messages.ts';
 import type { Session, SessionInputs } from './session.ts';
 
 /** After a bad frame the next boundary is not known: close (§2.2). */

@@ -3,9 +3,9 @@
 import { chmod, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { Connection, nowMs } from './connection.ts';
-import type { ProtocolErrorCode } from './messages.ts';
-import { AuditQuota } from './pace.ts';
-import type { AgentServer, AgentServerOptions, LiveSession, ProtocolLimits } from './parts.ts';
+import type { ProtocolErrorCode } from '../messages.ts';
+import { AuditQuota } from '../session/pace.ts';
+import type { AgentServer, AgentServerOptions, LiveSession, ProtocolLimits } from '../parts.ts';
 import { prepareSocketFile } from './socket-file.ts';
 
 const LOOPBACK = '127.0.0.1';

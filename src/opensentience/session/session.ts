@@ -4,19 +4,19 @@
 //       └──────────────────┴── anything else, too slow, refused ──▶ closed ◀── frame fault, lost, ended
 //
 // TABLE is complete: every state has a reaction to every input. Time and ids come in; effects go out, in order.
-import type { AgentSessionView, AgentToolMetrics } from '../ports.ts';
-import type { JsonObject } from '../core/json.ts';
+import type { AgentSessionView, AgentToolMetrics } from '../../ports.ts';
+import type { JsonObject } from '../../core/json.ts';
 import { CallTable, type NewCall } from './calls.ts';
 import type { Effect, Outgoing, SessionRules } from './effects.ts';
-import type { FrameFault } from './frame.ts';
+import type { FrameFault } from '../frame.ts';
 import type {
   AgentMessageType,
   AgentPayloads,
   DeclaredTool,
   Envelope,
   ProtocolErrorCode,
-} from './messages.ts';
-import type { Admission } from './parts.ts';
+} from '../messages.ts';
+import type { Admission } from '../parts.ts';
 import type { MessageFault } from './read-message.ts';
 import type { ToolTable } from './registration.ts';
 import { closed, ended, frameFault, over, unroutable } from './session-end.ts';

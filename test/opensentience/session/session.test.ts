@@ -1,17 +1,17 @@
-// src/opensentience/session.ts: every state's reaction to every input, then the rules of registration, envelopes and
+// src/opensentience/session/session.ts: every state's reaction to every input, then the rules of registration, envelopes and
 // health (seed 004 §3 to §6), with no clock and no socket.
 import { describe, expect, it } from 'vitest';
-import type { Effect } from '../../src/opensentience/effects.ts';
-import type { DeclaredTool } from '../../src/opensentience/messages.ts';
-import type { ProtocolLimits } from '../../src/opensentience/parts.ts';
-import { readMessage, type MessageFault } from '../../src/opensentience/read-message.ts';
-import { MAX_FAULTY_MESSAGES } from '../../src/opensentience/session-open.ts';
+import type { Effect } from '../../../src/opensentience/session/effects.ts';
+import type { DeclaredTool } from '../../../src/opensentience/messages.ts';
+import type { ProtocolLimits } from '../../../src/opensentience/parts.ts';
+import { readMessage, type MessageFault } from '../../../src/opensentience/session/read-message.ts';
+import { MAX_FAULTY_MESSAGES } from '../../../src/opensentience/session/session-open.ts';
 import {
   Session,
   type InputName,
   type SessionInput,
   type SessionState,
-} from '../../src/opensentience/session.ts';
+} from '../../../src/opensentience/session/session.ts';
 import {
   AGENT,
   callOf,
@@ -20,7 +20,7 @@ import {
   message,
   rulesOf,
   toolOf,
-} from '../support/opensentience/wire.ts';
+} from '../../support/opensentience/wire.ts';
 
 const T0 = 1_000_000;
 const TOOL = `${AGENT}/echo`;

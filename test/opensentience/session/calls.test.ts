@@ -1,17 +1,24 @@
-// src/opensentience/calls.ts: every state of a call meets everything that can happen to it, then its limits, its stream,
+// src/opensentience/session/calls.ts: every state of a call meets everything that can happen to it, then its limits, its stream,
 // its ids and what its result means (seed 004 §2.2, §3.1, §4.3, §4.4).
 import { describe, expect, it } from 'vitest';
-import { CallTable, type CallRequest } from '../../src/opensentience/calls.ts';
-import type { CallOutcome, Effect } from '../../src/opensentience/effects.ts';
+import { CallTable, type CallRequest } from '../../../src/opensentience/session/calls.ts';
+import type { CallOutcome, Effect } from '../../../src/opensentience/session/effects.ts';
 import type {
   AgentPayloads,
   Correlation,
   JsonMap,
   StreamChannel,
-} from '../../src/opensentience/messages.ts';
-import type { ProtocolLimits } from '../../src/opensentience/parts.ts';
-import { ToolTable } from '../../src/opensentience/registration.ts';
-import { AGENT, callOf, CANARY, message, rulesOf, toolOf } from '../support/opensentience/wire.ts';
+} from '../../../src/opensentience/messages.ts';
+import type { ProtocolLimits } from '../../../src/opensentience/parts.ts';
+import { ToolTable } from '../../../src/opensentience/session/registration.ts';
+import {
+  AGENT,
+  callOf,
+  CANARY,
+  message,
+  rulesOf,
+  toolOf,
+} from '../../support/opensentience/wire.ts';
 
 const T0 = 1_000_000;
 const IDS: Correlation = {

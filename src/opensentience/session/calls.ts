@@ -7,14 +7,14 @@
 //     └──cancel, timeout, drain, connection lost──▶ ended (never sent)
 //
 // Every call ends once. What an agent says of a call that has ended, or never was, is dropped and audited.
-import type { AgentCallView, AgentToolMetrics } from '../ports.ts';
-import type { JsonObject } from '../core/json.ts';
+import type { AgentCallView, AgentToolMetrics } from '../../ports.ts';
+import type { JsonObject } from '../../core/json.ts';
 import { CallMetrics, type CallEnding } from './call-metrics.ts';
 import { failedOutcome, refusedCall, succeededOutcome, unanswered } from './call-outcomes.ts';
 import { CallStream } from './call-stream.ts';
 import type { CallOutcome, Emit, SessionRules } from './effects.ts';
-import type { AgentPayloads, Correlation, Envelope, ProtocolError } from './messages.ts';
-import type { SessionCall } from './parts.ts';
+import type { AgentPayloads, Correlation, Envelope, ProtocolError } from '../messages.ts';
+import type { SessionCall } from '../parts.ts';
 import { correlationOf } from './read-message.ts';
 import type { AcceptedTool } from './registration.ts';
 

@@ -4,18 +4,23 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, describe, expect, it } from 'vitest';
-import { openChildren } from '../../src/opensentience/children.ts';
-import { groupMembers, isRunning, recordProcess } from '../../src/opensentience/processes.ts';
-import { callOf, startCore, type TestCore } from '../support/opensentience/core-parts.ts';
-import { writeRawAgent, type RawMode } from '../support/opensentience/raw-agent.ts';
-import { tempFolder } from '../support/opensentience/temp.ts';
-import { quietLogger } from '../support/quiet-logger.ts';
+import { openChildren } from '../../../src/opensentience/process/children.ts';
+import {
+  groupMembers,
+  isRunning,
+  recordProcess,
+} from '../../../src/opensentience/process/processes.ts';
+import { callOf, startCore, type TestCore } from '../../support/opensentience/core-parts.ts';
+import { writeRawAgent, type RawMode } from '../../support/opensentience/raw-agent.ts';
+import { tempFolder } from '../../support/opensentience/temp.ts';
+import { quietLogger } from '../../support/quiet-logger.ts';
 
 const root = tempFolder();
 const linux = process.platform === 'linux';
 const ID = 'com.example.raw';
 const WAIT_MS = 20_000;
-const CORE_PROCESS = new URL('../support/opensentience/core-process.ts', import.meta.url).pathname;
+const CORE_PROCESS = new URL('../../support/opensentience/core-process.ts', import.meta.url)
+  .pathname;
 const running: TestCore[] = [];
 const children: ChildProcess[] = [];
 afterAll(async () => {

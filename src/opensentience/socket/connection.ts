@@ -2,22 +2,22 @@
 // and events. Reading is paced, writing bounded. What goes wrong here ends this connection and touches no other.
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { HostError, type ErrorCode } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
-import type { AgentSessionView, AgentToolMetrics, ToolProgress } from '../ports.ts';
-import type { CallOutcome, Effect, Outgoing } from './effects.ts';
-import { encodeFrame, FrameDecoder, type Frame } from './frame.ts';
+import { HostError, type ErrorCode } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { AgentSessionView, AgentToolMetrics, ToolProgress } from '../../ports.ts';
+import type { CallOutcome, Effect, Outgoing } from '../session/effects.ts';
+import { encodeFrame, FrameDecoder, type Frame } from '../frame.ts';
 import {
   PROTOCOL_VERSION,
   type AgentPayloads,
   type DeclaredTool,
   type ProtocolErrorCode,
-} from './messages.ts';
-import { AuditQuota, Pace } from './pace.ts';
-import type { AgentServerOptions, Hello, LiveSession, SessionCall } from './parts.ts';
+} from '../messages.ts';
+import { AuditQuota, Pace } from '../session/pace.ts';
+import type { AgentServerOptions, Hello, LiveSession, SessionCall } from '../parts.ts';
 import { peerCredentials } from './peer-credentials.ts';
-import { readMessage } from './read-message.ts';
-import { Session, type SessionInput } from './session.ts';
+import { readMessage } from '../session/read-message.ts';
+import { Session, type SessionInput } from '../session/session.ts';
 
 /** Messages handled before others get their turn. */
 const FRAMES_PER_TURN = 256;

@@ -1,7 +1,7 @@
 // The stream of one call (seed 004 §4.3.2): `seq` from 1 by one, bounded, nothing after `done`. Pure.
-import type { ToolProgress } from '../ports.ts';
+import type { ToolProgress } from '../../ports.ts';
 import type { SessionRules } from './effects.ts';
-import type { AgentPayloads } from './messages.ts';
+import type { AgentPayloads } from '../messages.ts';
 
 type StreamPayload = AgentPayloads['agent.tool.stream'];
 

@@ -1,9 +1,9 @@
 // How calls of agents' tools end for the host (seed 004 §3.3, §4.3.3): one table from the protocol's error codes to the
 // host's, and the check of an output. What an agent wrote is redacted and bounded before it is anyone's.
-import type { ErrorCode } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
+import type { ErrorCode } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { CallOutcome, SessionRules } from './effects.ts';
-import type { AgentPayloads, ProtocolError } from './messages.ts';
+import type { AgentPayloads, ProtocolError } from '../messages.ts';
 import type { AcceptedTool } from './registration.ts';
 
 /** Longest text of an agent's error that is kept, in UTF-16 units. */
@@ -78,7 +78,7 @@ export function succeededOutcome(
   result: AgentPayloads['agent.tool.result'],
   { tool, maxOutputBytes, redactor }: OutputRules,
 ): CallOutcome {
-  const output = (result.output ?? {});
+  const output = result.output ?? {};
   const bytes = Buffer.byteLength(JSON.stringify(output));
   if (bytes > maxOutputBytes)
     return refusedCall('payload_too_large', true, { bytes, maxBytes: maxOutputBytes });

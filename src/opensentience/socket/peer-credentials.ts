@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import type * as Koffi from 'koffi';
-import type { PeerCredentials } from './parts.ts';
+import type { PeerCredentials } from '../parts.ts';
 
 /** Linux: level SOL_SOCKET, option SO_PEERCRED; the answer is pid, uid, gid, 4 bytes each. */
 const SOL_SOCKET = 1;
@@ -25,11 +25,7 @@ function load(): GetSocketOption | undefined {
   try {
     const koffi = createRequire(import.meta.url)('koffi') as typeof Koffi;
     // The C library that Node itself runs on: glibc or musl.
-    return koffi
-      .load(null)
-      .func(
-        'int getsockopt(int, int, int, _Out_ void*, _Inout_ uint32*)',
-      );
+    return koffi.load(null).func('int getsockopt(int, int, int, _Out_ void*, _Inout_ uint32*)');
   } catch {
     // Optional dependency: without it tokens are bound by their secrecy alone.
     return undefined;

@@ -1,4 +1,4 @@
-// src/opensentience/server.ts and connection.ts over real sockets: who gets in, what reaches whom, and how connections
+// src/opensentience/socket/server.ts and connection.ts over real sockets: who gets in, what reaches whom, and how connections
 // end (seed 004 §1, §4, §5, §6).
 import { spawnSync } from 'node:child_process';
 import { existsSync, lstatSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,9 +6,9 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Gate, Hello } from '../../src/opensentience/parts.ts';
-import { createAgentServer } from '../../src/opensentience/server.ts';
-import type { ToolProgress } from '../../src/ports.ts';
+import type { Gate, Hello } from '../../../src/opensentience/parts.ts';
+import { createAgentServer } from '../../../src/opensentience/socket/server.ts';
+import type { ToolProgress } from '../../../src/ports.ts';
 import {
   AGENT,
   callOf,
@@ -19,7 +19,7 @@ import {
   startStage,
   toolOf,
   type Stage,
-} from '../support/opensentience/wire.ts';
+} from '../../support/opensentience/wire.ts';
 
 let stage: Stage;
 afterEach(() => stage?.stop());

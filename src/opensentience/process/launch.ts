@@ -2,8 +2,8 @@
 // only. Token and socket travel in the environment, never in arguments, which anybody may list.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { resolve } from 'node:path';
-import type { AgentFolder } from './manifest.ts';
-import { SOCKET_VARIABLE, TOKEN_VARIABLE } from './messages.ts';
+import type { AgentFolder } from '../manifest.ts';
+import { SOCKET_VARIABLE, TOKEN_VARIABLE } from '../messages.ts';
 import type { OutputCapture } from './output-capture.ts';
 import { recordProcess, signalGroup, type ProcessRecord } from './processes.ts';
 
