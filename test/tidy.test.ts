@@ -45,6 +45,7 @@ const ROOMS: Record<string, Room> = {
   },
   'src/ports.ts': { types: ['src/core', 'src/wire', 'src/ports', '@temporalio/proto'] },
   'src/ports': { types: ['src/core'] },
+  'src/system': { node: true },
   'src/translate': { rooms: ['src/core'], types: ['src/ports.ts', '@temporalio/proto'] },
   'src/log': {
     rooms: ['src/core', 'src/ports.ts', 'src/translate'],
@@ -67,7 +68,7 @@ const ROOMS: Record<string, Room> = {
   'src/adapters/content': { rooms: INSIDE, node: true },
   'src/adapters/catalog': { rooms: INSIDE, node: true },
   'src/adapters/temporal': {
-    rooms: INSIDE,
+    rooms: [...INSIDE, 'src/system'],
     types: ['activities'],
     packages: [
       '@temporalio/client',
@@ -82,7 +83,7 @@ const ROOMS: Record<string, Room> = {
   'src/opensentience/frame.ts': { rooms: ['src/opensentience/messages.ts'], node: true },
   // koffi asks the kernel who is at the other end of a socket; it is optional.
   'src/opensentience': {
-    rooms: [...INSIDE, 'src/opensentience'],
+    rooms: [...INSIDE, 'src/system', 'src/opensentience'],
     packages: ['koffi'],
     node: true,
   },

@@ -11,12 +11,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import {
-  isRunning,
-  recordProcess,
-  type ProcessRecord,
-} from '../adapters/temporal/dev-server-process.ts';
-import { HostError } from '../core/errors.ts';
+import { isRunning, recordProcess, type ProcessRecord } from '../system/processes.ts';
+import { codeOf, HostError } from '../core/errors.ts';
 
 /** Recoveries of a stale lock that may fail because another process was quicker. */
 const LOCK_TRIES = 5;
@@ -55,6 +51,23 @@ export function openDataFolder(folder: string): DataFolder {
     },
     release: () => releaseLock(path),
   };
+}
+
+/** Processes that may share one data folder. */
+const MAX_CORES = 64;
+
+/**
+ * A folder of its own for each Core on one data folder: workers of a deployment may share one. The first free one, so
+ * that the next Core ends what a killed one left running. Throws HostError data_folder_in_use.
+ */
+export function openCoreFolder(dataDir: string): DataFolder {
+  for (let index = 0; ; index++) {
+    try {
+      return openDataFolder(join(dataDir, 'cores', String(index)));
+    } catch (error) {
+      if (codeOf(error) !== 'data_folder_in_use' || index + 1 >= MAX_CORES) throw error;
+    }
+  }
 }
 
 /** The key that a folder keeps, for those who ask its host; undefined where there is none, or not for this user. */

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { CallToolInput } from '../../activities/contract.ts';
 import { createActivities } from '../../activities/create-activities.ts';
 import { loadCatalog } from '../adapters/catalog/index.ts';
 import { createModels } from '../adapters/models/index.ts';
@@ -31,6 +32,7 @@ import { createProjector, type Projector } from '../log/projector.ts';
 import type { Catalog, Logger, ResolvedAgent, RunEngine, Stores, Tool } from '../ports.ts';
 import type { WorkflowDefinition } from '../wire/types.generated.ts';
 import type { Config } from './config.ts';
+import { openCoreFolder } from './data-folder.ts';
 import { stopInOrder, withProgress, type Report, type StopStep } from './progress.ts';
 
 /** Named limits of the orderly end, in ms. The worker's holds its own grace. */
@@ -265,11 +267,13 @@ async function startCore(
   const { opensentience, dataDir } = config;
   if (!opensentience) return undefined;
   const { dir, tcpPort, maxFrameBytes } = opensentience;
+  const folder = openCoreFolder(dataDir);
+  started.add('agents folder', STOP_LIMITS.other, async () => folder.release());
   const core = await withProgress(report, 'Starting the agents', () =>
     createCore({
       agentsDir: dir,
-      dataDir,
-      socketDir: join(dataDir, 'opensentience'),
+      dataDir: folder.path,
+      socketDir: join(folder.path, 'opensentience'),
       tenant: DEFAULT_CALLER.tenant,
       registry: stores.agents,
       redactor,
@@ -292,12 +296,11 @@ function startWorker(
 ): KeptWorker {
   const { temporal, stores, log, projector, models, tools, redactor, bundle, core } = parts;
   const activities = createActivities({ stores, log, models, tools, redactor, logger });
-  const { callTool } = activities;
   if (core) {
     const agents = createAgentWorkers({
       target: temporal,
       tenant: DEFAULT_CALLER.tenant,
-      activities: { callTool },
+      activities: { callTool: (input: CallToolInput) => activities.callTool(input) },
       dataConverter: dataConverter(config),
       logger,
     });

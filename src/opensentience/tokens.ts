@@ -6,7 +6,7 @@ import type { Redactor } from '../core/redaction.ts';
 import type { AgentRegistry } from '../ports.ts';
 import type { AgentFolder } from './manifest.ts';
 import type { Admission, AuditNote, Gate, Hello, PeerCredentials } from './parts.ts';
-import { isDescendant } from './process/processes.ts';
+import { isDescendant } from '../system/processes.ts';
 
 const TOKEN_BYTES = 32;
 /** Longest wait in ms for the registry's word on a minted token: less than the time for a hello. */

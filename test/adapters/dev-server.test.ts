@@ -8,7 +8,7 @@ import { execFileSync } from 'node:child_process';
 import { Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { obtainBinary } from '../../src/adapters/temporal/dev-server-binary.ts';
-import { isRunning, recordProcess } from '../../src/adapters/temporal/dev-server-process.ts';
+import { isRunning, recordProcess } from '../../src/system/processes.ts';
 import {
   obtainDevServer,
   type DevServer,

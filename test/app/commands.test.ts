@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { recordProcess } from '../../src/adapters/temporal/dev-server-process.ts';
+import { recordProcess } from '../../src/system/processes.ts';
 import { apiClient, spawnCommand, spawnHost, until, type SpawnedHost } from '../support/host.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';

@@ -4,8 +4,8 @@ import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { recordProcess } from '../../src/adapters/temporal/dev-server-process.ts';
-import { openDataFolder } from '../../src/app/data-folder.ts';
+import { recordProcess } from '../../src/system/processes.ts';
+import { openCoreFolder, openDataFolder } from '../../src/app/data-folder.ts';
 
 let root: string;
 let path: string;
@@ -86,5 +86,18 @@ describe('design §10 what is kept is private', () => {
     folder.write('demo-run', 'run-1');
     expect([folder.read('demo-run'), folder.read('other')]).toEqual(['run-1', undefined]);
     folder.release();
+  });
+});
+
+describe('Cores on one data folder', () => {
+  it('each has a folder of its own; the next one takes the first that is free', () => {
+    const first = openCoreFolder(path);
+    const second = openCoreFolder(path);
+    expect([first.path, second.path]).toEqual([join(path, 'cores', '0'), join(path, 'cores', '1')]);
+    first.release();
+    const third = openCoreFolder(path);
+    expect(third.path).toBe(first.path);
+    second.release();
+    third.release();
   });
 });

@@ -1,6 +1,6 @@
 // The composed host in one process: it runs what it is given, survives its surroundings, and ends in order.
 import { afterEach, describe, expect, it } from 'vitest';
-import { recordProcess } from '../../src/adapters/temporal/dev-server-process.ts';
+import { recordProcess } from '../../src/system/processes.ts';
 import { chain, node } from '../support/definitions.ts';
 import { startTestHost, until, type TestHost, type TestHostOptions } from '../support/host.ts';
 

@@ -11,7 +11,7 @@ import { Connection } from '@temporalio/client';
 import { HostError } from '../../core/errors.ts';
 import type { Logger } from '../../ports.ts';
 import { obtainBinary, type BinaryOptions } from './dev-server-binary.ts';
-import { isRunning, recordProcess, type ProcessRecord } from './dev-server-process.ts';
+import { isRunning, recordProcess, type ProcessRecord } from '../../system/processes.ts';
 
 /** Time a started server has to answer. */
 const START_LIMIT_MS = 60_000;

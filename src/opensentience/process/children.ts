@@ -10,7 +10,7 @@ import {
   recordProcess,
   signalGroup,
   type ProcessRecord,
-} from './processes.ts';
+} from '../../system/processes.ts';
 
 /** Largest list that is read, in bytes. */
 const LIST_BYTES = 1024 * 1024;

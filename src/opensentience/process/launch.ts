@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import type { AgentFolder } from '../manifest.ts';
 import { SOCKET_VARIABLE, TOKEN_VARIABLE } from '../messages.ts';
 import type { OutputCapture } from './output-capture.ts';
-import { recordProcess, signalGroup, type ProcessRecord } from './processes.ts';
+import { recordProcess, signalGroup, type ProcessRecord } from '../../system/processes.ts';
 
 /** The agent's own id, for programs that serve several. */
 export const AGENT_ID_VARIABLE = 'OPENSENTIENCE_AGENT_ID';

@@ -1,6 +1,6 @@
 // Memory limits of agents (manifest `limits.memoryBytes`): no system call bounds a whole group, so its resident memory
 // is looked at. Where there is no /proc nothing is seen, and nothing ended.
-import { groupMembers, residentBytes } from './processes.ts';
+import { groupMembers, residentBytes } from '../../system/processes.ts';
 
 interface Watched {
   readonly maxBytes: number;

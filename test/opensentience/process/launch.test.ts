@@ -21,7 +21,7 @@ import {
   isDescendant,
   isGroupRunning,
   recordProcess,
-} from '../../../src/opensentience/process/processes.ts';
+} from '../../../src/system/processes.ts';
 import {
   placeSocket,
   MAX_SOCKET_PATH_BYTES,

@@ -9,7 +9,7 @@ import {
   groupMembers,
   isRunning,
   recordProcess,
-} from '../../../src/opensentience/process/processes.ts';
+} from '../../../src/system/processes.ts';
 import { callOf, startCore, type TestCore } from '../../support/opensentience/core-parts.ts';
 import { writeRawAgent, type RawMode } from '../../support/opensentience/raw-agent.ts';
 import { tempFolder } from '../../support/opensentience/temp.ts';

@@ -1,5 +1,5 @@
-// What the system tells of processes and their groups (seed 004 §5; design §7): identity beyond a pid, which may belong
-// to a stranger by now, members of a group and their memory. Fullest with /proc; `ps` tells identity elsewhere.
+// What the operating system tells of processes and their groups (design §7; seed 004 §5): identity beyond a pid, which
+// may belong to a stranger by now, members of a group and their memory. Fullest with /proc; `ps` tells identity elsewhere.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 
@@ -47,6 +47,7 @@ function isDead({ state }: Stat): boolean {
 }
 
 function startOf(pid: number): string | undefined {
+  if (process.platform === 'win32') throw new Error('Windows is not supported');
   if (process.platform !== 'linux') return startByPs(pid);
   const stat = statOf(pid);
   return stat === undefined || isDead(stat) ? undefined : `${bootId()}:${stat.startTick}`;
