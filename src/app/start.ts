@@ -56,6 +56,8 @@ async function startHost(
         : `API key        ${host.apiKey}   (kept in ${folder.path})`,
     );
     if (host.temporal.uiUrl) say(`Temporal UI    ${host.temporal.uiUrl}`);
+    if (config.opensentience)
+      say(`Agents         of ${config.opensentience.dir}: npm run -s openwop -- agents`);
     if (demo && !signal.aborted) await showDemoRun({ host, folder, logger, say, signal });
     return running;
   } catch (error) {

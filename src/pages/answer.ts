@@ -30,15 +30,15 @@ export type FormShape =
   'approval' | 'low-confidence' | 'clarification' | 'effect' | 'tool-call' | 'none';
 
 /** What the host itself asks about, by artifactType. */
-const SHAPES: Readonly<Record<string, FormShape>> = {
-  'effect-in-doubt': 'effect',
-  'tool-call': 'tool-call',
-};
+const SHAPES: ReadonlyMap<unknown, FormShape> = new Map([
+  ['effect-in-doubt', 'effect'],
+  ['tool-call', 'tool-call'],
+]);
 
 /** Which form an interrupt gets. Kinds that another system answers get none. */
 export function formShapeOf(interrupt: Pick<PageInterrupt, 'kind' | 'data'>): FormShape {
   if (interrupt.kind === 'approval') {
-    return SHAPES[String(interrupt.data.artifactType)] ?? 'approval';
+    return SHAPES.get(interrupt.data.artifactType) ?? 'approval';
   }
   if (interrupt.kind === 'low-confidence' || interrupt.kind === 'clarification') {
     return interrupt.kind;

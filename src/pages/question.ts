@@ -109,8 +109,9 @@ function subject({ data, ...interrupt }: PageInterrupt): string {
   switch (formShapeOf({ ...interrupt, data })) {
     case 'low-confidence':
       return `${renderValue(data.decision)}${renderConfidence(number(data.observed), number(data.threshold))}`;
-    case 'approval':
     case 'tool-call':
+      return renderValue((data.artifactData as JsonObject | undefined)?.arguments);
+    case 'approval':
     case 'effect':
       return data.artifactData === undefined ? '' : renderValue(data.artifactData);
     case 'none':

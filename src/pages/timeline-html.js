@@ -136,7 +136,7 @@ function body(item) {
     case 'reasoning':
       return `<p class="thought">${escapeHtml(item.text ?? '')}</p>`;
     case 'tool':
-      return `${fold('Asked', item.input)}${fold(item.state === 'running' ? '' : 'Got', item.outcome)}${reason}`;
+      return `${fold('Asked', item.input)}${progress(item)}${fold(item.state === 'running' ? '' : 'Got', item.outcome)}${reason}`;
     case 'decision':
       return renderValue(item.outcome) + renderConfidence(item.confidence, item.threshold);
     case 'question':
@@ -150,6 +150,15 @@ function body(item) {
     default:
       return reason;
   }
+}
+
+/**
+ * What a call tells while it works; once it has ended it is folded away.
+ * @param {TimelineItem} item
+ */
+function progress({ progress: text, state }) {
+  if (!text) return '';
+  return `<details${state === 'running' ? ' open' : ''}><summary>Told</summary><pre class="progress">${escapeHtml(text)}</pre></details>`;
 }
 
 /**

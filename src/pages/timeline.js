@@ -24,6 +24,7 @@
  * @property {string} [resolvedBy]
  * @property {string} [reasoning]
  * @property {string} delta
+ * @property {string} chunk
  * @property {string} kind
  * @property {string} name
  * @property {number} [confidence]
@@ -47,11 +48,15 @@
  * @property {string} [text] reasoning, a reason or an error message
  * @property {unknown} [input] arguments of a call, inputs of a run
  * @property {unknown} [outcome] result, decision or answer
+ * @property {string} [progress] the last of what a call told while it worked
  * @property {number} [confidence]
  * @property {number} [threshold]
  * @property {number} [tookMs]
  * @property {string} [by] who answered
  */
+
+/** Characters of a call's progress that are shown: the last ones. */
+const PROGRESS_CHARACTERS = 4_000;
 
 /**
  * @typedef {object} Timeline
@@ -249,6 +254,13 @@ const FOLDS = {
     const { toolName, inputs, callId, agentId } = step.payload;
     const rest = { kind: /** @type {const} */ ('tool'), title: toolName, state: 'running' };
     return add(step, { ...rest, input: inputs, agentId }, `call ${callId}`);
+  },
+  'output.chunk': (step) => {
+    const { callId, chunk } = step.payload;
+    const item = step.timeline.open.get(`call ${callId}`);
+    if (!item) return noteUnknown(step);
+    item.progress = ((item.progress ?? '') + chunk).slice(-PROGRESS_CHARACTERS);
+    return item;
   },
   'agent.toolReturned': ({ timeline, payload }) =>
     close(timeline, `call ${payload.callId}`, {

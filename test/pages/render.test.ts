@@ -101,6 +101,37 @@ describe('what the page shows', () => {
     expect(renderRunPage({ ...model, stale: true })).toContain('cannot be reached');
     expect(renderRunPage(model)).not.toContain('cannot be reached');
   });
+  it('what a call tells while it works stands with the call, its last words first to stay', () => {
+    const call = (payload: Record<string, unknown>, type: string) => ({
+      type,
+      nodeId: 'n',
+      payload: { agentId: 'a', toolName: 't/slow', callId: 'c-1', ...payload },
+    });
+    const chunk = (text: string) =>
+      call({ chunk: text, channel: 'tool.status', isLast: false }, 'output.chunk');
+    const told = [call({ inputs: {} }, 'agent.toolCalled'), chunk(EVIL), chunk('x'.repeat(5_000))];
+    const running = renderRunPage({ ...model, events: eventsOf(told), interrupts: [] });
+    expect(running).toContain('<details open><summary>Told</summary>');
+    expect(running).not.toContain('output.chunk');
+    expect(running).toContain('x'.repeat(4_000));
+    expect(running).not.toContain('x'.repeat(4_001));
+    const events = eventsOf([...told, call({ outcome: { ok: true } }, 'agent.toolReturned')]);
+    const returned = renderRunPage({ ...model, events, interrupts: [] });
+    expect(returned).toContain('<details><summary>Told</summary>');
+  });
+  it("a call that needs a human's word: its arguments, and nothing else of it", () => {
+    const data = {
+      artifactType: 'tool-call',
+      title: 'May a call t/pay?',
+      artifactData: { toolId: 't/pay', callId: 'call-77', arguments: { amount: 41_234 } },
+    };
+    const asked = { ...question, kind: 'approval', data };
+    const html = renderRunPage({ ...model, interrupts: [asked] });
+    expect(html).toContain('May a call t/pay?');
+    expect(html).toContain('41234');
+    expect(html).not.toContain('call-77');
+    expect(html).toContain('Call it once');
+  });
   it('the end with its result', () => {
     const html = renderRunPage({
       ...model,

@@ -25,6 +25,9 @@ export const SHUTDOWN_GRACE_MS = 10_000;
 /** After this the worker gives up waiting. */
 export const SHUTDOWN_FORCE_MS = 15_000;
 
+/** The SDK warns of a worker that performs activities alone: the workers of agents' queues are meant so. */
+const ACTIVITIES_ONLY = 'No workflows registered';
+
 export interface RunWorkerOptions {
   readonly target: TemporalTarget;
   readonly taskQueue?: string;
@@ -55,7 +58,8 @@ function runtimeOptions(logger: Logger): RuntimeOptions {
   return {
     shutdownSignals: [],
     logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
-      const at = level === 'ERROR' ? 'error' : level === 'WARN' ? 'warn' : 'debug';
+      const isNoise = message.startsWith(ACTIVITIES_ONLY);
+      const at = level === 'ERROR' ? 'error' : level === 'WARN' && !isNoise ? 'warn' : 'debug';
       const { error, workflowId, activityId, sdkComponent } = (meta ?? {}) as Record<
         string,
         unknown
