@@ -25,8 +25,11 @@ export const SHUTDOWN_GRACE_MS = 10_000;
 /** After this the worker gives up waiting. */
 export const SHUTDOWN_FORCE_MS = 15_000;
 
-/** The SDK warns of a worker that performs activities alone: the workers of agents' queues are meant so. */
-const ACTIVITIES_ONLY = 'No workflows registered';
+/**
+ * Warnings of the SDK about what is meant so: workers of agents' queues perform activities alone, and a worker that ends
+ * together with its connection cannot say so to the server.
+ */
+const MEANT = /^(No workflows registered|shutdown_worker rpc errored)/;
 
 export interface RunWorkerOptions {
   readonly target: TemporalTarget;
@@ -58,8 +61,8 @@ function runtimeOptions(logger: Logger): RuntimeOptions {
   return {
     shutdownSignals: [],
     logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
-      const isNoise = message.startsWith(ACTIVITIES_ONLY);
-      const at = level === 'ERROR' ? 'error' : level === 'WARN' && !isNoise ? 'warn' : 'debug';
+      const isMeant = MEANT.test(message);
+      const at = level === 'ERROR' ? 'error' : level === 'WARN' && !isMeant ? 'warn' : 'debug';
       const { error, workflowId, activityId, sdkComponent } = (meta ?? {}) as Record<
         string,
         unknown
