@@ -126,10 +126,10 @@ export class Routing {
   private ready({ agentId, toolId, endsAtMs }: Wait): LiveSession | undefined {
     const session = this.sessions.get(agentId);
     if (!session?.routable()) return undefined;
-    const hasTool = session.tools().some((tool) => tool.tool_id === toolId);
-    const nowMs = Date.now();
-    const settled = nowMs >= Math.min(endsAtMs, session.view().connectedAtMs + REGISTRATION_MS);
-    return hasTool || settled ? session : undefined;
+    if (session.tools().some((tool) => tool.tool_id === toolId)) return session;
+    // A view is dear: it lists every call. Each call comes by here, few come further.
+    const settlesAtMs = Math.min(endsAtMs, session.view().connectedAtMs + REGISTRATION_MS);
+    return Date.now() >= settlesAtMs ? session : undefined;
   }
 
   private nextLookMs({ agentId, endsAtMs }: Wait): number {

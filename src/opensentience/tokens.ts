@@ -130,7 +130,7 @@ export function createTokenDesk(options: GateOptions): TokenDesk {
     };
   }
 
-  return { mint, gate, redact: (text) => withoutTokens(text, [...remembered.values()].flat()) };
+  return { mint, gate, redact: (text) => withoutTokens(text, remembered.values()) };
 }
 
 /** Removes it. Compares with every token outstanding, so that the time taken tells nothing. */
@@ -191,10 +191,10 @@ function matches(hash: string, said: string | undefined): boolean | undefined {
 }
 
 /** Looks closely only at text that has room for a token. */
-function withoutTokens(text: string, tokens: readonly string[]): string {
+function withoutTokens(text: string, remembered: Iterable<readonly string[]>): string {
   if (!TOKEN_RUN.test(text)) return text;
   let clean = text;
-  for (const token of tokens) clean = clean.replaceAll(token, '[REDACTED:session_token]');
+  for (const token of [...remembered].flat()) clean = clean.replaceAll(token, '[REDACTED:session_token]');
   return clean;
 }
 
