@@ -194,7 +194,8 @@ function matches(hash: string, said: string | undefined): boolean | undefined {
 function withoutTokens(text: string, remembered: Iterable<readonly string[]>): string {
   if (!TOKEN_RUN.test(text)) return text;
   let clean = text;
-  for (const token of [...remembered].flat()) clean = clean.replaceAll(token, '[REDACTED:session_token]');
+  for (const token of [...remembered].flat())
+    clean = clean.replaceAll(token, '[REDACTED:session_token]');
   return clean;
 }
 
