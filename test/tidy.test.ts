@@ -93,7 +93,8 @@ const ROOMS: Record<string, Room> = {
     node: true,
   },
   // Agents know the SDK and what they bring themselves.
-  examples: { rooms: ['src/agent-sdk'], packages: ['node-sqlite3-wasm'], node: true },
+  // As an agent elsewhere would be: by the package's name.
+  examples: { packages: ['openwop-temporal', 'node-sqlite3-wasm'], node: true },
   // Knows only the HTTP API.
   'src/cli': { types: ['src/core', 'src/wire'], packages: ['commander'], node: true },
   'src/adapters/models': { rooms: INSIDE, packages: ['openai'], node: true },

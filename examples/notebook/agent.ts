@@ -2,7 +2,7 @@
 import { env } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { agent, tool, ToolError } from '../../src/agent-sdk/index.ts';
+import { agent, tool, ToolError } from 'openwop-temporal/agent-sdk';
 import { Notes } from './notes.ts';
 
 const PAGE_SIZE = 20;

@@ -130,20 +130,6 @@ async function killAgent(): Promise<void> {
   process.kill(pid, 'SIGKILL');
 }
 
-/** Kills where the hook stands, and lets the effect's answer go into the void. */
-const DEATHS: Record<string, { kill: () => Promise<unknown>; back: () => Promise<unknown> }> = {
-  'the agent': { kill: killAgent, back: async () => undefined },
-  'the worker with Core': { kill: () => core.kill(), back: () => core.restart() },
-  'the agent and the worker with Core': {
-    kill: () => Promise.all([killAgent(), core.kill()]),
-    back: () => core.restart(),
-  },
-  'every worker': {
-    kill: () => Promise.all([core.kill(), plain.kill()]),
-    back: () => Promise.all([core.restart(), plain.restart()]),
-  },
-};
-
 async function reached(runId: string, ready: (snapshot: RunSnapshot) => boolean) {
   let last: RunSnapshot | undefined;
   await until(async () => {
@@ -160,26 +146,49 @@ async function eventsOf(runId: string): Promise<readonly RunEventDoc[]> {
   return told.body.events;
 }
 
-interface Placed {
-  readonly tool: EffectTool;
-  readonly label: string;
-  readonly stage: EffectStage;
+type Name = 'pay' | 'mark';
+interface Death {
+  readonly kill: () => Promise<unknown>;
+  readonly back: () => Promise<unknown>;
 }
+/** Who is killed, and how it comes back; effects' answers go into the void. */
+const DEATHS: Record<string, Death> = {
+  'the agent': { kill: killAgent, back: async () => undefined },
+  'the worker with Core': { kill: () => core.kill(), back: () => core.restart() },
+  'the agent and the worker with Core': {
+    kill: () => Promise.all([killAgent(), core.kill()]),
+    back: () => core.restart(),
+  },
+  'every worker': {
+    kill: () => Promise.all([core.kill(), plain.kill()]),
+    back: () => Promise.all([core.restart(), plain.restart()]),
+  },
+};
 
-/** A run whose call meets the death exactly there. */
-async function runInto(name: 'pay' | 'mark', death: string, placed: Placed): Promise<string> {
-  const { kill, back } = DEATHS[death] ?? {};
-  if (!kill || !back) throw new Error(death);
+const TOOLS: Record<Name, EffectTool> = { pay: PAY, mark: MARK };
+
+/** A run of each, whose calls all stand at that stage when death comes. */
+async function runInto(
+  names: readonly Name[],
+  { kill, back }: Death,
+  at: { label: string; stage: EffectStage },
+): Promise<string[]> {
+  let arrived = 0;
   let died: () => void = () => undefined;
   const dead = new Promise<void>((resolve) => (died = resolve));
-  system.effects.at(placed, async () => {
-    await kill();
-    died();
-  });
-  const runId = await client.start(WORKFLOW[name], { label: placed.label });
+  for (const name of names) {
+    system.effects.at({ tool: TOOLS[name], ...at }, async () => {
+      arrived++;
+      if (arrived === names.length) await kill().then(died);
+      await dead;
+    });
+  }
+  const runs = await Promise.all(
+    names.map((name) => client.start(WORKFLOW[name], { label: at.label })),
+  );
   await dead;
   await back();
-  return runId;
+  return runs;
 }
 
 const ended = ({ status }: RunSnapshot): boolean => status === 'completed' || status === 'failed';
@@ -195,30 +204,35 @@ async function check(runId: string): Promise<readonly RunEventDoc[]> {
   return events;
 }
 
-describe.each(Object.keys(DEATHS))('%s dies in the middle of a call', (death) => {
-  itHere('not idempotent: the effect stands once, and a human says what became of it', async () => {
-    const label = `pay-${death}`;
-    const runId = await runInto('pay', death, { tool: PAY, label, stage: 'performed' });
-    expect((await reached(runId, asked))?.status).toBe('waiting-approval');
-    const value = { action: 'edit-accept', editedArtifactData: { performed: 'as the bank says' } };
-    expect(await client.answer(runId, 'call', { value, key: `answer-${runId}` })).toBe(200);
-    expect((await reached(runId, ended))?.status).toBe('completed');
-    expect(system.effects.requests(PAY, label)).toHaveLength(1);
-    const events = await check(runId);
-    expect(events.find((event) => event.type === 'interrupt.requested')?.payload).toMatchObject({
-      data: { artifactType: 'effect-in-doubt' },
-    });
-  });
+describe('the call ends once (design §5)', () => {
+  for (const [death, how] of Object.entries(DEATHS)) {
+    itHere(`when ${death} is killed in the middle of calls`, async () => {
+      const label = death;
+      const runs = await runInto(['pay', 'mark'], how, { label, stage: 'performed' });
+      const [paying = '', marking = ''] = runs;
 
-  itHere('idempotent: it is asked again with its key, and has one effect', async () => {
-    const label = `mark-${death}`;
-    const runId = await runInto('mark', death, { tool: MARK, label, stage: 'performed' });
-    expect((await reached(runId, ended))?.status).toBe('completed');
-    const requests = system.effects.requests(MARK, label);
-    expect(requests.filter(({ performed }) => performed)).toHaveLength(1);
-    expect(new Set(requests.map(({ key }) => key)).size).toBe(1);
-    await check(runId);
-  });
+      // Not idempotent: the effect stands once, and a human says what became of it.
+      expect((await reached(paying, asked))?.status).toBe('waiting-approval');
+      const value = {
+        action: 'edit-accept',
+        editedArtifactData: { performed: 'as the bank says' },
+      };
+      expect(await client.answer(paying, 'call', { value, key: `answer-${paying}` })).toBe(200);
+      expect((await reached(paying, ended))?.status).toBe('completed');
+      expect(system.effects.requests(PAY, label)).toHaveLength(1);
+      const events = await check(paying);
+      expect(events.find((event) => event.type === 'interrupt.requested')?.payload).toMatchObject({
+        data: { artifactType: 'effect-in-doubt' },
+      });
+
+      // Idempotent: it is asked again with its key, and has one effect.
+      expect((await reached(marking, ended))?.status).toBe('completed');
+      const requests = system.effects.requests(MARK, label);
+      expect(requests.filter(({ performed }) => performed)).toHaveLength(1);
+      expect(new Set(requests.map(({ key }) => key)).size).toBe(1);
+      await check(marking);
+    });
+  }
 });
 
 describe('an agent that nobody has', () => {
@@ -243,7 +257,8 @@ describe('an agent that nobody has', () => {
 describe('progress of a call (design §3.5)', () => {
   itHere('is in the log, also of a call whose agent died', async () => {
     const label = 'told';
-    const runId = await runInto('mark', 'the agent', { tool: MARK, label, stage: 'received' });
+    const death = { kill: killAgent, back: async () => undefined };
+    const [runId = ''] = await runInto(['mark'], death, { label, stage: 'received' });
     await reached(runId, ended);
     const events = await check(runId);
     const chunks = events.filter(({ type }) => type === 'output.chunk');
