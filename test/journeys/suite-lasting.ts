@@ -27,7 +27,7 @@ const LIMIT_MS = 120_000;
 const FORCED_AFTER = 12;
 
 /** All rows of all tables as JSON; bytes as hex. */
-async function dump(db: Db): Promise<string> {
+export async function dump(db: Db): Promise<string> {
   const tables = await db.query<{ name: string }>(
     `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'`,
   );
