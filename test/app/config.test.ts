@@ -74,6 +74,17 @@ describe('defaults and values', () => {
     expect(encryptionKeys.map(({ id }) => id)).toEqual(['b', 'a']);
   });
 
+  it('agents as processes: a folder, and where asked for TCP and another frame limit', () => {
+    expect(readConfig({}).opensentience).toBe(undefined);
+    expect(
+      readConfig({
+        OPENWOP_OPENSENTIENCE_DIR: folder,
+        OPENWOP_OPENSENTIENCE_TCP_PORT: '0',
+        OPENWOP_OPENSENTIENCE_MAX_FRAME_BYTES: '1048576',
+      }).opensentience,
+    ).toEqual({ dir: folder, tcpPort: 0, maxFrameBytes: 1_048_576 });
+  });
+
   it('a key allows an address that is not loopback', () => {
     expect(
       faultsOf({ OPENWOP_HOST: '0.0.0.0', OPENWOP_API_KEY: 'a-key-that-is-long-enough' }),
@@ -95,6 +106,21 @@ describe('faults', () => {
       'a key with a blank',
       () => ({ OPENWOP_API_KEY: 'a key with blanks in it' }),
       /^OPENWOP_API_KEY must have/,
+    ],
+    [
+      "a folder of agents' processes that is not there",
+      () => ({ OPENWOP_OPENSENTIENCE_DIR: '/nowhere' }),
+      /^OPENWOP_OPENSENTIENCE_DIR must be an existing/,
+    ],
+    [
+      "a port for agents' processes without agents",
+      () => ({ OPENWOP_OPENSENTIENCE_TCP_PORT: '7411' }),
+      /^OPENWOP_OPENSENTIENCE_TCP_PORT has no effect without/,
+    ],
+    [
+      'frames too short for a registration',
+      () => ({ OPENWOP_OPENSENTIENCE_DIR: folder, OPENWOP_OPENSENTIENCE_MAX_FRAME_BYTES: '1024' }),
+      /^OPENWOP_OPENSENTIENCE_MAX_FRAME_BYTES must be a whole number from 65536 to/,
     ],
     [
       'a folder that is not there',

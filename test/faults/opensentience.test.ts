@@ -33,6 +33,8 @@ let client: PatientClient;
 let plain: Half;
 /** Has the agent. */
 let core: Half;
+/** Starts another worker that has it, too. */
+let startSecond: () => Promise<Half>;
 
 beforeAll(async () => {
   quietRuntime();
@@ -89,6 +91,12 @@ beforeAll(async () => {
       OPENWOP_OPENSENTIENCE_DIR: dirs.processes,
     }),
   ]);
+  startSecond = () =>
+    system.start('worker', {
+      ...env,
+      OPENWOP_DATA_DIR: join(folder, 'data'),
+      OPENWOP_OPENSENTIENCE_DIR: dirs.processes,
+    });
   plain = first;
   core = second;
   client = patientClient(facade.url);
@@ -117,11 +125,21 @@ async function connected(but?: string): Promise<AgentSessionView> {
     );
     session = instances
       .map((instance) => instance.session)
-      .find((one) => one?.toolIds.length === 2 && one.sessionId !== but);
+      // A killed Core's row stands until its lease ends.
+      .find((one) => one?.toolIds.length === 2 && one.sessionId !== but && isAlive(one.pid));
     return session !== undefined;
   }, 'the agent is connected');
   if (!session) throw new Error('no session');
   return session;
+}
+
+function isAlive(pid: number | undefined): boolean {
+  try {
+    return pid !== undefined && process.kill(pid, 0);
+  } catch {
+    // There is no such process.
+    return false;
+  }
 }
 
 async function killAgent(): Promise<void> {
@@ -233,6 +251,30 @@ describe('the call ends once (design §5)', () => {
       await check(marking);
     });
   }
+});
+
+describe('two workers that have the agent', () => {
+  itHere('a call whose worker is killed moves to the other one', async () => {
+    const label = 'moves';
+    let second: Half | undefined;
+    const death: Death = {
+      async kill() {
+        const { sessionId } = await connected();
+        second = await startSecond();
+        await connected(sessionId);
+        await core.kill();
+      },
+      back: async () => undefined,
+    };
+    const [runId = ''] = await runInto(['mark'], death, { label, stage: 'performed' });
+    expect((await reached(runId, ended))?.status).toBe('completed');
+    const requests = system.effects.requests(MARK, label);
+    expect(requests.length).toBeGreaterThan(1);
+    expect(requests.filter(({ performed }) => performed)).toHaveLength(1);
+    await check(runId);
+    await core.restart();
+    await second?.kill();
+  });
 });
 
 describe('an agent that nobody has', () => {
