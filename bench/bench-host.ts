@@ -3,6 +3,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from '@temporalio/client';
+import type { Activities } from '../activities/contract.ts';
 import { createActivities } from '../activities/create-activities.ts';
 import { createModels } from '../src/adapters/models/index.ts';
 import { coreTools } from '../src/adapters/tools/core-tools.ts';
@@ -12,15 +13,15 @@ import { readConfig } from '../src/app/config.ts';
 import { createHost, type Host } from '../src/app/host.ts';
 import { createRedactor } from '../src/core/redaction.ts';
 import { RUN_WORKFLOW, type RunInput } from '../src/core/run-input.ts';
-import type { Model, Models, ResolvedAgent } from '../src/ports.ts';
+import type { Model, Models, ResolvedAgent, Tools } from '../src/ports.ts';
 import type { AgentScript } from '../src/wire/types.generated.ts';
-import { BENCH_AGENT, pinnedAgent, runInputOf, type BenchCase } from './cases.ts';
+import { BENCH_AGENT, BENCH_TOOL, pinnedAgent, runInputOf, type BenchCase } from './cases.ts';
 import { benchLogger, type Closing } from './closing.ts';
 import { nowMs } from './statistics.ts';
 import { connect, startWorker, type Bundles, type Hint } from './workers.ts';
 
 const API_KEY = 'owop_bench_key_of_this_process';
-const TENANT = 'default';
+export const TENANT = 'default';
 /** Rows lie in the future, in ms: the reaper must not start what the bench will start. */
 const AHEAD_MS = 3_600_000;
 const PROMPT = 'You decide on refund requests of a shop. Read the order before you decide.';
@@ -104,15 +105,26 @@ export interface RealWorker {
   readonly taskQueue: string;
   /** A run of the agent with this script. */
   input(benchCase: Pick<BenchCase, 'definition'>): RunInput;
+  /** The worker's own, for the queues of agents. */
+  readonly activities: Pick<Activities, 'callTool'>;
   stop(): Promise<void>;
 }
 
-/** `onToken` gets each piece as the model says it, with the time. */
+export interface RealWorkerOptions {
+  /** Gets each piece as the model says it, with the time. */
+  readonly onToken?: (text: string, atMs: number) => void;
+  /** Absent: the host's own, of which the agent may call one. */
+  readonly tools?: Tools;
+  readonly toolAllowlist?: readonly string[];
+}
+
 export async function startRealWorker(
   bench: BenchHost,
   script: AgentScript,
-  onToken: (text: string, atMs: number) => void = () => {},
+  options: RealWorkerOptions = {},
 ): Promise<RealWorker> {
+  const { onToken = () => {}, tools = createTools(coreTools()) } = options;
+  const toolAllowlist = [...(options.toolAllowlist ?? [BENCH_TOOL])];
   const { stores, log } = bench.host;
   const agent: ResolvedAgent = {
     packName: 'local.bench',
@@ -122,27 +134,29 @@ export async function startRealWorker(
       persona: 'Bench',
       modelClass: 'general',
       systemPrompt: PROMPT,
-      toolAllowlist: ['core:json.query'],
+      toolAllowlist,
     },
     systemPrompt: PROMPT,
   };
   const hash = await stores.content.put(TENANT, Buffer.from(JSON.stringify(agent)));
+  const activities = createActivities({
+    stores,
+    log,
+    models: timed(createModels({ scripts: { [BENCH_AGENT]: script } }), onToken),
+    tools,
+    redactor: createRedactor([{ id: 'OPENWOP_API_KEY', value: API_KEY }]),
+    logger: benchLogger,
+  });
   const { taskQueue, stop } = await startWorker(bench.closing, {
     target: bench.target,
     bundle: bench.bundles.journal,
     hint: (...hint) => bench.hint(...hint),
-    activities: createActivities({
-      stores,
-      log,
-      models: timed(createModels({ scripts: { [BENCH_AGENT]: script } }), onToken),
-      tools: createTools(coreTools()),
-      redactor: createRedactor([{ id: 'OPENWOP_API_KEY', value: API_KEY }]),
-      logger: benchLogger,
-    }),
+    activities,
   });
   return {
     taskQueue,
-    input: ({ definition }) => runInputOf(definition, pinnedAgent(hash)),
+    input: ({ definition }) => runInputOf(definition, { ...pinnedAgent(hash), toolAllowlist }),
+    activities,
     stop,
   };
 }

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, homedir, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { installRuntime } from '../src/adapters/temporal/worker.ts';
+import { measureAgents } from './agents.ts';
 import { startBenchHost, type BenchHost } from './bench-host.ts';
 import { CASES } from './cases.ts';
 import { benchLogger, type Closing } from './closing.ts';
@@ -114,8 +115,10 @@ async function measureOnOwnServer(
     }),
   );
   await pair.stop();
+  const agents = await section(progress, 'agents', () => measureAgents(host, folder, sizes));
   await host.host.stop();
-  return { overhead, throughput, latency, translate, history: measureHistory(longRun) };
+  const history = measureHistory(longRun);
+  return { overhead, throughput, latency, translate, history, agents };
 }
 
 async function onDefaultServer(

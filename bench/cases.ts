@@ -19,7 +19,7 @@ import type {
 } from '../src/wire/types.generated.ts';
 
 export const BENCH_AGENT = 'local.bench.worker';
-const TOOL = 'core:json.query';
+export const BENCH_TOOL = 'core:json.query';
 const DOCUMENT = { order: { id: 'A-1007', item: 'kettle', totalCents: 4900 } };
 const REASONING =
   'The order is known and its total is within the policy. Before I decide I look at one more field of it, so that ' +
@@ -135,7 +135,7 @@ export function pinnedAgent(manifestHash?: string): PinnedAgent {
     agentId: BENCH_AGENT,
     manifestHash: manifestHash ?? byName,
     modelClass: 'general',
-    toolAllowlist: [TOOL],
+    toolAllowlist: [BENCH_TOOL],
   };
 }
 
@@ -177,7 +177,7 @@ const PREPARED: PrepareInvocationOutput = {
     },
   ],
   composed: { refs: [], contentHash: TRANSCRIPT },
-  tools: [{ toolId: TOOL, idempotent: true, timeoutMs: 5_000, transport: 'native' }],
+  tools: [{ toolId: BENCH_TOOL, idempotent: true, timeoutMs: 5_000, transport: 'native' }],
 };
 const REFUSED: PrepareInvocationOutput = {
   ok: false,
@@ -203,7 +203,7 @@ function said(turn: Turn): InferTurnOutput {
     };
   }
   const calls = Array.from({ length: turn.calls }, (_, index): RequestedCall => ({
-    toolId: TOOL,
+    toolId: BENCH_TOOL,
     arguments: { document: DOCUMENT, pointer: `/order/${index}` },
   }));
   return { transcript, kind: 'calls', calls };
@@ -230,7 +230,7 @@ const NO_CALL = `call-${'0'.repeat(27)}`;
 function returned(nodeId: string, callId = NO_CALL): ActivityEvent {
   const payload = {
     agentId: BENCH_AGENT,
-    toolName: TOOL,
+    toolName: BENCH_TOOL,
     callId,
     outcome: { found: true, value: 4900 },
     status: 'ok',

@@ -174,7 +174,7 @@ async function measureTokens(
         { chunks, delayMsPerChunk: TOKEN_PACE_MS, final: { decision: 'done', confidence: 1 } },
       ],
     },
-    (text, atMs) => void said.push({ text, atMs }),
+    { onToken: (text, atMs) => void said.push({ text, atMs }) },
   );
   const definition = between('tokens', [agentNode('agent')]);
   const times: number[] = [];

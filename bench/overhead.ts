@@ -19,7 +19,7 @@ export interface OverheadRow {
   readonly rounds: number;
 }
 
-interface Measured {
+export interface Measured {
   readonly wallMs: number;
   readonly historyEvents: number;
   readonly historyBytes: number;
@@ -30,7 +30,8 @@ interface Round {
   readonly run: Measured;
 }
 
-async function measured(start: () => Promise<WorkflowHandle>): Promise<Measured> {
+/** From the start to the result. */
+export async function measured(start: () => Promise<WorkflowHandle>): Promise<Measured> {
   const startedMs = performance.now();
   const handle = await start();
   await handle.result();

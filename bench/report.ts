@@ -1,4 +1,6 @@
 // The bench's result: as JSON for machines, as one table for people. The machine is named by cores and memory alone.
+import { agentLines } from './report-agents.ts';
+import type { AgentsReport } from './agents.ts';
 import type { LatencyReport } from './latency.ts';
 import type { MemoryReport } from './memory.ts';
 import type { OverheadRow } from './overhead.ts';
@@ -21,10 +23,11 @@ export interface BenchReport {
   readonly translate: TranslateReport;
   readonly history: HistoryReport;
   readonly memory: MemoryReport;
+  readonly agents: AgentsReport;
   readonly seconds: number;
 }
 
-type Line = readonly [what: string, value: string, aim: string];
+export type Line = readonly [what: string, value: string, aim: string];
 
 const EVENTS_AIM = { sequential: 1, parallel: 1.15 };
 const WALL_AIM = 1.1;
@@ -126,6 +129,7 @@ function linesOf(report: BenchReport): Line[] {
       `${memory.idleMiB} → ${memory.waitingMiB} MiB (+${memory.addedMiB})${memory.settled ? '' : ', still moving'}`,
       `< +${MEMORY_AIM_MIB} MiB`,
     ],
+    ...agentLines(report.agents),
   ];
 }
 

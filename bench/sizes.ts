@@ -1,4 +1,4 @@
-// How much the bench does. The full run stays below ten minutes on two cores, the quick one below two.
+// How much the bench does. The full run stays below twelve minutes on two cores, the quick one below two.
 
 export interface Sizes {
   readonly name: 'full' | 'quick' | 'smallest';
@@ -15,6 +15,15 @@ export interface Sizes {
   /** How long translate is repeated, in ms. */
   readonly translateMs: number;
   readonly waitingRuns: number;
+  /** Calls of an agent's tool one after the other, in process as often. */
+  readonly agentCalls: number;
+  /** Rounds of many calls at one time, and the calls of each. */
+  readonly agentCallRounds: number;
+  readonly agentCallsPerRound: number;
+  readonly connectedAgents: number;
+  /** Interleaved rounds of runs with an agent's tool and with the host's, and the calls of each run. */
+  readonly agentRunRounds: number;
+  readonly callsPerAgentRun: number;
   /** Runs that end before memory is first looked at. */
   readonly memoryWarmUpRuns: number;
   /** Longest wait for memory to come to rest, in ms. */
@@ -34,6 +43,12 @@ export const FULL: Sizes = {
   rebuildRuns: 100,
   translateMs: 2_000,
   waitingRuns: 1_000,
+  agentCalls: 2_000,
+  agentCallRounds: 5,
+  agentCallsPerRound: 10_000,
+  connectedAgents: 50,
+  agentRunRounds: 9,
+  callsPerAgentRun: 20,
   memoryWarmUpRuns: 300,
   settleMs: 60_000,
 };
@@ -51,6 +66,12 @@ export const QUICK: Sizes = {
   rebuildRuns: 30,
   translateMs: 500,
   waitingRuns: 150,
+  agentCalls: 500,
+  agentCallRounds: 1,
+  agentCallsPerRound: 4_000,
+  connectedAgents: 50,
+  agentRunRounds: 3,
+  callsPerAgentRun: 20,
   memoryWarmUpRuns: 30,
   settleMs: 10_000,
 };
@@ -69,6 +90,12 @@ export const SMALLEST: Sizes = {
   rebuildRuns: 4,
   translateMs: 50,
   waitingRuns: 4,
+  agentCalls: 20,
+  agentCallRounds: 1,
+  agentCallsPerRound: 400,
+  connectedAgents: 4,
+  agentRunRounds: 1,
+  callsPerAgentRun: 3,
   memoryWarmUpRuns: 2,
   settleMs: 1_000,
 };

@@ -21,10 +21,10 @@ export interface Latency {
   readonly samples: number;
 }
 
-export function latencyOf(timesMs: readonly number[]): Latency {
+export function latencyOf(timesMs: readonly number[], digits = 1): Latency {
   return {
-    p50Ms: rounded(percentile(timesMs, 0.5), 1),
-    p95Ms: rounded(percentile(timesMs, 0.95), 1),
+    p50Ms: rounded(percentile(timesMs, 0.5), digits),
+    p95Ms: rounded(percentile(timesMs, 0.95), digits),
     samples: timesMs.length,
   };
 }

@@ -6,8 +6,9 @@ import { CASES } from '../../bench/cases.ts';
 import { Closing } from '../../bench/closing.ts';
 import { tokenTimes } from '../../bench/latency.ts';
 import { tableOf, type BenchReport } from '../../bench/report.ts';
-import { SMALLEST } from '../../bench/sizes.ts';
+import { FULL, QUICK, SMALLEST } from '../../bench/sizes.ts';
 import { median, percentile } from '../../bench/statistics.ts';
+import { MAX_INFLIGHT_REQUESTS } from '../../src/opensentience/messages.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 
 const LIMIT_MS = 300_000;
@@ -48,6 +49,24 @@ describe('bench', () => {
     const sequential = report.overhead.filter(({ parallel }) => !parallel);
     expect(sequential.map(({ activities }) => activities)).toEqual([1, 5, 20]);
     for (const row of sequential) expect(row).toMatchObject({ historyEventsRatio: 1 });
+  });
+
+  it('design §2.3: a run whose tool is an agent has the history events of one whose tool is the host', () => {
+    const { runs } = report.agents;
+    expect(runs).toMatchObject({ calls: SMALLEST.callsPerAgentRun, historyEventsRatio: 1 });
+    expect(runs.historyEvents.agent).toBe(runs.historyEvents.inProcess);
+  });
+
+  it('seed 004: agents are called one by one, with a full connection, and when many are connected', () => {
+    const { alone, many, inFlight } = report.agents;
+    expect(inFlight.full).toBe(MAX_INFLIGHT_REQUESTS + 100);
+    expect(SMALLEST.agentCallsPerRound).toBeGreaterThan(inFlight.full);
+    expect([alone.agents, many.agents]).toEqual([1, SMALLEST.connectedAgents]);
+    for (const { inProcess, agent, callsPerSecond } of [alone, many]) {
+      expect([inProcess.samples, agent.samples]).toEqual(Array(2).fill(SMALLEST.agentCalls));
+      expect(Math.min(callsPerSecond.some, callsPerSecond.full)).toBeGreaterThan(0);
+    }
+    for (const { connectedAgents } of [FULL, QUICK]) expect(connectedAgents).toBe(50);
   });
 
   it('both servers ran every case', () => {
