@@ -1,7 +1,7 @@
 // Tools of agent processes as the runs see them (design §5; seed 004 §4.3): described from the registry, called through
 // Core in the worker that has the agent. A worker without it can describe a tool, and settle a call, but not perform it.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HostError } from '../core/errors.ts';
+import { codeOf, HostError } from '../core/errors.ts';
 import { sha256Hex } from '../core/ids.ts';
 import { isJsonObject, type JsonValue } from '../core/json.ts';
 import type {
@@ -89,7 +89,7 @@ async function callAgent(
   { core, runs }: AgentToolsOptions,
   { declared, input, context }: { declared: AgentTool; input: JsonValue; context: ToolCallContext },
 ): Promise<JsonValue> {
-  if (!core) throw Object.assign(new HostError('agent_unavailable'), { sent: false });
+  if (!core) throw notSent();
   if (!isJsonObject(input)) {
     const details = {
       reason: "The arguments of an agent's tool are one JSON object.",
@@ -123,7 +123,19 @@ async function callAgent(
     signal: context.signal,
     ...(context.onProgress ? { onProgress: context.onProgress } : {}),
   };
-  return core.call(declared.agentId, call, CONNECT_MS);
+  return core.call(declared.agentId, call, CONNECT_MS).catch((error: unknown) => {
+    throw isOutOfTime(error, context.signal) ? notSent() : error;
+  });
+}
+
+/** Its own time was over before the agent was there, or had a place: no fault of the call, which goes on waiting. */
+function isOutOfTime(error: unknown, signal: AbortSignal): boolean {
+  const isUnsent = (error as { sent?: unknown } | null)?.sent === false;
+  return isUnsent && signal.aborted && codeOf(signal.reason) === 'tool_timeout';
+}
+
+function notSent(): HostError {
+  return Object.assign(new HostError('agent_unavailable'), { sent: false });
 }
 
 /** A UUID (version 8, RFC 9562) that is the same for the same text. */

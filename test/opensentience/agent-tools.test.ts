@@ -1,6 +1,7 @@
 // Tools of agents as runs see them: what their declarations mean (seed 004 §4.2.1), what a call carries (§3.1, §4.3.1), and
 // waiting for an agent that is being started.
 import { describe, expect, it } from 'vitest';
+import { HostError } from '../../src/core/errors.ts';
 import type { AgentInstance, AgentTool, RunRow, Tool, ToolCallContext } from '../../src/ports.ts';
 import { createAgentTools } from '../../src/opensentience/agent-tools.ts';
 import type { SessionCall } from '../../src/opensentience/parts.ts';
@@ -117,6 +118,29 @@ describe('seed 004 §3.1, §4.3.1: what a call carries', () => {
       code: 'agent_unavailable',
       sent: false,
     });
+  });
+});
+
+describe('a call that was never sent (design §5)', () => {
+  const stopped = (reason: unknown, sent: boolean | undefined) => {
+    const stop = new AbortController();
+    const tool = toolOf({}, () => {
+      stop.abort(reason);
+      throw Object.assign(new HostError('cancelled'), sent === undefined ? {} : { sent });
+    });
+    return tool.then((one) => one.call({}, { ...context, signal: stop.signal }));
+  };
+  it.each<[string, unknown, boolean | undefined, string]>([
+    [
+      'its time was over: it goes on waiting',
+      new HostError('tool_timeout'),
+      false,
+      'agent_unavailable',
+    ],
+    ['the run was cancelled', new Error('cancelled'), false, 'cancelled'],
+    ['it was sent, and is in doubt', new HostError('tool_timeout'), undefined, 'cancelled'],
+  ])('%s', async (_, reason, sent, code) => {
+    await expect(stopped(reason, sent)).rejects.toMatchObject({ code });
   });
 });
 
