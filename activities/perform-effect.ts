@@ -135,8 +135,10 @@ async function perform(effect: Effect, claim: Perform): Promise<EffectResult> {
   if (answer.kind === 'unknown' && !tool.idempotent) {
     return reconcile(effect, { kind: 'in-doubt', effectId, epoch });
   }
-  // An absent agent is waited for, durably: on the queue of its calls, as long as the run's step permits.
-  if (answer.error.code !== 'agent_unavailable' && isLastTry()) {
+  // An absent agent is waited for, durably: on the queue of its calls, as long as the run's step permits. One that a
+  // call has ended is not: a call that kills its agent must not do so for ever.
+  const isAbsent = answer.kind === 'before-send' && answer.error.code === 'agent_unavailable';
+  if (!isAbsent && isLastTry()) {
     return { kind: 'error', error: answer.error, durationMs };
   }
   ports.logger.info('A tool call is tried again.', { runId: input.context.runId, effectId });

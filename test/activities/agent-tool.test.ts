@@ -129,6 +129,23 @@ describe('an agent that is not there (design §5)', () => {
     expect(failure).toMatchObject({ type: 'agent_unavailable', nonRetryable: false });
     expect(await statesOf(rig)).toEqual(['failed-before-send']);
   });
+  test('a call that ends its agent each time is told to the model after a few tries', async () => {
+    const deadly: Behaviour = async () => {
+      throw new HostError('agent_unavailable');
+    };
+    const rig = await createRig(stores, { remote: [remoteTool(deadly, { idempotent: true })] });
+    const again = await runActivity(rig, 'callTool', { input: input(rig), tryNumber: 1 }).catch(
+      (error: unknown) => error,
+    );
+    expect(again).toMatchObject({ type: 'agent_unavailable', nonRetryable: false });
+    const { output, events } = await runActivity(rig, 'callTool', {
+      input: input(rig),
+      tryNumber: 4,
+      env: activityEnvironment(4),
+    });
+    expect(output).toMatchObject({ kind: 'returned', status: 'error' });
+    expect(events[0]?.payload).toMatchObject({ error: { code: 'agent_unavailable' } });
+  });
   test('nobody was reached, nothing was sent: the model is told, and the effect stays undone', async () => {
     const rig = await createRig(stores, { remote: [remoteTool(absent)] });
     await runActivity(rig, 'callTool', { input: input(rig) }).catch(() => undefined);
