@@ -6,9 +6,12 @@ import { TEST_API_KEY, until } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { LASTING_STEPS, TOOL } from './opensentience-callers.ts';
-import { asked, EXAMPLES, type Scene, type Told } from './opensentience-scene.ts';
+import { asked, CANARY, EXAMPLES, type Scene, type Told } from './opensentience-scene.ts';
 import { decisionOf, IDS, isProgress, itWithAll, progressOf } from './opensentience-told.ts';
 import { dump } from './suite-lasting.ts';
+
+/** Events of a history after which the run goes on in another. */
+const FORCED_AFTER = 12;
 
 /** Told once, however many tries it took. */
 const REPORT = Array.from(
@@ -65,6 +68,26 @@ export function restartJourneys(scene: Scene, desk: () => Told): void {
         expect((await scene.told(desk().snapshot.runId)).text).toBe(desk().text);
         for (const id of IDS) await scene.connected(id);
         await checkInvariants(scene.host, scene.runs);
+      },
+    );
+
+    itWithAll(
+      'design §4 encrypted, and in many segments: the run is told as one, and history holds none of it',
+      async () => {
+        await scene.stop();
+        await scene.start({ encryption: true, facade: { forceContinueAsNewAfter: FORCED_AFTER } });
+        const { argument: text, result: word } = CANARY;
+        const runId = await scene.run('desk', { title: 'Another', text, word });
+        expect((await scene.told(runId, asked)).snapshot.status).toBe('waiting-approval');
+        await scene.answer(runId, 'accept');
+        const told = await scene.told(runId);
+        expect(decisionOf(told)).toMatchObject({ title: 'Another', matches: 1 });
+        expect((await scene.host.stores.segments.ofRun(runId)).length).toBeGreaterThan(1);
+        const history = await scene.history(runId);
+        for (const said of [text, word, 'agent.toolCalled']) expect(history).not.toContain(said);
+        await checkInvariants(scene.host, scene.runs);
+        expect((await scene.host.log.rebuildAll()).refused).toEqual([]);
+        expect((await scene.told(runId)).text).toBe(told.text);
       },
     );
 

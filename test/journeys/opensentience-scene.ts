@@ -20,7 +20,13 @@ import type {
 } from '../../src/wire/types.generated.ts';
 import { readSse, type SseAnswer, type SseRequest } from '../facade/sse-client.ts';
 import { agentNode, chain } from '../support/definitions.ts';
-import { startTestHost, TEST_API_KEY, until, type TestHost } from '../support/host.ts';
+import {
+  startTestHost,
+  TEST_API_KEY,
+  until,
+  type TestHost,
+  type TestHostOptions,
+} from '../support/host.ts';
 import {
   writeAgentFolder,
   writeCaller,
@@ -133,9 +139,10 @@ export class Scene {
     writeAgent(this.path('agents'), { id: GUEST });
   }
 
-  /** Again, on the same data: `more` is what is different about the environment this time. */
-  async start(): Promise<void> {
+  /** Again on the same data; `more` is what is different about the host this time. */
+  async start(more: Partial<TestHostOptions> = {}): Promise<void> {
     this.#host = await startTestHost({
+      ...more,
       dataDir: this.path('data'),
       temporal: this.#target,
       agentsDir: this.path('callers'),
