@@ -45,7 +45,7 @@ export const FULL: Sizes = {
   waitingRuns: 1_000,
   agentCalls: 2_000,
   agentCallRounds: 5,
-  agentCallsPerRound: 10_000,
+  agentCallsPerRound: 8_000,
   connectedAgents: 50,
   agentRunRounds: 9,
   callsPerAgentRun: 20,
