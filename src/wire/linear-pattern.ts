@@ -6,6 +6,8 @@ import { RE2JS } from 're2js';
 export const PATTERN_LENGTH = 1024;
 
 export interface LinearPattern {
+  /** Instructions: a match takes at most this many steps for each character. */
+  readonly size: number;
   test(text: string): boolean;
   /** The notation: Ajv tells patterns apart by it. */
   toString(): string;
@@ -16,17 +18,11 @@ export function compilePattern(pattern: string): LinearPattern {
   if (pattern.length > PATTERN_LENGTH)
     throw new Error(`the pattern is longer than ${PATTERN_LENGTH} characters`);
   const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
-  return { test: (text) => compiled.matcher(text).find(), toString: () => pattern };
-}
-
-/** Why a pattern cannot be used, or undefined. */
-export function patternFault(pattern: string): string | undefined {
-  try {
-    compilePattern(pattern);
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
+  return {
+    size: compiled.programSize(),
+    test: (text) => compiled.matcher(text).find(),
+    toString: () => pattern,
+  };
 }
 
 /** Why a pattern of an edge condition cannot be used: conditions are written as RE2 and taken as they are. */

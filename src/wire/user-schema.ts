@@ -6,21 +6,27 @@ import { canonicalJson, isJsonObject, jsonBytes } from '../core/json.ts';
 import { addFormats } from './formats.ts';
 import { faultsOf, type Checked, type Fault } from './checked.ts';
 import { pointerSegment } from '../core/definition-graph.ts';
-import { compilePattern, patternFault } from './linear-pattern.ts';
+import { compilePattern } from './linear-pattern.ts';
+import {
+  beginWork,
+  costOf,
+  COUNTER,
+  countedPattern,
+  counterKeyword,
+  uniqueItemsKeyword,
+} from './schema-work.ts';
 
 /** Largest schema in UTF-8 bytes of JSON. */
 export const USER_SCHEMA_BYTES = 64 * 1024;
 /** Deepest nesting of objects and arrays in a schema. */
 export const USER_SCHEMA_DEPTH = 40;
-/** References that one validation may follow: schemas may refer to themselves. */
-const MAX_REFERENCES = 200_000;
+/** Instructions of all patterns of a schema: compiling them takes time in proportion. */
+export const USER_SCHEMA_PATTERN_SIZE = 50_000;
 /** Compiled schemas that are kept; the one used longest ago goes first. */
 const CACHE_SIZE = 256;
 /** Compilations after which the compiler is made anew: it keeps something of every schema that it ever saw. */
 const RENEW_AFTER = 1000;
 const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
-/** Keyword that this file puts beside every $ref, to count. */
-const COUNTER = 'x-openwop-counted';
 
 export interface UserSchema {
   /** Errors as JSON pointers into the value. Never throws. */
@@ -33,20 +39,14 @@ export interface UserSchema {
 export function compileUserSchema(schema: unknown): Checked<UserSchema> {
   if (!isJsonObject(schema) && typeof schema !== 'boolean')
     return refused('', 'a schema is an object or a boolean');
-  const unsafe: Fault[] = [];
-  const prepared = prepare(schema, { pointer: '', depth: 0, names: false, data: false }, unsafe);
-  const [first, ...rest] = unsafe;
-  if (first) return { ok: false, errors: [first, ...rest] };
-  // Behind the depth check: writing JSON text recurses.
+  // Writing JSON text recurses, and all that follows takes time with size: these come first.
+  const deep = tooDeep(schema, '', 0);
+  if (deep !== undefined) return refused(deep, `is nested deeper than ${USER_SCHEMA_DEPTH} levels`);
   if (jsonBytes(schema) > USER_SCHEMA_BYTES)
     return refused('', `the schema is larger than ${USER_SCHEMA_BYTES} bytes`);
   const key = sha256Hex(canonicalJson(schema));
-  const known = cache.get(key);
+  const result = cache.get(key) ?? prepareAndCompile(schema, key);
   cache.delete(key);
-  // With an id of its own, a schema may refer to itself as a whole.
-  const document =
-    typeof prepared === 'boolean' ? { allOf: [prepared] } : (prepared as AnySchemaObject);
-  const result = known ?? compile({ ...document, $id: `openwop:user-schema:${key}` });
   cache.set(key, result);
   for (const oldest of cache.keys()) {
     if (cache.size <= CACHE_SIZE) break;
@@ -56,6 +56,29 @@ export function compileUserSchema(schema: unknown): Checked<UserSchema> {
 }
 
 const cache = new Map<string, Checked<UserSchema>>();
+
+function prepareAndCompile(schema: object | boolean, key: string): Checked<UserSchema> {
+  const findings: Findings = { faults: [], patternSize: 0 };
+  const place = { pointer: '', depth: 0, names: false, data: false };
+  const prepared = prepare(schema, place, findings);
+  const [first, ...rest] = findings.faults;
+  if (first) return { ok: false, errors: [first, ...rest] };
+  // With an id of its own, a schema may refer to itself as a whole.
+  const document =
+    typeof prepared === 'boolean' ? { allOf: [prepared] } : (prepared as AnySchemaObject);
+  return compile({ ...document, $id: `openwop:user-schema:${key}` });
+}
+
+/** Where the value is deeper than permitted, data in it too. */
+function tooDeep(value: unknown, pointer: string, depth: number): string | undefined {
+  if (depth > USER_SCHEMA_DEPTH) return pointer;
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [name, member] of Object.entries(value)) {
+    const found = tooDeep(member, `${pointer}/${pointerSegment(name)}`, depth + 1);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
 
 function refused(pointer: string, message: string): { ok: false; errors: [Fault] } {
   return { ok: false, errors: [{ pointer, message }] };
@@ -89,15 +112,14 @@ const REFUSED_KEYWORDS = new Set([
   COUNTER,
 ]);
 
-/** A copy in which every reference is counted; what is unsafe is noted in `faults`. */
-function prepare(value: unknown, place: Place, faults: Fault[]): unknown {
-  if (place.depth > USER_SCHEMA_DEPTH) {
-    faults.push({
-      pointer: place.pointer,
-      message: `is nested deeper than ${USER_SCHEMA_DEPTH} levels`,
-    });
-    return true;
-  }
+interface Findings {
+  readonly faults: Fault[];
+  /** Instructions of the patterns found so far. */
+  patternSize: number;
+}
+
+/** A copy in which the work of each subschema is counted; what is unsafe is noted. */
+function prepare(value: unknown, place: Place, findings: Findings): unknown {
   if (typeof value !== 'object' || value === null || place.data) return value;
   const within = (name: string | number, more: Partial<Place>): Place => ({
     ...{ names: false, data: false },
@@ -106,60 +128,68 @@ function prepare(value: unknown, place: Place, faults: Fault[]): unknown {
     depth: place.depth + 1,
   });
   if (Array.isArray(value))
-    return value.map((item, index) => prepare(item, within(index, {}), faults));
+    return value.map((item, index) => prepare(item, within(index, {}), findings));
   const copy: Record<string, unknown> = {};
   for (const [name, member] of Object.entries(value)) {
     const inside = within(
       name,
       place.names ? {} : { names: NAME_MAPS.has(name), data: DATA.has(name) },
     );
-    if (place.names) {
-      if (name === '__proto__')
-        faults.push({ pointer: inside.pointer, message: 'is not allowed as a name' });
-    } else {
-      const message = keywordFault(name, member);
-      if (message !== undefined) faults.push({ pointer: inside.pointer, message });
-      if (name === '$schema') continue;
-      if (name === '$id') {
-        // A schema within a schema keeps its own root for `#` references; what it calls itself is of no use here.
-        parts += 1;
-        if (place.depth > 0) copy.$id = `openwop:user-schema:part:${parts}`;
-        continue;
-      }
+    const message = place.names
+      ? nameFault(name, place, findings)
+      : keywordFault(name, member, findings);
+    if (message !== undefined) findings.faults.push({ pointer: inside.pointer, message });
+    if (!place.names && name === '$schema') continue;
+    if (!place.names && name === '$id') {
+      // A schema within a schema keeps its own root for `#` references; what it calls itself is of no use here.
+      parts += 1;
+      if (place.depth > 0) copy.$id = `openwop:user-schema:part:${parts}`;
+      continue;
     }
-    copy[name] = prepare(member, inside, faults);
-    if (!place.names && name === '$ref') copy[COUNTER] = true;
+    copy[name] = prepare(member, inside, findings);
   }
-  if (place.names && place.pointer.endsWith('/patternProperties')) {
-    for (const pattern of Object.keys(copy)) {
-      const message = patternFault(pattern);
-      if (message !== undefined)
-        faults.push({ pointer: `${place.pointer}/${pointerSegment(pattern)}`, message });
-    }
-  }
-  return copy;
+  const counts = !place.names && Object.keys(copy).length > 0;
+  return counts ? { ...copy, [COUNTER]: costOf(copy) } : copy;
 }
 
-function keywordFault(name: string, member: unknown): string | undefined {
+function nameFault(name: string, { pointer }: Place, findings: Findings): string | undefined {
+  if (name === '__proto__') return 'is not allowed as a name';
+  return pointer.endsWith('/patternProperties') ? patternFault(name, findings) : undefined;
+}
+
+/** Past the limit no further pattern is compiled. */
+function patternFault(pattern: string, findings: Findings): string | undefined {
+  const tooMuch = `the schema's patterns are larger than ${USER_SCHEMA_PATTERN_SIZE} instructions`;
+  if (findings.patternSize > USER_SCHEMA_PATTERN_SIZE) return tooMuch;
+  try {
+    findings.patternSize += compilePattern(pattern).size;
+    return findings.patternSize > USER_SCHEMA_PATTERN_SIZE ? tooMuch : undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function keywordFault(name: string, member: unknown, findings: Findings): string | undefined {
   if (REFUSED_KEYWORDS.has(name)) return 'is not supported';
   if (name === '__proto__') return 'is not allowed as a name';
   if (name === '$ref' && !(typeof member === 'string' && member.startsWith('#')))
     return 'must refer to a place in this schema: #…';
   if (name === '$schema' && String(member).replace(/#$/, '') !== DIALECT)
     return `must be ${DIALECT}`;
-  if (name === 'pattern' && typeof member === 'string') return patternFault(member);
+  if (name === 'pattern' && typeof member === 'string') return patternFault(member, findings);
   return undefined;
 }
 
 /** Numbers schemas within schemas: each needs a name of its own. */
 let parts = 0;
-let references = 0;
 let ajv = createAjv();
 let compiled = 0;
 
 function compile(schema: AnySchemaObject): Checked<UserSchema> {
   compiled += 1;
   if (compiled % RENEW_AFTER === 0) ajv = createAjv();
+  // The schema itself is checked by the same means.
+  beginWork();
   try {
     const check = ajv.compile(schema);
     ajv.removeSchema(schema.$id);
@@ -167,13 +197,13 @@ function compile(schema: AnySchemaObject): Checked<UserSchema> {
       ok: true,
       value: {
         validate: (value) => {
-          references = 0;
+          beginWork();
           try {
             return check(value)
               ? { ok: true, value }
               : { ok: false, errors: faultsOf(check.errors) };
           } catch (error) {
-            // Too many references, or one that refers to itself in place.
+            // Its limit, or a reference to itself in place.
             if (!(error instanceof RangeError)) throw error;
             return refused('', 'takes too much work to check against this schema');
           }
@@ -187,8 +217,8 @@ function compile(schema: AnySchemaObject): Checked<UserSchema> {
 }
 
 function createAjv(): Ajv2020 {
-  const engine = Object.assign((pattern: string) => compilePattern(pattern), {
-    code: 'compilePattern',
+  const engine = Object.assign((pattern: string) => countedPattern(pattern), {
+    code: 'countedPattern',
   });
   const created = new Ajv2020({
     strict: false,
@@ -196,26 +226,11 @@ function createAjv(): Ajv2020 {
     inlineRefs: false,
     logger: false,
     addUsedSchema: false,
-    code: { regExp: engine },
+    // The optimiser's time grows with the square of the schema: seconds for one of 60 KB.
+    code: { regExp: engine, optimize: false },
   });
   addFormats(created);
-  // The library compares every pair of items; equality of canonical texts is the same and takes linear work.
-  created.removeKeyword('uniqueItems').addKeyword({
-    keyword: 'uniqueItems',
-    type: 'array',
-    schemaType: 'boolean',
-    error: { message: 'must NOT have duplicate items' },
-    validate: (wanted: boolean, items: readonly unknown[]) =>
-      !wanted || new Set(items.map(canonicalJson)).size === items.length,
-  });
-  created.addKeyword({
-    keyword: COUNTER,
-    before: '$ref',
-    validate: () => {
-      references += 1;
-      if (references > MAX_REFERENCES) throw new RangeError('too many references');
-      return true;
-    },
-  });
+  created.removeKeyword('uniqueItems').addKeyword(uniqueItemsKeyword);
+  created.addKeyword(counterKeyword);
   return created;
 }

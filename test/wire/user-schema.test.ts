@@ -4,6 +4,7 @@ import {
   compileUserSchema,
   USER_SCHEMA_BYTES,
   USER_SCHEMA_DEPTH,
+  USER_SCHEMA_PATTERN_SIZE,
 } from '../../src/wire/user-schema.ts';
 
 /** '' when valid, else the pointer of the first fault. */
@@ -132,6 +133,11 @@ describe('design §10 refused schemas', () => {
     ['another dialect', { $schema: 'http://json-schema.org/draft-07/schema#' }, '/$schema'],
     ['dynamic references', { $dynamicRef: '#a' }, '/$dynamicRef'],
     ['too deep', nested(USER_SCHEMA_DEPTH + 1), `${'/not'.repeat(USER_SCHEMA_DEPTH + 1)}`],
+    [
+      'data that is too deep',
+      { const: nested(3_000) },
+      `/const${'/not'.repeat(USER_SCHEMA_DEPTH)}`,
+    ],
     ['too large', { description: 'a'.repeat(USER_SCHEMA_BYTES) }, ''],
     [
       'a name that is a trap',
@@ -142,10 +148,29 @@ describe('design §10 refused schemas', () => {
     expect(compileUserSchema(schema)).toMatchObject({ ok: false, errors: [{ pointer }] });
   });
 
+  test('patterns whose compilation takes long, and those of a schema that is too large anyway', () => {
+    const heavy = (count: number) => ({
+      allOf: Array.from({ length: count }, (_, index) => ({ pattern: `a{1000}b${index}` })),
+    });
+    const last = Math.floor(USER_SCHEMA_PATTERN_SIZE / 1000) - 1;
+    expect(compileUserSchema(heavy(10))).toMatchObject({ ok: true });
+    expect(compileUserSchema(heavy(2 * last))).toMatchObject({
+      ok: false,
+      errors: { 0: { message: expect.stringContaining('patterns are larger') as string } },
+    });
+    expect(compileUserSchema(heavy(100_000))).toMatchObject({
+      ok: false,
+      errors: [{ pointer: '' }],
+    });
+  });
+
   test('nesting up to the limit is accepted', () => {
     expect(compileUserSchema(nested(USER_SCHEMA_DEPTH))).toMatchObject({ ok: true });
   });
 });
+
+const patternsFor = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`^k.*x${index}$`, {}]));
 
 describe('design §10 bounded work', () => {
   test('a schema that multiplies by references is given up', () => {
@@ -168,6 +193,40 @@ describe('design §10 bounded work', () => {
 
   test('a pattern that makes other engines hang is linear', () => {
     expect(check({ pattern: '^(a+)+$' }, `${'a'.repeat(50_000)}b`)).toBe('no ');
+  });
+
+  const million = Array.from({ length: 1_000_000 }, () => 1);
+  const times = (count: number, rule: unknown): readonly unknown[] =>
+    Array.from({ length: count }, () => rule);
+  const keys = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`k${index}`, 1]));
+  test.each<[string, unknown, unknown]>([
+    ['choices', { items: { anyOf: [...times(100, { type: 'object' }), {}] } }, million],
+    ['long enumerations', { items: { enum: [...Array(5_000).keys()].reverse() } }, million],
+    ['uniqueness', { allOf: times(50, { uniqueItems: true }) }, [...Array(100_000).keys()]],
+    ['lengths', { anyOf: times(200, { maxLength: 1 }) }, 'a'.repeat(2_000_000)],
+    ['one pattern on a long text', { pattern: '(a?){500}b$' }, 'a'.repeat(64 * 1024)],
+    ['many patterns on many names', { patternProperties: patternsFor(300) }, keys],
+    ['names', { allOf: times(200, { minProperties: 1 }) }, keys],
+  ])('a value and a schema that multiply each other are given up: %s', (_, schema, value) => {
+    const compiled = compileUserSchema(schema);
+    expect(compiled.ok && compiled.value.validate(value)).toMatchObject({
+      ok: false,
+      errors: [{ message: 'takes too much work to check against this schema' }],
+    });
+  });
+
+  test('large values and large schemas of the usual kind are not', () => {
+    const uuid = '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$';
+    const item = { type: 'object', required: ['id'], properties: { id: { pattern: uuid } } };
+    const id = '0e37df36-f698-11e6-8dd4-cb9ced3df976';
+    expect(check({ items: item }, times(10_000, { id }))).toBe('ok');
+    const names = Array.from(
+      { length: 1_000 },
+      (_, index) => [`p${index}`, { type: 'string' }] as const,
+    );
+    expect(check({ properties: Object.fromEntries<object>(names) }, { p1: 'x', p2: 1 })).toBe(
+      'no /p2',
+    );
   });
 
   test('more schemas than are kept still compile, and the first again', () => {
