@@ -1,4 +1,5 @@
 // The lines of the table about agents as processes.
+import { DEFAULT_LIMITS } from '../src/opensentience/limits.ts';
 import type { AgentCalls, AgentsReport } from './agents.ts';
 import type { Line } from './report.ts';
 
@@ -9,7 +10,7 @@ function callLines(
 ): Line[] {
   const { p50Ms, p95Ms, samples } = agent;
   const perSecond = (load: keyof AgentsReport['inFlight']): Line => [
-    `${what}: calls per second, ${inFlight[load]} at one time`,
+    `${what}: calls per second, ${inFlight[load]} at one time, unpaced`,
     `${callsPerSecond[load]} (${cpuMsPerCall[load]} ms of the host's CPU each)`,
     '',
   ];
@@ -26,10 +27,12 @@ function callLines(
 }
 
 export function agentLines({ inFlight, alone, many, memory, runs }: AgentsReport): Line[] {
+  const { messagesPerSecond } = DEFAULT_LIMITS;
   const { oneAgent, allAgents, heapKiBPerAgent } = memory;
   const { historyEvents, historyEventsRatio, wallMsPerCall, addedMsPerCall, wallRatio } = runs;
   return [
     ...callLines('One agent', alone, inFlight),
+    ['Messages per second that Core takes from one agent', `${messagesPerSecond}`, 'a limit'],
     ...callLines(`${many.agents} agents`, many, inFlight),
     [
       `Memory of the host, 1 → ${many.agents} agents connected`,
