@@ -1,6 +1,7 @@
 // The operator's word on agents (seed 004 §4.1.1, §4.3.1; design §5): `<folder>/*/opensentience.agent.json` says which
 // agents may connect, how they are started, and what their tools may do. A fault costs that manifest, never Core.
 import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { AgentTool, Logger } from '../ports.ts';
@@ -91,10 +92,11 @@ async function readAgentFolder(folder: string, logger: Logger): Promise<AgentFol
   return { manifest: checked.value, folder, hash };
 }
 
-/** At most one byte more than permitted. */
+/** At most one byte more than permitted. Does not wait for who writes into a pipe: that is no file. */
 async function readBounded(file: string): Promise<Buffer> {
-  const handle = await open(file, 'r');
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
+    if (!(await handle.stat()).isFile()) throw Object.assign(new Error(), { code: 'no file' });
     const buffer = Buffer.alloc(MANIFEST_BYTES + 1);
     let length = 0;
     for (;;) {

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HostError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
+import { nowMs } from './clock.ts';
 import type { LiveSession, SessionCall } from './parts.ts';
 
 /** Calls of one Core that wait for an agent; above it `rate_limited`. */
@@ -71,13 +72,13 @@ export class Routing {
   /** As Core.call (parts.ts). A session that goes before the call was sent costs time, not the call. */
   async call(agentId: string, call: SessionCall, connectMs: number): Promise<JsonObject> {
     const { toolId, signal } = call;
-    const wait: Wait = { agentId, toolId, endsAtMs: Date.now() + connectMs, signal };
+    const wait: Wait = { agentId, toolId, endsAtMs: nowMs() + connectMs, signal };
     for (;;) {
       const session = await this.sessionFor(wait);
       try {
         return await session.call(call);
       } catch (error) {
-        if (!wasNotSent(error) || Date.now() >= wait.endsAtMs) throw error;
+        if (!wasNotSent(error) || nowMs() >= wait.endsAtMs) throw error;
         await sleep(AGAIN_MS);
       }
     }
@@ -116,7 +117,7 @@ export class Routing {
   private refusal({ endsAtMs, signal, agentId, toolId }: Wait): HostError | undefined {
     if (signal.aborted) return notSent('cancelled');
     if (this.stopped) return notSent('agent_unavailable');
-    const late = Date.now() >= endsAtMs;
+    const late = nowMs() >= endsAtMs;
     return late && !this.ready({ agentId, toolId, endsAtMs, signal })
       ? notSent('agent_unavailable')
       : undefined;
@@ -129,16 +130,16 @@ export class Routing {
     if (session.tools().some((tool) => tool.tool_id === toolId)) return session;
     // A view is dear: it lists every call. Each call comes by here, few come further.
     const settlesAtMs = Math.min(endsAtMs, session.view().connectedAtMs + REGISTRATION_MS);
-    return Date.now() >= settlesAtMs ? session : undefined;
+    return nowMs() >= settlesAtMs ? session : undefined;
   }
 
   private nextLookMs({ agentId, endsAtMs }: Wait): number {
-    const nowMs = Date.now();
+    const now = nowMs();
     const session = this.sessions.get(agentId);
     const settlesAtMs = session?.routable()
       ? session.view().connectedAtMs + REGISTRATION_MS
       : endsAtMs;
-    return Math.max(1, Math.min(endsAtMs, settlesAtMs) - nowMs);
+    return Math.max(1, Math.min(endsAtMs, settlesAtMs) - now);
   }
 }
 

@@ -4,6 +4,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Redactor } from '../core/redaction.ts';
 import type { AgentRegistry } from '../ports.ts';
+import { nowMs } from './clock.ts';
 import type { AgentFolder } from './manifest.ts';
 import type { Admission, AuditNote, Gate, Hello, PeerCredentials } from './parts.ts';
 import { isDescendant } from '../system/processes.ts';
@@ -71,7 +72,7 @@ const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const TOKEN_RUN = /[A-Za-z0-9_-]{43,}/;
 
 export function createTokenDesk(options: GateOptions): TokenDesk {
-  const { agents, audit, tokenMs, now = Date.now } = options;
+  const { agents, audit, tokenMs, now = nowMs } = options;
   const outstanding = new Set<Outstanding>();
   const remembered = new Map<string, readonly string[]>();
 
@@ -102,7 +103,7 @@ export function createTokenDesk(options: GateOptions): TokenDesk {
     if (launch) return launchRefusal(launch, hello, now()) ?? { attached: false, pid: launch.pid };
     if (!agents.has(hello.agentId)) return 'agent_unknown';
     if (hello.peer && !isOwnUser(hello.peer)) return 'process_of_another_user';
-    const consumed = await consume(options, hello, now());
+    const consumed = await consume(options, hello);
     if (consumed !== true) return consumed === false ? 'token_unknown' : 'registry_unavailable';
     remember(hello.agentId, hello.sessionToken);
     return { attached: true, ...(hello.peer ? { pid: hello.peer.pid } : {}) };
@@ -134,23 +135,19 @@ export function createTokenDesk(options: GateOptions): TokenDesk {
 }
 
 /** Removes it. Compares with every token outstanding, so that the time taken tells nothing. */
-function take(
-  outstanding: Set<Outstanding>,
-  token: string,
-  nowMs: number,
-): Outstanding | undefined {
+function take(outstanding: Set<Outstanding>, token: string, atMs: number): Outstanding | undefined {
   const hash = Buffer.from(tokenHash(token), 'hex');
   let found: Outstanding | undefined;
   for (const entry of outstanding) if (timingSafeEqual(entry.hash, hash)) found = entry;
   if (found) outstanding.delete(found);
-  for (const entry of outstanding) if (entry.expiresAtMs <= nowMs) outstanding.delete(entry);
+  for (const entry of outstanding) if (entry.expiresAtMs <= atMs) outstanding.delete(entry);
   return found;
 }
 
 /** The token is spent by now, whatever the answer. */
-function launchRefusal(launch: Outstanding, hello: Hello, nowMs: number): Refusal | undefined {
+function launchRefusal(launch: Outstanding, hello: Hello, atMs: number): Refusal | undefined {
   if (launch.agentId !== hello.agentId) return 'token_of_another_agent';
-  if (launch.expiresAtMs <= nowMs) return 'token_expired';
+  if (launch.expiresAtMs <= atMs) return 'token_expired';
   // A launched agent was given the Unix socket, where the kernel can say who it is.
   if (hello.transport !== 'unix') return 'transport_not_permitted';
   if (launch.pid === undefined) return 'process_unknown';
@@ -165,9 +162,8 @@ function isOwnUser(peer: PeerCredentials): boolean {
 }
 
 async function consume(
-  { registry, tenant }: GateOptions,
+  { registry, tenant, now = Date.now }: GateOptions,
   { agentId, sessionToken }: Hello,
-  nowMs: number,
 ): Promise<boolean | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<undefined>((resolve) => {
@@ -175,7 +171,7 @@ async function consume(
   });
   const token = { tenant, agentId, tokenHash: tokenHash(sessionToken) };
   try {
-    return await Promise.race([registry.consumeToken(token, nowMs), late]);
+    return await Promise.race([registry.consumeToken(token, now()), late]);
   } catch {
     return undefined;
   } finally {

@@ -5,6 +5,9 @@ import { RE2JS } from 're2js';
 /** Longest pattern in UTF-16 units. */
 export const PATTERN_LENGTH = 1024;
 
+/** Largest program of an edge condition's pattern: its match holds a workflow's thread. */
+export const CONDITION_PATTERN_SIZE = 500;
+
 export interface LinearPattern {
   /** Instructions: a match takes at most this many steps for each character. */
   readonly size: number;
@@ -30,8 +33,10 @@ export function conditionPatternFault(pattern: string): string | undefined {
   if (pattern.length > PATTERN_LENGTH)
     return `the pattern is longer than ${PATTERN_LENGTH} characters`;
   try {
-    RE2JS.compile(pattern);
-    return undefined;
+    const size = RE2JS.compile(pattern).programSize();
+    return size > CONDITION_PATTERN_SIZE
+      ? `the pattern has ${size} instructions, more than ${CONDITION_PATTERN_SIZE}`
+      : undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

@@ -1,4 +1,5 @@
 // opensentience.agent.json: what is read, what is refused and how that is told, what the operator permits a tool.
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -53,6 +54,14 @@ describe('seed 004 §4.1.1: manifests of a folder', () => {
     expect([...(await readAgentFolders(folder, logger)).keys()]).toEqual(['abc']);
     expect(lines).toEqual([]);
   });
+  it('a pipe in place of a manifest is not waited for', async () => {
+    const folder = given('pipe', { a: '{"id":"abc","version":"1"}' });
+    mkdirSync(join(folder, 'b'));
+    execFileSync('mkfifo', [join(folder, 'b', MANIFEST_FILE)]);
+    const { lines, logger } = recording();
+    expect([...(await readAgentFolders(folder, logger)).keys()]).toEqual(['abc']);
+    expect(lines).toEqual([expect.stringContaining('cannot be read (no file)')]);
+  });
   it('each fault is one line with its place, and costs that manifest only', async () => {
     const folder = given('bad', {
       a: '{"id":"abc","version":"1"}',
@@ -78,7 +87,7 @@ describe('seed 004 §4.1.1: manifests of a folder', () => {
       'agent manifest not used: d/ / is not UTF-8',
       'agent manifest not used: e/ /id is the id of a/ already',
       `agent manifest not used: f/ / is larger than ${MANIFEST_BYTES} bytes`,
-      'agent manifest not used: g/ / cannot be read (EISDIR)',
+      'agent manifest not used: g/ / cannot be read (no file)',
     ]);
   });
   it('a folder that is not there holds none', async () => {

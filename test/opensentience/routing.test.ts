@@ -35,6 +35,22 @@ const lost = (sent: boolean) => () => {
 const call = (routing: Routing) => routing.call(ID, callOf(`${ID}/t`), WAIT_MS);
 
 describe('calls that wait', () => {
+  it.each([-3_600_000, 3_600_000])(
+    'go by a clock that nobody sets: the system’s moves by %i ms',
+    async (ms) => {
+      const { now } = Date;
+      const routing = new Routing();
+      try {
+        const waiting = call(routing);
+        Date.now = () => now() + ms;
+        const session = new ScriptedSession();
+        routing.opened(session.live);
+        expect(await waiting).toEqual({ done: true });
+      } finally {
+        Date.now = now;
+      }
+    },
+  );
   it('go to the session that opens', async () => {
     const routing = new Routing();
     const waiting = call(routing);

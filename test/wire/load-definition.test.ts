@@ -157,6 +157,10 @@ describe('refused', () => {
       condition({ type: 'regex', left: 'a', right: 'a'.repeat(1025) }),
       ['/edges/0/condition/right validation_error'],
     ],
+    'a pattern that takes long': [
+      condition({ type: 'regex', left: 'a', right: '(a?){500}b' }),
+      ['/edges/0/condition/right validation_error'],
+    ],
     'a pattern that is no text': [
       condition({ type: 'regex', left: 'a', right: 5 }),
       ['/edges/0/condition/right validation_error'],

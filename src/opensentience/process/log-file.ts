@@ -1,6 +1,14 @@
 // A log of bounded size (seed 004 §5.1 "must not be logged", §7.3 "bounded outputs"): one file and one predecessor,
 // mode 0600. A full disk costs lines, never the process.
-import { closeSync, fstatSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 
 export interface LogFile {
@@ -10,6 +18,10 @@ export interface LogFile {
   close(): void;
 }
 
+/** Neither through a link nor into a pipe, which an agent of the same user may put there: nothing is waited for. */
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
+const APPEND = O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_WRONLY;
+
 /** `maxBytes` of the file, and again of its predecessor `<path>.1`. */
 export function openLogFile(path: string, maxBytes: number): LogFile {
   let file: { fd: number; bytes: number } | undefined;
@@ -17,8 +29,11 @@ export function openLogFile(path: string, maxBytes: number): LogFile {
 
   function open(): { fd: number; bytes: number } {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    const fd = openSync(path, 'a', 0o600);
-    return { fd, bytes: fstatSync(fd).size };
+    const fd = openSync(path, APPEND, 0o600);
+    const stats = fstatSync(fd);
+    if (stats.isFile()) return { fd, bytes: stats.size };
+    closeSync(fd);
+    throw new Error('The log is no file.');
   }
 
   function close(): void {

@@ -41,7 +41,8 @@ export function createOutputCapture(options: CaptureOptions): OutputCapture {
     file.append(`${new Date(now()).toISOString()} ${name} ${line}\n`);
 
   function mayWrite(length: number): boolean {
-    const passed = now() - refilledAtMs;
+    // A clock that is set back gives nothing, and takes nothing.
+    const passed = Math.max(0, now() - refilledAtMs);
     refilledAtMs = now();
     allowance = Math.min(OUTPUT_BURST, allowance + (passed * OUTPUT_PER_SECOND) / 1000);
     if (length > allowance) return false;

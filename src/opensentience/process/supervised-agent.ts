@@ -4,6 +4,7 @@ import type { Redactor } from '../../core/redaction.ts';
 import type { AgentInstance, Logger } from '../../ports.ts';
 import { AGENT_LIFE, judgeExit, NO_EXITS, type LifeEvent, type LifeState } from './agent-life.ts';
 import type { Children } from './children.ts';
+import { nowMs } from '../clock.ts';
 import { launchProcess, type Exit, type LaunchedProcess } from './launch.ts';
 import type { LogFile } from './log-file.ts';
 import type { AgentFolder } from '../manifest.ts';
@@ -237,7 +238,7 @@ export class SupervisedAgent {
     const exit: Exit = { clean: this.lastExitWasClean, reason: this.lastExit?.reason ?? '' };
     const verdict = judgeExit(
       manifest.restart,
-      { exit, before: this.exits, nowMs: Date.now() },
+      { exit, before: this.exits, nowMs: nowMs() },
       this.support.limits,
     );
     this.exits = verdict.exits;

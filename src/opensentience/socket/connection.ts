@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { HostError, type ErrorCode } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { AgentSessionView, AgentToolMetrics, ToolProgress } from '../../ports.ts';
+import { nowMs } from '../clock.ts';
 import type { CallOutcome, Effect, Outgoing } from '../session/effects.ts';
 import { encodeFrame, FrameDecoder, type Frame } from '../frame.ts';
 import {
@@ -23,11 +24,6 @@ import { Session, type SessionInput } from '../session/session.ts';
 const FRAMES_PER_TURN = 256;
 /** From the last word to the end of a connection whose other side does not close it. */
 export const CLOSE_MS = 1_000;
-
-/** Whole ms since the epoch, that never go back. */
-export function nowMs(): number {
-  return Math.floor(performance.timeOrigin + performance.now());
-}
 
 export interface ConnectionParts {
   readonly options: AgentServerOptions;

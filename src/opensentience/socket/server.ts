@@ -2,7 +2,8 @@
 // session for each. Connections know nothing of each other.
 import { chmod, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { Connection, nowMs } from './connection.ts';
+import { Connection } from './connection.ts';
+import { nowMs } from '../clock.ts';
 import type { ProtocolErrorCode } from '../messages.ts';
 import { AuditQuota } from '../session/pace.ts';
 import type { AgentServer, AgentServerOptions, LiveSession, ProtocolLimits } from '../parts.ts';

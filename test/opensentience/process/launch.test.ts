@@ -1,5 +1,6 @@
 // Real processes: what they are given, what they leave behind, what of their output is kept.
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { once } from 'node:events';
@@ -214,6 +215,22 @@ describe('seed 004 §7: output is bounded and without secrets', () => {
     expect(lines.at(-1)).toBe('after');
     expect(readFileSync(file.path, 'utf8')).toContain('core 100 lines dropped');
   });
+  it('a clock that is set back silences nobody', async () => {
+    let nowMs = 3_600_000;
+    const lines: string[] = [];
+    const stream = new PassThrough();
+    createOutputCapture({
+      redactor: createRedactor([]),
+      withoutTokens: (text) => text,
+      file: openLogFile(join(root, 'clock.log'), 1_000),
+      onLine: (_, line) => lines.push(line),
+      now: () => nowMs,
+    }).attach(stream, 'stdout');
+    nowMs = 0;
+    stream.end('still here\n');
+    await once(stream, 'end');
+    expect(lines).toEqual(['still here']);
+  });
   it('the file is bounded with one predecessor, for its owner only', () => {
     const path = join(root, 'rotated', 'a.log');
     const file = openLogFile(path, 1_000);
@@ -225,6 +242,18 @@ describe('seed 004 §7: output is bounded and without secrets', () => {
     expect(readFileSync(path, 'utf8')).toContain('99');
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(existsSync(`${path}.2`)).toBe(false);
+  });
+  it('a link or a pipe in place of the file is not written to, nor waited for', () => {
+    const target = join(root, 'of-somebody-else');
+    writeFileSync(target, 'kept');
+    symlinkSync(target, join(root, 'link.log'));
+    execFileSync('mkfifo', [join(root, 'pipe.log')]);
+    for (const name of ['link.log', 'pipe.log']) {
+      const file = openLogFile(join(root, name), 1_000);
+      file.append('line\n');
+      file.close();
+    }
+    expect(readFileSync(target, 'utf8')).toBe('kept');
   });
 });
 

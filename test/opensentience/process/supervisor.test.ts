@@ -5,11 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openChildren } from '../../../src/opensentience/process/children.ts';
-import {
-  groupMembers,
-  isRunning,
-  recordProcess,
-} from '../../../src/system/processes.ts';
+import { groupMembers, isRunning, recordProcess } from '../../../src/system/processes.ts';
 import { callOf, startCore, type TestCore } from '../../support/opensentience/core-parts.ts';
 import { writeRawAgent, type RawMode } from '../../support/opensentience/raw-agent.ts';
 import { tempFolder } from '../../support/opensentience/temp.ts';
