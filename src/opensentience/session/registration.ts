@@ -19,6 +19,9 @@ const MAX_POINTER_LENGTH = 200;
 export const MAX_SCHEMA_PARTS = 400;
 /** The same of a session over time: an agent that declares anew without end gets `protocol.flood`. */
 const SCHEMA_PARTS = { perSecond: 100, burst: 5_000 };
+/** A pattern that repeats a part by number, `a{1000}`, takes as long to make ready as so many others. */
+const REPETITION_PARTS = 20;
+const REPETITION = /\{\d/;
 
 /** A declaration with its schemas made ready. */
 export interface AcceptedTool {
@@ -106,7 +109,8 @@ export class ToolTable {
     const parts = partsOf(offer.input_schema) + partsOf(offer.output_schema);
     if (parts > MAX_SCHEMA_PARTS)
       return refused('tool.invalid_schema', { maxParts: MAX_SCHEMA_PARTS });
-    const waitMs = this.#work.take(nowMs, parts);
+    const repetitions = repetitionsOf(offer.input_schema) + repetitionsOf(offer.output_schema);
+    const waitMs = this.#work.take(nowMs, parts + REPETITION_PARTS * repetitions);
     if (waitMs > 0) return refused('protocol.flood', { waitMs });
     return accepted({ ...redactor.json(offer), tool_id: toolId, name });
   }
@@ -132,6 +136,16 @@ function accepted(declaration: DeclaredTool): Accepted {
 function partsOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   return Object.values(value).reduce<number>((sum, inner) => sum + partsOf(inner), 1);
+}
+
+/** Texts and names that would be such a pattern, were they one. */
+function repetitionsOf(value: unknown): number {
+  if (typeof value === 'string') return REPETITION.test(value) ? 1 : 0;
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.entries(value).reduce(
+    (sum, [name, inner]) => sum + repetitionsOf(name) + repetitionsOf(inner),
+    0,
+  );
 }
 
 function place(pointer: string): JsonObject {

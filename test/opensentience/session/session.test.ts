@@ -416,6 +416,16 @@ describe('seed 004 §4.2: registration', () => {
     expect(registered).toHaveLength(16);
     expect(new Set(rejected.map(([, code]) => code))).toEqual(new Set(['protocol.flood']));
   });
+  it('and so is one whose patterns take long to make ready', () => {
+    const session = sessionIn('ready');
+    const allOf = Array.from({ length: 40 }, (_, at) => ({ pattern: `a{1000}b${at}` }));
+    const tools = Array.from({ length: 10 }, (_, n) =>
+      toolOf(`t${n}`, { input_schema: { title: String(n), allOf } }),
+    );
+    const { registered, rejected } = register(session, tools);
+    expect(registered).toHaveLength(5);
+    expect(new Set(rejected.map(([, code]) => code))).toEqual(new Set(['protocol.flood']));
+  });
   it('replace forgets what was declared before; without it tools are added', () => {
     const session = sessionIn('ready');
     register(session, [toolOf('a')]);
