@@ -18,7 +18,7 @@ import type { SessionCall } from '../parts.ts';
 import { correlationOf } from './read-message.ts';
 import type { AcceptedTool } from './registration.ts';
 
-/** Bytes of a frame that a call's envelope and ids may take beside its payload. */
+/** Bytes of a frame that the names of a call's fields, and the ids that Core gives, may take. */
 const ENVELOPE_BYTES = 8 * 1024;
 
 export type CallRequest = Omit<SessionCall, 'signal' | 'onProgress'>;
@@ -88,7 +88,8 @@ export class CallTable {
     const bytes = Buffer.byteLength(JSON.stringify(request.input));
     if (bytes > request.maxInputBytes)
       return refusedCall('payload_too_large', false, { bytes, maxBytes: request.maxInputBytes });
-    const rest = Buffer.byteLength(JSON.stringify(request.context)) + ENVELOPE_BYTES;
+    // All else that goes into the frame: an id of a caller's choosing may be long, too.
+    const rest = Buffer.byteLength(JSON.stringify({ ...request, input: null })) + ENVELOPE_BYTES;
     if (bytes + rest > limits.maxFrameBytes)
       return refusedCall('payload_too_large', false, { bytes, maxBytes: limits.maxFrameBytes });
     const checked = tool.input.validate(request.input);

@@ -308,6 +308,12 @@ describe('seed 004 §4.3.1: what is sent', () => {
       { maxFrameBytes: 10_000 },
       'a payload_too_large final',
     ],
+    [
+      'an id that fits no frame',
+      { correlationId: 'x'.repeat(9_000) },
+      { maxFrameBytes: 10_000 },
+      'a payload_too_large final',
+    ],
     ['a tool that is not declared', { toolId: `${AGENT}/nothing` }, {}, 'a tool_not_found'],
   ];
   for (const [what, request, limits, expected] of refused)
