@@ -17,6 +17,7 @@ import {
 import { AuditQuota, Pace } from '../session/pace.ts';
 import type { AgentServerOptions, Hello, LiveSession, SessionCall } from '../parts.ts';
 import { peerCredentials } from './peer-credentials.ts';
+import { readUnreadOnFailure } from './unread-bytes.ts';
 import { readMessage } from '../session/read-message.ts';
 import { Session, type SessionInput } from '../session/session.ts';
 
@@ -82,6 +83,7 @@ export class Connection implements LiveSession {
     this.#gone = new Promise((resolve) => socket.once('close', () => resolve()));
     socket.setNoDelay(true);
     socket.on('data', (chunk) => this.#guard(() => this.#read(chunk)));
+    readUnreadOnFailure(socket, (chunk) => this.#guard(() => this.#read(chunk)));
     socket.on('end', () => this.#guard(() => this.#end()));
     // What failed is told by `close`, which follows.
     socket.on('error', () => undefined);

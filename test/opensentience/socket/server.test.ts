@@ -259,6 +259,19 @@ describe('seed 004 §4.3: calls over the wire', () => {
     agent.socket.end();
     await expect(ending).resolves.toEqual({ last: true });
   });
+  it('and so does one of an agent that is gone, when Core writes to it before it reads', async () => {
+    stage = await startStage();
+    const agent = stage.agent();
+    await agent.join();
+    const session = stage.session();
+    const first = session.call(callOf(ECHO));
+    agent.answer(await agent.next('core.tool.call'), { output: { last: true } });
+    agent.socket.destroy();
+    await agent.ended;
+    const second = session.call(callOf(ECHO));
+    await expect(first).resolves.toEqual({ last: true });
+    await expect(second).rejects.toMatchObject({ code: 'agent_unavailable', sent: true });
+  });
   it('a caller that aborts within its own progress gets one ending', async () => {
     stage = await startStage({ cancelMs: 40 });
     const agent = stage.agent();
