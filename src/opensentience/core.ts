@@ -15,11 +15,11 @@ import type {
   ProtocolLimits,
   SessionEvents,
 } from './parts.ts';
-import { DEFAULT_PROCESS_LIMITS, type ProcessLimits } from './process/process-limits.ts';
+import { DEFAULT_PROCESS_LIMITS, type ProcessLimits } from './process/limits.ts';
 import { RegistryWriter } from './registry-writer.ts';
 import { Routing } from './routing.ts';
 import { createAgentServer } from './socket/server.ts';
-import { placeSocket, type SocketPlace } from './socket/socket-folder.ts';
+import { placeSocket, type SocketPlace } from './socket/folder.ts';
 import { createSupervisor, type Supervisor } from './process/supervisor.ts';
 import { createTokenDesk, withTokens, type TokenDesk } from './tokens.ts';
 

@@ -2,7 +2,7 @@
 // again while the database is away, bounded in memory: a registry that fails costs rows, never Core.
 import type { AgentAuditEntry, AgentInstance, AgentRegistry, AgentTool, Logger } from '../ports.ts';
 import type { AuditNote } from './parts.ts';
-import type { ProcessLimits } from './process/process-limits.ts';
+import type { ProcessLimits } from './process/limits.ts';
 
 /** Audit entries that wait to be written; further ones are counted, and the count is audited. */
 export const MAX_WAITING_AUDIT = 10_000;

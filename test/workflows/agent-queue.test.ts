@@ -93,7 +93,7 @@ function scene(remote: Remote = {}) {
     activities,
     input,
     queue: agentTaskQueue(input.tenant, agentId),
-    onCall(handler: typeof onCall) {
+    onCall: (handler: typeof onCall) => {
       onCall = handler;
     },
   };

@@ -12,7 +12,7 @@
 import type { AgentInstance } from '../../ports.ts';
 import type { OpensentienceAgent } from '../../wire/types.generated.ts';
 import type { Exit } from './launch.ts';
-import type { ProcessLimits } from './process-limits.ts';
+import type { ProcessLimits } from './limits.ts';
 
 export type LifeState = AgentInstance['status'];
 

@@ -11,7 +11,7 @@ import type { AgentFolder } from '../manifest.ts';
 import type { MemoryWatch } from './memory-watch.ts';
 import { createOutputCapture, type OutputCapture } from './output-capture.ts';
 import type { AuditNote, LiveSession } from '../parts.ts';
-import type { ProcessLimits } from './process-limits.ts';
+import type { ProcessLimits } from './limits.ts';
 import type { LaunchToken, TokenDesk } from '../tokens.ts';
 
 /** What all agents of a Core share. */

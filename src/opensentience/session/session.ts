@@ -19,16 +19,8 @@ import type {
 import type { Admission } from '../parts.ts';
 import type { MessageFault } from './read-message.ts';
 import type { ToolTable } from './registration.ts';
-import { closed, ended, frameFault, over, unroutable } from './session-end.ts';
-import {
-  admitted,
-  awaitCheck,
-  awaitHello,
-  early,
-  hello,
-  invalidHello,
-  refused,
-} from './session-hello.ts';
+import { closed, ended, frameFault, over, unroutable } from './end.ts';
+import { admitted, awaitCheck, awaitHello, early, hello, invalidHello, refused } from './hello.ts';
 import {
   addCall,
   agentError,
@@ -43,7 +35,7 @@ import {
   unregister,
   watch,
   watchDrain,
-} from './session-open.ts';
+} from './open.ts';
 
 export type SessionState = 'connected' | 'checking' | 'ready' | 'draining' | 'closed';
 

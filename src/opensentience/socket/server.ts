@@ -7,7 +7,7 @@ import { nowMs } from '../clock.ts';
 import type { ProtocolErrorCode } from '../messages.ts';
 import { AuditQuota } from '../session/pace.ts';
 import type { AgentServer, AgentServerOptions, LiveSession, ProtocolLimits } from '../parts.ts';
-import { prepareSocketFile } from './socket-file.ts';
+import { prepareSocketFile } from './file.ts';
 
 const LOOPBACK = '127.0.0.1';
 /** Time between two looks at deadlines, in ms: a quarter of the shortest limit, within these. */

@@ -9,7 +9,7 @@ import {
   type LifeEvent,
   type LifeState,
 } from '../../../src/opensentience/process/agent-life.ts';
-import { DEFAULT_PROCESS_LIMITS } from '../../../src/opensentience/process/process-limits.ts';
+import { DEFAULT_PROCESS_LIMITS } from '../../../src/opensentience/process/limits.ts';
 
 const EXPECTED: Record<LifeState, Record<LifeEvent, LifeAction>> = {
   starting: { opened: 'connect', closed: 'nothing', exited: 'judge', late: 'kill', stop: 'end' },

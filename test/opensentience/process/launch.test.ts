@@ -23,10 +23,7 @@ import {
   isGroupRunning,
   recordProcess,
 } from '../../../src/system/processes.ts';
-import {
-  placeSocket,
-  MAX_SOCKET_PATH_BYTES,
-} from '../../../src/opensentience/socket/socket-folder.ts';
+import { placeSocket, MAX_SOCKET_PATH_BYTES } from '../../../src/opensentience/socket/folder.ts';
 import { tempFolder } from '../../support/opensentience/temp.ts';
 
 const root = tempFolder();

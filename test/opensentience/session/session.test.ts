@@ -5,7 +5,7 @@ import type { Effect } from '../../../src/opensentience/session/effects.ts';
 import type { DeclaredTool } from '../../../src/opensentience/messages.ts';
 import type { ProtocolLimits } from '../../../src/opensentience/parts.ts';
 import { readMessage, type MessageFault } from '../../../src/opensentience/session/read-message.ts';
-import { MAX_FAULTY_MESSAGES } from '../../../src/opensentience/session/session-open.ts';
+import { MAX_FAULTY_MESSAGES } from '../../../src/opensentience/session/open.ts';
 import {
   Session,
   type InputName,

@@ -361,7 +361,11 @@ describe('seed 004 §4.1.3, §4.5: draining and health', () => {
     const ending = session.call(callOf(ECHO));
     const call = await agent.next('core.tool.call');
     const drained = session.drain('core.restarting', 20_000);
-    expect((await agent.next('core.goodbye')).payload.reason).toBe('core.restarting');
+    // §4.1.3: and when to come back.
+    expect((await agent.next('core.goodbye')).payload).toEqual({
+      reason: 'core.restarting',
+      retry_after_ms: 5_000,
+    });
     expect(session.view().state).toBe('draining');
     await expect(session.call(callOf(ECHO))).rejects.toMatchObject({
       code: 'agent_unavailable',

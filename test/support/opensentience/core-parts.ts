@@ -5,7 +5,7 @@ import { createRedactor } from '../../../src/core/redaction.ts';
 import type { JsonObject } from '../../../src/core/json.ts';
 import { createCore, type CoreOptions } from '../../../src/opensentience/core.ts';
 import type { Core, SessionCall } from '../../../src/opensentience/parts.ts';
-import type { ProcessLimits } from '../../../src/opensentience/process/process-limits.ts';
+import type { ProcessLimits } from '../../../src/opensentience/process/limits.ts';
 import type { AgentInstance } from '../../../src/ports.ts';
 import { quietLogger } from '../quiet-logger.ts';
 import { createMemoryRegistry, type MemoryRegistry } from './memory-registry.ts';

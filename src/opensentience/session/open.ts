@@ -3,7 +3,7 @@ import type { NewCall } from './calls.ts';
 import { protocolError } from './effects.ts';
 import { correlationOf, type MessageFault } from './read-message.ts';
 import type { Session, SessionInputs } from './session.ts';
-import { farewell, over, unroutable } from './session-end.ts';
+import { farewell, over, unroutable } from './end.ts';
 
 /** Messages of one connection that may be invalid or of unknown type; above it the connection is closed. */
 export const MAX_FAULTY_MESSAGES = 1_000;
@@ -123,13 +123,17 @@ export function goodbye(session: Session, _: object, nowMs: number): void {
   session.send({ type: 'core.goodbye', payload: { reason: 'agent.goodbye' } });
 }
 
+/** When an agent that can come back may try, in ms: Core is most often just being started anew. */
+const RETRY_AFTER_MS = 5_000;
+
 /** Core goes (§4.1.3). A second word may shorten the time, not lengthen it. */
 export function drain(session: Session, input: SessionInputs['drain'], nowMs: number): void {
   session.drainUntilMs = Math.min(session.drainUntilMs, nowMs + input.deadlineMs);
   if (session.state === 'draining') return;
   session.audit('session.goodbye', { by: 'core', reason: input.reason });
   beginDrain(session, nowMs);
-  session.send({ type: 'core.goodbye', payload: { reason: input.reason } });
+  const payload = { reason: input.reason, retry_after_ms: RETRY_AFTER_MS };
+  session.send({ type: 'core.goodbye', payload });
 }
 
 function beginDrain(session: Session, nowMs: number): void {

@@ -4,7 +4,7 @@ import { PROTOCOL_VERSION, type ProtocolErrorCode } from '../messages.ts';
 import type { MessageFault } from './read-message.ts';
 import { ToolTable } from './registration.ts';
 import type { Session, SessionInputs } from './session.ts';
-import { farewell, over } from './session-end.ts';
+import { farewell, over } from './end.ts';
 
 export function hello(
   session: Session,
