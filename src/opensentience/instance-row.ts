@@ -30,7 +30,7 @@ export function instanceRow(parts: RowParts): AgentInstance {
     coreHost: hostname(),
     socket,
     name,
-    version: view?.agentVersion ?? version,
+    version: view?.agentVersion ?? version ?? '0.0.0',
     launch: launch ? 'process' : 'attach',
     ...life,
     ...(view ? { session: view } : {}),

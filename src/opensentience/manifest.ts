@@ -2,11 +2,11 @@
 // agents may connect, how they are started, and what their tools may do. A fault costs that manifest, never Core.
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
+import { open, readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { AgentTool, Logger } from '../ports.ts';
 import type { OpensentienceAgent, OpensentienceToolPolicy } from '../wire/types.generated.ts';
-import { validate } from '../wire/validators.ts';
+import { schemaDocument, validate } from '../wire/validators.ts';
 import { MAX_TOOL_INPUT_BYTES, MAX_TOOL_OUTPUT_BYTES } from './limits.ts';
 import type { DeclaredTool } from './messages.ts';
 
@@ -21,7 +21,9 @@ const MAX_LOGGED_FAULTS = 10;
 export const DEFAULT_TOOL_TIMEOUT_MS = 60_000;
 export const DEFAULT_TOOL_WAIT_MS = 3_600_000;
 
-export type AgentManifestFile = OpensentienceAgent;
+const KNOWN_MEMBERS = new Set(
+  Object.keys(schemaDocument('opensentience-agent').properties as object),
+);
 
 /** A manifest in use. */
 export interface AgentFolder {
@@ -89,7 +91,30 @@ async function readAgentFolder(folder: string, logger: Logger): Promise<AgentFol
     return undefined;
   }
   const hash = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
-  return { manifest: checked.value, folder, hash };
+  const ignored = Object.keys(checked.value).filter((name) => !KNOWN_MEMBERS.has(name));
+  if (ignored.length > 0)
+    logger.warn(`agent manifest: ${file} has members that mean nothing`, { ignored });
+  const launch = await launchOf(checked.value, folder);
+  return { manifest: { ...checked.value, ...(launch ? { launch } : {}) }, folder, hash };
+}
+
+/** The operator's word, else the agent's own entry point: never by a shell. */
+async function launchOf(
+  { launch, entrypoint }: OpensentienceAgent,
+  folder: string,
+): Promise<OpensentienceAgent['launch']> {
+  if (launch || !entrypoint) return launch;
+  const { type, value } = entrypoint;
+  if (type === 'mix_task') return { command: 'mix', args: [value] };
+  const words = (await isFile(resolve(folder, value))) ? [value] : value.trim().split(/\s+/);
+  const [command = value, ...args] = words;
+  const isHere = !command.includes('/') && (await isFile(resolve(folder, command)));
+  return { command: isHere ? `./${command}` : command, args };
+}
+
+async function isFile(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found?.isFile() ?? false;
 }
 
 /** At most one byte more than permitted. Does not wait for who writes into a pipe: that is no file. */

@@ -444,11 +444,49 @@ export interface NodeSettings {
 export interface OpensentienceAgent {
   $schema?: string;
   id: string;
-  version: string;
+  /**
+   * Absent: 0.0.0.
+   */
+  version?: string;
   name?: string;
   description?: string;
+  manifest_version?: 1;
   /**
-   * Absent: the agent is started by hand and attaches with a minted token.
+   * Where the agent comes from. Not fetched.
+   */
+  source?: {
+    [k: string]: unknown;
+  };
+  /**
+   * How the agent is started where `launch` does not say it. command, release: an executable, in the agent's folder or on PATH, with arguments behind it if no such file is there; mix_task: a task of mix.
+   */
+  entrypoint?: {
+    type: 'command' | 'release' | 'mix_task';
+    value: string;
+    [k: string]: unknown;
+  };
+  /**
+   * What the agent speaks; hello and registration are authoritative.
+   *
+   * @maxItems 256
+   */
+  capabilities?: string[];
+  /**
+   * What the agent asks for. Not enforced.
+   *
+   * @maxItems 256
+   */
+  permissions?: string[];
+  homepage_url?: string;
+  repository_url?: string;
+  /**
+   * For display; registration is authoritative.
+   */
+  tool_summary?: {
+    [k: string]: unknown;
+  };
+  /**
+   * Absent: as `entrypoint` says; without either the agent is started by hand and attaches with a minted token.
    */
   launch?: {
     /**
@@ -519,6 +557,7 @@ export interface OpensentienceAgent {
      */
     resource_paths?: string[];
   };
+  [k: string]: unknown;
 }
 export interface OpensentienceToolPolicy {
   approval?: 'allow' | 'ask' | 'deny';

@@ -54,6 +54,59 @@ describe('seed 004 §4.1.1: manifests of a folder', () => {
     expect([...(await readAgentFolders(folder, logger)).keys()]).toEqual(['abc']);
     expect(lines).toEqual([]);
   });
+  it('as the published standard has them are taken; what means nothing is named, once', async () => {
+    const standard = {
+      manifest_version: 1,
+      id: 'com.graphonomous.core',
+      name: 'Graphonomous',
+      version: '1.0.0',
+      description: 'A knowledge graph.',
+      source: { git_url: 'https://example.com/graph.git', ref: 'main' },
+      entrypoint: { type: 'mix_task', value: 'opensentience.agent' },
+      capabilities: ['tools', 'streaming'],
+      permissions: ['filesystem:read:~/notes/**'],
+      homepage_url: 'https://example.com',
+      tool_summary: [{ name: 'graph_search' }],
+      resources: { cpu: { limit: '500m' } },
+    };
+    const folder = given('standard', { a: JSON.stringify(standard) });
+    const { lines, logger } = recording();
+    const agents = await readAgentFolders(folder, logger);
+    expect(agents.get('com.graphonomous.core')?.manifest.launch).toEqual({
+      command: 'mix',
+      args: ['opensentience.agent'],
+    });
+    expect(lines).toEqual([expect.stringContaining('mean nothing')]);
+  });
+  it.each<[string, unknown, unknown]>([
+    ['a file of the folder', { type: 'command', value: 'run me.sh' }, { command: './run me.sh' }],
+    ['a path into the folder', { type: 'release', value: 'bin/agent' }, { command: 'bin/agent' }],
+    [
+      'a command with its arguments',
+      { type: 'command', value: 'node  agent.mjs --fast' },
+      { command: 'node', args: ['agent.mjs', '--fast'] },
+    ],
+    [
+      'a file of the folder with arguments',
+      { type: 'command', value: 'start --fast' },
+      { command: './start', args: ['--fast'] },
+    ],
+  ])('the entry point is %s', async (name, entrypoint, launch) => {
+    const folder = given(name, { a: JSON.stringify({ id: 'abc', entrypoint }) });
+    for (const file of ['run me.sh', 'start']) writeFileSync(join(folder, 'a', file), '');
+    const agents = await readAgentFolders(folder, quietLogger);
+    expect(agents.get('abc')?.manifest.launch).toEqual({ args: [], ...(launch as object) });
+  });
+  it("the operator's launch goes before the agent's entry point", async () => {
+    const manifest = {
+      id: 'abc',
+      launch: { command: 'python3' },
+      entrypoint: { type: 'command', value: 'node' },
+    };
+    const folder = given('both', { a: JSON.stringify(manifest) });
+    const agents = await readAgentFolders(folder, quietLogger);
+    expect(agents.get('abc')?.manifest.launch).toEqual({ command: 'python3' });
+  });
   it('a pipe in place of a manifest is not waited for', async () => {
     const folder = given('pipe', { a: '{"id":"abc","version":"1"}' });
     mkdirSync(join(folder, 'b'));
@@ -65,7 +118,7 @@ describe('seed 004 §4.1.1: manifests of a folder', () => {
   it('each fault is one line with its place, and costs that manifest only', async () => {
     const folder = given('bad', {
       a: '{"id":"abc","version":"1"}',
-      b: '{"id":"ab","version":"1","restart":{"policy":"sometimes"},"typo":1}',
+      b: '{"id":"ab","version":"1","restart":{"policy":"sometimes","typo":1}}',
       c: 'not json',
       d: Buffer.from([0xff, 0xfe]),
       e: '{"id":"abc","version":"2"}',
@@ -80,8 +133,8 @@ describe('seed 004 §4.1.1: manifests of a folder', () => {
       line.replaceAll(`${folder}/`, '').replaceAll(MANIFEST_FILE, ''),
     );
     expect(told).toEqual([
-      'agent manifest not used: b/ /typo is not a known field',
       'agent manifest not used: b/ /id must match pattern "^[A-Za-z0-9][A-Za-z0-9_.-]{2,127}$"',
+      'agent manifest not used: b/ /restart/typo is not a known field',
       'agent manifest not used: b/ /restart/policy must be one of ["always","on-failure","never"]',
       'agent manifest not used: c/ / is not JSON',
       'agent manifest not used: d/ / is not UTF-8',
