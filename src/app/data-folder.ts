@@ -18,11 +18,14 @@ import { codeOf, HostError } from '../core/errors.ts';
 const LOCK_TRIES = 5;
 const API_KEY_BYTES = 24;
 const KEY_FILE = 'api-key';
+const URL_FILE = 'url';
 
 export interface DataFolder {
   readonly path: string;
   /** Kept in the folder, made at first use. */
   apiKey(): string;
+  /** Says where the host listens, for `keptUrl`. */
+  keepUrl(url: string): void;
   /** A small text of that name, or undefined. */
   read(name: string): string | undefined;
   /** Whole or not at all, mode 0600. */
@@ -49,6 +52,7 @@ export function openDataFolder(folder: string): DataFolder {
       write(KEY_FILE, `${key}\n`);
       return key;
     },
+    keepUrl: (url) => write(URL_FILE, `${url}\n`),
     release: () => releaseLock(path),
   };
 }
@@ -72,8 +76,17 @@ export function openCoreFolder(dataDir: string): DataFolder {
 
 /** The key that a folder keeps, for those who ask its host; undefined where there is none, or not for this user. */
 export function keptApiKey(folder: string): string | undefined {
+  return kept(folder, KEY_FILE);
+}
+
+/** Where the folder's host listened last; as `keptApiKey`. */
+export function keptUrl(folder: string): string | undefined {
+  return kept(folder, URL_FILE);
+}
+
+function kept(folder: string, name: string): string | undefined {
   try {
-    return readText(join(resolve(folder), KEY_FILE))?.trim() || undefined;
+    return readText(join(resolve(folder), name))?.trim() || undefined;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EACCES') return undefined;
     throw error;

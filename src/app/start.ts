@@ -49,6 +49,7 @@ async function startHost(
     },
   };
   try {
+    folder.keepUrl(host.url);
     say(`OpenWOP host   ${host.url}/.well-known/openwop`);
     say(
       config.apiKey

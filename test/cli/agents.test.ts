@@ -318,4 +318,20 @@ describe('npm run -s openwop', () => {
       rmSync(folder, { recursive: true, force: true });
     }
   });
+
+  it.each<[string, () => Record<string, string>, boolean]>([
+    ["the host's own port", () => ({ OPENWOP_PORT: new URL(url).port }), false],
+    ['where the host of the data folder listened last', () => ({}), true],
+    ['the same with a free port', () => ({ OPENWOP_PORT: '0' }), true],
+  ])('asks %s when no URL is given', async (_, env, isKept) => {
+    const folder = mkdtempSync(join(tmpdir(), 'openwop-cli-'));
+    try {
+      writeFileSync(join(folder, 'api-key'), `${KEY}\n`);
+      if (isKept) writeFileSync(join(folder, 'url'), `${url}\n`);
+      const told = await spawned(['agents', '--json'], { OPENWOP_DATA_DIR: folder, ...env() });
+      expect([told.code, told.err]).toEqual([0, '']);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
 });
