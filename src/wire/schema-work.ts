@@ -29,7 +29,7 @@ interface Cost {
 const BY_KEYS = ['additionalProperties', 'patternProperties', 'propertyNames', 'minProperties'];
 const MORE_BY_KEYS = ['maxProperties', 'unevaluatedProperties'];
 const KEYED = new Set([...BY_KEYS, ...MORE_BY_KEYS]);
-const NAMED = new Set(['properties', 'dependentRequired', 'dependentSchemas']);
+const NAMED = new Set(['properties', 'dependentRequired', 'dependentSchemas', 'dependencies']);
 
 /** By the rules that stand in the subschema itself. */
 export function costOf(schema: Readonly<Record<string, unknown>>): Cost {

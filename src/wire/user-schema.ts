@@ -1,6 +1,7 @@
 // The one compiler for JSON Schemas that others wrote: configurableSchema, resumeSchema, task and return schemas, tool
 // schemas (spec/01 §6, spec/03 §2.3). Guarded: size, depth, local references only, linear-time patterns, bounded work.
-import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js';
+import { Ajv, type AnySchemaObject, type Options } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { sha256Hex } from '../core/ids.ts';
 import { canonicalJson, isJsonObject, jsonBytes } from '../core/json.ts';
 import { addFormats } from './formats.ts';
@@ -26,7 +27,14 @@ export const USER_SCHEMA_PATTERN_SIZE = 50_000;
 const CACHE_SIZE = 256;
 /** Compilations after which the compiler is made anew: it keeps something of every schema that it ever saw. */
 const RENEW_AFTER = 1000;
-const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
+/** What `$schema` may say; without it a schema is of 2020-12. */
+const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
+  ['https://json-schema.org/draft/2020-12/schema', '2020-12'],
+  // Written by many tools still.
+  ['http://json-schema.org/draft-07/schema', 'draft-07'],
+  ['https://json-schema.org/draft-07/schema', 'draft-07'],
+]);
+type Dialect = '2020-12' | 'draft-07';
 
 export interface UserSchema {
   /** Errors as JSON pointers into the value. Never throws. */
@@ -66,7 +74,14 @@ function prepareAndCompile(schema: object | boolean, key: string): Checked<UserS
   // With an id of its own, a schema may refer to itself as a whole.
   const document =
     typeof prepared === 'boolean' ? { allOf: [prepared] } : (prepared as AnySchemaObject);
-  return compile({ ...document, $id: `openwop:user-schema:${key}` });
+  const dialect = typeof schema === 'boolean' ? undefined : dialectOf(schema);
+  return compile({ ...document, $id: `openwop:user-schema:${key}` }, dialect ?? '2020-12');
+}
+
+/** Undefined where it does not say. */
+function dialectOf(schema: object): Dialect | undefined {
+  const { $schema } = schema as { $schema?: unknown };
+  return typeof $schema === 'string' ? DIALECTS.get($schema.replace(/#$/, '')) : undefined;
 }
 
 /** Where the value is deeper than permitted, data in it too. */
@@ -100,6 +115,7 @@ const NAME_MAPS = new Set([
   'definitions',
   'dependentSchemas',
   'dependentRequired',
+  'dependencies',
 ]);
 const DATA = new Set(['const', 'enum', 'default', 'examples', 'required', 'type']);
 const REFUSED_KEYWORDS = new Set([
@@ -174,20 +190,21 @@ function keywordFault(name: string, member: unknown, findings: Findings): string
   if (name === '__proto__') return 'is not allowed as a name';
   if (name === '$ref' && !(typeof member === 'string' && member.startsWith('#')))
     return 'must refer to a place in this schema: #…';
-  if (name === '$schema' && String(member).replace(/#$/, '') !== DIALECT)
-    return `must be ${DIALECT}`;
+  if (name === '$schema' && dialectOf({ $schema: member }) === undefined)
+    return `must be one of ${[...DIALECTS.keys()].join(', ')}`;
   if (name === 'pattern' && typeof member === 'string') return patternFault(member, findings);
   return undefined;
 }
 
 /** Numbers schemas within schemas: each needs a name of its own. */
 let parts = 0;
-let ajv = createAjv();
+let compilers: Partial<Record<Dialect, Ajv>> = {};
 let compiled = 0;
 
-function compile(schema: AnySchemaObject): Checked<UserSchema> {
+function compile(schema: AnySchemaObject, dialect: Dialect): Checked<UserSchema> {
   compiled += 1;
-  if (compiled % RENEW_AFTER === 0) ajv = createAjv();
+  if (compiled % RENEW_AFTER === 0) compilers = {};
+  const ajv = (compilers[dialect] ??= createAjv(dialect));
   // The schema itself is checked by the same means.
   beginWork();
   try {
@@ -216,11 +233,11 @@ function compile(schema: AnySchemaObject): Checked<UserSchema> {
   }
 }
 
-function createAjv(): Ajv2020 {
+function createAjv(dialect: Dialect): Ajv {
   const engine = Object.assign((pattern: string) => countedPattern(pattern), {
     code: 'countedPattern',
   });
-  const created = new Ajv2020({
+  const options: Options = {
     strict: false,
     allErrors: false,
     inlineRefs: false,
@@ -228,7 +245,8 @@ function createAjv(): Ajv2020 {
     addUsedSchema: false,
     // The optimiser's time grows with the square of the schema: seconds for one of 60 KB.
     code: { regExp: engine, optimize: false },
-  });
+  };
+  const created = dialect === '2020-12' ? new Ajv2020(options) : new Ajv(options);
   addFormats(created);
   created.removeKeyword('uniqueItems').addKeyword(uniqueItemsKeyword);
   created.addKeyword(counterKeyword);

@@ -29,6 +29,34 @@ const person = {
   'x-note': 'unknown keywords are annotations',
 };
 
+describe('JSON Schema draft-07, where a schema says so', () => {
+  const DRAFT_07 = 'http://json-schema.org/draft-07/schema#';
+  const pair = {
+    $schema: DRAFT_07,
+    definitions: { name: { type: 'string', pattern: '^[a-z]+$' } },
+    type: 'array',
+    items: [{ $ref: '#/definitions/name' }, { type: 'integer', exclusiveMinimum: 0 }],
+    additionalItems: false,
+  };
+  test.each<[string, unknown, unknown, string]>([
+    ['a tuple', pair, ['ada', 1], 'ok'],
+    ['its first item', pair, ['Ada', 1], 'no /0'],
+    ['its second item', pair, ['ada', 0], 'no /1'],
+    ['one more', pair, ['ada', 1, 2], 'no '],
+    ['dependencies', { $schema: DRAFT_07, dependencies: { card: ['name'] } }, { card: '1' }, 'no '],
+    [
+      'without a fragment, by https',
+      { $schema: DRAFT_07.slice(0, -1).replace('http:', 'https:') },
+      1,
+      'ok',
+    ],
+  ])('%s', (_, schema, value, expected) => expect(check(schema, value)).toBe(expected));
+  test('work is counted as well', () => {
+    const schema = { $schema: DRAFT_07, items: { anyOf: Array(200).fill({ type: 'string' }) } };
+    expect(check(schema, Array(200_000).fill(1)).startsWith('no')).toBe(true);
+  });
+});
+
 describe('JSON Schema 2020-12', () => {
   test.each<[string, unknown, unknown, string]>([
     [
