@@ -158,7 +158,7 @@ describe('design §10 refused schemas', () => {
     ['a pattern that is too long', { pattern: 'a'.repeat(1025) }, '/pattern'],
     ['a pattern property', { patternProperties: { '(?!a)': true } }, '/patternProperties/(?!a)'],
     ['an unknown type', { type: 'text' }, ''],
-    ['another dialect', { $schema: 'http://json-schema.org/draft-07/schema#' }, '/$schema'],
+    ['another dialect', { $schema: 'http://json-schema.org/draft-04/schema#' }, '/$schema'],
     ['dynamic references', { $dynamicRef: '#a' }, '/$dynamicRef'],
     ['too deep', nested(USER_SCHEMA_DEPTH + 1), `${'/not'.repeat(USER_SCHEMA_DEPTH + 1)}`],
     [
