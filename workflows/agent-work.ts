@@ -27,6 +27,8 @@ export type ToolCall = {
   /** Times a human was asked. */
   rounds: number;
   doubt?: { effectId: string; reason: string };
+  /** No worker with the tool's agent took it in time: the step that waited, until its progress is sealed. */
+  unreached?: { waited?: string };
   /** The operator's policy asks a human: needed, or given by somebody. */
   approval?: 'needed' | { by: string };
   resultHash?: string;

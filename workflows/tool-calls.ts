@@ -66,11 +66,12 @@ async function callTool(
   resolution?: CallToolInput['resolution'],
 ): Promise<CallToolOutput> {
   const { work, invocation, call } = placed;
+  if (call.unreached) return giveUp(placed, call.unreached);
   const tool = invocation.tools.find(({ toolId }) => toolId === call.toolId);
   // Only what is performed needs the agent; what is only settled does not.
   const isPerformed = resolution === undefined || resolution.kind === 'perform';
   const remote = isPerformed ? tool?.remote : undefined;
-  const name = call.rounds === 0 ? `${call.step}.call` : `${call.step}.call${call.rounds}`;
+  const name = nameOf(call);
   const timeoutMs = (tool?.timeoutMs ?? 0) + CALL_MARGIN_MS;
   const input = inputOf(placed, resolution);
   if (!remote) return step(work.visit, 'callTool', { step: name, input, timeoutMs });
@@ -84,14 +85,42 @@ async function callTool(
       queue: { taskQueue, waitMs },
     });
   } catch (error) {
-    // Whatever the agent declared when the call was prepared: it may stream by now.
-    if (!(error instanceof CancelledAfterResult)) {
-      await seal(work.visit, name, { agentId: work.agent.agentId, verbosity: 'off', kind: 'tool' });
+    if (isUnreached(error)) {
+      call.rounds++;
+      call.unreached = { waited: name };
+      return giveUp(placed, call.unreached);
     }
-    if (!isUnreached(error)) throw error;
-    call.rounds++;
-    return callTool(placed, { kind: 'unreached' });
+    // Whatever the agent declared when the call was prepared: it may stream by now.
+    if (!(error instanceof CancelledAfterResult)) await sealCall(placed, name);
+    throw error;
   }
+}
+
+function nameOf({ step: name, rounds }: ToolCall): string {
+  return rounds === 0 ? `${name}.call` : `${name}.call${rounds}`;
+}
+
+/** Nobody came: what was shown is sealed, and what is known of the effect is told. A later segment goes on from here. */
+async function giveUp(
+  placed: Placed,
+  unreached: NonNullable<ToolCall['unreached']>,
+): Promise<CallToolOutput> {
+  const { work, call } = placed;
+  if (unreached.waited !== undefined) await sealCall(placed, unreached.waited);
+  unreached.waited = undefined;
+  const input = inputOf(placed, { kind: 'unreached' });
+  const output = await step(work.visit, 'callTool', {
+    step: nameOf(call),
+    input,
+    timeoutMs: CALL_MARGIN_MS,
+  });
+  call.unreached = undefined;
+  return output;
+}
+
+function sealCall({ work }: Placed, step: string): Promise<void> {
+  const { agentId } = work.agent;
+  return seal(work.visit, step, { agentId, verbosity: 'off', kind: 'tool' });
 }
 
 function inputOf(
