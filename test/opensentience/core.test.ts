@@ -201,6 +201,15 @@ describe('seed 004 §5.1: the token stays secret', () => {
   });
 });
 
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    // There is no such process.
+    return false;
+  }
+}
+
 describe('issue 4: an externally started agent attaches', () => {
   async function attach(
     parts: TestCore & { folder: string },
@@ -243,6 +252,22 @@ describe('issue 4: an externally started agent attaches', () => {
     await expect(
       startCore(join(root, String(number++)), { tcpPort: Number(address?.split(':')[1]) }),
     ).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  });
+  it('it takes the place of the process that Core started, calls of that one end, and gives it back', async () => {
+    const parts = await given((dir) => writeRawAgent(dir, ID));
+    const { pid: launched } = await parts.core.call(ID, callOf(`${ID}/pid`), WAIT_MS);
+    const child = await attach(parts, ID);
+    await expect
+      .poll(async () => (await parts.core.call(ID, callOf(`${ID}/pid`), WAIT_MS)).pid)
+      .toBe(child.pid);
+    await expect
+      .poll(() => parts.row(ID))
+      .toMatchObject({ status: 'connected', session: { attached: true, pid: child.pid } });
+    await expect.poll(() => isThere(Number(launched))).toBe(false);
+    child.kill('SIGKILL');
+    await expect
+      .poll(() => parts.row(ID))
+      .toMatchObject({ status: 'connected', session: { attached: false } });
   });
   it('it takes the place of a process that does not come up, and gives it back', async () => {
     const restart = { crashLoop: { exits: 2, withinMs: 60_000 } };

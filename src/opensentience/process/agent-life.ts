@@ -3,7 +3,7 @@
 //
 // in \ event     opened        closed   exited    late       stop
 // starting       connect       –        judge     kill       end
-// connected      –             leave    judge     settle     end
+// connected      connect       leave    judge     settle     end
 // backing-off    connect       –        –         launch     rest
 // crash-loop     connect       –        –         –          rest
 // waiting        connect       –        –         –          rest
@@ -38,7 +38,7 @@ export type LifeAction =
 
 export const AGENT_LIFE: Readonly<Record<LifeState, Readonly<Record<LifeEvent, LifeAction>>>> = {
   starting: { opened: 'connect', closed: 'nothing', exited: 'judge', late: 'kill', stop: 'end' },
-  connected: { opened: 'nothing', closed: 'leave', exited: 'judge', late: 'settle', stop: 'end' },
+  connected: { opened: 'connect', closed: 'leave', exited: 'judge', late: 'settle', stop: 'end' },
   'backing-off': {
     opened: 'connect',
     closed: 'nothing',

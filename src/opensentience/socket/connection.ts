@@ -29,8 +29,8 @@ export const CLOSE_MS = 1_000;
 export interface ConnectionParts {
   readonly options: AgentServerOptions;
   readonly transport: 'unix' | 'tcp';
-  /** Takes the agent's place in the server; a code when there is none. */
-  readonly claim: (connection: Connection) => ProtocolErrorCode | undefined;
+  /** Takes the agent's place in the server; a code when there is none. `attached`: by the operator's hand. */
+  readonly claim: (connection: Connection, attached: boolean) => ProtocolErrorCode | undefined;
   /** The session, or what was to be one, is over. */
   readonly release: (connection: Connection) => void;
 }
@@ -286,7 +286,9 @@ export class Connection implements LiveSession {
       const admission = await options.gate(this.#helloOf(payload));
       // Between two turns nothing changes: who finds the place free has it.
       const taken =
-        admission.ok && this.#session.state === 'checking' ? this.#parts.claim(this) : undefined;
+        admission.ok && this.#session.state === 'checking'
+          ? this.#parts.claim(this, admission.attached)
+          : undefined;
       if (!admission.ok) input = { name: 'refused', of: { code: admission.code } };
       else if (taken) input = { name: 'refused', of: { code: taken } };
       else input = { name: 'admitted', of: { sessionId: randomUUID(), admission } };

@@ -73,6 +73,9 @@ function closing(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()));
 }
 
+/** ms that the calls of a session have which gave its place to another. */
+const REPLACED_MS = 4_000;
+
 /** All connections of one server: who is unknown yet, and which agent has which. */
 class Connections {
   readonly #options: AgentServerOptions;
@@ -101,7 +104,7 @@ class Connections {
     const connection: Connection = new Connection(socket, {
       options: this.#options,
       transport,
-      claim: (one) => this.#claim(one),
+      claim: (one, attached) => this.#claim(one, attached),
       release: (one) => this.#release(one),
     });
     this.#all.add(connection);
@@ -124,12 +127,16 @@ class Connections {
     );
   }
 
-  #claim(connection: Connection): ProtocolErrorCode | undefined {
-    if (this.#byAgent.has(connection.agentId)) return 'protocol.agent_already_connected';
-    if (this.#byAgent.size >= this.#options.limits.maxSessions) return 'protocol.flood';
+  /** One session for an agent. Who comes by the operator's hand goes before the process that Core started. */
+  #claim(connection: Connection, attached: boolean): ProtocolErrorCode | undefined {
+    const before = this.#byAgent.get(connection.agentId);
+    const gives = before !== undefined && attached && !before.attached;
+    if (before && !gives) return 'protocol.agent_already_connected';
+    if (!before && this.#byAgent.size >= this.#options.limits.maxSessions) return 'protocol.flood';
     if (this.#stopping) return 'protocol.draining';
     this.#unknown.delete(connection);
     this.#byAgent.set(connection.agentId, connection);
+    void before?.drain('agent.replaced', REPLACED_MS);
     return undefined;
   }
 

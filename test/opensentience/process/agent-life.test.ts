@@ -13,7 +13,7 @@ import { DEFAULT_PROCESS_LIMITS } from '../../../src/opensentience/process/limit
 
 const EXPECTED: Record<LifeState, Record<LifeEvent, LifeAction>> = {
   starting: { opened: 'connect', closed: 'nothing', exited: 'judge', late: 'kill', stop: 'end' },
-  connected: { opened: 'nothing', closed: 'leave', exited: 'judge', late: 'settle', stop: 'end' },
+  connected: { opened: 'connect', closed: 'leave', exited: 'judge', late: 'settle', stop: 'end' },
   'backing-off': {
     opened: 'connect',
     closed: 'nothing',

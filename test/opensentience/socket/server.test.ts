@@ -171,6 +171,23 @@ describe('seed 004 §4.1, §5, §6.1: getting in', () => {
     await expect.poll(() => stage.closed).toEqual([{ agentId: AGENT, reason: 'ended' }]);
     await stage.agent().join();
   });
+  it("who comes by the operator's hand goes before a launched one; a launched one before nobody", async () => {
+    let attached = false;
+    stage = await startStage({}, { gate: async () => ({ ok: true, attached }) });
+    const launched = stage.agent();
+    await launched.join();
+    attached = true;
+    const byHand = stage.agent();
+    await byHand.join();
+    expect((await launched.next('core.goodbye')).payload.reason).toBe('agent.replaced');
+    await expect.poll(() => stage.closed).toHaveLength(1);
+    expect(stage.session().attached).toBe(true);
+    expect(stage.session().routable()).toBe(true);
+    attached = false;
+    const again = stage.agent();
+    again.send(helloOf());
+    expect((await again.next('core.welcome')).error?.code).toBe('protocol.agent_already_connected');
+  });
   it('a gate that fails lets nobody in, and says nothing of why', async () => {
     stage = await startStage({}, { gate: () => Promise.reject(new Error('password=hunter2')) });
     const agent = stage.agent();
