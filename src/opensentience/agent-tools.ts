@@ -1,7 +1,7 @@
 // Tools of agent processes as the runs see them (design §5; seed 004 §4.3): described from the registry, called through
 // Core in the worker that has the agent. A worker without it can describe a tool, and settle a call, but not perform it.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { codeOf, HostError } from '../core/errors.ts';
+import { codeOf } from '../core/errors.ts';
 import { sha256Hex } from '../core/ids.ts';
 import { isJsonObject, type JsonValue } from '../core/json.ts';
 import type {
@@ -13,6 +13,7 @@ import type {
   ToolCallContext,
   Tools,
 } from '../ports.ts';
+import { callFailure } from './call-failure.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
 import type { Core, SessionCall } from './parts.ts';
 
@@ -89,13 +90,13 @@ async function callAgent(
   { core, runs }: AgentToolsOptions,
   { declared, input, context }: { declared: AgentTool; input: JsonValue; context: ToolCallContext },
 ): Promise<JsonValue> {
-  if (!core) throw notSent();
+  if (!core) throw callFailure('agent_unavailable', false);
   if (!isJsonObject(input)) {
     const details = {
       reason: "The arguments of an agent's tool are one JSON object.",
       final: true,
     };
-    throw Object.assign(new HostError('tool_invalid_input', details), { sent: false });
+    throw callFailure('tool_invalid_input', false, details);
   }
   const { runId, nodeId, workflowId, callerAgentId, directive } = context;
   const row = await runs.load(runId);
@@ -124,7 +125,7 @@ async function callAgent(
     ...(context.onProgress ? { onProgress: context.onProgress } : {}),
   };
   return core.call(declared.agentId, call, CONNECT_MS).catch((error: unknown) => {
-    throw isOutOfTime(error, context.signal) ? notSent() : error;
+    throw isOutOfTime(error, context.signal) ? callFailure('agent_unavailable', false) : error;
   });
 }
 
@@ -132,10 +133,6 @@ async function callAgent(
 function isOutOfTime(error: unknown, signal: AbortSignal): boolean {
   const isUnsent = (error as { sent?: unknown } | null)?.sent === false;
   return isUnsent && signal.aborted && codeOf(signal.reason) === 'tool_timeout';
-}
-
-function notSent(): HostError {
-  return Object.assign(new HostError('agent_unavailable'), { sent: false });
 }
 
 /** A UUID (version 8, RFC 9562) that is the same for the same text. */

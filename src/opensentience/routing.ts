@@ -1,8 +1,9 @@
 // Which agent's calls go where (seed 004 §4.5: no calls to a silent or unhealthy agent): sessions by agent, who is told
 // when one can be called, and calls that wait for one.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HostError } from '../core/errors.ts';
+import type { HostError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
+import { callFailure } from './call-failure.ts';
 import { nowMs } from './clock.ts';
 import type { LiveSession, SessionCall } from './parts.ts';
 
@@ -89,7 +90,8 @@ export class Routing {
     if (refusal) return Promise.reject(refusal);
     const ready = this.ready(wait);
     if (ready) return Promise.resolve(ready);
-    if (this.waiting.size >= MAX_WAITING_CALLS) return Promise.reject(notSent('rate_limited'));
+    if (this.waiting.size >= MAX_WAITING_CALLS)
+      return Promise.reject(callFailure('rate_limited', false));
     return new Promise((resolve, reject) => {
       const look = (agentId?: string) => {
         if (agentId !== undefined && agentId !== '' && agentId !== wait.agentId) return;
@@ -115,11 +117,11 @@ export class Routing {
   }
 
   private refusal({ endsAtMs, signal, agentId, toolId }: Wait): HostError | undefined {
-    if (signal.aborted) return notSent('cancelled');
-    if (this.stopped) return notSent('agent_unavailable');
+    if (signal.aborted) return callFailure('cancelled', false);
+    if (this.stopped) return callFailure('agent_unavailable', false);
     const late = nowMs() >= endsAtMs;
     return late && !this.ready({ agentId, toolId, endsAtMs, signal })
-      ? notSent('agent_unavailable')
+      ? callFailure('agent_unavailable', false)
       : undefined;
   }
 
@@ -141,10 +143,6 @@ export class Routing {
       : endsAtMs;
     return Math.max(1, Math.min(endsAtMs, settlesAtMs) - now);
   }
-}
-
-function notSent(code: 'cancelled' | 'agent_unavailable' | 'rate_limited'): HostError {
-  return Object.assign(new HostError(code), { sent: false });
 }
 
 /** Connection lost before the call was written: another session may take it. */

@@ -69,6 +69,15 @@ export function recordProcess(pid: number): ProcessRecord | undefined {
   return startedAt === undefined ? undefined : { pid, startedAt };
 }
 
+/** True when some process has that id now; for who has no record of it. */
+export function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as { code?: string }).code === 'EPERM';
+  }
+}
+
 /** True when exactly that process still runs. */
 export function isRunning(record: ProcessRecord): boolean {
   return startOf(record.pid) === record.startedAt;

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AgentInstance, AgentSessionView } from '../../src/ports.ts';
+import { isThere } from '../../src/system/processes.ts';
 import type { RunEventDoc, RunSnapshot } from '../../src/wire/types.generated.ts';
 import { agentNode, chain } from '../support/definitions.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
@@ -126,20 +127,17 @@ async function connected(but?: string): Promise<AgentSessionView> {
     session = instances
       .map((instance) => instance.session)
       // A killed Core's row stands until its lease ends.
-      .find((one) => one?.toolIds.length === 2 && one.sessionId !== but && isAlive(one.pid));
+      .find(
+        (one) =>
+          one?.toolIds.length === 2 &&
+          one.sessionId !== but &&
+          one.pid !== undefined &&
+          isThere(one.pid),
+      );
     return session !== undefined;
   }, 'the agent is connected');
   if (!session) throw new Error('no session');
   return session;
-}
-
-function isAlive(pid: number | undefined): boolean {
-  try {
-    return pid !== undefined && process.kill(pid, 0);
-  } catch {
-    // There is no such process.
-    return false;
-  }
 }
 
 async function killAgent(): Promise<void> {

@@ -2,6 +2,7 @@
 // keep. At the end nothing anywhere holds a secret.
 import { describe, expect } from 'vitest';
 import { openDatabase } from '../../src/adapters/postgres/index.ts';
+import { isThere } from '../../src/system/processes.ts';
 import { TEST_API_KEY, until } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
@@ -18,14 +19,6 @@ const REPORT = Array.from(
   { length: LASTING_STEPS },
   (_, index) => `step ${index + 1} of ${LASTING_STEPS}\n`,
 ).join('');
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-}
 
 /** `desk`: a run that ended before. */
 export function restartJourneys(scene: Scene, desk: () => Told): void {
@@ -46,7 +39,7 @@ export function restartJourneys(scene: Scene, desk: () => Told): void {
         const pids = await scene.launched();
         expect(pids.length).toBe(EXAMPLES.length + 1);
         await scene.stop();
-        expect(pids.filter(isAlive)).toEqual([]);
+        expect(pids.filter(isThere)).toEqual([]);
       },
     );
 

@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { mintToken, tokenHash } from '../../src/opensentience/tokens.ts';
+import { isThere } from '../../src/system/processes.ts';
 import { callOf, startCore, type TestCore } from '../support/opensentience/core-parts.ts';
 import { RAW_AGENT, writeRawAgent } from '../support/opensentience/raw-agent.ts';
 import { tempFolder, writeAgent } from '../support/opensentience/temp.ts';
@@ -200,15 +201,6 @@ describe('seed 004 §5.1: the token stays secret', () => {
     await expect.poll(async () => (await row(ID))?.status).toBe('stopped');
   });
 });
-
-function isThere(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    // There is no such process.
-    return false;
-  }
-}
 
 describe('issue 4: an externally started agent attaches', () => {
   async function attach(

@@ -2,9 +2,9 @@
 // and events. Reading is paced, writing bounded. What goes wrong here ends this connection and touches no other.
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { HostError, type ErrorCode } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { AgentSessionView, AgentToolMetrics, ToolProgress } from '../../ports.ts';
+import { callFailure } from '../call-failure.ts';
 import { nowMs } from '../clock.ts';
 import type { CallOutcome, Effect, Outgoing } from '../session/effects.ts';
 import { encodeFrame, FrameDecoder, type Frame } from '../frame.ts';
@@ -132,7 +132,7 @@ export class Connection implements LiveSession {
 
   call({ signal, onProgress, ...request }: SessionCall): Promise<JsonObject> {
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(failure('cancelled', false));
+      if (signal.aborted) return reject(callFailure('cancelled', false));
       const callId = randomUUID();
       const onAbort = (): void => this.#step({ name: 'cancel', of: { callId } });
       signal.addEventListener('abort', onAbort, { once: true });
@@ -340,7 +340,7 @@ export class Connection implements LiveSession {
     this.#pending.delete(callId);
     pending?.release();
     if (outcome.ok) pending?.resolve(outcome.output);
-    else pending?.reject(failure(outcome.code, outcome.sent, outcome.details));
+    else pending?.reject(callFailure(outcome.code, outcome.sent, outcome.details));
   }
 
   #shut(reason: string): void {
@@ -411,10 +411,6 @@ export class Connection implements LiveSession {
     if (!this.#released) this.#shut(known);
     this.#socket.destroy();
   }
-}
-
-function failure(code: ErrorCode, sent: boolean, details?: JsonObject): Error {
-  return Object.assign(new HostError(code, details), { sent });
 }
 
 function nameOf(error: unknown): string {

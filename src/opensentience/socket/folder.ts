@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { randomBytes } from 'node:crypto';
+import { isThere } from '../../system/processes.ts';
 
 /** Bytes of a socket's path that every system takes (macOS: 104 with the closing zero). */
 export const MAX_SOCKET_PATH_BYTES = 103;
@@ -41,13 +42,5 @@ function removeStale(folder: string): void {
   for (const name of readdirSync(folder)) {
     const pid = /^core-(\d+)-[0-9a-f]{6}\.sock$/.exec(name)?.[1];
     if (pid !== undefined && !isThere(Number(pid))) rmSync(join(folder, name), { force: true });
-  }
-}
-
-function isThere(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as { code?: string }).code === 'EPERM';
   }
 }

@@ -1,0 +1,8 @@
+// How a call to an agent fails towards its run (ports.ts ToolFailure): a HostError that also says whether it was sent.
+import { HostError, type ErrorCode } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
+
+/** `sent: false` only while the call was certainly not written to the agent's socket. */
+export function callFailure(code: ErrorCode, sent: boolean, details?: JsonObject): HostError {
+  return Object.assign(new HostError(code, details), { sent });
+}
