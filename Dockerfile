@@ -21,6 +21,8 @@ ENV NODE_ENV=production \
     OPENWOP_PORT=8787 \
     OPENWOP_DATA_DIR=/home/node/data \
     OPENWOP_CACHE_DIR=/home/node/cache
+# A volume takes its owner from what is there.
+RUN mkdir -p /home/node/data /home/node/cache && chown -R node:node /home/node
 USER node
 EXPOSE 8787
 

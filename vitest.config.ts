@@ -1,24 +1,7 @@
 // Two projects: tests of pure rooms start nothing; all others share one Temporal dev server (design §8). Tests take
 // free ports and own folders, so files run side by side.
 import { defineConfig } from 'vitest/config';
-
-/** Rooms whose tests need no Temporal server. */
-const PURE = [
-  'support/run-tests.test.ts',
-  'core',
-  'wire',
-  'translate',
-  'pages',
-  'demo',
-  'deploy',
-  'opensentience',
-  'agent-sdk',
-  'cli',
-  'tidy.test.ts',
-];
-const pure = PURE.map((room) =>
-  room.endsWith('.ts') ? `test/${room}` : `test/${room}/**/*.test.ts`,
-);
+import { ALL_TESTS, PURE_TESTS } from './test/support/projects.ts';
 
 export default defineConfig({
   test: {
@@ -31,13 +14,13 @@ export default defineConfig({
     teardownTimeout: 30_000,
     expect: { poll: { timeout: 20_000, interval: 50 } },
     projects: [
-      { extends: true, test: { name: 'pure', include: pure } },
+      { extends: true, test: { name: 'pure', include: PURE_TESTS } },
       {
         extends: true,
         test: {
           name: 'real',
-          include: ['test/**/*.test.ts'],
-          exclude: pure,
+          include: [ALL_TESTS],
+          exclude: PURE_TESTS,
           globalSetup: ['test/support/global-setup.ts'],
         },
       },

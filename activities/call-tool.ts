@@ -1,13 +1,20 @@
 // callTool: one call of a tool that the model asked for (RFC 0077 §B steps 3 and 5; spec/03 §4.4, §6). The surface is
-// checked again here, arguments and outcome against the tool's schemas; the effect goes by the ledger.
+// checked again here, arguments and outcome against the tool's schemas; the effect goes by the ledger. A call that is
+// refused now may have been performed before: what the ledger knows is told first (design §5).
 import type { ActivityEvent, StepResult } from '../src/core/journal.ts';
 import { utf8Length, type JsonObject, type JsonValue } from '../src/core/json.ts';
 import { INLINE_VALUE_BYTES } from '../src/core/limits.ts';
 import { boundText } from '../src/core/tokens.ts';
-import type { Tool, ToolCallContext } from '../src/ports.ts';
+import type { Tool } from '../src/ports.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 import type { CallToolInput, CallToolOutput } from './contract.ts';
-import { performEffect } from './perform-effect.ts';
+import {
+  performEffect,
+  recallEffect,
+  settleByWord,
+  type EffectResult,
+  type KnownEffect,
+} from './perform-effect.ts';
 import type { ActivityPorts } from './ports.ts';
 import { showingProgress } from './progress-writer.ts';
 import { toolError, type ToolError } from './tool-errors.ts';
@@ -17,36 +24,58 @@ import { writeJson } from './transcript.ts';
 const PREVIEW_BYTES = 1024;
 
 type Result = StepResult<CallToolOutput>;
+type Told = { status: 'error' | 'forbidden'; error: ToolError; durationMs?: number };
+/** Why a call is not performed now. */
+type Refusal = ({ readonly kind: 'refused' } & Told) | { readonly kind: 'needs-approval' };
 
 export async function callTool(ports: ActivityPorts, input: CallToolInput): Promise<Result> {
   const { toolId } = input.call;
-  if (!input.tools.includes(toolId)) {
-    const error = toolError('forbidden', `The tool ${boundText(toolId, 256)} is not available.`);
-    return returned(ports, input, { status: 'forbidden', error });
-  }
-  const tool = (await ports.tools.find(input.context.tenant, [toolId])).get(toolId);
-  return showingProgress({ ports, input, tool }, (onProgress) =>
-    callFound(ports, input, { tool, onProgress }),
-  );
+  const isInSurface = input.tools.includes(toolId);
+  const tool = isInSurface
+    ? (await ports.tools.find(input.context.tenant, [toolId])).get(toolId)
+    : undefined;
+  return showingProgress({ ports, input, tool }, async (onProgress) => {
+    const { resolution } = input;
+    const effect = { ports, input, tool, ...(onProgress ? { onProgress } : {}) };
+    if (resolution?.kind === 'skip' || resolution?.kind === 'happened')
+      return told(effect, await settleByWord(effect, resolution));
+    const refusal = refusalOf(tool, input);
+    if (refusal) return refuse(effect, refusal);
+    if (!tool) throw new Error('a call without its tool is refused');
+    return told(effect, await performEffect({ ...effect, tool }));
+  });
 }
 
-async function callFound(
-  ports: ActivityPorts,
-  input: CallToolInput,
-  { tool, onProgress }: { tool: Tool | undefined; onProgress: ToolCallContext['onProgress'] },
-): Promise<Result> {
-  if (!tool) return returned(ports, input, { status: 'error', error: toolError('tool_not_found') });
+function refusalOf(tool: Tool | undefined, input: CallToolInput): Refusal | undefined {
+  const { toolId } = input.call;
+  if (!input.tools.includes(toolId)) {
+    const error = toolError('forbidden', `The tool ${boundText(toolId, 256)} is not available.`);
+    return { kind: 'refused', status: 'forbidden', error };
+  }
+  if (!tool) return { kind: 'refused', status: 'error', error: toolError('tool_not_found') };
   const error = argumentsFault(tool, input.call.arguments);
-  if (error) return returned(ports, input, { status: 'error', error });
+  if (error) return { kind: 'refused', status: 'error', error };
   const approval = tool.remote?.approval;
-  if (approval === 'deny') {
-    return returned(ports, input, { status: 'forbidden', error: toolError('tool_denied') });
+  if (approval === 'deny')
+    return { kind: 'refused', status: 'forbidden', error: toolError('tool_denied') };
+  const isAsked = approval === 'ask' && input.approvedBy === undefined && !input.resolution;
+  return isAsked ? { kind: 'needs-approval' } : undefined;
+}
+
+/** Only what was never performed is refused. */
+async function refuse(effect: KnownEffect, refusal: Refusal): Promise<Result> {
+  const known = await recallEffect(effect);
+  if (known?.kind === 'in-doubt' && refusal.kind === 'refused') {
+    const reason = `${known.reason} It cannot be performed now: ${refusal.error.message}`;
+    return { output: { ...known, reason, refused: true }, events: [] };
   }
-  if (approval === 'ask' && input.approvedBy === undefined && !input.resolution) {
-    const reason = 'The operator asks a human about calls of this tool.';
-    return { output: { kind: 'needs-approval', reason }, events: [] };
-  }
-  const result = await performEffect({ ports, input, tool, ...(onProgress ? { onProgress } : {}) });
+  if (known) return told(effect, known);
+  if (refusal.kind === 'refused') return returned(effect.ports, effect.input, refusal);
+  const reason = 'The operator asks a human about calls of this tool.';
+  return { output: { kind: 'needs-approval', reason }, events: [] };
+}
+
+async function told({ ports, input }: KnownEffect, result: EffectResult): Promise<Result> {
   switch (result.kind) {
     case 'in-doubt':
       return { output: result, events: [] };
@@ -78,11 +107,7 @@ function argumentsFault(tool: Tool, value: JsonValue): ToolError | undefined {
 async function returned(
   ports: ActivityPorts,
   input: CallToolInput,
-  {
-    status,
-    error,
-    durationMs,
-  }: { status: 'error' | 'forbidden'; error: ToolError; durationMs?: number },
+  { status, error, durationMs }: Told,
 ): Promise<Result> {
   const { code, message } = error;
   const payload = { error: { code, message: ports.redactor.text(message) }, status };

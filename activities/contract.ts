@@ -90,6 +90,9 @@ export interface InferTurnInput {
   readonly verbosity: 'summary' | 'full' | 'off';
 }
 
+/** A type, not an interface: it is part of a frame's JSON. */
+export type AskedQuestion = { readonly id: string; readonly question: string };
+
 export interface RequestedCall {
   readonly toolId: string;
   readonly arguments: JsonValue;
@@ -111,6 +114,8 @@ export type InferTurnOutput = { readonly transcript: string } & (
       readonly violation: 'form' | 'return-schema';
       readonly message: string;
     }
+  /** The output was a `clarification.request` envelope: a human is asked, and the conversation goes on. */
+  | { readonly kind: 'clarification'; readonly questions: readonly AskedQuestion[] }
   | { readonly kind: 'refusal' }
 );
 // events of inferTurn, in order: agent.reasoned (unless verbosity is off), provider.usage, envelope.refusal?
@@ -139,7 +144,8 @@ export interface CallToolInput {
    */
   readonly resolution?:
     | { readonly kind: 'happened'; readonly outcome: JsonValue }
-    | { readonly kind: 'perform' | 'skip' | 'unreached' };
+    | { readonly kind: 'skip' }
+    | { readonly kind: 'perform' | 'unreached' };
   /** Who let this call be made, where the operator's policy asks a human. */
   readonly approvedBy?: string;
 }
@@ -152,7 +158,13 @@ export type CallToolOutput =
       readonly resultHash: string;
     }
   /** No event yet: it is not known whether the effect happened, or a later attempt differs; a human decides. */
-  | { readonly kind: 'in-doubt'; readonly effectId: string; readonly reason: string }
+  | {
+      readonly kind: 'in-doubt';
+      readonly effectId: string;
+      readonly reason: string;
+      /** The call is refused as things stand: no answer may promise to perform it. */
+      readonly refused?: true;
+    }
   /** No event yet, nothing performed: the operator's policy asks a human about this call. */
   | { readonly kind: 'needs-approval'; readonly reason: string };
 

@@ -2,6 +2,7 @@
 // untrusted, and checked against the agent's return schema before it is recorded (RFC 0077 §B step 6).
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
 import { boundText } from '../src/core/tokens.ts';
+import { askedOf, CLARIFICATION_SCHEMA, type Asked } from './clarification.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 
 /** Longest text in bytes that tells what was wrong. */
@@ -10,20 +11,22 @@ const MAX_TOLD_FAULTS = 5;
 const FENCED = /^```[A-Za-z]*[ \t]*\n([\s\S]*?)\n?```\s*$/;
 
 export type ParsedDecision =
+  | Asked
   | {
       readonly ok: true;
+      readonly kind: 'decision';
       readonly decision: JsonValue;
       readonly confidence?: number;
       readonly reasoning?: string;
-    }
-  | { readonly ok: false; readonly message: string };
+    };
 
 /** Schema of the output, for the provider. References of the return schema follow it to its new place. */
 export function outputSchema(returnSchema: JsonObject | undefined): JsonObject {
   return {
     type: 'object',
     properties: {
-      decision: returnSchema === undefined ? {} : moved(returnSchema),
+      decision:
+        returnSchema === undefined ? {} : { anyOf: [moved(returnSchema), CLARIFICATION_SCHEMA] },
       confidence: { type: 'number', minimum: 0, maximum: 1 },
       reasoning: { type: 'string' },
     },
@@ -39,15 +42,20 @@ function moved(schema: JsonValue): JsonValue {
   return Object.fromEntries(
     entries.map(([key, value]) => {
       const isReference = key === '$ref' && typeof value === 'string' && value.startsWith('#');
-      return [key, isReference ? value.replace('#', '#/properties/decision') : moved(value)];
+      return [
+        key,
+        isReference ? value.replace('#', '#/properties/decision/anyOf/0') : moved(value),
+      ];
     }),
   );
 }
 
-/** Reads the output. A fenced block is tolerated, and prose around one JSON object. */
+/** Reads the output: a decision, or questions in its place. A fenced block is tolerated, and prose around one JSON object. */
 export function parseDecision(text: string): ParsedDecision {
   const value = parseObject(text.trim());
   if (value === undefined) return { ok: false, message: 'The output is not one JSON object.' };
+  const asked = askedOf(value);
+  if (asked) return asked;
   if (!Object.hasOwn(value, 'decision') || value.decision === undefined) {
     return { ok: false, message: 'The output has no member "decision".' };
   }
@@ -61,6 +69,7 @@ export function parseDecision(text: string): ParsedDecision {
   }
   return {
     ok: true,
+    kind: 'decision',
     decision,
     ...(noConfidence ? {} : { confidence }),
     ...(typeof reasoning === 'string' ? { reasoning } : {}),

@@ -56,17 +56,25 @@ export class DeltaWriter {
 
   /** Shows the rest, closes the block for ever and returns its rows. Throws as the appender's close does. */
   async close(): Promise<readonly LogRow[]> {
-    for (const [channel, stream] of this.streams) {
-      this.show({ text: stream.end(), ...(channel === '' ? {} : { channel }) });
-    }
+    this.showHeld((stream) => stream.end());
     return this.appender.close();
   }
 
-  /** After a failure: lets what was said reach the log within a grace, leaves the block open. Never throws. */
+  /**
+   * After a failure: lets what was said, the held-back tail too, reach the log within a grace, and leaves the block
+   * open. Never throws.
+   */
   async abandon(): Promise<void> {
+    this.showHeld((stream) => stream.cut());
     const grace = new Promise((resolve) => setTimeout(resolve, ABANDON_GRACE_MS).unref());
     await Promise.race([this.appender.drain().catch(() => undefined), grace]);
     this.appender.stop();
+  }
+
+  private showHeld(rest: (stream: RedactorStream) => string): void {
+    for (const [channel, stream] of this.streams) {
+      this.show({ text: rest(stream), ...(channel === '' ? {} : { channel }) });
+    }
   }
 
   private streamOf(channel = ''): RedactorStream {

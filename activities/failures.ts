@@ -57,8 +57,9 @@ function failureOf(ports: ActivityPorts, error: unknown): ApplicationFailure {
   });
   if (!code) return failure('internal_error');
   const { message, details } = error as { message?: string; details?: Record<string, unknown> };
-  const retryAfterMs = details?.retryAfterMs;
+  const { retryAfterMs, retryable } = details ?? {};
   return failure(code, {
+    ...(typeof retryable === 'boolean' ? { retryable } : {}),
     ...(message === undefined ? {} : { message: ports.redactor.text(message) }),
     ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}),
   });

@@ -41,7 +41,7 @@ export async function inferTurn(
     const items = linkCalls([...before, ...added]);
     const request = requestOf({ input, agent, items, tools });
     const { response, reasoning, deltas } = await inferLive(ports, input, request);
-    const spoken = readResponse(ports, agent, response);
+    const spoken = readResponse(ports, { agent, verbosity: input.verbosity }, response);
     const assistant: TranscriptItem = {
       role: 'assistant',
       text: [reasoning, ports.redactor.text(response.final)].filter(Boolean).join('\n'),
@@ -160,7 +160,13 @@ type Spoken = InferTurnOutput extends infer Member
     : never
   : never;
 
-function readResponse(ports: ActivityPorts, agent: ResolvedAgent, response: ModelResponse): Spoken {
+/** Who speaks, and how much of the reasoning may be shown. */
+interface Speaker {
+  readonly agent: ResolvedAgent;
+  readonly verbosity: InferTurnInput['verbosity'];
+}
+
+function readResponse(ports: ActivityPorts, speaker: Speaker, response: ModelResponse): Spoken {
   switch (response.kind) {
     case 'refusal':
       return { kind: 'refusal' };
@@ -175,7 +181,9 @@ function readResponse(ports: ActivityPorts, agent: ResolvedAgent, response: Mode
     case 'final': {
       const parsed = ports.redactor.json(parseDecision(response.final));
       if (!parsed.ok) return { kind: 'invalid', violation: 'form', message: parsed.message };
-      return readDecision(agent, parsed);
+      if (parsed.kind === 'clarification')
+        return { kind: 'clarification', questions: parsed.questions };
+      return readDecision(speaker, parsed);
     }
   }
 }
@@ -193,9 +201,11 @@ function readCalls(ports: ActivityPorts, response: ModelResponse): Spoken {
   return { kind: 'calls', calls };
 }
 
-function readDecision(agent: ResolvedAgent, parsed: Extract<ParsedDecision, { ok: true }>): Spoken {
+function readDecision(
+  { agent: { returnSchema }, verbosity }: Speaker,
+  parsed: Extract<ParsedDecision, { kind: 'decision' }>,
+): Spoken {
   const { decision, confidence, reasoning } = parsed;
-  const { returnSchema } = agent;
   const message = returnSchema && returnViolation(decision, returnSchema);
   if (message !== undefined) return { kind: 'invalid', violation: 'return-schema', message };
   if (jsonBytes(decision) > INLINE_VALUE_BYTES) {
@@ -208,7 +218,10 @@ function readDecision(agent: ResolvedAgent, parsed: Extract<ParsedDecision, { ok
     kind: 'decision',
     decision,
     ...(confidence === undefined ? {} : { confidence }),
-    ...(reasoning === undefined ? {} : { reasoning: boundText(reasoning, bound) }),
+    // What is not in the result is in no event, no snapshot, no question and no later attempt.
+    ...(reasoning === undefined || verbosity === 'off'
+      ? {}
+      : { reasoning: boundText(reasoning, bound) }),
     schemaValidated: returnSchema !== undefined,
   };
 }
@@ -251,6 +264,8 @@ function summaryOf(spoken: Spoken): string {
       return spoken.reasoning ?? 'Decides without stating a reason.';
     case 'invalid':
       return 'Gives no usable output.';
+    case 'clarification':
+      return 'Asks a human.';
     case 'refusal':
       return 'Refuses.';
   }

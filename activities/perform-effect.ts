@@ -13,7 +13,14 @@ import { Context } from '@temporalio/activity';
 import { HostError } from '../src/core/errors.ts';
 import { eventIdOf } from '../src/core/ids.ts';
 import { canonicalJson, utf8Length, type JsonValue } from '../src/core/json.ts';
-import type { EffectClaim, Tool, ToolCallContext, ToolProgress } from '../src/ports.ts';
+import type {
+  EffectClaim,
+  EffectIdentity,
+  EffectRecall,
+  Tool,
+  ToolCallContext,
+  ToolProgress,
+} from '../src/ports.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 import type { CallToolInput } from './contract.ts';
 import { failure } from './failures.ts';
@@ -42,46 +49,91 @@ export type EffectResult =
   | { readonly kind: 'error'; readonly error: ToolError; readonly durationMs?: number }
   | { readonly kind: 'in-doubt'; readonly effectId: string; readonly reason: string };
 
-interface Effect {
+/** A call whose effect may be known, whether or not it can be performed now. */
+export interface KnownEffect {
   readonly ports: ActivityPorts;
   readonly input: CallToolInput;
-  readonly tool: Tool;
+  /** Absent when nobody has it any more. */
+  readonly tool: Tool | undefined;
   readonly onProgress?: (progress: ToolProgress) => void;
+}
+
+interface Effect extends KnownEffect {
+  readonly tool: Tool;
 }
 
 type Perform = Extract<EffectClaim, { kind: 'perform' }>;
 type InDoubt = Extract<EffectClaim, { kind: 'in-doubt' }>;
+type Word = Extract<CallToolInput['resolution'], { kind: 'skip' | 'happened' }>;
 
 export async function performEffect(effect: Effect): Promise<EffectResult> {
   const { resolution } = effect.input;
-  if (resolution?.kind === 'skip') return { kind: 'error', error: toolError('effect_skipped') };
+  if (resolution?.kind === 'unreached') return settleUnreached(effect);
   // A human's "perform" holds once: were it to hold for later tries, a crash after the effect would repeat it.
-  const mayForce = resolution?.kind === 'happened' || Context.current().info.attempt === 1;
-  const isDecided = resolution !== undefined && resolution.kind !== 'unreached';
-  const claim = await claimEffect(effect, isDecided && mayForce);
-  if (resolution?.kind === 'happened' && claim.kind === 'perform') {
-    return settleDone(effect, claim, effect.ports.redactor.json(resolution.outcome));
-  }
-  if (resolution?.kind === 'unreached' && claim.kind === 'perform') {
-    return settleFailed(effect, claim, toolError('agent_unavailable'));
-  }
-  return follow(effect, claim);
+  const isForced = resolution?.kind === 'perform' && Context.current().info.attempt === 1;
+  const claim = await claimEffect(effect, isForced);
+  return claim.kind === 'perform' ? perform(effect, claim) : follow(effect, claim);
 }
 
-function claimEffect({ ports, input, tool }: Effect, force: boolean): Promise<EffectClaim> {
-  const { tenant, runId, nodeId, visit, attempt } = input.context;
-  const { toolId, argsHash, occurrence } = input.call;
-  const identity = { tenant, runId, nodeId, visit, toolId, argsHash, occurrence };
-  const options = { idempotent: tool.idempotent, leaseMs: EFFECT_LEASE_MS, force };
-  return ports.stores.effects.claim(identity, attempt, options);
+/** Nobody took the call in time. One that may have been sent before is no failure: it is asked about. */
+async function settleUnreached(effect: Effect): Promise<EffectResult> {
+  const known = await effect.ports.stores.effects.recall(identityOf(effect.input));
+  if (known && (known.kind !== 'in-doubt' || isAskedAbout(effect.tool)))
+    return follow(effect, known);
+  const claim = await claimEffect(effect, false);
+  return claim.kind === 'perform'
+    ? settleFailed(effect, claim, toolError('agent_unavailable'))
+    : follow(effect, claim);
 }
 
-async function follow(effect: Effect, claim: EffectClaim): Promise<EffectResult> {
+/** A doubt about it goes to a human: told as an error it would be asked for again under another key, and paid twice. */
+function isAskedAbout({ idempotent, safetyTier }: Tool): boolean {
+  return idempotent !== true || safetyTier === 'write';
+}
+
+/** A human's word that performs nothing: leave it, or it happened with this outcome. What is known stands above it. */
+export async function settleByWord(effect: KnownEffect, word: Word): Promise<EffectResult> {
+  if (word.kind === 'happened') {
+    const claim = await claimEffect(effect, true);
+    return claim.kind === 'perform'
+      ? settleDone(effect, claim, effect.ports.redactor.json(word.outcome))
+      : follow(effect, claim);
+  }
+  const { ports, input } = effect;
+  const known = await ports.stores.effects.recall(identityOf(input));
+  if (known && known.kind !== 'in-doubt') return follow(effect, known);
+  return { kind: 'error', error: toolError('effect_skipped') };
+}
+
+/** What became of the effect of a call that is refused now. Undefined: it was not performed. */
+export async function recallEffect(effect: KnownEffect): Promise<EffectResult | undefined> {
+  const known = await effect.ports.stores.effects.recall(identityOf(effect.input));
+  return known && follow(effect, known);
+}
+
+function identityOf({ context, call }: CallToolInput): EffectIdentity {
+  const { tenant, runId, nodeId, visit } = context;
+  const { toolId, argsHash, occurrence } = call;
+  return { tenant, runId, nodeId, visit, toolId, argsHash, occurrence };
+}
+
+function claimEffect({ ports, input, tool }: KnownEffect, force: boolean): Promise<EffectClaim> {
+  const options = { idempotent: tool?.idempotent === true, leaseMs: EFFECT_LEASE_MS, force };
+  return ports.stores.effects.claim(identityOf(input), input.context.attempt, options);
+}
+
+/** What a human must know before a new call is performed. */
+const STANDING = {
+  attempt: 'An earlier attempt of this node called the tool otherwise, and that call may stand.',
+  doubt: 'The same call was made before, and it is not known whether it happened.',
+};
+
+type Followed = EffectRecall | Exclude<EffectClaim, { kind: 'perform' }>;
+
+async function follow(effect: KnownEffect, claim: Followed): Promise<EffectResult> {
   const { content } = effect.ports.stores;
   const { tenant } = effect.input.context;
   switch (claim.kind) {
-    case 'perform':
-      return perform(effect, claim);
     case 'done': {
       const outcome = await readJson<JsonValue>(content, tenant, claim.outcomeHash);
       return { kind: 'done', outcome, hash: claim.outcomeHash };
@@ -102,8 +154,7 @@ async function follow(effect: Effect, claim: EffectClaim): Promise<EffectResult>
       return {
         kind: 'in-doubt',
         effectId: claim.effectId,
-        reason:
-          'An earlier attempt of this node called the tool otherwise, and that call may stand.',
+        reason: STANDING[claim.why],
       };
     case 'run-closed':
       throw new HostError('run_state_conflict', {
@@ -129,16 +180,19 @@ async function perform(effect: Effect, claim: Perform): Promise<EffectResult> {
     return { ...(await settleFailed(effect, claim, answer.error)), durationMs };
   }
   const { effectId, epoch } = claim;
-  const state = answer.kind === 'before-send' ? 'failed-before-send' : 'in-doubt';
+  // What an earlier try may have done is not undone by one that did not get as far.
+  const isUnknown = answer.kind === 'unknown' || claim.inDoubt;
+  const state = isUnknown ? 'in-doubt' : 'failed-before-send';
   await ports.stores.effects.settle(effectId, epoch, state);
   Context.current().cancellationSignal.throwIfAborted();
-  if (answer.kind === 'unknown' && !tool.idempotent) {
-    return reconcile(effect, { kind: 'in-doubt', effectId, epoch });
-  }
   // An absent agent is waited for, durably: on the queue of its calls, as long as the run's step permits. One that a
   // call has ended is not: a call that kills its agent must not do so for ever.
   const isAbsent = answer.kind === 'before-send' && answer.error.code === 'agent_unavailable';
-  if (!isAbsent && isLastTry()) {
+  const isOver = isLastTry() && !isAbsent;
+  if (isUnknown && (tool.idempotent !== true || (isOver && isAskedAbout(tool)))) {
+    return reconcile(effect, { kind: 'in-doubt', effectId, epoch });
+  }
+  if (isOver) {
     return { kind: 'error', error: answer.error, durationMs };
   }
   ports.logger.info('A tool call is tried again.', { runId: input.context.runId, effectId });
@@ -180,13 +234,13 @@ async function callUnderLease(effect: Effect, claim: Perform): Promise<Answer> {
 }
 
 function contextOf(
-  { tool, input }: Effect,
+  { tool, input }: KnownEffect,
   effectId: string,
 ): Omit<ToolCallContext, 'signal' | 'onProgress'> {
   const { tenant, runId, nodeId, workflowId, principal } = input.context;
   const { calledKey, approvedBy, call } = input;
   const cause = typeof calledKey === 'string' ? { runId, key: calledKey } : calledKey;
-  const directive = approvedBy ?? (tool.remote?.approval === 'none' ? 'policy' : undefined);
+  const directive = approvedBy ?? (tool?.remote?.approval === 'none' ? 'policy' : undefined);
   return {
     tenant,
     runId,
@@ -261,7 +315,7 @@ function outcomeFault(tool: Tool, outcome: JsonValue): ToolError | undefined {
 }
 
 async function settleDone(
-  { ports, input }: Effect,
+  { ports, input }: KnownEffect,
   { effectId, epoch }: Perform | InDoubt,
   outcome: JsonValue,
 ): Promise<Extract<EffectResult, { kind: 'done' }>> {
@@ -296,8 +350,8 @@ async function settle(
   throw failure('service_unavailable', { message: 'The claim of an effect was lost.' });
 }
 
-async function reconcile(effect: Effect, claim: InDoubt): Promise<EffectResult> {
-  const { ports, tool, input } = effect;
+async function reconcile(effect: KnownEffect, claim: InDoubt): Promise<EffectResult> {
+  const { ports, input } = effect;
   const { effectId, epoch } = claim;
   const told = await askTool(effect, effectId);
   if (told === 'unknown') {
@@ -306,18 +360,19 @@ async function reconcile(effect: Effect, claim: InDoubt): Promise<EffectResult> 
   if (told.happened) return settleDone(effect, claim, ports.redactor.json(told.outcome));
   await ports.stores.effects.settle(effectId, epoch, 'failed-before-send');
   ports.logger.info('An effect in doubt did not happen.', { runId: input.context.runId, effectId });
+  if (isLastTry()) return { kind: 'error', error: toolError('tool_failed') };
   throw failure('tool_failed', {
-    message: `An effect of ${tool.toolId} did not happen and is tried again.`,
+    message: `An effect of ${input.call.toolId} did not happen and is tried again.`,
     retryable: true,
   });
 }
 
 async function askTool(
-  effect: Effect,
+  effect: KnownEffect,
   effectId: string,
 ): Promise<Awaited<ReturnType<NonNullable<Tool['reconcile']>>>> {
   const { ports, tool, input } = effect;
-  if (!tool.reconcile) return 'unknown';
+  if (!tool?.reconcile) return 'unknown';
   const signal = AbortSignal.any([
     Context.current().cancellationSignal,
     AbortSignal.timeout(tool.timeoutMs),

@@ -1,8 +1,9 @@
 // prepareInvocation: before the first model call of an invocation (RFC 0077 §B steps 1–3 and the inbound half of 6).
 // It has no effect but content under its hash, so a retry gives the same.
 import { codeOf } from '../src/core/errors.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
+import type { JsonValue } from '../src/core/json.ts';
 import type { StepResult } from '../src/core/journal.ts';
+import { askedModel } from '../src/core/model-choice.ts';
 import type { ResolvedAgent } from '../src/ports.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 import type { ModelChoice, PrepareInvocationInput, PrepareInvocationOutput } from './contract.ts';
@@ -28,8 +29,9 @@ export async function prepareInvocation(
   );
   const task = ports.redactor.json(input.task);
   const refusal = input.resume ? undefined : taskViolation(agent, task);
-  const model = refusal ? undefined : chooseModel(ports, input);
-  if (!model) return { output: refusal ?? noModel(input), events: [] };
+  const chosen = refusal ?? chooseModel(ports, input);
+  if (!chosen.ok) return { output: chosen, events: [] };
+  const { provider, model } = chosen;
   const run = await ports.stores.runs.load(context.runId);
   const prompts = resolvePrompts({
     agent,
@@ -42,7 +44,7 @@ export async function prepareInvocation(
     output: {
       ok: true,
       transcript,
-      model,
+      model: { provider, model },
       prompts,
       composed: composedPayload(prompts, items),
       tools: await toolSurface(ports, input),
@@ -66,37 +68,26 @@ function taskViolation(agent: ResolvedAgent, task: JsonValue): Refusal | undefin
   };
 }
 
-/** `configurable.ai.provider` or the flat key `ai.provider`, which wins; likewise for the model. */
-function aiOption(configurable: JsonObject, name: string): string | undefined {
-  const nested = isJsonObject(configurable.ai) ? configurable.ai[name] : undefined;
-  const value = configurable[`ai.${name}`] ?? nested;
-  return typeof value === 'string' ? value : undefined;
-}
-
 function chooseModel(
   ports: ActivityPorts,
   { agent, configurable }: PrepareInvocationInput,
-): ModelChoice | undefined {
-  const flat = typeof configurable.model === 'string' ? configurable.model : undefined;
-  const provider = aiOption(configurable, 'provider');
-  const model = aiOption(configurable, 'model') ?? flat;
+): ({ readonly ok: true } & ModelChoice) | Refusal {
   try {
-    return ports.models.choose(agent.modelClass, {
-      ...(provider === undefined ? {} : { provider }),
-      ...(model === undefined ? {} : { model }),
-    });
+    return { ok: true, ...ports.models.choose(agent, askedModel(configurable)) };
   } catch (error) {
-    if (codeOf(error) === 'model_not_configured') return undefined;
-    throw error;
+    switch (codeOf(error)) {
+      case 'model_not_configured':
+        return {
+          ok: false,
+          code: 'model_not_configured',
+          message: `No model is configured for the agent ${agent.agentId} (class ${agent.modelClass}).`,
+        };
+      case 'model_unavailable':
+        return { ok: false, code: 'model_unavailable', message: (error as Error).message };
+      default:
+        throw error;
+    }
   }
-}
-
-function noModel({ agent }: PrepareInvocationInput): Refusal {
-  return {
-    ok: false,
-    code: 'model_not_configured',
-    message: `No model is configured for the agent ${agent.agentId} (class ${agent.modelClass}).`,
-  };
 }
 
 async function compose(
@@ -125,7 +116,7 @@ async function toolSurface(
   return allowed.flatMap((toolId) => {
     const tool = tools.get(toolId);
     if (!tool || tool.remote?.approval === 'deny') return [];
-    const { idempotent, timeoutMs, transport, remote } = tool;
+    const { idempotent = false, timeoutMs, transport, remote } = tool;
     if (!remote) return [{ toolId, idempotent, timeoutMs, transport }];
     const { agentId, waitMs, approval } = remote;
     return [

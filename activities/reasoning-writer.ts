@@ -44,6 +44,10 @@ class KeptStream implements RedactorStream {
     return this.keep(this.stream.end());
   }
 
+  cut(): string {
+    return this.keep(this.stream.cut());
+  }
+
   private keep(shown: string): string {
     this.text += shown;
     return shown;

@@ -173,8 +173,7 @@ function timed(models: Models, onToken: (text: string, atMs: number) => void): M
       }),
   });
   return {
-    providers: () => models.providers(),
-    choose: (modelClass, override) => models.choose(modelClass, override),
+    ...models,
     get: (provider) => wrap(models.get(provider)),
   };
 }

@@ -43,7 +43,7 @@ export async function runBench(options: BenchOptions): Promise<BenchReport> {
   const server: ServerOptions = {
     folder,
     closing,
-    binary: { cacheDir, env: process.env, report: progress },
+    program: { cacheDir, env: process.env, report: progress },
   };
   const bundles = await makeBundles(folder, cacheDir);
   const memory = await section(progress, 'memory', () =>

@@ -5,6 +5,7 @@ import { echo, ECHO_DESCRIPTION, ECHO_INPUT, ECHO_NAME, ECHO_OUTPUT } from './ec
 
 export const echoTool = tool({
   name: ECHO_NAME,
+  sideEffects: false,
   description: ECHO_DESCRIPTION,
   input: ECHO_INPUT,
   output: ECHO_OUTPUT,

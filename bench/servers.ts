@@ -4,8 +4,11 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
-import { obtainBinary, type BinaryOptions } from '../src/adapters/temporal/dev-server-binary.ts';
 import { freePort, obtainDevServer } from '../src/adapters/temporal/dev-server.ts';
+import {
+  obtainProgram,
+  type ProgramOptions,
+} from '../src/adapters/temporal/server-program/index.ts';
 import type { TemporalTarget } from '../src/adapters/temporal/connection.ts';
 import type { Closing } from './closing.ts';
 import { benchLogger } from './closing.ts';
@@ -18,7 +21,7 @@ const IP = '127.0.0.1';
 
 export interface ServerOptions {
   readonly folder: string;
-  readonly binary: BinaryOptions;
+  readonly program: ProgramOptions;
   readonly closing: Closing;
 }
 
@@ -27,27 +30,35 @@ export async function startOwnServer(options: ServerOptions): Promise<TemporalTa
   const server = await obtainDevServer({
     dataDir: join(options.folder, 'own-server'),
     ui: true,
-    binary: options.binary,
+    program: options.program,
     logger: benchLogger,
   });
   options.closing.add(() => server.stop());
   return { address: server.address, namespace: server.namespace };
 }
 
-/** `temporal server start-dev` with nothing set but what lets its runs survive it: a database file. */
+/** What Temporal's dev server has unless it is told otherwise: our own build of it has our settings as its defaults. */
+const DEFAULTS = [
+  ...['--dynamic-config-value', 'system.enableActivityEagerExecution=false'],
+  ...['--dynamic-config-value', 'history.transferProcessorMaxPollRPS=20'],
+  ...['--sqlite-pragma', 'journal_mode=delete', '--sqlite-pragma', 'synchronous=full'],
+];
+
+/** `temporal server start-dev` with nothing of ours but what lets its runs survive it: a database file. */
 export async function startDefaultServer(
   options: ServerOptions,
 ): Promise<TemporalTarget & { stop(): Promise<void> }> {
-  const path = await obtainBinary(options.binary);
+  const { path } = await obtainProgram(options.program);
   const port = await freePort();
   const database = join(options.folder, 'default-server.db');
   const child = spawn(
     path,
     [
-      ...['server', 'start-dev', '--headless', '--log-level', 'never'],
+      ...['server', 'start-dev', '--headless', '--log-level', 'error'],
       ...['--ip', IP, '--port', String(port), '--db-filename', database],
+      ...DEFAULTS,
     ],
-    { stdio: 'ignore', env: { PATH: options.binary.env.PATH, HOME: options.binary.env.HOME } },
+    { stdio: 'ignore', env: { PATH: options.program.env.PATH, HOME: options.program.env.HOME } },
   );
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;

@@ -1,6 +1,5 @@
 // What the inside asks of the outside: types only. Each port has one contract suite in test/contract/, run on every
 // adapter. All times are ms epoch, all ids opaque strings. Every call that touches tenant data names the tenant.
-import type { temporal } from '@temporalio/proto';
 import type { CausedBy, RecordedDeltas } from './core/journal.ts';
 import type { JsonObject, JsonValue } from './core/json.ts';
 import type {
@@ -11,10 +10,14 @@ import type {
   RunInput,
 } from './core/run-input.ts';
 import type { RunStatus } from './core/status.ts';
-import type { AgentRegistry, RemoteTool } from './ports/agents.ts';
+import type { AgentRegistry } from './ports/agents.ts';
+import type { SegmentStore } from './ports/history.ts';
+import type { ToolDescription } from './ports/models.ts';
 import type { AgentManifest, WorkflowDefinition } from './wire/types.generated.ts';
 
 export type * from './ports/agents.ts';
+export type * from './ports/history.ts';
+export type * from './ports/models.ts';
 
 /** Who asks. One key = tenant `default` until there are more; every store filters by `tenant`. */
 export interface Caller {
@@ -42,6 +45,14 @@ export interface RunRow {
   readonly createdAtMs: number;
   /** Temporal run id of the first segment; undefined while the start is not confirmed. */
   readonly temporalRunId?: string;
+  /** Decided once: the run is never started. */
+  readonly startFailure?: StartFailure;
+}
+
+/** Why a run could not be started, and when that was decided. */
+export interface StartFailure {
+  readonly cause: string;
+  readonly atMs: number;
 }
 
 export interface RunListItem {
@@ -81,6 +92,8 @@ export interface RunStore {
   accept(run: Omit<RunRow, 'temporalRunId'>, claim?: IdempotencyClaim): Promise<ClaimOutcome>;
   /** Idempotent. Also sets the head's first cursor to the segment. */
   markStarted(runId: string, temporalRunId: string): Promise<void>;
+  /** The first failure stays; it is returned. Undefined when the run is started after all. */
+  markStartFailed(runId: string, failure: StartFailure): Promise<StartFailure | undefined>;
   find(tenant: string, runId: string): Promise<RunRow | undefined>;
   /** For the inside (projector, activities): no tenant filter. */
   load(runId: string): Promise<RunRow | undefined>;
@@ -89,7 +102,10 @@ export interface RunStore {
     tenant: string,
     query: { status?: RunStatus; workflowId?: string; cursor?: string; limit: number },
   ): Promise<{ runs: readonly RunListItem[]; nextCursor?: string }>;
-  /** Runs accepted before `beforeMs` whose start is not confirmed, oldest first. */
+  /**
+   * Runs accepted before `beforeMs` whose start is not confirmed and whose log is not closed, oldest first; those that
+   * failed to start only while they have a head that does not say so yet.
+   */
   unstarted(beforeMs: number, limit: number): Promise<readonly RunRow[]>;
   /** Every runId above `after` ('' = from the first) in ascending order, for the rebuild. */
   allRuns(after: string, limit: number): Promise<readonly string[]>;
@@ -202,6 +218,8 @@ export type DeltaOutcome =
 
 export interface LogStore {
   head(runId: string): Promise<Head | undefined>;
+  /** Of the head no more than where the log ends: what is asked again and again must not carry the snapshot. */
+  tail(runId: string): Promise<Pick<Head, 'nextSequence' | 'closed'> | undefined>;
   /** One transaction: lock head, check cursor, insert, move status, cursor and sequence together, notify. */
   append(batch: AppendBatch): Promise<AppendOutcome>;
   /** Ascending; `after` exclusive (-1 = from the start). */
@@ -223,8 +241,11 @@ export interface LogStore {
   storedDeltas(runId: string, activityId: string): Promise<readonly LogRow[]>;
   openBlocks(runId: string): Promise<readonly string[]>;
 
-  /** Rebuild: replaces head and rows of a run in one transaction. Refused (false) while a block is open. */
-  restore(head: Head, rows: readonly LogRow[]): Promise<boolean>;
+  /**
+   * Rebuild: replaces head and rows of a run in one transaction. Refused (false) while a block is open, and when the
+   * stored head is not any more where it was `seen`.
+   */
+  restore(head: Head, rows: readonly LogRow[], seen: Head | undefined): Promise<boolean>;
 
   /** Calls back after commits that added rows or moved a status, from any process. At most once per commit. */
   onChange(listener: (change: { runId: string; nextSequence: number }) => void): () => void;
@@ -247,7 +268,7 @@ export interface ProjectionStore {
   setSweepWatermark(ms: number): Promise<void>;
 }
 
-// --- segments, archive, content ---------------------------------------------------------------------------------------
+// --- content ---------------------------------------------------------------------------------------
 
 export interface ContentStore {
   /** Returns `sha256:<hex>` of the bytes. Idempotent. Throws HostError payload_too_large above 64 MiB. */
@@ -256,48 +277,7 @@ export interface ContentStore {
   get(tenant: string, hash: string): Promise<Uint8Array>;
 }
 
-export interface Segment {
-  readonly runId: string;
-  readonly index: number;
-  readonly temporalRunId: string;
-  /** Content hash of the raw, still encoded history (protobuf temporal.api.history.v1.History); absent = not yet. */
-  readonly archive?: string;
-}
-
-export interface SegmentStore {
-  /** Idempotent on (runId, index); sets `archive` when given. */
-  record(segment: Segment): Promise<void>;
-  ofRun(runId: string): Promise<readonly Segment[]>;
-  /** Closed segments that still lack their archive. */
-  unarchived(limit: number): Promise<readonly Segment[]>;
-}
-
-// --- Temporal ---------------------------------------------------------------------------------------------------------
-
-export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
-
-export interface HistoryPage {
-  /** Payloads that may hold carriers or step results are decoded by the codec; unreadable ones threw. */
-  readonly events: readonly HistoryEvent[];
-  /** '' when the segment is closed and everything was delivered. */
-  readonly token: string;
-}
-
-export interface HistoryReader {
-  /**
-   * Events of one segment behind `token` ('' = from the start). `waitMs` 0: answers at once with what is there
-   * (long poll with a 900 ms deadline, spec/07 §3.2); above 0: waits up to that for something new. May return events
-   * at or below the cursor again: filter by eventId. Throws HostError history_undecodable, history_missing,
-   * service_unavailable.
-   */
-  page(runId: string, temporalRunId: string, token: string, waitMs: number): Promise<HistoryPage>;
-  /** Raw bytes of a whole closed segment, for the archive. */
-  raw(runId: string, temporalRunId: string): Promise<Uint8Array>;
-  /** The same events as `page` would give, from archived bytes. */
-  decode(raw: Uint8Array): Promise<readonly HistoryEvent[]>;
-  /** Runs closed since `sinceMs`, newest close time included, for the sweeper. */
-  closedSince(sinceMs: number): Promise<{ runIds: readonly string[]; newestMs: number }>;
-}
+// --- Temporal: history is read as src/ports/history.ts says --------------------------------------------------------------
 
 export interface RunEngine {
   /** Starts the run's workflow; duplicates are rejected and count as success. Returns the first segment's id. */
@@ -348,91 +328,7 @@ export interface Catalog {
   fixtures(): readonly string[];
 }
 
-// --- models, tools, effects ---------------------------------------------------------------------------------------------
-
-export type TranscriptItem =
-  | { readonly role: 'system'; readonly text: string }
-  | { readonly role: 'user'; readonly text: string; readonly trusted: boolean }
-  | {
-      readonly role: 'assistant';
-      readonly text: string;
-      readonly calls: readonly { callId: string; toolId: string; arguments: JsonValue }[];
-    }
-  | {
-      readonly role: 'tool';
-      readonly callId: string;
-      readonly toolId: string;
-      readonly text: string;
-    };
-
-export interface ModelRequest {
-  readonly provider: string;
-  readonly model: string;
-  /** The agent asking: scripts are chosen by it. */
-  readonly agentId: string;
-  readonly items: readonly TranscriptItem[];
-  readonly tools: readonly ToolDescription[];
-  /** Schema of the final structured output `{decision, confidence?, reasoning?}`. */
-  readonly outputSchema: JsonObject;
-  readonly temperature?: number;
-  readonly maxOutputTokens?: number;
-  /** Stable over retries of one logical call, for providers that take an Idempotency-Key. */
-  readonly idempotencyKey: string;
-}
-
-export interface ModelUsage {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-}
-
-export interface ModelResponse {
-  /** Assistant text before a call or decision: the reasoning. The whole text, equal to the streamed pieces. */
-  readonly reasoning: string;
-  readonly kind: 'calls' | 'final' | 'refusal' | 'truncated';
-  readonly calls: readonly { toolId: string; arguments: JsonValue }[];
-  /** Final output text (JSON expected), when kind is `final`. */
-  readonly final: string;
-  readonly refusal?: string;
-  readonly usage: ModelUsage;
-  /** As stamped by the provider. */
-  readonly model: string;
-}
-
-export interface Model {
-  /**
-   * One call. `onReasoning` gets pieces in order as they arrive and must not be awaited per token. Throws HostError:
-   * model_unavailable, rate_limited (retryable), model_rejected_request, model_output_too_large. `signal` really
-   * stops the request.
-   */
-  infer(
-    request: ModelRequest,
-    options: { signal: AbortSignal; onReasoning: (piece: string) => void },
-  ): Promise<ModelResponse>;
-}
-
-export interface Models {
-  /** Provider ids, for discovery. */
-  providers(): readonly string[];
-  /** Throws HostError model_not_configured. */
-  choose(
-    modelClass: string,
-    override: { provider?: string; model?: string },
-  ): { provider: string; model: string };
-  get(provider: string): Model;
-}
-
-export interface ToolDescription {
-  readonly toolId: string;
-  readonly description: string;
-  readonly inputSchema: JsonObject;
-  readonly outputSchema?: JsonObject;
-  readonly idempotent: boolean;
-  readonly timeoutMs: number;
-  readonly transport: 'native' | 'http' | 'mcp';
-  readonly safetyTier: 'pure' | 'read' | 'write';
-  /** Present for a tool of an agent process: its calls are performed only where that agent is connected (design §5). */
-  readonly remote?: RemoteTool;
-}
+// --- tools, effects -----------------------------------------------------------------------------------------------------
 
 /** A piece of progress of a running call. */
 export interface ToolProgress {
@@ -523,6 +419,8 @@ export type EffectClaim =
       readonly effectId: string;
       readonly epoch: number;
       readonly again: boolean;
+      /** A former sending may have happened: a failure of this one does not tell. A human's word has settled that. */
+      readonly inDoubt: boolean;
     }
   | { readonly kind: 'done'; readonly effectId: string; readonly outcomeHash: string }
   | { readonly kind: 'failed'; readonly effectId: string; readonly outcomeHash: string }
@@ -530,9 +428,15 @@ export type EffectClaim =
   | { readonly kind: 'busy'; readonly effectId: string; readonly leaseUntilMs: number }
   /** The lease ran out without a word: it may have happened. */
   | { readonly kind: 'in-doubt'; readonly effectId: string; readonly epoch: number }
-  /** A later node attempt asks for an effect that matches no row while this visit has done or in-doubt rows of the tool. */
-  | { readonly kind: 'differs'; readonly effectId: string }
+  /**
+   * It matches no row, its tool is not idempotent, and a human must know what stands: this visit has done or in-doubt
+   * rows of the tool from an earlier node attempt, or the same call is in doubt.
+   */
+  | { readonly kind: 'differs'; readonly effectId: string; readonly why: 'attempt' | 'doubt' }
   | { readonly kind: 'run-closed' };
+
+/** What a former claim left, for who will not perform it. */
+export type EffectRecall = Extract<EffectClaim, { kind: 'done' | 'failed' | 'busy' | 'in-doubt' }>;
 
 export interface EffectLedger {
   /**
@@ -544,6 +448,11 @@ export interface EffectLedger {
     attempt: number,
     options: { idempotent: boolean; leaseMs: number; force?: boolean },
   ): Promise<EffectClaim>;
+  /**
+   * What became of an effect, without a claim: undefined when nothing was performed under this identity. A claim whose
+   * lease is over is in doubt from then on, also of an idempotent tool.
+   */
+  recall(identity: EffectIdentity): Promise<EffectRecall | undefined>;
   renew(effectId: string, epoch: number, leaseMs: number): Promise<boolean>;
   /** False when the epoch was lost: the result must not be used. */
   settle(

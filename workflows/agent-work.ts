@@ -1,5 +1,10 @@
 // An invocation as data (RFC 0077 §B): its state in the frame, the calls of its current turn, and where it works.
-import type { ModelChoice, PrepareInvocationOutput } from '../activities/contract.ts';
+import type {
+  AskedQuestion,
+  CallToolInput,
+  ModelChoice,
+  PrepareInvocationOutput,
+} from '../activities/contract.ts';
 import type { JsonObject, JsonValue } from '../src/core/json.ts';
 import type { PinnedAgent } from '../src/core/run-input.ts';
 import type { Visit } from './context.ts';
@@ -14,6 +19,11 @@ export type AgentDecision = {
   schemaValidated: boolean;
 };
 
+/** What an invocation comes to. */
+export type Concluded =
+  | { readonly kind: 'decided'; readonly decision: AgentDecision }
+  | { readonly kind: 'asking'; readonly questions: AskedQuestion[] };
+
 /** One call, as data of the frame. */
 export type ToolCall = {
   readonly step: string;
@@ -26,11 +36,13 @@ export type ToolCall = {
   readonly calledKey?: string;
   /** Times a human was asked. */
   rounds: number;
-  doubt?: { effectId: string; reason: string };
+  doubt?: { effectId: string; reason: string; refused?: true };
   /** No worker with the tool's agent took it in time: the step that waited, until its progress is sealed. */
   unreached?: { waited?: string };
   /** The operator's policy asks a human: needed, or given by somebody. */
   approval?: 'needed' | { by: string };
+  /** What a human said about the call, until the call has a result. */
+  resolution?: CallToolInput['resolution'];
   resultHash?: string;
 };
 
@@ -38,7 +50,7 @@ export type Invocation = {
   /** n-th invocation of the node attempt. */
   readonly number: number;
   readonly invocationId: string;
-  phase: 'infer' | 'calls' | 'decided';
+  phase: 'infer' | 'calls' | 'decided' | 'asking';
   readonly model: ModelChoice;
   readonly prompts: Prepared['prompts'];
   readonly composed: JsonObject;
@@ -51,6 +63,8 @@ export type Invocation = {
   calls: ToolCall[];
   results: { callId: string; resultHash: string }[];
   decision?: AgentDecision;
+  /** What the model wants to know of a human, in the place of a decision. */
+  questions?: AskedQuestion[];
 };
 
 /** An invocation at work: where it stands in the run, and where its state is kept. */

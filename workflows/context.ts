@@ -27,14 +27,26 @@ export interface Run {
   ending?: Ending;
   /** Frames whose coroutine runs in this segment. */
   readonly active: Map<string, Promise<void>>;
-  /** Activities scheduled and not settled. */
+  /** Activities scheduled and not settled, and work that waits for the next workflow task. */
   inFlight: number;
+  /** Those among them that wait on an agent's queue: nobody knows for how long. */
+  readonly queued: Set<QueuedStep>;
+  /** Until the next workflow task, when this one is full. */
+  pause?: Promise<void>;
+  /** Bytes of the variables and of the nodes' outputs in `state`. */
+  heldBytes: number;
   /** New steps wait: the segment is about to end. */
   holding: boolean;
   /** State for the next segment: set once, and nothing that happens afterwards in this segment counts. */
   frozen?: JsonValue;
   /** Counts settled frames and steps, to try the end of the segment again after each. */
   progress: number;
+}
+
+/** A step on an agent's queue. */
+export interface QueuedStep {
+  /** A segment could not end because of it: none is held up for it again. */
+  outlasted: boolean;
 }
 
 /** The first ending wins; everything else stops. */

@@ -58,7 +58,7 @@ export interface NodeState {
   outcome?: 'completed' | 'failed' | 'skipped';
   outputs: JsonObject;
   error?: NodeError;
-  /** Interrupts of this node that were resolved: a late answer gets 409, not 404. */
+  /** Interrupts of this node that are over: a late answer to one gets 409, not 404. */
   resolvedInterrupts: number;
 }
 

@@ -9,8 +9,7 @@ import {
   type WorkflowInterceptorsFactory,
 } from '@temporalio/workflow';
 import { CARRIER_MEMO_FIELD, CARRIER_METADATA_KEY, type Carrier } from '../src/core/journal.ts';
-import { jsonBytes } from '../src/core/json.ts';
-import { CARRIER_BYTES } from '../src/core/limits.ts';
+import { CARRIER_BYTES, SEGMENT_CARRIER_BYTES } from '../src/core/limits.ts';
 import { drainOutbox, endedAs, takeBack, type OutboxEntry } from './journal.ts';
 
 type Command = ConcludeActivationInput['commands'][number];
@@ -51,7 +50,7 @@ function split(entries: readonly OutboxEntry[]): OutboxEntry[][] {
   const pieces: OutboxEntry[][] = [];
   let size = Infinity;
   for (const entry of entries) {
-    const bytes = jsonBytes(entry);
+    const { bytes } = entry;
     if (size + bytes > CARRIER_BYTES) {
       pieces.push([]);
       size = 0;
@@ -60,6 +59,10 @@ function split(entries: readonly OutboxEntry[]): OutboxEntry[][] {
     size += bytes;
   }
   return pieces;
+}
+
+function bytesOf(entries: readonly OutboxEntry[]): number {
+  return entries.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 /** Core drops an activity that is scheduled and cancelled within one workflow task: its entries come back. */
@@ -99,7 +102,7 @@ function attach(
     const before: Command[] = more.map(memo);
     if (terminal.completeWorkflowExecution)
       terminal.completeWorkflowExecution.result = carrierPayload(first);
-    else if (terminal.continueAsNewWorkflowExecution) {
+    else if (terminal.continueAsNewWorkflowExecution && bytesOf(first) <= SEGMENT_CARRIER_BYTES) {
       (terminal.continueAsNewWorkflowExecution.arguments ??= []).push(carrierPayload(first));
     } else before.push(memo(first));
     return [...commands.slice(0, terminalAt), ...before, ...commands.slice(terminalAt)];

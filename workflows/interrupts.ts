@@ -1,12 +1,13 @@
 // Waiting for somebody outside (spec/02 §4; design §4): an interrupt is raised once, stands in the run's state until
 // its frame takes the resolution, and ends by an answer, by its deadline or with the run.
+import { CancellationScope, CancelledFailure } from '@temporalio/workflow';
 import { digestOf, emissionKey, payloadId } from '../src/core/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
 import type { InterruptKind } from '../src/core/status.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Visit } from './context.ts';
 import type { Interrupt, Resolution } from './frames.ts';
-import { emit } from './journal.ts';
-import { waitUntil } from './step.ts';
+import { emit, isTaskFull } from './journal.ts';
+import { pause, waitUntil } from './step.ts';
 
 export interface InterruptRequest {
   /** Step of the visit that asks: with the tuple it identifies the interrupt. */
@@ -14,16 +15,24 @@ export interface InterruptRequest {
   readonly kind: InterruptKind;
   readonly data: JsonObject;
   readonly resumeSchema: JsonObject;
+  /** Absent: the node's, else the run's. */
   readonly timeoutMs?: number;
   /** Further fields of node.suspended (low confidence: reason, agentId, threshold, observed). */
   readonly suspended?: JsonObject;
+}
+
+/** How long the question stands. An agent's node has one time for all that it asks: decisions, calls, effects. */
+function timeoutOf({ run, node }: Visit, { timeoutMs }: InterruptRequest): number | undefined {
+  const { escalationTimeoutMs } = node.config as { escalationTimeoutMs?: number };
+  return timeoutMs ?? escalationTimeoutMs ?? run.input.limits.interruptTimeoutMs;
 }
 
 /** States the facts of a new interrupt, in the order of spec/02 §4.2, and opens it. */
 function raise(visit: Visit, request: InterruptRequest): Interrupt {
   const { run, frame } = visit;
   const { nodeId } = frame;
-  const { step, kind, data, resumeSchema, timeoutMs } = request;
+  const { step, kind, data, resumeSchema } = request;
+  const timeoutMs = timeoutOf(visit, request);
   const interruptId = payloadId('int', run.input.idSeed, tupleOf(visit, step));
   const key = `${nodeId}:${frame.visit}:${frame.attempt}:${step}`.slice(0, 256);
   const suspendedKey = emitFact(visit, 'node.suspended', {
@@ -41,7 +50,7 @@ function raise(visit: Visit, request: InterruptRequest): Interrupt {
     nodeId,
     kind,
     step,
-    data,
+    data: quorumOf(data),
     schemaDigest: digestOf(canonicalJson(resumeSchema)),
     suspendedKey,
     visit: frame.visit,
@@ -51,6 +60,12 @@ function raise(visit: Visit, request: InterruptRequest): Interrupt {
   };
   run.state.interrupts[nodeId] = interrupt;
   return interrupt;
+}
+
+/** What an answer is held against. What a human was shown stands in the log, and no segment carries it on. */
+function quorumOf(data: JsonObject): JsonObject {
+  const kept = ['requiredApprovals', 'rejectionPolicy'].filter((name) => data[name] !== undefined);
+  return Object.fromEntries(kept.map((name) => [name, data[name] ?? null]));
 }
 
 /** Actions that approval.requested knows. */
@@ -102,6 +117,8 @@ function earlier(a: number | undefined, b: number | undefined): number | undefin
  */
 export async function interrupt(visit: Visit, request: InterruptRequest): Promise<Resolution> {
   const { run, frame } = visit;
+  while (isTaskFull() && !run.ending) await pause(run);
+  if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('cancelled');
   const standing = run.state.interrupts[frame.nodeId];
   const open =
     standing?.step === request.step && standing.attempt === frame.attempt
@@ -147,6 +164,9 @@ function requiredApprovals({ data }: Interrupt): number {
   return typeof data.requiredApprovals === 'number' ? data.requiredApprovals : 1;
 }
 
+/** Actions that decide in a quorum; each voter has one vote. */
+const VOTES: ReadonlySet<string> = new Set(['accept', 'edit-accept', 'reject']);
+
 /**
  * What an answer decides: a question back (`ask`) decides nothing, and a gate that needs several votes waits for them
  * (spec/02 §4.3, §4.7 quorum). Undefined: still open.
@@ -156,6 +176,8 @@ function decidingAction(open: Interrupt, value: JsonObject, voter: string): stri
   if (open.kind === 'approval' && action === 'ask') return undefined;
   const required = requiredApprovals(open);
   if (required <= 1 || open.kind !== 'approval') return action;
+  // Only a decision is a vote: who asks for changes may still decide.
+  if (!VOTES.has(action)) return undefined;
   const who = typeof value.voter === 'string' ? value.voter : voter;
   if (!open.votes.some((vote) => vote.voter === who)) open.votes.push({ voter: who, action });
   const rejections = open.votes.filter((vote) => vote.action === 'reject').length;

@@ -2,24 +2,37 @@
 //
 //   phase      what happens                                   next
 //   prepare    model, prompt, tools, task schema (activity)   infer, or the node fails
-//   infer      one model call (activity)                      calls | decided | infer (repair) | the node fails
+//   infer      one model call (activity)                      calls | decided | asking | infer (repair) | fails
 //   calls      the turn's tool calls, in parallel             infer
 //   decided    agent.decided stands in the journal            closed by the node kind
+//   asking     clarification.request in place of a decision   closed by the node kind, which asks a human
 //
 // The bracket: started is the first agent event, completed the last on every exit; an exit by error is closed by the
 // visit's clean-up (core/endings.ts). Phases are data: a later segment enters again where the last one stopped.
 import { digestOf, payloadId } from '../src/core/ids.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../src/core/json.ts';
-import { MAX_CALLS_PER_TURN, MAX_TURNS_PER_INVOCATION, SCHEMA_ROUNDS } from '../src/core/limits.ts';
+import {
+  MAX_CALLS_PER_TURN,
+  MAX_TURNS_PER_INVOCATION,
+  SCHEMA_ROUNDS,
+  TURN_ARGUMENTS_BYTES,
+} from '../src/core/limits.ts';
 import type { InferTurnOutput } from '../activities/contract.ts';
-import { stepName, type AgentDecision, type AgentWork, type Invocation } from './agent-work.ts';
+import {
+  stepName,
+  type AgentDecision,
+  type AgentWork,
+  type Concluded,
+  type Invocation,
+} from './agent-work.ts';
 import { emitFact, nodeFailure, tupleOf } from './context.ts';
 import { nextAgent } from './handoff.ts';
 import { CancelledAfterResult, seal, step } from './step.ts';
 import { performCalls } from './tool-calls.ts';
+import { bounded } from './values.ts';
 
-/** Runs the invocation up to its decision, which is in the journal then. Throws node failures. */
-export async function infer(work: AgentWork): Promise<AgentDecision> {
+/** Runs the invocation up to its decision, which is in the journal then, or its questions. Throws node failures. */
+export async function infer(work: AgentWork): Promise<Concluded> {
   const invocation = work.current() ?? (await prepare(work));
   for (;;) {
     switch (invocation.phase) {
@@ -33,7 +46,9 @@ export async function infer(work: AgentWork): Promise<AgentDecision> {
         break;
       case 'decided':
         if (!invocation.decision) throw nodeFailure('internal_error', 'A decision is missing.');
-        return invocation.decision;
+        return { kind: 'decided', decision: invocation.decision };
+      case 'asking':
+        return { kind: 'asking', questions: invocation.questions ?? [] };
     }
   }
 }
@@ -182,6 +197,10 @@ function take(work: AgentWork, invocation: Invocation, output: InferTurnOutput):
       });
       return;
     }
+    case 'clarification':
+      invocation.questions = [...output.questions];
+      invocation.phase = 'asking';
+      return;
     case 'invalid':
       repairOrFail(work, invocation, output);
       return;
@@ -203,6 +222,11 @@ function openCalls(
       `The model asked for ${calls.length} calls in one turn.`,
     );
   }
+  bounded(
+    calls.map((call) => call.arguments),
+    'what the calls of the turn have as arguments',
+    TURN_ARGUMENTS_BYTES,
+  );
   const { visit, agent, occurrences } = work;
   const surface = new Map(invocation.tools.map((tool) => [tool.toolId, tool]));
   invocation.calls = calls.map((call, index) => {
@@ -275,6 +299,15 @@ function repairOrFail(
     step: stepName(work, 'schema'),
     payload: { kind: 'schema', limit: SCHEMA_ROUNDS, observed: SCHEMA_ROUNDS + 1, nodeId },
   });
+  emitFact(work.visit, 'envelope.retry.exhausted', {
+    step: stepName(work, 'schema'),
+    payload: {
+      nodeId,
+      totalAttempts: SCHEMA_ROUNDS + 1,
+      finalReason: output.violation === 'return-schema' ? 'schema-violation' : 'parse-error',
+      finalError: output.message,
+    },
+  });
   const code =
     output.violation === 'return-schema'
       ? 'handoff_return_schema_violation'
@@ -301,6 +334,25 @@ export function openRatification(work: AgentWork, decision: AgentDecision): void
   stateDecision(work, decision);
 }
 
+/**
+ * The final answer as text, whole: what `messages` streams show of an agent (spec/02 §3.6). A decision comes as the
+ * arguments of one output, so there is nothing to show of it before it is valid, and ratified where a human is asked.
+ */
+function stateAnswer(work: AgentWork, { decision }: AgentDecision): void {
+  const { visit } = work;
+  const { model } = work.current() ?? {};
+  emitFact(visit, 'output.chunk', {
+    step: stepName(work, 'answer'),
+    payload: {
+      nodeId: visit.frame.nodeId,
+      runId: visit.run.input.runId,
+      chunk: typeof decision === 'string' ? decision : JSON.stringify(decision),
+      isLast: true,
+      meta: { finishReason: 'stop', ...(model ? { model: model.model } : {}) },
+    },
+  });
+}
+
 /** Last agent event of the invocation. A decision whose edge leads to another agent hands control over first. */
 export function closeInvocation(
   work: AgentWork,
@@ -308,6 +360,7 @@ export function closeInvocation(
   decision?: AgentDecision,
 ): void {
   const { visit, agent } = work;
+  if (outcome === 'completed' && decision) stateAnswer(work, decision);
   const to = outcome === 'completed' && decision ? nextAgent(visit, decision) : undefined;
   if (to !== undefined) {
     emitFact(visit, 'agent.handoff', {

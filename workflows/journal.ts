@@ -5,23 +5,41 @@ import { ApplicationFailure } from '@temporalio/workflow';
 import { trackOpen, type OpenItem } from '../src/core/endings.ts';
 import { activityEventKey } from '../src/core/ids.ts';
 import type { ActivityEvent, CausedBy, JournalEntry } from '../src/core/journal.ts';
-import type { JsonObject } from '../src/core/json.ts';
+import { jsonBytes, type JsonObject } from '../src/core/json.ts';
+import { TASK_BYTES } from '../src/core/limits.ts';
 import { TERMINAL_STATUSES, type RunStatus } from '../src/core/status.ts';
 
 /** An entry with its ordinal in this Temporal run: taken back and carried later, it keeps its place. */
 export interface OutboxEntry {
   readonly at: number;
   readonly entry: JournalEntry;
+  readonly bytes: number;
 }
 
 let outbox: OutboxEntry[] = [];
 let nextAt = 0;
+/** True until the first activation of this Temporal run is over. */
+let beginning = true;
+/** What this activation has put on its commands so far. */
+let spentBytes = 0;
 let open: readonly OpenItem[] = [];
 let ended: 'completed' | 'failed' | 'cancelled' | 'frozen' | undefined;
 const keys = new Set<string>();
 
 function take(entry: JournalEntry): void {
-  outbox.push({ at: nextAt++, entry });
+  const bytes = jsonBytes(entry);
+  outbox.push({ at: nextAt++, entry, bytes });
+  spentBytes += bytes;
+}
+
+/** Notes what goes on a command besides entries. */
+export function spend(bytes: number): void {
+  spentBytes += bytes;
+}
+
+/** True when this workflow task carries enough: what has time waits for the next one. */
+export function isTaskFull(): boolean {
+  return spentBytes >= TASK_BYTES;
 }
 
 function claimKey(key: string): void {
@@ -84,9 +102,16 @@ export function restoreOpenItems(items: readonly OpenItem[]): void {
   open = items;
 }
 
-/** For the interceptor: empties the outbox. */
+/** True in the activation that the Temporal run begins with. */
+export function isBeginning(): boolean {
+  return beginning;
+}
+
+/** For the interceptor, at the end of every activation: empties the outbox. */
 export function drainOutbox(): OutboxEntry[] {
   const taken = outbox;
+  spentBytes = 0;
+  beginning = false;
   outbox = [];
   return taken;
 }

@@ -16,7 +16,7 @@ import {
 } from '../src/core/run-input.ts';
 import { endRun, type Run } from './context.ts';
 import { resolve } from './interrupts.ts';
-import { noteStatus } from './journal.ts';
+import { isBeginning, noteStatus } from './journal.ts';
 
 /** Outcomes kept for repeats: 24 h, at most 200 (design §4). */
 const OUTCOMES_KEPT = 200;
@@ -52,7 +52,7 @@ function remember(run: Run, outcome: MessageOutcome): MessageOutcome {
   return outcome;
 }
 
-/** The race rules of spec/02 §4.4, in one place. */
+/** The race rules of spec/02 §4.4, in one place: the interrupt that the command names may be answered now. */
 function checkResolution(run: Run, command: ResolveInterruptCommand): void {
   if (knownOutcome(run)) return;
   // The segment has just ended: the sender tries again and meets the next one.
@@ -60,7 +60,7 @@ function checkResolution(run: Run, command: ResolveInterruptCommand): void {
   if (run.ending)
     throw refuse(run.ending.kind === 'cancelled' ? 'interrupt_cancelled' : 'run_state_conflict');
   const open = run.state.interrupts[command.nodeId];
-  if (!open) {
+  if (open?.interruptId !== command.interruptId) {
     const before = run.state.nodes[command.nodeId]?.resolvedInterrupts ?? 0;
     throw refuse(before > 0 ? 'interrupt_already_resolved' : 'interrupt_not_found');
   }
@@ -78,13 +78,21 @@ export function answerMessages(run: Run): void {
     (command) => {
       const known = knownOutcome(run);
       if (known) return known;
+      if (isBeginning()) checkResolution(run, command);
+      // Nothing can come between the validator and this; a replay, which validates nothing, takes what was taken.
       const open = run.state.interrupts[command.nodeId];
       if (!open) throw refuse('interrupt_not_found');
       const ended = resolve(open, command.value, command.resolvedBy);
       run.progress++;
       return remember(run, { bodyDigest: command.bodyDigest, status: ended ? 'resolved' : 'open' });
     },
-    { validator: (command: ResolveInterruptCommand) => checkResolution(run, command) },
+    {
+      validator: (command: ResolveInterruptCommand): void => {
+        // A server forgets a workflow task that only refused, also a run's first one: a replay would then begin in
+        // another task than this worker did. There the answer is taken in, and the handler refuses it.
+        if (!isBeginning()) checkResolution(run, command);
+      },
+    },
   );
   setHandler(
     cancelRun,

@@ -13,20 +13,25 @@ import {
 import { graphOf } from '../src/core/definition-graph.ts';
 import { closingsOf } from '../src/core/endings.ts';
 import { TERMINAL_KEY } from '../src/core/ids.ts';
-import type { JsonObject, JsonValue } from '../src/core/json.ts';
+import { jsonBytes, type JsonObject, type JsonValue } from '../src/core/json.ts';
+import { SEGMENT_BYTES } from '../src/core/limits.ts';
 import type { RunInput } from '../src/core/run-input.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
-import { newRunState, type RunState } from './frames.ts';
+import { newRunState, type NodeError, type RunState } from './frames.ts';
 import { emit, endJournal, freezeJournal, openItems, restoreOpenItems } from './journal.ts';
 import { answerMessages, cancel } from './messages.ts';
 import { durationError, startFrames } from './schedule.ts';
-import { shownVariables } from './values.ts';
+import { heldBytesOf, shownVariables } from './values.ts';
 
 /** New steps are held back this long while a segment tries to end; then the run goes on and tries again. */
 const DRAIN_MS = 30_000;
 /** From this many history events on, a segment waits for its end however long it takes (the server's wall: 51,200). */
 const DRAIN_ALWAYS_EVENTS = 20_000;
+/** The same in bytes of history (the server's wall: 50 MiB). */
+const DRAIN_ALWAYS_BYTES = 20 * 1024 * 1024;
+/** Where only calls that wait on an agent's queue are under way, this long: the agent may be absent for days. */
+const DRAIN_QUEUED_MS = 2_000;
 /** Tests force at most this many segments. */
 const FORCED_SEGMENTS = 5;
 
@@ -63,6 +68,8 @@ function open(input: RunInput): Run {
     scope: new CancellationScope({ cancellable: true, parent: shield }),
     active: new Map(),
     inFlight: 0,
+    queued: new Set(),
+    heldBytes: heldBytesOf(state),
     holding: false,
     progress: 0,
   };
@@ -153,11 +160,14 @@ function wantsNewSegment(run: Run): () => boolean {
   };
 }
 
+/** Too large to be carried on: the run goes on in this segment while it may. */
+const OVERSIZE = 'oversize';
+
 /**
  * Ends the segment where every frame stands at a wait: state and journal are frozen in one breath, inside the check
  * itself, which the SDK makes between continuations. The first check of a condition is made within one: it says no.
  */
-function freezeWhenDrained(run: Run): () => boolean {
+function freezeWhenDrained(run: Run, note: (found: typeof OVERSIZE) => void): () => boolean {
   let between = false;
   return () => {
     if (run.ending) return true;
@@ -165,7 +175,12 @@ function freezeWhenDrained(run: Run): () => boolean {
     between = true;
     if (!drained) return false;
     const state: RunState = { ...run.state, segment: run.state.segment + 1, open: openItems() };
-    run.frozen = JSON.parse(JSON.stringify(state)) as JsonValue;
+    const carried = JSON.parse(JSON.stringify(state)) as JsonValue;
+    if (jsonBytes({ ...run.input, carried }) > SEGMENT_BYTES) {
+      note(OVERSIZE);
+      return true;
+    }
+    run.frozen = carried;
     run.ending = { kind: 'continue' };
     freezeJournal();
     return true;
@@ -174,14 +189,42 @@ function freezeWhenDrained(run: Run): () => boolean {
 
 /** Holds new steps back until nothing is in flight; else lets the run go on until something has settled. */
 async function endSegment(run: Run): Promise<void> {
-  run.holding = true;
-  const always = workflowInfo().historyLength >= DRAIN_ALWAYS_EVENTS;
-  if (always) await condition(freezeWhenDrained(run));
-  else await condition(freezeWhenDrained(run), DRAIN_MS);
+  const { historyLength, historySize } = workflowInfo();
+  const always = historyLength >= DRAIN_ALWAYS_EVENTS || historySize >= DRAIN_ALWAYS_BYTES;
+  const oversize = await drain(run, always);
   if (run.ending) return;
-  run.holding = false;
+  if (oversize && always) return endRun(run, { kind: 'failed', error: STATE_TOO_LARGE });
   const before = run.progress;
   await condition(() => run.ending !== undefined || run.progress > before);
+}
+
+const STATE_TOO_LARGE: NodeError = {
+  code: 'payload_too_large',
+  message: `The state of the run is larger than ${SEGMENT_BYTES} bytes: it cannot be carried on.`,
+};
+
+/** True when the segment could end but for the size of its state. */
+async function drain(run: Run, always: boolean): Promise<boolean> {
+  let oversize = false;
+  const frozen = () => freezeWhenDrained(run, () => (oversize = true));
+  if (always) {
+    run.holding = true;
+    await condition(frozen());
+  } else if (![...run.queued].some(({ outlasted }) => outlasted)) {
+    run.holding = true;
+    await drainInTime(run, frozen);
+    for (const step of run.queued) step.outlasted = true;
+  }
+  if (!run.ending) run.holding = false;
+  return oversize;
+}
+
+/** Branches do not stand beside a call that waits for an agent: nobody knows when one comes. */
+async function drainInTime(run: Run, frozen: () => () => boolean): Promise<void> {
+  const isOnlyQueued = () => run.queued.size > 0 && run.queued.size === run.inFlight;
+  const isFrozen = frozen();
+  await condition(() => isFrozen() || isOnlyQueued(), DRAIN_MS);
+  if (!run.ending && isOnlyQueued()) await condition(frozen(), DRAIN_QUEUED_MS);
 }
 
 /** Clean-up for every ending: frames come to rest, what is open is closed, and the terminal event is stated. */

@@ -3,7 +3,8 @@
 // rest: visits of one node never overlap.
 import { isCancellation } from '@temporalio/workflow';
 import { emissionKey } from '../src/core/ids.ts';
-import { DEFAULT_LOOPBACK_ITERATIONS } from '../src/core/limits.ts';
+import { jsonBytes, type JsonObject } from '../src/core/json.ts';
+import { DEFAULT_LOOPBACK_ITERATIONS, RUN_OUTPUTS_BYTES } from '../src/core/limits.ts';
 import type { TriggerRule } from '../src/core/definition-graph.ts';
 import type { WorkflowEdge } from '../src/wire/types.generated.ts';
 import { holds } from './conditions.ts';
@@ -39,11 +40,15 @@ export function startFrames(run: Run): void {
   const frames = Object.values(run.state.frames);
   if (run.state.segment > 0) for (const frame of frames) launch(run, frame);
   else for (const nodeId of run.graph.starts) begin(run, nodeId);
+  // Where every first node is disabled, nothing runs that could end the run.
+  endAtRest(run);
 }
 
-/** True when nothing runs, nothing waits and no loop is pending. */
-export function atRest(run: Run): boolean {
-  return Object.keys(run.state.frames).length === 0 && run.state.pendingLoops.length === 0;
+/** The run is complete when nothing runs, nothing waits and no loop is pending. */
+function endAtRest(run: Run): void {
+  const { frames, pendingLoops } = run.state;
+  if (run.ending || Object.keys(frames).length > 0 || pendingLoops.length > 0) return;
+  endRun(run, { kind: 'completed' });
 }
 
 function begin(run: Run, nodeId: string): void {
@@ -89,7 +94,7 @@ function settle(run: Run, frame: Frame, end: VisitEnd | undefined): void {
   if (run.ending) return;
   decideEdges(run, frame.nodeId, end);
   startLoops(run);
-  if (!run.ending && atRest(run)) endRun(run, { kind: 'completed' });
+  endAtRest(run);
 }
 
 function decide(run: Run, edge: WorkflowEdge, end: VisitEnd): EdgeDecision {
@@ -110,10 +115,24 @@ function decideEdges(run: Run, nodeId: string, end: VisitEnd): void {
     return endRun(run, { kind: 'failed', error: end.error, failedNodeId: nodeId });
   }
   if (end.kind === 'completed') {
-    if (out.length === 0) run.state.outputs = { ...run.state.outputs, ...end.outputs };
+    if (out.length === 0 && !giveOutputs(run, nodeId, end.outputs)) return;
     for (const edge of run.graph.backOut.get(nodeId) ?? []) takeBackEdge(run, edge, end);
   }
   for (const edge of out) consider(run, edge.targetNodeId);
+}
+
+/** What a last node gave is output of the run; together they are bounded, or the run fails. */
+function giveOutputs(run: Run, nodeId: string, given: JsonObject): boolean {
+  const outputs = { ...run.state.outputs, ...given };
+  const bytes = jsonBytes(outputs);
+  if (bytes <= RUN_OUTPUTS_BYTES) {
+    run.state.outputs = outputs;
+    return true;
+  }
+  const message = `The outputs of the run are larger than ${RUN_OUTPUTS_BYTES} bytes.`;
+  const error = { code: 'payload_too_large', message, details: { bytes } };
+  endRun(run, { kind: 'failed', error, failedNodeId: nodeId });
+  return false;
 }
 
 /** A failure is routed when an edge that it decided leads to a node whose rule accepts failures. */

@@ -15,9 +15,10 @@ import {
 import type { Activities, StepContext } from '../activities/contract.ts';
 import { activityIdOf } from '../src/core/ids.ts';
 import type { StepResult } from '../src/core/journal.ts';
+import { jsonBytes } from '../src/core/json.ts';
 import { CANCELLATION_GRACE_MS, HEARTBEAT_TIMEOUT_MS } from '../src/core/limits.ts';
-import { tupleOf, type Visit } from './context.ts';
-import { admit } from './journal.ts';
+import { tupleOf, type QueuedStep, type Run, type Visit } from './context.ts';
+import { admit, isTaskFull, spend } from './journal.ts';
 
 export type ActivityName = keyof Activities;
 type Input<Name extends ActivityName> = Omit<Parameters<Activities[Name]>[0], 'context'>;
@@ -128,6 +129,41 @@ function shield(): CancellationScope {
   return new CancellationScope({ cancellable: false });
 }
 
+/** Shortest timer of Temporal, in ms: it ends the workflow task. */
+const PAUSE_MS = 1;
+
+/**
+ * Where the workflow task is full, waits for the next one: to be called before something large is stated, in a loop
+ * that looks again in the breath in which it is stated, since all that paused wake together. What is only in hand
+ * meanwhile is safe: no segment ends. A run that ends pauses no more.
+ */
+export async function pause(run: Run): Promise<void> {
+  run.inFlight++;
+  while (isTaskFull() && !run.ending) {
+    run.pause ??= run.scope
+      .run(() => sleep(PAUSE_MS))
+      .catch(() => undefined)
+      .finally(() => {
+        run.pause = undefined;
+      });
+    await run.pause;
+  }
+  run.inFlight--;
+}
+
+/** Steps wait while a segment tries to end. What closes a block does not: the segment ends behind it. */
+function isHeld(run: Run, name: ActivityName): boolean {
+  return run.holding && name !== 'sealBlock';
+}
+
+async function admitted(run: Run, name: ActivityName): Promise<void> {
+  for (;;) {
+    if (isHeld(run, name)) await condition(() => !run.holding && !run.frozen);
+    else if (isTaskFull() && !run.ending) await pause(run);
+    else return;
+  }
+}
+
 /**
  * Runs one activity as step `name` of the visit. Throws ActivityFailure (its cause carries the code as `type`) and
  * CancelledFailure. `startToCloseTimeout` may be narrowed by `timeoutMs`.
@@ -138,7 +174,8 @@ export async function step<Name extends ActivityName>(
   request: { step: string; input: Input<Name>; timeoutMs?: number; queue?: StepQueue },
 ): Promise<Output<Name>> {
   const { run } = visit;
-  if (run.holding) await condition(() => !run.holding && !run.frozen);
+  // Looked at again right before it is spent: many wake at once, and only the first finds the task empty.
+  while (isHeld(run, name) || (isTaskFull() && !run.ending)) await admitted(run, name);
   const activityId = activityIdOf(tupleOf(visit, request.step));
   const options: ActivityOptions = {
     ...OPTIONS[name],
@@ -148,17 +185,22 @@ export async function step<Name extends ActivityName>(
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   };
   const input = { ...request.input, context: contextOf(visit, activityId) };
+  const queued: QueuedStep | undefined = request.queue && { outlasted: false };
   run.inFlight++;
+  if (queued) run.queued.add(queued);
+  spend(jsonBytes(input));
   try {
     const result = await withGrace(
       scheduleActivity<StepResult<Output<Name>>>(name, [input], options),
     );
+    while (isTaskFull() && !run.ending) await pause(run);
     admit(activityId, result.events);
     // What happened stands in the log; what would follow from it does not happen any more.
     if (CancellationScope.current().consideredCancelled) throw new CancelledAfterResult();
     return result.output;
   } finally {
     run.inFlight--;
+    if (queued) run.queued.delete(queued);
     run.progress++;
   }
 }

@@ -1,19 +1,26 @@
 // The tool calls of one model turn (RFC 0077 §B step 5): performed in parallel, handed back in CALL order. A call whose
 // effect is in doubt, and one that the operator's policy asks a human about, goes to a human, one at a time (design §5).
-// A call of a tool in an agent process waits on that agent's queue for a worker that has it.
+// A call of a tool in an agent process waits on that agent's queue for a worker that has it. What a human said stands
+// in the call until it has a result: the next segment goes on with it (design §4).
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
 import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';
 import { agentTaskQueue } from '../src/core/run-input.ts';
 import type { AgentWork, Invocation, ToolCall } from './agent-work.ts';
 import { approvalSchema, interrupt } from './interrupts.ts';
+import {
+  APPROVAL_ACTIONS,
+  DOUBT_ACTIONS,
+  approvalQuestion,
+  doubtQuestion,
+  REFUSED_DOUBT_ACTIONS,
+  refusedDoubtQuestion,
+} from './questions.ts';
 import { CancelledAfterResult, isUnreached, seal, step } from './step.ts';
 
 /** Time beyond the tool's own limit for claim, settle and storage, in ms. */
 const CALL_MARGIN_MS = 20_000;
 /** Further time for a call that finds its agent gone, and waits for it to come back. */
 const RETURN_MARGIN_MS = 30_000;
-const DOUBT_ACTIONS = ['accept', 'reject', 'edit-accept'];
-const APPROVAL_ACTIONS = ['accept', 'reject'];
 
 /** Performs what is not performed yet; returns the results in call order. */
 export async function performCalls(
@@ -46,27 +53,31 @@ interface Placed {
   readonly call: ToolCall;
 }
 
-async function perform(placed: Placed, resolution?: CallToolInput['resolution']): Promise<void> {
+async function perform(placed: Placed): Promise<void> {
   const { call } = placed;
-  const output = await callTool(placed, resolution);
+  const output = await callTool(placed);
+  // It has done its work: what comes now, another question too, stands without it.
+  call.resolution = undefined;
   switch (output.kind) {
     case 'returned':
       call.resultHash = output.resultHash;
       return;
     case 'in-doubt':
-      call.doubt = { effectId: output.effectId, reason: output.reason };
+      call.doubt = {
+        effectId: output.effectId,
+        reason: output.reason,
+        ...(output.refused ? { refused: true } : {}),
+      };
       return;
     case 'needs-approval':
       call.approval = 'needed';
   }
 }
 
-async function callTool(
-  placed: Placed,
-  resolution?: CallToolInput['resolution'],
-): Promise<CallToolOutput> {
+async function callTool(placed: Placed): Promise<CallToolOutput> {
   const { work, invocation, call } = placed;
   if (call.unreached) return giveUp(placed, call.unreached);
+  const { resolution } = call;
   const tool = invocation.tools.find(({ toolId }) => toolId === call.toolId);
   // Only what is performed needs the agent; what is only settled does not.
   const isPerformed = resolution === undefined || resolution.kind === 'perform';
@@ -142,7 +153,7 @@ function resolutionOf(value: JsonValue): NonNullable<CallToolInput['resolution']
   const answer: JsonObject = isJsonObject(value) ? value : {};
   if (answer.action === 'edit-accept')
     return { kind: 'happened', outcome: answer.editedArtifactData ?? null };
-  return { kind: answer.action === 'accept' ? 'perform' : 'skip' };
+  return answer.action === 'accept' ? { kind: 'perform' } : { kind: 'skip' };
 }
 
 function askAndPerform(work: AgentWork, invocation: Invocation, call: ToolCall): Promise<void> {
@@ -150,29 +161,27 @@ function askAndPerform(work: AgentWork, invocation: Invocation, call: ToolCall):
   return call.doubt ? askAboutDoubt(placed) : askForApproval(placed);
 }
 
-/** accept: perform it now; edit-accept: it happened, with this outcome; reject: leave it. */
 async function askAboutDoubt(placed: Placed): Promise<void> {
   const { work, call } = placed;
   const { doubt } = call;
+  const isRefused = doubt?.refused === true;
   const { value } = await interrupt(work.visit, {
     step: `${call.step}.doubt${call.rounds}`,
     kind: 'approval',
     data: {
       artifactId: doubt?.effectId ?? call.callId,
       artifactType: 'effect-in-doubt',
-      title: `Did ${call.toolId} happen?`,
-      description: doubt?.reason ?? '',
-      actions: DOUBT_ACTIONS,
+      ...(isRefused ? refusedDoubtQuestion : doubtQuestion)(call.toolId, doubt?.reason ?? ''),
       artifactData: { toolId: call.toolId, callId: call.callId, arguments: call.arguments },
     },
-    resumeSchema: approvalSchema(DOUBT_ACTIONS),
+    resumeSchema: approvalSchema(isRefused ? REFUSED_DOUBT_ACTIONS : DOUBT_ACTIONS),
   });
   call.rounds++;
   call.doubt = undefined;
-  await perform(placed, resolutionOf(value));
+  call.resolution = resolutionOf(value);
+  await perform(placed);
 }
 
-/** accept: it is called with these arguments; reject: it is not, and the model is told so. */
 async function askForApproval(placed: Placed): Promise<void> {
   const { work, call } = placed;
   const { value, resolvedBy } = await interrupt(work.visit, {
@@ -181,10 +190,7 @@ async function askForApproval(placed: Placed): Promise<void> {
     data: {
       artifactId: call.callId,
       artifactType: 'tool-call',
-      title: `May ${work.agent.agentId} call ${call.toolId}?`,
-      description:
-        "This tool is called only with a human's word. If you accept, it is called once, with these arguments.",
-      actions: APPROVAL_ACTIONS,
+      ...approvalQuestion(work.agent.agentId, call.toolId),
       artifactData: { toolId: call.toolId, callId: call.callId, arguments: call.arguments },
     },
     resumeSchema: approvalSchema(APPROVAL_ACTIONS),
@@ -192,5 +198,6 @@ async function askForApproval(placed: Placed): Promise<void> {
   call.rounds++;
   const isAccepted = isJsonObject(value) && value.action === 'accept';
   call.approval = isAccepted ? { by: `human:${resolvedBy}` } : undefined;
-  await perform(placed, isAccepted ? undefined : { kind: 'skip' });
+  call.resolution = isAccepted ? undefined : { kind: 'skip' };
+  await perform(placed);
 }

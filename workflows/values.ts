@@ -1,10 +1,12 @@
 // Values inside a run: where a node's inputs come from, what may be shown of them, and how large they may get
 // (spec/01 §6.2, §6.4, §16.4; design §2.6).
+import type { ApplicationFailure } from '@temporalio/workflow';
 import type { JsonObject, JsonValue } from '../src/core/json.ts';
 import { jsonBytes } from '../src/core/json.ts';
-import { INLINE_VALUE_BYTES } from '../src/core/limits.ts';
+import { INLINE_VALUE_BYTES, NODE_INPUTS_BYTES, RUN_VALUES_BYTES } from '../src/core/limits.ts';
 import type { PortValue, WorkflowDefinition, WorkflowNode } from '../src/wire/types.generated.ts';
 import { emitFact, nodeFailure, type Run, type Visit } from './context.ts';
+import type { RunState } from './frames.ts';
 
 const MASK = '[REDACTED]';
 
@@ -28,18 +30,39 @@ export function inputsOf(visit: Visit): JsonObject {
     const value = portValue(visit.run, port);
     if (value !== undefined) inputs[name] = value;
   }
-  return inputs;
+  return bounded(inputs, 'the inputs of the node', NODE_INPUTS_BYTES);
 }
 
 /** A value that workflow code builds itself fails the node above the limit. */
-export function bounded<T extends JsonValue>(value: T, what: string): T {
+export function bounded<T extends JsonValue>(
+  value: T,
+  what: string,
+  limitBytes: number = INLINE_VALUE_BYTES,
+): T {
   const bytes = jsonBytes(value);
-  if (bytes > INLINE_VALUE_BYTES) {
-    throw nodeFailure('payload_too_large', `${what} is larger than ${INLINE_VALUE_BYTES} bytes.`, {
-      bytes,
-    });
-  }
+  if (bytes > limitBytes) throw tooLarge(what, limitBytes, bytes);
   return value;
+}
+
+function tooLarge(what: string, limitBytes: number, bytes: number): ApplicationFailure {
+  return nodeFailure('payload_too_large', `${what} is larger than ${limitBytes} bytes.`, { bytes });
+}
+
+/** Size of the values that a run keeps. */
+export function heldBytesOf({ variables, nodes }: RunState): number {
+  return Object.values(nodes).reduce(
+    (sum, { outputs }) => sum + jsonBytes(outputs),
+    jsonBytes(variables),
+  );
+}
+
+/** Keeps room for `next` in the place of `before` among the values of the run, or fails the node. */
+export function hold(run: Run, before: JsonValue | undefined, next: JsonValue): void {
+  const freed = before === undefined ? 0 : jsonBytes(before);
+  const held = run.heldBytes + jsonBytes(next) - freed;
+  if (held > RUN_VALUES_BYTES && held > run.heldBytes)
+    throw tooLarge('what the run keeps of values', RUN_VALUES_BYTES, held);
+  run.heldBytes = held;
 }
 
 /** Sets a variable and states it; sensitive values are masked in the event (spec/01 §16.4). */
@@ -47,6 +70,7 @@ export function setVariable(visit: Visit, name: string, value: JsonValue): void 
   const { run } = visit;
   bounded(value, `variable ${name}`);
   const previous = run.state.variables[name];
+  hold(run, previous, value);
   run.state.variables[name] = value;
   const sensitive = run.input.definition.variables.some(
     (variable) => variable.name === name && variable.sensitive,

@@ -5,11 +5,11 @@ import { closingsOf, type Ending as ClosingReason } from '../src/core/endings.ts
 import { isJsonObject, type JsonObject } from '../src/core/json.ts';
 import { emitFact, endRun, nodeState, type Run, type NodeOutcome, type Visit } from './context.ts';
 import type { Frame, NodeError } from './frames.ts';
-import { emit, openItems } from './journal.ts';
+import { emit, isTaskFull, openItems } from './journal.ts';
 import { kindOf } from './nodes/kinds.ts';
 import { missingRequirement } from './nodes/requires-missing.ts';
-import { failureOf, waitUntil } from './step.ts';
-import { bounded, shownOutputs } from './values.ts';
+import { failureOf, pause, waitUntil } from './step.ts';
+import { bounded, hold, shownOutputs } from './values.ts';
 
 /** `node.settings` of a definition; absent means one attempt without a time limit. */
 interface NodeSettings {
@@ -117,7 +117,10 @@ async function outcomeOf(visit: Visit): Promise<NodeOutcome> {
     const outcome = await (visit.frame.deadlineMs === undefined
       ? kindOf(visit.node)(visit)
       : attempt(visit, visit.frame.deadlineMs));
-    if (outcome.kind === 'completed') bounded(outcome.outputs, 'the outputs of the node');
+    if (outcome.kind === 'completed') {
+      const { outputs } = nodeState(visit.run, visit.frame.nodeId);
+      hold(visit.run, outputs, bounded(outcome.outputs, 'the outputs of the node'));
+    }
     return outcome;
   } catch (error) {
     if (isCancellation(error)) throw new CancelledFailure('the node was cancelled');
@@ -140,6 +143,7 @@ function closeAttempt(visit: Visit, reason: ClosingReason): void {
   const standing = run.state.interrupts[frame.nodeId];
   if (!standing) return;
   delete run.state.interrupts[frame.nodeId];
+  nodeState(run, frame.nodeId).resolvedInterrupts++;
   if (standing.resolution) return;
   const { nodeId, interruptId, kind } = standing;
   emitFact(visit, 'interrupt.resolved', {
@@ -194,8 +198,10 @@ export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | unde
   for (;;) {
     if (frame.resumeAtMs !== undefined) await waitUntil(frame.resumeAtMs, () => false);
     frame.resumeAtMs = undefined;
+    while (isTaskFull() && !run.ending) await pause(run);
     if (run.ending || !start(visit)) return undefined;
     const outcome = await outcomeOf(visit);
+    while (isTaskFull() && !run.ending) await pause(run);
     if (outcome.kind === 'completed') {
       complete(visit, outcome.outputs);
       return outcome;

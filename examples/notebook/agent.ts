@@ -63,6 +63,7 @@ const searchNotes = tool({
     required: ['notes'],
     additionalProperties: false,
   },
+  sideEffects: false,
   tags: ['notes'],
   run: ({ words, limit }) => ({ notes: notes.search(words, limit) }),
 });
@@ -77,6 +78,7 @@ const listNotes = tool({
     required: ['count', 'pages'],
   },
   streaming: true,
+  sideEffects: false,
   tags: ['notes'],
   run: async (_, { stream, signal }) => {
     let [count, pages, after] = [0, 0, 0];

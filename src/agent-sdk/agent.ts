@@ -57,7 +57,7 @@ export interface Agent {
    * agent's process then ends too, after at most exitMs for clean-up: exit code 0 after a goodbye, else 1.
    */
   run(): Promise<AgentEnd>;
-  /** Adds tools, or replaces those of the same names; Core's word when connected. */
+  /** Adds tools, or replaces those of the same names; Core's word on them when connected, else nothing. */
   register(...tools: readonly Tool[]): Promise<Registration>;
   unregister(...names: readonly string[]): Promise<void>;
   /** Says goodbye and lets calls in flight end. */
@@ -114,8 +114,17 @@ class ServingAgent implements Agent {
   }
 
   async register(...tools: readonly Tool[]): Promise<Registration> {
+    const replaces = tools.some(({ name }) => this.#tools.has(name));
     for (const one of tools) this.#tools.set(one.name, one);
-    return (await this.#session?.register(tools)) ?? { registered: [], rejected: [] };
+    // Core refuses a name that it knows: it gets the whole set anew.
+    const told = await (replaces
+      ? this.#session?.register([...this.#tools.values()], true)
+      : this.#session?.register(tools));
+    const asked = new Set(tools.map(({ name }) => `${this.#setup.id}/${name}`));
+    return {
+      registered: (told?.registered ?? []).filter((toolId) => asked.has(toolId)),
+      rejected: (told?.rejected ?? []).filter(({ toolId }) => asked.has(toolId)),
+    };
   }
 
   async unregister(...names: readonly string[]): Promise<void> {

@@ -119,16 +119,17 @@ export class Session {
     }
   }
 
-  /** Core's word on each tool. Rejects with AgentError when it gives none. */
-  async register(tools: readonly Tool[]): Promise<Registration> {
+  /**
+   * Core's word on each tool. Rejects with AgentError when it gives none. `replace`: these are all tools of the agent,
+   * and Core forgets what was declared before; else a name that Core knows is refused.
+   */
+  async register(tools: readonly Tool[], replace = false): Promise<Registration> {
     const declared = tools.map((one) => one.declare(this.#setup.id));
     const all: Registration = { registered: [], rejected: [] };
-    for (const batch of batchesOf(declared, this.#wire.maxFrameBytes)) {
-      const reply = await this.#ask(
-        'agent.tools.register',
-        { tools: batch },
-        'core.tools.registered',
-      );
+    for (const [at, batch] of batchesOf(declared, this.#wire.maxFrameBytes).entries()) {
+      // Only the first forgets: the others belong to the same set.
+      const payload = { tools: batch, ...(replace && at === 0 && { replace }) };
+      const reply = await this.#ask('agent.tools.register', payload, 'core.tools.registered');
       const { registered, rejected } = readRegistration(reply.payload);
       all.registered.push(...registered);
       all.rejected.push(...rejected);

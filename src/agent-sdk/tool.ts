@@ -50,7 +50,7 @@ export interface ToolOptions<Input extends ObjectSchema, Output extends ObjectSc
   readonly description: string;
   readonly input: Input;
   readonly output?: Output;
-  /** Changes something outside of the agent. */
+  /** Changes something outside of the agent. Absent: the host takes it that it does, and asks before each call. */
   readonly sideEffects?: boolean;
   readonly requiresDirective?: boolean;
   /** Repeats with one idempotency key have one effect: the tool sees to it. */
@@ -121,7 +121,7 @@ function declarationOf(agentId: string, options: Declared): DeclaredTool {
       ...(options.streaming ? ['streaming'] : []),
       ...(options.idempotent ? ['idempotency'] : []),
     ],
-    side_effects: sideEffects ?? false,
+    ...(sideEffects === undefined ? {} : { side_effects: sideEffects }),
     requires_directive: requiresDirective ?? false,
     ...(tags && { tags }),
   };

@@ -1,6 +1,7 @@
 // The configuration: environment variables, read and checked once at start, every fault reported. README.md holds the
 // same table for users.
 import { accessSync, constants, statSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { DatabaseOptions } from '../adapters/postgres/index.ts';
@@ -14,12 +15,21 @@ export interface ExternalTemporal extends TemporalTarget {
 }
 
 export interface Config {
-  readonly http: { readonly host: string; readonly port: number };
+  readonly http: {
+    readonly host: string;
+    readonly port: number;
+    /** Origin as users see it; absent: what each request names. */
+    readonly publicUrl?: string;
+    /** Addresses and CIDR blocks whose X-Forwarded headers are believed. */
+    readonly trustedProxies: readonly string[];
+  };
   /** Absent: a key is made and kept in the data folder. */
   readonly apiKey?: string;
   readonly dataDir: string;
   /** For obtained binaries and the workflow bundle; shared by all data folders of the user. */
   readonly cacheDir: string;
+  /** Temporal's CLI is downloaded there; `off`: not at all. Absent: from Temporal's own service. */
+  readonly temporalDownload?: string;
   readonly fixturesDir?: string;
   readonly agentsDir?: string;
   /** Agents as processes (seed 004): on when the folder of their manifests is named. */
@@ -30,11 +40,20 @@ export interface Config {
     readonly maxFrameBytes?: number;
   };
   readonly testMode: boolean;
+  /** Time that a question to a human stands; absent: the host's default. */
+  readonly interruptTimeoutMs?: number;
   /** First one encrypts, all decrypt; none: no encryption. */
   readonly encryptionKeys: readonly EncryptionKey[];
   readonly database: DatabaseOptions;
   readonly temporal: { readonly kind: 'dev' } | ExternalTemporal;
-  readonly openai?: { readonly apiKey: string; readonly baseUrl?: string; readonly model?: string };
+  /** A live model: present with a key, or with the address of an endpoint that asks for none. */
+  readonly openai?: {
+    readonly apiKey?: string;
+    readonly baseUrl?: string;
+    readonly model?: string;
+  };
+  /** RFC 0002 §F: false goes on with a decision below its threshold, and notes it, where true asks a human. */
+  readonly escalation: boolean;
   /** Absent: each command has its own default. */
   readonly logLevel?: LogLevel;
   /** Values that must never leave the host, by name: for redaction. */
@@ -51,6 +70,8 @@ export const DEFAULT_DATA_DIR = '.data';
 const MIN_FRAME_BYTES = 64 * 1024;
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 const MIN_API_KEY_CHARS = 16;
+/** A year: no run lasts longer. */
+const MAX_INTERRUPT_TIMEOUT_HOURS = 365 * 24;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/;
 const SECRET_VARIABLES = [
   'OPENWOP_API_KEY',
@@ -67,20 +88,28 @@ export function readConfig(env: Environment): Config {
   const dataDir = resolve(reader.text('OPENWOP_DATA_DIR') ?? DEFAULT_DATA_DIR);
   const databaseUrl = readDatabaseUrl(reader);
   const config: Config = {
-    http: { host, port: reader.port('OPENWOP_PORT') ?? DEFAULT_PORT },
+    http: {
+      host,
+      port: reader.port('OPENWOP_PORT') ?? DEFAULT_PORT,
+      publicUrl: readPublicUrl(reader),
+      trustedProxies: readTrustedProxies(reader),
+    },
     apiKey,
     dataDir,
     cacheDir: resolve(reader.text('OPENWOP_CACHE_DIR') ?? defaultCacheDir(reader)),
+    temporalDownload: readDownload(reader),
     fixturesDir: reader.folder('OPENWOP_FIXTURES_DIR'),
     agentsDir: reader.folder('OPENWOP_AGENTS_DIR'),
     opensentience: readOpenSentience(reader),
     testMode: reader.flag('OPENWOP_TEST_MODE') ?? false,
+    interruptTimeoutMs: readInterruptTimeout(reader),
     encryptionKeys: readEncryption(reader),
     database: databaseUrl
       ? { kind: 'postgres', url: databaseUrl }
       : { kind: 'pglite', dir: join(dataDir, 'postgres') },
     temporal: readTemporal(reader),
     openai: readOpenAi(reader),
+    escalation: reader.flag('OPENWOP_ESCALATION') ?? true,
     logLevel: readLogLevel(reader),
     secrets: readSecrets(env),
     env,
@@ -187,6 +216,12 @@ class Reader {
   }
 }
 
+function readDownload(reader: Reader): string | undefined {
+  const name = 'OPENWOP_TEMPORAL_DOWNLOAD';
+  if (reader.text(name) === 'off') return 'off';
+  return reader.url(name, ['http:', 'https:'])?.replace(/\/+$/, '');
+}
+
 function defaultCacheDir(reader: Reader): string {
   return join(reader.text('XDG_CACHE_HOME') ?? join(homedir(), '.cache'), 'openwop-temporal');
 }
@@ -210,6 +245,40 @@ function readApiKey(reader: Reader, host: string): string | undefined {
     );
   }
   return key;
+}
+
+/** Pages are served from the root, and the origin of a form is compared with this: an origin is all that it can be. */
+function readPublicUrl(reader: Reader): string | undefined {
+  const text = reader.url('OPENWOP_PUBLIC_URL', ['http:', 'https:']);
+  if (text === undefined) return undefined;
+  const { origin, href } = new URL(text);
+  return href === `${origin}/`
+    ? origin
+    : reader.fault(
+        'OPENWOP_PUBLIC_URL',
+        'must be a scheme, a host and at most a port, as in https://openwop.example.',
+      );
+}
+
+function readTrustedProxies(reader: Reader): readonly string[] {
+  const listed = (reader.text('OPENWOP_TRUSTED_PROXIES') ?? '')
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+  for (const entry of listed) {
+    if (!isAddressBlock(entry))
+      reader.fault(
+        'OPENWOP_TRUSTED_PROXIES',
+        `must be IP addresses or CIDR blocks between commas, "${entry}" is neither.`,
+      );
+  }
+  return listed;
+}
+
+function isAddressBlock(text: string): boolean {
+  const [, address = '', bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const family = isIP(address);
+  return family !== 0 && (bits === undefined || Number(bits) <= (family === 4 ? 32 : 128));
 }
 
 function readDatabaseUrl(reader: Reader): string | undefined {
@@ -282,10 +351,9 @@ function readOpenAi(reader: Reader): Config['openai'] {
   const apiKey = reader.text('OPENAI_API_KEY');
   const baseUrl = reader.url('OPENAI_BASE_URL', ['http:', 'https:']);
   const model = reader.text('OPENAI_MODEL');
-  if (apiKey !== undefined) return { apiKey, baseUrl, model };
-  if (baseUrl !== undefined)
-    reader.fault('OPENAI_BASE_URL', 'has no effect without OPENAI_API_KEY.');
-  if (model !== undefined) reader.fault('OPENAI_MODEL', 'has no effect without OPENAI_API_KEY.');
+  if (apiKey !== undefined || baseUrl !== undefined) return { apiKey, baseUrl, model };
+  if (model !== undefined)
+    reader.fault('OPENAI_MODEL', 'has no effect without OPENAI_API_KEY or OPENAI_BASE_URL.');
   return undefined;
 }
 
@@ -310,6 +378,11 @@ function readOpenSentience(reader: Reader): Config['opensentience'] {
     MAX_FRAME_BYTES,
   );
   return dir === undefined ? undefined : { dir, tcpPort, maxFrameBytes };
+}
+
+function readInterruptTimeout(reader: Reader): number | undefined {
+  const hours = reader.count('OPENWOP_INTERRUPT_TIMEOUT_HOURS', 1, MAX_INTERRUPT_TIMEOUT_HOURS);
+  return hours === undefined ? undefined : hours * 3_600_000;
 }
 
 function readLogLevel(reader: Reader): LogLevel | undefined {

@@ -4,8 +4,10 @@ import { demoRunRequest } from '../demo/index.ts';
 import { openInterrupts } from '../log/fold.ts';
 import { TERMINAL_STATUSES } from '../core/status.ts';
 import type { Logger } from '../ports.ts';
+import type { RunCreateResponse } from '../wire/types.generated.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Host } from './host.ts';
+import { bearer, questionLines } from './question-lines.ts';
 import { createRunPrinter } from './run-printer.ts';
 
 const RUN_FILE = 'demo-run';
@@ -17,6 +19,8 @@ const FOLLOW_AGAIN_MS = 1_000;
 export interface DemoParts {
   readonly host: Host;
   readonly folder: DataFolder;
+  /** Key to show in requests; absent: it stands in the shell's OPENWOP_API_KEY. */
+  readonly shownKey: string | undefined;
   readonly logger: Logger;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
@@ -25,9 +29,10 @@ export interface DemoParts {
 /** Starts or finds the demo run and says how to look at it, follow it and answer it. Then prints it until it ends. */
 export async function showDemoRun(parts: DemoParts): Promise<void> {
   const { host, folder, say } = parts;
-  const known = folder.read(RUN_FILE)?.trim();
-  const runId = known ?? (await startDemoRun(host));
-  if (known === undefined) folder.write(RUN_FILE, `${runId}\n`);
+  const { keepsRuns } = host.temporal.traits;
+  const known = keepsRuns ? folder.read(RUN_FILE)?.trim() : undefined;
+  const runId = known ?? (await startDemoRun(parts));
+  if (known === undefined && keepsRuns) folder.write(RUN_FILE, `${runId}\n`);
   const head = await host.stores.log.head(runId);
   if (!head) return say(`The demo run ${runId} is not in this database any more.`);
   const ended = TERMINAL_STATUSES.has(head.status);
@@ -44,7 +49,7 @@ export async function showDemoRun(parts: DemoParts): Promise<void> {
     );
   }
   say(
-    `  follow     curl -N -H 'Authorization: Bearer ${host.apiKey}' '${host.url}/v1/runs/${runId}/events?streamMode=debug'`,
+    `  follow     curl -N -H ${bearer(parts.shownKey)} '${host.publicUrl}/v1/runs/${runId}/events?streamMode=debug'`,
   );
   if (ended)
     return say('  It has ended. Another one: see README.md, or use a new OPENWOP_DATA_DIR.');
@@ -52,11 +57,12 @@ export async function showDemoRun(parts: DemoParts): Promise<void> {
   void follow(parts, runId);
 }
 
-async function startDemoRun(host: Host): Promise<string> {
-  const answer = await post<{ runId: string }>(host, '/v1/runs', {
+async function startDemoRun({ host, say }: DemoParts): Promise<string> {
+  const answer = await post<RunCreateResponse>(host, '/v1/runs', {
     body: demoRunRequest,
     idempotencyKey: DEMO_KEY,
   });
+  for (const { message } of answer.warnings ?? []) say(`Warning: ${message}`);
   return answer.runId;
 }
 
@@ -106,19 +112,10 @@ async function follow(parts: DemoParts, runId: string): Promise<void> {
   }
 }
 
-/** The question that is open now, if it still is, with the request that answers it. */
-async function sayQuestion({ host, say }: DemoParts, runId: string): Promise<void> {
+/** The questions that are open now, with the requests that answer them. */
+async function sayQuestion({ host, say, shownKey }: DemoParts, runId: string): Promise<void> {
   const head = await host.stores.log.head(runId);
-  for (const { nodeId, kind } of head ? openInterrupts(head.snapshot) : []) {
-    const body =
-      kind === 'clarification'
-        ? '{"resumeValue":{"answers":{}}}'
-        : '{"resumeValue":{"action":"accept"}}';
-    say('');
-    say(`The agent asks a human (${nodeId}). Answer on the page, or:`);
-    say(`  curl -X POST '${host.url}/v1/runs/${runId}/interrupts/${nodeId}' \\`);
-    say(`    -H 'Authorization: Bearer ${host.apiKey}' -H 'Content-Type: application/json' \\`);
-    say(`    -d '${body}'`);
-    say('');
-  }
+  for (const open of head ? openInterrupts(head.snapshot) : [])
+    for (const line of questionLines(open, { url: host.publicUrl, apiKey: shownKey, runId }))
+      say(line);
 }

@@ -1,7 +1,7 @@
 // The composition root: builds every adapter and joins them to one host, whole or one half of it (design §1, §7). Parts
 // start in the order of their needs and stop in the reverse one.
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CallToolInput } from '../../activities/contract.ts';
 import { createActivities } from '../../activities/create-activities.ts';
@@ -11,16 +11,22 @@ import { openStores } from '../adapters/postgres/index.ts';
 import { workflowBundle } from '../adapters/temporal/bundle.ts';
 import { createEncryption, dataConverter } from '../adapters/temporal/codec.ts';
 import { connectTemporal, type TemporalTarget } from '../adapters/temporal/connection.ts';
-import { obtainDevServer, type DevServer } from '../adapters/temporal/dev-server.ts';
+import { hasKeptRuns, locateDevServer } from '../adapters/temporal/dev-server.ts';
 import { createRunEngine } from '../adapters/temporal/engine.ts';
 import { createAgentWorkers } from '../adapters/temporal/agent-workers.ts';
 import { createHistoryReader } from '../adapters/temporal/history.ts';
 import type { KeptWorker } from '../adapters/temporal/kept-worker.ts';
+import {
+  FULL_SERVER,
+  IN_MEMORY_SERVER,
+  type ServerTraits,
+} from '../adapters/temporal/server-traits.ts';
 import { createRunWorker, installRuntime } from '../adapters/temporal/worker.ts';
 import { coreTools } from '../adapters/tools/core-tools.ts';
 import { createTools } from '../adapters/tools/index.ts';
 import { HostError } from '../core/errors.ts';
 import { createRedactor, type Redactor } from '../core/redaction.ts';
+import { capabilityKeys, familiesOf } from '../facade/capabilities.ts';
 import { DEFAULT_CALLER, type FacadeConfig, type FacadeDeps } from '../facade/deps.ts';
 import { createReaper } from '../facade/reaper.ts';
 import { listen, type Listening } from '../facade/listen.ts';
@@ -76,16 +82,25 @@ export interface HostOptions {
   readonly facade?: Partial<FacadeConfig>;
 }
 
+/** The server that runs live in. */
+export interface Temporal extends TemporalTarget {
+  readonly uiUrl?: string;
+  readonly traits: ServerTraits;
+  pid(): number | undefined;
+}
+
 export interface Host {
   /** Base of the API; '' without facade. */
   readonly url: string;
+  /** The same as its users see it. */
+  readonly publicUrl: string;
   readonly apiKey: string;
   readonly stores: Stores;
   readonly engine: RunEngine;
   readonly log: Log;
   readonly projector: Projector;
   readonly catalog: Catalog;
-  readonly temporal: TemporalTarget & { readonly uiUrl?: string; pid(): number | undefined };
+  readonly temporal: Temporal;
   /** True while this process polls for workflow tasks. */
   workerRunning(): boolean;
   /** Drains: HTTP, worker, projector, database, and the dev server last. Idempotent. */
@@ -129,16 +144,17 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   const { config, parts, report } = options;
   const bundling = parts.worker ? bundleFor(config, report) : undefined;
   bundling?.catch(() => undefined);
+  const server = await locateTemporal(options);
   const [temporal, stores] = await bothOrNone(
-    obtainTemporal(options, started),
-    openDatabase(options, started),
+    server.start(started),
+    openDatabase(options, started, server.traits),
   );
   const base = joinLog(options, started, { temporal, stores });
   const inside = await loadInside(options, started, stores);
   const worker =
     bundling && startWorker(options, started, { ...base, ...inside, bundle: await bundling });
   await base.projector.start();
-  const server = parts.facade
+  const facade = parts.facade
     ? await startFacade(options, started, { ...base, ...inside })
     : undefined;
   if (worker && config.temporal.kind === 'dev')
@@ -146,7 +162,8 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   return {
     ...base,
     catalog: inside.catalog,
-    url: server?.url ?? '',
+    url: facade?.url ?? '',
+    publicUrl: config.http.publicUrl ?? facade?.url ?? '',
     apiKey: options.apiKey,
     workerRunning: () => worker?.running() ?? false,
     stop: () => started.stop(),
@@ -166,32 +183,67 @@ async function bundleFor(config: Config, report: Report): Promise<{ codePath: st
   );
 }
 
-async function obtainTemporal(options: HostOptions, started: Started): Promise<Host['temporal']> {
+interface LocatedTemporal {
+  readonly traits: ServerTraits;
+  start(started: Started): Promise<Temporal>;
+}
+
+/** What the server can do is known before anything is opened: the database follows it. */
+async function locateTemporal(options: HostOptions): Promise<LocatedTemporal> {
   const { config, logger, report, signal } = options;
-  if (config.temporal.kind === 'external') return { ...config.temporal, pid: () => undefined };
-  const server: DevServer = await withProgress(report, "Getting Temporal's dev server ready", () =>
-    obtainDevServer({
+  if (config.temporal.kind === 'external') {
+    const temporal = { ...config.temporal, traits: FULL_SERVER, pid: () => undefined };
+    return { traits: FULL_SERVER, start: async () => temporal };
+  }
+  const what = "Getting Temporal's server ready";
+  const located = await withProgress(report, what, () =>
+    locateDevServer({
       dataDir: config.dataDir,
       ui: true,
-      binary: { cacheDir: config.cacheDir, env: config.env, report, signal },
+      program: {
+        cacheDir: config.cacheDir,
+        env: config.env,
+        downloadService: config.temporalDownload,
+        report,
+        // A database that others may share must not hold runs that end with this process, and runs that are kept
+        // must not seem to be gone.
+        orInMemory: config.database.kind === 'pglite' && !hasKeptRuns(config.dataDir),
+        signal,
+      },
       logger,
     }),
   );
-  started.add('temporal', STOP_LIMITS.temporal, () => server.stop());
+  const traits = located.kind === 'test' ? IN_MEMORY_SERVER : FULL_SERVER;
+  const start = async (started: Started) => {
+    const server = await withProgress(report, what, () => located.start());
+    started.add('temporal', STOP_LIMITS.temporal, () => server.stop());
+    const { address, namespace, uiUrl } = server;
+    return { address, namespace, uiUrl, traits, pid: () => server.pid() };
+  };
+  return { traits, start };
+}
+
+/** Beside a server that forgets, so does the database: an open run without its workflow would wait for ever. */
+const FORGETFUL_FOLDER = 'in-memory';
+
+function databaseOf({ database, dataDir }: Config, { keepsRuns }: ServerTraits) {
+  if (database.kind === 'postgres') return { database, contentDir: undefined };
+  if (keepsRuns) return { database, contentDir: join(dataDir, 'content') };
+  const folder = join(dataDir, FORGETFUL_FOLDER);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { mode: 0o700 });
   return {
-    address: server.address,
-    namespace: server.namespace,
-    uiUrl: server.uiUrl,
-    pid: () => server.pid(),
+    database: { ...database, dir: join(folder, 'postgres') },
+    contentDir: join(folder, 'content'),
   };
 }
 
 async function openDatabase(
   { config, logger, report }: HostOptions,
   started: Started,
+  traits: ServerTraits,
 ): Promise<Stores> {
-  const { database, dataDir } = config;
-  const contentDir = database.kind === 'pglite' ? join(dataDir, 'content') : undefined;
+  const { database, contentDir } = databaseOf(config, traits);
   const stores = await withProgress(report, 'Opening the database', () =>
     openStores({ database, contentDir, logger }),
   );
@@ -200,7 +252,7 @@ async function openDatabase(
 }
 
 interface Base {
-  readonly temporal: Host['temporal'];
+  readonly temporal: Temporal;
   readonly stores: Stores;
   readonly engine: RunEngine;
   readonly log: Log;
@@ -220,6 +272,7 @@ function joinLog(
     connection,
     namespace,
     codec: createEncryption(config.encryptionKeys),
+    traits: temporal.traits,
   });
   const log = createLog({ stores, history, logger, processId });
   const projector = createProjector({ log, stores, history, logger, processId });
@@ -241,19 +294,28 @@ async function loadInside(options: HostOptions, started: Started, stores: Stores
   const core = parts.worker ? await startCore(options, started, { stores, redactor }) : undefined;
   const agentTools = createAgentTools({ registry: stores.agents, runs: stores.runs, core });
   const tools = createTools([...coreTools(), ...(builtIn?.tools ?? [])], agentTools);
+  const { testMode, escalation } = config;
+  const { tenant } = DEFAULT_CALLER;
+  const offered = familiesOf({
+    ...{ agents: true, tools: tools.list(tenant).length > 0, live: config.openai !== undefined },
+    ...{ providers: [], testMode, escalation },
+  });
   const catalog = await loadCatalog({
     fixturesDir: config.fixturesDir,
     agentsDir: config.agentsDir,
     builtIn: { definitions: builtIn?.definitions ?? [], agents: builtIn?.agents ?? [] },
     content: stores.content,
-    tenant: DEFAULT_CALLER.tenant,
+    tenant,
     tools,
-    testMode: config.testMode,
+    capabilities: capabilityKeys(offered),
+    testMode,
     logger,
   });
   const models = createModels({
     scripts: { ...builtIn?.scripts, ...Object.fromEntries(catalog.scripts) },
     openai: config.openai,
+    // What scripts decide is the operator's choice: a caller may name them in test mode, and for the demo's agents.
+    scriptedByCaller: testMode ? 'all' : new Set(Object.keys(builtIn?.scripts ?? {})),
   });
   return { tools, catalog, models, redactor, core };
 }
@@ -330,9 +392,14 @@ async function startFacade(
     ...parts,
     config: {
       host: config.http.host,
+      publicUrl: config.http.publicUrl,
+      trustedProxies: config.http.trustedProxies,
       apiKey,
       testMode: config.testMode,
+      escalation: config.escalation,
+      interruptTimeoutMs: config.interruptTimeoutMs,
       version: VERSION,
+      inMemory: !parts.temporal.traits.keepsRuns,
       // A facade of its own cannot know which workers have agents.
       opensentience: config.opensentience !== undefined || !options.parts.worker,
       ...options.facade,

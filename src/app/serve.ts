@@ -15,6 +15,7 @@ await runCommand({
       report: say,
     });
     say(`OpenWOP facade   ${host.url}/.well-known/openwop`);
+    if (host.publicUrl !== host.url) say(`Public URL       ${host.publicUrl}`);
     return host;
   },
 });

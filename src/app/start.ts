@@ -5,6 +5,10 @@ import { openDataFolder, type DataFolder } from './data-folder.ts';
 import { showDemoRun } from './demo-run.ts';
 import { createHost } from './host.ts';
 
+/** No crash is survived: said where nobody overlooks it. */
+const IN_MEMORY_WARNING =
+  '\n*** NOTHING IS KEPT: Temporal runs in memory (its test server in Java). Every run, log and effect record ends with this process, and its port is open to the network without a key. For a trial only. ***\n';
+
 await runCommand({ logLevel: 'warn', start });
 
 async function start(parts: CommandParts): Promise<Running> {
@@ -51,15 +55,21 @@ async function startHost(
   try {
     folder.keepUrl(host.url);
     say(`OpenWOP host   ${host.url}/.well-known/openwop`);
+    if (host.publicUrl !== host.url) say(`Public URL     ${host.publicUrl}`);
     say(
       config.apiKey
         ? 'API key        as set by OPENWOP_API_KEY'
         : `API key        ${host.apiKey}   (kept in ${folder.path})`,
     );
     if (host.temporal.uiUrl) say(`Temporal UI    ${host.temporal.uiUrl}`);
+    if (!host.temporal.traits.keepsRuns) say(IN_MEMORY_WARNING);
     if (config.opensentience)
       say(`Agents         of ${config.opensentience.dir}: npm run -s openwop -- agents`);
-    if (demo && !signal.aborted) await showDemoRun({ host, folder, logger, say, signal });
+    if (demo && !signal.aborted) {
+      // A key that somebody chose is not shown: the requests take it from where it was set.
+      const shownKey = config.apiKey === undefined ? host.apiKey : undefined;
+      await showDemoRun({ host, folder, shownKey, logger, say, signal });
+    }
     return running;
   } catch (error) {
     await host.stop();

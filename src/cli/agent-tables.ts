@@ -33,6 +33,7 @@ export function agentText(agent: OpenSentienceAgentDetail): string {
   ]);
   const parts: [string, number, string][] = [
     ['Cores', agent.instances.length, instancesTable(agent.instances)],
+    ['Permissions', permissionsOf(agent.instances).length, permissionsTable(agent.instances)],
     ['Sessions', sessionsOf(agent.instances).length, sessionsTable(agent.instances)],
     ['Tools', agent.tools.length, toolsTable(agent.tools)],
     ['Calls', agent.calls.length, callsTable(agent.calls)],
@@ -48,6 +49,23 @@ function instancesTable(instances: readonly OpenSentienceInstance[]): string {
     instances.map((one) => [
       ...[one.instanceId, one.coreHost, one.launch, one.status, one.restarts],
       ...[one.lastExit && `${one.lastExit.at} ${one.lastExit.reason}`, one.socket],
+    ]),
+  );
+}
+
+/** Cores may have different manifests of one agent. */
+function permissionsOf(instances: readonly OpenSentienceInstance[]) {
+  return instances.flatMap(({ instanceId, permissions = [] }) =>
+    permissions.map(({ permission, state }) => ({ instanceId, permission, state })),
+  );
+}
+
+/** The host enforces none: who acknowledges one gives it. */
+function permissionsTable(instances: readonly OpenSentienceInstance[]): string {
+  return table(
+    ['PERMISSION', 'STATE', 'CORE'],
+    permissionsOf(instances).map(({ permission, state, instanceId }) => [
+      ...[permission, state === 'refused' ? 'refused' : 'acknowledged, not enforced', instanceId],
     ]),
   );
 }

@@ -9,7 +9,8 @@ const USAGE = 2;
 
 const ENVIRONMENT = `
 Environment:
-  OPENWOP_URL       where the host is; http://127.0.0.1:8787 when absent
+  OPENWOP_URL       where the host is; when absent OPENWOP_PORT of this machine, else where the host of the
+                    data folder listened last, else http://127.0.0.1:8787
   OPENWOP_API_KEY   its key; when absent the one kept in the data folder of \`npm start\`
   OPENWOP_DATA_DIR  that folder; .data when absent
 

@@ -9,6 +9,15 @@ export function printable(text: string): string {
   return text.replace(OBEYED, '\u{fffd}');
 }
 
+/** JSON that a terminal shows as it is: what it would obey is escaped, the value is the same. */
+export function printableJson(value: unknown): string {
+  return JSON.stringify(value).replace(OBEYED, (character) =>
+    [...Array(character.length).keys()]
+      .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
+}
+
 export type Cell = string | number | undefined;
 
 /** Columns as wide as what they hold; an absent value is `-`. */

@@ -39,6 +39,15 @@ interface Row {
 }
 
 const TABLE = {
+  // A stream that was cut off. No workflow code sees deltas, so only translate closes them, with what the log holds of
+  // the block; where workflow code runs, the stream's result or its seal does.
+  'agent.reasoning.delta': {
+    ids: ['agentId', 'verbosity', 'reasoning'],
+    closedBy: {},
+    closing: 'agent.reasoned',
+    payload: (ids) => ({ ...ids }),
+    order: 0,
+  },
   'agent.toolCalled': {
     ids: ['agentId', 'toolName', 'callId'],
     closedBy: { 'agent.toolReturned': 'callId' },
@@ -69,6 +78,21 @@ const TABLE = {
 } as const satisfies Record<string, Row>;
 
 export type OpeningType = keyof typeof TABLE;
+
+/** The open item of a delta block that was cut off: the opening is its activity, the ids are those of its text. */
+export function cutOffReasoning(
+  activityId: string,
+  block: { readonly nodeId?: string; readonly base: JsonObject; readonly text: string },
+): OpenItem {
+  const { nodeId, base, text } = block;
+  const ids = { ...base, reasoning: text };
+  return {
+    type: 'agent.reasoning.delta',
+    key: activityId,
+    ...(nodeId === undefined ? {} : { nodeId }),
+    ids,
+  };
+}
 
 function rowOf(type: string): Row | undefined {
   return Object.hasOwn(TABLE, type) ? TABLE[type as OpeningType] : undefined;

@@ -29,7 +29,7 @@ export const ERRORS = {
   interrupt_not_found: {
     status: 404,
     retryable: false,
-    message: 'No interrupt is open for this node.',
+    message: 'No such interrupt was asked at this node.',
   },
   artifact_not_found: { status: 404, retryable: false, message: 'No such artifact.' },
   method_not_allowed: {
@@ -175,10 +175,11 @@ export const ERRORS = {
     retryable: false,
     message: 'The agent asked for more tool calls than permitted.',
   }, // own
+  // Leaves by HTTP only where it is known before a run begins: then no later try helps.
   model_unavailable: {
-    status: 503,
+    status: 422,
     retryable: true,
-    message: 'The model provider cannot be reached.',
+    message: 'There is no model for the agent, or its provider cannot be reached.',
   }, // own
   model_rejected_request: {
     status: 422,

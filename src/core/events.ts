@@ -41,7 +41,6 @@ export const EVENT_TYPES: Readonly<Record<string, EventTypeRow>> = {
   'clarification.resolved': row('uvn'),
   'variable.changed': row(''),
   'output.chunk': row('mn'),
-  'log.appended': row(''),
   'workflow.loopback-limit': row(''),
   'cap.breached': row(''),
   'agent.invocation.started': row('n'),

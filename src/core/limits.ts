@@ -5,6 +5,23 @@
 export const INLINE_VALUE_BYTES = 32 * 1024;
 /** A carrier above this size is split over several commands (design §2.3). */
 export const CARRIER_BYTES = 512 * 1024;
+/**
+ * What one workflow task puts on its commands, entries and inputs of steps together, before work that has time waits
+ * for the next one. Temporal takes 2 MiB in one command and 4 MiB in all of a task's.
+ */
+export const TASK_BYTES = 512 * 1024;
+/** All inputs of one node together: an agent's task, what an approval shows. */
+export const NODE_INPUTS_BYTES = 256 * 1024;
+/** Arguments of one model turn's calls together. */
+export const TURN_ARGUMENTS_BYTES = 256 * 1024;
+/** Outputs of a run: they stand in one entry. */
+export const RUN_OUTPUTS_BYTES = 256 * 1024;
+/** Variables and outputs of all nodes that a run keeps: every segment carries them on. */
+export const RUN_VALUES_BYTES = 1024 * 1024;
+/** What a segment is started with: the run's input and its state. */
+export const SEGMENT_BYTES = 1792 * 1024;
+/** Entries that ride on the start of the next segment; more go on a command of their own. */
+export const SEGMENT_CARRIER_BYTES = 64 * 1024;
 /** Largest request body the facade reads. Advertised as limits.maxRequestBodyBytes. */
 export const REQUEST_BODY_BYTES = 1024 * 1024;
 /** Largest workflow definition: it travels in every segment's start input. */
@@ -23,6 +40,8 @@ export const MAX_CALLS_PER_TURN = 32;
 export const SCHEMA_ROUNDS = 2;
 /** Human escalations within one visit of a node (design §9, `escalation_limit`). */
 export const MAX_ESCALATIONS_PER_VISIT = 3;
+/** Default time in ms that a question to a human stands: 7 days. A setting of the operator, and of a node. */
+export const INTERRUPT_TIMEOUT_MS = 7 * 24 * 3600 * 1000;
 /** Default confidence threshold (RFC 0002 §F). */
 export const DEFAULT_CONFIDENCE_THRESHOLD = 0.7;
 /** Bound of a `summary` reasoning trace in tokens (RFC 0002 §B, agents.reasoning.tokenLimit). */

@@ -8,6 +8,9 @@ export const MIN_SECRET_LENGTH = 8;
 /** Longest tail (UTF-16 units) that a stream holds back; a longer run of credential characters is swallowed. */
 export const MAX_HOLD_BACK = 8192;
 
+/** Beginnings shorter than this, and bare prefixes of credentials, tell nothing. */
+const MIN_BEGINNING_LENGTH = 4;
+
 export interface Secret {
   /** Shown in place of the value: `[REDACTED:<id>]`. */
   readonly id: string;
@@ -19,6 +22,8 @@ export interface RedactorStream {
   push(piece: string): string;
   /** The held-back rest. The stream is spent afterwards. */
   end(): string;
+  /** As `end`, for a text that was cut off: what is the beginning of a secret, as far as it goes, is replaced too. */
+  cut(): string;
 }
 
 export interface Redactor {
@@ -89,6 +94,14 @@ function openShapeAt(text: string): number {
   return text.length;
 }
 
+function tells(beginning: string): boolean {
+  const prefixes = [JWT_PREFIX, ...SHAPES.map(({ prefix }) => prefix)];
+  return (
+    beginning.length >= MIN_BEGINNING_LENGTH &&
+    !prefixes.some((prefix) => prefix.startsWith(beginning))
+  );
+}
+
 class HoldBackStream implements RedactorStream {
   private held = '';
   /** The last character shown as it was: context for the patterns' look-behind. */
@@ -116,6 +129,20 @@ class HoldBackStream implements RedactorStream {
   end(): string {
     if (this.swallowing) this.swallow();
     return this.release(this.held.length);
+  }
+
+  cut(): string {
+    if (this.swallowing) this.swallow();
+    const whole = this.release(this.cutAt());
+    const held = this.held;
+    const shown = this.release(held.length);
+    return shown === held && tells(held)
+      ? `${whole}[REDACTED:${this.nameOf(held)}]`
+      : whole + shown;
+  }
+
+  private nameOf(beginning: string): string {
+    return this.secrets.find(({ value }) => value.startsWith(beginning))?.id ?? SHAPE_NAME;
   }
 
   private cutAt(): number {

@@ -49,6 +49,8 @@ export interface RunInput {
   readonly limits: {
     readonly maxNodeExecutions: number;
     readonly maxRunDurationMs: number;
+    /** Time that a question to a human stands where its node names none. Absent in runs of earlier versions: no end. */
+    readonly interruptTimeoutMs?: number;
   };
   readonly policy: {
     /** false: low confidence is noted by cap.breached and the run goes on (RFC 0002 §F, third reaction). */
@@ -77,6 +79,8 @@ export const CANCEL_RUN_UPDATE = 'cancelRun';
 
 export interface ResolveInterruptCommand {
   readonly nodeId: string;
+  /** The one question that is answered: a node asks many in its life, and an answer must reach no other. */
+  readonly interruptId: string;
   /** Validated by the facade against the schema frozen in the interrupt's entry. */
   readonly value: JsonValue;
   /** Digest of that schema: the workflow refuses an answer validated against another one. */

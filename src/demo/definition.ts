@@ -1,7 +1,7 @@
 // The refund desk as data: a workflow definition, two agent manifests and the scripts that play them without a model
 // key. The first agent reads an order and decides; below its threshold a human ratifies; the second one refunds.
 import type { ResolvedAgent } from '../ports.ts';
-import type { AgentScript, WorkflowDefinition } from '../wire/types.generated.ts';
+import type { WorkflowDefinition } from '../wire/types.generated.ts';
 import { GET_ORDER, REFUND_ORDER } from './order-tools.ts';
 
 export const REFUND_DESK = 'refund-desk';
@@ -11,8 +11,6 @@ export const REFUND_AGENT = 'local.demo.refund-desk.refund';
 const DAY_MS = 24 * 3600 * 1000;
 /** The human has this long; then the node fails with `interrupt_timeout`. */
 const ESCALATION_MS = 3 * DAY_MS;
-/** Pause between two spoken pieces in ms: slow enough to watch. */
-const SPEAKING_PACE_MS = 45;
 
 const at = (x: number) => ({ x, y: 0 });
 
@@ -192,58 +190,3 @@ export const refundDeskAgents: readonly ResolvedAgent[] = [
     },
   },
 ];
-
-/** By agentId, for the provider `scripted`. */
-export const refundDeskScripts: Readonly<Record<string, AgentScript>> = {
-  [TRIAGE_AGENT]: {
-    turns: [
-      {
-        reasoning:
-          'A customer writes about order {{task.orderId}}: a crack in the lid of a kettle. Before I judge that, I need to know what was ordered, what it cost and when it was delivered. ',
-        delayMsPerChunk: SPEAKING_PACE_MS,
-        calls: [{ toolId: GET_ORDER, arguments: { orderId: '{{task.orderId}}' } }],
-      },
-      {
-        reasoning:
-          'The order is real: a {{results.0.item}}. Damaged goods are refunded in full within 30 days of delivery. But it was delivered {{results.0.daysSinceDelivery}} days ago, and the customer says that the crack was noticed only today. The customer has ordered {{results.0.customerOrders}} times and never asked for a refund, which speaks for them; the policy does not. I lean towards a refund, but this is a judgement that a human should ratify. ',
-        delayMsPerChunk: SPEAKING_PACE_MS,
-        final: {
-          decision: {
-            action: 'refund',
-            orderId: '{{task.orderId}}',
-            amountCents: '{{results.0.totalCents}}',
-            reason:
-              'Lid cracked; reported after the 30 days, but from a loyal customer with no earlier refund.',
-          },
-          confidence: 0.55,
-        },
-      },
-    ],
-  },
-  [REFUND_AGENT]: {
-    turns: [
-      {
-        reasoning: 'The refund of order {{task.decision.orderId}} is decided. I pay it once. ',
-        delayMsPerChunk: SPEAKING_PACE_MS,
-        calls: [
-          {
-            toolId: REFUND_ORDER,
-            arguments: {
-              orderId: '{{task.decision.orderId}}',
-              amountCents: '{{task.decision.amountCents}}',
-              reason: '{{task.decision.reason}}',
-            },
-          },
-        ],
-      },
-      {
-        reasoning: 'The payment went through as {{results.0.refundId}}. ',
-        delayMsPerChunk: SPEAKING_PACE_MS,
-        final: {
-          decision: { status: 'refunded', refundId: '{{results.0.refundId}}' },
-          confidence: 0.95,
-        },
-      },
-    ],
-  },
-};

@@ -2,9 +2,10 @@
 import { join } from 'node:path';
 import type { Logger, ResolvedAgent, Tool } from '../ports.ts';
 import type { AgentScript, WorkflowDefinition } from '../wire/types.generated.ts';
-import { refundDesk, refundDeskAgents, refundDeskScripts } from './definition.ts';
+import { refundDesk, refundDeskAgents } from './definition.ts';
 import { orderTools } from './order-tools.ts';
 import { startOrdersServer } from './orders-server.ts';
+import { refundDeskScripts } from './scripts.ts';
 
 export { demoRunRequest, REFUND_DESK } from './definition.ts';
 

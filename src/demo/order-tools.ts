@@ -21,7 +21,7 @@ function getOrder(baseUrl: string): Tool {
   return {
     toolId: GET_ORDER,
     description:
-      'Reads one order: item, total in cents, days since delivery, and how often the customer ordered.',
+      'Reads one order: item, total in cents, days since delivery, whether it can still be returned, and how often the customer ordered.',
     inputSchema: {
       type: 'object',
       properties: { orderId },

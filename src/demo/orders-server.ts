@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname } from 'node:path';
 import type { Logger } from '../ports.ts';
 
-interface Order {
+export interface Order {
   readonly orderId: string;
   readonly item: string;
   readonly totalCents: number;
@@ -33,7 +33,10 @@ export interface OrdersServer {
 /** Largest body that the shop reads, in bytes. */
 const BODY_BYTES = 16 * 1024;
 
-const ORDERS: readonly Order[] = [
+/** Damaged goods are taken back this long. */
+export const RETURN_WINDOW_DAYS = 30;
+
+export const ORDERS: readonly Order[] = [
   {
     orderId: 'A-1007',
     item: 'Glass kettle, 1.7 l',
@@ -95,9 +98,16 @@ async function answer(request: IncomingMessage, book: RefundBook): Promise<Answe
   const order = ORDERS.find((one) => root === 'orders' && one.orderId === orderId);
   if (!order || rest.length > 0)
     return { status: 404, body: { message: 'There is no such order.' } };
-  if (request.method === 'GET' && refunds === undefined) return { status: 200, body: order };
+  if (request.method === 'GET' && refunds === undefined) {
+    return { status: 200, body: { ...order, ...returnWindow(order) } };
+  }
   if (request.method === 'POST' && refunds === 'refunds') return refund(order, request, book);
   return { status: 405, body: { message: 'That cannot be done.' } };
+}
+
+function returnWindow({ daysSinceDelivery }: Order) {
+  const isOpen = daysSinceDelivery <= RETURN_WINDOW_DAYS;
+  return { returnWindowDays: RETURN_WINDOW_DAYS, returnWindow: isOpen ? 'open' : 'closed' };
 }
 
 async function refund(order: Order, request: IncomingMessage, book: RefundBook): Promise<Answer> {

@@ -1,12 +1,15 @@
 // Acceptance of a run (design §4): one transaction claims the idempotency key and inserts the run row, then Temporal is
 // asked to start it; 201 when Temporal has it. A start that fails is tried again by the reaper, from the row.
 import { codeOf, HostError } from '../core/errors.ts';
-import type { JsonValue } from '../core/json.ts';
+import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { Caller, IdempotencyClaim, RunRow, StoredResponse } from '../ports.ts';
+import type { RunCreateWarning } from '../wire/types.generated.ts';
+import { configurableWarnings } from './configurable-warnings.ts';
 import type { FacadeDeps, RunAnswer } from './deps.ts';
+import { withoutCredentials } from './errors.ts';
 import { refusedClaim, requestDigest } from './idempotency.ts';
 import { buildRunInput } from './run-input.ts';
-import { parseRunRequest } from './run-request.ts';
+import { parseRunRequest, type RunRequest } from './run-request.ts';
 import { eventsUrlOf, statusUrlOf } from './urls.ts';
 
 export const CREATE_RUN_ENDPOINT = 'POST /v1/runs';
@@ -58,7 +61,8 @@ export async function acceptRun(
   try {
     const accepted = await acceptedRow(deps, row, outcome.runId);
     await startRun(deps, accepted);
-    const response = await answerOf(deps, accepted.runId, baseUrl);
+    const warnings = warningsOf(deps, accepted, parsed);
+    const response = await answerOf(deps, accepted.runId, { baseUrl, warnings });
     if (!claim) return response;
     await stores.idempotency.complete(caller.tenant, claim, outcome.owner, response);
     return { ...response, replayed: false };
@@ -69,10 +73,28 @@ export async function acceptRun(
   }
 }
 
+/** Told to the caller and in the log. A key can be anything that a client sends: known secrets are taken out. */
+function warningsOf(
+  { redactor, logger }: AcceptDeps,
+  { runId, input }: RunRow,
+  { configurable }: RunRequest,
+): readonly RunCreateWarning[] {
+  const found = configurableWarnings(configurable, input.definition);
+  if (found.length === 0) return found;
+  const shown = JSON.parse(
+    withoutCredentials(JSON.stringify(redactor.json(found as unknown as JsonValue))),
+  ) as RunCreateWarning[];
+  logger.warn('run accepted with keys that have no effect', {
+    runId,
+    warnings: shown.map(({ message }) => message),
+  });
+  return shown;
+}
+
 async function answerOf(
   { stores }: AcceptDeps,
   runId: string,
-  baseUrl: string,
+  { baseUrl, warnings }: { baseUrl: string; warnings: readonly RunCreateWarning[] },
 ): Promise<StoredResponse> {
   const head = await stores.log.head(runId);
   const answer: RunAnswer = {
@@ -80,8 +102,9 @@ async function answerOf(
     status: head?.status ?? 'pending',
     eventsUrl: eventsUrlOf(baseUrl, runId),
     statusUrl: statusUrlOf(baseUrl, runId),
+    ...(warnings.length === 0 ? {} : { warnings }),
   };
-  return { status: 201, body: { ...answer } };
+  return { status: 201, body: answer as unknown as JsonObject };
 }
 
 /** Best effort: a claim that is not released is taken over when its lease ends. */

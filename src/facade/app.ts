@@ -9,7 +9,7 @@ import { DEFAULT_CALLER, type FacadeDeps } from './deps.ts';
 import { errorHandler, invalid } from './errors.ts';
 import { hostCheck, securityHeaders, traceContext } from './headers.ts';
 import { openApiDocument, openApiRoute } from './openapi.ts';
-import { findSession } from './page-sessions.ts';
+import { createPageSessions, type PageSessions } from './page-sessions.ts';
 import { expressPath, type Route } from './route.ts';
 import { cancelRoute } from './routes/cancel.ts';
 import { catalogRoutes } from './routes/catalog.ts';
@@ -43,15 +43,13 @@ export function createFacade(deps: FacadeDeps): Facade {
   let draining = false;
   const app = express();
   app.disable('x-powered-by').disable('etag').enable('case sensitive routing');
-  app.set('query parser', 'simple');
+  app.set('query parser', 'simple').set('trust proxy', [...(config.trustedProxies ?? [])]);
   app.use(accessLog(logger), traceContext, securityHeaders);
   app.use(hostCheck(config.host, config.publicUrl));
-  mount(
-    app,
-    deps,
-    routesOf(deps, streams, () => draining),
-  );
-  app.use(pagesRouter(deps));
+  const sessions = createPageSessions(deps.stores.pageSessions, config);
+  const routes = routesOf(deps, { streams, sessions, isDraining: () => draining });
+  mount(app, { ...deps, sessions }, routes);
+  app.use(pagesRouter(deps, sessions));
   app.use(lastResort);
   app.use(errorHandler(logger));
   return {
@@ -63,7 +61,13 @@ export function createFacade(deps: FacadeDeps): Facade {
   };
 }
 
-function routesOf(deps: FacadeDeps, streams: StreamRegistry, isDraining: () => boolean): Route[] {
+interface FacadeParts {
+  readonly streams: StreamRegistry;
+  readonly sessions: PageSessions;
+  readonly isDraining: () => boolean;
+}
+
+function routesOf(deps: FacadeDeps, { streams, sessions, isDraining }: FacadeParts): Route[] {
   const routes: Route[] = [
     discoveryRoute(deps),
     ...healthRoutes(deps, isDraining),
@@ -73,7 +77,7 @@ function routesOf(deps: FacadeDeps, streams: StreamRegistry, isDraining: () => b
     cancelRoute(deps),
     interruptRoute(deps),
     ...catalogRoutes(deps),
-    pageLinkRoute(deps),
+    pageLinkRoute(deps, sessions),
     ...opensentienceRoutes(deps),
   ];
   let document: ReturnType<typeof openApiDocument> | undefined;
@@ -83,7 +87,11 @@ function routesOf(deps: FacadeDeps, streams: StreamRegistry, isDraining: () => b
   return [openApi, ...routes];
 }
 
-function mount(app: Express, deps: FacadeDeps, routes: readonly Route[]): void {
+function mount(
+  app: Express,
+  deps: Pick<FacadeDeps, 'config'> & { readonly sessions: PageSessions },
+  routes: readonly Route[],
+): void {
   // A host without a pack registry says so in plain text, before it asks for a key (spec/06 §2.7).
   app.use('/v1/packs', (_request, response) => {
     response.status(404).type('text/plain').send('This host has no pack registry.\n');
@@ -91,7 +99,7 @@ function mount(app: Express, deps: FacadeDeps, routes: readonly Route[]): void {
   const authenticate = createAuthenticator(deps.config.apiKey, DEFAULT_CALLER);
   const callerOf = async (route: Route, request: Request): Promise<typeof DEFAULT_CALLER> => {
     if (route.access === 'public') return DEFAULT_CALLER;
-    const session = await pageSessionOf(deps, route, request);
+    const session = await pageSessionOf(deps.sessions, route, request);
     if (session) return session;
     const caller = authenticate(request);
     requireScope(caller, route.access);
@@ -131,7 +139,7 @@ function mount(app: Express, deps: FacadeDeps, routes: readonly Route[]): void {
 
 /** The cookie of a run's page opens that run's event stream for GET, and nothing else. A bearer, where sent, decides. */
 async function pageSessionOf(
-  deps: FacadeDeps,
+  sessions: PageSessions,
   route: Route,
   request: Request,
 ): Promise<typeof DEFAULT_CALLER | undefined> {
@@ -139,7 +147,7 @@ async function pageSessionOf(
     return undefined;
   const { runId } = request.params;
   if (typeof runId !== 'string' || request.headers.cookie === undefined) return undefined;
-  return (await findSession(deps.stores.pageSessions, request, runId))?.caller;
+  return (await sessions.find(request, runId))?.caller;
 }
 
 /** Protocol paths live below /v1/: anything else is 400 (spec/01 §1), but what the well-known folder lacks is 404. */

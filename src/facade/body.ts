@@ -1,5 +1,6 @@
 // Reading request bodies: JSON of bounded size and depth, and no key that could reach a prototype (design §10). Bodies
 // are read after authentication and before any port is called.
+import { isUtf8 } from 'node:buffer';
 import express, { type Request, type Response } from 'express';
 import { HostError } from '../core/errors.ts';
 import type { JsonValue } from '../core/json.ts';
@@ -18,8 +19,14 @@ const readJson = express.json({
   strict: false,
   inflate: false,
   type: () => true,
+  verify: (...[, , bytes, encoding]) => mustBeText(bytes, encoding),
 });
 const readText = express.text({ limit: FORM_BYTES, inflate: false, type: () => true });
+
+/** Bytes that are no text would be read as replacement characters: another value than was sent. */
+function mustBeText(bytes: Buffer, encoding: string): void {
+  if (encoding === 'utf-8' && !isUtf8(bytes)) throw invalid('', 'the body is not UTF-8');
+}
 
 function read(parser: typeof readJson, request: Request, response: Response): Promise<unknown> {
   return new Promise((resolve, reject) => {
@@ -73,6 +80,9 @@ export function guardJson(value: JsonValue): void {
   const open: { value: JsonValue; depth: number }[] = [{ value, depth: 0 }];
   for (let item = open.pop(); item; item = open.pop()) {
     const { value: current, depth } = item;
+    // `1e400`: JSON takes it, a number here cannot be so large, and it would be stored as null.
+    if (typeof current === 'number' && !Number.isFinite(current))
+      throw invalid('', 'a number is larger than a double can be');
     if (typeof current !== 'object' || current === null) continue;
     if (depth >= BODY_DEPTH) throw invalid('', `nested deeper than ${BODY_DEPTH} levels`);
     if (!Array.isArray(current)) guardKeys(current);

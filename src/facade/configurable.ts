@@ -3,7 +3,9 @@
 import { HostError } from '../core/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../core/json.ts';
 import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../core/limits.ts';
+import { aiOption } from '../core/model-choice.ts';
 import type { RunInput } from '../core/run-input.ts';
+import type { Models } from '../ports.ts';
 import { AGENT_NODE_TYPE } from '../wire/load-definition.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
 import type { WorkflowDefinition } from '../wire/types.generated.ts';
@@ -36,12 +38,13 @@ export const CONFIGURABLE: Readonly<Record<string, Range>> = {
     type: 'number',
     min: 0,
     max: 1,
-    description: 'Confidence below which a human is asked.',
+    description:
+      'Confidence below which a human is asked, or the decision is noted where escalation is off.',
   },
   reasoningVerbosity: {
     type: 'string',
     values: ['summary', 'full', 'off'],
-    description: 'Detail of agent.reasoned.',
+    description: 'How much reasoning is shown; off shows none anywhere.',
   },
   temperature: { type: 'number', min: 0, max: 2, description: 'Sampling temperature.' },
   maxTokens: {
@@ -57,7 +60,7 @@ export const CONFIGURABLE: Readonly<Record<string, Range>> = {
 export function checkConfigurable(
   configurable: JsonObject,
   definition: WorkflowDefinition,
-  providers: readonly string[],
+  models: Pick<Models, 'providers'>,
 ): void {
   if (configurable.mockProvider !== undefined) throw new HostError('unsupported_mock_provider');
   checkSchema(configurable, definition);
@@ -66,6 +69,7 @@ export function checkConfigurable(
     if (value !== undefined && !inRange(value, range)) throw outOfRange(key, value, range);
   }
   const provider = aiOption(configurable, 'provider');
+  const providers = models.providers(agentsOf(definition));
   if (provider !== undefined && !(typeof provider === 'string' && providers.includes(provider))) {
     throw invalid('/configurable/ai.provider', 'is not a provider of this host', {
       key: 'ai.provider',
@@ -78,10 +82,11 @@ export function checkConfigurable(
     throw new HostError('credential_forbidden', { key: 'ai.credentialRef' });
 }
 
-/** `ai.*` keys are written flat or nested; both are read. */
-function aiOption(configurable: JsonObject, name: string): JsonValue | undefined {
-  const nested = isJsonObject(configurable.ai) ? configurable.ai[name] : undefined;
-  return configurable[`ai.${name}`] ?? nested;
+/** The agents that a run of the definition invokes. */
+export function agentsOf({ nodes }: WorkflowDefinition): string[] {
+  return nodes.flatMap(({ typeId, agent, disabled }) =>
+    typeId === AGENT_NODE_TYPE && agent && disabled !== true ? [agent.agentId] : [],
+  );
 }
 
 function checkSchema(configurable: JsonObject, definition: WorkflowDefinition): void {

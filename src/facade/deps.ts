@@ -12,6 +12,7 @@ import type {
   Stores,
   Tools,
 } from '../ports.ts';
+import type { RunCreateWarning } from '../wire/types.generated.ts';
 
 /** The part of the log that serves reads (design §3.3). */
 export interface RunLog {
@@ -32,10 +33,16 @@ export interface FacadeConfig {
   readonly testMode: boolean;
   /** Version of this product. */
   readonly version: string;
-  /** Absolute base of the URLs in answers, without a slash at the end; absent: from the request's Host header. */
+  /** Runs end with the process of their Temporal server: told by readiness and discovery. Default false. */
+  readonly inMemory?: boolean;
+  /** Origin as users see it, base of the URLs in answers; absent: what each request names. */
   readonly publicUrl?: string;
-  /** RFC 0002 §F, third reaction: false notes low confidence and goes on. Default true. */
-  readonly escalation?: boolean;
+  /** Addresses and CIDR blocks of proxies: X-Forwarded-Proto and -Host are believed from these alone. Default none. */
+  readonly trustedProxies?: readonly string[];
+  /** RFC 0002 §F, third reaction, the operator's alone: false notes low confidence and goes on. */
+  readonly escalation: boolean;
+  /** Time that a question to a human stands where its node names none, in ms. Default INTERRUPT_TIMEOUT_MS. */
+  readonly interruptTimeoutMs?: number;
   /** Agents may connect as processes (seed 004): their addresses are served and told. Default false. */
   readonly opensentience?: boolean;
   /** Tests only: continue-as-new after this many history events. */
@@ -49,7 +56,7 @@ export interface FacadeDeps {
   readonly engine: RunEngine;
   readonly log: RunLog;
   readonly catalog: Catalog;
-  readonly models: Pick<Models, 'providers'>;
+  readonly models: Pick<Models, 'providers' | 'choose' | 'isLive'>;
   readonly tools: Pick<Tools, 'list'>;
   /** Takes known secrets out of what enters history (design §2.6). */
   readonly redactor: Pick<Redactor, 'json' | 'text'>;
@@ -77,4 +84,5 @@ export interface RunAnswer {
   readonly status: RunStatus;
   readonly eventsUrl: string;
   readonly statusUrl: string;
+  readonly warnings?: readonly RunCreateWarning[];
 }

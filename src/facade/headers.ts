@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { HostError } from '../core/errors.ts';
 import { invalid } from './errors.ts';
+import { addressedHost } from './urls.ts';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '::1']);
 
@@ -25,9 +26,13 @@ export function hostCheck(boundHost: string, publicUrl: string | undefined): Req
   const allowed = new Set([...LOOPBACK, boundHost.toLowerCase()]);
   if (publicUrl !== undefined) allowed.add(new URL(publicUrl).hostname.toLowerCase());
   return (request, _response, next) => {
-    const name = hostName(request.headers.host ?? '');
-    if (request.headers.host === undefined && request.httpVersion === '1.1')
-      next(invalid('Host', 'is required'));
+    const { host } = request.headers;
+    // The header itself, whatever a proxy says of it: a web page cannot choose it.
+    const name = hostName(host ?? '');
+    if (host === undefined && request.httpVersion === '1.1') next(invalid('Host', 'is required'));
+    else if (host !== undefined && name === '') next(invalid('Host', 'is not a host and a port'));
+    else if (addressedHost(request) !== host && hostName(addressedHost(request) ?? '') === '')
+      next(invalid('X-Forwarded-Host', 'is not a host and a port'));
     else if (isLoopback(boundHost) && !allowed.has(name)) {
       next(new HostError('forbidden', { reason: 'The Host header does not name this server.' }));
     } else next();

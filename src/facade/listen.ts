@@ -10,6 +10,11 @@ export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 30_000;
 /** Idle connections are kept this long, in ms. */
 const KEEP_ALIVE_MS = 65_000;
+/**
+ * A connection on which nothing moves for this long, in ms, is closed: what it was answered is not taken. Above the
+ * longest poll and the heartbeat of streams.
+ */
+export const SILENCE_MS = 120_000;
 /** Requests that run when the server stops have this long to end, in ms. */
 const DRAIN_MS = 4_000;
 
@@ -28,6 +33,7 @@ export interface Listening {
 export async function listen(
   deps: FacadeDeps,
   address: { host: string; port: number },
+  { silenceMs }: { silenceMs: number } = { silenceMs: SILENCE_MS },
 ): Promise<Listening> {
   const facade = createFacade(deps);
   const limits = { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
@@ -36,6 +42,7 @@ export async function listen(
     { ...limits, keepAliveTimeout: KEEP_ALIVE_MS, requireHostHeader: false },
     facade.app,
   );
+  server.setTimeout(silenceMs);
   server.on('checkExpectation', facade.app);
   answerProtocolErrors(server);
   await bind(server, { host: address.host, port: address.port });

@@ -3,7 +3,7 @@ import { ERRORS, type ErrorCode } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import { RUN_STATUSES } from '../core/status.ts';
 import { schemaDocument } from '../wire/validators.ts';
-import type { ParameterDoc, Route } from './route.ts';
+import type { AnswerDoc, ParameterDoc, Route } from './route.ts';
 
 /** Published shapes by the name of their file. */
 const SCHEMAS: Readonly<Record<string, string>> = {
@@ -68,6 +68,25 @@ const INLINE: JsonObject = {
     },
     required: ['runs'],
   },
+  Health: {
+    type: 'object',
+    properties: { status: { const: 'ok' } },
+    required: ['status'],
+  },
+  Readiness: {
+    type: 'object',
+    properties: {
+      status: { enum: ['ready', 'not-ready'] },
+      temporal: text,
+      engine: text,
+      database: text,
+      projection: {
+        oneOf: [{ const: 'ok' }, { type: 'object', additionalProperties: { type: 'integer' } }],
+      },
+      draining: { const: true },
+    },
+    required: ['status', 'temporal', 'engine', 'database', 'projection'],
+  },
   PageLink: {
     type: 'object',
     properties: { url: text, expiresAt: { type: 'string', format: 'date-time' } },
@@ -118,6 +137,21 @@ function pathParameters(path: string): JsonObject[] {
   }));
 }
 
+/** What any request may get before a route is asked, or when something is broken: bad bytes, Host, slowness, faults. */
+const OF_ALL: readonly ErrorCode[] = [
+  'validation_error',
+  'forbidden',
+  'request_timeout',
+  'headers_too_large',
+  'internal_error',
+];
+/** And what a body may get, wanted or not. */
+const OF_BODIES: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
+
+function errorsOf({ method, errors }: Route): readonly ErrorCode[] {
+  return [...new Set([...errors, ...OF_ALL, ...(method === 'post' ? OF_BODIES : [])])];
+}
+
 /** One response per status, naming its codes. */
 function errorResponses(codes: readonly ErrorCode[]): JsonObject {
   const byStatus = new Map<number, ErrorCode[]>();
@@ -134,13 +168,20 @@ function errorResponses(codes: readonly ErrorCode[]): JsonObject {
   );
 }
 
+function contentOf(
+  { schema }: AnswerDoc,
+  mediaTypes: readonly string[] = ['application/json'],
+): JsonObject {
+  if (schema === undefined) return {};
+  const described = mediaTypes.map((type) => [
+    type,
+    { schema: type === 'application/json' ? schema : text },
+  ]);
+  return { content: Object.fromEntries(described) as JsonObject };
+}
+
 function operationOf(route: Route): JsonObject {
   const { success, requestBody } = route;
-  const { schema, mediaTypes = ['application/json'] } = success;
-  const content: JsonObject =
-    schema === undefined
-      ? {}
-      : { content: Object.fromEntries(mediaTypes.map((type) => [type, { schema }])) };
   return {
     operationId: route.operationId,
     summary: route.summary,
@@ -155,8 +196,13 @@ function operationOf(route: Route): JsonObject {
           },
         }),
     responses: {
-      [String(success.status)]: { description: success.description, ...content },
-      ...errorResponses(route.errors),
+      ...errorResponses(errorsOf(route)),
+      ...Object.fromEntries(
+        [success, ...(route.others ?? [])].map((answer) => [
+          String(answer.status),
+          { description: answer.description, ...contentOf(answer, success.mediaTypes) },
+        ]),
+      ),
     },
   };
 }

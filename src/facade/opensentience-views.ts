@@ -29,6 +29,7 @@ const STATUS_ORDER = [
   'backing-off',
   'crash-loop',
   'stopped',
+  'refused',
 ] as const satisfies readonly OpenSentienceStatus[];
 /** The first that a session has is the agent's: what needs a look comes before what does not. */
 const HEALTH_ORDER = [
@@ -126,7 +127,8 @@ function loadOf(calls: readonly AgentCallView[]): { inFlight: number; queued: nu
 // Field by field, so that what a Core adds to its rows is not told before somebody decides so.
 
 function instanceOf(instance: AgentInstance): OpenSentienceInstance {
-  const { instanceId, coreHost, socket, launch, status, version, restarts, lastExit } = instance;
+  const { instanceId, coreHost, socket, launch, status, version, restarts, lastExit, permissions } =
+    instance;
   return {
     instanceId,
     coreHost,
@@ -135,6 +137,9 @@ function instanceOf(instance: AgentInstance): OpenSentienceInstance {
     status,
     version,
     restarts,
+    ...(permissions && {
+      permissions: permissions.map(({ permission, state }) => ({ permission, state })),
+    }),
     ...(lastExit && { lastExit: { at: iso(lastExit.atMs), reason: lastExit.reason } }),
     ...(instance.session && { session: sessionOf(instance.session) }),
   };

@@ -3,12 +3,17 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Caller, PageSessionStore } from '../ports.ts';
+import { addressedHost, isSecure } from './urls.ts';
 
 export const LINK_LIFE_MS = 10 * 60 * 1000;
 export const SESSION_LIFE_MS = 12 * 3600 * 1000;
-const TOKEN_BYTES = 32;
-const TOKEN = /^[\w-]{43}$/;
+const RANDOM_BYTES = 32;
+const SEAL_BYTES = 16;
+/** Random bytes and their seal in base64url. */
+const TOKEN = /^[\w-]{64}$/;
 const COOKIE = 'openwop_page';
+/** Sessions of one request that are looked up: a browser sends one for each path that fits. */
+const MAX_COOKIES = 4;
 
 export interface PageSession {
   readonly caller: Caller;
@@ -16,39 +21,105 @@ export interface PageSession {
   readonly csrfToken: string;
 }
 
+export interface PageSessions {
+  /** A link that opens the run's page once, within 10 minutes. */
+  createLink(
+    run: { readonly tenant: string; readonly runId: string },
+    baseUrl: string,
+  ): Promise<{ url: string; expiresAtMs: number }>;
+  /** Consumes the link and sets the cookies of a new session. False: used, expired, unknown, or another run's. */
+  open(
+    target: { readonly runId: string; readonly link: string },
+    response: Response,
+  ): Promise<boolean>;
+  /** The session of this request for this run, if it has one. */
+  find(request: Request, runId: string): Promise<PageSession | undefined>;
+  /** A form that another site sends carries that site's Origin; `null` is no origin of ours. */
+  isOwnOrigin(request: Request): boolean;
+}
+
 function hashOf(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** A link that opens the run's page once, within 10 minutes. */
-export async function createPageLink(
-  store: PageSessionStore,
-  run: { tenant: string; runId: string },
-  options: { baseUrl: string; nowMs?: number },
-): Promise<{ url: string; expiresAtMs: number }> {
-  const token = randomBytes(TOKEN_BYTES).toString('base64url');
-  const expiresAtMs = (options.nowMs ?? Date.now()) + LINK_LIFE_MS;
-  await store.createLink(run.tenant, run.runId, hashOf(token), expiresAtMs);
+/**
+ * Tokens carry a seal of this deployment over what they are for: what somebody made up, or another run's, is known
+ * without asking the database. All facades have the same key, and a new key ends all links and sessions.
+ */
+function createMint(apiKey: string) {
+  const key = createHmac('sha256', apiKey).update('openwop run pages').digest();
+  const sealOf = (random: Buffer, purpose: string): Buffer =>
+    createHmac('sha256', key).update(random).update(purpose).digest().subarray(0, SEAL_BYTES);
   return {
-    url: `${options.baseUrl}/pages/runs/${encodeURIComponent(run.runId)}?link=${token}`,
-    expiresAtMs,
+    issue(purpose: string): string {
+      const random = randomBytes(RANDOM_BYTES);
+      return Buffer.concat([random, sealOf(random, purpose)]).toString('base64url');
+    },
+    isOurs(token: string, purpose: string): boolean {
+      if (!TOKEN.test(token)) return false;
+      const bytes = Buffer.from(token, 'base64url');
+      const random = bytes.subarray(0, RANDOM_BYTES);
+      return timingSafeEqual(bytes.subarray(RANDOM_BYTES), sealOf(random, purpose));
+    },
   };
 }
 
-/** Consumes the link and sets the cookies of a new session. False: used, expired, unknown, or another run's. */
-export async function openSession(
+export function createPageSessions(
   store: PageSessionStore,
-  { runId, link, secure }: { runId: string; link: string; secure: boolean },
+  { apiKey, publicUrl }: { readonly apiKey: string; readonly publicUrl?: string },
+): PageSessions {
+  const mint = createMint(apiKey);
+  return {
+    async createLink({ tenant, runId }, baseUrl) {
+      const token = mint.issue(`link ${runId}`);
+      const expiresAtMs = Date.now() + LINK_LIFE_MS;
+      await store.createLink(tenant, runId, hashOf(token), expiresAtMs);
+      return {
+        url: `${baseUrl}/pages/runs/${encodeURIComponent(runId)}?link=${token}`,
+        expiresAtMs,
+      };
+    },
+    async open({ runId, link }, response) {
+      const nowMs = Date.now();
+      if (!mint.isOurs(link, `link ${runId}`)) return false;
+      const target = await store.consumeLink(hashOf(link), nowMs);
+      if (target?.runId !== runId) return false;
+      const token = mint.issue(`session ${runId}`);
+      await store.createSession(target.tenant, runId, hashOf(token), nowMs + SESSION_LIFE_MS);
+      setCookies(response, { runId, token, secure: isSecure(response.req, publicUrl) });
+      return true;
+    },
+    async find(request, runId) {
+      const name = cookieName(isSecure(request, publicUrl));
+      const tokens = cookieTokens(request, name).filter((token) =>
+        mint.isOurs(token, `session ${runId}`),
+      );
+      for (const token of tokens.slice(0, MAX_COOKIES)) {
+        const found = await store.findSession(hashOf(token), Date.now());
+        if (found?.runId === runId) return sessionOf(found, token);
+      }
+      return undefined;
+    },
+    isOwnOrigin(request) {
+      const { origin } = request.headers;
+      if (origin === undefined || origin === publicUrl) return true;
+      return URL.canParse(origin) && new URL(origin).host === addressedHost(request);
+    },
+  };
+}
+
+/** A browser takes the prefixed name over TLS only: nobody on an open network can plant a session. */
+function cookieName(secure: boolean): string {
+  return secure ? `__Secure-${COOKIE}` : COOKIE;
+}
+
+function setCookies(
   response: Response,
-): Promise<boolean> {
-  const nowMs = Date.now();
-  const target = TOKEN.test(link) ? await store.consumeLink(hashOf(link), nowMs) : undefined;
-  if (target?.runId !== runId) return false;
-  const token = randomBytes(TOKEN_BYTES).toString('base64url');
-  await store.createSession(target.tenant, runId, hashOf(token), nowMs + SESSION_LIFE_MS);
+  { runId, token, secure }: { runId: string; token: string; secure: boolean },
+): void {
   const id = encodeURIComponent(runId);
   for (const path of [`/pages/runs/${id}`, `/v1/runs/${id}/events`]) {
-    response.cookie(COOKIE, token, {
+    response.cookie(cookieName(secure), token, {
       path,
       httpOnly: true,
       sameSite: 'strict',
@@ -57,55 +128,33 @@ export async function openSession(
       encode: String,
     });
   }
-  return true;
 }
 
-function cookieTokens(request: Request): string[] {
+function cookieTokens(request: Request, cookie: string): string[] {
   return (request.headers.cookie ?? '')
     .split(';')
     .map((pair) => pair.trim().split('='))
-    .filter(([name]) => name === COOKIE)
-    .map(([, value = '']) => value)
-    .filter((value) => TOKEN.test(value))
-    .slice(0, 4);
+    .filter(([name]) => name === cookie)
+    .map(([, value = '']) => value);
 }
 
-/** The session of this request for this run, if it has one. */
-export async function findSession(
-  store: PageSessionStore,
-  request: Request,
-  runId: string,
-): Promise<PageSession | undefined> {
-  for (const token of cookieTokens(request)) {
-    const hash = hashOf(token);
-    const found = await store.findSession(hash, Date.now());
-    if (found?.runId !== runId) continue;
-    const caller: Caller = {
-      tenant: found.tenant,
-      principal: `page-session:${hash.slice(0, 16)}`,
-      scopes: ['runs:read', 'approvals:respond'],
-    };
-    return {
-      caller,
-      runId,
-      csrfToken: createHmac('sha256', token).update('csrf').digest('base64url'),
-    };
-  }
-  return undefined;
+function sessionOf(
+  { tenant, runId }: { tenant: string; runId: string },
+  token: string,
+): PageSession {
+  const caller: Caller = {
+    tenant,
+    principal: `page-session:${hashOf(token).slice(0, 16)}`,
+    scopes: ['runs:read', 'approvals:respond'],
+  };
+  return {
+    caller,
+    runId,
+    csrfToken: createHmac('sha256', token).update('csrf').digest('base64url'),
+  };
 }
 
 export function isCsrfToken(session: PageSession, given: string): boolean {
   const expected = createHash('sha256').update(session.csrfToken).digest();
   return timingSafeEqual(expected, createHash('sha256').update(given).digest());
-}
-
-/** A form that another site sends carries that site's Origin; `null` is no origin of ours. */
-export function isOwnOrigin(request: Request): boolean {
-  const { origin } = request.headers;
-  if (origin === undefined) return true;
-  try {
-    return new URL(origin).host === request.headers.host;
-  } catch {
-    return false;
-  }
 }

@@ -11,6 +11,9 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
+/** Time in ms that the client has to read its answer: it need not close its side, and would hold the connection. */
+const LINGER_MS = 1_000;
+
 /** Answers, and closes the connection: what follows on it cannot be told apart. */
 export function answerProtocolErrors(server: Server): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
@@ -28,5 +31,6 @@ export function answerProtocolErrors(server: Server): void {
       'Connection: close',
     ];
     socket.end(`${head.join('\r\n')}\r\n\r\n${text}`);
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
   });
 }

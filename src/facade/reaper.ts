@@ -1,10 +1,9 @@
 // The reaper (design §4): runs whose start was never confirmed are started again from their row; those that Temporal
 // refuses for good fail after 30 s, so that no accepted run is forgotten.
-import { codeOf, ERRORS, type ErrorCode } from '../core/errors.ts';
-import { eventIdOf, TERMINAL_KEY } from '../core/ids.ts';
+import { codeOf } from '../core/errors.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../core/limits.ts';
-import { fold } from '../log/fold.ts';
-import type { NewRow, RunRow } from '../ports.ts';
+import { startFailedBatch } from '../log/start-failed.ts';
+import type { RunRow, StartFailure } from '../ports.ts';
 import type { FacadeDeps } from './deps.ts';
 import { startRun } from './accept.ts';
 
@@ -65,45 +64,26 @@ export function createReaper(deps: ReaperDeps): Reaper {
 async function reap(deps: ReaperDeps, nowMs: number): Promise<void> {
   for (const row of await deps.stores.runs.unstarted(nowMs - UNSTARTED_MS, ROUND_RUNS)) {
     try {
-      await startRun(deps, row);
+      if (row.startFailure) await failRun(deps, row, row.startFailure);
+      else await startRun(deps, row);
     } catch (error) {
       // Temporal or the database is away: everything stays pending and the next round tries again.
       if (codeOf(error) === 'service_unavailable') return;
       if (nowMs - row.createdAtMs > FAIL_AFTER_MS)
-        await failRun(deps, row, { cause: codeOf(error) ?? 'internal_error', nowMs });
+        await failRun(deps, row, { cause: codeOf(error) ?? 'internal_error', atMs: nowMs });
     }
   }
 }
 
-/** Ends a run that no workflow ever ran for: the log is one terminal entry. */
+/** Ends a run that no workflow ever ran for. What was decided is kept first: a crash before the entry changes nothing. */
 async function failRun(
   { stores, logger }: ReaperDeps,
-  row: RunRow,
-  { cause, nowMs }: { cause: ErrorCode; nowMs: number },
+  { runId }: RunRow,
+  found: StartFailure,
 ): Promise<void> {
-  const head = await stores.log.head(row.runId);
+  const failure = await stores.runs.markStartFailed(runId, found);
+  const head = failure && (await stores.log.head(runId));
   if (!head || head.closed) return;
-  const error = { code: 'start_failed', message: ERRORS.start_failed.message, details: { cause } };
-  const terminal: NewRow = {
-    runId: row.runId,
-    eventId: eventIdOf(row.runId, TERMINAL_KEY),
-    key: TERMINAL_KEY,
-    type: 'run.failed',
-    payload: JSON.stringify({ error }),
-    timestampMs: nowMs,
-  };
-  const { temporalRunId, historyEventId, token } = head;
-  const cursor = { temporalRunId, historyEventId, token };
-  await stores.log.append({
-    runId: row.runId,
-    behind: cursor,
-    cursor,
-    rows: [terminal],
-    closedBlocks: [],
-    status: 'failed',
-    closed: true,
-    translateState: head.translateState,
-    fold,
-  });
-  logger.error('run failed: it could not be started', { runId: row.runId, cause });
+  await stores.log.append(startFailedBatch(head, failure));
+  logger.error('run failed: it could not be started', { runId, cause: failure.cause });
 }

@@ -23,6 +23,8 @@ const PAGE_ROWS = 1_000;
 
 export interface Resolution {
   readonly nodeId: string;
+  /** The question that the sender saw; absent: whatever is open at the node when this is read. */
+  readonly interruptId?: string;
   readonly value: JsonValue;
   readonly updateId: string;
   /** True when this may repeat an earlier request: then a resolved interrupt is asked for that request's outcome. */
@@ -43,15 +45,16 @@ export async function resolveInterrupt(
 ): Promise<string> {
   const { nodeId, value, updateId, bodyDigest, resolvedBy } = resolution;
   const head = await requireFreshHead(deps, row.runId);
-  const open = openInterrupts(head.snapshot).find((interrupt) => interrupt.nodeId === nodeId);
-  const fate = open ? undefined : await fateOf(deps.stores.log, row.runId, nodeId);
-  if (fate && !(resolution.repeatable && fate.code === 'interrupt_already_resolved'))
-    throw new HostError(fate.code);
-  const schema = open ? open.resumeSchema : fate?.resumeSchema;
+  const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, resolution));
+  const asked = open ?? (await fateOf(deps.stores.log, row.runId, resolution));
+  if ('code' in asked && !(resolution.repeatable && asked.code === 'interrupt_already_resolved'))
+    throw new HostError(asked.code);
+  const schema = asked.resumeSchema;
   const answer = normalized(value);
   if (open) checkAnswer(answer, schema);
   const command: ResolveInterruptCommand = {
     nodeId,
+    interruptId: asked.interruptId ?? '',
     value: deps.redactor.json(answer),
     schemaDigest: digestOf(canonicalJson(schema ?? {})),
     bodyDigest,
@@ -60,6 +63,16 @@ export async function resolveInterrupt(
   const outcome = await send(deps, { row, updateId, command });
   if (outcome.bodyDigest !== bodyDigest) throw new HostError('idempotency_key_mismatch');
   return outcome.status;
+}
+
+/** Which interrupt an answer means. */
+type Meant = Pick<Resolution, 'nodeId' | 'interruptId'>;
+
+function isMeant(interrupt: Required<Meant>, { nodeId, interruptId }: Meant): boolean {
+  return (
+    interrupt.nodeId === nodeId &&
+    (interruptId === undefined || interrupt.interruptId === interruptId)
+  );
 }
 
 async function send(
@@ -72,7 +85,7 @@ async function send(
     if ((error as HostError).code !== 'run_state_conflict') throw error;
     // The run ended between the read and the message: the log tells how.
     await requireFreshHead(deps, row.runId);
-    const { code } = await fateOf(deps.stores.log, row.runId, command.nodeId);
+    const { code } = await fateOf(deps.stores.log, row.runId, command);
     throw new HostError(code, undefined, error);
   }
 }
@@ -106,44 +119,52 @@ type FateCode =
 
 interface Fate {
   readonly code: FateCode;
+  readonly interruptId?: string;
+  readonly key?: string;
   readonly resumeSchema?: JsonObject;
 }
 
-/** What became of the last interrupt of a node that waits for nothing now, as the log tells it. */
-async function fateOf(log: LogStore, runId: string, nodeId: string): Promise<Fate> {
+/** What became of the meant interrupt, or of the node's last one, that is not open now, as the log tells it. */
+async function fateOf(log: LogStore, runId: string, meant: Meant): Promise<Fate> {
   let fate: Fate = { code: 'interrupt_not_found' };
   let after = -1;
   for (;;) {
     const rows = await log.read(runId, { after, limit: PAGE_ROWS });
-    for (const row of rows) fate = nextFate(fate, row, nodeId);
+    for (const row of rows) fate = nextFate(fate, row, meant);
     const last = rows.at(-1);
     if (!last || rows.length < PAGE_ROWS) return fate;
     after = last.sequence;
   }
 }
 
-export function nextFate(
-  fate: Fate,
-  row: Pick<LogRow, 'type' | 'nodeId' | 'payload'>,
-  nodeId: string,
-): Fate {
+type FateRow = Pick<LogRow, 'type' | 'nodeId' | 'payload'>;
+
+function nextFate(fate: Fate, row: FateRow, meant: Meant): Fate {
+  if (row.type === 'run.cancelled')
+    return fate.code === 'interrupt_gone' ? { ...fate, code: 'interrupt_cancelled' } : fate;
+  if (row.nodeId !== meant.nodeId) return fate;
   switch (row.type) {
+    case 'node.suspended': {
+      const { interruptId, key } = payloadOf(row);
+      if (typeof interruptId !== 'string' || typeof key !== 'string') return fate;
+      const isOther = meant.interruptId !== undefined && meant.interruptId !== interruptId;
+      return isOther ? fate : { code: 'interrupt_gone', interruptId, key };
+    }
     case 'interrupt.requested': {
-      if (row.nodeId !== nodeId) return fate;
-      const { resumeSchema } = JSON.parse(row.payload) as JsonObject;
-      return { code: 'interrupt_gone', ...(isJsonObject(resumeSchema) ? { resumeSchema } : {}) };
+      const { key, resumeSchema } = payloadOf(row);
+      return key === fate.key && isJsonObject(resumeSchema) ? { ...fate, resumeSchema } : fate;
     }
     case 'interrupt.resolved': {
-      if (row.nodeId !== nodeId) return fate;
-      const { reason } = JSON.parse(row.payload) as JsonObject;
-      return {
-        ...fate,
-        code: reason === 'timeout' ? 'interrupt_expired' : 'interrupt_already_resolved',
-      };
+      const { interruptId, reason } = payloadOf(row);
+      if (interruptId !== fate.interruptId) return fate;
+      const code = reason === 'timeout' ? 'interrupt_expired' : 'interrupt_already_resolved';
+      return { ...fate, code };
     }
-    case 'run.cancelled':
-      return fate.code === 'interrupt_gone' ? { ...fate, code: 'interrupt_cancelled' } : fate;
     default:
       return fate;
   }
+}
+
+function payloadOf({ payload }: FateRow): JsonObject {
+  return JSON.parse(payload) as JsonObject;
 }

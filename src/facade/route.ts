@@ -30,6 +30,12 @@ export interface ParameterDoc {
   readonly schema: JsonObject;
 }
 
+export interface AnswerDoc {
+  readonly status: number;
+  readonly description: string;
+  readonly schema?: JsonObject;
+}
+
 export interface Route {
   readonly method: 'get' | 'post';
   /** OpenAPI form: `/v1/runs/{runId}`. */
@@ -40,12 +46,10 @@ export interface Route {
   readonly access: 'public' | Scope;
   readonly parameters?: readonly ParameterDoc[];
   readonly requestBody?: { readonly required: boolean; readonly schema: JsonObject };
-  readonly success: {
-    readonly status: number;
-    readonly description: string;
-    readonly schema?: JsonObject;
-    readonly mediaTypes?: readonly string[];
-  };
+  /** `schema` describes the JSON among the media types; the others are text. */
+  readonly success: AnswerDoc & { readonly mediaTypes?: readonly string[] };
+  /** Answers beside success and the error envelope. */
+  readonly others?: readonly AnswerDoc[];
   readonly errors: readonly ErrorCode[];
   handle(call: RouteCall): void | Promise<void>;
 }

@@ -3,10 +3,16 @@
 import { randomInt } from 'node:crypto';
 import { HostError } from '../core/errors.ts';
 import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../core/json.ts';
+import { askedModel } from '../core/model-choice.ts';
+import { INTERRUPT_TIMEOUT_MS } from '../core/limits.ts';
 import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../core/run-input.ts';
 import type { Caller } from '../ports.ts';
-import type { WorkflowDefinition, WorkflowVariable } from '../wire/types.generated.ts';
-import { checkConfigurable, normalizedConfigurable, RUN_LIMITS } from './configurable.ts';
+import type {
+  WorkflowDefinition,
+  WorkflowNode,
+  WorkflowVariable,
+} from '../wire/types.generated.ts';
+import { agentsOf, checkConfigurable, normalizedConfigurable, RUN_LIMITS } from './configurable.ts';
 import type { FacadeDeps } from './deps.ts';
 import { invalid } from './errors.ts';
 import { INPUTS_BYTES, type RunRequest } from './run-request.ts';
@@ -21,11 +27,16 @@ export function randomId(prefix: string): string {
   return `${prefix}-${Array.from({ length: ID_LENGTH }, () => BASE62.charAt(randomInt(BASE62.length))).join('')}`;
 }
 
-/** Throws workflow_not_found, agent_not_found, validation_error, unsupported_mock_provider, payload_too_large. */
+/**
+ * Throws workflow_not_found, agent_not_found, model_unavailable, validation_error, unsupported_mock_provider,
+ * payload_too_large.
+ */
 export function buildRunInput(deps: FacadeDeps, caller: Caller, request: RunRequest): RunInput {
   const { catalog, config, redactor } = deps;
   const definition = definitionOf(deps, caller, request);
-  checkConfigurable(request.configurable, definition, deps.models.providers());
+  checkConfigurable(request.configurable, definition, deps.models);
+  const agents = pinnedAgents(catalog, caller, definition);
+  requireModels(deps, definition, { agents, configurable: request.configurable });
   const runId = randomId('run');
   const { reasoningVerbosity } = request.configurable;
   const verbosity =
@@ -37,19 +48,43 @@ export function buildRunInput(deps: FacadeDeps, caller: Caller, request: RunRequ
     idSeed: runId,
     translateVersion: TRANSLATE_VERSION,
     header: { sessionId: randomId('session'), correlationId: runId },
-    definition,
+    definition: withPublishedRefs(definition),
     source: request.agentId === undefined ? 'workflow-node' : 'run-api',
     variables: redactor.json(startVariables(definition.variables, request.inputs)),
     configurable: redactor.json(normalizedConfigurable(request.configurable)),
     ...(request.tags ? { tags: request.tags.map((tag) => redactor.text(tag)) } : {}),
     ...(request.metadata ? { metadata: redactor.json(request.metadata) } : {}),
-    agents: pinnedAgents(catalog, caller, definition),
-    limits: RUN_LIMITS,
-    policy: { escalation: config.escalation ?? true, verbosity },
+    agents,
+    limits: {
+      ...RUN_LIMITS,
+      interruptTimeoutMs: config.interruptTimeoutMs ?? INTERRUPT_TIMEOUT_MS,
+    },
+    policy: { escalation: config.escalation, verbosity },
     ...(config.forceContinueAsNewAfter === undefined
       ? {}
       : { forceContinueAsNewAfter: config.forceContinueAsNewAfter }),
   };
+}
+
+/** Classes of models by RFC 0002, in the words of the published AgentRef. */
+const PUBLISHED_CLASS: Readonly<Record<string, string>> = {
+  coding: 'code',
+  research: 'retrieval',
+  writing: 'chat',
+  general: 'chat',
+};
+
+/** Refs are taken in both forms and shown in the published one, which has no agentSharing. */
+function withPublishedRefs(definition: WorkflowDefinition): WorkflowDefinition {
+  const nodes = definition.nodes.map((node) => {
+    if (!node.agent) return node;
+    const ref = { ...node.agent };
+    delete ref.agentSharing;
+    const modelClass = PUBLISHED_CLASS[ref.modelClass ?? ''] ?? ref.modelClass;
+    const agent = { ...ref, ...(modelClass === undefined ? {} : { modelClass }) };
+    return { ...node, agent: agent as WorkflowNode['agent'] };
+  });
+  return { ...definition, nodes: nodes as WorkflowDefinition['nodes'] };
 }
 
 function definitionOf(
@@ -156,4 +191,17 @@ function pinnedAgents(
       throw new HostError('agent_not_found', { agentId: agent.agentId });
   }
   return pinned;
+}
+
+/** A run whose agent has no model would fail at its first step: it is refused while nothing has happened yet. */
+function requireModels(
+  { models }: FacadeDeps,
+  definition: WorkflowDefinition,
+  run: { agents: Readonly<Record<string, PinnedAgent>>; configurable: JsonObject },
+): void {
+  const asked = askedModel(run.configurable);
+  for (const agentId of agentsOf(definition)) {
+    const agent = run.agents[agentId];
+    if (agent) models.choose(agent, asked);
+  }
 }

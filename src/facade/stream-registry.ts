@@ -21,7 +21,10 @@ export interface OpenStream {
 }
 
 export interface StreamRegistry {
-  /** Takes a place; throws rate_limited when the key has none left. */
+  /**
+   * Takes a place until the answer or its connection ends; throws rate_limited when the key has none left. A client that
+   * has gone already takes none: its stream is over from the start.
+   */
   open(key: string, response: Response): OpenStream;
   /** Ends every open stream with a comment; the waiting ones answer with what there is. */
   drain(): void;
@@ -32,6 +35,7 @@ interface Entry {
   readonly key: string;
   readonly response: Response;
   readonly abort: AbortController;
+  readonly forget: () => void;
 }
 
 function isEventStream(response: Response): boolean {
@@ -40,6 +44,27 @@ function isEventStream(response: Response): boolean {
     String(response.getHeader('Content-Type')).startsWith('text/event-stream')
   );
 }
+
+/** `close` comes once, and not again for those that listen later. */
+function isGone(response: Response): boolean {
+  return response.destroyed || response.closed || response.req.socket.destroyed;
+}
+
+/** Gives what stops the listening: a connection may outlive its answer. */
+function whenGone(response: Response, gone: () => void): () => void {
+  const { socket } = response.req;
+  response.once('close', gone);
+  // An answer that stands behind another one on its connection has no `close` of its own. As many may stand there as
+  // the key has places: no leak, whatever their number.
+  socket.setMaxListeners(0).once('close', gone);
+  return () => void socket.off('close', gone);
+}
+
+const OVER: OpenStream = {
+  signal: AbortSignal.abort(),
+  end: () => undefined,
+  send: () => Promise.resolve(false),
+};
 
 export function createStreamRegistry(options: {
   maxPerKey: number;
@@ -57,20 +82,26 @@ export function createStreamRegistry(options: {
   const leave = (entry: Entry): void => {
     entry.abort.abort();
     entries.delete(entry);
+    entry.forget();
     if (entries.size === 0) {
       clearInterval(heartbeat);
       heartbeat = undefined;
     }
   };
+  const enter = (key: string, response: Response): Entry => {
+    const forget = whenGone(response, () => leave(entry));
+    const entry: Entry = { key, response, abort: new AbortController(), forget };
+    entries.add(entry);
+    heartbeat ??= setInterval(beat, HEARTBEAT_MS).unref();
+    return entry;
+  };
   const open = (key: string, response: Response): OpenStream => {
+    if (isGone(response)) return OVER;
     if (draining) throw new HostError('service_unavailable');
     const held = [...entries].reduce((count, entry) => count + (entry.key === key ? 1 : 0), 0);
     if (held >= options.maxPerKey)
       throw new HostError('rate_limited', { scope: 'key', limit: options.maxPerKey });
-    const entry: Entry = { key, response, abort: new AbortController() };
-    entries.add(entry);
-    heartbeat ??= setInterval(beat, HEARTBEAT_MS).unref();
-    response.once('close', () => leave(entry));
+    const entry = enter(key, response);
     const end = (): void => {
       leave(entry);
       if (!response.writableEnded) response.end();

@@ -5,6 +5,7 @@ import { codeOf, HostError } from '../core/errors.ts';
 import type { JsonValue } from '../core/json.ts';
 import type { Head, HistoryPage, HistoryReader, Logger, NewRow, Stores } from '../ports.ts';
 import { historyEventIdOf, translate, type Translation } from '../translate/translate.ts';
+import { closeCutOff } from './cut-off.ts';
 import { fold } from './fold.ts';
 
 /** Pages that one call reads at most: a bound on a loop that ends at the history's tail. */
@@ -39,7 +40,7 @@ const PASSING: ReadonlySet<string> = new Set(['service_unavailable', 'run_not_fo
 /** The run's problem, noted until the projection goes on. An unknown error is a fault that must show as well. */
 async function noteProblem(
   { stores, logger }: LogParts,
-  head: Head,
+  head: Pick<Head, 'runId' | 'problem'>,
   error: unknown,
 ): Promise<void> {
   const code = codeOf(error) ?? 'internal_error';
@@ -111,7 +112,11 @@ async function readAndTranslate(
   const page = await readPage(parts, { runId, tenant, ...at }, at.waitMs);
   const events = page.events.filter((event) => historyEventIdOf(event) > head.historyEventId);
   if (events.length === 0) return { token: page.token };
-  return { translated: translate(events, translateState, head), token: page.token };
+  const { token } = page;
+  const translated = translate(events, translateState, head);
+  if (translated.cutOff === undefined) return { translated, token };
+  const openBlocks = await closeCutOff(parts.stores.log, runId, translated);
+  return { translated: translate(events, translateState, { ...head, openBlocks }), token };
 }
 
 /** Recorded deltas go along: the store skips those that it has, and a missing one is a fault that must show. */
@@ -180,7 +185,10 @@ async function walk(parts: LogParts, first: Head, goal: Goal | undefined): Promi
  */
 export async function advance(parts: LogParts, runId: string, goal?: Goal): Promise<Advanced> {
   const { stores, logger } = parts;
-  const head = await stores.log.head(runId);
+  const head = await stores.log.head(runId).catch(async (error: unknown) => {
+    await noteProblem(parts, { runId }, error);
+    throw error;
+  });
   if (!head) throw new HostError('run_not_found', { runId });
   try {
     const advanced = await walk(parts, head, goal);

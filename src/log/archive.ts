@@ -1,16 +1,17 @@
 // Archive (design §3.6): the raw, still encoded history of every closed segment goes to the content store, so that a
 // run can be rebuilt, forked and checked when Temporal has forgotten it.
-import { codeOf } from '../core/errors.ts';
+import { codeOf, HostError } from '../core/errors.ts';
 import type { Segment } from '../ports.ts';
 import { LOST_ARCHIVE, type LogParts } from './advance.ts';
 
-/** Segments fetched per question. */
-const BATCH = 20;
+/** Segments claimed at once, and how long in ms before a claim whose process died, or failed, may be taken again. */
+const BATCH = 4;
+const CLAIM_MS = 60_000;
 
 async function archiveOne({ stores, history, logger }: LogParts, segment: Segment): Promise<void> {
   const { runId, temporalRunId } = segment;
   const run = await stores.runs.load(runId);
-  if (!run) return;
+  if (!run) throw new HostError('run_not_found', { runId });
   try {
     const archive = await stores.content.put(run.tenant, await history.raw(runId, temporalRunId));
     await stores.segments.record({ ...segment, archive });
@@ -22,23 +23,21 @@ async function archiveOne({ stores, history, logger }: LogParts, segment: Segmen
 }
 
 /**
- * Archives what is closed and not archived yet, one segment after the other. A segment that fails stays for the next
- * call. Returns how many were archived.
+ * Archives what is closed, not archived yet and claimed by nobody else, one segment after the other. One that fails
+ * stays claimed for a while, longer each time, and is then anybody's. Returns how many were archived.
  */
 export async function archiveClosed(parts: LogParts, signal: AbortSignal): Promise<number> {
-  const failed = new Set<string>();
-  let done = 0;
-  while (!signal.aborted) {
-    const segments = await parts.stores.segments.unarchived(BATCH + failed.size);
-    const open = segments.filter(({ temporalRunId }) => !failed.has(temporalRunId));
-    if (open.length === 0) return done;
-    for (const segment of open) {
+  for (let done = 0; ;) {
+    const segments = signal.aborted
+      ? []
+      : await parts.stores.segments.claimUnarchived(BATCH, CLAIM_MS);
+    if (segments.length === 0) return done;
+    for (const segment of segments) {
       if (signal.aborted) return done;
       try {
         await archiveOne(parts, segment);
         done += 1;
       } catch (error) {
-        failed.add(segment.temporalRunId);
         parts.logger.warn('archiving failed, trying again later', {
           runId: segment.runId,
           code: codeOf(error),
@@ -47,5 +46,4 @@ export async function archiveClosed(parts: LogParts, signal: AbortSignal): Promi
       }
     }
   }
-  return done;
 }

@@ -74,7 +74,7 @@ function interruptView(open: OpenInterrupt): JsonObject {
     key,
     requestedAt: iso(requestedAtMs),
     ...(resumeSchema ? { resumeSchema } : {}),
-    ...(deadlineMs === undefined ? {} : { deadline: iso(deadlineMs) }),
+    ...(deadlineMs === undefined ? {} : { expiresAt: iso(deadlineMs), deadline: iso(deadlineMs) }),
   };
 }
 

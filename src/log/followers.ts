@@ -2,7 +2,7 @@
 // own position and reads from the store, so a slow one holds nothing up and fills no buffer; those at the same
 // position share one query. While a run is followed it is watched, so that its projector does not wait.
 import { isTerminalEvent } from '../core/status.ts';
-import type { Logger, LogRow, Stores } from '../ports.ts';
+import type { Logger, LogRow, LogStore, Stores } from '../ports.ts';
 
 /** Rows per read. */
 const READ_ROWS = 500;
@@ -35,10 +35,13 @@ class Channel {
   version = 0;
   private readonly wakers = new Set<() => void>();
   private last: { key: string; rows: Promise<readonly LogRow[]> } | undefined;
-  private readonly query: (after: number) => Promise<readonly LogRow[]>;
+  private lastTail: { version: number; tail: ReturnType<LogStore['tail']> } | undefined;
+  private readonly log: Pick<LogStore, 'read' | 'tail'>;
+  private readonly runId: string;
 
-  constructor(query: (after: number) => Promise<readonly LogRow[]>) {
-    this.query = query;
+  constructor(log: Pick<LogStore, 'read' | 'tail'>, runId: string) {
+    this.log = log;
+    this.runId = runId;
   }
 
   wake(): void {
@@ -48,8 +51,18 @@ class Channel {
 
   read(after: number): Promise<readonly LogRow[]> {
     const key = `${this.version}:${after}`;
-    if (this.last?.key !== key) this.last = { key, rows: this.query(after) };
+    if (this.last?.key !== key)
+      this.last = { key, rows: this.log.read(this.runId, { after, limit: READ_ROWS }) };
     return this.last.rows;
+  }
+
+  /** Nothing comes behind the position any more. */
+  async isOver(position: number): Promise<boolean> {
+    const { version } = this;
+    if (this.lastTail?.version !== version)
+      this.lastTail = { version, tail: this.log.tail(this.runId) };
+    const tail = await this.lastTail.tail;
+    return tail === undefined || (tail.closed && tail.nextSequence - 1 <= position);
   }
 
   /** Resolves when something changed since `version`, or on abort. */
@@ -95,7 +108,7 @@ class RunFollowers implements Followers {
           position = last.sequence;
           yield rows;
           if (isTerminalEvent(last.type)) return;
-        } else if (await this.isOver(runId, position)) return;
+        } else if (await channel.isOver(position)) return;
         if (rows.length < READ_ROWS) await channel.changed(version, signal);
       }
     } finally {
@@ -131,8 +144,7 @@ class RunFollowers implements Followers {
   private join(runId: string): Channel {
     const found = this.channels.get(runId);
     if (found) return found;
-    const { log } = this.parts.stores;
-    const channel = new Channel((after) => log.read(runId, { after, limit: READ_ROWS }));
+    const channel = new Channel(this.parts.stores.log, runId);
     this.channels.set(runId, channel);
     this.ticker ??= setInterval(() => this.tick(), SAFETY_TICK_MS).unref();
     void this.watchAndCatchUp(runId);
@@ -160,11 +172,6 @@ class RunFollowers implements Followers {
     if (this.channels.size > 0) return;
     clearInterval(this.ticker);
     this.ticker = undefined;
-  }
-
-  private async isOver(runId: string, position: number): Promise<boolean> {
-    const head = await this.parts.stores.log.head(runId);
-    return head === undefined || (head.closed && head.nextSequence - 1 <= position);
   }
 }
 

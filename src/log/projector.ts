@@ -1,10 +1,11 @@
 // The projector (design §3.4): keeps logs up to their histories without polling runs. Hints drive it; a lease per
 // process and a sweep make sure that neither a lost hint nor an end that no worker saw hides a run.
-import { codeOf } from '../core/errors.ts';
 import type { HistoryReader, Logger, Stores } from '../ports.ts';
 import { archiveClosed } from './archive.ts';
 import { createHintQueue, type HintQueue } from './hints.ts';
+import { createLeftRuns, type LeftRuns } from './left-runs.ts';
 import type { Log } from './log.ts';
+import { pause } from './pause.ts';
 
 /** A process that did not renew for so long, in ms, is taken for dead; it renews three times in that time. */
 const LEASE_TTL_MS = 15_000;
@@ -16,8 +17,11 @@ const SWEEP_OVERLAP_MS = 60_000;
 const OPEN_PAGE = 100;
 const OPEN_CONCURRENCY = 4;
 const OPEN_PAUSE_MS = 40;
-/** Pause before a run is tried again while Temporal or the database is away, in ms. */
+/** While Temporal or the database is away: tries of one such group, and the rest after the first, doubled each time. */
+const AWAY_TRIES = 5;
 const AWAY_PAUSE_MS = 1_000;
+/** Windows of closed runs that one sweep reads at most; the watermark moves with each. */
+const MAX_WINDOWS = 1_000;
 /** Ended runs that the sweep need not look at again. */
 const MAX_KNOWN_ENDED = 5_000;
 
@@ -29,6 +33,8 @@ export interface ProjectorDeps {
   readonly processId: string;
   /** For tests; SWEEP_EVERY_MS when absent. */
   readonly sweepEveryMs?: number;
+  /** For tests: rest before a run whose catch-up failed is tried again. */
+  readonly retryPauseMs?: number;
 }
 
 export interface Projector {
@@ -47,6 +53,7 @@ class RunProjector implements Projector {
   private readonly knownEnded = new Set<string>();
   private readonly background = new Set<Promise<void>>();
   private readonly hints: HintQueue;
+  private readonly left: LeftRuns;
   private lease: NodeJS.Timeout | undefined;
   private archiving = false;
 
@@ -59,6 +66,13 @@ class RunProjector implements Projector {
         if (head.closed) this.archiveSoon();
       },
       logger: deps.logger,
+    });
+    this.left = createLeftRuns({
+      catchUp: (runId) => deps.log.catchUp(runId),
+      signal: this.signal,
+      logger: deps.logger,
+      passAgain: () => this.inBackground('catching up open runs', () => this.catchUpOpenRuns()),
+      firstPauseMs: deps.retryPauseMs,
     });
   }
 
@@ -80,6 +94,7 @@ class RunProjector implements Projector {
     this.stopping.abort();
     clearInterval(this.lease);
     await this.hints.stop();
+    await this.left.stopped();
     await Promise.all(this.background);
     // With something left undone the lease runs out by itself, and whoever wins it catches up.
     if (this.hints.size() === 0) await stores.projection.releaseLease(processId);
@@ -105,34 +120,14 @@ class RunProjector implements Projector {
     });
   }
 
-  private pause(ms: number): Promise<void> {
-    const { signal } = this;
-    if (signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = setTimeout(done, ms);
-      function done() {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', done);
-        resolve();
-      }
-      signal.addEventListener('abort', done);
-    });
-  }
-
-  /** False while Temporal or the database is away. Anything else is noted with the run, or here. */
-  private async caughtUp(runId: string): Promise<boolean> {
-    try {
-      await this.deps.log.catchUp(runId);
-    } catch (error) {
-      if (codeOf(error) === 'service_unavailable') return false;
-      const reason = String(error);
-      this.deps.logger.warn('an open run could not be caught up', { runId, reason });
+  /** While nothing answers for any of them, the pass rests here instead of failing through all runs. */
+  private async catchUpGroup(runIds: readonly string[]): Promise<void> {
+    const firstPauseMs = this.deps.retryPauseMs ?? AWAY_PAUSE_MS;
+    for (let tries = 1; !this.signal.aborted; tries++) {
+      const answered = await Promise.all(runIds.map((runId) => this.left.catchUp(runId)));
+      if (answered.includes(true) || tries >= AWAY_TRIES) return;
+      await pause(firstPauseMs * 2 ** (tries - 1), this.signal);
     }
-    return true;
-  }
-
-  private async catchUpUntilDone(runId: string): Promise<void> {
-    while (!this.signal.aborted && !(await this.caughtUp(runId))) await this.pause(AWAY_PAUSE_MS);
   }
 
   private async catchUpOpenRuns(): Promise<void> {
@@ -140,8 +135,8 @@ class RunProjector implements Projector {
       const runIds = await this.deps.stores.projection.openRuns(after, OPEN_PAGE);
       for (let at = 0; at < runIds.length && !this.signal.aborted; at += OPEN_CONCURRENCY) {
         const group = runIds.slice(at, at + OPEN_CONCURRENCY);
-        await Promise.all(group.map((runId) => this.catchUpUntilDone(runId)));
-        await this.pause(OPEN_PAUSE_MS);
+        await this.catchUpGroup(group);
+        await pause(OPEN_PAUSE_MS, this.signal);
       }
       const last = runIds.at(-1);
       if (last === undefined) return;
@@ -170,26 +165,29 @@ class RunProjector implements Projector {
   private async sweep(startedMs: number): Promise<void> {
     const { stores, history } = this.deps;
     const watermark = (await stores.projection.sweepWatermark()) ?? startedMs;
-    const { runIds, newestMs } = await history.closedSince(watermark - SWEEP_OVERLAP_MS);
-    for (const runId of runIds) {
-      if (this.signal.aborted) return;
-      if (!this.knownEnded.has(runId)) await this.sweepRun(runId);
+    let since: number | undefined = watermark - SWEEP_OVERLAP_MS;
+    for (let windows = 0; since !== undefined && windows < MAX_WINDOWS; windows++) {
+      const { runIds, newestMs, moreAfterMs } = await history.closedSince(since);
+      for (const runId of runIds) {
+        if (this.signal.aborted) return;
+        if (!this.knownEnded.has(runId)) await this.sweepRun(runId);
+      }
+      if (newestMs > watermark) await stores.projection.setSweepWatermark(newestMs);
+      since = moreAfterMs;
     }
-    if (newestMs > watermark) await stores.projection.setSweepWatermark(newestMs);
     this.archiveSoon();
   }
 
+  /** A run that fails, whatever the reason, is left to itself: the sweep goes on to the next. */
   private async sweepRun(runId: string): Promise<void> {
-    const { stores, log, logger } = this.deps;
-    const head = await stores.log.head(runId);
-    if (!head || head.closed) return this.remember(runId);
+    const { stores, logger } = this.deps;
     try {
-      await log.catchUp(runId);
+      const head = await stores.log.head(runId);
+      if (!head || head.closed) return this.remember(runId);
     } catch (error) {
-      const code = codeOf(error);
-      if (code === undefined || code === 'service_unavailable') throw error;
-      logger.debug('an ended run could not be caught up', { runId, code });
+      logger.debug('the head of a run could not be read', { runId, reason: String(error) });
     }
+    await this.left.catchUp(runId);
   }
 
   private async sweepForEver(startedMs: number): Promise<void> {
@@ -199,7 +197,7 @@ class RunProjector implements Projector {
       } catch (error) {
         this.deps.logger.debug('the sweep failed, trying again', { reason: String(error) });
       }
-      await this.pause(this.deps.sweepEveryMs ?? SWEEP_EVERY_MS);
+      await pause(this.deps.sweepEveryMs ?? SWEEP_EVERY_MS, this.signal);
     }
   }
 }

@@ -10,6 +10,7 @@ import type { Head, HistoryCursor, LogRow, RunRow } from '../ports.ts';
 import { historyEventIdOf, translate, type LogEntry } from '../translate/translate.ts';
 import { readPage, type LogParts } from './advance.ts';
 import { fold } from './fold.ts';
+import { startFailedLog } from './start-failed.ts';
 
 /** Times that a rebuild begins again because the live path went on meanwhile. */
 const MAX_TRIES = 3;
@@ -41,8 +42,8 @@ async function retell(parts: LogParts, run: RunRow, temporalRunId: string): Prom
     const events = page.events.filter((event) => historyEventIdOf(event) > behind);
     if (events.length === 0) return { entries, deltas, cursor, state, status, closed: false };
     const told = translate(events, state, { runId, translateVersion });
-    entries.push(...told.entries);
-    deltas.push(...told.deltas);
+    for (const entry of told.entries) entries.push(entry);
+    for (const recorded of told.deltas) deltas.push(recorded);
     ({ state, status } = told);
     cursor =
       told.next === undefined
@@ -99,6 +100,7 @@ export interface Rebuilt {
 export async function retrace(parts: LogParts, runId: string): Promise<Rebuilt> {
   const run = await parts.stores.runs.load(runId);
   if (!run) throw new HostError('run_not_found', { runId });
+  if (run.startFailure) return startFailedLog(run, run.startFailure);
   const temporalRunId = await firstSegment(parts, run);
   if (temporalRunId === '') throw new HostError('history_missing', { runId });
   const { entries, deltas, cursor, state, status, closed } = await retell(
@@ -136,8 +138,7 @@ export async function rebuild(parts: LogParts, runId: string): Promise<Rebuilt> 
     const overtaken = (now?.nextSequence ?? 0) > rebuilt.head.nextSequence;
     if (overtaken && tries < MAX_TRIES) continue;
     if (overtaken && !now?.closed) break;
-    if (await log.restore(rebuilt.head, rebuilt.rows)) return rebuilt;
-    break;
+    if (await log.restore(rebuilt.head, rebuilt.rows, now)) return rebuilt;
   }
   throw new HostError('run_state_conflict', {
     reason: 'The run is streaming: rebuild it later.',

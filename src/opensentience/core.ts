@@ -5,7 +5,13 @@ import type { Redactor } from '../core/redaction.ts';
 import type { AgentRegistry, AgentToolMetrics, Logger } from '../ports.ts';
 import { instanceRow, sumMetrics } from './instance-row.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
-import { agentToolOf, readAgentFolders, type AgentFolder } from './manifest.ts';
+import {
+  agentToolOf,
+  isRefused,
+  permissionsOf,
+  readAgentFolders,
+  type AgentFolder,
+} from './manifest.ts';
 import type {
   AgentServer,
   AgentServerOptions,
@@ -44,6 +50,9 @@ export interface CoreOptions {
   readonly processLimits?: Partial<ProcessLimits>;
 }
 
+/** How an agent is that is refused: nothing of it runs. */
+const REFUSED = { status: 'refused', restarts: 0 } as const;
+
 /** What the parts of one Core share while it is put together. */
 interface Parts {
   readonly options: CoreOptions;
@@ -61,6 +70,7 @@ interface Parts {
 /** Reads the manifests, listens, ends what a former Core left running, and starts the agents. */
 export async function createCore(options: CoreOptions): Promise<Core> {
   const agents = await readAgentFolders(options.agentsDir, options.logger);
+  tellRefused(agents, options.logger);
   const parts = putTogether(options, agents);
   const { socket, writer, supervisor, routing } = parts;
   let server: AgentServer;
@@ -85,8 +95,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     call: (agentId, call, connectMs) => {
       const context = agents.get(agentId)?.manifest.context;
       const withContext = { ...call, context: { ...context, ...call.context } };
-      // No manifest: it can never connect here.
-      return routing.call(agentId, withContext, agents.has(agentId) ? connectMs : 0);
+      // Without a manifest, or refused: it can never connect here.
+      return routing.call(agentId, withContext, mayConnect(agents.get(agentId)) ? connectMs : 0);
     },
     stop: () => (stopped ??= stop(parts, server)),
   };
@@ -107,7 +117,7 @@ function putTogether(options: CoreOptions, agents: ReadonlyMap<string, AgentFold
     logger,
     row: (agentId) => {
       const agent = agents.get(agentId);
-      const life = supervisor.view(agentId);
+      const life = mayConnect(agent) ? supervisor.view(agentId) : REFUSED;
       const session = routing.session(agentId);
       if (!agent || !life) return undefined;
       return instanceRow({
@@ -124,8 +134,9 @@ function putTogether(options: CoreOptions, agents: ReadonlyMap<string, AgentFold
   const audit = (note: AuditNote) => writer.note(note);
   const { tokenMs } = limits;
   const desk = createTokenDesk({ tenant, registry, agents, tokenMs, audit });
+  const permitted = [...agents].filter(([, agent]) => mayConnect(agent));
   const supervisor = createSupervisor({
-    agents,
+    agents: new Map(permitted),
     folder: join(dataDir, 'opensentience'),
     socketPath: socket.path,
     environment,
@@ -137,6 +148,22 @@ function putTogether(options: CoreOptions, agents: ReadonlyMap<string, AgentFold
     onChange: (agentId) => writer.touch(agentId, limits.coalesceMs),
   });
   return { options, limits, agents, socket, routing, writer, desk, supervisor, former };
+}
+
+function mayConnect(agent: AgentFolder | undefined): boolean {
+  return agent !== undefined && !isRefused(agent.manifest);
+}
+
+/** One line for each agent that is refused, with what it asks for. */
+function tellRefused(agents: ReadonlyMap<string, AgentFolder>, logger: Logger): void {
+  for (const [agentId, { manifest }] of agents) {
+    const refused = permissionsOf(manifest).filter(({ state }) => state === 'refused');
+    if (refused.length === 0) continue;
+    logger.warn(
+      'agent refused: it asks for permissions that the host cannot enforce; policy.acknowledgedPermissions of its manifest gives them',
+      { agentId, permissions: refused.map(({ permission }) => permission) },
+    );
+  }
 }
 
 function serverOptions(parts: Parts): AgentServerOptions {

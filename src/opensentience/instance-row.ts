@@ -2,9 +2,8 @@
 // metrics, which outlast the sessions that they were counted in.
 import { hostname } from 'node:os';
 import type { AgentInstance, AgentToolMetrics } from '../ports.ts';
-import type { AgentFolder } from './manifest.ts';
+import { permissionsOf, type AgentFolder } from './manifest.ts';
 import type { LiveSession } from './parts.ts';
-import type { LifeView } from './process/supervised-agent.ts';
 
 /** Tools of one agent whose former sessions' metrics are kept; tools come and go. */
 const MAX_TOOLS = 1_024;
@@ -14,7 +13,7 @@ export interface RowParts {
   readonly instanceId: string;
   readonly socket: string;
   readonly agent: AgentFolder;
-  readonly life: LifeView;
+  readonly life: Pick<AgentInstance, 'status' | 'restarts' | 'lastExit'>;
   readonly session?: LiveSession;
   readonly former: readonly AgentToolMetrics[];
 }
@@ -23,6 +22,7 @@ export function instanceRow(parts: RowParts): AgentInstance {
   const { tenant, instanceId, socket, agent, life, session, former } = parts;
   const { id, name = id, version, launch } = agent.manifest;
   const view = session?.view();
+  const permissions = permissionsOf(agent.manifest);
   return {
     tenant,
     agentId: id,
@@ -33,6 +33,7 @@ export function instanceRow(parts: RowParts): AgentInstance {
     version: view?.agentVersion ?? version ?? '0.0.0',
     launch: launch ? 'process' : 'attach',
     ...life,
+    ...(permissions.length > 0 ? { permissions } : {}),
     ...(view ? { session: view } : {}),
     metrics: sumMetrics(former, session?.metrics() ?? []),
   };

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import type { AgentTool, Logger } from '../ports.ts';
+import type { AgentPermission, AgentTool, Logger } from '../ports.ts';
 import type { OpensentienceAgent, OpensentienceToolPolicy } from '../wire/types.generated.ts';
 import { schemaDocument, validate } from '../wire/validators.ts';
 import { MAX_TOOL_INPUT_BYTES, MAX_TOOL_OUTPUT_BYTES } from './limits.ts';
@@ -162,6 +162,26 @@ function systemCode(error: unknown): string {
   return (error as { code?: string } | null)?.code ?? 'unknown';
 }
 
+/**
+ * What the agent asks for. Of files, network and processes the host bounds nothing, so it enforces no permission: what
+ * the operator has not acknowledged, letter for letter, is refused.
+ */
+export function permissionsOf({
+  permissions = [],
+  policy,
+}: OpensentienceAgent): readonly AgentPermission[] {
+  const acknowledged = new Set(policy?.acknowledgedPermissions);
+  return [...new Set(permissions)].map((permission) => ({
+    permission,
+    state: acknowledged.has(permission) ? 'acknowledged' : 'refused',
+  }));
+}
+
+/** It asks for a permission that the operator has not acknowledged: it is neither started nor let in. */
+export function isRefused(manifest: OpensentienceAgent): boolean {
+  return permissionsOf(manifest).some(({ state }) => state === 'refused');
+}
+
 const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
 type Word = keyof typeof STRICTNESS;
 const APPROVAL = { allow: 'none', ask: 'ask', deny: 'deny' } as const;
@@ -171,15 +191,39 @@ type OperatorFields = Pick<
   'approval' | 'timeoutMs' | 'waitMs' | 'maxInputBytes' | 'maxOutputBytes'
 >;
 
+/** The operator's own line on a tool. */
+function ownPolicy(
+  { policy }: OpensentienceAgent,
+  { name }: DeclaredTool,
+): OpensentienceToolPolicy {
+  const tools = policy?.tools ?? {};
+  return Object.hasOwn(tools, name) ? (tools[name] ?? {}) : {};
+}
+
+/** By the operator's word, else the tool's; a tool of which neither says anything has effects. */
+function hasSideEffects(manifest: OpensentienceAgent, tool: DeclaredTool): boolean {
+  return ownPolicy(manifest, tool).sideEffects ?? tool.side_effects ?? true;
+}
+
+/** The operator's word on repeats stands in for what the tool declares. */
+function capabilitiesOf(
+  manifest: OpensentienceAgent,
+  tool: DeclaredTool,
+): AgentTool['capabilities'] {
+  const { capabilities = [] } = tool;
+  const { idempotent } = ownPolicy(manifest, tool);
+  if (idempotent === undefined) return capabilities;
+  const others = capabilities.filter((capability) => capability !== 'idempotency');
+  return idempotent ? [...others, 'idempotency'] : others;
+}
+
 /** What the operator permits a tool: its own line in the manifest, else the strictest rule that it falls under. */
 export function toolPolicy(manifest: OpensentienceAgent, tool: DeclaredTool): OperatorFields {
-  const { sideEffects = 'ask', directives = 'ask', tools = {} } = manifest.policy ?? {};
-  const own: OpensentienceToolPolicy = Object.hasOwn(tools, tool.name)
-    ? (tools[tool.name] ?? {})
-    : {};
+  const { sideEffects = 'ask', directives = 'ask' } = manifest.policy ?? {};
+  const own = ownPolicy(manifest, tool);
   const rules: Word[] = [
     'allow',
-    ...(tool.side_effects ? [sideEffects] : []),
+    ...(hasSideEffects(manifest, tool) ? [sideEffects] : []),
     ...(tool.requires_directive ? [directives] : []),
   ];
   const strictest = rules.reduce((a, b) => (STRICTNESS[b] > STRICTNESS[a] ? b : a));
@@ -201,8 +245,8 @@ export function agentToolOf(manifest: OpensentienceAgent, tool: DeclaredTool): A
     description: tool.description,
     inputSchema: tool.input_schema,
     ...(tool.output_schema ? { outputSchema: tool.output_schema } : {}),
-    capabilities: tool.capabilities ?? [],
-    sideEffects: tool.side_effects ?? false,
+    capabilities: capabilitiesOf(manifest, tool),
+    sideEffects: hasSideEffects(manifest, tool),
     requiresDirective: tool.requires_directive ?? false,
     tags: tool.tags ?? [],
     ...toolPolicy(manifest, tool),

@@ -17,9 +17,9 @@ export interface ProtocolLimits {
   /** From the first byte of a frame to its last, in ms (slow senders). */
   readonly frameMs: number;
   readonly heartbeatIntervalMs: number;
-  /** Intervals without a heartbeat until the session is `silent` and gets no calls. */
+  /** Intervals without a heartbeat or an answer to core.ping until the session is `silent` and gets no calls. */
   readonly missedHeartbeats: number;
-  /** Intervals without a heartbeat until the connection is closed. */
+  /** Intervals without either until the connection is closed. */
   readonly lostHeartbeats: number;
   readonly maxInflightRequests: number;
   /** Calls that wait for a free place; above it `tool.overloaded`. */
@@ -34,7 +34,7 @@ export interface ProtocolLimits {
   readonly messagesPerSecond: number;
   /** Bytes that may wait to be taken by the agent; above it the connection is closed. */
   readonly maxWriteBytes: number;
-  /** Connections that have not said a valid hello; above it new ones are closed. */
+  /** Connections of one transport that have not said a valid hello; above it new ones are closed. */
   readonly maxUnknownConnections: number;
   readonly maxSessions: number;
   /** ms that an agent has to end a call after core.tool.cancel. */

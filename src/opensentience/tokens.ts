@@ -5,7 +5,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Redactor } from '../core/redaction.ts';
 import type { AgentRegistry } from '../ports.ts';
 import { nowMs } from './clock.ts';
-import type { AgentFolder } from './manifest.ts';
+import { isRefused, type AgentFolder } from './manifest.ts';
 import type { Admission, AuditNote, Gate, Hello, PeerCredentials } from './parts.ts';
 import { isDescendant } from '../system/processes.ts';
 
@@ -49,6 +49,7 @@ export type Refusal =
   | 'process_not_launched'
   | 'transport_not_permitted'
   | 'agent_unknown'
+  | 'permission_not_acknowledged'
   | 'registry_unavailable';
 
 export interface TokenDesk {
@@ -101,7 +102,9 @@ export function createTokenDesk(options: GateOptions): TokenDesk {
     if (!TOKEN.test(hello.sessionToken)) return 'token_malformed';
     const launch = take(outstanding, hello.sessionToken, now());
     if (launch) return launchRefusal(launch, hello, now()) ?? { attached: false, pid: launch.pid };
-    if (!agents.has(hello.agentId)) return 'agent_unknown';
+    const agent = agents.get(hello.agentId);
+    if (!agent) return 'agent_unknown';
+    if (isRefused(agent.manifest)) return 'permission_not_acknowledged';
     if (hello.peer && !isOwnUser(hello.peer)) return 'process_of_another_user';
     const consumed = await consume(options, hello);
     if (consumed !== true) return consumed === false ? 'token_unknown' : 'registry_unavailable';

@@ -9,6 +9,7 @@ import {
   type PageInterrupt,
   type Question,
 } from './answer.ts';
+import { wordsOf } from './choices.ts';
 import { renderDate } from './layout.ts';
 import {
   duration,
@@ -36,7 +37,7 @@ const LINE_CHARACTERS = 80;
 /** One card: what is asked, why, what follows, until when, and the answers. */
 export function renderQuestion(model: QuestionModel): string {
   const { interrupt } = model;
-  const { title, lead } = wordsOf(model);
+  const { title, lead } = headOf(model);
   return `<section class="card question" data-interrupt="${escapeHtml(interrupt.interruptId)}" aria-labelledby="q-${escapeHtml(interrupt.interruptId)}">
 <h2 id="q-${escapeHtml(interrupt.interruptId)}">${escapeHtml(title)}</h2>
 <p class="lead">${escapeHtml(lead)}</p>
@@ -47,7 +48,7 @@ ${forms(model)}
 </section>`;
 }
 
-function wordsOf({ interrupt, definition }: QuestionModel): { title: string; lead: string } {
+function headOf({ interrupt, definition }: QuestionModel): { title: string; lead: string } {
   const { data, nodeId } = interrupt;
   const node = definition?.nodes.find((one) => one.id === nodeId)?.name ?? nodeId;
   const text = (name: string) =>
@@ -62,7 +63,7 @@ function wordsOf({ interrupt, definition }: QuestionModel): { title: string; lea
       };
     case 'effect':
       return {
-        title: text('title') ?? `${node}: did this happen?`,
+        title: text('title') ?? `${node}: perform this again?`,
         lead:
           text('description') ??
           'The host was interrupted while it performed this, and cannot find out whether it took effect. It is not repeated without your word.',
@@ -141,23 +142,19 @@ function forms(model: QuestionModel): string {
       );
     case 'effect':
       return [
-        accept(model, 'Perform it now'),
-        edit(model, {
-          summary: 'It did happen',
-          what: 'What came of it',
-          send: 'Record this outcome',
-        }),
-        reject(model, 'Skip it'),
+        accept(model),
+        edit(model, { what: 'What came of it', send: 'Record this outcome' }),
+        reject(model),
       ].join('');
     case 'tool-call':
-      return [accept(model, 'Call it once'), reject(model, 'Do not call it')].join('');
+      return [accept(model), reject(model)].join('');
     case 'low-confidence':
       return [
-        accept(model, 'Accept the decision'),
-        reject(model, 'Reject'),
-        edit(model, { ...CHANGE, what: 'The decision' }),
+        accept(model),
+        reject(model),
+        edit(model, { what: 'The decision', send: 'Accept with changes' }),
         fold(
-          'Tell the agent more',
+          wordsOf(interrupt, 'answers'),
           form(
             model,
             'answer',
@@ -167,13 +164,13 @@ function forms(model: QuestionModel): string {
       ].join('');
     case 'approval':
       return [
-        offers('accept') ? accept(model, 'Accept') : '',
+        offers('accept') ? accept(model) : '',
         offers('edit-accept') || offers('edit')
-          ? edit(model, { ...CHANGE, what: 'The content' })
+          ? edit(model, { what: 'The content', send: 'Accept with changes' })
           : '',
         offers('refine')
           ? fold(
-              'Ask for changes',
+              wordsOf(interrupt, 'refine'),
               form(
                 model,
                 'refine',
@@ -181,7 +178,7 @@ function forms(model: QuestionModel): string {
               ),
             )
           : '',
-        offers('reject') ? reject(model, 'Reject') : '',
+        offers('reject') ? reject(model) : '',
       ].join('');
   }
 }
@@ -196,11 +193,13 @@ function form(
   return `<form method="post" action="${escapeHtml(answerUrl)}" class="${action}">${hidden('csrf', csrfToken)}${hidden('interruptId', interrupt.interruptId)}${hidden('action', action)}${inside}</form>`;
 }
 
-function accept(model: QuestionModel, label: string): string {
+function accept(model: QuestionModel): string {
+  const label = wordsOf(model.interrupt, 'accept');
   return form(model, 'accept', `${button(label, 'primary')}${nextSteps(model)}`);
 }
 
-function reject(model: QuestionModel, label: string): string {
+function reject(model: QuestionModel): string {
+  const label = wordsOf(model.interrupt, 'reject');
   return fold(
     label,
     form(
@@ -211,16 +210,13 @@ function reject(model: QuestionModel, label: string): string {
   );
 }
 
-const CHANGE = { summary: 'Change it first', send: 'Accept with changes' };
-
 interface EditWords {
-  readonly summary: string;
   /** Names the value that is changed. */
   readonly what: string;
   readonly send: string;
 }
 
-function edit(model: QuestionModel, { summary, what, send }: EditWords): string {
+function edit(model: QuestionModel, { what, send }: EditWords): string {
   const value = editableOf(model.interrupt);
   const fields = isFlatObject(value)
     ? Object.entries(value)
@@ -232,6 +228,7 @@ function edit(model: QuestionModel, { summary, what, send }: EditWords): string 
         value: JSON.stringify(value, null, 2),
         required: true,
       });
+  const summary = wordsOf(model.interrupt, 'edit-accept');
   return fold(summary, form(model, 'edit-accept', `${fields}${button(send)}`));
 }
 

@@ -31,6 +31,7 @@
  * @property {number} [threshold]
  * @property {number} [observed]
  * @property {number} [durationMs]
+ * @property {number} [totalAttempts]
  * @property {number} [inputTokens]
  * @property {number} [outputTokens]
  */
@@ -43,7 +44,7 @@
  * @property {number} atMs
  * @property {string} [nodeId]
  * @property {string} title
- * @property {string} [state] what became of it: running, done, failed, skipped, cancelled, waiting, retried
+ * @property {string} [state] what became of it: running, done, failed, refused, skipped, cancelled, waiting, retried
  * @property {string} [agentId]
  * @property {string} [text] reasoning, a reason or an error message
  * @property {unknown} [input] arguments of a call, inputs of a run
@@ -211,6 +212,11 @@ function ended(step, state, title) {
   return add(step, { ...rest, tookMs: payload.durationMs });
 }
 
+/** @param {string | undefined} status */
+function returnedState(status) {
+  return status === 'forbidden' ? 'refused' : 'failed';
+}
+
 const hidden = () => undefined;
 
 /** @typedef {TimelineItem | undefined} Changed */
@@ -257,18 +263,23 @@ const FOLDS = {
   },
   'output.chunk': (step) => {
     const { callId, chunk } = step.payload;
+    // Without a call it is the agent's answer, which its decision shows already.
+    if (callId === undefined) return undefined;
     const item = step.timeline.open.get(`call ${callId}`);
     if (!item) return noteUnknown(step);
     item.progress = ((item.progress ?? '') + chunk).slice(-PROGRESS_CHARACTERS);
     return item;
   },
-  'agent.toolReturned': ({ timeline, payload }) =>
-    close(timeline, `call ${payload.callId}`, {
-      state: payload.status === 'ok' || (!payload.status && !payload.error) ? 'done' : 'failed',
-      outcome: payload.outcome,
-      text: payload.error?.message,
-      tookMs: payload.durationMs,
-    }),
+  'agent.toolReturned': (step) => {
+    const { callId, toolName, agentId, status, error, outcome, durationMs } = step.payload;
+    const state = status === 'ok' || (!status && !error) ? 'done' : returnedState(status);
+    const change = { state, outcome, text: error?.message, tookMs: durationMs };
+    // A call outside the agent's surface is refused without having been made: only its answer is there.
+    return (
+      close(step.timeline, `call ${callId}`, change) ??
+      add(step, { kind: 'tool', title: toolName ?? 'A tool', agentId, ...change })
+    );
+  },
   'agent.decided': (step) => {
     const { decision, confidence, agentId } = step.payload;
     return add(step, {
@@ -287,6 +298,12 @@ const FOLDS = {
   },
   'interrupt.resolved': answered,
   'variable.changed': (step) => add(step, { kind: 'note', title: `Sets ${step.payload.name}` }),
+  'envelope.retry.exhausted': (step) =>
+    add(step, {
+      kind: 'note',
+      title: `No usable answer in ${step.payload.totalAttempts} attempts`,
+      state: 'failed',
+    }),
   'provider.usage': ({ timeline, payload }) => {
     timeline.tokens += (payload.inputTokens ?? 0) + (payload.outputTokens ?? 0);
     return undefined;

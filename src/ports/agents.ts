@@ -72,6 +72,12 @@ export interface AgentSessionView {
   readonly bytesOut: number;
 }
 
+/** The host enforces no permission: the operator acknowledges it by name, or the agent is refused. */
+export interface AgentPermission {
+  readonly permission: string;
+  readonly state: 'acknowledged' | 'refused';
+}
+
 /** One agent in one Core: what operators see. Content-free: no arguments, no results. */
 export interface AgentInstance {
   readonly tenant: string;
@@ -85,7 +91,17 @@ export interface AgentInstance {
   readonly version: string;
   readonly launch: 'process' | 'attach';
   readonly status:
-    'starting' | 'connected' | 'waiting' | 'backing-off' | 'crash-loop' | 'draining' | 'stopped';
+    | 'starting'
+    | 'connected'
+    | 'waiting'
+    | 'backing-off'
+    | 'crash-loop'
+    | 'draining'
+    | 'stopped'
+    /** It asks for a permission that the operator has not acknowledged. */
+    | 'refused';
+  /** What the manifest asks for, and the operator's word on it. Absent: it asks for nothing. */
+  readonly permissions?: readonly AgentPermission[];
   readonly restarts: number;
   readonly lastExit?: { readonly atMs: number; readonly reason: string };
   readonly session?: AgentSessionView;

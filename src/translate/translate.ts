@@ -3,13 +3,17 @@
 import { HostError } from '../core/errors.ts';
 import type { JsonValue } from '../core/json.ts';
 import type { HistoryEvent } from './payloads.ts';
-import type { Translation } from './translation.ts';
+import type { TranslatedRun, Translation } from './translation.ts';
 import { translateV1 } from './v1.ts';
 
 export { historyEventIdOf, type HistoryEvent } from './payloads.ts';
-export type { LogEntry, Translation } from './translation.ts';
+export type { LogEntry, TranslatedRun, Translation } from './translation.ts';
 
-type Version = (events: readonly HistoryEvent[], state: JsonValue, runId: string) => Translation;
+type Version = (
+  events: readonly HistoryEvent[],
+  state: JsonValue,
+  run: TranslatedRun,
+) => Translation;
 
 const VERSIONS: Readonly<Record<number, Version>> = { 1: translateV1 };
 
@@ -21,12 +25,12 @@ const VERSIONS: Readonly<Record<number, Version>> = { 1: translateV1 };
 export function translate(
   events: readonly HistoryEvent[],
   state: JsonValue,
-  run: { readonly runId: string; readonly translateVersion: number },
+  run: TranslatedRun,
 ): Translation {
   const version = VERSIONS[run.translateVersion];
   if (!version) {
     const reason = `translation version ${run.translateVersion} is not known to this release`;
     throw new HostError('history_undecodable', { reason });
   }
-  return version(events, state, run.runId);
+  return version(events, state, run);
 }

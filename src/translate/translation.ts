@@ -1,4 +1,5 @@
 // What a page of history comes to in the log (design §3.1): the shapes that all versions of the rules give.
+import type { OpenItem } from '../core/endings.ts';
 import type { CausedBy, RecordedDeltas } from '../core/journal.ts';
 import type { JsonValue } from '../core/json.ts';
 import type { RunStatus } from '../core/status.ts';
@@ -14,6 +15,13 @@ export interface LogEntry {
   readonly causedBy?: CausedBy;
   readonly payload: string;
   readonly timestampMs: number;
+}
+
+export interface TranslatedRun {
+  readonly runId: string;
+  readonly translateVersion: number;
+  /** Streams that were cut off, as the log holds them, for an ending that no workflow code wrote (`cutOff`). */
+  readonly openBlocks?: readonly OpenItem[];
 }
 
 export interface Translation {
@@ -34,6 +42,8 @@ export interface Translation {
   readonly closedBlocks: readonly string[];
   /** What those blocks hold, for the rebuild. */
   readonly deltas: readonly RecordedDeltas[];
+  /** Present when no workflow code wrote the ending, which is in this page: activities that had no outcome then. */
+  readonly cutOff?: readonly string[];
   /** Temporal run id of the segment that continues the run. */
   readonly next?: string;
 }

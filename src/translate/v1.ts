@@ -37,7 +37,7 @@ import {
   stepResultIn,
   type HistoryEvent,
 } from './payloads.ts';
-import type { LogEntry, Translation } from './translation.ts';
+import type { LogEntry, TranslatedRun, Translation } from './translation.ts';
 
 interface KeptResult {
   readonly timeMs: number;
@@ -97,12 +97,15 @@ class Page {
   next: string | undefined;
   segmentClosed = false;
   lastEventId = 0;
+  cutOff: readonly string[] | undefined;
   private pending: Pending[] = [];
   private readonly runId: string;
+  private readonly openBlocks: readonly OpenItem[];
   private readonly state: State;
 
-  constructor(runId: string, state: State) {
+  constructor({ runId, openBlocks = [] }: TranslatedRun, state: State) {
     this.runId = runId;
+    this.openBlocks = openBlocks;
     this.state = state;
   }
 
@@ -234,8 +237,10 @@ class Page {
     this.drain();
     this.segmentClosed = true;
     if (this.state.ended) return;
+    this.cutOff = Object.values(this.state.activities);
     const ending: Ending = { code, message: ERRORS[code].message };
-    for (const { key, type, nodeId, causedBy, payload } of closingsOf(this.state.open, ending)) {
+    const open = [...this.state.open, ...this.openBlocks];
+    for (const { key, type, nodeId, causedBy, payload } of closingsOf(open, ending)) {
       this.write({ key, event: { type, nodeId, causedBy, payload }, timeMs });
     }
     const payload: JsonObject = code === 'cancelled' ? {} : { error: { ...ending } };
@@ -248,10 +253,10 @@ class Page {
 export function translateV1(
   events: readonly HistoryEvent[],
   stored: unknown,
-  runId: string,
+  run: TranslatedRun,
 ): Translation {
   const state = stored === null ? initialState() : structuredClone(stored as State);
-  const page = new Page(runId, state);
+  const page = new Page(run, state);
   for (const event of events) page.read(event);
   page.drain();
   return {
@@ -264,6 +269,7 @@ export function translateV1(
     cursorEventId: page.lastEventId,
     closedBlocks: page.deltas.map(({ activityId }) => activityId),
     deltas: page.deltas,
+    ...(page.cutOff === undefined ? {} : { cutOff: page.cutOff }),
     ...(page.next === undefined ? {} : { next: page.next }),
   };
 }

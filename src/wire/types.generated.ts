@@ -99,6 +99,12 @@ export interface AgentScriptTurn {
   truncated?: boolean;
   usage?: AgentScriptUsage;
   fault?: AgentScriptFault;
+  /**
+   * The first one that holds is played in place of this turn.
+   *
+   * @maxItems 100
+   */
+  cases?: AgentScriptCase[];
 }
 export interface AgentScriptCall {
   toolId: string;
@@ -124,6 +130,14 @@ export interface AgentScriptFault {
    */
   status?: number;
   retryAfterSeconds?: number;
+}
+export interface AgentScriptCase {
+  /**
+   * As in a template.
+   */
+  path: string;
+  equals: string | number | boolean | null;
+  turn: AgentScriptTurn;
 }
 
 export interface Capabilities {
@@ -335,6 +349,7 @@ export interface RunEventDoc {
 
 export interface InterruptResolveRequest {
   resumeValue: unknown;
+  interruptId?: string;
 }
 
 export interface NodeKindConfigs {
@@ -472,7 +487,7 @@ export interface OpensentienceAgent {
    */
   capabilities?: string[];
   /**
-   * What the agent asks for. Not enforced.
+   * What the agent asks for. The host enforces none of it: an agent with a permission that policy.acknowledgedPermissions does not name is neither started nor let in.
    *
    * @maxItems 256
    */
@@ -535,11 +550,17 @@ export interface OpensentienceAgent {
     maxInflightRequests?: number;
   };
   /**
-   * Absent: a human decides on each call of a tool that declares side_effects or requires_directive; other tools are allowed.
+   * Absent: a human decides on each call of a tool that has side effects or declares requires_directive; a tool has them unless it declares side_effects: false, or tools says so.
    */
   policy?: {
     sideEffects?: 'allow' | 'ask' | 'deny';
     directives?: 'allow' | 'ask' | 'deny';
+    /**
+     * Permissions of the agent that the operator gives it, letter for letter, knowing that the host does not enforce their bounds.
+     *
+     * @maxItems 256
+     */
+    acknowledgedPermissions?: string[];
     /**
      * By tool name, without the agent's id.
      */
@@ -561,6 +582,14 @@ export interface OpensentienceAgent {
 }
 export interface OpensentienceToolPolicy {
   approval?: 'allow' | 'ask' | 'deny';
+  /**
+   * The operator's word above the tool's own. Absent: as the tool declares; a tool that declares nothing has them.
+   */
+  sideEffects?: boolean;
+  /**
+   * Repeats with one idempotency key have one effect. Absent: as the tool's capabilities declare.
+   */
+  idempotent?: boolean;
   timeoutMs?: number;
   /**
    * Longest wait for a process that has the agent. Absent: one hour.
@@ -748,6 +777,7 @@ export type OpenSentienceStatus =
   | 'backing-off'
   | 'crash-loop'
   | 'stopped'
+  | 'refused'
   | 'absent';
 export type OpenSentienceHealth = 'ok' | 'degraded' | 'unhealthy' | 'silent';
 
@@ -779,11 +809,19 @@ export interface OpenSentienceInstance {
   status: OpenSentienceStatus;
   version: string;
   restarts: number;
+  /**
+   * Absent: it asks for none.
+   */
+  permissions?: OpenSentiencePermission[];
   lastExit?: {
     at: string;
     reason: string;
   };
   session?: OpenSentienceSession;
+}
+export interface OpenSentiencePermission {
+  permission: string;
+  state: 'acknowledged' | 'refused';
 }
 export interface OpenSentienceSession {
   sessionId: string;
@@ -948,7 +986,20 @@ export interface RunCreateResponse {
     | 'paused';
   eventsUrl: string;
   statusUrl?: string;
+  /**
+   * What was accepted and has no effect here, at most 16; absent when there is nothing of the kind.
+   */
+  warnings?: RunCreateWarning[];
   [k: string]: unknown;
+}
+export interface RunCreateWarning {
+  code: 'configurable_unknown_key' | 'configurable_without_effect';
+  key: string;
+  /**
+   * The key that is known here and looks most like it.
+   */
+  nearest?: string;
+  message: string;
 }
 
 export interface RunEventPayloads {
@@ -972,7 +1023,6 @@ export interface RunEventPayloads {
   'clarification.resolved': ClarificationResolvedPayload;
   'variable.changed': VariableChangedPayload;
   'output.chunk': OutputChunkPayload;
-  'log.appended': LogAppendedPayload;
   'workflow.loopback-limit': WorkflowLoopbackLimitPayload;
   'cap.breached': CapBreachedPayload;
   'agent.invocation.started': AgentInvocationStartedPayload;
@@ -1247,15 +1297,6 @@ export interface ChunkMeta {
   providerExtensions?: {
     [k: string]: unknown;
   };
-}
-export interface LogAppendedPayload {
-  level: 'debug' | 'info' | 'warn' | 'error';
-  message: string;
-  nodeId?: string;
-  fields?: {
-    [k: string]: unknown;
-  };
-  [k: string]: unknown;
 }
 export interface WorkflowLoopbackLimitPayload {
   nodeId: string;
@@ -1578,7 +1619,7 @@ export interface WorkflowNode {
   disabled?: boolean;
   notes?: string;
   groupId?: string;
-  agent?: AgentRef;
+  agent?: PinnedAgentRef;
   envelopeContract?: {
     [k: string]: unknown;
   };
@@ -1587,6 +1628,29 @@ export interface WorkflowNode {
   outputSensitivity?: {
     [k: string]: boolean;
   };
+}
+export interface PinnedAgentRef {
+  agentId: string;
+  name?: string;
+  modelClass?:
+    | 'reasoning'
+    | 'tool-using'
+    | 'chat'
+    | 'code'
+    | 'vision'
+    | 'multimodal'
+    | 'embedding'
+    | 'classification'
+    | 'retrieval'
+    | 'writing'
+    | 'coding'
+    | 'research'
+    | 'general';
+  agentSharing?: string;
+  memoryRef?: string;
+  version?: string;
+  channel?: string;
+  sourceManifestId?: string;
 }
 export interface WorkflowEdge {
   id: string;

@@ -29,20 +29,24 @@ export type EventType = keyof RunEventPayloads;
 /** `metadata` of a run as UTF-8 bytes of JSON, and its levels of nesting (spec/01 §5). */
 const METADATA_BYTES = 8192;
 const METADATA_LEVELS = 4;
+/** Bytes of a request's body up to which all its faults are told. */
+const ALL_FAULTS_BYTES = 64 * 1024;
 /** Types that are ours alone: shown in `debug` only (spec/02 §1.3). */
 export const VENDOR_PREFIX = 'openwop-temporal.';
 
 const folder = new URL('../../schemas/', import.meta.url);
-const ajv = new Ajv2020({
+const RULES = {
   strict: true,
   strictRequired: false,
   verbose: true,
   allowUnionTypes: true,
-  allErrors: true,
   discriminator: true,
   logger: false,
-});
+} as const;
+const ajv = new Ajv2020({ ...RULES, allErrors: true });
 addFormats(ajv);
+const firstRule = new Ajv2020({ ...RULES, allErrors: false });
+addFormats(firstRule);
 /** For messages of agents: stops at the first fault, so that a hostile message costs no more than a good one. */
 const firstFault = new Ajv2020({
   strict: true,
@@ -82,6 +86,16 @@ function shape<Value>(name: string, compiler = ajv): Check<Value> {
   return checkOf(() => compiler.compile(schemaDocument(name)));
 }
 
+/** All faults of a body of an ordinary size; of a larger one the first, so that wrong costs no more than right. */
+function bodyShape<Value>(name: string): Check<Value> {
+  const first = shape<Value>(name, firstRule);
+  const all = shape<Value>(name);
+  return (value) => {
+    const checked = first(value);
+    return checked.ok || jsonBytes(value) > ALL_FAULTS_BYTES ? checked : all(value);
+  };
+}
+
 /** Checks by the names of an index schema: event types, node types. */
 function indexed(
   name: string,
@@ -118,7 +132,7 @@ const payloads = indexed('run-event-payloads');
 const kinds = indexed('node-kinds');
 const envelope = shape<RunEventDoc>('run-event');
 const agentMessages = indexed('opensentience-messages', firstFault);
-const createRequest = shape<RunCreateRequest>('run-create-request');
+const createRequest = bodyShape<RunCreateRequest>('run-create-request');
 
 /** Every event type that this host may emit, in catalogue order. */
 export const EVENT_TYPE_NAMES = payloads.keys as readonly EventType[];
@@ -129,9 +143,9 @@ export const validate = {
   definition: shape<WorkflowDefinition>('workflow-definition'),
   manifest: shape<AgentManifest>('agent-manifest'),
   nodeSettings: shape<NodeSettings>('node-settings'),
-  runCancelRequest: shape<RunCancelRequest>('run-cancel-request'),
+  runCancelRequest: bodyShape<RunCancelRequest>('run-cancel-request'),
   runCreateResponse: shape<RunCreateResponse>('run-create-response'),
-  interruptResolveRequest: shape<InterruptResolveRequest>('interrupt-resolve-request'),
+  interruptResolveRequest: bodyShape<InterruptResolveRequest>('interrupt-resolve-request'),
   eventsPollResponse: shape<EventsPollResponse>('events-poll-response'),
   snapshot: shape<RunSnapshot>('run-snapshot'),
   errorEnvelope: shape<ErrorEnvelope>('error-envelope'),
@@ -165,15 +179,18 @@ export function validateEvent(doc: unknown): Checked<RunEventDoc> {
 
 function metadataFault(metadata: unknown): ReturnType<typeof failure> | undefined {
   if (metadata === undefined) return undefined;
-  if (levels(metadata) > METADATA_LEVELS)
-    return failure('/metadata', `is nested deeper than ${METADATA_LEVELS} levels`);
   if (jsonBytes(metadata) > METADATA_BYTES)
     return failure('/metadata', `is larger than ${METADATA_BYTES} bytes`);
+  if (levels(metadata) > METADATA_LEVELS)
+    return failure('/metadata', `is nested deeper than ${METADATA_LEVELS} levels`);
   return undefined;
 }
 
 /** Levels of objects and arrays, counted no further than one past the limit. */
 function levels(value: unknown, depth = 0): number {
   if (depth > METADATA_LEVELS || !(Array.isArray(value) || isJsonObject(value))) return depth;
-  return Math.max(depth + 1, ...Object.values(value).map((member) => levels(member, depth + 1)));
+  return Object.values(value).reduce<number>(
+    (deepest, member) => Math.max(deepest, levels(member, depth + 1)),
+    depth + 1,
+  );
 }

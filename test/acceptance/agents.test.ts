@@ -43,7 +43,10 @@ const AGENTS: Record<string, Agent> = {
   },
   unsure: { turns: [{ reasoning: 'Hard to say.', final: yes(0.5) }] },
   equal: { manifest: { confidence: { defaultThreshold: 0.5 } }, turns: [{ final: yes(0.5) }] },
-  silent: { turns: [{ final: yes() }] },
+  silent: {
+    manifest: { requiresCapabilities: ['agents.liveRuntime', 'toolCatalog', 'prompts'] },
+    turns: [{ final: yes() }],
+  },
   strict: {
     manifest: { handoff: { taskSchemaRef: 'task.json', returnSchemaRef: 'returns.json' } },
     turns: [{ final: { decision: { verdict: 'perhaps' }, confidence: 1 } }],
@@ -126,6 +129,9 @@ describe('spec/06 §15.1 inventory', () => {
     for (const agent of list.body.agents)
       expect((await host.api(`/v1/agents/${String(agent.agentId)}`)).body).toEqual(agent);
     expect((await host.api('/v1/agents/roster')).status).toBe(404);
+    // RFC 0092: what an agent requires is held against what discovery offers.
+    const silent = list.body.agents.find(({ agentId }) => agentId === agentIdOf('silent'));
+    expect(silent?.degraded).toEqual(['toolCatalog', 'prompts']);
     const { body } = await host.api('/.well-known/openwop');
     expect(body).toMatchObject({
       agents: {

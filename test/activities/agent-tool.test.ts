@@ -129,23 +129,33 @@ describe('an agent that is not there (design §5)', () => {
     expect(failure).toMatchObject({ type: 'agent_unavailable', nonRetryable: false });
     expect(await statesOf(rig)).toEqual(['failed-before-send']);
   });
-  test('a call that ends its agent each time is told to the model after a few tries', async () => {
-    const deadly: Behaviour = async () => {
-      throw new HostError('agent_unavailable');
-    };
-    const rig = await createRig(stores, { remote: [remoteTool(deadly, { idempotent: true })] });
-    const again = await runActivity(rig, 'callTool', { input: input(rig), tryNumber: 1 }).catch(
-      (error: unknown) => error,
-    );
-    expect(again).toMatchObject({ type: 'agent_unavailable', nonRetryable: false });
-    const { output, events } = await runActivity(rig, 'callTool', {
-      input: input(rig),
-      tryNumber: 4,
-      env: activityEnvironment(4),
-    });
-    expect(output).toMatchObject({ kind: 'returned', status: 'error' });
-    expect(events[0]?.payload).toMatchObject({ error: { code: 'agent_unavailable' } });
-  });
+  test.each([
+    ['read' as const, 'is told to the model', { kind: 'returned', status: 'error' }],
+    ['write' as const, 'may have happened: a human is asked', { kind: 'in-doubt' }],
+  ])(
+    'a call (%s) that ends its agent each time, after a few tries, %s',
+    async (safetyTier, _, told) => {
+      const deadly: Behaviour = async () => {
+        throw new HostError('agent_unavailable');
+      };
+      const rig = await createRig(stores, {
+        remote: [remoteTool(deadly, { idempotent: true, safetyTier })],
+      });
+      const again = await runActivity(rig, 'callTool', { input: input(rig), tryNumber: 1 }).catch(
+        (error: unknown) => error,
+      );
+      expect(again).toMatchObject({ type: 'agent_unavailable', nonRetryable: false });
+      const { output, events } = await runActivity(rig, 'callTool', {
+        input: input(rig),
+        tryNumber: 4,
+        env: activityEnvironment(4),
+      });
+      expect(output).toMatchObject(told);
+      if (safetyTier === 'read')
+        expect(events[0]?.payload).toMatchObject({ error: { code: 'agent_unavailable' } });
+      else expect(events).toEqual([]);
+    },
+  );
   test('nobody was reached, nothing was sent: the model is told, and the effect stays undone', async () => {
     const rig = await createRig(stores, { remote: [remoteTool(absent)] });
     await runActivity(rig, 'callTool', { input: input(rig) }).catch(() => undefined);
@@ -168,6 +178,25 @@ describe('an agent that is not there (design §5)', () => {
     });
     expect(output).toMatchObject({ kind: 'in-doubt' });
   });
+  test.each([
+    ['write' as const, { kind: 'in-doubt' }, 'in-doubt'],
+    ['read' as const, { kind: 'returned', status: 'error' }, 'failed-final'],
+  ])(
+    'nobody was reached after a sending without an answer, idempotent, %s',
+    async (safetyTier, told, state) => {
+      const lost: Behaviour = async () => {
+        throw new Error('connection reset');
+      };
+      const tool = remoteTool(lost, { idempotent: true, safetyTier });
+      const rig = await createRig(stores, { remote: [tool] });
+      await runActivity(rig, 'callTool', { input: input(rig) }).catch(() => undefined);
+      const { output } = await runActivity(rig, 'callTool', {
+        input: input(rig, { resolution: { kind: 'unreached' } }),
+      });
+      expect(output).toMatchObject(told);
+      expect(await statesOf(rig)).toEqual([state]);
+    },
+  );
   test('nobody was reached, but an earlier try had its answer: that answer', async () => {
     const rig = await createRig(stores, { remote: [remoteTool(async () => ({ id: 7 }))] });
     await runActivity(rig, 'callTool', { input: input(rig) });

@@ -218,6 +218,48 @@ describe('a call by the ledger (design §5)', () => {
     expect(await statesOf(rig)).toEqual(['done']);
   });
 
+  test('idempotent: what stays unknown after its tries is in doubt, not an error that the model repeats under a new key', async () => {
+    const counter = new Counter();
+    counter.behave = async () => Promise.reject(new Error('connection reset'));
+    const rig = await createRig(stores, { tools: [counter.tool({ idempotent: true })] });
+    expect(await call(rig, {}, 4)).toMatchObject({ output: { kind: 'in-doubt' }, events: [] });
+    expect(await statesOf(rig)).toEqual(['in-doubt']);
+    const reconcile: Tool['reconcile'] = async () => ({ happened: true, outcome: { n: 7 } });
+    const asked = await createRig(stores, {
+      tools: [counter.tool({ idempotent: true, reconcile })],
+    });
+    expect(payloadOf(await call(asked, {}, 4))).toMatchObject({ outcome: { n: 7 }, status: 'ok' });
+  });
+
+  test('idempotent: a last try that was not sent does not undo the doubt of an earlier one', async () => {
+    const counter = new Counter();
+    counter.behave = async () => Promise.reject(new Error('connection reset'));
+    const rig = await createRig(stores, { tools: [counter.tool({ idempotent: true })] });
+    await failureOf(call(rig));
+    counter.behave = async () =>
+      Promise.reject(Object.assign(new Error('refused'), { sent: false }));
+    await failureOf(call(rig, {}, 2));
+    expect(await statesOf(rig)).toEqual(['in-doubt']);
+    expect((await call(rig, {}, 4)).output).toMatchObject({ kind: 'in-doubt' });
+  });
+
+  test('a tool without effects that stays unknown is an error for the model: nobody is asked', async () => {
+    const counter = new Counter();
+    counter.behave = async () => Promise.reject(new Error('connection reset'));
+    const tool = counter.tool({ idempotent: true, safetyTier: 'read' });
+    const rig = await createRig(stores, { tools: [tool] });
+    expect(payloadOf(await call(rig, {}, 4))).toMatchObject({ error: { code: 'tool_failed' } });
+  });
+
+  test('a tool that does not say that it is idempotent is not', async () => {
+    const counter = new Counter();
+    counter.behave = async () => Promise.reject(new Error('connection reset'));
+    const rig = await createRig(stores, { tools: [counter.tool({ idempotent: undefined })] });
+    expect((await call(rig)).output).toMatchObject({ kind: 'in-doubt' });
+    expect((await call(rig, {}, 2)).output).toMatchObject({ kind: 'in-doubt' });
+    expect(counter.count).toBe(1);
+  });
+
   test('a final no of the other side is recorded, not asked for again', async () => {
     const counter = new Counter();
     counter.behave = async () =>
@@ -339,6 +381,10 @@ describe('in doubt (design §5)', () => {
     });
     expect(counter.count).toBe(1);
     expect(await statesOf(rig)).toEqual(['in-doubt']);
+    // The model asks for it once more: the "no" holds until a human says otherwise.
+    const repeated = { call: { ...input(rig).call, occurrence: 1 } };
+    expect((await call(rig, repeated)).output).toMatchObject({ kind: 'in-doubt' });
+    expect(counter.count).toBe(1);
   });
 
   test('a later node attempt with other arguments goes to a human', async () => {
@@ -356,6 +402,94 @@ describe('in doubt (design §5)', () => {
     // The same arguments are the same effect: it is done.
     expect((await call(rig, { context })).output).toMatchObject({ status: 'ok' });
     expect(counter.count).toBe(2);
+  });
+});
+
+describe('a call that is refused now and was performed before (design §5)', () => {
+  const REMOTE = 'demo.agent/refund';
+  type Refusal = {
+    name: string;
+    more: Partial<Tool> | undefined;
+    tools?: readonly string[];
+    code: string | undefined;
+  };
+  const closed = { type: 'object', properties: {}, additionalProperties: false };
+  const remote = (approval: 'ask' | 'deny'): Partial<Tool> => ({
+    remote: { agentId: 'demo.agent', waitMs: 1_000, approval, streams: false },
+  });
+  const REFUSALS: readonly Refusal[] = [
+    { name: 'the tool is gone', more: undefined, code: 'tool_not_found' },
+    { name: 'its schema is another', more: { inputSchema: closed }, code: 'tool_invalid_input' },
+    { name: 'the operator denies it', more: remote('deny'), code: 'tool_denied' },
+    { name: 'the operator asks first', more: remote('ask'), code: undefined },
+    { name: 'it is outside the surface', more: {}, tools: ['core:clock'], code: 'forbidden' },
+  ];
+
+  /** Performs with `first`, then calls again where it is refused. */
+  async function again(
+    { more, tools = [REMOTE] }: Refusal,
+    first?: (counter: Counter) => void,
+    resolution?: CallToolInput['resolution'],
+  ) {
+    const counter = new Counter();
+    const known: Tool[] = [counter.tool({ toolId: REMOTE, ...remote('ask') })];
+    const rig = await createRig(stores, { remote: known });
+    const asked = { ...input(rig).call, toolId: REMOTE };
+    if (first) {
+      first(counter);
+      await call(rig, { call: asked, tools: [REMOTE], approvedBy: 'human:a' });
+    }
+    known.splice(0, 1, ...(more ? [counter.tool({ toolId: REMOTE, ...more })] : []));
+    const result = await call(rig, {
+      call: asked,
+      tools,
+      ...(resolution ? { resolution } : {}),
+    });
+    return { result, rig, counter };
+  }
+
+  test.each(REFUSALS)('$name: what happened is told', async (refusal) => {
+    const { result, counter } = await again(refusal, () => undefined);
+    expect(payloadOf(result)).toMatchObject({ outcome: { n: 1 }, status: 'ok' });
+    expect(counter.count).toBe(1);
+  });
+
+  test.each(REFUSALS)('$name: what failed is told', async (refusal) => {
+    const { result } = await again(refusal, (counter) => {
+      counter.behave = async () =>
+        Promise.reject(new HostError('tool_failed', { final: true, reason: 'too late' }));
+    });
+    expect(payloadOf(result)).toMatchObject({ error: { message: 'too late' }, status: 'error' });
+  });
+
+  test.each(REFUSALS)('$name: what is in doubt goes to a human', async (refusal) => {
+    const lost = (counter: Counter): void => {
+      counter.behave = async () => Promise.reject(new Error('connection reset'));
+    };
+    const { result, counter, rig } = await again(refusal, lost);
+    expect(result).toMatchObject({ output: { kind: 'in-doubt' }, events: [] });
+    // What cannot be performed is not offered: a yes would only bring the question back.
+    const refused = refusal.code === undefined ? {} : { refused: true };
+    expect(result.output).toEqual({ ...result.output, ...refused });
+    expect(counter.count).toBe(1);
+    const happened = { kind: 'happened' as const, outcome: { n: 5 } };
+    const word = await again(refusal, lost, happened);
+    expect(payloadOf(word.result)).toMatchObject({ outcome: { n: 5 }, status: 'ok' });
+    expect(await statesOf(word.rig)).toEqual(['done']);
+    expect(await statesOf(rig)).toEqual(['in-doubt']);
+  });
+
+  test.each(REFUSALS)('$name: only what was never performed is refused', async (refusal) => {
+    const { result } = await again(refusal);
+    if (refusal.code === undefined) expect(result.output.kind).toBe('needs-approval');
+    else expect(payloadOf(result)).toMatchObject({ error: { code: refusal.code } });
+  });
+
+  test('a human who leaves it does not unmake it: what happened is told', async () => {
+    const { result } = await again({ name: '', more: {}, code: undefined }, () => undefined, {
+      kind: 'skip',
+    });
+    expect(payloadOf(result)).toMatchObject({ outcome: { n: 1 }, status: 'ok' });
   });
 });
 

@@ -105,10 +105,13 @@ describe('live deltas (RFC 0024, design §3.5)', () => {
     expect(await rowsOf(rig)).toEqual([]);
   });
 
-  test('verbosity off: no delta, no agent.reasoned', async () => {
-    const rig = await createRig(stores, { turns: [DECIDE] });
-    const { deltas, events } = await infer(rig, { verbosity: 'off' });
+  test('verbosity off: no delta, no agent.reasoned, and the decision without its reasons', async () => {
+    const final = { decision: { action: 'refund' }, confidence: 0.9, reasoning: 'Because.' };
+    const rig = await createRig(stores, { turns: [{ ...DECIDE, final }] });
+    const { deltas, events, output } = await infer(rig, { verbosity: 'off' });
     expect(deltas).toBeUndefined();
+    expect(output).toMatchObject({ kind: 'decision', decision: final.decision, confidence: 0.9 });
+    expect(JSON.stringify({ output, events })).not.toContain('Because.');
     expect(events.map(({ type }) => type)).toEqual(['provider.usage']);
     expect(await rowsOf(rig)).toEqual([]);
   });
@@ -387,6 +390,26 @@ describe('sealBlock (design §3.5)', () => {
     expect(await seal(rig, rig.context.activityId)).toEqual(sealed);
     await failureOf(runActivity(rig, 'inferTurn', { input, tryNumber: 2 }));
     expect(await rowsOf(rig)).toHaveLength(2);
+  });
+
+  test('what redaction held back when the stream was cut off is in the sealed text', async () => {
+    const chunks = ['Let me', ' ask s', 'omeone.'];
+    const fault = { kind: 'disconnect' as const, times: 9 };
+    const rig = await createRig(stores, { turns: [{ ...DECIDE, chunks, fault }] });
+    await failureOf(runActivity(rig, 'inferTurn', { input: await turnInput(rig) }));
+    const { events } = await seal(rig, rig.context.activityId);
+    expect(events[0]?.payload).toMatchObject({ reasoning: 'Let me ask s' });
+  });
+
+  test('a try goes on behind the tail that the one before it held back', async () => {
+    const chunks = ['Let me', ' ask s', 'omeone.'];
+    const fault = { kind: 'disconnect' as const, times: 1 };
+    const rig = await createRig(stores, { turns: [{ ...DECIDE, chunks, fault }] });
+    const input = await turnInput(rig);
+    await failureOf(runActivity(rig, 'inferTurn', { input }));
+    await runActivity(rig, 'inferTurn', { input, tryNumber: 2 });
+    const shown = deltasOf(await rowsOf(rig)).map(({ delta }) => delta);
+    expect(shown.join('')).toBe('Let me ask someone.');
   });
 
   test('a call that said nothing gives no event', async () => {

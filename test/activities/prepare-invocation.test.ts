@@ -151,7 +151,11 @@ describe('the inbound schema (RFC 0077 §B step 6)', () => {
 });
 
 describe('the model (RFC 0077 §B step 1)', () => {
-  const models = { openai: { apiKey: 'test', model: 'big', modelByClass: { coding: 'coder' } } };
+  const models = {
+    openai: { apiKey: 'test', model: 'big', modelByClass: { coding: 'coder' } },
+    scripts: { [AGENT_ID]: { turns: [{ raw: 'said' }] } },
+    scriptedByCaller: 'all' as const,
+  };
 
   test.each([
     ['the default', {}, { provider: 'openai', model: 'big' }],
@@ -165,6 +169,15 @@ describe('the model (RFC 0077 §B step 1)', () => {
   ])('is chosen by %s', async (_name, configurable, expected) => {
     const rig = await createRig(stores, { models });
     expect((await prepare(rig, { configurable })).model).toEqual(expected);
+  });
+
+  test('an agent without a script and without a provider: model_unavailable, by name', async () => {
+    const rig = await createRig(stores, { models: {} });
+    expect((await refused(rig, {})).output).toMatchObject({
+      ok: false,
+      code: 'model_unavailable',
+      message: expect.stringContaining(AGENT_ID) as unknown,
+    });
   });
 
   test('a provider that is not there: model_not_configured', async () => {

@@ -40,6 +40,9 @@ export interface RigOptions {
   readonly caughtUpTo?: number;
 }
 
+/** What the agent says where a test does not care. */
+const DECIDES = { final: { decision: 'done', confidence: 1 } };
+
 export type Rig = Awaited<ReturnType<typeof createRig>>;
 
 /** A run of its own in `stores`, with one agent. */
@@ -72,7 +75,10 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
     stores,
     log: { catchUp: async () => ({ nextSequence: options.caughtUpTo ?? 1 }) },
     models: createModels(
-      options.models ?? { scripts: options.turns ? { [AGENT_ID]: { turns: options.turns } } : {} },
+      options.models ?? {
+        scripts: { [AGENT_ID]: { turns: options.turns ?? [DECIDES] } },
+        scriptedByCaller: 'all',
+      },
     ),
     tools: createTools(options.tools ?? [], {
       find: async (_tenant, toolIds) =>

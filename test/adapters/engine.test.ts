@@ -13,6 +13,7 @@ import { startTemporalFixture, type TemporalFixture } from '../support/temporal-
 
 const resolution = (nodeId: string, value: string) => ({
   nodeId,
+  interruptId: 'int-1',
   value,
   schemaDigest: 'sha256:0',
   bodyDigest: `sha256:${value}`,
@@ -59,6 +60,11 @@ describe('design §4 accept: start', () => {
     expect(new Set(started.map(({ temporalRunId }) => temporalRunId)).size).toBe(1);
     await fixture.client.workflow.getHandle(runId).terminate('test');
     expect(await engine.start(inputOf(runId))).toEqual(started[0]);
+  });
+
+  test('a start that is larger than Temporal takes is payload_too_large: it is not tried again', async () => {
+    const input = { ...inputOf(randomUUID()), tags: ['x'.repeat(5_000_000)] };
+    expect(await engine.start(input).catch(codeOf)).toBe('payload_too_large');
   });
 
   test('already started and continued as new: still the first segment', async () => {

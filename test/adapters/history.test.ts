@@ -39,6 +39,79 @@ describe('spec/05 fact 5: trailing workflow task events are not durable', () => 
   });
 });
 
+describe('answers above what this host reads', () => {
+  const TEXT = 'x'.repeat(400_000);
+  const COUNT = 6;
+  const QUEUE = `nobody-${randomUUID()}`;
+  let fixture: TemporalFixture;
+  beforeAll(async () => {
+    fixture = await startTemporalFixture(`large-${randomUUID()}`);
+  });
+  afterAll(() => fixture.stop());
+
+  /** A reader that reads answers up to a size, and a closed run with COUNT texts in events of their own. */
+  async function readerOf(maxBytes: number) {
+    const connection = await Connection.connect({
+      ...CONNECTION_DEFAULTS,
+      address: fixture.temporal.address,
+      channelArgs: {
+        ...CONNECTION_DEFAULTS.channelArgs,
+        'grpc.max_receive_message_length': maxBytes,
+      },
+    });
+    const { namespace } = fixture;
+    const codec = createEncryption([]);
+    const reader = createHistoryReader({ connection, namespace, taskQueue: QUEUE, codec });
+    const stop = async () => {
+      await reader.close();
+      await connection.close();
+    };
+    return { reader, stop };
+  }
+
+  async function largeRun(): Promise<{ runId: string; temporalRunId: string }> {
+    const runId = randomUUID();
+    // Without a worker no task is under way, behind which signals would become one batch that no page cuts.
+    const handle = await fixture.client.workflow.start('memos', {
+      workflowId: runId,
+      taskQueue: QUEUE,
+      args: [{ rounds: 0, text: '' }],
+      memo: { large: TEXT },
+    });
+    for (let count = 0; count < COUNT; count++) await handle.signal('large', TEXT);
+    await handle.terminate('test');
+    return { runId, temporalRunId: handle.firstExecutionRunId };
+  }
+
+  test('are asked for again in smaller pages, of histories and of closed runs', async () => {
+    const before = Date.now() - 1;
+    const runs = [await largeRun(), await largeRun(), await largeRun()];
+    const { reader, stop } = await readerOf(1_000_000);
+    for (const { runId, temporalRunId } of runs) {
+      const whole = await reader.decode(await reader.raw(runId, temporalRunId));
+      const large = whole.filter((event) => event.workflowExecutionSignaledEventAttributes);
+      expect(large).toHaveLength(COUNT);
+      const { events } = await reader.page(runId, temporalRunId, '', 0);
+      expect(Number(events[0]?.eventId)).toBe(1);
+    }
+    await expect
+      .poll(async () => (await reader.closedSince(before)).runIds, { timeout: 15_000 })
+      .toEqual(expect.arrayContaining(runs.map(({ runId }) => runId)));
+    await stop();
+  });
+
+  test('a single event above it is payload_too_large, which no repetition mends', async () => {
+    const { runId, temporalRunId } = await largeRun();
+    const { reader, stop } = await readerOf(100_000);
+    const codes = [
+      await reader.raw(runId, temporalRunId).catch(codeOf),
+      await reader.page(runId, temporalRunId, '', 0).catch(codeOf),
+    ];
+    expect(codes).toEqual(['payload_too_large', 'payload_too_large']);
+    await stop();
+  });
+});
+
 describe('design §7: under encryption', () => {
   const keys = [{ id: 'k1', key: randomBytes(32) }];
   const converter = dataConverter({ encryptionKeys: keys });

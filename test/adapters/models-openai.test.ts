@@ -106,6 +106,16 @@ describe('what is sent', () => {
     expect(key).toBe('key-1');
   });
 
+  test('an endpoint that asks for no key gets no Authorization header', async () => {
+    let authorization: unknown = 'not asked';
+    const { baseUrl } = await endpoint((response, body, request) => {
+      ({ authorization } = request.headers);
+      streaming(chunk({ content: '{"decision":1}' }, 'stop'), DONE)(response, body, request);
+    });
+    await infer({ baseUrl });
+    expect(authorization).toBeUndefined();
+  });
+
   test('tool ids become names of the allowed form, none twice, and come back', () => {
     const ids = [
       'a:b',

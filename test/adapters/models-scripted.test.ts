@@ -7,6 +7,8 @@ import { wrapUntrusted } from '../../src/core/untrusted.ts';
 import type { ModelRequest, TranscriptItem } from '../../src/ports.ts';
 
 const AGENT = 'local.test.desk.agent';
+const CODING = { agentId: AGENT, modelClass: 'coding' };
+const SCRIPT = { turns: [{ raw: 'said' }] };
 
 function codeOfThrow(run: () => unknown): unknown {
   try {
@@ -89,11 +91,25 @@ describe('the provider scripted', () => {
     expect((await infer({ turns: [turn] }, [])).pieces).toEqual(expected);
   });
 
-  test('an agent without a script decides on its own task', async () => {
-    const { response } = await infer(undefined, [TASK]);
-    expect(JSON.parse(response.final)).toEqual({
-      decision: { task: { order: { id: 'A-1' } } },
-      confidence: 1,
+  test('a turn has cases: the first that holds is played, else the turn itself', async () => {
+    const when = (path: string, equals: unknown, raw: string) => ({ path, equals, turn: { raw } });
+    const cases = [when('task.order.id', 'B', 'b'), when('task.order.id', 'A-1', 'a')];
+    const { response } = await infer({ turns: [{ raw: 'none', cases }] }, [TASK]);
+    expect(response.final).toBe('a');
+    const missing = when('results.0.error', null, 'no error');
+    expect((await infer({ turns: [{ raw: 'x', cases: [missing] }] }, [TASK])).response.final).toBe(
+      'no error',
+    );
+    expect((await infer({ turns: [{ raw: 'x', cases: [cases[0]] }] }, [TASK])).response.final).toBe(
+      'x',
+    );
+  });
+
+  test('silence is never consent: an agent without a script decides nothing', async () => {
+    const refusal = infer(undefined, [TASK]);
+    await expect(refusal).rejects.toMatchObject({
+      code: 'model_unavailable',
+      details: { agentId: AGENT, retryable: false },
     });
   });
 
@@ -124,21 +140,50 @@ describe('the provider scripted', () => {
 
 describe('which model', () => {
   test('scripted without configuration, openai with it, by class', () => {
-    expect(createModels({}).choose('general', {})).toEqual({
+    expect(createModels({ scripts: { [AGENT]: SCRIPT } }).choose(CODING, {})).toEqual({
       provider: 'scripted',
       model: SCRIPTED_MODEL,
     });
     const models = createModels({
       openai: { apiKey: 'k', model: 'm', modelByClass: { coding: 'c' } },
     });
-    expect(models.choose('coding', {})).toEqual({ provider: 'openai', model: 'c' });
-    expect(models.choose('general', {})).toEqual({ provider: 'openai', model: 'm' });
-    expect(models.providers()).toEqual(['openai', 'scripted']);
+    expect(models.choose(CODING, {})).toEqual({ provider: 'openai', model: 'c' });
+    expect(models.choose({ ...CODING, modelClass: 'general' }, {})).toMatchObject({ model: 'm' });
+  });
+
+  test.each([
+    ['nothing', {}, false, []],
+    ['scripts of the operator', { scripts: { [AGENT]: SCRIPT } }, false, []],
+    ['a live provider', { openai: { apiKey: 'k' } }, true, ['openai']],
+    ['test mode', { scriptedByCaller: 'all' as const }, false, ['scripted']],
+    [
+      'the demo beside a live provider',
+      { openai: { apiKey: 'k' }, scriptedByCaller: new Set(['demo']) },
+      ...([true, ['openai', 'scripted']] as const),
+    ],
+  ])('with %s: what is live, what a caller may name', (_name, config, isLive, providers) => {
+    const models = createModels(config);
+    expect([models.isLive(), models.providers()]).toEqual([isLive, providers]);
+  });
+
+  test('RFC 0077 §B step 1: an agent without a script has no model where none is configured', () => {
+    const lonely = { agentId: 'local.test.desk.lonely', modelClass: 'general' };
+    const models = createModels({ scripts: { [AGENT]: SCRIPT } });
+    expect(codeOfThrow(() => models.choose(lonely, {}))).toBe('model_unavailable');
+  });
+
+  test('a caller names the scripted provider for the demo’s agents alone', () => {
+    const scripts = { [AGENT]: SCRIPT, demo: SCRIPT };
+    const models = createModels({ scripts, scriptedByCaller: new Set(['demo']) });
+    const asked = { provider: 'scripted' };
+    expect(models.choose({ agentId: 'demo', modelClass: 'general' }, asked)).toMatchObject(asked);
+    expect(codeOfThrow(() => models.choose(CODING, asked))).toBe('model_not_configured');
+    expect(models.providers(['demo', AGENT])).toEqual([]);
   });
 
   test('an unknown provider is model_not_configured', () => {
     const models = createModels({});
-    expect(codeOfThrow(() => models.choose('general', { provider: 'openai' }))).toBe(
+    expect(codeOfThrow(() => models.choose(CODING, { provider: 'openai' }))).toBe(
       'model_not_configured',
     );
     expect(codeOfThrow(() => models.get('none'))).toBe('model_not_configured');

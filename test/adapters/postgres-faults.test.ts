@@ -6,11 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Db } from '../../src/adapters/postgres/db.ts';
+import { databaseError, type Db } from '../../src/adapters/postgres/db.ts';
 import { openDatabase, openStores } from '../../src/adapters/postgres/index.ts';
 import type { DatabaseOptions } from '../../src/adapters/postgres/index.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
 import { openPglite } from '../../src/adapters/postgres/pglite.ts';
+import { openPool } from '../../src/adapters/postgres/pool.ts';
 import type { Pglite } from '../../src/adapters/postgres/pglite.ts';
 import { appendRows, eventually, headOf, newId, startedRun } from '../contract/given.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -196,6 +197,11 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
   });
 }
 
+it('design §3.3 a connection that breaks while writing is no answer of the database', () => {
+  const told = databaseError(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
+  expect(told).toMatchObject({ code: 'service_unavailable' });
+});
+
 describe('migrations on PGlite', () => {
   migrationRules(async () => ({ kind: 'pglite' }));
 });
@@ -244,6 +250,42 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
         expect(seen).toEqual([2]);
       } finally {
         await stores.close();
+      }
+    },
+  );
+
+  it(
+    'design §3.3 a server that says nothing is service_unavailable, and its connections are not used again',
+    { timeout: LIMIT_MS },
+    async () => {
+      const { url } = (await database()) as { url: string };
+      const db = await openPool(url, quietLogger, 500);
+      const unavailable = { code: 'service_unavailable' };
+      try {
+        await db.query('CREATE TABLE rows (n integer)');
+        let backend = 0;
+        let frozen = false;
+        const transaction = db.transaction(async (tx) => {
+          const [row] = await tx.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+          backend = row?.pid ?? 0;
+          await tx.query('INSERT INTO rows VALUES (1)');
+          await cluster().freeze();
+          frozen = true;
+          await tx.query('INSERT INTO rows VALUES (2)');
+        });
+        await expect(transaction).rejects.toMatchObject(unavailable);
+        expect(frozen).toBe(true);
+        await expect(db.query('SELECT 1')).rejects.toMatchObject(unavailable);
+        await cluster().thaw();
+        const gone = async () => {
+          const found = await db.query('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [backend]);
+          return found.length === 0;
+        };
+        await eventually(gone, 'the end of the connection');
+        expect(await db.query('SELECT n FROM rows')).toEqual([]);
+      } finally {
+        await cluster().thaw();
+        await db.close();
       }
     },
   );

@@ -3,13 +3,13 @@ import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openStores } from '../../src/adapters/postgres/index.ts';
+import { openDatabase, openStores } from '../../src/adapters/postgres/index.ts';
 import type { OpenStoresOptions } from '../../src/adapters/postgres/index.ts';
 import type { Stores } from '../../src/ports.ts';
 import { agentRegistryContract } from '../contract/agent-registry.ts';
 import { contentStoreContract } from '../contract/content-store.ts';
 import { effectLedgerContract } from '../contract/effect-ledger.ts';
-import { batchAfter, entry, eventually, headOf, startedRun } from '../contract/given.ts';
+import { batchAfter, entry, eventually, headOf, newRun, startedRun } from '../contract/given.ts';
 import type { GivenStores } from '../contract/given.ts';
 import { idempotencyStoreContract } from '../contract/idempotency-store.ts';
 import { deltaContract, logStoreContract } from '../contract/log-store.ts';
@@ -99,6 +99,17 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   const stores = opened(database);
   const elsewhere = opened(database);
   contracts(stores);
+
+  it('design §3.6 a run that failed to start is not started again when the heads are dropped', async () => {
+    const run = newRun({ createdAtMs: -50 });
+    await stores().runs.accept(run);
+    await stores().runs.markStartFailed(run.runId, { cause: 'payload_too_large', atMs: 7 });
+    const { db, close } = await openDatabase({ kind: 'postgres', url }, quietLogger);
+    await db.query('DELETE FROM run_heads WHERE run_id = $1', [run.runId]);
+    await close();
+    const listed = (await stores().runs.unstarted(0, 200)).map(({ runId }) => runId);
+    expect(listed).not.toContain(run.runId);
+  });
 
   it('design §3.4 a change is told in another process that shares the database', async () => {
     const runId = await startedRun(stores());

@@ -140,8 +140,8 @@ describe('tools', () => {
           required: ['name'],
           additionalProperties: false,
         },
+        // Not a word on effects that its author did not say: the host takes it that there are some.
         capabilities: ['cancellation'],
-        side_effects: false,
         requires_directive: false,
         tags: ['demo'],
       },
@@ -203,6 +203,23 @@ describe('tools', () => {
     await unregistering;
     const gone = connection.call('com.example.test/late', {});
     expect((await connection.result(gone.callId)).payload.error.code).toBe('tool.not_found');
+  });
+  it('seed 004 §4.2.1 replace: a tool registered again takes the place of the one of its name, the others stay', async () => {
+    const { agent: one, connection } = await attached({ tools: [named('a'), named('b')] });
+    const other = tool({ name: 'a', description: 'Other.', input: EMPTY, run: () => ({ v: 2 }) });
+    const registering = one.register(other);
+    const register = await connection.next('agent.tools.register');
+    expect(register.payload).toMatchObject({ replace: true });
+    const ids = register.payload.tools.map(({ tool_id }) => tool_id);
+    expect(ids).toEqual(['com.example.test/a', 'com.example.test/b']);
+    const payload = { registered: ids };
+    connection.send('core.tools.registered', payload, { in_reply_to: register.id });
+    await expect(registering).resolves.toEqual({
+      registered: ['com.example.test/a'],
+      rejected: [],
+    });
+    const { callId } = connection.call('com.example.test/a', {});
+    expect((await connection.result(callId)).payload.output).toEqual({ v: 2 });
   });
   it('declarations that do not fit one frame go in several', async () => {
     const wide = (name: string) =>

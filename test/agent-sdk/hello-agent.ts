@@ -13,12 +13,14 @@ await agent({
   tools: [
     tool({
       name: 'greet',
+      sideEffects: false,
       description: 'Greets.',
       input: name,
       run: (input) => ({ greeting: `Hello ${input.name}` }),
     }),
     tool({
       name: 'report',
+      sideEffects: false,
       description: 'Whether a crash report would hold the token.',
       input: none,
       run: () => {
@@ -29,6 +31,7 @@ await agent({
     }),
     tool({
       name: 'forever',
+      sideEffects: false,
       description: 'Never ends.',
       input: none,
       run: () => new Promise<object>(() => setInterval(() => undefined, 1_000)),

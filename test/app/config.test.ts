@@ -28,11 +28,42 @@ function faultsOf(env: Environment): readonly string[] {
 describe('defaults and values', () => {
   it('an empty environment is a whole configuration', () => {
     const config = readConfig({});
-    expect(config.http).toEqual({ host: '127.0.0.1', port: 8787 });
+    expect(config.http).toEqual({ host: '127.0.0.1', port: 8787, trustedProxies: [] });
     expect(config.temporal).toEqual({ kind: 'dev' });
     expect(config.database.kind).toBe('pglite');
     expect(config).toMatchObject({ testMode: false, encryptionKeys: [], secrets: [] });
+    // RFC 0002 §F: a human is asked unless the operator says otherwise.
+    expect(config).toMatchObject({ escalation: true, openai: undefined });
     expect(config.dataDir.endsWith('.data')).toBe(true);
+  });
+
+  it('any compatible endpoint: a base URL alone is a provider', () => {
+    const env = { OPENAI_BASE_URL: 'http://127.0.0.1:11434/v1', OPENAI_MODEL: 'm' };
+    const openai = { apiKey: undefined, baseUrl: env.OPENAI_BASE_URL, model: 'm' };
+    expect(readConfig(env).openai).toEqual(openai);
+  });
+
+  it("the download of Temporal's CLI goes to a mirror, or nowhere", () => {
+    const of = (OPENWOP_TEMPORAL_DOWNLOAD: string) =>
+      readConfig({ OPENWOP_TEMPORAL_DOWNLOAD }).temporalDownload;
+    expect([of(''), of('off'), of('https://mirror.example/t/')]).toEqual([
+      undefined,
+      'off',
+      'https://mirror.example/t',
+    ]);
+    expect(faultsOf({ OPENWOP_TEMPORAL_DOWNLOAD: 'maybe' })).toHaveLength(1);
+  });
+
+  it('the operator switches escalation off', () => {
+    expect(readConfig({ OPENWOP_ESCALATION: 'off' }).escalation).toBe(false);
+  });
+
+  it('a question to a human stands for as long as the operator says, else as the host does', () => {
+    const { interruptTimeoutMs } = readConfig({ OPENWOP_INTERRUPT_TIMEOUT_HOURS: '12' });
+    expect(interruptTimeoutMs).toBe(12 * 3_600_000);
+    expect(readConfig({}).interruptTimeoutMs).toBe(undefined);
+    for (const hours of ['0', '8761', '-1', '1.5', 'a week'])
+      expect(faultsOf({ OPENWOP_INTERRUPT_TIMEOUT_HOURS: hours })).toHaveLength(1);
   });
 
   it('empty variables are absent ones', () => {
@@ -85,6 +116,17 @@ describe('defaults and values', () => {
     ).toEqual({ dir: folder, tcpPort: 0, maxFrameBytes: 1_048_576 });
   });
 
+  it('behind a proxy: the origin that users see, and whose forwarding headers are believed', () => {
+    const { http } = readConfig({
+      OPENWOP_PUBLIC_URL: 'HTTPS://OpenWOP.example:443/',
+      OPENWOP_TRUSTED_PROXIES: '10.0.0.0/8, ::1,192.168.1.7',
+    });
+    expect(http).toMatchObject({
+      publicUrl: 'https://openwop.example',
+      trustedProxies: ['10.0.0.0/8', '::1', '192.168.1.7'],
+    });
+  });
+
   it('a key allows an address that is not loopback', () => {
     expect(
       faultsOf({ OPENWOP_HOST: '0.0.0.0', OPENWOP_API_KEY: 'a-key-that-is-long-enough' }),
@@ -93,7 +135,8 @@ describe('defaults and values', () => {
 });
 
 describe('faults', () => {
-  const cases: readonly [string, () => Environment, RegExp][] = [
+  type Case = [string, () => Environment, RegExp];
+  const cases: readonly Case[] = [
     ['a port that is none', () => ({ OPENWOP_PORT: 'http' }), /^OPENWOP_PORT must be a port/],
     ['a port too high', () => ({ OPENWOP_PORT: '65536' }), /^OPENWOP_PORT must be a port/],
     [
@@ -101,6 +144,28 @@ describe('faults', () => {
       () => ({ OPENWOP_HOST: '0.0.0.0' }),
       /^OPENWOP_API_KEY is needed when OPENWOP_HOST/,
     ],
+    ...['ftp://x', 'openwop.example', '//openwop.example'].map((text): Case => [
+      `a public address that is no URL: ${text}`,
+      () => ({ OPENWOP_PUBLIC_URL: text }),
+      /^OPENWOP_PUBLIC_URL must be a URL that begins with http:/,
+    ]),
+    ...['/base', '/?a=1', '/#top'].map((rest): Case => [
+      `a public address with more than an origin: ${rest}`,
+      () => ({ OPENWOP_PUBLIC_URL: `https://openwop.example${rest}` }),
+      /^OPENWOP_PUBLIC_URL must be a scheme, a host/,
+    ]),
+    [
+      'a public address with a password, which is not shown',
+      () => ({ OPENWOP_PUBLIC_URL: 'https://me:hunter2@openwop.example' }),
+      /^OPENWOP_PUBLIC_URL must be a scheme, a host(?!.*hunter2)/,
+    ],
+    ...['proxy.example', '10.0.0.0/33', '::1/129', '10.0.0/8', '10.0.0.1/', '*'].map(
+      (text): Case => [
+        `a trusted proxy that is no address: ${text}`,
+        () => ({ OPENWOP_TRUSTED_PROXIES: `127.0.0.1, ${text}` }),
+        /^OPENWOP_TRUSTED_PROXIES must be IP addresses or CIDR blocks/,
+      ],
+    ),
     ['a short key', () => ({ OPENWOP_API_KEY: 'short' }), /^OPENWOP_API_KEY must have at least 16/],
     [
       'a key with a blank',
@@ -178,9 +243,14 @@ describe('faults', () => {
       /^TEMPORAL_API_KEY needs TLS/,
     ],
     [
-      'a base URL without key',
-      () => ({ OPENAI_BASE_URL: 'http://x' }),
-      /^OPENAI_BASE_URL has no effect/,
+      'a model without a provider',
+      () => ({ OPENAI_MODEL: 'm' }),
+      /^OPENAI_MODEL has no effect without OPENAI_API_KEY or OPENAI_BASE_URL/,
+    ],
+    [
+      'an escalation that is neither on nor off',
+      () => ({ OPENWOP_ESCALATION: 'sometimes' }),
+      /^OPENWOP_ESCALATION must be true or false/,
     ],
     [
       'a log level that is none',

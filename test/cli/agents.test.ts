@@ -152,6 +152,21 @@ describe('seed 004 §5 openwop agents, for humans', () => {
     expect(out).toContain(ATTACHMENT.expiresAt);
   });
 
+  it('show tells what the agent asks for, and that acknowledged is not enforced', async () => {
+    const weather = recorded('agent-weather') as { instances: object[] };
+    const permissions = [
+      { permission: 'network:egress', state: 'acknowledged' },
+      { permission: 'filesystem:read:/', state: 'refused' },
+    ];
+    const instances = weather.instances.map((one) => ({ ...one, status: 'refused', permissions }));
+    special['GET /agents/asks.much'] = {
+      status: 200,
+      body: { ...weather, status: 'refused', instances },
+    };
+    const { out } = await run('agents show asks.much');
+    expect(out).toMatch(/network:egress +acknowledged, not enforced +core-1/);
+    expect(out).toMatch(/filesystem:read:\/ +refused +core-1/);
+  });
   it('nothing that an agent says is obeyed by the terminal', async () => {
     const hostile = 'a\u001b[2Jb\r\nc\u0007\u202ed\u009be\ud800';
     expect(printable(hostile)).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}]/u);

@@ -62,13 +62,32 @@ export function effectLedgerContract(stores: GivenStores): void {
       const claim = await ledger().claim(identity, 1, { ...OPTIONS[kind], leaseMs: LEASE_MS });
       const again = expected === 'again';
       expect(claim.kind).toBe(again ? 'perform' : expected);
-      if (claim.kind === 'perform') expect(claim.again).toBe(again);
+      // What a former sending may have done stays in doubt, unless a human has settled it.
+      const isUnknown = found === 'in-doubt' || found === 'claimed, lease over';
+      const inDoubt = isUnknown && kind === 'idempotent';
+      if (claim.kind === 'perform') expect(claim).toMatchObject({ again, inDoubt });
       if (claim.kind === 'done' || claim.kind === 'failed')
         expect(claim.outcomeHash).toBe('sha256:outcome');
       const rows = await ledger().ofRun('default', identity.runId);
       expect(rows).toHaveLength(1);
       expect(rows[0]?.identity).toEqual(identity);
     });
+
+    it.each(Object.entries(TABLE))(
+      'design §5 found %s: recall tells it and claims nothing, whatever the tool is',
+      async (found, { other }) => {
+        const identity = identityOf(await startedRun(stores()));
+        await given(stores(), identity, found as Found);
+        const before = await ledger().ofRun('default', identity.runId);
+        const recalled = await ledger().recall(identity);
+        expect(recalled?.kind).toBe(other === 'perform' || other === 'again' ? undefined : other);
+        const after = await ledger().ofRun('default', identity.runId);
+        // Whoever still holds a claim that ran out has lost it.
+        if (found === 'claimed, lease over')
+          expect(after).toMatchObject([{ state: 'in-doubt', epoch: (before[0]?.epoch ?? 0) + 1 }]);
+        else expect(after).toEqual(before);
+      },
+    );
 
     it('design §5 a lost epoch neither renews nor settles; the one who holds it does, and may say so twice', async () => {
       const identity = identityOf(await startedRun(stores()));
@@ -129,6 +148,21 @@ export function effectLedgerContract(stores: GivenStores): void {
         expect((await claim(1, 'other')).kind).toBe('differs');
         expect(await ledger().ofRun('default', runId)).toHaveLength(1);
         expect((await claim(1, 'forced')).kind).toBe('perform');
+      },
+    );
+
+    it.each(['in-doubt', 'done'] as const)(
+      'design §5 a call that is %s, made once more in the same attempt',
+      async (state) => {
+        const runId = await startedRun(stores());
+        await given(stores(), identityOf(runId), state);
+        const repeated = identityOf(runId, { occurrence: 1 });
+        const claim = (kind: Kind): Promise<EffectClaim> =>
+          ledger().claim(repeated, 0, { ...OPTIONS[kind], leaseMs: LEASE_MS });
+        const asked = await claim('other');
+        if (state === 'in-doubt') expect(asked).toMatchObject({ kind: 'differs', why: 'doubt' });
+        else expect(asked.kind).toBe('perform');
+        if (state === 'in-doubt') expect((await claim('forced')).kind).toBe('perform');
       },
     );
 

@@ -74,7 +74,7 @@ export function entry(runId: string, key: string, over: Partial<NewRow> = {}): N
     runId,
     key,
     eventId: eventIdOf(runId, key),
-    type: 'log.appended',
+    type: 'variable.changed',
     payload: JSON.stringify({ key }),
     timestampMs: 1000,
     ...over,

@@ -1,15 +1,18 @@
 // The facts about a Temporal server's history that the log stands on (spec/07 §3.2), asked of the server itself: the
 // suite runs once per server version. Then the port's own promises on top of them.
 import { randomUUID } from 'node:crypto';
+import type { Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createEncryption } from '../../src/adapters/temporal/codec.ts';
 import {
   createHistoryReader,
   type ClosableHistoryReader,
 } from '../../src/adapters/temporal/history.ts';
+import { FULL_SERVER, type ServerTraits } from '../../src/adapters/temporal/server-traits.ts';
 import { codeOf } from '../../src/core/errors.ts';
 import type { HistoryEvent } from '../../src/ports.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
+import type { TestTemporal } from '../support/temporal.ts';
 
 const TAIL_MS = 900;
 /** Enough text in memo events to need several pages of 256 events. */
@@ -50,6 +53,10 @@ async function startMemos(
   return { runId, temporalRunId, step: () => handle.signal('step') };
 }
 
+/** Just below the size that Temporal takes for one payload: four of them are more than gRPC's usual 4 MiB. */
+const LARGE_TEXT = 'x'.repeat(1_500_000);
+const LARGE_COUNT = 4;
+
 /** Reads until the segment has `least` events: the worker needs a moment. */
 async function readUntil(
   reader: ClosableHistoryReader,
@@ -66,103 +73,125 @@ async function readUntil(
   return { events, token };
 }
 
-export function historyContract(): void {
+/** Absent: the dev server of the test run. What a server lacks is asked for no further than the port promises. */
+export interface ContractServer {
+  readonly start: () => Promise<TestTemporal>;
+  readonly traits: ServerTraits;
+}
+
+export function historyContract(server?: ContractServer): void {
+  const traits = server?.traits ?? FULL_SERVER;
   let fixture: TemporalFixture;
   let reader: ClosableHistoryReader;
 
   beforeAll(async () => {
-    fixture = await startTemporalFixture(`history-${randomUUID()}`);
-    const { connection, namespace, taskQueue } = fixture;
-    reader = createHistoryReader({ connection, namespace, taskQueue, codec: createEncryption([]) });
+    fixture = await startTemporalFixture(`history-${randomUUID()}`, {
+      temporal: await server?.start(),
+    });
+    reader = readerOn(fixture.connection);
   });
   afterAll(async () => {
     await reader.close();
     await fixture.stop();
   });
 
-  describe('spec/07 §3.2: the server', () => {
-    test('without token and without waitNewEvent: all events and no token to go on with', async () => {
-      const run = await startMemos(fixture, 1);
-      await readUntil(reader, run, 2);
-      const answer = await ask(fixture, run.runId, { waitNewEvent: false, deadlineMs: 5_000 });
-      expect(answer.history?.events?.length).toBeGreaterThan(0);
-      expect(answer.nextPageToken?.length ?? 0).toBe(0);
+  const readerOn = (connection: Connection) => {
+    const { namespace, taskQueue } = fixture;
+    return createHistoryReader({
+      connection,
+      namespace,
+      taskQueue,
+      codec: createEncryption([]),
+      traits,
     });
+  };
 
-    test('without token and with waitNewEvent: all events at once plus a token, also with a short deadline', async () => {
-      const run = await startMemos(fixture, 1);
-      const answer = await ask(fixture, run.runId, { waitNewEvent: true, deadlineMs: 5_000 });
-      expect(Number(answer.history?.events?.[0]?.eventId)).toBe(1);
-      expect(answer.nextPageToken?.length).toBeGreaterThan(0);
-    });
+  const serverFacts = () =>
+    describe('spec/07 §3.2: the server', () => {
+      test('without token and without waitNewEvent: all events and no token to go on with', async () => {
+        const run = await startMemos(fixture, 1);
+        await readUntil(reader, run, 2);
+        const answer = await ask(fixture, run.runId, { waitNewEvent: false, deadlineMs: 5_000 });
+        expect(answer.history?.events?.length).toBeGreaterThan(0);
+        expect(answer.nextPageToken?.length ?? 0).toBe(0);
+      });
 
-    test('a tail token with a deadline below one second is answered, empty, with a token that goes on', async () => {
-      const run = await startMemos(fixture, 1);
-      const { token } = await readUntil(reader, run, 2);
-      // The worker may still add its first events: read on until nothing comes.
-      let tail = new Uint8Array(Buffer.from(token, 'base64'));
-      let empty = false;
-      for (let tries = 0; tries < 20 && !empty; tries++) {
+      test('without token and with waitNewEvent: all events at once plus a token, also with a short deadline', async () => {
+        const run = await startMemos(fixture, 1);
+        const answer = await ask(fixture, run.runId, { waitNewEvent: true, deadlineMs: 5_000 });
+        expect(Number(answer.history?.events?.[0]?.eventId)).toBe(1);
+        expect(answer.nextPageToken?.length).toBeGreaterThan(0);
+      });
+
+      test('a tail token with a deadline below one second is answered, empty, with a token that goes on', async () => {
+        const run = await startMemos(fixture, 1);
+        const { token } = await readUntil(reader, run, 2);
+        // The worker may still add its first events: read on until nothing comes.
+        let tail = new Uint8Array(Buffer.from(token, 'base64'));
+        let empty = false;
+        for (let tries = 0; tries < 20 && !empty; tries++) {
+          const answer = await ask(fixture, run.runId, {
+            waitNewEvent: true,
+            token: tail,
+            deadlineMs: TAIL_MS,
+          });
+          empty = (answer.history?.events ?? []).length === 0;
+          tail = new Uint8Array(answer.nextPageToken ?? []);
+          expect(tail.length).toBeGreaterThan(0);
+        }
+        expect(empty).toBe(true);
+        await run.step();
         const answer = await ask(fixture, run.runId, {
           waitNewEvent: true,
           token: tail,
-          deadlineMs: TAIL_MS,
+          deadlineMs: 10_000,
         });
-        empty = (answer.history?.events ?? []).length === 0;
-        tail = new Uint8Array(answer.nextPageToken ?? []);
-        expect(tail.length).toBeGreaterThan(0);
-      }
-      expect(empty).toBe(true);
-      await run.step();
-      const answer = await ask(fixture, run.runId, {
-        waitNewEvent: true,
-        token: tail,
-        deadlineMs: 10_000,
+        expect(answer.history?.events?.length).toBeGreaterThan(0);
       });
-      expect(answer.history?.events?.length).toBeGreaterThan(0);
-    });
 
-    test('the same token gives the same events again', async () => {
-      const run = await startMemos(fixture, 1);
-      const { token } = await readUntil(reader, run, 2);
-      await run.step();
-      await run.step();
-      await fixture.client.workflow.getHandle(run.runId).result();
-      const twice = [
-        await reader.page(run.runId, run.temporalRunId, token, 0),
-        await reader.page(run.runId, run.temporalRunId, token, 0),
-      ];
-      expect(twice[0]?.events.length).toBeGreaterThan(0);
-      expect(ids(twice[1]?.events ?? [])).toEqual(ids(twice[0]?.events ?? []));
-    });
-
-    test('ids begin at 1 and have no gap, over pages too, and a page never cuts a batch', async () => {
-      const run = await startMemos(fixture, MANY_ROUNDS);
-      for (let round = 0; round <= MANY_ROUNDS; round++) {
+      test('the same token gives the same events again', async () => {
+        const run = await startMemos(fixture, 1);
+        const { token } = await readUntil(reader, run, 2);
         await run.step();
-        if (round % 10 === 0) await readUntil(reader, run, 0);
-      }
-      await fixture.client.workflow.getHandle(run.runId).result();
-      const { connection, namespace } = fixture;
-      const events: HistoryEvent[] = [];
-      for (let token = new Uint8Array(), first = true; first || token.length > 0; first = false) {
-        const page = await connection.workflowService.getWorkflowExecutionHistory({
-          namespace,
-          execution: { workflowId: run.runId },
-          waitNewEvent: true,
-          maximumPageSize: 3,
-          nextPageToken: token,
-        });
-        const last = page.history?.events?.at(-1);
-        events.push(...(page.history?.events ?? []));
-        token = new Uint8Array(page.nextPageToken ?? []);
-        // A completed workflow task's commands follow it in the same batch, so it never ends a page but the last.
-        if (token.length > 0) expect(last?.workflowTaskCompletedEventAttributes).toBeFalsy();
-      }
-      expect(ids(events)).toEqual(events.map((_, index) => index + 1));
-      expect(events.length).toBeGreaterThan(MANY_ROUNDS);
+        await run.step();
+        await fixture.client.workflow.getHandle(run.runId).result();
+        const twice = [
+          await reader.page(run.runId, run.temporalRunId, token, 0),
+          await reader.page(run.runId, run.temporalRunId, token, 0),
+        ];
+        expect(twice[0]?.events.length).toBeGreaterThan(0);
+        expect(ids(twice[1]?.events ?? [])).toEqual(ids(twice[0]?.events ?? []));
+      });
+
+      test('ids begin at 1 and have no gap, over pages too, and a page never cuts a batch', async () => {
+        const run = await startMemos(fixture, MANY_ROUNDS);
+        for (let round = 0; round <= MANY_ROUNDS; round++) {
+          await run.step();
+          if (round % 10 === 0) await readUntil(reader, run, 0);
+        }
+        await fixture.client.workflow.getHandle(run.runId).result();
+        const { connection, namespace } = fixture;
+        const events: HistoryEvent[] = [];
+        for (let token = new Uint8Array(), first = true; first || token.length > 0; first = false) {
+          const page = await connection.workflowService.getWorkflowExecutionHistory({
+            namespace,
+            execution: { workflowId: run.runId },
+            waitNewEvent: true,
+            maximumPageSize: 3,
+            nextPageToken: token,
+          });
+          const last = page.history?.events?.at(-1);
+          events.push(...(page.history?.events ?? []));
+          token = new Uint8Array(page.nextPageToken ?? []);
+          // A completed workflow task's commands follow it in the same batch, so it never ends a page but the last.
+          if (token.length > 0) expect(last?.workflowTaskCompletedEventAttributes).toBeFalsy();
+        }
+        expect(ids(events)).toEqual(events.map((_, index) => index + 1));
+        expect(events.length).toBeGreaterThan(MANY_ROUNDS);
+      });
     });
-  });
+
+  if (traits.historyTail) serverFacts();
 
   describe('HistoryReader', () => {
     test('tokens are base64 text and survive a new reader on a new connection', async () => {
@@ -171,11 +200,7 @@ export function historyContract(): void {
       expect(Buffer.from(token, 'base64').toString('base64')).toBe(token);
       await run.step();
       const connection = await fixture.temporal.connect();
-      const other = createHistoryReader({
-        connection,
-        namespace: fixture.namespace,
-        codec: createEncryption([]),
-      });
+      const other = readerOn(connection);
       const page = await other.page(run.runId, run.temporalRunId, token, 10_000);
       expect(page.events.length).toBeGreaterThan(0);
       expect(page.token).not.toBe('');
@@ -222,6 +247,23 @@ export function historyContract(): void {
       expect(ids(archived)).toEqual(archived.map((_, index) => index + 1));
     });
 
+    test('answers above the 4 MiB that gRPC reads by default are read: page, tail and archive', async () => {
+      const run = await startMemos(fixture, 0);
+      const handle = fixture.client.workflow.getHandle(run.runId);
+      const { token } = await readUntil(reader, run, 2);
+      for (let count = 0; count < LARGE_COUNT; count++) await handle.signal('large', LARGE_TEXT);
+      await run.step();
+      await handle.result();
+      for (const from of ['', token]) {
+        const { events } = await reader.page(run.runId, run.temporalRunId, from, 0);
+        expect(events.at(-1)?.workflowExecutionCompletedEventAttributes).toBeTruthy();
+        const large = events.filter((event) => event.workflowExecutionSignaledEventAttributes);
+        expect(large.length).toBeGreaterThanOrEqual(LARGE_COUNT);
+      }
+      const raw = await reader.raw(run.runId, run.temporalRunId);
+      expect(raw.byteLength).toBeGreaterThan(LARGE_COUNT * LARGE_TEXT.length);
+    });
+
     test('an unknown run is history_missing; damaged archives are history_undecodable', async () => {
       const unknown = await reader.page(randomUUID(), randomUUID(), '', 0).catch(codeOf);
       expect(unknown).toBe('history_missing');
@@ -238,39 +280,89 @@ export function historyContract(): void {
       expect(ids(page.events)[0]).toBe(1);
     });
 
-    test('closedSince finds terminated, cancelled and completed runs of the task queue, and none before', async () => {
-      const before = Date.now() - 1;
-      const runs = [
-        await startMemos(fixture, 0),
-        await startMemos(fixture, 0),
-        await startMemos(fixture, 0),
-      ];
-      const open = await startMemos(fixture, 0);
-      const [terminated, cancelled, completed] = runs.map(({ runId }) =>
-        fixture.client.workflow.getHandle(runId),
-      );
-      await terminated?.terminate('test');
-      await cancelled?.cancel();
-      await completed?.signal('step');
-      await expect
-        .poll(async () => (await reader.closedSince(before)).runIds, { timeout: 15_000 })
-        .toEqual(expect.arrayContaining(runs.map(({ runId }) => runId)));
-      const found = await reader.closedSince(before);
-      expect(found.runIds).not.toContain(open.runId);
-      expect(found.newestMs).toBeGreaterThan(before);
-      const later = await reader.closedSince(found.newestMs + 60_000);
-      expect(later).toEqual({ runIds: [], newestMs: found.newestMs + 60_000 });
-      await fixture.client.workflow.getHandle(open.runId).terminate('test');
-    });
+    if (!traits.visibility) {
+      test('closedSince finds nothing where the server lists nothing, and moves no watermark', async () => {
+        const run = await startMemos(fixture, 0);
+        await fixture.client.workflow.getHandle(run.runId).terminate('test');
+        expect(await reader.closedSince(5)).toEqual({ runIds: [], newestMs: 5 });
+      });
+    } else {
+      test('closedSince reads closed runs with large memos', async () => {
+        const before = Date.now() - 1;
+        const runIds = Array.from({ length: LARGE_COUNT }, () => randomUUID());
+        for (const workflowId of runIds) {
+          const { client, taskQueue } = fixture;
+          const memo = { large: LARGE_TEXT };
+          await client.workflow.start('deaf', { workflowId, taskQueue, args: [{}], memo });
+          await client.workflow.getHandle(workflowId).terminate('test');
+        }
+        await expect
+          .poll(async () => (await reader.closedSince(before)).runIds, { timeout: 15_000 })
+          .toEqual(expect.arrayContaining(runIds));
+      });
+
+      test('closedSince gives all of many in windows, one behind the other', async () => {
+        const before = Date.now() - 1;
+        const { connection, namespace } = fixture;
+        const taskQueue = `many-${randomUUID()}`;
+        const runIds = Array.from({ length: 7 }, () => randomUUID());
+        for (const workflowId of runIds) {
+          await fixture.client.workflow.start('deaf', { workflowId, taskQueue, args: [{}] });
+          await fixture.client.workflow.getHandle(workflowId).terminate('test');
+        }
+        const codec = createEncryption([]);
+        const narrow = createHistoryReader({
+          connection,
+          namespace,
+          taskQueue,
+          codec,
+          windowRuns: 2,
+        });
+        const found = async () => {
+          const all = new Set<string>();
+          for (let since: number | undefined = before; since !== undefined;) {
+            const window = await narrow.closedSince(since);
+            for (const runId of window.runIds) all.add(runId);
+            expect(window.newestMs).toBeGreaterThanOrEqual(since);
+            since = window.moreAfterMs;
+          }
+          return [...all].sort();
+        };
+        await expect.poll(found, { timeout: 15_000 }).toEqual([...runIds].sort());
+        expect((await narrow.closedSince(before)).moreAfterMs).toBeDefined();
+        await narrow.close();
+      });
+
+      test('closedSince finds terminated, cancelled and completed runs of the task queue, and none before', async () => {
+        const before = Date.now() - 1;
+        const runs = [
+          await startMemos(fixture, 0),
+          await startMemos(fixture, 0),
+          await startMemos(fixture, 0),
+        ];
+        const open = await startMemos(fixture, 0);
+        const [terminated, cancelled, completed] = runs.map(({ runId }) =>
+          fixture.client.workflow.getHandle(runId),
+        );
+        await terminated?.terminate('test');
+        await cancelled?.cancel();
+        await completed?.signal('step');
+        await expect
+          .poll(async () => (await reader.closedSince(before)).runIds, { timeout: 15_000 })
+          .toEqual(expect.arrayContaining(runs.map(({ runId }) => runId)));
+        const found = await reader.closedSince(before);
+        expect(found.runIds).not.toContain(open.runId);
+        expect(found.newestMs).toBeGreaterThan(before);
+        const later = await reader.closedSince(found.newestMs + 60_000);
+        expect(later).toEqual({ runIds: [], newestMs: found.newestMs + 60_000 });
+        await fixture.client.workflow.getHandle(open.runId).terminate('test');
+      });
+    }
 
     test('close ends parked polls, and the connection can be closed after it (spec/05 §1.2.6)', async () => {
       const run = await startMemos(fixture, 0);
       const connection = await fixture.temporal.connect();
-      const other = createHistoryReader({
-        connection,
-        namespace: fixture.namespace,
-        codec: createEncryption([]),
-      });
+      const other = readerOn(connection);
       const { token } = await readUntil(reader, run, 2);
       const parked = Array.from({ length: 5 }, () =>
         other.page(run.runId, run.temporalRunId, token, 15_000).catch(codeOf),

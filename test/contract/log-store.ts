@@ -194,6 +194,15 @@ export function logStoreContract(stores: GivenStores): void {
       expect(await log().read("x' OR '1'='1", { after: -1, limit: 10 })).toEqual([]);
     });
 
+    it('the tail is the end of the head, without the rest', async () => {
+      const runId = await startedRun(stores());
+      expect(await log().tail(runId)).toEqual({ nextSequence: 0, closed: false });
+      await appendRows(stores(), runId, ['a', 'b']);
+      const { nextSequence, closed } = await headOf(stores(), runId);
+      expect(await log().tail(runId)).toEqual({ nextSequence, closed });
+      expect(await log().tail('run-of-nobody')).toBeUndefined();
+    });
+
     it('spec/02 §3 finds the sequence of an event of this run, and of no other', async () => {
       const runId = await startedRun(stores());
       const other = await startedRun(stores());
@@ -385,7 +394,7 @@ export function deltaContract(stores: GivenStores): void {
       const stop = log().onChange(
         (change) => void (change.runId === runId && seen.push(change.nextSequence)),
       );
-      expect(await log().restore(head, rows)).toBe(true);
+      expect(await log().restore(head, rows, await log().head(runId))).toBe(true);
       expect(await log().head(runId)).toEqual(head);
       expect(await log().read(runId, { after: -1, limit: 10 })).toEqual(rows);
       expect(await log().storedDeltas(runId, ACTIVITY)).toHaveLength(1);
@@ -397,8 +406,23 @@ export function deltaContract(stores: GivenStores): void {
       const runId = await startedRun(stores());
       await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 0));
       const head = await headOf(stores(), runId);
-      expect(await log().restore({ ...head, nextSequence: 0 }, [])).toBe(false);
+      expect(await log().restore({ ...head, nextSequence: 0 }, [], head)).toBe(false);
       expect(await log().storedDeltas(runId, ACTIVITY)).toHaveLength(1);
+    });
+
+    it('design §3.6 is refused when the log went on since it was read: nothing appended is lost', async () => {
+      const runId = await startedRun(stores());
+      await appendRows(stores(), runId, ['a']);
+      const seen = await headOf(stores(), runId);
+      const rows = await log().read(runId, { after: -1, limit: 10 });
+      await log().append(batchAfter(seen, [entry(runId, 'live')]));
+      const live = await log().read(runId, { after: -1, limit: 10 });
+      expect(await log().restore(seen, rows, seen)).toBe(false);
+      expect(await log().restore(seen, rows, undefined)).toBe(false);
+      expect(await log().read(runId, { after: -1, limit: 10 })).toEqual(live);
+      const cursorOnly = await headOf(stores(), runId);
+      await log().append(batchAfter(cursorOnly, []));
+      expect(await log().restore(cursorOnly, live, cursorOnly)).toBe(false);
     });
 
     it('design §3.6 takes long runs', async () => {
@@ -412,14 +436,16 @@ export function deltaContract(stores: GivenStores): void {
         nextSequence: rows.length,
         lastTimestampMs: 1000,
       };
-      expect(await log().restore(head, rows)).toBe(true);
+      expect(await log().restore(head, rows, await log().head(runId))).toBe(true);
       expect(await log().read(runId, { after: -1, limit: 2000 })).toEqual(rows);
     });
 
     it('design §3.6 a run that is not registered is run_not_found', async () => {
       const head = await headOf(stores(), await startedRun(stores()));
       const stranger = { ...head, runId: newRun().runId };
-      await expect(log().restore(stranger, [])).rejects.toMatchObject({ code: 'run_not_found' });
+      await expect(log().restore(stranger, [], undefined)).rejects.toMatchObject({
+        code: 'run_not_found',
+      });
     });
   });
 }

@@ -1,9 +1,11 @@
 // What every ProjectionStore, SegmentStore and PageSessionStore does (design §3.4, §3.6, §10).
 import { describe, expect, it } from 'vitest';
 import type { GivenStores } from './given.ts';
-import { batchAfter, entry, headOf, newId, startedRun } from './given.ts';
+import { batchAfter, entry, eventually, headOf, newId, startedRun } from './given.ts';
 
 const TTL_MS = 60_000;
+/** Long enough for claims that are made at the same time, short enough to be waited for. */
+const LEASE_MS = 1_500;
 
 export function projectionStoreContract(stores: GivenStores): void {
   const projection = (): ReturnType<GivenStores>['projection'] => stores().projection;
@@ -66,7 +68,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       const runId = await startedRun(stores());
       const segments = stores().segments;
       const mine = async (): Promise<number[]> =>
-        (await segments.unarchived(1_000))
+        (await segments.claimUnarchived(1_000, 0))
           .filter((segment) => segment.runId === runId)
           .map((one) => one.index);
       await segments.record({ runId, index: 0, temporalRunId: 'T1' });
@@ -87,6 +89,40 @@ export function projectionStoreContract(stores: GivenStores): void {
         { runId, index: 0, temporalRunId: 'T1', archive: 'sha256:a' },
         { runId, index: 1, temporalRunId: 'T2' },
       ]);
+    });
+
+    it('design §3.6 each closed segment is claimed by one archiver, and given out again when its claim is over', async () => {
+      const segments = stores().segments;
+      const runIds = new Set<string>();
+      for (let count = 0; count < 8; count++) {
+        const runId = await startedRun(stores());
+        runIds.add(runId);
+        await segments.record({ runId, index: 0, temporalRunId: 'T1' });
+        const head = await headOf(stores(), runId);
+        await stores().log.append(batchAfter(head, [], { status: 'completed', closed: true }));
+      }
+      const claim = async (leaseMs: number): Promise<string[]> =>
+        (await segments.claimUnarchived(1_000, leaseMs))
+          .map(({ runId }) => runId)
+          .filter((runId) => runIds.has(runId));
+      const both = await Promise.all([claim(LEASE_MS), claim(LEASE_MS), claim(LEASE_MS)]);
+      expect(both.flat().sort()).toEqual([...runIds].sort());
+      const again = new Set<string>();
+      await eventually(async () => {
+        for (const runId of await claim(60_000)) again.add(runId);
+        return again.size === runIds.size;
+      }, 'claims that are over');
+      expect(await claim(60_000)).toEqual([]);
+    });
+
+    it('design §3.6 a rebuilt head says of its segments whether they are closed', async () => {
+      const runId = await startedRun(stores());
+      const segments = stores().segments;
+      await segments.record({ runId, index: 0, temporalRunId: 'T1' });
+      const head = await headOf(stores(), runId);
+      await stores().log.restore({ ...head, closed: true, status: 'failed' }, [], head);
+      const claimed = await segments.claimUnarchived(1_000, 60_000);
+      expect(claimed.map((segment) => segment.runId)).toContain(runId);
     });
 
     it('design §3.6 a segment of no run is run_not_found', async () => {

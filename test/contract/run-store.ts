@@ -162,6 +162,24 @@ export function runStoreContract(stores: GivenStores): void {
       expect(await stores().runs.unstarted(0, 200)).toEqual([]);
     });
 
+    it('design §4 a failure to start is decided once, never for a started run, and outlives the head', async () => {
+      const [refused, started] = [newRun({ createdAtMs: -40 }), newRun({ createdAtMs: -40 })];
+      for (const run of [refused, started]) await stores().runs.accept(run);
+      await stores().runs.markStarted(started.runId, 'T1');
+      const first = { cause: 'payload_too_large', atMs: 7 };
+      const { runs } = stores();
+      expect(await runs.markStartFailed(refused.runId, first)).toEqual(first);
+      expect(await runs.markStartFailed(refused.runId, { cause: 'x', atMs: 8 })).toEqual(first);
+      expect(await runs.markStartFailed(started.runId, first)).toBeUndefined();
+      expect((await runs.load(refused.runId))?.startFailure).toEqual(first);
+      const listed = async () => (await runs.unstarted(0, 200)).map(({ runId }) => runId);
+      expect(await listed()).toContain(refused.runId);
+      await stores().log.append(
+        batchAfter(await headOf(stores(), refused.runId), [], { status: 'failed', closed: true }),
+      );
+      expect(await listed()).not.toContain(refused.runId);
+    });
+
     it('design §3.6 all runs are listed for the rebuild, ascending, in pages', async () => {
       const ids = [newId('zz'), newId('zz')].sort();
       for (const runId of ids) await stores().runs.accept(newRun({ runId }));

@@ -1,6 +1,6 @@
 // What is open and how it is closed, in one table for workflow and translator (design §3.1).
 import { describe, expect, test } from 'vitest';
-import { closingsOf, trackOpen, type OpenItem } from '../../src/core/endings.ts';
+import { closingsOf, cutOffReasoning, trackOpen, type OpenItem } from '../../src/core/endings.ts';
 import type { JsonObject } from '../../src/core/json.ts';
 import { validate } from '../../src/wire/validators.ts';
 
@@ -124,6 +124,18 @@ describe('closingsOf', () => {
         ...validate.payload(closing.type, closing.payload),
       }).toMatchObject({ ok: true });
     }
+  });
+
+  test('of reasoning that was cut off: agent.reasoned with the text, before anything else', () => {
+    const base = { agentId: 'core.demo', verbosity: 'full' };
+    const cut = cutOffReasoning('n/1/0/i0', { nodeId: 'n', base, text: 'I think' });
+    const [first] = closingsOf([...track([node('n'), bracket('n')]), cut], ENDING);
+    expect(first).toMatchObject({
+      type: 'agent.reasoned',
+      nodeId: 'n',
+      payload: { ...base, reasoning: 'I think' },
+    });
+    expect(validate.payload('agent.reasoned', first?.payload ?? {})).toMatchObject({ ok: true });
   });
 
   test('may be limited to one node, and leaves nothing of it open', () => {

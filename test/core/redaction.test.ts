@@ -72,6 +72,30 @@ describe('the stream form: no secret straddles two pieces (design §3.5)', () =>
     expect(stream.push('.')).toBe('.');
   });
 
+  test.each([
+    ['the end of a word is kept: a desk s', 'the end of a word is kept: a desk s'],
+    [
+      'so is the beginning of an ordinary one: cred',
+      'so is the beginning of an ordinary one: cred',
+    ],
+    ['a bare prefix tells nothing: sk-', 'a bare prefix tells nothing: sk-'],
+    ['nor do three characters: abc', 'nor do three characters: abc'],
+    ['a known secret that was begun: abcdef', 'a known secret that was begun: [REDACTED:long]'],
+    ['a credential that was begun: sk-abc', 'a credential that was begun: [REDACTED:credential]'],
+    ['a token that was begun: eyJhbGciOi', 'a token that was begun: [REDACTED:credential]'],
+    ['a whole one: abcdefgh', 'a whole one: [REDACTED:short]'],
+    [`a whole one: ${JWT}`, 'a whole one: [REDACTED:credential]'],
+  ])(
+    'a text that is cut off shows its held-back tail, but no beginning of a secret: %s',
+    (text, shown) => {
+      for (let size = 1; size <= text.length; size++) {
+        const stream = redactor.stream();
+        const before = cutAll(text, size).map((piece) => stream.push(piece));
+        expect([...before, stream.cut()].join(''), `size ${size}`).toBe(shown);
+      }
+    },
+  );
+
   test('never shows half a surrogate pair', () => {
     const stream = redactor.stream();
     expect(stream.push('x\ud83d')).toBe('x');

@@ -1,8 +1,13 @@
 // What the container files and the README name exists in the code: there is no container engine in the tests, so
 // every file, command, variable and port is compared with its source.
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { loadCatalog } from '../../src/adapters/catalog/index.ts';
+import { coreTools } from '../../src/adapters/tools/core-tools.ts';
+import { createTools } from '../../src/adapters/tools/index.ts';
+import type { ContentStore } from '../../src/ports.ts';
 import { readConfig } from '../../src/app/config.ts';
 import { readSource, repositoryFiles, ROOT } from '../support/source-tree.ts';
 
@@ -32,17 +37,37 @@ const appSources = repositoryFiles('src/app')
   .map((path) => read(path))
   .join('\n');
 
-/** The values of a service with its secrets filled in. */
+const SECRETS: Readonly<Record<string, string>> = {
+  POSTGRES_PASSWORD: 'secret123',
+  OPENWOP_API_KEY: 'k'.repeat(24),
+};
+
+/** With the secrets filled in, and the defaults of everything else. */
+function filled(text: string): string {
+  return text.replace(
+    /\$\{(\w+)(?::([-?])([^}]*))?\}/g,
+    (_, variable: string, kind: string | undefined, rest: string | undefined) =>
+      SECRETS[variable] ?? (kind === '-' ? (rest ?? '') : ''),
+  );
+}
+
+/** Folders of this machine that a service sees, by their place in it. */
+function mountsOf({ volumes = [] }: Service): Map<string, { source: string; mode: string }> {
+  const mounts = volumes
+    .map((volume) => filled(volume).split(':'))
+    .filter(([source]) => source?.startsWith('.'))
+    .map(([source = '', target = '', mode = ''] = []) => [target, { source, mode }] as const);
+  return new Map(mounts);
+}
+
+/** The values of a service; folders are where they are on this machine. */
 function environmentOf(service: Service): Record<string, string> {
-  const secrets: Record<string, string> = {
-    POSTGRES_PASSWORD: 'secret123',
-    OPENWOP_API_KEY: 'k'.repeat(24),
-  };
-  const filled = Object.entries(service.environment ?? {}).map(([name, value]) => [
-    name,
-    value.replace(/\$\{(\w+)(?::[-?][^}]*)?\}/g, (_, variable: string) => secrets[variable] ?? ''),
-  ]);
-  return Object.fromEntries(filled) as Record<string, string>;
+  const mounts = mountsOf(service);
+  const values = Object.entries(service.environment ?? {}).map(([name, value]) => {
+    const mount = mounts.get(value);
+    return [name, mount ? ROOT + mount.source : filled(value)];
+  });
+  return Object.fromEntries(values) as Record<string, string>;
 }
 
 describe('docker-compose.yml', () => {
@@ -68,9 +93,9 @@ describe('docker-compose.yml', () => {
     }
   });
   it('named volumes are declared', () => {
-    const named = services.flatMap(([, { volumes = [] }]) =>
-      volumes.map((one) => one.split(':')[0] ?? ''),
-    );
+    const named = services
+      .flatMap(([, { volumes = [] }]) => volumes.map((one) => filled(one).split(':')[0] ?? ''))
+      .filter((source) => !/^[./]/.test(source));
     expect(Object.keys(compose.volumes)).toEqual([...new Set(named)]);
   });
   it('nothing but the API and the UI is published, and only to this machine', () => {
@@ -97,6 +122,55 @@ describe('docker-compose.yml', () => {
       temporal: { kind: 'external', address: 'temporal:7233' },
     });
   });
+  it.each(['facade', 'worker'])(
+    '%s: definitions and agents are folders that exist, are not written to, and load',
+    async (name) => {
+      const service = compose.services[name] ?? {};
+      const { fixturesDir, agentsDir } = readConfig({
+        ...environmentOf(service),
+        ...imageEnvironment(),
+      });
+      for (const { source, mode } of mountsOf(service).values()) {
+        expect(statSync(ROOT + source).isDirectory(), source).toBe(true);
+        expect(mode).toBe('ro');
+      }
+      const notes: string[] = [];
+      const note = (message: string) => void notes.push(message);
+      const tools = createTools(coreTools());
+      const catalog = await loadCatalog({
+        fixturesDir,
+        agentsDir,
+        builtIn: { definitions: [], agents: [] },
+        content: namesOnly,
+        tenant: 'default',
+        tools,
+        logger: { debug: note, info: () => {}, warn: note, error: note },
+      });
+      expect(notes).toEqual([]);
+      const started = /"workflowId":"([\w-]+)"/.exec(read('docker-compose.yml'))?.[1] ?? '';
+      expect(catalog.definition('default', started)?.nodes.length).toBeGreaterThan(0);
+      expect(catalog.agents('default').map(({ degraded }) => degraded)).toEqual([[]]);
+    },
+  );
+  it('halves of one deployment can run the same', () => {
+    const { facade, worker } = compose.services;
+    expect(worker?.volumes).toEqual(facade?.volumes);
+    expect(worker?.environment).toEqual(facade?.environment);
+  });
+  it('what is set from outside and has no default stops the start instead of being empty', () => {
+    const text = read('docker-compose.yml');
+    for (const [, variable = ''] of text.matchAll(/\$\{(\w+)\}/g))
+      expect(text).toContain(`\${${variable}:?`);
+  });
+  it('a folder that is a volume in the container belongs to the user of the image', () => {
+    const own = services
+      .flatMap(([, { volumes = [] }]) => volumes)
+      .filter((volume) => volume.startsWith('/'));
+    expect(new Set(own)).toEqual(new Set([imageEnvironment().OPENWOP_DATA_DIR]));
+    expect(dockerfile).toMatch(
+      new RegExp(`^RUN mkdir -p ${own[0]} .*&& chown -R node:node /home/node$`, 'm'),
+    );
+  });
   it('every variable of the host is one that the code reads', () => {
     const names = Object.keys({ ...compose.services.facade?.environment, ...imageEnvironment() });
     const unread = names.filter((name) => !appSources.includes(`'${name}'`));
@@ -113,6 +187,13 @@ describe('docker-compose.yml', () => {
     expect(read('src/facade/routes/health.ts')).toContain(`'${path}'`);
   });
 });
+
+/** Names what it is given and keeps nothing: a catalog that is loaded and not run reads nothing back. */
+const namesOnly: ContentStore = {
+  put: (_tenant, bytes) =>
+    Promise.resolve(`sha256:${createHash('sha256').update(bytes).digest('hex')}`),
+  get: () => Promise.reject(new Error('nothing is stored here')),
+};
 
 function imageEnvironment(): Record<string, string> {
   const [block = ''] = /^ENV (?:.*\\\n)*.*$/m.exec(dockerfile) ?? [];

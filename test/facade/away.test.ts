@@ -3,7 +3,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { HostError } from '../../src/core/errors.ts';
 import { eventIdOf } from '../../src/core/ids.ts';
 import { createReaper, FAIL_AFTER_MS } from '../../src/facade/reaper.ts';
+import { POLL_BYTES } from '../../src/facade/routes/poll.ts';
 import { fold } from '../../src/log/fold.ts';
+import { rebuild } from '../../src/log/rebuild.ts';
 import type { RunSnapshot } from '../../src/wire/types.generated.ts';
 import { KEY, refusals, startFaultHost, type FaultHost, type Envelope } from './fault-host.ts';
 
@@ -122,6 +124,12 @@ describe('design §4 the reaper', () => {
         (item) => item.runId === runId,
       ),
     ).toBe(false);
+    const stored = await host.stores.log.read(runId, { after: -1, limit: 10 });
+    const head = await host.stores.log.head(runId);
+    const { stores, logger } = host.deps;
+    await rebuild({ stores, logger, history: undefined as never }, runId);
+    expect(await host.stores.log.read(runId, { after: -1, limit: 10 })).toEqual(stored);
+    expect(await host.stores.log.head(runId)).toEqual(head);
   });
 });
 
@@ -155,7 +163,7 @@ describe('design §3.3 Temporal away', () => {
     host.temporal.away = false;
     const back = await host.api(`/v1/runs/${runId}`);
     expect(back.headers.get('openwop-log-stale')).toBeNull();
-    expect((await host.api('/readyz')).status).toBe(200);
+    await expect.poll(async () => (await host.api('/readyz')).status).toBe(200);
   });
 });
 
@@ -200,8 +208,8 @@ describe('spec/02 §3 streams under load', () => {
       await append(
         runId,
         Array.from({ length: 200 }, (_, index) => ({
-          type: 'log.appended',
-          payload: { level: 'info', message: `${round}/${index}`, blob },
+          type: 'variable.changed',
+          payload: { name: `${round}/${index}`, next: blob },
         })),
       );
     }
@@ -218,6 +226,36 @@ describe('spec/02 §3 streams under load', () => {
       text += chunk.value;
     const ids = [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
     expect(ids).toEqual(Array.from({ length: 802 }, (_, index) => index));
+  });
+
+  it('spec/02 §3.7 a poll of a long log is bounded in bytes, and its cursor goes on to the last event', async () => {
+    const runId = await host.startRun({ workflowId: 'noop' });
+    const blob = 'x'.repeat(32 * 1024);
+    await append(runId, [{ type: 'run.started', payload: { workflowId: 'noop' } }]);
+    for (let round = 0; round < 3; round++)
+      await append(
+        runId,
+        Array.from({ length: 100 }, () => ({
+          type: 'log.appended',
+          payload: { level: 'info', message: 'm', blob },
+        })),
+      );
+    await append(runId, [{ type: 'run.completed', payload: {} }], true);
+    const seen: number[] = [];
+    const answers: { bytes: number; isComplete: boolean }[] = [];
+    for (let after = -1; !answers.at(-1)?.isComplete; after = seen.at(-1) ?? -1) {
+      const { body, text } = await host.api<{
+        events: { sequence: number }[];
+        isComplete: boolean;
+        lastEventSeq: number;
+      }>(`/v1/runs/${runId}/events/poll?lastSequence=${after}`);
+      seen.push(...body.events.map(({ sequence }) => sequence));
+      expect(body.lastEventSeq).toBe(seen.at(-1));
+      answers.push({ bytes: text.length, isComplete: body.isComplete });
+    }
+    expect(seen).toEqual(Array.from({ length: 302 }, (_, index) => index));
+    expect(answers.length).toBeGreaterThan(1);
+    for (const { bytes } of answers) expect(bytes).toBeLessThan(POLL_BYTES * 1.1);
   });
 
   it('streams are capped per key: 429 with Retry-After (design §10)', async () => {

@@ -2,6 +2,7 @@
 import { Connection } from '@temporalio/client';
 import { temporal } from '@temporalio/proto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { httpSuite } from './http-suite.ts';
 import { MARKER, SUITE } from './suite-workflows.ts';
@@ -10,7 +11,7 @@ httpSuite('PGlite under encryption', () => startTestHost({ builtIn: SUITE, encry
 
 async function rawHistory(host: TestHost, runId: string): Promise<Buffer> {
   const { address, namespace } = host.temporal;
-  const connection = await Connection.connect({ address });
+  const connection = await Connection.connect({ ...CONNECTION_DEFAULTS, address });
   try {
     const { history } = await connection.workflowService.getWorkflowExecutionHistory({
       namespace,

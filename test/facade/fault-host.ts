@@ -5,9 +5,17 @@ import { HostError } from '../../src/core/errors.ts';
 import type { RunInput } from '../../src/core/run-input.ts';
 import { listen, type Listening } from '../../src/facade/listen.ts';
 import type { FacadeConfig, FacadeDeps } from '../../src/facade/deps.ts';
+import { createModels } from '../../src/adapters/models/index.ts';
 import { createLog } from '../../src/log/log.ts';
 import { createRedactor } from '../../src/core/redaction.ts';
-import type { Catalog, HistoryReader, Logger, RunEngine, Stores } from '../../src/ports.ts';
+import type {
+  Catalog,
+  CatalogAgent,
+  HistoryReader,
+  Logger,
+  RunEngine,
+  Stores,
+} from '../../src/ports.ts';
 import type { WorkflowDefinition } from '../../src/wire/types.generated.ts';
 import { chain, node } from '../support/definitions.ts';
 import { apiClient, type ApiClient } from '../support/host.ts';
@@ -95,17 +103,24 @@ export const DEFINITIONS: readonly WorkflowDefinition[] = [
   }),
 ];
 
-function catalogOf(definitions: readonly WorkflowDefinition[]): Catalog {
+export function catalogOf(
+  definitions: readonly WorkflowDefinition[],
+  agents: readonly CatalogAgent[] = [],
+): Catalog {
   return {
     definition: (_tenant, id) => definitions.find((definition) => definition.id === id),
     definitions: () => definitions,
-    agent: () => undefined,
-    agents: () => [],
+    agent: (_tenant, id) => agents.find(({ pinned }) => pinned.agentId === id),
+    agents: () => agents,
     fixtures: () => ['noop'],
   };
 }
 
-export async function startFaultHost(config: Partial<FacadeConfig> = {}): Promise<FaultHost> {
+/** `changed` replaces parts, so that a test can hold or break them. */
+export async function startFaultHost(
+  config: Partial<FacadeConfig> = {},
+  changed: (deps: FacadeDeps) => Partial<FacadeDeps> = () => ({}),
+): Promise<FaultHost> {
   const stores = await openTestStores();
   const temporal: PlayedTemporal = { away: false, started: [], calls: [] };
   const lines: FaultHost['lines'] = [];
@@ -113,17 +128,21 @@ export async function startFaultHost(config: Partial<FacadeConfig> = {}): Promis
     void lines.push({ message, fields });
   const logger: Logger = { debug: () => undefined, info: line, warn: line, error: line };
   const log = createLog({ stores, history: playedHistory(temporal), logger, processId: 'facade' });
-  const deps: FacadeDeps = {
+  const played: FacadeDeps = {
     stores,
     engine: playedEngine(temporal),
     log,
     catalog: catalogOf(DEFINITIONS),
-    models: { providers: () => ['scripted'] },
+    models: createModels({}),
     tools: { list: () => [] },
     redactor: createRedactor([{ id: 'known', value: KNOWN_SECRET }]),
-    config: { host: '127.0.0.1', apiKey: KEY, testMode: false, version: '0.0.0', ...config },
+    config: {
+      ...{ host: '127.0.0.1', apiKey: KEY, testMode: false, escalation: true, version: '0.0.0' },
+      ...config,
+    },
     logger,
   };
+  const deps = { ...played, ...changed(played) };
   const server = await listen(deps, { host: '127.0.0.1', port: 0 });
   return {
     ...apiClient(server.url, KEY),

@@ -95,6 +95,13 @@ describe("spec/06 §2.2 the closed envelope, the framework's own errors included
       400,
       'validation_error',
     ],
+    [
+      'a number that is larger than a double',
+      '/v1/runs',
+      { body: '{"workflowId":"noop","metadata":{"a":1e400}}' },
+      400,
+      'validation_error',
+    ],
     ['an unknown run', '/v1/runs/run-unknown', {}, 404, 'run_not_found'],
     ['a run id with a NUL', '/v1/runs/a%00b', {}, 404, 'run_not_found'],
     ['the events of an unknown run', '/v1/runs/run-unknown/events', {}, 404, 'run_not_found'],
@@ -112,6 +119,23 @@ describe("spec/06 §2.2 the closed envelope, the framework's own errors included
     ['an unadvertised fork', '/v1/runs/run-x:fork', { method: 'POST', body: {} }, 404, 'not_found'],
   ])('%s', async (_what, path, request, status, code) => {
     await refused(path, request, { status, code });
+  });
+
+  it('a body that is not UTF-8 is 400: nothing is stored in place of what was sent', async () => {
+    const bytes = Buffer.concat([
+      Buffer.from('{"workflowId":"noop","tags":["'),
+      Buffer.from([0xff, 0xfe]),
+      Buffer.from('"]}'),
+    ]);
+    const answer = await fetch(`${host.url}/v1/runs`, {
+      method: 'POST',
+      body: bytes,
+      headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    });
+    expect([answer.status, await answer.json()]).toMatchObject([
+      400,
+      { error: 'validation_error', details: { reason: 'the body is not UTF-8' } },
+    ]);
   });
 
   it('an oversize body is 413 and Temporal is not called', async () => {

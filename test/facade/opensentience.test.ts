@@ -312,6 +312,21 @@ describe('seed 004 §5.3 a token for an agent that is started by hand', () => {
     }
   });
 
+  it('of an agent that is refused for its permissions is 403; what it asks for is shown', async () => {
+    const permissions = [{ permission: 'network:egress', state: 'refused' as const }];
+    await host.stores.agents.saveInstance(
+      agentInstance({ agentId: 'other.refused', status: 'refused', permissions }),
+      LEASE_MS,
+    );
+    const expected = { status: 403, code: 'forbidden' };
+    await refused(`${BASE}/agents/other.refused/attach`, { method: 'POST' }, expected);
+    const shown = await answered<OpenSentienceAgentDetail>(
+      '/agents/other.refused',
+      'OpenSentienceAgentDetail',
+    );
+    expect(shown).toMatchObject({ status: 'refused', instances: [{ permissions }] });
+  });
+
   it.each(['no.such', 'example.dead', 'example.files', 'theirs.only', 'a%00b'])(
     'of %s, which no living Core knows, is 404',
     async (agentId) => {

@@ -1,7 +1,15 @@
 // HTTP suite: answering what a run waits for (spec/02 §4.4, spec/06 §8).
 import { describe, expect, it } from 'vitest';
 import type { RunSnapshot } from '../../src/wire/types.generated.ts';
-import { ended, waiting, types, expectLawful, type Envelope, type Suite } from './suite-parts.ts';
+import {
+  ended,
+  expectLawful,
+  nextQuestion,
+  types,
+  waiting,
+  type Envelope,
+  type Suite,
+} from './suite-parts.ts';
 
 export function interruptTests({ host, log, resolve }: Suite): void {
   const started = async (workflowId: string): Promise<string> => {
@@ -18,6 +26,9 @@ export function interruptTests({ host, log, resolve }: Suite): void {
         currentNodeId: 'gate',
         interrupt: { kind: 'approval', nodeId: 'gate' },
       });
+      // Nobody said how long: a week.
+      const { requestedAt, expiresAt } = body.interrupt as Record<string, string>;
+      expect(Date.parse(expiresAt ?? '') - Date.parse(requestedAt ?? '')).toBe(7 * 24 * 3_600_000);
       const answer = await resolve(runId, 'gate', { action: 'accept' });
       expect([answer.status, answer.body]).toEqual([
         200,
@@ -64,6 +75,29 @@ export function interruptTests({ host, log, resolve }: Suite): void {
       expect((await resolve(runId, 'ask', { answers: { q1: 'blue' } })).status).toBe(200);
       expect((await host().waitFor(runId, ended)).status).toBe('completed');
       expect(types(await log(runId))).toContain('clarification.resolved');
+    });
+
+    it('an answer that names its interrupt reaches that one: resolved 409, never asked 404', async () => {
+      const runId = await started('asking-again');
+      const send = (interruptId: unknown) =>
+        host().api<Envelope>(`/v1/runs/${runId}/interrupts/gate`, {
+          body: { resumeValue: { action: 'accept' }, interruptId },
+        });
+      const first = await nextQuestion(host(), runId);
+      expect((await send(first)).status).toBe(200);
+      const second = await nextQuestion(host(), runId, first);
+      const late = await send(first);
+      expect([late.status, late.body.error]).toEqual([409, 'interrupt_already_resolved']);
+      const unknown = await send('int-of-no-run');
+      expect([unknown.status, unknown.body.error]).toEqual([404, 'interrupt_not_found']);
+      expect((await send(7)).status).toBe(400);
+      expect(await nextQuestion(host(), runId)).toBe(second);
+      await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
+      await host().waitFor(runId, ended);
+      const closed = await send(second);
+      expect([closed.status, closed.body.error]).toEqual([422, 'interrupt_cancelled']);
+      const answered = await send(first);
+      expect([answered.status, answered.body.error]).toEqual([409, 'interrupt_already_resolved']);
     });
 
     it('two clients at once: one is taken, the other gets 409', async () => {

@@ -1,6 +1,6 @@
 // HTTP suite: the run's page, its one-time link, its session and its form (design §10).
 import { describe, expect, it } from 'vitest';
-import { ended, waiting, type Suite } from './suite-parts.ts';
+import { ended, nextQuestion, waiting, type Suite } from './suite-parts.ts';
 
 export function pageTests({ host, resolve }: Suite): void {
   const page = (path: string, init: RequestInit = {}) =>
@@ -78,6 +78,42 @@ export function pageTests({ host, resolve }: Suite): void {
       ]) {
         expect([path, (await page(path, { method: 'POST', headers })).status]).toEqual([path, 401]);
       }
+    });
+
+    it('a click reaches the question that the card shows, also when the next one opens while it is read', async () => {
+      const runId = await host().startRun({ workflowId: 'asking-again' });
+      const first = await nextQuestion(host(), runId);
+      const { cookie, html } = await open(runId);
+      const csrf = /name="csrf" value="([^"]*)"/.exec(html)?.[1] ?? '';
+      const { log } = host();
+      const fresh = log.fresh.bind(log);
+      /** A click whose first read of the log is `read`. */
+      const click = async (interruptId: string, read: typeof fresh) => {
+        log.fresh = (asked) => {
+          log.fresh = fresh;
+          return read(asked);
+        };
+        const fields = form({ csrf, interruptId, action: 'accept' });
+        const headers = { ...fields.headers, cookie };
+        const path = `/pages/runs/${runId}/interrupts/gate`;
+        return (await page(path, { ...fields, headers })).status;
+      };
+      const before = await fresh(runId);
+      // The read stalls: meanwhile somebody else answers, and the run asks again.
+      const stalled = await click(first, async () => {
+        await resolve(runId, 'gate', { action: 'accept' });
+        await nextQuestion(host(), runId, first);
+        return before;
+      });
+      expect(stalled).toBe(409);
+      const second = await nextQuestion(host(), runId);
+      expect(second).not.toBe(first);
+      // Temporal is away: what is stored is no ground to say that a question is answered.
+      expect(await click(second, async () => ({ ...before, stale: true }))).toBe(503);
+      expect(await click(second, fresh)).toBe(303);
+      await nextQuestion(host(), runId, second);
+      await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
+      await host().waitFor(runId, ended);
     });
 
     it('answers without JavaScript, with its CSRF token only, and once', async () => {

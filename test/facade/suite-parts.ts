@@ -32,6 +32,15 @@ export interface Suite {
   ) => Promise<ApiAnswer<Envelope & { status: string }>>;
 }
 
+/** The question that the run waits with, once it is another than `before`. */
+export async function nextQuestion(host: TestHost, runId: string, before?: string) {
+  const { interrupt } = await host.waitFor(
+    runId,
+    ({ interrupt: open }) => open !== undefined && open.interruptId !== before,
+  );
+  return String(interrupt?.interruptId);
+}
+
 export async function readLog(
   host: TestHost,
   runId: string,

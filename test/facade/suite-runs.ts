@@ -29,7 +29,7 @@ export function discoveryTests({ host }: Suite): void {
           supported: true,
           liveRuntime: { supported: true },
           decisionEvents: true,
-          handoffEvents: false,
+          handoffEvents: true,
         },
         aiProviders: { supported: expect.arrayContaining(['scripted']) as unknown },
         fixtures: [],

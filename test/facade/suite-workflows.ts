@@ -33,6 +33,16 @@ export const SUITE: Partial<BuiltIn> = {
     chain('quorum', [
       node('gate', 'core.approvalGate', { config: { ...gate, requiredApprovals: 2 } }),
     ]),
+    // Asks the same question again and again: an answer to one must not reach the next.
+    definition(
+      'asking-again',
+      [node('gate', 'core.approvalGate', { config: gate })],
+      [edge('gate', 'gate', { condition: { type: 'truthy', left: 'again' } })],
+      {
+        variables: [{ name: 'again', type: 'boolean', defaultValue: true }],
+        settings: { maxLoopbackIterations: 3 },
+      },
+    ),
     chain('expiring', [node('gate', 'core.approvalGate', { config: { ...gate, timeoutMs: 300 } })]),
     chain('clarify', [
       node('ask', 'core.clarificationGate', {

@@ -2,17 +2,14 @@
 // the scripted model and with tools of the journeys' own.
 import type { BuiltIn } from '../../src/app/host.ts';
 import type { JsonObject, JsonValue } from '../../src/core/json.ts';
-import {
-  REFUND_DESK,
-  refundDesk,
-  refundDeskAgents,
-  refundDeskScripts,
-} from '../../src/demo/definition.ts';
+import { REFUND_DESK, refundDesk, refundDeskAgents } from '../../src/demo/definition.ts';
 import { orderTools } from '../../src/demo/order-tools.ts';
+import { refundDeskScripts } from '../../src/demo/scripts.ts';
 import type { ResolvedAgent, Tool } from '../../src/ports.ts';
 import type {
   AgentManifest,
   AgentScript,
+  AgentScriptTurn,
   WorkflowDefinition,
 } from '../../src/wire/types.generated.ts';
 import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
@@ -237,8 +234,12 @@ const TOOLS: readonly Tool[] = [
 
 /** The pace of the demo is for people. */
 function quick(script: AgentScript): AgentScript {
-  const turns = script.turns.map((turn) => ({ ...turn, delayMsPerChunk: 2 }));
-  return { turns: turns as AgentScript['turns'] };
+  const faster = (turn: AgentScriptTurn): AgentScriptTurn => ({
+    ...turn,
+    delayMsPerChunk: 2,
+    ...(turn.cases ? { cases: turn.cases.map((it) => ({ ...it, turn: faster(it.turn) })) } : {}),
+  });
+  return { turns: script.turns.map(faster) as AgentScript['turns'] };
 }
 
 function brief(desk: WorkflowDefinition): WorkflowDefinition {

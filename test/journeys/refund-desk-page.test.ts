@@ -88,7 +88,7 @@ describe.skipIf(!chromiumPath)('[chromium] the refund desk, real', () => {
     const runId = await host.startRun(demoRunRequest);
     await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
     const { page, close } = await openPage(runId, { javaScriptEnabled: false });
-    await page.getByText('Change it first').click();
+    await page.locator('summary', { hasText: 'Change it first' }).click();
     await page.getByLabel('amountCents').fill('3000');
     await page.getByRole('button', { name: 'Accept with changes' }).click();
     await page.getByText('Your answer is taken.').waitFor();
@@ -105,7 +105,7 @@ describe.skipIf(!chromiumPath)('[chromium] the refund desk, real', () => {
     const runId = await host.startRun(demoRunRequest);
     await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
     const { page, close } = await openPage(runId, {});
-    await page.getByText('Change it first').click();
+    await page.locator('summary', { hasText: 'Change it first' }).click();
     await page.getByLabel('action', { exact: true }).fill('give everything');
     await page.getByRole('button', { name: 'Accept with changes' }).click();
     await page.locator('.notice.error').waitFor();

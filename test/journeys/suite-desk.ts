@@ -26,13 +26,14 @@ const TO_THE_WAIT = [
   'interrupt.requested',
 ];
 const ANSWERED = ['interrupt.resolved', 'node.resumed'];
-const RATIFIED = [...OPENING, 'agent.decided'];
+const RATIFIED = [...OPENING, 'agent.decided', 'output.chunk'];
 const PAYING = [
   ...OPENING,
   ...REASONED,
   ...CALLED,
   ...REASONED,
   'agent.decided',
+  'output.chunk',
   'agent.invocation.completed',
   'node.completed',
 ];

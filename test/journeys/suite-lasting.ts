@@ -7,6 +7,7 @@ import { temporal } from '@temporalio/proto';
 import { describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/adapters/postgres/index.ts';
 import type { Db } from '../../src/adapters/postgres/db.ts';
+import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { demoRunRequest } from '../../src/demo/index.ts';
 import type { Head, LogRow } from '../../src/ports.ts';
 import { until } from '../support/host.ts';
@@ -57,7 +58,7 @@ async function histories(
   runs: readonly string[],
 ): Promise<temporal.api.history.v1.IHistory[]> {
   const { address, namespace } = host.temporal;
-  const connection = await Connection.connect({ address });
+  const connection = await Connection.connect({ ...CONNECTION_DEFAULTS, address });
   const all: temporal.api.history.v1.IHistory[] = [];
   try {
     for (const workflowId of runs) {

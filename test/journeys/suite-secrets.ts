@@ -37,7 +37,9 @@ export function secretJourneys(journey: Journey): void {
       const refused = await journey.told(await journey.run(workflowOf(REFUSER)));
       const refusal = refused.events.find(({ type }) => type === 'envelope.refusal');
       expect(payloadOf(refusal).refusalText).toBe(`I will not, not even for ${MARK}.`);
-      const runId = await journey.run('refund-desk', { inputs: { orderId: CANARY, message: 'm' } });
+      const runId = await journey.run('refund-desk', {
+        inputs: { orderId: 'A-1007', message: CANARY },
+      });
       await journey.host.api(`/v1/runs/${runId}/cancel`, { body: { reason: `for ${CANARY}` } });
       const { events } = await journey.told(runId);
       expect(payloadOf(events.at(-1)).reason).toBe(`for ${MARK}`);

@@ -330,6 +330,43 @@ describe('design §3.6: archive and rebuild', () => {
     expect(JSON.stringify(await dump())).toBe(JSON.stringify(before));
   });
 
+  it('design §3.5 a terminated run: its open block is closed with what was stored, and takes no more', async () => {
+    const built = new HistoryBuilder();
+    built.task(
+      schedule('a', built.carrier(started(), emitted('n', 'node.started', { nodeId: 'n' }))),
+      schedule('b'),
+    );
+    history.add(segment, built);
+    await log.catchUp(runId);
+    await stream('a', ['I ', 'think']);
+    built.lone(terminate[0], terminate[1]);
+    await log.catchUp(runId);
+    const rows = await allRows();
+    expect(rows.map(({ type }) => type)).toEqual([
+      ...['run.started', 'node.started', 'agent.reasoning.delta', 'agent.reasoning.delta'],
+      ...['agent.reasoned', 'node.cancelled', 'run.failed'],
+    ]);
+    expect(rows[4]).toMatchObject({
+      nodeId: 'n',
+      payload: JSON.stringify({ agentId: 'core.a', reasoning: 'I think' }),
+    });
+    expect(await stores.log.openBlocks(runId)).toEqual([]);
+    await expect(stream('a', [' so'], 2)).rejects.toThrow('run-closed');
+  });
+
+  it('design §3.5 a block that its result closed is not closed again by the ending', async () => {
+    const built = await streamedRun();
+    built.completed('a', {
+      events: [{ type: 'agent.reasoned', nodeId: 'n', payload: { reasoning: 'I think so' } }],
+      deltas: await record('a'),
+    });
+    built.task(memo(built.carrier(admitted('a'))));
+    built.lone(terminate[0], terminate[1]);
+    await log.catchUp(runId);
+    const types = (await allRows()).map(({ type }) => type);
+    expect(types.filter((type) => type === 'agent.reasoned')).toHaveLength(2);
+  });
+
   it('a recorded delta that the log lost is a visible fault, never a silent gap', async () => {
     const built = await streamedRun();
     const lost = { ...(await record('a')), activityId: 'c' };
@@ -338,13 +375,34 @@ describe('design §3.6: archive and rebuild', () => {
     expect(await stores.log.problems(100)).toContainEqual({ runId, problem: 'internal_error' });
   });
 
+  it('what fails to be archived does not hold up the others, and is given out again later', async () => {
+    const other = randomUUID();
+    await registerRun(stores, other);
+    for (const [id, at] of [
+      [runId, segment],
+      [other, `${other}-t1`],
+    ] as const) {
+      history.add(at, shortRun());
+      await log.catchUp(id);
+    }
+    const unreadable = new Set([segment]);
+    const raw = history.raw.bind(history);
+    history.raw = async (id, at) => {
+      if (unreadable.has(at)) throw new Error('unforeseen');
+      return raw(id, at);
+    };
+    const signal = new AbortController().signal;
+    await archiveClosed(parts(), signal);
+    expect((await stores.segments.ofRun(other))[0]?.archive).toMatch(/^sha256:/);
+    expect((await stores.segments.ofRun(runId))[0]?.archive).toBeUndefined();
+  });
+
   it('a segment that Temporal forgot before it was archived is marked and not asked for again', async () => {
     history.add(segment, shortRun());
     await log.catchUp(runId);
     history.forget(segment);
     await archiveClosed(parts(), new AbortController().signal);
-    const open = await stores.segments.unarchived(100);
-    expect(open.filter((each) => each.runId === runId)).toEqual([]);
+    expect(await stores.segments.ofRun(runId)).toMatchObject([{ archive: 'lost' }]);
     await expect(log.rebuild(runId)).rejects.toMatchObject({ code: 'history_missing' });
   });
 });

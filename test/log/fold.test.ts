@@ -209,6 +209,7 @@ describe('spec/01 §12.1: the wire form', () => {
         interruptId: 'int-1',
         title: 'May I?',
         resumeSchema: { type: 'object' },
+        expiresAt: new Date(1_501).toISOString(),
         deadline: new Date(1_501).toISOString(),
       },
     });

@@ -39,6 +39,7 @@ beforeEach(async () => {
     logger: silentLogger,
     processId,
     sweepEveryMs: 20,
+    retryPauseMs: 20,
   });
   stopped = false;
   await registerRun(stores, runId);
@@ -67,8 +68,8 @@ async function rowsReach(count: number): Promise<readonly LogRow[]> {
   }
 }
 
-async function closes(): Promise<void> {
-  while (!(await stores.log.head(runId))?.closed)
+async function closes(id = runId): Promise<void> {
+  while (!(await stores.log.head(id))?.closed)
     await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
@@ -142,6 +143,71 @@ describe('design §3.4: nothing hides a run', () => {
     history.ended = { runIds: [runId, 'a run of somebody else'], newestMs: Date.now() };
     await closes();
     expect((await rowsReach(2)).at(-1)?.type).toBe('run.failed');
+  });
+
+  /** A second run, which stands behind `runId` in every list, with its whole history. */
+  async function neighbour(): Promise<{ id: string; at: string }> {
+    const id = `${runId}-neighbour`;
+    const at = `${id}-t1`;
+    await registerRun(stores, id);
+    history.add(at, threeTasks());
+    return { id, at };
+  }
+
+  it('a run that Temporal never answers for hides no other that is open', async () => {
+    history.add(segment, threeTasks());
+    const others = await Promise.all(
+      Array.from({ length: 9 }, async (_, at) => {
+        const id = `${runId}-${at}`;
+        await registerRun(stores, id);
+        history.add(`${id}-t1`, threeTasks());
+        return id;
+      }),
+    );
+    let mended = false;
+    history.onRead = async (at) => {
+      if (at === segment && !mended) throw new HostError('service_unavailable');
+    };
+    await projector.start();
+    for (const id of others) await closes(id);
+    mended = true;
+    await closes();
+  });
+
+  it('one run with an unforeseen fault stops neither the sweep nor the open runs, shows it, and is tried again', async () => {
+    const { id, at } = await neighbour();
+    history.add(segment, threeTasks(), 3);
+    history.show(at, 3);
+    await projector.start();
+    await rowsReach(1);
+    let mended = false;
+    history.onRead = async (read) => {
+      if (read === segment && !mended) throw new TypeError('unforeseen');
+    };
+    history.show(segment);
+    history.show(at);
+    history.ended = { runIds: [runId, id], newestMs: Date.now() };
+    await closes(id);
+    expect(await stores.log.problems(100)).toContainEqual({ runId, problem: 'internal_error' });
+    mended = true;
+    await closes();
+  });
+
+  it('a sweep goes on behind a window that held less than all, also within the overlap', async () => {
+    const { id, at } = await neighbour();
+    history.add(segment, threeTasks(), 3);
+    history.show(at, 3);
+    await projector.start();
+    await rowsReach(1);
+    const later = Date.now() + 100_000;
+    history.closedSince = async (sinceMs) =>
+      sinceMs < later
+        ? { runIds: [runId], newestMs: 1, moreAfterMs: later }
+        : { runIds: [id], newestMs: 2 };
+    history.show(segment);
+    history.show(at);
+    await closes();
+    await closes(id);
   });
 
   it('a closed run is archived without being asked', async () => {
@@ -218,6 +284,38 @@ describe('design §3.3: followers', () => {
     projector.hint(runId, segment, 7, true);
     for (const seen of await Promise.all(all)) expect(seen).toEqual([0, 1, 2]);
     expect(queries).toBeLessThan(20);
+    counted.close();
+  });
+
+  it('that wait read where the log ends, once for all of them, and never the snapshot', async () => {
+    history.add(segment, threeTasks(), 3);
+    await log.catchUp(runId);
+    const asked = { head: 0, tail: 0 };
+    let wake = () => {};
+    const counting: Stores = {
+      ...stores,
+      log: {
+        ...stores.log,
+        head: (id) => ((asked.head += 1), stores.log.head(id)),
+        tail: (id) => ((asked.tail += 1), stores.log.tail(id)),
+        onReconnect: (listener) => ((wake = listener), () => {}),
+      },
+    };
+    const counted = createLog({ stores: counting, history, logger: silentLogger, processId: 'c' });
+    const abort = new AbortController();
+    const all = Array.from({ length: 20 }, () =>
+      collect(counted.follow(runId, { after: -1, signal: abort.signal })),
+    );
+    await expect.poll(() => asked.tail).toBeGreaterThan(0);
+    const before = { ...asked };
+    const wakes = 5;
+    for (let round = 1; round <= wakes; round++) {
+      wake();
+      await expect.poll(() => asked.tail).toBeGreaterThanOrEqual(before.tail + round);
+    }
+    expect(asked).toEqual({ head: before.head, tail: before.tail + wakes });
+    abort.abort();
+    await Promise.all(all);
     counted.close();
   });
 

@@ -10,6 +10,8 @@ import type { WorkflowNode } from '../../src/wire/types.generated.ts';
 import { chain, node } from '../support/definitions.ts';
 import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
+import { deltasOf } from '../journeys/brackets.ts';
+import { journeyParts, MARATHON, workflowOf } from '../journeys/journey-workflows.ts';
 
 const START_LIMIT_MS = 120_000;
 
@@ -39,7 +41,7 @@ beforeAll(async () => {
   for (const fixture of FIXTURES) {
     await writeFile(join(fixturesDir, `${fixture.id}.json`), JSON.stringify(fixture));
   }
-  host = await startTestHost({ fixturesDir });
+  host = await startTestHost({ fixturesDir, builtIn: journeyParts('http://127.0.0.1:1') });
 }, START_LIMIT_MS);
 
 afterAll(async () => {
@@ -69,6 +71,28 @@ describe('design §8: the invariants hold', { timeout: START_LIMIT_MS }, () => {
     const ended = await host.waitFor(runId, ({ status }) => status === 'failed');
     expect(ended.error?.code).toBe('run_terminated');
     await checkInvariants(host, runId);
+  });
+
+  it('design §3.5: a run that is terminated in mid-sentence gets its reasoning closed with what was stored', async () => {
+    const runId = await host.startRun({ workflowId: workflowOf(MARATHON) });
+    const rows = () => host.stores.log.read(runId, { after: -1, limit: 1_000 });
+    const has = async (wanted: string) => (await rows()).some(({ type }) => type === wanted);
+    await until(() => has('agent.reasoning.delta'), 'it streams');
+    await terminate(runId);
+    const ended = await host.waitFor(runId, ({ status }) => status === 'failed');
+    expect(ended.error?.code).toBe('run_terminated');
+    const all = await rows();
+    const shown = deltasOf(
+      all.map((row) => ({ ...row, payload: JSON.parse(row.payload) as unknown })) as never,
+    );
+    const closing = all.filter(({ type }) => type === 'agent.reasoned');
+    expect(closing.map(({ payload }) => JSON.parse(payload) as unknown)).toEqual([
+      { agentId: MARATHON, verbosity: 'summary', reasoning: shown },
+    ]);
+    const closings = all.slice(all.findLastIndex(({ type }) => type.endsWith('.delta')) + 1);
+    expect(closings.map(({ type }) => type)).toEqual([
+      ...['agent.reasoned', 'agent.invocation.completed', 'node.cancelled', 'run.failed'],
+    ]);
   });
 
   it('design §3.4: the projector alone closes a run that nobody reads', async () => {

@@ -223,6 +223,44 @@ describe('issue 4: an externally started agent attaches', () => {
     children.push(child);
     return child;
   }
+  it('silence is never consent: who asks for a permission that the operator has not acknowledged is neither started nor let in', async () => {
+    const permissions = ['filesystem:read:~/notes/**', 'network:egress'];
+    const acknowledgedPermissions = ['network:egress'];
+    const over = { permissions, policy: { acknowledgedPermissions } };
+    const parts = await given((dir) => writeRawAgent(dir, ID, { over }));
+    await expect.poll(() => parts.row(ID)).toMatchObject({ status: 'refused', restarts: 0 });
+    expect((await parts.row(ID))?.permissions).toEqual([
+      { permission: 'filesystem:read:~/notes/**', state: 'refused' },
+      { permission: 'network:egress', state: 'acknowledged' },
+    ]);
+    expect(parts.logs.find((line) => line.startsWith('agent refused'))).toContain(
+      '"permissions":["filesystem:read:~/notes/**"]',
+    );
+    const child = await attach(parts, ID);
+    await expect.poll(() => parts.kinds(ID)).toContain('token.refused');
+    const refusal = parts.registry.entries.find(({ kind }) => kind === 'token.refused');
+    expect(refusal?.details).toMatchObject({ reason: 'permission_not_acknowledged' });
+    child.kill('SIGKILL');
+    expect(parts.kinds(ID)).not.toContain('agent.started');
+    await expect(parts.core.call(ID, callOf(`${ID}/echo`), WAIT_MS)).rejects.toMatchObject({
+      code: 'agent_unavailable',
+    });
+    expect(existsSync(join(parts.folder, 'data', 'opensentience', 'logs', `${ID}.log`))).toBe(
+      false,
+    );
+  });
+  it('who has all its permissions acknowledged is started, and each is shown', async () => {
+    const permissions = ['network:egress'];
+    const over = { permissions, policy: { acknowledgedPermissions: permissions } };
+    const parts = await given((dir) => writeRawAgent(dir, ID, { over }));
+    await parts.core.call(ID, callOf(`${ID}/echo`), WAIT_MS);
+    await expect
+      .poll(() => parts.row(ID))
+      .toMatchObject({
+        status: 'connected',
+        permissions: [{ permission: 'network:egress', state: 'acknowledged' }],
+      });
+  });
   it('with a minted token, and Core waits for it again when it goes', async () => {
     const parts = await given((dir) => writeAgent(dir, { id: ID }));
     const child = await attach(parts, ID);

@@ -15,6 +15,7 @@ import { startScriptedCore, type Connection } from '../support/opensentience/scr
 const TOKEN = 'the-one-secret-of-the-protocol';
 const NAMES: readonly ExampleName[] = ['notebook', 'ledger', 'files'];
 const FOLDER = { notebook: 'NOTEBOOK_DIR', ledger: 'LEDGER_DIR', files: 'FILES_DIR' } as const;
+const EFFECTS = { notebook: ['add_note', 'delete_note'], ledger: ['post_entry'], files: [] };
 const TITLES = { notebook: 'the notebook', ledger: '[python] the ledger', files: '[go] the files' };
 
 const cleanups: (() => unknown)[] = [];
@@ -35,8 +36,8 @@ async function started(name: ExampleName, folder = temp()) {
   const launched = launchExample(name, { ...env, [FOLDER[name]]: folder });
   cleanups.push(() => launched.child.kill('SIGKILL'));
   const connection = await core.connection();
-  await connection.greet();
-  return { ...launched, connection, folder };
+  const { register } = await connection.greet();
+  return { ...launched, connection, register, folder };
 }
 
 async function answer(connection: Connection, toolId: string, input: object, key = 'key-1') {
@@ -49,6 +50,12 @@ for (const name of NAMES)
     it('its manifest is valid and names its folder as others do', () => {
       const checked = checkManifest(readFileSync(exampleFolder(name) + MANIFEST_FILE));
       expect(checked).toMatchObject({ ok: true, value: { id: `com.example.${name}` } });
+    });
+    it('each of its tools says whether it has side effects: else a human is asked about each call', async () => {
+      const { register } = await started(name);
+      const tools = register.payload.tools.filter(({ side_effects }) => side_effects !== false);
+      const effects = tools.map((tool) => tool.name);
+      expect(effects).toEqual(EFFECTS[name]);
     });
     it('SIGTERM: agent.goodbye, then an end with code 0', async () => {
       const { child, connection, exited, written } = await started(name);

@@ -7,6 +7,8 @@ import { describe, expect, it } from 'vitest';
 import type { DeclaredTool } from '../../src/opensentience/messages.ts';
 import {
   agentToolOf,
+  isRefused,
+  permissionsOf,
   checkManifest,
   DEFAULT_TOOL_TIMEOUT_MS,
   DEFAULT_TOOL_WAIT_MS,
@@ -186,6 +188,34 @@ describe('manifest fields', () => {
     ).toBe(true));
 });
 
+describe('design §10: what an agent asks for', () => {
+  it.each<
+    [string, readonly string[] | undefined, readonly string[] | undefined, string[], boolean]
+  >([
+    ['nothing', undefined, undefined, [], false],
+    ['an empty list', [], ['network'], [], false],
+    ['something', ['network'], undefined, ['network refused'], true],
+    ['something given', ['network'], ['network'], ['network acknowledged'], false],
+    ['less than is given', ['network'], ['*', 'Network', 'network '], ['network refused'], true],
+    ['it twice', ['a', 'a'], ['a'], ['a acknowledged'], false],
+    ['two, one given', ['a', 'b'], ['b'], ['a refused', 'b acknowledged'], true],
+  ])('%s', (_, permissions, acknowledgedPermissions, states, refused) => {
+    const manifest = {
+      id: 'abc',
+      ...(permissions ? { permissions: [...permissions] } : {}),
+      policy: {
+        ...(acknowledgedPermissions
+          ? { acknowledgedPermissions: [...acknowledgedPermissions] }
+          : {}),
+      },
+    };
+    expect(checkManifest(Buffer.from(JSON.stringify(manifest))).ok).toBe(true);
+    const told = permissionsOf(manifest).map(({ permission, state }) => `${permission} ${state}`);
+    expect(told).toEqual(states);
+    expect(isRefused(manifest)).toBe(refused);
+  });
+});
+
 describe('design §5: what the operator permits', () => {
   const tool = (over: Partial<DeclaredTool> = {}): DeclaredTool => ({
     tool_id: 'abc/t',
@@ -196,16 +226,23 @@ describe('design §5: what the operator permits', () => {
   });
   const base = { id: 'abc', version: '1' };
   it.each([
-    [undefined, {}, 'none'],
+    // Silence is never consent: what a tool does not declare it may do.
+    [undefined, {}, 'ask'],
+    [undefined, { side_effects: false }, 'none'],
     [undefined, { side_effects: true }, 'ask'],
-    [undefined, { requires_directive: true }, 'ask'],
+    [undefined, { side_effects: false, requires_directive: true }, 'ask'],
     [{ sideEffects: 'allow' }, { side_effects: true }, 'none'],
     [{ sideEffects: 'allow' }, { side_effects: true, requires_directive: true }, 'ask'],
     [{ directives: 'deny' }, { side_effects: true, requires_directive: true }, 'deny'],
-    [{ sideEffects: 'deny' }, {}, 'none'],
+    [{ sideEffects: 'deny' }, {}, 'deny'],
+    [{ sideEffects: 'deny' }, { side_effects: false }, 'none'],
+    [{ sideEffects: 'deny', tools: { t: { sideEffects: false } } }, {}, 'none'],
+    [{ tools: { t: { sideEffects: false } } }, { side_effects: true }, 'none'],
+    [{ tools: { t: { sideEffects: true } } }, { side_effects: false }, 'ask'],
+    [{ tools: { toString: { sideEffects: true } } }, { side_effects: false }, 'none'],
     [{ sideEffects: 'deny', tools: { t: { approval: 'allow' } } }, { side_effects: true }, 'none'],
     [{ tools: { t: { approval: 'deny' } } }, {}, 'deny'],
-    [{ tools: { other: { approval: 'deny' } } }, {}, 'none'],
+    [{ tools: { other: { approval: 'deny' } } }, {}, 'ask'],
   ] as const)('policy %j, tool %j: %s', (policy, declared, approval) => {
     const manifest = { ...base, ...(policy ? { policy } : {}) };
     expect(toolPolicy(manifest, tool(declared)).approval).toBe(approval);
@@ -214,7 +251,7 @@ describe('design §5: what the operator permits', () => {
     const policy = {
       tools: { t: { timeoutMs: 5, waitMs: 6, maxInputBytes: 7, maxOutputBytes: 8 } },
     };
-    expect(toolPolicy({ ...base, policy }, tool())).toEqual({
+    expect(toolPolicy({ ...base, policy }, tool({ side_effects: false }))).toEqual({
       approval: 'none',
       ...policy.tools.t,
     });
@@ -224,6 +261,20 @@ describe('design §5: what the operator permits', () => {
       DEFAULT_TOOL_WAIT_MS,
     ]);
   });
+  it.each([
+    [{}, {}, true, []],
+    [{}, { side_effects: false }, false, []],
+    [{}, { capabilities: ['idempotency'] }, true, ['idempotency']],
+    [{ sideEffects: false }, {}, false, []],
+    [{ idempotent: true }, { capabilities: ['streaming'] }, true, ['streaming', 'idempotency']],
+    [{ idempotent: false }, { capabilities: ['idempotency'] }, true, []],
+  ] as const)(
+    "the operator's word %j on a tool that declares %j: effects %s, capabilities %j",
+    (own, declared, sideEffects, capabilities) => {
+      const manifest = { ...base, policy: { tools: { t: own } } };
+      expect(agentToolOf(manifest, tool(declared))).toMatchObject({ sideEffects, capabilities });
+    },
+  );
   it('a declared tool as runs see it', () =>
     expect(agentToolOf(base, tool({ tags: ['x'], side_effects: true }))).toMatchObject({
       toolId: 'abc/t',

@@ -119,6 +119,28 @@ describe('what the page shows', () => {
     const returned = renderRunPage({ ...model, events, interrupts: [] });
     expect(returned).toContain('<details><summary>Told</summary>');
   });
+  it('a call that was refused is shown, although it was never made', () => {
+    const error = { code: 'forbidden', message: `The tool ${EVIL} is not available.` };
+    const payload = {
+      agentId: 'a',
+      toolName: 'demo:gone',
+      callId: 'c-9',
+      status: 'forbidden',
+      error,
+    };
+    const events = eventsOf([{ type: 'agent.toolReturned', nodeId: 'n', payload }]);
+    const html = renderRunPage({ ...model, events, interrupts: [] });
+    expect(html).toContain('item tool refused');
+    expect(html).toContain('demo:gone');
+    expect(html).toContain('is not available.');
+    expect(html).not.toContain(EVIL);
+  });
+  it('the answer of an agent stands once, as its decision', () => {
+    const payload = { nodeId: 'n', runId: 'r', chunk: '{"say":"only once"}', isLast: true };
+    const events = eventsOf([{ type: 'output.chunk', nodeId: 'n', payload }]);
+    const html = renderRunPage({ ...model, events, interrupts: [] });
+    expect(html).not.toMatch(/only once|output\.chunk/);
+  });
   it("a call that needs a human's word: its arguments, and nothing else of it", () => {
     const data = {
       artifactType: 'tool-call',

@@ -144,7 +144,12 @@ function checkEmissions(rows: readonly LogRow[], segments: readonly SegmentHisto
   );
   if (authored) return;
   const added = stored.slice(emitted.length).map(({ type }) => type);
-  const closings = ['agent.toolReturned', 'agent.invocation.completed', 'node.cancelled'];
+  const closings = [
+    'agent.reasoned',
+    'agent.toolReturned',
+    'agent.invocation.completed',
+    'node.cancelled',
+  ];
   for (const type of added)
     assert.ok(isTerminalEvent(type) || closings.includes(type), `${type} was emitted`);
 }

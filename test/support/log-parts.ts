@@ -3,7 +3,14 @@ import proto from '@temporalio/proto';
 import { HostError } from '../../src/core/errors.ts';
 import type { RunInput } from '../../src/core/run-input.ts';
 import { openStores } from '../../src/adapters/postgres/index.ts';
-import type { HistoryPage, HistoryReader, Logger, RunRow, Stores } from '../../src/ports.ts';
+import type {
+  ClosedRuns,
+  HistoryPage,
+  HistoryReader,
+  Logger,
+  RunRow,
+  Stores,
+} from '../../src/ports.ts';
 import { historyEventIdOf, type HistoryEvent } from '../../src/translate/translate.ts';
 import type { HistoryBuilder } from './histories.ts';
 
@@ -75,9 +82,9 @@ export class ScriptedHistory implements HistoryReader {
   pageBatches = Infinity;
   reads = 0;
   failure: HostError | undefined;
-  ended: { runIds: string[]; newestMs: number } = { runIds: [], newestMs: 0 };
+  ended: ClosedRuns = { runIds: [], newestMs: 0 };
   /** Runs before each read. */
-  onRead: () => Promise<void> = async () => {};
+  onRead: (temporalRunId: string) => Promise<void> = async () => {};
   private readonly parked = new Set<() => void>();
 
   add(temporalRunId: string, history: HistoryBuilder, visible = Infinity): void {
@@ -110,7 +117,7 @@ export class ScriptedHistory implements HistoryReader {
     waitMs: number,
   ): Promise<HistoryPage> {
     this.reads += 1;
-    await this.onRead();
+    await this.onRead(temporalRunId);
     if (this.failure) throw this.failure;
     const page = this.read(temporalRunId, token);
     if (page.events.length > 0 || waitMs === 0) return page;
@@ -136,7 +143,7 @@ export class ScriptedHistory implements HistoryReader {
     return proto.temporal.api.history.v1.History.decode(raw).events;
   }
 
-  async closedSince(): Promise<{ runIds: readonly string[]; newestMs: number }> {
+  async closedSince(_sinceMs: number): Promise<ClosedRuns> {
     return this.ended;
   }
 }

@@ -20,6 +20,9 @@ export interface TestPostgres {
   createDatabase(): Promise<string>;
   /** SIGKILL of the whole server, as a crash would. */
   kill(): Promise<void>;
+  /** Connections stay, and nothing is answered any more; until `thaw`. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
   /** On the same port and folder. */
   restart(): Promise<void>;
   stop(): Promise<void>;
@@ -121,6 +124,20 @@ class Cluster implements TestPostgres {
 
   async kill(): Promise<void> {
     await this.#end('SIGKILL');
+  }
+
+  freeze(): Promise<void> {
+    return this.#signalAll('SIGSTOP');
+  }
+
+  thaw(): Promise<void> {
+    return this.#signalAll('SIGCONT');
+  }
+
+  async #signalAll(signal: NodeJS.Signals): Promise<void> {
+    const pid = this.#server?.pid;
+    if (pid === undefined) throw new Error('PostgreSQL does not run');
+    for (const one of [pid, ...(await childrenOf(pid))]) process.kill(one, signal);
   }
 
   async restart(): Promise<void> {

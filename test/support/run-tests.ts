@@ -1,11 +1,19 @@
-// `npm test`: runs vitest with the arguments given, names what was skipped, and ends with one line of its own. With
-// OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium, python, go) a skip is a failure (design §8).
+// `npm test`: obtains a Temporal server as `npm start` does, runs vitest with the arguments given, names what was
+// skipped, and ends with one line of its own. Where nothing but the in-memory server can be had, the tests of pure
+// rooms run, and what needs a dev server is skipped. With OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium, python, go) a skip is a failure (design §8).
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import {
+  obtainProgram,
+  type ServerProgram,
+} from '../../src/adapters/temporal/server-program/index.ts';
+import { withProgress } from '../../src/app/progress.ts';
+import { realTestFiles } from './projects.ts';
+import { CACHE_DIR, TEST_TEMPORAL_VARIABLE } from './temporal.ts';
 
 /** The part of vitest's JSON report that is read. */
 export interface Report {
@@ -85,13 +93,44 @@ async function runVitest(args: readonly string[]): Promise<{ code: number; repor
   }
 }
 
+/** What the tests run on; the line of each step is printed. A server named in the environment is used as it is. */
+async function findServer(): Promise<ServerProgram['kind'] | undefined> {
+  if (process.env[TEST_TEMPORAL_VARIABLE]) return 'dev';
+  const report = (line: string) => console.log(line);
+  try {
+    const { kind } = await withProgress(report, "Getting Temporal's server ready", () =>
+      obtainProgram({ cacheDir: CACHE_DIR, env: process.env, report, orInMemory: true }),
+    );
+    return kind;
+  } catch (error) {
+    console.log((error as Error).message);
+    return undefined;
+  }
+}
+
+/** Nothing that needs a dev server ran: each of its files counts as skipped. */
+function withoutRealTests(outcome: Outcome): Outcome {
+  const files = realTestFiles().map((file) => `${file}: no Temporal dev server`);
+  return {
+    ...outcome,
+    skipped: outcome.skipped + files.length,
+    twins: [...outcome.twins, ...files],
+  };
+}
+
 async function main(args: readonly string[]): Promise<number> {
-  const { code, report } = await runVitest(args);
+  const kind = await findServer();
+  if (kind === undefined) {
+    console.log('0 passed, 1 failed');
+    return 1;
+  }
+  const isReal = kind === 'dev';
+  const { code, report } = await runVitest(isReal ? args : ['--project', 'pure', ...args]);
   if (!report) {
     console.log('The tests did not run to their end.\n0 passed, 1 failed');
     return 1;
   }
-  const counted = outcomeOf(report);
+  const counted = isReal ? outcomeOf(report) : withoutRealTests(outcomeOf(report));
   const outcome = code !== 0 && counted.failed === 0 ? { ...counted, failed: 1 } : counted;
   const required = process.env.OPENWOP_TEST_REQUIRE ?? '';
   for (const twin of outcome.twins) console.log(`skipped  ${twin}`);

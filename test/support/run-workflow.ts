@@ -337,3 +337,22 @@ export function journalOf(events: readonly HistoryEvent[], segment = 0): readonl
     };
   });
 }
+
+/**
+ * The interrupt that a node last asked, as the run's current segment knows it: from its own entries, else from the
+ * state that it was started with; '' when there is none.
+ */
+export async function askedInterrupt(handle: WorkflowHandle, nodeId: string): Promise<string> {
+  const { events } = await handle.fetchHistory();
+  const asked = journalOf(events ?? []).findLast(
+    (item) => item.kind === 'emit' && item.type === 'node.suspended' && item.nodeId === nodeId,
+  );
+  if (asked?.kind === 'emit') return asked.payload.interruptId as string;
+  const started = events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0];
+  const input = started && defaultPayloadConverter.fromPayload<{ carried?: Carried }>(started);
+  return input?.carried?.interrupts[nodeId]?.interruptId ?? '';
+}
+
+interface Carried {
+  readonly interrupts: Readonly<Record<string, { readonly interruptId: string } | undefined>>;
+}

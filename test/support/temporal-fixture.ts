@@ -42,10 +42,15 @@ export function bundleFixtures(
 /** A worker on a task queue of its own, on the test run's server. */
 export async function startTemporalFixture(
   taskQueue: string,
-  options: { dataConverter?: DataConverter; ownNamespace?: boolean } = {},
+  options: {
+    dataConverter?: DataConverter;
+    ownNamespace?: boolean;
+    /** Absent: the dev server of the test run. */
+    temporal?: TestTemporal;
+  } = {},
 ): Promise<TemporalFixture> {
   quietRuntime();
-  const temporal = await startTestTemporal();
+  const temporal = options.temporal ?? (await startTestTemporal());
   const namespace = options.ownNamespace ? await temporal.namespace() : 'default';
   const connection = await temporal.connect();
   const nativeConnection = await NativeConnection.connect({ address: temporal.address });

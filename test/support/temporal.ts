@@ -90,7 +90,7 @@ export async function startTestTemporal(options: { own?: boolean } = {}): Promis
     dataDir,
     inMemory: true,
     ui: false,
-    binary: { cacheDir: CACHE_DIR, env: process.env, report: () => {} },
+    program: { cacheDir: CACHE_DIR, env: process.env, report: () => {} },
     logger: silent,
   });
   return testTemporal(server.address, {

@@ -53,6 +53,14 @@ describe('accepted unchanged', () => {
     }),
     'a clarification gate': ask([{ id: 'q1', question: '?', schema: { type: 'string' } }]),
     'an agent node': nodes(node('a', 'core.agent', { agent: { agentId: 'core.demo' } })),
+    'RFC 0002 §A a ref in the words of the RFC': nodes(
+      node('a', 'core.agent', {
+        agent: { agentId: 'core.demo', modelClass: 'writing', agentSharing: 'isolated' },
+      }),
+    ),
+    'RFC 0002 §A8 a ref that shares its context': nodes(
+      node('a', 'core.agent', { agent: { agentId: 'core.demo', agentSharing: 'shared:desk' } }),
+    ),
     'an identity with a pin of any agent': nodes(
       node('a', 'core.identity', { agent: { agentId: 'host:anyone', name: 'n' } }),
     ),

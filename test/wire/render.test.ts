@@ -71,14 +71,14 @@ describe('design §9 twin names', () => {
 describe('spec/02 §1.1 the envelope', () => {
   test('has exactly the ten fields', () => {
     const doc = renderEvent(
-      row('log.appended', '{"level":"info","message":"m"}', { nodeId: 'n', causationId: 'evt-0' }),
+      row('variable.changed', '{"name":"v","next":"m"}', { nodeId: 'n', causationId: 'evt-0' }),
     );
     expect(doc).toEqual({
       ...{
         eventId: 'evt-1',
         runId: 'run-1',
-        type: 'log.appended',
-        payload: { level: 'info', message: 'm' },
+        type: 'variable.changed',
+        payload: { name: 'v', next: 'm' },
       },
       ...{ timestamp: '2023-11-14T22:13:20.123Z', sequence: 3, nodeId: 'n', causationId: 'evt-0' },
       ...{ schemaVersion: 1, engineVersion: '1' },
@@ -98,7 +98,7 @@ describe('spec/02 §1.1 the envelope', () => {
 
   test('is one line', () => {
     const text = renderEventText(
-      row('log.appended', JSON.stringify({ level: 'info', message: 'a\nb\r\u2028' })),
+      row('variable.changed', JSON.stringify({ name: 'v', next: 'a\nb\r\u2028' })),
     );
     expect(text).not.toMatch(/[\n\r]/);
   });

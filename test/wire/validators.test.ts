@@ -47,7 +47,6 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
   'clarification.resolved': { nodeId, answers: { q: 'a' } },
   'variable.changed': { name: 'v', previous: 1, next: null },
   'output.chunk': { nodeId, runId: 'r', chunk: '', isLast: true, meta: { finishReason: 'stop' } },
-  'log.appended': { level: 'info', message: 'm', fields: {} },
   'workflow.loopback-limit': { nodeId, iterations: 6, limit: 5 },
   'cap.breached': { kind: 'confidence-escalation-suppressed', limit: 0.7, observed: 0.5 },
   'agent.invocation.started': { ...invocation, source: 'run-api', toolSurfaceCount: 0 },
@@ -241,6 +240,23 @@ describe('spec/01 §2.3 the body of POST /v1/runs', () => {
   ])('%s', (_, body, pointer) => {
     const result = validate.runCreateRequest(body);
     expect(result.ok ? undefined : result.errors[0].pointer).toBe(pointer);
+  });
+});
+
+test('spec/01 §2 a large body that is wrong all over gets its first fault only, a small one all', () => {
+  const wrong = (count: number) =>
+    validate.runCreateRequest({ workflowId: 1, agentId: 2, tags: Array(count).fill(3), extra: 4 });
+  const [large, small] = [wrong(500_000), wrong(20)];
+  expect(!large.ok && large.errors).toHaveLength(1);
+  expect(!small.ok && small.errors.length).toBeGreaterThan(20);
+});
+
+test('spec/01 §5 metadata with half a million members is refused, not a fault of the host', () => {
+  const metadata = { a: Array(500_000).fill(1) };
+  const checked = validate.runCreateRequest({ workflowId: 'w', metadata });
+  expect(!checked.ok && checked.errors[0]).toMatchObject({
+    pointer: '/metadata',
+    message: expect.stringContaining('larger') as string,
   });
 });
 

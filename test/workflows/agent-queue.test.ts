@@ -9,8 +9,15 @@ import type { CallToolInput, CallToolOutput, SealBlockInput } from '../../activi
 import type { JsonObject } from '../../src/core/json.ts';
 import { agentTaskQueue, CANCEL_RUN_UPDATE, type RunInput } from '../../src/core/run-input.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
-import { agentNode, chain, pinned, runInput } from '../support/definitions.ts';
-import { answer, payloadsOf, pollQueue, runBothWays, useWorkflowRunner } from './both-ways.ts';
+import { agentNode, chain, definition, edge, pinned, runInput } from '../support/definitions.ts';
+import {
+  answer,
+  payloadsOf,
+  pollQueue,
+  runBothWays,
+  typesOf,
+  useWorkflowRunner,
+} from './both-ways.ts';
 
 useWorkflowRunner();
 
@@ -171,6 +178,39 @@ describe("a call waits on the agent's queue (design §5)", () => {
     });
     const run = await runBothWays({ input, activities });
     expect(payloadsOf(run, 'node.failed')[0]).toMatchObject({ error: { code: 'internal_error' } });
+  });
+
+  it('holds no other branch up when the segment should end: they go on beside an agent that is absent', async () => {
+    const { activities, input, toolId } = scene({ waitMs: 15_000 });
+    const steps = Array.from({ length: 12 }, (_, n) => agentNode(`busy${n}`, CALLER));
+    const run = await runBothWays({
+      input: {
+        ...input,
+        definition: definition(
+          'beside',
+          [agentNode('waits', CALLER), ...steps],
+          steps.slice(1).map(({ id }, n) => edge(`busy${n}`, id)),
+        ),
+        forceContinueAsNewAfter: 5,
+      },
+      plainOnly: true,
+      activities: {
+        ...activities,
+        inferTurn: async (asked: { transcript: string; context: { nodeId: string } }) => {
+          const isWaiting = asked.context.nodeId === 'waits' && asked.transcript.length === 1;
+          const done = { kind: 'decision', decision: 'done', schemaValidated: true };
+          const call = { kind: 'calls', calls: [{ toolId, arguments: {} }] };
+          const transcript = `${asked.transcript}.`;
+          return { output: { ...(isWaiting ? call : done), transcript }, events: [] };
+        },
+      },
+    });
+    const types = typesOf(run);
+    // The one call stands for its whole time; twelve agents come to their ends beside it.
+    expect(types.indexOf('node.completed busy11')).toBeGreaterThan(0);
+    expect(types.indexOf('node.completed busy11')).toBeLessThan(
+      types.indexOf('node.completed waits'),
+    );
   });
 
   it('a waiting call ends at once when the run is cancelled', async () => {

@@ -1,148 +1,13 @@
-// Live invocations with scripted activities: the bracket and its order, calls, repair, refusal, escalation and its
-// answers (RFC 0077 §B, §E; RFC 0002 §F; design §9).
-import { randomUUID } from 'node:crypto';
+// Live invocations with scripted activities: the bracket and its order, calls, repair, refusal (RFC 0077 §B, §E).
 import { ApplicationFailure } from '@temporalio/common';
 import { Context } from '@temporalio/activity';
 import { describe, expect, it } from 'vitest';
-import type {
-  CallToolInput,
-  CallToolOutput,
-  InferTurnInput,
-  InferTurnOutput,
-  PrepareInvocationInput,
-  PrepareInvocationOutput,
-  SealBlockInput,
-} from '../../activities/contract.ts';
-import type { ActivityEvent, StepResult } from '../../src/core/journal.ts';
-import type { JsonObject, JsonValue } from '../../src/core/json.ts';
-import type { RunInput } from '../../src/core/run-input.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import type { InferTurnInput } from '../../activities/contract.ts';
 import { agentNode, chain, definition, edge, pinned, runInput } from '../support/definitions.ts';
-import { answer, payloadsOf, runBothWays, typesOf, useWorkflowRunner } from './both-ways.ts';
+import { payloadsOf, runBothWays, runOnce, typesOf, useWorkflowRunner } from './both-ways.ts';
+import { AGENT, decision, oneAgent, scripted, type Turn } from './scripted-agent.ts';
 
 useWorkflowRunner();
-
-const AGENT = 'local.test.pack.agent';
-type Turn =
-  | Omit<Extract<InferTurnOutput, { kind: 'decision' }>, 'transcript'>
-  | { kind: 'calls'; calls: { toolId: string; arguments: JsonValue }[] }
-  | { kind: 'invalid'; violation: 'form' | 'return-schema'; message: string }
-  | { kind: 'refusal' };
-
-interface Script {
-  readonly turns: readonly Turn[];
-  readonly tools?: readonly string[];
-  readonly call?: (input: CallToolInput) => CallToolOutput;
-  readonly prepare?: PrepareInvocationOutput;
-}
-
-/** Activities that answer from a script; turns are chosen by the transcript, as the real ones do. */
-function scripted({ turns, tools = ['core:clock'], call, prepare }: Script) {
-  const seals: SealBlockInput[] = [];
-  const infers: InferTurnInput[] = [];
-  const prepares: PrepareInvocationInput[] = [];
-  const returned = (input: CallToolInput, status: 'ok' | 'forbidden'): ActivityEvent => ({
-    type: 'agent.toolReturned',
-    nodeId: input.context.nodeId,
-    causedBy: input.calledKey,
-    payload: {
-      agentId: input.agentId,
-      toolName: input.call.toolId,
-      callId: input.call.callId,
-      status,
-    },
-  });
-  const activities = {
-    async prepareInvocation(
-      input: PrepareInvocationInput,
-    ): Promise<StepResult<PrepareInvocationOutput>> {
-      prepares.push(input);
-      const output: PrepareInvocationOutput = prepare ?? {
-        ok: true,
-        transcript: input.resume ? `${input.resume.transcript}+a` : 't',
-        model: { provider: 'scripted', model: 'scripted' },
-        prompts: [
-          {
-            kind: 'system',
-            chain: [{ layer: 'agent-intrinsic', applied: true, source: 'prompt:a' }],
-            resolved: 'prompt:a',
-          },
-        ],
-        composed: { refs: ['prompt:a'], kind: 'system+user', hash: `sha256:${'0'.repeat(64)}` },
-        tools: tools.map((toolId) => ({
-          toolId,
-          idempotent: true,
-          timeoutMs: 1000,
-          transport: 'native',
-        })),
-      };
-      return { output, events: [] };
-    },
-    async inferTurn(input: InferTurnInput): Promise<StepResult<InferTurnOutput>> {
-      infers.push(input);
-      const turn = turns[input.transcript.length - 1] ?? turns.at(-1);
-      if (!turn) throw new Error('no turn');
-      const { agentId } = input.agent;
-      const events: ActivityEvent[] = [
-        {
-          type: 'agent.reasoned',
-          nodeId: input.context.nodeId,
-          payload: { agentId, reasoning: 'hm' },
-        },
-      ];
-      return { output: { ...turn, transcript: `${input.transcript}.` } as InferTurnOutput, events };
-    },
-    async callTool(input: CallToolInput): Promise<StepResult<CallToolOutput>> {
-      // Equal calls of one turn end in call order, so that both ways give the same log.
-      await new Promise((resolve) => setTimeout(resolve, input.call.occurrence === 1 ? 200 : 0));
-      const output = call?.(input) ?? {
-        kind: 'returned',
-        status: input.tools.includes(input.call.toolId) ? 'ok' : 'forbidden',
-        resultHash: `h:${input.call.callId}`,
-      };
-      return {
-        output,
-        events:
-          output.kind === 'returned' && output.status !== 'error'
-            ? [returned(input, output.status)]
-            : [],
-      };
-    },
-    async sealBlock(input: SealBlockInput): Promise<StepResult<{ deltas: number }>> {
-      seals.push(input);
-      return { output: { deltas: 0 }, events: [] };
-    },
-  };
-  return { activities, seals, infers, prepares };
-}
-
-const decision = (value: JsonValue, confidence?: number): Turn => ({
-  kind: 'decision',
-  decision: value,
-  confidence,
-  schemaValidated: true,
-});
-const oneAgent = (more: Partial<RunInput> = {}, config: JsonObject = {}): RunInput =>
-  runInput(chain(`agent-${randomUUID().slice(0, 8)}`, [agentNode('think', AGENT, { config })]), {
-    agentList: [pinned(AGENT)],
-    ...more,
-  });
-
-function ratification(returnSchema: JsonObject = {}): JsonObject {
-  const action = (name: string, more: JsonObject, required: string[] = []): JsonObject => ({
-    type: 'object',
-    required: ['action', ...required],
-    properties: { action: { const: name }, ...more },
-  });
-  return {
-    anyOf: [
-      action('accept', {}),
-      action('reject', { reason: { type: 'string', maxLength: 8192 } }),
-      action('edit-accept', { decision: returnSchema }, ['decision']),
-      { type: 'object', required: ['answers'], properties: { answers: { type: 'object' } } },
-    ],
-  };
-}
 
 describe('one invocation (RFC 0077 §E)', () => {
   it('reason, call, reason, decide inside its bracket, in order; outputs carry the decision', async () => {
@@ -172,9 +37,20 @@ describe('one invocation (RFC 0077 §E)', () => {
       'agent.toolReturned',
       'agent.reasoned',
       'agent.decided',
+      'output.chunk',
       'agent.invocation.completed',
       'node.completed',
       'run.completed',
+    ]);
+    // spec/02 §3.6: the final answer as text, whole, for `messages`.
+    expect(payloadsOf(run, 'output.chunk')).toEqual([
+      {
+        nodeId: 'think',
+        runId: expect.any(String) as string,
+        chunk: '{"ok":true}',
+        isLast: true,
+        meta: { finishReason: 'stop', model: 'scripted' },
+      },
     ]);
     const [started] = payloadsOf(run, 'agent.invocation.started');
     const [completed] = payloadsOf(run, 'agent.invocation.completed');
@@ -230,6 +106,7 @@ describe('one invocation (RFC 0077 §E)', () => {
       'amount is missing',
       'amount is missing',
     ]);
+    expect(payloadsOf(run, 'envelope.retry.exhausted')).toMatchObject([{ totalAttempts: 3 }]);
     expect(payloadsOf(run, 'cap.breached')[0]).toMatchObject({
       kind: 'schema',
       limit: 2,
@@ -271,6 +148,31 @@ describe('one invocation (RFC 0077 §E)', () => {
     expect(payloadsOf(run, 'node.failed')[0]?.error).toMatchObject({
       code: 'model_rejected_request',
     });
+  });
+
+  it('its seal is not held back where a segment ends: the model is not called again (design §3.5)', async () => {
+    const { activities, seals, infers } = scripted({ turns: [decision('done')] });
+    const run = await runOnce({
+      input: {
+        ...runInput(definition('side', [agentNode('fails', AGENT), agentNode('fast', AGENT)]), {
+          agentList: [pinned(AGENT)],
+        }),
+        forceContinueAsNewAfter: 5,
+      },
+      activities: {
+        ...activities,
+        async inferTurn(input: InferTurnInput) {
+          const result = await activities.inferTurn(input);
+          if (input.context.nodeId === 'fast') return result;
+          // Meanwhile the other branch makes progress, and the segment tries to end.
+          await new Promise((resolve) => setTimeout(resolve, 1_500));
+          throw ApplicationFailure.nonRetryable('no', 'model_rejected_request');
+        },
+      },
+    });
+    expect(run.status).toBe('failed');
+    expect(infers.filter(({ context }) => context.nodeId === 'fails')).toHaveLength(1);
+    expect(seals.filter(({ context }) => context.nodeId === 'fails')).toHaveLength(1);
   });
 
   it('cancel while the model thinks: sealed, bracket and node closed, run.cancelled (design §4)', async () => {
@@ -356,173 +258,5 @@ describe('one invocation (RFC 0077 §E)', () => {
       'handed-off',
       'completed',
     ]);
-  });
-});
-
-describe('low confidence (RFC 0002 §F, design §9)', () => {
-  const low = [decision({ refund: 10 }, 0.55)];
-  const withAnswer =
-    (value: JsonValue, schema = ratification()) =>
-    async (handle: Parameters<typeof answer>[0]) =>
-      void (await answer(handle, 'think', value, schema));
-
-  it('suspends with reason, agentId, threshold, observed; the bracket closed as escalated before', async () => {
-    const { activities, infers } = scripted({ turns: low });
-    const run = await runBothWays({
-      input: oneAgent(),
-      activities,
-      script: withAnswer({ action: 'accept' }),
-    });
-    const types = typesOf(run).map((type) => type.split(' ')[0]);
-    expect(types.slice(types.indexOf('agent.decided'))).toEqual([
-      'agent.decided',
-      'agent.invocation.completed',
-      'node.suspended',
-      'interrupt.requested',
-      'interrupt.resolved',
-      'node.resumed',
-      'agent.invocation.started',
-      'agent.promptResolved',
-      'prompt.composed',
-      'agent.decided',
-      'agent.invocation.completed',
-      'node.completed',
-      'run.completed',
-    ]);
-    expect(payloadsOf(run, 'node.suspended')[0]).toMatchObject({
-      kind: 'low-confidence',
-      reason: 'low-confidence',
-      agentId: AGENT,
-      threshold: 0.7,
-      observed: 0.55,
-    });
-    expect(payloadsOf(run, 'agent.invocation.completed').map(({ outcome }) => outcome)).toEqual([
-      'escalated',
-      'completed',
-    ]);
-    expect(infers).toHaveLength(2); // one per way: accepting calls no model
-    expect(payloadsOf(run, 'node.completed')[0]?.outputs).toEqual({ decision: { refund: 10 } });
-  });
-
-  it('edit-accept ratifies the edited value; reject fails the node with escalation_rejected, routable', async () => {
-    const edited = await runBothWays({
-      input: oneAgent(),
-      activities: scripted({ turns: low }).activities,
-      script: withAnswer({ action: 'edit-accept', decision: { refund: 5 } }),
-    });
-    expect(payloadsOf(edited, 'node.completed')[0]?.outputs).toEqual({ decision: { refund: 5 } });
-    const rejected = await runBothWays({
-      input: oneAgent(),
-      activities: scripted({ turns: low }).activities,
-      script: withAnswer({ action: 'reject', reason: 'too much' }),
-    });
-    expect(payloadsOf(rejected, 'node.failed')[0]?.error).toEqual({
-      code: 'escalation_rejected',
-      message: 'too much',
-    });
-  });
-
-  it('answers start a new invocation with a model call on the same conversation', async () => {
-    const { activities, prepares } = scripted({
-      turns: [decision('?', 0.2), decision('?', 0.2), decision('?', 0.2), decision('sure', 1)],
-    });
-    const run = await runBothWays({
-      input: oneAgent(),
-      activities,
-      script: withAnswer({ answers: { why: 'because' } }),
-    });
-    expect(prepares.filter(({ resume }) => resume).map(({ resume }) => resume)).toEqual(
-      Array(2).fill({ transcript: 't.', answers: { why: 'because' } }),
-    );
-    expect(payloadsOf(run, 'agent.invocation.started')).toHaveLength(2);
-    expect(payloadsOf(run, 'node.completed')[0]?.outputs).toEqual({
-      decision: 'sure',
-      confidence: 1,
-    });
-  });
-
-  it('at most three escalations a visit, then escalation_limit', async () => {
-    const { activities } = scripted({ turns: [decision('?', 0.1)] });
-    const run = await runBothWays({
-      plainOnly: true,
-      input: oneAgent(),
-      activities,
-      script: async (handle) => {
-        for (let round = 0; round < 3; round++)
-          await answer(handle, 'think', { answers: { n: String(round) } }, ratification());
-      },
-    });
-    expect(payloadsOf(run, 'node.suspended')).toHaveLength(3);
-    expect(payloadsOf(run, 'run.failed')[0]?.error).toMatchObject({ code: 'escalation_limit' });
-  });
-
-  it('thresholds: per run over per agent over 0.7; equal goes on; absent is no signal', async () => {
-    const cases: [Partial<RunInput>, number | undefined][] = [
-      [{ configurable: { escalationThreshold: 0.5 } }, 0.5],
-      [{ agentList: [pinned(AGENT, { confidenceThreshold: 0.3 })] } as Partial<RunInput>, 0.35],
-      [{}, 0.7],
-      [{}, undefined],
-    ];
-    for (const [more, confidence] of cases) {
-      const run = await runBothWays({
-        plainOnly: true,
-        input: oneAgent(more),
-        activities: scripted({ turns: [decision('d', confidence)] }).activities,
-      });
-      expect(run.status).toBe('completed');
-    }
-  });
-
-  it('switched off: cap.breached confidence-escalation-suppressed, and on with the decision', async () => {
-    const run = await runBothWays({
-      input: oneAgent({ policy: { escalation: false, verbosity: 'summary' } }),
-      activities: scripted({ turns: low }).activities,
-    });
-    expect(payloadsOf(run, 'cap.breached')).toEqual([
-      { kind: 'confidence-escalation-suppressed', limit: 0.7, observed: 0.55, nodeId: 'think' },
-    ]);
-    expect(payloadsOf(run, 'node.completed')[0]?.outputs).toEqual({
-      decision: { refund: 10 },
-      confidence: 0.55,
-    });
-  });
-});
-
-describe('an effect in doubt goes to a human (design §5)', () => {
-  const doubtful = (input: CallToolInput): CallToolOutput =>
-    input.resolution
-      ? { kind: 'returned', status: 'ok', resultHash: `h:${input.resolution.kind}` }
-      : { kind: 'in-doubt', effectId: 'eff-1', reason: 'the worker died' };
-
-  it('asks once, performs by the answer, and the conversation goes on with the result', async () => {
-    const { activities, infers } = scripted({
-      turns: [
-        { kind: 'calls', calls: [{ toolId: 'core:clock', arguments: { a: 1 } }] },
-        decision('done'),
-      ],
-      call: doubtful,
-    });
-    const schema = approvalSchema(['accept', 'reject', 'edit-accept']);
-    const run = await runBothWays({
-      input: oneAgent(),
-      activities,
-      script: async (handle) =>
-        void (await answer(
-          handle,
-          'think',
-          { action: 'edit-accept', editedArtifactData: { paid: true } },
-          schema,
-        )),
-    });
-    expect(payloadsOf(run, 'interrupt.requested')[0]).toMatchObject({
-      kind: 'approval',
-      data: { artifactType: 'effect-in-doubt', artifactId: 'eff-1' },
-    });
-    expect(
-      infers
-        .filter(({ results }) => results.length > 0)
-        .map(({ results }) => results[0]?.resultHash),
-    ).toEqual(['h:happened', 'h:happened']);
-    expect(run.status).toBe('completed');
   });
 });

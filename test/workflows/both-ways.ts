@@ -4,14 +4,19 @@ import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { isTerminalEvent } from '../../src/core/status.ts';
-import { canonicalJson, type JsonValue } from '../../src/core/json.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from '../../src/core/json.ts';
 import { digestOf } from '../../src/core/ids.ts';
 import {
   RESOLVE_INTERRUPT_UPDATE,
   type ResolveInterruptCommand,
   type RunInput,
 } from '../../src/core/run-input.ts';
-import type { FinishedRun, JournalItem, ScriptedActivities } from '../support/run-workflow.ts';
+import {
+  askedInterrupt,
+  type FinishedRun,
+  type JournalItem,
+  type ScriptedActivities,
+} from '../support/run-workflow.ts';
 import { openWorkflowLab, type WorkflowLab } from '../support/workflow-lab.ts';
 
 /** Not there yet, or between two segments: the sender tries again. */
@@ -77,9 +82,14 @@ function checkJournal(run: FinishedRun): void {
   }
 }
 
+/** A chunk names its run (spec/02 §3.6), and the two ways are two runs. */
+function ofAnyRun({ runId, ...rest }: JsonObject): JsonObject {
+  return runId === undefined ? rest : { ...rest, runId: 'run' };
+}
+
 const setOf = (run: FinishedRun): string[] =>
   factsOf(run)
-    .map(({ key, type, payload }) => `${key} ${type} ${canonicalJson(payload)}`)
+    .map(({ key, type, payload }) => `${key} ${type} ${canonicalJson(ofAnyRun(payload))}`)
     .sort();
 
 function byVisit(run: FinishedRun): Record<string, string[]> {
@@ -103,7 +113,10 @@ export async function runBothWays(scenario: Scenario): Promise<FinishedRun> {
   return plain;
 }
 
-async function runOnce({ input, activities, script }: Scenario, suffix = ''): Promise<FinishedRun> {
+export async function runOnce(
+  { input, activities, script }: Scenario,
+  suffix = '',
+): Promise<FinishedRun> {
   if (!lab) throw new Error('useWorkflowRunner() is missing');
   // The id seed stays: ids inside payloads must be equal both ways.
   const runId = `${input.runId}${suffix}`;
@@ -119,20 +132,21 @@ export async function answer(
   nodeId: string,
   value: JsonValue,
   schema: JsonValue,
-  updateId: string = randomUUID(),
+  meant: { updateId?: string; interruptId?: string } = {},
 ): Promise<unknown> {
-  const command: ResolveInterruptCommand = {
-    nodeId,
-    value,
-    schemaDigest: digestOf(canonicalJson(schema)),
-    bodyDigest: 'test',
-    resolvedBy: 'tester',
-  };
   for (let attempt = 0; ; attempt++) {
     try {
+      const command: ResolveInterruptCommand = {
+        nodeId,
+        interruptId: meant.interruptId ?? (await askedInterrupt(handle, nodeId)),
+        value,
+        schemaDigest: digestOf(canonicalJson(schema)),
+        bodyDigest: 'test',
+        resolvedBy: 'tester',
+      };
       return await handle.executeUpdate(RESOLVE_INTERRUPT_UPDATE, {
         args: [command],
-        updateId,
+        updateId: meant.updateId ?? randomUUID(),
       });
     } catch (error) {
       const { type, code } = (error as { cause?: { type?: string; code?: number } }).cause ?? {};

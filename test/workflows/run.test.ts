@@ -1,20 +1,51 @@
 // Runs without agents: order, edges, waits, messages, limits, endings.
 import { randomUUID } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
 import { describe, expect, it } from 'vitest';
-import { CANCEL_RUN_UPDATE } from '../../src/core/run-input.ts';
+import { digestOf } from '../../src/core/ids.ts';
+import { canonicalJson } from '../../src/core/json.ts';
+import {
+  CANCEL_RUN_UPDATE,
+  RESOLVE_INTERRUPT_UPDATE,
+  type ResolveInterruptCommand,
+} from '../../src/core/run-input.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
+import { until } from '../support/host.ts';
+import { askedInterrupt, journalOf, type JournalItem } from '../support/run-workflow.ts';
 import {
   answer,
   factsOf,
   payloadsOf,
   runBothWays,
+  runOnce,
   typesOf,
   useWorkflowRunner,
 } from './both-ways.ts';
 
 useWorkflowRunner();
 const ACCEPT_REJECT = approvalSchema(['accept', 'reject']);
+
+/** The code that a made-up answer is refused with; undefined: it was taken. */
+function refusal(
+  handle: WorkflowHandle,
+  meant: Pick<ResolveInterruptCommand, 'nodeId' | 'interruptId' | 'schemaDigest'>,
+): Promise<string | undefined> {
+  const value = { action: 'reject' };
+  const command: ResolveInterruptCommand = { ...meant, value, bodyDigest: '', resolvedBy: '' };
+  return handle.executeUpdate(RESOLVE_INTERRUPT_UPDATE, { args: [command] }).then(
+    () => undefined,
+    (error: { cause?: { type?: string } }) => error.cause?.type,
+  );
+}
+
+function interruptIds(journal: readonly JournalItem[]): string[] {
+  return journal.flatMap((item) =>
+    item.kind === 'emit' && item.type === 'node.suspended'
+      ? [item.payload.interruptId as string]
+      : [],
+  );
+}
 
 describe('a sequential run', () => {
   it('states run.started, each node in order and run.completed (spec/06 §3.4, §3.8)', async () => {
@@ -124,6 +155,31 @@ describe('edges', () => {
     expect(types).toContain('node.completed join');
     expect(run.status).toBe('completed');
   });
+
+  it.each([
+    ['its only node', [node('a', 'core.noop', { disabled: true })], []],
+    [
+      'all its start nodes, with what they lead to',
+      [
+        node('a', 'core.noop', { disabled: true }),
+        node('b', 'core.noop', { disabled: true }),
+        node('c', 'core.end'),
+      ],
+      [edge('a', 'c'), edge('b', 'c')],
+    ],
+  ])(
+    'a run with %s disabled ends: all skipped, completed with empty outputs (spec/01 §6.2)',
+    async (_what, nodes, edges) => {
+      const run = await runBothWays({ input: runInput(definition('off', nodes, edges)) });
+      expect(run.status).toBe('completed');
+      expect(typesOf(run)).toEqual([
+        'run.started',
+        ...nodes.map(({ id }) => `node.skipped ${id}`),
+        'run.completed',
+      ]);
+      expect(payloadsOf(run, 'run.completed')).toEqual([{ outputs: {} }]);
+    },
+  );
 
   it('regex conditions are linear: a hostile pattern and text do not block', async () => {
     const workflow = definition(
@@ -288,17 +344,68 @@ describe('waits and messages', () => {
       script: async (handle) => {
         await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT);
         for (const nodeId of ['gate', 'gate2x']) {
-          await handle
-            .executeUpdate('resolveInterrupt', {
-              args: [{ nodeId, value: {}, schemaDigest: '', bodyDigest: '', resolvedBy: '' }],
-            })
-            .catch((error: { cause?: { type?: string } }) => refused.push(error.cause?.type));
+          refused.push(await refusal(handle, { nodeId, interruptId: 'int-x', schemaDigest: '' }));
         }
         await answer(handle, 'gate2', { action: 'accept' }, ACCEPT_REJECT);
       },
     });
     expect(refused).toEqual(['interrupt_already_resolved', 'interrupt_not_found']);
     expect(run.status).toBe('completed');
+  });
+
+  it('an answer reaches the question it names and no other of that node, whatever its schema (spec/02 §4.4)', async () => {
+    const again = definition(
+      'again',
+      [node('gate', 'core.approvalGate'), node('end', 'core.end')],
+      [edge('gate', 'gate', { condition: { type: 'truthy', left: 'again' } }), edge('gate', 'end')],
+      {
+        variables: [{ name: 'again', type: 'boolean', defaultValue: true }],
+        settings: { maxLoopbackIterations: 1 },
+      },
+    );
+    const schemaDigest = digestOf(canonicalJson(ACCEPT_REJECT));
+    const refused: unknown[] = [];
+    const run = await runBothWays({
+      input: runInput(again),
+      plainOnly: true,
+      script: async (handle) => {
+        await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT);
+        const { events } = await handle.fetchHistory();
+        const [first] = interruptIds(journalOf(events ?? []));
+        await until(async () => (await askedInterrupt(handle, 'gate')) !== first, 'it asks again');
+        refused.push(
+          await refusal(handle, { nodeId: 'gate', interruptId: first ?? '', schemaDigest }),
+        );
+        await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT);
+      },
+    });
+    expect(refused).toEqual(['interrupt_already_resolved']);
+    const asked = interruptIds(run.journal);
+    expect(new Set(asked).size).toBe(2);
+    expect(payloadsOf(run, 'interrupt.resolved').map(({ interruptId }) => interruptId)).toEqual(
+      asked,
+    );
+  });
+
+  it('messages that a segment begins with and refuses leave no trace that a replay would stumble over', async () => {
+    const gates = Array.from({ length: 4 }, (_, n) => node(`gate${n}`, 'core.approvalGate'));
+    const run = await runOnce({
+      input: { ...runInput(chain('borders', gates)), forceContinueAsNewAfter: 5 },
+      script: async (handle) => {
+        let over = false;
+        // All the time somebody answers what nobody asks.
+        const strangers = Array.from({ length: 4 }, async () => {
+          while (!over)
+            await refusal(handle, { nodeId: 'gate0', interruptId: 'int-x', schemaDigest: '' });
+        });
+        for (const { id } of gates)
+          await answer(handle, id, { action: 'accept' }, ACCEPT_REJECT).catch(() => undefined);
+        over = true;
+        await Promise.all(strangers);
+      },
+    });
+    expect(run.status).toBe('completed');
+    expect(run.segments.length).toBeGreaterThan(1);
   });
 
   it('a repeat of a message with the same update id gets the first outcome, also in a later segment (design §4)', async () => {
@@ -311,11 +418,13 @@ describe('waits and messages', () => {
     await runBothWays({
       input: runInput(two),
       script: async (handle) => {
-        const first = await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT, updateId);
+        const first = await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT, {
+          updateId,
+        });
         await new Promise((resolve) => setTimeout(resolve, 1500));
         outcomes.push([
           first,
-          await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT, updateId),
+          await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT, { updateId }),
         ]);
         await answer(handle, 'gate2', { action: 'accept' }, ACCEPT_REJECT);
       },
@@ -331,6 +440,27 @@ describe('waits and messages', () => {
     expect(payloadsOf(run, 'approval.received')).toEqual([{ nodeId: 'gate', action: 'timeout' }]);
     expect(payloadsOf(run, 'run.failed')[0]?.error).toMatchObject({ code: 'interrupt_timeout' });
   });
+
+  it.each(['core.approvalGate', 'core.clarificationGate'])(
+    '%s without a time of its own stands for the time of the run, then never grants (spec/02 §4.6)',
+    async (typeId) => {
+      const config = { questions: [{ id: 'q1', question: 'Which colour?' }] };
+      const more = { limits: { ...runInput(gate).limits, interruptTimeoutMs: 400 } };
+      const run = await runBothWays({
+        input: runInput(chain('usual', [node('gate', typeId, { config })]), more),
+      });
+      expect(payloadsOf(run, 'interrupt.requested')[0]?.timeoutMs).toBe(400);
+      expect(payloadsOf(run, 'run.failed')[0]?.error).toMatchObject({ code: 'interrupt_timeout' });
+      const own = await runBothWays({
+        input: runInput(
+          chain('own', [node('gate', typeId, { config: { ...config, timeoutMs: 300 } })]),
+          more,
+        ),
+        plainOnly: true,
+      });
+      expect(payloadsOf(own, 'interrupt.requested')[0]?.timeoutMs).toBe(300);
+    },
+  );
 
   it('a clarification takes answers as object or list and hands them on as an object (spec/02 §4.3)', async () => {
     const questions = [{ id: 'q1', question: 'Which colour?' }];
@@ -393,6 +523,32 @@ describe('waits and messages', () => {
       },
     });
     expect(rejected.status).toBe('failed');
+  });
+
+  it('in a quorum only a decision is a vote: who asked for changes may still decide (spec/02 §4.7)', async () => {
+    const actions = ['accept', 'reject', 'refine'];
+    const config = { requiredApprovals: 2, actions };
+    const outcomes: unknown[] = [];
+    const run = await runBothWays({
+      input: runInput(chain('refined', [node('gate', 'core.approvalGate', { config })])),
+      plainOnly: true,
+      script: async (handle) => {
+        for (const [voter, action] of [
+          ['v1', 'refine'],
+          ['v1', 'accept'],
+          ['v2', 'accept'],
+        ] as const)
+          outcomes.push(await answer(handle, 'gate', { action, voter }, approvalSchema(actions)));
+      },
+    });
+    expect(outcomes).toMatchObject([
+      { status: 'open' },
+      { status: 'open' },
+      { status: 'resolved' },
+    ]);
+    expect(payloadsOf(run, 'approval.received')).toEqual([
+      { nodeId: 'gate', action: 'accept', decidedBy: 'quorum:2-of-2' },
+    ]);
   });
 
   it.each(['update', 'temporal'] as const)(

@@ -1,5 +1,6 @@
 // The agent node (`core.agent`, WorkflowNode.agent): a live manifest invocation (RFC 0077 §B) and what a low
 // confidence leads to (RFC 0002 §F, design §9). Invocations of a visit follow each other, each in its own bracket.
+import type { AskedQuestion } from '../../activities/contract.ts';
 import { effectiveThreshold, isBelowThreshold } from '../../src/core/confidence.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/core/json.ts';
 import { MAX_ESCALATIONS_PER_VISIT } from '../../src/core/limits.ts';
@@ -7,6 +8,8 @@ import type { PinnedAgent } from '../../src/core/run-input.ts';
 import { emitFact, nodeFailure, type Visit, type NodeKind } from '../context.ts';
 import { answersOf, interrupt } from '../interrupts.ts';
 import { outputsOf, type AgentDecision, type AgentWork, type Invocation } from '../agent-work.ts';
+import { decisionQuestion } from '../questions.ts';
+import { answersSchema } from './clarification-gate.ts';
 import { closeInvocation, infer, openRatification } from '../invocation.ts';
 import { inputsOf } from '../values.ts';
 
@@ -15,6 +18,8 @@ type AgentData = {
   number: number;
   invocation?: Invocation;
   escalated?: { decision: AgentDecision; threshold: number };
+  /** Questions that a human has not answered yet. */
+  asked?: AskedQuestion[];
   answers?: JsonValue;
   occurrences: { [call: string]: number };
 };
@@ -88,7 +93,7 @@ async function escalate(visit: Visit, agent: PinnedAgent): Promise<AgentDecision
   const { value } = await interrupt(visit, {
     step: `i${invocation.number}.escalation`,
     kind: 'low-confidence',
-    data: { ...facts, decision: decision.decision },
+    data: { ...decisionQuestion(agent.agentId), ...facts, decision: decision.decision },
     resumeSchema: ratificationSchema(invocation.returnSchema),
     timeoutMs: visit.node.config.escalationTimeoutMs as number | undefined,
     suspended: { reason: 'low-confidence', ...facts },
@@ -130,16 +135,53 @@ function workOf(visit: Visit, agent: PinnedAgent): AgentWork {
   };
 }
 
-/** Notes an escalation in the frame; the bracket closes before anybody is asked (spec/03 §7.3). */
-function noteEscalation(work: AgentWork, decision: AgentDecision, threshold: number): void {
-  const { visit } = work;
-  if (visit.frame.escalations >= MAX_ESCALATIONS_PER_VISIT) {
+/** A human is asked at most so often in a visit, whatever for (limits.clarificationRounds). */
+function countRound({ frame }: Visit): void {
+  if (frame.escalations >= MAX_ESCALATIONS_PER_VISIT) {
     throw nodeFailure(
       'escalation_limit',
       `The node escalated ${MAX_ESCALATIONS_PER_VISIT} times already.`,
     );
   }
-  visit.frame.escalations++;
+  frame.escalations++;
+}
+
+/** Notes what is asked in the frame; the bracket closes before anybody is asked (spec/03 §7.3). */
+function noteQuestions(work: AgentWork, questions: AskedQuestion[]): void {
+  const { visit } = work;
+  const limit = MAX_ESCALATIONS_PER_VISIT;
+  if (visit.frame.escalations >= limit) {
+    emitFact(visit, 'cap.breached', {
+      step: `i${work.number}.clarification`,
+      payload: { kind: 'clarification', limit, observed: limit + 1, nodeId: visit.frame.nodeId },
+    });
+  }
+  countRound(visit);
+  closeInvocation(work, 'escalated');
+  dataOf(visit).asked = questions;
+}
+
+/** Waits for the answers to the agent's own questions; it goes on with them. */
+async function ask(visit: Visit, agent: PinnedAgent): Promise<void> {
+  const data = dataOf(visit);
+  const { invocation, asked } = data;
+  if (!invocation || !asked) throw nodeFailure('internal_error', 'Nothing is asked.');
+  const { value } = await interrupt(visit, {
+    step: `i${invocation.number}.clarification`,
+    kind: 'clarification',
+    data: { title: `${agent.agentId} asks`, agentId: agent.agentId, questions: asked },
+    resumeSchema: answersSchema(asked),
+    timeoutMs: visit.node.config.escalationTimeoutMs as number | undefined,
+  });
+  data.answers = answersOf(value);
+  data.asked = undefined;
+  data.number++;
+}
+
+/** Notes an escalation in the frame, as noteQuestions does. */
+function noteEscalation(work: AgentWork, decision: AgentDecision, threshold: number): void {
+  const { visit } = work;
+  countRound(visit);
   closeInvocation(work, 'escalated', decision);
   dataOf(visit).escalated = { decision, threshold };
 }
@@ -152,9 +194,15 @@ export const agent: NodeKind = async (visit) => {
   const manifest = pinned(visit);
   for (;;) {
     const data = dataOf(visit);
+    if (data.asked) await ask(visit, manifest);
     if (!data.escalated) {
       const work = workOf(visit, manifest);
-      const decision = await infer(work);
+      const concluded = await infer(work);
+      if (concluded.kind === 'asking') {
+        noteQuestions(work, concluded.questions);
+        continue;
+      }
+      const { decision } = concluded;
       const threshold = lowThreshold(visit, manifest, decision);
       if (threshold === undefined) {
         closeInvocation(work, 'completed', decision);

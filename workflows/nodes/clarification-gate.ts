@@ -10,7 +10,8 @@ interface Question {
   readonly schema?: JsonObject;
 }
 
-function answersSchema(questions: readonly Question[]): JsonObject {
+/** What answers must look like: one to each question. */
+export function answersSchema(questions: readonly Question[]): JsonObject {
   const properties = Object.fromEntries(
     questions.map(({ id, schema }): [string, JsonValue] => [
       id,

@@ -1,7 +1,7 @@
 // Kinds that do nothing of their own: core.start, core.end, core.noop (and core.conditional, whose edges decide),
 // core.identity (spec/01 §18.1: echoes each input port to the output of the same name). None emits agent.* events.
 import type { NodeKind } from '../context.ts';
-import { inputsOf, setVariable } from '../values.ts';
+import { bounded, inputsOf, setVariable } from '../values.ts';
 
 export const start: NodeKind = async () => ({ kind: 'completed', outputs: {} });
 
@@ -11,7 +11,8 @@ export const noop: NodeKind = async () => ({ kind: 'completed', outputs: {} });
 export const end: NodeKind = async (visit) => ({ kind: 'completed', outputs: inputsOf(visit) });
 
 export const identity: NodeKind = async (visit) => {
-  const outputs = inputsOf(visit);
+  // Before any variable is set: each one stands in the log twice, as it was and as it is.
+  const outputs = bounded(inputsOf(visit), 'the outputs of the node');
   for (const variable of visit.run.input.definition.variables) {
     const value = outputs[variable.name];
     if (value !== undefined && value !== visit.run.state.variables[variable.name]) {

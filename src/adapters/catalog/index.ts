@@ -19,6 +19,8 @@ import { agentFaults, resolveManifest, type ManifestFault } from './manifests.ts
 
 /** Faults of one file that its log line names. */
 const LOGGED_FAULTS = 5;
+/** RFC 0002 §A8: the sharing that is honoured. */
+const ALONE = 'isolated';
 const MANIFEST_ENDING = '.agent.json';
 const SCRIPT_ENDING = '.script.json';
 
@@ -163,6 +165,12 @@ function addDefinition(
     const fault = { pointer: '/id', message: `"${definition.id}" is already loaded` };
     skipped(logger, `workflow definition of ${origin.source} skipped`, [fault]);
     return undefined;
+  }
+  for (const { id, agent } of definition.nodes) {
+    if ((agent?.agentSharing ?? ALONE) !== ALONE)
+      logger.warn(
+        `workflow definition of ${origin.source}: node "${id}" asks for a shared context; each node has its own`,
+      );
   }
   definitions.set(definition.id, definition);
   return definition.id;

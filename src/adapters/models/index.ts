@@ -2,7 +2,7 @@
 import { HostError } from '../../core/errors.ts';
 import type { Model, Models } from '../../ports.ts';
 import { createOpenAiModel, type OpenAiConfig } from './openai.ts';
-import { createScriptedModel } from './scripted.ts';
+import { createScriptedModel, withoutScript } from './scripted.ts';
 
 export const SCRIPTED_PROVIDER = 'scripted';
 export const SCRIPTED_MODEL = 'scripted-1';
@@ -13,6 +13,11 @@ export const DEFAULT_OPENAI_MODEL = 'gpt-4.1-mini';
 export interface ModelsConfig {
   /** Scripts of the provider `scripted` by agentId, as loaded: they are checked here. */
   readonly scripts?: Readonly<Record<string, unknown>>;
+  /**
+   * Agents for which a caller may name the provider `scripted`: all in test mode, else the demo's. Default none: what
+   * a script decides is the operator's choice and never a caller's.
+   */
+  readonly scriptedByCaller?: 'all' | ReadonlySet<string>;
   /** Present: the provider `openai` exists and is the default. */
   readonly openai?: OpenAiConfig & {
     readonly model?: string;
@@ -22,9 +27,8 @@ export interface ModelsConfig {
 
 /** Throws HostError config_invalid with the first fault of a script. */
 export function createModels(config: ModelsConfig): Models {
-  const byProvider = new Map<string, Model>([
-    [SCRIPTED_PROVIDER, createScriptedModel(config.scripts ?? {})],
-  ]);
+  const { scripts = {}, scriptedByCaller = new Set<string>() } = config;
+  const byProvider = new Map<string, Model>([[SCRIPTED_PROVIDER, createScriptedModel(scripts)]]);
   if (config.openai) byProvider.set(OPENAI_PROVIDER, createOpenAiModel(config.openai));
   const defaultProvider = config.openai ? OPENAI_PROVIDER : SCRIPTED_PROVIDER;
   const defaultModel = (provider: string, modelClass: string): string => {
@@ -38,12 +42,26 @@ export function createModels(config: ModelsConfig): Models {
     if (!model) throw new HostError('model_not_configured', { provider });
     return model;
   };
+  const mayNameScripted = (agentIds: readonly string[] | undefined): boolean => {
+    if (scriptedByCaller === 'all') return true;
+    return agentIds === undefined
+      ? scriptedByCaller.size > 0
+      : agentIds.every((agentId) => scriptedByCaller.has(agentId));
+  };
   return {
-    providers: () => [...byProvider.keys()].sort(),
-    choose: (modelClass, override) => {
-      const provider = override.provider ?? defaultProvider;
+    providers: (agentIds) =>
+      [...byProvider.keys()]
+        .filter((provider) => provider !== SCRIPTED_PROVIDER || mayNameScripted(agentIds))
+        .sort(),
+    isLive: () => config.openai !== undefined,
+    choose: ({ agentId, modelClass }, asked) => {
+      const provider = asked.provider ?? defaultProvider;
       get(provider);
-      return { provider, model: override.model ?? defaultModel(provider, modelClass) };
+      if (asked.provider === SCRIPTED_PROVIDER && !mayNameScripted([agentId]))
+        throw new HostError('model_not_configured', { provider });
+      if (provider === SCRIPTED_PROVIDER && !Object.hasOwn(scripts, agentId))
+        throw withoutScript(agentId);
+      return { provider, model: asked.model ?? defaultModel(provider, modelClass) };
     },
     get,
   };

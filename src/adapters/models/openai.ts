@@ -17,7 +17,8 @@ import { OutputSplitter } from './output-splitter.ts';
 import { functionNameOf, toolIdOf } from './tool-names.ts';
 
 export interface OpenAiConfig {
-  readonly apiKey: string;
+  /** Absent: the endpoint asks for none, and no Authorization header is sent. */
+  readonly apiKey?: string;
   /** Absent: the provider's own address. */
   readonly baseUrl?: string;
   /** `json_object` or `none` for endpoints that do not know JSON Schema output. */
@@ -30,7 +31,9 @@ type Options = Parameters<Model['infer']>[1];
 
 export function createOpenAiModel(config: OpenAiConfig): Model {
   const client = new OpenAI({
-    apiKey: config.apiKey,
+    // The client insists on one; without one of our own its header is left out.
+    apiKey: config.apiKey ?? 'none',
+    ...(config.apiKey === undefined ? { defaultHeaders: { Authorization: null } } : {}),
     ...(config.baseUrl === undefined ? {} : { baseURL: config.baseUrl }),
     organization: null,
     project: null,

@@ -29,7 +29,8 @@ function valueOf(text: string | undefined): JsonValue {
   }
 }
 
-function lookUp(values: JsonObject, path: string): JsonValue {
+/** The value at a path of a template; null where there is none. */
+export function lookUp(values: JsonObject, path: string): JsonValue {
   let at: JsonValue | undefined = values;
   for (const segment of path.split('.')) {
     if (Array.isArray(at)) at = at[Number(segment)];

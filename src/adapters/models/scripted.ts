@@ -7,7 +7,7 @@ import { estimateTokens } from '../../core/tokens.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports.ts';
 import { checkAgentScript } from '../../wire/agent-script.ts';
 import type { AgentScript, AgentScriptFault, AgentScriptTurn } from '../../wire/types.generated.ts';
-import { fillTemplates, scriptValues } from './script-templates.ts';
+import { fillTemplates, lookUp, scriptValues } from './script-templates.ts';
 
 type Options = Parameters<Model['infer']>[1];
 
@@ -16,15 +16,11 @@ const REMEMBERED_CALLS = 10_000;
 /** Size in UTF-16 units of the pieces of an `oversize` fault. */
 const OVERSIZE_PIECE = 64 * 1024;
 
-/** An agent without a script says one sentence and decides, with full confidence, on its own task. */
-const DEFAULT_SCRIPT: AgentScript = {
-  turns: [
-    {
-      reasoning: 'There is no script for this agent: the task itself is the decision.',
-      final: { decision: { task: '{{task}}' }, confidence: 1 },
-    },
-  ],
-};
+/** An agent without a script is refused: it never decides by itself. Trying again gives no script either. */
+export function withoutScript(agentId: string): HostError {
+  const reason = `The agent ${agentId} has no model: no provider is configured for it, and it has no script.`;
+  return new HostError('model_unavailable', { agentId, reason, retryable: false });
+}
 
 /** `scripts` by agentId. Throws HostError config_invalid when one does not match agent-script.schema.json. */
 export function createScriptedModel(scripts: Readonly<Record<string, unknown>>): Model {
@@ -34,7 +30,8 @@ export function createScriptedModel(scripts: Readonly<Record<string, unknown>>):
   const tries = new Map<string, number>();
   return {
     infer: async (request, options) => {
-      const script = checked.get(request.agentId) ?? DEFAULT_SCRIPT;
+      const script = checked.get(request.agentId);
+      if (!script) throw withoutScript(request.agentId);
       const turn = turnOf(script, request);
       const faulty = turn.fault && nextTry(tries, request.idempotencyKey) <= turn.fault.times;
       return faulty && turn.fault
@@ -57,7 +54,14 @@ function checkedScript(agentId: string, script: unknown): AgentScript {
 
 function turnOf(script: AgentScript, request: ModelRequest): AgentScriptTurn {
   const index = request.items.filter(({ role }) => role === 'assistant').length;
-  return script.turns[Math.min(index, script.turns.length - 1)] ?? {};
+  return caseOf(script.turns[Math.min(index, script.turns.length - 1)] ?? {}, request);
+}
+
+function caseOf(turn: AgentScriptTurn, request: ModelRequest): AgentScriptTurn {
+  if (!turn.cases) return turn;
+  const values = scriptValues(request.items);
+  const held = turn.cases.find(({ path, equals }) => lookUp(values, path) === equals);
+  return held ? caseOf(held.turn, request) : turn;
 }
 
 function nextTry(tries: Map<string, number>, key: string): number {

@@ -58,6 +58,8 @@ export class SqlError extends Error {
   }
 }
 
+/** The form of the codes by which a database says no; EPIPE and the like are none. */
+export const SQL_STATE = /^(?=.*[0-9])[0-9A-Z]{5}$/;
 const UNTRANSLATABLE_CHARACTER = /^(22021|22P05)$/;
 // Connection, resources, operator intervention, authorization, no such database, time limits.
 const UNAVAILABLE = /^(08|53|57|28|3D000|25P03|25P04|55P03)/;
@@ -78,7 +80,7 @@ export function databaseError(error: unknown): Error {
     message?: string;
     constraint?: string;
   };
-  const sqlState = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+  const sqlState = typeof code === 'string' && SQL_STATE.test(code) ? code : undefined;
   if (sqlState === undefined || UNAVAILABLE.test(sqlState)) {
     return new HostError('service_unavailable', { part: 'database' }, error);
   }

@@ -14,12 +14,14 @@
 // * `differs`, and nothing is written, when an earlier node attempt of this visit left a row of the tool that is done
 //   or in doubt, or claimed and so possibly either. Every claim of a closed run is refused. Each new claim and the
 //   step to in-doubt raise the epoch. `settle` ends a claim, or a doubt (the reconcile hook's answer), under its epoch.
+//   `recall` tells what the column "other tool" says, and claims nothing.
 import { canonicalJson } from '../../core/json.ts';
 import { sha256Hex } from '../../core/ids.ts';
 import type {
   EffectClaim,
   EffectIdentity,
   EffectLedger,
+  EffectRecall,
   EffectRow,
   EffectState,
 } from '../../ports.ts';
@@ -54,6 +56,7 @@ export function createEffectLedger(db: Db): EffectLedger {
   return {
     claim: (identity, attempt, options) =>
       db.transaction((tx) => claim(tx, { identity, attempt, options })),
+    recall: (identity) => db.transaction((tx) => recall(tx, identity)),
     async renew(effectId, epoch, leaseMs) {
       const held = await db.query(
         `UPDATE effects SET lease_until_ms = openwop_now_ms() + $3::bigint
@@ -97,12 +100,10 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
   );
   if (!head || head.closed) return { kind: 'run-closed' };
   const effectId = effectIdOf(identity);
-  const [found] = await tx.query<EffectRecord & { now_ms: number }>(
-    `SELECT ${COLUMNS}, openwop_now_ms() AS now_ms FROM effects WHERE effect_id = $1 FOR UPDATE`,
-    [effectId],
-  );
+  const found = await find(tx, effectId);
   if (found) return claimFound(tx, ask, found);
-  if (await differs(tx, ask)) return { kind: 'differs', effectId };
+  const stands = await standsInTheWay(tx, ask);
+  if (stands) return { kind: 'differs', effectId, why: stands };
   const inserted = await tx.query(
     `INSERT INTO effects (effect_id, tenant_id, run_id, node_id, visit, tool_id, args_hash, occurrence, attempt, state,
        epoch, lease_until_ms, created_at_ms)
@@ -121,45 +122,73 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
       ask.options.leaseMs,
     ],
   );
-  if (inserted.length > 0) return { kind: 'perform', effectId, epoch: 1, again: false };
+  if (inserted.length > 0)
+    return { kind: 'perform', effectId, epoch: 1, again: false, inDoubt: false };
   // Another claimer inserted it meanwhile; rows are never deleted, so now it is found.
   return claim(tx, ask);
+}
+
+type Found = EffectRecord & { readonly now_ms: number };
+
+async function find(tx: Transaction, effectId: string): Promise<Found | undefined> {
+  const [found] = await tx.query<Found>(
+    `SELECT ${COLUMNS}, openwop_now_ms() AS now_ms FROM effects WHERE effect_id = $1 FOR UPDATE`,
+    [effectId],
+  );
+  return found;
+}
+
+async function recall(
+  tx: Transaction,
+  identity: EffectIdentity,
+): Promise<EffectRecall | undefined> {
+  const found = await find(tx, effectIdOf(identity));
+  return found && recallFound(tx, found);
+}
+
+/** What is known of it, for who may not perform it again. Undefined: it did not leave the host. */
+async function recallFound(tx: Transaction, found: Found): Promise<EffectRecall | undefined> {
+  const { effect_id: effectId, epoch, outcome_hash: outcomeHash } = found;
+  switch (found.state) {
+    case 'done':
+      return { kind: 'done', effectId, outcomeHash: outcomeHash ?? '' };
+    case 'failed-final':
+      return { kind: 'failed', effectId, outcomeHash: outcomeHash ?? '' };
+    case 'claimed':
+      if (found.lease_until_ms > found.now_ms)
+        return { kind: 'busy', effectId, leaseUntilMs: found.lease_until_ms };
+      await tx.query(
+        "UPDATE effects SET state = 'in-doubt', epoch = epoch + 1 WHERE effect_id = $1",
+        [effectId],
+      );
+      return { kind: 'in-doubt', effectId, epoch: epoch + 1 };
+    case 'in-doubt':
+      return { kind: 'in-doubt', effectId, epoch };
+    case 'failed-before-send':
+      return undefined;
+  }
 }
 
 async function claimFound(
   tx: Transaction,
   { attempt, options }: Ask,
-  found: EffectRecord & { now_ms: number },
+  found: Found,
 ): Promise<EffectClaim> {
-  const effectId = found.effect_id;
   const mayRepeat = options.idempotent || options.force === true;
-  switch (found.state) {
-    case 'done':
-      return { kind: 'done', effectId, outcomeHash: found.outcome_hash ?? '' };
-    case 'failed-final':
-      return { kind: 'failed', effectId, outcomeHash: found.outcome_hash ?? '' };
-    case 'claimed':
-      if (found.lease_until_ms > found.now_ms) {
-        return { kind: 'busy', effectId, leaseUntilMs: found.lease_until_ms };
-      }
-      if (mayRepeat) return claimAgain(tx, found, { attempt, leaseMs: options.leaseMs });
-      await tx.query(
-        "UPDATE effects SET state = 'in-doubt', epoch = epoch + 1 WHERE effect_id = $1",
-        [effectId],
-      );
-      return { kind: 'in-doubt', effectId, epoch: found.epoch + 1 };
-    case 'in-doubt':
-      if (mayRepeat) return claimAgain(tx, found, { attempt, leaseMs: options.leaseMs });
-      return { kind: 'in-doubt', effectId, epoch: found.epoch };
-    case 'failed-before-send':
-      return claimAgain(tx, found, { attempt, leaseMs: options.leaseMs });
-  }
+  const isUnknown =
+    found.state === 'in-doubt' ||
+    (found.state === 'claimed' && found.lease_until_ms <= found.now_ms);
+  const known = isUnknown && mayRepeat ? undefined : await recallFound(tx, found);
+  if (known) return known;
+  // A human's word has settled the doubt; that a tool is idempotent has not.
+  const inDoubt = isUnknown && options.force !== true;
+  return claimAgain(tx, found, { attempt, leaseMs: options.leaseMs, inDoubt });
 }
 
 async function claimAgain(
   tx: Transaction,
   found: EffectRecord,
-  { attempt, leaseMs }: { attempt: number; leaseMs: number },
+  { attempt, leaseMs, inDoubt }: { attempt: number; leaseMs: number; inDoubt: boolean },
 ): Promise<EffectClaim> {
   await tx.query(
     `UPDATE effects SET state = 'claimed', epoch = epoch + 1, attempt = $2, outcome_hash = NULL,
@@ -167,18 +196,40 @@ async function claimAgain(
      WHERE effect_id = $1`,
     [found.effect_id, attempt, leaseMs],
   );
-  return { kind: 'perform', effectId: found.effect_id, epoch: found.epoch + 1, again: true };
+  return {
+    kind: 'perform',
+    effectId: found.effect_id,
+    epoch: found.epoch + 1,
+    again: true,
+    inDoubt,
+  };
 }
 
-async function differs(tx: Transaction, { identity, attempt, options }: Ask): Promise<boolean> {
-  if (options.idempotent || options.force === true) return false;
-  const earlier = await tx.query(
-    `SELECT 1 FROM effects
-     WHERE tenant_id = $1 AND run_id = $2 AND node_id = $3 AND visit = $4 AND tool_id = $5 AND attempt < $6
-       AND state IN ('done', 'in-doubt', 'claimed') LIMIT 1`,
-    [identity.tenant, identity.runId, identity.nodeId, identity.visit, identity.toolId, attempt],
+/**
+ * What a human must know before a new call of a non-idempotent tool is performed: an earlier attempt of the node called
+ * it otherwise, or the same call was made before and nobody knows whether it happened.
+ */
+async function standsInTheWay(
+  tx: Transaction,
+  { identity, attempt, options }: Ask,
+): Promise<'attempt' | 'doubt' | undefined> {
+  if (options.idempotent || options.force === true) return undefined;
+  const [found] = await tx.query<{ is_same: boolean }>(
+    `SELECT args_hash = $7 AND attempt = $6 AS is_same FROM effects
+     WHERE tenant_id = $1 AND run_id = $2 AND node_id = $3 AND visit = $4 AND tool_id = $5
+       AND (attempt < $6 AND state IN ('done', 'in-doubt', 'claimed') OR args_hash = $7 AND state = 'in-doubt') LIMIT 1`,
+    [
+      identity.tenant,
+      identity.runId,
+      identity.nodeId,
+      identity.visit,
+      identity.toolId,
+      attempt,
+      identity.argsHash,
+    ],
   );
-  return earlier.length > 0;
+  if (!found) return undefined;
+  return found.is_same ? 'doubt' : 'attempt';
 }
 
 function effectOf(record: EffectRecord): EffectRow {

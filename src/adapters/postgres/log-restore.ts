@@ -2,22 +2,38 @@
 import { HostError } from '../../core/errors.ts';
 import type { Head, LogRow } from '../../ports.ts';
 import type { Db, Transaction } from './db.ts';
-import { LOG_CHANNEL } from './log-append.ts';
+import { LOG_CHANNEL, lockHead } from './log-append.ts';
 import { eventRecords, INSERT_EVENTS } from './rows.ts';
 
 /** Rows per statement, and the longest time in ms for a whole run. */
 const ROWS_PER_INSERT = 500;
 const RESTORE_LIMIT_MS = 120_000;
 
+export interface Restored {
+  readonly head: Head;
+  readonly rows: readonly LogRow[];
+  /** The head as it was when the rows were told. */
+  readonly seen: Head | undefined;
+}
+
+/** What was appended since is in none of the rows. */
+function hasMoved(stored: Head | undefined, seen: Head | undefined): boolean {
+  return (
+    stored?.nextSequence !== seen?.nextSequence ||
+    stored?.temporalRunId !== seen?.temporalRunId ||
+    stored?.historyEventId !== seen?.historyEventId
+  );
+}
+
 /**
- * False while a block of the run is open: its deltas are in no history yet. The lock is the registry row's, because
+ * False while a block of the run is open: its deltas are in no history yet; and when the log went on. The lock is the registry row's, because
  * the head may be gone. Throws HostError run_not_found when the run is not registered.
  */
-export function restore(db: Db, head: Head, rows: readonly LogRow[]): Promise<boolean> {
+export function restore(db: Db, { head, rows, seen }: Restored): Promise<boolean> {
   return db.transaction(async (tx) => {
     const [run] = await tx.query('SELECT 1 FROM runs WHERE run_id = $1 FOR UPDATE', [head.runId]);
     if (!run) throw new HostError('run_not_found', { runId: head.runId });
-    await tx.query('SELECT 1 FROM run_heads WHERE run_id = $1 FOR UPDATE', [head.runId]);
+    if (hasMoved(await lockHead(tx, head.runId), seen)) return false;
     const open = await tx.query(
       'SELECT 1 FROM run_blocks WHERE run_id = $1 AND NOT closed LIMIT 1',
       [head.runId],
@@ -62,5 +78,9 @@ async function putHead(tx: Transaction, head: Head): Promise<void> {
       JSON.stringify(head.snapshot),
       head.problem ?? null,
     ],
+  );
+  await tx.query(
+    `UPDATE run_segments SET closed = true WHERE run_id = $1 AND NOT closed AND ($2 OR temporal_run_id <> $3)`,
+    [head.runId, head.closed, head.temporalRunId],
   );
 }

@@ -23,7 +23,7 @@ export async function createLogStore(db: Db, logger: Logger): Promise<LogStore> 
     appendDeltas: (runId, activityId, tryNumber, deltas) =>
       appendDeltas(db, { runId, activityId, tryNumber, deltas }),
     closeBlock: (runId, activityId) => closeBlock(db, runId, activityId),
-    restore: (head, rows) => restore(db, head, rows),
+    restore: (head, rows, seen) => restore(db, { head, rows, seen }),
     async setProblem(runId, problem) {
       await db.query('UPDATE run_heads SET problem = $2 WHERE run_id = $1', [
         runId,
@@ -57,7 +57,10 @@ function notify(listener: (change: Change) => void, change: Change, logger: Logg
 
 function reads(
   db: Db,
-): Pick<LogStore, 'head' | 'read' | 'sequenceOf' | 'problems' | 'storedDeltas' | 'openBlocks'> {
+): Pick<
+  LogStore,
+  'head' | 'tail' | 'read' | 'sequenceOf' | 'problems' | 'storedDeltas' | 'openBlocks'
+> {
   return {
     async head(runId) {
       const [record] = await db.query<HeadRecord>(
@@ -65,6 +68,13 @@ function reads(
         [runId],
       );
       return record && headOf(record);
+    },
+    async tail(runId) {
+      const [record] = await db.query<Pick<HeadRecord, 'next_sequence' | 'closed'>>(
+        'SELECT next_sequence, closed FROM run_heads WHERE run_id = $1',
+        [runId],
+      );
+      return record && { nextSequence: record.next_sequence, closed: record.closed };
     },
     async read(runId, { after, limit }) {
       const records = await db.query<EventRecord>(

@@ -1,17 +1,28 @@
 // PostgreSQL through the `pg` pool (design §7): bounded connections and statement times, and one connection of its own
 // for notifications. The twin of pglite.ts.
 import pg from 'pg';
+import { HostError } from '../../core/errors.ts';
 import type { Logger } from '../../ports.ts';
-import { databaseError, isDeadlock, TRANSACTION_LIMIT_MS, TRANSACTION_TRIES } from './db.ts';
+import {
+  databaseError,
+  isDeadlock,
+  SQL_STATE,
+  SqlError,
+  TRANSACTION_LIMIT_MS,
+  TRANSACTION_TRIES,
+} from './db.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';
 import { startListening } from './pg-listener.ts';
 import type { PgListener } from './pg-listener.ts';
 
 /** Connections per process, the listening one not counted. */
 const POOL_SIZE = 10;
-/** Longest wait for a connection in ms, and longest run time of a statement in ms. */
+/** Longest wait in ms for a connection, whether it has to be made or another gives its own back. */
 const CONNECT_LIMIT_MS = 5_000;
+/** Longest run time of a statement in ms: the server ends it and says so. */
 const STATEMENT_LIMIT_MS = 10_000;
+/** Longest wait in ms for an answer, for a server that says nothing at all; then the connection is given up. */
+const ANSWER_LIMIT_MS = 12_000;
 const IDLE_CONNECTION_MS = 30_000;
 
 const INT8 = 20;
@@ -25,8 +36,12 @@ const types: pg.CustomTypesConfig = {
         )) as never,
 };
 
-/** Connects once to see that it works. Throws HostError service_unavailable. */
-export async function openPool(url: string, logger: Logger): Promise<Db> {
+/** Connects once to see that it works. `answerLimitMs` is for tests. Throws HostError service_unavailable. */
+export async function openPool(
+  url: string,
+  logger: Logger,
+  answerLimitMs = ANSWER_LIMIT_MS,
+): Promise<Db> {
   const connection: pg.ClientConfig = {
     connectionString: url,
     types,
@@ -47,39 +62,58 @@ export async function openPool(url: string, logger: Logger): Promise<Db> {
   );
   try {
     const listener = await startListening(connection, logger);
-    return new PoolDb(pool, listener);
+    return new PoolDb(pool, listener, answerLimitMs);
   } catch (error) {
     await pool.end();
     throw databaseError(error);
   }
 }
 
-/** A text without values goes by the simple protocol, which takes several statements. */
+interface Question {
+  /** Without values it goes by the simple protocol, which takes several statements. */
+  readonly text: string;
+  readonly values?: readonly SqlValue[];
+  readonly limitMs: number;
+}
+
 async function ask<Row>(
   to: pg.Pool | pg.PoolClient,
-  text: string,
-  list?: readonly SqlValue[],
+  { text, values, limitMs }: Question,
 ): Promise<Row[]> {
-  const values = list?.map((value) => (value instanceof Uint8Array ? Buffer.from(value) : value));
+  const list = values?.map((value) => (value instanceof Uint8Array ? Buffer.from(value) : value));
+  // The driver knows the limit of a single query; its types do not.
+  const config: pg.QueryConfig & { query_timeout: number } = {
+    text,
+    ...(list && { values: list }),
+    query_timeout: limitMs,
+  };
   try {
-    return (await (to as pg.Pool).query(text, values)).rows as Row[];
+    return (await (to as pg.Pool).query(config)).rows as Row[];
   } catch (error) {
     throw databaseError(error);
   }
 }
 
+/** True when the server said no; else the connection is lost, or what it would say next belongs to an old question. */
+function isAnswer(error: unknown): boolean {
+  const { code } = (error instanceof HostError ? (error.cause ?? {}) : error) as { code?: unknown };
+  return error instanceof SqlError || (typeof code === 'string' && SQL_STATE.test(code));
+}
+
 class PoolDb implements Db {
   readonly #pool: pg.Pool;
   readonly #listener: PgListener;
+  readonly #answerLimitMs: number;
   #closed: Promise<void> | undefined;
 
-  constructor(pool: pg.Pool, listener: PgListener) {
+  constructor(pool: pg.Pool, listener: PgListener, answerLimitMs: number) {
     this.#pool = pool;
     this.#listener = listener;
+    this.#answerLimitMs = answerLimitMs;
   }
 
-  query<Row>(text: string, list: readonly SqlValue[] = []): Promise<Row[]> {
-    return ask<Row>(this.#pool, text, list);
+  query<Row>(text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
+    return ask<Row>(this.#pool, { text, values, limitMs: this.#answerLimitMs });
   }
 
   async transaction<Result>(
@@ -106,19 +140,26 @@ class PoolDb implements Db {
     // Without a listener a connection that breaks between two statements would end the process.
     const onError = (error: Error): void => void (broken = error);
     client.on('error', onError);
+    const answerMs = Math.max(this.#answerLimitMs, limitMs ?? 0);
+    const say = <Row>(text: string, values?: readonly SqlValue[]): Promise<Row[]> =>
+      ask<Row>(client, { text, values, limitMs: answerMs }).catch((error: Error) => {
+        if (!isAnswer(error)) broken ??= error;
+        throw error;
+      });
     try {
-      await ask(client, 'BEGIN');
+      await say('BEGIN');
       if (limitMs !== undefined) {
-        await ask(client, `SET LOCAL idle_in_transaction_session_timeout = ${Math.trunc(limitMs)}`);
+        await say(`SET LOCAL idle_in_transaction_session_timeout = ${Math.trunc(limitMs)}`);
       }
       const result = await work({
-        query: <Row>(text: string, list: readonly SqlValue[] = []) => ask<Row>(client, text, list),
-        script: async (text) => void (await ask(client, text)),
+        query: <Row>(text: string, values: readonly SqlValue[] = []) => say<Row>(text, values),
+        script: async (text) => void (await say(text)),
       });
-      await ask(client, 'COMMIT');
+      await say('COMMIT');
       return result;
     } catch (error) {
-      await client.query('ROLLBACK').catch((failed: Error) => (broken ??= failed));
+      // A connection that is given up is rolled back by the server when it sees its end.
+      if (!broken) await say('ROLLBACK').catch(() => undefined);
       throw error;
     } finally {
       client.off('error', onError);

@@ -2,7 +2,7 @@
 import { HostError } from '../../core/errors.ts';
 import type { RunInput } from '../../core/run-input.ts';
 import type { RunStatus } from '../../core/status.ts';
-import type { ClaimOutcome, RunListItem, RunRow, RunStore } from '../../ports.ts';
+import type { ClaimOutcome, RunListItem, RunRow, RunStore, StartFailure } from '../../ports.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';
 import { claimRecord } from './idempotency-store.ts';
 
@@ -16,8 +16,10 @@ interface RunRecord {
   readonly input: string;
   readonly created_at_ms: number;
   readonly temporal_run_id: string | null;
+  readonly start_failure: string | null;
 }
-const COLUMNS = 'run_id, tenant_id, workflow_id, input, created_at_ms, temporal_run_id';
+const COLUMNS =
+  'run_id, tenant_id, workflow_id, input, created_at_ms, temporal_run_id, start_failure';
 
 function runOf(record: RunRecord): RunRow {
   return {
@@ -27,6 +29,9 @@ function runOf(record: RunRecord): RunRow {
     input: JSON.parse(record.input) as RunInput,
     createdAtMs: record.created_at_ms,
     ...(record.temporal_run_id === null ? {} : { temporalRunId: record.temporal_run_id }),
+    ...(record.start_failure === null
+      ? {}
+      : { startFailure: JSON.parse(record.start_failure) as StartFailure }),
   };
 }
 
@@ -69,6 +74,14 @@ export function createRunStore(db: Db): RunStore {
         [runId, temporalRunId],
       );
     },
+    async markStartFailed(runId, failure) {
+      const [row] = await db.query<{ start_failure: string }>(
+        `UPDATE runs SET start_failure = coalesce(start_failure, $2)
+         WHERE run_id = $1 AND temporal_run_id IS NULL RETURNING start_failure`,
+        [runId, JSON.stringify(failure)],
+      );
+      return row && (JSON.parse(row.start_failure) as StartFailure);
+    },
     async find(tenant, runId) {
       const [record] = await db.query<RunRecord>(
         `SELECT ${COLUMNS} FROM runs WHERE run_id = $1 AND tenant_id = $2`,
@@ -87,6 +100,7 @@ export function createRunStore(db: Db): RunStore {
       const records = await db.query<RunRecord>(
         `SELECT ${COLUMNS} FROM runs WHERE temporal_run_id IS NULL AND created_at_ms < $1
            AND NOT EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = runs.run_id AND h.closed)
+           AND (start_failure IS NULL OR EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = runs.run_id))
          ORDER BY created_at_ms, run_id LIMIT $2`,
         [beforeMs, limit],
       );

@@ -9,6 +9,8 @@ interface SegmentRecord {
   readonly temporal_run_id: string;
   readonly archive: string | null;
 }
+/** A claim that comes again is held twice as long each time, up to 2 to this power. */
+const MAX_DOUBLINGS = 5;
 const COLUMNS = 's.run_id, s.segment_index, s.temporal_run_id, s.archive';
 
 function segmentOf(record: SegmentRecord): Segment {
@@ -39,13 +41,18 @@ export function createSegmentStore(db: Db): SegmentStore {
       );
       return records.map(segmentOf);
     },
-    async unarchived(limit) {
-      // A segment is closed when its run is, or when the head reads a later one.
+    async claimUnarchived(limit, leaseMs) {
       const records = await db.query<SegmentRecord>(
-        `SELECT ${COLUMNS} FROM run_segments s JOIN run_heads h ON h.run_id = s.run_id
-         WHERE s.archive IS NULL AND (h.closed OR h.temporal_run_id <> s.temporal_run_id)
-         ORDER BY s.run_id, s.segment_index LIMIT $1`,
-        [limit],
+        `UPDATE run_segments s
+         SET claims = claims + 1, claimed_until_ms = openwop_now_ms() + $2::bigint * (2 ^ least(claims, $3))::bigint
+         FROM (
+           SELECT run_id, segment_index FROM run_segments
+           WHERE closed AND archive IS NULL AND claimed_until_ms <= openwop_now_ms()
+           ORDER BY claimed_until_ms LIMIT $1 FOR UPDATE SKIP LOCKED
+         ) free
+         WHERE s.run_id = free.run_id AND s.segment_index = free.segment_index
+         RETURNING ${COLUMNS}`,
+        [limit, leaseMs, MAX_DOUBLINGS],
       );
       return records.map(segmentOf);
     },

@@ -1,77 +1,103 @@
-// Closed runs of a task queue since a watermark, for the sweeper (design §3.4; spec/07 §3.2): one list query, paged,
-// whose window is narrowed when it holds more than one sweep may read.
+// Closed runs of a task queue since a watermark, for the sweeper (design §3.4; spec/07 §3.2): one window of close times
+// per answer, counted first and made smaller until it holds what one answer may.
 import type { Connection } from '@temporalio/client';
 import { HostError } from '../../core/errors.ts';
-import { rpc, toHostError } from './rpc.ts';
+import type { ClosedRuns } from '../../ports.ts';
+import { rpc, toHostError, withPageSize } from './rpc.ts';
 
-const SWEEP_PAGE = 500;
-/** Pages of one sweep; with more, the window is narrowed to its older half. */
-const MAX_SWEEP_PAGES = 40;
-const SWEEP_DEADLINE_MS = 10_000;
+/** Each comes with its memo, which may hold what its last task emitted. */
+const PAGE_RUNS = 200;
+/** Closed runs of one answer; a window with more is halved, down to one millisecond, which is read whatever it holds. */
+const WINDOW_RUNS = 10_000;
+const MAX_PAGES = 10_000;
+const DEADLINE_MS = 10_000;
+const TRIES = 5;
+/** How far beyond this process's clock a close time may lie, in ms. */
+const CLOCK_SKEW_MS = 24 * 3600 * 1000;
+
+export interface ClosedRunsSource {
+  readonly connection: Connection;
+  readonly namespace: string;
+  readonly taskQueue: string;
+  readonly signal: AbortSignal;
+  /** WINDOW_RUNS when absent. */
+  readonly windowRuns?: number;
+}
+
+interface Window {
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
 
 function toMs(time: { seconds?: unknown; nanos?: number | null } | null | undefined): number {
   return Number(time?.seconds ?? 0) * 1000 + Math.floor((time?.nanos ?? 0) / 1_000_000);
 }
 
-/** Undefined when the window holds more than one sweep may read. */
-async function sweep(
-  source: SweepSource,
-  sinceMs: number,
-  untilMs: number,
-): Promise<{ runIds: readonly string[]; newestMs: number } | undefined> {
+function queryOf({ taskQueue }: ClosedRunsSource, { sinceMs, untilMs }: Window): string {
   const after = new Date(sinceMs).toISOString();
   const until = new Date(untilMs).toISOString();
-  const query = `TaskQueue='${source.taskQueue}' AND CloseTime > '${after}' AND CloseTime <= '${until}'`;
+  return `TaskQueue='${taskQueue}' AND CloseTime > '${after}' AND CloseTime <= '${until}'`;
+}
+
+const limitsOf = ({ signal }: ClosedRunsSource) => ({
+  deadlineMs: DEADLINE_MS,
+  tries: TRIES,
+  signal,
+});
+
+async function count(source: ClosedRunsSource, window: Window): Promise<number> {
+  const { connection, namespace } = source;
+  const counted = await rpc(connection, limitsOf(source), () =>
+    connection.workflowService.countWorkflowExecutions({
+      namespace,
+      query: queryOf(source, window),
+    }),
+  );
+  return Number(counted.count ?? 0);
+}
+
+async function list(source: ClosedRunsSource, window: Window): Promise<ClosedRuns> {
+  const { connection, namespace } = source;
+  const query = queryOf(source, window);
   const runIds = new Set<string>();
-  let newestMs = sinceMs;
+  let newestMs = window.sinceMs;
   let nextPageToken = new Uint8Array();
-  for (let count = 0; count < MAX_SWEEP_PAGES; count++) {
-    const limits = { deadlineMs: SWEEP_DEADLINE_MS, tries: 5, signal: source.signal };
-    const list = await rpc(source.connection, limits, () =>
-      source.connection.workflowService.listWorkflowExecutions({
-        namespace: source.namespace,
-        pageSize: SWEEP_PAGE,
-        query,
-        nextPageToken,
-      }),
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const page = await withPageSize(PAGE_RUNS, (pageSize) =>
+      rpc(connection, limitsOf(source), () =>
+        connection.workflowService.listWorkflowExecutions({
+          namespace,
+          pageSize,
+          query,
+          nextPageToken,
+        }),
+      ),
     );
-    for (const { execution, closeTime } of list.executions ?? []) {
+    for (const { execution, closeTime } of page.executions ?? []) {
       if (execution?.workflowId) runIds.add(execution.workflowId);
       newestMs = Math.max(newestMs, toMs(closeTime));
     }
-    nextPageToken = new Uint8Array(list.nextPageToken ?? []);
+    nextPageToken = new Uint8Array(page.nextPageToken ?? []);
     if (nextPageToken.length === 0) return { runIds: [...runIds], newestMs };
   }
-  return undefined;
-}
-
-/** How far beyond this process's clock a close time may lie, in ms. */
-const CLOCK_SKEW_MS = 24 * 3600 * 1000;
-
-export interface SweepSource {
-  readonly connection: Connection;
-  readonly namespace: string;
-  readonly taskQueue: string;
-  readonly signal: AbortSignal;
+  throw new HostError('internal_error', { reason: 'The list of closed runs has no end.' });
 }
 
 /** See HistoryReader.closedSince. */
-export async function closedSince(
-  source: SweepSource,
-  sinceMs: number,
-): Promise<{ runIds: readonly string[]; newestMs: number }> {
+export async function closedSince(source: ClosedRunsSource, sinceMs: number): Promise<ClosedRuns> {
+  const windowRuns = source.windowRuns ?? WINDOW_RUNS;
+  const lastMs = Math.max(sinceMs + 1, Date.now() + CLOCK_SKEW_MS);
   try {
-    const wholeMs = Math.max(1, Date.now() + CLOCK_SKEW_MS - sinceMs);
-    for (let spanMs = wholeMs; spanMs >= 1; spanMs = Math.floor(spanMs / 2)) {
-      const found = await sweep(source, sinceMs, sinceMs + spanMs);
-      if (!found) continue;
-      // The older part of an overfull window was read to its end: the next sweep begins there.
-      return spanMs === wholeMs
-        ? found
-        : { ...found, newestMs: Math.min(sinceMs + spanMs, Date.now()) };
+    let untilMs = lastMs;
+    while (untilMs > sinceMs + 1 && (await count(source, { sinceMs, untilMs })) > windowRuns) {
+      untilMs = sinceMs + Math.max(1, Math.floor((untilMs - sinceMs) / 2));
     }
+    const found = await list(source, { sinceMs, untilMs });
+    // Everything up to the end of a smaller window was given, also where nothing was.
+    return untilMs === lastMs
+      ? found
+      : { ...found, newestMs: Math.min(untilMs, Date.now()), moreAfterMs: untilMs };
   } catch (error) {
     throw toHostError(error);
   }
-  throw new HostError('internal_error', { reason: 'Too many runs closed within one millisecond.' });
 }

@@ -1,8 +1,9 @@
 // Temporal's dev server as part of this host (design §7): started detached from the terminal, adopted when an earlier
 // process of this data folder left it behind, restarted when it dies, stopped last. The data folder keeps its ports,
-// so that printed links stay valid, and the identity of its process.
+// so that printed links stay valid, and the identity of its process. Java's test server in its place forgets all runs
+// when it ends: it is neither adopted nor restarted.
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -10,8 +11,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import { HostError } from '../../core/errors.ts';
 import type { Logger } from '../../ports.ts';
-import { obtainBinary, type BinaryOptions } from './dev-server-binary.ts';
 import { isRunning, recordProcess, type ProcessRecord } from '../../system/processes.ts';
+import { obtainProgram, type ProgramOptions, type ServerProgram } from './server-program/index.ts';
 
 /** Time a started server has to answer. */
 const START_LIMIT_MS = 60_000;
@@ -46,11 +47,19 @@ export interface DevServerOptions {
   readonly inMemory?: boolean;
   /** With the web UI on a port of its own. */
   readonly ui: boolean;
-  readonly binary: BinaryOptions;
+  readonly program: ProgramOptions;
   readonly logger: Logger;
 }
 
+/** The data folder's server that still runs, or a program that can be started. */
+export interface LocatedServer {
+  readonly kind: ServerProgram['kind'];
+  /** Throws HostError temporal_not_started. */
+  start(): Promise<DevServer>;
+}
+
 export interface DevServer {
+  readonly kind: ServerProgram['kind'];
   readonly address: string;
   readonly namespace: string;
   readonly uiUrl: string | undefined;
@@ -69,16 +78,44 @@ interface ServerRecord {
   readonly process?: ProcessRecord;
 }
 
-/** Starts or adopts the data folder's server. Throws HostError temporal_not_found, temporal_not_started. */
-export async function obtainDevServer(options: DevServerOptions): Promise<DevServer> {
+function databasePath(dataDir: string): string {
+  return join(dataDir, 'temporal.db');
+}
+
+/** The folder's runs are in a database: a server without it would hide them. */
+export function hasKeptRuns(dataDir: string): boolean {
+  return existsSync(databasePath(dataDir));
+}
+
+/** Throws HostError temporal_not_found. */
+export async function locateDevServer(options: DevServerOptions): Promise<LocatedServer> {
   await mkdir(options.dataDir, { recursive: true, mode: 0o700 });
   const old = readRecord(options.dataDir);
   const adopted = old && (await adoptOrEnd(old, options));
-  if (adopted) return supervise({ record: adopted, adopted: true }, options);
-  const path = await obtainBinary(options.binary);
+  if (adopted) {
+    return {
+      kind: 'dev',
+      start: async () => supervise({ kind: 'dev', record: adopted, adopted: true }, options),
+    };
+  }
+  const program = await obtainProgram(options.program);
+  return { kind: program.kind, start: () => startAnew(program, old, options) };
+}
+
+/** Starts or adopts the data folder's server. Throws HostError temporal_not_found, temporal_not_started. */
+export async function obtainDevServer(options: DevServerOptions): Promise<DevServer> {
+  return (await locateDevServer(options)).start();
+}
+
+async function startAnew(
+  program: ServerProgram,
+  old: ServerRecord | undefined,
+  options: DevServerOptions,
+): Promise<DevServer> {
   const [port, uiPort] = await choosePorts(old, options);
-  const record = await start(path, { port, uiPort, args: argsFor(options, port, uiPort) }, options);
-  return supervise({ record, adopted: false, path }, options);
+  const args = argsFor(program, options, [port, uiPort]);
+  const record = await start(program, { port, uiPort, args }, options);
+  return supervise({ kind: program.kind, record, adopted: false, program }, options);
 }
 
 async function adoptOrEnd(
@@ -86,25 +123,27 @@ async function adoptOrEnd(
   options: DevServerOptions,
 ): Promise<ServerRecord | undefined> {
   if (!record.process || !isRunning(record.process)) return undefined;
-  const same = record.args.join('\n') === argsFor(options, record.port, record.uiPort).join('\n');
+  const args = argsFor({ kind: 'dev' }, options, [record.port, record.uiPort]);
+  const same = record.args.join('\n') === args.join('\n');
   if (same && (await answers(record, ADOPT_LIMIT_MS))) {
-    options.binary.report(
+    options.program.report(
       `Temporal: going on with the server that is still running on port ${record.port}`,
     );
     return record;
   }
-  options.binary.report(`Temporal: ending a server left behind (process ${record.process.pid})`);
+  options.program.report(`Temporal: ending a server left behind (process ${record.process.pid})`);
   await end(record.process);
   return undefined;
 }
 
 function argsFor(
+  { kind }: Pick<ServerProgram, 'kind'>,
   { dataDir, inMemory, ui }: DevServerOptions,
-  port: number,
-  uiPort: number,
+  [port, uiPort]: readonly [number, number],
 ): string[] {
+  if (kind === 'test') return [String(port)];
   const config = inMemory ? [...DYNAMIC_CONFIG, ...TEST_DYNAMIC_CONFIG] : DYNAMIC_CONFIG;
-  const database = inMemory ? [] : ['--db-filename', join(dataDir, 'temporal.db')];
+  const database = inMemory ? [] : ['--db-filename', databasePath(dataDir)];
   return [
     ...[
       'server',
@@ -127,16 +166,17 @@ function argsFor(
 
 async function choosePorts(
   old: ServerRecord | undefined,
-  { binary }: DevServerOptions,
+  { program }: DevServerOptions,
 ): Promise<[number, number]> {
   const port = old && (await isFree(old.port)) ? old.port : await freePort();
   const uiPort = old && (await isFree(old.uiPort)) ? old.uiPort : await freePort();
-  if (old && old.port !== port) binary.report(`Temporal: port ${old.port} is taken, using ${port}`);
+  if (old && old.port !== port)
+    program.report(`Temporal: port ${old.port} is taken, using ${port}`);
   return [port, uiPort];
 }
 
 async function start(
-  path: string,
+  { kind, path }: ServerProgram,
   record: ServerRecord,
   options: DevServerOptions,
 ): Promise<ServerRecord> {
@@ -146,7 +186,7 @@ async function start(
     detached: true,
     stdio: ['ignore', log, log],
     // Nothing else: keys of the host are none of its business, and TEMPORAL_* would change its behaviour.
-    env: { PATH: options.binary.env.PATH, HOME: options.binary.env.HOME },
+    env: { PATH: options.program.env.PATH, HOME: options.program.env.HOME },
   });
   closeSync(log);
   const failed = new Promise<string>((resolve) => {
@@ -161,7 +201,7 @@ async function start(
   writeRecord(options.dataDir, started);
   const why = await Promise.race([
     failed,
-    answers(started, START_LIMIT_MS).then((ok) =>
+    answers(started, START_LIMIT_MS, kind).then((ok) =>
       ok ? undefined : `no answer in ${START_LIMIT_MS / 1000} s`,
     ),
   ]);
@@ -174,10 +214,11 @@ async function start(
   return started;
 }
 
-/** True once the frontend serves the namespace; then its retention is what it should be, too. */
+/** True once the frontend serves the namespace; then its retention is what it should be, too. The test server has none. */
 async function answers(
   { port, process: identity }: ServerRecord,
   limitMs: number,
+  kind: ServerProgram['kind'] = 'dev',
 ): Promise<boolean> {
   const until = Date.now() + limitMs;
   while (Date.now() < until) {
@@ -188,6 +229,7 @@ async function answers(
     }).catch(() => undefined);
     if (connection) {
       try {
+        if (kind === 'test') return true;
         await connection.withDeadline(Date.now() + CONNECT_LIMIT_MS, () =>
           keepRetention(connection),
         );
@@ -216,14 +258,15 @@ async function keepRetention({ workflowService }: Connection): Promise<void> {
 }
 
 interface Obtained {
+  readonly kind: ServerProgram['kind'];
   readonly record: ServerRecord;
   readonly adopted: boolean;
   /** Absent for an adopted server: found when it has to be started again. */
-  readonly path?: string;
+  readonly program?: ServerProgram;
 }
 
 function supervise(
-  { record: first, adopted, path }: Obtained,
+  { kind, record: first, adopted, program: started }: Obtained,
   options: DevServerOptions,
 ): DevServer {
   let record = first;
@@ -231,23 +274,29 @@ function supervise(
   const stop = new AbortController();
   const watching = (async () => {
     let pauseMs = RESTART_FIRST_MS;
-    let binary = path;
+    let program = started;
     while (!stopping) {
       if (record.process && isRunning(record.process)) {
         await sleep(WATCH_MS, undefined, { signal: stop.signal }).catch(() => undefined);
         continue;
       }
       if (stopping) return;
+      if (kind === 'test') {
+        options.logger.error(
+          'the in-memory Temporal server is gone, and all runs with it; start again',
+        );
+        return;
+      }
       options.logger.warn('the Temporal dev server is gone; starting it again', {
         port: record.port,
       });
       try {
-        binary ??= await obtainBinary(options.binary);
-        record = await start(binary, record, options);
+        program ??= await obtainProgram({ ...options.program, orInMemory: false });
+        record = await start(program, record, options);
         pauseMs = RESTART_FIRST_MS;
       } catch (error) {
-        // The binary may be gone, by an upgrade for one: looked for again.
-        binary = undefined;
+        // The program may be gone, by an upgrade for one: looked for again.
+        program = undefined;
         options.logger.error('the Temporal dev server does not start', {
           error: (error as Error).message,
         });
@@ -257,9 +306,10 @@ function supervise(
     }
   })();
   return {
+    kind,
     address: `${IP}:${first.port}`,
     namespace: NAMESPACE,
-    uiUrl: options.ui ? `http://${IP}:${first.uiPort}` : undefined,
+    uiUrl: options.ui && kind === 'dev' ? `http://${IP}:${first.uiPort}` : undefined,
     adopted,
     pid: () => (record.process && isRunning(record.process) ? record.process.pid : undefined),
     async stop() {

@@ -73,19 +73,20 @@ async function start(source: Source, input: RunInput): Promise<{ temporalRunId: 
   }
 }
 
+async function describe({ connection, namespace }: Source, runId: string) {
+  const found = await rpc(connection, { deadlineMs: START_DEADLINE_MS, tries: TRIES }, () =>
+    connection.workflowService.describeWorkflowExecution({
+      namespace,
+      execution: { workflowId: runId },
+    }),
+  );
+  return found.workflowExecutionInfo;
+}
+
 /** The chain's first segment, also when the run has continued as new since. */
-async function firstExecutionRunId(
-  { connection, namespace }: Source,
-  runId: string,
-): Promise<string> {
+async function firstExecutionRunId(source: Source, runId: string): Promise<string> {
   try {
-    const found = await rpc(connection, { deadlineMs: START_DEADLINE_MS, tries: TRIES }, () =>
-      connection.workflowService.describeWorkflowExecution({
-        namespace,
-        execution: { workflowId: runId },
-      }),
-    );
-    const info = found.workflowExecutionInfo;
+    const info = await describe(source, runId);
     const first = info?.firstRunId || info?.execution?.runId;
     if (!first)
       throw new HostError('internal_error', { reason: 'Temporal named no execution of the run.' });
@@ -105,6 +106,20 @@ function details(value: unknown): Record<string, unknown> | undefined {
     : undefined;
 }
 
+function isUnknown(error: unknown): boolean {
+  return error instanceof WorkflowNotFoundError || grpcStatus(error)?.code === GRPC.NOT_FOUND;
+}
+
+/** The in-memory server says of a run that has ended that it does not know the message: the run itself decides. */
+async function sendError(source: Source, runId: string, error: unknown): Promise<unknown> {
+  if (isUnknown(error) && !CLOSED.test(String((error as Error).message))) {
+    const info = await describe(source, runId).catch(() => undefined);
+    if (info?.closeTime)
+      return new HostError('run_state_conflict', { reason: 'The run has ended.' }, error);
+  }
+  return messageError(error);
+}
+
 /** What a failed Update means to the inside. */
 function messageError(error: unknown): unknown {
   if (error instanceof WorkflowUpdateFailedError) {
@@ -116,12 +131,11 @@ function messageError(error: unknown): unknown {
     return new HostError('internal_error', undefined, error);
   }
   const status = grpcStatus(error);
-  const notFound = error instanceof WorkflowNotFoundError || status?.code === GRPC.NOT_FOUND;
   if (CLOSED.test(`${(error as Error).message} ${status?.details ?? ''}`)) {
     return new HostError('run_state_conflict', { reason: 'The run has ended.' }, error);
   }
   // Accepted here, not there yet: the reaper will start it.
-  if (notFound)
+  if (isUnknown(error))
     return new HostError(
       'service_unavailable',
       { reason: 'The run is not started yet. Retry with the same key.' },
@@ -166,7 +180,7 @@ async function send(source: Source, message: Message): Promise<MessageOutcome> {
       );
     } catch (error) {
       if (left <= 0 || !metBorder(error) || Date.now() + BORDER_PAUSE_MS >= until) {
-        throw messageError(error);
+        throw await sendError(source, runId, error);
       }
       await sleep(BORDER_PAUSE_MS);
     }

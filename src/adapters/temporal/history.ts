@@ -10,12 +10,13 @@ import { RUN_TASK_QUEUE } from '../../core/run-input.ts';
 import type { HistoryEvent, HistoryPage, HistoryReader } from '../../ports.ts';
 import { closedSince } from './closed-runs.ts';
 import { decodeEvents, durable } from './history-payloads.ts';
-import { GRPC, grpcStatus, rpc, toHostError, type Limits } from './rpc.ts';
+import { GRPC, grpcStatus, rpc, toHostError, withPageSize, type Limits } from './rpc.ts';
+import { FULL_SERVER, type ServerTraits } from './server-traits.ts';
+import { endsSegment, pageOfWhole } from './whole-history.ts';
 
 export { decodeEvents };
 
 const HistoryProto = proto.temporal.api.history.v1.History;
-const { EventType } = proto.temporal.api.enums.v1;
 
 /** Below one second the server answers a long poll at once instead of parking it (spec/07 §3.2). */
 const TAIL_DEADLINE_MS = 900;
@@ -36,6 +37,10 @@ export interface HistoryReaderOptions {
   /** `createEncryption(keys)`, also without keys: it recognises what it cannot read. */
   readonly codec: PayloadCodec;
   readonly taskQueue?: string;
+  /** FULL_SERVER when absent. */
+  readonly traits?: ServerTraits;
+  /** For tests: closed runs of one answer. */
+  readonly windowRuns?: number;
 }
 
 export interface ClosableHistoryReader extends HistoryReader {
@@ -45,6 +50,7 @@ export interface ClosableHistoryReader extends HistoryReader {
 
 interface Source extends HistoryReaderOptions {
   readonly taskQueue: string;
+  readonly traits: ServerTraits;
   readonly stopped: AbortController;
   readonly running: Set<Promise<unknown>>;
 }
@@ -67,16 +73,24 @@ async function fetchPage(
   const request = {
     namespace: source.namespace,
     execution: { workflowId: place.runId, runId: place.temporalRunId },
-    maximumPageSize: PAGE_EVENTS,
     waitNewEvent: read.tail,
     nextPageToken: read.token,
     skipArchival: true,
   };
-  const page = await rpc(source.connection, { ...read.limits, signal: source.stopped.signal }, () =>
-    source.connection.workflowService.getWorkflowExecutionHistory(request),
+  const limits = { ...read.limits, signal: source.stopped.signal };
+  const page = await withPageSize(PAGE_EVENTS, (maximumPageSize) =>
+    rpc(source.connection, limits, () =>
+      source.connection.workflowService.getWorkflowExecutionHistory({
+        ...request,
+        maximumPageSize,
+      }),
+    ),
   );
   return { events: page.history?.events ?? [], token: page.nextPageToken ?? new Uint8Array() };
 }
+
+/** From the start, without waiting. */
+const WHOLE = { token: new Uint8Array(), tail: false } as const;
 
 function isStatus(error: unknown, code: number): boolean {
   return grpcStatus(error)?.code === code;
@@ -125,12 +139,36 @@ function historyError(error: unknown): unknown {
   return toHostError(error);
 }
 
+/** For a server without tails; it gives whole histories in one piece. */
+async function untailedPage(
+  source: Source,
+  place: Place,
+  read: { token: Uint8Array; waitMs: number },
+): Promise<HistoryPage> {
+  const limits = { deadlineMs: READ_DEADLINE_MS, tries: 3 };
+  const whole = async () => (await fetchPage(source, place, { ...WHOLE, limits })).events;
+  try {
+    const { events, token } = await pageOfWhole({
+      temporalRunId: place.temporalRunId,
+      token: read.token,
+      waitMs: Math.min(read.waitMs, MAX_WAIT_MS),
+      signal: source.stopped.signal,
+      whole,
+    });
+    const decoded = await decodeEvents(events, source.codec);
+    return { events: decoded, token: Buffer.from(token).toString('base64') };
+  } catch (error) {
+    throw historyError(error);
+  }
+}
+
 async function page(
   source: Source,
   place: Place,
   read: { token: string; waitMs: number },
 ): Promise<HistoryPage> {
   const token = new Uint8Array(Buffer.from(read.token, 'base64'));
+  if (!source.traits.historyTail) return untailedPage(source, place, { ...read, token });
   const once = (from: Uint8Array) =>
     read.waitMs > 0 && from.length > 0
       ? readWaiting(source, place, { token: from, waitMs: read.waitMs })
@@ -148,15 +186,6 @@ async function page(
   }
 }
 
-const CLOSING_EVENTS: ReadonlySet<number> = new Set([
-  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
-  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
-  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
-  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
-  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
-  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW,
-]);
-
 /** Without `waitNewEvent` the server pages through what is there and gives no token at the end. */
 async function raw(source: Source, place: Place): Promise<Uint8Array> {
   const events: HistoryEvent[] = [];
@@ -170,13 +199,13 @@ async function raw(source: Source, place: Place): Promise<Uint8Array> {
         tail: false,
         limits: { deadlineMs: READ_DEADLINE_MS, tries: 3 },
       });
-      events.push(...next.events);
+      for (const event of next.events) events.push(event);
       token = new Uint8Array(next.token);
     }
   } catch (error) {
     throw historyError(error);
   }
-  if (!CLOSING_EVENTS.has(events.at(-1)?.eventType ?? 0)) {
+  if (!endsSegment(events)) {
     throw new HostError('internal_error', { reason: 'Only closed segments are archived.' });
   }
   return HistoryProto.encode(HistoryProto.fromObject({ events })).finish();
@@ -194,6 +223,7 @@ export function createHistoryReader(options: HistoryReaderOptions): ClosableHist
   const source: Source = {
     ...options,
     taskQueue: options.taskQueue ?? RUN_TASK_QUEUE,
+    traits: options.traits ?? FULL_SERVER,
     stopped: new AbortController(),
     running: new Set(),
   };
@@ -213,8 +243,10 @@ export function createHistoryReader(options: HistoryReaderOptions): ClosableHist
       track(page(source, { runId, temporalRunId }, { token, waitMs })),
     raw: (runId, temporalRunId) => track(raw(source, { runId, temporalRunId })),
     decode: async (bytes) => decodeEvents(durable(decodeHistory(bytes)), source.codec),
-    closedSince: (sinceMs) =>
-      track(closedSince({ ...source, signal: source.stopped.signal }, sinceMs)),
+    closedSince: async (sinceMs) =>
+      source.traits.visibility
+        ? track(closedSince({ ...source, signal: source.stopped.signal }, sinceMs))
+        : { runIds: [], newestMs: sinceMs },
     async close() {
       source.stopped.abort();
       await Promise.all(source.running);

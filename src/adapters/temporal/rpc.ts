@@ -22,10 +22,16 @@ export const GRPC = {
 
 /** How long gRPC waits at most before it dials a lost server again, in ms (its own default is two minutes). */
 const RECONNECT_BACKOFF_MS = 1_000;
+/**
+ * Longest answer that is read: two of the longest histories that a server permits by default. What is sent is bounded
+ * by the server, which says so.
+ */
+const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 
 /**
- * Every Connection of this host is made with these options: no retry interceptor (see above), and reconnection fast
- * enough that a server that comes back is used again at once.
+ * Every Connection of this host is made with these options: no retry interceptor (see above), reconnection fast enough
+ * that a server that comes back is used again at once, and answers above the 4 MiB that gRPC reads by default (the
+ * client's own setting for that is not a name that gRPC knows).
  */
 export const CONNECTION_DEFAULTS = {
   interceptors: [],
@@ -35,6 +41,7 @@ export const CONNECTION_DEFAULTS = {
     'grpc.keepalive_permit_without_calls': 1,
     'grpc.keepalive_time_ms': 15_000,
     'grpc.keepalive_timeout_ms': 5_000,
+    'grpc.max_receive_message_length': MAX_ANSWER_BYTES,
   },
 } as const satisfies ConnectionOptions;
 
@@ -63,6 +70,32 @@ export function grpcStatus(error: unknown): { code: number; details: string } | 
   return undefined;
 }
 
+/** What gRPC on either side says of a message above its limit; the same code also means that a rate is exceeded. */
+const TOO_LARGE = /message.* larger than/i;
+
+/** True when request or answer is above a size limit: asked again as it is, it will be so again. */
+export function isTooLarge(error: unknown): boolean {
+  const status = grpcStatus(error);
+  return status?.code === GRPC.RESOURCE_EXHAUSTED && TOO_LARGE.test(status.details);
+}
+
+/** Each smaller page is this part of the one that was too large. */
+const PAGE_DIVISOR = 4;
+
+/** Asks for a page of `largest`, and for smaller ones while the answer is larger than this host reads. */
+export async function withPageSize<T>(
+  largest: number,
+  call: (pageSize: number) => Promise<T>,
+): Promise<T> {
+  for (let pageSize = largest; ; pageSize = Math.max(1, Math.floor(pageSize / PAGE_DIVISOR))) {
+    try {
+      return await call(pageSize);
+    } catch (error) {
+      if (!isTooLarge(error) || pageSize <= 1) throw error;
+    }
+  }
+}
+
 /**
  * The client adds listeners to a call's signal and never removes them. So each try has a signal of its own, and not one
  * of AbortSignal.any: Node keeps such a signal, and all that the call holds, for as long as it has listeners.
@@ -73,8 +106,9 @@ async function withOwnSignal<T>(
 ): Promise<T> {
   const own = new AbortController();
   const onAbort = () => own.abort();
+  // The client only listens for what comes: it would make the call to its end.
+  if (outer.aborted) throw new HostError('service_unavailable', { reason: 'Reading has ended.' });
   outer.addEventListener('abort', onAbort, { once: true });
-  if (outer.aborted) own.abort();
   try {
     return await call(own.signal);
   } finally {
@@ -129,7 +163,9 @@ async function retrying<T>(
     } catch (error) {
       const status = grpcStatus(error);
       const again =
-        status !== undefined && isRetryableError(status as Parameters<typeof isRetryableError>[0]);
+        status !== undefined &&
+        !isTooLarge(error) &&
+        isRetryableError(status as Parameters<typeof isRetryableError>[0]);
       if (!again || attempt >= tries || signal.aborted || Date.now() + pauseMs >= endsAt)
         throw error;
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -144,7 +180,7 @@ export function isAway(error: unknown): boolean {
     code === GRPC.UNAVAILABLE ||
     code === GRPC.DEADLINE_EXCEEDED ||
     code === GRPC.CANCELLED ||
-    code === GRPC.RESOURCE_EXHAUSTED
+    (code === GRPC.RESOURCE_EXHAUSTED && !isTooLarge(error))
   );
 }
 
@@ -154,5 +190,9 @@ export function toHostError(error: unknown): unknown {
   const status = grpcStatus(error);
   if (status === undefined) return error;
   if (isAway(error)) return new HostError('service_unavailable', undefined, error);
+  if (isTooLarge(error)) {
+    const reason = 'A message to or from Temporal is larger than its limit.';
+    return new HostError('payload_too_large', { reason }, error);
+  }
   return new HostError('internal_error', { grpcCode: status.code }, error);
 }

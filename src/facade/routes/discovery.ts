@@ -3,14 +3,13 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../core/json.ts';
 import {
-  IDEMPOTENCY_RETENTION_SECONDS,
   MAX_ESCALATIONS_PER_VISIT,
   MAX_NODE_EXECUTIONS,
   MAX_RUN_DURATION_MS,
-  REASONING_TOKEN_LIMIT,
   REQUEST_BODY_BYTES,
   SCHEMA_ROUNDS,
 } from '../../core/limits.ts';
+import { familiesOf, type HostFacts } from '../capabilities.ts';
 import { CONFIGURABLE } from '../configurable.ts';
 import { DEFAULT_CALLER, type FacadeDeps } from '../deps.ts';
 import type { Route } from '../route.ts';
@@ -34,6 +33,7 @@ export function discoveryRoute(deps: FacadeDeps): Route {
       description: 'The discovery document.',
       schema: { $ref: '#/components/schemas/Capabilities' },
     },
+    others: [{ status: 304, description: 'The client has this document already.' }],
     errors: ['service_unavailable'],
     handle({ request, response }) {
       const text = JSON.stringify(discoveryDocument(deps));
@@ -51,18 +51,20 @@ export function discoveryRoute(deps: FacadeDeps): Route {
 /** No clock, no randomness: the same deployment gives the same document. */
 export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
   const { config, catalog } = deps;
-  const families = familiesOf(deps);
+  const families = familiesOf(factsOf(deps));
   return {
     protocolVersion: '1.0',
     protocolVersions: ['1.0'],
     implementation: {
       name: 'openwop-temporal',
-      version: config.version,
+      // A closed object: what is special about this one is build metadata of its version.
+      version: config.inMemory ? `${config.version}+in-memory-temporal` : config.version,
       vendor: 'openwop-temporal',
     },
     engineVersion: 1,
     eventLogSchemaVersion: 2,
     supportedTransports: ['rest'],
+    // In the place of a decision an agent may ask a human; gates ask in the same form.
     supportedEnvelopes: ['clarification.request'],
     schemaVersions: { 'clarification.request': 1 },
     limits: {
@@ -113,42 +115,20 @@ function configurableKeys(): JsonObject {
   );
 }
 
-/** Agents run here only when there is an agent and a model to run it with; else their addresses are 404 as well. */
-export function offersAgents({ catalog, models }: Pick<FacadeDeps, 'catalog' | 'models'>): boolean {
-  return catalog.agents(DEFAULT_CALLER.tenant).length > 0 && models.providers().length > 0;
+/** Agents run here only when there is one; else their addresses are 404 as well. */
+export function offersAgents({ catalog }: Pick<FacadeDeps, 'catalog'>): boolean {
+  return catalog.agents(DEFAULT_CALLER.tenant).length > 0;
 }
 
-function familiesOf({ catalog, models, tools, config }: DiscoveryDeps): JsonObject {
-  const { tenant } = DEFAULT_CALLER;
-  const providers = [...models.providers()].sort();
-  const idempotency = {
-    supported: true,
-    layer1RetentionSeconds: IDEMPOTENCY_RETENTION_SECONDS,
-    crossRegion: 'single-region',
-  };
-  if (!offersAgents({ catalog, models })) return { idempotency };
+function factsOf({ catalog, models, tools, config }: DiscoveryDeps): HostFacts {
   return {
-    idempotency,
-    agents: {
-      supported: true,
-      orchestratorPattern: 'single',
-      reasoning: { verbosity: 'summary', tokenLimit: REASONING_TOKEN_LIMIT, streaming: true },
-      manifestRuntime: { supported: true, handoffValidation: true, installScope: 'host' },
-      liveRuntime: {
-        supported: true,
-        structuredOutput: true,
-        confidenceEscalation: true,
-        sources: ['workflow-node', 'run-api'],
-      },
-      // RFC 0002 §D: a type that is not advertised is not emitted.
-      reasoningEvents: true,
-      // Agents' tools come and go with their processes: that there may be some is what stays.
-      toolEvents: tools.list(tenant).length > 0 || config.opensentience === true,
-      handoffEvents: false,
-      decisionEvents: true,
-    },
-    prompts: { supported: true, endpointsSupported: false, observability: 'hashed' },
-    aiProviders: { supported: providers, byok: [] },
-    providerUsage: { supported: true, costEstimates: false },
+    agents: offersAgents({ catalog }),
+    // Agents' tools come and go with their processes: that there may be some is what stays.
+    tools: tools.list(DEFAULT_CALLER.tenant).length > 0 || config.opensentience === true,
+    live: models.isLive(),
+    // A script is no provider of models; tests take it for one.
+    providers: models.providers().filter((name) => config.testMode || name !== 'scripted'),
+    testMode: config.testMode,
+    escalation: config.escalation,
   };
 }

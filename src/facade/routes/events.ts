@@ -10,7 +10,9 @@ import { streamEvents, streamSnapshots } from '../sse.ts';
 import type { OpenStream, StreamRegistry } from '../stream-registry.ts';
 
 /** Rows read from the store at once. */
-const PAGE_ROWS = 500;
+const PAGE_ROWS = 100;
+/** A sequence, or the id of an event of this run. */
+const RESUME_POINT = { type: 'string', pattern: '^([0-9]{1,15}|evt-[0-9A-Za-z]{27})?$' };
 
 export function eventsRoute(deps: FacadeDeps, streams: StreamRegistry): Route {
   return {
@@ -26,7 +28,7 @@ export function eventsRoute(deps: FacadeDeps, streams: StreamRegistry): Route {
         description: 'values, updates, messages, debug, or a comma list of the last three.',
         schema: {
           type: 'string',
-          pattern: '^(values|updates|messages|debug)(,(values|updates|messages|debug))*$',
+          pattern: '^(values|(updates|messages|debug)(,(updates|messages|debug))*)$',
           default: 'updates',
         },
       },
@@ -40,13 +42,13 @@ export function eventsRoute(deps: FacadeDeps, streams: StreamRegistry): Route {
         name: 'lastEventId',
         in: 'query',
         description: 'As the header, for a first request without it.',
-        schema: { type: 'string' },
+        schema: RESUME_POINT,
       },
       {
         name: 'Last-Event-ID',
         in: 'header',
         description: 'Go on after this sequence or eventId.',
-        schema: { type: 'string' },
+        schema: RESUME_POINT,
       },
     ],
     success: {
@@ -88,14 +90,15 @@ async function answerEvents(
   }
   const head = await readHead(deps, row.runId, response);
   const stream = streams.open(caller.principal, response);
-  response.status(200).set({
-    'Content-Type': 'text/event-stream; charset=utf-8',
-    'Cache-Control': 'no-cache',
-    'X-Accel-Buffering': 'no',
-  });
-  response.flushHeaders();
+  if (stream.signal.aborted) return;
   const nothingLeft = head.closed && after >= head.nextSequence - 1;
   try {
+    response.status(200).set({
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      'Cache-Control': 'no-cache',
+      'X-Accel-Buffering': 'no',
+    });
+    response.flushHeaders();
     if (request.method === 'HEAD') return;
     if (query.modes.has('values')) await streamSnapshots({ deps, row, query, after }, stream);
     else if (!nothingLeft) await streamEvents({ deps, row, query, after }, stream);

@@ -5,8 +5,13 @@ import type { Route } from '../route.ts';
 
 /** Runs with a stopped projection that readiness names. */
 const NAMED_PROBLEMS = 20;
+/** An answer serves all who ask within this time, in ms: nobody needs a key to ask. */
+const READINESS_MS = 1_000;
+
+const answerOf = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 
 export function healthRoutes(deps: FacadeDeps, isDraining: () => boolean): Route[] {
+  const look = shared(() => readiness(deps), READINESS_MS);
   return [
     {
       method: 'get',
@@ -14,7 +19,7 @@ export function healthRoutes(deps: FacadeDeps, isDraining: () => boolean): Route
       operationId: 'health',
       summary: 'The process is up.',
       access: 'public',
-      success: { status: 200, description: 'It is.' },
+      success: { status: 200, description: 'It is.', schema: answerOf('Health') },
       errors: [],
       handle({ response }) {
         response.status(200).json({ status: 'ok' });
@@ -24,49 +29,61 @@ export function healthRoutes(deps: FacadeDeps, isDraining: () => boolean): Route
       method: 'get',
       path: '/readyz',
       operationId: 'readiness',
-      summary: 'Temporal and the database answer; projection problems are named.',
+      summary:
+        'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most.',
       access: 'public',
-      success: { status: 200, description: 'Ready; 503 with the same shape when not.' },
+      success: { status: 200, description: 'Ready.', schema: answerOf('Readiness') },
+      others: [{ status: 503, description: 'Not ready.', schema: answerOf('Readiness') }],
       errors: [],
       async handle({ response }) {
-        const { ready, report } = await readiness(deps, isDraining());
-        response.status(ready ? 200 : 503).json(report);
+        const { temporal, database, projection } = await look();
+        const draining = isDraining();
+        const ready = temporal === 'ok' && database === 'ok' && !draining;
+        response.status(ready ? 200 : 503).json({
+          status: ready ? 'ready' : 'not-ready',
+          temporal,
+          // Which of them: runs of the in-memory one end with its process.
+          engine: deps.config.inMemory ? 'temporal-in-memory' : 'temporal',
+          database,
+          projection,
+          ...(draining ? { draining } : {}),
+        });
       },
     },
   ];
 }
 
+/** One call at a time, whose answer is kept for `keepMs`; a failure is not kept. */
+function shared<T>(ask: () => Promise<T>, keepMs: number): () => Promise<T> {
+  let asked: Promise<T> | undefined;
+  const forget = (): void => void (asked = undefined);
+  return () => {
+    if (asked) return asked;
+    const answer = ask();
+    asked = answer;
+    answer.then(() => setTimeout(forget, keepMs).unref(), forget);
+    return answer;
+  };
+}
+
 interface Readiness {
-  readonly ready: boolean;
-  readonly report: Record<string, unknown>;
+  readonly temporal: string;
+  readonly database: string;
+  readonly projection: string | Readonly<Record<string, number>>;
 }
 
 /** Projection problems concern single runs: they are told, and the process stays ready for all others. */
-export async function readiness(
-  { engine, stores, logger }: FacadeDeps,
-  draining: boolean,
-): Promise<Readiness> {
+async function readiness({ engine, stores, logger }: FacadeDeps): Promise<Readiness> {
   const [temporal, database, problems] = await Promise.all([
     state(engine.ping()),
     state(stores.ping()),
     stores.log.problems(NAMED_PROBLEMS).catch(() => []),
   ]);
-  const ready = temporal === 'ok' && database === 'ok' && !draining;
   if (problems.length > 0) logger.debug('projection stopped', { problems });
   // Run ids are tenant data: the public report counts by code, the log names the runs.
   const counts: Record<string, number> = {};
   for (const { problem } of problems) counts[problem] = (counts[problem] ?? 0) + 1;
-  const projection = problems.length === 0 ? 'ok' : counts;
-  return {
-    ready,
-    report: {
-      status: ready ? 'ready' : 'not-ready',
-      temporal,
-      database,
-      projection,
-      ...(draining ? { draining } : {}),
-    },
-  };
+  return { temporal, database, projection: problems.length === 0 ? 'ok' : counts };
 }
 
 async function state(answer: Promise<void>): Promise<string> {

@@ -58,7 +58,7 @@ export function interruptRoute(deps: FacadeDeps): Route {
     async handle({ request, response, caller, params, body }) {
       const row = await requireRun(deps, caller, params.runId ?? '');
       const { nodeId = '' } = params;
-      const value = mustBeValid(validate.interruptResolveRequest(body)).resumeValue as JsonValue;
+      const { resumeValue, interruptId } = mustBeValid(validate.interruptResolveRequest(body));
       const key = idempotencyKey(request);
       const target = [row.runId, nodeId];
       const digest = requestDigest(target, body);
@@ -67,7 +67,8 @@ export function interruptRoute(deps: FacadeDeps): Route {
         async () => {
           const status = await resolveInterrupt(deps, row, {
             nodeId,
-            value,
+            interruptId,
+            value: resumeValue as JsonValue,
             updateId: updateIdOf(ENDPOINT, target, key),
             repeatable: key !== undefined,
             bodyDigest: digest,

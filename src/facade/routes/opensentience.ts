@@ -111,7 +111,7 @@ function attachAgent(deps: FacadeDeps): Route {
       description: 'Where to connect, and with what.',
       schema: answerOf('OpenSentienceAttachment'),
     },
-    errors: [...ERRORS_OF_ALL, 'agent_not_found'],
+    errors: [...ERRORS_OF_ALL, 'agent_not_found', 'forbidden'],
     async handle({ response, caller, params }) {
       response.setHeader('Cache-Control', 'no-store');
       response.status(201).json(await mint(deps, caller, params.agentId ?? ''));
@@ -124,10 +124,13 @@ async function mint(
   { tenant, principal }: RouteCall['caller'],
   agentId: string,
 ): Promise<OpenSentienceAttachment> {
-  const instance = AGENT_ID.test(agentId)
-    ? freest(await stores.agents.instances(tenant, agentId))
-    : undefined;
-  if (!instance) throw new HostError('agent_not_found');
+  const all = AGENT_ID.test(agentId) ? await stores.agents.instances(tenant, agentId) : [];
+  if (all.length === 0) throw new HostError('agent_not_found');
+  const instance = freest(all.filter(({ status }) => status !== 'refused'));
+  if (!instance)
+    throw new HostError('forbidden', {
+      reason: 'The agent asks for permissions that the operator has not acknowledged.',
+    });
   const nowMs = Date.now();
   const expiresAt = new Date(nowMs + ATTACH_TOKEN_MS).toISOString();
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
@@ -172,7 +175,7 @@ function getAudit({ stores }: FacadeDeps): Route {
         name: 'before',
         in: 'query',
         description: '`nextBefore` of the page before.',
-        schema: { type: 'integer', minimum: 1 },
+        schema: { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
       },
       {
         name: 'limit',

@@ -1,11 +1,11 @@
 // POST /v1/host/openwop-temporal/runs/{runId}/page-link: a one-time link to the run's page. An extension of this host.
 import type { FacadeDeps } from '../deps.ts';
-import { createPageLink } from '../page-sessions.ts';
+import type { PageSessions } from '../page-sessions.ts';
 import type { Route } from '../route.ts';
 import { requireRun } from '../run-access.ts';
 import { baseUrlOf } from '../urls.ts';
 
-export function pageLinkRoute(deps: FacadeDeps): Route {
+export function pageLinkRoute(deps: FacadeDeps, sessions: PageSessions): Route {
   return {
     method: 'post',
     path: '/v1/host/openwop-temporal/runs/{runId}/page-link',
@@ -21,7 +21,7 @@ export function pageLinkRoute(deps: FacadeDeps): Route {
     async handle({ request, response, caller, params }) {
       const row = await requireRun(deps, caller, params.runId ?? '');
       const baseUrl = baseUrlOf(request, deps.config.publicUrl);
-      const { url, expiresAtMs } = await createPageLink(deps.stores.pageSessions, row, { baseUrl });
+      const { url, expiresAtMs } = await sessions.createLink(row, baseUrl);
       response.status(201).json({ url, expiresAt: new Date(expiresAtMs).toISOString() });
     },
   };

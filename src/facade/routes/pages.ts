@@ -20,15 +20,9 @@ import { readForm } from '../body.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { envelopeOf } from '../errors.ts';
 import { queryText } from '../query.ts';
-import {
-  findSession,
-  isCsrfToken,
-  isOwnOrigin,
-  openSession,
-  type PageSession,
-} from '../page-sessions.ts';
+import { isCsrfToken, type PageSession, type PageSessions } from '../page-sessions.ts';
 import { resolveInterrupt } from '../resolve-interrupt.ts';
-import { requireRun, STALE_HEADER } from '../run-access.ts';
+import { requireFreshHead, requireRun, STALE_HEADER } from '../run-access.ts';
 import { renderSnapshot } from '../snapshot.ts';
 
 /** Events that a page shows when it is loaded; of a longer run the newest. */
@@ -52,9 +46,11 @@ const NOTICES: Readonly<Record<string, NonNullable<RunPageModel['notice']>>> = {
   counted: { kind: 'info', text: 'Your vote is counted. More are needed.' },
 };
 
+type PageDeps = FacadeDeps & { readonly sessions: PageSessions };
 type Handler = (request: Request, response: Response) => Promise<void>;
 
-export function pagesRouter(deps: FacadeDeps): Router {
+export function pagesRouter(facade: FacadeDeps, sessions: PageSessions): Router {
+  const deps: PageDeps = { ...facade, sessions };
   const router = Router();
   router.use((_request, response, next) => {
     response.set({ 'Content-Security-Policy': CSP, 'Referrer-Policy': 'same-origin' });
@@ -120,10 +116,10 @@ function sendErrorPage({ logger }: FacadeDeps, response: Response, error: unknow
     .send(renderErrorPage({ status, title, message: message + hint }));
 }
 
-async function showPage(deps: FacadeDeps, request: Request, response: Response): Promise<void> {
+async function showPage(deps: PageDeps, request: Request, response: Response): Promise<void> {
   const runId = parameter(request, 'runId');
   response.locals.runId = runId;
-  const session = await findSession(deps.stores.pageSessions, request, runId);
+  const session = await deps.sessions.find(request, runId);
   if (session) {
     await sendRunPage(deps, { request, response, session }, {});
     return;
@@ -134,14 +130,12 @@ async function showPage(deps: FacadeDeps, request: Request, response: Response):
   response.status(200).type('html').send(renderLinkPage({ runId, action }));
 }
 
-async function consumeLink(deps: FacadeDeps, request: Request, response: Response): Promise<void> {
+async function consumeLink(deps: PageDeps, request: Request, response: Response): Promise<void> {
   const runId = parameter(request, 'runId');
   response.locals.runId = runId;
-  if (!isOwnOrigin(request)) throw new HostError('forbidden');
+  if (!deps.sessions.isOwnOrigin(request)) throw new HostError('forbidden');
   const link = queryText(request, 'link') ?? '';
-  const secure = request.secure || (deps.config.publicUrl?.startsWith('https:') ?? false);
-  if (!(await openSession(deps.stores.pageSessions, { runId, link, secure }, response)))
-    throw new HostError('link_expired');
+  if (!(await deps.sessions.open({ runId, link }, response))) throw new HostError('link_expired');
   response.redirect(303, `/pages/runs/${encodeURIComponent(runId)}`);
 }
 
@@ -193,14 +187,14 @@ async function newestRows(
 }
 
 /** The same rules as the API; what the form got wrong is told on the page, and the run is as it was. */
-async function takeAnswer(deps: FacadeDeps, request: Request, response: Response): Promise<void> {
+async function takeAnswer(deps: PageDeps, request: Request, response: Response): Promise<void> {
   const runId = parameter(request, 'runId');
   const nodeId = parameter(request, 'nodeId');
   response.locals.runId = runId;
-  const session = await findSession(deps.stores.pageSessions, request, runId);
+  const session = await deps.sessions.find(request, runId);
   if (!session) throw new HostError('unauthenticated');
   const form = await readForm(request, response);
-  if (!isOwnOrigin(request) || !isCsrfToken(session, form.csrf ?? ''))
+  if (!deps.sessions.isOwnOrigin(request) || !isCsrfToken(session, form.csrf ?? ''))
     throw new HostError('forbidden');
   const row = await requireRun(deps, session.caller, runId);
   const call = { request, response, session };
@@ -229,7 +223,7 @@ async function answer(
     session,
   }: { nodeId: string; form: Readonly<Record<string, string>>; session: PageSession },
 ): Promise<string> {
-  const { head } = await deps.log.fresh(row.runId);
+  const head = await requireFreshHead(deps, row.runId);
   const open = openInterrupts(head.snapshot).find((interrupt) => interrupt.nodeId === nodeId);
   // A form belongs to one question: an older one must not answer the next question of the same node.
   if (!open || open.interruptId !== form.interruptId)
@@ -239,6 +233,8 @@ async function answer(
   const digest = sha256Hex(canonicalJson(value.value));
   return resolveInterrupt(deps, row, {
     nodeId,
+    // What is open may have changed since it was read: the workflow decides by the question that the form showed.
+    interruptId: open.interruptId,
     value: value.value,
     // The same answer sent twice (a double click) is one answer.
     updateId: `p-${sha256Hex(canonicalJson([row.runId, open.interruptId, session.caller.principal, digest]))}`,

@@ -10,6 +10,10 @@ import type { StreamRegistry } from '../stream-registry.ts';
 
 /** Rows in one answer unless the client asks for fewer. */
 export const POLL_ROWS = 10_000;
+/** An answer above this many bytes ends there and is not complete: the next poll goes on behind it. */
+export const POLL_BYTES = 4 * 1024 * 1024;
+/** Rows read from the store at once. */
+const PAGE_ROWS = 100;
 /** A poll without `timeout` waits at most this long: clients give a request 20 s. */
 const DEFAULT_WAIT_SECONDS = 10;
 const MAX_WAIT_SECONDS = 60;
@@ -26,7 +30,7 @@ export function pollRoute(deps: FacadeDeps, streams: StreamRegistry): Route {
         name: 'lastSequence',
         in: 'query',
         description: 'Exclusive cursor; absent: from the first event.',
-        schema: { type: 'integer', minimum: -1 },
+        schema: { type: 'integer', minimum: -1, maximum: Number.MAX_SAFE_INTEGER },
       },
       {
         name: 'timeout',
@@ -77,15 +81,16 @@ async function answerPoll(
     queryInteger(request, 'timeout', { min: 1, max: MAX_WAIT_SECONDS }) ?? DEFAULT_WAIT_SECONDS;
   const limit = queryInteger(request, 'limit', { min: 1, max: POLL_ROWS }) ?? POLL_ROWS;
   let head = await readHead(deps, runId, response);
-  let rows = await deps.stores.log.read(runId, { after, limit });
+  let rows = await readRows(deps, { runId, after, limit });
   if (rows.length === 0 && !head.closed) {
     const stream = streams.open(caller.principal, response);
+    if (stream.signal.aborted) return;
     await nextRows(
       deps,
       { runId, after },
       AbortSignal.any([stream.signal, AbortSignal.timeout(seconds * 1000)]),
     );
-    rows = await deps.stores.log.read(runId, { after, limit });
+    rows = await readRows(deps, { runId, after, limit });
     head = (await deps.stores.log.head(runId)) ?? head;
   }
   if (response.destroyed) return;
@@ -96,6 +101,29 @@ async function answerPoll(
     rows,
     complete: isComplete(head, rows, after),
   });
+}
+
+/** At least one row where there is one, then as many as fit. */
+async function readRows(
+  { stores }: FacadeDeps,
+  { runId, after, limit }: { runId: string; after: number; limit: number },
+): Promise<readonly LogRow[]> {
+  const all: LogRow[] = [];
+  let bytes = 0;
+  while (all.length < limit) {
+    const asked = Math.min(PAGE_ROWS, limit - all.length);
+    const rows = await stores.log.read(runId, {
+      after: all.at(-1)?.sequence ?? after,
+      limit: asked,
+    });
+    for (const row of rows) {
+      bytes += Buffer.byteLength(row.payload);
+      if (bytes > POLL_BYTES && all.length > 0) return all;
+      all.push(row);
+    }
+    if (rows.length < asked) break;
+  }
+  return all;
 }
 
 /** Complete is an answer after which nothing is left to ask for. */

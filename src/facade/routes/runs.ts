@@ -44,6 +44,7 @@ function createRun(deps: FacadeDeps): Route {
       ] as const),
       ...([
         'agent_not_found',
+        'model_unavailable',
         'idempotency_in_flight',
         'idempotency_key_mismatch',
         'payload_too_large',
@@ -90,7 +91,7 @@ function listRuns(deps: FacadeDeps): Route {
         name: 'cursor',
         in: 'query',
         description: '`nextCursor` of the page before.',
-        schema: { type: 'string' },
+        schema: { type: 'string', pattern: `^[!-~]{1,${MAX_CURSOR}}$` },
       },
       {
         name: 'limit',

@@ -14,7 +14,8 @@ import type { OpensentienceAgent } from '../../wire/types.generated.ts';
 import type { Exit } from './launch.ts';
 import type { ProcessLimits } from './limits.ts';
 
-export type LifeState = AgentInstance['status'];
+/** An agent that is refused has no life. */
+export type LifeState = Exclude<AgentInstance['status'], 'refused'>;
 
 /** `late`: the time that the state allows is over. `closed`, `exited`: of the session and the process that we have now. */
 export type LifeEvent = 'opened' | 'closed' | 'exited' | 'late' | 'stop';

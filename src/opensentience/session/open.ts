@@ -76,8 +76,17 @@ export function heartbeat(
   if (payload.session_id !== session.sessionId) return session.audit('heartbeat.wrong_session');
   const before = session.health;
   session.lastHeartbeatAtMs = nowMs;
+  session.lastSignAtMs = nowMs;
   session.uptimeMs = payload.uptime_ms;
   session.said = payload.status;
+  session.silent = false;
+  if (session.health !== before) healthChanged(session, before);
+}
+
+/** An answer to core.ping (§4.5.2) says that the agent is there, as a heartbeat does, and nothing of its health. */
+export function pong(session: Session, _: object, nowMs: number): void {
+  const before = session.health;
+  session.lastSignAtMs = nowMs;
   session.silent = false;
   if (session.health !== before) healthChanged(session, before);
 }
@@ -87,12 +96,11 @@ function healthChanged(session: Session, from: Session['health']): void {
   session.emit({ kind: 'changed', what: 'health' });
 }
 
-/** Calls in time, heartbeats in time (§4.5.1): late ones are asked for, missed ones end routing, lost ones the session. */
+/** Calls in time, signs of life in time (§4.5.1): late ones are asked for, missed ones end routing, lost ones the session. */
 export function watch(session: Session, _: object, nowMs: number): void {
   session.calls.tick(nowMs);
   const { heartbeatIntervalMs, missedHeartbeats, lostHeartbeats } = session.rules.limits;
-  const quiet =
-    (nowMs - (session.lastHeartbeatAtMs ?? session.connectedAtMs)) / heartbeatIntervalMs;
+  const quiet = (nowMs - (session.lastSignAtMs ?? session.connectedAtMs)) / heartbeatIntervalMs;
   if (quiet > lostHeartbeats) {
     session.audit('session.lost', { intervals: Math.floor(quiet) });
     return farewell(session, 'protocol.too_slow', nowMs);

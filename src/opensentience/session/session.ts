@@ -28,6 +28,7 @@ import {
   goodbye,
   heartbeat,
   invalid,
+  pong,
   register,
   registerTooLate,
   secondHello,
@@ -94,7 +95,7 @@ const OPEN = {
   'agent.tool.result': (session, message, nowMs) => session.calls.onResult(message, nowMs),
   'agent.tool.cancel_ack': (session, message) => session.calls.onCancelAck(message),
   'agent.heartbeat': heartbeat,
-  'agent.pong': nothing,
+  'agent.pong': pong,
   'agent.error': agentError,
   invalid: invalid,
   'unknown-type': unknownType,
@@ -170,6 +171,8 @@ export class Session {
   sinceMs: number;
   connectedAtMs: number;
   lastHeartbeatAtMs: number | undefined;
+  /** A heartbeat or an answer to core.ping. */
+  lastSignAtMs: number | undefined;
   lastPingAtMs = 0;
   uptimeMs: number | undefined;
   said: 'ok' | 'degraded' | 'unhealthy' = 'ok';
@@ -216,7 +219,7 @@ export class Session {
     return this.silent ? 'silent' : this.said;
   }
 
-  /** Ready, heartbeats in time, health not `unhealthy` (§4.5.1). */
+  /** Ready, signs of life in time, health not `unhealthy` (§4.5.1). */
   get routable(): boolean {
     return this.state === 'ready' && !this.silent && this.said !== 'unhealthy';
   }

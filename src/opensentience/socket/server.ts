@@ -80,7 +80,8 @@ const REPLACED_MS = 4_000;
 class Connections {
   readonly #options: AgentServerOptions;
   readonly #all = new Set<Connection>();
-  readonly #unknown = new Set<Connection>();
+  /** By transport: strangers on TCP, which any user of the machine reaches, keep nobody out of the Unix socket. */
+  readonly #unknown = { unix: new Set<Connection>(), tcp: new Set<Connection>() };
   readonly #byAgent = new Map<string, Connection>();
   readonly #quota = new AuditQuota(nowMs());
   #stopping = false;
@@ -91,13 +92,14 @@ class Connections {
 
   accept(socket: Socket, transport: 'unix' | 'tcp'): void {
     const { maxUnknownConnections } = this.#options.limits;
-    if (this.#stopping || this.#unknown.size >= maxUnknownConnections) {
+    const unknown = this.#unknown[transport];
+    if (this.#stopping || unknown.size >= maxUnknownConnections) {
       socket.on('error', () => undefined);
       socket.destroy();
       if (this.#quota.takes('connection.refused', nowMs()))
         this.#options.audit({
           kind: 'connection.refused',
-          details: { code: 'protocol.flood', transport, unknown: this.#unknown.size },
+          details: { code: 'protocol.flood', transport, unknown: unknown.size },
         });
       return;
     }
@@ -108,7 +110,7 @@ class Connections {
       release: (one) => this.#release(one),
     });
     this.#all.add(connection);
-    this.#unknown.add(connection);
+    unknown.add(connection);
     void connection.gone.then(() => this.#all.delete(connection));
   }
 
@@ -134,14 +136,18 @@ class Connections {
     if (before && !gives) return 'protocol.agent_already_connected';
     if (!before && this.#byAgent.size >= this.#options.limits.maxSessions) return 'protocol.flood';
     if (this.#stopping) return 'protocol.draining';
-    this.#unknown.delete(connection);
+    this.#forget(connection);
     this.#byAgent.set(connection.agentId, connection);
     void before?.drain('agent.replaced', REPLACED_MS);
     return undefined;
   }
 
+  #forget(connection: Connection): void {
+    for (const unknown of Object.values(this.#unknown)) unknown.delete(connection);
+  }
+
   #release(connection: Connection): void {
-    this.#unknown.delete(connection);
+    this.#forget(connection);
     if (this.#byAgent.get(connection.agentId) === connection)
       this.#byAgent.delete(connection.agentId);
   }

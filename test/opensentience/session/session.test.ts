@@ -288,6 +288,23 @@ describe('time', () => {
       'close protocol.too_slow',
     ]);
   });
+  it('seed 004 §4.5.2: agent.pong is a sign of life: who answers core.ping is neither silent nor lost', () => {
+    const limits = { heartbeatIntervalMs: 1000, missedHeartbeats: 2, lostHeartbeats: 4 };
+    const session = sessionIn('ready', limits);
+    const pong = (ms: number) =>
+      session.step({ name: 'agent.pong', of: INPUTS['agent.pong'] }, T0 + ms).map(said);
+    for (let ms = 1600; ms < 20_000; ms += 1600) {
+      expect(at(session, ms)).toEqual(['send core.ping']);
+      expect(pong(ms)).toEqual([]);
+      expect(session.routable).toBe(true);
+    }
+    at(session, 22_000);
+    expect([session.routable, session.health]).toEqual([false, 'silent']);
+    expect(pong(22_001)).toEqual(['audit session.health', 'changed health']);
+    expect(session.routable).toBe(true);
+    // It says nothing of health.
+    expect(session.view({ bytesIn: 0, bytesOut: 0 })).not.toHaveProperty('lastHeartbeatAtMs');
+  });
   it('a heartbeat makes a silent session routable again; one of another session does not', () => {
     const session = sessionIn('ready', {
       heartbeatIntervalMs: 1000,

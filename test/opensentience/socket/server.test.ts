@@ -51,6 +51,16 @@ describe('seed 004 §1: transport', () => {
     expect(hellos[0]?.peer).toBeUndefined();
     agent.socket.destroy();
   });
+  it('strangers on TCP take no place from agents on the Unix socket', async () => {
+    stage = await startStage({ maxUnknownConnections: 2 }, { tcp: true });
+    const [, port] = (stage.server.tcpAddress ?? '').split(':');
+    const strangers = Array.from({ length: 5 }, () => new RawAgent({ port: Number(port) }));
+    await expect
+      .poll(() => stage.kinds().filter((kind) => kind === 'connection.refused').length)
+      .toBe(3);
+    await stage.agent().join();
+    for (const { socket } of strangers) socket.destroy();
+  });
   it('the gate learns who is at the other end of a Unix socket, where the kernel says', async () => {
     const hellos: Hello[] = [];
     const gate: Gate = async (hello) => {

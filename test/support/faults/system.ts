@@ -57,7 +57,7 @@ export async function startFaultSystem(): Promise<FaultSystem | { readonly missi
     obtainDevServer({
       dataDir: join(folder, 'temporal'),
       ui: false,
-      binary: { cacheDir: CACHE_DIR, env: process.env, report: () => {} },
+      program: { cacheDir: CACHE_DIR, env: process.env, report: () => {} },
       logger: silentLogger,
     }),
     startEffectService(),

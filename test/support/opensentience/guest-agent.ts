@@ -11,6 +11,7 @@ if (process.argv[1]?.endsWith('guest-agent.ts')) {
     tools: [
       tool({
         name: 'greet',
+        sideEffects: false,
         description: 'Greets.',
         input: {
           type: 'object',

@@ -35,7 +35,7 @@ else {
     socket.write(Buffer.concat([length, body]));
   };
   let held = Buffer.alloc(0);
-  const tool = (name) => ({ tool_id: id + '/' + name, name, description: name, input_schema: { type: 'object' } });
+  const tool = (name) => ({ tool_id: id + '/' + name, name, description: name, input_schema: { type: 'object' }, side_effects: false });
   const on = {
     'core.welcome'({ payload, error }) {
       if (error) { console.log('refused ' + error.code); return; }

@@ -13,6 +13,7 @@ if (process.argv[1]?.endsWith('rude-agent.ts')) {
   const half = Math.floor(secret.length / 2);
   const odd = tool({
     name: 'odd',
+    sideEffects: false,
     description: 'Breaks its word.',
     input: none,
     output: {
@@ -30,6 +31,7 @@ if (process.argv[1]?.endsWith('rude-agent.ts')) {
       { ...odd, outputFault: () => undefined },
       tool({
         name: 'blab',
+        sideEffects: false,
         description: 'Says what it should not know.',
         input: none,
         streaming: true,
@@ -44,6 +46,7 @@ if (process.argv[1]?.endsWith('rude-agent.ts')) {
       }),
       tool({
         name: 'whine',
+        sideEffects: false,
         description: 'Fails with what it should not know.',
         input: none,
         run: () => {

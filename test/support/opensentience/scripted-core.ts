@@ -29,7 +29,11 @@ export interface Message {
     readonly session_token: string;
     readonly agent_id: string;
     readonly manifest_hash?: string;
-    readonly tools: readonly { readonly tool_id: string; readonly name: string }[];
+    readonly tools: readonly {
+      readonly tool_id: string;
+      readonly name: string;
+      readonly side_effects?: boolean;
+    }[];
     readonly tool_ids: readonly string[];
     readonly call_id: string;
     readonly status: string;

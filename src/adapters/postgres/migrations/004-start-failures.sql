@@ -1,0 +1,3 @@
+-- What was decided about a run that no workflow ever ran for: its log is rebuilt from this, and it is not started again.
+
+ALTER TABLE runs ADD COLUMN start_failure text;

@@ -1,0 +1,114 @@
+// Runs whose catch-up failed: each is tried again by itself, in rounds at a growing pace, so that none holds up the
+// others and none is forgotten (design §3.4).
+import { codeOf } from '../core/errors.ts';
+import type { Logger } from '../ports.ts';
+import { pause } from './pause.ts';
+
+/** Rest before a round in ms, doubled after one in which no run was caught up. */
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 30_000;
+/** Runs of a round that are tried at once. */
+const CONCURRENCY = 4;
+/** Tries of a run that fails by its own fault. While Temporal or the database is away none is counted. */
+const MAX_TRIES = 20;
+/** Runs kept; for those that come when it is full, all open runs are gone through again. */
+const MAX_RUNS = 10_000;
+
+export interface LeftRuns {
+  /**
+   * One try now; a run that fails is kept for the rounds. False when Temporal or the database did not answer for it.
+   * Never throws.
+   */
+  catchUp(runId: string): Promise<boolean>;
+  /** Resolves when no round is under way any more, after the signal. */
+  stopped(): Promise<void>;
+}
+
+export interface LeftRunsParts {
+  readonly catchUp: (runId: string) => Promise<unknown>;
+  readonly signal: AbortSignal;
+  readonly logger: Logger;
+  /** Called at the end of the rounds when there were more runs than are kept. */
+  readonly passAgain: () => void;
+  /** For tests; FIRST_PAUSE_MS when absent. */
+  readonly firstPauseMs?: number;
+}
+
+class RunsInRounds implements LeftRuns {
+  private readonly parts: LeftRunsParts;
+  /** runId -> tries that failed by the run's own fault. */
+  private readonly left = new Map<string, number>();
+  private rounds: Promise<void> | undefined;
+  private overflowed = false;
+
+  constructor(parts: LeftRunsParts) {
+    this.parts = parts;
+  }
+
+  async catchUp(runId: string): Promise<boolean> {
+    const outcome = await this.tried(runId);
+    if (this.left.size > 0) {
+      this.rounds ??= this.goRounds().finally(() => {
+        this.rounds = undefined;
+      });
+    }
+    return outcome !== 'away';
+  }
+
+  async stopped(): Promise<void> {
+    await this.rounds;
+  }
+
+  /** The run's own problem is noted by the catch-up. */
+  private async tried(runId: string): Promise<'done' | 'away' | 'failed'> {
+    try {
+      await this.parts.catchUp(runId);
+      this.left.delete(runId);
+      return 'done';
+    } catch (error) {
+      const away = codeOf(error) === 'service_unavailable';
+      this.keep(runId, (this.left.get(runId) ?? 0) + (away ? 0 : 1), error);
+      return away ? 'away' : 'failed';
+    }
+  }
+
+  private keep(runId: string, tries: number, error: unknown): void {
+    const { logger } = this.parts;
+    const fields = { runId, code: codeOf(error), reason: String(error) };
+    if (tries >= MAX_TRIES) {
+      this.left.delete(runId);
+      logger.error('a run is not caught up any more until something asks for it', fields);
+    } else if (this.left.has(runId) || this.left.size < MAX_RUNS) {
+      if (tries === 1) logger.warn('a run could not be caught up, trying again', fields);
+      this.left.set(runId, tries);
+    } else this.overflowed = true;
+  }
+
+  private async goRounds(): Promise<void> {
+    const { signal, passAgain, firstPauseMs = FIRST_PAUSE_MS } = this.parts;
+    for (let pauseMs = firstPauseMs; this.left.size > 0 && !signal.aborted;) {
+      await pause(pauseMs, signal);
+      const worked = await this.round();
+      pauseMs = worked ? firstPauseMs : Math.min(MAX_PAUSE_MS, pauseMs * 2);
+    }
+    if (!this.overflowed || signal.aborted) return;
+    this.overflowed = false;
+    passAgain();
+  }
+
+  /** True when a run was caught up. */
+  private async round(): Promise<boolean> {
+    const runIds = [...this.left.keys()];
+    let worked = false;
+    for (let at = 0; at < runIds.length && !this.parts.signal.aborted; at += CONCURRENCY) {
+      const group = runIds.slice(at, at + CONCURRENCY);
+      const done = await Promise.all(group.map((runId) => this.tried(runId)));
+      worked ||= done.includes('done');
+    }
+    return worked;
+  }
+}
+
+export function createLeftRuns(parts: LeftRunsParts): LeftRuns {
+  return new RunsInRounds(parts);
+}

@@ -1,0 +1,55 @@
+// The log of a run that no workflow ever ran for: one terminal entry, told from what was decided in the registry, so
+// that it is rebuilt as it was.
+import { ERRORS } from '../core/errors.ts';
+import { eventIdOf, TERMINAL_KEY } from '../core/ids.ts';
+import type { AppendBatch, Head, NewRow, RunRow, StartFailure } from '../ports.ts';
+import { fold } from './fold.ts';
+
+function terminalRow(runId: string, { cause, atMs }: StartFailure): NewRow {
+  const error = { code: 'start_failed', message: ERRORS.start_failed.message, details: { cause } };
+  return {
+    runId,
+    eventId: eventIdOf(runId, TERMINAL_KEY),
+    key: TERMINAL_KEY,
+    type: 'run.failed',
+    payload: JSON.stringify({ error }),
+    timestampMs: atMs,
+  };
+}
+
+/** Behind an open head that no history was read for. */
+export function startFailedBatch(head: Head, failure: StartFailure): AppendBatch {
+  const { runId, temporalRunId, historyEventId, token, translateState } = head;
+  const cursor = { temporalRunId, historyEventId, token };
+  return {
+    runId,
+    behind: cursor,
+    cursor,
+    rows: [terminalRow(runId, failure)],
+    closedBlocks: [],
+    status: 'failed',
+    closed: true,
+    translateState,
+    fold,
+  };
+}
+
+/** Head and row as they are after that batch. */
+export function startFailedLog(run: RunRow, failure: StartFailure) {
+  const rows = [{ ...terminalRow(run.runId, failure), sequence: 0 }];
+  const head: Head = {
+    runId: run.runId,
+    tenant: run.tenant,
+    temporalRunId: '',
+    historyEventId: 0,
+    token: '',
+    nextSequence: 1,
+    lastTimestampMs: failure.atMs,
+    status: 'failed',
+    closed: true,
+    translateVersion: run.input.translateVersion,
+    translateState: null,
+    snapshot: fold(null, rows),
+  };
+  return { head, rows };
+}

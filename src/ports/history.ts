@@ -1,0 +1,54 @@
+// Temporal's histories as the log reads them, and where closed ones are archived (design §3.1, §3.6): types only.
+import type { temporal } from '@temporalio/proto';
+
+export interface Segment {
+  readonly runId: string;
+  readonly index: number;
+  readonly temporalRunId: string;
+  /** Content hash of the raw, still encoded history (protobuf temporal.api.history.v1.History); absent = not yet. */
+  readonly archive?: string;
+}
+
+export interface SegmentStore {
+  /** Idempotent on (runId, index); sets `archive` when given. */
+  record(segment: Segment): Promise<void>;
+  ofRun(runId: string): Promise<readonly Segment[]>;
+  /**
+   * Closed segments that lack their archive, for the caller alone: nobody else gets them within `leaseMs`, after which
+   * one that still lacks it is given out again, each time for twice as long (at most 32 times the first).
+   */
+  claimUnarchived(limit: number, leaseMs: number): Promise<readonly Segment[]>;
+}
+
+export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
+
+export interface HistoryPage {
+  /** Payloads that may hold carriers or step results are decoded by the codec; unreadable ones threw. */
+  readonly events: readonly HistoryEvent[];
+  /** '' when the segment is closed and everything was delivered. */
+  readonly token: string;
+}
+
+export interface ClosedRuns {
+  readonly runIds: readonly string[];
+  /** Newest close time up to which all were given; `sinceMs` when there were none. */
+  readonly newestMs: number;
+  /** Present when there were more than one answer may hold: the others closed after this time. */
+  readonly moreAfterMs?: number;
+}
+
+export interface HistoryReader {
+  /**
+   * Events of one segment behind `token` ('' = from the start). `waitMs` 0: answers at once with what is there
+   * (long poll with a 900 ms deadline, spec/07 §3.2); above 0: waits up to that for something new. May return events
+   * at or below the cursor again: filter by eventId. Throws HostError history_undecodable, history_missing,
+   * service_unavailable.
+   */
+  page(runId: string, temporalRunId: string, token: string, waitMs: number): Promise<HistoryPage>;
+  /** Raw bytes of a whole closed segment, for the archive. */
+  raw(runId: string, temporalRunId: string): Promise<Uint8Array>;
+  /** The same events as `page` would give, from archived bytes. */
+  decode(raw: Uint8Array): Promise<readonly HistoryEvent[]>;
+  /** Runs closed since `sinceMs`, for the sweeper. */
+  closedSince(sinceMs: number): Promise<ClosedRuns>;
+}

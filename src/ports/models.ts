@@ -1,0 +1,94 @@
+// Ports of models (design §5): what an agent's conversation is, what a model is asked and answers, and which model an
+// agent gets. Read through src/ports.ts.
+import type { JsonObject, JsonValue } from '../core/json.ts';
+import type { RemoteTool } from './agents.ts';
+
+export type TranscriptItem =
+  | { readonly role: 'system'; readonly text: string }
+  | { readonly role: 'user'; readonly text: string; readonly trusted: boolean }
+  | {
+      readonly role: 'assistant';
+      readonly text: string;
+      readonly calls: readonly { callId: string; toolId: string; arguments: JsonValue }[];
+    }
+  | {
+      readonly role: 'tool';
+      readonly callId: string;
+      readonly toolId: string;
+      readonly text: string;
+    };
+
+export interface ModelRequest {
+  readonly provider: string;
+  readonly model: string;
+  /** The agent asking: scripts are chosen by it. */
+  readonly agentId: string;
+  readonly items: readonly TranscriptItem[];
+  readonly tools: readonly ToolDescription[];
+  /** Schema of the final structured output `{decision, confidence?, reasoning?}`. */
+  readonly outputSchema: JsonObject;
+  readonly temperature?: number;
+  readonly maxOutputTokens?: number;
+  /** Stable over retries of one logical call, for providers that take an Idempotency-Key. */
+  readonly idempotencyKey: string;
+}
+
+export interface ModelUsage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+export interface ModelResponse {
+  /** Assistant text before a call or decision: the reasoning. The whole text, equal to the streamed pieces. */
+  readonly reasoning: string;
+  readonly kind: 'calls' | 'final' | 'refusal' | 'truncated';
+  readonly calls: readonly { toolId: string; arguments: JsonValue }[];
+  /** Final output text (JSON expected), when kind is `final`. */
+  readonly final: string;
+  readonly refusal?: string;
+  readonly usage: ModelUsage;
+  /** As stamped by the provider. */
+  readonly model: string;
+}
+
+export interface Model {
+  /**
+   * One call. `onReasoning` gets pieces in order as they arrive and must not be awaited per token. Throws HostError:
+   * model_unavailable, rate_limited (retryable), model_rejected_request, model_output_too_large. `signal` really
+   * stops the request.
+   */
+  infer(
+    request: ModelRequest,
+    options: { signal: AbortSignal; onReasoning: (piece: string) => void },
+  ): Promise<ModelResponse>;
+}
+
+export interface Models {
+  /** Providers that a caller may name: for these agents, or for any. */
+  providers(agentIds?: readonly string[]): readonly string[];
+  /** Whether agents are asked of a model that is one: false while they only play scripts. */
+  isLive(): boolean;
+  /**
+   * Throws HostError model_not_configured (a provider that is not there, or that a caller may not name) and
+   * model_unavailable (the scripted one, for an agent without a script: no agent decides by itself).
+   */
+  choose(
+    agent: { readonly agentId: string; readonly modelClass: string },
+    asked: { readonly provider?: string; readonly model?: string },
+  ): { provider: string; model: string };
+  get(provider: string): Model;
+}
+
+export interface ToolDescription {
+  readonly toolId: string;
+  readonly description: string;
+  readonly inputSchema: JsonObject;
+  readonly outputSchema?: JsonObject;
+  /** Repeats with one idempotency key have one effect, or there is none. Absent: they may not be repeated. */
+  readonly idempotent?: boolean;
+  readonly timeoutMs: number;
+  readonly transport: 'native' | 'http' | 'mcp';
+  readonly safetyTier: 'pure' | 'read' | 'write';
+  /** Present for a tool of an agent process: its calls are performed only where that agent is connected (design §5). */
+  readonly remote?: RemoteTool;
+}

@@ -1,0 +1,53 @@
+// The envelope `clarification.request` in a model's output (spec/01 §10.2): found in either place, bounded, words alone.
+import { describe, expect, test } from 'vitest';
+import { outputSchema, parseDecision } from '../../activities/decision.ts';
+
+const envelope = (questions: unknown) => ({
+  type: 'clarification.request',
+  payload: { questions },
+});
+const SIZE = { id: 'size', question: 'Which size?' };
+const parsed = (output: unknown) => parseDecision(JSON.stringify(output));
+
+describe('clarification.request', () => {
+  test.each([
+    ['as the output', envelope([SIZE])],
+    ['in the place of the decision', { decision: envelope([SIZE]), confidence: 1 }],
+    ['with more than the words', envelope([{ ...SIZE, schema: { $ref: 'http://x' } }])],
+  ])('%s', (_name, output) => {
+    expect(parsed(output)).toEqual({ ok: true, kind: 'clarification', questions: [SIZE] });
+  });
+
+  test.each([
+    ['no questions', envelope([])],
+    ['no list', envelope('Which size?')],
+    ['no payload', { type: 'clarification.request' }],
+    ['a question without words', envelope([{ id: 'a', question: ' ' }])],
+    ['an id twice', envelope([SIZE, SIZE])],
+    ['a long question', envelope([{ id: 'a', question: 'x'.repeat(2_001) }])],
+    [
+      'many questions',
+      envelope(Array.from({ length: 11 }, (_, at) => ({ ...SIZE, id: `q${at}` }))),
+    ],
+  ])('%s is given back to the model', (_name, output) => {
+    expect(parsed(output)).toMatchObject({
+      ok: false,
+      message: expect.stringContaining('payload.questions') as unknown,
+    });
+  });
+
+  test('a decision stays one, and the schema for the provider permits both', () => {
+    expect(parsed({ decision: { type: 'refund' } })).toMatchObject({ kind: 'decision' });
+    const returns = { type: 'object', properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: {} } };
+    expect(outputSchema(returns)).toMatchObject({
+      properties: {
+        decision: {
+          anyOf: [
+            { properties: { a: { $ref: '#/properties/decision/anyOf/0/$defs/a' } } },
+            { properties: { type: { const: 'clarification.request' } } },
+          ],
+        },
+      },
+    });
+  });
+});

@@ -1,0 +1,63 @@
+// The engine port on the in-memory Java test server (design §7): what it says otherwise than Temporal means the same.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createRunEngine } from '../../src/adapters/temporal/engine.ts';
+import { codeOf } from '../../src/core/errors.ts';
+import { RESOLVE_INTERRUPT_UPDATE } from '../../src/core/run-input.ts';
+import type { RunInput } from '../../src/core/run-input.ts';
+import type { RunEngine } from '../../src/ports.ts';
+import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
+import { findTimeSkippingServer, startInMemoryTemporal } from '../support/time-skipping.ts';
+
+const server = await findTimeSkippingServer();
+const answer = { bodyDigest: 'sha256:yes', value: 'yes' } as never;
+const cancellation = { cancelledBy: 'tester', bodyDigest: 'sha256:cancel' };
+const inputOf = (runId: string) => ({ runId, limits: { maxRunDurationMs: 60_000 } }) as RunInput;
+
+describe.skipIf(!server.available)('design §4: the engine on the in-memory server (Java)', () => {
+  let fixture: TemporalFixture;
+  let engine: RunEngine;
+
+  beforeAll(async () => {
+    if (!server.available) return;
+    fixture = await startTemporalFixture(`engine-${randomUUID()}`, {
+      temporal: await startInMemoryTemporal(server),
+    });
+    const { connection, namespace, taskQueue } = fixture;
+    engine = createRunEngine({ connection, namespace, taskQueue });
+  });
+  afterAll(() => fixture?.stop());
+
+  async function startWaiting(): Promise<string> {
+    const runId = randomUUID();
+    const { client, taskQueue } = fixture;
+    await client.workflow.start('waiting', { workflowId: runId, taskQueue, args: [{}] });
+    return runId;
+  }
+
+  test('a run is started once, and starting it again is success with the first segment', async () => {
+    const runId = randomUUID();
+    const first = await engine.start(inputOf(runId));
+    expect(await engine.start(inputOf(runId))).toEqual(first);
+  });
+
+  test(`${RESOLVE_INTERRUPT_UPDATE} is answered; a new message after the end is run_state_conflict`, async () => {
+    const runId = await startWaiting();
+    const outcome = await engine.resolveInterrupt(runId, 'u1', answer);
+    expect(outcome.status).toBe('running');
+    await fixture.client.workflow.getHandle(runId).result();
+    expect(await engine.resolveInterrupt(runId, 'u1', answer)).toEqual(outcome);
+    expect(await engine.resolveInterrupt(runId, 'u2', answer).catch(codeOf)).toBe(
+      'run_state_conflict',
+    );
+  });
+
+  test('a closed run that is cancelled stays as it is; an unknown run is service_unavailable', async () => {
+    const runId = await startWaiting();
+    await fixture.client.workflow.getHandle(runId).terminate('test');
+    expect((await engine.cancel(runId, 'c1', cancellation)).status).toBe('unchanged');
+    expect(await engine.resolveInterrupt(randomUUID(), 'u1', answer).catch(codeOf)).toBe(
+      'service_unavailable',
+    );
+  });
+});

@@ -1,0 +1,155 @@
+// The terminal's words for a question: for each kind the requests that it prints are ones that the question takes
+// (spec/02 §4.3), whatever the question holds.
+import { describe, expect, it } from 'vitest';
+import { questionLines } from '../../src/app/question-lines.ts';
+import type { JsonObject } from '../../src/core/json.ts';
+import { choicesOf, type PageInterrupt } from '../../src/pages/index.ts';
+import { compileUserSchema } from '../../src/wire/user-schema.ts';
+import { validate } from '../../src/wire/validators.ts';
+import { approvalSchema } from '../../workflows/interrupts.ts';
+import {
+  approvalQuestion,
+  decisionQuestion,
+  doubtQuestion,
+  refusedDoubtQuestion,
+} from '../../workflows/questions.ts';
+
+const address = { url: 'http://127.0.0.1:1', apiKey: 'key', runId: 'run-1' };
+const EVIL = `it's "so" \u001b[2J \u202e`;
+
+function open(kind: string, data: JsonObject, resumeSchema?: JsonObject): PageInterrupt {
+  return { nodeId: `n'1`, interruptId: 'int-1', kind, data, resumeSchema, requestedAtMs: 1 };
+}
+
+/** What a POSIX shell makes of `-d <word>`. */
+function bodiesOf(lines: readonly string[]): JsonObject[] {
+  return lines
+    .filter((line) => line.trim().startsWith('-d '))
+    .map((line) =>
+      line
+        .trim()
+        .slice(3)
+        .replaceAll(String.raw`'\''`, '\u0000'),
+    )
+    .map((word) => JSON.parse(word.slice(1, -1).replaceAll('\u0000', "'")) as JsonObject);
+}
+
+const DECISION: JsonObject = {
+  anyOf: [
+    { properties: { action: { enum: ['accept', 'reject'] } }, required: ['action'] },
+    {
+      properties: { action: { const: 'edit-accept' }, decision: { const: { say: EVIL } } },
+      required: ['action', 'decision'],
+    },
+    { properties: { answers: { type: 'object' } }, required: ['answers'] },
+  ],
+};
+const DOUBT = ['accept', 'reject', 'edit-accept'];
+const GATE = ['accept', 'reject', 'edit-accept', 'refine', 'ask'];
+const BOTH = ['accept', 'reject'];
+
+const CASES: readonly (readonly [string, PageInterrupt, readonly string[]])[] = [
+  [
+    'an effect in doubt',
+    open(
+      'approval',
+      { artifactType: 'effect-in-doubt', ...doubtQuestion('demo:pay', EVIL) },
+      approvalSchema(DOUBT),
+    ),
+    DOUBT,
+  ],
+  [
+    'an effect in doubt of a call that is refused now',
+    open(
+      'approval',
+      { artifactType: 'effect-in-doubt', ...refusedDoubtQuestion('demo:pay', EVIL) },
+      approvalSchema(['reject', 'edit-accept']),
+    ),
+    ['reject', 'edit-accept'],
+  ],
+  [
+    "a call that needs a human's word",
+    open(
+      'approval',
+      { artifactType: 'tool-call', ...approvalQuestion('a', 'a/pay') },
+      approvalSchema(BOTH),
+    ),
+    BOTH,
+  ],
+  [
+    'low confidence',
+    open('low-confidence', { ...decisionQuestion('a'), decision: { say: EVIL } }, DECISION),
+    ['accept', 'edit-accept', 'answers', 'reject'],
+  ],
+  ['a gate', open('approval', { title: EVIL, actions: GATE }, approvalSchema(GATE)), GATE],
+  [
+    'a clarification',
+    open(
+      'clarification',
+      {
+        questions: [
+          { id: 'n', question: 'N?', schema: { type: 'integer' } },
+          { id: 'c', question: 'C?', schema: { enum: ['red'] } },
+        ],
+      },
+      {
+        properties: {
+          answers: {
+            properties: { n: { type: 'integer' }, c: { enum: ['red'] } },
+            required: ['n', 'c'],
+          },
+        },
+        required: ['answers'],
+      },
+    ),
+    ['answers'],
+  ],
+];
+
+describe('the key of the requests', () => {
+  it('is not shown when somebody chose it: the shell fills it in', () => {
+    const [, question] = CASES[0] as (typeof CASES)[number];
+    const { url, runId } = address;
+    const text = questionLines(question, { url, runId }).join('\n');
+    expect(text).toContain('-H "Authorization: Bearer $OPENWOP_API_KEY"');
+  });
+});
+
+describe('the requests that the terminal prints', () => {
+  it.each(CASES)(
+    '%s: one per answer, each of the form that the question takes',
+    (_, asked, actions) => {
+      const lines = questionLines(asked, address);
+      const schema = compileUserSchema(asked.resumeSchema ?? {});
+      if (!schema.ok) throw new Error(schema.errors[0].message);
+      const bodies = bodiesOf(lines);
+      expect(bodies).toHaveLength(actions.length);
+      bodies.forEach((body, at) => {
+        expect(validate.interruptResolveRequest(body)).toMatchObject({ ok: true });
+        expect(body.interruptId).toBe(asked.interruptId);
+        expect(schema.value.validate(body.resumeValue ?? null)).toMatchObject({ ok: true });
+        const { action = 'answers' } = body.resumeValue as JsonObject;
+        expect(action).toBe(actions[at]);
+      });
+      for (const { words } of choicesOf(asked)) expect(lines.join('\n')).toContain(words);
+    },
+  );
+
+  it('nothing that a terminal would obey, and one word for the shell', () => {
+    for (const [, asked] of CASES)
+      for (const line of questionLines(asked, address)) expect(line).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    expect(questionLines(open('approval', {}), address).join('\n')).toContain(
+      String.raw`/interrupts/n'\''1' \ `.trimEnd(),
+    );
+  });
+
+  it('a wait for another system has no answer to print', () => {
+    const lines = questionLines(open('external-event', {}), address);
+    expect(lines.join('\n')).not.toContain('curl');
+  });
+
+  it('says until when an answer counts, where there is a deadline', () => {
+    const asked = { ...open('approval', {}), deadlineMs: Date.UTC(2030, 0, 1) };
+    expect(questionLines(asked, address).join('\n')).toContain('2030-01-01T00:00:00.000Z');
+  });
+});

@@ -1,0 +1,218 @@
+// What a caller may ask of agents, and what discovery says of it: a model for each, escalation as the operator set it,
+// keys of `configurable` that nobody reads (RFC 0077 §A, §B; RFC 0002 §D, §F; spec/01 §5).
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createModels } from '../../src/adapters/models/index.ts';
+import type { FacadeConfig } from '../../src/facade/deps.ts';
+import type { CatalogAgent, Models } from '../../src/ports.ts';
+import type { RunCreateResponse } from '../../src/wire/types.generated.ts';
+import { validate } from '../../src/wire/validators.ts';
+import { agentNode, chain, node, pinned } from '../support/definitions.ts';
+import {
+  catalogOf,
+  DEFINITIONS,
+  KNOWN_SECRET,
+  refusals,
+  startFaultHost,
+  type FaultHost,
+} from './fault-host.ts';
+
+const LONELY = 'local.test.desk.lonely';
+const SCRIPTED = 'local.test.desk.scripted';
+const SCRIPTS = { [SCRIPTED]: { turns: [{ final: { decision: 'done', confidence: 1 } }] } };
+
+const agentOf = (agentId: string): CatalogAgent => ({
+  manifest: { agentId, persona: 'Clerk', modelClass: 'general', systemPrompt: 'Decide.' },
+  packName: 'local.test.desk',
+  packVersion: '0.0.0',
+  pinned: pinned(agentId),
+  degraded: [],
+});
+const CATALOG = catalogOf(
+  [
+    ...DEFINITIONS,
+    chain('lonely', [agentNode('desk', LONELY)]),
+    chain('resting', [agentNode('desk', LONELY, { disabled: true }), node('end', 'core.noop')]),
+    chain('played', [agentNode('desk', SCRIPTED)]),
+    chain('seed-ref', [
+      node('desk', 'core.agent', {
+        agent: { agentId: SCRIPTED, modelClass: 'writing', agentSharing: 'isolated' },
+      }),
+    ]),
+    chain('own-keys', [node('only', 'core.noop')], {
+      configurableSchema: { type: 'object', properties: { region: { type: 'string' } } },
+    }),
+  ],
+  [agentOf(LONELY), agentOf(SCRIPTED)],
+);
+
+let host: FaultHost;
+/** What the one host of this file is made of in this test: read anew with each request. */
+let models: Models;
+const config: { -readonly [Name in keyof FacadeConfig]?: FacadeConfig[Name] } = {};
+
+beforeAll(async () => {
+  host = await startFaultHost({}, (deps) => {
+    Object.assign(config, deps.config);
+    return {
+      catalog: CATALOG,
+      config: config as FacadeConfig,
+      models: {
+        providers: (agentIds) => models.providers(agentIds),
+        isLive: () => models.isLive(),
+        choose: (agent, asked) => models.choose(agent, asked),
+      },
+    };
+  });
+});
+afterAll(() => host.stop());
+
+const given = (
+  has: Parameters<typeof createModels>[0] = {},
+  set: Partial<FacadeConfig> = {},
+): void => {
+  models = createModels(has);
+  Object.assign(config, { testMode: false, escalation: true }, set);
+  host.temporal.started.length = 0;
+  host.lines.length = 0;
+};
+
+const refused = refusals(() => host);
+const create = (body: Record<string, unknown>) => host.api<RunCreateResponse>('/v1/runs', { body });
+
+describe('silence is never consent: an agent without a model', () => {
+  const noModel = { status: 422, code: 'model_unavailable' };
+
+  it.each([
+    ['of a workflow', { workflowId: 'lonely' }],
+    ['by its id', { agentId: LONELY }],
+  ])('%s is refused when the run is asked for, by name', async (_what, body) => {
+    given({ scripts: SCRIPTS });
+    const { body: answer } = await refused('/v1/runs', { body }, noModel);
+    expect(answer.details).toMatchObject({ agentId: LONELY });
+    expect(host.temporal.started).toEqual([]);
+  });
+
+  it('is no matter where its node is disabled, where it has a script, where a provider is there', async () => {
+    given({ scripts: SCRIPTS });
+    for (const workflowId of ['resting', 'played'])
+      expect((await create({ workflowId })).status).toBe(201);
+    given({ openai: { apiKey: 'k' } });
+    expect((await create({ workflowId: 'lonely' })).status).toBe(201);
+  });
+
+  it('a caller cannot name the scripted provider instead of the live one', async () => {
+    given({ scripts: SCRIPTS, openai: { apiKey: 'k' } });
+    for (const configurable of [{ ai: { provider: 'scripted' } }, { 'ai.provider': 'scripted' }]) {
+      const body = { workflowId: 'played', configurable };
+      const expected = { status: 400, code: 'validation_error' };
+      const { body: answer } = await refused('/v1/runs', { body }, expected);
+      expect(answer.details).toMatchObject({ key: 'ai.provider', supported: ['openai'] });
+    }
+  });
+});
+
+it('RFC 0002 §A: a ref in the words of the RFC is taken, and shown in the published ones', async () => {
+  given({ scripts: SCRIPTS });
+  expect((await create({ workflowId: 'seed-ref' })).status).toBe(201);
+  const [desk] = host.temporal.started[0]?.definition.nodes ?? [];
+  expect(desk?.agent).toEqual({ agentId: SCRIPTED, modelClass: 'chat' });
+});
+
+describe('RFC 0077 §A, RFC 0002 §D: discovery says what is so', () => {
+  const discovered = async () =>
+    (await host.api<{ agents: Record<string, unknown> }>('/.well-known/openwop')).body;
+
+  it('scripts are no live runtime; refs of prompts are not resolved; handoffs are told', async () => {
+    given({ scripts: SCRIPTS });
+    expect(await discovered()).toMatchObject({
+      agents: { supported: true, liveRuntime: { supported: false }, handoffEvents: true },
+      aiProviders: { supported: [] },
+      prompts: { supported: false },
+    });
+  });
+
+  it('a live provider is, and so is test mode', async () => {
+    given({ openai: { apiKey: 'k' } });
+    const live = { supported: true, confidenceEscalation: true };
+    expect((await discovered()).agents.liveRuntime).toMatchObject(live);
+    given({}, { testMode: true });
+    expect((await discovered()).agents.liveRuntime).toMatchObject(live);
+  });
+
+  it('escalation follows the operator, and no caller sets it', async () => {
+    given({ scripts: SCRIPTS }, { testMode: true, escalation: false });
+    expect(await discovered()).toMatchObject({
+      agents: { liveRuntime: { confidenceEscalation: false } },
+    });
+    for (const escalation of [true, false])
+      await create({ workflowId: 'played', configurable: { escalation, policy: { escalation } } });
+    const policies = host.temporal.started.map(({ policy }) => policy.escalation);
+    expect(policies).toEqual([false, false]);
+  });
+});
+
+describe('spec/01 §5 configurable is open: a key that nobody reads is accepted and told', () => {
+  const warningsOf = async (workflowId: string, configurable: object) => {
+    const answer = await create({ workflowId, configurable });
+    expect(answer.status).toBe(201);
+    expect(validate.runCreateResponse(answer.body)).toMatchObject({ ok: true });
+    return answer.body.warnings;
+  };
+
+  it('with the nearest known key, in the answer and in the log', async () => {
+    given();
+    const warnings = await warningsOf('noop', { escalationTreshold: 0.9, recursionLimit: 5 });
+    expect(warnings).toEqual([
+      {
+        code: 'configurable_unknown_key',
+        key: 'escalationTreshold',
+        nearest: 'escalationThreshold',
+        message: expect.stringContaining('Did you mean "escalationThreshold"?') as unknown,
+      },
+    ]);
+    const line = host.lines.find(({ message }) => message.includes('no effect'));
+    expect(line?.fields).toMatchObject({ warnings: [warnings?.[0]?.message] });
+  });
+
+  it.each([
+    ['known keys', 'noop', { temperature: 1, ai: { model: 'm' }, 'ai.model': 'm' }, undefined],
+    ['keys of the workflow’s schema', 'own-keys', { region: 'eu' }, undefined],
+    ['a key like one of the workflow’s', 'own-keys', { regoin: 'eu' }, [['regoin', 'region']]],
+    ['a key below ai', 'noop', { ai: { modle: 'm' } }, [['ai.modle', 'ai.model']]],
+    ['a key like none', 'noop', { flavour: 'mint' }, [['flavour', undefined]]],
+    ['a key of a capability that is not here', 'noop', { budget: {} }, [['budget', undefined]]],
+  ])('%s', async (_name, workflowId, configurable, expected) => {
+    given();
+    const warnings = await warningsOf(workflowId, configurable);
+    expect(warnings?.map(({ key, nearest }) => [key, nearest])).toEqual(expected);
+  });
+
+  it('the same answer comes again with the same Idempotency-Key', async () => {
+    given();
+    const request = {
+      body: { workflowId: 'noop', configurable: { recursionLimits: 3 } },
+      headers: { 'idempotency-key': 'warned' },
+    };
+    const [first, again] = [
+      await host.api('/v1/runs', request),
+      await host.api('/v1/runs', request),
+    ];
+    expect(first.body.warnings).toHaveLength(1);
+    expect(again.body).toEqual(first.body);
+  });
+
+  it('bounded in number and length, and without secrets', async () => {
+    given();
+    const many = Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`own${at}`, at]));
+    const warnings = await warningsOf('noop', {
+      [KNOWN_SECRET]: 1,
+      ['x'.repeat(5000)]: 1,
+      ...many,
+    });
+    expect(warnings).toHaveLength(16);
+    expect(warnings?.at(-1)?.message).toContain('And 26 more');
+    const text = JSON.stringify(warnings);
+    expect(text.length).toBeLessThan(8_000);
+    expect(text + JSON.stringify(host.lines)).not.toContain(KNOWN_SECRET);
+  });
+});

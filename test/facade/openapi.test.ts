@@ -1,0 +1,122 @@
+// The document of the API against its answers (spec/01 §2.2): every operation declares the status of whatever a client
+// can do wrong before a route is asked. `.ci/openapi-fuzz` tries the rest.
+import { request as httpRequest } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { KEY, startFaultHost, type FaultHost } from './fault-host.ts';
+
+interface Operation {
+  readonly security: readonly object[];
+  readonly responses: Readonly<Record<string, { readonly content?: Record<string, unknown> }>>;
+}
+
+let host: FaultHost;
+let operations: readonly (Operation & { readonly method: string; readonly path: string })[];
+
+beforeAll(async () => {
+  host = await startFaultHost();
+  const { body } = await host.api<{ paths: Record<string, Record<string, Operation>> }>(
+    '/v1/openapi.json',
+  );
+  operations = Object.entries(body.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ ...operation, method, path })),
+  );
+});
+
+afterAll(() => host.stop());
+
+interface Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+}
+
+/** As it is: without a client that mends paths and headers. */
+function ask({ method, path, headers = {}, body }: Asked): Promise<number> {
+  const { hostname, port } = new URL(host.url);
+  return new Promise((resolve, reject) => {
+    httpRequest(
+      {
+        ...{ hostname, port, path, method: method.toUpperCase() },
+        headers: { authorization: `Bearer ${KEY}`, accept: 'application/json', ...headers },
+      },
+      (response) => {
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      },
+    )
+      .on('error', reject)
+      .end(body);
+  });
+}
+
+const json = { 'content-type': 'application/json' };
+const filled = (path: string, value: string) => path.replaceAll(/\{\w+\}/g, value);
+
+/** What is sent, to which operations it can be sent, and the status that is expected of it. */
+const WRONG: Record<
+  string,
+  { of: (path: string, method: string) => boolean; status: number } & Partial<Asked>
+> = {
+  'no key': { of: () => true, status: 401, headers: { authorization: 'Bearer nobody' } },
+  'a path of bad bytes': { of: (path) => path.includes('{'), status: 400, path: '%ff' },
+  'another Host': { of: () => true, status: 403, headers: { host: 'evil.example' } },
+  'headers too large': { of: () => true, status: 431, headers: { 'x-much': 'x'.repeat(20_000) } },
+  'a body of another type': {
+    of: (_path, method) => method === 'post',
+    status: 415,
+    body: 'a=1',
+    headers: { 'content-type': 'text/plain' },
+  },
+  'a body too large': {
+    of: (_path, method) => method === 'post',
+    status: 413,
+    body: `"${'x'.repeat(1024 * 1024)}"`,
+    headers: json,
+  },
+  'a body that is no JSON': {
+    of: (_path, method) => method === 'post',
+    status: 400,
+    body: '{',
+    headers: json,
+  },
+};
+
+describe('spec/01 §2.2 the document declares what is answered', () => {
+  it.each(Object.entries(WRONG))('%s', async (_what, { of, status, path = 'x', ...wrong }) => {
+    for (const { method, path: template, responses, security } of operations) {
+      if (!of(template, method)) continue;
+      const told = await ask({ method, path: filled(template, path), ...wrong });
+      const isPublic = security.length === 0;
+      if (status === 401 && isPublic) continue;
+      expect([template, method, told]).toEqual([template, method, status]);
+      expect(Object.keys(responses), `${method} ${template}`).toContain(String(status));
+    }
+  });
+
+  it('readiness declares its refusal, and discovery that nothing changed', async () => {
+    const of = (path: string) => operations.find((operation) => operation.path === path);
+    host.temporal.away = true;
+    // An answer from before is kept for a moment.
+    await expect.poll(() => ask({ method: 'get', path: '/readyz' })).toBe(503);
+    host.temporal.away = false;
+    expect(Object.keys(of('/readyz')?.responses ?? {})).toContain('503');
+    const { headers } = await host.api('/.well-known/openwop');
+    const known = { 'if-none-match': headers.get('etag') ?? '' };
+    const again = await ask({ method: 'get', path: '/.well-known/openwop', headers: known });
+    expect(again).toBe(304);
+    expect(Object.keys(of('/.well-known/openwop')?.responses ?? {})).toContain('304');
+  });
+
+  it('what is answered with a body declares its media type', () => {
+    for (const { method, path, responses } of operations)
+      for (const [status, { content }] of Object.entries(responses))
+        if (status !== '304' && !path.includes('artifacts'))
+          expect([method, path, status, content === undefined]).toEqual([
+            method,
+            path,
+            status,
+            false,
+          ]);
+  });
+});

@@ -1,0 +1,37 @@
+// Which tests share a Temporal dev server, and which start nothing or bring what they need: for vitest.config.ts and
+// for `npm test`.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Rooms, and single files, whose tests need no Temporal dev server. */
+const PURE = [
+  'support/run-tests.test.ts',
+  'core',
+  'wire',
+  'translate',
+  'pages',
+  'demo',
+  'deploy',
+  'opensentience',
+  'agent-sdk',
+  'cli',
+  'tidy.test.ts',
+  // On Java's server alone.
+  'app/in-memory.test.ts',
+  'adapters/history-java.test.ts',
+];
+
+/** Patterns from the repository's root. */
+export const PURE_TESTS = PURE.map((room) =>
+  room.endsWith('.ts') ? `test/${room}` : `test/${room}/**/*.test.ts`,
+);
+export const ALL_TESTS = 'test/**/*.test.ts';
+
+/** Files of tests that need a Temporal dev server. */
+export function realTestFiles(): string[] {
+  const folder = join(import.meta.dirname, '..');
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.test.ts'))
+    .filter((path) => !PURE.some((room) => path === room || path.startsWith(`${room}/`)))
+    .map((path) => `test/${path}`);
+}

@@ -1,0 +1,203 @@
+// Sums of values, each of them within its own bound: what one command, one workflow task and one segment take of them
+// (design §2.3, §2.6), on a real server. A run that holds too much fails with `payload_too_large` and a whole log.
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activities/contract.ts';
+import { CANCEL_RUN_UPDATE } from '../../src/core/run-input.ts';
+import { RUN_OUTPUTS_BYTES, RUN_VALUES_BYTES } from '../../src/core/limits.ts';
+import type { WorkflowNode } from '../../src/wire/types.generated.ts';
+import {
+  agentNode,
+  chain,
+  definition,
+  edge,
+  node,
+  pinned,
+  runInput,
+} from '../support/definitions.ts';
+import { until } from '../support/host.ts';
+import { journalOf, type FinishedRun } from '../support/run-workflow.ts';
+import { payloadsOf, runBothWays, typesOf, useWorkflowRunner } from './both-ways.ts';
+
+useWorkflowRunner();
+
+const KIB = 1024;
+const AGENT = 'local.test.pack.agent';
+/** One value just within what an event may hold. */
+const TEXT = 'x'.repeat(31 * KIB);
+const variables = [{ name: 'text', type: 'string' as const, defaultValue: TEXT }];
+const text = { type: 'variable' as const, variableName: 'text' };
+
+function named<T>(count: number, make: (index: number) => T): T[] {
+  return Array.from({ length: count }, (_, index) => make(index));
+}
+
+function failureOf(run: FinishedRun): unknown {
+  expect(run.status).toBe('failed');
+  return (payloadsOf(run, 'run.failed')[0]?.error as { code?: unknown } | undefined)?.code;
+}
+
+/** Most that one carrier and one workflow task put into history, as Temporal counts it. */
+function largest(run: FinishedRun): number {
+  return Math.max(
+    ...run.segments.flat().map((event) => {
+      const memo = event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields?.openwop;
+      const { result } = event.workflowExecutionCompletedEventAttributes ?? {};
+      return Math.max(memo?.data?.length ?? 0, result?.payloads?.[0]?.data?.length ?? 0);
+    }),
+  );
+}
+
+/** An agent that decides at once, or does as `infer` says. */
+function activities(
+  infer: (input: InferTurnInput) => unknown = () => undefined,
+  call: (nodeId: string) => CallToolOutput | undefined = () => undefined,
+) {
+  return {
+    prepareInvocation: async () => ({
+      output: {
+        ok: true,
+        transcript: 't',
+        model: { provider: 'scripted', model: 'scripted' },
+        prompts: [],
+        composed: { refs: ['prompt:a'], kind: 'system+user', hash: `sha256:${'0'.repeat(64)}` },
+        tools: [{ toolId: 'core:clock', idempotent: true, timeoutMs: 1_000, transport: 'native' }],
+      },
+      events: [],
+    }),
+    inferTurn: async (input: InferTurnInput) =>
+      infer(input) ?? {
+        output: {
+          kind: 'decision',
+          decision: 'done',
+          schemaValidated: true,
+          transcript: `${input.transcript}.`,
+        },
+        events: [],
+      },
+    callTool: async ({ context }: CallToolInput) => ({
+      output: call(context.nodeId) ?? { kind: 'returned', status: 'ok', resultHash: 'h' },
+      events: [],
+    }),
+    sealBlock: async () => ({ output: { deltas: 0 }, events: [] }),
+  };
+}
+
+function turnOfCalls(count: number) {
+  const calls = named(count, (n) => ({ toolId: 'core:clock', arguments: { n, text: TEXT } }));
+  return { output: { kind: 'calls', calls, transcript: 't.' }, events: [] };
+}
+
+const agents = (nodes: WorkflowNode[]) =>
+  runInput(definition(`agents-${randomUUID().slice(0, 8)}`, nodes, [], { variables }), {
+    agentList: [pinned(AGENT)],
+  });
+
+describe('sums are bounded, and the run ends with payload_too_large', () => {
+  it('the outputs of a run: 70 ends of 31 KiB (memo of 2.2 MB, completion of 4.5 MB)', async () => {
+    const ends = named(70, (n) => node(`end${n}`, 'core.end', { inputs: { [`out${n}`]: text } }));
+    const run = await runBothWays({
+      input: runInput(definition('ends', ends, [], { variables })),
+      plainOnly: true,
+    });
+    expect(failureOf(run)).toBe('payload_too_large');
+    const last = Math.floor(RUN_OUTPUTS_BYTES / TEXT.length);
+    expect(payloadsOf(run, 'run.failed')[0]?.failedNodeId).toBe(`end${last}`);
+    expect(largest(run)).toBeLessThan(600 * KIB);
+  });
+
+  it('what a run keeps of values, before a segment cannot carry it on: 70 outputs of 31 KiB', async () => {
+    const nodes = named(70, (n) => node(`n${n}`, 'core.identity', { inputs: { out: text } }));
+    const run = await runBothWays({ input: runInput(chain('kept', nodes, { variables })) });
+    expect(failureOf(run)).toBe('payload_too_large');
+    const completed = typesOf(run).filter((type) => type.startsWith('node.completed'));
+    expect(completed.length).toBe(Math.floor(RUN_VALUES_BYTES / TEXT.length) - 1);
+  });
+
+  it.each([
+    ['an approval shows', 'core.approvalGate', {}],
+    ['an agent gets as its task', 'core.agent', { agent: { agentId: AGENT } }],
+  ])('all that %s: 70 inputs of 31 KiB', async (_what, typeId, more) => {
+    const inputs = Object.fromEntries(named(70, (n) => [`in${n}`, text]));
+    const run = await runBothWays({
+      input: agents([node('one', typeId, { inputs, ...more })]),
+      activities: activities(),
+    });
+    expect(failureOf(run)).toBe('payload_too_large');
+    expect(payloadsOf(run, 'node.failed')[0]).toMatchObject({ nodeId: 'one' });
+  });
+
+  it("the arguments of one turn's calls: 30 of 31 KiB", async () => {
+    const run = await runBothWays({
+      input: agents([agentNode('think', AGENT)]),
+      activities: activities(() => turnOfCalls(30)),
+    });
+    expect(failureOf(run)).toBe('payload_too_large');
+    expect(payloadsOf(run, 'agent.toolCalled')).toEqual([]);
+  });
+
+  it('a state that no segment can be started with, once the segment must end (20 MiB of history)', async () => {
+    const waiting = named(9, (n) => agentNode(`waits${n}`, AGENT));
+    const run = await runBothWays({
+      input: { ...agents([...waiting, agentNode('talks', AGENT)]), forceContinueAsNewAfter: 5 },
+      plainOnly: true,
+      activities: activities(
+        ({ context: { nodeId }, transcript }) => {
+          if (nodeId !== 'talks') return turnOfCalls(8);
+          const reasoning = 'x'.repeat(1_900 * KIB);
+          const calls = [{ toolId: 'core:clock', arguments: {} }];
+          return {
+            output: { kind: 'calls', calls, transcript: `${transcript}.` },
+            events: [{ type: 'agent.reasoned', payload: { agentId: AGENT, reasoning } }],
+          };
+        },
+        (nodeId) => (nodeId === 'talks' ? undefined : { kind: 'needs-approval', reason: 'ask' }),
+      ),
+    });
+    expect(failureOf(run)).toBe('payload_too_large');
+  });
+});
+
+describe('one workflow task carries what a server takes, and work goes on in the next', () => {
+  it('300 approvals that show 31 KiB each, asked at once (9.3 MB of entries)', async () => {
+    const gates = named(300, (n) => node(`gate${n}`, 'core.approvalGate', { inputs: { text } }));
+    const run = await runBothWays({
+      input: runInput(definition('gates', gates, [], { variables })),
+      plainOnly: true,
+      script: async (handle) => {
+        await until(async () => {
+          const { events } = await handle.fetchHistory();
+          const asked = journalOf(events ?? []).filter(
+            (item) => item.kind === 'emit' && item.type === 'interrupt.requested',
+          );
+          return asked.length === gates.length;
+        }, 'all have asked');
+        await handle.executeUpdate(CANCEL_RUN_UPDATE, {
+          args: [{ cancelledBy: 'tester', bodyDigest: 'test' }],
+        });
+      },
+    });
+    expect(run.status).toBe('cancelled');
+    expect(largest(run)).toBeLessThan(600 * KIB);
+  });
+
+  it('40 agents that get 186 KiB each, started at once (7.4 MB of inputs of steps)', async () => {
+    const inputs = Object.fromEntries(named(6, (n) => [`in${n}`, text]));
+    const nodes = named(40, (n) => agentNode(`think${n}`, AGENT, { inputs }));
+    const run = await runBothWays({
+      input: runInput(
+        definition(
+          'tasks',
+          [node('start', 'core.start'), ...nodes],
+          nodes.map(({ id }) => edge('start', id)),
+          { variables },
+        ),
+        { agentList: [pinned(AGENT)] },
+      ),
+      activities: activities(),
+      parallel: true,
+    });
+    expect(run.status).toBe('completed');
+    expect(typesOf(run).filter((type) => type.startsWith('node.completed think'))).toHaveLength(40);
+  });
+});
