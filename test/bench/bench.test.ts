@@ -42,7 +42,8 @@ describe('bench', () => {
     expect(emissionToSseByte.samples).toBe(emissionToRow.samples);
     expect(tokenToSseByte.samples).toBe(SMALLEST.tokensPerRun * SMALLEST.tokenRuns);
     expect(report.memory.idleByProcess).toHaveProperty('node');
-    expect(Object.keys(report.memory.idleByProcess).join()).toContain('temporal');
+    // The server's process is called as the way that it was obtained by calls it (README: Temporal's server).
+    expect(Object.keys(report.memory.idleByProcess).join()).toMatch(/temporal|dev-server/);
   });
 
   it('design §2.3: a sequential run has exactly the history events of the bare workflow', () => {
