@@ -7,7 +7,7 @@ import { createHost } from './host.ts';
 
 /** No crash is survived: said where nobody overlooks it. */
 const IN_MEMORY_WARNING =
-  '\n*** NOTHING IS KEPT: Temporal runs in memory (its test server in Java). Every run, log and effect record ends with this process, and its port is open to the network without a key. For a trial only. ***\n';
+  '\n*** NOTHING IS KEPT: Temporal runs in memory (its test server in Java). Every run, log and effect record ends with this process. For a trial only. ***\n';
 
 await runCommand({ logLevel: 'warn', start });
 

@@ -1,5 +1,7 @@
 // The engine port on the in-memory Java test server (design §7): what it says otherwise than Temporal means the same.
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createRunEngine } from '../../src/adapters/temporal/engine.ts';
 import { codeOf } from '../../src/core/errors.ts';
@@ -27,6 +29,17 @@ describe.skipIf(!server.available)('design §4: the engine on the in-memory serv
     engine = createRunEngine({ connection, namespace, taskQueue });
   });
   afterAll(() => fixture?.stop());
+
+  test('it is there on 127.0.0.1 alone: it asks for no key', async () => {
+    const [host = '', port = ''] = fixture.temporal.address.split(':');
+    const reached = connect(Number(port), host);
+    await once(reached, 'connect');
+    reached.destroy();
+    // What listens on every interface listens on every loopback address, too.
+    await expect(once(connect(Number(port), '127.0.0.2'), 'connect')).rejects.toMatchObject({
+      code: 'ECONNREFUSED',
+    });
+  });
 
   async function startWaiting(): Promise<string> {
     const runId = randomUUID();

@@ -1,19 +1,19 @@
 // Temporal's server built with Go: our own dev server out of the server's packages (dev-server/), else the CLI.
-import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { findOnPath, runProgram, type Environment } from '../../../system/programs.ts';
 import {
   againIfPassing,
   cachedCli,
   CLI_VERSIONS,
+  digestOf,
   fetchFault,
   inFreshFolder,
   isBelow,
   keep,
   NoWay,
   parseVersion,
+  sourcesOf,
   type Found,
   type ProgramOptions,
 } from './steps.ts';
@@ -22,8 +22,6 @@ const BUILD_LIMIT_MS = 20 * 60_000;
 const GO_LIMIT_MS = 10_000;
 /** Older ones cannot read the go.mod files, newer ones fetch the toolchain that these ask for. */
 const MINIMUM_GO = [1, 21, 0] as const;
-const SOURCES = fileURLToPath(new URL('../../../../dev-server', import.meta.url));
-const DIGEST_CHARS = 16;
 const CLI_PACKAGE = 'github.com/temporalio/cli/cmd/temporal';
 
 /** Builds dev-server/ into the cache. Throws NoWay. */
@@ -75,13 +73,7 @@ export async function cachedDevServer(options: ProgramOptions): Promise<string |
     .filter((name) => /^go\.(mod|sum)$|\.go$/.test(name) && !name.endsWith('_test.go'))
     .sort();
   if (!sources.includes('go.mod')) return undefined;
-  const digest = createHash('sha256');
-  for (const name of sources) digest.update(`${name}\n`).update(await readFile(join(folder, name)));
-  return join(options.cacheDir, `dev-server-${digest.digest('hex').slice(0, DIGEST_CHARS)}`);
-}
-
-function sourcesOf({ sourcesDir }: ProgramOptions): string {
-  return sourcesDir ?? SOURCES;
+  return join(options.cacheDir, `dev-server-${await digestOf(folder, sources)}`);
 }
 
 async function findGo(env: Environment, why: string): Promise<string> {

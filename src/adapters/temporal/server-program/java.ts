@@ -1,69 +1,86 @@
-// Temporal's test server in Java, out of Maven Central: in memory, without visibility and without namespaces of its own
+// Temporal's test server in Java, out of Maven Central, behind a main of ours (dev-server/in-memory/): in memory, without visibility and without namespaces of its own
 // (spec/05 §7). Where nothing else can be had it lets a host be tried; tests of workflow code skip time with it.
-import { chmod, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findOnPath, isExecutable, runProgram } from '../../../system/programs.ts';
 import {
   againIfPassing,
+  digestOf,
   fetchFault,
   inFreshFolder,
   NoWay,
+  sourcesOf,
   type Found,
   type ProgramOptions,
 } from './steps.ts';
 
-const SERVER_VERSION = '1.38.0';
-const LOGGING_VERSION = '2.0.17';
+const NAME = "Java's in-memory server";
 const FETCH_LIMIT_MS = 5 * 60_000;
+const COMPILE_LIMIT_MS = 60_000;
 /** Jars that the server has with its dependencies; fewer means that an earlier fetch was cut. */
 const LEAST_JARS = 30;
+/** What it is made of, in the sources of the dev server. */
+const MAIN = 'InMemoryServer';
+const PARTS = ['pom.xml', `${MAIN}.java`] as const;
 
-const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>openwop</groupId><artifactId>test-server</artifactId><version>1</version>
-  <dependencies>
-    <dependency><groupId>io.temporal</groupId><artifactId>temporal-test-server</artifactId><version>${SERVER_VERSION}</version></dependency>
-    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-nop</artifactId><version>${LOGGING_VERSION}</version></dependency>
-  </dependencies>
-</project>
-`;
-
-/** Takes the port as its only argument. Throws NoWay. */
+/** Takes the port as its only argument, and listens on 127.0.0.1 alone. Throws NoWay. */
 export async function byJava(options: ProgramOptions): Promise<Found> {
   const { cacheDir, env, report } = options;
-  if ((await findOnPath('java', env.PATH)) === undefined) throw new NoWay('no `java` on PATH');
-  const folder = join(cacheDir, `test-server-${SERVER_VERSION}`);
+  const java = await findOnPath('java', env.PATH);
+  if (java === undefined) throw new NoWay('no `java` on PATH');
+  const sources = join(sourcesOf(options), 'in-memory');
+  const digest = await digestOf(sources, PARTS).catch(() => {
+    throw new NoWay(`the sources of ${NAME} are not here`);
+  });
+  const folder = join(cacheDir, `in-memory-server-${digest}`);
   const path = join(folder, 'server.sh');
-  const what = `Java's test server, version ${SERVER_VERSION}`;
-  if (await isWhole(folder)) return { kind: 'test', path, what: `using ${what}` };
+  if (await isWhole(folder)) return { kind: 'test', path, what: `using ${NAME}` };
   const maven = await findOnPath('mvn', env.PATH);
-  if (maven === undefined) throw new NoWay("no `mvn` on PATH to fetch Java's test server with");
-  report("Temporal: fetching Java's test server, once (40 MB)");
-  await againIfPassing(options.signal, () => fetchJars(options, maven, folder));
-  return { kind: 'test', path, what: `fetched ${what}` };
+  if (maven === undefined) throw new NoWay(`no \`mvn\` on PATH to fetch ${NAME} with`);
+  report(`Temporal: fetching ${NAME}, once (40 MB)`);
+  await againIfPassing(options.signal, () => make(options, { java, maven, sources, folder }));
+  return { kind: 'test', path, what: `fetched ${NAME}` };
 }
 
-/** Into a folder of its own first: another process may do the same, and a cut fetch must not stay. */
-function fetchJars(
+interface Making {
+  readonly java: string;
+  readonly maven: string;
+  readonly sources: string;
+  /** Where it is kept. */
+  readonly folder: string;
+}
+
+/** In a folder of its own first: another process may do the same, and a cut fetch must not stay. */
+function make(
   { cacheDir, env, signal }: ProgramOptions,
-  maven: string,
-  folder: string,
+  { java, maven, sources, folder }: Making,
 ): Promise<void> {
   return inFreshFolder(cacheDir, 'fetch', async (fresh) => {
-    await writeFile(join(fresh, 'pom.xml'), POM);
+    for (const part of PARTS) await copyFile(join(sources, part), join(fresh, part));
+    const lib = join(fresh, 'lib');
     const goal = ['-q', '-B', 'dependency:copy-dependencies', '-DincludeScope=runtime'];
-    const args = [...goal, `-DoutputDirectory=${join(fresh, 'lib')}`];
-    await runProgram(maven, args, { env, cwd: fresh, limitMs: FETCH_LIMIT_MS, signal }).catch(
+    const fetching = { env, cwd: fresh, limitMs: FETCH_LIMIT_MS, signal };
+    await runProgram(maven, [...goal, `-DoutputDirectory=${lib}`], fetching).catch(
       (error: unknown) => {
         throw fetchFault('Maven', error);
       },
     );
+    const compiler = ['-cp', `${lib}/*`, 'org.eclipse.jdt.internal.compiler.batch.Main'];
+    const jars = (await jarsIn(fresh)).map((jar) => join(lib, jar));
+    if (jars.length < LEAST_JARS) throw new NoWay('Maven gave too few jars');
+    const task = ['-8', '-cp', jars.join(':'), '-d', join(fresh, 'classes'), `${MAIN}.java`];
+    const compiling = { env, cwd: fresh, limitMs: COMPILE_LIMIT_MS, signal };
+    await runProgram(java, [...compiler, ...task], compiling).catch((error: unknown) => {
+      throw new NoWay(`Java could not compile ${NAME}`, { cause: error });
+    });
     // Java is told where its jars are, wherever the folder is moved to.
-    const start = 'exec java -Xmx512m -XX:TieredStopAtLevel=1 -cp "$(dirname "$0")/lib/*"';
+    const classes = 'here=$(dirname "$0")\nexec java -Xmx512m -XX:TieredStopAtLevel=1';
     const wrapper = join(fresh, 'server.sh');
-    await writeFile(wrapper, `#!/bin/sh\n${start} io.temporal.testserver.TestServer "$@"\n`);
+    await writeFile(
+      wrapper,
+      `#!/bin/sh\n${classes} -cp "$here/classes:$here/lib/*" ${MAIN} "$@"\n`,
+    );
     await chmod(wrapper, 0o755);
-    if (!(await isWhole(fresh))) throw new NoWay('Maven gave too few jars');
     await rename(fresh, folder).catch(async (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
       // Another process was quicker, or what stands there was cut: a whole one stays.
@@ -74,7 +91,11 @@ function fetchJars(
   });
 }
 
+async function jarsIn(folder: string): Promise<string[]> {
+  return readdir(join(folder, 'lib')).catch(() => []);
+}
+
 async function isWhole(folder: string): Promise<boolean> {
-  const jars = await readdir(join(folder, 'lib')).catch(() => [] as string[]);
+  const jars = await jarsIn(folder);
   return jars.length >= LEAST_JARS && (await isExecutable(join(folder, 'server.sh')));
 }

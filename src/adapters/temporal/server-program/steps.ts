@@ -1,8 +1,10 @@
 // What the ways to Temporal's server share: their options, what a way comes to, versions, and a second and third try
 // where the network, and not an answer, stood in the way.
-import { chmod, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import {
   isExecutable,
   ProgramFault,
@@ -17,6 +19,8 @@ const MINIMUM_SERVER: Version = [1, 29, 0];
 /** A build without a release number names its server version only. */
 const UNRELEASED = '0.0.0';
 const VERSION_LIMIT_MS = 10_000;
+const SOURCES = fileURLToPath(new URL('../../../../dev-server', import.meta.url));
+const DIGEST_CHARS = 16;
 /** A passing network fault is tried again that often, after these pauses in ms. */
 const PAUSES_MS = [500, 2_000];
 
@@ -42,7 +46,7 @@ export interface ProgramOptions {
   /** Base URL of another download service; `off`: none. */
   readonly downloadService?: string;
   readonly downloadLimitMs?: number;
-  /** Sources of the dev server, for tests; its go.mod is in it. */
+  /** Sources of the dev server and, in `in-memory`, of the one that keeps nothing; for tests. */
   readonly sourcesDir?: string;
   readonly signal?: AbortSignal;
 }
@@ -123,6 +127,18 @@ async function removeLeftovers(cacheDir: string): Promise<void> {
       : Infinity;
     if (madeAtMs < Date.now() - LEFTOVER_MS) await rm(path, { recursive: true, force: true });
   }
+}
+
+/** Sources of the servers that are built here. */
+export function sourcesOf({ sourcesDir }: ProgramOptions): string {
+  return sourcesDir ?? SOURCES;
+}
+
+/** Of names and bytes: part of the name in the cache, so that an upgrade of this host builds its own. */
+export async function digestOf(folder: string, names: readonly string[]): Promise<string> {
+  const digest = createHash('sha256');
+  for (const name of names) digest.update(`${name}\n`).update(await readFile(join(folder, name)));
+  return digest.digest('hex').slice(0, DIGEST_CHARS);
 }
 
 export function cachedCli(cacheDir: string, version: string): string {
