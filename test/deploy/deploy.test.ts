@@ -42,6 +42,16 @@ const SECRETS: Readonly<Record<string, string>> = {
   OPENWOP_API_KEY: 'k'.repeat(24),
 };
 
+const VARIABLE = /\b(?:OPENWOP|OPENAI|TEMPORAL)_[A-Z_]+\b|\bDATABASE_URL\b/g;
+
+/** Those that the table of the configuration names. */
+function variablesOfReadme(): string[] {
+  const table = read('README.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| `'));
+  return [...new Set(table.flatMap((line) => line.split('|')[1]?.match(VARIABLE) ?? []))];
+}
+
 /** With the secrets filled in, and the defaults of everything else. */
 function filled(text: string): string {
   return text.replace(
@@ -176,6 +186,13 @@ describe('docker-compose.yml', () => {
     const unread = names.filter((name) => !appSources.includes(`'${name}'`));
     expect(unread.filter((name) => name !== 'NODE_ENV')).toEqual([]);
   });
+  it('what operators choose is passed on', () => {
+    const given = { ...compose.services.facade?.environment, ...imageEnvironment() };
+    /** Other values than these need another deployment: an image with agents in it, a cluster elsewhere. */
+    const fixed = /^OPENWOP_(OPENSENTIENCE|PORT|CACHE|TEMPORAL|TEST)|^TEMPORAL_(API_KEY|TLS)/;
+    const variables = variablesOfReadme().filter((name) => !fixed.test(name));
+    expect(variables.filter((name) => !(name in given))).toEqual([]);
+  });
   it('commands and checks are lists of text: YAML made nothing else of them', () => {
     for (const [, { command = [], healthcheck }] of services)
       for (const word of [...command, ...(healthcheck?.test ?? [])])
@@ -252,13 +269,8 @@ describe('commands and documents', () => {
     else expect(script).not.toContain('.ts');
   });
   it('the README names exactly the variables that the code reads', () => {
-    const pattern = /\b(?:OPENWOP|OPENAI|TEMPORAL)_[A-Z_]+\b|\bDATABASE_URL\b/g;
-    const known = new Set(read('src/app/config.ts').match(pattern) ?? []);
-    const table = read('README.md')
-      .split('\n')
-      .filter((line) => line.startsWith('| `'));
-    const named = new Set(table.flatMap((line) => line.split('|')[1]?.match(pattern) ?? []));
-    expect([...named].sort()).toEqual(
+    const known = new Set(read('src/app/config.ts').match(VARIABLE) ?? []);
+    expect(variablesOfReadme().sort()).toEqual(
       [...known].filter((name) => !/_VARIABLES$/.test(name)).sort(),
     );
   });
