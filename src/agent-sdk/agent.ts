@@ -57,7 +57,11 @@ export interface Agent {
    * agent's process then ends too, after at most exitMs for clean-up: exit code 0 after a goodbye, else 1.
    */
   run(): Promise<AgentEnd>;
-  /** Adds tools, or replaces those of the same names; Core's word on them when connected, else nothing. */
+  /**
+   * Adds tools, or replaces those of the same names; Core's word when connected, else nothing. `rejected` also names
+   * tools that Core had and dropped when others were replaced. A replacement rejected with `protocol.flood` may be
+   * tried again later: until then the tool that it would replace serves on.
+   */
   register(...tools: readonly Tool[]): Promise<Registration>;
   unregister(...names: readonly string[]): Promise<void>;
   /** Says goodbye and lets calls in flight end. */
@@ -114,17 +118,21 @@ class ServingAgent implements Agent {
   }
 
   async register(...tools: readonly Tool[]): Promise<Registration> {
-    const replaces = tools.some(({ name }) => this.#tools.has(name));
-    for (const one of tools) this.#tools.set(one.name, one);
-    // Core refuses a name that it knows: it gets the whole set anew.
-    const told = await (replaces
-      ? this.#session?.register([...this.#tools.values()], true)
-      : this.#session?.register(tools));
-    const asked = new Set(tools.map(({ name }) => `${this.#setup.id}/${name}`));
-    return {
-      registered: (told?.registered ?? []).filter((toolId) => asked.has(toolId)),
-      rejected: (told?.rejected ?? []).filter(({ toolId }) => asked.has(toolId)),
-    };
+    const asked = new Map(tools.map((one) => [`${this.#setup.id}/${one.name}`, one]));
+    const stood = [...asked.values()].flatMap(({ name }) => this.#tools.get(name) ?? []);
+    for (const one of asked.values()) this.#tools.set(one.name, one);
+    // Core refuses a name that it knows: it gets the whole set anew. What is asked for goes first, into the message
+    // that forgets, so that Core can keep what it does not replace yet.
+    const told = await (stood.length > 0
+      ? this.#session?.register([...new Set([...asked.values(), ...this.#tools.values()])], true)
+      : this.#session?.register([...asked.values()]));
+    const { registered = [], rejected = [] } = told ?? {};
+    for (const { toolId, code } of rejected) {
+      const old = stood.find(({ name }) => `${this.#setup.id}/${name}` === toolId);
+      const isNewest = old && this.#tools.get(old.name) === asked.get(toolId);
+      if (isNewest && code === 'protocol.flood') this.#tools.set(old.name, old);
+    }
+    return { registered: registered.filter((toolId) => asked.has(toolId)), rejected };
   }
 
   async unregister(...names: readonly string[]): Promise<void> {

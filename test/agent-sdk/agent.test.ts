@@ -221,6 +221,39 @@ describe('tools', () => {
     const { callId } = connection.call('com.example.test/a', {});
     expect((await connection.result(callId)).payload.output).toEqual({ v: 2 });
   });
+  const answered = async (one: Attached, codes: Readonly<Record<string, string>>) => {
+    const { connection } = one;
+    const register = await connection.next('agent.tools.register');
+    const ids = register.payload.tools.map(({ tool_id }) => tool_id);
+    const rejected = ids
+      .filter((id) => codes[id])
+      .map((tool_id) => ({ tool_id, error: { code: codes[tool_id], message: 'No.' } }));
+    const payload = { registered: ids.filter((id) => !codes[id]), rejected };
+    connection.send('core.tools.registered', payload, { in_reply_to: register.id });
+    return ids;
+  };
+  it('a tool that Core drops when others are replaced is told, whoever asked for what', async () => {
+    const one = await attached({ tools: [named('a'), named('b')] });
+    const registering = one.agent.register(named('b'));
+    const ids = await answered(one, { 'com.example.test/a': 'tool.too_many' });
+    // What was asked for is in the first message, which forgets.
+    expect(ids).toEqual(['com.example.test/b', 'com.example.test/a']);
+    await expect(registering).resolves.toEqual({
+      registered: ['com.example.test/b'],
+      rejected: [{ toolId: 'com.example.test/a', code: 'tool.too_many' }],
+    });
+  });
+  it('a replacement that Core wants later leaves the tool that stood there at work', async () => {
+    const one = await attached({ tools: [named('a')] });
+    const other = tool({ name: 'a', description: 'Other.', input: EMPTY, run: () => ({ v: 2 }) });
+    const registering = one.agent.register(other);
+    await answered(one, { 'com.example.test/a': 'protocol.flood' });
+    await expect(registering).resolves.toMatchObject({
+      rejected: [{ toolId: 'com.example.test/a', code: 'protocol.flood' }],
+    });
+    const { callId } = one.connection.call('com.example.test/a', {});
+    expect((await one.connection.result(callId)).payload.output).toEqual({ name: 'a' });
+  });
   it('declarations that do not fit one frame go in several', async () => {
     const wide = (name: string) =>
       tool({ name, description: 'x'.repeat(3_000), input: EMPTY, run: () => ({}) });

@@ -1,4 +1,5 @@
 // The tools of one session (seed 004 §4.2): which declarations are accepted, and why others are not. Pure.
+import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../core/json.ts';
 import { compileUserSchema, type UserSchema } from '../../wire/user-schema.ts';
 import { validate } from '../../wire/validators.ts';
@@ -43,6 +44,8 @@ export class ToolTable {
   readonly #rules: SessionRules;
   readonly #work: Pace;
   #tools = new Map<string, AcceptedTool>();
+  /** What the last `replace` forgot: declared again as it stood, it is no work, also where its set comes in parts. */
+  #forgotten: ReadonlyMap<string, AcceptedTool> = new Map();
 
   constructor(agentId: string, rules: SessionRules, nowMs: number) {
     this.#agentId = agentId;
@@ -62,10 +65,16 @@ export class ToolTable {
     return [...this.#tools.values()].map(({ declaration }) => declaration);
   }
 
-  /** Of two declarations of one name the first holds; `replace` forgets what earlier messages declared. */
+  /**
+   * Of two declarations of one name the first holds; `replace` forgets what earlier messages declared. A tool that it
+   * declares otherwise stays as it was where the agent is only told to wait.
+   */
   register({ tools, replace }: AgentPayloads['agent.tools.register'], nowMs: number): Registration {
     const before = this.#tools;
-    if (replace) this.#tools = new Map();
+    if (replace) {
+      this.#forgotten = before;
+      this.#tools = new Map();
+    }
     const registered: string[] = [];
     const rejected: { tool_id: string; error: ProtocolError }[] = [];
     const refusals: Record<string, number> = {};
@@ -75,6 +84,8 @@ export class ToolTable {
         this.#tools.set(offer.tool_id, checked.tool);
         registered.push(offer.tool_id);
       } else {
+        const stood = before.get(offer.tool_id);
+        if (stood && checked.error.code === 'protocol.flood') this.#tools.set(offer.tool_id, stood);
         rejected.push({ tool_id: this.#rules.redactor.text(offer.tool_id), error: checked.error });
         refusals[checked.error.code] = (refusals[checked.error.code] ?? 0) + 1;
       }
@@ -106,13 +117,17 @@ export class ToolTable {
     if (this.#tools.has(toolId)) return refused('tool.duplicate_name');
     if (this.#tools.size >= limits.maxTools)
       return refused('tool.too_many', { maxTools: limits.maxTools });
+    const declaration = { ...redactor.json(offer), tool_id: toolId, name };
+    const stood = this.#forgotten.get(toolId);
+    if (stood && isDeepStrictEqual(stood.declaration, declaration))
+      return { ok: true, tool: stood };
     const parts = partsOf(offer.input_schema) + partsOf(offer.output_schema);
     if (parts > MAX_SCHEMA_PARTS)
       return refused('tool.invalid_schema', { maxParts: MAX_SCHEMA_PARTS });
     const repetitions = repetitionsOf(offer.input_schema) + repetitionsOf(offer.output_schema);
     const waitMs = this.#work.take(nowMs, parts + REPETITION_PARTS * repetitions);
     if (waitMs > 0) return refused('protocol.flood', { waitMs });
-    return accepted({ ...redactor.json(offer), tool_id: toolId, name });
+    return accepted(declaration);
   }
 }
 
