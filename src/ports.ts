@@ -418,7 +418,6 @@ export type EffectClaim =
       readonly kind: 'perform';
       readonly effectId: string;
       readonly epoch: number;
-      readonly again: boolean;
       /** A former sending may have happened: a failure of this one does not tell. A human's word has settled that. */
       readonly inDoubt: boolean;
     }

@@ -122,8 +122,7 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
       ask.options.leaseMs,
     ],
   );
-  if (inserted.length > 0)
-    return { kind: 'perform', effectId, epoch: 1, again: false, inDoubt: false };
+  if (inserted.length > 0) return { kind: 'perform', effectId, epoch: 1, inDoubt: false };
   // Another claimer inserted it meanwhile; rows are never deleted, so now it is found.
   return claim(tx, ask);
 }
@@ -200,7 +199,6 @@ async function claimAgain(
     kind: 'perform',
     effectId: found.effect_id,
     epoch: found.epoch + 1,
-    again: true,
     inDoubt,
   };
 }
