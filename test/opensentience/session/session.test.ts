@@ -450,45 +450,6 @@ describe('seed 004 §4.2: registration', () => {
     register(session, [toolOf('b')], true);
     expect(session.tools?.ids()).toEqual([`${AGENT}/b`]);
   });
-  const large = (name: string, mark = name) =>
-    toolOf(name, {
-      input_schema: { anyOf: Array.from({ length: 300 }, (_, at) => ({ const: `${mark}-${at}` })) },
-    });
-  const many = Array.from({ length: 16 }, (_, n) => large(`t${n}`));
-  it('replace takes what is declared as it stood for no work, in whatever order its members come', () => {
-    const session = sessionIn('ready');
-    register(session, many, true);
-    const ids = many.map(({ tool_id }) => tool_id);
-    for (let time = 0; time < 3; time += 1) {
-      const turned = many.map(
-        (one) => Object.fromEntries(Object.entries(one).reverse()) as unknown as DeclaredTool,
-      );
-      expect(register(session, turned, true)).toEqual({ registered: ids, rejected: [] });
-    }
-    // A set that does not fit one message: only its first forgets.
-    register(session, many.slice(0, 4), true);
-    expect(register(session, many.slice(4)).rejected).toEqual([]);
-    expect(session.tools?.ids()).toEqual(ids);
-  });
-  it('a tool whose replacement has to wait stays as it stood, and its calls with it', () => {
-    const session = sessionIn('ready');
-    register(session, many, true);
-    const changed = [large('t0', 'other'), ...many.slice(1), large('new')];
-    const { registered, rejected } = register(session, changed, true);
-    expect(registered).toEqual(many.slice(1).map(({ tool_id }) => tool_id));
-    expect(rejected).toEqual([
-      [`${AGENT}/t0`, 'protocol.flood'],
-      [`${AGENT}/new`, 'protocol.flood'],
-    ]);
-    expect(session.tools?.get(`${AGENT}/t0`)?.declaration).toEqual(many[0]);
-    expect(session.tools?.ids()).toHaveLength(16);
-  });
-  it('a tool whose replacement is turned down for good is not there any more', () => {
-    const session = sessionIn('ready');
-    register(session, [toolOf('a')]);
-    register(session, [toolOf('a', { input_schema: { type: 'nothing' } })], true);
-    expect(session.tools?.ids()).toEqual([]);
-  });
   it('secrets in descriptions and schemas are taken out', () => {
     const session = sessionIn('ready');
     register(session, [
