@@ -90,8 +90,8 @@ export interface RunStore {
    * with that run instead of the new one.
    */
   accept(run: Omit<RunRow, 'temporalRunId'>, claim?: IdempotencyClaim): Promise<ClaimOutcome>;
-  /** Idempotent. Also sets the head's first cursor to the segment. */
-  markStarted(runId: string, temporalRunId: string): Promise<void>;
+  /** Idempotent. Also sets the head's first cursor to the segment. False: the run has failed to start, and stays so. */
+  markStarted(runId: string, temporalRunId: string): Promise<boolean>;
   /** The first failure stays; it is returned. Undefined when the run is started after all. */
   markStartFailed(runId: string, failure: StartFailure): Promise<StartFailure | undefined>;
   find(tenant: string, runId: string): Promise<RunRow | undefined>;
@@ -113,11 +113,15 @@ export interface RunStore {
 
 /** Layer 1 (spec/01 §4.1) for operations other than the acceptance of a run. */
 export interface IdempotencyStore {
-  /** What already stands against a request, without claiming anything: an answer, or another body. */
+  /** What the key holds for a request already, without claiming anything: an answer, another body, or a run. */
   find(
     tenant: string,
     claim: IdempotencyClaim,
-  ): Promise<Extract<ClaimOutcome, { kind: 'replay' | 'mismatch' }> | undefined>;
+  ): Promise<
+    | Extract<ClaimOutcome, { kind: 'replay' | 'mismatch' }>
+    | { readonly kind: 'accepted'; readonly runId: string }
+    | undefined
+  >;
   claim(tenant: string, claim: IdempotencyClaim, leaseMs: number): Promise<ClaimOutcome>;
   /** Stores a final response (2xx, non-retryable 4xx). No effect when `owner` lost the claim. */
   complete(

@@ -1,6 +1,6 @@
 // Acceptance of a run (design §4): one transaction claims the idempotency key and inserts the run row, then Temporal is
 // asked to start it; 201 when Temporal has it. A start that fails is tried again by the reaper, from the row.
-import { codeOf, HostError } from '../core/errors.ts';
+import { HostError } from '../core/errors.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { Caller, IdempotencyClaim, RunRow, StoredResponse } from '../ports.ts';
 import type { RunCreateWarning } from '../wire/types.generated.ts';
@@ -10,6 +10,7 @@ import { withoutCredentials } from './errors.ts';
 import { refusedClaim, requestDigest } from './idempotency.ts';
 import { buildRunInput } from './run-input.ts';
 import { parseRunRequest, type RunRequest } from './run-request.ts';
+import { startRun } from './start-run.ts';
 import { eventsUrlOf, statusUrlOf } from './urls.ts';
 
 export const CREATE_RUN_ENDPOINT = 'POST /v1/runs';
@@ -43,23 +44,22 @@ export async function acceptRun(
     key === undefined
       ? undefined
       : { endpoint: CREATE_RUN_ENDPOINT, key, requestDigest: requestDigest([], request.body) };
-  // Before the catalog is asked: an answer stays the answer when the workflow has changed or is gone.
+  // Before the catalog is asked: an answer stays the answer, and a run that is accepted stays accepted, when the
+  // workflow has changed or is gone.
   const earlier = claim && (await stores.idempotency.find(caller.tenant, claim));
   if (earlier?.kind === 'replay') return { ...earlier.response, replayed: true };
-  if (earlier) throw refusedClaim(earlier);
-  const input = buildRunInput(deps as FacadeDeps, caller, parsed);
-  const row: RunRow = {
-    runId: input.runId,
-    tenant: caller.tenant,
-    workflowId: input.definition.id,
-    input,
-    createdAtMs: Date.now(),
-  };
+  if (earlier?.kind === 'mismatch') throw refusedClaim(earlier);
+  const row = earlier
+    ? await earlierRow(deps, caller, earlier.runId)
+    : newRow(deps, caller, parsed);
   const outcome = await stores.runs.accept(row, claim);
   if (outcome.kind === 'replay') return { ...outcome.response, replayed: true };
   if (outcome.kind !== 'claimed') throw refusedClaim(outcome);
   try {
-    const accepted = await acceptedRow(deps, row, outcome.runId);
+    const accepted =
+      outcome.runId === undefined || outcome.runId === row.runId
+        ? row
+        : await earlierRow(deps, caller, outcome.runId);
     await startRun(deps, accepted);
     const warnings = warningsOf(deps, accepted, parsed);
     const response = await answerOf(deps, accepted.runId, { baseUrl, warnings });
@@ -116,41 +116,22 @@ async function releaseQuietly(
   await stores.idempotency.release(caller.tenant, claim, owner).catch(() => undefined);
 }
 
-/** A key whose earlier claim accepted a run that was never answered goes on with that run. */
-async function acceptedRow(
-  { stores }: AcceptDeps,
-  row: RunRow,
-  earlierRunId: string | undefined,
-): Promise<RunRow> {
-  if (earlierRunId === undefined || earlierRunId === row.runId) return row;
-  const earlier = await stores.runs.find(row.tenant, earlierRunId);
+function newRow(deps: AcceptDeps, caller: Caller, parsed: RunRequest): RunRow {
+  const input = buildRunInput(deps as FacadeDeps, caller, parsed);
+  return {
+    runId: input.runId,
+    tenant: caller.tenant,
+    workflowId: input.definition.id,
+    input,
+    createdAtMs: Date.now(),
+  };
+}
+
+/** A key whose earlier claim accepted a run that was never answered goes on with that run, as it was accepted. */
+async function earlierRow({ stores }: AcceptDeps, caller: Caller, runId: string): Promise<RunRow> {
+  const earlier = await stores.runs.find(caller.tenant, runId);
   if (!earlier) {
     throw new HostError('internal_error', { reason: 'a claim names a run that is not there' });
   }
   return earlier;
-}
-
-/** Idempotent: a run that is started already, or has ended unstarted, stays as it is. */
-export async function startRun(
-  deps: Pick<FacadeDeps, 'stores' | 'engine' | 'logger'>,
-  row: RunRow,
-): Promise<void> {
-  if (row.temporalRunId !== undefined) return;
-  const head = await deps.stores.log.head(row.runId);
-  if (head?.closed) return;
-  try {
-    const { temporalRunId } = await deps.engine.start(row.input);
-    await deps.stores.runs.markStarted(row.runId, temporalRunId);
-  } catch (error) {
-    deps.logger.warn('run accepted but not started', {
-      runId: row.runId,
-      code: codeOf(error) ?? 'internal_error',
-    });
-    if (codeOf(error) !== 'service_unavailable') throw error;
-    throw new HostError(
-      'service_unavailable',
-      { ...(error as HostError).details, runId: row.runId },
-      error,
-    );
-  }
 }

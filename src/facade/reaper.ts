@@ -2,10 +2,8 @@
 // refuses for good fail after 30 s, so that no accepted run is forgotten.
 import { codeOf } from '../core/errors.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../core/limits.ts';
-import { startFailedBatch } from '../log/start-failed.ts';
-import type { RunRow, StartFailure } from '../ports.ts';
 import type { FacadeDeps } from './deps.ts';
-import { startRun } from './accept.ts';
+import { failRun, startRun } from './start-run.ts';
 
 /** Time between two rounds in ms. */
 export const REAPER_INTERVAL_MS = 3_000;
@@ -64,8 +62,7 @@ export function createReaper(deps: ReaperDeps): Reaper {
 async function reap(deps: ReaperDeps, nowMs: number): Promise<void> {
   for (const row of await deps.stores.runs.unstarted(nowMs - UNSTARTED_MS, ROUND_RUNS)) {
     try {
-      if (row.startFailure) await failRun(deps, row, row.startFailure);
-      else await startRun(deps, row);
+      await startRun(deps, row);
     } catch (error) {
       // Temporal or the database is away: everything stays pending and the next round tries again.
       if (codeOf(error) === 'service_unavailable') return;
@@ -73,17 +70,4 @@ async function reap(deps: ReaperDeps, nowMs: number): Promise<void> {
         await failRun(deps, row, { cause: codeOf(error) ?? 'internal_error', atMs: nowMs });
     }
   }
-}
-
-/** Ends a run that no workflow ever ran for. What was decided is kept first: a crash before the entry changes nothing. */
-async function failRun(
-  { stores, logger }: ReaperDeps,
-  { runId }: RunRow,
-  found: StartFailure,
-): Promise<void> {
-  const failure = await stores.runs.markStartFailed(runId, found);
-  const head = failure && (await stores.log.head(runId));
-  if (!head || head.closed) return;
-  await stores.log.append(startFailedBatch(head, failure));
-  logger.error('run failed: it could not be started', { runId, cause: failure.cause });
 }

@@ -100,9 +100,11 @@ export interface Rebuilt {
 export async function retrace(parts: LogParts, runId: string): Promise<Rebuilt> {
   const run = await parts.stores.runs.load(runId);
   if (!run) throw new HostError('run_not_found', { runId });
-  if (run.startFailure) return startFailedLog(run, run.startFailure);
   const temporalRunId = await firstSegment(parts, run);
-  if (temporalRunId === '') throw new HostError('history_missing', { runId });
+  if (temporalRunId === '') {
+    if (run.startFailure) return startFailedLog(run, run.startFailure);
+    throw new HostError('history_missing', { runId });
+  }
   const { entries, deltas, cursor, state, status, closed } = await retell(
     parts,
     run,

@@ -1,7 +1,7 @@
 // What every IdempotencyStore does (spec/01 §4.1).
 import { describe, expect, it } from 'vitest';
 import type { GivenStores } from './given.ts';
-import { newClaim, newId } from './given.ts';
+import { newClaim, newId, newRun } from './given.ts';
 
 const LEASE_MS = 60_000;
 /** A lease that is over when it is given. */
@@ -48,6 +48,17 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       await store().complete('default', claim, owner, response);
       expect(await store().find('default', claim)).toEqual({ kind: 'replay', response });
       expect(await store().find('another', claim)).toBeUndefined();
+    });
+
+    it('design §4 the run of an acceptance that was never answered can be asked without claiming', async () => {
+      const claim = newClaim();
+      const run = newRun();
+      const first = await stores().runs.accept(run, claim);
+      const accepted = { kind: 'accepted', runId: run.runId };
+      expect(await store().find('default', claim)).toEqual(accepted);
+      if (first.kind !== 'claimed') throw new Error(first.kind);
+      await store().release('default', claim, first.owner);
+      expect(await store().find('default', claim)).toEqual(accepted);
     });
 
     it('spec/01 §4.1 a final response is replayed as it was', async () => {

@@ -180,6 +180,18 @@ export function runStoreContract(stores: GivenStores): void {
       expect(await listed()).not.toContain(refused.runId);
     });
 
+    it('design §4 a run that failed to start is not noted as started, and a started one stays so', async () => {
+      const [refused, started] = [newRun(), newRun()];
+      for (const run of [refused, started]) await stores().runs.accept(run);
+      const { runs } = stores();
+      await runs.markStartFailed(refused.runId, { cause: 'payload_too_large', atMs: 7 });
+      expect(await runs.markStarted(refused.runId, 'T1')).toBe(false);
+      expect((await runs.load(refused.runId))?.temporalRunId).toBeUndefined();
+      expect((await headOf(stores(), refused.runId)).temporalRunId).toBe('');
+      expect(await runs.markStarted(started.runId, 'T1')).toBe(true);
+      expect(await runs.markStarted(started.runId, 'T2')).toBe(true);
+    });
+
     it('design §3.6 all runs are listed for the rebuild, ascending, in pages', async () => {
       const ids = [newId('zz'), newId('zz')].sort();
       for (const runId of ids) await stores().runs.accept(newRun({ runId }));

@@ -72,6 +72,60 @@ describe('spec/01 §4.1 Idempotency-Key', () => {
     expect(later.status).toBe(201);
     expect(later.body.runId).toBe(failed.body.details?.runId);
   });
+
+  it('the retry goes on with the accepted run also when its workflow is gone since', async () => {
+    host.temporal.away = true;
+    const failed = await start('k5');
+    host.temporal.away = false;
+    const { catalog } = host.deps;
+    const { definition } = catalog;
+    catalog.definition = () => undefined;
+    const later = await start('k5');
+    expect((await start('k6')).status).toBe(404);
+    catalog.definition = definition;
+    expect([later.status, later.body.runId]).toEqual([201, failed.body.details?.runId]);
+    expect(host.temporal.started.at(-1)?.runId).toBe(later.body.runId);
+  });
+});
+
+describe('design §4 a run that failed to start stays so', () => {
+  const failure = { cause: 'payload_too_large', atMs: 7 };
+  const startKeyed = () =>
+    host.api<Envelope & { runId: string; status: string }>('/v1/runs', {
+      body: { workflowId: 'noop' },
+      headers: { 'idempotency-key': 'failed-to-start' },
+    });
+
+  it('a retry with its key, and a cancel, answer that it failed, and start nothing', async () => {
+    host.temporal.away = true;
+    const runId = String((await startKeyed()).body.details?.runId);
+    host.temporal.away = false;
+    // Marked, and the process that did it is gone before the log says so.
+    await host.stores.runs.markStartFailed(runId, failure);
+    const calls = host.temporal.calls.length;
+    const again = await startKeyed();
+    expect([again.status, again.body.runId, again.body.status]).toEqual([201, runId, 'failed']);
+    const cancelled = await host.api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
+    expect([cancelled.status, cancelled.body.status]).toEqual([200, 'failed']);
+    expect(host.temporal.calls.length).toBe(calls);
+  });
+
+  it('one that is given up while it is being started is cancelled in Temporal, and its log says failed', async () => {
+    const { engine } = host.deps;
+    const { start } = engine;
+    engine.start = async (input) => {
+      engine.start = start;
+      await host.stores.runs.markStartFailed(input.runId, failure);
+      return start(input);
+    };
+    const { status, body } = await host.api<{ runId: string; status: string }>('/v1/runs', {
+      body: { workflowId: 'noop' },
+    });
+    expect([status, body.status]).toEqual([201, 'failed']);
+    expect(host.temporal.calls.slice(-2)).toEqual(['start', 'cancel']);
+    const row = await host.stores.runs.load(body.runId);
+    expect([row?.temporalRunId, row?.startFailure]).toEqual([undefined, failure]);
+  });
 });
 
 describe('design §4 the reaper', () => {

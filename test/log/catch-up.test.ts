@@ -7,6 +7,7 @@ import { deltaKey, eventIdOf } from '../../src/core/ids.ts';
 import type { RecordedDeltas } from '../../src/core/journal.ts';
 import { archiveClosed } from '../../src/log/archive.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
+import { retrace } from '../../src/log/rebuild.ts';
 import type { LogRow, Stores } from '../../src/ports.ts';
 import {
   admitted,
@@ -269,6 +270,22 @@ describe('design §3.6: archive and rebuild', () => {
     built.task(complete(built.carrier(admitted('a'), ended())));
     await log.catchUp(runId);
   }
+
+  it('what a history tells stands over a row that says the run failed to start', async () => {
+    history.add(segment, shortRun());
+    await log.catchUp(runId);
+    const live = await allRows();
+    const { load } = stores.runs;
+    const runs = {
+      ...stores.runs,
+      load: async (id: string) => {
+        const row = await load(id);
+        return row && { ...row, startFailure: { cause: 'payload_too_large', atMs: 7 } };
+      },
+    };
+    const { rows } = await retrace({ ...parts(), stores: { ...stores, runs } }, runId);
+    expect(rows).toEqual(live);
+  });
 
   it('deltas stand where they were streamed, and the rebuild gives the same bytes', async () => {
     await finish(await streamedRun());

@@ -94,8 +94,13 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
     async find(tenant, claim) {
       const [record] = await db.query<RecordRow>(READ_RECORD, recordKey(tenant, claim));
       const standing = record && outcomeOf(record, claim.requestDigest);
-      if (typeof standing !== 'object') return undefined;
-      return standing.kind === 'replay' || standing.kind === 'mismatch' ? standing : undefined;
+      if (!record || standing === 'fresh') return undefined;
+      if (
+        typeof standing === 'object' &&
+        (standing.kind === 'replay' || standing.kind === 'mismatch')
+      )
+        return standing;
+      return record.run_id === null ? undefined : { kind: 'accepted', runId: record.run_id };
     },
     claim: (tenant, claim, leaseMs) =>
       db.transaction((tx) => claimRecord(tx, tenant, { claim, leaseMs })),

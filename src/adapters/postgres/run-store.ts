@@ -66,13 +66,18 @@ export function createRunStore(db: Db): RunStore {
         return outcome;
       }),
     async markStarted(runId, temporalRunId) {
-      await db.query(
+      const started = await db.query(
         `WITH started AS (
-           UPDATE runs SET temporal_run_id = $2 WHERE run_id = $1 AND temporal_run_id IS NULL
+           UPDATE runs SET temporal_run_id = coalesce(temporal_run_id, $2)
+           WHERE run_id = $1 AND (temporal_run_id IS NOT NULL OR start_failure IS NULL) RETURNING temporal_run_id
+         ), head AS (
+           UPDATE run_heads SET temporal_run_id = started.temporal_run_id FROM started
+           WHERE run_id = $1 AND run_heads.temporal_run_id = '' AND NOT closed
          )
-         UPDATE run_heads SET temporal_run_id = $2 WHERE run_id = $1 AND temporal_run_id = '' AND NOT closed`,
+         SELECT 1 FROM started`,
         [runId, temporalRunId],
       );
+      return started.length > 0;
     },
     async markStartFailed(runId, failure) {
       const [row] = await db.query<{ start_failure: string }>(

@@ -4,7 +4,6 @@ import { TERMINAL_STATUSES, type RunStatus } from '../../core/status.ts';
 import type { CancelRunCommand } from '../../core/run-input.ts';
 import type { RunRow } from '../../ports.ts';
 import { validate } from '../../wire/validators.ts';
-import { startRun } from '../accept.ts';
 import type { FacadeDeps } from '../deps.ts';
 import {
   idempotencyKey,
@@ -16,6 +15,7 @@ import {
 import { IDEMPOTENCY_KEY, type Route } from '../route.ts';
 import { requireFreshHead, requireRun } from '../run-access.ts';
 import { mustBeValid } from '../run-request.ts';
+import { startRun } from '../start-run.ts';
 
 const ENDPOINT = 'POST /v1/runs/{runId}/cancel';
 
@@ -81,7 +81,7 @@ async function cancelRun(
   const head = await deps.stores.log.head(row.runId);
   if (head?.closed) return head.status;
   // A run that was accepted while Temporal was away is started first: only then can it be cancelled.
-  await startRun(deps, row);
+  if (!(await startRun(deps, row))) return (await requireFreshHead(deps, row.runId)).status;
   const outcome = await deps.engine.cancel(row.runId, updateId, command);
   if (outcome.bodyDigest !== command.bodyDigest) throw new HostError('idempotency_key_mismatch');
   if (outcome.status !== 'unchanged')

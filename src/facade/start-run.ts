@@ -1,0 +1,76 @@
+// From an accepted row to a run that Temporal has, or to one that failed unstarted (design §4): for the acceptance, its
+// retries, a cancel and the reaper. Row by row, a start and a failure exclude each other: the first that is noted stands.
+import { codeOf, HostError } from '../core/errors.ts';
+import type { CancelRunCommand } from '../core/run-input.ts';
+import { startFailedBatch } from '../log/start-failed.ts';
+import type { RunRow, StartFailure } from '../ports.ts';
+import type { FacadeDeps } from './deps.ts';
+
+type StartDeps = Pick<FacadeDeps, 'stores' | 'engine' | 'logger'>;
+
+/**
+ * Idempotent. True: Temporal has the run. False: it has ended; what was decided about it stands, also where its log
+ * did not say so yet. Throws service_unavailable with `details.runId`, and what Temporal refuses the run with.
+ */
+export async function startRun(deps: StartDeps, row: RunRow): Promise<boolean> {
+  const { stores, engine } = deps;
+  if (row.temporalRunId !== undefined) return true;
+  if (row.startFailure) {
+    await failRun(deps, row, row.startFailure);
+    return false;
+  }
+  const head = await stores.log.head(row.runId);
+  if (head?.closed) return false;
+  try {
+    const { temporalRunId } = await engine.start(row.input);
+    if (await stores.runs.markStarted(row.runId, temporalRunId)) return true;
+  } catch (error) {
+    throw notStarted(deps, row, error);
+  }
+  await takeBack(deps, row);
+  return false;
+}
+
+function notStarted({ logger }: StartDeps, { runId }: RunRow, error: unknown): unknown {
+  const code = codeOf(error) ?? 'internal_error';
+  logger.warn('run accepted but not started', { runId, code });
+  if (code !== 'service_unavailable') return error;
+  return new HostError(code, { ...(error as HostError).details, runId }, error);
+}
+
+/**
+ * The run was given up while it was being started: its log says that nothing ran, so the workflow is cancelled. What
+ * it does until then is in no log, and the ledger of effects refuses it once the log is closed.
+ */
+async function takeBack(deps: StartDeps, { runId }: RunRow): Promise<void> {
+  const { stores, engine, logger } = deps;
+  const marked = await stores.runs.load(runId);
+  if (marked?.startFailure) await failRun(deps, marked, marked.startFailure);
+  const command: CancelRunCommand = {
+    reason: 'The run had failed to start.',
+    cancelledBy: 'host',
+    bodyDigest: '',
+  };
+  try {
+    await engine.cancel(runId, `start-failed-${runId}`, command);
+  } catch (error) {
+    const code = codeOf(error) ?? 'internal_error';
+    logger.error('a run that had failed to start is running: cancel it in Temporal', {
+      runId,
+      code,
+    });
+  }
+}
+
+/** Ends a run that no workflow ever ran for. What was decided is kept first: a crash before the entry changes nothing. */
+export async function failRun(
+  { stores, logger }: Pick<StartDeps, 'stores' | 'logger'>,
+  { runId }: RunRow,
+  found: StartFailure,
+): Promise<void> {
+  const failure = await stores.runs.markStartFailed(runId, found);
+  const head = failure && (await stores.log.head(runId));
+  if (!head || head.closed) return;
+  await stores.log.append(startFailedBatch(head, failure));
+  logger.error('run failed: it could not be started', { runId, cause: failure.cause });
+}
