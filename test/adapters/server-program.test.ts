@@ -11,6 +11,12 @@ import {
   type ProgramOptions,
 } from '../../src/adapters/temporal/server-program/index.ts';
 import { cachedDevServer } from '../../src/adapters/temporal/server-program/go.ts';
+import {
+  fetchFault,
+  NoWay,
+  PassingFault,
+} from '../../src/adapters/temporal/server-program/steps.ts';
+import { ProgramFault } from '../../src/system/programs.ts';
 import { fakeProgram, fakeTemporal } from '../support/fake-temporal.ts';
 
 /** A refusal: nothing listens there. */
@@ -292,5 +298,49 @@ describe('design §7 the in-memory server is the last way', () => {
     await expect(obtainProgram(options({ orInMemory: true }))).rejects.toThrow(/too few jars/);
     await fakeMaven();
     expect(await obtainProgram(options({ orInMemory: true }))).toMatchObject({ kind: 'test' });
+  });
+});
+
+describe('design §7 what a program that fetches said', () => {
+  const MAVEN_ADVICE = `[ERROR] 
+[ERROR] To see the full stack trace of the errors, re-run Maven with the -e switch.
+[ERROR] Re-run Maven using the -X switch to enable full debug logging.
+[ERROR] 
+[ERROR] For more information about the errors and possible solutions, please read the following articles:
+[ERROR] [Help 1] http://cwiki.apache.org/confluence/display/MAVEN/DependencyResolutionException
+\u001b[0m\u001b[0m`;
+  const maven = (fault: string) =>
+    `\u001b[0m\u001b[0m[ERROR] Failed to execute goal: ${fault} -> [Help 1]\n${MAVEN_ADVICE}`;
+  const go = (fault: string) =>
+    `go: downloading example.com/y v1.503.0\nm.go:2:8: example.com/y@v1.503.0: ${fault}`;
+  const faultOf = (output: string) => fetchFault('it', new ProgramFault('exit code 1', output));
+
+  it.each([
+    go('reading https://proxy/y/@v/v1.2.0.zip: 503 Service Unavailable'),
+    go('reading https://proxy/y/@v/v1.2.0.zip: 503 Backend fetch failed'),
+    go('reading https://proxy/y/@v/v1.2.0.zip: 429 Too Many Requests'),
+    go('dial tcp 127.0.0.1:443: i/o timeout'),
+    "fatal: unable to access 'https://host/y/': The requested URL returned error: 502",
+    maven('Could not transfer artifact a:b:jar:1 from/to central (https://repo): status code: 503'),
+    maven('Return code is: 500 , ReasonPhrase:Internal Server Error.'),
+    maven('Connection reset'),
+  ])('the status of an answer, or a broken connection, may pass: %s', (output) => {
+    expect(faultOf(output)).toBeInstanceOf(PassingFault);
+  });
+
+  it.each([
+    go('reading https://proxy/y/@v/v1.503.0.zip: 404 Not Found'),
+    go('verifying module: checksum mismatch\n\tdownloaded: h1:abc/500/def=\n\tgo.sum: h1:503+429='),
+    go('dial tcp 127.0.0.1:502: connect: connection refused'),
+    'y.go:500:12: undefined: x',
+    maven('Could not find artifact a:b:jar:1.504.0 in central (https://repo:503/m2)'),
+  ])('such a number in a version, hash, port or line is no status: %s', (output) => {
+    expect(faultOf(output)).toBeInstanceOf(NoWay);
+  });
+
+  it("names Maven's fault and not its advice", () => {
+    expect(faultOf(maven('Could not transfer artifact a')).message).toBe(
+      'it failed ([ERROR] Failed to execute goal: Could not transfer artifact a -> [Help 1])',
+    );
   });
 });

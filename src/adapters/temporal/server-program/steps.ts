@@ -5,6 +5,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { stripVTControlCharacters } from 'node:util';
 import {
   isExecutable,
   ProgramFault,
@@ -81,16 +82,26 @@ export async function againIfPassing<T>(
 }
 
 const PASSING_WORDS =
-  /i\/o timeout|timed? ?out|connection reset|handshake timeout|unexpected EOF|temporary failure|server misbehaving|premature end|\b(429|500|502|503|504)\b/i;
+  /i\/o timeout|timed? ?out|connection reset|handshake timeout|unexpected EOF|temporary failure|server misbehaving|premature end/i;
+/** Only where they are the status of an answer: versions, ports and hashes hold such numbers too. */
+const PASSING_STATUS = [
+  /(?:status(?: code)?|code(?: is)?|error|HTTP\/[\d.]+):? (?:429|500|502|503|504)\b/i,
+  /: (?:429|500|502|503|504) [A-Z]/,
+];
+/** What Maven says below each fault. */
+const ADVICE = /^\[ERROR\] *(?:$|To see the full|Re-run Maven|For more information|\[Help)/;
+const SHOWN_LINES = 3;
 /** Characters of a program's complaint that are shown. */
 const SHOWN_CHARS = 300;
 
 /** A program that fetches what it needs: what it said tells a refusal from a fault that may pass. */
 export function fetchFault(what: string, error: unknown): Error {
   if (!(error instanceof ProgramFault)) return error as Error;
-  const complaint = error.output.trim().split('\n').slice(-3).join(' ').slice(-SHOWN_CHARS);
-  const reason = `${what} failed (${complaint || error.message})`;
-  return PASSING_WORDS.test(complaint)
+  const lines = stripVTControlCharacters(error.output).split('\n');
+  const said = lines.filter((line) => line.trim() !== '' && !ADVICE.test(line));
+  const complaint = said.slice(-SHOWN_LINES).join(' ').trim();
+  const reason = `${what} failed (${complaint.slice(-SHOWN_CHARS) || error.message})`;
+  return [PASSING_WORDS, ...PASSING_STATUS].some((passing) => passing.test(complaint))
     ? new PassingFault(reason, { cause: error })
     : new NoWay(reason, { cause: error });
 }
