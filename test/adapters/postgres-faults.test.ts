@@ -12,6 +12,7 @@ import type { DatabaseOptions } from '../../src/adapters/postgres/index.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
 import { openPglite } from '../../src/adapters/postgres/pglite.ts';
 import { openPool } from '../../src/adapters/postgres/pool.ts';
+import { createSegmentStore } from '../../src/adapters/postgres/segment-store.ts';
 import type { Pglite } from '../../src/adapters/postgres/pglite.ts';
 import { appendRows, eventually, headOf, newId, startedRun } from '../contract/given.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -175,6 +176,47 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
       await close();
     }
   });
+
+  it(
+    'design §3.6 segments that a process of an older release leaves are archived, before and after the migration',
+    { timeout: LIMIT_MS },
+    async () => {
+      const { db, close } = await openDatabase(await database(), quietLogger);
+      const segments = createSegmentStore(db);
+      const asOlder = async (runId: string, change: string): Promise<void> => {
+        await db.query(
+          `INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
+             last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
+           VALUES ($1, 'default', 'w', 0, 'running', false, 1, 0, 'T1', 9, '', 1, 'null', 'null')`,
+          [runId],
+        );
+        await db.query(
+          "INSERT INTO run_segments (run_id, segment_index, tenant_id, temporal_run_id) VALUES ($1, 0, 'default', 'T1')",
+          [runId],
+        );
+        await db.query(`UPDATE run_heads SET next_sequence = 2, ${change} WHERE run_id = $1`, [
+          runId,
+        ]);
+      };
+      const claimed = async (): Promise<string[]> =>
+        (await segments.claimUnarchived(10, LIMIT_MS)).map(({ runId }) => runId).sort();
+      try {
+        const migrations = await readMigrations();
+        await migrate(db, migrations.slice(0, 4));
+        await asOlder('closed before', 'closed = true');
+        await asOlder('moved before', "temporal_run_id = 'T2'");
+        await asOlder('open before', 'closed = false');
+        await migrate(db, migrations);
+        expect(await claimed()).toEqual(['closed before', 'moved before']);
+        await asOlder('closed after', 'closed = true');
+        await asOlder('moved after', "temporal_run_id = 'T2'");
+        await asOlder('open after', 'closed = false');
+        expect(await claimed()).toEqual(['closed after', 'moved after']);
+      } finally {
+        await close();
+      }
+    },
+  );
 
   it('design §10 every table of tenants has a tenant_id', { timeout: LIMIT_MS }, async () => {
     const { db, close } = await openDatabase(await database(), quietLogger);

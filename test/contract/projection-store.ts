@@ -1,5 +1,6 @@
 // What every ProjectionStore, SegmentStore and PageSessionStore does (design §3.4, §3.6, §10).
 import { describe, expect, it } from 'vitest';
+import type { AppendBatch } from '../../src/ports.ts';
 import type { GivenStores } from './given.ts';
 import { batchAfter, entry, eventually, headOf, newId, startedRun } from './given.ts';
 
@@ -123,6 +124,38 @@ export function projectionStoreContract(stores: GivenStores): void {
       await stores().log.restore({ ...head, closed: true, status: 'failed' }, [], head);
       const claimed = await segments.claimUnarchived(1_000, 60_000);
       expect(claimed.map((segment) => segment.runId)).toContain(runId);
+    });
+
+    it('design §3.6 a segment that is recorded behind its head is closed from the start', async () => {
+      const segments = stores().segments;
+      const runIds = [await startedRun(stores()), await startedRun(stores())];
+      const [ended = '', moved = ''] = runIds;
+      const append = async (runId: string, over: Partial<AppendBatch>) =>
+        stores().log.append(batchAfter(await headOf(stores(), runId), [], over));
+      await append(ended, { status: 'failed', closed: true });
+      await append(moved, { cursor: { temporalRunId: 'T2', historyEventId: 0, token: '' } });
+      for (const runId of runIds) await segments.record({ runId, index: 0, temporalRunId: 'T1' });
+      await segments.record({ runId: moved, index: 1, temporalRunId: 'T2' });
+      const claimed = await segments.claimUnarchived(1_000, 60_000);
+      expect(
+        claimed
+          .flatMap(({ runId, index }) => (runIds.includes(runId) ? [`${runId} ${index}`] : []))
+          .sort(),
+      ).toEqual([`${ended} 0`, `${moved} 0`].sort());
+    });
+
+    it('design §3.6 an archive stays when another process finds its segment forgotten, and comes in place of a loss', async () => {
+      const segments = stores().segments;
+      const runId = await startedRun(stores());
+      for (const [index, archives] of [
+        ['sha256:a', 'lost'],
+        ['lost', 'sha256:a'],
+      ].entries()) {
+        for (const archive of archives)
+          await segments.record({ runId, index, temporalRunId: `T${index + 1}`, archive });
+      }
+      const archives = (await segments.ofRun(runId)).map(({ archive }) => archive);
+      expect(archives).toEqual(['sha256:a', 'sha256:a']);
     });
 
     it('design §3.6 a segment of no run is run_not_found', async () => {

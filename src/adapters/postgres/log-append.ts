@@ -30,9 +30,6 @@ const WRITE = `
     INSERT INTO run_blocks (run_id, activity_id, tenant_id, try_number, closed)
     SELECT $1::text, block, $2::text, 0, true FROM unnest($13::text[]) AS block
     ON CONFLICT (run_id, activity_id) DO UPDATE SET closed = true
-  ),
-  left_behind AS (
-    UPDATE run_segments SET closed = true WHERE run_id = $1 AND $15::boolean AND NOT closed AND ($10 OR temporal_run_id <> $6)
   )
   SELECT pg_notify('${LOG_CHANNEL}', $1::text || ':' || $4::bigint::text) WHERE $14::boolean`;
 
@@ -76,7 +73,6 @@ export function append(db: Db, batch: AppendBatch): Promise<AppendOutcome> {
       JSON.stringify(moved.snapshot),
       [...new Set(batch.closedBlocks)],
       rows.length > 0 || moved.status !== head.status,
-      moved.closed || moved.temporalRunId !== head.temporalRunId,
     ]);
     return { kind: 'appended', head: moved };
   });

@@ -79,8 +79,4 @@ async function putHead(tx: Transaction, head: Head): Promise<void> {
       head.problem ?? null,
     ],
   );
-  await tx.query(
-    `UPDATE run_segments SET closed = true WHERE run_id = $1 AND NOT closed AND ($2 OR temporal_run_id <> $3)`,
-    [head.runId, head.closed, head.temporalRunId],
-  );
 }

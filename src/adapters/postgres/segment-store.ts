@@ -24,12 +24,18 @@ function segmentOf(record: SegmentRecord): Segment {
 
 export function createSegmentStore(db: Db): SegmentStore {
   return {
+    // A segment that its head has left already, or that ended with it, is closed from the start (migration 005 marks the
+    // others). What was archived stays, also when another process finds that Temporal has forgotten the segment since.
     async record({ runId, index, temporalRunId, archive }) {
       const stored = await db.query(
-        `INSERT INTO run_segments (run_id, segment_index, tenant_id, temporal_run_id, archive)
-         SELECT run_id, $2::integer, tenant_id, $3::text, $4::text FROM runs WHERE run_id = $1
+        `INSERT INTO run_segments (run_id, segment_index, tenant_id, temporal_run_id, archive, closed)
+         SELECT r.run_id, $2::integer, r.tenant_id, $3::text, $4::text,
+                coalesce(h.closed OR h.temporal_run_id NOT IN ('', $3::text), false)
+         FROM runs r LEFT JOIN run_heads h ON h.run_id = r.run_id WHERE r.run_id = $1
          ON CONFLICT (run_id, segment_index)
-         DO UPDATE SET archive = coalesce(excluded.archive, run_segments.archive) RETURNING 1`,
+         DO UPDATE SET archive = CASE WHEN run_segments.archive LIKE 'sha256:%' THEN run_segments.archive
+                                      ELSE coalesce(excluded.archive, run_segments.archive) END
+         RETURNING 1`,
         [runId, index, temporalRunId, archive ?? null],
       );
       if (stored.length === 0) throw new HostError('run_not_found', { runId });
