@@ -78,7 +78,7 @@ describe('spec/01 §4.1 Idempotency-Key', () => {
     const failed = await start('k5');
     host.temporal.away = false;
     const { catalog } = host.deps;
-    const { definition } = catalog;
+    const definition = catalog.definition.bind(catalog);
     catalog.definition = () => undefined;
     const later = await start('k5');
     expect((await start('k6')).status).toBe(404);
@@ -112,7 +112,7 @@ describe('design §4 a run that failed to start stays so', () => {
 
   it('one that is given up while it is being started is cancelled in Temporal, and its log says failed', async () => {
     const { engine } = host.deps;
-    const { start } = engine;
+    const start = engine.start.bind(engine);
     engine.start = async (input) => {
       engine.start = start;
       await host.stores.runs.markStartFailed(input.runId, failure);

@@ -275,11 +275,10 @@ describe('design §3.6: archive and rebuild', () => {
     history.add(segment, shortRun());
     await log.catchUp(runId);
     const live = await allRows();
-    const { load } = stores.runs;
     const runs = {
       ...stores.runs,
       load: async (id: string) => {
-        const row = await load(id);
+        const row = await stores.runs.load(id);
         return row && { ...row, startFailure: { cause: 'payload_too_large', atMs: 7 } };
       },
     };
