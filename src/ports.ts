@@ -77,8 +77,13 @@ export interface StoredResponse {
 }
 
 export type ClaimOutcome =
-  /** Go on; `owner` completes or releases the claim. */
-  | { readonly kind: 'claimed'; readonly owner: string; readonly runId?: string }
+  /** Go on, with what an earlier try of the key is bound to; `owner` completes or releases the claim. */
+  | {
+      readonly kind: 'claimed';
+      readonly owner: string;
+      readonly runId?: string;
+      readonly interruptId?: string;
+    }
   | { readonly kind: 'replay'; readonly response: StoredResponse }
   | { readonly kind: 'mismatch' }
   | { readonly kind: 'in-flight'; readonly retryAfterSeconds: number };
@@ -130,7 +135,14 @@ export interface IdempotencyStore {
     owner: string,
     response: StoredResponse,
   ): Promise<void>;
-  /** Forgets the claim: the next request with the key runs anew. */
+  /** Notes the interrupt that the key's answer is for; each later claim gives it. False: `owner` lost the claim. */
+  bind(
+    tenant: string,
+    claim: IdempotencyClaim,
+    owner: string,
+    interruptId: string,
+  ): Promise<boolean>;
+  /** Ends the claim: one that is bound to a run or an interrupt stays so, any other is forgotten. */
   release(tenant: string, claim: IdempotencyClaim, owner: string): Promise<void>;
   /** Deletes records older than `beforeMs`; returns how many. */
   expire(beforeMs: number): Promise<number>;

@@ -70,19 +70,35 @@ export interface IdempotentRequest {
   readonly digest: string;
 }
 
+/** What the tries of one key have in common. */
+export interface KeyBinding {
+  /** Noted by an earlier try. */
+  readonly interruptId?: string;
+  /** Notes it for the later ones, before anything is sent. Throws idempotency_in_flight when another try has the key. */
+  bind(interruptId: string): Promise<void>;
+}
+
+const NO_BINDING: KeyBinding = { bind: async () => {} };
+
 /** Runs `perform` once per key. Throws idempotency_key_mismatch, idempotency_in_flight and what `perform` throws. */
 export async function performOnce(
   request: IdempotentRequest,
-  perform: () => Promise<StoredResponse>,
+  perform: (binding: KeyBinding) => Promise<StoredResponse>,
 ): Promise<StoredResponse & { replayed?: boolean }> {
   const { store, caller, key, endpoint, digest } = request;
-  if (key === undefined) return perform();
+  if (key === undefined) return perform(NO_BINDING);
   const claim: IdempotencyClaim = { endpoint, key, requestDigest: digest };
   const outcome = await store.claim(caller.tenant, claim, CLAIM_LEASE_MS);
   if (outcome.kind === 'replay') return { ...outcome.response, replayed: true };
   if (outcome.kind !== 'claimed') throw refusedClaim(outcome);
   try {
-    const response = await perform();
+    const response = await perform({
+      interruptId: outcome.interruptId,
+      async bind(interruptId) {
+        if (await store.bind(caller.tenant, claim, outcome.owner, interruptId)) return;
+        throw refusedClaim({ kind: 'in-flight', retryAfterSeconds: CLAIM_LEASE_MS / 1000 });
+      },
+    });
     await store.complete(caller.tenant, claim, outcome.owner, response);
     return { ...response, replayed: false };
   } catch (error) {

@@ -27,8 +27,10 @@ export interface Resolution {
   readonly interruptId?: string;
   readonly value: JsonValue;
   readonly updateId: string;
-  /** True when this may repeat an earlier request: then a resolved interrupt is asked for that request's outcome. */
+  /** True when this may repeat an earlier request: then an interrupt that is over is asked for that request's outcome. */
   readonly repeatable: boolean;
+  /** Told which interrupt this answers before it is sent, so that a repeat means the same one. */
+  readonly meant?: (interruptId: string) => Promise<void>;
   readonly bodyDigest: string;
   readonly resolvedBy: string;
 }
@@ -43,20 +45,27 @@ export async function resolveInterrupt(
   row: RunRow,
   resolution: Resolution,
 ): Promise<string> {
-  const { nodeId, value, updateId, bodyDigest, resolvedBy } = resolution;
-  const head = await requireFreshHead(deps, row.runId);
+  const { nodeId, updateId, bodyDigest, resolvedBy, meant } = resolution;
+  const { head, stale } = await deps.log.fresh(row.runId);
   const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, resolution));
+  const answer = normalized(resolution.value);
+  const fault = open && faultOf(answer, open.resumeSchema);
+  if (stale && !head.closed) {
+    // No ground to decide on, but what the sender saw: when the retry comes, the next question may be open.
+    if (open && !fault) await meant?.(open.interruptId);
+    throw new HostError('service_unavailable');
+  }
+  if (fault) throw fault;
   const asked = open ?? (await fateOf(deps.stores.log, row.runId, resolution));
-  if ('code' in asked && !(resolution.repeatable && asked.code === 'interrupt_already_resolved'))
+  if ('code' in asked && (asked.code === 'interrupt_not_found' || !resolution.repeatable))
     throw new HostError(asked.code);
-  const schema = asked.resumeSchema;
-  const answer = normalized(value);
-  if (open) checkAnswer(answer, schema);
+  const { interruptId = '' } = asked;
+  await meant?.(interruptId);
   const command: ResolveInterruptCommand = {
     nodeId,
-    interruptId: asked.interruptId ?? '',
+    interruptId,
     value: deps.redactor.json(answer),
-    schemaDigest: digestOf(canonicalJson(schema ?? {})),
+    schemaDigest: digestOf(canonicalJson(asked.resumeSchema ?? {})),
     bodyDigest,
     resolvedBy,
   };
@@ -82,8 +91,9 @@ async function send(
   try {
     return await deps.engine.resolveInterrupt(row.runId, updateId, command);
   } catch (error) {
-    if ((error as HostError).code !== 'run_state_conflict') throw error;
-    // The run ended between the read and the message: the log tells how.
+    const { code: refusal } = error as HostError;
+    if (refusal !== 'run_state_conflict' && refusal !== 'interrupt_already_resolved') throw error;
+    // It was over when the message came: the log tells how.
     await requireFreshHead(deps, row.runId);
     const { code } = await fateOf(deps.stores.log, row.runId, command);
     throw new HostError(code, undefined, error);
@@ -97,17 +107,18 @@ function normalized(value: JsonValue): JsonValue {
     : value;
 }
 
-function checkAnswer(value: JsonValue, schema: JsonObject | undefined): void {
+/** Why a value is no answer under the interrupt's schema. */
+function faultOf(value: JsonValue, schema: JsonObject | undefined): HostError | undefined {
   if (jsonBytes(value) > INLINE_VALUE_BYTES)
-    throw new HostError('payload_too_large', { field: '/resumeValue', limit: INLINE_VALUE_BYTES });
-  if (!schema) return;
+    return new HostError('payload_too_large', { field: '/resumeValue', limit: INLINE_VALUE_BYTES });
+  if (!schema) return undefined;
   const compiled = compileUserSchema(schema);
   if (!compiled.ok)
-    throw new HostError('internal_error', { reason: "the interrupt's schema cannot be used" });
+    return new HostError('internal_error', { reason: "the interrupt's schema cannot be used" });
   const checked = compiled.value.validate(value);
-  if (checked.ok) return;
+  if (checked.ok) return undefined;
   const [first] = checked.errors;
-  throw invalid(`/resumeValue${first.pointer}`, first.message, { errors: checked.errors });
+  return invalid(`/resumeValue${first.pointer}`, first.message, { errors: checked.errors });
 }
 
 type FateCode =

@@ -96,6 +96,20 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       expect(await store().claim('default', claim, LEASE_MS)).toMatchObject({ kind: 'replay' });
     });
 
+    it('design §4 a key that is bound to an interrupt stays so when released, and its next claim tells it', async () => {
+      const claim = newClaim();
+      const owner = await claimed(claim, LEASE_MS);
+      expect(await store().bind('default', claim, owner, 'int-1')).toBe(true);
+      expect(await store().bind('default', claim, 'another', 'int-2')).toBe(false);
+      await store().release('default', claim, owner);
+      const again = await store().claim('default', claim, NO_LEASE_MS);
+      expect(again).toMatchObject({ kind: 'claimed', interruptId: 'int-1' });
+      expect(await store().bind('default', claim, owner, 'int-2')).toBe(false);
+      expect(await store().claim('default', claim, LEASE_MS)).toMatchObject({
+        interruptId: 'int-1',
+      });
+    });
+
     it('spec/01 §4.1 tenants and endpoints have keys of their own', async () => {
       const claim = newClaim();
       await claimed(claim, LEASE_MS);

@@ -1,5 +1,6 @@
 // HTTP suite: answering what a run waits for (spec/02 §4.4, spec/06 §8).
 import { describe, expect, it } from 'vitest';
+import { HostError } from '../../src/core/errors.ts';
 import type { RunSnapshot } from '../../src/wire/types.generated.ts';
 import {
   ended,
@@ -123,6 +124,63 @@ export function interruptTests({ host, log, resolve }: Suite): void {
       expect(again.headers.get('openwop-idempotent-replay')).toBe('true');
       const other = await resolve(runId, 'gate', { action: 'reject' }, key);
       expect([other.status, other.body.error]).toEqual([409, 'idempotency_key_mismatch']);
+    });
+
+    /** From now on the answers of the host are lost once each: what they tell is decided, and the client gets 503. */
+    const losingOneAnswer = (): void => {
+      const { idempotency } = host().stores;
+      const complete = idempotency.complete.bind(idempotency);
+      idempotency.complete = async () => {
+        idempotency.complete = complete;
+        throw new HostError('service_unavailable');
+      };
+    };
+
+    it('a retry with its key never answers the next question, also when the first try decided nothing', async () => {
+      const runId = await started('asking-again');
+      const key = `stale-${runId}`;
+      const first = await nextQuestion(host(), runId);
+      const { log: hostLog } = host();
+      const fresh = hostLog.fresh.bind(hostLog);
+      // Temporal is away while the log is read.
+      hostLog.fresh = async (asked) => {
+        hostLog.fresh = fresh;
+        return { ...(await fresh(asked)), stale: true };
+      };
+      expect((await resolve(runId, 'gate', { action: 'accept' }, key)).status).toBe(503);
+      expect((await resolve(runId, 'gate', { action: 'accept' })).status).toBe(200);
+      const second = await nextQuestion(host(), runId, first);
+      const retry = await resolve(runId, 'gate', { action: 'accept' }, key);
+      expect([retry.status, retry.body.error]).toEqual([409, 'interrupt_already_resolved']);
+      expect(await nextQuestion(host(), runId)).toBe(second);
+      await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
+      await host().waitFor(runId, ended);
+    });
+
+    it('a retry whose first answer was lost gets it, whatever the node asks now', async () => {
+      const runId = await started('asking-twice');
+      const key = `lost-${runId}`;
+      const first = await nextQuestion(host(), runId);
+      losingOneAnswer();
+      expect((await resolve(runId, 'desk', { answers: { q1: 'A-1' } }, key)).status).toBe(503);
+      const second = await nextQuestion(host(), runId, first);
+      const retry = await resolve(runId, 'desk', { answers: { q1: 'A-1' } }, key);
+      expect([retry.status, retry.body.status]).toEqual([200, 'resolved']);
+      expect(await nextQuestion(host(), runId)).toBe(second);
+      expect((await resolve(runId, 'desk', { answers: { q2: 'B-2' } })).status).toBe(200);
+      expect((await host().waitFor(runId, ended)).status).toBe('completed');
+    });
+
+    it('a retry of a vote that was counted gets that answer, also when the run is cancelled since', async () => {
+      const runId = await started('quorum');
+      const key = `vote-${runId}`;
+      losingOneAnswer();
+      const vote = { action: 'accept', voter: 'a' };
+      expect((await resolve(runId, 'gate', vote, key)).status).toBe(503);
+      await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
+      await host().waitFor(runId, ended);
+      const retry = await resolve(runId, 'gate', vote, key);
+      expect([retry.status, retry.body.status]).toEqual([200, 'open']);
     });
 
     it('06 §8.5 a vote that does not decide leaves the run waiting; the next one ends the wait', async () => {

@@ -10,7 +10,7 @@ import {
   type Envelope,
   type Suite,
 } from './suite-parts.ts';
-import { AGENT } from './suite-workflows.ts';
+import { AGENT, ASKING_AGENT } from './suite-workflows.ts';
 
 export function discoveryTests({ host }: Suite): void {
   describe('spec/01 §10 discovery', () => {
@@ -78,8 +78,11 @@ export function discoveryTests({ host }: Suite): void {
       const agents = await host().api('/v1/agents');
       expect(validate.agentInventory(agents.body)).toMatchObject({ ok: true });
       expect(agents.body).toMatchObject({
-        total: 1,
-        agents: [{ agentId: AGENT, toolAllowlist: ['core:json.query'] }],
+        total: 2,
+        agents: [ASKING_AGENT, AGENT].map((agentId) => ({
+          agentId,
+          toolAllowlist: ['core:json.query'],
+        })),
       });
       expect(agents.text).not.toContain('Decide on refunds.');
       expect((await host().api(`/v1/agents/${AGENT}`)).body).toMatchObject({

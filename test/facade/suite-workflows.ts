@@ -3,8 +3,23 @@ import type { BuiltIn } from '../../src/app/host.ts';
 import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
 
 export const AGENT = 'local.suite.refund.triage';
+/** Asks twice before it decides, each time in another form. */
+export const ASKING_AGENT = 'local.suite.refund.asking';
 /** Said by the agent, entered as an input: looked for in raw history under encryption. */
 export const MARKER = 'marker-peppermint-4711';
+
+const manifestOf = (agentId: string) => ({
+  agentId,
+  persona: 'Refund clerk',
+  modelClass: 'general' as const,
+  systemPrompt: 'Decide on refunds.',
+  toolAllowlist: ['core:json.query'],
+});
+
+const asks = (id: string) => ({
+  type: 'clarification.request',
+  payload: { questions: [{ id, question: `What is ${id}?` }] },
+});
 
 const gate = { title: 'Ship it?', actions: ['accept', 'reject'] };
 
@@ -58,6 +73,7 @@ export const SUITE: Partial<BuiltIn> = {
       ],
       [edge('start', 'left'), edge('start', 'right')],
     ),
+    chain('asking-twice', [agentNode('desk', ASKING_AGENT)]),
     chain(
       'refund',
       [
@@ -70,21 +86,20 @@ export const SUITE: Partial<BuiltIn> = {
       },
     ),
   ],
-  agents: [
-    {
-      manifest: {
-        agentId: AGENT,
-        persona: 'Refund clerk',
-        modelClass: 'general',
-        systemPrompt: 'Decide on refunds.',
-        toolAllowlist: ['core:json.query'],
-      },
-      packName: 'suite',
-      packVersion: '1.0.0',
-      systemPrompt: 'Decide on refunds.',
-    },
-  ],
+  agents: [AGENT, ASKING_AGENT].map((agentId) => ({
+    manifest: manifestOf(agentId),
+    packName: 'suite',
+    packVersion: '1.0.0',
+    systemPrompt: 'Decide on refunds.',
+  })),
   scripts: {
+    [ASKING_AGENT]: {
+      turns: [
+        { final: { decision: asks('q1') } },
+        { final: { decision: asks('q2') } },
+        { final: { decision: 'refund', confidence: 0.95 } },
+      ],
+    },
     [AGENT]: {
       turns: [
         {

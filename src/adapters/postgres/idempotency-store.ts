@@ -4,7 +4,8 @@
 // |---------------------|---------------------------------------------|------------|
 // | none, or over 24 h  | claimed                                     | claimed    |
 // | pending, leased     | in-flight                                   | mismatch   |
-// | pending, lease over | claimed by compare-and-set, with its run    | mismatch   |
+// | pending, lease over | claimed by compare-and-set, with what it is | mismatch   |
+// |                     | bound to: its run or its interrupt          |            |
 // | answered            | replay                                      | mismatch   |
 import { randomUUID } from 'node:crypto';
 import { sha256Hex } from '../../core/ids.ts';
@@ -17,13 +18,14 @@ interface RecordRow {
   readonly request_digest: string;
   readonly lease_until_ms: number;
   readonly run_id: string | null;
+  readonly interrupt_id: string | null;
   readonly response_status: number | null;
   readonly response_body: string | null;
   readonly created_at_ms: number;
   readonly now_ms: number;
 }
 
-const READ_RECORD = `SELECT request_digest, lease_until_ms, run_id, response_status, response_body, created_at_ms,
+const READ_RECORD = `SELECT request_digest, lease_until_ms, run_id, interrupt_id, response_status, response_body, created_at_ms,
     openwop_now_ms() AS now_ms
   FROM idempotency_records WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3`;
 
@@ -56,22 +58,30 @@ export async function claimRecord(
   if (!record) return claimRecord(tx, tenant, { claim, leaseMs, runId });
   const standing = outcomeOf(record, claim.requestDigest);
   if (standing !== 'fresh' && standing !== 'reclaim') return standing;
-  const keptRunId = standing === 'reclaim' ? (record.run_id ?? undefined) : undefined;
+  const bound = standing === 'reclaim' ? boundTo(record) : {};
   await tx.query(
     `UPDATE idempotency_records SET request_digest = $4, owner = $5, lease_until_ms = openwop_now_ms() + $6::bigint,
-       run_id = $7, response_status = NULL, response_body = NULL,
-       created_at_ms = CASE WHEN $8::boolean THEN created_at_ms ELSE openwop_now_ms() END
+       run_id = $7, interrupt_id = $8, response_status = NULL, response_body = NULL,
+       created_at_ms = CASE WHEN $9::boolean THEN created_at_ms ELSE openwop_now_ms() END
      WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3`,
     [
       ...id,
       claim.requestDigest,
       owner,
       leaseMs,
-      keptRunId ?? runId ?? null,
+      bound.runId ?? runId ?? null,
+      bound.interruptId ?? null,
       standing === 'reclaim',
     ],
   );
-  return { kind: 'claimed', owner, ...(keptRunId === undefined ? {} : { runId: keptRunId }) };
+  return { kind: 'claimed', owner, ...bound };
+}
+
+function boundTo({ run_id, interrupt_id }: RecordRow): { runId?: string; interruptId?: string } {
+  return {
+    ...(run_id === null ? {} : { runId: run_id }),
+    ...(interrupt_id === null ? {} : { interruptId: interrupt_id }),
+  };
 }
 
 function outcomeOf(record: RecordRow, requestDigest: string): ClaimOutcome | 'fresh' | 'reclaim' {
@@ -110,11 +120,21 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
         [...recordKey(tenant, claim), owner, status, JSON.stringify(body)],
       );
     },
+    async bind(tenant, claim, owner, interruptId) {
+      const bound = await db.query(
+        `UPDATE idempotency_records SET interrupt_id = $5 WHERE ${OWN} RETURNING 1`,
+        [...recordKey(tenant, claim), owner, interruptId],
+      );
+      return bound.length > 0;
+    },
     async release(tenant, claim, owner) {
-      // An accepted run stays tied to its key, else the next request would start a second one.
+      // Else the next request would start a second run, or answer a second question.
       await db.query(
-        `WITH forgotten AS (DELETE FROM idempotency_records WHERE ${OWN} AND run_id IS NULL)
-         UPDATE idempotency_records SET lease_until_ms = 0 WHERE ${OWN} AND run_id IS NOT NULL`,
+        `WITH forgotten AS (
+           DELETE FROM idempotency_records WHERE ${OWN} AND run_id IS NULL AND interrupt_id IS NULL
+         )
+         UPDATE idempotency_records SET lease_until_ms = 0
+         WHERE ${OWN} AND (run_id IS NOT NULL OR interrupt_id IS NOT NULL)`,
         [...recordKey(tenant, claim), owner],
       );
     },

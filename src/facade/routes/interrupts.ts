@@ -64,13 +64,15 @@ export function interruptRoute(deps: FacadeDeps): Route {
       const digest = requestDigest(target, body);
       const stored = await performOnce(
         { store: deps.stores.idempotency, caller, key, endpoint: ENDPOINT, digest },
-        async () => {
+        async (binding) => {
           const status = await resolveInterrupt(deps, row, {
             nodeId,
-            interruptId,
+            interruptId: interruptId ?? binding.interruptId,
             value: resumeValue as JsonValue,
             updateId: updateIdOf(ENDPOINT, target, key),
             repeatable: key !== undefined,
+            // A body that names its interrupt means the same one each time.
+            meant: interruptId === undefined ? (found) => binding.bind(found) : undefined,
             bodyDigest: digest,
             resolvedBy: caller.principal,
           });
