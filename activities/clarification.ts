@@ -7,6 +7,7 @@ export const CLARIFICATION_ENVELOPE = 'clarification.request';
 
 /** Questions of one envelope. */
 const MAX_QUESTIONS = 10;
+// Lengths as a reader sees them, in UTF-16 units; what is recorded is bounded by its bytes (infer-turn.ts).
 const MAX_ID_LENGTH = 64;
 const MAX_QUESTION_LENGTH = 2_000;
 

@@ -4,8 +4,8 @@ import { Context } from '@temporalio/activity';
 import { HostError } from '../src/core/errors.ts';
 import { sha256Hex } from '../src/core/ids.ts';
 import type { ActivityEvent, RecordedDeltas, StepResult } from '../src/core/journal.ts';
-import { jsonBytes, type JsonObject } from '../src/core/json.ts';
-import { INLINE_VALUE_BYTES, MAX_CALLS_PER_TURN, MODEL_OUTPUT_LENGTH } from '../src/core/limits.ts';
+import { jsonBytes, utf8Length, type JsonObject } from '../src/core/json.ts';
+import { INLINE_VALUE_BYTES, MAX_CALLS_PER_TURN, MODEL_OUTPUT_BYTES } from '../src/core/limits.ts';
 import { boundText } from '../src/core/tokens.ts';
 import { wrapUntrusted } from '../src/core/untrusted.ts';
 import type {
@@ -15,7 +15,7 @@ import type {
   ToolDescription,
   TranscriptItem,
 } from '../src/ports.ts';
-import type { InferTurnInput, InferTurnOutput } from './contract.ts';
+import type { AskedQuestion, InferTurnInput, InferTurnOutput } from './contract.ts';
 import { outputSchema, parseDecision, returnViolation, type ParsedDecision } from './decision.ts';
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -128,8 +128,8 @@ async function inferLive(
   const signal = AbortSignal.any([Context.current().cancellationSignal, tooLarge.signal]);
   let said = 0;
   const onReasoning = (piece: string): void => {
-    said += piece.length;
-    if (said > MODEL_OUTPUT_LENGTH) tooLarge.abort(new HostError('model_output_too_large'));
+    said += utf8Length(piece);
+    if (said > MODEL_OUTPUT_BYTES) tooLarge.abort(new HostError('model_output_too_large'));
     else live?.push(piece);
   };
   try {
@@ -148,9 +148,9 @@ async function inferLive(
 }
 
 function checkSize(response: ModelResponse): void {
-  const length =
-    response.reasoning.length + response.final.length + JSON.stringify(response.calls).length;
-  if (length > MODEL_OUTPUT_LENGTH) throw new HostError('model_output_too_large');
+  const { reasoning, final, calls } = response;
+  const bytes = utf8Length(reasoning) + utf8Length(final) + jsonBytes(calls);
+  if (bytes > MODEL_OUTPUT_BYTES) throw new HostError('model_output_too_large');
 }
 
 /** One member of the union at a time, without the transcript. */
@@ -181,8 +181,7 @@ function readResponse(ports: ActivityPorts, speaker: Speaker, response: ModelRes
     case 'final': {
       const parsed = ports.redactor.json(parseDecision(response.final));
       if (!parsed.ok) return { kind: 'invalid', violation: 'form', message: parsed.message };
-      if (parsed.kind === 'clarification')
-        return { kind: 'clarification', questions: parsed.questions };
+      if (parsed.kind === 'clarification') return readQuestions(parsed.questions);
       return readDecision(speaker, parsed);
     }
   }
@@ -199,6 +198,13 @@ function readCalls(ports: ActivityPorts, response: ModelResponse): Spoken {
     });
   }
   return { kind: 'calls', calls };
+}
+
+/** Shorter questions are what the model can give instead: it is asked for them. */
+function readQuestions(questions: readonly AskedQuestion[]): Spoken {
+  if (jsonBytes(questions) <= INLINE_VALUE_BYTES) return { kind: 'clarification', questions };
+  const message = `The questions are larger than ${INLINE_VALUE_BYTES} bytes.`;
+  return { kind: 'invalid', violation: 'form', message };
 }
 
 function readDecision(

@@ -52,5 +52,5 @@ export const IDEMPOTENCY_RETENTION_SECONDS = 24 * 3600;
 export const HEARTBEAT_TIMEOUT_MS = 5_000;
 /** Longest time in ms that clean-up waits for a cancelled activity to acknowledge (design §4). */
 export const CANCELLATION_GRACE_MS = 3_000;
-/** Most text that one model call may give (reasoning, arguments, final output), in UTF-16 units. */
-export const MODEL_OUTPUT_LENGTH = 1024 * 1024;
+/** Most that one model call may give (reasoning, arguments, final output), in UTF-8 bytes. */
+export const MODEL_OUTPUT_BYTES = 1024 * 1024;

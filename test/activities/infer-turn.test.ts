@@ -1,7 +1,7 @@
 // inferTurn: live deltas and their one closing, tries that adopt, outcomes of a model call (RFC 0024, RFC 0077 §B step 5).
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { REASONING_TOKEN_LIMIT } from '../../src/core/limits.ts';
+import { MODEL_OUTPUT_BYTES, REASONING_TOKEN_LIMIT } from '../../src/core/limits.ts';
 import { estimateTokens } from '../../src/core/tokens.ts';
 import type { LogRow, Stores } from '../../src/ports.ts';
 import type { AgentScriptTurn } from '../../src/wire/types.generated.ts';
@@ -304,6 +304,25 @@ describe('what a turn comes to', () => {
     });
   });
 
+  test('questions above 32 KiB as they are recorded are given back to the model, whatever they are written in', async () => {
+    const asks = (text: string): AgentScriptTurn => {
+      const questions = Array.from({ length: 10 }, (_, at) => ({
+        id: `q${at}`,
+        question: text.repeat(1_900),
+      }));
+      return { final: { decision: { type: 'clarification.request', payload: { questions } } } };
+    };
+    const outputOf = async (turn: AgentScriptTurn) =>
+      (await infer(await createRig(stores, { turns: [turn] }))).output;
+    expect(await outputOf(asks('x'))).toMatchObject({ kind: 'clarification' });
+    for (const text of ['字', '\u0001'])
+      expect(await outputOf(asks(text))).toMatchObject({
+        kind: 'invalid',
+        violation: 'form',
+        message: 'The questions are larger than 32768 bytes.',
+      });
+  });
+
   test('design §2.6 a decision above 32 KiB fails for good', async () => {
     const rig = await createRig(stores, { turns: [{ final: { decision: 'x'.repeat(40_000) } }] });
     const failure = await failureOf(infer(rig));
@@ -339,6 +358,13 @@ describe('faults of the provider', () => {
       type: 'model_output_too_large',
       nonRetryable: true,
     });
+  });
+
+  test('a model may give so many bytes, whatever it writes in', async () => {
+    const { length } = '字'.repeat(MODEL_OUTPUT_BYTES / 2);
+    expect(length).toBeLessThan(MODEL_OUTPUT_BYTES);
+    const rig = await createRig(stores, { turns: [{ ...DECIDE, chunks: ['字'.repeat(length)] }] });
+    expect(await failureOf(infer(rig))).toMatchObject({ type: 'model_output_too_large' });
   });
 
   test('a hanging call heartbeats and ends when it is cancelled', async () => {

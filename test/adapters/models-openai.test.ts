@@ -234,6 +234,8 @@ describe('what comes back', () => {
     const { usage } = (await infer(config)).response;
     expect(usage.inputTokens).toBeGreaterThan(10);
     expect(usage.outputTokens).toBe(4);
+    const wide = await endpoint(streaming(chunk({ content: '{"decision":"字字"}' }, 'stop'), DONE));
+    expect((await infer(wide)).response.usage.outputTokens).toBe(6);
   });
 });
 

@@ -1,5 +1,6 @@
 // Where an agent's node goes to a human: low confidence, questions of its own, an effect in doubt (RFC 0002 §F; design
 // §5, §9).
+import { defaultPayloadConverter } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput } from '../../activities/contract.ts';
 import type { JsonObject, JsonValue } from '../../src/core/json.ts';
@@ -193,6 +194,26 @@ describe('an agent asks instead of deciding (envelope clarification.request, spe
       undefined,
       { size: 'L' },
     ]);
+  });
+
+  it('what is asked stands once in what a segment carries on', async () => {
+    const question = 'Which size?';
+    const { activities } = scripted({ turns: [asks, decision('large', 1)] });
+    const run = await runOnce({
+      input: oneAgent({ forceContinueAsNewAfter: 5 }),
+      activities,
+      script: async (handle) =>
+        void (await answer(handle, 'think', { answers: { size: 'L' } }, answersSchema(questions))),
+    });
+    const carried = run.segments.map(([first]) => {
+      const { input } = first?.workflowExecutionStartedEventAttributes ?? {};
+      const state = defaultPayloadConverter.fromPayload<{ carried?: unknown }>(
+        input?.payloads?.[0] ?? {},
+      ).carried;
+      return JSON.stringify(state ?? {}).split(question).length - 1;
+    });
+    expect(carried).toContain(1);
+    expect(Math.max(...carried)).toBe(1);
   });
 
   it('limits.clarificationRounds: the fourth envelope is cap.breached, and the node fails', async () => {

@@ -158,7 +158,10 @@ function noteQuestions(work: AgentWork, questions: AskedQuestion[]): void {
   }
   countRound(visit);
   closeInvocation(work, 'escalated');
-  dataOf(visit).asked = questions;
+  const data = dataOf(visit);
+  data.asked = questions;
+  // They stand once in what a segment carries on.
+  if (data.invocation) data.invocation.questions = undefined;
 }
 
 /** Waits for the answers to the agent's own questions; it goes on with them. */

@@ -7,8 +7,8 @@ import type {
   ChatCompletionMessageParam,
 } from 'openai/resources/chat/completions';
 import { HostError } from '../../core/errors.ts';
-import type { JsonValue } from '../../core/json.ts';
-import { MODEL_OUTPUT_LENGTH } from '../../core/limits.ts';
+import { utf8Length, type JsonValue } from '../../core/json.ts';
+import { MODEL_OUTPUT_BYTES } from '../../core/limits.ts';
 import { BYTES_PER_TOKEN, estimateTokens } from '../../core/tokens.ts';
 import type { Model, ModelRequest, ModelResponse, TranscriptItem } from '../../ports.ts';
 import { MAX_RETRY_AFTER_MS, MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
@@ -161,7 +161,7 @@ class Reading {
   private finishReason: string | undefined;
   private usage: ChatCompletionChunk['usage'];
   private model: string;
-  private length = 0;
+  private bytes = 0;
 
   constructor(
     private readonly request: ModelRequest,
@@ -209,8 +209,8 @@ class Reading {
   }
 
   private grow(text: string): string {
-    this.length += text.length;
-    if (this.length > MODEL_OUTPUT_LENGTH) throw new HostError('model_output_too_large');
+    this.bytes += utf8Length(text);
+    if (this.bytes > MODEL_OUTPUT_BYTES) throw new HostError('model_output_too_large');
     return text;
   }
 
@@ -234,7 +234,7 @@ class Reading {
       usage: {
         inputTokens:
           this.usage?.prompt_tokens ?? estimateTokens(JSON.stringify(this.request.items)),
-        outputTokens: this.usage?.completion_tokens ?? Math.ceil(this.length / BYTES_PER_TOKEN),
+        outputTokens: this.usage?.completion_tokens ?? Math.ceil(this.bytes / BYTES_PER_TOKEN),
       },
       model: this.model,
     };

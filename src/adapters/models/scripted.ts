@@ -2,7 +2,7 @@
 // in one. The turn to play is the number of assistant items in the transcript, so a retry plays the same turn.
 import { HostError } from '../../core/errors.ts';
 import type { JsonValue } from '../../core/json.ts';
-import { MODEL_OUTPUT_LENGTH } from '../../core/limits.ts';
+import { MODEL_OUTPUT_BYTES } from '../../core/limits.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports.ts';
 import { checkAgentScript } from '../../wire/agent-script.ts';
@@ -170,7 +170,7 @@ async function playFault({ turn, fault, request, options }: FaultyPlay): Promise
         options,
       );
     case 'oversize':
-      for (let said = 0; said <= MODEL_OUTPUT_LENGTH; said += OVERSIZE_PIECE) {
+      for (let said = 0; said <= MODEL_OUTPUT_BYTES; said += OVERSIZE_PIECE) {
         options.signal.throwIfAborted();
         options.onReasoning('x'.repeat(OVERSIZE_PIECE));
       }
