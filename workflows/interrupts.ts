@@ -6,8 +6,8 @@ import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '..
 import type { InterruptKind } from '../src/core/status.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Visit } from './context.ts';
 import type { Interrupt, Resolution } from './frames.ts';
-import { emit, isTaskFull } from './journal.ts';
-import { pause, waitUntil } from './step.ts';
+import { emit } from './journal.ts';
+import { isCrowded, pause, waitUntil } from './step.ts';
 
 export interface InterruptRequest {
   /** Step of the visit that asks: with the tuple it identifies the interrupt. */
@@ -117,7 +117,7 @@ function earlier(a: number | undefined, b: number | undefined): number | undefin
  */
 export async function interrupt(visit: Visit, request: InterruptRequest): Promise<Resolution> {
   const { run, frame } = visit;
-  while (isTaskFull() && !run.ending) await pause(run);
+  while (isCrowded(run)) await pause(run);
   if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('cancelled');
   const standing = run.state.interrupts[frame.nodeId];
   const open =

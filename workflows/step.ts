@@ -132,36 +132,30 @@ function shield(): CancellationScope {
 /** Shortest timer of Temporal, in ms: it ends the workflow task. */
 const PAUSE_MS = 1;
 
+/** The workflow task is full: what is large and has time is stated in the next one. A run that ends waits no more. */
+export function isCrowded(run: Run): boolean {
+  return isTaskFull() && !run.ending;
+}
+
 /**
- * Where the workflow task is full, waits for the next one: to be called before something large is stated, in a loop
- * that looks again in the breath in which it is stated, since all that paused wake together. What is only in hand
- * meanwhile is safe: no segment ends. A run that ends pauses no more.
+ * Waits for the next workflow task: to be called while `isCrowded`, which is asked again in the breath in which
+ * something is stated, since all that paused wake together. What is only in hand meanwhile is safe: no segment ends.
  */
 export async function pause(run: Run): Promise<void> {
   run.inFlight++;
-  while (isTaskFull() && !run.ending) {
-    run.pause ??= run.scope
-      .run(() => sleep(PAUSE_MS))
-      .catch(() => undefined)
-      .finally(() => {
-        run.pause = undefined;
-      });
-    await run.pause;
-  }
+  run.pause ??= run.scope
+    .run(() => sleep(PAUSE_MS))
+    .catch(() => undefined)
+    .finally(() => {
+      run.pause = undefined;
+    });
+  await run.pause;
   run.inFlight--;
 }
 
 /** Steps wait while a segment tries to end. What closes a block does not: the segment ends behind it. */
 function isHeld(run: Run, name: ActivityName): boolean {
   return run.holding && name !== 'sealBlock';
-}
-
-async function admitted(run: Run, name: ActivityName): Promise<void> {
-  for (;;) {
-    if (isHeld(run, name)) await condition(() => !run.holding && !run.frozen);
-    else if (isTaskFull() && !run.ending) await pause(run);
-    else return;
-  }
 }
 
 /**
@@ -175,7 +169,8 @@ export async function step<Name extends ActivityName>(
 ): Promise<Output<Name>> {
   const { run } = visit;
   // Looked at again right before it is spent: many wake at once, and only the first finds the task empty.
-  while (isHeld(run, name) || (isTaskFull() && !run.ending)) await admitted(run, name);
+  while (isHeld(run, name) || isCrowded(run))
+    await (isHeld(run, name) ? condition(() => !run.holding && !run.frozen) : pause(run));
   const activityId = activityIdOf(tupleOf(visit, request.step));
   const options: ActivityOptions = {
     ...OPTIONS[name],
@@ -193,7 +188,7 @@ export async function step<Name extends ActivityName>(
     const result = await withGrace(
       scheduleActivity<StepResult<Output<Name>>>(name, [input], options),
     );
-    while (isTaskFull() && !run.ending) await pause(run);
+    while (isCrowded(run)) await pause(run);
     admit(activityId, result.events);
     // What happened stands in the log; what would follow from it does not happen any more.
     if (CancellationScope.current().consideredCancelled) throw new CancelledAfterResult();

@@ -5,10 +5,10 @@ import { closingsOf, type Ending as ClosingReason } from '../src/core/endings.ts
 import { isJsonObject, type JsonObject } from '../src/core/json.ts';
 import { emitFact, endRun, nodeState, type Run, type NodeOutcome, type Visit } from './context.ts';
 import type { Frame, NodeError } from './frames.ts';
-import { emit, isTaskFull, openItems } from './journal.ts';
+import { emit, openItems } from './journal.ts';
 import { kindOf } from './nodes/kinds.ts';
 import { missingRequirement } from './nodes/requires-missing.ts';
-import { failureOf, pause, waitUntil } from './step.ts';
+import { failureOf, isCrowded, pause, waitUntil } from './step.ts';
 import { bounded, hold, shownOutputs } from './values.ts';
 
 /** `node.settings` of a definition; absent means one attempt without a time limit. */
@@ -198,10 +198,10 @@ export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | unde
   for (;;) {
     if (frame.resumeAtMs !== undefined) await waitUntil(frame.resumeAtMs, () => false);
     frame.resumeAtMs = undefined;
-    while (isTaskFull() && !run.ending) await pause(run);
+    while (isCrowded(run)) await pause(run);
     if (run.ending || !start(visit)) return undefined;
     const outcome = await outcomeOf(visit);
-    while (isTaskFull() && !run.ending) await pause(run);
+    while (isCrowded(run)) await pause(run);
     if (outcome.kind === 'completed') {
       complete(visit, outcome.outputs);
       return outcome;
