@@ -200,6 +200,8 @@ export interface AppendBatch {
   readonly runId: string;
   /** The cursor that the batch was translated behind; another stored one makes the append `stale`. */
   readonly behind: HistoryCursor;
+  /** Where the log ended when the rows were told from it, deltas included; another end makes the append `stale`, too. */
+  readonly seenSequence?: number;
   readonly cursor: HistoryCursor;
   readonly rows: readonly NewRow[];
   /** Recorded deltas of closed blocks: stored ones are skipped; a missing one is an error on the live path. */
@@ -213,7 +215,7 @@ export interface AppendBatch {
 
 export type AppendOutcome =
   | { readonly kind: 'appended'; readonly head: Head }
-  /** Somebody else moved the cursor. */
+  /** Somebody else moved the cursor, or the log's end where that matters. */
   | { readonly kind: 'stale'; readonly head: Head }
   | { readonly kind: 'closed'; readonly head: Head };
 

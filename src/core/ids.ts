@@ -50,6 +50,11 @@ export function deltaKey(activityId: string, k: number): string {
   return `${activityId}#d${k}`;
 }
 
+/** The activity whose live delta this key names; undefined for the key of anything else. */
+export function blockOfKey(key: string): string | undefined {
+  return /^([^#]+)#d[0-9]+$/.exec(key)?.[1];
+}
+
 /** Key of the one terminal event, whoever writes it. */
 export const TERMINAL_KEY = 'terminal';
 

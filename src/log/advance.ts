@@ -5,7 +5,7 @@ import { codeOf, HostError } from '../core/errors.ts';
 import type { JsonValue } from '../core/json.ts';
 import type { Head, HistoryPage, HistoryReader, Logger, NewRow, Stores } from '../ports.ts';
 import { historyEventIdOf, translate, type Translation } from '../translate/translate.ts';
-import { closeCutOff } from './cut-off.ts';
+import { readCutOff } from './cut-off.ts';
 import { fold } from './fold.ts';
 
 /** Pages that one call reads at most: a bound on a loop that ends at the history's tail. */
@@ -101,6 +101,8 @@ export async function readPage(
 interface Read {
   readonly translated?: Translation;
   readonly token: string;
+  /** Where the log ended that was asked for what an ending cut off. */
+  readonly seenSequence?: number;
 }
 
 async function readAndTranslate(
@@ -115,8 +117,12 @@ async function readAndTranslate(
   const { token } = page;
   const translated = translate(events, translateState, head);
   if (translated.cutOff === undefined) return { translated, token };
-  const openBlocks = await closeCutOff(parts.stores.log, runId, translated);
-  return { translated: translate(events, translateState, { ...head, openBlocks }), token };
+  const { openBlocks, nextSequence } = await readCutOff(parts.stores.log, runId, translated);
+  return {
+    translated: translate(events, translateState, { ...head, openBlocks }),
+    token,
+    seenSequence: nextSequence,
+  };
 }
 
 /** Recorded deltas go along: the store skips those that it has, and a missing one is a fault that must show. */
@@ -128,9 +134,9 @@ function rowsOf(runId: string, { entries, deltas }: Translation): NewRow[] {
 async function append(
   { stores }: LogParts,
   head: Head,
-  read: { translated: Translation; token: string; temporalRunId: string },
+  read: Read & { translated: Translation; temporalRunId: string },
 ): Promise<Head> {
-  const { translated, token, temporalRunId } = read;
+  const { translated, token, temporalRunId, seenSequence } = read;
   const { next, state, status, closed, closedBlocks, segment } = translated;
   if (head.historyEventId === 0) {
     const index = next === undefined ? segment : segment - 1;
@@ -139,6 +145,7 @@ async function append(
   const outcome = await stores.log.append({
     runId: head.runId,
     behind: head,
+    seenSequence,
     cursor:
       next === undefined
         ? { temporalRunId, historyEventId: translated.cursorEventId, token }

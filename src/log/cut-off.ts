@@ -1,12 +1,15 @@
-// Streams of a run whose execution ended without its workflow code (design §3.1, §3.5): their blocks are closed here,
-// and what the log holds of them is given to translate for the closing entry.
+// Streams of a run whose execution ended without its workflow code (design §3.1, §3.5): what the log holds of each is
+// given to translate for the closing entry. Nothing is changed here: the append of the ending closes their blocks, and is
+// refused when a delta came meanwhile, so neither a crash nor another process stands between what is read and written.
 import { readDelta } from '../core/deltas.ts';
 import { cutOffReasoning, type OpenItem } from '../core/endings.ts';
 import type { LogRow, LogStore } from '../ports.ts';
 import type { Translation } from '../translate/translate.ts';
 
+type DeltaRow = Pick<LogRow, 'type' | 'nodeId' | 'payload'>;
+
 /** Undefined for a block that shows no reasoning: a tool's progress needs no closing event. */
-function itemOf(activityId: string, rows: readonly LogRow[]): OpenItem | undefined {
+function itemOf(activityId: string, rows: readonly DeltaRow[]): OpenItem | undefined {
   const [first] = rows;
   if (first?.type !== 'agent.reasoning.delta') return undefined;
   const { nodeId, type, payload } = first;
@@ -14,21 +17,30 @@ function itemOf(activityId: string, rows: readonly LogRow[]): OpenItem | undefin
   return cutOffReasoning(activityId, { nodeId, base: readDelta(type, payload).form.base, text });
 }
 
-/**
- * Closed before the ending is appended, so that no delta comes behind the text; asked again after a crash in between,
- * the activities without an outcome lead to the same blocks.
- */
-export async function closeCutOff(
+/** What is open of these blocks, always in the same order: a rebuild asks with the same ones. */
+export function cutOffItems(blocks: ReadonlyMap<string, readonly DeltaRow[]>): OpenItem[] {
+  return [...blocks.keys()]
+    .sort()
+    .flatMap((activityId) => itemOf(activityId, blocks.get(activityId) ?? []) ?? []);
+}
+
+export interface CutOff {
+  readonly openBlocks: readonly OpenItem[];
+  /** Where the log ended before it was read. */
+  readonly nextSequence: number;
+}
+
+/** What the log holds now of the streams that the ending in this page cut off. */
+export async function readCutOff(
   log: LogStore,
   runId: string,
   { cutOff = [], closedBlocks }: Translation,
-): Promise<readonly OpenItem[]> {
-  const candidates = new Set([...(await log.openBlocks(runId)), ...cutOff]);
-  for (const activityId of closedBlocks) candidates.delete(activityId);
-  const items: OpenItem[] = [];
-  for (const activityId of candidates) {
-    const item = itemOf(activityId, await log.closeBlock(runId, activityId));
-    if (item) items.push(item);
+): Promise<CutOff> {
+  const tail = await log.tail(runId);
+  const open = (await log.openBlocks(runId)).filter((id) => !closedBlocks.includes(id));
+  const blocks = new Map<string, readonly LogRow[]>();
+  for (const activityId of new Set([...open, ...cutOff])) {
+    blocks.set(activityId, await log.storedDeltas(runId, activityId));
   }
-  return items;
+  return { openBlocks: cutOffItems(blocks), nextSequence: tail?.nextSequence ?? 0 };
 }

@@ -1,14 +1,18 @@
 // Rebuild (design §3.6): rows and head of a run, byte for byte, from its segments in Temporal or in the archive. Every
 // recorded delta takes the sequence it had; the entries fill the free numbers in order; times are clamped as the
-// append clamps them.
+// append clamps them. What only the log knows, deltas that the end of a run cut off, is kept; a rebuild that would lose
+// a row is refused.
 import { clampTimestamps } from '../core/clamp.ts';
 import { expandDeltas } from '../core/deltas.ts';
+import type { OpenItem } from '../core/endings.ts';
 import { HostError } from '../core/errors.ts';
+import { blockOfKey } from '../core/ids.ts';
 import type { RecordedDeltas } from '../core/journal.ts';
 import type { JsonValue } from '../core/json.ts';
-import type { Head, HistoryCursor, LogRow, RunRow } from '../ports.ts';
+import type { Head, HistoryCursor, LogRow, LogStore, NewRow, RunRow } from '../ports.ts';
 import { historyEventIdOf, translate, type LogEntry } from '../translate/translate.ts';
 import { readPage, type LogParts } from './advance.ts';
+import { cutOffItems } from './cut-off.ts';
 import { fold } from './fold.ts';
 import { startFailedLog } from './start-failed.ts';
 
@@ -17,22 +21,32 @@ const MAX_TRIES = 3;
 /** Pages of one run, over all its segments. */
 const MAX_PAGES = 10_000;
 const RUNS_PER_PAGE = 100;
+const ROWS_PER_PAGE = 1_000;
 
 interface Retold {
   readonly entries: LogEntry[];
   readonly deltas: RecordedDeltas[];
+  /** Temporal run ids, in order. */
+  readonly segments: string[];
   readonly cursor: HistoryCursor;
   readonly state: JsonValue;
   readonly status: Head['status'];
   readonly closed: boolean;
+  /** Streams that had no closing when an ending came that no workflow code wrote. */
+  readonly cutOff?: readonly string[];
 }
 
 /** The whole history of a run, told anew. */
-async function retell(parts: LogParts, run: RunRow, temporalRunId: string): Promise<Retold> {
+async function retell(
+  parts: LogParts,
+  run: RunRow,
+  { temporalRunId, openBlocks }: { temporalRunId: string; openBlocks?: readonly OpenItem[] },
+): Promise<Retold> {
   const { runId, tenant } = run;
   const translateVersion = run.input.translateVersion;
   const entries: LogEntry[] = [];
   const deltas: RecordedDeltas[] = [];
+  const segments = [temporalRunId];
   let cursor: HistoryCursor = { temporalRunId, historyEventId: 0, token: '' };
   let state: JsonValue = null;
   let status: Head['status'] = 'pending';
@@ -40,8 +54,9 @@ async function retell(parts: LogParts, run: RunRow, temporalRunId: string): Prom
     const page = await readPage(parts, { runId, tenant, ...cursor }, 0);
     const behind = cursor.historyEventId;
     const events = page.events.filter((event) => historyEventIdOf(event) > behind);
-    if (events.length === 0) return { entries, deltas, cursor, state, status, closed: false };
-    const told = translate(events, state, { runId, translateVersion });
+    if (events.length === 0)
+      return { entries, deltas, segments, cursor, state, status, closed: false };
+    const told = translate(events, state, { runId, translateVersion, openBlocks });
     for (const entry of told.entries) entries.push(entry);
     for (const recorded of told.deltas) deltas.push(recorded);
     ({ state, status } = told);
@@ -53,21 +68,27 @@ async function retell(parts: LogParts, run: RunRow, temporalRunId: string): Prom
             token: page.token,
           }
         : { temporalRunId: told.next, historyEventId: 0, token: '' };
-    if (told.closed) return { entries, deltas, cursor, state, status, closed: true };
+    if (told.next !== undefined) segments.push(told.next);
+    const { closed, cutOff } = told;
+    if (closed) return { entries, deltas, segments, cursor, state, status, closed, cutOff };
   }
   throw new HostError('internal_error', { reason: `history of run ${runId} has no end` });
 }
 
-/** Entries and recorded deltas in their one order. Throws HostError internal_error where they leave a gap. */
+function expanded(runId: string, recorded: readonly RecordedDeltas[]): LogRow[] {
+  return recorded
+    .flatMap((recording) => expandDeltas(runId, recording))
+    .map((delta) => ({ runId, ...delta }));
+}
+
+/** Entries and deltas, which have their sequences, in their one order. Throws HostError internal_error at a gap. */
 export function interleave(
   runId: string,
-  entries: readonly LogEntry[],
-  recorded: readonly RecordedDeltas[],
+  entries: readonly NewRow[],
+  { recorded, kept = [] }: { recorded: readonly RecordedDeltas[]; kept?: readonly LogRow[] },
 ): LogRow[] {
   const deltas = new Map(
-    recorded
-      .flatMap((recording) => expandDeltas(runId, recording))
-      .map((delta) => [delta.sequence, { runId, ...delta }] as const),
+    [...kept, ...expanded(runId, recorded)].map((delta) => [delta.sequence, delta] as const),
   );
   const rows: LogRow[] = [];
   const total = entries.length + deltas.size;
@@ -91,26 +112,91 @@ async function firstSegment({ stores }: LogParts, run: RunRow): Promise<string> 
   return segments.find(({ index }) => index === 0)?.temporalRunId ?? run.temporalRunId ?? '';
 }
 
+async function storedRows(log: LogStore, runId: string): Promise<LogRow[]> {
+  const rows: LogRow[] = [];
+  for (let after = -1; ;) {
+    const page = await log.read(runId, { after, limit: ROWS_PER_PAGE });
+    for (const row of page) rows.push(row);
+    const last = page.at(-1);
+    if (last === undefined || page.length < ROWS_PER_PAGE) return rows;
+    after = last.sequence;
+  }
+}
+
+function byBlock(deltas: readonly LogRow[]): Map<string, LogRow[]> {
+  const blocks = new Map<string, LogRow[]>();
+  for (const delta of deltas) {
+    const activityId = blockOfKey(delta.key) ?? '';
+    const block = blocks.get(activityId) ?? [];
+    block.push(delta);
+    blocks.set(activityId, block);
+  }
+  return blocks;
+}
+
+/** Deltas in the log that no result and no seal records. */
+function unrecorded(
+  runId: string,
+  stored: readonly LogRow[],
+  recorded: readonly RecordedDeltas[],
+): LogRow[] {
+  const known = new Set(expanded(runId, recorded).map(({ key }) => key));
+  return stored.filter(({ key }) => blockOfKey(key) !== undefined && !known.has(key));
+}
+
+/** What the log held of streams that were cut off, as the live path saw it when it told the ending. */
+function cutOffBlocks(
+  runId: string,
+  told: Retold,
+  kept: readonly LogRow[],
+): ReadonlyMap<string, readonly LogRow[]> {
+  const recorded = byBlock(expanded(runId, told.deltas));
+  const blocks = byBlock(kept);
+  for (const activityId of told.cutOff ?? []) {
+    const rows = recorded.get(activityId);
+    if (rows) blocks.set(activityId, rows);
+  }
+  return blocks;
+}
+
 export interface Rebuilt {
   readonly head: Head;
   readonly rows: readonly LogRow[];
 }
 
+interface Retraced extends Rebuilt {
+  /** Temporal run ids, in order. */
+  readonly segments: readonly string[];
+  /** The stored head, and rows that it has and the history does not tell. */
+  readonly seen: Head | undefined;
+  readonly lost: readonly LogRow[];
+}
+
 /** What `rebuild` would store, without storing it. Throws HostError run_not_found, history_missing and more. */
-export async function retrace(parts: LogParts, runId: string): Promise<Rebuilt> {
+export async function retrace(parts: LogParts, runId: string): Promise<Retraced> {
+  const { log } = parts.stores;
   const run = await parts.stores.runs.load(runId);
   if (!run) throw new HostError('run_not_found', { runId });
   const temporalRunId = await firstSegment(parts, run);
   if (temporalRunId === '') {
-    if (run.startFailure) return startFailedLog(run, run.startFailure);
+    if (run.startFailure) {
+      const seen = await log.head(runId);
+      return { ...startFailedLog(run, run.startFailure), segments: [], seen, lost: [] };
+    }
     throw new HostError('history_missing', { runId });
   }
-  const { entries, deltas, cursor, state, status, closed } = await retell(
-    parts,
-    run,
-    temporalRunId,
-  );
-  const rows = interleave(runId, entries, deltas);
+  let told = await retell(parts, run, { temporalRunId });
+  const seen = await log.head(runId);
+  const stored = await storedRows(log, runId);
+  // While the run goes on, a result may still record them.
+  const kept = told.closed ? unrecorded(runId, stored, told.deltas) : [];
+  if (told.cutOff) {
+    const openBlocks = cutOffItems(cutOffBlocks(runId, told, kept));
+    told = await retell(parts, run, { temporalRunId, openBlocks });
+  }
+  const { entries, deltas, cursor, state, status, closed } = told;
+  const rows = interleave(runId, entries, { recorded: deltas, kept });
+  const eventIds = new Set(rows.map(({ eventId }) => eventId));
   const head: Head = {
     runId,
     tenant: run.tenant,
@@ -123,29 +209,42 @@ export async function retrace(parts: LogParts, runId: string): Promise<Rebuilt> 
     translateState: state,
     snapshot: fold(null, rows),
   };
-  return { head, rows };
+  const lost = stored.filter(({ eventId }) => !eventIds.has(eventId));
+  return { head, rows, segments: told.segments, seen, lost };
 }
+
+/** A run that is told for the first time here has none; without them it would never be archived. */
+async function recordSegments(
+  { stores }: LogParts,
+  runId: string,
+  segments: readonly string[],
+): Promise<void> {
+  for (const [index, temporalRunId] of segments.entries())
+    await stores.segments.record({ runId, index, temporalRunId });
+}
+
+const STREAMING = 'The run is streaming: rebuild it later.';
+const WOULD_LOSE = 'The log holds what the history does not tell: a rebuild would lose it.';
 
 /**
  * Replaces rows and head of a run by what its history says. Throws HostError run_state_conflict while a delta block is
- * open (try again when the run's stream has ended), run_not_found, history_missing, history_undecodable.
+ * open (try again when the run's stream has ended) and when the log has rows that would be lost; run_not_found,
+ * history_missing, history_undecodable.
  */
 export async function rebuild(parts: LogParts, runId: string): Promise<Rebuilt> {
   const { log } = parts.stores;
+  let reason = STREAMING;
   for (let tries = 1; tries <= MAX_TRIES; tries++) {
     const open = await log.openBlocks(runId);
     if (open.length > 0) break;
-    const rebuilt = await retrace(parts, runId);
-    const now = await log.head(runId);
-    const overtaken = (now?.nextSequence ?? 0) > rebuilt.head.nextSequence;
-    if (overtaken && tries < MAX_TRIES) continue;
-    if (overtaken && !now?.closed) break;
-    if (await log.restore(rebuilt.head, rebuilt.rows, now)) return rebuilt;
+    const { head, rows, segments, seen, lost } = await retrace(parts, runId);
+    if (lost.length > 0) reason = seen?.closed ? WOULD_LOSE : STREAMING;
+    else if (await log.restore(head, rows, seen)) {
+      await recordSegments(parts, runId, segments);
+      return { head, rows };
+    }
   }
-  throw new HostError('run_state_conflict', {
-    reason: 'The run is streaming: rebuild it later.',
-    runId,
-  });
+  throw new HostError('run_state_conflict', { reason, runId });
 }
 
 /** Rebuilds every run; runs that cannot be rebuilt now are returned with the reason, the others are done. */

@@ -54,10 +54,21 @@ interface State {
   activities: Record<string, string>;
   /** activityId -> events recorded and not yet admitted. */
   results: Record<string, KeptResult>;
+  /**
+   * Activity that streamed, or may have -> the activity whose admitted events close its stream: itself, or its seal. Those
+   * whose stream is closed in the log are not in it. Absent in states that older releases stored.
+   */
+  streams?: Record<string, string>;
   status: StatusState;
   open: readonly OpenItem[];
   ended: boolean;
 }
+
+/**
+ * Streams that are kept for the ending, the newest ones. Activities that failed are among them until they are sealed, and
+ * one that showed nothing never is.
+ */
+const MAX_STREAMS = 200;
 
 interface Pending {
   readonly at: number;
@@ -77,6 +88,7 @@ function initialState(): State {
     segment: 0,
     activities: {},
     results: {},
+    streams: {},
     status: INITIAL_STATUS,
     open: [],
     ended: false,
@@ -132,7 +144,10 @@ class Page {
       const activityId = this.settle(completed.scheduledEventId);
       const result = stepResultIn(completed.result?.payloads);
       if (activityId === undefined || !result) return;
-      if (result.deltas) this.deltas.push(result.deltas);
+      if (result.deltas) {
+        this.deltas.push(result.deltas);
+        this.noteStream(result.deltas, activityId);
+      }
       if (result.events.length > 0) {
         this.state.results[activityId] = { timeMs, events: [...result.events] };
       }
@@ -142,7 +157,37 @@ class Page {
       event.activityTaskFailedEventAttributes ??
       event.activityTaskTimedOutEventAttributes ??
       event.activityTaskCanceledEventAttributes;
-    if (outcome) this.settle(outcome.scheduledEventId);
+    const ended = outcome ? this.settle(outcome.scheduledEventId) : undefined;
+    if (ended !== undefined) this.keepStream(ended, ended);
+  }
+
+  private get streams(): Record<string, string> {
+    return (this.state.streams ??= {});
+  }
+
+  /** A seal has the last word on a stream. */
+  private noteStream(recorded: RecordedDeltas, author: string): void {
+    const { activityId } = recorded;
+    if (recorded.type !== 'agent.reasoning.delta') delete this.streams[activityId];
+    else if (author !== activityId || this.streams[activityId] === undefined)
+      this.keepStream(activityId, author);
+  }
+
+  private keepStream(activityId: string, author: string): void {
+    this.streams[activityId] = author;
+    const [oldest = '', ...others] = Object.keys(this.streams);
+    if (others.length >= MAX_STREAMS) delete this.streams[oldest];
+  }
+
+  private streamsClosedBy(author: string): void {
+    for (const [activityId, closing] of Object.entries(this.streams)) {
+      if (closing !== author) continue;
+      delete this.streams[activityId];
+      // Abandoned before it was sealed: whatever it comes to, its stream is closed.
+      for (const [id, running] of Object.entries(this.state.activities)) {
+        if (running === activityId) delete this.state.activities[id];
+      }
+    }
   }
 
   private settle(scheduledEventId: unknown): string | undefined {
@@ -160,6 +205,7 @@ class Page {
       this.drain();
       this.state.activities = {};
       this.state.results = {};
+      this.state.streams = {};
       this.state.segment += 1;
       this.next = continued.newExecutionRunId ?? undefined;
       this.segmentClosed = true;
@@ -209,6 +255,7 @@ class Page {
     }
     result.events[k] = null;
     if (result.events.every((kept) => kept === null)) delete this.state.results[activityId];
+    this.streamsClosedBy(activityId);
     return { key: activityEventKey(activityId, k), event, timeMs: result.timeMs };
   }
 
@@ -237,7 +284,7 @@ class Page {
     this.drain();
     this.segmentClosed = true;
     if (this.state.ended) return;
-    this.cutOff = Object.values(this.state.activities);
+    this.cutOff = [...Object.values(this.state.activities), ...Object.keys(this.streams)];
     const ending: Ending = { code, message: ERRORS[code].message };
     const open = [...this.state.open, ...this.openBlocks];
     for (const { key, type, nodeId, causedBy, payload } of closingsOf(open, ending)) {

@@ -104,6 +104,22 @@ export function logStoreContract(stores: GivenStores): void {
       expect(await all(runId)).toHaveLength(1);
     });
 
+    it('design §3.5 an ending told from the log is stale when a delta came since, and closes every block', async () => {
+      const runId = await startedRun(stores());
+      const batch = batchAfter(await headOf(stores(), runId), [entry(runId, 'terminal')], {
+        status: 'failed',
+        closed: true,
+        seenSequence: 0,
+      });
+      await log().appendDeltas(runId, ACTIVITY, 1, [delta(runId, ACTIVITY, 0)]);
+      await log().appendDeltas(runId, 'other/1/0/s', 1, []);
+      const outcome = await log().append(batch);
+      expect(outcome).toMatchObject({ kind: 'stale', head: { nextSequence: 1 } });
+      expect(await all(runId)).toHaveLength(1);
+      expect(await log().append({ ...batch, seenSequence: 1 })).toMatchObject({ kind: 'appended' });
+      expect(await log().openBlocks(runId)).toEqual([]);
+    });
+
     it('design §2.1 a fact appended twice is a bug that shows, and nothing of its batch stays', async () => {
       const runId = await startedRun(stores());
       await appendRows(stores(), runId, ['a']);

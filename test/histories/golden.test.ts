@@ -46,7 +46,7 @@ function logOf({ runId, translateVersion, segments }: Recording) {
     entries.push(...told.entries);
     deltas.push(...told.deltas);
   }
-  return interleave(runId, entries, deltas);
+  return interleave(runId, entries, { recorded: deltas });
 }
 
 describe.each(recordings())('$name', (recording) => {

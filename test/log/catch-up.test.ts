@@ -370,6 +370,182 @@ describe('design §3.6: archive and rebuild', () => {
     await expect(stream('a', [' so'], 2)).rejects.toThrow('run-closed');
   });
 
+  /** Streams of 'a' and 'b' under way, an entry between their deltas. */
+  async function twoStreams() {
+    const built = new HistoryBuilder();
+    const node = emitted('n', 'node.started', { nodeId: 'n' });
+    built.task(schedule('b', built.carrier(started(), node)), schedule('a'));
+    history.add(segment, built);
+    await log.catchUp(runId);
+    await stream('b', ['Hm']);
+    await stream('a', ['I ', 'think']);
+    built.task(memo(built.carrier(emitted('x', 'x.y', {}))));
+    await log.catchUp(runId);
+    await stream('b', [' so'], 1);
+    return built;
+  }
+
+  const terminated = (built: HistoryBuilder) => built.lone(terminate[0], terminate[1]);
+  const reasoned = (text: string) => ({
+    type: 'agent.reasoned',
+    nodeId: 'n',
+    payload: { agentId: 'core.a', reasoning: text },
+  });
+  const closings = async () =>
+    (await allRows())
+      .filter(({ type }) => type === 'agent.reasoned')
+      .map(({ payload }) => (JSON.parse(payload) as { reasoning: string }).reasoning);
+
+  it('a terminated run keeps what it was saying when it is rebuilt, byte for byte', async () => {
+    terminated(await twoStreams());
+    await log.catchUp(runId);
+    const before = await dump();
+    expect(await closings()).toEqual(['I think', 'Hm so']);
+    await log.rebuild(runId);
+    expect(JSON.stringify(await dump())).toBe(JSON.stringify(before));
+  });
+
+  it('a terminated run whose log is gone is rebuilt from what its history tells', async () => {
+    terminated(await twoStreams());
+    const { rows } = await retrace(
+      { ...parts(), stores: { ...stores, log: { ...stores.log, read: async () => [] } } },
+      runId,
+    );
+    expect(rows.map(({ type }) => type)).toEqual([
+      ...['run.started', 'node.started', 'x.y', 'node.cancelled', 'run.failed'],
+    ]);
+  });
+
+  it('a rebuild that would lose a row is refused by name, and changes nothing', async () => {
+    history.add(segment, shortRun());
+    await log.catchUp(runId);
+    const before = await dump();
+    history.show(segment, 4);
+    await expect(log.rebuild(runId)).rejects.toMatchObject({
+      code: 'run_state_conflict',
+      message: expect.stringContaining('would lose') as string,
+    });
+    expect(await dump()).toEqual(before);
+    const { refused } = await log.rebuildAll();
+    expect(refused).toContainEqual({
+      runId,
+      reason: expect.stringContaining('would lose') as string,
+    });
+  });
+
+  it('deltas whose result is on its way are not lost to a history that went on meanwhile', async () => {
+    const built = await twoStreams();
+    const [a, b] = [await record('a'), await record('b')];
+    for (let n = 0; n < 8; n++) built.task(memo(built.carrier(emitted(`y${n}`, 'x.y', {}))));
+    const before = await dump();
+    await expect(log.rebuild(runId)).rejects.toMatchObject({ code: 'run_state_conflict' });
+    expect(await dump()).toEqual(before);
+    built.completed('a', { deltas: a }).completed('b', { deltas: b });
+    built.task(complete(built.carrier(ended())));
+    expect(await log.catchUp(runId)).toMatchObject({ closed: true });
+  });
+
+  it.each([Infinity, 1])(
+    'design §3.5 a result that no workflow task has seen: its stream is closed once (pages of %d batches)',
+    async (pageBatches) => {
+      const built = await twoStreams();
+      built.completed('a', { events: [reasoned('I think')], deltas: await record('a') });
+      history.pageBatches = pageBatches;
+      terminated(built);
+      await log.catchUp(runId);
+      expect(await closings()).toEqual(['I think', 'Hm so']);
+      const before = await dump();
+      await log.rebuild(runId);
+      expect(JSON.stringify(await dump())).toBe(JSON.stringify(before));
+    },
+  );
+
+  it('design §3.5 a stream that was sealed before its activity came to an end is closed once', async () => {
+    const built = await twoStreams();
+    built.task(schedule('a.seal'));
+    built.completed('a.seal', { events: [reasoned('I think')], deltas: await record('a') });
+    built.task(memo(built.carrier(admitted('a.seal'))));
+    await log.catchUp(runId);
+    built.completed('b', { events: [reasoned('Hm so')], deltas: await record('b') });
+    built.task(memo(built.carrier(admitted('b'))));
+    terminated(built);
+    await log.catchUp(runId);
+    expect(await closings()).toEqual(['I think', 'Hm so']);
+  });
+
+  it('design §3.5 a crash between reading and writing the ending of a failed stream loses nothing', async () => {
+    const built = await twoStreams();
+    built.failed('a').failed('b');
+    terminated(built);
+    const crashed = createLog({
+      stores: {
+        ...stores,
+        log: { ...stores.log, append: () => Promise.reject(new HostError('service_unavailable')) },
+      },
+      history,
+      logger: silentLogger,
+      processId: 'crashed',
+    });
+    await expect(crashed.catchUp(runId)).rejects.toMatchObject({ code: 'service_unavailable' });
+    crashed.close();
+    await log.catchUp(runId);
+    expect(await closings()).toEqual(['I think', 'Hm so']);
+  });
+
+  it('design §3.5 of two processes that tell the ending at once, either tells it whole', async () => {
+    const built = await twoStreams();
+    built.failed('a').failed('b');
+    terminated(built);
+    const others = ['p2', 'p3', 'p4'].map((processId) =>
+      createLog({ stores, history, logger: silentLogger, processId }),
+    );
+    await Promise.all([log, ...others].map((each) => each.catchUp(runId)));
+    for (const each of others) each.close();
+    expect(await closings()).toEqual(['I think', 'Hm so']);
+  });
+
+  it('design §3.5 what is said while the ending is told is in it, and no block stays open', async () => {
+    terminated(await twoStreams());
+    let late = async (): Promise<void> => {
+      late = async () => {};
+      await stream('a', [' hard'], 2);
+      await stores.log.appendDeltas(runId, 'c', 1, []);
+    };
+    const slow = createLog({
+      stores: {
+        ...stores,
+        log: {
+          ...stores.log,
+          append: async (batch) => {
+            await late();
+            return stores.log.append(batch);
+          },
+        },
+      },
+      history,
+      logger: silentLogger,
+      processId: 'slow',
+    });
+    expect(await slow.catchUp(runId)).toMatchObject({ closed: true });
+    slow.close();
+    expect(await closings()).toEqual(['I think hard', 'Hm so']);
+    expect(await stores.log.openBlocks(runId)).toEqual([]);
+  });
+
+  it('the segments of a run that nobody had caught up are recorded by its rebuild, and archived', async () => {
+    const first = new HistoryBuilder();
+    first.task(continueAsNew('t2', first.carrier(started())));
+    const second = new HistoryBuilder(5_000);
+    second.task(complete(second.carrier(ended())));
+    history.add(segment, first);
+    history.add('t2', second);
+    await log.rebuild(runId);
+    await archiveClosed(parts(), new AbortController().signal);
+    const segments = await stores.segments.ofRun(runId);
+    expect(segments.map(({ temporalRunId }) => temporalRunId)).toEqual([segment, 't2']);
+    for (const { archive } of segments) expect(archive).toMatch(/^sha256:/);
+  });
+
   it('design §3.5 a block that its result closed is not closed again by the ending', async () => {
     const built = await streamedRun();
     built.completed('a', {

@@ -3,7 +3,7 @@ import proto from '@temporalio/proto';
 import { describe, expect, it } from 'vitest';
 import { codeOf } from '../../src/core/errors.ts';
 import { activityEventKey, eventIdOf } from '../../src/core/ids.ts';
-import type { JsonValue } from '../../src/core/json.ts';
+import type { JsonObject, JsonValue } from '../../src/core/json.ts';
 import { translate, type HistoryEvent, type Translation } from '../../src/translate/translate.ts';
 import {
   admitted,
@@ -207,6 +207,61 @@ describe('design §3.1: endings that no workflow code wrote', () => {
     history.task(cancel);
     expect(types(history.events).slice(-2)).toEqual(['node.cancelled', 'run.cancelled']);
     expect(translateAll(history.events).status).toBe('cancelled');
+  });
+
+  describe('streams without a closing when the execution ends', () => {
+    type Told = (history: HistoryBuilder) => unknown;
+    const A = 'n/1/0/a';
+    const SEAL = 'n/1/0/a.seal';
+    const reasoned = { type: 'agent.reasoned', nodeId: 'n', payload: { reasoning: 'hm' } };
+    const deltas = (type = 'agent.reasoning.delta') => ({
+      ...{ activityId: A, type, base: {}, text: 'hm' },
+      ...{ cuts: [2], sequences: [[3, 1]] as const, times: [1_000] },
+    });
+    const completed: Told = (h) => h.completed(A, { events: [reasoned], deltas: deltas() });
+    const seal: Told = (h) => h.task(schedule(SEAL));
+    const sealed: Told = (h) => h.completed(SEAL, { events: [reasoned], deltas: deltas() });
+    const admit =
+      (activityId: string): Told =>
+      (h) =>
+        h.task(memo(h.carrier(admitted(activityId))));
+    const failed: Told = (h) => h.failed(A);
+    const toolSealed: Told = (h) => h.completed(SEAL, { deltas: deltas('output.chunk') });
+    const continued: Told = (h) => h.task(continueAsNew('t2', h.carrier()));
+
+    it.each<[string, readonly Told[], readonly string[]]>([
+      ['no outcome', [], [A]],
+      ['a result that no task has seen', [completed], [A]],
+      ['a result that was admitted', [completed, admit(A)], []],
+      ['failed', [failed], [A]],
+      ['failed, its seal under way', [failed, seal], [SEAL, A]],
+      ['failed, sealed, and no task has seen it', [failed, seal, sealed], [A]],
+      ['failed and sealed', [failed, seal, sealed, admit(SEAL)], []],
+      ['abandoned and sealed', [seal, sealed, admit(SEAL)], []],
+      ['abandoned, sealed, and a late result', [seal, sealed, admit(SEAL), completed], []],
+      ['abandoned, a late result, sealed', [seal, completed, sealed, admit(SEAL)], []],
+      ['abandoned, sealed, a late result, admitted', [seal, sealed, completed, admit(SEAL)], []],
+      ['a tool that failed and was sealed', [failed, seal, toolSealed], []],
+      ['failed in the segment before', [failed, continued], []],
+    ])('%s', (_name, steps, cutOff) => {
+      const history = open();
+      for (const step of steps) step(history);
+      history.lone(terminate[0], terminate[1]);
+      expect(translateAll(history.events).cutOff).toEqual(cutOff);
+      // A state that an older release stored knows of none.
+      const older = { ...(translateAll([]).state as JsonObject) };
+      delete older.streams;
+      expect(translateAll(history.events, older).cutOff).toEqual(cutOff);
+    });
+
+    it('of very many that failed the newest are kept', () => {
+      const history = open();
+      for (let n = 0; n < 300; n++) history.task(schedule(`f${n}`)).failed(`f${n}`);
+      history.lone(terminate[0], terminate[1]);
+      const { cutOff } = translateAll(history.events);
+      expect(cutOff).toHaveLength(1 + 200);
+      expect(cutOff?.slice(0, 2)).toEqual([A, 'f100']);
+    });
   });
 
   it('an ending written by the workflow in a memo before the closing event is the only one', () => {

@@ -30,6 +30,9 @@ const WRITE = `
     INSERT INTO run_blocks (run_id, activity_id, tenant_id, try_number, closed)
     SELECT $1::text, block, $2::text, 0, true FROM unnest($13::text[]) AS block
     ON CONFLICT (run_id, activity_id) DO UPDATE SET closed = true
+  ),
+  cut_off AS (
+    UPDATE run_blocks SET closed = true WHERE run_id = $1 AND $10 AND NOT closed AND activity_id <> ALL ($13::text[])
   )
   SELECT pg_notify('${LOG_CHANNEL}', $1::text || ':' || $4::bigint::text) WHERE $14::boolean`;
 
@@ -42,7 +45,8 @@ export function append(db: Db, batch: AppendBatch): Promise<AppendOutcome> {
     const { behind } = batch;
     if (
       head.temporalRunId !== behind.temporalRunId ||
-      head.historyEventId !== behind.historyEventId
+      head.historyEventId !== behind.historyEventId ||
+      head.nextSequence !== (batch.seenSequence ?? head.nextSequence)
     ) {
       return { kind: 'stale', head };
     }
