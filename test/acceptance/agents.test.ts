@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunEventDoc } from '../../src/wire/types.generated.ts';
 import { validate } from '../../src/wire/validators.ts';
+import { readSse } from '../facade/sse-client.ts';
 import { ended, expectLawful, readLog, types, waiting } from '../facade/suite-parts.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
@@ -219,6 +220,25 @@ describe('spec/06 §11, §14, §15 one invocation', () => {
       expect(applied.length).toBeLessThanOrEqual(1);
       expect(source ?? null).toBe(applied[0]?.source ?? null);
     }
+  });
+
+  it('02 §3.6 messages shows the final answer, whole, and nothing else of the agent', async () => {
+    const runId = await host.startRun({ workflowId: 'agent-sure' });
+    const { frames } = await readSse({
+      url: `${host.url}/v1/runs/${runId}/events?streamMode=messages`,
+      headers: { authorization: `Bearer ${host.apiKey}` },
+    });
+    const { events } = await readLog(host, runId);
+    const chunks = events.filter(({ type }) => type === 'output.chunk');
+    expect(frames.map(({ id, event, data }) => [id, event, JSON.parse(data) as Json])).toEqual(
+      chunks.map(({ sequence, payload }) => [String(sequence), 'ai.message.chunk', payload]),
+    );
+    expect(payloads(events, 'output.chunk')).toEqual([
+      {
+        ...{ nodeId: 'desk', runId, chunk: '{"verdict":"yes"}', isLast: true },
+        meta: { finishReason: 'stop', model: 'scripted-1' },
+      },
+    ]);
   });
 
   it('11.6 verbosity off: no reasoning, no deltas, the decision still', async () => {

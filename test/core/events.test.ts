@@ -1,4 +1,5 @@
-// Which stream mode shows which event type (spec/02 §3.3).
+// Which stream mode shows which event type (spec/02 §3.3), and that each type of the table has who states it.
+import ts from 'typescript';
 import { expect, test } from 'vitest';
 import {
   EVENT_TYPES,
@@ -9,9 +10,40 @@ import {
 } from '../../src/core/events.ts';
 import { TERMINAL_EVENTS } from '../../src/core/status.ts';
 import { EVENT_TYPE_NAMES } from '../../src/wire/validators.ts';
+import { readSource, repositoryFiles } from '../support/source-tree.ts';
 
 test('every type that has a payload schema has a row, and no other', () => {
   expect(Object.keys(EVENT_TYPES).sort()).toEqual([...EVENT_TYPE_NAMES].sort());
+});
+
+/** Where events are stated: by the workflow, in an activity's result, for a run that no workflow ever ran for. */
+const EMITTING = ['workflows', 'activities', 'src/core/endings.ts', 'src/log/start-failed.ts'];
+
+/**
+ * Texts in the places of a type that is stated: an argument of emit or emitFact, the member `type` of an event, the
+ * member `closing` of the table of endings.
+ */
+function stated(path: string): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    const { parent } = node;
+    if (ts.isStringLiteral(node)) {
+      const isMember =
+        ts.isPropertyAssignment(parent) && /^(type|closing)$/.test(parent.name.getText());
+      const isArgument =
+        ts.isCallExpression(parent) && /^emit(Fact)?$/.test(parent.expression.getText());
+      if (isMember || isArgument) found.push(node.text);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(readSource(path).tree);
+  return found;
+}
+
+test('every type of the table is stated somewhere', () => {
+  const files = repositoryFiles(...EMITTING).filter((path) => path.endsWith('.ts'));
+  const told = new Set(files.flatMap(stated));
+  expect(Object.keys(EVENT_TYPES).filter((type) => !told.has(type))).toEqual([]);
 });
 
 test('spec/02 §3.3 updates shows exactly these types', () => {
