@@ -66,7 +66,9 @@ function checkResolution(run: Run, command: ResolveInterruptCommand): void {
   }
   if (open.resolution === 'timeout') throw refuse('interrupt_expired');
   if (open.resolution) throw refuse('interrupt_already_resolved');
-  if (open.deadlineMs !== undefined && Date.now() >= open.deadlineMs)
+  // The end of its time may come in this very workflow task: the question's own, or that of the node that asks.
+  const ends = [open.deadlineMs, run.state.frames[command.nodeId]?.deadlineMs];
+  if (ends.some((deadlineMs) => deadlineMs !== undefined && Date.now() >= deadlineMs))
     throw refuse('interrupt_expired');
   if (open.schemaDigest !== command.schemaDigest) throw refuse('interrupt_already_resolved');
 }

@@ -1,0 +1,92 @@
+// An answer that reaches the workflow together with the end of the time that it had: both lay there while no worker
+// was at work (design §4, race rules of spec/02 §4.4). On a real server, whose workflow task then holds both.
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { join } from 'node:path';
+import { NativeConnection } from '@temporalio/worker';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
+import { dataConverter } from '../../src/adapters/temporal/codec.ts';
+import { RUN_WORKFLOW } from '../../src/core/run-input.ts';
+import type { JsonObject } from '../../src/core/json.ts';
+import { approvalSchema } from '../../workflows/interrupts.ts';
+import { chain, node, runInput } from '../support/definitions.ts';
+import { until } from '../support/host.ts';
+import {
+  askedInterrupt,
+  createWorkflowRunner,
+  quietRuntime,
+  type RunnerOptions,
+} from '../support/run-workflow.ts';
+import { CACHE_DIR, startTestTemporal, type TestTemporal } from '../support/temporal.ts';
+import { answer, payloadsOf, typesOf } from './both-ways.ts';
+
+/** Time for the answer. */
+const LIMIT_MS = 2_000;
+const SCHEMA = approvalSchema(['accept', 'reject']);
+const { failureConverterPath } = dataConverter({ encryptionKeys: [] });
+
+let temporal: TestTemporal;
+let options: Omit<RunnerOptions, 'taskQueue'>;
+let disconnect: () => Promise<void>;
+beforeAll(async () => {
+  quietRuntime();
+  temporal = await startTestTemporal();
+  const connection = await temporal.connect();
+  const nativeConnection = await NativeConnection.connect({ address: temporal.address });
+  disconnect = async () => {
+    await nativeConnection.close();
+    await connection.close();
+  };
+  options = {
+    server: { connection, nativeConnection, namespace: 'default' },
+    bundle: await workflowBundle({ cacheDir: join(CACHE_DIR, 'bundles'), failureConverterPath }),
+  };
+}, 120_000);
+afterAll(async () => {
+  await disconnect();
+  await temporal.stop();
+});
+
+/** Asks, loses its worker, is answered in time, and has a worker again when the time is over. */
+async function answeredWhileAway(gate: { config?: JsonObject; settings?: JsonObject }) {
+  const taskQueue = `late-${randomUUID()}`;
+  const first = await createWorkflowRunner({ ...options, taskQueue });
+  let told: unknown;
+  const input = runInput(
+    chain(`late-${randomUUID().slice(0, 8)}`, [node('gate', 'core.approvalGate', gate)]),
+  );
+  const run = await first.run({
+    runId: input.runId,
+    workflowType: RUN_WORKFLOW,
+    input,
+    script: async (handle) => {
+      await until(async () => (await askedInterrupt(handle, 'gate')) !== '', 'it asks');
+      await first.close();
+      const telling = answer(handle, 'gate', { action: 'accept' }, SCHEMA).then(
+        () => 'taken',
+        ({ cause }: { cause?: { type?: string } }) => cause?.type,
+      );
+      await sleep(LIMIT_MS + 500);
+      const second = await createWorkflowRunner({ ...options, taskQueue });
+      told = await telling;
+      await handle.result().catch(() => undefined);
+      await second.close();
+    },
+  });
+  await run.replay();
+  return { run, told };
+}
+
+describe('an answer that comes with the end of its time is refused, and says nothing in the log', () => {
+  it.each([
+    ['of the question', { config: { timeoutMs: LIMIT_MS } }, 'interrupt_timeout'],
+    ['of its node', { settings: { timeoutMs: LIMIT_MS } }, 'node_timeout'],
+  ])('the time %s', async (_whose, gate, code) => {
+    const { run, told } = await answeredWhileAway(gate);
+    expect(told).toBe('interrupt_expired');
+    expect(payloadsOf(run, 'node.failed')[0]?.error).toMatchObject({ code });
+    expect(typesOf(run)).not.toContain('node.resumed gate');
+    expect(payloadsOf(run, 'interrupt.resolved')).toMatchObject([{ outcome: 'rejected' }]);
+  });
+});
