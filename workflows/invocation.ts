@@ -116,6 +116,10 @@ function openBracket(work: AgentWork, selection: JsonObject): string {
   return invocationId;
 }
 
+/**
+ * RFC 0077 §B step 2 asks for agent.promptResolved of each live invocation, whether or not the host resolves refs
+ * (`prompts.supported`, by which RFC 0029 §B gates it elsewhere). prompt.composed goes with it, by hash alone.
+ */
 function statePrompts(work: AgentWork, { prompts, composed }: Invocation): void {
   const { visit, agent } = work;
   const { nodeId } = visit.frame;

@@ -39,7 +39,8 @@ export function familiesOf(facts: HostFacts): JsonObject {
       decisionEvents: true,
     },
     // Refs are named in the chain of agent.promptResolved and never applied: there is no library to find them in.
-    prompts: { supported: false },
+    // Invocations tell of their own prompt all the same, and this is how (RFC 0027 §D).
+    prompts: { supported: false, observability: 'hashed' },
     aiProviders: { supported: [...facts.providers], byok: [] },
     providerUsage: { supported: true, costEstimates: false },
   };

@@ -222,6 +222,18 @@ describe('spec/06 §11, §14, §15 one invocation', () => {
     }
   });
 
+  it('§11.4–11.6 no ref is resolved, yet each invocation tells its own prompt: by reference and hash, as discovery says', async () => {
+    const { body } = await host.api<Json>('/.well-known/openwop');
+    expect(body.prompts).toEqual({ supported: false, observability: 'hashed' });
+    const { events } = await run('silent');
+    const told = types(events).filter((type) => /^(agent\.prompt|prompt\.)/.test(type));
+    expect(told).toEqual(['agent.promptResolved', 'prompt.composed']);
+    const [composed] = payloads(events, 'prompt.composed');
+    expect(Object.keys(composed ?? {}).sort()).toEqual(
+      ['contentTrust', 'hash', 'kind', 'nodeId', 'refs'].sort(),
+    );
+  });
+
   it('02 §3.6 messages shows the final answer, whole, and nothing else of the agent', async () => {
     const runId = await host.startRun({ workflowId: 'agent-sure' });
     const { frames } = await readSse({

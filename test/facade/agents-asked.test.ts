@@ -127,7 +127,7 @@ describe('RFC 0077 §A, RFC 0002 §D: discovery says what is so', () => {
     expect(await discovered()).toMatchObject({
       agents: { supported: true, liveRuntime: { supported: false }, handoffEvents: true },
       aiProviders: { supported: [] },
-      prompts: { supported: false },
+      prompts: { supported: false, observability: 'hashed' },
     });
   });
 
