@@ -89,7 +89,7 @@ export const ERRORS = {
   service_unavailable: {
     status: 503,
     retryable: true,
-    message: 'The service cannot do this now. Retry with the same Idempotency-Key.',
+    message: 'The service cannot do this now. Try again later.',
   },
   internal_error: {
     status: 500,

@@ -10,7 +10,7 @@ import { errorHandler, invalid } from './errors.ts';
 import { hostCheck, securityHeaders, traceContext } from './headers.ts';
 import { openApiDocument, openApiRoute } from './openapi.ts';
 import { createPageSessions, type PageSessions } from './page-sessions.ts';
-import { expressPath, type Route } from './route.ts';
+import { expressPath, IDEMPOTENCY_KEY, type Route } from './route.ts';
 import { cancelRoute } from './routes/cancel.ts';
 import { catalogRoutes } from './routes/catalog.ts';
 import { discoveryRoute } from './routes/discovery.ts';
@@ -109,6 +109,9 @@ function mount(
     app[route.method](expressPath(route.path), async (request: Request, response: Response) => {
       response.locals.route = route.path;
       const params = request.params as Record<string, string>;
+      response.locals.keyed =
+        request.headers['idempotency-key'] !== undefined &&
+        route.parameters?.includes(IDEMPOTENCY_KEY) === true;
       if (params.runId !== undefined) response.locals.runId = params.runId.slice(0, 128);
       const caller = await callerOf(route, request);
       const body = route.method === 'post' ? await readJsonBody(request, response) : undefined;

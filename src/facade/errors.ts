@@ -67,8 +67,15 @@ function detailsOf(error: unknown): Record<string, unknown> {
   return typeof type === 'string' ? { reason: 'the request cannot be read' } : {};
 }
 
+/** Said where the request had a key that its route takes: without one, a retry is another request. */
+const SAME_KEY = ' Retry with the same Idempotency-Key.';
+
 export function sendError(response: Response, error: unknown, logger: Logger): void {
-  const { status, body, correlationId } = envelopeOf(error);
+  const { status, body: envelope, correlationId } = envelopeOf(error);
+  const body =
+    envelope.error === 'service_unavailable' && response.locals.keyed === true
+      ? { ...envelope, message: envelope.message + SAME_KEY }
+      : envelope;
   if (correlationId !== undefined) {
     logger.error('request failed', {
       correlationId,

@@ -133,7 +133,7 @@ describe('design §4 resolve: an Update', () => {
       .resolveInterrupt(runId, 'u1', resolution('n1', 'yes'))
       .catch((error: unknown) => error as HostError);
     expect(codeOf(failed)).toBe('service_unavailable');
-    expect((failed as HostError).message).toMatch(/same key/);
+    expect((failed as HostError).message).toMatch(/in time/);
     const late = await createWorkflowRunner({
       server: fixture.server,
       bundle: fixture.bundle,

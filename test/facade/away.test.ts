@@ -188,6 +188,26 @@ describe('design §4 the reaper', () => {
 });
 
 describe('design §3.3 Temporal away', () => {
+  it('"with the same Idempotency-Key" is said to a request that had one, and to no other', async () => {
+    const runId = await host.startRun({ workflowId: 'noop' });
+    host.temporal.away = true;
+    const told = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
+      const { body: answer, text } = await host.api<Envelope>(path, { body, headers });
+      expect([answer.error, text.includes('same key')]).toEqual(['service_unavailable', false]);
+      return answer.message.includes('Retry with the same Idempotency-Key.');
+    };
+    const key = { 'idempotency-key': `told-${runId}` };
+    const writes: [string, unknown][] = [
+      ['/v1/runs', { workflowId: 'noop' }],
+      [`/v1/runs/${runId}/cancel`, {}],
+      [`/v1/runs/${runId}/interrupts/gate`, { resumeValue: 1 }],
+    ];
+    for (const [path, body] of writes) {
+      expect([path, await told(path, body, key)]).toEqual([path, true]);
+      expect([path, await told(path, body)]).toEqual([path, false]);
+    }
+  });
+
   it('reads come from the database and say so; writes are 503; readiness names the part', async () => {
     const runId = await host.startRun({ workflowId: 'noop' });
     host.temporal.away = true;

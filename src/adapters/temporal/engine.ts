@@ -98,7 +98,7 @@ async function firstExecutionRunId(source: Source, runId: string): Promise<strin
 
 /** The server's words for a message that meets an execution while it closes or continues as new. */
 const SEGMENT_CLOSING = /workflow is closing/i;
-const NO_ANSWER = 'The run did not take the message in time. Retry with the same key.';
+const NO_ANSWER = 'The run did not take the message in time.';
 
 function details(value: unknown): Record<string, unknown> | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -136,11 +136,7 @@ function messageError(error: unknown): unknown {
   }
   // Accepted here, not there yet: the reaper will start it.
   if (isUnknown(error))
-    return new HostError(
-      'service_unavailable',
-      { reason: 'The run is not started yet. Retry with the same key.' },
-      error,
-    );
+    return new HostError('service_unavailable', { reason: 'The run is not started yet.' }, error);
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError || isAway(error)) {
     return new HostError('service_unavailable', { reason: NO_ANSWER }, error);
   }
