@@ -1,7 +1,17 @@
 // The capability families of the discovery document (spec/01 §10.3, §10.4), from the facts that decide them: what stands
 // here is done, and what is not done is absent or false. Manifests ask by the same keys (RFC 0092).
 import { isJsonObject, type JsonObject } from '../core/json.ts';
-import { IDEMPOTENCY_RETENTION_SECONDS, REASONING_TOKEN_LIMIT } from '../core/limits.ts';
+import {
+  IDEMPOTENCY_RETENTION_SECONDS,
+  MAX_ESCALATIONS_PER_VISIT,
+  REASONING_TOKEN_LIMIT,
+  SCHEMA_ROUNDS,
+} from '../core/limits.ts';
+
+/** A gate asks once in a visit. */
+const GATE_ROUNDS = 1;
+/** A model turn ends in one decision. */
+const ENVELOPES_PER_TURN = 1;
 
 export interface HostFacts {
   /** There is an agent. */
@@ -43,6 +53,15 @@ export function familiesOf(facts: HostFacts): JsonObject {
     prompts: { supported: false, observability: 'hashed' },
     aiProviders: { supported: [...facts.providers], byok: [] },
     providerUsage: { supported: true, costEstimates: false },
+  };
+}
+
+/** How often a node asks and a model is asked again (spec/01 §8). Without agents gates ask, and no model is asked. */
+export function roundsOf({ agents }: Pick<HostFacts, 'agents'>): JsonObject {
+  return {
+    clarificationRounds: agents ? MAX_ESCALATIONS_PER_VISIT : GATE_ROUNDS,
+    schemaRounds: agents ? SCHEMA_ROUNDS : 0,
+    envelopesPerTurn: agents ? ENVELOPES_PER_TURN : 0,
   };
 }
 

@@ -64,7 +64,7 @@ export interface Model {
 }
 
 export interface Models {
-  /** Providers that a caller may name: for these agents, or for any. */
+  /** Providers that a caller may name for all of these agents, or for whatever agent there is. */
   providers(agentIds?: readonly string[]): readonly string[];
   /** Whether agents are asked of a model that is one: false while they only play scripts. */
   isLive(): boolean;

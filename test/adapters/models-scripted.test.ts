@@ -159,7 +159,7 @@ describe('which model', () => {
     [
       'the demo beside a live provider',
       { openai: { apiKey: 'k' }, scriptedByCaller: new Set(['demo']) },
-      ...([true, ['openai', 'scripted']] as const),
+      ...([true, ['openai']] as const),
     ],
   ])('with %s: what is live, what a caller may name', (_name, config, isLive, providers) => {
     const models = createModels(config);
@@ -178,7 +178,9 @@ describe('which model', () => {
     const asked = { provider: 'scripted' };
     expect(models.choose({ agentId: 'demo', modelClass: 'general' }, asked)).toMatchObject(asked);
     expect(codeOfThrow(() => models.choose(CODING, asked))).toBe('model_not_configured');
+    expect(models.providers(['demo'])).toEqual(['scripted']);
     expect(models.providers(['demo', AGENT])).toEqual([]);
+    expect(models.providers()).toEqual([]);
   });
 
   test('an unknown provider is model_not_configured', () => {

@@ -2,6 +2,7 @@
 // keys of `configurable` that nobody reads (RFC 0077 §A, §B; RFC 0002 §D, §F; spec/01 §5).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createModels } from '../../src/adapters/models/index.ts';
+import { discoveryDocument } from '../../src/facade/routes/discovery.ts';
 import type { FacadeConfig } from '../../src/facade/deps.ts';
 import type { CatalogAgent, Models } from '../../src/ports.ts';
 import type { RunCreateResponse } from '../../src/wire/types.generated.ts';
@@ -137,6 +138,30 @@ describe('RFC 0077 §A, RFC 0002 §D: discovery says what is so', () => {
     expect((await discovered()).agents.liveRuntime).toMatchObject(live);
     given({}, { testMode: true });
     expect((await discovered()).agents.liveRuntime).toMatchObject(live);
+  });
+
+  it('the rounds of agents are told where there is one; gates ask once, and every host has them', async () => {
+    given();
+    const { catalog } = host.deps;
+    const told = (of: Pick<FaultHost['deps'], 'catalog'>) =>
+      discoveryDocument({ ...host.deps, ...of });
+    expect(told({ catalog })).toMatchObject({
+      supportedEnvelopes: ['clarification.request'],
+      limits: { clarificationRounds: 3, schemaRounds: 2, envelopesPerTurn: 1 },
+    });
+    const alone = told({ catalog: catalogOf(DEFINITIONS) });
+    expect(alone).toMatchObject({
+      supportedEnvelopes: ['clarification.request'],
+      limits: { clarificationRounds: 1, schemaRounds: 0, envelopesPerTurn: 0 },
+    });
+    expect(validate.capabilities(alone)).toMatchObject({ ok: true });
+  });
+
+  it('a provider for the demo’s agents alone is none that a caller may name for any', async () => {
+    given({ openai: { apiKey: 'k' }, scriptedByCaller: new Set([SCRIPTED]) });
+    expect(await discovered()).toMatchObject({ aiProviders: { supported: ['openai'] } });
+    given({ scriptedByCaller: 'all' });
+    expect(await discovered()).toMatchObject({ aiProviders: { supported: ['scripted'] } });
   });
 
   it('escalation follows the operator, and no caller sets it', async () => {

@@ -44,9 +44,7 @@ export function createModels(config: ModelsConfig): Models {
   };
   const mayNameScripted = (agentIds: readonly string[] | undefined): boolean => {
     if (scriptedByCaller === 'all') return true;
-    return agentIds === undefined
-      ? scriptedByCaller.size > 0
-      : agentIds.every((agentId) => scriptedByCaller.has(agentId));
+    return agentIds?.every((agentId) => scriptedByCaller.has(agentId)) ?? false;
   };
   return {
     providers: (agentIds) =>

@@ -2,22 +2,14 @@
 // not do. Families stand at the root and once more under `capabilities` (design §9).
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../core/json.ts';
-import {
-  MAX_ESCALATIONS_PER_VISIT,
-  MAX_NODE_EXECUTIONS,
-  MAX_RUN_DURATION_MS,
-  REQUEST_BODY_BYTES,
-  SCHEMA_ROUNDS,
-} from '../../core/limits.ts';
-import { familiesOf, type HostFacts } from '../capabilities.ts';
+import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS, REQUEST_BODY_BYTES } from '../../core/limits.ts';
+import { familiesOf, roundsOf, type HostFacts } from '../capabilities.ts';
 import { CONFIGURABLE } from '../configurable.ts';
 import { DEFAULT_CALLER, type FacadeDeps } from '../deps.ts';
 import type { Route } from '../route.ts';
 import { OPENSENTIENCE_ADDRESSES } from './opensentience.ts';
 
 const MAX_AGE_SECONDS = 300;
-/** A model turn ends in one decision. */
-const ENVELOPES_PER_TURN = 1;
 
 export type DiscoveryDeps = Pick<FacadeDeps, 'catalog' | 'models' | 'tools' | 'config'>;
 
@@ -51,7 +43,8 @@ export function discoveryRoute(deps: FacadeDeps): Route {
 /** No clock, no randomness: the same deployment gives the same document. */
 export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
   const { config, catalog } = deps;
-  const families = familiesOf(factsOf(deps));
+  const facts = factsOf(deps);
+  const families = familiesOf(facts);
   return {
     protocolVersion: '1.0',
     protocolVersions: ['1.0'],
@@ -64,13 +57,12 @@ export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
     engineVersion: 1,
     eventLogSchemaVersion: 2,
     supportedTransports: ['rest'],
-    // In the place of a decision an agent may ask a human; gates ask in the same form.
+    // Gates ask a human in this form, and agents in the place of a decision: with or without agents, the profile
+    // openwop-interrupts is derived from it (spec/01 §11.1).
     supportedEnvelopes: ['clarification.request'],
     schemaVersions: { 'clarification.request': 1 },
     limits: {
-      clarificationRounds: MAX_ESCALATIONS_PER_VISIT,
-      schemaRounds: SCHEMA_ROUNDS,
-      envelopesPerTurn: ENVELOPES_PER_TURN,
+      ...roundsOf(facts),
       maxNodeExecutions: MAX_NODE_EXECUTIONS,
       maxRunDurationMs: MAX_RUN_DURATION_MS,
       maxRequestBodyBytes: REQUEST_BODY_BYTES,
@@ -126,8 +118,7 @@ function factsOf({ catalog, models, tools, config }: DiscoveryDeps): HostFacts {
     // Agents' tools come and go with their processes: that there may be some is what stays.
     tools: tools.list(DEFAULT_CALLER.tenant).length > 0 || config.opensentience === true,
     live: models.isLive(),
-    // A script is no provider of models; tests take it for one.
-    providers: models.providers().filter((name) => config.testMode || name !== 'scripted'),
+    providers: models.providers(),
     testMode: config.testMode,
     escalation: config.escalation,
   };
