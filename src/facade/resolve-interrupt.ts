@@ -11,7 +11,7 @@ import {
 } from '../core/json.ts';
 import { INLINE_VALUE_BYTES } from '../core/limits.ts';
 import type { ResolveInterruptCommand } from '../core/run-input.ts';
-import { openInterrupts } from '../log/fold.ts';
+import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
 import type { LogRow, LogStore, RunRow } from '../ports.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
 import type { FacadeDeps } from './deps.ts';
@@ -58,7 +58,7 @@ export async function resolveInterrupt(
   if (fault) throw fault;
   const asked = open ?? (await fateOf(deps.stores.log, row.runId, resolution));
   if ('code' in asked && (asked.code === 'interrupt_not_found' || !resolution.repeatable))
-    throw new HostError(asked.code);
+    throw overError(asked);
   const { interruptId = '' } = asked;
   await meant?.(interruptId);
   const command: ResolveInterruptCommand = {
@@ -72,6 +72,18 @@ export async function resolveInterrupt(
   const outcome = await send(deps, { row, updateId, command });
   if (outcome.bodyDigest !== bodyDigest) throw new HostError('idempotency_key_mismatch');
   return outcome.status;
+}
+
+/** The open interrupt that is meant. Throws what became of it, or service_unavailable when that cannot be known. */
+export async function requireOpen(
+  deps: FacadeDeps,
+  row: RunRow,
+  meant: Required<Meant>,
+): Promise<OpenInterrupt> {
+  const head = await requireFreshHead(deps, row.runId);
+  const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, meant));
+  if (!open) throw overError(await fateOf(deps.stores.log, row.runId, meant));
+  return open;
 }
 
 /** Which interrupt an answer means. */
@@ -95,8 +107,7 @@ async function send(
     if (refusal !== 'run_state_conflict' && refusal !== 'interrupt_already_resolved') throw error;
     // It was over when the message came: the log tells how.
     await requireFreshHead(deps, row.runId);
-    const { code } = await fateOf(deps.stores.log, row.runId, command);
-    throw new HostError(code, undefined, error);
+    throw overError(await fateOf(deps.stores.log, row.runId, command), error);
   }
 }
 
@@ -133,6 +144,13 @@ interface Fate {
   readonly interruptId?: string;
   readonly key?: string;
   readonly resumeSchema?: JsonObject;
+  readonly resolvedBy?: string;
+}
+
+/** An answer that comes too late is told why, and who answered instead. */
+function overError({ code, resolvedBy }: Fate, cause?: unknown): HostError {
+  const isAnswered = code === 'interrupt_already_resolved' && resolvedBy !== undefined;
+  return new HostError(code, isAnswered ? { resolvedBy } : undefined, cause);
 }
 
 /** What became of the meant interrupt, or of the node's last one, that is not open now, as the log tells it. */
@@ -166,10 +184,11 @@ function nextFate(fate: Fate, row: FateRow, meant: Meant): Fate {
       return key === fate.key && isJsonObject(resumeSchema) ? { ...fate, resumeSchema } : fate;
     }
     case 'interrupt.resolved': {
-      const { interruptId, reason } = payloadOf(row);
+      const { interruptId, reason, resolvedBy } = payloadOf(row);
       if (interruptId !== fate.interruptId) return fate;
-      const code = reason === 'timeout' ? 'interrupt_expired' : 'interrupt_already_resolved';
-      return { ...fate, code };
+      if (reason === 'timeout') return { ...fate, code: 'interrupt_expired' };
+      const by = typeof resolvedBy === 'string' ? { resolvedBy } : {};
+      return { ...fate, code: 'interrupt_already_resolved', ...by };
     }
     default:
       return fate;

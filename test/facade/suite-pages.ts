@@ -96,7 +96,10 @@ export function pageTests({ host, resolve }: Suite): void {
         const fields = form({ csrf, interruptId, action: 'accept' });
         const headers = { ...fields.headers, cookie };
         const path = `/pages/runs/${runId}/interrupts/gate`;
-        return (await page(path, { ...fields, headers })).status;
+        const answer = await page(path, { ...fields, headers });
+        // A form sends no key: nothing is said of one.
+        expect(await answer.text()).not.toContain('Idempotency-Key');
+        return answer.status;
       };
       const before = await fresh(runId);
       // The read stalls: meanwhile somebody else answers, and the run asks again.
@@ -132,14 +135,38 @@ export function pageTests({ host, resolve }: Suite): void {
       expect((await send({ csrf: 'forged' })).status).toBe(403);
       expect((await send({}, { cookie, origin: 'https://evil.example' })).status).toBe(403);
       expect((await send({ action: 'dance' })).status).toBe(400);
-      expect((await send({ interruptId: 'int-older' })).status).toBe(409);
+      expect((await send({ interruptId: 'int-older' })).status).toBe(404);
       const answered = await send({});
       expect([answered.status, answered.headers.get('location')]).toEqual([
         303,
         `/pages/runs/${runId}?notice=answered`,
       ]);
       expect((await host().waitFor(runId, ended)).status).toBe('completed');
-      expect((await send({ action: 'reject' })).status).toBe(409);
+      const again = await send({ action: 'reject' });
+      expect(again.status).toBe(409);
+      expect(await again.text()).toContain('You have answered this already.');
     });
+
+    it.each([
+      ['approval', 'by somebody else', 409, 'Somebody else has answered this.'],
+      ['approval', 'by a cancel', 422, 'The run was cancelled'],
+      ['expiring-later', 'by its deadline', 410, 'nobody answered in time'],
+    ])(
+      'of a question that is over (%s, %s) the form says how',
+      async (workflowId, how, status, text) => {
+        const runId = await host().startRun({ workflowId });
+        const interruptId = await nextQuestion(host(), runId);
+        const { cookie, html } = await open(runId);
+        const csrf = /name="csrf" value="([^"]*)"/.exec(html)?.[1] ?? '';
+        if (how === 'by somebody else') await resolve(runId, 'gate', { action: 'accept' });
+        if (how === 'by a cancel') await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
+        await host().waitFor(runId, ended);
+        const fields = form({ csrf, interruptId, action: 'accept' });
+        const headers = { ...fields.headers, cookie };
+        const answer = await page(`/pages/runs/${runId}/interrupts/gate`, { ...fields, headers });
+        expect(answer.status).toBe(status);
+        expect(await answer.text()).toContain(text);
+      },
+    );
   });
 }

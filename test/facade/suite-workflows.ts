@@ -59,6 +59,10 @@ export const SUITE: Partial<BuiltIn> = {
       },
     ),
     chain('expiring', [node('gate', 'core.approvalGate', { config: { ...gate, timeoutMs: 300 } })]),
+    // Long enough for a page to be opened meanwhile.
+    chain('expiring-later', [
+      node('gate', 'core.approvalGate', { config: { ...gate, timeoutMs: 3_000 } }),
+    ]),
     chain('clarify', [
       node('ask', 'core.clarificationGate', {
         config: { questions: [{ id: 'q1', question: 'Which colour?' }] },

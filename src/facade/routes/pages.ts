@@ -1,7 +1,7 @@
 // The run's page (design §10): opened by a one-time link, live by the run's own event stream, answered by plain forms.
 // Everything here speaks HTML, errors included.
 import { Router, type Request, type Response } from 'express';
-import { codeOf, ERRORS, HostError } from '../../core/errors.ts';
+import { codeOf, ERRORS, HostError, type ErrorCode } from '../../core/errors.ts';
 import { sha256Hex } from '../../core/ids.ts';
 import { canonicalJson } from '../../core/json.ts';
 import { openInterrupts } from '../../log/fold.ts';
@@ -21,8 +21,8 @@ import type { FacadeDeps } from '../deps.ts';
 import { envelopeOf } from '../errors.ts';
 import { queryText } from '../query.ts';
 import { isCsrfToken, type PageSession, type PageSessions } from '../page-sessions.ts';
-import { resolveInterrupt } from '../resolve-interrupt.ts';
-import { requireFreshHead, requireRun, STALE_HEADER } from '../run-access.ts';
+import { requireOpen, resolveInterrupt } from '../resolve-interrupt.ts';
+import { requireRun, STALE_HEADER } from '../run-access.ts';
 import { renderSnapshot } from '../snapshot.ts';
 
 /** Events that a page shows when it is loaded; of a longer run the newest. */
@@ -44,6 +44,14 @@ const CSP = [
 const NOTICES: Readonly<Record<string, NonNullable<RunPageModel['notice']>>> = {
   answered: { kind: 'info', text: 'Your answer is taken.' },
   counted: { kind: 'info', text: 'Your vote is counted. More are needed.' },
+};
+
+/** What became of a question that somebody still wanted to answer. */
+const OVER: Partial<Readonly<Record<ErrorCode, string>>> = {
+  interrupt_already_resolved: 'Somebody else has answered this. Your answer was not taken.',
+  interrupt_expired: 'The time for this answer is over: nobody answered in time.',
+  interrupt_cancelled: 'The run was cancelled: it waits for no answer any more.',
+  interrupt_gone: 'The run has ended or gone on without an answer to this.',
 };
 
 type PageDeps = FacadeDeps & { readonly sessions: PageSessions };
@@ -207,11 +215,21 @@ async function takeAnswer(deps: PageDeps, request: Request, response: Response):
   } catch (error) {
     const code = codeOf(error);
     if (!code || code === 'internal_error') throw error;
-    const { reason } = (error as HostError).details ?? {};
-    const text =
-      code === 'validation_error' && typeof reason === 'string' ? reason : ERRORS[code].message;
+    const text = refusalText(code, (error as HostError).details ?? {}, session);
     await sendRunPage(deps, call, { status: ERRORS[code].status, notice: { kind: 'error', text } });
   }
+}
+
+/** Why an answer was not taken, for its sender; the card of the question is gone when it is over. */
+function refusalText(
+  code: ErrorCode,
+  { reason, resolvedBy }: Readonly<Record<string, unknown>>,
+  { caller }: PageSession,
+): string {
+  if (code === 'validation_error' && typeof reason === 'string') return reason;
+  if (code === 'interrupt_already_resolved' && resolvedBy === caller.principal)
+    return 'You have answered this already.';
+  return OVER[code] ?? ERRORS[code].message;
 }
 
 async function answer(
@@ -223,11 +241,8 @@ async function answer(
     session,
   }: { nodeId: string; form: Readonly<Record<string, string>>; session: PageSession },
 ): Promise<string> {
-  const head = await requireFreshHead(deps, row.runId);
-  const open = openInterrupts(head.snapshot).find((interrupt) => interrupt.nodeId === nodeId);
   // A form belongs to one question: an older one must not answer the next question of the same node.
-  if (!open || open.interruptId !== form.interruptId)
-    throw new HostError('interrupt_already_resolved');
+  const open = await requireOpen(deps, row, { nodeId, interruptId: form.interruptId ?? '' });
   const value = resumeValueOf(form, open);
   if (!value.ok) throw new HostError('validation_error', { reason: value.message });
   const digest = sha256Hex(canonicalJson(value.value));
