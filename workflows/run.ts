@@ -15,7 +15,7 @@ import { closingsOf } from '../src/core/endings.ts';
 import { TERMINAL_KEY } from '../src/core/ids.ts';
 import { jsonBytes, type JsonObject, type JsonValue } from '../src/core/json.ts';
 import { SEGMENT_BYTES } from '../src/core/limits.ts';
-import type { RunInput } from '../src/core/run-input.ts';
+import { durationLimitMs, type RunInput } from '../src/core/run-input.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
 import { newRunState, type NodeError, type RunState } from './frames.ts';
@@ -109,22 +109,11 @@ async function interpret(run: Run): Promise<Ending> {
 
 /** Only for a limit that somebody asked for: the ceiling alone is Temporal's own timeout. */
 function startClock(run: Run): CancellationScope | undefined {
-  const limitMs = durationLimitMs(run);
+  const limitMs = durationLimitMs(run.input);
   if (limitMs >= run.input.limits.maxRunDurationMs) return undefined;
   const clock = new CancellationScope();
   clock.run(() => watchDuration(run, limitMs)).catch(() => undefined);
   return clock;
-}
-
-/** The smallest limit that somebody asked for; the host's own ceiling bounds every run. */
-function durationLimitMs({ input }: Run): number {
-  const { runTimeoutMs } = input.configurable;
-  const { timeout } = input.definition.settings;
-  return Math.min(
-    input.limits.maxRunDurationMs,
-    typeof runTimeoutMs === 'number' ? runTimeoutMs : Infinity,
-    timeout !== undefined && timeout > 0 ? timeout : Infinity,
-  );
 }
 
 /** Ends the run when its time is over (spec/01 §8 run-duration). */

@@ -63,6 +63,17 @@ export interface RunInput {
   readonly carried?: JsonValue;
 }
 
+/** The smallest limit that somebody asked for; the host's own ceiling bounds every run. */
+export function durationLimitMs({ configurable, definition, limits }: RunInput): number {
+  const { runTimeoutMs } = configurable;
+  const { timeout } = definition.settings;
+  return Math.min(
+    limits.maxRunDurationMs,
+    typeof runTimeoutMs === 'number' ? runTimeoutMs : Infinity,
+    timeout !== undefined && timeout > 0 ? timeout : Infinity,
+  );
+}
+
 /** Temporal workflow type and task queue of every run of a deployment. */
 export const RUN_WORKFLOW = 'runWorkflow';
 export const RUN_TASK_QUEUE = 'openwop';

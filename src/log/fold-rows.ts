@@ -23,6 +23,9 @@ export interface OpenInterrupt {
   /** Frozen when raised; absent: any value is taken. */
   readonly resumeSchema?: JsonObject;
   readonly requestedAtMs: number;
+  /** Start of the node's attempt that asks: its own time may be over before the question's. */
+  readonly attemptSinceMs?: number;
+  /** The question's own. */
   readonly deadlineMs?: number;
 }
 
@@ -41,6 +44,8 @@ export interface FoldedRun {
   readonly variables: JsonObject;
   readonly channels: JsonObject;
   readonly nodes: Readonly<Record<string, NodeState>>;
+  /** Start of each node's last attempt; absent in what earlier versions stored. */
+  readonly attemptsSinceMs?: Readonly<Record<string, number>>;
   /** Oldest first. */
   readonly interrupts: readonly OpenInterrupt[];
   /** Agents of nodes, by node. */
@@ -111,13 +116,21 @@ function foldNode(run: FoldedRun, row: FoldableRow): FoldedRun {
     : { ...before, status };
   const folded = { ...run, nodes: { ...run.nodes, [row.nodeId]: node } };
   if (row.type === 'node.suspended') return raise(folded, row);
-  const agent = started ? row.payload.agent : undefined;
-  if (!isJsonObject(agent)) return folded;
+  if (!started) return folded;
+  const attemptsSinceMs = { ...run.attemptsSinceMs, [row.nodeId]: row.timeMs };
+  const { agent } = row.payload;
+  if (!isJsonObject(agent)) return { ...folded, attemptsSinceMs };
   const ref = agent as unknown as AgentRef;
-  return { ...folded, agent: ref, nodeAgents: { ...run.nodeAgents, [row.nodeId]: ref } };
+  return {
+    ...folded,
+    attemptsSinceMs,
+    agent: ref,
+    nodeAgents: { ...run.nodeAgents, [row.nodeId]: ref },
+  };
 }
 
 function raise(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): FoldedRun {
+  const since = run.attemptsSinceMs?.[nodeId];
   const interrupt: OpenInterrupt = {
     nodeId,
     interruptId: text(payload.interruptId),
@@ -125,6 +138,7 @@ function raise(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): Folded
     key: text(payload.key),
     data: {},
     requestedAtMs: timeMs,
+    ...(since === undefined ? {} : { attemptSinceMs: since }),
   };
   return { ...run, interrupts: [...run.interrupts, interrupt] };
 }

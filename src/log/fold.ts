@@ -1,8 +1,9 @@
 // Entries -> snapshot: what a head keeps of a run beside its rows, and its wire form RunSnapshot (spec/01 §12.1). Live
 // deltas do not change it: the append of a delta need not touch it, and a rebuild gives the same snapshot.
 import type { JsonObject, JsonValue } from '../core/json.ts';
+import { durationLimitMs } from '../core/run-input.ts';
 import type { Head, LogRow, RunRow } from '../ports.ts';
-import type { RunSnapshot, WorkflowDefinition } from '../wire/types.generated.ts';
+import type { NodeSettings, RunSnapshot, WorkflowDefinition } from '../wire/types.generated.ts';
 import {
   EMPTY_RUN,
   foldRow,
@@ -49,6 +50,19 @@ export function openInterrupts(snapshot: JsonValue): readonly OpenInterrupt[] {
   return foldedRun(snapshot).interrupts;
 }
 
+/** The same with the deadlines that hold: the question's own, its node's or the run's, whichever is first. */
+export function timedInterrupts(snapshot: JsonValue, { input }: RunRow): OpenInterrupt[] {
+  const { startedAtMs, interrupts } = foldedRun(snapshot);
+  const runEndsMs = startedAtMs === undefined ? Infinity : startedAtMs + durationLimitMs(input);
+  return interrupts.map((open) => {
+    const { nodeId, deadlineMs = Infinity, attemptSinceMs = Infinity } = open;
+    const node = input.definition.nodes.find(({ id }) => id === nodeId);
+    const { timeoutMs = Infinity } = (node?.settings ?? {}) as NodeSettings;
+    const first = Math.min(deadlineMs, attemptSinceMs + timeoutMs, runEndsMs);
+    return first === Infinity ? open : { ...open, deadlineMs: first };
+  });
+}
+
 function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
@@ -85,7 +99,7 @@ function interruptView(open: OpenInterrupt): JsonObject {
 export function snapshotOf(head: Head, run: RunRow): RunSnapshot {
   const folded = foldedRun(head.snapshot);
   const { input } = run;
-  const waiting = folded.interrupts[0];
+  const [waiting] = timedInterrupts(head.snapshot, run);
   const ended = folded.endedAtMs === undefined ? undefined : iso(folded.endedAtMs);
   return {
     runId: run.runId,

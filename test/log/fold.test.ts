@@ -220,6 +220,43 @@ describe('spec/01 §12.1: the wire form', () => {
     expect(ended.endedAt).toBe(ended.completedAt);
   });
 
+  describe('spec/06 §3.12: the deadline shown is the first that ends the wait', () => {
+    const iso = (ms: number) => new Date(ms).toISOString();
+    const started: Given = ['run.started', {}];
+    const began: Given = ['node.started', { nodeId: 'gate', typeId: 't', attempt: 0 }, 'gate'];
+    const shown = (nodeMs: number | undefined, runMs: number | undefined, given: Given[]) => {
+      const run = runRow('r');
+      const { definition } = run.input;
+      const [first] = definition.nodes;
+      const settings = nodeMs === undefined ? {} : { timeoutMs: nodeMs };
+      const nodes: typeof definition.nodes = [{ ...first, id: 'gate', settings }];
+      const timed = {
+        ...definition,
+        nodes,
+        settings: runMs === undefined ? {} : { timeout: runMs },
+      };
+      const row = { ...run, input: { ...run.input, definition: timed } };
+      return snapshotOf(headWith(fold(null, rowsOf(given))), row).interrupt;
+    };
+    const asked = [started, began, suspended, requested];
+    it.each([
+      ['its own', undefined, undefined, 1_503],
+      ['its own, where the others are later', 10_000, 10_000, 1_503],
+      ['that of its node’s attempt', 300, undefined, 1_301],
+      ['that of the run', undefined, 200, 1_200],
+      ['the first of all', 300, 200, 1_200],
+    ])('%s', (_name, nodeMs, runMs, expected) => {
+      expect(shown(nodeMs, runMs, asked)).toMatchObject({ expiresAt: iso(expected) });
+    });
+
+    it('that of the attempt that asks, not of the one before', () => {
+      const again: Given = ['node.started', { nodeId: 'gate', typeId: 't', attempt: 1 }, 'gate'];
+      const retried: Given = ['node.retried', { nodeId: 'gate', attempt: 1 }, 'gate'];
+      const given = [started, began, retried, again, suspended, requested];
+      expect(shown(300, undefined, given)).toMatchObject({ expiresAt: iso(1_303) });
+    });
+  });
+
   it('spec/02 §1.6: a sensitive variable stays masked when it changes', () => {
     const { variables } = snapshot([['variable.changed', { name: 'secret', next: 'hunter2' }]]);
     expect(variables).toEqual({ amount: 5, secret: '[sensitive]' });

@@ -4,7 +4,7 @@ import { Router, type Request, type Response } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../core/errors.ts';
 import { sha256Hex } from '../../core/ids.ts';
 import { canonicalJson } from '../../core/json.ts';
-import { openInterrupts } from '../../log/fold.ts';
+import { timedInterrupts } from '../../log/fold.ts';
 import {
   pageScript,
   pageStyle,
@@ -167,7 +167,7 @@ async function sendRunPage(
   const html = renderRunPage({
     snapshot: renderSnapshot(head, row),
     events: rows.map(renderEvent),
-    interrupts: openInterrupts(head.snapshot),
+    interrupts: timedInterrupts(head.snapshot, row),
     csrfToken: session.csrfToken,
     eventsUrl: `/v1/runs/${id}/events?streamMode=debug`,
     answerUrlOf: (nodeId) => `/pages/runs/${id}/interrupts/${encodeURIComponent(nodeId)}`,
