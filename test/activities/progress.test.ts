@@ -357,6 +357,46 @@ describe('ends of a call (design §3.5)', () => {
     expect(late).toBeInstanceOf(ApplicationFailure);
     await isRecorded(rig, sealed.deltas);
   });
+
+  test.each([
+    ['before', 'half '],
+    ['after', 'half [REDACTED:vault]'],
+  ])(
+    'a call whose time is over and that is sealed %s it knows: the seal records what the log shows',
+    async (order, shown) => {
+      const secrets = [{ id: 'vault', value: 'hunter2-hunter2' }];
+      const { rig } = await rigOf(
+        async (say, { signal }) => {
+          say('stdout', 'half hunt');
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          throw new HostError('service_unavailable');
+        },
+        { secrets },
+      );
+      const env = activityEnvironment(1);
+      const running = runActivity(rig, 'callTool', { input: input(rig), env }).catch(
+        () => undefined,
+      );
+      await expect.poll(() => chunksOf(rig)).toHaveLength(1);
+      const end = async () => {
+        env.cancel('TIMED_OUT');
+        await running;
+      };
+      if (order === 'after') await end();
+      const sealed = await runActivity(rig, 'sealBlock', {
+        input: {
+          context: { ...rig.context, activityId: `${ACTIVITY_ID}.seal` },
+          sealedActivityId: ACTIVITY_ID,
+          kind: 'tool',
+          agentId: AGENT_ID,
+          verbosity: 'off',
+        },
+      });
+      if (order === 'before') await end();
+      expect(sealed.deltas?.text).toBe(shown);
+      await isRecorded(rig, sealed.deltas);
+    },
+  );
 });
 
 describe('SR-1: secrets in progress', () => {
