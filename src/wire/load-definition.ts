@@ -79,6 +79,7 @@ export function checkDefinition(json: unknown, context: DefinitionContext): Defi
   }
   const faults = [
     ...graphFaults(definition).map(asFault),
+    ...nameFaults(definition).map(asFault),
     ...definition.nodes.flatMap((node, index) =>
       nodeFaults(node, `/nodes/${index}`, { ...context, definition }),
     ),
@@ -91,6 +92,36 @@ export function checkDefinition(json: unknown, context: DefinitionContext): Defi
     ...rootFaults(definition),
   ];
   return faults.length === 0 ? { ok: true, definition } : refused(faults);
+}
+
+/**
+ * What a run keeps by name is looked up in plain objects, in workflow code and in the fold: a name that every object has
+ * would be found before it is there.
+ */
+function nameFaults({ nodes, edges, variables, channels }: WorkflowDefinition): Fault[] {
+  const names = [
+    ...nodes.flatMap(({ id, inputs }, index): [string, string][] => [
+      [`/nodes/${index}/id`, id],
+      ...Object.entries(inputs).flatMap(([name, port]): [string, string][] => {
+        const pointer = `/nodes/${index}/inputs/${pointerSegment(name)}`;
+        return port.type === 'connection'
+          ? [
+              [pointer, name],
+              [`${pointer}/outputKey`, port.outputKey],
+            ]
+          : [[pointer, name]];
+      }),
+    ]),
+    ...edges.map(({ id }, index): [string, string] => [`/edges/${index}/id`, id]),
+    ...variables.map(({ name }, index): [string, string] => [`/variables/${index}/name`, name]),
+    ...Object.keys(channels ?? {}).map((name): [string, string] => [
+      `/channels/${pointerSegment(name)}`,
+      name,
+    ]),
+  ];
+  return names
+    .filter(([, name]) => Object.hasOwn(Object.prototype, name))
+    .map(([pointer, name]) => ({ pointer, message: `"${name}" is not allowed as a name` }));
 }
 
 function refused(faults: DefinitionFault[]): DefinitionCheck {

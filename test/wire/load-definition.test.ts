@@ -104,6 +104,27 @@ describe('accepted unchanged', () => {
 
 describe('refused', () => {
   const cases: Record<string, [object, string[]]> = {
+    'names that every object has': [
+      {
+        ...nodes(
+          node('constructor', 'core.noop', {
+            inputs: { toString: { type: 'connection', nodeId: 'b', outputKey: 'valueOf' } },
+          }),
+          node('__proto__', 'core.noop'),
+          node('b', 'core.noop'),
+        ),
+        edges: [{ id: 'hasOwnProperty', sourceNodeId: 'b', targetNodeId: 'constructor' }],
+        variables: [{ name: 'isPrototypeOf', type: 'number' }],
+      },
+      [
+        '/nodes/0/id validation_error',
+        '/nodes/0/inputs/toString validation_error',
+        '/nodes/0/inputs/toString/outputKey validation_error',
+        '/nodes/1/id validation_error',
+        '/edges/0/id validation_error',
+        '/variables/0/name validation_error',
+      ],
+    ],
     'an unknown root field': [{ colour: 1 }, ['/colour validation_error']],
     'an id of the wrong form': [{ id: 'Upper' }, ['/id validation_error']],
     'no nodes': [{ nodes: [] }, ['/nodes validation_error']],
