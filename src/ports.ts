@@ -244,6 +244,7 @@ export interface LogStore {
   read(runId: string, query: { after: number; limit: number }): Promise<readonly LogRow[]>;
   /** Sequence of an eventId of this run. */
   sequenceOf(runId: string, eventId: string): Promise<number | undefined>;
+  /** A closed run gets none: another process could read what this one could not, and nobody would take it back. */
   setProblem(runId: string, problem: string | undefined): Promise<void>;
   problems(limit: number): Promise<readonly { runId: string; problem: string }[]>;
 

@@ -238,6 +238,15 @@ export function logStoreContract(stores: GivenStores): void {
     });
   });
 
+  it('design §3.1 a run that another process could close gets no problem', async () => {
+    const runId = await startedRun(stores());
+    const rows = [entry(runId, 'terminal')];
+    const ending = { status: 'completed', closed: true } as const;
+    await log().append(batchAfter(await headOf(stores(), runId), rows, ending));
+    await log().setProblem(runId, 'history_undecodable');
+    expect((await headOf(stores(), runId)).problem).toBeUndefined();
+  });
+
   describe('LogStore changes', () => {
     it('design §3.4 tells of commits that added rows or moved the status, once each, and of no other', async () => {
       const runId = await startedRun(stores(), { runId: newId('run:with:colons') });

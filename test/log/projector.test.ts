@@ -188,7 +188,8 @@ describe('design §3.4: nothing hides a run', () => {
     history.show(at);
     history.ended = { runIds: [runId, id], newestMs: Date.now() };
     await closes(id);
-    expect(await stores.log.problems(100)).toContainEqual({ runId, problem: 'internal_error' });
+    const problem = { runId, problem: 'internal_error' };
+    await expect.poll(() => stores.log.problems(100)).toContainEqual(problem);
     mended = true;
     await closes();
   });

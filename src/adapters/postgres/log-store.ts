@@ -25,10 +25,10 @@ export async function createLogStore(db: Db, logger: Logger): Promise<LogStore> 
     closeBlock: (runId, activityId) => closeBlock(db, runId, activityId),
     restore: (head, rows, seen) => restore(db, { head, rows, seen }),
     async setProblem(runId, problem) {
-      await db.query('UPDATE run_heads SET problem = $2 WHERE run_id = $1', [
-        runId,
-        problem ?? null,
-      ]);
+      await db.query(
+        'UPDATE run_heads SET problem = $2::text WHERE run_id = $1 AND (NOT closed OR $2::text IS NULL)',
+        [runId, problem ?? null],
+      );
     },
     onChange(listener) {
       listeners.add(listener);
