@@ -10,6 +10,7 @@ import { ERRORS, type ErrorCode } from '../src/core/errors.ts';
 import {
   CANCEL_RUN_UPDATE,
   RESOLVE_INTERRUPT_UPDATE,
+  durationLimitMs,
   type CancelRunCommand,
   type MessageOutcome,
   type ResolveInterruptCommand,
@@ -66,8 +67,9 @@ function checkResolution(run: Run, command: ResolveInterruptCommand): void {
   }
   if (open.resolution === 'timeout') throw refuse('interrupt_expired');
   if (open.resolution) throw refuse('interrupt_already_resolved');
-  // The end of its time may come in this very workflow task: the question's own, or that of the node that asks.
-  const ends = [open.deadlineMs, run.state.frames[command.nodeId]?.deadlineMs];
+  // The end of its time may come in this very workflow task: the question's own, its node's or the run's.
+  const runEndMs = run.state.startedAtMs + durationLimitMs(run.input);
+  const ends = [open.deadlineMs, run.state.frames[command.nodeId]?.deadlineMs, runEndMs];
   if (ends.some((deadlineMs) => deadlineMs !== undefined && Date.now() >= deadlineMs))
     throw refuse('interrupt_expired');
   if (open.schemaDigest !== command.schemaDigest) throw refuse('interrupt_already_resolved');
