@@ -39,6 +39,22 @@ describe('spec/05 fact 5: trailing workflow task events are not durable', () => 
   });
 });
 
+test('design §3.6 an unknown namespace is no missing history: nothing is noted as lost for it', async () => {
+  const fixture = await startTemporalFixture(`nowhere-${randomUUID()}`);
+  try {
+    const codec = createEncryption([]);
+    const namespace = `nowhere-${randomUUID()}`;
+    const reader = createHistoryReader({ connection: fixture.connection, namespace, codec });
+    const read = [
+      await reader.page(randomUUID(), randomUUID(), '', 0).catch(codeOf),
+      await reader.raw(randomUUID(), randomUUID()).catch(codeOf),
+    ];
+    expect(read).toEqual(['service_unavailable', 'service_unavailable']);
+  } finally {
+    await fixture.stop();
+  }
+}, 60_000);
+
 describe('answers above what this host reads', () => {
   const TEXT = 'x'.repeat(400_000);
   const COUNT = 6;

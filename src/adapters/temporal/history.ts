@@ -10,7 +10,15 @@ import { RUN_TASK_QUEUE } from '../../core/run-input.ts';
 import type { HistoryEvent, HistoryPage, HistoryReader } from '../../ports.ts';
 import { closedSince } from './closed-runs.ts';
 import { decodeEvents, durable } from './history-payloads.ts';
-import { GRPC, grpcStatus, rpc, toHostError, withPageSize, type Limits } from './rpc.ts';
+import {
+  GRPC,
+  grpcStatus,
+  isNamespaceUnknown,
+  rpc,
+  toHostError,
+  withPageSize,
+  type Limits,
+} from './rpc.ts';
 import { FULL_SERVER, type ServerTraits } from './server-traits.ts';
 import { endsSegment, pageOfWhole } from './whole-history.ts';
 
@@ -135,7 +143,8 @@ async function readWaiting(
 }
 
 function historyError(error: unknown): unknown {
-  if (isStatus(error, GRPC.NOT_FOUND)) return new HostError('history_missing', undefined, error);
+  if (isStatus(error, GRPC.NOT_FOUND) && !isNamespaceUnknown(error))
+    return new HostError('history_missing', undefined, error);
   return toHostError(error);
 }
 
