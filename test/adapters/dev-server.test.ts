@@ -1,5 +1,5 @@
 // Starting, adopting, restarting and ending Temporal's dev server (design §7).
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ import {
 } from '../../src/adapters/temporal/dev-server.ts';
 import { createLogger } from '../../src/app/logger.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
-import { fakeTemporal } from '../support/fake-temporal.ts';
+import { fakeProgram, fakeTemporal } from '../support/fake-temporal.ts';
 
 let folder: string;
 let lines: string[];
@@ -106,6 +106,20 @@ describe('design §7 the dev server of a data folder', () => {
     expect(server.address).not.toContain(String(port));
     expect(lines.join('\n')).toContain(`port ${port} is taken`);
     stranger.close();
+  });
+
+  it('asks nobody outside whether there is a newer version', async () => {
+    const said = join(folder, 'args');
+    await fakeProgram(
+      join(folder, 'bin/temporal'),
+      `if [ "$1" = --version ]; then echo 'temporal version 1.5.1 (Server 1.29.1)'; exit; fi
+echo "$@" > "${said}"`,
+    );
+    const PATH = [join(folder, 'bin'), process.env.PATH].join(delimiter);
+    const program = { cacheDir: join(folder, 'cache'), env: { PATH }, report };
+    await expect(obtain({ program })).rejects.toMatchObject({ code: 'temporal_not_started' });
+    const check = '--dynamic-config-value frontend.enableServerVersionCheck=false';
+    expect(await readFile(said, 'utf8')).toContain(check);
   });
 
   it('a server that does not start says why', async () => {
