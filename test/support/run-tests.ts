@@ -13,7 +13,7 @@ import {
 } from '../../src/adapters/temporal/server-program/index.ts';
 import { withProgress } from '../../src/app/progress.ts';
 import { realTestFiles } from './projects.ts';
-import { CACHE_DIR, TEST_TEMPORAL_VARIABLE } from './temporal.ts';
+import { PROGRAM, TEST_TEMPORAL_VARIABLE } from './temporal.ts';
 
 /** The part of vitest's JSON report that is read. */
 export interface Report {
@@ -99,7 +99,7 @@ async function findServer(): Promise<ServerProgram['kind'] | undefined> {
   const report = (line: string) => console.log(line);
   try {
     const { kind } = await withProgress(report, "Getting Temporal's server ready", () =>
-      obtainProgram({ cacheDir: CACHE_DIR, env: process.env, report, orInMemory: true }),
+      obtainProgram({ ...PROGRAM, report, orInMemory: true }),
     );
     return kind;
   } catch (error) {

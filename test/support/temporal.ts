@@ -12,11 +12,15 @@ import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import type { Logger } from '../../src/ports.ts';
 
 export const TEST_TEMPORAL_VARIABLE = 'OPENWOP_TEST_TEMPORAL';
-/** Where binaries, jars and bundles are kept between runs: what `npm start` obtained, tests need not obtain again. */
-export const CACHE_DIR = readConfig({
+const { cacheDir, temporalDownload } = readConfig({
   OPENWOP_CACHE_DIR: process.env.OPENWOP_CACHE_DIR,
+  OPENWOP_TEMPORAL_DOWNLOAD: process.env.OPENWOP_TEMPORAL_DOWNLOAD,
   XDG_CACHE_HOME: process.env.XDG_CACHE_HOME,
-}).cacheDir;
+});
+/** Where binaries, jars and bundles are kept between runs: what `npm start` obtained, tests need not obtain again. */
+export const CACHE_DIR = cacheDir;
+/** By the ways of `npm start`. */
+export const PROGRAM = { cacheDir, downloadService: temporalDownload, env: process.env };
 const DAY_SECONDS = 24 * 3600;
 const NAMESPACE_LIMIT_MS = 20_000;
 const NAMESPACE_PROBE_MS = 100;
@@ -90,7 +94,7 @@ export async function startTestTemporal(options: { own?: boolean } = {}): Promis
     dataDir,
     inMemory: true,
     ui: false,
-    program: { cacheDir: CACHE_DIR, env: process.env, report: () => {} },
+    program: { ...PROGRAM, report: () => {} },
     logger: silent,
   });
   return testTemporal(server.address, {
