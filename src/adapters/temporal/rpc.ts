@@ -189,7 +189,7 @@ const NAMESPACE_UNKNOWN = 'NamespaceNotFoundFailure';
 
 /** NOT_FOUND of the namespace says nothing about the run that was asked for: this host is set up wrongly. */
 export function isNamespaceUnknown(error: unknown): boolean {
-  if (!isGrpcServiceError(error) || error.code !== GRPC.NOT_FOUND) return false;
+  if (!isGrpcServiceError(error) || grpcStatus(error)?.code !== GRPC.NOT_FOUND) return false;
   const details = error.metadata.get('grpc-status-details-bin');
   return details.some((one) => String(one).includes(NAMESPACE_UNKNOWN));
 }
