@@ -2,6 +2,9 @@
 // side, signals, lost connections, reconnection with fresh credentials; and a launched process as a whole.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { agent, tool, type AgentOptions, type Reconnect } from '../../src/agent-sdk/index.ts';
@@ -148,13 +151,13 @@ describe('a lost connection', () => {
 
 describe('a process of its own', () => {
   const hello = fileURLToPath(new URL('./hello-agent.ts', import.meta.url));
-  const launch = (socket: string) => {
+  const launch = (socket: string, [file, cwd]: readonly [string, string?] = [hello]) => {
     const env = {
       ...process.env,
       OPENSENTIENCE_SOCKET: socket,
       OPENSENTIENCE_SESSION_TOKEN: TOKEN,
     };
-    const child = spawn(process.execPath, ['--import', 'tsx', hello], { env, stdio: 'pipe' });
+    const child = spawn(process.execPath, ['--import', 'tsx', file], { cwd, env, stdio: 'pipe' });
     let written = '';
     child.stdout.on('data', (chunk: Buffer) => (written += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (written += chunk.toString()));
@@ -176,6 +179,32 @@ describe('a process of its own', () => {
     expect(written()).not.toContain(TOKEN);
     await core.stop();
   });
+  it('the README’s ten lines run outside of the checkout, as it says', async () => {
+    const checkout = fileURLToPath(new URL('../..', import.meta.url));
+    const readme = readFileSync(join(checkout, 'README.md'), 'utf8');
+    const [, lines = ''] = /```ts\n(.*?)```/s.exec(readme) ?? [];
+    const [, file = ''] = /node --import tsx (\S+)`/.exec(readme) ?? [];
+    const folder = mkdtempSync(join(tmpdir(), 'openwop-agent-'));
+    mkdirSync(join(folder, 'node_modules'));
+    symlinkSync(checkout, join(folder, 'node_modules/openwop-temporal'));
+    symlinkSync(join(checkout, 'node_modules/tsx'), join(folder, 'node_modules/tsx'));
+    writeFileSync(join(folder, file), lines);
+    const core = await startScriptedCore();
+    const { written, exit } = launch(core.socket, [file, folder]);
+    const connection = await Promise.race([core.connection(), exit]).then((come) => {
+      if (Array.isArray(come)) throw new Error(written());
+      return come;
+    });
+    await connection.greet();
+    const { callId } = connection.call('com.example.hello/greet', { name: 'Ada' });
+    const { payload } = await connection.result(callId);
+    expect(payload.output).toEqual({ greeting: 'Hello Ada' });
+    connection.send('core.goodbye', { reason: 'restart' });
+    expect(await exit).toEqual([0, null]);
+    await core.stop();
+    rmSync(folder, { recursive: true });
+  });
+
   it('SIGTERM drains; a lost connection is exit code 1, even with work that does not end', async () => {
     const core = await startScriptedCore();
     const first = launch(core.socket);
