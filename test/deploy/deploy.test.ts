@@ -274,6 +274,10 @@ describe('commands and documents', () => {
       [...known].filter((name) => !/_VARIABLES$/.test(name)).sort(),
     );
   });
+  it('the dev server is of the release of Temporal that compose runs', () => {
+    const [, release] = /go\.temporal\.io\/server v(\S+)/.exec(read('dev-server/go.mod')) ?? [];
+    expect(compose.services.temporal?.image).toBe(`temporalio/auto-setup:${release}`);
+  });
   it('every file that a document links to exists', () => {
     const broken = ['README.md', 'SECURITY.md', 'CHANGELOG.md'].flatMap((path) =>
       [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
