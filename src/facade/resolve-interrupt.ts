@@ -186,9 +186,11 @@ function nextFate(fate: Fate, row: FateRow, meant: Meant): Fate {
     case 'interrupt.resolved': {
       const { interruptId, reason, resolvedBy } = payloadOf(row);
       if (interruptId !== fate.interruptId) return fate;
-      if (reason === 'timeout') return { ...fate, code: 'interrupt_expired' };
-      const by = typeof resolvedBy === 'string' ? { resolvedBy } : {};
-      return { ...fate, code: 'interrupt_already_resolved', ...by };
+      if (typeof resolvedBy === 'string')
+        return { ...fate, code: 'interrupt_already_resolved', resolvedBy };
+      // Its own time was over or its node's, whichever timer was first; else its node ended, and nobody answered.
+      const isExpired = reason === 'timeout' || reason === 'node_timeout';
+      return isExpired ? { ...fate, code: 'interrupt_expired' } : fate;
     }
     default:
       return fate;

@@ -1,0 +1,41 @@
+// An answer to a question that is over is told what became of it (spec/02 §4.4), as the log has it.
+import { expect, test } from 'vitest';
+import type { JsonObject } from '../../src/core/json.ts';
+import type { FacadeDeps } from '../../src/facade/deps.ts';
+import { requireOpen } from '../../src/facade/resolve-interrupt.ts';
+import { EMPTY_RUN } from '../../src/log/fold-rows.ts';
+import type { RunRow } from '../../src/ports.ts';
+
+const QUESTION = { nodeId: 'gate', interruptId: 'int-1' };
+
+/** What is told of a question that ended so, and nothing else. */
+function refusal(resolved: JsonObject): Promise<void> {
+  const rows = [
+    ['node.suspended', { ...QUESTION, kind: 'approval', key: 'gate:1:0:ask' }],
+    ['interrupt.resolved', { ...QUESTION, kind: 'approval', ...resolved }],
+  ].map(([type, payload], sequence) => ({
+    type,
+    sequence,
+    nodeId: 'gate',
+    payload: JSON.stringify(payload),
+  }));
+  const head = { snapshot: EMPTY_RUN, closed: false };
+  const deps = {
+    stores: { log: { read: async () => rows } },
+    log: { fresh: async () => ({ head, stale: false }) },
+  } as unknown as FacadeDeps;
+  return requireOpen(deps, { runId: 'r' } as RunRow, QUESTION).then(() => undefined);
+}
+
+test.each<[string, JsonObject, string]>([
+  ['answered', { resumeValue: {}, resolvedBy: 'ada' }, 'interrupt_already_resolved'],
+  ['its time was over', { outcome: 'rejected', reason: 'timeout' }, 'interrupt_expired'],
+  [
+    "its node's time was over",
+    { outcome: 'rejected', reason: 'node_timeout' },
+    'interrupt_expired',
+  ],
+  ['its node failed', { outcome: 'rejected', reason: 'internal_error' }, 'interrupt_gone'],
+])('nobody is said to have answered who has not: %s', async (_how, resolved, code) => {
+  await expect(refusal(resolved)).rejects.toMatchObject({ code });
+});
