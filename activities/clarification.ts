@@ -77,9 +77,11 @@ export function askedOf(output: JsonObject): Asked | undefined {
 function isQuestion(value: JsonValue): value is { id: string; question: string } {
   if (!isJsonObject(value)) return false;
   const { id, question } = value;
-  return isText(id, MAX_ID_LENGTH) && isText(question, MAX_QUESTION_LENGTH);
+  if (!isText(id, MAX_ID_LENGTH) || !isText(question, MAX_QUESTION_LENGTH)) return false;
+  // Its answer is asked for by a schema, which cannot name it.
+  return !Object.hasOwn(Object.prototype, id);
 }
 
-function isText(value: JsonValue | undefined, length: number): boolean {
+function isText(value: JsonValue | undefined, length: number): value is string {
   return typeof value === 'string' && value.trim() !== '' && value.length <= length;
 }

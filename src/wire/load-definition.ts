@@ -120,8 +120,16 @@ function nameFaults({ nodes, edges, variables, channels }: WorkflowDefinition): 
     ]),
   ];
   return names
-    .filter(([, name]) => Object.hasOwn(Object.prototype, name))
-    .map(([pointer, name]) => ({ pointer, message: `"${name}" is not allowed as a name` }));
+    .filter(([, name]) => isCommonName(name))
+    .map(([pointer, name]) => nameFault(pointer, name));
+}
+
+function isCommonName(name: string): boolean {
+  return Object.hasOwn(Object.prototype, name);
+}
+
+function nameFault(pointer: string, name: string): Fault {
+  return { pointer, message: `"${name}" is not allowed as a name` };
 }
 
 function refused(faults: DefinitionFault[]): DefinitionCheck {
@@ -226,6 +234,7 @@ function questionFaults(node: WorkflowNode, pointer: string): DefinitionFault[] 
       ...(questions.findIndex((question) => question.id === id) < index
         ? [asFault({ pointer: `${place}/id`, message: `"${id}" is already used` })]
         : []),
+      ...(isCommonName(id) ? [asFault(nameFault(`${place}/id`, id))] : []),
       ...(compiled && !compiled.ok ? below(`${place}/schema`, compiled.errors) : []),
     ];
   });

@@ -243,6 +243,8 @@ function createAjv(dialect: Dialect): Ajv {
     inlineRefs: false,
     logger: false,
     addUsedSchema: false,
+    // A name that every object has is there only where the value has it.
+    ownProperties: true,
     // The optimiser's time grows with the square of the schema: seconds for one of 60 KB.
     code: { regExp: engine, optimize: false },
   };

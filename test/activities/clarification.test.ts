@@ -24,6 +24,7 @@ describe('clarification.request', () => {
     ['no payload', { type: 'clarification.request' }],
     ['a question without words', envelope([{ id: 'a', question: ' ' }])],
     ['an id twice', envelope([SIZE, SIZE])],
+    ['an id that every object has', envelope([{ ...SIZE, id: '__proto__' }])],
     ['a long question', envelope([{ id: 'a', question: 'x'.repeat(2_001) }])],
     [
       'many questions',

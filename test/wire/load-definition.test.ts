@@ -237,6 +237,10 @@ describe('refused', () => {
       ask([1, 2].map(() => ({ id: 'q', question: '?' }))),
       ['/nodes/0/config/questions/1/id validation_error'],
     ],
+    'a question named as what every object has': [
+      ask([{ id: '__proto__', question: '?' }]),
+      ['/nodes/0/config/questions/0/id validation_error'],
+    ],
     'a question with a wrong schema': [
       ask([{ id: 'q', question: '?', schema: { $ref: 'http://x.test' } }]),
       ['/nodes/0/config/questions/0/schema/$ref validation_error'],

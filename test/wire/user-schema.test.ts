@@ -93,6 +93,20 @@ describe('JSON Schema 2020-12', () => {
       'a',
       'no ',
     ],
+    ['a required name that every object has', { required: ['constructor'] }, {}, 'no '],
+    [
+      'the same where it need not be there',
+      { properties: { constructor: { type: 'string' }, toString: { type: 'string' } } },
+      {},
+      'ok',
+    ],
+    [
+      'and where it is',
+      { properties: { constructor: { type: 'string' } }, additionalProperties: false },
+      { constructor: 1 },
+      'no /constructor',
+    ],
+    ['and where something depends on it', { dependentRequired: { toString: ['a'] } }, {}, 'ok'],
     ['true', true, { anything: 1 }, 'ok'],
     ['false', false, 1, 'no '],
     [
