@@ -75,10 +75,12 @@ async function retell(
   throw new HostError('internal_error', { reason: `history of run ${runId} has no end` });
 }
 
+/** Each once: a stream that was sealed may be recorded by its own result as well. */
 function expanded(runId: string, recorded: readonly RecordedDeltas[]): LogRow[] {
-  return recorded
+  const deltas = recorded
     .flatMap((recording) => expandDeltas(runId, recording))
     .map((delta) => ({ runId, ...delta }));
+  return [...new Map(deltas.map((delta) => [delta.key, delta])).values()];
 }
 
 /** Entries and deltas, which have their sequences, in their one order. Throws HostError internal_error at a gap. */

@@ -5,8 +5,8 @@
 //   event                       | what it does
 //   WorkflowTaskCompleted       | drains the entries of the task before
 //   ActivityTaskScheduled       | carriers; remembers which activity it is
-//   ActivityTaskCompleted       | keeps the result's events until they are admitted; hands out recorded deltas
-//   ActivityTaskFailed, …       | forgets the activity
+//   ActivityTaskCompleted       | drains; keeps the result's events until they are admitted; hands out recorded deltas
+//   ActivityTaskFailed, …       | drains; forgets the activity
 //   WorkflowPropertiesModified  | carriers
 //   Completed, ContinuedAsNew   | carriers, drain; a new segment starts with empty activity maps
 //   Failed, Canceled, TimedOut, | drain; writes the ending where no workflow code did
@@ -140,6 +140,12 @@ class Page {
       return;
     }
     const completed = event.activityTaskCompletedEventAttributes;
+    const outcome =
+      event.activityTaskFailedEventAttributes ??
+      event.activityTaskTimedOutEventAttributes ??
+      event.activityTaskCanceledEventAttributes;
+    // The commands of the task before are all read, whether a page ends here or not.
+    if (completed ?? outcome) this.drain();
     if (completed) {
       const activityId = this.settle(completed.scheduledEventId);
       const result = stepResultIn(completed.result?.payloads);
@@ -153,12 +159,8 @@ class Page {
       }
       return;
     }
-    const outcome =
-      event.activityTaskFailedEventAttributes ??
-      event.activityTaskTimedOutEventAttributes ??
-      event.activityTaskCanceledEventAttributes;
     const ended = outcome ? this.settle(outcome.scheduledEventId) : undefined;
-    if (ended !== undefined) this.keepStream(ended, ended);
+    if (ended !== undefined && this.streams[ended] === undefined) this.keepStream(ended, ended);
   }
 
   private get streams(): Record<string, string> {

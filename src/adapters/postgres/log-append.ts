@@ -107,11 +107,13 @@ async function withoutStoredDeltas(
   const isDelta = (row: NewRow): boolean => prefixes.some((prefix) => row.key.startsWith(prefix));
   const deltas = batch.rows.filter(isDelta);
   if (deltas.length === 0) return batch.rows;
+  // A stream may be recorded twice: by its seal and by its own late result.
+  const eventIds = [...new Set(deltas.map(({ eventId }) => eventId))];
   const stored = await tx.query(
     'SELECT 1 FROM run_events WHERE run_id = $1 AND event_id = ANY($2::text[])',
-    [batch.runId, deltas.map((row) => row.eventId)],
+    [batch.runId, eventIds],
   );
-  if (stored.length !== deltas.length) {
+  if (stored.length !== eventIds.length) {
     throw new HostError('internal_error', {
       reason: 'A recorded delta is not in the log.',
       runId: batch.runId,
