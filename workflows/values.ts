@@ -25,11 +25,13 @@ function portValue(run: Run, port: PortValue): JsonValue | undefined {
 
 /** The node's input ports with their values now; ports without a value are left out. */
 export function inputsOf(visit: Visit): JsonObject {
-  const inputs: JsonObject = {};
-  for (const [name, port] of Object.entries(visit.node.inputs)) {
-    const value = portValue(visit.run, port);
-    if (value !== undefined) inputs[name] = value;
-  }
+  // Not by assignment: it would lose one called __proto__.
+  const inputs: JsonObject = Object.fromEntries(
+    Object.entries(visit.node.inputs).flatMap(([name, port]): [string, JsonValue][] => {
+      const value = portValue(visit.run, port);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
   return bounded(inputs, 'the inputs of the node', NODE_INPUTS_BYTES);
 }
 
