@@ -70,6 +70,8 @@ func parse(args []string) (settings, error) {
 			"history.transferProcessorMaxPollRPS":            2000,
 			"frontend.namespaceRPS.visibility":               100,
 			"system.forceSearchAttributesCacheRefreshOnRead": true,
+			// Nobody outside is told what runs here.
+			"frontend.enableServerVersionCheck": false,
 		},
 		// One writer, readers beside it; what a power loss may take is said in the README.
 		sqlitePragmas: map[string]string{"journal_mode": "WAL", "synchronous": "NORMAL"},

@@ -17,6 +17,9 @@ func TestDefaultsAreTheHosts(t *testing.T) {
 		parsed.dynamicConfig["history.transferProcessorMaxPollRPS"] != 2000 {
 		t.Errorf("the gates are not open: %v", parsed.dynamicConfig)
 	}
+	if parsed.dynamicConfig["frontend.enableServerVersionCheck"] != false {
+		t.Errorf("the server tells its makers of itself: %v", parsed.dynamicConfig)
+	}
 	if parsed.sqlitePragmas["journal_mode"] != "WAL" || parsed.sqlitePragmas["synchronous"] != "NORMAL" {
 		t.Errorf("unexpected pragmas: %v", parsed.sqlitePragmas)
 	}

@@ -104,6 +104,7 @@ async function findServer(): Promise<ServerProgram['kind'] | undefined> {
     return kind;
   } catch (error) {
     console.log((error as Error).message);
+    console.log(`For the tests: ${TEST_TEMPORAL_VARIABLE} is the address of a running dev server.`);
     return undefined;
   }
 }
