@@ -116,6 +116,9 @@ func (a *agent) serve() int {
 		fmt.Fprintln(os.Stderr, "OPENSENTIENCE_SOCKET and OPENSENTIENCE_SESSION_TOKEN are not set.")
 		return 1
 	}
+	// From the start: Core may end its agents as soon as it has heard of them.
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)
 	conn, err := dial(address)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "No Core.")
@@ -129,8 +132,6 @@ func (a *agent) serve() int {
 	}
 	a.register()
 	go a.heartbeats(interval)
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)
 	go func() {
 		name := <-stop
 		a.stopCalls()
