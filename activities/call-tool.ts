@@ -1,10 +1,10 @@
 // callTool: one call of a tool that the model asked for (RFC 0077 §B steps 3 and 5; spec/03 §4.4, §6). The surface is
 // checked again here, arguments and outcome against the tool's schemas; the effect goes by the ledger. A call that is
 // refused now may have been performed before: what the ledger knows is told first (design §5).
-import type { ActivityEvent, StepResult } from '../src/core/journal.ts';
-import { utf8Length, type JsonObject, type JsonValue } from '../src/core/json.ts';
-import { INLINE_VALUE_BYTES } from '../src/core/limits.ts';
-import { boundText } from '../src/core/tokens.ts';
+import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
+import { utf8Length, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import { INLINE_VALUE_BYTES } from '../src/rules/limits.ts';
+import { boundText } from '../src/rules/tokens.ts';
 import type { Tool } from '../src/ports.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 import type { CallToolInput, CallToolOutput } from './contract.ts';

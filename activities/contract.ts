@@ -1,9 +1,9 @@
 // The activities that workflow code may call: types only, so that the sandbox imports nothing else from this room.
 // Inputs and outputs travel in history: values above INLINE_VALUE_BYTES go by content hash. Conversation never
 // passes through here, only the hash of its newest chunk (design §2.6).
-import type { JsonObject, JsonValue } from '../src/core/json.ts';
-import type { CausedBy, StepResult } from '../src/core/journal.ts';
-import type { PinnedAgent } from '../src/core/run-input.ts';
+import type { JsonObject, JsonValue } from '../src/rules/json.ts';
+import type { CausedBy, StepResult } from '../src/rules/journal.ts';
+import type { PinnedAgent } from '../src/rules/run-input.ts';
 
 /** Where an activity runs: filled by `step`, the same for all. */
 export interface StepContext {

@@ -1,7 +1,7 @@
 // The final structured output of a model (design §5): `{decision, confidence?, reasoning?}`, read from text that is
 // untrusted, and checked against the agent's return schema before it is recorded (RFC 0077 §B step 6).
-import { isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
-import { boundText } from '../src/core/tokens.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import { boundText } from '../src/rules/tokens.ts';
 import { askedOf, CLARIFICATION_SCHEMA, type Asked } from './clarification.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 

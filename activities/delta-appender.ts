@@ -1,9 +1,9 @@
 // Live deltas of one block on their way to the log (design §3.5): queued, and appended many per transaction while the
 // model or the tool goes on. Nobody waits per piece; a slow log makes larger deltas. A later try adopts what is stored
 // and appends only while its own text equals it, channel by channel.
-import { deltaPayload, type DeltaForm, type DeltaPiece } from '../src/core/deltas.ts';
-import { HostError } from '../src/core/errors.ts';
-import { deltaKey, eventIdOf } from '../src/core/ids.ts';
+import { deltaPayload, type DeltaForm, type DeltaPiece } from '../src/rules/deltas.ts';
+import { HostError } from '../src/rules/errors.ts';
+import { deltaKey, eventIdOf } from '../src/rules/ids.ts';
 import type { Logger, LogRow, LogStore, NewDelta } from '../src/ports.ts';
 import { deltaTexts } from './recorded-deltas.ts';
 

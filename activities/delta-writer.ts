@@ -1,8 +1,8 @@
 // Live text of one block (RFC 0024, design §3.5): redacted with a held-back tail, channel by channel, and bounded, on
 // its way to the log.
-import type { DeltaPiece } from '../src/core/deltas.ts';
-import { utf8Length } from '../src/core/json.ts';
-import type { RedactorStream } from '../src/core/redaction.ts';
+import type { DeltaPiece } from '../src/rules/deltas.ts';
+import { utf8Length } from '../src/rules/json.ts';
+import type { RedactorStream } from '../src/rules/redaction.ts';
 import type { LogRow } from '../src/ports.ts';
 import { DeltaAppender, type AppenderPorts, type DeltaBlock } from './delta-appender.ts';
 

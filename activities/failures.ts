@@ -2,8 +2,8 @@
 // any message. A cancelled activity fails with Temporal's own cancellation.
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { codeOf, ERRORS, type ErrorCode } from '../src/core/errors.ts';
-import { boundText } from '../src/core/tokens.ts';
+import { codeOf, ERRORS, type ErrorCode } from '../src/rules/errors.ts';
+import { boundText } from '../src/rules/tokens.ts';
 import type { ActivityPorts } from './ports.ts';
 
 /** Longest failure message in bytes: it travels in history. */

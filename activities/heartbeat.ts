@@ -1,6 +1,6 @@
 // Heartbeats of long activities (design §4): they bound recovery after a crash and bring cancellation here.
 import { Context } from '@temporalio/activity';
-import type { JsonValue } from '../src/core/json.ts';
+import type { JsonValue } from '../src/rules/json.ts';
 
 /** ms between heartbeats; well under HEARTBEAT_TIMEOUT_MS. */
 const HEARTBEAT_INTERVAL_MS = 1_000;

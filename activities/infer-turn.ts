@@ -1,13 +1,13 @@
 // inferTurn: one model call of an invocation (RFC 0077 §B step 5). Reasoning goes to the log live; what the call comes
 // to is redacted, bounded and valid before it is returned, because what is returned is recorded for ever.
 import { Context } from '@temporalio/activity';
-import { HostError } from '../src/core/errors.ts';
-import { sha256Hex } from '../src/core/ids.ts';
-import type { ActivityEvent, RecordedDeltas, StepResult } from '../src/core/journal.ts';
-import { jsonBytes, utf8Length, type JsonObject } from '../src/core/json.ts';
-import { INLINE_VALUE_BYTES, MAX_CALLS_PER_TURN, MODEL_OUTPUT_BYTES } from '../src/core/limits.ts';
-import { boundText } from '../src/core/tokens.ts';
-import { wrapUntrusted } from '../src/core/untrusted.ts';
+import { HostError } from '../src/rules/errors.ts';
+import { sha256Hex } from '../src/rules/ids.ts';
+import type { ActivityEvent, RecordedDeltas, StepResult } from '../src/rules/journal.ts';
+import { jsonBytes, utf8Length, type JsonObject } from '../src/rules/json.ts';
+import { INLINE_VALUE_BYTES, MAX_CALLS_PER_TURN, MODEL_OUTPUT_BYTES } from '../src/rules/limits.ts';
+import { boundText } from '../src/rules/tokens.ts';
+import { wrapUntrusted } from '../src/rules/untrusted.ts';
 import type {
   ModelRequest,
   ModelResponse,

@@ -10,9 +10,9 @@
 // differs      | a human decides
 // run-closed   | refused
 import { Context } from '@temporalio/activity';
-import { HostError } from '../src/core/errors.ts';
-import { eventIdOf } from '../src/core/ids.ts';
-import { canonicalJson, utf8Length, type JsonValue } from '../src/core/json.ts';
+import { HostError } from '../src/rules/errors.ts';
+import { eventIdOf } from '../src/rules/ids.ts';
+import { canonicalJson, utf8Length, type JsonValue } from '../src/rules/json.ts';
 import type {
   EffectClaim,
   EffectIdentity,

@@ -1,5 +1,5 @@
 // What the activities need of the host, as one object that the worker composes.
-import type { Redactor } from '../src/core/redaction.ts';
+import type { Redactor } from '../src/rules/redaction.ts';
 import type { Logger, Models, Stores, Tools } from '../src/ports.ts';
 
 export interface ActivityPorts {

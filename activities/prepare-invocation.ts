@@ -1,9 +1,9 @@
 // prepareInvocation: before the first model call of an invocation (RFC 0077 §B steps 1–3 and the inbound half of 6).
 // It has no effect but content under its hash, so a retry gives the same.
-import { codeOf } from '../src/core/errors.ts';
-import type { JsonValue } from '../src/core/json.ts';
-import type { StepResult } from '../src/core/journal.ts';
-import { askedModel } from '../src/core/model-choice.ts';
+import { codeOf } from '../src/rules/errors.ts';
+import type { JsonValue } from '../src/rules/json.ts';
+import type { StepResult } from '../src/rules/journal.ts';
+import { askedModel } from '../src/rules/model-choice.ts';
 import type { ResolvedAgent } from '../src/ports.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 import type { ModelChoice, PrepareInvocationInput, PrepareInvocationOutput } from './contract.ts';

@@ -1,8 +1,8 @@
 // Progress of one tool call as it comes (seed 004 §4.3.2, design §3.5): `output.chunk` deltas with channel
 // `tool.<channel>`. A call without progress leaves no trace: no block, no row, no other result.
 import { Context } from '@temporalio/activity';
-import { PROGRESS_TYPE, toolChannel } from '../src/core/deltas.ts';
-import type { RecordedDeltas, StepResult } from '../src/core/journal.ts';
+import { PROGRESS_TYPE, toolChannel } from '../src/rules/deltas.ts';
+import type { RecordedDeltas, StepResult } from '../src/rules/journal.ts';
 import type { Tool, ToolProgress } from '../src/ports.ts';
 import type { CallToolInput } from './contract.ts';
 import { DeltaWriter } from './delta-writer.ts';

@@ -1,8 +1,8 @@
 // Prompt resolution and composition of a live invocation (RFC 0077 §B step 2; spec/03 §11.3–§11.5), pure. There is no
 // prompt library yet, so a PromptRef is named in the chain and never applied; the manifest's own prompt is.
-import { digestOf, sha256Hex } from '../src/core/ids.ts';
-import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
-import { wrapUntrusted } from '../src/core/untrusted.ts';
+import { digestOf, sha256Hex } from '../src/rules/ids.ts';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import { wrapUntrusted } from '../src/rules/untrusted.ts';
 import type { ResolvedAgent, RunRow, TranscriptItem } from '../src/ports.ts';
 import type { PromptChainEntry } from './contract.ts';
 

@@ -1,10 +1,10 @@
 // Reasoning of one model call as it comes (RFC 0024, design §3.5): live deltas, bounded by verbosity, and the whole text
 // for the closing event.
 import { Context } from '@temporalio/activity';
-import type { ActivityEvent, RecordedDeltas } from '../src/core/journal.ts';
-import { REASONING_TOKEN_LIMIT } from '../src/core/limits.ts';
-import type { RedactorStream } from '../src/core/redaction.ts';
-import { BYTES_PER_TOKEN, boundText } from '../src/core/tokens.ts';
+import type { ActivityEvent, RecordedDeltas } from '../src/rules/journal.ts';
+import { REASONING_TOKEN_LIMIT } from '../src/rules/limits.ts';
+import type { RedactorStream } from '../src/rules/redaction.ts';
+import { BYTES_PER_TOKEN, boundText } from '../src/rules/tokens.ts';
 import type { InferTurnInput } from './contract.ts';
 import { DeltaWriter } from './delta-writer.ts';
 import type { ActivityPorts } from './ports.ts';

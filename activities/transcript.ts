@@ -1,6 +1,6 @@
 // The conversation of an agent, kept in the content store as chunks linked to their predecessor (design §2.6): an
 // activity gets only the newest hash, so history grows linearly with turns.
-import { HostError } from '../src/core/errors.ts';
+import { HostError } from '../src/rules/errors.ts';
 import type { ContentStore, TranscriptItem } from '../src/ports.ts';
 
 /** Most chunks of one conversation. */

@@ -7,7 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { createRedactor } from '../src/core/redaction.ts';
+import { createRedactor } from '../src/rules/redaction.ts';
 import { createCore } from '../src/opensentience/core.ts';
 import type { Core, SessionCall } from '../src/opensentience/parts.ts';
 import type { CrowdOrder } from './agent-crowd.ts';

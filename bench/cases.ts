@@ -9,14 +9,10 @@ import type {
   RequestedCall,
   StepContext,
 } from '../activities/contract.ts';
-import type { ActivityEvent, StepResult } from '../src/core/journal.ts';
-import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../src/core/limits.ts';
-import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../src/core/run-input.ts';
-import type {
-  WorkflowDefinition,
-  WorkflowEdge,
-  WorkflowNode,
-} from '../src/wire/types.generated.ts';
+import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
+import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../src/rules/limits.ts';
+import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../src/rules/run-input.ts';
+import type { WorkflowDefinition, WorkflowEdge, WorkflowNode } from '../schemas/types.generated.ts';
 
 export const BENCH_AGENT = 'local.bench.worker';
 export const BENCH_TOOL = 'core:json.query';

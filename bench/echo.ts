@@ -1,5 +1,5 @@
 // The function that the bench calls in three ways: directly, as a tool of the host, and as the tool of an agent process.
-import type { JsonObject } from '../src/core/json.ts';
+import type { JsonObject } from '../src/rules/json.ts';
 import type { Tool } from '../src/ports.ts';
 
 export const ECHO_NAME = 'echo';

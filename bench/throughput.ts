@@ -5,7 +5,7 @@ import type { BenchHost } from './bench-host.ts';
 import { median, rounded } from './statistics.ts';
 import type { Pair } from './workers.ts';
 import type { BarePlan } from './workflows/bare.ts';
-import type { RunInput } from '../src/core/run-input.ts';
+import type { RunInput } from '../src/rules/run-input.ts';
 
 const IN_FLIGHT = 16;
 const WATCH_MS = 60_000;

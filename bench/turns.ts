@@ -1,12 +1,12 @@
 // What history costs per agent turn (design §2.6: linear, since no conversation passes through it), and how fast
 // translate and rebuild read it. Real activities, a scripted model that calls a tool in every turn but the last.
 import proto from '@temporalio/proto';
-import type { AgentScriptTurn } from '../src/wire/types.generated.ts';
+import type { AgentScriptTurn } from '../schemas/types.generated.ts';
 import { historyEventIdOf, translate, type HistoryEvent } from '../src/translate/translate.ts';
 import { agentNode, between, runInputOf, ONE } from './cases.ts';
 import { startRealWorker, type BenchHost } from './bench-host.ts';
 import { rounded } from './statistics.ts';
-import type { RunInput } from '../src/core/run-input.ts';
+import type { RunInput } from '../src/rules/run-input.ts';
 import type { Pair } from './workers.ts';
 import { atOnce } from './throughput.ts';
 

@@ -13,7 +13,7 @@ import type { Activities } from '../activities/contract.ts';
 import { workflowBundle } from '../src/adapters/temporal/bundle.ts';
 import { connectTemporal, type TemporalTarget } from '../src/adapters/temporal/connection.ts';
 import { createRunWorker, type RunWorkerOptions } from '../src/adapters/temporal/worker.ts';
-import { RUN_WORKFLOW, type RunInput } from '../src/core/run-input.ts';
+import { RUN_WORKFLOW, type RunInput } from '../src/rules/run-input.ts';
 import { pinnedAgent, runInputOf, type BenchCase, createDoubles, type Asked } from './cases.ts';
 import { benchLogger, type Closing } from './closing.ts';
 import type { BareActivity, BarePlan } from './workflows/bare.ts';

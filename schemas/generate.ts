@@ -1,11 +1,11 @@
-// `npm run generate`: writes src/wire/types.generated.ts from the schemas in this folder. The test of src/wire fails
+// `npm run generate`: writes schemas/types.generated.ts from the schemas in this folder. test/wire fails
 // when the written file is not what this gives.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { compile, type JSONSchema } from 'json-schema-to-typescript';
 import { format, resolveConfig } from 'prettier';
 
 const folder = new URL('./', import.meta.url);
-export const GENERATED = new URL('../src/wire/types.generated.ts', import.meta.url);
+export const GENERATED = new URL('./types.generated.ts', import.meta.url);
 
 /** Named shapes are exported once, by their `title`. */
 export async function generateTypes(): Promise<string> {

@@ -1,19 +1,19 @@
 // What the inside asks of the outside: types only. Each port has one contract suite in test/contract/, run on every
 // adapter. All times are ms epoch, all ids opaque strings. Every call that touches tenant data names the tenant.
-import type { CausedBy, RecordedDeltas } from './core/journal.ts';
-import type { JsonObject, JsonValue } from './core/json.ts';
+import type { CausedBy, RecordedDeltas } from './rules/journal.ts';
+import type { JsonObject, JsonValue } from './rules/json.ts';
 import type {
   CancelRunCommand,
   MessageOutcome,
   PinnedAgent,
   ResolveInterruptCommand,
   RunInput,
-} from './core/run-input.ts';
-import type { RunStatus } from './core/status.ts';
+} from './rules/run-input.ts';
+import type { RunStatus } from './rules/status.ts';
 import type { AgentRegistry } from './ports/agents.ts';
 import type { SegmentStore } from './ports/history.ts';
 import type { ToolDescription } from './ports/models.ts';
-import type { AgentManifest, WorkflowDefinition } from './wire/types.generated.ts';
+import type { AgentManifest, WorkflowDefinition } from '../schemas/types.generated.ts';
 
 export type * from './ports/agents.ts';
 export type * from './ports/history.ts';

@@ -30,35 +30,37 @@ interface Room {
   readonly node?: true;
 }
 
-const INSIDE = ['src/core', 'src/wire', 'src/ports.ts'];
-const TYPES = ['src/core', 'src/wire', 'src/ports.ts'];
+const INSIDE = ['src/rules', 'src/wire', 'src/ports.ts'];
+/** The shapes of the wire. */
+const SHAPES = ['schemas'];
 
 /** The table of style.md. A room is named by its longest prefix here. */
 const ROOMS: Record<string, Room> = {
   schemas: { packages: ['json-schema-to-typescript', 'prettier'], node: true },
-  'src/core': { types: ['src/wire'], packages: ['@noble/hashes'] },
+  'src/rules': { types: SHAPES, packages: ['@noble/hashes'] },
   'src/wire': {
-    rooms: ['schemas', 'src/core'],
+    rooms: ['schemas', 'src/rules'],
     types: ['src/ports.ts'],
     packages: ['ajv', 'ajv-formats', 're2js'],
     node: true,
   },
-  'src/ports.ts': { types: ['src/core', 'src/wire', 'src/ports', '@temporalio/proto'] },
-  'src/ports': { types: ['src/core', '@temporalio/proto'] },
+  'src/ports.ts': { types: [...SHAPES, 'src/rules', 'src/wire', 'src/ports', '@temporalio/proto'] },
+  'src/ports': { types: ['src/rules', '@temporalio/proto'] },
   'src/system': { node: true },
-  'src/translate': { rooms: ['src/core'], types: ['src/ports.ts', '@temporalio/proto'] },
+  'src/translate': { rooms: ['src/rules'], types: ['src/ports.ts', '@temporalio/proto'] },
   'src/log': {
-    rooms: ['src/core', 'src/ports.ts', 'src/translate'],
-    types: ['src/wire'],
+    rooms: ['src/rules', 'src/ports.ts', 'src/translate'],
+    types: SHAPES,
     node: true,
   },
   'src/facade': {
     rooms: [...INSIDE, 'src/log', 'src/pages'],
+    types: SHAPES,
     packages: ['express'],
     node: true,
   },
-  'src/pages': { types: ['src/core', 'src/wire'], node: true },
-  'src/demo': { types: TYPES, node: true },
+  'src/pages': { types: [...SHAPES, 'src/rules'], node: true },
+  'src/demo': { types: [...INSIDE, ...SHAPES], node: true },
   'src/adapters/postgres': {
     // The content store has two homes: files with PGlite, a table with PostgreSQL (design §3.6).
     rooms: [...INSIDE, 'src/adapters/content'],
@@ -66,7 +68,7 @@ const ROOMS: Record<string, Room> = {
     node: true,
   },
   'src/adapters/content': { rooms: INSIDE, node: true },
-  'src/adapters/catalog': { rooms: INSIDE, node: true },
+  'src/adapters/catalog': { rooms: INSIDE, types: SHAPES, node: true },
   'src/adapters/temporal': {
     rooms: [...INSIDE, 'src/system'],
     types: ['activities'],
@@ -84,6 +86,7 @@ const ROOMS: Record<string, Room> = {
   // koffi asks the kernel who is at the other end of a socket; it is optional.
   'src/opensentience': {
     rooms: [...INSIDE, 'src/system', 'src/opensentience'],
+    types: SHAPES,
     packages: ['koffi'],
     node: true,
   },
@@ -96,17 +99,18 @@ const ROOMS: Record<string, Room> = {
   // As an agent elsewhere would be: by the package's name.
   examples: { packages: ['openwop-temporal', 'node-sqlite3-wasm'], node: true },
   // Knows only the HTTP API.
-  'src/cli': { types: ['src/core', 'src/wire'], packages: ['commander'], node: true },
-  'src/adapters/models': { rooms: INSIDE, packages: ['openai'], node: true },
+  'src/cli': { types: [...SHAPES, 'src/rules'], packages: ['commander'], node: true },
+  'src/adapters/models': { rooms: INSIDE, types: SHAPES, packages: ['openai'], node: true },
   'src/adapters/tools': { rooms: INSIDE, node: true },
   'src/app': {
     rooms: ['src', 'workflows', 'activities'],
+    types: SHAPES,
     packages: ['@temporalio/worker', '@temporalio/client', '@temporalio/common'],
     node: true,
   },
   workflows: {
-    rooms: ['src/core'],
-    types: ['activities', 'src/wire'],
+    rooms: ['src/rules'],
+    types: [...SHAPES, 'activities'],
     packages: ['@temporalio/workflow', '@temporalio/common', 're2js'],
   },
   activities: {
@@ -145,7 +149,7 @@ describe('import arrows (style.md, tree)', () => {
     expect(wrong).toEqual([]);
   });
   it('the rule refuses what it should: a guard for this test', () => {
-    const core = product.find(({ path }) => path === 'src/core/ids.ts') as SourceFile;
+    const core = product.find(({ path }) => path === 'src/rules/ids.ts') as SourceFile;
     const one = (target: string, typeOnly = false): Import => ({
       target,
       typeOnly,
@@ -154,7 +158,7 @@ describe('import arrows (style.md, tree)', () => {
     expect(mayImport(core, one('src/facade/app.ts'))).toBe(false);
     expect(mayImport(core, one('node:fs'))).toBe(false);
     expect(mayImport(core, one('src/wire/render.ts'))).toBe(false);
-    expect(mayImport(core, one('src/wire/types.generated.ts', true))).toBe(true);
+    expect(mayImport(core, one('schemas/types.generated.ts', true))).toBe(true);
   });
   it('imports inside the repository name the file with its extension, and it exists', () => {
     const known = new Set(files.map(({ path }) => path));

@@ -5,8 +5,8 @@ import type {
   ModelChoice,
   PrepareInvocationOutput,
 } from '../activities/contract.ts';
-import type { JsonObject, JsonValue } from '../src/core/json.ts';
-import type { PinnedAgent } from '../src/core/run-input.ts';
+import type { JsonObject, JsonValue } from '../src/rules/json.ts';
+import type { PinnedAgent } from '../src/rules/run-input.ts';
 import type { Visit } from './context.ts';
 
 export type Prepared = Extract<PrepareInvocationOutput, { ok: true }>;

@@ -1,11 +1,11 @@
 // One run in the sandbox: its input, its state as data, and the few things that live only as long as this segment.
 import { ApplicationFailure, type CancellationScope } from '@temporalio/workflow';
-import type { DefinitionGraph } from '../src/core/definition-graph.ts';
-import { emissionKey, type Tuple } from '../src/core/ids.ts';
-import type { CausedBy } from '../src/core/journal.ts';
-import type { JsonObject, JsonValue } from '../src/core/json.ts';
-import type { RunInput } from '../src/core/run-input.ts';
-import type { WorkflowNode } from '../src/wire/types.generated.ts';
+import type { DefinitionGraph } from '../src/rules/definition-graph.ts';
+import { emissionKey, type Tuple } from '../src/rules/ids.ts';
+import type { CausedBy } from '../src/rules/journal.ts';
+import type { JsonObject, JsonValue } from '../src/rules/json.ts';
+import type { RunInput } from '../src/rules/run-input.ts';
+import type { WorkflowNode } from '../schemas/types.generated.ts';
 import type { Frame, NodeError, NodeState, RunState } from './frames.ts';
 import { emit } from './journal.ts';
 

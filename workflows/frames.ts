@@ -1,9 +1,9 @@
 // A run's state as data (design §4): everything that the next segment needs is in `RunState`, plain JSON. A visit of
 // a node is a frame; its `data` belongs to the node kind, which can be entered again at every phase.
-import type { OpenItem } from '../src/core/endings.ts';
-import type { JsonObject, JsonValue } from '../src/core/json.ts';
-import type { MessageOutcome } from '../src/core/run-input.ts';
-import type { InterruptKind } from '../src/core/status.ts';
+import type { OpenItem } from '../src/rules/endings.ts';
+import type { JsonObject, JsonValue } from '../src/rules/json.ts';
+import type { MessageOutcome } from '../src/rules/run-input.ts';
+import type { InterruptKind } from '../src/rules/status.ts';
 
 /** What became of an edge: its source ended well, badly, or the edge was not taken. */
 export type EdgeDecision = 'taken' | 'failed' | 'dead';

@@ -8,8 +8,8 @@ import {
   type Sinks,
   type WorkflowInterceptorsFactory,
 } from '@temporalio/workflow';
-import { CARRIER_MEMO_FIELD, CARRIER_METADATA_KEY, type Carrier } from '../src/core/journal.ts';
-import { CARRIER_BYTES, SEGMENT_CARRIER_BYTES } from '../src/core/limits.ts';
+import { CARRIER_MEMO_FIELD, CARRIER_METADATA_KEY, type Carrier } from '../src/rules/journal.ts';
+import { CARRIER_BYTES, SEGMENT_CARRIER_BYTES } from '../src/rules/limits.ts';
 import { drainOutbox, endedAs, takeBack, type OutboxEntry } from './journal.ts';
 
 type Command = ConcludeActivationInput['commands'][number];

@@ -1,9 +1,9 @@
 // Waiting for somebody outside (spec/02 §4; design §4): an interrupt is raised once, stands in the run's state until
 // its frame takes the resolution, and ends by an answer, by its deadline or with the run.
 import { CancellationScope, CancelledFailure } from '@temporalio/workflow';
-import { digestOf, emissionKey, payloadId } from '../src/core/ids.ts';
-import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
-import type { InterruptKind } from '../src/core/status.ts';
+import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import type { InterruptKind } from '../src/rules/status.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Visit } from './context.ts';
 import type { Interrupt, Resolution } from './frames.ts';
 import { emit } from './journal.ts';

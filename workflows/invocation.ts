@@ -9,14 +9,14 @@
 //
 // The bracket: started is the first agent event, completed the last on every exit; an exit by error is closed by the
 // visit's clean-up (core/endings.ts). Phases are data: a later segment enters again where the last one stopped.
-import { digestOf, payloadId } from '../src/core/ids.ts';
-import { canonicalJson, type JsonObject, type JsonValue } from '../src/core/json.ts';
+import { digestOf, payloadId } from '../src/rules/ids.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import {
   MAX_CALLS_PER_TURN,
   MAX_TURNS_PER_INVOCATION,
   SCHEMA_ROUNDS,
   TURN_ARGUMENTS_BYTES,
-} from '../src/core/limits.ts';
+} from '../src/rules/limits.ts';
 import type { InferTurnOutput } from '../activities/contract.ts';
 import {
   stepName,

@@ -2,12 +2,12 @@
 // takes down waits in the outbox until the interceptor puts it on a command of the same activation. Module state
 // belongs to one Temporal run: the sandbox gives every run its own modules.
 import { ApplicationFailure } from '@temporalio/workflow';
-import { trackOpen, type OpenItem } from '../src/core/endings.ts';
-import { activityEventKey } from '../src/core/ids.ts';
-import type { ActivityEvent, CausedBy, JournalEntry } from '../src/core/journal.ts';
-import { jsonBytes, type JsonObject } from '../src/core/json.ts';
-import { TASK_BYTES } from '../src/core/limits.ts';
-import { TERMINAL_STATUSES, type RunStatus } from '../src/core/status.ts';
+import { trackOpen, type OpenItem } from '../src/rules/endings.ts';
+import { activityEventKey } from '../src/rules/ids.ts';
+import type { ActivityEvent, CausedBy, JournalEntry } from '../src/rules/journal.ts';
+import { jsonBytes, type JsonObject } from '../src/rules/json.ts';
+import { TASK_BYTES } from '../src/rules/limits.ts';
+import { TERMINAL_STATUSES, type RunStatus } from '../src/rules/status.ts';
 
 /** An entry with its ordinal in this Temporal run: taken back and carried later, it keeps its place. */
 export interface OutboxEntry {

@@ -6,7 +6,7 @@ import {
   defineUpdate,
   setHandler,
 } from '@temporalio/workflow';
-import { ERRORS, type ErrorCode } from '../src/core/errors.ts';
+import { ERRORS, type ErrorCode } from '../src/rules/errors.ts';
 import {
   CANCEL_RUN_UPDATE,
   RESOLVE_INTERRUPT_UPDATE,
@@ -14,7 +14,7 @@ import {
   type CancelRunCommand,
   type MessageOutcome,
   type ResolveInterruptCommand,
-} from '../src/core/run-input.ts';
+} from '../src/rules/run-input.ts';
 import { endRun, type Run } from './context.ts';
 import { resolve } from './interrupts.ts';
 import { isBeginning, noteStatus } from './journal.ts';

@@ -10,12 +10,12 @@ import {
   continueAsNew,
   workflowInfo,
 } from '@temporalio/workflow';
-import { graphOf } from '../src/core/definition-graph.ts';
-import { closingsOf } from '../src/core/endings.ts';
-import { TERMINAL_KEY } from '../src/core/ids.ts';
-import { jsonBytes, type JsonObject, type JsonValue } from '../src/core/json.ts';
-import { SEGMENT_BYTES } from '../src/core/limits.ts';
-import { durationLimitMs, type RunInput } from '../src/core/run-input.ts';
+import { graphOf } from '../src/rules/definition-graph.ts';
+import { closingsOf } from '../src/rules/endings.ts';
+import { TERMINAL_KEY } from '../src/rules/ids.ts';
+import { jsonBytes, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import { SEGMENT_BYTES } from '../src/rules/limits.ts';
+import { durationLimitMs, type RunInput } from '../src/rules/run-input.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
 import { newRunState, type NodeError, type RunState } from './frames.ts';

@@ -2,11 +2,11 @@
 // forward in-edges are. A back edge starts a new visit when everything that the last visit set going has come to
 // rest: visits of one node never overlap.
 import { isCancellation } from '@temporalio/workflow';
-import { emissionKey } from '../src/core/ids.ts';
-import { jsonBytes, type JsonObject } from '../src/core/json.ts';
-import { DEFAULT_LOOPBACK_ITERATIONS, RUN_OUTPUTS_BYTES } from '../src/core/limits.ts';
-import type { TriggerRule } from '../src/core/definition-graph.ts';
-import type { WorkflowEdge } from '../src/wire/types.generated.ts';
+import { emissionKey } from '../src/rules/ids.ts';
+import { jsonBytes, type JsonObject } from '../src/rules/json.ts';
+import { DEFAULT_LOOPBACK_ITERATIONS, RUN_OUTPUTS_BYTES } from '../src/rules/limits.ts';
+import type { TriggerRule } from '../src/rules/definition-graph.ts';
+import type { WorkflowEdge } from '../schemas/types.generated.ts';
 import { holds } from './conditions.ts';
 import { endRun, nodeState, type Run } from './context.ts';
 import { newFrame, type EdgeDecision, type Frame, type NodeError } from './frames.ts';

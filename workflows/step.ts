@@ -13,10 +13,10 @@ import {
   type ActivityOptions,
 } from '@temporalio/workflow';
 import type { Activities, StepContext } from '../activities/contract.ts';
-import { activityIdOf } from '../src/core/ids.ts';
-import type { StepResult } from '../src/core/journal.ts';
-import { jsonBytes } from '../src/core/json.ts';
-import { CANCELLATION_GRACE_MS, HEARTBEAT_TIMEOUT_MS } from '../src/core/limits.ts';
+import { activityIdOf } from '../src/rules/ids.ts';
+import type { StepResult } from '../src/rules/journal.ts';
+import { jsonBytes } from '../src/rules/json.ts';
+import { CANCELLATION_GRACE_MS, HEARTBEAT_TIMEOUT_MS } from '../src/rules/limits.ts';
 import { tupleOf, type QueuedStep, type Run, type Visit } from './context.ts';
 import { admit, isTaskFull, spend } from './journal.ts';
 

@@ -2,9 +2,9 @@
 // effect is in doubt, and one that the operator's policy asks a human about, goes to a human, one at a time (design §5).
 // A call of a tool in an agent process waits on that agent's queue for a worker that has it. What a human said stands
 // in the call until it has a result: the next segment goes on with it (design §4).
-import { isJsonObject, type JsonObject, type JsonValue } from '../src/core/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';
-import { agentTaskQueue } from '../src/core/run-input.ts';
+import { agentTaskQueue } from '../src/rules/run-input.ts';
 import type { AgentWork, Invocation, ToolCall } from './agent-work.ts';
 import { approvalSchema, interrupt } from './interrupts.ts';
 import {

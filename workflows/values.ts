@@ -1,10 +1,10 @@
 // Values inside a run: where a node's inputs come from, what may be shown of them, and how large they may get
 // (spec/01 §6.2, §6.4, §16.4; design §2.6).
 import type { ApplicationFailure } from '@temporalio/workflow';
-import type { JsonObject, JsonValue } from '../src/core/json.ts';
-import { jsonBytes } from '../src/core/json.ts';
-import { INLINE_VALUE_BYTES, NODE_INPUTS_BYTES, RUN_VALUES_BYTES } from '../src/core/limits.ts';
-import type { PortValue, WorkflowDefinition, WorkflowNode } from '../src/wire/types.generated.ts';
+import type { JsonObject, JsonValue } from '../src/rules/json.ts';
+import { jsonBytes } from '../src/rules/json.ts';
+import { INLINE_VALUE_BYTES, NODE_INPUTS_BYTES, RUN_VALUES_BYTES } from '../src/rules/limits.ts';
+import type { PortValue, WorkflowDefinition, WorkflowNode } from '../schemas/types.generated.ts';
 import { emitFact, nodeFailure, type Run, type Visit } from './context.ts';
 import type { RunState } from './frames.ts';
 

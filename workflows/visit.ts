@@ -1,8 +1,8 @@
 // A visit of a node, from node.started to its end: attempts, time limits and the closing of what an attempt left
 // open (design §4). Node retries are a loop here, not Temporal's: each attempt is in the log.
 import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
-import { closingsOf, type Ending as ClosingReason } from '../src/core/endings.ts';
-import { isJsonObject, type JsonObject } from '../src/core/json.ts';
+import { closingsOf, type Ending as ClosingReason } from '../src/rules/endings.ts';
+import { isJsonObject, type JsonObject } from '../src/rules/json.ts';
 import { emitFact, endRun, nodeState, type Run, type NodeOutcome, type Visit } from './context.ts';
 import type { Frame, NodeError } from './frames.ts';
 import { emit, openItems } from './journal.ts';

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import type { DatabaseOptions } from '../adapters/postgres/index.ts';
 import { parseEncryptionKeys, type EncryptionKey } from '../adapters/temporal/codec.ts';
 import type { TemporalTarget } from '../adapters/temporal/connection.ts';
-import { HostError, codeOf } from '../core/errors.ts';
+import { HostError, codeOf } from '../rules/errors.ts';
 import { isLogLevel, type LogLevel } from './logger.ts';
 
 export interface ExternalTemporal extends TemporalTarget {

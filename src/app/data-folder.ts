@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { isRunning, recordProcess, type ProcessRecord } from '../system/processes.ts';
-import { codeOf, HostError } from '../core/errors.ts';
+import { codeOf, HostError } from '../rules/errors.ts';
 
 /** Recoveries of a stale lock that may fail because another process was quicker. */
 const LOCK_TRIES = 5;

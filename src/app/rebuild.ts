@@ -2,7 +2,7 @@
 // runs or those named. On shared parts it may run beside hosts; embedded ones belong to the one process that owns the
 // data folder, so the host must be stopped.
 import type { Log } from '../log/log.ts';
-import { codeOf } from '../core/errors.ts';
+import { codeOf } from '../rules/errors.ts';
 import { runCommand, type CommandParts, type Running } from './command.ts';
 import { openDataFolder } from './data-folder.ts';
 import { createHost } from './host.ts';

@@ -1,5 +1,5 @@
 // Prints a run's events as they come, one line each; reasoning is written on as its pieces arrive.
-import type { JsonObject } from '../core/json.ts';
+import type { JsonObject } from '../rules/json.ts';
 import type { LogRow } from '../ports.ts';
 
 /** A line stays readable in a terminal. */

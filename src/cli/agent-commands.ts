@@ -6,7 +6,7 @@ import type {
   OpenSentienceAttachment,
   OpenSentienceAudit,
   OpenSentienceAuditEntry,
-} from '../wire/types.generated.ts';
+} from '../../schemas/types.generated.ts';
 import {
   agentsTable,
   agentText,

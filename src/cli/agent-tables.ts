@@ -8,7 +8,7 @@ import type {
   OpenSentienceInstance,
   OpenSentienceTool,
   OpenSentienceToolMetrics,
-} from '../wire/types.generated.ts';
+} from '../../schemas/types.generated.ts';
 import { fields, table } from './terminal.ts';
 
 export function agentsTable(agents: readonly OpenSentienceAgentSummary[]): string {

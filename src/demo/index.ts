@@ -1,7 +1,7 @@
 // The refund desk of `npm start`: everything the host loads for the demo, and the shop that it talks to.
 import { join } from 'node:path';
 import type { Logger, ResolvedAgent, Tool } from '../ports.ts';
-import type { AgentScript, WorkflowDefinition } from '../wire/types.generated.ts';
+import type { AgentScript, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { refundDesk, refundDeskAgents } from './definition.ts';
 import { orderTools } from './order-tools.ts';
 import { startOrdersServer } from './orders-server.ts';

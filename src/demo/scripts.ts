@@ -1,6 +1,6 @@
 // What the demo's agents do without a model key: scripts for the provider `scripted`. A script reads numbers and cannot
 // judge words, so it says nothing of an order that the shop did not say, and leaves every refund to a human.
-import type { AgentScript, AgentScriptTurn } from '../wire/types.generated.ts';
+import type { AgentScript, AgentScriptTurn } from '../../schemas/types.generated.ts';
 import { REFUND_AGENT, TRIAGE_AGENT } from './definition.ts';
 import { GET_ORDER, REFUND_ORDER } from './order-tools.ts';
 

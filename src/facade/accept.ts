@@ -1,9 +1,9 @@
 // Acceptance of a run (design §4): one transaction claims the idempotency key and inserts the run row, then Temporal is
 // asked to start it; 201 when Temporal has it. A start that fails is tried again by the reaper, from the row.
-import { HostError } from '../core/errors.ts';
-import type { JsonObject, JsonValue } from '../core/json.ts';
+import { HostError } from '../rules/errors.ts';
+import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { Caller, IdempotencyClaim, RunRow, StoredResponse } from '../ports.ts';
-import type { RunCreateWarning } from '../wire/types.generated.ts';
+import type { RunCreateWarning } from '../../schemas/types.generated.ts';
 import { configurableWarnings } from './configurable-warnings.ts';
 import type { FacadeDeps, RunAnswer } from './deps.ts';
 import { withoutCredentials } from './errors.ts';

@@ -1,7 +1,7 @@
 // The facade: one table of routes, and around it what every request goes through, in this order: access log, trace and
 // security headers, Host check, route, authentication, scope, body, handler, envelope (spec/01 §1, §2; design §10).
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
-import { HostError } from '../core/errors.ts';
+import { HostError } from '../rules/errors.ts';
 import { accessLog } from './access-log.ts';
 import { createAuthenticator, requireScope } from './auth.ts';
 import { readJsonBody } from './body.ts';

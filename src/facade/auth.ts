@@ -1,7 +1,7 @@
 // Bearer keys (spec/01 §3.1): compared by SHA-256 in constant time, never stored or told in plain.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
-import { HostError } from '../core/errors.ts';
+import { HostError } from '../rules/errors.ts';
 import type { Caller } from '../ports.ts';
 
 /** A longer Authorization header is refused unread, in UTF-16 units. */

@@ -2,9 +2,9 @@
 // are read after authentication and before any port is called.
 import { isUtf8 } from 'node:buffer';
 import express, { type Request, type Response } from 'express';
-import { HostError } from '../core/errors.ts';
-import type { JsonValue } from '../core/json.ts';
-import { REQUEST_BODY_BYTES } from '../core/limits.ts';
+import { HostError } from '../rules/errors.ts';
+import type { JsonValue } from '../rules/json.ts';
+import { REQUEST_BODY_BYTES } from '../rules/limits.ts';
 import { invalid } from './errors.ts';
 
 /** Deepest nesting of a request body. */

@@ -1,12 +1,12 @@
 // The capability families of the discovery document (spec/01 §10.3, §10.4), from the facts that decide them: what stands
 // here is done, and what is not done is absent or false. Manifests ask by the same keys (RFC 0092).
-import { isJsonObject, type JsonObject } from '../core/json.ts';
+import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import {
   IDEMPOTENCY_RETENTION_SECONDS,
   MAX_ESCALATIONS_PER_VISIT,
   REASONING_TOKEN_LIMIT,
   SCHEMA_ROUNDS,
-} from '../core/limits.ts';
+} from '../rules/limits.ts';
 
 /** A gate asks once in a visit. */
 const GATE_ROUNDS = 1;

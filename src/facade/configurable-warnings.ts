@@ -1,7 +1,7 @@
 // `configurable` is open (spec/01 §5): a key that nobody here reads is accepted, and told. A misspelt one would otherwise
 // leave a limit or a human check as it was, silently.
-import { isJsonObject, type JsonObject } from '../core/json.ts';
-import type { RunCreateWarning, WorkflowDefinition } from '../wire/types.generated.ts';
+import { isJsonObject, type JsonObject } from '../rules/json.ts';
+import type { RunCreateWarning, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { CONFIGURABLE } from './configurable.ts';
 
 /** Warnings of one answer; what is above is counted in the last one. */

@@ -1,6 +1,6 @@
 // What the facade is built from: ports and a few facts of this process. Only src/app makes them.
-import type { Redactor } from '../core/redaction.ts';
-import type { RunStatus } from '../core/status.ts';
+import type { Redactor } from '../rules/redaction.ts';
+import type { RunStatus } from '../rules/status.ts';
 import type {
   Caller,
   Catalog,
@@ -12,7 +12,7 @@ import type {
   Stores,
   Tools,
 } from '../ports.ts';
-import type { RunCreateWarning } from '../wire/types.generated.ts';
+import type { RunCreateWarning } from '../../schemas/types.generated.ts';
 
 /** The part of the log that serves reads (design §3.3). */
 export interface RunLog {

@@ -1,9 +1,9 @@
 // Every error leaves by this one closed envelope (spec/01 §9): {error, message, details?}, the framework's own included.
 import { randomBytes } from 'node:crypto';
 import type { ErrorRequestHandler, Response } from 'express';
-import { codeOf, ERRORS, HostError, type ErrorCode } from '../core/errors.ts';
+import { codeOf, ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
 import type { Logger } from '../ports.ts';
-import type { ErrorEnvelope } from '../wire/types.generated.ts';
+import type { ErrorEnvelope } from '../../schemas/types.generated.ts';
 
 /** Seconds that a client waits before it tries again when nothing better is known. */
 export const RETRY_AFTER_SECONDS = 2;

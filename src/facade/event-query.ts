@@ -1,10 +1,10 @@
 // The query of an event stream (spec/02 §3.1–§3.5): modes, batching, resume point. Checked in that order, before the
 // kind of the answer is chosen.
 import type { Request } from 'express';
-import { isToolChannel } from '../core/deltas.ts';
-import { HostError } from '../core/errors.ts';
-import { isMessage, isUpdate } from '../core/events.ts';
-import type { JsonObject } from '../core/json.ts';
+import { isToolChannel } from '../rules/deltas.ts';
+import { HostError } from '../rules/errors.ts';
+import { isMessage, isUpdate } from '../rules/events.ts';
+import type { JsonObject } from '../rules/json.ts';
 import type { LogRow, LogStore } from '../ports.ts';
 import { invalid } from './errors.ts';
 import { queryInteger, queryText } from './query.ts';

@@ -2,7 +2,7 @@
 // W3C trace context (spec/01 §1, design §10).
 import { randomBytes } from 'node:crypto';
 import type { RequestHandler } from 'express';
-import { HostError } from '../core/errors.ts';
+import { HostError } from '../rules/errors.ts';
 import { invalid } from './errors.ts';
 import { addressedHost } from './urls.ts';
 

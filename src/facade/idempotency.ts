@@ -2,9 +2,9 @@
 // final answer. Records are bound to the routed operation; the digest covers target and body.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { codeOf, ERRORS, HostError } from '../core/errors.ts';
-import { sha256Hex } from '../core/ids.ts';
-import { canonicalJson, type JsonValue } from '../core/json.ts';
+import { codeOf, ERRORS, HostError } from '../rules/errors.ts';
+import { sha256Hex } from '../rules/ids.ts';
+import { canonicalJson, type JsonValue } from '../rules/json.ts';
 import type { Caller, IdempotencyClaim, IdempotencyStore, StoredResponse } from '../ports.ts';
 import { envelopeOf, invalid } from './errors.ts';
 

@@ -1,7 +1,7 @@
 // The OpenAPI 3.1 document (spec/01 §2.2), made from the table that makes the routes: what is not served is not in it.
-import { ERRORS, type ErrorCode } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
-import { RUN_STATUSES } from '../core/status.ts';
+import { ERRORS, type ErrorCode } from '../rules/errors.ts';
+import type { JsonObject } from '../rules/json.ts';
+import { RUN_STATUSES } from '../rules/status.ts';
 import { schemaDocument } from '../wire/validators.ts';
 import type { AnswerDoc, ParameterDoc, Route } from './route.ts';
 

@@ -18,7 +18,7 @@ import type {
   OpenSentienceStatus,
   OpenSentienceTool,
   OpenSentienceToolMetrics,
-} from '../wire/types.generated.ts';
+} from '../../schemas/types.generated.ts';
 
 /** The first that an instance has is the agent's: what serves comes before what does not. */
 const STATUS_ORDER = [

@@ -2,7 +2,7 @@
 // envelope as all others (spec/06 §2.2); Node alone would answer without a body.
 import { STATUS_CODES, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { HostError, type ErrorCode } from '../core/errors.ts';
+import { HostError, type ErrorCode } from '../rules/errors.ts';
 import { envelopeOf } from './errors.ts';
 
 /** Node's codes; every other one is a request that cannot be read. */

@@ -1,16 +1,16 @@
 // Answering a human wait (spec/02 §4.4): the value is checked here against the schema frozen in the interrupt's entry,
 // the race is decided in the workflow. Used by the API and by the run's page.
-import { HostError } from '../core/errors.ts';
-import { digestOf } from '../core/ids.ts';
+import { HostError } from '../rules/errors.ts';
+import { digestOf } from '../rules/ids.ts';
 import {
   canonicalJson,
   isJsonObject,
   jsonBytes,
   type JsonObject,
   type JsonValue,
-} from '../core/json.ts';
-import { INLINE_VALUE_BYTES } from '../core/limits.ts';
-import type { ResolveInterruptCommand } from '../core/run-input.ts';
+} from '../rules/json.ts';
+import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
+import type { ResolveInterruptCommand } from '../rules/run-input.ts';
 import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
 import type { LogRow, LogStore, RunRow } from '../ports.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';

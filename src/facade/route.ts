@@ -1,7 +1,7 @@
 // One row of the route table: it makes the Express route and the operation of the OpenAPI document (spec/01 §2.2).
 import type { Request, Response } from 'express';
-import type { ErrorCode } from '../core/errors.ts';
-import type { JsonObject, JsonValue } from '../core/json.ts';
+import type { ErrorCode } from '../rules/errors.ts';
+import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { Caller } from '../ports.ts';
 
 export type Scope =

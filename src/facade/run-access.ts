@@ -1,6 +1,6 @@
 // Finding a run for a caller without telling what others own (spec/01 §2.4), and reading it fresh (design §3.3).
 import type { Response } from 'express';
-import { HostError } from '../core/errors.ts';
+import { HostError } from '../rules/errors.ts';
 import type { Caller, Head, RunRow } from '../ports.ts';
 import type { FacadeDeps } from './deps.ts';
 

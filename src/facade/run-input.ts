@@ -1,17 +1,17 @@
 // From a valid request to what the run is started with (design §2.6): definition and agents pinned, variables filled
 // from defaults and inputs, known secrets taken out.
 import { randomInt } from 'node:crypto';
-import { HostError } from '../core/errors.ts';
-import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../core/json.ts';
-import { askedModel } from '../core/model-choice.ts';
-import { INTERRUPT_TIMEOUT_MS } from '../core/limits.ts';
-import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../core/run-input.ts';
+import { HostError } from '../rules/errors.ts';
+import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { askedModel } from '../rules/model-choice.ts';
+import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
+import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../rules/run-input.ts';
 import type { Caller } from '../ports.ts';
 import type {
   WorkflowDefinition,
   WorkflowNode,
   WorkflowVariable,
-} from '../wire/types.generated.ts';
+} from '../../schemas/types.generated.ts';
 import { agentsOf, checkConfigurable, normalizedConfigurable, RUN_LIMITS } from './configurable.ts';
 import type { FacadeDeps } from './deps.ts';
 import { invalid } from './errors.ts';

@@ -1,17 +1,17 @@
 // The body of POST /v1/runs (spec/01 §2.3): its schema first, then what a schema cannot say: sizes in bytes, the
 // caller's tenant, and what this host refuses instead of ignoring it.
-import { HostError } from '../core/errors.ts';
+import { HostError } from '../rules/errors.ts';
 import {
   isJsonObject,
   jsonBytes,
   utf8Length,
   type JsonObject,
   type JsonValue,
-} from '../core/json.ts';
-import { INLINE_VALUE_BYTES } from '../core/limits.ts';
+} from '../rules/json.ts';
+import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import type { Caller } from '../ports.ts';
 import type { Checked } from '../wire/checked.ts';
-import type { RunCreateRequest } from '../wire/types.generated.ts';
+import type { RunCreateRequest } from '../../schemas/types.generated.ts';
 import { validate } from '../wire/validators.ts';
 import { invalid } from './errors.ts';
 

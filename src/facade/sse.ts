@@ -1,9 +1,9 @@
 // Server-sent events of one run (spec/02 §3): rows become frames, the log is the only truth, the server closes after
 // the terminal event. Nothing is buffered here but one batch: a slow client slows its own reading.
-import type { JsonObject } from '../core/json.ts';
-import { isTerminalEvent } from '../core/status.ts';
+import type { JsonObject } from '../rules/json.ts';
+import { isTerminalEvent } from '../rules/status.ts';
 import type { LogRow, RunRow } from '../ports.ts';
-import { movesSnapshot } from '../core/events.ts';
+import { movesSnapshot } from '../rules/events.ts';
 import { renderEventText } from '../wire/render.ts';
 import type { FacadeDeps } from './deps.ts';
 import { frameKind, type EventQuery } from './event-query.ts';

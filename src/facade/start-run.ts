@@ -1,7 +1,7 @@
 // From an accepted row to a run that Temporal has, or to one that failed unstarted (design §4): for the acceptance, its
 // retries, a cancel and the reaper. Row by row, a start and a failure exclude each other: the first that is noted stands.
-import { codeOf, HostError } from '../core/errors.ts';
-import type { CancelRunCommand } from '../core/run-input.ts';
+import { codeOf, HostError } from '../rules/errors.ts';
+import type { CancelRunCommand } from '../rules/run-input.ts';
 import { startFailedBatch } from '../log/start-failed.ts';
 import type { RunRow, StartFailure } from '../ports.ts';
 import type { FacadeDeps } from './deps.ts';

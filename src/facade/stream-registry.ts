@@ -1,7 +1,7 @@
 // Long answers of this process: one shared heartbeat, a cap per key (design §10), and a clean end for all of them when
 // the process drains.
 import type { Response } from 'express';
-import { HostError } from '../core/errors.ts';
+import { HostError } from '../rules/errors.ts';
 import type { Logger } from '../ports.ts';
 
 /** Comment lines keep proxies and clients awake; the protocol asks for one at least every 30 s. */

@@ -1,8 +1,8 @@
 // Brings one run's log up to its history (design §3.2): read behind the stored cursor, translate, append. Any process,
 // any number at once: an append behind another cursor is refused as stale, and this goes on from where it stands.
-import { expandDeltas } from '../core/deltas.ts';
-import { codeOf, HostError } from '../core/errors.ts';
-import type { JsonValue } from '../core/json.ts';
+import { expandDeltas } from '../rules/deltas.ts';
+import { codeOf, HostError } from '../rules/errors.ts';
+import type { JsonValue } from '../rules/json.ts';
 import type { Head, HistoryPage, HistoryReader, Logger, NewRow, Stores } from '../ports.ts';
 import { historyEventIdOf, translate, type Translation } from '../translate/translate.ts';
 import { readCutOff } from './cut-off.ts';

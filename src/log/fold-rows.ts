@@ -1,9 +1,9 @@
 // What each event type does to the folded run (spec/01 §12.1): one small pure function per family.
-import { codeOf } from '../core/errors.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../core/json.ts';
-import { reduce, REDUCERS } from '../core/reducers.ts';
-import { isTerminalEvent, TERMINAL_EVENTS, type InterruptKind } from '../core/status.ts';
-import type { AgentRef } from '../wire/types.generated.ts';
+import { codeOf } from '../rules/errors.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { reduce, REDUCERS } from '../rules/reducers.ts';
+import { isTerminalEvent, TERMINAL_EVENTS, type InterruptKind } from '../rules/status.ts';
+import type { AgentRef } from '../../schemas/types.generated.ts';
 
 export interface NodeState {
   readonly status:

@@ -1,9 +1,13 @@
 // Entries -> snapshot: what a head keeps of a run beside its rows, and its wire form RunSnapshot (spec/01 §12.1). Live
 // deltas do not change it: the append of a delta need not touch it, and a rebuild gives the same snapshot.
-import type { JsonObject, JsonValue } from '../core/json.ts';
-import { durationLimitMs } from '../core/run-input.ts';
+import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { durationLimitMs } from '../rules/run-input.ts';
 import type { Head, LogRow, RunRow } from '../ports.ts';
-import type { NodeSettings, RunSnapshot, WorkflowDefinition } from '../wire/types.generated.ts';
+import type {
+  NodeSettings,
+  RunSnapshot,
+  WorkflowDefinition,
+} from '../../schemas/types.generated.ts';
 import {
   EMPTY_RUN,
   foldRow,

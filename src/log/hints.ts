@@ -1,6 +1,6 @@
 // Hints from workflow code (design §3.4): which run's history grew. One pending hint per run; a watched run is caught
 // up at once, any other after a short rest that gathers what follows. A hint is kept until its work succeeded.
-import { codeOf } from '../core/errors.ts';
+import { codeOf } from '../rules/errors.ts';
 import type { Logger } from '../ports.ts';
 import type { Advanced, Goal } from './advance.ts';
 

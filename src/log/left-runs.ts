@@ -1,6 +1,6 @@
 // Runs whose catch-up failed: each is tried again by itself, in rounds at a growing pace, so that none holds up the
 // others and none is forgotten (design §3.4).
-import { codeOf } from '../core/errors.ts';
+import { codeOf } from '../rules/errors.ts';
 import type { Logger } from '../ports.ts';
 import { pause } from './pause.ts';
 

@@ -1,5 +1,5 @@
 // The log as the rest of the host sees it (design §3): catch up, read fresh, follow, rebuild. Nobody else reads history.
-import { codeOf, HostError } from '../core/errors.ts';
+import { codeOf, HostError } from '../rules/errors.ts';
 import type { Head, HistoryReader, Logger, LogRow, Stores } from '../ports.ts';
 import { advance, type Advanced, type Goal } from './advance.ts';
 import { coalesce } from './coalesce.ts';

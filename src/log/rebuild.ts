@@ -2,13 +2,13 @@
 // recorded delta takes the sequence it had; the entries fill the free numbers in order; times are clamped as the
 // append clamps them. What only the log knows, deltas that the end of a run cut off, is kept; a rebuild that would lose
 // a row is refused.
-import { clampTimestamps } from '../core/clamp.ts';
-import { expandDeltas } from '../core/deltas.ts';
-import type { OpenItem } from '../core/endings.ts';
-import { HostError } from '../core/errors.ts';
-import { blockOfKey } from '../core/ids.ts';
-import type { RecordedDeltas } from '../core/journal.ts';
-import type { JsonValue } from '../core/json.ts';
+import { clampTimestamps } from '../rules/clamp.ts';
+import { expandDeltas } from '../rules/deltas.ts';
+import type { OpenItem } from '../rules/endings.ts';
+import { HostError } from '../rules/errors.ts';
+import { blockOfKey } from '../rules/ids.ts';
+import type { RecordedDeltas } from '../rules/journal.ts';
+import type { JsonValue } from '../rules/json.ts';
 import type { Head, HistoryCursor, LogRow, LogStore, NewRow, RunRow } from '../ports.ts';
 import { historyEventIdOf, translate, type LogEntry } from '../translate/translate.ts';
 import { readPage, type LogParts } from './advance.ts';

@@ -1,7 +1,7 @@
 // The log of a run that no workflow ever ran for: one terminal entry, told from what was decided in the registry, so
 // that it is rebuilt as it was.
-import { ERRORS } from '../core/errors.ts';
-import { eventIdOf, TERMINAL_KEY } from '../core/ids.ts';
+import { ERRORS } from '../rules/errors.ts';
+import { eventIdOf, TERMINAL_KEY } from '../rules/ids.ts';
 import type { AppendBatch, Head, NewRow, RunRow, StartFailure } from '../ports.ts';
 import { fold } from './fold.ts';
 

@@ -1,9 +1,9 @@
 // Tools of agent processes as the runs see them (design §5; seed 004 §4.3): described from the registry, called through
 // Core in the worker that has the agent. A worker without it can describe a tool, and settle a call, but not perform it.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { codeOf } from '../core/errors.ts';
-import { sha256Hex } from '../core/ids.ts';
-import { isJsonObject, type JsonValue } from '../core/json.ts';
+import { codeOf } from '../rules/errors.ts';
+import { sha256Hex } from '../rules/ids.ts';
+import { isJsonObject, type JsonValue } from '../rules/json.ts';
 import type {
   AgentInstance,
   AgentRegistry,

@@ -1,7 +1,7 @@
 // Core of one worker (seed 004; design §5): joins the server that speaks the protocol, the gate that admits, the
 // supervisor that runs processes and the registry that every process of the deployment reads.
 import { join } from 'node:path';
-import type { Redactor } from '../core/redaction.ts';
+import type { Redactor } from '../rules/redaction.ts';
 import type { AgentRegistry, AgentToolMetrics, Logger } from '../ports.ts';
 import { instanceRow, sumMetrics } from './instance-row.ts';
 import { DEFAULT_LIMITS } from './limits.ts';

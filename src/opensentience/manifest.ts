@@ -5,7 +5,7 @@ import { constants } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { AgentPermission, AgentTool, Logger } from '../ports.ts';
-import type { OpensentienceAgent, OpensentienceToolPolicy } from '../wire/types.generated.ts';
+import type { OpensentienceAgent, OpensentienceToolPolicy } from '../../schemas/types.generated.ts';
 import { schemaDocument, validate } from '../wire/validators.ts';
 import { MAX_TOOL_INPUT_BYTES, MAX_TOOL_OUTPUT_BYTES } from './limits.ts';
 import type { DeclaredTool } from './messages.ts';

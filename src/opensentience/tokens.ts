@@ -2,7 +2,7 @@
 // agent started by hand with a token that the operator minted. Each token opens one connection, within minutes. Core
 // keeps launch tokens in memory only; no refusal tells why to the other side, the audit tells the operator.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Redactor } from '../core/redaction.ts';
+import type { Redactor } from '../rules/redaction.ts';
 import type { AgentRegistry } from '../ports.ts';
 import { nowMs } from './clock.ts';
 import { isRefused, type AgentFolder } from './manifest.ts';

@@ -1,6 +1,6 @@
 // From a submitted form to the value that resumes an interrupt (spec/02 §4.3, design §9). Pure: the facade checks the
 // result against the interrupt's frozen schema like any other answer.
-import type { JsonObject, JsonValue } from '../core/json.ts';
+import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { isFlatObject } from './timeline-html.js';
 
 /** An open interrupt, as the snapshot's fold gives it. */

@@ -1,6 +1,10 @@
 // The run's page: status, open questions and timeline of one run, rendered from its snapshot and log (issue "The
 // run's page"). Without JavaScript it shows the state at loading and takes answers; the script adds the live stream.
-import type { RunEventDoc, RunSnapshot, WorkflowDefinition } from '../wire/types.generated.ts';
+import type {
+  RunEventDoc,
+  RunSnapshot,
+  WorkflowDefinition,
+} from '../../schemas/types.generated.ts';
 import type { PageInterrupt } from './answer.ts';
 import { renderDate, renderDocument } from './layout.ts';
 import { renderQuestion } from './question.ts';

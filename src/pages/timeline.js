@@ -1,7 +1,7 @@
 // The timeline of a run as data: events of the log folded into items. This file runs on the server, which renders the
 // page, and in the browser, which goes on with the live stream: one fold, so both show the same (RFC 0077 §B, RFC 0024).
 
-/** @typedef {import('../wire/types.generated.ts').RunEventDoc} RunEventDoc */
+/** @typedef {import('../../schemas/types.generated.ts').RunEventDoc} RunEventDoc */
 
 /**
  * The fields of event payloads that are shown, whatever the event; all may be absent.

@@ -1,9 +1,9 @@
 // Reads what the journal put into history payloads (design §2.3): carriers, recognised by their metadata alone, and
 // step results. Payloads come already decoded by the codec; what cannot be read stops the run's projection.
 import type { temporal } from '@temporalio/proto';
-import { HostError } from '../core/errors.ts';
-import { CARRIER_METADATA_KEY, type Carrier, type StepResult } from '../core/journal.ts';
-import { isJsonObject } from '../core/json.ts';
+import { HostError } from '../rules/errors.ts';
+import { CARRIER_METADATA_KEY, type Carrier, type StepResult } from '../rules/journal.ts';
+import { isJsonObject } from '../rules/json.ts';
 
 export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
 export type HistoryPayload = temporal.api.common.v1.IPayload;

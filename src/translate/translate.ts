@@ -1,7 +1,7 @@
 // Temporal history -> log entries (design §3.1). Each run is read with the version of the rules that it was started
 // with; old versions stay in this folder as long as runs of theirs may be read.
-import { HostError } from '../core/errors.ts';
-import type { JsonValue } from '../core/json.ts';
+import { HostError } from '../rules/errors.ts';
+import type { JsonValue } from '../rules/json.ts';
 import type { HistoryEvent } from './payloads.ts';
 import type { TranslatedRun, Translation } from './translation.ts';
 import { translateV1 } from './v1.ts';

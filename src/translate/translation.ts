@@ -1,8 +1,8 @@
 // What a page of history comes to in the log (design §3.1): the shapes that all versions of the rules give.
-import type { OpenItem } from '../core/endings.ts';
-import type { CausedBy, RecordedDeltas } from '../core/journal.ts';
-import type { JsonValue } from '../core/json.ts';
-import type { RunStatus } from '../core/status.ts';
+import type { OpenItem } from '../rules/endings.ts';
+import type { CausedBy, RecordedDeltas } from '../rules/journal.ts';
+import type { JsonValue } from '../rules/json.ts';
+import type { RunStatus } from '../rules/status.ts';
 
 /** A row of the log before it has a sequence (the shape of `NewRow` in ports.ts). */
 export interface LogEntry {

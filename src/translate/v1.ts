@@ -11,9 +11,9 @@
 //   Completed, ContinuedAsNew   | carriers, drain; a new segment starts with empty activity maps
 //   Failed, Canceled, TimedOut, | drain; writes the ending where no workflow code did
 //   Terminated                  |
-import { closingsOf, trackOpen, type Ending, type OpenItem } from '../core/endings.ts';
-import { ERRORS, HostError, type ErrorCode } from '../core/errors.ts';
-import { activityEventKey, eventIdOf, TERMINAL_KEY } from '../core/ids.ts';
+import { closingsOf, trackOpen, type Ending, type OpenItem } from '../rules/endings.ts';
+import { ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
+import { activityEventKey, eventIdOf, TERMINAL_KEY } from '../rules/ids.ts';
 import {
   CARRIER_MEMO_FIELD,
   type ActivityEvent,
@@ -21,15 +21,15 @@ import {
   type CausedBy,
   type JournalEntry,
   type RecordedDeltas,
-} from '../core/journal.ts';
-import type { JsonObject } from '../core/json.ts';
+} from '../rules/journal.ts';
+import type { JsonObject } from '../rules/json.ts';
 import {
   foldStatus,
   INITIAL_STATUS,
   isTerminalEvent,
   statusOf,
   type StatusState,
-} from '../core/status.ts';
+} from '../rules/status.ts';
 import {
   carriersIn,
   eventTimeMs,

@@ -1,9 +1,9 @@
 // Whether a workflow definition can be run here (spec/01 §6.6; spec/06 §20): shape, graph, node types, configs,
 // conditions, schemas. One fault per place, each with its JSON pointer; nothing is repaired or filled in.
-import { graphFaults, pointerSegment } from '../core/definition-graph.ts';
-import type { ErrorCode } from '../core/errors.ts';
-import { jsonBytes, type JsonObject } from '../core/json.ts';
-import { DEFINITION_BYTES } from '../core/limits.ts';
+import { graphFaults, pointerSegment } from '../rules/definition-graph.ts';
+import type { ErrorCode } from '../rules/errors.ts';
+import { jsonBytes, type JsonObject } from '../rules/json.ts';
+import { DEFINITION_BYTES } from '../rules/limits.ts';
 import type { Fault } from './checked.ts';
 import { conditionPatternFault } from './linear-pattern.ts';
 import type {
@@ -11,7 +11,7 @@ import type {
   WorkflowEdge,
   WorkflowNode,
   WorkflowVariable,
-} from './types.generated.ts';
+} from '../../schemas/types.generated.ts';
 import { compileUserSchema } from './user-schema.ts';
 import { validate } from './validators.ts';
 

@@ -1,9 +1,9 @@
 // A log row as the wire shows it (spec/02 §1.1): stored once under the published names, with the seeds' names added
 // when rendered (design §9).
-import { digestOf } from '../core/ids.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../core/json.ts';
+import { digestOf } from '../rules/ids.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import type { LogRow } from '../ports.ts';
-import type { RunEventDoc } from './types.generated.ts';
+import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 /** Version of every payload contract (spec/02 §1.2). */
 export const EVENT_SCHEMA_VERSION = 1;

@@ -1,7 +1,7 @@
 // What one check of a value against somebody's schema may cost (design §10 "bounded work"): both may be hostile, and
 // everybody else of the process waits meanwhile. It is counted, not timed: the same check always ends the same.
 import { _, type KeywordCxt, type KeywordDefinition } from 'ajv/dist/2020.js';
-import { canonicalJson, jsonBytes } from '../core/json.ts';
+import { canonicalJson, jsonBytes } from '../rules/json.ts';
 import { compilePattern, type LinearPattern } from './linear-pattern.ts';
 
 /** Units of one check: a visit of a subschema or a character written is about one, some 50 ns. */

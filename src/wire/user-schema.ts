@@ -2,11 +2,11 @@
 // schemas (spec/01 §6, spec/03 §2.3). Guarded: size, depth, local references only, linear-time patterns, bounded work.
 import { Ajv, type AnySchemaObject, type Options } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { sha256Hex } from '../core/ids.ts';
-import { canonicalJson, isJsonObject, jsonBytes } from '../core/json.ts';
+import { sha256Hex } from '../rules/ids.ts';
+import { canonicalJson, isJsonObject, jsonBytes } from '../rules/json.ts';
 import { addFormats } from './formats.ts';
 import { faultsOf, type Checked, type Fault } from './checked.ts';
-import { pointerSegment } from '../core/definition-graph.ts';
+import { pointerSegment } from '../rules/definition-graph.ts';
 import { compilePattern } from './linear-pattern.ts';
 import {
   beginWork,

@@ -2,7 +2,7 @@
 // spec/02 §1, §2; spec/03 §2). One Ajv for our own schemas, strict; schemas of others: user-schema.ts.
 import { readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { isJsonObject, jsonBytes } from '../core/json.ts';
+import { isJsonObject, jsonBytes } from '../rules/json.ts';
 import { addFormats } from './formats.ts';
 import { faultsOf, type Checked, type Fault } from './checked.ts';
 import type {
@@ -22,7 +22,7 @@ import type {
   RunEventPayloads,
   RunSnapshot,
   WorkflowDefinition,
-} from './types.generated.ts';
+} from '../../schemas/types.generated.ts';
 
 export type EventType = keyof RunEventPayloads;
 

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunEventDoc } from '../../src/wire/types.generated.ts';
+import type { RunEventDoc } from '../../schemas/types.generated.ts';
 import { validate } from '../../src/wire/validators.ts';
 import { readSse } from '../facade/sse-client.ts';
 import { ended, expectLawful, readLog, types, waiting } from '../facade/suite-parts.ts';

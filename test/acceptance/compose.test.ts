@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunCreateResponse } from '../../src/wire/types.generated.ts';
+import type { RunCreateResponse } from '../../schemas/types.generated.ts';
 import { ended, expectLawful, readLog, waiting } from '../facade/suite-parts.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 

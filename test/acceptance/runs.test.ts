@@ -2,7 +2,7 @@
 // (spec/06 §3, §4, §7, §8, §11.1, §18.1, §18.2; spec/01 §2, §8, §12; spec/02 §4.4).
 import { rm } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { RunEventDoc, RunSnapshot } from '../../src/wire/types.generated.ts';
+import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
 import { validate } from '../../src/wire/validators.ts';
 import { ended, expectLawful, readLog, types, waiting } from '../facade/suite-parts.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Capabilities } from '../../src/wire/types.generated.ts';
+import type { Capabilities } from '../../schemas/types.generated.ts';
 import { validate } from '../../src/wire/validators.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { definitionFile, SERVED, writeFixtures } from './definitions.ts';

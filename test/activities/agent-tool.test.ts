@@ -3,9 +3,9 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CallToolInput } from '../../activities/contract.ts';
-import { HostError } from '../../src/core/errors.ts';
-import { digestOf, eventIdOf } from '../../src/core/ids.ts';
-import { canonicalJson, type JsonValue } from '../../src/core/json.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import { digestOf, eventIdOf } from '../../src/rules/ids.ts';
+import { canonicalJson, type JsonValue } from '../../src/rules/json.ts';
 import type { RemoteTool, Stores, Tool, ToolCallContext } from '../../src/ports.ts';
 import {
   activityEnvironment,

@@ -3,9 +3,9 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Activities, CallToolInput } from '../../activities/contract.ts';
 import { coreTools } from '../../src/adapters/tools/core-tools.ts';
-import { HostError } from '../../src/core/errors.ts';
-import { digestOf } from '../../src/core/ids.ts';
-import { canonicalJson, type JsonValue } from '../../src/core/json.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import { digestOf } from '../../src/rules/ids.ts';
+import { canonicalJson, type JsonValue } from '../../src/rules/json.ts';
 import type { Stores, Tool, ToolCallContext } from '../../src/ports.ts';
 import {
   activityEnvironment,

@@ -1,10 +1,10 @@
 // inferTurn: live deltas and their one closing, tries that adopt, outcomes of a model call (RFC 0024, RFC 0077 §B step 5).
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { MODEL_OUTPUT_BYTES, REASONING_TOKEN_LIMIT } from '../../src/core/limits.ts';
-import { estimateTokens } from '../../src/core/tokens.ts';
+import { MODEL_OUTPUT_BYTES, REASONING_TOKEN_LIMIT } from '../../src/rules/limits.ts';
+import { estimateTokens } from '../../src/rules/tokens.ts';
 import type { LogRow, Stores } from '../../src/ports.ts';
-import type { AgentScriptTurn } from '../../src/wire/types.generated.ts';
+import type { AgentScriptTurn } from '../../schemas/types.generated.ts';
 import {
   activityEnvironment,
   AGENT_ID,

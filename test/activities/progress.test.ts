@@ -4,10 +4,15 @@ import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CallToolInput } from '../../activities/contract.ts';
 import { PROGRESS_BYTES, PROGRESS_DELTAS } from '../../activities/progress-writer.ts';
-import { expandDeltas } from '../../src/core/deltas.ts';
-import { HostError } from '../../src/core/errors.ts';
-import { digestOf } from '../../src/core/ids.ts';
-import { canonicalJson, utf8Length, type JsonObject, type JsonValue } from '../../src/core/json.ts';
+import { expandDeltas } from '../../src/rules/deltas.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import { digestOf } from '../../src/rules/ids.ts';
+import {
+  canonicalJson,
+  utf8Length,
+  type JsonObject,
+  type JsonValue,
+} from '../../src/rules/json.ts';
 import type { LogStore, Stores, Tool, ToolCallContext } from '../../src/ports.ts';
 import {
   activityEnvironment,

@@ -8,8 +8,8 @@ import {
   ENCRYPTED_ENCODING,
   parseEncryptionKeys,
 } from '../../src/adapters/temporal/codec.ts';
-import { codeOf } from '../../src/core/errors.ts';
-import { CARRIER_METADATA_KEY } from '../../src/core/journal.ts';
+import { codeOf } from '../../src/rules/errors.ts';
+import { CARRIER_METADATA_KEY } from '../../src/rules/journal.ts';
 
 const oldKey = { id: 'k1', key: randomBytes(32) };
 const newKey = { id: 'k2', key: randomBytes(32) };

@@ -9,8 +9,8 @@ import { createEncryption, dataConverter } from '../../src/adapters/temporal/cod
 import { createHistoryReader } from '../../src/adapters/temporal/history.ts';
 import { durable } from '../../src/adapters/temporal/history-payloads.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
-import { codeOf } from '../../src/core/errors.ts';
-import { CARRIER_MEMO_FIELD } from '../../src/core/journal.ts';
+import { codeOf } from '../../src/rules/errors.ts';
+import { CARRIER_MEMO_FIELD } from '../../src/rules/journal.ts';
 import type { HistoryEvent } from '../../src/ports.ts';
 import { historyContract } from '../contract/history.contract.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { createModels, SCRIPTED_MODEL } from '../../src/adapters/models/index.ts';
 import { createScriptedModel } from '../../src/adapters/models/scripted.ts';
-import { codeOf } from '../../src/core/errors.ts';
-import { wrapUntrusted } from '../../src/core/untrusted.ts';
+import { codeOf } from '../../src/rules/errors.ts';
+import { wrapUntrusted } from '../../src/rules/untrusted.ts';
 import type { ModelRequest, TranscriptItem } from '../../src/ports.ts';
 
 const AGENT = 'local.test.desk.agent';

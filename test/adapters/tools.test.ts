@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { coreTools } from '../../src/adapters/tools/core-tools.ts';
 import { createTools } from '../../src/adapters/tools/index.ts';
-import { codeOf } from '../../src/core/errors.ts';
-import type { JsonValue } from '../../src/core/json.ts';
+import { codeOf } from '../../src/rules/errors.ts';
+import type { JsonValue } from '../../src/rules/json.ts';
 import type { Tool } from '../../src/ports.ts';
 import { compileUserSchema } from '../../src/wire/user-schema.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig, requireShared, type Environment } from '../../src/app/config.ts';
-import type { HostError } from '../../src/core/errors.ts';
+import type { HostError } from '../../src/rules/errors.ts';
 
 let folder: string;
 beforeAll(() => {

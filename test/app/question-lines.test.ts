@@ -2,7 +2,7 @@
 // (spec/02 §4.3), whatever the question holds.
 import { describe, expect, it } from 'vitest';
 import { questionLines } from '../../src/app/question-lines.ts';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import { choicesOf, type PageInterrupt } from '../../src/pages/index.ts';
 import { compileUserSchema } from '../../src/wire/user-schema.ts';
 import { validate } from '../../src/wire/validators.ts';

@@ -1,7 +1,7 @@
 // What the store suites start from: runs, rows and deltas with ids of their own, so that suites share a database.
 import { randomUUID } from 'node:crypto';
-import { deltaKey, eventIdOf } from '../../src/core/ids.ts';
-import type { RunInput } from '../../src/core/run-input.ts';
+import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
+import type { RunInput } from '../../src/rules/run-input.ts';
 import type {
   AppendBatch,
   Head,

@@ -9,7 +9,7 @@ import {
   type ClosableHistoryReader,
 } from '../../src/adapters/temporal/history.ts';
 import { FULL_SERVER, type ServerTraits } from '../../src/adapters/temporal/server-traits.ts';
-import { codeOf } from '../../src/core/errors.ts';
+import { codeOf } from '../../src/rules/errors.ts';
 import type { HistoryEvent } from '../../src/ports.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
 import type { TestTemporal } from '../support/temporal.ts';

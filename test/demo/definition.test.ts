@@ -1,7 +1,7 @@
 // The demo's data holds together: what it names exists, and it is valid like anybody's (spec/01 §6, RFC 0003).
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
-import { graphFaults } from '../../src/core/definition-graph.ts';
+import { graphFaults } from '../../src/rules/definition-graph.ts';
 import { demoRunRequest } from '../../src/demo/index.ts';
 import { refundDesk, refundDeskAgents } from '../../src/demo/definition.ts';
 import { orderTools } from '../../src/demo/order-tools.ts';

@@ -5,7 +5,7 @@ import { createModels } from '../../src/adapters/models/index.ts';
 import { discoveryDocument } from '../../src/facade/routes/discovery.ts';
 import type { FacadeConfig } from '../../src/facade/deps.ts';
 import type { CatalogAgent, Models } from '../../src/ports.ts';
-import type { RunCreateResponse } from '../../src/wire/types.generated.ts';
+import type { RunCreateResponse } from '../../schemas/types.generated.ts';
 import { validate } from '../../src/wire/validators.ts';
 import { agentNode, chain, node, pinned } from '../support/definitions.ts';
 import {

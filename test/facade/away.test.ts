@@ -1,12 +1,12 @@
 // Parts that are away, retries, slow clients, drain: what is accepted is never lost (spec/01 §4.1, design §3.3, §4, §10).
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { HostError } from '../../src/core/errors.ts';
-import { eventIdOf } from '../../src/core/ids.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import { eventIdOf } from '../../src/rules/ids.ts';
 import { createReaper, FAIL_AFTER_MS } from '../../src/facade/reaper.ts';
 import { POLL_BYTES } from '../../src/facade/routes/poll.ts';
 import { fold } from '../../src/log/fold.ts';
 import { rebuild } from '../../src/log/rebuild.ts';
-import type { RunSnapshot } from '../../src/wire/types.generated.ts';
+import type { RunSnapshot } from '../../schemas/types.generated.ts';
 import { KEY, refusals, startFaultHost, type FaultHost, type Envelope } from './fault-host.ts';
 
 let host: FaultHost;

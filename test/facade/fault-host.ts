@@ -1,13 +1,13 @@
 // A facade on a real socket, PGlite and the real log, with Temporal played: for what Temporal must do wrong on demand.
 import { expect } from 'vitest';
 import { validate } from '../../src/wire/validators.ts';
-import { HostError } from '../../src/core/errors.ts';
-import type { RunInput } from '../../src/core/run-input.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import type { RunInput } from '../../src/rules/run-input.ts';
 import { listen, type Listening } from '../../src/facade/listen.ts';
 import type { FacadeConfig, FacadeDeps } from '../../src/facade/deps.ts';
 import { createModels } from '../../src/adapters/models/index.ts';
 import { createLog } from '../../src/log/log.ts';
-import { createRedactor } from '../../src/core/redaction.ts';
+import { createRedactor } from '../../src/rules/redaction.ts';
 import type {
   Catalog,
   CatalogAgent,
@@ -16,7 +16,7 @@ import type {
   RunEngine,
   Stores,
 } from '../../src/ports.ts';
-import type { WorkflowDefinition } from '../../src/wire/types.generated.ts';
+import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { chain, node } from '../support/definitions.ts';
 import { apiClient, type ApiClient } from '../support/host.ts';
 import { openTestStores } from '../support/log-parts.ts';

@@ -3,7 +3,7 @@
 import { connect } from 'node:net';
 import { request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunSnapshot } from '../../src/wire/types.generated.ts';
+import type { RunSnapshot } from '../../schemas/types.generated.ts';
 import { KEY, KNOWN_SECRET, refusals, startFaultHost, type FaultHost } from './fault-host.ts';
 
 let host: FaultHost;

@@ -1,6 +1,6 @@
 // An answer to a question that is over is told what became of it (spec/02 §4.4), as the log has it.
 import { expect, test } from 'vitest';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import type { FacadeDeps } from '../../src/facade/deps.ts';
 import { requireOpen } from '../../src/facade/resolve-interrupt.ts';
 import { EMPTY_RUN } from '../../src/log/fold-rows.ts';

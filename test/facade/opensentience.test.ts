@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addFormats } from '../../src/wire/formats.ts';
 import { schemaDocument } from '../../src/wire/validators.ts';
 import { runCli } from '../../src/cli/program.ts';
-import { sha256Hex } from '../../src/core/ids.ts';
+import { sha256Hex } from '../../src/rules/ids.ts';
 import { AGENT_RECORDS_RETENTION_MS, createReaper } from '../../src/facade/reaper.ts';
 import { discoveryDocument } from '../../src/facade/routes/discovery.ts';
 import { OPENSENTIENCE_ADDRESSES } from '../../src/facade/routes/opensentience.ts';
@@ -15,7 +15,7 @@ import type {
   OpenSentienceAgentList,
   OpenSentienceAttachment,
   OpenSentienceAudit,
-} from '../../src/wire/types.generated.ts';
+} from '../../schemas/types.generated.ts';
 import { agentInstance, agentTool } from '../contract/agent-registry.ts';
 import { KEY, refusals, startFaultHost, type FaultHost } from './fault-host.ts';
 

@@ -1,7 +1,7 @@
 // HTTP suite: answering what a run waits for (spec/02 §4.4, spec/06 §8).
 import { describe, expect, it } from 'vitest';
-import { HostError } from '../../src/core/errors.ts';
-import type { RunSnapshot } from '../../src/wire/types.generated.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import type { RunSnapshot } from '../../schemas/types.generated.ts';
 import {
   ended,
   expectLawful,

@@ -1,7 +1,7 @@
 // What the parts of the HTTP suite share: the host under test, ways to ask it, and what every log must satisfy.
 import { expect } from 'vitest';
-import { isTerminalEvent } from '../../src/core/status.ts';
-import type { RunEventDoc, RunSnapshot } from '../../src/wire/types.generated.ts';
+import { isTerminalEvent } from '../../src/rules/status.ts';
+import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
 import { validateEvent } from '../../src/wire/validators.ts';
 import type { ApiAnswer, TestHost } from '../support/host.ts';
 import type { SseAnswer } from './sse-client.ts';

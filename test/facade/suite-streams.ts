@@ -1,6 +1,6 @@
 // HTTP suite: event streams and poll (spec/02 §3).
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { RunEventDoc, RunSnapshot } from '../../src/wire/types.generated.ts';
+import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
 import { validate } from '../../src/wire/validators.ts';
 import { readSse, type Frame } from './sse-client.ts';
 import { ended, waiting, types, type Envelope, type Suite } from './suite-parts.ts';

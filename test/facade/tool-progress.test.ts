@@ -1,8 +1,8 @@
 // Which streams show what a tool tells while it works (spec/02 §3.3): `debug` does, `messages` is text of the answer.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { deltaKey, eventIdOf } from '../../src/core/ids.ts';
-import type { JsonObject } from '../../src/core/json.ts';
+import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import type { FacadeDeps } from '../../src/facade/deps.ts';
 import { frameKind, parseModes, type StreamMode } from '../../src/facade/event-query.ts';
 import { streamEvents } from '../../src/facade/sse.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AgentInstance, AgentSessionView } from '../../src/ports.ts';
 import { isThere } from '../../src/system/processes.ts';
-import type { RunEventDoc, RunSnapshot } from '../../src/wire/types.generated.ts';
+import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
 import { agentNode, chain } from '../support/definitions.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
 import type { EffectStage, EffectTool } from '../support/faults/effects-receiver.ts';

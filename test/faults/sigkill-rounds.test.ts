@@ -8,7 +8,7 @@ import { createEncryption } from '../../src/adapters/temporal/codec.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { createHistoryReader } from '../../src/adapters/temporal/history.ts';
 import { rebuildAll } from '../../src/log/rebuild.ts';
-import type { RunEventDoc } from '../../src/wire/types.generated.ts';
+import type { RunEventDoc } from '../../schemas/types.generated.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
 import { checkEffects, planOf, playRound, type Plan } from '../support/faults/round.ts';
 import { crash, startFaultSystem, type FaultSystem, type Half } from '../support/faults/system.ts';

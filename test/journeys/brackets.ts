@@ -2,9 +2,9 @@
 // one letter per event, and the letters of a bracket match one grammar.
 import { expect } from 'vitest';
 import { reasoningBytes } from '../../activities/reasoning-writer.ts';
-import type { JsonObject } from '../../src/core/json.ts';
-import { boundText } from '../../src/core/tokens.ts';
-import type { RunEventDoc } from '../../src/wire/types.generated.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
+import { boundText } from '../../src/rules/tokens.ts';
+import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 export interface Bracket {
   readonly agentId: string;

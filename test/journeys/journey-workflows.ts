@@ -1,7 +1,7 @@
 // What the agent journeys run: the refund desk of the demo, quickened, and one small agent for each behaviour, all on
 // the scripted model and with tools of the journeys' own.
 import type { BuiltIn } from '../../src/app/host.ts';
-import type { JsonObject, JsonValue } from '../../src/core/json.ts';
+import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { REFUND_DESK, refundDesk, refundDeskAgents } from '../../src/demo/definition.ts';
 import { orderTools } from '../../src/demo/order-tools.ts';
 import { refundDeskScripts } from '../../src/demo/scripts.ts';
@@ -11,7 +11,7 @@ import type {
   AgentScript,
   AgentScriptTurn,
   WorkflowDefinition,
-} from '../../src/wire/types.generated.ts';
+} from '../../schemas/types.generated.ts';
 import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
 
 /** Registered as OPENAI_API_KEY: it must appear nowhere, whoever says it, nor as it stands in a JSON text. */

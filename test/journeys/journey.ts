@@ -4,10 +4,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { isTerminalEvent } from '../../src/core/status.ts';
+import { isTerminalEvent } from '../../src/rules/status.ts';
 import { startOrdersServer, type OrdersServer } from '../../src/demo/orders-server.ts';
 import type { LogRow } from '../../src/ports.ts';
-import type { RunEventDoc, RunSnapshot } from '../../src/wire/types.generated.ts';
+import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
 import { validateEvent } from '../../src/wire/validators.ts';
 import { readSse, type SseAnswer, type SseRequest } from '../facade/sse-client.ts';
 import {

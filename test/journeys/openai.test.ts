@@ -2,7 +2,7 @@
 // structured output, and every way in which an endpoint goes wrong (issue "Show", "Bad input and faults").
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GET_ORDER, REFUND_ORDER } from '../../src/demo/order-tools.ts';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import { until } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import {

@@ -9,7 +9,7 @@ import { Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { expect } from 'vitest';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import type {
   OpenSentienceAgentDetail,
   OpenSentienceAgentList,
@@ -17,7 +17,7 @@ import type {
   OpenSentienceAuditEntry,
   RunEventDoc,
   RunSnapshot,
-} from '../../src/wire/types.generated.ts';
+} from '../../schemas/types.generated.ts';
 import { readSse, type SseAnswer, type SseRequest } from '../facade/sse-client.ts';
 import { agentNode, chain } from '../support/definitions.ts';
 import {

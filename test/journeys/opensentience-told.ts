@@ -1,7 +1,7 @@
 // How the journeys with agents as processes read what runs told, and what they need of the machine.
 import { expect, it } from 'vitest';
-import type { JsonValue } from '../../src/core/json.ts';
-import type { RunEventDoc } from '../../src/wire/types.generated.ts';
+import type { JsonValue } from '../../src/rules/json.ts';
+import type { RunEventDoc } from '../../schemas/types.generated.ts';
 import type { Frame } from '../facade/sse-client.ts';
 import { canRun } from '../support/opensentience/examples.ts';
 import { EXAMPLES, type Told } from './opensentience-scene.ts';

@@ -1,7 +1,7 @@
 // One agent for each behaviour of a live invocation: streaming, verbosity, tools, schemas, thresholds, refusal
 // (RFC 0077 §B, RFC 0024, RFC 0002 §F; spec/03 §4–§7).
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import { deltasOf, payloadOf, shapeOf, textOf } from './brackets.ts';
 import { waiting, type Journey, type Told } from './journey.ts';
 import * as agents from './journey-workflows.ts';

@@ -1,7 +1,7 @@
 // Agents in trouble and side by side: an effect in doubt goes to a human, a node runs out of time while its agent
 // speaks, two agents speak at once into one log (design §3.5, §4, §5).
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import { deltasOf, shapeOf } from './brackets.ts';
 import { waiting, type Journey, type Told } from './journey.ts';
 import { charged, CHARGER, DUET, HURRIED, SPEECH, workflowOf } from './journey-workflows.ts';

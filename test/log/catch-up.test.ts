@@ -1,10 +1,10 @@
 // catchUp, fresh reads, archive and rebuild on PGlite, with played histories (design §3.2, §3.3, §3.6).
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { deltaPayload } from '../../src/core/deltas.ts';
-import { HostError } from '../../src/core/errors.ts';
-import { deltaKey, eventIdOf } from '../../src/core/ids.ts';
-import type { RecordedDeltas } from '../../src/core/journal.ts';
+import { deltaPayload } from '../../src/rules/deltas.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
+import type { RecordedDeltas } from '../../src/rules/journal.ts';
 import { archiveClosed } from '../../src/log/archive.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import { retrace } from '../../src/log/rebuild.ts';

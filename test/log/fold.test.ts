@@ -1,6 +1,6 @@
 // The fold from rows to a run's snapshot (spec/01 §12).
 import { describe, expect, it } from 'vitest';
-import type { JsonObject, JsonValue } from '../../src/core/json.ts';
+import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { fold, foldedRun, openInterrupts, snapshotOf } from '../../src/log/fold.ts';
 import type { Head, LogRow } from '../../src/ports.ts';
 import { runRow } from '../support/log-parts.ts';

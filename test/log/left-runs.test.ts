@@ -1,6 +1,6 @@
 // Runs whose catch-up failed are tried in rounds (design §3.4): none is forgotten, whenever it fails.
 import { describe, expect, it } from 'vitest';
-import { HostError } from '../../src/core/errors.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import { createLeftRuns } from '../../src/log/left-runs.ts';
 import { silentLogger } from '../support/log-parts.ts';
 

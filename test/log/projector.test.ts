@@ -1,7 +1,7 @@
 // Hints, leases, sweep and followers on PGlite, with played histories (design §3.4).
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { HostError } from '../../src/core/errors.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import { createProjector, type Projector } from '../../src/log/projector.ts';
 import type { LogRow, Stores } from '../../src/ports.ts';

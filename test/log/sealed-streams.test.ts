@@ -2,9 +2,9 @@
 // between the seal and the task that admits it, the log tells the stream once, and a rebuild tells the same.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { deltaPayload } from '../../src/core/deltas.ts';
-import { deltaKey, eventIdOf } from '../../src/core/ids.ts';
-import type { RecordedDeltas } from '../../src/core/journal.ts';
+import { deltaPayload } from '../../src/rules/deltas.ts';
+import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
+import type { RecordedDeltas } from '../../src/rules/journal.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import type { Stores } from '../../src/ports.ts';
 import {

@@ -2,9 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { recordDeltas } from '../../activities/recorded-deltas.ts';
-import { deltaPayload, PROGRESS_TYPE, toolChannel, type DeltaForm } from '../../src/core/deltas.ts';
-import { deltaKey, eventIdOf } from '../../src/core/ids.ts';
-import type { RecordedDeltas } from '../../src/core/journal.ts';
+import {
+  deltaPayload,
+  PROGRESS_TYPE,
+  toolChannel,
+  type DeltaForm,
+} from '../../src/rules/deltas.ts';
+import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
+import type { RecordedDeltas } from '../../src/rules/journal.ts';
 import { archiveClosed } from '../../src/log/archive.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import type { Stores } from '../../src/ports.ts';

@@ -1,7 +1,7 @@
 // Tools of agents as runs see them: what their declarations mean (seed 004 §4.2.1), what a call carries (§3.1, §4.3.1), and
 // waiting for an agent that is being started.
 import { describe, expect, it } from 'vitest';
-import { HostError } from '../../src/core/errors.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import type { AgentInstance, AgentTool, RunRow, Tool, ToolCallContext } from '../../src/ports.ts';
 import { createAgentTools } from '../../src/opensentience/agent-tools.ts';
 import type { SessionCall } from '../../src/opensentience/parts.ts';

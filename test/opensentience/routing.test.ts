@@ -1,7 +1,7 @@
 // Calls that wait for an agent, with sessions that a test opens and closes (seed 004 §4.5).
 import { describe, expect, it } from 'vitest';
-import { HostError } from '../../src/core/errors.ts';
-import type { JsonObject } from '../../src/core/json.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import type { LiveSession } from '../../src/opensentience/parts.ts';
 import { MAX_WAITING_CALLS, Routing } from '../../src/opensentience/routing.ts';
 import { callOf } from '../support/opensentience/core-parts.ts';

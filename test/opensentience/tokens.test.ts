@@ -1,6 +1,6 @@
 // Who may connect: tokens of launched agents and of those started by hand, right and wrong.
 import { describe, expect, it } from 'vitest';
-import { createRedactor } from '../../src/core/redaction.ts';
+import { createRedactor } from '../../src/rules/redaction.ts';
 import type { AgentFolder } from '../../src/opensentience/manifest.ts';
 import type { AuditNote, Hello } from '../../src/opensentience/parts.ts';
 import {

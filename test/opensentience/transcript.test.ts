@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Notes } from '../../examples/notebook/notes.ts';
 import { agent, tool } from '../../src/agent-sdk/index.ts';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import { validate } from '../../src/wire/validators.ts';
 import {
   canRun,

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pageScript, pageStyle, renderRunPage, type RunPageModel } from '../../src/pages/index.ts';
-import type { RunEventDoc } from '../../src/wire/types.generated.ts';
+import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 export interface PageServer {
   readonly url: string;

@@ -11,7 +11,7 @@ import {
   type RunPageModel,
 } from '../../src/pages/index.ts';
 import { refundDesk } from '../../src/demo/definition.ts';
-import { RUN_STATUSES } from '../../src/core/status.ts';
+import { RUN_STATUSES } from '../../src/rules/status.ts';
 import { afterAnswer, eventsOf, question, STARTED_MS, untilQuestion } from './sample-run.ts';
 
 const model: RunPageModel = {

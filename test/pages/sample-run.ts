@@ -1,6 +1,6 @@
 // A run of the refund desk as its log has it, for tests of the pages.
 import type { PageInterrupt } from '../../src/pages/index.ts';
-import type { RunEventDoc } from '../../src/wire/types.generated.ts';
+import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 /** A while ago, so that relative times are as a reader sees them. */
 export const STARTED_MS = Date.now() - 8 * 60_000;

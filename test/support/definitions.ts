@@ -1,13 +1,13 @@
 // Workflow definitions for tests, short to write: `definition('id', [node('a', 'core.noop'), …], [edge('a', 'b'), …])`.
 import { createHash, randomUUID } from 'node:crypto';
-import type { JsonObject } from '../../src/core/json.ts';
-import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../../src/core/limits.ts';
-import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../../src/core/run-input.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
+import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../../src/rules/limits.ts';
+import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../../src/rules/run-input.ts';
 import type {
   WorkflowDefinition,
   WorkflowEdge,
   WorkflowNode,
-} from '../../src/wire/types.generated.ts';
+} from '../../schemas/types.generated.ts';
 
 export function node(id: string, typeId: string, more: Partial<WorkflowNode> = {}): WorkflowNode {
   return { id, typeId, name: id, position: { x: 0, y: 0 }, config: {}, inputs: {}, ...more };

@@ -7,8 +7,8 @@ import {
   type ActivityEvent,
   type JournalEntry,
   type RecordedDeltas,
-} from '../../src/core/journal.ts';
-import type { JsonObject, JsonValue } from '../../src/core/json.ts';
+} from '../../src/rules/journal.ts';
+import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import type { HistoryEvent } from '../../src/translate/translate.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;

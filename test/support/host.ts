@@ -9,7 +9,7 @@ import { readConfig, type Environment } from '../../src/app/config.ts';
 import { createHost, type BuiltIn, type Host } from '../../src/app/host.ts';
 import { createLogger, type LogLevel } from '../../src/app/logger.ts';
 import type { FacadeConfig } from '../../src/facade/deps.ts';
-import type { RunSnapshot } from '../../src/wire/types.generated.ts';
+import type { RunSnapshot } from '../../schemas/types.generated.ts';
 import { CACHE_DIR, startTestTemporal } from './temporal.ts';
 
 export const TEST_API_KEY = 'owop_test_key_of_the_suite';

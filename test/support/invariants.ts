@@ -13,10 +13,10 @@ import {
 } from '../../src/adapters/temporal/codec.ts';
 import { connectTemporal, type TemporalTarget } from '../../src/adapters/temporal/connection.ts';
 import { createHistoryReader } from '../../src/adapters/temporal/history.ts';
-import { expandDeltas } from '../../src/core/deltas.ts';
-import { eventIdOf, TERMINAL_KEY } from '../../src/core/ids.ts';
-import type { StepResult } from '../../src/core/journal.ts';
-import { isTerminalEvent, TERMINAL_EVENTS, TERMINAL_STATUSES } from '../../src/core/status.ts';
+import { expandDeltas } from '../../src/rules/deltas.ts';
+import { eventIdOf, TERMINAL_KEY } from '../../src/rules/ids.ts';
+import type { StepResult } from '../../src/rules/journal.ts';
+import { isTerminalEvent, TERMINAL_EVENTS, TERMINAL_STATUSES } from '../../src/rules/status.ts';
 import { createLog } from '../../src/log/log.ts';
 import { retrace } from '../../src/log/rebuild.ts';
 import type { Head, HistoryEvent, HistoryReader, LogRow, Stores } from '../../src/ports.ts';

@@ -1,7 +1,7 @@
 // What tests of the log room share: in-memory stores on PGlite, a scripted history and run rows.
 import proto from '@temporalio/proto';
-import { HostError } from '../../src/core/errors.ts';
-import type { RunInput } from '../../src/core/run-input.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import type { RunInput } from '../../src/rules/run-input.ts';
 import { openStores } from '../../src/adapters/postgres/index.ts';
 import type {
   ClosedRuns,

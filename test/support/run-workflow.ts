@@ -12,7 +12,7 @@ import {
 } from '@temporalio/worker';
 import { decodeEvents } from '../../src/adapters/temporal/history-payloads.ts';
 import { installRuntime } from '../../src/adapters/temporal/worker.ts';
-import { activityEventKey } from '../../src/core/ids.ts';
+import { activityEventKey } from '../../src/rules/ids.ts';
 import {
   CARRIER_MEMO_FIELD,
   CARRIER_METADATA_KEY,
@@ -22,7 +22,7 @@ import {
   type JournalEntry,
   type StatusEntry,
   type StepResult,
-} from '../../src/core/journal.ts';
+} from '../../src/rules/journal.ts';
 import type { HistoryEvent, Logger } from '../../src/ports.ts';
 import type { JournalSinks } from '../../workflows/interceptors.ts';
 

@@ -7,7 +7,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { NativeConnection, type WorkflowBundleOption } from '@temporalio/worker';
 import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
 import { dataConverter, type EncryptionKey } from '../../src/adapters/temporal/codec.ts';
-import { RUN_WORKFLOW, type RunInput } from '../../src/core/run-input.ts';
+import { RUN_WORKFLOW, type RunInput } from '../../src/rules/run-input.ts';
 import {
   createWorkflowRunner,
   quietRuntime,

@@ -1,9 +1,9 @@
 // translate, given histories (design §2, §3.1; spec/07 §2): carriers, order, endings, page cuts.
 import proto from '@temporalio/proto';
 import { describe, expect, it } from 'vitest';
-import { codeOf } from '../../src/core/errors.ts';
-import { activityEventKey, eventIdOf } from '../../src/core/ids.ts';
-import type { JsonObject, JsonValue } from '../../src/core/json.ts';
+import { codeOf } from '../../src/rules/errors.ts';
+import { activityEventKey, eventIdOf } from '../../src/rules/ids.ts';
+import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { translate, type HistoryEvent, type Translation } from '../../src/translate/translate.ts';
 import {
   admitted,

@@ -1,7 +1,7 @@
 // Which definitions can be run here, and what is told about the others (spec/01 §6.6; spec/06 §20).
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { DEFINITION_BYTES } from '../../src/core/limits.ts';
+import { DEFINITION_BYTES } from '../../src/rules/limits.ts';
 import { checkDefinition, isOfType, isTestNodeType } from '../../src/wire/load-definition.ts';
 import { NODE_TYPE_IDS } from '../../src/wire/validators.ts';
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { GENERATED, generateTypes } from '../../schemas/generate.ts';
-import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../../src/core/limits.ts';
+import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../../src/rules/limits.ts';
 import {
   EVENT_TYPE_NAMES,
   NODE_TYPE_IDS,

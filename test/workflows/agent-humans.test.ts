@@ -3,8 +3,8 @@
 import { defaultPayloadConverter } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput } from '../../activities/contract.ts';
-import type { JsonObject, JsonValue } from '../../src/core/json.ts';
-import type { RunInput } from '../../src/core/run-input.ts';
+import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
+import type { RunInput } from '../../src/rules/run-input.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
 import { pinned } from '../support/definitions.ts';

@@ -6,8 +6,8 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput, SealBlockInput } from '../../activities/contract.ts';
-import type { JsonObject } from '../../src/core/json.ts';
-import { agentTaskQueue, CANCEL_RUN_UPDATE, type RunInput } from '../../src/core/run-input.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
+import { agentTaskQueue, CANCEL_RUN_UPDATE, type RunInput } from '../../src/rules/run-input.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { agentNode, chain, definition, edge, pinned, runInput } from '../support/definitions.ts';
 import {

@@ -3,14 +3,14 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { isTerminalEvent } from '../../src/core/status.ts';
-import { canonicalJson, type JsonObject, type JsonValue } from '../../src/core/json.ts';
-import { digestOf } from '../../src/core/ids.ts';
+import { isTerminalEvent } from '../../src/rules/status.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from '../../src/rules/json.ts';
+import { digestOf } from '../../src/rules/ids.ts';
 import {
   RESOLVE_INTERRUPT_UPDATE,
   type ResolveInterruptCommand,
   type RunInput,
-} from '../../src/core/run-input.ts';
+} from '../../src/rules/run-input.ts';
 import {
   askedInterrupt,
   type FinishedRun,

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallToolInput, InferTurnInput } from '../../activities/contract.ts';
 import { questionLines } from '../../src/app/question-lines.ts';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import { renderRunPage } from '../../src/pages/index.ts';
 import type { Stores, Tool } from '../../src/ports.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';

@@ -2,13 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { describe, expect, it } from 'vitest';
-import { digestOf } from '../../src/core/ids.ts';
-import { canonicalJson } from '../../src/core/json.ts';
+import { digestOf } from '../../src/rules/ids.ts';
+import { canonicalJson } from '../../src/rules/json.ts';
 import {
   CANCEL_RUN_UPDATE,
   RESOLVE_INTERRUPT_UPDATE,
   type ResolveInterruptCommand,
-} from '../../src/core/run-input.ts';
+} from '../../src/rules/run-input.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';

@@ -9,9 +9,9 @@ import type {
   PrepareInvocationOutput,
   SealBlockInput,
 } from '../../activities/contract.ts';
-import type { ActivityEvent, StepResult } from '../../src/core/journal.ts';
-import type { JsonObject, JsonValue } from '../../src/core/json.ts';
-import type { RunInput } from '../../src/core/run-input.ts';
+import type { ActivityEvent, StepResult } from '../../src/rules/journal.ts';
+import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
+import type { RunInput } from '../../src/rules/run-input.ts';
 import { agentNode, chain, pinned, runInput } from '../support/definitions.ts';
 
 export const AGENT = 'local.test.pack.agent';

@@ -3,9 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activities/contract.ts';
-import { CANCEL_RUN_UPDATE } from '../../src/core/run-input.ts';
-import { RUN_OUTPUTS_BYTES, RUN_VALUES_BYTES } from '../../src/core/limits.ts';
-import type { WorkflowNode } from '../../src/wire/types.generated.ts';
+import { CANCEL_RUN_UPDATE } from '../../src/rules/run-input.ts';
+import { RUN_OUTPUTS_BYTES, RUN_VALUES_BYTES } from '../../src/rules/limits.ts';
+import type { WorkflowNode } from '../../schemas/types.generated.ts';
 import {
   agentNode,
   chain,

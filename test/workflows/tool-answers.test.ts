@@ -10,8 +10,8 @@ import type {
   InferTurnOutput,
   PrepareInvocationOutput,
 } from '../../activities/contract.ts';
-import type { StepResult } from '../../src/core/journal.ts';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { StepResult } from '../../src/rules/journal.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { agentNode, definition, pinned, runInput } from '../support/definitions.ts';
 import type { FinishedRun, ScriptedActivities } from '../support/run-workflow.ts';

@@ -1,10 +1,10 @@
 // The agent node (`core.agent`, WorkflowNode.agent): a live manifest invocation (RFC 0077 §B) and what a low
 // confidence leads to (RFC 0002 §F, design §9). Invocations of a visit follow each other, each in its own bracket.
 import type { AskedQuestion } from '../../activities/contract.ts';
-import { effectiveThreshold, isBelowThreshold } from '../../src/core/confidence.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../src/core/json.ts';
-import { MAX_ESCALATIONS_PER_VISIT } from '../../src/core/limits.ts';
-import type { PinnedAgent } from '../../src/core/run-input.ts';
+import { effectiveThreshold, isBelowThreshold } from '../../src/rules/confidence.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../src/rules/json.ts';
+import { MAX_ESCALATIONS_PER_VISIT } from '../../src/rules/limits.ts';
+import type { PinnedAgent } from '../../src/rules/run-input.ts';
 import { emitFact, nodeFailure, type Visit, type NodeKind } from '../context.ts';
 import { answersOf, interrupt } from '../interrupts.ts';
 import { outputsOf, type AgentDecision, type AgentWork, type Invocation } from '../agent-work.ts';

@@ -1,6 +1,6 @@
 // core.fail: ends in failure, for tests of failure paths (spec/01 §18.2).
 import type { NodeKind } from '../context.ts';
-import { ERRORS } from '../../src/core/errors.ts';
+import { ERRORS } from '../../src/rules/errors.ts';
 
 const DEFAULT_CODE = 'conformance_test_failure';
 

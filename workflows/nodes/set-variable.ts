@@ -1,6 +1,6 @@
 // core.setVariable: `config.variableName` gets the value of the input port `value`, else `config.value`.
 import type { NodeKind } from '../context.ts';
-import type { JsonValue } from '../../src/core/json.ts';
+import type { JsonValue } from '../../src/rules/json.ts';
 import { inputsOf, setVariable } from '../values.ts';
 
 export const setVariableNode: NodeKind = async (visit) => {

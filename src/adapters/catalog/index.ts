@@ -1,8 +1,8 @@
 // What this process can run: definitions and agents, built in and from the operator's folders, validated at start
 // (spec/06 §20, spec/03 §2.3). A bad file is skipped with one line that says where it is wrong; never a crash.
 import { basename, join } from 'node:path';
-import { isAgentToolId } from '../../core/ids.ts';
-import { canonicalJson } from '../../core/json.ts';
+import { isAgentToolId } from '../../rules/ids.ts';
+import { canonicalJson } from '../../rules/json.ts';
 import type {
   Catalog,
   CatalogAgent,
@@ -12,7 +12,7 @@ import type {
   Tools,
 } from '../../ports.ts';
 import { checkDefinition, isTestNodeType } from '../../wire/load-definition.ts';
-import type { AgentManifest, WorkflowDefinition } from '../../wire/types.generated.ts';
+import type { AgentManifest, WorkflowDefinition } from '../../../schemas/types.generated.ts';
 import { NODE_TYPE_IDS } from '../../wire/validators.ts';
 import { filesIn, isFileProblem, readJson } from './files.ts';
 import { agentFaults, resolveManifest, type ManifestFault } from './manifests.ts';

@@ -1,6 +1,6 @@
 // What both content stores hold to (design §2.6): values are named by the hash of their bytes, and bounded.
 import { createHash } from 'node:crypto';
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 
 export const CONTENT_LIMIT_BYTES = 64 * 1024 * 1024;
 const HASH = /^sha256:[0-9a-f]{64}$/;

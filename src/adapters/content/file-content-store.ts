@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sha256Hex } from '../../core/ids.ts';
+import { sha256Hex } from '../../rules/ids.ts';
 import type { ContentStore } from '../../ports.ts';
 import { checkedHash, hashOfBytes, requireHash, verified } from './content-rules.ts';
 

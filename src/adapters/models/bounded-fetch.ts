@@ -1,6 +1,6 @@
 // `fetch` whose response body ends with an error above a size: a provider cannot fill this process's memory, not even
 // with one endless line.
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 import { MODEL_RESPONSE_BYTES } from './limits.ts';
 
 export async function boundedFetch(

@@ -6,10 +6,10 @@ import type {
   ChatCompletionCreateParamsStreaming,
   ChatCompletionMessageParam,
 } from 'openai/resources/chat/completions';
-import { HostError } from '../../core/errors.ts';
-import { utf8Length, type JsonValue } from '../../core/json.ts';
-import { MODEL_OUTPUT_BYTES } from '../../core/limits.ts';
-import { BYTES_PER_TOKEN, estimateTokens } from '../../core/tokens.ts';
+import { HostError } from '../../rules/errors.ts';
+import { utf8Length, type JsonValue } from '../../rules/json.ts';
+import { MODEL_OUTPUT_BYTES } from '../../rules/limits.ts';
+import { BYTES_PER_TOKEN, estimateTokens } from '../../rules/tokens.ts';
 import type { Model, ModelRequest, ModelResponse, TranscriptItem } from '../../ports.ts';
 import { MAX_RETRY_AFTER_MS, MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
 import { boundedFetch } from './bounded-fetch.ts';

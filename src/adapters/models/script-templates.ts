@@ -1,7 +1,7 @@
 // Templates in scripts: `{{task.<path>}}`, `{{results.<n>.<path>}}` (tool results of the conversation, in order),
 // `{{answers.<path>}}` (a human's last answers). A string that is one template alone gives the value itself.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../core/json.ts';
-import { untrustedSegment } from '../../core/untrusted.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
+import { untrustedSegment } from '../../rules/untrusted.ts';
 import type { TranscriptItem } from '../../ports.ts';
 
 const TEMPLATE = /\{\{\s*((?:task|results|answers)(?:\.[A-Za-z0-9_-]{1,64}){0,16})\s*\}\}/g;

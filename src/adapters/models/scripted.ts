@@ -1,12 +1,16 @@
 // The provider `scripted`: deterministic, no key, no network. The default model, the demo's model and the test double
 // in one. The turn to play is the number of assistant items in the transcript, so a retry plays the same turn.
-import { HostError } from '../../core/errors.ts';
-import type { JsonValue } from '../../core/json.ts';
-import { MODEL_OUTPUT_BYTES } from '../../core/limits.ts';
-import { estimateTokens } from '../../core/tokens.ts';
+import { HostError } from '../../rules/errors.ts';
+import type { JsonValue } from '../../rules/json.ts';
+import { MODEL_OUTPUT_BYTES } from '../../rules/limits.ts';
+import { estimateTokens } from '../../rules/tokens.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports.ts';
 import { checkAgentScript } from '../../wire/agent-script.ts';
-import type { AgentScript, AgentScriptFault, AgentScriptTurn } from '../../wire/types.generated.ts';
+import type {
+  AgentScript,
+  AgentScriptFault,
+  AgentScriptTurn,
+} from '../../../schemas/types.generated.ts';
 import { fillTemplates, lookUp, scriptValues } from './script-templates.ts';
 
 type Options = Parameters<Model['infer']>[1];

@@ -1,6 +1,6 @@
 // Tool ids hold characters that providers refuse in function names (`demo:orders.get`): an injective mapping into
 // [A-Za-z0-9_-]{1,64} and back.
-import { sha256Hex } from '../../core/ids.ts';
+import { sha256Hex } from '../../rules/ids.ts';
 
 const NAME_LENGTH = 64;
 /** Characters of the id kept in a name that had to be shortened; a hash of the whole follows. */

@@ -15,8 +15,8 @@
 //   or in doubt, or claimed and so possibly either. Every claim of a closed run is refused. Each new claim and the
 //   step to in-doubt raise the epoch. `settle` ends a claim, or a doubt (the reconcile hook's answer), under its epoch.
 //   `recall` tells what the column "other tool" says, and claims nothing.
-import { canonicalJson } from '../../core/json.ts';
-import { sha256Hex } from '../../core/ids.ts';
+import { canonicalJson } from '../../rules/json.ts';
+import { sha256Hex } from '../../rules/ids.ts';
 import type {
   EffectClaim,
   EffectIdentity,

@@ -8,9 +8,9 @@
 // |                     | bound to: its run or its interrupt          |            |
 // | answered            | replay                                      | mismatch   |
 import { randomUUID } from 'node:crypto';
-import { sha256Hex } from '../../core/ids.ts';
-import type { JsonValue } from '../../core/json.ts';
-import { IDEMPOTENCY_RETENTION_SECONDS } from '../../core/limits.ts';
+import { sha256Hex } from '../../rules/ids.ts';
+import type { JsonValue } from '../../rules/json.ts';
+import { IDEMPOTENCY_RETENTION_SECONDS } from '../../rules/limits.ts';
 import type { ClaimOutcome, IdempotencyClaim, IdempotencyStore } from '../../ports.ts';
 import type { Db, Transaction } from './db.ts';
 

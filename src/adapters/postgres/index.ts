@@ -1,6 +1,6 @@
 // All stores of one database (design §7): PGlite in the data folder by default, PostgreSQL in production. Opening runs
 // the migrations.
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 import type { Logger, Stores } from '../../ports.ts';
 import { createFileContentStore } from '../content/file-content-store.ts';
 import { createAgentRegistry } from './agent-registry.ts';

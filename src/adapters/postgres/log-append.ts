@@ -1,8 +1,8 @@
 // The append (design §3.2; spec/07 §3.1): one transaction that locks the head, checks the cursor, numbers and clamps,
 // and moves status, cursor and sequence together. Four round trips: BEGIN, lock, write, COMMIT.
-import { clampTimestamps } from '../../core/clamp.ts';
-import { HostError } from '../../core/errors.ts';
-import { deltaKey } from '../../core/ids.ts';
+import { clampTimestamps } from '../../rules/clamp.ts';
+import { HostError } from '../../rules/errors.ts';
+import { deltaKey } from '../../rules/ids.ts';
 import type { AppendBatch, AppendOutcome, Head, LogRow, NewRow } from '../../ports.ts';
 import type { Db, Transaction } from './db.ts';
 import { eventRecords, HEAD_COLUMNS, headOf, INSERT_EVENTS } from './rows.ts';

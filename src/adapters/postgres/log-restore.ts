@@ -1,5 +1,5 @@
 // The end of a rebuild (design §3.6): head and rows of one run replaced in one transaction.
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 import type { Head, LogRow } from '../../ports.ts';
 import type { Db, Transaction } from './db.ts';
 import { LOG_CHANNEL, lockHead } from './log-append.ts';

@@ -4,7 +4,7 @@ import { access, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports.ts';
 import { databaseError, isDeadlock, TRANSACTION_LIMIT_MS, TRANSACTION_TRIES } from './db.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';

@@ -1,7 +1,7 @@
 // PostgreSQL through the `pg` pool (design §7): bounded connections and statement times, and one connection of its own
 // for notifications. The twin of pglite.ts.
 import pg from 'pg';
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports.ts';
 import {
   databaseError,

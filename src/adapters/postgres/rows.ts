@@ -1,7 +1,7 @@
 // How rows of the log tables read and write: column lists and the mapping to the port's types, in one place.
-import type { CausedBy } from '../../core/journal.ts';
-import type { JsonValue } from '../../core/json.ts';
-import type { RunStatus } from '../../core/status.ts';
+import type { CausedBy } from '../../rules/journal.ts';
+import type { JsonValue } from '../../rules/json.ts';
+import type { RunStatus } from '../../rules/status.ts';
 import type { Head, LogRow } from '../../ports.ts';
 
 export const EVENT_COLUMNS =

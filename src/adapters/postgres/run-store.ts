@@ -1,7 +1,7 @@
 // The registry of runs (design §4, accept): who was accepted with what, whether Temporal has it, and the lists.
-import { HostError } from '../../core/errors.ts';
-import type { RunInput } from '../../core/run-input.ts';
-import type { RunStatus } from '../../core/status.ts';
+import { HostError } from '../../rules/errors.ts';
+import type { RunInput } from '../../rules/run-input.ts';
+import type { RunStatus } from '../../rules/status.ts';
 import type { ClaimOutcome, RunListItem, RunRow, RunStore, StartFailure } from '../../ports.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';
 import { claimRecord } from './idempotency-store.ts';

@@ -1,5 +1,5 @@
 // Segments of runs and where their raw history is archived (design §3.6).
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 import type { Segment, SegmentStore } from '../../ports.ts';
 import type { Db } from './db.ts';
 

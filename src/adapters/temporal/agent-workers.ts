@@ -2,7 +2,7 @@
 // of its tools come here while it is here, wait durably while nobody has it, and move to whoever has it next.
 import type { DataConverter } from '@temporalio/common';
 import { Worker, type NativeConnection } from '@temporalio/worker';
-import { agentTaskQueue } from '../../core/run-input.ts';
+import { agentTaskQueue } from '../../rules/run-input.ts';
 import type { Logger } from '../../ports.ts';
 import type { TemporalTarget } from './connection.ts';
 import { keepWorker, type KeptWorker } from './kept-worker.ts';

@@ -1,4 +1,4 @@
-// The workflow bundle: made once for a content of workflows/ and src/core/ and kept in the user's cache folder, since
+// The workflow bundle: made once for a content of workflows/ and src/rules/ and kept in the user's cache folder, since
 // bundling takes seconds and loading none. Processes that make the same one at once write the same bytes.
 import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -13,7 +13,7 @@ const BUNDLER = fileURLToPath(new URL('./bundle-process.ts', import.meta.url));
 /** Longest time that bundling may take, in ms: it takes seconds. */
 const BUNDLE_LIMIT_MS = 180_000;
 /** What workflow code may import (style.md): a change anywhere here is another bundle. */
-const SOURCES = ['workflows', 'src/core'];
+const SOURCES = ['workflows', 'src/rules'];
 const BUNDLE_PREFIX = 'workflow-bundle-';
 const BUNDLE_KEPT_MS = 30 * 24 * 3600 * 1000;
 const PACKAGES = ['@temporalio/worker', '@temporalio/workflow', '@noble/hashes', 're2js'];

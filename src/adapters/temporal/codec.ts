@@ -4,7 +4,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import proto from '@temporalio/proto';
 import type { DataConverter, Payload, PayloadCodec } from '@temporalio/common';
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 
 export interface EncryptionKey {
   /** Stands readable beside every payload; never derived from the key. */

@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports.ts';
 import { isRunning, recordProcess, type ProcessRecord } from '../../system/processes.ts';
 import { obtainProgram, type ProgramOptions, type ServerProgram } from './server-program/index.ts';

@@ -10,7 +10,7 @@ import {
   type Connection,
   type DataConverter,
 } from '@temporalio/client';
-import { HostError, isErrorCode } from '../../core/errors.ts';
+import { HostError, isErrorCode } from '../../rules/errors.ts';
 import {
   CANCEL_RUN_UPDATE,
   RESOLVE_INTERRUPT_UPDATE,
@@ -19,7 +19,7 @@ import {
   type CancelRunCommand,
   type MessageOutcome,
   type RunInput,
-} from '../../core/run-input.ts';
+} from '../../rules/run-input.ts';
 import type { RunEngine } from '../../ports.ts';
 import { GRPC, grpcStatus, isAway, rpc, toHostError } from './rpc.ts';
 

@@ -2,8 +2,8 @@
 // be carriers or step results (design §3.1, §2.3).
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import proto from '@temporalio/proto';
-import { HostError } from '../../core/errors.ts';
-import { CARRIER_MEMO_FIELD } from '../../core/journal.ts';
+import { HostError } from '../../rules/errors.ts';
+import { CARRIER_MEMO_FIELD } from '../../rules/journal.ts';
 import type { HistoryEvent } from '../../ports.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;

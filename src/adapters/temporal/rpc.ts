@@ -6,7 +6,7 @@ import {
   type Connection,
   type ConnectionOptions,
 } from '@temporalio/client';
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 
 /** gRPC status codes that this room tells apart. */
 export const GRPC = {

@@ -9,7 +9,7 @@ import {
   type NativeConnection,
   type RuntimeOptions,
 } from '@temporalio/worker';
-import { RUN_TASK_QUEUE } from '../../core/run-input.ts';
+import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import type { Logger } from '../../ports.ts';
 import type { TemporalTarget } from './connection.ts';
 import { keepWorker, type KeptWorker } from './kept-worker.ts';

@@ -1,5 +1,5 @@
 // The host's own tools. `core:json.query` is pure; `core:clock` reads the world, and what it read is recorded.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../core/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
 import type { Tool } from '../../ports.ts';
 
 const CORE_TOOL_TIMEOUT_MS = 5_000;

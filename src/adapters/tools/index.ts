@@ -1,8 +1,8 @@
 // Every tool that an agent can call, by id: those of this process (`<scope>:<tool-id>`, spec/03 §6.3), and those of
 // agent processes (`<agent_id>/<tool_name>`, seed 004 §4.2), which come and go.
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 import type { Tool, Tools } from '../../ports.ts';
-import { isAgentToolId } from '../../core/ids.ts';
+import { isAgentToolId } from '../../rules/ids.ts';
 import { compileUserSchema } from '../../wire/user-schema.ts';
 
 const TOOL_ID = /^[A-Za-z0-9_.-]{1,128}:[A-Za-z0-9_./-]{1,128}$/;

@@ -1,7 +1,7 @@
 // POST /v1/runs/{runId}/cancel (spec/01 §2.7): an Update, else Temporal's durable request; of an ended run, its status.
-import { HostError } from '../../core/errors.ts';
-import { TERMINAL_STATUSES, type RunStatus } from '../../core/status.ts';
-import type { CancelRunCommand } from '../../core/run-input.ts';
+import { HostError } from '../../rules/errors.ts';
+import { TERMINAL_STATUSES, type RunStatus } from '../../rules/status.ts';
+import type { CancelRunCommand } from '../../rules/run-input.ts';
 import type { RunRow } from '../../ports.ts';
 import { validate } from '../../wire/validators.ts';
 import type { FacadeDeps } from '../deps.ts';

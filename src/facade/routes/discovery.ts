@@ -1,8 +1,12 @@
 // GET /.well-known/openwop (spec/01 §10): computed from what is registered; nothing is advertised that this process does
 // not do. Families stand at the root and once more under `capabilities` (design §9).
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '../../core/json.ts';
-import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS, REQUEST_BODY_BYTES } from '../../core/limits.ts';
+import type { JsonObject } from '../../rules/json.ts';
+import {
+  MAX_NODE_EXECUTIONS,
+  MAX_RUN_DURATION_MS,
+  REQUEST_BODY_BYTES,
+} from '../../rules/limits.ts';
 import { familiesOf, roundsOf, type HostFacts } from '../capabilities.ts';
 import { CONFIGURABLE } from '../configurable.ts';
 import { DEFAULT_CALLER, type FacadeDeps } from '../deps.ts';

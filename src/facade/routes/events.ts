@@ -1,5 +1,5 @@
 // GET /v1/runs/{runId}/events (spec/02 §3.1): SSE or the whole log as JSON, by Accept.
-import { isTerminalEvent } from '../../core/status.ts';
+import { isTerminalEvent } from '../../rules/status.ts';
 import type { LogRow } from '../../ports.ts';
 import { renderEventText } from '../../wire/render.ts';
 import type { FacadeDeps } from '../deps.ts';

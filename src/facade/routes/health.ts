@@ -1,5 +1,5 @@
 // /healthz and /readyz (spec/01 §19): public, without tenant data.
-import { codeOf } from '../../core/errors.ts';
+import { codeOf } from '../../rules/errors.ts';
 import type { FacadeDeps } from '../deps.ts';
 import type { Route } from '../route.ts';
 

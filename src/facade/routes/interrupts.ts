@@ -1,5 +1,5 @@
 // POST /v1/runs/{runId}/interrupts/{nodeId} (spec/02 §4.4).
-import type { JsonValue } from '../../core/json.ts';
+import type { JsonValue } from '../../rules/json.ts';
 import { validate } from '../../wire/validators.ts';
 import type { FacadeDeps } from '../deps.ts';
 import {

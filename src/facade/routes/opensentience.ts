@@ -1,14 +1,14 @@
 // The operator's view of agents (seed 004; design §5): agents, tools, calls, audit, metrics, and the token with which an
 // agent that is started by hand attaches (seed 004 §5.3). Extensions of this host, there only when agents can connect.
 import { randomBytes } from 'node:crypto';
-import { HostError, type ErrorCode } from '../../core/errors.ts';
-import { sha256Hex } from '../../core/ids.ts';
+import { HostError, type ErrorCode } from '../../rules/errors.ts';
+import { sha256Hex } from '../../rules/ids.ts';
 import type { AgentInstance } from '../../ports.ts';
 import type {
   OpenSentienceAgentList,
   OpenSentienceAttachment,
   OpenSentienceAudit,
-} from '../../wire/types.generated.ts';
+} from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { invalid } from '../errors.ts';
 import { METRICS_CONTENT_TYPE, metricsText } from '../opensentience-metrics.ts';

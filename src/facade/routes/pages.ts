@@ -1,9 +1,9 @@
 // The run's page (design §10): opened by a one-time link, live by the run's own event stream, answered by plain forms.
 // Everything here speaks HTML, errors included.
 import { Router, type Request, type Response } from 'express';
-import { codeOf, ERRORS, HostError, type ErrorCode } from '../../core/errors.ts';
-import { sha256Hex } from '../../core/ids.ts';
-import { canonicalJson } from '../../core/json.ts';
+import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
+import { sha256Hex } from '../../rules/ids.ts';
+import { canonicalJson } from '../../rules/json.ts';
 import { timedInterrupts } from '../../log/fold.ts';
 import {
   pageScript,

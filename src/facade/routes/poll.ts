@@ -1,5 +1,5 @@
 // GET /v1/runs/{runId}/events/poll (spec/02 §3.7): everything behind an exclusive cursor, waiting for it if need be.
-import { isTerminalEvent } from '../../core/status.ts';
+import { isTerminalEvent } from '../../rules/status.ts';
 import type { LogRow } from '../../ports.ts';
 import { renderEventText } from '../../wire/render.ts';
 import type { FacadeDeps } from '../deps.ts';

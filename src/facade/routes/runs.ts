@@ -1,5 +1,5 @@
 // POST /v1/runs, GET /v1/runs, GET /v1/runs/{runId} (spec/01 §2.3, §2.4).
-import { RUN_STATUSES, type RunStatus } from '../../core/status.ts';
+import { RUN_STATUSES, type RunStatus } from '../../rules/status.ts';
 import { acceptRun } from '../accept.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { invalid } from '../errors.ts';

@@ -10,7 +10,7 @@
 // draining       connect       leave    judge     press      –
 // stopped        connect       –        –         –          rest
 import type { AgentInstance } from '../../ports.ts';
-import type { OpensentienceAgent } from '../../wire/types.generated.ts';
+import type { OpensentienceAgent } from '../../../schemas/types.generated.ts';
 import type { Exit } from './launch.ts';
 import type { ProcessLimits } from './limits.ts';
 

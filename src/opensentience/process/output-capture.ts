@@ -2,7 +2,7 @@
 // rate, without known secrets and session tokens, into the agent's log file. It is never parsed.
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
-import type { Redactor } from '../../core/redaction.ts';
+import type { Redactor } from '../../rules/redaction.ts';
 import type { LogFile } from './log-file.ts';
 
 /** Longest line, in UTF-16 units; the rest of a longer one is dropped. */

@@ -1,6 +1,6 @@
 // One agent of this Core, alive or not (table: agent-life.ts): does what the table says, with a process, a session and
 // one timer. An agent that was started by hand takes the place of the process that Core would start.
-import type { Redactor } from '../../core/redaction.ts';
+import type { Redactor } from '../../rules/redaction.ts';
 import type { AgentInstance, Logger } from '../../ports.ts';
 import { AGENT_LIFE, judgeExit, NO_EXITS, type LifeEvent, type LifeState } from './agent-life.ts';
 import type { Children } from './children.ts';

@@ -1,7 +1,7 @@
 // How calls of agents' tools end for the host (seed 004 §3.3, §4.3.3): one table from the protocol's error codes to the
 // host's, and the check of an output. What an agent wrote is redacted and bounded before it is anyone's.
-import type { ErrorCode } from '../../core/errors.ts';
-import type { JsonObject } from '../../core/json.ts';
+import type { ErrorCode } from '../../rules/errors.ts';
+import type { JsonObject } from '../../rules/json.ts';
 import type { CallOutcome, SessionRules } from './effects.ts';
 import type { AgentPayloads, ProtocolError } from '../messages.ts';
 import type { AcceptedTool } from './registration.ts';

@@ -8,7 +8,7 @@
 //
 // Every call ends once. What an agent says of a call that has ended, or never was, is dropped and audited.
 import type { AgentCallView, AgentToolMetrics } from '../../ports.ts';
-import type { JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '../../rules/json.ts';
 import { CallMetrics, type CallEnding } from './call-metrics.ts';
 import { failedOutcome, refusedCall, succeededOutcome, unanswered } from './call-outcomes.ts';
 import { CallStream } from './call-stream.ts';

@@ -1,7 +1,7 @@
 // What the session machine asks of its connection, and what it knows of the world (seed 004 §4). Effects are performed
 // in order; ids, timestamps and sockets are the connection's.
-import type { ErrorCode } from '../../core/errors.ts';
-import type { JsonObject } from '../../core/json.ts';
+import type { ErrorCode } from '../../rules/errors.ts';
+import type { JsonObject } from '../../rules/json.ts';
 import type { ToolProgress } from '../../ports.ts';
 import {
   PROTOCOL_ERRORS,

@@ -1,6 +1,6 @@
 // The tools of one session (seed 004 §4.2): which declarations are accepted, and why others are not. Pure.
 import { isDeepStrictEqual } from 'node:util';
-import type { JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '../../rules/json.ts';
 import { compileUserSchema, type UserSchema } from '../../wire/user-schema.ts';
 import { validate } from '../../wire/validators.ts';
 import { protocolError, type SessionRules } from './effects.ts';

@@ -5,7 +5,7 @@
 //
 // TABLE is complete: every state has a reaction to every input. Time and ids come in; effects go out, in order.
 import type { AgentSessionView, AgentToolMetrics } from '../../ports.ts';
-import type { JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '../../rules/json.ts';
 import { CallTable, type NewCall } from './calls.ts';
 import type { Effect, Outgoing, SessionRules } from './effects.ts';
 import type { FrameFault } from '../frame.ts';

@@ -2,7 +2,7 @@
 // and events. Reading is paced, writing bounded. What goes wrong here ends this connection and touches no other.
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '../../rules/json.ts';
 import type { AgentSessionView, AgentToolMetrics, ToolProgress } from '../../ports.ts';
 import { callFailure } from '../call-failure.ts';
 import { nowMs } from '../clock.ts';

@@ -3,7 +3,7 @@
 import { chmod, lstat, mkdir, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
-import { HostError } from '../../core/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 
 /** Longest path of a socket in bytes that Linux and macOS both take. */
 const MAX_PATH_BYTES = 103;

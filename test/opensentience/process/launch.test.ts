@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { createRedactor } from '../../../src/core/redaction.ts';
+import { createRedactor } from '../../../src/rules/redaction.ts';
 import { launchProcess, type LaunchedProcess } from '../../../src/opensentience/process/launch.ts';
 import { openLogFile } from '../../../src/opensentience/process/log-file.ts';
 import type { AgentFolder } from '../../../src/opensentience/manifest.ts';

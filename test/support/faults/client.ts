@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
-import type { RunSnapshot } from '../../../src/wire/types.generated.ts';
+import type { RunSnapshot } from '../../../schemas/types.generated.ts';
 import { apiClient, TEST_API_KEY, type ApiAnswer, type ApiRequest } from '../host.ts';
 
 /** Longest time in ms until a request gets its final answer, whatever crashes meanwhile. */

@@ -2,7 +2,7 @@
 // and what must hold of every run afterwards (design §5, §8).
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RunSnapshot } from '../../../src/wire/types.generated.ts';
+import type { RunSnapshot } from '../../../schemas/types.generated.ts';
 import type { PatientClient } from './client.ts';
 import type { EffectService, EffectStage, EffectTool } from './effects-receiver.ts';
 import { seededRandom, type Random } from './random.ts';

@@ -2,7 +2,7 @@
 // timer, and two tools against the effect service of the test process. Facades and workers load the same scene.
 import type { BuiltIn } from '../../../src/app/host.ts';
 import type { ResolvedAgent, Tool } from '../../../src/ports.ts';
-import type { AgentScript } from '../../../src/wire/types.generated.ts';
+import type { AgentScript } from '../../../schemas/types.generated.ts';
 import { agentNode, chain, definition, edge, node } from '../definitions.ts';
 
 /** Where a spawned half finds the effect service. */

@@ -12,12 +12,12 @@ import {
   sleep,
   upsertMemo,
 } from '@temporalio/workflow';
-import { CARRIER_MEMO_FIELD } from '../../../src/core/journal.ts';
+import { CARRIER_MEMO_FIELD } from '../../../src/rules/journal.ts';
 import {
   CANCEL_RUN_UPDATE,
   RESOLVE_INTERRUPT_UPDATE,
   type MessageOutcome,
-} from '../../../src/core/run-input.ts';
+} from '../../../src/rules/run-input.ts';
 
 interface Command {
   readonly bodyDigest: string;

@@ -6,7 +6,7 @@ import {
   CARRIER_MEMO_FIELD,
   CARRIER_METADATA_KEY,
   type Carrier,
-} from '../../../src/core/journal.ts';
+} from '../../../src/rules/journal.ts';
 
 export interface GoldenSinks extends Sinks {
   golden: { carriers(carriers: readonly Carrier[]): void };

@@ -3,7 +3,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { AgentScriptTurn, WorkflowDefinition } from '../../../src/wire/types.generated.ts';
+import type { AgentScriptTurn, WorkflowDefinition } from '../../../schemas/types.generated.ts';
 
 const TSX = import.meta.resolve('tsx');
 

@@ -1,8 +1,8 @@
 // A real Core for tests, with short limits and a registry in memory, and the calls that a run would make.
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { createRedactor } from '../../../src/core/redaction.ts';
-import type { JsonObject } from '../../../src/core/json.ts';
+import { createRedactor } from '../../../src/rules/redaction.ts';
+import type { JsonObject } from '../../../src/rules/json.ts';
 import { createCore, type CoreOptions } from '../../../src/opensentience/core.ts';
 import type { Core, SessionCall } from '../../../src/opensentience/parts.ts';
 import type { ProcessLimits } from '../../../src/opensentience/process/limits.ts';

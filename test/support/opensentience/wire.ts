@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createRedactor } from '../../../src/core/redaction.ts';
+import { createRedactor } from '../../../src/rules/redaction.ts';
 import type { SessionRules } from '../../../src/opensentience/session/effects.ts';
 import { encodeFrame, FrameDecoder } from '../../../src/opensentience/frame.ts';
 import { DEFAULT_LIMITS } from '../../../src/opensentience/limits.ts';

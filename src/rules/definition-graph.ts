@@ -1,6 +1,10 @@
 // The graph of a workflow definition (spec/01 §6.3, §6.6; design §4): where a run starts, which edges count for
 // fan-in, which edges lead back, and what is wrong with it. Pure: workflow code and the loader read the same facts.
-import type { WorkflowDefinition, WorkflowEdge, WorkflowNode } from '../wire/types.generated.ts';
+import type {
+  WorkflowDefinition,
+  WorkflowEdge,
+  WorkflowNode,
+} from '../../schemas/types.generated.ts';
 
 export type TriggerRule = NonNullable<WorkflowEdge['triggerRule']>;
 export const DEFAULT_TRIGGER_RULE: TriggerRule = 'all_success';

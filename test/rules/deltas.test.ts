@@ -9,8 +9,8 @@ import {
   toolChannel,
   type DeltaForm,
   type DeltaPiece,
-} from '../../src/core/deltas.ts';
-import { deltaKey, eventIdOf } from '../../src/core/ids.ts';
+} from '../../src/rules/deltas.ts';
+import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { LogRow } from '../../src/ports.ts';
 
 const RUN = 'run-1';

@@ -1,7 +1,7 @@
 // What is open and how it is closed, in one table for workflow and translator (design §3.1).
 import { describe, expect, test } from 'vitest';
-import { closingsOf, cutOffReasoning, trackOpen, type OpenItem } from '../../src/core/endings.ts';
-import type { JsonObject } from '../../src/core/json.ts';
+import { closingsOf, cutOffReasoning, trackOpen, type OpenItem } from '../../src/rules/endings.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import { validate } from '../../src/wire/validators.ts';
 
 interface Event {

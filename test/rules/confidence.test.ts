@@ -1,6 +1,6 @@
 // Which confidence threshold holds, and what is below it (RFC 0002 §F).
 import { expect, test } from 'vitest';
-import { effectiveThreshold, isBelowThreshold } from '../../src/core/confidence.ts';
+import { effectiveThreshold, isBelowThreshold } from '../../src/rules/confidence.ts';
 
 test.each<[string, unknown, number | undefined, number]>([
   ['the run before the agent', 0.9, 0.2, 0.9],

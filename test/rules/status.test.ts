@@ -12,7 +12,7 @@ import {
   type InterruptKind,
   type RunStatus,
   type StatusState,
-} from '../../src/core/status.ts';
+} from '../../src/rules/status.ts';
 
 type Event = keyof typeof moves | 'node.completed';
 type Base = Exclude<RunStatus, 'waiting-approval' | 'waiting-input' | 'waiting-external'>;

@@ -1,6 +1,6 @@
 // Canonical JSON (RFC 8785) and sizes in UTF-8 bytes.
 import { describe, expect, test } from 'vitest';
-import { canonicalJson, isJsonObject, jsonBytes, utf8Length } from '../../src/core/json.ts';
+import { canonicalJson, isJsonObject, jsonBytes, utf8Length } from '../../src/rules/json.ts';
 
 describe('canonicalJson', () => {
   test.each<[string, unknown, string]>([

@@ -1,6 +1,6 @@
 // What a run is started with. It travels in Temporal history: valid, redacted and bounded before it gets here
 // (design §2.6). Everything that may change between start and end of a run is pinned in it.
-import type { AgentManifest, WorkflowDefinition } from '../wire/types.generated.ts';
+import type { AgentManifest, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 
 /** Version of the translation rules that this run's history is read with, for ever (design §3.1). */

@@ -1,16 +1,16 @@
 // Channel reducers as pure folds (spec/01 §7.2, RFC 0002 §G).
 import { describe, expect, test } from 'vitest';
-import { codeOf } from '../../src/core/errors.ts';
-import type { JsonValue } from '../../src/core/json.ts';
+import { codeOf } from '../../src/rules/errors.ts';
+import type { JsonValue } from '../../src/rules/json.ts';
 import {
   applyMessage,
   reduce,
   type ChannelRules,
   type Message,
   type ReducerName,
-} from '../../src/core/reducers.ts';
-import { boundText, estimateTokens } from '../../src/core/tokens.ts';
-import { untrustedSegment, wrapUntrusted } from '../../src/core/untrusted.ts';
+} from '../../src/rules/reducers.ts';
+import { boundText, estimateTokens } from '../../src/rules/tokens.ts';
+import { untrustedSegment, wrapUntrusted } from '../../src/rules/untrusted.ts';
 
 const vote = (userId: string, action: string): JsonValue => ({ userId, action, timestamp: 1 });
 const message = (messageId: string, content: string): Message => ({

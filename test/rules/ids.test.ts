@@ -12,7 +12,7 @@ import {
   payloadId,
   sha256Hex,
   type Tuple,
-} from '../../src/core/ids.ts';
+} from '../../src/rules/ids.ts';
 
 const GATE: Tuple = { nodeId: 'gate', visit: 1, attempt: 0, step: 'ask' };
 

@@ -1,6 +1,6 @@
 // The one error table: codes, statuses, safe messages (spec/01 §9).
 import { describe, expect, test } from 'vitest';
-import { codeOf, ERRORS, HostError, isErrorCode } from '../../src/core/errors.ts';
+import { codeOf, ERRORS, HostError, isErrorCode } from '../../src/rules/errors.ts';
 import { validate } from '../../src/wire/validators.ts';
 
 const ROWS = Object.entries(ERRORS);

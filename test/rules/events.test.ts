@@ -7,8 +7,8 @@ import {
   isMessage,
   isUpdate,
   movesSnapshot,
-} from '../../src/core/events.ts';
-import { TERMINAL_EVENTS } from '../../src/core/status.ts';
+} from '../../src/rules/events.ts';
+import { TERMINAL_EVENTS } from '../../src/rules/status.ts';
 import { EVENT_TYPE_NAMES } from '../../src/wire/validators.ts';
 import { readSource, repositoryFiles } from '../support/source-tree.ts';
 
@@ -17,7 +17,7 @@ test('every type that has a payload schema has a row, and no other', () => {
 });
 
 /** Where events are stated: by the workflow, in an activity's result, for a run that no workflow ever ran for. */
-const EMITTING = ['workflows', 'activities', 'src/core/endings.ts', 'src/log/start-failed.ts'];
+const EMITTING = ['workflows', 'activities', 'src/rules/endings.ts', 'src/log/start-failed.ts'];
 
 /**
  * Texts in the places of a type that is stated: an argument of emit or emitFact, the member `type` of an event, the

@@ -1,11 +1,11 @@
 // The graph of a definition: starts, back edges, fan-in and faults (spec/01 §6.3, §6.6; design §4).
 import { describe, expect, test } from 'vitest';
-import { graphFaults, graphOf } from '../../src/core/definition-graph.ts';
+import { graphFaults, graphOf } from '../../src/rules/definition-graph.ts';
 import type {
   WorkflowDefinition,
   WorkflowEdge,
   WorkflowNode,
-} from '../../src/wire/types.generated.ts';
+} from '../../schemas/types.generated.ts';
 
 type Inputs = WorkflowNode['inputs'];
 const node = (id: string, inputs: Inputs = {}): WorkflowNode => ({

@@ -1,6 +1,6 @@
 // SR-1: nothing secret-shaped leaves, whole or in pieces.
 import { describe, expect, test } from 'vitest';
-import { createRedactor, MAX_HOLD_BACK } from '../../src/core/redaction.ts';
+import { createRedactor, MAX_HOLD_BACK } from '../../src/rules/redaction.ts';
 
 const JWT = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTYifQ.c2lnbmF0dXJlLWhlcmU';
 const redactor = createRedactor([
