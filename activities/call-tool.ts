@@ -5,7 +5,7 @@ import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
 import { utf8Length, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { INLINE_VALUE_BYTES } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
-import type { Tool } from '../src/ports.ts';
+import type { Tool } from '../src/ports/tools.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 import type { CallToolInput, CallToolOutput } from './contract.ts';
 import {

@@ -4,7 +4,8 @@
 import { deltaPayload, type DeltaForm, type DeltaPiece } from '../src/rules/deltas.ts';
 import { HostError } from '../src/rules/errors.ts';
 import { deltaKey, eventIdOf } from '../src/rules/ids.ts';
-import type { Logger, LogRow, LogStore, NewDelta } from '../src/ports.ts';
+import type { LogRow, LogStore, NewDelta } from '../src/ports/log.ts';
+import type { Logger } from '../src/ports/logger.ts';
 import { deltaTexts } from './recorded-deltas.ts';
 
 /** ms between two appends of one block. */

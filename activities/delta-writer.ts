@@ -3,7 +3,7 @@
 import type { DeltaPiece } from '../src/rules/deltas.ts';
 import { utf8Length } from '../src/rules/json.ts';
 import type { RedactorStream } from '../src/rules/redaction.ts';
-import type { LogRow } from '../src/ports.ts';
+import type { LogRow } from '../src/ports/log.ts';
 import { DeltaAppender, type AppenderPorts, type DeltaBlock } from './delta-appender.ts';
 
 /** ms that a failing activity waits for what it said to reach the log. */

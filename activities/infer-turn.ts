@@ -8,13 +8,13 @@ import { jsonBytes, utf8Length, type JsonObject } from '../src/rules/json.ts';
 import { INLINE_VALUE_BYTES, MAX_CALLS_PER_TURN, MODEL_OUTPUT_BYTES } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import { wrapUntrusted } from '../src/rules/untrusted.ts';
+import type { ResolvedAgent } from '../src/ports/catalog.ts';
 import type {
   ModelRequest,
   ModelResponse,
-  ResolvedAgent,
   ToolDescription,
   TranscriptItem,
-} from '../src/ports.ts';
+} from '../src/ports/models.ts';
 import type { AskedQuestion, InferTurnInput, InferTurnOutput } from './contract.ts';
 import { outputSchema, parseDecision, returnViolation, type ParsedDecision } from './decision.ts';
 import { beating } from './heartbeat.ts';

@@ -13,14 +13,8 @@ import { Context } from '@temporalio/activity';
 import { HostError } from '../src/rules/errors.ts';
 import { eventIdOf } from '../src/rules/ids.ts';
 import { canonicalJson, utf8Length, type JsonValue } from '../src/rules/json.ts';
-import type {
-  EffectClaim,
-  EffectIdentity,
-  EffectRecall,
-  Tool,
-  ToolCallContext,
-  ToolProgress,
-} from '../src/ports.ts';
+import type { EffectClaim, EffectIdentity, EffectRecall } from '../src/ports/effects.ts';
+import type { Tool, ToolCallContext, ToolProgress } from '../src/ports/tools.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 import type { CallToolInput } from './contract.ts';
 import { failure } from './failures.ts';

@@ -1,6 +1,9 @@
 // What the activities need of the host, as one object that the worker composes.
 import type { Redactor } from '../src/rules/redaction.ts';
-import type { Logger, Models, Stores, Tools } from '../src/ports.ts';
+import type { Logger } from '../src/ports/logger.ts';
+import type { Models } from '../src/ports/models.ts';
+import type { Stores } from '../src/ports/stores.ts';
+import type { Tools } from '../src/ports/tools.ts';
 
 export interface ActivityPorts {
   readonly stores: Pick<Stores, 'log' | 'content' | 'effects' | 'runs'>;

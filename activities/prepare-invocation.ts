@@ -4,7 +4,7 @@ import { codeOf } from '../src/rules/errors.ts';
 import type { JsonValue } from '../src/rules/json.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import { askedModel } from '../src/rules/model-choice.ts';
-import type { ResolvedAgent } from '../src/ports.ts';
+import type { ResolvedAgent } from '../src/ports/catalog.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 import type { ModelChoice, PrepareInvocationInput, PrepareInvocationOutput } from './contract.ts';
 import type { ActivityPorts } from './ports.ts';

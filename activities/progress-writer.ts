@@ -3,7 +3,7 @@
 import { Context } from '@temporalio/activity';
 import { PROGRESS_TYPE, toolChannel } from '../src/rules/deltas.ts';
 import type { RecordedDeltas, StepResult } from '../src/rules/journal.ts';
-import type { Tool, ToolProgress } from '../src/ports.ts';
+import type { Tool, ToolProgress } from '../src/ports/tools.ts';
 import type { CallToolInput } from './contract.ts';
 import { DeltaWriter } from './delta-writer.ts';
 import { beating } from './heartbeat.ts';

@@ -3,7 +3,9 @@
 import { digestOf, sha256Hex } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { wrapUntrusted } from '../src/rules/untrusted.ts';
-import type { ResolvedAgent, RunRow, TranscriptItem } from '../src/ports.ts';
+import type { ResolvedAgent } from '../src/ports/catalog.ts';
+import type { TranscriptItem } from '../src/ports/models.ts';
+import type { RunRow } from '../src/ports/runs.ts';
 import type { PromptChainEntry } from './contract.ts';
 
 type WorkflowDefinition = RunRow['input']['definition'];

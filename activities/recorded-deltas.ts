@@ -1,7 +1,7 @@
 // The compact record of a delta block as it goes into history (design §3.5), made from the rows that the log stores.
 import { readDelta } from '../src/rules/deltas.ts';
 import type { RecordedDeltas } from '../src/rules/journal.ts';
-import type { LogRow } from '../src/ports.ts';
+import type { LogRow } from '../src/ports/log.ts';
 
 /** Text of all deltas of a block, by channel; '' for deltas without one. */
 export function deltaTexts(rows: readonly LogRow[]): Map<string, string> {

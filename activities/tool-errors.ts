@@ -1,7 +1,7 @@
 // What a tool's throw means for its effect (design §5): not sent, finally refused, or not known.
 import { codeOf, ERRORS, type ErrorCode } from '../src/rules/errors.ts';
 import { boundText } from '../src/rules/tokens.ts';
-import type { ToolFailure } from '../src/ports.ts';
+import type { ToolFailure } from '../src/ports/tools.ts';
 
 /** Longest message of a tool error in bytes: it is recorded and fed to the model. */
 const MESSAGE_BYTES = 2048;

@@ -1,7 +1,8 @@
 // The conversation of an agent, kept in the content store as chunks linked to their predecessor (design §2.6): an
 // activity gets only the newest hash, so history grows linearly with turns.
 import { HostError } from '../src/rules/errors.ts';
-import type { ContentStore, TranscriptItem } from '../src/ports.ts';
+import type { ContentStore } from '../src/ports/content.ts';
+import type { TranscriptItem } from '../src/ports/models.ts';
 
 /** Most chunks of one conversation. */
 const MAX_CHUNKS = 1024;

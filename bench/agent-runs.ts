@@ -4,7 +4,7 @@ import { createAgentWorkers, type AgentWorkers } from '../src/adapters/temporal/
 import { coreTools } from '../src/adapters/tools/core-tools.ts';
 import { createTools } from '../src/adapters/tools/index.ts';
 import { createAgentTools } from '../src/opensentience/agent-tools.ts';
-import type { Tools } from '../src/ports.ts';
+import type { Tools } from '../src/ports/tools.ts';
 import type { AgentScript, AgentScriptTurn } from '../schemas/types.generated.ts';
 import { echoCall, ECHO_TEXT, type BenchCore } from './agent-core.ts';
 import { startRealWorker, TENANT, type BenchHost, type RealWorker } from './bench-host.ts';

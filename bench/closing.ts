@@ -1,5 +1,5 @@
 // What the bench has started, to be ended in reverse order whatever happens; and where its parts log to.
-import type { Logger } from '../src/ports.ts';
+import type { Logger } from '../src/ports/logger.ts';
 
 export class Closing {
   readonly #steps: (() => Promise<unknown>)[] = [];

@@ -1,6 +1,6 @@
 // The function that the bench calls in three ways: directly, as a tool of the host, and as the tool of an agent process.
 import type { JsonObject } from '../src/rules/json.ts';
-import type { Tool } from '../src/ports.ts';
+import type { Tool } from '../src/ports/tools.ts';
 
 export const ECHO_NAME = 'echo';
 export const ECHO_DESCRIPTION = 'Answers the text that it gets, and how long it is.';

@@ -30,7 +30,7 @@ interface Room {
   readonly node?: true;
 }
 
-const INSIDE = ['src/rules', 'src/wire', 'src/ports.ts'];
+const INSIDE = ['src/rules', 'src/wire', 'src/ports'];
 /** The shapes of the wire. */
 const SHAPES = ['schemas'];
 
@@ -40,16 +40,15 @@ const ROOMS: Record<string, Room> = {
   'src/rules': { types: SHAPES, packages: ['@noble/hashes'] },
   'src/wire': {
     rooms: ['schemas', 'src/rules'],
-    types: ['src/ports.ts'],
+    types: ['src/ports'],
     packages: ['ajv', 'ajv-formats', 're2js'],
     node: true,
   },
-  'src/ports.ts': { types: [...SHAPES, 'src/rules', 'src/wire', 'src/ports', '@temporalio/proto'] },
-  'src/ports': { types: ['src/rules', '@temporalio/proto'] },
+  'src/ports': { types: [...SHAPES, 'src/rules', '@temporalio/proto'] },
   'src/system': { node: true },
-  'src/translate': { rooms: ['src/rules'], types: ['src/ports.ts', '@temporalio/proto'] },
+  'src/translate': { rooms: ['src/rules'], types: ['src/ports', '@temporalio/proto'] },
   'src/log': {
-    rooms: ['src/rules', 'src/ports.ts', 'src/translate'],
+    rooms: ['src/rules', 'src/ports', 'src/translate'],
     types: SHAPES,
     node: true,
   },

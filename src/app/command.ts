@@ -1,6 +1,6 @@
 // What the three commands share: configuration faults as clear lines, logs, and an orderly end on signals.
 import { codeOf, type HostError } from '../rules/errors.ts';
-import type { Logger } from '../ports.ts';
+import type { Logger } from '../ports/logger.ts';
 import { readConfig, type Config } from './config.ts';
 import { createLogger, type LogLevel } from './logger.ts';
 

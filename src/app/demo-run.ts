@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { demoRunRequest } from '../demo/index.ts';
 import { openInterrupts } from '../log/fold.ts';
 import { TERMINAL_STATUSES } from '../rules/status.ts';
-import type { Logger } from '../ports.ts';
+import type { Logger } from '../ports/logger.ts';
 import type { RunCreateResponse } from '../../schemas/types.generated.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Host } from './host.ts';

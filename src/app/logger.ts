@@ -1,5 +1,5 @@
 // JSON logs on stderr, one object per line. Fields with the name of a secret are never written, whoever passed them.
-import type { Logger } from '../ports.ts';
+import type { Logger } from '../ports/logger.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LEVELS)[number];

@@ -1,7 +1,7 @@
 // What a human sees while the host starts and stops: a line for everything that takes longer than a second, and steps
 // that end within their limit.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../ports.ts';
+import type { Logger } from '../ports/logger.ts';
 
 const FIRST_LINE_MS = 1_000;
 const NEXT_LINE_MS = 10_000;

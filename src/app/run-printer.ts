@@ -1,6 +1,6 @@
 // Prints a run's events as they come, one line each; reasoning is written on as its pieces arrive.
 import type { JsonObject } from '../rules/json.ts';
-import type { LogRow } from '../ports.ts';
+import type { LogRow } from '../ports/log.ts';
 
 /** A line stays readable in a terminal. */
 const SHOWN_CHARS = 140;

@@ -1,6 +1,6 @@
 // The refund desk as data: a workflow definition, two agent manifests and the scripts that play them without a model
 // key. The first agent reads an order and decides; below its threshold a human ratifies; the second one refunds.
-import type { ResolvedAgent } from '../ports.ts';
+import type { ResolvedAgent } from '../ports/catalog.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { GET_ORDER, REFUND_ORDER } from './order-tools.ts';
 

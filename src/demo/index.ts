@@ -1,6 +1,8 @@
 // The refund desk of `npm start`: everything the host loads for the demo, and the shop that it talks to.
 import { join } from 'node:path';
-import type { Logger, ResolvedAgent, Tool } from '../ports.ts';
+import type { ResolvedAgent } from '../ports/catalog.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { Tool } from '../ports/tools.ts';
 import type { AgentScript, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { refundDesk, refundDeskAgents } from './definition.ts';
 import { orderTools } from './order-tools.ts';

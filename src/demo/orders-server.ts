@@ -5,7 +5,7 @@ import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname } from 'node:path';
-import type { Logger } from '../ports.ts';
+import type { Logger } from '../ports/logger.ts';
 
 export interface Order {
   readonly orderId: string;

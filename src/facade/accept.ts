@@ -2,7 +2,9 @@
 // asked to start it; 201 when Temporal has it. A start that fails is tried again by the reaper, from the row.
 import { HostError } from '../rules/errors.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
-import type { Caller, IdempotencyClaim, RunRow, StoredResponse } from '../ports.ts';
+import type { Caller } from '../ports/caller.ts';
+import type { IdempotencyClaim, StoredResponse } from '../ports/idempotency.ts';
+import type { RunRow } from '../ports/runs.ts';
 import type { RunCreateWarning } from '../../schemas/types.generated.ts';
 import { configurableWarnings } from './configurable-warnings.ts';
 import type { FacadeDeps, RunAnswer } from './deps.ts';

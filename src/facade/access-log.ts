@@ -1,6 +1,6 @@
 // One JSON log line per request: route, status, time, run. Never keys, bodies, query strings or page links.
 import type { RequestHandler } from 'express';
-import type { Logger } from '../ports.ts';
+import type { Logger } from '../ports/logger.ts';
 
 export function accessLog(logger: Logger): RequestHandler {
   return (request, response, next) => {

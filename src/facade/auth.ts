@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
 import { HostError } from '../rules/errors.ts';
-import type { Caller } from '../ports.ts';
+import type { Caller } from '../ports/caller.ts';
 
 /** A longer Authorization header is refused unread, in UTF-16 units. */
 const MAX_AUTHORIZATION_LENGTH = 8192;

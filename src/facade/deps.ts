@@ -1,17 +1,14 @@
 // What the facade is built from: ports and a few facts of this process. Only src/app makes them.
 import type { Redactor } from '../rules/redaction.ts';
 import type { RunStatus } from '../rules/status.ts';
-import type {
-  Caller,
-  Catalog,
-  Head,
-  Logger,
-  LogRow,
-  Models,
-  RunEngine,
-  Stores,
-  Tools,
-} from '../ports.ts';
+import type { Caller } from '../ports/caller.ts';
+import type { Catalog } from '../ports/catalog.ts';
+import type { RunEngine } from '../ports/engine.ts';
+import type { Head, LogRow } from '../ports/log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { Models } from '../ports/models.ts';
+import type { Stores } from '../ports/stores.ts';
+import type { Tools } from '../ports/tools.ts';
 import type { RunCreateWarning } from '../../schemas/types.generated.ts';
 
 /** The part of the log that serves reads (design §3.3). */

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ErrorRequestHandler, Response } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
-import type { Logger } from '../ports.ts';
+import type { Logger } from '../ports/logger.ts';
 import type { ErrorEnvelope } from '../../schemas/types.generated.ts';
 
 /** Seconds that a client waits before it tries again when nothing better is known. */

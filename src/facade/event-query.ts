@@ -5,7 +5,7 @@ import { isToolChannel } from '../rules/deltas.ts';
 import { HostError } from '../rules/errors.ts';
 import { isMessage, isUpdate } from '../rules/events.ts';
 import type { JsonObject } from '../rules/json.ts';
-import type { LogRow, LogStore } from '../ports.ts';
+import type { LogRow, LogStore } from '../ports/log.ts';
 import { invalid } from './errors.ts';
 import { queryInteger, queryText } from './query.ts';
 

@@ -5,7 +5,8 @@ import type { Request, Response } from 'express';
 import { codeOf, ERRORS, HostError } from '../rules/errors.ts';
 import { sha256Hex } from '../rules/ids.ts';
 import { canonicalJson, type JsonValue } from '../rules/json.ts';
-import type { Caller, IdempotencyClaim, IdempotencyStore, StoredResponse } from '../ports.ts';
+import type { Caller } from '../ports/caller.ts';
+import type { IdempotencyClaim, IdempotencyStore, StoredResponse } from '../ports/idempotency.ts';
 import { envelopeOf, invalid } from './errors.ts';
 
 /** Longest key in characters. */

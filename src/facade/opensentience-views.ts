@@ -6,7 +6,7 @@ import type {
   AgentSessionView,
   AgentTool,
   AgentToolMetrics,
-} from '../ports.ts';
+} from '../ports/agents.ts';
 import type {
   OpenSentienceAgentDetail,
   OpenSentienceAgentSummary,

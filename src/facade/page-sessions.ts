@@ -2,7 +2,8 @@
 // stored hashed, and die on their own; the CSRF token follows from the session, so that it survives restarts.
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Request, Response } from 'express';
-import type { Caller, PageSessionStore } from '../ports.ts';
+import type { Caller } from '../ports/caller.ts';
+import type { PageSessionStore } from '../ports/page-sessions.ts';
 import { addressedHost, isSecure } from './urls.ts';
 
 export const LINK_LIFE_MS = 10 * 60 * 1000;

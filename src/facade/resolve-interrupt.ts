@@ -12,7 +12,8 @@ import {
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import type { ResolveInterruptCommand } from '../rules/run-input.ts';
 import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
-import type { LogRow, LogStore, RunRow } from '../ports.ts';
+import type { LogRow, LogStore } from '../ports/log.ts';
+import type { RunRow } from '../ports/runs.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
 import type { FacadeDeps } from './deps.ts';
 import { invalid } from './errors.ts';

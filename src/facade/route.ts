@@ -2,7 +2,7 @@
 import type { Request, Response } from 'express';
 import type { ErrorCode } from '../rules/errors.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
-import type { Caller } from '../ports.ts';
+import type { Caller } from '../ports/caller.ts';
 
 export type Scope =
   | 'manifest:read'

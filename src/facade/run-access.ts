@@ -1,7 +1,9 @@
 // Finding a run for a caller without telling what others own (spec/01 §2.4), and reading it fresh (design §3.3).
 import type { Response } from 'express';
 import { HostError } from '../rules/errors.ts';
-import type { Caller, Head, RunRow } from '../ports.ts';
+import type { Caller } from '../ports/caller.ts';
+import type { Head } from '../ports/log.ts';
+import type { RunRow } from '../ports/runs.ts';
 import type { FacadeDeps } from './deps.ts';
 
 /** What a runId may look like; anything else names no run and reaches no store. */

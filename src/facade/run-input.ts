@@ -6,7 +6,7 @@ import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../rul
 import { askedModel } from '../rules/model-choice.ts';
 import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
 import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../rules/run-input.ts';
-import type { Caller } from '../ports.ts';
+import type { Caller } from '../ports/caller.ts';
 import type {
   WorkflowDefinition,
   WorkflowNode,

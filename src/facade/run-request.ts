@@ -9,7 +9,7 @@ import {
   type JsonValue,
 } from '../rules/json.ts';
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
-import type { Caller } from '../ports.ts';
+import type { Caller } from '../ports/caller.ts';
 import type { Checked } from '../wire/checked.ts';
 import type { RunCreateRequest } from '../../schemas/types.generated.ts';
 import { validate } from '../wire/validators.ts';

@@ -1,6 +1,7 @@
 // The one wire form of a run's state: the GET answer and the frames of `values` mode are the same bytes.
 import { snapshotOf } from '../log/fold.ts';
-import type { Head, RunRow } from '../ports.ts';
+import type { Head } from '../ports/log.ts';
+import type { RunRow } from '../ports/runs.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
 
 /** RunSnapshot (spec/01 §12.1) and `atSeq`, the last sequence it has seen; -1 before the first event. */

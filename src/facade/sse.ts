@@ -2,7 +2,8 @@
 // the terminal event. Nothing is buffered here but one batch: a slow client slows its own reading.
 import type { JsonObject } from '../rules/json.ts';
 import { isTerminalEvent } from '../rules/status.ts';
-import type { LogRow, RunRow } from '../ports.ts';
+import type { LogRow } from '../ports/log.ts';
+import type { RunRow } from '../ports/runs.ts';
 import { movesSnapshot } from '../rules/events.ts';
 import { renderEventText } from '../wire/render.ts';
 import type { FacadeDeps } from './deps.ts';

@@ -3,7 +3,7 @@
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { CancelRunCommand } from '../rules/run-input.ts';
 import { startFailedBatch } from '../log/start-failed.ts';
-import type { RunRow, StartFailure } from '../ports.ts';
+import type { RunRow, StartFailure } from '../ports/runs.ts';
 import type { FacadeDeps } from './deps.ts';
 
 type StartDeps = Pick<FacadeDeps, 'stores' | 'engine' | 'logger'>;

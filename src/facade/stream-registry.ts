@@ -2,7 +2,7 @@
 // the process drains.
 import type { Response } from 'express';
 import { HostError } from '../rules/errors.ts';
-import type { Logger } from '../ports.ts';
+import type { Logger } from '../ports/logger.ts';
 
 /** Comment lines keep proxies and clients awake; the protocol asks for one at least every 30 s. */
 export const HEARTBEAT_MS = 15_000;

@@ -3,7 +3,10 @@
 import { expandDeltas } from '../rules/deltas.ts';
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
-import type { Head, HistoryPage, HistoryReader, Logger, NewRow, Stores } from '../ports.ts';
+import type { HistoryPage, HistoryReader } from '../ports/history.ts';
+import type { Head, NewRow } from '../ports/log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { Stores } from '../ports/stores.ts';
 import { historyEventIdOf, translate, type Translation } from '../translate/translate.ts';
 import { readCutOff } from './cut-off.ts';
 import { fold } from './fold.ts';

@@ -1,7 +1,7 @@
 // Archive (design §3.6): the raw, still encoded history of every closed segment goes to the content store, so that a
 // run can be rebuilt, forked and checked when Temporal has forgotten it.
 import { codeOf, HostError } from '../rules/errors.ts';
-import type { Segment } from '../ports.ts';
+import type { Segment } from '../ports/history.ts';
 import { LOST_ARCHIVE, type LogParts } from './advance.ts';
 
 /** Segments claimed at once, and how long in ms before a claim whose process died, or failed, may be taken again. */

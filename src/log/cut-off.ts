@@ -3,7 +3,7 @@
 // refused when a delta came meanwhile, so neither a crash nor another process stands between what is read and written.
 import { readDelta } from '../rules/deltas.ts';
 import { cutOffReasoning, type OpenItem } from '../rules/endings.ts';
-import type { LogRow, LogStore } from '../ports.ts';
+import type { LogRow, LogStore } from '../ports/log.ts';
 import type { Translation } from '../translate/translate.ts';
 
 type DeltaRow = Pick<LogRow, 'type' | 'nodeId' | 'payload'>;

@@ -2,7 +2,8 @@
 // deltas do not change it: the append of a delta need not touch it, and a rebuild gives the same snapshot.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { durationLimitMs } from '../rules/run-input.ts';
-import type { Head, LogRow, RunRow } from '../ports.ts';
+import type { Head, LogRow } from '../ports/log.ts';
+import type { RunRow } from '../ports/runs.ts';
 import type {
   NodeSettings,
   RunSnapshot,

@@ -2,7 +2,9 @@
 // own position and reads from the store, so a slow one holds nothing up and fills no buffer; those at the same
 // position share one query. While a run is followed it is watched, so that its projector does not wait.
 import { isTerminalEvent } from '../rules/status.ts';
-import type { Logger, LogRow, LogStore, Stores } from '../ports.ts';
+import type { LogRow, LogStore } from '../ports/log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { Stores } from '../ports/stores.ts';
 
 /** Rows per read. */
 const READ_ROWS = 500;

@@ -1,7 +1,7 @@
 // Hints from workflow code (design §3.4): which run's history grew. One pending hint per run; a watched run is caught
 // up at once, any other after a short rest that gathers what follows. A hint is kept until its work succeeded.
 import { codeOf } from '../rules/errors.ts';
-import type { Logger } from '../ports.ts';
+import type { Logger } from '../ports/logger.ts';
 import type { Advanced, Goal } from './advance.ts';
 
 /** Rest of an unwatched run between hint and catch-up, in ms. */

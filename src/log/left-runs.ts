@@ -1,7 +1,7 @@
 // Runs whose catch-up failed: each is tried again by itself, in rounds at a growing pace, so that none holds up the
 // others and none is forgotten (design §3.4).
 import { codeOf } from '../rules/errors.ts';
-import type { Logger } from '../ports.ts';
+import type { Logger } from '../ports/logger.ts';
 import { pause } from './pause.ts';
 
 /** Rest before a round in ms, doubled after one in which no run was caught up. */

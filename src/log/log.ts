@@ -1,6 +1,9 @@
 // The log as the rest of the host sees it (design §3): catch up, read fresh, follow, rebuild. Nobody else reads history.
 import { codeOf, HostError } from '../rules/errors.ts';
-import type { Head, HistoryReader, Logger, LogRow, Stores } from '../ports.ts';
+import type { HistoryReader } from '../ports/history.ts';
+import type { Head, LogRow } from '../ports/log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { Stores } from '../ports/stores.ts';
 import { advance, type Advanced, type Goal } from './advance.ts';
 import { coalesce } from './coalesce.ts';
 import { createFollowers, type FollowOptions } from './followers.ts';

@@ -1,6 +1,8 @@
 // The projector (design §3.4): keeps logs up to their histories without polling runs. Hints drive it; a lease per
 // process and a sweep make sure that neither a lost hint nor an end that no worker saw hides a run.
-import type { HistoryReader, Logger, Stores } from '../ports.ts';
+import type { HistoryReader } from '../ports/history.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { Stores } from '../ports/stores.ts';
 import { archiveClosed } from './archive.ts';
 import { createHintQueue, type HintQueue } from './hints.ts';
 import { createLeftRuns, type LeftRuns } from './left-runs.ts';

@@ -2,7 +2,8 @@
 // that it is rebuilt as it was.
 import { ERRORS } from '../rules/errors.ts';
 import { eventIdOf, TERMINAL_KEY } from '../rules/ids.ts';
-import type { AppendBatch, Head, NewRow, RunRow, StartFailure } from '../ports.ts';
+import type { AppendBatch, Head, NewRow } from '../ports/log.ts';
+import type { RunRow, StartFailure } from '../ports/runs.ts';
 import { fold } from './fold.ts';
 
 function terminalRow(runId: string, { cause, atMs }: StartFailure): NewRow {

@@ -4,15 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { codeOf } from '../rules/errors.ts';
 import { sha256Hex } from '../rules/ids.ts';
 import { isJsonObject, type JsonValue } from '../rules/json.ts';
-import type {
-  AgentInstance,
-  AgentRegistry,
-  AgentTool,
-  RunStore,
-  Tool,
-  ToolCallContext,
-  Tools,
-} from '../ports.ts';
+import type { AgentInstance, AgentRegistry, AgentTool } from '../ports/agents.ts';
+import type { RunStore } from '../ports/runs.ts';
+import type { Tool, ToolCallContext, Tools } from '../ports/tools.ts';
 import { callFailure } from './call-failure.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
 import type { Core, SessionCall } from './parts.ts';

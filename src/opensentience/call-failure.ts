@@ -1,4 +1,4 @@
-// How a call to an agent fails towards its run (ports.ts ToolFailure): a HostError that also says whether it was sent.
+// How a call to an agent fails towards its run (ToolFailure of src/ports): a HostError that also says whether it was sent.
 import { HostError, type ErrorCode } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
 

@@ -2,7 +2,8 @@
 // supervisor that runs processes and the registry that every process of the deployment reads.
 import { join } from 'node:path';
 import type { Redactor } from '../rules/redaction.ts';
-import type { AgentRegistry, AgentToolMetrics, Logger } from '../ports.ts';
+import type { AgentRegistry, AgentToolMetrics } from '../ports/agents.ts';
+import type { Logger } from '../ports/logger.ts';
 import { instanceRow, sumMetrics } from './instance-row.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
 import {

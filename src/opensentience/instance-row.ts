@@ -1,7 +1,7 @@
 // An agent in this Core as operators see it (issue 4, operator's view): what its life says, its session, and its
 // metrics, which outlast the sessions that they were counted in.
 import { hostname } from 'node:os';
-import type { AgentInstance, AgentToolMetrics } from '../ports.ts';
+import type { AgentInstance, AgentToolMetrics } from '../ports/agents.ts';
 import { permissionsOf, type AgentFolder } from './manifest.ts';
 import type { LiveSession } from './parts.ts';
 

@@ -1,12 +1,8 @@
 // How the parts of Core fit together (seed 004; design §5): the server speaks the protocol with whoever connects, the
 // gate says who may, the supervisor starts processes and ends them, and Core joins them and takes calls from runs.
 import type { JsonObject } from '../rules/json.ts';
-import type {
-  AgentAuditEntry,
-  AgentSessionView,
-  AgentToolMetrics,
-  ToolProgress,
-} from '../ports.ts';
+import type { AgentAuditEntry, AgentSessionView, AgentToolMetrics } from '../ports/agents.ts';
+import type { ToolProgress } from '../ports/tools.ts';
 import type { Actor, DeclaredTool, ProtocolErrorCode } from './messages.ts';
 
 /** Every bound of the wire, named. Defaults: DEFAULT_LIMITS in limits.ts. */
@@ -112,7 +108,7 @@ export interface LiveSession {
   view(): AgentSessionView;
   metrics(): readonly AgentToolMetrics[];
   /**
-   * The agent's output. Throws HostError with `sent` (ports.ts ToolFailure): `sent: false` while the call was not
+   * The agent's output. Throws HostError with `sent` (ToolFailure of src/ports): `sent: false` while the call was not
    * written to the socket. Codes: tool_invalid_input, tool_invalid_output, payload_too_large, tool_failed, tool_timeout,
    * cancelled, tool_not_found, agent_unavailable (connection lost, or never routable), rate_limited (queue full).
    * `details.final` is true when the agent said no and asking again gives the same.

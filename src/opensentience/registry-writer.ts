@@ -1,6 +1,7 @@
 // What Core tells the registry (design §5): tools, instances under a lease, audit. Written one after the other, tried
 // again while the database is away, bounded in memory: a registry that fails costs rows, never Core.
-import type { AgentAuditEntry, AgentInstance, AgentRegistry, AgentTool, Logger } from '../ports.ts';
+import type { AgentAuditEntry, AgentInstance, AgentRegistry, AgentTool } from '../ports/agents.ts';
+import type { Logger } from '../ports/logger.ts';
 import type { AuditNote } from './parts.ts';
 import type { ProcessLimits } from './process/limits.ts';
 

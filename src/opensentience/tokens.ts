@@ -3,7 +3,7 @@
 // keeps launch tokens in memory only; no refusal tells why to the other side, the audit tells the operator.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Redactor } from '../rules/redaction.ts';
-import type { AgentRegistry } from '../ports.ts';
+import type { AgentRegistry } from '../ports/agents.ts';
 import { nowMs } from './clock.ts';
 import { isRefused, type AgentFolder } from './manifest.ts';
 import type { Admission, AuditNote, Gate, Hello, PeerCredentials } from './parts.ts';

@@ -1,5 +1,5 @@
 // Ports of agents as processes (seed 004; design §5): what sessions declare, what operators see, and the registry that
-// every process of a deployment shares. Read through src/ports.ts.
+// every process of a deployment shares.
 import type { JsonObject } from '../rules/json.ts';
 
 /** What the run has to know of a tool that lives in an agent process. */

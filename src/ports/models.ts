@@ -1,5 +1,5 @@
 // Ports of models (design §5): what an agent's conversation is, what a model is asked and answers, and which model an
-// agent gets. Read through src/ports.ts.
+// agent gets.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { RemoteTool } from './agents.ts';
 

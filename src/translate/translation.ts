@@ -4,7 +4,7 @@ import type { CausedBy, RecordedDeltas } from '../rules/journal.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { RunStatus } from '../rules/status.ts';
 
-/** A row of the log before it has a sequence (the shape of `NewRow` in ports.ts). */
+/** A row of the log before it has a sequence (the shape of `NewRow` in src/ports). */
 export interface LogEntry {
   readonly runId: string;
   readonly eventId: string;

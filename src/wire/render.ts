@@ -2,7 +2,7 @@
 // when rendered (design §9).
 import { digestOf } from '../rules/ids.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
-import type { LogRow } from '../ports.ts';
+import type { LogRow } from '../ports/log.ts';
 import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 /** Version of every payload contract (spec/02 §1.2). */

@@ -6,7 +6,9 @@ import type { CallToolInput } from '../../activities/contract.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import { digestOf, eventIdOf } from '../../src/rules/ids.ts';
 import { canonicalJson, type JsonValue } from '../../src/rules/json.ts';
-import type { RemoteTool, Stores, Tool, ToolCallContext } from '../../src/ports.ts';
+import type { RemoteTool } from '../../src/ports/agents.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import type { Tool, ToolCallContext } from '../../src/ports/tools.ts';
 import {
   activityEnvironment,
   AGENT_ID,

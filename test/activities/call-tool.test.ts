@@ -6,7 +6,8 @@ import { coreTools } from '../../src/adapters/tools/core-tools.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import { digestOf } from '../../src/rules/ids.ts';
 import { canonicalJson, type JsonValue } from '../../src/rules/json.ts';
-import type { Stores, Tool, ToolCallContext } from '../../src/ports.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import type { Tool, ToolCallContext } from '../../src/ports/tools.ts';
 import {
   activityEnvironment,
   AGENT_ID,

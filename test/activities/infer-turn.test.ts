@@ -3,7 +3,8 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MODEL_OUTPUT_BYTES, REASONING_TOKEN_LIMIT } from '../../src/rules/limits.ts';
 import { estimateTokens } from '../../src/rules/tokens.ts';
-import type { LogRow, Stores } from '../../src/ports.ts';
+import type { LogRow } from '../../src/ports/log.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 import type { AgentScriptTurn } from '../../schemas/types.generated.ts';
 import {
   activityEnvironment,

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { intrinsicRef } from '../../activities/prompts.ts';
 import { coreTools } from '../../src/adapters/tools/core-tools.ts';
-import type { Stores } from '../../src/ports.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 import {
   AGENT_ID,
   createRig,

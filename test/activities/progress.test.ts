@@ -13,7 +13,9 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../src/rules/json.ts';
-import type { LogStore, Stores, Tool, ToolCallContext } from '../../src/ports.ts';
+import type { LogStore } from '../../src/ports/log.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import type { Tool, ToolCallContext } from '../../src/ports/tools.ts';
 import {
   activityEnvironment,
   AGENT_ID,

@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { loadCatalog, type CatalogOptions } from '../../src/adapters/catalog/index.ts';
-import type { ContentStore, Logger, ResolvedAgent, Tools } from '../../src/ports.ts';
+import type { ResolvedAgent } from '../../src/ports/catalog.ts';
+import type { ContentStore } from '../../src/ports/content.ts';
+import type { Logger } from '../../src/ports/logger.ts';
+import type { Tools } from '../../src/ports/tools.ts';
 
 const SAMPLES = new URL('../fixtures/', import.meta.url).pathname;
 const CLERK = 'local.tests.clerk';

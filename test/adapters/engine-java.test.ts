@@ -7,7 +7,7 @@ import { createRunEngine } from '../../src/adapters/temporal/engine.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 import { RESOLVE_INTERRUPT_UPDATE } from '../../src/rules/run-input.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
-import type { RunEngine } from '../../src/ports.ts';
+import type { RunEngine } from '../../src/ports/engine.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
 import { findTimeSkippingServer, startInMemoryTemporal } from '../support/time-skipping.ts';
 

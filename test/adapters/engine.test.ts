@@ -7,7 +7,7 @@ import { createRunEngine } from '../../src/adapters/temporal/engine.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { codeOf, type HostError } from '../../src/rules/errors.ts';
 import { RUN_WORKFLOW, type RunInput } from '../../src/rules/run-input.ts';
-import type { RunEngine } from '../../src/ports.ts';
+import type { RunEngine } from '../../src/ports/engine.ts';
 import { createWorkflowRunner } from '../support/run-workflow.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
 

@@ -11,7 +11,7 @@ import { durable } from '../../src/adapters/temporal/history-payloads.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 import { CARRIER_MEMO_FIELD } from '../../src/rules/journal.ts';
-import type { HistoryEvent } from '../../src/ports.ts';
+import type { HistoryEvent } from '../../src/ports/history.ts';
 import { historyContract } from '../contract/history.contract.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
 

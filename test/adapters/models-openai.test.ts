@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createOpenAiModel, type OpenAiConfig } from '../../src/adapters/models/openai.ts';
 import { functionNameOf, toolIdOf } from '../../src/adapters/models/tool-names.ts';
 import { codeOf } from '../../src/rules/errors.ts';
-import type { ModelRequest, ToolDescription } from '../../src/ports.ts';
+import type { ModelRequest, ToolDescription } from '../../src/ports/models.ts';
 import {
   callPiece,
   chunk,

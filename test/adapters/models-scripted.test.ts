@@ -4,7 +4,7 @@ import { createModels, SCRIPTED_MODEL } from '../../src/adapters/models/index.ts
 import { createScriptedModel } from '../../src/adapters/models/scripted.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 import { wrapUntrusted } from '../../src/rules/untrusted.ts';
-import type { ModelRequest, TranscriptItem } from '../../src/ports.ts';
+import type { ModelRequest, TranscriptItem } from '../../src/ports/models.ts';
 
 const AGENT = 'local.test.desk.agent';
 const CODING = { agentId: AGENT, modelClass: 'coding' };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase, openStores } from '../../src/adapters/postgres/index.ts';
 import type { OpenStoresOptions } from '../../src/adapters/postgres/index.ts';
-import type { Stores } from '../../src/ports.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 import { agentRegistryContract } from '../contract/agent-registry.ts';
 import { contentStoreContract } from '../contract/content-store.ts';
 import { effectLedgerContract } from '../contract/effect-ledger.ts';

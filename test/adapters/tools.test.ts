@@ -4,7 +4,7 @@ import { coreTools } from '../../src/adapters/tools/core-tools.ts';
 import { createTools } from '../../src/adapters/tools/index.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 import type { JsonValue } from '../../src/rules/json.ts';
-import type { Tool } from '../../src/ports.ts';
+import type { Tool } from '../../src/ports/tools.ts';
 import { compileUserSchema } from '../../src/wire/user-schema.ts';
 
 const tools = createTools(coreTools(() => Date.UTC(2026, 0, 2)));

@@ -2,7 +2,7 @@
 // audit in the order of its commits, tokens that are good once.
 import { describe, expect, it } from 'vitest';
 import { MAX_AUDIT_ROWS } from '../../src/adapters/postgres/agent-registry.ts';
-import type { AgentAuditEntry, AgentInstance, AgentTool } from '../../src/ports.ts';
+import type { AgentAuditEntry, AgentInstance, AgentTool } from '../../src/ports/agents.ts';
 import type { GivenStores } from './given.ts';
 import { newId } from './given.ts';
 

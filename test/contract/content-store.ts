@@ -1,7 +1,7 @@
 // What every ContentStore does (design §2.6, §3.6).
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { ContentStore } from '../../src/ports.ts';
+import type { ContentStore } from '../../src/ports/content.ts';
 import { newId } from './given.ts';
 
 export function contentStoreContract(content: () => ContentStore): void {

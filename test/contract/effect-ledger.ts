@@ -1,6 +1,7 @@
 // What every EffectLedger does (design §5): the whole state table, and its promise under concurrent claimers.
 import { describe, expect, it } from 'vitest';
-import type { EffectClaim, EffectIdentity, EffectState, Stores } from '../../src/ports.ts';
+import type { EffectClaim, EffectIdentity, EffectState } from '../../src/ports/effects.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 import type { GivenStores } from './given.ts';
 import { batchAfter, entry, headOf, newId, startedRun } from './given.ts';
 

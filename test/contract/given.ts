@@ -2,15 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
-import type {
-  AppendBatch,
-  Head,
-  IdempotencyClaim,
-  NewDelta,
-  NewRow,
-  RunRow,
-  Stores,
-} from '../../src/ports.ts';
+import type { IdempotencyClaim } from '../../src/ports/idempotency.ts';
+import type { AppendBatch, Head, NewDelta, NewRow } from '../../src/ports/log.ts';
+import type { RunRow } from '../../src/ports/runs.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 
 /** Opens once, before the suite's tests; tests only call the function. */
 export type GivenStores = () => Stores;

@@ -10,7 +10,7 @@ import {
 } from '../../src/adapters/temporal/history.ts';
 import { FULL_SERVER, type ServerTraits } from '../../src/adapters/temporal/server-traits.ts';
 import { codeOf } from '../../src/rules/errors.ts';
-import type { HistoryEvent } from '../../src/ports.ts';
+import type { HistoryEvent } from '../../src/ports/history.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
 import type { TestTemporal } from '../support/temporal.ts';
 

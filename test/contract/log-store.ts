@@ -1,6 +1,6 @@
 // What every LogStore does (design §3; spec/07 §3.1, §4.1).
 import { describe, expect, it } from 'vitest';
-import type { AppendOutcome, Head, LogRow } from '../../src/ports.ts';
+import type { AppendOutcome, Head, LogRow } from '../../src/ports/log.ts';
 import type { GivenStores } from './given.ts';
 import {
   appendRows,

@@ -1,6 +1,6 @@
 // What every ProjectionStore, SegmentStore and PageSessionStore does (design §3.4, §3.6, §10).
 import { describe, expect, it } from 'vitest';
-import type { AppendBatch } from '../../src/ports.ts';
+import type { AppendBatch } from '../../src/ports/log.ts';
 import type { GivenStores } from './given.ts';
 import { batchAfter, entry, eventually, headOf, newId, startedRun } from './given.ts';
 

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createDemo, type Demo } from '../../src/demo/index.ts';
-import type { Logger, Tool, ToolCallContext } from '../../src/ports.ts';
+import type { Logger } from '../../src/ports/logger.ts';
+import type { Tool, ToolCallContext } from '../../src/ports/tools.ts';
 
 const logger: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 let dataDir: string;

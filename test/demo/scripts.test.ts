@@ -10,7 +10,7 @@ import { wrapUntrusted } from '../../src/rules/untrusted.ts';
 import { REFUND_AGENT, refundDeskAgents, TRIAGE_AGENT } from '../../src/demo/definition.ts';
 import { createDemo, demoRunRequest, type Demo } from '../../src/demo/index.ts';
 import { ORDERS, RETURN_WINDOW_DAYS } from '../../src/demo/orders-server.ts';
-import type { ModelResponse, TranscriptItem } from '../../src/ports.ts';
+import type { ModelResponse, TranscriptItem } from '../../src/ports/models.ts';
 import { compileUserSchema } from '../../src/wire/user-schema.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 

@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { loadCatalog } from '../../src/adapters/catalog/index.ts';
 import { coreTools } from '../../src/adapters/tools/core-tools.ts';
 import { createTools } from '../../src/adapters/tools/index.ts';
-import type { ContentStore } from '../../src/ports.ts';
+import type { ContentStore } from '../../src/ports/content.ts';
 import { readConfig } from '../../src/app/config.ts';
 import { readSource, repositoryFiles, ROOT } from '../support/source-tree.ts';
 

@@ -8,14 +8,11 @@ import type { FacadeConfig, FacadeDeps } from '../../src/facade/deps.ts';
 import { createModels } from '../../src/adapters/models/index.ts';
 import { createLog } from '../../src/log/log.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
-import type {
-  Catalog,
-  CatalogAgent,
-  HistoryReader,
-  Logger,
-  RunEngine,
-  Stores,
-} from '../../src/ports.ts';
+import type { Catalog, CatalogAgent } from '../../src/ports/catalog.ts';
+import type { RunEngine } from '../../src/ports/engine.ts';
+import type { HistoryReader } from '../../src/ports/history.ts';
+import type { Logger } from '../../src/ports/logger.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { chain, node } from '../support/definitions.ts';
 import { apiClient, type ApiClient } from '../support/host.ts';

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../src/rules/json.ts';
 import type { FacadeDeps } from '../../src/facade/deps.ts';
 import { requireOpen } from '../../src/facade/resolve-interrupt.ts';
 import { EMPTY_RUN } from '../../src/log/fold-rows.ts';
-import type { RunRow } from '../../src/ports.ts';
+import type { RunRow } from '../../src/ports/runs.ts';
 
 const QUESTION = { nodeId: 'gate', interruptId: 'int-1' };
 

@@ -9,7 +9,8 @@ import { sha256Hex } from '../../src/rules/ids.ts';
 import { AGENT_RECORDS_RETENTION_MS, createReaper } from '../../src/facade/reaper.ts';
 import { discoveryDocument } from '../../src/facade/routes/discovery.ts';
 import { OPENSENTIENCE_ADDRESSES } from '../../src/facade/routes/opensentience.ts';
-import type { AgentSessionView, CatalogAgent } from '../../src/ports.ts';
+import type { AgentSessionView } from '../../src/ports/agents.ts';
+import type { CatalogAgent } from '../../src/ports/catalog.ts';
 import type {
   OpenSentienceAgentDetail,
   OpenSentienceAgentList,

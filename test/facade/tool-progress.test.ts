@@ -7,7 +7,8 @@ import type { FacadeDeps } from '../../src/facade/deps.ts';
 import { frameKind, parseModes, type StreamMode } from '../../src/facade/event-query.ts';
 import { streamEvents } from '../../src/facade/sse.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
-import type { RunRow, Stores } from '../../src/ports.ts';
+import type { RunRow } from '../../src/ports/runs.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 import {
   admitted,
   complete,

@@ -2,7 +2,7 @@
 // a second (design §10).
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PageSessionStore } from '../../src/ports.ts';
+import type { PageSessionStore } from '../../src/ports/page-sessions.ts';
 import { startFaultHost, type FaultHost } from './fault-host.ts';
 
 const STRANGERS = 50;

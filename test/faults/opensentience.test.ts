@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AgentInstance, AgentSessionView } from '../../src/ports.ts';
+import type { AgentInstance, AgentSessionView } from '../../src/ports/agents.ts';
 import { isThere } from '../../src/system/processes.ts';
 import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
 import { agentNode, chain } from '../support/definitions.ts';

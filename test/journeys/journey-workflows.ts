@@ -5,7 +5,8 @@ import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { REFUND_DESK, refundDesk, refundDeskAgents } from '../../src/demo/definition.ts';
 import { orderTools } from '../../src/demo/order-tools.ts';
 import { refundDeskScripts } from '../../src/demo/scripts.ts';
-import type { ResolvedAgent, Tool } from '../../src/ports.ts';
+import type { ResolvedAgent } from '../../src/ports/catalog.ts';
+import type { Tool } from '../../src/ports/tools.ts';
 import type {
   AgentManifest,
   AgentScript,

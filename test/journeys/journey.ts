@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { isTerminalEvent } from '../../src/rules/status.ts';
 import { startOrdersServer, type OrdersServer } from '../../src/demo/orders-server.ts';
-import type { LogRow } from '../../src/ports.ts';
+import type { LogRow } from '../../src/ports/log.ts';
 import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
 import { validateEvent } from '../../src/wire/validators.ts';
 import { readSse, type SseAnswer, type SseRequest } from '../facade/sse-client.ts';

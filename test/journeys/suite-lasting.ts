@@ -9,7 +9,7 @@ import { openDatabase } from '../../src/adapters/postgres/index.ts';
 import type { Db } from '../../src/adapters/postgres/db.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { demoRunRequest } from '../../src/demo/index.ts';
-import type { Head, LogRow } from '../../src/ports.ts';
+import type { Head, LogRow } from '../../src/ports/log.ts';
 import { until } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { quietLogger } from '../support/quiet-logger.ts';

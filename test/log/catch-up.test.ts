@@ -8,7 +8,7 @@ import type { RecordedDeltas } from '../../src/rules/journal.ts';
 import { archiveClosed } from '../../src/log/archive.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import { retrace } from '../../src/log/rebuild.ts';
-import type { LogRow, Stores } from '../../src/ports.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 import {
   admitted,
   complete,
@@ -257,7 +257,7 @@ describe('design §3.6: archive and rebuild', () => {
     return built;
   }
 
-  const dump = async (): Promise<{ rows: readonly LogRow[]; head: unknown }> => ({
+  const dump = async () => ({
     rows: await allRows(),
     head: await stores.log.head(runId),
   });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { fold, foldedRun, openInterrupts, snapshotOf } from '../../src/log/fold.ts';
-import type { Head, LogRow } from '../../src/ports.ts';
+import type { Head, LogRow } from '../../src/ports/log.ts';
 import { runRow } from '../support/log-parts.ts';
 
 type Given = readonly [type: string, payload: JsonObject, nodeId?: string];

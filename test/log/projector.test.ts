@@ -4,7 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import { createProjector, type Projector } from '../../src/log/projector.ts';
-import type { LogRow, Stores } from '../../src/ports.ts';
+import type { LogRow } from '../../src/ports/log.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 import { complete, emitted, HistoryBuilder, memo, terminate } from '../support/histories.ts';
 import {
   openTestStores,

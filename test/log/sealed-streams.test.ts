@@ -6,7 +6,7 @@ import { deltaPayload } from '../../src/rules/deltas.ts';
 import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { RecordedDeltas } from '../../src/rules/journal.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
-import type { Stores } from '../../src/ports.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 import {
   admitted,
   emitted,

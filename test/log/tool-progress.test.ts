@@ -12,7 +12,7 @@ import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { RecordedDeltas } from '../../src/rules/journal.ts';
 import { archiveClosed } from '../../src/log/archive.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
-import type { Stores } from '../../src/ports.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 import {
   admitted,
   complete,

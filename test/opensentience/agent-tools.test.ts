@@ -2,7 +2,9 @@
 // waiting for an agent that is being started.
 import { describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
-import type { AgentInstance, AgentTool, RunRow, Tool, ToolCallContext } from '../../src/ports.ts';
+import type { AgentInstance, AgentTool } from '../../src/ports/agents.ts';
+import type { RunRow } from '../../src/ports/runs.ts';
+import type { Tool, ToolCallContext } from '../../src/ports/tools.ts';
 import { createAgentTools } from '../../src/opensentience/agent-tools.ts';
 import type { SessionCall } from '../../src/opensentience/parts.ts';
 

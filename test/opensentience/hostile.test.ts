@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { encodeFrame } from '../../src/opensentience/frame.ts';
 import { MAX_AUDITS_PER_KIND } from '../../src/opensentience/session/pace.ts';
 import type { Gate, ProtocolLimits } from '../../src/opensentience/parts.ts';
-import type { ToolProgress } from '../../src/ports.ts';
+import type { ToolProgress } from '../../src/ports/tools.ts';
 import { BAD_FRAMES } from './hostile-streams.ts';
 import {
   AGENT,

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { MAX_WAITING_AUDIT, RegistryWriter } from '../../src/opensentience/registry-writer.ts';
 import { agentToolOf } from '../../src/opensentience/manifest.ts';
-import type { AgentInstance } from '../../src/ports.ts';
+import type { AgentInstance } from '../../src/ports/agents.ts';
 import { createMemoryRegistry } from '../support/opensentience/memory-registry.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 

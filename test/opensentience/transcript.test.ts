@@ -18,7 +18,7 @@ import {
 import type { Message } from '../support/opensentience/scripted-core.ts';
 import { tap, type Tap } from '../support/opensentience/tap.ts';
 import { callOf, startStage, type Stage } from '../support/opensentience/wire.ts';
-import type { ToolProgress } from '../../src/ports.ts';
+import type { ToolProgress } from '../../src/ports/tools.ts';
 
 /** What the stage's gate admits. */
 const TOKEN = 'right';

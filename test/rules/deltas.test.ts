@@ -11,7 +11,7 @@ import {
   type DeltaPiece,
 } from '../../src/rules/deltas.ts';
 import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
-import type { LogRow } from '../../src/ports.ts';
+import type { LogRow } from '../../src/ports/log.ts';
 
 const RUN = 'run-1';
 const ACTIVITY = 'n/1/0/i0.t0.c0.call';

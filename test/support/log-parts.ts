@@ -3,14 +3,10 @@ import proto from '@temporalio/proto';
 import { HostError } from '../../src/rules/errors.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import { openStores } from '../../src/adapters/postgres/index.ts';
-import type {
-  ClosedRuns,
-  HistoryPage,
-  HistoryReader,
-  Logger,
-  RunRow,
-  Stores,
-} from '../../src/ports.ts';
+import type { ClosedRuns, HistoryPage, HistoryReader } from '../../src/ports/history.ts';
+import type { Logger } from '../../src/ports/logger.ts';
+import type { RunRow } from '../../src/ports/runs.ts';
+import type { Stores } from '../../src/ports/stores.ts';
 import { historyEventIdOf, type HistoryEvent } from '../../src/translate/translate.ts';
 import type { HistoryBuilder } from './histories.ts';
 

@@ -1,5 +1,5 @@
 // A logger that says nothing, for tests that look at no log.
-import type { Logger } from '../../src/ports.ts';
+import type { Logger } from '../../src/ports/logger.ts';
 
 export const quietLogger: Logger = {
   debug: () => undefined,

@@ -23,7 +23,8 @@ import {
   type StatusEntry,
   type StepResult,
 } from '../../src/rules/journal.ts';
-import type { HistoryEvent, Logger } from '../../src/ports.ts';
+import type { HistoryEvent } from '../../src/ports/history.ts';
+import type { Logger } from '../../src/ports/logger.ts';
 import type { JournalSinks } from '../../workflows/interceptors.ts';
 
 /** Activity types that workflow code may schedule; a script answers those that it needs. */

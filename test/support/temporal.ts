@@ -9,7 +9,7 @@ import { Connection } from '@temporalio/client';
 import { readConfig } from '../../src/app/config.ts';
 import { obtainDevServer } from '../../src/adapters/temporal/dev-server.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
-import type { Logger } from '../../src/ports.ts';
+import type { Logger } from '../../src/ports/logger.ts';
 
 export const TEST_TEMPORAL_VARIABLE = 'OPENWOP_TEST_TEMPORAL';
 const { cacheDir, temporalDownload } = readConfig({

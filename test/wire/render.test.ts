@@ -1,6 +1,6 @@
 // A stored row as the wire shows it, and the one table of twin names (spec/02 §1.1; design §9).
 import { describe, expect, test } from 'vitest';
-import type { LogRow } from '../../src/ports.ts';
+import type { LogRow } from '../../src/ports/log.ts';
 import { renderEvent, renderEventText, TWINS } from '../../src/wire/render.ts';
 import { validateEvent } from '../../src/wire/validators.ts';
 

@@ -5,7 +5,8 @@ import type { CallToolInput, InferTurnInput } from '../../activities/contract.ts
 import { questionLines } from '../../src/app/question-lines.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { renderRunPage } from '../../src/pages/index.ts';
-import type { Stores, Tool } from '../../src/ports.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import type { Tool } from '../../src/ports/tools.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { createRig, openTestStores, type Rig } from '../activities/rig.ts';
 import { agentNode, definition, pinned, runInput } from '../support/definitions.ts';

@@ -3,14 +3,10 @@
 import { basename, join } from 'node:path';
 import { isAgentToolId } from '../../rules/ids.ts';
 import { canonicalJson } from '../../rules/json.ts';
-import type {
-  Catalog,
-  CatalogAgent,
-  ContentStore,
-  Logger,
-  ResolvedAgent,
-  Tools,
-} from '../../ports.ts';
+import type { Catalog, CatalogAgent, ResolvedAgent } from '../../ports/catalog.ts';
+import type { ContentStore } from '../../ports/content.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { Tools } from '../../ports/tools.ts';
 import { checkDefinition, isTestNodeType } from '../../wire/load-definition.ts';
 import type { AgentManifest, WorkflowDefinition } from '../../../schemas/types.generated.ts';
 import { NODE_TYPE_IDS } from '../../wire/validators.ts';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sha256Hex } from '../../rules/ids.ts';
-import type { ContentStore } from '../../ports.ts';
+import type { ContentStore } from '../../ports/content.ts';
 import { checkedHash, hashOfBytes, requireHash, verified } from './content-rules.ts';
 
 const PLAIN_TENANT = /^[a-z0-9][a-z0-9_-]{0,63}$/;

@@ -1,6 +1,6 @@
 // The models of this process (RFC 0077 §B step 1): which providers there are, and which model a class of agents gets.
 import { HostError } from '../../rules/errors.ts';
-import type { Model, Models } from '../../ports.ts';
+import type { Model, Models } from '../../ports/models.ts';
 import { createOpenAiModel, type OpenAiConfig } from './openai.ts';
 import { createScriptedModel, withoutScript } from './scripted.ts';
 

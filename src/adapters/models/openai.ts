@@ -10,7 +10,7 @@ import { HostError } from '../../rules/errors.ts';
 import { utf8Length, type JsonValue } from '../../rules/json.ts';
 import { MODEL_OUTPUT_BYTES } from '../../rules/limits.ts';
 import { BYTES_PER_TOKEN, estimateTokens } from '../../rules/tokens.ts';
-import type { Model, ModelRequest, ModelResponse, TranscriptItem } from '../../ports.ts';
+import type { Model, ModelRequest, ModelResponse, TranscriptItem } from '../../ports/models.ts';
 import { MAX_RETRY_AFTER_MS, MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 import { OutputSplitter } from './output-splitter.ts';

@@ -2,7 +2,7 @@
 // `{{answers.<path>}}` (a human's last answers). A string that is one template alone gives the value itself.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
 import { untrustedSegment } from '../../rules/untrusted.ts';
-import type { TranscriptItem } from '../../ports.ts';
+import type { TranscriptItem } from '../../ports/models.ts';
 
 const TEMPLATE = /\{\{\s*((?:task|results|answers)(?:\.[A-Za-z0-9_-]{1,64}){0,16})\s*\}\}/g;
 const WHOLE = new RegExp(`^${TEMPLATE.source}$`);

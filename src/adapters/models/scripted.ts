@@ -4,7 +4,7 @@ import { HostError } from '../../rules/errors.ts';
 import type { JsonValue } from '../../rules/json.ts';
 import { MODEL_OUTPUT_BYTES } from '../../rules/limits.ts';
 import { estimateTokens } from '../../rules/tokens.ts';
-import type { Model, ModelRequest, ModelResponse } from '../../ports.ts';
+import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { checkAgentScript } from '../../wire/agent-script.ts';
 import type {
   AgentScript,

@@ -1,7 +1,12 @@
 // What the processes of a deployment share of agents (seed 004; design §5): tools as last declared, what each Core says
 // of its agents under a lease, a bounded audit, and one-time tokens by hash only.
 import type { JsonObject } from '../../rules/json.ts';
-import type { AgentAuditEntry, AgentInstance, AgentRegistry, AgentTool } from '../../ports.ts';
+import type {
+  AgentAuditEntry,
+  AgentInstance,
+  AgentRegistry,
+  AgentTool,
+} from '../../ports/agents.ts';
 import type { Db } from './db.ts';
 
 /** Audit rows kept of one tenant; older ones go with the append that exceeds it. */

@@ -24,7 +24,7 @@ import type {
   EffectRecall,
   EffectRow,
   EffectState,
-} from '../../ports.ts';
+} from '../../ports/effects.ts';
 import type { Db, Transaction } from './db.ts';
 
 type ClaimOptions = Parameters<EffectLedger['claim']>[2];

@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto';
 import { sha256Hex } from '../../rules/ids.ts';
 import type { JsonValue } from '../../rules/json.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../../rules/limits.ts';
-import type { ClaimOutcome, IdempotencyClaim, IdempotencyStore } from '../../ports.ts';
+import type { ClaimOutcome, IdempotencyClaim, IdempotencyStore } from '../../ports/idempotency.ts';
 import type { Db, Transaction } from './db.ts';
 
 interface RecordRow {

@@ -1,7 +1,8 @@
 // All stores of one database (design §7): PGlite in the data folder by default, PostgreSQL in production. Opening runs
 // the migrations.
 import { HostError } from '../../rules/errors.ts';
-import type { Logger, Stores } from '../../ports.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { Stores } from '../../ports/stores.ts';
 import { createFileContentStore } from '../content/file-content-store.ts';
 import { createAgentRegistry } from './agent-registry.ts';
 import { createTableContentStore } from './content-store.ts';

@@ -3,7 +3,7 @@
 import { clampTimestamps } from '../../rules/clamp.ts';
 import { HostError } from '../../rules/errors.ts';
 import { deltaKey } from '../../rules/ids.ts';
-import type { AppendBatch, AppendOutcome, Head, LogRow, NewRow } from '../../ports.ts';
+import type { AppendBatch, AppendOutcome, Head, LogRow, NewRow } from '../../ports/log.ts';
 import type { Db, Transaction } from './db.ts';
 import { eventRecords, HEAD_COLUMNS, headOf, INSERT_EVENTS } from './rows.ts';
 import type { HeadRecord } from './rows.ts';

@@ -6,7 +6,7 @@
 // | none    | opens      | -        | -             | -          | closed, empty                      |
 // | open    | -          | appends  | takes it over | superseded | closed                             |
 // | closed  | refused    | refused  | refused       | refused    | stays closed                       |
-import type { DeltaOutcome, LogRow, NewDelta } from '../../ports.ts';
+import type { DeltaOutcome, LogRow, NewDelta } from '../../ports/log.ts';
 import type { Db, Queries, Transaction } from './db.ts';
 import { LOG_CHANNEL, lockHead, number } from './log-append.ts';
 import { EVENT_COLUMNS, eventRecords, INSERT_EVENTS, logRowOf } from './rows.ts';

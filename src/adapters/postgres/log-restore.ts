@@ -1,6 +1,6 @@
 // The end of a rebuild (design §3.6): head and rows of one run replaced in one transaction.
 import { HostError } from '../../rules/errors.ts';
-import type { Head, LogRow } from '../../ports.ts';
+import type { Head, LogRow } from '../../ports/log.ts';
 import type { Db, Transaction } from './db.ts';
 import { LOG_CHANNEL, lockHead } from './log-append.ts';
 import { eventRecords, INSERT_EVENTS } from './rows.ts';

@@ -1,6 +1,7 @@
 // The log's port on Postgres (design §3): appends and deltas live in files of their own, reads and the restore of a
 // rebuilt run here.
-import type { Logger, LogStore } from '../../ports.ts';
+import type { LogStore } from '../../ports/log.ts';
+import type { Logger } from '../../ports/logger.ts';
 import type { Db } from './db.ts';
 import { append, LOG_CHANNEL } from './log-append.ts';
 import { appendDeltas, closeBlock, storedDeltas } from './log-deltas.ts';

@@ -1,5 +1,5 @@
 // One-time links of run pages and the sessions they open, by hash only (design §10).
-import type { PageSessionStore } from '../../ports.ts';
+import type { PageSessionStore } from '../../ports/page-sessions.ts';
 import type { Db } from './db.ts';
 
 interface Found {

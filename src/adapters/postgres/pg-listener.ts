@@ -1,7 +1,7 @@
 // One connection per process that only listens (design §3.4). It is checked, comes back by itself when it breaks, and
 // says so: whoever watches must then read again, because notifications in between are gone.
 import pg from 'pg';
-import type { Logger } from '../../ports.ts';
+import type { Logger } from '../../ports/logger.ts';
 
 /** Waits in ms before the first and at most before each later attempt to reconnect. */
 const FIRST_BACKOFF_MS = 100;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { HostError } from '../../rules/errors.ts';
-import type { Logger } from '../../ports.ts';
+import type { Logger } from '../../ports/logger.ts';
 import { databaseError, isDeadlock, TRANSACTION_LIMIT_MS, TRANSACTION_TRIES } from './db.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';
 import type { PgliteCommand, PgliteNotice, PgliteReply, PgliteRequest } from './pglite-protocol.ts';

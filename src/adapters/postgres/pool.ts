@@ -2,7 +2,7 @@
 // for notifications. The twin of pglite.ts.
 import pg from 'pg';
 import { HostError } from '../../rules/errors.ts';
-import type { Logger } from '../../ports.ts';
+import type { Logger } from '../../ports/logger.ts';
 import {
   databaseError,
   isDeadlock,

@@ -1,5 +1,5 @@
 // Who wants which run now, which processes live, and how far the sweep got (design §3.4). All times are the database's.
-import type { ProjectionStore } from '../../ports.ts';
+import type { ProjectionStore } from '../../ports/projection.ts';
 import type { Db } from './db.ts';
 
 export function createProjectionStore(db: Db): ProjectionStore {

@@ -2,7 +2,7 @@
 import type { CausedBy } from '../../rules/journal.ts';
 import type { JsonValue } from '../../rules/json.ts';
 import type { RunStatus } from '../../rules/status.ts';
-import type { Head, LogRow } from '../../ports.ts';
+import type { Head, LogRow } from '../../ports/log.ts';
 
 export const EVENT_COLUMNS =
   'run_id, sequence, event_id, key, type, node_id, causation_id, caused_by, payload, timestamp_ms';

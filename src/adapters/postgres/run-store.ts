@@ -2,7 +2,8 @@
 import { HostError } from '../../rules/errors.ts';
 import type { RunInput } from '../../rules/run-input.ts';
 import type { RunStatus } from '../../rules/status.ts';
-import type { ClaimOutcome, RunListItem, RunRow, RunStore, StartFailure } from '../../ports.ts';
+import type { ClaimOutcome } from '../../ports/idempotency.ts';
+import type { RunListItem, RunRow, RunStore, StartFailure } from '../../ports/runs.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';
 import { claimRecord } from './idempotency-store.ts';
 

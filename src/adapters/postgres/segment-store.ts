@@ -1,6 +1,6 @@
 // Segments of runs and where their raw history is archived (design §3.6).
 import { HostError } from '../../rules/errors.ts';
-import type { Segment, SegmentStore } from '../../ports.ts';
+import type { Segment, SegmentStore } from '../../ports/history.ts';
 import type { Db } from './db.ts';
 
 interface SegmentRecord {

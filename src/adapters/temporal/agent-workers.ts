@@ -3,7 +3,7 @@
 import type { DataConverter } from '@temporalio/common';
 import { Worker, type NativeConnection } from '@temporalio/worker';
 import { agentTaskQueue } from '../../rules/run-input.ts';
-import type { Logger } from '../../ports.ts';
+import type { Logger } from '../../ports/logger.ts';
 import type { TemporalTarget } from './connection.ts';
 import { keepWorker, type KeptWorker } from './kept-worker.ts';
 import { HEARTBEAT_THROTTLE_MS, SHUTDOWN_FORCE_MS, SHUTDOWN_GRACE_MS } from './worker.ts';

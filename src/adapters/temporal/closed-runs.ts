@@ -2,7 +2,7 @@
 // per answer, counted first and made smaller until it holds what one answer may.
 import type { Connection } from '@temporalio/client';
 import { HostError } from '../../rules/errors.ts';
-import type { ClosedRuns } from '../../ports.ts';
+import type { ClosedRuns } from '../../ports/history.ts';
 import { rpc, toHostError, withPageSize } from './rpc.ts';
 
 /** Each comes with its memo, which may hold what its last task emitted. */

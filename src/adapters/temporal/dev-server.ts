@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import { HostError } from '../../rules/errors.ts';
-import type { Logger } from '../../ports.ts';
+import type { Logger } from '../../ports/logger.ts';
 import { isRunning, recordProcess, type ProcessRecord } from '../../system/processes.ts';
 import { obtainProgram, type ProgramOptions, type ServerProgram } from './server-program/index.ts';
 

@@ -20,7 +20,7 @@ import {
   type MessageOutcome,
   type RunInput,
 } from '../../rules/run-input.ts';
-import type { RunEngine } from '../../ports.ts';
+import type { RunEngine } from '../../ports/engine.ts';
 import { GRPC, grpcStatus, isAway, rpc, toHostError } from './rpc.ts';
 
 const START_DEADLINE_MS = 5_000;

@@ -4,7 +4,7 @@ import type { Payload, PayloadCodec } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { HostError } from '../../rules/errors.ts';
 import { CARRIER_MEMO_FIELD } from '../../rules/journal.ts';
-import type { HistoryEvent } from '../../ports.ts';
+import type { HistoryEvent } from '../../ports/history.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
 

@@ -7,7 +7,7 @@ import type { PayloadCodec } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { HostError } from '../../rules/errors.ts';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
-import type { HistoryEvent, HistoryPage, HistoryReader } from '../../ports.ts';
+import type { HistoryEvent, HistoryPage, HistoryReader } from '../../ports/history.ts';
 import { closedSince } from './closed-runs.ts';
 import { decodeEvents, durable } from './history-payloads.ts';
 import {

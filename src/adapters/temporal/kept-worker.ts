@@ -1,7 +1,7 @@
 // A worker that comes back by itself when Temporal went away and returned: the run worker, and the ones of agents' queues.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NativeConnection, Worker } from '@temporalio/worker';
-import type { Logger } from '../../ports.ts';
+import type { Logger } from '../../ports/logger.ts';
 import { connectWorker, type TemporalTarget } from './connection.ts';
 
 /** ms before a worker that stopped starts again; doubled up to RESTART_MOST_MS. */

@@ -3,7 +3,7 @@
 // histories are short.
 import { setTimeout as sleep } from 'node:timers/promises';
 import proto from '@temporalio/proto';
-import type { HistoryEvent } from '../../ports.ts';
+import type { HistoryEvent } from '../../ports/history.ts';
 import { durable } from './history-payloads.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;

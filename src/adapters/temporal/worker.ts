@@ -10,7 +10,7 @@ import {
   type RuntimeOptions,
 } from '@temporalio/worker';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
-import type { Logger } from '../../ports.ts';
+import type { Logger } from '../../ports/logger.ts';
 import type { TemporalTarget } from './connection.ts';
 import { keepWorker, type KeptWorker } from './kept-worker.ts';
 

@@ -1,6 +1,6 @@
 // The host's own tools. `core:json.query` is pure; `core:clock` reads the world, and what it read is recorded.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
-import type { Tool } from '../../ports.ts';
+import type { Tool } from '../../ports/tools.ts';
 
 const CORE_TOOL_TIMEOUT_MS = 5_000;
 

@@ -2,7 +2,7 @@
 import { HostError } from '../../rules/errors.ts';
 import { TERMINAL_STATUSES, type RunStatus } from '../../rules/status.ts';
 import type { CancelRunCommand } from '../../rules/run-input.ts';
-import type { RunRow } from '../../ports.ts';
+import type { RunRow } from '../../ports/runs.ts';
 import { validate } from '../../wire/validators.ts';
 import type { FacadeDeps } from '../deps.ts';
 import {

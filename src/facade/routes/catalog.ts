@@ -1,6 +1,6 @@
 // What can be run: GET /v1/workflows/{workflowId}, GET /v1/agents, GET /v1/agents/{agentId} (spec/01 §6.6, spec/03 §14).
 import { HostError } from '../../rules/errors.ts';
-import type { CatalogAgent } from '../../ports.ts';
+import type { CatalogAgent } from '../../ports/catalog.ts';
 import type { AgentInventoryEntry } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
 import type { Route } from '../route.ts';

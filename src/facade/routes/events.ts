@@ -1,6 +1,6 @@
 // GET /v1/runs/{runId}/events (spec/02 §3.1): SSE or the whole log as JSON, by Accept.
 import { isTerminalEvent } from '../../rules/status.ts';
-import type { LogRow } from '../../ports.ts';
+import type { LogRow } from '../../ports/log.ts';
 import { renderEventText } from '../../wire/render.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { parseEventQuery, resumePoint } from '../event-query.ts';

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { HostError, type ErrorCode } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
-import type { AgentInstance } from '../../ports.ts';
+import type { AgentInstance } from '../../ports/agents.ts';
 import type {
   OpenSentienceAgentList,
   OpenSentienceAttachment,

@@ -14,7 +14,8 @@ import {
   resumeValueOf,
   type RunPageModel,
 } from '../../pages/index.ts';
-import type { LogRow, RunRow } from '../../ports.ts';
+import type { LogRow } from '../../ports/log.ts';
+import type { RunRow } from '../../ports/runs.ts';
 import { renderEvent } from '../../wire/render.ts';
 import { readForm } from '../body.ts';
 import type { FacadeDeps } from '../deps.ts';

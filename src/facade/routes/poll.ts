@@ -1,6 +1,6 @@
 // GET /v1/runs/{runId}/events/poll (spec/02 §3.7): everything behind an exclusive cursor, waiting for it if need be.
 import { isTerminalEvent } from '../../rules/status.ts';
-import type { LogRow } from '../../ports.ts';
+import type { LogRow } from '../../ports/log.ts';
 import { renderEventText } from '../../wire/render.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { queryInteger } from '../query.ts';

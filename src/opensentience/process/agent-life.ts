@@ -9,7 +9,7 @@
 // waiting        connect       –        –         –          rest
 // draining       connect       leave    judge     press      –
 // stopped        connect       –        –         –          rest
-import type { AgentInstance } from '../../ports.ts';
+import type { AgentInstance } from '../../ports/agents.ts';
 import type { OpensentienceAgent } from '../../../schemas/types.generated.ts';
 import type { Exit } from './launch.ts';
 import type { ProcessLimits } from './limits.ts';

@@ -3,7 +3,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../ports.ts';
+import type { Logger } from '../../ports/logger.ts';
 import {
   isGroupRunning,
   isRunning,

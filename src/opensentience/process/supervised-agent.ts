@@ -1,7 +1,8 @@
 // One agent of this Core, alive or not (table: agent-life.ts): does what the table says, with a process, a session and
 // one timer. An agent that was started by hand takes the place of the process that Core would start.
 import type { Redactor } from '../../rules/redaction.ts';
-import type { AgentInstance, Logger } from '../../ports.ts';
+import type { AgentInstance } from '../../ports/agents.ts';
+import type { Logger } from '../../ports/logger.ts';
 import { AGENT_LIFE, judgeExit, NO_EXITS, type LifeEvent, type LifeState } from './agent-life.ts';
 import type { Children } from './children.ts';
 import { nowMs } from '../clock.ts';

@@ -1,5 +1,5 @@
 // Counts and times of an agent's calls, per tool: what operators see (seed 004 §4.3; no arguments, no results).
-import type { AgentToolMetrics } from '../../ports.ts';
+import type { AgentToolMetrics } from '../../ports/agents.ts';
 
 /** Tools that are counted; the one counted first is forgotten above it, since tools come and go. */
 const MAX_COUNTED_TOOLS = 1_024;

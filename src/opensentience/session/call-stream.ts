@@ -1,5 +1,5 @@
 // The stream of one call (seed 004 §4.3.2): `seq` from 1 by one, bounded, nothing after `done`. Pure.
-import type { ToolProgress } from '../../ports.ts';
+import type { ToolProgress } from '../../ports/tools.ts';
 import type { SessionRules } from './effects.ts';
 import type { AgentPayloads } from '../messages.ts';
 

@@ -2,7 +2,7 @@
 // in order; ids, timestamps and sockets are the connection's.
 import type { ErrorCode } from '../../rules/errors.ts';
 import type { JsonObject } from '../../rules/json.ts';
-import type { ToolProgress } from '../../ports.ts';
+import type { ToolProgress } from '../../ports/tools.ts';
 import {
   PROTOCOL_ERRORS,
   type Actor,

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Gate, Hello } from '../../../src/opensentience/parts.ts';
 import { createAgentServer } from '../../../src/opensentience/socket/server.ts';
-import type { ToolProgress } from '../../../src/ports.ts';
+import type { ToolProgress } from '../../../src/ports/tools.ts';
 import {
   AGENT,
   callOf,

@@ -1,7 +1,8 @@
 // What fault tests run: parallel branches with an agent that speaks and is unsure, one that pays, an approval and a
 // timer, and two tools against the effect service of the test process. Facades and workers load the same scene.
 import type { BuiltIn } from '../../../src/app/host.ts';
-import type { ResolvedAgent, Tool } from '../../../src/ports.ts';
+import type { ResolvedAgent } from '../../../src/ports/catalog.ts';
+import type { Tool } from '../../../src/ports/tools.ts';
 import type { AgentScript } from '../../../schemas/types.generated.ts';
 import { agentNode, chain, definition, edge, node } from '../definitions.ts';
 

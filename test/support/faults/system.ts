@@ -11,7 +11,7 @@ import {
   type DevServer,
 } from '../../../src/adapters/temporal/dev-server.ts';
 import type { Environment } from '../../../src/app/config.ts';
-import type { Stores } from '../../../src/ports.ts';
+import type { Stores } from '../../../src/ports/stores.ts';
 import { TEST_API_KEY, until } from '../host.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { silentLogger } from '../log-parts.ts';

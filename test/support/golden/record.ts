@@ -10,7 +10,7 @@ import { connectTemporal } from '../../../src/adapters/temporal/connection.ts';
 import { createHistoryReader } from '../../../src/adapters/temporal/history.ts';
 import { createEncryption } from '../../../src/adapters/temporal/codec.ts';
 import { createDemo, demoRunRequest } from '../../../src/demo/index.ts';
-import type { LogRow } from '../../../src/ports.ts';
+import type { LogRow } from '../../../src/ports/log.ts';
 import { agentNode, chain, definition, edge, node, runInput } from '../definitions.ts';
 import { startTestHost, type TestHost } from '../host.ts';
 import { startTestTemporal } from '../temporal.ts';

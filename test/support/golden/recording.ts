@@ -1,7 +1,7 @@
 // The form of a recorded run: what Temporal held of it, and the log that it had.
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { LogRow } from '../../../src/ports.ts';
+import type { LogRow } from '../../../src/ports/log.ts';
 
 export interface Recording {
   readonly name: string;

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../src/rules/json.ts';
 import { createCore, type CoreOptions } from '../../../src/opensentience/core.ts';
 import type { Core, SessionCall } from '../../../src/opensentience/parts.ts';
 import type { ProcessLimits } from '../../../src/opensentience/process/limits.ts';
-import type { AgentInstance } from '../../../src/ports.ts';
+import type { AgentInstance } from '../../../src/ports/agents.ts';
 import { quietLogger } from '../quiet-logger.ts';
 import { createMemoryRegistry, type MemoryRegistry } from './memory-registry.ts';
 

@@ -5,7 +5,7 @@ import type {
   AgentInstance,
   AgentRegistry,
   AgentTool,
-} from '../../../src/ports.ts';
+} from '../../../src/ports/agents.ts';
 
 export interface MemoryRegistry extends AgentRegistry {
   /** Everything that was appended, oldest first. */

@@ -1,0 +1,33 @@
+// What can be run: definitions and agents (design §5).
+import type { AgentManifest, WorkflowDefinition } from '../../schemas/types.generated.ts';
+import type { JsonObject } from '../rules/json.ts';
+import type { PinnedAgent } from '../rules/run-input.ts';
+
+export interface CatalogAgent {
+  readonly manifest: AgentManifest;
+  readonly packName: string;
+  readonly packVersion: string;
+  readonly pinned: PinnedAgent;
+  readonly degraded: readonly string[];
+}
+
+/** Everything of an agent that activities need, stored as content under `pinned.manifestHash` (JSON). */
+export interface ResolvedAgent {
+  readonly manifest: AgentManifest;
+  readonly packName: string;
+  readonly packVersion: string;
+  readonly systemPrompt: string;
+  readonly taskSchema?: JsonObject;
+  readonly returnSchema?: JsonObject;
+}
+
+/** Definitions and agents of this process, loaded and validated at start. */
+export interface Catalog {
+  definition(tenant: string, workflowId: string): WorkflowDefinition | undefined;
+  definitions(tenant: string): readonly WorkflowDefinition[];
+  agent(tenant: string, agentId: string): CatalogAgent | undefined;
+  /** Sorted by agentId. */
+  agents(tenant: string): readonly CatalogAgent[];
+  /** Ids of definitions that came from OPENWOP_FIXTURES_DIR. */
+  fixtures(): readonly string[];
+}

@@ -1,0 +1,77 @@
+// The ledger of effects (design §5): what was performed, and what nobody knows.
+
+/** Identity of an effect (design §5): what it is, not which try performs it. */
+export interface EffectIdentity {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly nodeId: string;
+  readonly visit: number;
+  readonly toolId: string;
+  readonly argsHash: string;
+  readonly occurrence: number;
+}
+
+export type EffectState = 'claimed' | 'done' | 'failed-before-send' | 'failed-final' | 'in-doubt';
+
+export interface EffectRow {
+  readonly effectId: string;
+  readonly identity: EffectIdentity;
+  /** Node attempt that claimed last. */
+  readonly attempt: number;
+  readonly state: EffectState;
+  readonly epoch: number;
+  readonly leaseUntilMs: number;
+  /** Content hash of the outcome (done) or of {code, message} (failed-final). */
+  readonly outcomeHash?: string;
+}
+
+export type EffectClaim =
+  /** Perform it under this epoch. */
+  | {
+      readonly kind: 'perform';
+      readonly effectId: string;
+      readonly epoch: number;
+      /** A former sending may have happened: a failure of this one does not tell. A human's word has settled that. */
+      readonly inDoubt: boolean;
+    }
+  | { readonly kind: 'done'; readonly effectId: string; readonly outcomeHash: string }
+  | { readonly kind: 'failed'; readonly effectId: string; readonly outcomeHash: string }
+  /** Claimed, lease still running elsewhere: try later. */
+  | { readonly kind: 'busy'; readonly effectId: string; readonly leaseUntilMs: number }
+  /** The lease ran out without a word: it may have happened. */
+  | { readonly kind: 'in-doubt'; readonly effectId: string; readonly epoch: number }
+  /**
+   * It matches no row, its tool is not idempotent, and a human must know what stands: this visit has done or in-doubt
+   * rows of the tool from an earlier node attempt, or the same call is in doubt.
+   */
+  | { readonly kind: 'differs'; readonly effectId: string; readonly why: 'attempt' | 'doubt' }
+  | { readonly kind: 'run-closed' };
+
+/** What a former claim left, for who will not perform it. */
+export type EffectRecall = Extract<EffectClaim, { kind: 'done' | 'failed' | 'busy' | 'in-doubt' }>;
+
+export interface EffectLedger {
+  /**
+   * Atomic claim, or the state that stands in its way. `again` is true when a former claim ended `failed-before-send`,
+   * or the tool is idempotent and the former claim is in doubt.
+   */
+  claim(
+    identity: EffectIdentity,
+    attempt: number,
+    options: { idempotent: boolean; leaseMs: number; force?: boolean },
+  ): Promise<EffectClaim>;
+  /**
+   * What became of an effect, without a claim: undefined when nothing was performed under this identity. A claim whose
+   * lease is over is in doubt from then on, also of an idempotent tool.
+   */
+  recall(identity: EffectIdentity): Promise<EffectRecall | undefined>;
+  renew(effectId: string, epoch: number, leaseMs: number): Promise<boolean>;
+  /** False when the epoch was lost: the result must not be used. */
+  settle(
+    effectId: string,
+    epoch: number,
+    state: 'done' | 'failed-before-send' | 'failed-final' | 'in-doubt',
+    outcomeHash?: string,
+  ): Promise<boolean>;
+  ofRun(tenant: string, runId: string): Promise<readonly EffectRow[]>;
+}

@@ -1,0 +1,59 @@
+// Requests that happen once per key (spec/01 §4.1).
+import type { JsonValue } from '../rules/json.ts';
+
+export interface IdempotencyClaim {
+  /** Routed operation, e.g. `POST /v1/runs`. */
+  readonly endpoint: string;
+  readonly key: string;
+  /** SHA-256 of the canonical body. */
+  readonly requestDigest: string;
+}
+
+export interface StoredResponse {
+  readonly status: number;
+  readonly body: JsonValue;
+}
+
+export type ClaimOutcome =
+  /** Go on, with what an earlier try of the key is bound to; `owner` completes or releases the claim. */
+  | {
+      readonly kind: 'claimed';
+      readonly owner: string;
+      readonly runId?: string;
+      readonly interruptId?: string;
+    }
+  | { readonly kind: 'replay'; readonly response: StoredResponse }
+  | { readonly kind: 'mismatch' }
+  | { readonly kind: 'in-flight'; readonly retryAfterSeconds: number };
+
+/** Layer 1 (spec/01 §4.1) for operations other than the acceptance of a run. */
+export interface IdempotencyStore {
+  /** What the key holds for a request already, without claiming anything: an answer, another body, or a run. */
+  find(
+    tenant: string,
+    claim: IdempotencyClaim,
+  ): Promise<
+    | Extract<ClaimOutcome, { kind: 'replay' | 'mismatch' }>
+    | { readonly kind: 'accepted'; readonly runId: string }
+    | undefined
+  >;
+  claim(tenant: string, claim: IdempotencyClaim, leaseMs: number): Promise<ClaimOutcome>;
+  /** Stores a final response (2xx, non-retryable 4xx). No effect when `owner` lost the claim. */
+  complete(
+    tenant: string,
+    claim: IdempotencyClaim,
+    owner: string,
+    response: StoredResponse,
+  ): Promise<void>;
+  /** Notes the interrupt that the key's answer is for; each later claim gives it. False: `owner` lost the claim. */
+  bind(
+    tenant: string,
+    claim: IdempotencyClaim,
+    owner: string,
+    interruptId: string,
+  ): Promise<boolean>;
+  /** Ends the claim: one that is bound to a run or an interrupt stays so, any other is forgotten. */
+  release(tenant: string, claim: IdempotencyClaim, owner: string): Promise<void>;
+  /** Deletes records older than `beforeMs`; returns how many. */
+  expire(beforeMs: number): Promise<number>;
+}

@@ -1,0 +1,126 @@
+// The log of runs: rows, heads, and how both grow (design §3).
+import type { CausedBy } from '../rules/journal.ts';
+import type { JsonValue } from '../rules/json.ts';
+import type { RunStatus } from '../rules/status.ts';
+
+export interface LogRow {
+  readonly runId: string;
+  readonly sequence: number;
+  readonly eventId: string;
+  readonly key: string;
+  readonly type: string;
+  readonly nodeId?: string;
+  /** eventId of the cause, as on the wire. */
+  readonly causationId?: string;
+  /** The cause as authored (`CausedBy`), kept for forks. */
+  readonly causedBy?: CausedBy;
+  /** JSON text, stored as it is: byte identity. */
+  readonly payload: string;
+  /** Clamped: never below that of the row before. */
+  readonly timestampMs: number;
+}
+
+/** A row before the head lock gives it sequence and clamped timestamp. */
+export type NewRow = Omit<LogRow, 'sequence'>;
+
+export interface HistoryCursor {
+  /** Segment that is being read. '' before the start is confirmed. */
+  readonly temporalRunId: string;
+  /** Last history event translated in that segment; 0 before the first. */
+  readonly historyEventId: number;
+  /** Page token for what follows; '' to read from the segment's start. */
+  readonly token: string;
+}
+
+export interface Head extends HistoryCursor {
+  readonly runId: string;
+  readonly tenant: string;
+  readonly nextSequence: number;
+  readonly lastTimestampMs: number;
+  readonly status: RunStatus;
+  /** True after the terminal row: everything is refused. */
+  readonly closed: boolean;
+  readonly translateVersion: number;
+  /** Owned by translate; null before the first append. */
+  readonly translateState: JsonValue;
+  /** Owned by the fold; null before the first append. */
+  readonly snapshot: JsonValue;
+  /** A code that stopped the projection (`history_undecodable`). */
+  readonly problem?: string;
+}
+
+export interface AppendBatch {
+  readonly runId: string;
+  /** The cursor that the batch was translated behind; another stored one makes the append `stale`. */
+  readonly behind: HistoryCursor;
+  /** Where the log ended when the rows were told from it, deltas included; another end makes the append `stale`, too. */
+  readonly seenSequence?: number;
+  readonly cursor: HistoryCursor;
+  readonly rows: readonly NewRow[];
+  /** Recorded deltas of closed blocks: stored ones are skipped; a missing one is an error on the live path. */
+  readonly closedBlocks: readonly string[];
+  readonly status: RunStatus;
+  readonly closed: boolean;
+  readonly translateState: JsonValue;
+  /** Called inside the transaction with the rows as they will be stored. Synchronous, pure. */
+  readonly fold: (snapshot: JsonValue, rows: readonly LogRow[]) => JsonValue;
+}
+
+export type AppendOutcome =
+  | { readonly kind: 'appended'; readonly head: Head }
+  /** Somebody else moved the cursor, or the log's end where that matters. */
+  | { readonly kind: 'stale'; readonly head: Head }
+  | { readonly kind: 'closed'; readonly head: Head };
+
+export interface NewDelta {
+  readonly k: number;
+  readonly row: NewRow;
+}
+
+export type DeltaOutcome =
+  | {
+      readonly kind: 'appended';
+      readonly rows: readonly { k: number; sequence: number; timestampMs: number }[];
+    }
+  | {
+      readonly kind: 'refused';
+      readonly reason: 'no-head' | 'run-closed' | 'block-closed' | 'superseded';
+    };
+
+export interface LogStore {
+  head(runId: string): Promise<Head | undefined>;
+  /** Of the head no more than where the log ends: what is asked again and again must not carry the snapshot. */
+  tail(runId: string): Promise<Pick<Head, 'nextSequence' | 'closed'> | undefined>;
+  /** One transaction: lock head, check cursor, insert, move status, cursor and sequence together, notify. */
+  append(batch: AppendBatch): Promise<AppendOutcome>;
+  /** Ascending; `after` exclusive (-1 = from the start). */
+  read(runId: string, query: { after: number; limit: number }): Promise<readonly LogRow[]>;
+  /** Sequence of an eventId of this run. */
+  sequenceOf(runId: string, eventId: string): Promise<number | undefined>;
+  /** A closed run gets none: another process could read what this one could not, and nobody would take it back. */
+  setProblem(runId: string, problem: string | undefined): Promise<void>;
+  problems(limit: number): Promise<readonly { runId: string; problem: string }[]>;
+
+  /** Same lock. Opens the block with the first call. A higher `try` supersedes lower ones. */
+  appendDeltas(
+    runId: string,
+    activityId: string,
+    tryNumber: number,
+    deltas: readonly NewDelta[],
+  ): Promise<DeltaOutcome>;
+  /** Closes the block for ever and returns what it holds. Idempotent; a block never opened is closed empty. */
+  closeBlock(runId: string, activityId: string): Promise<readonly LogRow[]>;
+  storedDeltas(runId: string, activityId: string): Promise<readonly LogRow[]>;
+  openBlocks(runId: string): Promise<readonly string[]>;
+
+  /**
+   * Rebuild: replaces head and rows of a run in one transaction. Refused (false) while a block is open, and when the
+   * stored head is not any more where it was `seen`.
+   */
+  restore(head: Head, rows: readonly LogRow[], seen: Head | undefined): Promise<boolean>;
+
+  /** Calls back after commits that added rows or moved a status, from any process. At most once per commit. */
+  onChange(listener: (change: { runId: string; nextSequence: number }) => void): () => void;
+  /** Calls back when the notification connection was lost and is there again: re-read what you watch. */
+  onReconnect(listener: () => void): () => void;
+}

@@ -1,0 +1,59 @@
+// The rows of runs, whoever asks for them (design §4).
+import type { RunInput } from '../rules/run-input.ts';
+import type { RunStatus } from '../rules/status.ts';
+import type { ClaimOutcome, IdempotencyClaim } from './idempotency.ts';
+
+export interface RunRow {
+  readonly runId: string;
+  readonly tenant: string;
+  readonly workflowId: string;
+  /** Whole start input: the reaper starts again from it. */
+  readonly input: RunInput;
+  readonly createdAtMs: number;
+  /** Temporal run id of the first segment; undefined while the start is not confirmed. */
+  readonly temporalRunId?: string;
+  /** Decided once: the run is never started. */
+  readonly startFailure?: StartFailure;
+}
+
+/** Why a run could not be started, and when that was decided. */
+export interface StartFailure {
+  readonly cause: string;
+  readonly atMs: number;
+}
+
+export interface RunListItem {
+  readonly runId: string;
+  readonly workflowId: string;
+  readonly status: RunStatus;
+  readonly createdAtMs: number;
+  readonly tags: readonly string[];
+}
+
+export interface RunStore {
+  /**
+   * One transaction: claims the idempotency key (if any) and inserts the run row as `pending` with its head. A key
+   * whose earlier claim accepted a run that was never answered gives `claimed` with that `runId`: the caller goes on
+   * with that run instead of the new one.
+   */
+  accept(run: Omit<RunRow, 'temporalRunId'>, claim?: IdempotencyClaim): Promise<ClaimOutcome>;
+  /** Idempotent. Also sets the head's first cursor to the segment. False: the run has failed to start, and stays so. */
+  markStarted(runId: string, temporalRunId: string): Promise<boolean>;
+  /** The first failure stays; it is returned. Undefined when the run is started after all. */
+  markStartFailed(runId: string, failure: StartFailure): Promise<StartFailure | undefined>;
+  find(tenant: string, runId: string): Promise<RunRow | undefined>;
+  /** For the inside (projector, activities): no tenant filter. */
+  load(runId: string): Promise<RunRow | undefined>;
+  /** Newest first. `cursor` is opaque; limit 1..200. */
+  list(
+    tenant: string,
+    query: { status?: RunStatus; workflowId?: string; cursor?: string; limit: number },
+  ): Promise<{ runs: readonly RunListItem[]; nextCursor?: string }>;
+  /**
+   * Runs accepted before `beforeMs` whose start is not confirmed and whose log is not closed, oldest first; those that
+   * failed to start only while they have a head that does not say so yet.
+   */
+  unstarted(beforeMs: number, limit: number): Promise<readonly RunRow[]>;
+  /** Every runId above `after` ('' = from the first) in ascending order, for the rebuild. */
+  allRuns(after: string, limit: number): Promise<readonly string[]>;
+}

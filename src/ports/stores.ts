@@ -1,0 +1,28 @@
+// All stores of one database. Like each port they are what the inside asks of the outside: types only, one contract
+// suite in test/contract/, run on every adapter. All times are ms epoch, all ids opaque strings. Every call that touches
+// tenant data names the tenant.
+import type { AgentRegistry } from './agents.ts';
+import type { ContentStore } from './content.ts';
+import type { EffectLedger } from './effects.ts';
+import type { SegmentStore } from './history.ts';
+import type { IdempotencyStore } from './idempotency.ts';
+import type { LogStore } from './log.ts';
+import type { PageSessionStore } from './page-sessions.ts';
+import type { ProjectionStore } from './projection.ts';
+import type { RunStore } from './runs.ts';
+
+/** All stores of one database. */
+export interface Stores {
+  readonly runs: RunStore;
+  readonly idempotency: IdempotencyStore;
+  readonly log: LogStore;
+  readonly projection: ProjectionStore;
+  readonly segments: SegmentStore;
+  readonly content: ContentStore;
+  readonly effects: EffectLedger;
+  readonly pageSessions: PageSessionStore;
+  readonly agents: AgentRegistry;
+  /** Throws HostError service_unavailable when the database does not answer within 2 s. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
