@@ -20,6 +20,15 @@ export default tseslint.config(
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
       '@typescript-eslint/require-await': 'off',
       eqeqeq: 'error',
+      // What is private is so when it runs, too.
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            ':matches(PropertyDefinition, MethodDefinition[kind!="constructor"])[accessibility="private"]',
+          message: 'Write #name.',
+        },
+      ],
     },
   },
   { files: ['*.js', 'src/pages/live.js'], ...tseslint.configs.disableTypeChecked },

@@ -40,33 +40,36 @@ export interface AppenderPorts {
 }
 
 export class DeltaAppender {
-  private queue: DeltaPiece[] = [];
+  #queue: DeltaPiece[] = [];
   /** Taken from the queue and numbered from nextK: on their way, or sent and perhaps stored. */
-  private sending: readonly DeltaPiece[] = [];
-  private isUnsure = false;
-  private nextK = 0;
-  private adopted: boolean;
+  #sending: readonly DeltaPiece[] = [];
+  #isUnsure = false;
+  #nextK = 0;
+  #adopted: boolean;
   /** By channel: stored text of earlier tries that this try has not yet repeated. */
-  private toRepeat = new Map<string, string>();
-  private streaming = true;
-  private isDifferent = false;
-  private opened = false;
-  private caughtUp: Promise<unknown> | undefined;
-  private pumping: Promise<void> | undefined;
-  private timer: NodeJS.Timeout | undefined;
-  private lastAppendMs = 0;
-  private failedAppends = 0;
+  #toRepeat = new Map<string, string>();
+  #streaming = true;
+  #isDifferent = false;
+  #opened = false;
+  #caughtUp: Promise<unknown> | undefined;
+  #pumping: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #lastAppendMs = 0;
+  #failedAppends = 0;
 
-  constructor(
-    private readonly ports: AppenderPorts,
-    private readonly block: DeltaBlock,
-  ) {
-    this.adopted = block.tryNumber === 1;
+  readonly #ports: AppenderPorts;
+  readonly #block: DeltaBlock;
+
+  constructor(ports: AppenderPorts, block: DeltaBlock) {
+    this.#ports = ports;
+    this.#block = block;
+
+    this.#adopted = block.tryNumber === 1;
   }
 
   /** The block takes more text. */
   get isStreaming(): boolean {
-    return this.streaming;
+    return this.#streaming;
   }
 
   /**
@@ -74,43 +77,43 @@ export class DeltaAppender {
    * more.
    */
   add(piece: DeltaPiece): boolean {
-    const fresh = this.withoutStored(piece);
+    const fresh = this.#withoutStored(piece);
     if (!fresh) return true;
-    const count = this.nextK + this.sending.length + this.queue.length;
-    const isCrowded = this.queue.length >= MAX_QUEUED || count >= MAX_DELTAS;
+    const count = this.#nextK + this.#sending.length + this.#queue.length;
+    const isCrowded = this.#queue.length >= MAX_QUEUED || count >= MAX_DELTAS;
     const at = isCrowded
-      ? this.queue.findLastIndex(({ channel }) => channel === piece.channel)
+      ? this.#queue.findLastIndex(({ channel }) => channel === piece.channel)
       : -1;
-    const open = this.queue[at];
-    if (!open && count >= (this.block.maxDeltas ?? Infinity)) return false;
-    if (open) this.queue[at] = { ...open, text: open.text + fresh.text };
-    else this.queue.push(fresh);
-    this.schedule();
+    const open = this.#queue[at];
+    if (!open && count >= (this.#block.maxDeltas ?? Infinity)) return false;
+    if (open) this.#queue[at] = { ...open, text: open.text + fresh.text };
+    else this.#queue.push(fresh);
+    this.#schedule();
     return true;
   }
 
   /** Takes one more delta, whatever there is, and then nothing else. */
   addLast(piece: DeltaPiece): void {
-    const fresh = this.withoutStored(piece);
-    this.streaming = false;
+    const fresh = this.#withoutStored(piece);
+    this.#streaming = false;
     if (!fresh) return;
-    this.queue.push(fresh);
-    this.schedule();
+    this.#queue.push(fresh);
+    this.#schedule();
   }
 
   /** Of a later try: takes the block over, learns what it holds and leaves that out. Once. */
   async adopt(): Promise<void> {
-    if (this.adopted) return;
-    const { runId, activityId, tryNumber } = this.block;
-    await this.catchUp();
-    const outcome = await this.ports.log.appendDeltas(runId, activityId, tryNumber, []);
-    const stored = await this.ports.log.storedDeltas(runId, activityId);
-    this.opened = true;
-    this.adopted = true;
-    this.nextK = stored.length;
-    this.toRepeat = deltaTexts(stored);
-    this.queue = this.queue.flatMap((piece) => this.beyondStored(piece) ?? []);
-    if (outcome.kind === 'refused') this.refused(outcome.reason);
+    if (this.#adopted) return;
+    const { runId, activityId, tryNumber } = this.#block;
+    await this.#catchUp();
+    const outcome = await this.#ports.log.appendDeltas(runId, activityId, tryNumber, []);
+    const stored = await this.#ports.log.storedDeltas(runId, activityId);
+    this.#opened = true;
+    this.#adopted = true;
+    this.#nextK = stored.length;
+    this.#toRepeat = deltaTexts(stored);
+    this.#queue = this.#queue.flatMap((piece) => this.#beyondStored(piece) ?? []);
+    if (outcome.kind === 'refused') this.#refused(outcome.reason);
   }
 
   /**
@@ -118,142 +121,142 @@ export class DeltaAppender {
    * that was never opened stays empty instead, for what is only shown live is no reason to do the work again.
    */
   async close(): Promise<readonly LogRow[]> {
-    const { runId, activityId, tryNumber } = this.block;
-    this.failedAppends = 0;
+    const { runId, activityId, tryNumber } = this.#block;
+    this.#failedAppends = 0;
     await this.drain().catch((error: unknown) => {
-      if (this.opened || tryNumber > 1) throw error;
+      if (this.#opened || tryNumber > 1) throw error;
     });
     this.stop();
     // Whatever an earlier try has opened, and one that still lives would open: from now on it is closed.
-    if (!this.opened && tryNumber === 1) return [];
-    return this.ports.log.closeBlock(runId, activityId);
+    if (!this.#opened && tryNumber === 1) return [];
+    return this.#ports.log.closeBlock(runId, activityId);
   }
 
   async drain(): Promise<void> {
-    clearTimeout(this.timer);
+    clearTimeout(this.#timer);
     // Set, so that nothing schedules while the rest goes out here.
-    this.timer = setTimeout(() => undefined, 0);
-    await this.pumping?.catch(() => undefined);
-    while (this.queue.length + this.sending.length > 0) await this.pump();
-    clearTimeout(this.timer);
+    this.#timer = setTimeout(() => undefined, 0);
+    await this.#pumping?.catch(() => undefined);
+    while (this.#queue.length + this.#sending.length > 0) await this.#pump();
+    clearTimeout(this.#timer);
   }
 
   stop(): void {
-    this.streaming = false;
-    this.queue = [];
-    this.sending = [];
-    clearTimeout(this.timer);
+    this.#streaming = false;
+    this.#queue = [];
+    this.#sending = [];
+    clearTimeout(this.#timer);
   }
 
   /** Before the adoption the piece as it is: it is compared then. */
-  private withoutStored(piece: DeltaPiece): DeltaPiece | undefined {
-    if (!this.streaming) return undefined;
-    return this.adopted ? this.beyondStored(piece) : piece;
+  #withoutStored(piece: DeltaPiece): DeltaPiece | undefined {
+    if (!this.#streaming) return undefined;
+    return this.#adopted ? this.#beyondStored(piece) : piece;
   }
 
   /** The part of the piece that is not stored yet; a difference ends the streaming. */
-  private beyondStored(piece: DeltaPiece): DeltaPiece | undefined {
-    if (this.isDifferent) return undefined;
+  #beyondStored(piece: DeltaPiece): DeltaPiece | undefined {
+    if (this.#isDifferent) return undefined;
     const { channel = '', text } = piece;
-    const stored = this.toRepeat.get(channel) ?? '';
+    const stored = this.#toRepeat.get(channel) ?? '';
     const same = Math.min(stored.length, text.length);
     if (stored.slice(0, same) !== text.slice(0, same)) {
-      this.isDifferent = true;
-      this.streaming = false;
+      this.#isDifferent = true;
+      this.#streaming = false;
       return undefined;
     }
-    this.toRepeat.set(channel, stored.slice(same));
+    this.#toRepeat.set(channel, stored.slice(same));
     return same === text.length ? undefined : { ...piece, text: text.slice(same) };
   }
 
-  private schedule(): void {
-    if (this.pumping || this.timer) return;
-    const wait = Math.max(0, this.lastAppendMs + FLUSH_INTERVAL_MS - Date.now());
-    this.pumpAfter(wait);
+  #schedule(): void {
+    if (this.#pumping || this.#timer) return;
+    const wait = Math.max(0, this.#lastAppendMs + FLUSH_INTERVAL_MS - Date.now());
+    this.#pumpAfter(wait);
   }
 
-  private pumpAfter(waitMs: number): void {
-    this.timer = setTimeout(() => {
-      this.timer = undefined;
-      this.pump().catch((error: unknown) => this.failed(error));
+  #pumpAfter(waitMs: number): void {
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#pump().catch((error: unknown) => this.#failed(error));
     }, waitMs);
   }
 
   /** Appends everything queued now; one append at a time. */
-  private pump(): Promise<void> {
-    this.pumping ??= this.appendBatch().finally(() => {
-      this.pumping = undefined;
-      this.lastAppendMs = Date.now();
+  #pump(): Promise<void> {
+    this.#pumping ??= this.#appendBatch().finally(() => {
+      this.#pumping = undefined;
+      this.#lastAppendMs = Date.now();
     });
-    return this.pumping.then(() => {
-      if (this.queue.length > 0) this.schedule();
+    return this.#pumping.then(() => {
+      if (this.#queue.length > 0) this.#schedule();
     });
   }
 
-  private failed(error: unknown): void {
-    this.failedAppends++;
-    const { runId } = this.block;
-    this.ports.logger.warn('Deltas could not be appended.', { runId, error: String(error) });
-    if (this.failedAppends > MAX_FAILED_APPENDS || this.timer) return;
-    this.pumpAfter(RETRY_APPEND_MS);
+  #failed(error: unknown): void {
+    this.#failedAppends++;
+    const { runId } = this.#block;
+    this.#ports.logger.warn('Deltas could not be appended.', { runId, error: String(error) });
+    if (this.#failedAppends > MAX_FAILED_APPENDS || this.#timer) return;
+    this.#pumpAfter(RETRY_APPEND_MS);
   }
 
   /** While the host has not noted the run's start its log cannot be told: no delta may come before `run.started`. */
-  private catchUp(): Promise<unknown> {
-    this.caughtUp ??= this.ports
-      .catchUp(this.block.runId)
+  #catchUp(): Promise<unknown> {
+    this.#caughtUp ??= this.#ports
+      .catchUp(this.#block.runId)
       .then(({ nextSequence }) => {
         if (nextSequence > 0) return;
         const reason = 'The start of the run is not noted yet.';
         throw new HostError('service_unavailable', { reason });
       })
       .catch((error: unknown) => {
-        this.caughtUp = undefined;
+        this.#caughtUp = undefined;
         throw error;
       });
-    return this.caughtUp;
+    return this.#caughtUp;
   }
 
-  private async appendBatch(): Promise<void> {
-    const { runId, activityId, tryNumber } = this.block;
-    await this.catchUp();
+  async #appendBatch(): Promise<void> {
+    const { runId, activityId, tryNumber } = this.#block;
+    await this.#catchUp();
     await this.adopt();
-    if (this.isUnsure) await this.dropStored();
-    if (this.sending.length === 0) this.sending = this.queue.splice(0, MAX_BATCH);
-    if (this.sending.length === 0) return;
-    const deltas = this.sending.map((piece, index) => this.deltaOf(piece, index));
-    this.opened = true;
-    this.isUnsure = true;
-    const outcome = await this.ports.log.appendDeltas(runId, activityId, tryNumber, deltas);
-    this.isUnsure = false;
-    this.failedAppends = 0;
-    this.nextK += deltas.length;
-    this.sending = [];
-    if (outcome.kind === 'refused') this.refused(outcome.reason);
+    if (this.#isUnsure) await this.#dropStored();
+    if (this.#sending.length === 0) this.#sending = this.#queue.splice(0, MAX_BATCH);
+    if (this.#sending.length === 0) return;
+    const deltas = this.#sending.map((piece, index) => this.#deltaOf(piece, index));
+    this.#opened = true;
+    this.#isUnsure = true;
+    const outcome = await this.#ports.log.appendDeltas(runId, activityId, tryNumber, deltas);
+    this.#isUnsure = false;
+    this.#failedAppends = 0;
+    this.#nextK += deltas.length;
+    this.#sending = [];
+    if (outcome.kind === 'refused') this.#refused(outcome.reason);
   }
 
   /** An append whose answer was lost may have been stored all the same. */
-  private async dropStored(): Promise<void> {
-    const { runId, activityId } = this.block;
-    const stored = await this.ports.log.storedDeltas(runId, activityId);
-    this.sending = this.sending.slice(Math.max(0, stored.length - this.nextK));
-    this.nextK = Math.max(this.nextK, stored.length);
-    this.isUnsure = false;
+  async #dropStored(): Promise<void> {
+    const { runId, activityId } = this.#block;
+    const stored = await this.#ports.log.storedDeltas(runId, activityId);
+    this.#sending = this.#sending.slice(Math.max(0, stored.length - this.#nextK));
+    this.#nextK = Math.max(this.#nextK, stored.length);
+    this.#isUnsure = false;
   }
 
-  private deltaOf(piece: DeltaPiece, index: number): NewDelta {
-    const { runId, activityId, nodeId, type } = this.block;
-    const k = this.nextK + index;
+  #deltaOf(piece: DeltaPiece, index: number): NewDelta {
+    const { runId, activityId, nodeId, type } = this.#block;
+    const k = this.#nextK + index;
     const key = deltaKey(activityId, k);
-    const payload = deltaPayload(this.block, piece, k);
+    const payload = deltaPayload(this.#block, piece, k);
     const eventId = eventIdOf(runId, key);
     return { k, row: { runId, eventId, key, type, nodeId, payload, timestampMs: Date.now() } };
   }
 
   /** The block takes no more: closed by an earlier try or a seal, taken over by a later try, or the run has ended. */
-  private refused(reason: string): void {
-    const { runId, activityId } = this.block;
-    this.ports.logger.debug('Live deltas are refused.', { runId, activityId, reason });
+  #refused(reason: string): void {
+    const { runId, activityId } = this.#block;
+    this.#ports.logger.debug('Live deltas are refused.', { runId, activityId, reason });
     this.stop();
   }
 }

@@ -22,42 +22,45 @@ export interface DeltaPorts extends AppenderPorts {
 }
 
 export class DeltaWriter {
-  private readonly appender: DeltaAppender;
+  readonly #appender: DeltaAppender;
   /** By channel; '' for text without one. */
-  private readonly streams = new Map<string, RedactorStream>();
-  private room: number;
-  private isFull = false;
+  readonly #streams = new Map<string, RedactorStream>();
+  #room: number;
+  #isFull = false;
 
-  constructor(
-    private readonly ports: DeltaPorts,
-    private readonly block: LiveBlock,
-  ) {
-    this.appender = new DeltaAppender(ports, block);
-    this.room = block.maxBytes;
+  readonly #ports: DeltaPorts;
+  readonly #block: LiveBlock;
+
+  constructor(ports: DeltaPorts, block: LiveBlock) {
+    this.#ports = ports;
+    this.#block = block;
+
+    this.#appender = new DeltaAppender(ports, block);
+    this.#room = block.maxBytes;
   }
 
   /** Of a later try: takes the block over before anything is pushed; else the first piece does. */
   adopt(): Promise<void> {
-    return this.appender.adopt();
+    return this.#appender.adopt();
   }
 
   /** Takes a piece as it was said. Returns at once. */
   push({ text, channel }: DeltaPiece): void {
-    this.show({
-      text: this.streamOf(channel).push(text),
+    this.#show({
+      text: this.#streamOf(channel).push(text),
       ...(channel === undefined ? {} : { channel }),
     });
   }
 
   /** Nothing more would be shown. */
   get isOver(): boolean {
-    return this.isFull || !this.appender.isStreaming;
+    return this.#isFull || !this.#appender.isStreaming;
   }
 
   /** Shows the rest, closes the block for ever and returns its rows. Throws as the appender's close does. */
   async close(): Promise<readonly LogRow[]> {
-    this.showHeld((stream) => stream.end());
-    return this.appender.close();
+    this.#showHeld((stream) => stream.end());
+    return this.#appender.close();
   }
 
   /**
@@ -65,46 +68,46 @@ export class DeltaWriter {
    * open. Never throws.
    */
   async abandon(): Promise<void> {
-    this.showHeld((stream) => stream.cut());
+    this.#showHeld((stream) => stream.cut());
     const grace = new Promise((resolve) => setTimeout(resolve, ABANDON_GRACE_MS).unref());
-    await Promise.race([this.appender.drain().catch(() => undefined), grace]);
-    this.appender.stop();
+    await Promise.race([this.#appender.drain().catch(() => undefined), grace]);
+    this.#appender.stop();
   }
 
-  private showHeld(rest: (stream: RedactorStream) => string): void {
-    for (const [channel, stream] of this.streams) {
-      this.show({ text: rest(stream), ...(channel === '' ? {} : { channel }) });
+  #showHeld(rest: (stream: RedactorStream) => string): void {
+    for (const [channel, stream] of this.#streams) {
+      this.#show({ text: rest(stream), ...(channel === '' ? {} : { channel }) });
     }
   }
 
-  private streamOf(channel = ''): RedactorStream {
-    const stream = this.streams.get(channel) ?? this.ports.redacted();
-    this.streams.set(channel, stream);
+  #streamOf(channel = ''): RedactorStream {
+    const stream = this.#streams.get(channel) ?? this.#ports.redacted();
+    this.#streams.set(channel, stream);
     return stream;
   }
 
-  private show(piece: DeltaPiece): void {
+  #show(piece: DeltaPiece): void {
     if (piece.text === '' || this.isOver) return;
-    const text = this.withinRoom(piece.text);
-    const isTaken = text === '' || this.appender.add({ ...piece, text });
+    const text = this.#withinRoom(piece.text);
+    const isTaken = text === '' || this.#appender.add({ ...piece, text });
     if (isTaken && text.length === piece.text.length) return;
-    this.isFull = true;
-    if (this.block.notice) this.appender.addLast(this.block.notice);
+    this.#isFull = true;
+    if (this.#block.notice) this.#appender.addLast(this.#block.notice);
   }
 
-  private withinRoom(text: string): string {
+  #withinRoom(text: string): string {
     const bytes = utf8Length(text);
-    if (bytes <= this.room) {
-      this.room -= bytes;
+    if (bytes <= this.#room) {
+      this.#room -= bytes;
       return text;
     }
     let end = 0;
     for (const character of text) {
-      this.room -= utf8Length(character);
-      if (this.room < 0) break;
+      this.#room -= utf8Length(character);
+      if (this.#room < 0) break;
       end += character.length;
     }
-    this.room = 0;
+    this.#room = 0;
     return text.slice(0, end);
   }
 }

@@ -34,21 +34,25 @@ export function reasonedEvent(
 class KeptStream implements RedactorStream {
   text = '';
 
-  constructor(private readonly stream: RedactorStream) {}
+  readonly #stream: RedactorStream;
+
+  constructor(stream: RedactorStream) {
+    this.#stream = stream;
+  }
 
   push(piece: string): string {
-    return this.keep(this.stream.push(piece));
+    return this.#keep(this.#stream.push(piece));
   }
 
   end(): string {
-    return this.keep(this.stream.end());
+    return this.#keep(this.#stream.end());
   }
 
   cut(): string {
-    return this.keep(this.stream.cut());
+    return this.#keep(this.#stream.cut());
   }
 
-  private keep(shown: string): string {
+  #keep(shown: string): string {
     this.text += shown;
     return shown;
   }

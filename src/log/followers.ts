@@ -35,35 +35,35 @@ export interface Followers {
 class Channel {
   followers = 0;
   version = 0;
-  private readonly wakers = new Set<() => void>();
-  private last: { key: string; rows: Promise<readonly LogRow[]> } | undefined;
-  private lastTail: { version: number; tail: ReturnType<LogStore['tail']> } | undefined;
-  private readonly log: Pick<LogStore, 'read' | 'tail'>;
-  private readonly runId: string;
+  readonly #wakers = new Set<() => void>();
+  #last: { key: string; rows: Promise<readonly LogRow[]> } | undefined;
+  #lastTail: { version: number; tail: ReturnType<LogStore['tail']> } | undefined;
+  readonly #log: Pick<LogStore, 'read' | 'tail'>;
+  readonly #runId: string;
 
   constructor(log: Pick<LogStore, 'read' | 'tail'>, runId: string) {
-    this.log = log;
-    this.runId = runId;
+    this.#log = log;
+    this.#runId = runId;
   }
 
   wake(): void {
     this.version += 1;
-    for (const waker of this.wakers) waker();
+    for (const waker of this.#wakers) waker();
   }
 
   read(after: number): Promise<readonly LogRow[]> {
     const key = `${this.version}:${after}`;
-    if (this.last?.key !== key)
-      this.last = { key, rows: this.log.read(this.runId, { after, limit: READ_ROWS }) };
-    return this.last.rows;
+    if (this.#last?.key !== key)
+      this.#last = { key, rows: this.#log.read(this.#runId, { after, limit: READ_ROWS }) };
+    return this.#last.rows;
   }
 
   /** Nothing comes behind the position any more. */
   async isOver(position: number): Promise<boolean> {
     const { version } = this;
-    if (this.lastTail?.version !== version)
-      this.lastTail = { version, tail: this.log.tail(this.runId) };
-    const tail = await this.lastTail.tail;
+    if (this.#lastTail?.version !== version)
+      this.#lastTail = { version, tail: this.#log.tail(this.#runId) };
+    const tail = await this.#lastTail.tail;
     return tail === undefined || (tail.closed && tail.nextSequence - 1 <= position);
   }
 
@@ -72,33 +72,33 @@ class Channel {
     if (this.version !== version || signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       const done = () => {
-        this.wakers.delete(done);
+        this.#wakers.delete(done);
         signal.removeEventListener('abort', done);
         resolve();
       };
-      this.wakers.add(done);
+      this.#wakers.add(done);
       signal.addEventListener('abort', done);
     });
   }
 }
 
 class RunFollowers implements Followers {
-  private readonly parts: FollowerParts;
-  private readonly channels = new Map<string, Channel>();
-  private readonly unsubscribe: readonly (() => void)[];
-  private ticker: NodeJS.Timeout | undefined;
+  readonly #parts: FollowerParts;
+  readonly #channels = new Map<string, Channel>();
+  readonly #unsubscribe: readonly (() => void)[];
+  #ticker: NodeJS.Timeout | undefined;
 
   constructor(parts: FollowerParts) {
-    this.parts = parts;
+    this.#parts = parts;
     const { log } = parts.stores;
-    this.unsubscribe = [
-      log.onChange(({ runId }) => this.channels.get(runId)?.wake()),
-      log.onReconnect(() => this.wakeAll()),
+    this.#unsubscribe = [
+      log.onChange(({ runId }) => this.#channels.get(runId)?.wake()),
+      log.onReconnect(() => this.#wakeAll()),
     ];
   }
 
   async *follow(runId: string, { after, signal }: FollowOptions) {
-    const channel = this.join(runId);
+    const channel = this.#join(runId);
     channel.followers += 1;
     try {
       let position = after;
@@ -114,66 +114,66 @@ class RunFollowers implements Followers {
         if (rows.length < READ_ROWS) await channel.changed(version, signal);
       }
     } finally {
-      this.leave(runId, channel);
+      this.#leave(runId, channel);
     }
   }
 
   close(): void {
-    this.unsubscribe.forEach((stop) => stop());
-    clearInterval(this.ticker);
+    this.#unsubscribe.forEach((stop) => stop());
+    clearInterval(this.#ticker);
   }
 
-  private wakeAll(): void {
-    this.channels.forEach((channel) => channel.wake());
+  #wakeAll(): void {
+    this.#channels.forEach((channel) => channel.wake());
   }
 
-  private tick(): void {
-    for (const runId of this.channels.keys()) void this.watch(runId);
-    this.wakeAll();
+  #tick(): void {
+    for (const runId of this.#channels.keys()) void this.#watch(runId);
+    this.#wakeAll();
   }
 
-  private watch(runId: string): Promise<void> {
-    const { stores, processId } = this.parts;
+  #watch(runId: string): Promise<void> {
+    const { stores, processId } = this.#parts;
     return stores.projection
       .watch(runId, processId, WATCH_TTL_MS)
-      .catch((error: unknown) => this.note('watch failed', runId, error));
+      .catch((error: unknown) => this.#note('watch failed', runId, error));
   }
 
-  private note(what: string, runId: string, error: unknown): void {
-    this.parts.logger.debug(what, { runId, reason: String(error) });
+  #note(what: string, runId: string, error: unknown): void {
+    this.#parts.logger.debug(what, { runId, reason: String(error) });
   }
 
-  private join(runId: string): Channel {
-    const found = this.channels.get(runId);
+  #join(runId: string): Channel {
+    const found = this.#channels.get(runId);
     if (found) return found;
-    const channel = new Channel(this.parts.stores.log, runId);
-    this.channels.set(runId, channel);
-    this.ticker ??= setInterval(() => this.tick(), SAFETY_TICK_MS).unref();
-    void this.watchAndCatchUp(runId);
+    const channel = new Channel(this.#parts.stores.log, runId);
+    this.#channels.set(runId, channel);
+    this.#ticker ??= setInterval(() => this.#tick(), SAFETY_TICK_MS).unref();
+    void this.#watchAndCatchUp(runId);
     return channel;
   }
 
   /** The watch first: what the projector lets rest until then is caught up here, what comes later is pushed. */
-  private async watchAndCatchUp(runId: string): Promise<void> {
-    await this.watch(runId);
+  async #watchAndCatchUp(runId: string): Promise<void> {
+    await this.#watch(runId);
     try {
-      await this.parts.catchUp(runId);
+      await this.#parts.catchUp(runId);
     } catch (error) {
-      this.note('catch-up of a followed run failed', runId, error);
+      this.#note('catch-up of a followed run failed', runId, error);
     }
   }
 
-  private leave(runId: string, channel: Channel): void {
+  #leave(runId: string, channel: Channel): void {
     channel.followers -= 1;
-    if (channel.followers > 0 || this.channels.get(runId) !== channel) return;
-    this.channels.delete(runId);
-    const { stores, processId } = this.parts;
+    if (channel.followers > 0 || this.#channels.get(runId) !== channel) return;
+    this.#channels.delete(runId);
+    const { stores, processId } = this.#parts;
     stores.projection
       .unwatch(runId, processId)
-      .catch((error: unknown) => this.note('unwatch failed', runId, error));
-    if (this.channels.size > 0) return;
-    clearInterval(this.ticker);
-    this.ticker = undefined;
+      .catch((error: unknown) => this.#note('unwatch failed', runId, error));
+    if (this.#channels.size > 0) return;
+    clearInterval(this.#ticker);
+    this.#ticker = undefined;
   }
 }
 

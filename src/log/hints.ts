@@ -52,112 +52,112 @@ function furthest(known: Goal | undefined, goal: Goal): Goal {
 }
 
 class PendingHints implements HintQueue {
-  private readonly parts: HintParts;
-  private readonly pending = new Map<string, Pending>();
-  private readonly running = new Map<string, Promise<void>>();
-  private readonly ready = new Set<string>();
-  private unclassified: string[] = [];
-  private stopped = false;
+  readonly #parts: HintParts;
+  readonly #pending = new Map<string, Pending>();
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #ready = new Set<string>();
+  #unclassified: string[] = [];
+  #stopped = false;
 
   constructor(parts: HintParts) {
-    this.parts = parts;
+    this.#parts = parts;
   }
 
   add({ runId, temporalRunId, historyLength }: Hint): void {
-    if (this.stopped) return;
-    const known = this.pending.get(runId);
+    if (this.#stopped) return;
+    const known = this.#pending.get(runId);
     const goal = furthest(known?.goal, { temporalRunId, historyLength });
-    this.pending.set(runId, { goal, failures: 0, unreached: 0, timer: known?.timer });
-    if (!known && !this.running.has(runId)) this.classify(runId);
+    this.#pending.set(runId, { goal, failures: 0, unreached: 0, timer: known?.timer });
+    if (!known && !this.#running.has(runId)) this.#classify(runId);
   }
 
   size(): number {
-    return this.pending.size + this.running.size;
+    return this.#pending.size + this.#running.size;
   }
 
   async stop(): Promise<void> {
-    this.stopped = true;
-    for (const [runId, { timer }] of [...this.pending]) {
+    this.#stopped = true;
+    for (const [runId, { timer }] of [...this.#pending]) {
       clearTimeout(timer);
-      this.makeReady(runId);
+      this.#makeReady(runId);
     }
-    while (this.running.size > 0) await Promise.all(this.running.values());
+    while (this.#running.size > 0) await Promise.all(this.#running.values());
   }
 
   /** Hints that come in one turn of the event loop cost one question to the database. */
-  private classify(runId: string): void {
-    this.unclassified.push(runId);
-    if (this.unclassified.length === 1) setImmediate(() => void this.schedule());
+  #classify(runId: string): void {
+    this.#unclassified.push(runId);
+    if (this.#unclassified.length === 1) setImmediate(() => void this.#schedule());
   }
 
-  private async schedule(): Promise<void> {
-    const runIds = this.unclassified;
-    this.unclassified = [];
-    const now = await this.parts.watched(runIds).catch(() => new Set<string>());
-    for (const runId of runIds) this.wakeAfter(runId, now.has(runId) ? 0 : DEBOUNCE_MS);
+  async #schedule(): Promise<void> {
+    const runIds = this.#unclassified;
+    this.#unclassified = [];
+    const now = await this.#parts.watched(runIds).catch(() => new Set<string>());
+    for (const runId of runIds) this.#wakeAfter(runId, now.has(runId) ? 0 : DEBOUNCE_MS);
   }
 
-  private wakeAfter(runId: string, delayMs: number): void {
-    const hint = this.pending.get(runId);
+  #wakeAfter(runId: string, delayMs: number): void {
+    const hint = this.#pending.get(runId);
     if (!hint) return;
-    if (delayMs === 0 || this.stopped) this.makeReady(runId);
-    else hint.timer = setTimeout(() => this.makeReady(runId), delayMs).unref();
+    if (delayMs === 0 || this.#stopped) this.#makeReady(runId);
+    else hint.timer = setTimeout(() => this.#makeReady(runId), delayMs).unref();
   }
 
-  private makeReady(runId: string): void {
-    if (this.running.has(runId)) return;
-    this.ready.add(runId);
-    this.pump();
+  #makeReady(runId: string): void {
+    if (this.#running.has(runId)) return;
+    this.#ready.add(runId);
+    this.#pump();
   }
 
-  private pump(): void {
-    for (const runId of this.ready) {
-      if (this.running.size >= CONCURRENCY) return;
-      this.ready.delete(runId);
-      const hint = this.pending.get(runId);
+  #pump(): void {
+    for (const runId of this.#ready) {
+      if (this.#running.size >= CONCURRENCY) return;
+      this.#ready.delete(runId);
+      const hint = this.#pending.get(runId);
       if (!hint) continue;
       clearTimeout(hint.timer);
-      this.pending.delete(runId);
-      const work = this.run(runId, hint).finally(() => this.finish(runId));
-      this.running.set(runId, work);
+      this.#pending.delete(runId);
+      const work = this.#run(runId, hint).finally(() => this.#finish(runId));
+      this.#running.set(runId, work);
     }
   }
 
-  private async run(runId: string, hint: Pending): Promise<void> {
-    const { advance, onReached, logger } = this.parts;
+  async #run(runId: string, hint: Pending): Promise<void> {
+    const { advance, onReached, logger } = this.#parts;
     try {
       const advanced = await advance(runId, hint.goal);
       if (advanced.reached) onReached(advanced);
       else if (hint.unreached < MAX_UNREACHED) {
-        this.keep(runId, { ...hint, unreached: hint.unreached + 1 });
+        this.#keep(runId, { ...hint, unreached: hint.unreached + 1 });
       }
     } catch (error) {
       if (hint.failures === 0) {
         const fields = { runId, code: codeOf(error), reason: String(error) };
         logger.warn('catch-up failed, trying again', fields);
       }
-      this.keep(runId, { ...hint, failures: hint.failures + 1 });
+      this.#keep(runId, { ...hint, failures: hint.failures + 1 });
     }
   }
 
   /** Puts a hint back, unless a newer one came meanwhile: that one counts from the start. */
-  private keep(runId: string, hint: Pending): void {
-    const newer = this.pending.get(runId);
+  #keep(runId: string, hint: Pending): void {
+    const newer = this.#pending.get(runId);
     const kept = newer
       ? { ...newer, goal: furthest(hint.goal, newer.goal) }
       : { ...hint, timer: undefined };
-    this.pending.set(runId, kept);
+    this.#pending.set(runId, kept);
   }
 
-  private finish(runId: string): void {
-    this.running.delete(runId);
-    const hint = this.pending.get(runId);
-    if (hint && !this.stopped) {
+  #finish(runId: string): void {
+    this.#running.delete(runId);
+    const hint = this.#pending.get(runId);
+    if (hint && !this.#stopped) {
       const tries = hint.failures + hint.unreached;
-      if (tries === 0) this.classify(runId);
-      else this.wakeAfter(runId, Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (tries - 1)));
+      if (tries === 0) this.#classify(runId);
+      else this.#wakeAfter(runId, Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (tries - 1)));
     }
-    this.pump();
+    this.#pump();
   }
 }
 

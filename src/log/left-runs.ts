@@ -35,74 +35,74 @@ export interface LeftRunsParts {
 }
 
 class RunsInRounds implements LeftRuns {
-  private readonly parts: LeftRunsParts;
+  readonly #parts: LeftRunsParts;
   /** runId -> tries that failed by the run's own fault. */
-  private readonly left = new Map<string, number>();
-  private rounds: Promise<void> | undefined;
-  private overflowed = false;
+  readonly #left = new Map<string, number>();
+  #rounds: Promise<void> | undefined;
+  #overflowed = false;
 
   constructor(parts: LeftRunsParts) {
-    this.parts = parts;
+    this.#parts = parts;
   }
 
   async catchUp(runId: string): Promise<boolean> {
-    const outcome = await this.tried(runId);
-    if (this.left.size > 0) {
-      this.rounds ??= this.goRounds().finally(() => {
-        this.rounds = undefined;
+    const outcome = await this.#tried(runId);
+    if (this.#left.size > 0) {
+      this.#rounds ??= this.#goRounds().finally(() => {
+        this.#rounds = undefined;
       });
     }
     return outcome !== 'away';
   }
 
   async stopped(): Promise<void> {
-    await this.rounds;
+    await this.#rounds;
   }
 
   /** The run's own problem is noted by the catch-up. */
-  private async tried(runId: string): Promise<'done' | 'away' | 'failed'> {
+  async #tried(runId: string): Promise<'done' | 'away' | 'failed'> {
     try {
-      await this.parts.catchUp(runId);
-      this.left.delete(runId);
+      await this.#parts.catchUp(runId);
+      this.#left.delete(runId);
       return 'done';
     } catch (error) {
       const away = codeOf(error) === 'service_unavailable';
-      this.keep(runId, (this.left.get(runId) ?? 0) + (away ? 0 : 1), error);
+      this.#keep(runId, (this.#left.get(runId) ?? 0) + (away ? 0 : 1), error);
       return away ? 'away' : 'failed';
     }
   }
 
-  private keep(runId: string, tries: number, error: unknown): void {
-    const { logger } = this.parts;
+  #keep(runId: string, tries: number, error: unknown): void {
+    const { logger } = this.#parts;
     const fields = { runId, code: codeOf(error), reason: String(error) };
     if (tries >= MAX_TRIES) {
-      this.left.delete(runId);
+      this.#left.delete(runId);
       logger.error('a run is not caught up any more until something asks for it', fields);
-    } else if (this.left.has(runId) || this.left.size < MAX_RUNS) {
+    } else if (this.#left.has(runId) || this.#left.size < MAX_RUNS) {
       if (tries === 1) logger.warn('a run could not be caught up, trying again', fields);
-      this.left.set(runId, tries);
-    } else this.overflowed = true;
+      this.#left.set(runId, tries);
+    } else this.#overflowed = true;
   }
 
-  private async goRounds(): Promise<void> {
-    const { signal, passAgain, firstPauseMs = FIRST_PAUSE_MS } = this.parts;
-    for (let pauseMs = firstPauseMs; this.left.size > 0 && !signal.aborted;) {
+  async #goRounds(): Promise<void> {
+    const { signal, passAgain, firstPauseMs = FIRST_PAUSE_MS } = this.#parts;
+    for (let pauseMs = firstPauseMs; this.#left.size > 0 && !signal.aborted;) {
       await pause(pauseMs, signal);
-      const worked = await this.round();
+      const worked = await this.#round();
       pauseMs = worked ? firstPauseMs : Math.min(MAX_PAUSE_MS, pauseMs * 2);
     }
-    if (!this.overflowed || signal.aborted) return;
-    this.overflowed = false;
+    if (!this.#overflowed || signal.aborted) return;
+    this.#overflowed = false;
     passAgain();
   }
 
   /** True when a run was caught up. */
-  private async round(): Promise<boolean> {
-    const runIds = [...this.left.keys()];
+  async #round(): Promise<boolean> {
+    const runIds = [...this.#left.keys()];
     let worked = false;
-    for (let at = 0; at < runIds.length && !this.parts.signal.aborted; at += CONCURRENCY) {
+    for (let at = 0; at < runIds.length && !this.#parts.signal.aborted; at += CONCURRENCY) {
       const group = runIds.slice(at, at + CONCURRENCY);
-      const done = await Promise.all(group.map((runId) => this.tried(runId)));
+      const done = await Promise.all(group.map((runId) => this.#tried(runId)));
       worked ||= done.includes('done');
     }
     return worked;

@@ -49,96 +49,98 @@ export interface Projector {
 }
 
 class RunProjector implements Projector {
-  private readonly deps: ProjectorDeps;
-  private readonly stopping = new AbortController();
-  private readonly signal = this.stopping.signal;
-  private readonly knownEnded = new Set<string>();
-  private readonly background = new Set<Promise<void>>();
-  private readonly hints: HintQueue;
-  private readonly left: LeftRuns;
-  private lease: NodeJS.Timeout | undefined;
-  private archiving = false;
+  readonly #deps: ProjectorDeps;
+  readonly #stopping = new AbortController();
+  readonly #signal = this.#stopping.signal;
+  readonly #knownEnded = new Set<string>();
+  readonly #background = new Set<Promise<void>>();
+  readonly #hints: HintQueue;
+  readonly #left: LeftRuns;
+  #lease: NodeJS.Timeout | undefined;
+  #archiving = false;
 
   constructor(deps: ProjectorDeps) {
-    this.deps = deps;
-    this.hints = createHintQueue({
+    this.#deps = deps;
+    this.#hints = createHintQueue({
       advance: (runId, goal) => deps.log.advance(runId, goal),
       watched: (runIds) => deps.stores.projection.watched(runIds),
       onReached: ({ head }) => {
-        if (head.closed) this.archiveSoon();
+        if (head.closed) this.#archiveSoon();
       },
       logger: deps.logger,
     });
-    this.left = createLeftRuns({
+    this.#left = createLeftRuns({
       catchUp: (runId) => deps.log.catchUp(runId),
-      signal: this.signal,
+      signal: this.#signal,
       logger: deps.logger,
-      passAgain: () => this.inBackground('catching up open runs', () => this.catchUpOpenRuns()),
+      passAgain: () => this.#inBackground('catching up open runs', () => this.#catchUpOpenRuns()),
       firstPauseMs: deps.retryPauseMs,
     });
   }
 
   hint(runId: string, temporalRunId: string, historyLength: number): void {
-    this.hints.add({ runId, temporalRunId, historyLength });
+    this.#hints.add({ runId, temporalRunId, historyLength });
   }
 
   async start(): Promise<void> {
-    const { stores, processId } = this.deps;
+    const { stores, processId } = this.#deps;
     await stores.projection.renewLease(processId, LEASE_TTL_MS);
-    this.inBackground('catching up open runs', () => this.catchUpOpenRuns());
-    this.inBackground('sweeping', () => this.sweepForEver(Date.now()));
-    const renew = () => this.inBackground('the lease', () => this.keepLease());
-    this.lease = setInterval(renew, LEASE_RENEW_MS);
+    this.#inBackground('catching up open runs', () => this.#catchUpOpenRuns());
+    this.#inBackground('sweeping', () => this.#sweepForEver(Date.now()));
+    const renew = () => this.#inBackground('the lease', () => this.#keepLease());
+    this.#lease = setInterval(renew, LEASE_RENEW_MS);
   }
 
   async stop(): Promise<void> {
-    const { stores, processId } = this.deps;
-    this.stopping.abort();
-    clearInterval(this.lease);
-    await this.hints.stop();
-    await this.left.stopped();
-    await Promise.all(this.background);
+    const { stores, processId } = this.#deps;
+    this.#stopping.abort();
+    clearInterval(this.#lease);
+    await this.#hints.stop();
+    await this.#left.stopped();
+    await Promise.all(this.#background);
     // With something left undone the lease runs out by itself, and whoever wins it catches up.
-    if (this.hints.size() === 0) await stores.projection.releaseLease(processId);
+    if (this.#hints.size() === 0) await stores.projection.releaseLease(processId);
   }
 
-  private inBackground(what: string, work: () => Promise<void>): void {
+  #inBackground(what: string, work: () => Promise<void>): void {
     const done = work()
-      .catch((error: unknown) => this.deps.logger.warn(`${what} failed`, { reason: String(error) }))
-      .finally(() => this.background.delete(done));
-    this.background.add(done);
+      .catch((error: unknown) =>
+        this.#deps.logger.warn(`${what} failed`, { reason: String(error) }),
+      )
+      .finally(() => this.#background.delete(done));
+    this.#background.add(done);
   }
 
   /** One archiving at a time; what closes meanwhile is taken by the next sweep. */
-  private archiveSoon(): void {
-    if (this.archiving || this.signal.aborted) return;
-    this.archiving = true;
-    this.inBackground('archiving', async () => {
+  #archiveSoon(): void {
+    if (this.#archiving || this.#signal.aborted) return;
+    this.#archiving = true;
+    this.#inBackground('archiving', async () => {
       try {
-        await archiveClosed(this.deps, this.signal);
+        await archiveClosed(this.#deps, this.#signal);
       } finally {
-        this.archiving = false;
+        this.#archiving = false;
       }
     });
   }
 
   /** While nothing answers for any of them, the pass rests here instead of failing through all runs. */
-  private async catchUpGroup(runIds: readonly string[]): Promise<void> {
-    const firstPauseMs = this.deps.retryPauseMs ?? AWAY_PAUSE_MS;
-    for (let tries = 1; !this.signal.aborted; tries++) {
-      const answered = await Promise.all(runIds.map((runId) => this.left.catchUp(runId)));
+  async #catchUpGroup(runIds: readonly string[]): Promise<void> {
+    const firstPauseMs = this.#deps.retryPauseMs ?? AWAY_PAUSE_MS;
+    for (let tries = 1; !this.#signal.aborted; tries++) {
+      const answered = await Promise.all(runIds.map((runId) => this.#left.catchUp(runId)));
       if (answered.includes(true) || tries >= AWAY_TRIES) return;
-      await pause(firstPauseMs * 2 ** (tries - 1), this.signal);
+      await pause(firstPauseMs * 2 ** (tries - 1), this.#signal);
     }
   }
 
-  private async catchUpOpenRuns(): Promise<void> {
-    for (let after = ''; !this.signal.aborted;) {
-      const runIds = await this.deps.stores.projection.openRuns(after, OPEN_PAGE);
-      for (let at = 0; at < runIds.length && !this.signal.aborted; at += OPEN_CONCURRENCY) {
+  async #catchUpOpenRuns(): Promise<void> {
+    for (let after = ''; !this.#signal.aborted;) {
+      const runIds = await this.#deps.stores.projection.openRuns(after, OPEN_PAGE);
+      for (let at = 0; at < runIds.length && !this.#signal.aborted; at += OPEN_CONCURRENCY) {
         const group = runIds.slice(at, at + OPEN_CONCURRENCY);
-        await this.catchUpGroup(group);
-        await pause(OPEN_PAUSE_MS, this.signal);
+        await this.#catchUpGroup(group);
+        await pause(OPEN_PAUSE_MS, this.#signal);
       }
       const last = runIds.at(-1);
       if (last === undefined) return;
@@ -146,60 +148,60 @@ class RunProjector implements Projector {
     }
   }
 
-  private async keepLease(): Promise<void> {
-    const { stores, processId, logger } = this.deps;
+  async #keepLease(): Promise<void> {
+    const { stores, processId, logger } = this.#deps;
     await stores.projection.renewLease(processId, LEASE_TTL_MS);
     const dead = await stores.projection.takeExpiredLease();
     if (dead === undefined) return;
     logger.info('catching up for a process that is gone', { process: dead });
-    await this.catchUpOpenRuns();
+    await this.#catchUpOpenRuns();
   }
 
-  private remember(runId: string): void {
-    this.knownEnded.add(runId);
-    if (this.knownEnded.size <= MAX_KNOWN_ENDED) return;
-    for (const oldest of this.knownEnded) {
-      this.knownEnded.delete(oldest);
+  #remember(runId: string): void {
+    this.#knownEnded.add(runId);
+    if (this.#knownEnded.size <= MAX_KNOWN_ENDED) return;
+    for (const oldest of this.#knownEnded) {
+      this.#knownEnded.delete(oldest);
       return;
     }
   }
 
-  private async sweep(startedMs: number): Promise<void> {
-    const { stores, history } = this.deps;
+  async #sweep(startedMs: number): Promise<void> {
+    const { stores, history } = this.#deps;
     const watermark = (await stores.projection.sweepWatermark()) ?? startedMs;
     let since: number | undefined = watermark - SWEEP_OVERLAP_MS;
     for (let windows = 0; since !== undefined && windows < MAX_WINDOWS; windows++) {
       const { runIds, newestMs, moreAfterMs } = await history.closedSince(since);
       for (const runId of runIds) {
-        if (this.signal.aborted) return;
-        if (!this.knownEnded.has(runId)) await this.sweepRun(runId);
+        if (this.#signal.aborted) return;
+        if (!this.#knownEnded.has(runId)) await this.#sweepRun(runId);
       }
       if (newestMs > watermark) await stores.projection.setSweepWatermark(newestMs);
       since = moreAfterMs;
     }
-    this.archiveSoon();
+    this.#archiveSoon();
   }
 
   /** A run that fails, whatever the reason, is left to itself: the sweep goes on to the next. */
-  private async sweepRun(runId: string): Promise<void> {
-    const { stores, logger } = this.deps;
+  async #sweepRun(runId: string): Promise<void> {
+    const { stores, logger } = this.#deps;
     try {
       const head = await stores.log.head(runId);
-      if (!head || head.closed) return this.remember(runId);
+      if (!head || head.closed) return this.#remember(runId);
     } catch (error) {
       logger.debug('the head of a run could not be read', { runId, reason: String(error) });
     }
-    await this.left.catchUp(runId);
+    await this.#left.catchUp(runId);
   }
 
-  private async sweepForEver(startedMs: number): Promise<void> {
-    while (!this.signal.aborted) {
+  async #sweepForEver(startedMs: number): Promise<void> {
+    while (!this.#signal.aborted) {
       try {
-        await this.sweep(startedMs);
+        await this.#sweep(startedMs);
       } catch (error) {
-        this.deps.logger.debug('the sweep failed, trying again', { reason: String(error) });
+        this.#deps.logger.debug('the sweep failed, trying again', { reason: String(error) });
       }
-      await pause(this.deps.sweepEveryMs ?? SWEEP_EVERY_MS, this.signal);
+      await pause(this.#deps.sweepEveryMs ?? SWEEP_EVERY_MS, this.#signal);
     }
   }
 }

@@ -27,66 +27,66 @@ export interface RegistryWriterOptions {
 }
 
 export class RegistryWriter {
-  private readonly options: RegistryWriterOptions;
+  readonly #options: RegistryWriterOptions;
   /** The newest of each agent holds. */
-  private readonly tools = new Map<string, readonly AgentTool[]>();
+  readonly #tools = new Map<string, readonly AgentTool[]>();
   /** Rows to write, and from when on, in ms. */
-  private readonly rows = new Map<string, number>();
-  private audit: AgentAuditEntry[] = [];
-  private dropped = 0;
-  private timer: NodeJS.Timeout | undefined;
-  private dueAtMs = Infinity;
-  private renewal: NodeJS.Timeout | undefined;
-  private working: Promise<void> | undefined;
-  private failing = false;
-  private stopped = false;
+  readonly #rows = new Map<string, number>();
+  #audit: AgentAuditEntry[] = [];
+  #dropped = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #dueAtMs = Infinity;
+  #renewal: NodeJS.Timeout | undefined;
+  #working: Promise<void> | undefined;
+  #failing = false;
+  #stopped = false;
 
   constructor(options: RegistryWriterOptions) {
-    this.options = options;
+    this.#options = options;
   }
 
   start(): void {
-    const all = () => this.options.agentIds.forEach((agentId) => this.touch(agentId, 0));
-    this.renewal = setInterval(all, this.options.limits.renewMs);
+    const all = () => this.#options.agentIds.forEach((agentId) => this.touch(agentId, 0));
+    this.#renewal = setInterval(all, this.#options.limits.renewMs);
     all();
   }
 
   saveTools(agentId: string, tools: readonly AgentTool[]): void {
-    this.tools.set(agentId, tools);
-    this.schedule(0);
+    this.#tools.set(agentId, tools);
+    this.#schedule(0);
   }
 
   /** The agent's row changed: it is written within `ms`, together with what else changes until then. */
   touch(agentId: string, ms: number): void {
     const atMs = Date.now() + ms;
-    this.rows.set(agentId, Math.min(atMs, this.rows.get(agentId) ?? atMs));
-    this.schedule(ms);
+    this.#rows.set(agentId, Math.min(atMs, this.#rows.get(agentId) ?? atMs));
+    this.#schedule(ms);
   }
 
   note(note: AuditNote): void {
-    if (this.stopped) return;
-    if (this.audit.length >= MAX_WAITING_AUDIT) this.dropped++;
-    else this.audit.push(this.entry(note));
-    this.schedule(AUDIT_WAIT_MS);
+    if (this.#stopped) return;
+    if (this.#audit.length >= MAX_WAITING_AUDIT) this.#dropped++;
+    else this.#audit.push(this.#entry(note));
+    this.#schedule(AUDIT_WAIT_MS);
   }
 
   /** Writes what is left, removes this Core's rows. Bounded. */
   async stop(): Promise<void> {
-    this.stopped = true;
-    clearTimeout(this.timer);
-    clearInterval(this.renewal);
-    this.rows.clear();
-    await within(FINAL_MS, this.finish()).catch((error: unknown) => this.failed(error));
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    clearInterval(this.#renewal);
+    this.#rows.clear();
+    await within(FINAL_MS, this.#finish()).catch((error: unknown) => this.#failed(error));
   }
 
-  private async finish(): Promise<void> {
-    await this.working;
-    await this.write();
-    await this.options.registry.removeInstances(this.options.instanceId);
+  async #finish(): Promise<void> {
+    await this.#working;
+    await this.#write();
+    await this.#options.registry.removeInstances(this.#options.instanceId);
   }
 
-  private entry({ agentId, sessionId, kind, details }: AuditNote): AgentAuditEntry {
-    const { tenant, instanceId } = this.options;
+  #entry({ agentId, sessionId, kind, details }: AuditNote): AgentAuditEntry {
+    const { tenant, instanceId } = this.#options;
     return {
       atMs: Date.now(),
       tenant,
@@ -98,88 +98,88 @@ export class RegistryWriter {
     };
   }
 
-  private schedule(ms: number): void {
-    const atMs = Date.now() + (this.failing ? Math.max(ms, RETRY_MS) : ms);
-    if (this.stopped || atMs >= this.dueAtMs) return;
-    clearTimeout(this.timer);
-    this.dueAtMs = atMs;
-    this.timer = setTimeout(() => this.wake(), Math.max(0, atMs - Date.now()));
+  #schedule(ms: number): void {
+    const atMs = Date.now() + (this.#failing ? Math.max(ms, RETRY_MS) : ms);
+    if (this.#stopped || atMs >= this.#dueAtMs) return;
+    clearTimeout(this.#timer);
+    this.#dueAtMs = atMs;
+    this.#timer = setTimeout(() => this.#wake(), Math.max(0, atMs - Date.now()));
   }
 
-  private wake(): void {
-    this.dueAtMs = Infinity;
+  #wake(): void {
+    this.#dueAtMs = Infinity;
     // Whoever works now looks again at its end.
-    if (this.working || this.stopped) return;
-    this.working = this.write()
-      .then(() => this.recovered())
-      .catch((error: unknown) => this.failed(error))
+    if (this.#working || this.#stopped) return;
+    this.#working = this.#write()
+      .then(() => this.#recovered())
+      .catch((error: unknown) => this.#failed(error))
       .finally(() => {
-        this.working = undefined;
-        this.scheduleRest();
+        this.#working = undefined;
+        this.#scheduleRest();
       });
   }
 
-  private scheduleRest(): void {
-    if (this.tools.size > 0) this.schedule(0);
-    if (this.audit.length > 0 || this.dropped > 0) this.schedule(AUDIT_WAIT_MS);
-    const nextMs = Math.min(...this.rows.values());
-    if (nextMs !== Infinity) this.schedule(Math.max(0, nextMs - Date.now()));
+  #scheduleRest(): void {
+    if (this.#tools.size > 0) this.#schedule(0);
+    if (this.#audit.length > 0 || this.#dropped > 0) this.#schedule(AUDIT_WAIT_MS);
+    const nextMs = Math.min(...this.#rows.values());
+    if (nextMs !== Infinity) this.#schedule(Math.max(0, nextMs - Date.now()));
   }
 
-  private async write(): Promise<void> {
-    await this.writeTools();
-    await this.writeRows();
-    await this.writeAudit();
+  async #write(): Promise<void> {
+    await this.#writeTools();
+    await this.#writeRows();
+    await this.#writeAudit();
   }
 
-  private async writeTools(): Promise<void> {
-    const { registry, tenant } = this.options;
-    for (const [agentId, tools] of [...this.tools]) {
+  async #writeTools(): Promise<void> {
+    const { registry, tenant } = this.#options;
+    for (const [agentId, tools] of [...this.#tools]) {
       await within(CALL_MS, registry.saveTools(tenant, agentId, tools));
-      if (this.tools.get(agentId) === tools) this.tools.delete(agentId);
+      if (this.#tools.get(agentId) === tools) this.#tools.delete(agentId);
     }
   }
 
-  private async writeRows(): Promise<void> {
-    const { registry, row, limits } = this.options;
+  async #writeRows(): Promise<void> {
+    const { registry, row, limits } = this.#options;
     const nowMs = Date.now();
-    for (const [agentId, dueMs] of [...this.rows]) {
-      if (dueMs > nowMs || this.stopped) continue;
-      this.rows.delete(agentId);
+    for (const [agentId, dueMs] of [...this.#rows]) {
+      if (dueMs > nowMs || this.#stopped) continue;
+      this.#rows.delete(agentId);
       const instance = row(agentId);
       if (!instance) continue;
       try {
         await within(CALL_MS, registry.saveInstance(instance, limits.leaseMs));
       } catch (error) {
-        this.rows.set(agentId, dueMs);
+        this.#rows.set(agentId, dueMs);
         throw error;
       }
     }
   }
 
-  private async writeAudit(): Promise<void> {
-    while (this.audit.length > 0 || this.dropped > 0) {
-      const { dropped } = this;
-      const batch = this.audit.slice(0, AUDIT_BATCH);
+  async #writeAudit(): Promise<void> {
+    while (this.#audit.length > 0 || this.#dropped > 0) {
+      const dropped = this.#dropped;
+      const batch = this.#audit.slice(0, AUDIT_BATCH);
       const missing =
-        dropped > 0 ? [this.entry({ kind: 'audit.dropped', details: { count: dropped } })] : [];
-      await within(CALL_MS, this.options.registry.appendAudit([...batch, ...missing]));
-      this.audit = this.audit.slice(batch.length);
-      this.dropped -= dropped;
+        dropped > 0 ? [this.#entry({ kind: 'audit.dropped', details: { count: dropped } })] : [];
+      await within(CALL_MS, this.#options.registry.appendAudit([...batch, ...missing]));
+      this.#audit = this.#audit.slice(batch.length);
+      this.#dropped -= dropped;
     }
   }
 
-  private failed(error: unknown): void {
-    if (!this.failing)
-      this.options.logger.warn('the registry of agents does not take what Core says, trying on', {
+  #failed(error: unknown): void {
+    if (!this.#failing)
+      this.#options.logger.warn('the registry of agents does not take what Core says, trying on', {
         error,
       });
-    this.failing = true;
+    this.#failing = true;
   }
 
-  private recovered(): void {
-    if (this.failing) this.options.logger.info('the registry of agents answers again');
-    this.failing = false;
+  #recovered(): void {
+    if (this.#failing) this.#options.logger.info('the registry of agents answers again');
+    this.#failing = false;
   }
 }
 

@@ -24,50 +24,50 @@ interface Wait {
 }
 
 export class Routing {
-  private readonly sessions = new Map<string, LiveSession>();
-  private readonly open = new Set<string>();
-  private readonly listeners = new Set<RoutableListener>();
+  readonly #sessions = new Map<string, LiveSession>();
+  readonly #open = new Set<string>();
+  readonly #listeners = new Set<RoutableListener>();
   /** Called when something about an agent's session changed. */
-  private readonly waiting = new Set<(agentId: string) => void>();
-  private stopped = false;
+  readonly #waiting = new Set<(agentId: string) => void>();
+  #stopped = false;
 
   session(agentId: string): LiveSession | undefined {
-    return this.sessions.get(agentId);
+    return this.#sessions.get(agentId);
   }
 
   opened(session: LiveSession): void {
-    this.sessions.set(session.agentId, session);
+    this.#sessions.set(session.agentId, session);
     this.changed(session.agentId);
   }
 
   closed(session: LiveSession): void {
-    if (this.sessions.get(session.agentId) === session) this.sessions.delete(session.agentId);
+    if (this.#sessions.get(session.agentId) === session) this.#sessions.delete(session.agentId);
     this.changed(session.agentId);
   }
 
   changed(agentId: string): void {
-    const now = this.sessions.get(agentId)?.routable() ?? false;
-    if (now !== this.open.has(agentId)) {
-      if (now) this.open.add(agentId);
-      else this.open.delete(agentId);
-      for (const listener of this.listeners) listener(agentId, now);
+    const now = this.#sessions.get(agentId)?.routable() ?? false;
+    if (now !== this.#open.has(agentId)) {
+      if (now) this.#open.add(agentId);
+      else this.#open.delete(agentId);
+      for (const listener of this.#listeners) listener(agentId, now);
     }
-    for (const look of [...this.waiting]) look(agentId);
+    for (const look of [...this.#waiting]) look(agentId);
   }
 
   routable(): readonly string[] {
-    return [...this.open].sort();
+    return [...this.#open].sort();
   }
 
   onRoutable(listener: RoutableListener): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Calls that wait end, new ones are refused. */
   stop(): void {
-    this.stopped = true;
-    for (const look of [...this.waiting]) look('');
+    this.#stopped = true;
+    for (const look of [...this.#waiting]) look('');
   }
 
   /** As Core.call (parts.ts). A session that goes before the call was sent costs time, not the call. */
@@ -75,7 +75,7 @@ export class Routing {
     const { toolId, signal } = call;
     const wait: Wait = { agentId, toolId, endsAtMs: nowMs() + connectMs, signal };
     for (;;) {
-      const session = await this.sessionFor(wait);
+      const session = await this.#sessionFor(wait);
       try {
         return await session.call(call);
       } catch (error) {
@@ -85,20 +85,20 @@ export class Routing {
     }
   }
 
-  private sessionFor(wait: Wait): Promise<LiveSession> {
-    const refusal = this.refusal(wait);
+  #sessionFor(wait: Wait): Promise<LiveSession> {
+    const refusal = this.#refusal(wait);
     if (refusal) return Promise.reject(refusal);
-    const ready = this.ready(wait);
+    const ready = this.#ready(wait);
     if (ready) return Promise.resolve(ready);
-    if (this.waiting.size >= MAX_WAITING_CALLS)
+    if (this.#waiting.size >= MAX_WAITING_CALLS)
       return Promise.reject(callFailure('rate_limited', false));
     return new Promise((resolve, reject) => {
       const look = (agentId?: string) => {
         if (agentId !== undefined && agentId !== '' && agentId !== wait.agentId) return;
-        const refused = this.refusal(wait);
-        const session = refused ? undefined : this.ready(wait);
+        const refused = this.#refusal(wait);
+        const session = refused ? undefined : this.#ready(wait);
         if (!refused && !session) return arm();
-        this.waiting.delete(look);
+        this.#waiting.delete(look);
         clearTimeout(timer);
         wait.signal.removeEventListener('abort', aborted);
         if (refused) reject(refused);
@@ -108,26 +108,26 @@ export class Routing {
       let timer: NodeJS.Timeout | undefined;
       const arm = () => {
         clearTimeout(timer);
-        timer = setTimeout(look, this.nextLookMs(wait));
+        timer = setTimeout(look, this.#nextLookMs(wait));
       };
-      this.waiting.add(look);
+      this.#waiting.add(look);
       wait.signal.addEventListener('abort', aborted);
       arm();
     });
   }
 
-  private refusal({ endsAtMs, signal, agentId, toolId }: Wait): HostError | undefined {
+  #refusal({ endsAtMs, signal, agentId, toolId }: Wait): HostError | undefined {
     if (signal.aborted) return callFailure('cancelled', false);
-    if (this.stopped) return callFailure('agent_unavailable', false);
+    if (this.#stopped) return callFailure('agent_unavailable', false);
     const late = nowMs() >= endsAtMs;
-    return late && !this.ready({ agentId, toolId, endsAtMs, signal })
+    return late && !this.#ready({ agentId, toolId, endsAtMs, signal })
       ? callFailure('agent_unavailable', false)
       : undefined;
   }
 
   /** A session that takes the call now, or whose word on it is final. */
-  private ready({ agentId, toolId, endsAtMs }: Wait): LiveSession | undefined {
-    const session = this.sessions.get(agentId);
+  #ready({ agentId, toolId, endsAtMs }: Wait): LiveSession | undefined {
+    const session = this.#sessions.get(agentId);
     if (!session?.routable()) return undefined;
     if (session.tools().some((tool) => tool.tool_id === toolId)) return session;
     // A view is dear: it lists every call. Each call comes by here, few come further.
@@ -135,9 +135,9 @@ export class Routing {
     return nowMs() >= settlesAtMs ? session : undefined;
   }
 
-  private nextLookMs({ agentId, endsAtMs }: Wait): number {
+  #nextLookMs({ agentId, endsAtMs }: Wait): number {
     const now = nowMs();
-    const session = this.sessions.get(agentId);
+    const session = this.#sessions.get(agentId);
     const settlesAtMs = session?.routable()
       ? session.view().connectedAtMs + REGISTRATION_MS
       : endsAtMs;

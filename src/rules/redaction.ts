@@ -103,66 +103,69 @@ function tells(beginning: string): boolean {
 }
 
 class HoldBackStream implements RedactorStream {
-  private held = '';
+  #held = '';
   /** The last character shown as it was: context for the patterns' look-behind. */
-  private before = '';
-  private swallowing = false;
+  #before = '';
+  #swallowing = false;
 
-  constructor(
-    private readonly redact: (text: string) => string,
-    private readonly secrets: readonly Secret[],
-  ) {}
+  readonly #redact: (text: string) => string;
+  readonly #secrets: readonly Secret[];
+
+  constructor(redact: (text: string) => string, secrets: readonly Secret[]) {
+    this.#redact = redact;
+    this.#secrets = secrets;
+  }
 
   push(piece: string): string {
-    this.held += piece;
-    if (this.swallowing) this.swallow();
-    const cut = this.cutAt();
-    if (this.held.length - cut > MAX_HOLD_BACK) {
-      const shown = this.release(cut);
-      this.held = '';
-      this.swallowing = true;
+    this.#held += piece;
+    if (this.#swallowing) this.#swallow();
+    const cut = this.#cutAt();
+    if (this.#held.length - cut > MAX_HOLD_BACK) {
+      const shown = this.#release(cut);
+      this.#held = '';
+      this.#swallowing = true;
       return `${shown}[REDACTED:${SHAPE_NAME}]`;
     }
-    return this.release(cut);
+    return this.#release(cut);
   }
 
   end(): string {
-    if (this.swallowing) this.swallow();
-    return this.release(this.held.length);
+    if (this.#swallowing) this.#swallow();
+    return this.#release(this.#held.length);
   }
 
   cut(): string {
-    if (this.swallowing) this.swallow();
-    const whole = this.release(this.cutAt());
-    const held = this.held;
-    const shown = this.release(held.length);
+    if (this.#swallowing) this.#swallow();
+    const whole = this.#release(this.#cutAt());
+    const held = this.#held;
+    const shown = this.#release(held.length);
     return shown === held && tells(held)
-      ? `${whole}[REDACTED:${this.nameOf(held)}]`
+      ? `${whole}[REDACTED:${this.#nameOf(held)}]`
       : whole + shown;
   }
 
-  private nameOf(beginning: string): string {
-    return this.secrets.find(({ value }) => value.startsWith(beginning))?.id ?? SHAPE_NAME;
+  #nameOf(beginning: string): string {
+    return this.#secrets.find(({ value }) => value.startsWith(beginning))?.id ?? SHAPE_NAME;
   }
 
-  private cutAt(): number {
-    const cut = Math.min(openSecretAt(this.held, this.secrets), openShapeAt(this.held));
+  #cutAt(): number {
+    const cut = Math.min(openSecretAt(this.#held, this.#secrets), openShapeAt(this.#held));
     // A high surrogate waits for its other half.
-    return cut > 0 && /[\ud800-\udbff]/.test(this.held.charAt(cut - 1)) ? cut - 1 : cut;
+    return cut > 0 && /[\ud800-\udbff]/.test(this.#held.charAt(cut - 1)) ? cut - 1 : cut;
   }
 
-  private swallow(): void {
-    const end = this.held.search(/[^A-Za-z0-9_.-]/);
-    this.swallowing = end < 0;
-    this.held = end < 0 ? '' : this.held.slice(end);
+  #swallow(): void {
+    const end = this.#held.search(/[^A-Za-z0-9_.-]/);
+    this.#swallowing = end < 0;
+    this.#held = end < 0 ? '' : this.#held.slice(end);
   }
 
-  private release(cut: number): string {
+  #release(cut: number): string {
     if (cut === 0) return '';
-    const part = this.held.slice(0, cut);
-    this.held = this.held.slice(cut);
-    const shown = this.redact(this.before + part).slice(this.before.length);
-    this.before = shown.endsWith(part.slice(-1)) ? part.slice(-1) : '';
+    const part = this.#held.slice(0, cut);
+    this.#held = this.#held.slice(cut);
+    const shown = this.#redact(this.#before + part).slice(this.#before.length);
+    this.#before = shown.endsWith(part.slice(-1)) ? part.slice(-1) : '';
     return shown;
   }
 }

@@ -110,33 +110,33 @@ class Page {
   segmentClosed = false;
   lastEventId = 0;
   cutOff: readonly string[] | undefined;
-  private pending: Pending[] = [];
-  private readonly runId: string;
-  private readonly openBlocks: readonly OpenItem[];
-  private readonly state: State;
+  #pending: Pending[] = [];
+  readonly #runId: string;
+  readonly #openBlocks: readonly OpenItem[];
+  readonly #state: State;
 
   constructor({ runId, openBlocks = [] }: TranslatedRun, state: State) {
-    this.runId = runId;
-    this.openBlocks = openBlocks;
-    this.state = state;
+    this.#runId = runId;
+    this.#openBlocks = openBlocks;
+    this.#state = state;
   }
 
   read(event: HistoryEvent): void {
     this.lastEventId = historyEventIdOf(event);
     const timeMs = eventTimeMs(event);
     if (event.workflowTaskCompletedEventAttributes) this.drain();
-    this.readActivity(event, timeMs);
+    this.#readActivity(event, timeMs);
     const memo =
       event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD];
-    if (memo) this.take(carriersIn([memo]), timeMs);
-    this.readEnd(event, timeMs);
+    if (memo) this.#take(carriersIn([memo]), timeMs);
+    this.#readEnd(event, timeMs);
   }
 
-  private readActivity(event: HistoryEvent, timeMs: number): void {
+  #readActivity(event: HistoryEvent, timeMs: number): void {
     const scheduled = event.activityTaskScheduledEventAttributes;
     if (scheduled) {
-      this.state.activities[String(this.lastEventId)] = scheduled.activityId ?? '';
-      this.take(carriersIn(scheduled.input?.payloads), timeMs);
+      this.#state.activities[String(this.lastEventId)] = scheduled.activityId ?? '';
+      this.#take(carriersIn(scheduled.input?.payloads), timeMs);
       return;
     }
     const completed = event.activityTaskCompletedEventAttributes;
@@ -147,154 +147,155 @@ class Page {
     // The commands of the task before are all read, whether a page ends here or not.
     if (completed ?? outcome) this.drain();
     if (completed) {
-      const activityId = this.settle(completed.scheduledEventId);
+      const activityId = this.#settle(completed.scheduledEventId);
       const result = stepResultIn(completed.result?.payloads);
       if (activityId === undefined || !result) return;
       if (result.deltas) {
         this.deltas.push(result.deltas);
-        this.noteStream(result.deltas, activityId);
+        this.#noteStream(result.deltas, activityId);
       }
       if (result.events.length > 0) {
-        this.state.results[activityId] = { timeMs, events: [...result.events] };
+        this.#state.results[activityId] = { timeMs, events: [...result.events] };
       }
       return;
     }
-    const ended = outcome ? this.settle(outcome.scheduledEventId) : undefined;
-    if (ended !== undefined && this.streams[ended] === undefined) this.keepStream(ended, ended);
+    const ended = outcome ? this.#settle(outcome.scheduledEventId) : undefined;
+    if (ended !== undefined && this.#streams[ended] === undefined) this.#keepStream(ended, ended);
   }
 
-  private get streams(): Record<string, string> {
-    return (this.state.streams ??= {});
+  get #streams(): Record<string, string> {
+    return (this.#state.streams ??= {});
   }
 
   /** A seal has the last word on a stream. */
-  private noteStream(recorded: RecordedDeltas, author: string): void {
+  #noteStream(recorded: RecordedDeltas, author: string): void {
     const { activityId } = recorded;
-    if (recorded.type !== 'agent.reasoning.delta') delete this.streams[activityId];
-    else if (author !== activityId || this.streams[activityId] === undefined)
-      this.keepStream(activityId, author);
+    if (recorded.type !== 'agent.reasoning.delta') delete this.#streams[activityId];
+    else if (author !== activityId || this.#streams[activityId] === undefined)
+      this.#keepStream(activityId, author);
   }
 
-  private keepStream(activityId: string, author: string): void {
-    this.streams[activityId] = author;
-    const [oldest = '', ...others] = Object.keys(this.streams);
-    if (others.length >= MAX_STREAMS) delete this.streams[oldest];
+  #keepStream(activityId: string, author: string): void {
+    this.#streams[activityId] = author;
+    const [oldest = '', ...others] = Object.keys(this.#streams);
+    if (others.length >= MAX_STREAMS) delete this.#streams[oldest];
   }
 
-  private streamsClosedBy(author: string): void {
-    for (const [activityId, closing] of Object.entries(this.streams)) {
+  #streamsClosedBy(author: string): void {
+    for (const [activityId, closing] of Object.entries(this.#streams)) {
       if (closing !== author) continue;
-      delete this.streams[activityId];
+      delete this.#streams[activityId];
       // Abandoned before it was sealed: whatever it comes to, its stream is closed.
-      for (const [id, running] of Object.entries(this.state.activities)) {
-        if (running === activityId) delete this.state.activities[id];
+      for (const [id, running] of Object.entries(this.#state.activities)) {
+        if (running === activityId) delete this.#state.activities[id];
       }
     }
   }
 
-  private settle(scheduledEventId: unknown): string | undefined {
+  #settle(scheduledEventId: unknown): string | undefined {
     const id = String(scheduledEventId);
-    const activityId = this.state.activities[id];
-    delete this.state.activities[id];
+    const activityId = this.#state.activities[id];
+    delete this.#state.activities[id];
     return activityId;
   }
 
-  private readEnd(event: HistoryEvent, timeMs: number): void {
+  #readEnd(event: HistoryEvent, timeMs: number): void {
     const continued = event.workflowExecutionContinuedAsNewEventAttributes;
     const completed = event.workflowExecutionCompletedEventAttributes;
     if (continued) {
-      this.take(carriersIn(continued.input?.payloads), timeMs);
+      this.#take(carriersIn(continued.input?.payloads), timeMs);
       this.drain();
-      this.state.activities = {};
-      this.state.results = {};
-      this.state.streams = {};
-      this.state.segment += 1;
+      this.#state.activities = {};
+      this.#state.results = {};
+      this.#state.streams = {};
+      this.#state.segment += 1;
       this.next = continued.newExecutionRunId ?? undefined;
       this.segmentClosed = true;
     } else if (completed) {
-      this.take(carriersIn(completed.result?.payloads), timeMs);
-      this.close('internal_error', timeMs);
-    } else if (event.workflowExecutionFailedEventAttributes) this.close('internal_error', timeMs);
-    else if (event.workflowExecutionCanceledEventAttributes) this.close('cancelled', timeMs);
-    else if (event.workflowExecutionTimedOutEventAttributes) this.close('run_timeout', timeMs);
-    else if (event.workflowExecutionTerminatedEventAttributes) this.close('run_terminated', timeMs);
+      this.#take(carriersIn(completed.result?.payloads), timeMs);
+      this.#close('internal_error', timeMs);
+    } else if (event.workflowExecutionFailedEventAttributes) this.#close('internal_error', timeMs);
+    else if (event.workflowExecutionCanceledEventAttributes) this.#close('cancelled', timeMs);
+    else if (event.workflowExecutionTimedOutEventAttributes) this.#close('run_timeout', timeMs);
+    else if (event.workflowExecutionTerminatedEventAttributes)
+      this.#close('run_terminated', timeMs);
   }
 
-  private take(carriers: readonly Carrier[], timeMs: number): void {
+  #take(carriers: readonly Carrier[], timeMs: number): void {
     for (const { at, entries } of carriers) {
-      entries.forEach((entry, index) => this.pending.push({ at: at[index] ?? 0, timeMs, entry }));
+      entries.forEach((entry, index) => this.#pending.push({ at: at[index] ?? 0, timeMs, entry }));
     }
   }
 
   /** Entries of one workflow task in the order in which workflow code stated them, whatever commands carried them. */
   drain(): void {
-    const pending = this.pending.sort((a, b) => a.at - b.at);
-    this.pending = [];
-    for (const { entry, timeMs } of pending) this.enter(entry, timeMs);
+    const pending = this.#pending.sort((a, b) => a.at - b.at);
+    this.#pending = [];
+    for (const { entry, timeMs } of pending) this.#enter(entry, timeMs);
   }
 
-  private enter(entry: JournalEntry, timeMs: number): void {
+  #enter(entry: JournalEntry, timeMs: number): void {
     switch (entry.kind) {
       case 'emit': {
         const { key, type, nodeId, causedBy, payload } = entry;
-        this.write({ key, event: { type, nodeId, causedBy, payload }, timeMs });
+        this.#write({ key, event: { type, nodeId, causedBy, payload }, timeMs });
         return;
       }
       case 'admit':
-        this.write(this.admitted(entry.activityId, entry.k));
+        this.#write(this.#admitted(entry.activityId, entry.k));
         return;
       case 'status':
-        if (!this.state.ended) this.state.status = { ...this.state.status, base: entry.status };
+        if (!this.#state.ended) this.#state.status = { ...this.#state.status, base: entry.status };
     }
   }
 
-  private admitted(activityId: string, k: number): Fact {
-    const result = this.state.results[activityId];
+  #admitted(activityId: string, k: number): Fact {
+    const result = this.#state.results[activityId];
     const event = result?.events[k];
     if (!result || !event) {
       const reason = `the journal admits event ${k} of ${activityId}, which history does not hold`;
       throw new HostError('internal_error', { reason });
     }
     result.events[k] = null;
-    if (result.events.every((kept) => kept === null)) delete this.state.results[activityId];
-    this.streamsClosedBy(activityId);
+    if (result.events.every((kept) => kept === null)) delete this.#state.results[activityId];
+    this.#streamsClosedBy(activityId);
     return { key: activityEventKey(activityId, k), event, timeMs: result.timeMs };
   }
 
-  private write({ key, event, timeMs }: Fact): void {
-    if (this.state.ended) return;
+  #write({ key, event, timeMs }: Fact): void {
+    if (this.#state.ended) return;
     const { type, nodeId, causedBy, payload } = event;
     this.entries.push({
-      runId: this.runId,
-      eventId: eventIdOf(this.runId, key),
+      runId: this.#runId,
+      eventId: eventIdOf(this.#runId, key),
       key,
       type,
       ...(nodeId === undefined ? {} : { nodeId }),
       ...(causedBy === undefined
         ? {}
-        : { causedBy, causationId: causationIdOf(this.runId, causedBy) }),
+        : { causedBy, causationId: causationIdOf(this.#runId, causedBy) }),
       payload: JSON.stringify(payload),
       timestampMs: timeMs,
     });
-    this.state.status = foldStatus(this.state.status, type, payload);
-    this.state.open = trackOpen(this.state.open, { type, key, nodeId, payload });
-    this.state.ended = isTerminalEvent(type);
+    this.#state.status = foldStatus(this.#state.status, type, payload);
+    this.#state.open = trackOpen(this.#state.open, { type, key, nodeId, payload });
+    this.#state.ended = isTerminalEvent(type);
   }
 
   /** The execution is over. Where workflow code did not write the ending, this does. */
-  private close(code: ErrorCode, timeMs: number): void {
+  #close(code: ErrorCode, timeMs: number): void {
     this.drain();
     this.segmentClosed = true;
-    if (this.state.ended) return;
-    this.cutOff = [...Object.values(this.state.activities), ...Object.keys(this.streams)];
+    if (this.#state.ended) return;
+    this.cutOff = [...Object.values(this.#state.activities), ...Object.keys(this.#streams)];
     const ending: Ending = { code, message: ERRORS[code].message };
-    const open = [...this.state.open, ...this.openBlocks];
+    const open = [...this.#state.open, ...this.#openBlocks];
     for (const { key, type, nodeId, causedBy, payload } of closingsOf(open, ending)) {
-      this.write({ key, event: { type, nodeId, causedBy, payload }, timeMs });
+      this.#write({ key, event: { type, nodeId, causedBy, payload }, timeMs });
     }
     const payload: JsonObject = code === 'cancelled' ? {} : { error: { ...ending } };
     const type = code === 'cancelled' ? 'run.cancelled' : 'run.failed';
-    this.write({ key: TERMINAL_KEY, event: { type, payload }, timeMs });
+    this.#write({ key: TERMINAL_KEY, event: { type, payload }, timeMs });
   }
 }
 

@@ -46,14 +46,14 @@ export function admitted(activityId: string, k = 0): JournalEntry {
 /** Whole batches of one segment. Times: the n-th batch is at `startMs` + n * 10 ms. */
 export class HistoryBuilder {
   readonly batches: HistoryEvent[][] = [];
-  private nextEventId = 1;
-  private nextAt = 0;
-  private readonly startMs: number;
-  private readonly scheduled = new Map<string, number>();
+  #nextEventId = 1;
+  #nextAt = 0;
+  readonly #startMs: number;
+  readonly #scheduled = new Map<string, number>();
 
   constructor(startMs = 1_000) {
-    this.startMs = startMs;
-    this.batch([
+    this.#startMs = startMs;
+    this.#batch([
       [
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
         { workflowExecutionStartedEventAttributes: {} },
@@ -68,14 +68,14 @@ export class HistoryBuilder {
 
   /** Number of events so far. */
   get length(): number {
-    return this.nextEventId - 1;
+    return this.#nextEventId - 1;
   }
 
-  private batch(events: readonly Command[]): void {
-    const timeMs = this.startMs + this.batches.length * 10;
+  #batch(events: readonly Command[]): void {
+    const timeMs = this.#startMs + this.batches.length * 10;
     this.batches.push(
       events.map(([eventType, attributes]) => ({
-        eventId: this.nextEventId++,
+        eventId: this.#nextEventId++,
         eventTime: { seconds: Math.floor(timeMs / 1000), nanos: (timeMs % 1000) * 1_000_000 },
         eventType,
         ...attributes,
@@ -85,7 +85,7 @@ export class HistoryBuilder {
 
   /** Ordinals for `count` entries: in the order of the calls. */
   ordinals(count: number): number[] {
-    return Array.from({ length: count }, () => this.nextAt++);
+    return Array.from({ length: count }, () => this.#nextAt++);
   }
 
   carrier(...entries: JournalEntry[]): Payload {
@@ -94,28 +94,28 @@ export class HistoryBuilder {
 
   /** A workflow task: WorkflowTaskStarted, then its completion and commands in one batch. */
   task(...commands: readonly Command[]): this {
-    this.batch([
+    this.#batch([
       [EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED, { workflowTaskStartedEventAttributes: {} }],
     ]);
-    const first = this.nextEventId;
-    this.batch([
+    const first = this.#nextEventId;
+    this.#batch([
       [EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, { workflowTaskCompletedEventAttributes: {} }],
       ...commands,
     ]);
     commands.forEach(([, { activityTaskScheduledEventAttributes: it }], index) => {
-      if (it?.activityId) this.scheduled.set(it.activityId, first + 1 + index);
+      if (it?.activityId) this.#scheduled.set(it.activityId, first + 1 + index);
     });
     return this;
   }
 
   /** The activity's outcome: started and closed in one batch, with the next workflow task. */
-  private outcome(
+  #outcome(
     activityId: string,
     eventType: number,
     make: (scheduledEventId: number) => Attributes,
   ): this {
-    const scheduledEventId = this.scheduled.get(activityId) ?? -1;
-    this.batch([
+    const scheduledEventId = this.#scheduled.get(activityId) ?? -1;
+    this.#batch([
       [EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED, { activityTaskStartedEventAttributes: {} }],
       [eventType, make(scheduledEventId)],
       [EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, { workflowTaskScheduledEventAttributes: {} }],
@@ -128,7 +128,7 @@ export class HistoryBuilder {
     result: { events?: readonly ActivityEvent[]; output?: JsonValue; deltas?: RecordedDeltas } = {},
   ): this {
     const step = { output: null, events: [], ...result };
-    return this.outcome(activityId, EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, (id) => ({
+    return this.#outcome(activityId, EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, (id) => ({
       activityTaskCompletedEventAttributes: {
         scheduledEventId: id as never,
         result: { payloads: [jsonPayload(step)] },
@@ -137,14 +137,14 @@ export class HistoryBuilder {
   }
 
   failed(activityId: string): this {
-    return this.outcome(activityId, EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED, (id) => ({
+    return this.#outcome(activityId, EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED, (id) => ({
       activityTaskFailedEventAttributes: { scheduledEventId: id as never },
     }));
   }
 
   /** An event in a batch of its own that no workflow task made. */
   lone(eventType: number, attributes: Attributes): this {
-    this.batch([[eventType, attributes]]);
+    this.#batch([[eventType, attributes]]);
     return this;
   }
 }

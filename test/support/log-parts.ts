@@ -81,7 +81,7 @@ export class ScriptedHistory implements HistoryReader {
   ended: ClosedRuns = { runIds: [], newestMs: 0 };
   /** Runs before each read. */
   onRead: (temporalRunId: string) => Promise<void> = async () => {};
-  private readonly parked = new Set<() => void>();
+  readonly #parked = new Set<() => void>();
 
   add(temporalRunId: string, history: HistoryBuilder, visible = Infinity): void {
     this.segments.set(temporalRunId, { batches: history.batches, visible });
@@ -90,7 +90,7 @@ export class ScriptedHistory implements HistoryReader {
   show(temporalRunId: string, visible = Infinity): void {
     const segment = this.segments.get(temporalRunId);
     if (segment) segment.visible = visible;
-    for (const wake of this.parked) wake();
+    for (const wake of this.#parked) wake();
   }
 
   /** As when retention is over. */
@@ -98,7 +98,7 @@ export class ScriptedHistory implements HistoryReader {
     this.segments.delete(temporalRunId);
   }
 
-  private read(temporalRunId: string, token: string): HistoryPage {
+  #read(temporalRunId: string, token: string): HistoryPage {
     const segment = this.segments.get(temporalRunId);
     if (!segment) throw new HostError('history_missing');
     const from = Number(token || '0');
@@ -115,22 +115,22 @@ export class ScriptedHistory implements HistoryReader {
     this.reads += 1;
     await this.onRead(temporalRunId);
     if (this.failure) throw this.failure;
-    const page = this.read(temporalRunId, token);
+    const page = this.#read(temporalRunId, token);
     if (page.events.length > 0 || waitMs === 0) return page;
     await new Promise<void>((resolve) => {
       const done = () => {
         clearTimeout(timer);
-        this.parked.delete(done);
+        this.#parked.delete(done);
         resolve();
       };
       const timer = setTimeout(done, waitMs);
-      this.parked.add(done);
+      this.#parked.add(done);
     });
-    return this.read(temporalRunId, token);
+    return this.#read(temporalRunId, token);
   }
 
   async raw(_runId: string, temporalRunId: string): Promise<Uint8Array> {
-    const events = this.read(temporalRunId, '').events as HistoryEvent[];
+    const events = this.#read(temporalRunId, '').events as HistoryEvent[];
     const { History } = proto.temporal.api.history.v1;
     return History.encode(History.fromObject({ events })).finish();
   }

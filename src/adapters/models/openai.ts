@@ -72,22 +72,26 @@ export function createOpenAiModel(config: OpenAiConfig): Model {
 
 /** Aborts a response that says nothing for too long. */
 class StallTimer {
-  private readonly controller = new AbortController();
-  private timer: NodeJS.Timeout | undefined;
+  readonly #controller = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
 
-  constructor(private readonly timeoutMs: number) {}
+  readonly #timeoutMs: number;
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
+  }
 
   get signal(): AbortSignal {
-    return this.controller.signal;
+    return this.#controller.signal;
   }
 
   restart(): void {
     this.stop();
-    this.timer = setTimeout(() => this.controller.abort(), this.timeoutMs);
+    this.#timer = setTimeout(() => this.#controller.abort(), this.#timeoutMs);
   }
 
   stop(): void {
-    clearTimeout(this.timer);
+    clearTimeout(this.#timer);
   }
 }
 
@@ -154,37 +158,38 @@ function messageOf(item: TranscriptItem): ChatCompletionMessageParam {
 
 /** What one streamed answer adds up to. */
 class Reading {
-  private readonly splitter: OutputSplitter;
-  private readonly calls = new Map<number, { name: string; arguments: string }>();
-  private reasoning = '';
-  private refusal = '';
-  private finishReason: string | undefined;
-  private usage: ChatCompletionChunk['usage'];
-  private model: string;
-  private bytes = 0;
+  readonly #splitter: OutputSplitter;
+  readonly #calls = new Map<number, { name: string; arguments: string }>();
+  #reasoning = '';
+  #refusal = '';
+  #finishReason: string | undefined;
+  #usage: ChatCompletionChunk['usage'];
+  #model: string;
+  #bytes = 0;
 
-  constructor(
-    private readonly request: ModelRequest,
-    options: Options,
-  ) {
-    this.model = request.model;
-    this.splitter = new OutputSplitter((piece) => this.say(piece));
-    this.onReasoning = options.onReasoning;
+  readonly #request: ModelRequest;
+
+  constructor(request: ModelRequest, options: Options) {
+    this.#request = request;
+
+    this.#model = request.model;
+    this.#splitter = new OutputSplitter((piece) => this.#say(piece));
+    this.#onReasoning = options.onReasoning;
   }
 
-  private readonly onReasoning: (piece: string) => void;
+  readonly #onReasoning: (piece: string) => void;
 
-  private say(piece: string): void {
-    this.reasoning += piece;
-    this.onReasoning(piece);
+  #say(piece: string): void {
+    this.#reasoning += piece;
+    this.#onReasoning(piece);
   }
 
   take(chunk: ChatCompletionChunk): void {
-    if (chunk.model) this.model = chunk.model;
-    if (chunk.usage) this.usage = chunk.usage;
+    if (chunk.model) this.#model = chunk.model;
+    if (chunk.usage) this.#usage = chunk.usage;
     const choice = chunk.choices?.[0];
     if (!choice) return;
-    if (choice.finish_reason) this.finishReason = choice.finish_reason;
+    if (choice.finish_reason) this.#finishReason = choice.finish_reason;
     // `reasoning_content` and `reasoning` are extensions of compatible endpoints.
     const delta = (choice.delta ?? {}) as ChatCompletionChunk.Choice.Delta & {
       reasoning_content?: unknown;
@@ -192,57 +197,57 @@ class Reading {
     };
     const thought = delta.reasoning_content ?? delta.reasoning;
     if (typeof thought === 'string' && thought !== '') {
-      this.grow(thought);
-      this.say(thought);
+      this.#grow(thought);
+      this.#say(thought);
     }
-    if (typeof delta.refusal === 'string') this.refusal += this.grow(delta.refusal);
-    if (typeof delta.content === 'string') this.splitter.push(this.grow(delta.content));
-    for (const call of delta.tool_calls ?? []) this.takeCall(call);
+    if (typeof delta.refusal === 'string') this.#refusal += this.#grow(delta.refusal);
+    if (typeof delta.content === 'string') this.#splitter.push(this.#grow(delta.content));
+    for (const call of delta.tool_calls ?? []) this.#takeCall(call);
   }
 
-  private takeCall(call: ChatCompletionChunk.Choice.Delta.ToolCall): void {
-    const known = this.calls.get(call.index) ?? { name: '', arguments: '' };
-    this.calls.set(call.index, {
-      name: known.name + this.grow(call.function?.name ?? ''),
-      arguments: known.arguments + this.grow(call.function?.arguments ?? ''),
+  #takeCall(call: ChatCompletionChunk.Choice.Delta.ToolCall): void {
+    const known = this.#calls.get(call.index) ?? { name: '', arguments: '' };
+    this.#calls.set(call.index, {
+      name: known.name + this.#grow(call.function?.name ?? ''),
+      arguments: known.arguments + this.#grow(call.function?.arguments ?? ''),
     });
   }
 
-  private grow(text: string): string {
-    this.bytes += utf8Length(text);
-    if (this.bytes > MODEL_OUTPUT_BYTES) throw new HostError('model_output_too_large');
+  #grow(text: string): string {
+    this.#bytes += utf8Length(text);
+    if (this.#bytes > MODEL_OUTPUT_BYTES) throw new HostError('model_output_too_large');
     return text;
   }
 
   response(): ModelResponse {
-    if (this.finishReason === undefined) throw lostConnection();
-    const final = this.splitter.end();
-    const offered = this.request.tools.map(({ toolId }) => toolId);
-    const calls = [...this.calls.entries()]
+    if (this.#finishReason === undefined) throw lostConnection();
+    const final = this.#splitter.end();
+    const offered = this.#request.tools.map(({ toolId }) => toolId);
+    const calls = [...this.#calls.entries()]
       .sort(([a], [b]) => a - b)
       .map(([, call]) => ({
         toolId: toolIdOf(call.name, offered),
         arguments: argumentsOf(call.arguments),
       }));
-    const refused = this.refusal !== '' || this.finishReason === 'content_filter';
+    const refused = this.#refusal !== '' || this.#finishReason === 'content_filter';
     return {
-      reasoning: this.reasoning,
-      kind: this.kindOf(refused, calls.length),
+      reasoning: this.#reasoning,
+      kind: this.#kindOf(refused, calls.length),
       calls,
       final,
-      ...(refused ? { refusal: this.refusal } : {}),
+      ...(refused ? { refusal: this.#refusal } : {}),
       usage: {
         inputTokens:
-          this.usage?.prompt_tokens ?? estimateTokens(JSON.stringify(this.request.items)),
-        outputTokens: this.usage?.completion_tokens ?? Math.ceil(this.bytes / BYTES_PER_TOKEN),
+          this.#usage?.prompt_tokens ?? estimateTokens(JSON.stringify(this.#request.items)),
+        outputTokens: this.#usage?.completion_tokens ?? Math.ceil(this.#bytes / BYTES_PER_TOKEN),
       },
-      model: this.model,
+      model: this.#model,
     };
   }
 
-  private kindOf(refused: boolean, calls: number): ModelResponse['kind'] {
+  #kindOf(refused: boolean, calls: number): ModelResponse['kind'] {
     if (refused) return 'refusal';
-    if (this.finishReason === 'length') return 'truncated';
+    if (this.#finishReason === 'length') return 'truncated';
     return calls > 0 ? 'calls' : 'final';
   }
 }

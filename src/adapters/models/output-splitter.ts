@@ -10,84 +10,88 @@ const UNDECIDED = /^[ \t]*(?:`{0,2})$/;
 
 export class OutputSplitter {
   /** Text not decided yet: at most an unfinished tag or the blank start of a line. */
-  private pending = '';
-  private thinking = false;
-  private atLineStart = true;
-  private finalText: string | undefined;
+  #pending = '';
+  #thinking = false;
+  #atLineStart = true;
+  #finalText: string | undefined;
 
-  constructor(private readonly onReasoning: (piece: string) => void) {}
+  readonly #onReasoning: (piece: string) => void;
+
+  constructor(onReasoning: (piece: string) => void) {
+    this.#onReasoning = onReasoning;
+  }
 
   push(text: string): void {
-    this.pending += text;
-    while (this.step());
+    this.#pending += text;
+    while (this.#step());
   }
 
   /** The final output. What was neither shown nor final is shown now. */
   end(): string {
-    const rest = this.pending;
-    this.pending = '';
-    if (this.finalText !== undefined) return this.finalText + rest;
-    if (rest !== '' && !this.thinking && /^\s*`+$/.test(rest)) return rest;
-    if (rest !== '') this.onReasoning(rest);
+    const rest = this.#pending;
+    this.#pending = '';
+    if (this.#finalText !== undefined) return this.#finalText + rest;
+    if (rest !== '' && !this.#thinking && /^\s*`+$/.test(rest)) return rest;
+    if (rest !== '') this.#onReasoning(rest);
     return '';
   }
 
   /** One decision over `pending`; false when more text is needed. */
-  private step(): boolean {
-    if (this.pending === '') return false;
-    if (this.finalText !== undefined) {
-      this.finalText += this.pending;
-      this.pending = '';
+  #step(): boolean {
+    if (this.#pending === '') return false;
+    if (this.#finalText !== undefined) {
+      this.#finalText += this.#pending;
+      this.#pending = '';
       return false;
     }
-    if (this.thinking) return this.think();
-    if (this.atLineStart) {
-      if (FINAL.test(this.pending)) {
-        this.finalText = '';
+    if (this.#thinking) return this.#think();
+    if (this.#atLineStart) {
+      if (FINAL.test(this.#pending)) {
+        this.#finalText = '';
         return true;
       }
-      if (UNDECIDED.test(this.pending)) return false;
+      if (UNDECIDED.test(this.#pending)) return false;
     }
-    return this.showProse();
+    return this.#showProse();
   }
 
-  private think(): boolean {
-    const at = this.pending.indexOf(CLOSE);
+  #think(): boolean {
+    const at = this.#pending.indexOf(CLOSE);
     if (at >= 0) {
-      this.show(at);
-      this.pending = this.pending.slice(CLOSE.length);
-      this.thinking = false;
-      this.atLineStart = true;
+      this.#show(at);
+      this.#pending = this.#pending.slice(CLOSE.length);
+      this.#thinking = false;
+      this.#atLineStart = true;
       return true;
     }
-    this.show(this.pending.length - partialTag(this.pending, CLOSE));
+    this.#show(this.#pending.length - partialTag(this.#pending, CLOSE));
     return false;
   }
 
-  private showProse(): boolean {
-    const at = this.pending.indexOf(OPEN);
-    const newline = this.pending.indexOf('\n');
+  #showProse(): boolean {
+    const at = this.#pending.indexOf(OPEN);
+    const newline = this.#pending.indexOf('\n');
     if (at >= 0 && (newline < 0 || at < newline)) {
-      this.show(at);
-      this.pending = this.pending.slice(OPEN.length);
-      this.thinking = true;
+      this.#show(at);
+      this.#pending = this.#pending.slice(OPEN.length);
+      this.#thinking = true;
       return true;
     }
     if (newline >= 0) {
-      this.show(newline + 1);
-      this.atLineStart = true;
+      this.#show(newline + 1);
+      this.#atLineStart = true;
       return true;
     }
-    const partial = partialTag(this.pending, OPEN);
-    if (partial < this.pending.length) this.atLineStart = false;
-    this.show(this.pending.length - partial);
+    const partial = partialTag(this.#pending, OPEN);
+    if (partial < this.#pending.length) this.#atLineStart = false;
+    this.#show(this.#pending.length - partial);
     return false;
   }
 
-  private show(end: number): void {
+  #show(end: number): void {
     if (end === 0) return;
-    this.onReasoning(this.pending.slice(0, end));
-    this.pending = this.pending.slice(end);
+    this.#onReasoning(this.#pending.slice(0, end));
+    this.#pending = this.#pending.slice(end);
   }
 }
 
