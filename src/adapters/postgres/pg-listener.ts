@@ -59,6 +59,8 @@ class ReconnectingListener implements PgListener {
       throw error;
     }
     if (this.#closed) return lost();
+    // It broke with its first word, before anybody waited for more: nothing would ever tell of it again.
+    if (over) throw new Error('The connection broke as it was made.');
     this.#client = client;
     this.#check(client, lost);
   }

@@ -60,6 +60,9 @@ export async function openPool(
   pool.on('error', (error) =>
     logger.warn('an idle database connection broke', { error: error.message }),
   );
+  // Between the pool's listener and that of a user there is a gap, in which a server that dies would end the process.
+  // Whoever uses the connection next is told by the statement.
+  pool.on('connect', (client) => void client.on('error', () => undefined));
   try {
     const listener = await startListening(connection, logger);
     return new PoolDb(pool, listener, answerLimitMs);
@@ -137,9 +140,6 @@ class PoolDb implements Db {
       throw databaseError(error);
     });
     let broken: Error | undefined;
-    // Without a listener a connection that breaks between two statements would end the process.
-    const onError = (error: Error): void => void (broken = error);
-    client.on('error', onError);
     const answerMs = Math.max(this.#answerLimitMs, limitMs ?? 0);
     const say = <Row>(text: string, values?: readonly SqlValue[]): Promise<Row[]> =>
       ask<Row>(client, { text, values, limitMs: answerMs }).catch((error: Error) => {
@@ -162,7 +162,6 @@ class PoolDb implements Db {
       if (!broken) await say('ROLLBACK').catch(() => undefined);
       throw error;
     } finally {
-      client.off('error', onError);
       client.release(broken);
     }
   }
