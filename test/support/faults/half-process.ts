@@ -26,6 +26,8 @@ export interface HalfProcess {
 
 interface Spawned extends HalfProcess {
   readonly ready: Promise<boolean>;
+  /** Its end, unless it was asked for. */
+  readonly death: Promise<string>;
 }
 
 function spawnHalf(kind: HalfKind, env: Environment): Spawned {
@@ -49,6 +51,12 @@ function spawnHalf(kind: HalfKind, env: Environment): Spawned {
     }
     return true;
   })();
+  let asked = false;
+  const death = new Promise<string>((resolve) => {
+    void gone.then((how) => {
+      if (!asked) resolve(`${kind} ended by itself (${String(how)}):\n${output}`);
+    });
+  });
   let url = '';
   void ready.then(() => (url = urlNow() ?? ''));
   return {
@@ -58,19 +66,31 @@ function spawnHalf(kind: HalfKind, env: Environment): Spawned {
     },
     output: () => output,
     ready,
+    death,
     kill(signal) {
+      asked = true;
       child.kill(signal);
       return gone;
     },
   };
 }
 
-/** Starts a half until it takes work: one that meets an absent database ends, and a supervisor starts it again. */
-export async function startHalf(kind: HalfKind, env: Environment): Promise<HalfProcess> {
+/**
+ * Starts a half until it takes work: one that meets an absent database ends, and a supervisor starts it again. One that
+ * took work and then ends by itself is told to `onDeath`, with the last that it said.
+ */
+export async function startHalf(
+  kind: HalfKind,
+  env: Environment,
+  onDeath: (how: string) => void = () => {},
+): Promise<HalfProcess> {
   const limit = Date.now() + START_LIMIT_MS;
   for (;;) {
     const half = spawnHalf(kind, env);
-    if (await half.ready) return half;
+    if (await half.ready) {
+      void half.death.then(onDeath);
+      return half;
+    }
     await half.kill('SIGKILL');
     if (Date.now() > limit) throw new Error(`${kind} did not start:\n${half.output()}`);
     await sleep(RESPAWN_MS);

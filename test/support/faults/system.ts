@@ -30,6 +30,8 @@ export interface Half {
   kill(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals | null>;
   /** Resolves when it takes work again. */
   restart(): Promise<void>;
+  /** Of its processes that ended though nobody killed them: none may. */
+  readonly deaths: readonly string[];
 }
 
 export interface FaultSystem {
@@ -114,14 +116,17 @@ export async function startFaultSystem(): Promise<FaultSystem | { readonly missi
 async function keepHalf(kind: HalfKind, env: Environment): Promise<Half> {
   const port = kind === 'serve' ? await freePort() : 0;
   const own = { ...env, OPENWOP_PORT: String(port) };
-  let current = await startHalf(kind, own);
+  const deaths: string[] = [];
+  const start = () => startHalf(kind, own, (how) => deaths.push(how));
+  let current = await start();
   return {
+    deaths,
     kind,
     url: current.url,
     process: () => current,
     kill: (signal = 'SIGKILL') => current.kill(signal),
     async restart() {
-      current = await startHalf(kind, own);
+      current = await start();
     },
   };
 }
