@@ -1,15 +1,7 @@
 // A rest that ends early when the process does.
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Resolves after `ms`, or at once on abort. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms);
-    function done() {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    }
-    signal.addEventListener('abort', done);
-  });
+  return sleep(ms, undefined, { signal }).catch(() => undefined);
 }
