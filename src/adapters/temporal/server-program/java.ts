@@ -74,12 +74,9 @@ function make(
       throw new NoWay(`Java could not compile ${NAME}`, { cause: error });
     });
     // Java is told where its jars are, wherever the folder is moved to.
-    const classes = 'here=$(dirname "$0")\nexec java -Xmx512m -XX:TieredStopAtLevel=1';
+    const start = 'here=$(dirname "$0")\nexec java -Xmx512m -XX:TieredStopAtLevel=1';
     const wrapper = join(fresh, 'server.sh');
-    await writeFile(
-      wrapper,
-      `#!/bin/sh\n${classes} -cp "$here/classes:$here/lib/*" ${MAIN} "$@"\n`,
-    );
+    await writeFile(wrapper, `#!/bin/sh\n${start} -cp "$here/classes:$here/lib/*" ${MAIN} "$@"\n`);
     await chmod(wrapper, 0o755);
     await rename(fresh, folder).catch(async (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
