@@ -1,4 +1,4 @@
-// Core as a worker has it (src/app/host.ts), in the bench's process: one agent that it launches, and others of one
+// Core as a worker has it (src/app/roles.ts), in the bench's process: one agent that it launches, and others of one
 // process that attach with tokens of the operator's route.
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';

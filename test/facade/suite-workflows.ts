@@ -1,5 +1,5 @@
 // What the HTTP suite runs: one small workflow per behaviour, and one agent on the scripted model.
-import type { BuiltIn } from '../../src/app/host.ts';
+import type { BuiltIn } from '../../src/app/parts.ts';
 import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
 
 export const AGENT = 'local.suite.refund.triage';

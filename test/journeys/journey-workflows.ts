@@ -1,6 +1,6 @@
 // What the agent journeys run: the refund desk of the demo, quickened, and one small agent for each behaviour, all on
 // the scripted model and with tools of the journeys' own.
-import type { BuiltIn } from '../../src/app/host.ts';
+import type { BuiltIn } from '../../src/app/parts.ts';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { REFUND_DESK, refundDesk, refundDeskAgents } from '../../src/demo/definition.ts';
 import { orderTools } from '../../src/demo/order-tools.ts';

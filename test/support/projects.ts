@@ -18,6 +18,7 @@ const PURE = [
   'tidy.test.ts',
   // On Java's server alone.
   'app/in-memory.test.ts',
+  'app/roles.test.ts',
   'adapters/history-java.test.ts',
 ];
 

@@ -1,6 +1,6 @@
 // What fault tests run: parallel branches with an agent that speaks and is unsure, one that pays, an approval and a
 // timer, and two tools against the effect service of the test process. Facades and workers load the same scene.
-import type { BuiltIn } from '../../../src/app/host.ts';
+import type { BuiltIn } from '../../../src/app/parts.ts';
 import type { ResolvedAgent } from '../../../src/ports/catalog.ts';
 import type { Tool } from '../../../src/ports/tools.ts';
 import type { AgentScript } from '../../../schemas/types.generated.ts';

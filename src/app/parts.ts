@@ -1,0 +1,223 @@
+// What the roles of a process share: Temporal, the database, the log, and what agents are, may use and say. Built once,
+// in the order of their needs (design §7).
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadCatalog } from '../adapters/catalog/index.ts';
+import { createModels } from '../adapters/models/index.ts';
+import { openStores } from '../adapters/postgres/index.ts';
+import { createEncryption, dataConverter } from '../adapters/temporal/codec.ts';
+import { connectTemporal, type TemporalTarget } from '../adapters/temporal/connection.ts';
+import { hasKeptRuns, locateDevServer } from '../adapters/temporal/dev-server.ts';
+import { createRunEngine } from '../adapters/temporal/engine.ts';
+import { createHistoryReader } from '../adapters/temporal/history.ts';
+import {
+  FULL_SERVER,
+  IN_MEMORY_SERVER,
+  type ServerTraits,
+} from '../adapters/temporal/server-traits.ts';
+import { coreTools } from '../adapters/tools/core-tools.ts';
+import { createTools } from '../adapters/tools/index.ts';
+import { capabilityKeys, familiesOf } from '../facade/capabilities.ts';
+import { DEFAULT_CALLER, type FacadeConfig } from '../facade/deps.ts';
+import { createLog, type Log } from '../log/log.ts';
+import { createProjector, type Projector } from '../log/projector.ts';
+import { createAgentTools } from '../opensentience/agent-tools.ts';
+import type { Core } from '../opensentience/parts.ts';
+import type { Catalog, ResolvedAgent } from '../ports/catalog.ts';
+import type { RunEngine } from '../ports/engine.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { Models } from '../ports/models.ts';
+import type { Stores } from '../ports/stores.ts';
+import type { Tool, Tools } from '../ports/tools.ts';
+import { createRedactor, type Redactor } from '../rules/redaction.ts';
+import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
+import type { Config } from './config.ts';
+import { withProgress, type Report } from './progress.ts';
+import type { Started } from './started.ts';
+
+/** Named limits of the orderly end, in ms. */
+const STOP_LIMITS = { temporal: 20_000, database: 5_000, reads: 3_000, connection: 3_000 };
+
+/** Of this product. */
+export const VERSION = (
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  }
+).version;
+
+/** Definitions, agents, scripts and tools that come with the process and not from a folder. */
+export interface BuiltIn {
+  readonly definitions: readonly WorkflowDefinition[];
+  readonly agents: readonly ResolvedAgent[];
+  readonly scripts: Readonly<Record<string, unknown>>;
+  readonly tools: readonly Tool[];
+}
+
+export interface HostOptions {
+  readonly config: Config;
+  /** Which halves run here. */
+  readonly parts: { readonly facade: boolean; readonly worker: boolean };
+  readonly logger: Logger;
+  /** Bearer key of the facade. */
+  readonly apiKey: string;
+  /** Lines for a human at the terminal. */
+  readonly report: Report;
+  readonly builtIn?: BuiltIn;
+  /** Gives up obtaining the dev server. */
+  readonly signal?: AbortSignal;
+  /** For tests: what requests cannot set. */
+  readonly facade?: Partial<FacadeConfig>;
+}
+
+/** The server that runs live in. */
+export interface Temporal extends TemporalTarget {
+  readonly uiUrl?: string;
+  readonly traits: ServerTraits;
+  pid(): number | undefined;
+}
+
+interface LocatedTemporal {
+  readonly traits: ServerTraits;
+  start(started: Started): Promise<Temporal>;
+}
+
+/** What the server can do is known before anything is opened: the database follows it. */
+export async function locateTemporal(options: HostOptions): Promise<LocatedTemporal> {
+  const { config, logger, report, signal } = options;
+  if (config.temporal.kind === 'external') {
+    const temporal = { ...config.temporal, traits: FULL_SERVER, pid: () => undefined };
+    return { traits: FULL_SERVER, start: async () => temporal };
+  }
+  const what = "Getting Temporal's server ready";
+  const located = await withProgress(report, what, () =>
+    locateDevServer({
+      dataDir: config.dataDir,
+      ui: true,
+      program: {
+        cacheDir: config.cacheDir,
+        env: config.env,
+        downloadService: config.temporalDownload,
+        report,
+        // A database that others may share must not hold runs that end with this process, and runs that are kept
+        // must not seem to be gone.
+        orInMemory: config.database.kind === 'pglite' && !hasKeptRuns(config.dataDir),
+        signal,
+      },
+      logger,
+    }),
+  );
+  const traits = located.kind === 'test' ? IN_MEMORY_SERVER : FULL_SERVER;
+  const start = async (started: Started) => {
+    const server = await withProgress(report, what, () => located.start());
+    started.add('temporal', STOP_LIMITS.temporal, () => server.stop());
+    const { address, namespace, uiUrl } = server;
+    return { address, namespace, uiUrl, traits, pid: () => server.pid() };
+  };
+  return { traits, start };
+}
+
+/** Beside a server that forgets, so does the database: an open run without its workflow would wait for ever. */
+const FORGETFUL_FOLDER = 'in-memory';
+
+function databaseOf({ database, dataDir }: Config, { keepsRuns }: ServerTraits) {
+  if (database.kind === 'postgres') return { database, contentDir: undefined };
+  if (keepsRuns) return { database, contentDir: join(dataDir, 'content') };
+  const folder = join(dataDir, FORGETFUL_FOLDER);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { mode: 0o700 });
+  return {
+    database: { ...database, dir: join(folder, 'postgres') },
+    contentDir: join(folder, 'content'),
+  };
+}
+
+export async function openDatabase(
+  { config, logger, report }: HostOptions,
+  started: Started,
+  traits: ServerTraits,
+): Promise<Stores> {
+  const { database, contentDir } = databaseOf(config, traits);
+  const stores = await withProgress(report, 'Opening the database', () =>
+    openStores({ database, contentDir, logger }),
+  );
+  started.add('database', STOP_LIMITS.database, () => stores.close());
+  return stores;
+}
+
+/** Runs and their logs. */
+export interface RunParts {
+  readonly temporal: Temporal;
+  readonly stores: Stores;
+  readonly engine: RunEngine;
+  readonly log: Log;
+  readonly projector: Projector;
+  readonly redactor: Redactor;
+}
+
+export function joinLog(
+  { config, logger, apiKey }: HostOptions,
+  started: Started,
+  { temporal, stores }: Pick<RunParts, 'temporal' | 'stores'>,
+): RunParts {
+  const { namespace } = temporal;
+  const processId = `process-${randomUUID()}`;
+  const connection = connectTemporal(temporal);
+  const engine = createRunEngine({ connection, namespace, dataConverter: dataConverter(config) });
+  const history = createHistoryReader({
+    connection,
+    namespace,
+    codec: createEncryption(config.encryptionKeys),
+    traits: temporal.traits,
+  });
+  const log = createLog({ stores, history, logger, processId });
+  const projector = createProjector({ log, stores, history, logger, processId });
+  const redactor = createRedactor([
+    ...config.secrets,
+    ...(apiKey ? [{ id: 'OPENWOP_API_KEY', value: apiKey }] : []),
+  ]);
+  started.add('connection', STOP_LIMITS.connection, () => connection.close());
+  started.add('history', STOP_LIMITS.reads, () => history.close());
+  started.add('log', STOP_LIMITS.reads, () => log.close());
+  return { temporal, stores, engine, log, projector, redactor };
+}
+
+/** What runs may be made of. */
+export interface AgentParts {
+  readonly tools: Tools;
+  readonly catalog: Catalog;
+  readonly models: Models;
+}
+
+/** `core`: where agents run as processes here, their tools are called through it. */
+export async function loadAgentParts(
+  { config, logger, builtIn }: HostOptions,
+  { stores, core }: { readonly stores: Stores; readonly core?: Core },
+): Promise<AgentParts> {
+  const agentTools = createAgentTools({ registry: stores.agents, runs: stores.runs, core });
+  const tools = createTools([...coreTools(), ...(builtIn?.tools ?? [])], agentTools);
+  const { testMode, escalation } = config;
+  const { tenant } = DEFAULT_CALLER;
+  const offered = familiesOf({
+    ...{ agents: true, tools: tools.list(tenant).length > 0, live: config.openai !== undefined },
+    ...{ providers: [], testMode, escalation },
+  });
+  const catalog = await loadCatalog({
+    fixturesDir: config.fixturesDir,
+    agentsDir: config.agentsDir,
+    builtIn: { definitions: builtIn?.definitions ?? [], agents: builtIn?.agents ?? [] },
+    content: stores.content,
+    tenant,
+    tools,
+    capabilities: capabilityKeys(offered),
+    testMode,
+    logger,
+  });
+  const models = createModels({
+    scripts: { ...builtIn?.scripts, ...Object.fromEntries(catalog.scripts) },
+    openai: config.openai,
+    // What scripts decide is the operator's choice: a caller may name them in test mode, and for the demo's agents.
+    scriptedByCaller: testMode ? 'all' : new Set(Object.keys(builtIn?.scripts ?? {})),
+  });
+  return { tools, catalog, models };
+}

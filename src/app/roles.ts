@@ -1,0 +1,221 @@
+// What a process does besides holding its parts: one row per role, in the order of start; they stop in the reverse one.
+// A role that needs no other is moved to a process of its own by starting its half alone (design §1).
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { CallToolInput } from '../../activities/contract.ts';
+import type { createActivities } from '../../activities/create-activities.ts';
+import { createAgentWorkers } from '../adapters/temporal/agent-workers.ts';
+import { dataConverter } from '../adapters/temporal/codec.ts';
+import type { KeptWorker } from '../adapters/temporal/kept-worker.ts';
+import { createRunWorker } from '../adapters/temporal/worker.ts';
+import { DEFAULT_CALLER, type FacadeDeps } from '../facade/deps.ts';
+import { listen, type Listening } from '../facade/listen.ts';
+import { createReaper } from '../facade/reaper.ts';
+import { createCore } from '../opensentience/core.ts';
+import type { Core } from '../opensentience/parts.ts';
+import { HostError } from '../rules/errors.ts';
+import type { Config } from './config.ts';
+import { openCoreFolder } from './data-folder.ts';
+import { VERSION, type AgentParts, type HostOptions, type RunParts } from './parts.ts';
+import { withProgress } from './progress.ts';
+import type { Started } from './started.ts';
+
+/** What roles hand to those behind them, and to who built the host. */
+export interface Given {
+  /** Absent where no agents run as processes. */
+  readonly core?: Core;
+  readonly worker?: KeptWorker;
+  readonly server?: Listening;
+}
+
+export interface Role<Needs> {
+  readonly name: string;
+  readonly half: 'facade' | 'worker' | 'both';
+  /** Longest orderly end, in ms. */
+  readonly stopLimitMs: number;
+  /** Undefined where the configuration asks for none. */
+  start(needs: Needs): Promise<RunningRole | undefined>;
+}
+
+interface RunningRole {
+  stop(): Promise<void>;
+  readonly gives?: Given;
+}
+
+/** Starts the roles of this process, one after the other; what they give is seen by those behind them. */
+export async function startRoles<Needs extends { readonly options: HostOptions }>(
+  roles: readonly Role<Needs>[],
+  needs: Needs,
+  started: Started,
+): Promise<Needs & Given> {
+  const { parts } = needs.options;
+  let known: Needs & Given = needs;
+  for (const role of roles) {
+    if (role.half !== 'both' && !parts[role.half]) continue;
+    const running = await role.start(known);
+    if (!running) continue;
+    started.add(role.name, role.stopLimitMs, () => running.stop());
+    known = { ...known, ...running.gives };
+  }
+  return known;
+}
+
+/** What is there before it is known what agents are. */
+export interface EarlyNeeds extends Given, RunParts {
+  readonly options: HostOptions;
+}
+
+export interface LateNeeds extends EarlyNeeds, AgentParts {
+  readonly activities: ReturnType<typeof createActivities>;
+  /** Of the workflow code; only where workflows run. */
+  readonly bundle?: { readonly codePath: string };
+}
+
+/** Keeps logs up to their histories (design §3.4). */
+const projector: Role<EarlyNeeds> = {
+  name: 'projector',
+  half: 'both',
+  stopLimitMs: 5_000,
+  async start({ projector }) {
+    await projector.start();
+    return { stop: () => projector.stop() };
+  },
+};
+
+/** Agents as processes of their own (seed 004), where a folder of their manifests is configured. */
+const agents: Role<EarlyNeeds> = {
+  name: 'agents',
+  half: 'worker',
+  stopLimitMs: 20_000,
+  async start({ options: { config, logger, report }, stores, redactor }) {
+    const { opensentience, dataDir } = config;
+    if (!opensentience) return undefined;
+    const { dir, tcpPort, maxFrameBytes } = opensentience;
+    const folder = openCoreFolder(dataDir);
+    try {
+      const core = await withProgress(report, 'Starting the agents', () =>
+        createCore({
+          agentsDir: dir,
+          dataDir: folder.path,
+          socketDir: join(folder.path, 'opensentience'),
+          tenant: DEFAULT_CALLER.tenant,
+          registry: stores.agents,
+          redactor,
+          logger,
+          coreVersion: VERSION,
+          environment: config.env,
+          instanceId: `core-${randomUUID()}`,
+          ...(tcpPort === undefined ? {} : { tcpPort }),
+          ...(maxFrameBytes === undefined ? {} : { limits: { maxFrameBytes } }),
+        }),
+      );
+      return { gives: { core }, stop: () => core.stop().finally(() => folder.release()) };
+    } catch (error) {
+      folder.release();
+      throw error;
+    }
+  },
+};
+
+/** Calls of tools in agents that are processes here, each agent's from a queue of its own. */
+const agentQueues: Role<LateNeeds> = {
+  name: 'agent queues',
+  half: 'worker',
+  stopLimitMs: 20_000,
+  async start({ options: { config, logger }, core, temporal, activities }) {
+    if (!core) return undefined;
+    const workers = createAgentWorkers({
+      target: temporal,
+      tenant: DEFAULT_CALLER.tenant,
+      activities: { callTool: (input: CallToolInput) => activities.callTool(input) },
+      dataConverter: dataConverter(config),
+      logger,
+    });
+    core.onRoutable((agentId, isHere) => workers.note(agentId, isHere));
+    for (const agentId of core.routable()) workers.note(agentId, true);
+    return { stop: () => workers.stop() };
+  },
+};
+
+/** Workflow code and the activities of runs. Its limit holds the worker's own grace. */
+const worker: Role<LateNeeds> = {
+  name: 'worker',
+  half: 'worker',
+  stopLimitMs: 20_000,
+  async start({ options: { config, logger }, temporal, bundle, activities, projector }) {
+    if (!bundle) throw new Error('workflows run where their code is bundled');
+    const running = createRunWorker({
+      target: temporal,
+      bundle,
+      activities,
+      dataConverter: dataConverter(config),
+      hint: (...hint) => projector.hint(...hint),
+      logger,
+    });
+    return { gives: { worker: running }, stop: () => running.stop() };
+  },
+};
+
+function facadeDeps(needs: LateNeeds): FacadeDeps {
+  const { config, logger, apiKey, facade, parts } = needs.options;
+  return {
+    ...needs,
+    config: {
+      host: config.http.host,
+      publicUrl: config.http.publicUrl,
+      trustedProxies: config.http.trustedProxies,
+      apiKey,
+      testMode: config.testMode,
+      escalation: config.escalation,
+      interruptTimeoutMs: config.interruptTimeoutMs,
+      version: VERSION,
+      inMemory: !needs.temporal.traits.keepsRuns,
+      // A facade of its own cannot know which workers have agents.
+      opensentience: config.opensentience !== undefined || !parts.worker,
+      ...facade,
+    },
+    logger,
+  };
+}
+
+/** Accepted runs that did not start are started again, or fail (design §4); records that served their time go. */
+const reaper: Role<LateNeeds> = {
+  name: 'reaper',
+  half: 'facade',
+  stopLimitMs: 3_000,
+  async start(needs) {
+    const running = createReaper(facadeDeps(needs));
+    running.start();
+    return { stop: () => running.stop() };
+  },
+};
+
+/** The API and its pages. */
+const http: Role<LateNeeds> = {
+  name: 'http',
+  half: 'facade',
+  stopLimitMs: 5_000,
+  async start(needs) {
+    const { config } = needs.options;
+    const server = await listen(facadeDeps(needs), config.http).catch((error: unknown) => {
+      throw portFault(config.http, error);
+    });
+    return { gives: { server }, stop: () => server.stop() };
+  },
+};
+
+function portFault({ host, port }: Config['http'], error: unknown): unknown {
+  const what: Record<string, string> = {
+    EADDRINUSE: 'is in use. Stop what uses it, or set OPENWOP_PORT to another port.',
+    EACCES: 'may not be used by this user. Set OPENWOP_PORT to another port.',
+    EADDRNOTAVAIL: 'cannot be bound: OPENWOP_HOST is not an address of this machine.',
+  };
+  const known = what[(error as NodeJS.ErrnoException).code ?? ''];
+  return known
+    ? new HostError('config_invalid', { reason: `Port ${port} on ${host} ${known}` }, error)
+    : error;
+}
+
+/** Before the catalog is loaded: whose tools agents bring is known then. */
+export const EARLY_ROLES: readonly Role<EarlyNeeds>[] = [projector, agents];
+export const LATE_ROLES: readonly Role<LateNeeds>[] = [agentQueues, worker, reaper, http];
