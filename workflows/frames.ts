@@ -2,7 +2,7 @@
 // a node is a frame; its `data` belongs to the node kind, which can be entered again at every phase.
 import type { OpenItem } from '../src/rules/endings.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
-import type { MessageOutcome } from '../src/rules/run-input.ts';
+import type { MessageOutcome } from '../src/rules/messages.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
 
 /** What became of an edge: its source ended well, badly, or the edge was not taken. */

@@ -8,13 +8,13 @@ import {
 } from '@temporalio/workflow';
 import { ERRORS, type ErrorCode } from '../src/rules/errors.ts';
 import {
-  CANCEL_RUN_UPDATE,
-  RESOLVE_INTERRUPT_UPDATE,
-  durationLimitMs,
-  type CancelRunCommand,
+  MESSAGES,
+  type MessageKind,
+  type MessageOf,
   type MessageOutcome,
-  type ResolveInterruptCommand,
-} from '../src/rules/run-input.ts';
+  type ResolveInterruptMessage,
+} from '../src/rules/messages.ts';
+import { durationLimitMs } from '../src/rules/run-input.ts';
 import { endRun, type Run } from './context.ts';
 import { resolve } from './interrupts.ts';
 import { isBeginning, noteStatus } from './journal.ts';
@@ -23,10 +23,24 @@ import { isBeginning, noteStatus } from './journal.ts';
 const OUTCOMES_KEPT = 200;
 const OUTCOMES_KEPT_MS = 24 * 3600 * 1000;
 
-const resolveInterrupt = defineUpdate<MessageOutcome, [ResolveInterruptCommand]>(
-  RESOLVE_INTERRUPT_UPDATE,
-);
-const cancelRun = defineUpdate<MessageOutcome, [CancelRunCommand]>(CANCEL_RUN_UPDATE);
+/** What a run makes of one kind of message. Both are synchronous: nothing comes between them. */
+interface Handler<Message> {
+  /** Why the message may not be taken now. Asked of a run whose segment goes on, also of one that is ending. */
+  refusal(run: Run, message: Message): ErrorCode | undefined;
+  /** Takes it and returns the outcome's status. A replay, which validates nothing, takes what was taken. */
+  take(run: Run, message: Message): string;
+}
+
+const HANDLERS: { readonly [Kind in MessageKind]: Handler<MessageOf<Kind>> } = {
+  'resolve-interrupt': { refusal: resolutionRefusal, take: takeAnswer },
+  cancel: {
+    refusal: () => undefined,
+    take(run, { cancelledBy, reason }) {
+      cancel(run, cancelledBy, reason);
+      return 'cancelling';
+    },
+  },
+};
 
 function refuse(code: ErrorCode): ApplicationFailure {
   return ApplicationFailure.create({
@@ -53,62 +67,59 @@ function remember(run: Run, outcome: MessageOutcome): MessageOutcome {
   return outcome;
 }
 
-/** The race rules of spec/02 §4.4, in one place: the interrupt that the command names may be answered now. */
-function checkResolution(run: Run, command: ResolveInterruptCommand): void {
-  if (knownOutcome(run)) return;
-  // The segment has just ended: the sender tries again and meets the next one.
-  if (run.frozen !== undefined) throw refuse('service_unavailable');
+/** The race rules of spec/02 §4.4, in one place: the interrupt that the message names may be answered now. */
+function resolutionRefusal(run: Run, message: ResolveInterruptMessage): ErrorCode | undefined {
   if (run.ending)
-    throw refuse(run.ending.kind === 'cancelled' ? 'interrupt_cancelled' : 'run_state_conflict');
-  const open = run.state.interrupts[command.nodeId];
-  if (open?.interruptId !== command.interruptId) {
-    const before = run.state.nodes[command.nodeId]?.resolvedInterrupts ?? 0;
-    throw refuse(before > 0 ? 'interrupt_already_resolved' : 'interrupt_not_found');
+    return run.ending.kind === 'cancelled' ? 'interrupt_cancelled' : 'run_state_conflict';
+  const open = run.state.interrupts[message.nodeId];
+  if (open?.interruptId !== message.interruptId) {
+    const before = run.state.nodes[message.nodeId]?.resolvedInterrupts ?? 0;
+    return before > 0 ? 'interrupt_already_resolved' : 'interrupt_not_found';
   }
-  if (open.resolution === 'timeout') throw refuse('interrupt_expired');
-  if (open.resolution) throw refuse('interrupt_already_resolved');
+  if (open.resolution === 'timeout') return 'interrupt_expired';
+  if (open.resolution) return 'interrupt_already_resolved';
   // The end of its time may come in this very workflow task: the question's own, its node's or the run's.
   const runEndMs = run.state.startedAtMs + durationLimitMs(run.input);
-  const ends = [open.deadlineMs, run.state.frames[command.nodeId]?.deadlineMs, runEndMs];
+  const ends = [open.deadlineMs, run.state.frames[message.nodeId]?.deadlineMs, runEndMs];
   if (ends.some((deadlineMs) => deadlineMs !== undefined && Date.now() >= deadlineMs))
-    throw refuse('interrupt_expired');
-  if (open.schemaDigest !== command.schemaDigest) throw refuse('interrupt_already_resolved');
+    return 'interrupt_expired';
+  return open.schemaDigest === message.schemaDigest ? undefined : 'interrupt_already_resolved';
+}
+
+function takeAnswer(run: Run, message: ResolveInterruptMessage): string {
+  const open = run.state.interrupts[message.nodeId];
+  if (!open) throw refuse('interrupt_not_found');
+  return resolve(open, message.value, message.resolvedBy) ? 'resolved' : 'open';
 }
 
 /** Registers the handlers. Called before anything waits, so that no message finds the run deaf. */
 export function answerMessages(run: Run): void {
+  for (const kind of Object.keys(HANDLERS) as MessageKind[]) answer(run, kind);
+}
+
+function answer<Kind extends MessageKind>(run: Run, kind: Kind): void {
+  const handler: Handler<MessageOf<Kind>> = HANDLERS[kind];
+  const check = (message: MessageOf<Kind>): void => {
+    if (knownOutcome(run)) return;
+    // The segment has just ended: the sender tries again and meets the next one.
+    const code = run.frozen === undefined ? handler.refusal(run, message) : 'service_unavailable';
+    if (code) throw refuse(code);
+  };
   setHandler(
-    resolveInterrupt,
-    (command) => {
+    defineUpdate<MessageOutcome, [MessageOf<Kind>]>(MESSAGES[kind].update),
+    (message) => {
       const known = knownOutcome(run);
       if (known) return known;
-      if (isBeginning()) checkResolution(run, command);
-      // Nothing can come between the validator and this; a replay, which validates nothing, takes what was taken.
-      const open = run.state.interrupts[command.nodeId];
-      if (!open) throw refuse('interrupt_not_found');
-      const ended = resolve(open, command.value, command.resolvedBy);
+      if (isBeginning()) check(message);
+      const status = handler.take(run, message);
       run.progress++;
-      return remember(run, { bodyDigest: command.bodyDigest, status: ended ? 'resolved' : 'open' });
+      return remember(run, { bodyDigest: message.bodyDigest, status });
     },
     {
-      validator: (command: ResolveInterruptCommand): void => {
+      validator: (message: MessageOf<Kind>): void => {
         // A server forgets a workflow task that only refused, also a run's first one: a replay would then begin in
-        // another task than this worker did. There the answer is taken in, and the handler refuses it.
-        if (!isBeginning()) checkResolution(run, command);
-      },
-    },
-  );
-  setHandler(
-    cancelRun,
-    (command: CancelRunCommand) => {
-      const known = knownOutcome(run);
-      if (known) return known;
-      cancel(run, command.cancelledBy, command.reason);
-      return remember(run, { bodyDigest: command.bodyDigest, status: 'cancelling' });
-    },
-    {
-      validator: (_command: CancelRunCommand): void => {
-        if (run.frozen !== undefined) throw refuse('service_unavailable');
+        // another task than this worker did. There the message is taken in, and the handler refuses it.
+        if (!isBeginning()) check(message);
       },
     },
   );

@@ -10,7 +10,7 @@ import {
   type JsonValue,
 } from '../rules/json.ts';
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
-import type { ResolveInterruptCommand } from '../rules/run-input.ts';
+import type { ResolveInterruptMessage } from '../rules/messages.ts';
 import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
@@ -62,7 +62,8 @@ export async function resolveInterrupt(
     throw overError(asked);
   const { interruptId = '' } = asked;
   await meant?.(interruptId);
-  const command: ResolveInterruptCommand = {
+  const message: ResolveInterruptMessage = {
+    kind: 'resolve-interrupt',
     nodeId,
     interruptId,
     value: deps.redactor.json(answer),
@@ -70,7 +71,7 @@ export async function resolveInterrupt(
     bodyDigest,
     resolvedBy,
   };
-  const outcome = await send(deps, { row, updateId, command });
+  const outcome = await send(deps, { row, updateId, message });
   if (outcome.bodyDigest !== bodyDigest) throw new HostError('idempotency_key_mismatch');
   return outcome.status;
 }
@@ -99,16 +100,16 @@ function isMeant(interrupt: Required<Meant>, { nodeId, interruptId }: Meant): bo
 
 async function send(
   deps: FacadeDeps,
-  { row, updateId, command }: { row: RunRow; updateId: string; command: ResolveInterruptCommand },
+  { row, updateId, message }: { row: RunRow; updateId: string; message: ResolveInterruptMessage },
 ): Promise<{ bodyDigest: string; status: string }> {
   try {
-    return await deps.engine.resolveInterrupt(row.runId, updateId, command);
+    return await deps.engine.send(row.runId, updateId, message);
   } catch (error) {
     const { code: refusal } = error as HostError;
     if (refusal !== 'run_state_conflict' && refusal !== 'interrupt_already_resolved') throw error;
     // It was over when the message came: the log tells how.
     await requireFreshHead(deps, row.runId);
-    throw overError(await fateOf(deps.stores.log, row.runId, command), error);
+    throw overError(await fateOf(deps.stores.log, row.runId, message), error);
   }
 }
 

@@ -1,7 +1,7 @@
 // From an accepted row to a run that Temporal has, or to one that failed unstarted (design §4): for the acceptance, its
 // retries, a cancel and the reaper. Row by row, a start and a failure exclude each other: the first that is noted stands.
 import { codeOf, HostError } from '../rules/errors.ts';
-import type { CancelRunCommand } from '../rules/run-input.ts';
+import type { CancelRunMessage } from '../rules/messages.ts';
 import { startFailedBatch } from '../log/start-failed.ts';
 import type { RunRow, StartFailure } from '../ports/runs.ts';
 import type { FacadeDeps } from './deps.ts';
@@ -46,13 +46,14 @@ async function takeBack(deps: StartDeps, { runId }: RunRow): Promise<void> {
   const { stores, engine, logger } = deps;
   const marked = await stores.runs.load(runId);
   if (marked?.startFailure) await failRun(deps, marked, marked.startFailure);
-  const command: CancelRunCommand = {
+  const message: CancelRunMessage = {
+    kind: 'cancel',
     reason: 'The run had failed to start.',
     cancelledBy: 'host',
     bodyDigest: '',
   };
   try {
-    await engine.cancel(runId, `start-failed-${runId}`, command);
+    await engine.send(runId, `start-failed-${runId}`, message);
   } catch (error) {
     const code = codeOf(error) ?? 'internal_error';
     logger.error('a run that had failed to start is running: cancel it in Temporal', {

@@ -1,25 +1,18 @@
 // Runs in Temporal: started, told things, ended (design §4).
-import type {
-  CancelRunCommand,
-  MessageOutcome,
-  ResolveInterruptCommand,
-  RunInput,
-} from '../rules/run-input.ts';
+import type { MessageOutcome, RunMessage } from '../rules/messages.ts';
+import type { RunInput } from '../rules/run-input.ts';
 
 export interface RunEngine {
   /** Starts the run's workflow; duplicates are rejected and count as success. Returns the first segment's id. */
   start(input: RunInput): Promise<{ temporalRunId: string }>;
   /**
-   * Throws HostError with the code the workflow's validator gave (interrupt_not_found, interrupt_already_resolved,
-   * interrupt_expired, …), run_state_conflict when the run is closed, service_unavailable after 5 s.
+   * Ends within the deadline of the message's kind (`MESSAGES`, which also says what a run that has ended answers, and
+   * what happens when nobody does). A repeat with the same `updateId` gets the outcome of the first. Throws HostError
+   * with the code that the workflow refused it with (interrupt_not_found, interrupt_already_resolved,
+   * interrupt_expired, …), run_state_conflict when the run is closed, service_unavailable when nobody answered in
+   * time or Temporal does not know the run (accepted, not yet started).
    */
-  resolveInterrupt(
-    runId: string,
-    updateId: string,
-    command: ResolveInterruptCommand,
-  ): Promise<MessageOutcome>;
-  /** An Update with a 2 s deadline, else Temporal's durable cancel request (`status: 'cancelling'`). A closed run: 'unchanged'. */
-  cancel(runId: string, updateId: string, command: CancelRunCommand): Promise<MessageOutcome>;
+  send(runId: string, updateId: string, message: RunMessage): Promise<MessageOutcome>;
   /** Throws HostError service_unavailable when the frontend does not answer within 2 s. */
   ping(): Promise<void>;
 }

@@ -82,32 +82,3 @@ export const RUN_TASK_QUEUE = 'openwop';
 export function agentTaskQueue(tenant: string, agentId: string): string {
   return `${RUN_TASK_QUEUE}.agent.${tenant}.${agentId}`;
 }
-
-// --- messages to a run: Updates (design §4) -------------------------------------------------------------------------
-
-export const RESOLVE_INTERRUPT_UPDATE = 'resolveInterrupt';
-export const CANCEL_RUN_UPDATE = 'cancelRun';
-
-export interface ResolveInterruptCommand {
-  readonly nodeId: string;
-  /** The one question that is answered: a node asks many in its life, and an answer must reach no other. */
-  readonly interruptId: string;
-  /** Validated by the facade against the schema frozen in the interrupt's entry. */
-  readonly value: JsonValue;
-  /** Digest of that schema: the workflow refuses an answer validated against another one. */
-  readonly schemaDigest: string;
-  /** Digest of the HTTP body that this answers, returned in the outcome. */
-  readonly bodyDigest: string;
-  readonly resolvedBy: string;
-}
-
-export interface CancelRunCommand {
-  readonly reason?: string;
-  readonly cancelledBy: string;
-  readonly bodyDigest: string;
-}
-
-export interface MessageOutcome {
-  readonly bodyDigest: string;
-  readonly status: string;
-}

@@ -5,15 +5,19 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createRunEngine } from '../../src/adapters/temporal/engine.ts';
 import { codeOf } from '../../src/rules/errors.ts';
-import { RESOLVE_INTERRUPT_UPDATE } from '../../src/rules/run-input.ts';
+import { MESSAGES, type RunMessage } from '../../src/rules/messages.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import type { RunEngine } from '../../src/ports/engine.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
 import { findTimeSkippingServer, startInMemoryTemporal } from '../support/time-skipping.ts';
 
 const server = await findTimeSkippingServer();
-const answer = { bodyDigest: 'sha256:yes', value: 'yes' } as never;
-const cancellation = { cancelledBy: 'tester', bodyDigest: 'sha256:cancel' };
+const answer = { kind: 'resolve-interrupt', bodyDigest: 'sha256:yes', value: 'yes' } as RunMessage;
+const cancellation: RunMessage = {
+  kind: 'cancel',
+  cancelledBy: 'tester',
+  bodyDigest: 'sha256:cancel',
+};
 const inputOf = (runId: string) => ({ runId, limits: { maxRunDurationMs: 60_000 } }) as RunInput;
 
 describe.skipIf(!server.available)('design §4: the engine on the in-memory server (Java)', () => {
@@ -54,23 +58,19 @@ describe.skipIf(!server.available)('design §4: the engine on the in-memory serv
     expect(await engine.start(inputOf(runId))).toEqual(first);
   });
 
-  test(`${RESOLVE_INTERRUPT_UPDATE} is answered; a new message after the end is run_state_conflict`, async () => {
+  test(`${MESSAGES['resolve-interrupt'].update} is answered; a new message after the end is run_state_conflict`, async () => {
     const runId = await startWaiting();
-    const outcome = await engine.resolveInterrupt(runId, 'u1', answer);
+    const outcome = await engine.send(runId, 'u1', answer);
     expect(outcome.status).toBe('running');
     await fixture.client.workflow.getHandle(runId).result();
-    expect(await engine.resolveInterrupt(runId, 'u1', answer)).toEqual(outcome);
-    expect(await engine.resolveInterrupt(runId, 'u2', answer).catch(codeOf)).toBe(
-      'run_state_conflict',
-    );
+    expect(await engine.send(runId, 'u1', answer)).toEqual(outcome);
+    expect(await engine.send(runId, 'u2', answer).catch(codeOf)).toBe('run_state_conflict');
   });
 
   test('a closed run that is cancelled stays as it is; an unknown run is service_unavailable', async () => {
     const runId = await startWaiting();
     await fixture.client.workflow.getHandle(runId).terminate('test');
-    expect((await engine.cancel(runId, 'c1', cancellation)).status).toBe('unchanged');
-    expect(await engine.resolveInterrupt(randomUUID(), 'u1', answer).catch(codeOf)).toBe(
-      'service_unavailable',
-    );
+    expect((await engine.send(runId, 'c1', cancellation)).status).toBe('unchanged');
+    expect(await engine.send(randomUUID(), 'u1', answer).catch(codeOf)).toBe('service_unavailable');
   });
 });

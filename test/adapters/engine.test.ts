@@ -6,12 +6,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createRunEngine } from '../../src/adapters/temporal/engine.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { codeOf, type HostError } from '../../src/rules/errors.ts';
+import type { RunMessage } from '../../src/rules/messages.ts';
 import { RUN_WORKFLOW, type RunInput } from '../../src/rules/run-input.ts';
 import type { RunEngine } from '../../src/ports/engine.ts';
 import { createWorkflowRunner } from '../support/run-workflow.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
 
-const resolution = (nodeId: string, value: string) => ({
+const resolution = (nodeId: string, value: string): RunMessage => ({
+  kind: 'resolve-interrupt',
   nodeId,
   interruptId: 'int-1',
   value,
@@ -19,7 +21,11 @@ const resolution = (nodeId: string, value: string) => ({
   bodyDigest: `sha256:${value}`,
   resolvedBy: 'tester',
 });
-const cancellation = { cancelledBy: 'tester', bodyDigest: 'sha256:cancel' };
+const cancellation: RunMessage = {
+  kind: 'cancel',
+  cancelledBy: 'tester',
+  bodyDigest: 'sha256:cancel',
+};
 const inputOf = (runId: string) => ({ runId, limits: { maxRunDurationMs: 60_000 } }) as RunInput;
 
 let fixture: TemporalFixture;
@@ -84,17 +90,17 @@ describe('design §4 accept: start', () => {
 describe('design §4 resolve: an Update', () => {
   test('returns the outcome, and the same updateId returns it again, also after the end (spec/05 §4)', async () => {
     const runId = await startFixture('waiting');
-    const outcome = await engine.resolveInterrupt(runId, 'u1', resolution('n1', 'yes'));
+    const outcome = await engine.send(runId, 'u1', resolution('n1', 'yes'));
     expect(outcome).toEqual({ bodyDigest: 'sha256:yes', status: 'running' });
     await fixture.client.workflow.getHandle(runId).result();
-    expect(await engine.resolveInterrupt(runId, 'u1', resolution('n1', 'other'))).toEqual(outcome);
+    expect(await engine.send(runId, 'u1', resolution('n1', 'other'))).toEqual(outcome);
   });
 
   test('a new message for a closed run is run_state_conflict', async () => {
     const runId = await startFixture('waiting');
-    await engine.resolveInterrupt(runId, 'u1', resolution('n1', 'yes'));
+    await engine.send(runId, 'u1', resolution('n1', 'yes'));
     await fixture.client.workflow.getHandle(runId).result();
-    expect(await engine.resolveInterrupt(runId, 'u2', resolution('n1', 'yes')).catch(codeOf)).toBe(
+    expect(await engine.send(runId, 'u2', resolution('n1', 'yes')).catch(codeOf)).toBe(
       'run_state_conflict',
     );
   });
@@ -102,19 +108,19 @@ describe('design §4 resolve: an Update', () => {
   test("the validator's code and details reach the caller; an unknown code is internal_error", async () => {
     const runId = await startFixture('waiting');
     const refused = await engine
-      .resolveInterrupt(runId, 'u1', resolution('unknown', 'yes'))
+      .send(runId, 'u1', resolution('unknown', 'yes'))
       .catch((error: unknown) => error as HostError);
     expect(codeOf(refused)).toBe('interrupt_not_found');
     expect((refused as HostError).details).toEqual({ nodeId: 'unknown' });
-    expect(
-      await engine.resolveInterrupt(runId, 'u2', resolution('foreign', 'yes')).catch(codeOf),
-    ).toBe('internal_error');
+    expect(await engine.send(runId, 'u2', resolution('foreign', 'yes')).catch(codeOf)).toBe(
+      'internal_error',
+    );
     await fixture.client.workflow.getHandle(runId).terminate('test');
   });
 
   test('a run that ends while a message is under way: run_state_conflict', async () => {
     const runId = await startFixture('waiting');
-    const message = engine.resolveInterrupt(runId, 'u1', resolution('n1', 'hang')).catch(codeOf);
+    const message = engine.send(runId, 'u1', resolution('n1', 'hang')).catch(codeOf);
     await expect
       .poll(async () => {
         const { events } = await fixture.client.workflow.getHandle(runId).fetchHistory();
@@ -130,7 +136,7 @@ describe('design §4 resolve: an Update', () => {
     const taskQueue = `nobody-${runId}`;
     await fixture.client.workflow.start('waiting', { workflowId: runId, taskQueue, args: [{}] });
     const failed = await engine
-      .resolveInterrupt(runId, 'u1', resolution('n1', 'yes'))
+      .send(runId, 'u1', resolution('n1', 'yes'))
       .catch((error: unknown) => error as HostError);
     expect(codeOf(failed)).toBe('service_unavailable');
     expect((failed as HostError).message).toMatch(/in time/);
@@ -139,22 +145,22 @@ describe('design §4 resolve: an Update', () => {
       bundle: fixture.bundle,
       taskQueue,
     });
-    const outcome = await engine.resolveInterrupt(runId, 'u1', resolution('n1', 'yes'));
+    const outcome = await engine.send(runId, 'u1', resolution('n1', 'yes'));
     expect(outcome).toEqual({ bodyDigest: 'sha256:yes', status: 'running' });
     await late.close();
   });
 
   test('a run that Temporal does not know yet is service_unavailable', async () => {
-    expect(
-      await engine.resolveInterrupt(randomUUID(), 'u1', resolution('n1', 'yes')).catch(codeOf),
-    ).toBe('service_unavailable');
+    expect(await engine.send(randomUUID(), 'u1', resolution('n1', 'yes')).catch(codeOf)).toBe(
+      'service_unavailable',
+    );
   });
 });
 
 describe('design §4 cancel: an Update, else the durable request', () => {
   test('the workflow answers', async () => {
     const runId = await startFixture('waiting');
-    expect(await engine.cancel(runId, 'c1', cancellation)).toEqual({
+    expect(await engine.send(runId, 'c1', cancellation)).toEqual({
       bodyDigest: 'sha256:cancel',
       status: 'cancelling',
     });
@@ -168,8 +174,8 @@ describe('design §4 cancel: an Update, else the durable request', () => {
       args: [{}],
     });
     const both = await Promise.all([
-      engine.cancel(runId, 'c1', cancellation),
-      engine.cancel(runId, 'c1', cancellation),
+      engine.send(runId, 'c1', cancellation),
+      engine.send(runId, 'c1', cancellation),
     ]);
     expect(both).toEqual(Array(2).fill({ bodyDigest: 'sha256:cancel', status: 'cancelling' }));
     const { events } = await fixture.client.workflow.getHandle(runId).fetchHistory();
@@ -182,7 +188,7 @@ describe('design §4 cancel: an Update, else the durable request', () => {
   test('a closed run stays as it is', async () => {
     const runId = await startFixture('waiting');
     await fixture.client.workflow.getHandle(runId).terminate('test');
-    expect(await engine.cancel(runId, 'c1', cancellation)).toEqual({
+    expect(await engine.send(runId, 'c1', cancellation)).toEqual({
       bodyDigest: 'sha256:cancel',
       status: 'unchanged',
     });
@@ -220,8 +226,8 @@ describe('design §3.3: Temporal away', () => {
       const codes = await Promise.all([
         away.ping().catch(codeOf),
         away.start(inputOf('r')).catch(codeOf),
-        away.resolveInterrupt('r', 'u', resolution('n', 'v')).catch(codeOf),
-        away.cancel('r', 'u', cancellation).catch(codeOf),
+        away.send('r', 'u', resolution('n', 'v')).catch(codeOf),
+        away.send('r', 'u', cancellation).catch(codeOf),
       ]);
       expect(codes).toEqual(Array(4).fill('service_unavailable'));
       await connection.close();

@@ -54,13 +54,9 @@ function playedEngine(temporal: PlayedTemporal): RunEngine {
       temporal.started.push(input);
       return { temporalRunId: `t-${input.runId}` };
     },
-    async resolveInterrupt(_runId, _updateId, { bodyDigest }) {
-      call('resolve');
-      return { bodyDigest, status: 'resolved' };
-    },
-    async cancel(_runId, _updateId, { bodyDigest }) {
-      call('cancel');
-      return { bodyDigest, status: 'cancelling' };
+    async send(_runId, _updateId, { kind, bodyDigest }) {
+      call(kind);
+      return { bodyDigest, status: kind === 'cancel' ? 'cancelling' : 'resolved' };
     },
     async ping() {
       if (temporal.away) throw away();

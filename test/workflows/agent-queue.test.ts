@@ -7,7 +7,8 @@ import { ApplicationFailure } from '@temporalio/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput, SealBlockInput } from '../../activities/contract.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
-import { agentTaskQueue, CANCEL_RUN_UPDATE, type RunInput } from '../../src/rules/run-input.ts';
+import { MESSAGES } from '../../src/rules/messages.ts';
+import { agentTaskQueue, type RunInput } from '../../src/rules/run-input.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { agentNode, chain, definition, edge, pinned, runInput } from '../support/definitions.ts';
 import {
@@ -221,7 +222,7 @@ describe("a call waits on the agent's queue (design §5)", () => {
       plainOnly: true,
       script: async (handle) => {
         await sleep(500);
-        await handle.executeUpdate(CANCEL_RUN_UPDATE, {
+        await handle.executeUpdate(MESSAGES.cancel.update, {
           args: [{ cancelledBy: 'tester', bodyDigest: 'test' }],
         });
       },

@@ -6,11 +6,8 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { isTerminalEvent } from '../../src/rules/status.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../src/rules/json.ts';
 import { digestOf } from '../../src/rules/ids.ts';
-import {
-  RESOLVE_INTERRUPT_UPDATE,
-  type ResolveInterruptCommand,
-  type RunInput,
-} from '../../src/rules/run-input.ts';
+import { MESSAGES, type ResolveInterruptMessage } from '../../src/rules/messages.ts';
+import type { RunInput } from '../../src/rules/run-input.ts';
 import {
   askedInterrupt,
   type FinishedRun,
@@ -136,7 +133,8 @@ export async function answer(
 ): Promise<unknown> {
   for (let attempt = 0; ; attempt++) {
     try {
-      const command: ResolveInterruptCommand = {
+      const message: ResolveInterruptMessage = {
+        kind: 'resolve-interrupt',
         nodeId,
         interruptId: meant.interruptId ?? (await askedInterrupt(handle, nodeId)),
         value,
@@ -144,8 +142,8 @@ export async function answer(
         bodyDigest: 'test',
         resolvedBy: 'tester',
       };
-      return await handle.executeUpdate(RESOLVE_INTERRUPT_UPDATE, {
-        args: [command],
+      return await handle.executeUpdate(MESSAGES['resolve-interrupt'].update, {
+        args: [message],
         updateId: meant.updateId ?? randomUUID(),
       });
     } catch (error) {

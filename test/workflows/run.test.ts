@@ -4,11 +4,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/rules/ids.ts';
 import { canonicalJson } from '../../src/rules/json.ts';
-import {
-  CANCEL_RUN_UPDATE,
-  RESOLVE_INTERRUPT_UPDATE,
-  type ResolveInterruptCommand,
-} from '../../src/rules/run-input.ts';
+import { MESSAGES, type ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
@@ -29,11 +25,17 @@ const ACCEPT_REJECT = approvalSchema(['accept', 'reject']);
 /** The code that a made-up answer is refused with; undefined: it was taken. */
 function refusal(
   handle: WorkflowHandle,
-  meant: Pick<ResolveInterruptCommand, 'nodeId' | 'interruptId' | 'schemaDigest'>,
+  meant: Pick<ResolveInterruptMessage, 'nodeId' | 'interruptId' | 'schemaDigest'>,
 ): Promise<string | undefined> {
   const value = { action: 'reject' };
-  const command: ResolveInterruptCommand = { ...meant, value, bodyDigest: '', resolvedBy: '' };
-  return handle.executeUpdate(RESOLVE_INTERRUPT_UPDATE, { args: [command] }).then(
+  const message: ResolveInterruptMessage = {
+    kind: 'resolve-interrupt',
+    ...meant,
+    value,
+    bodyDigest: '',
+    resolvedBy: '',
+  };
+  return handle.executeUpdate(MESSAGES['resolve-interrupt'].update, { args: [message] }).then(
     () => undefined,
     (error: { cause?: { type?: string } }) => error.cause?.type,
   );
@@ -560,7 +562,7 @@ describe('waits and messages', () => {
           await new Promise((resolve) => setTimeout(resolve, 300));
           if (way === 'temporal') await handle.cancel();
           else
-            await handle.executeUpdate(CANCEL_RUN_UPDATE, {
+            await handle.executeUpdate(MESSAGES.cancel.update, {
               args: [{ cancelledBy: 'me', reason: 'why not', bodyDigest: '' }],
             });
         },

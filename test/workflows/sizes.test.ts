@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activities/contract.ts';
-import { CANCEL_RUN_UPDATE } from '../../src/rules/run-input.ts';
+import { MESSAGES } from '../../src/rules/messages.ts';
 import { RUN_OUTPUTS_BYTES, RUN_VALUES_BYTES } from '../../src/rules/limits.ts';
 import type { WorkflowNode } from '../../schemas/types.generated.ts';
 import {
@@ -172,7 +172,7 @@ describe('one workflow task carries what a server takes, and work goes on in the
           );
           return asked.length === gates.length;
         }, 'all have asked');
-        await handle.executeUpdate(CANCEL_RUN_UPDATE, {
+        await handle.executeUpdate(MESSAGES.cancel.update, {
           args: [{ cancelledBy: 'tester', bodyDigest: 'test' }],
         });
       },

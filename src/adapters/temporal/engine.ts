@@ -10,22 +10,13 @@ import {
   type Connection,
   type DataConverter,
 } from '@temporalio/client';
-import { HostError, isErrorCode } from '../../rules/errors.ts';
-import {
-  CANCEL_RUN_UPDATE,
-  RESOLVE_INTERRUPT_UPDATE,
-  RUN_TASK_QUEUE,
-  RUN_WORKFLOW,
-  type CancelRunCommand,
-  type MessageOutcome,
-  type RunInput,
-} from '../../rules/run-input.ts';
+import { codeOf, HostError, isErrorCode } from '../../rules/errors.ts';
+import { MESSAGES, type MessageOutcome, type RunMessage } from '../../rules/messages.ts';
+import { RUN_TASK_QUEUE, RUN_WORKFLOW, type RunInput } from '../../rules/run-input.ts';
 import type { RunEngine } from '../../ports/engine.ts';
 import { GRPC, grpcStatus, isAway, rpc, toHostError } from './rpc.ts';
 
 const START_DEADLINE_MS = 5_000;
-const RESOLVE_DEADLINE_MS = 5_000;
-const CANCEL_UPDATE_DEADLINE_MS = 2_000;
 const CANCEL_REQUEST_DEADLINE_MS = 2_000;
 const PING_DEADLINE_MS = 2_000;
 /** Tries of one call; the deadline ends them earlier. */
@@ -143,12 +134,11 @@ function messageError(error: unknown): unknown {
   return toHostError(error);
 }
 
-interface Message {
-  readonly name: string;
+/** One message on its way to a run. */
+interface Sent {
   readonly runId: string;
   readonly updateId: string;
-  readonly command: unknown;
-  readonly deadlineMs: number;
+  readonly message: RunMessage;
 }
 
 /** Between two segments of a run a message is refused; it is sent again with the same id, this often at most. */
@@ -163,16 +153,18 @@ function metBorder(error: unknown): boolean {
   return SEGMENT_CLOSING.test(`${(error as Error).message} ${grpcStatus(error)?.details ?? ''}`);
 }
 
-async function send(source: Source, message: Message): Promise<MessageOutcome> {
-  const { name, runId, updateId, command } = message;
-  const until = Date.now() + message.deadlineMs;
+/** Throws what the Update came to, as the inside means it. */
+async function update(source: Source, sent: Sent): Promise<MessageOutcome> {
+  const { runId, updateId, message } = sent;
+  const { update: name, deadlineMs } = MESSAGES[message.kind];
+  const until = Date.now() + deadlineMs;
   for (let left = BORDER_TRIES; ; left--) {
     try {
-      const deadlineMs = Math.max(until - Date.now(), 1);
-      return await rpc(source.connection, { deadlineMs, tries: TRIES }, () =>
+      const leftMs = Math.max(until - Date.now(), 1);
+      return await rpc(source.connection, { deadlineMs: leftMs, tries: TRIES }, () =>
         source.client.workflow
           .getHandle(runId)
-          .executeUpdate<MessageOutcome, [unknown]>(name, { updateId, args: [command] }),
+          .executeUpdate<MessageOutcome, [RunMessage]>(name, { updateId, args: [message] }),
       );
     } catch (error) {
       if (left <= 0 || !metBorder(error) || Date.now() + BORDER_PAUSE_MS >= until) {
@@ -184,8 +176,9 @@ async function send(source: Source, message: Message): Promise<MessageOutcome> {
 }
 
 /** Temporal's own cancel request: recorded without a worker, recognised when repeated. */
-async function requestCancel(source: Source, runId: string, updateId: string): Promise<void> {
+async function requestCancel(source: Source, sent: Sent): Promise<MessageOutcome> {
   const { connection, namespace } = source;
+  const { runId, updateId, message } = sent;
   await rpc(connection, { deadlineMs: CANCEL_REQUEST_DEADLINE_MS, tries: TRIES }, () =>
     connection.workflowService.requestCancelWorkflowExecution({
       namespace,
@@ -194,41 +187,27 @@ async function requestCancel(source: Source, runId: string, updateId: string): P
       identity: 'openwop',
       reason: 'cancelled by request',
     }),
-  );
+  ).catch((error: unknown) => {
+    throw messageError(error);
+  });
+  return { bodyDigest: message.bodyDigest, status: 'cancelling' };
 }
 
-async function cancel(
-  source: Source,
-  run: { runId: string; updateId: string },
-  command: CancelRunCommand,
-): Promise<MessageOutcome> {
-  const unchanged = { bodyDigest: command.bodyDigest, status: 'unchanged' };
+async function send(source: Source, sent: Sent): Promise<MessageOutcome> {
+  const { kind, bodyDigest } = sent.message;
+  const { unanswered, ofEnded } = MESSAGES[kind];
   try {
-    return await send(source, {
-      ...run,
-      name: CANCEL_RUN_UPDATE,
-      command,
-      deadlineMs: CANCEL_UPDATE_DEADLINE_MS,
+    return await update(source, sent).catch((error: unknown) => {
+      const isAgain = unanswered === 'cancel-request' && codeOf(error) === 'service_unavailable';
+      if (!isAgain) throw error;
+      return requestCancel(source, sent);
     });
   } catch (error) {
-    const code = error instanceof HostError ? error.code : undefined;
-    if (code === 'run_state_conflict') return unchanged;
-    if (code !== 'service_unavailable') throw error;
-  }
-  try {
-    await requestCancel(source, run.runId, run.updateId);
-    return { bodyDigest: command.bodyDigest, status: 'cancelling' };
-  } catch (error) {
-    const told = messageError(error);
-    if (told instanceof HostError && told.code === 'run_state_conflict') return unchanged;
-    throw told;
+    if (ofEnded === 'refused' || codeOf(error) !== 'run_state_conflict') throw error;
+    return { bodyDigest, status: 'unchanged' };
   }
 }
 
-/**
- * `cancel` of a run that has ended returns `status: 'unchanged'`. A run that Temporal does not know (accepted, not yet
- * started) takes no message: service_unavailable.
- */
 export function createRunEngine(options: RunEngineOptions): RunEngine {
   const { connection, namespace, dataConverter, taskQueue = RUN_TASK_QUEUE } = options;
   const source = {
@@ -239,15 +218,7 @@ export function createRunEngine(options: RunEngineOptions): RunEngine {
   };
   return {
     start: (input) => start(source, input),
-    resolveInterrupt: (runId, updateId, command) =>
-      send(source, {
-        name: RESOLVE_INTERRUPT_UPDATE,
-        runId,
-        updateId,
-        command,
-        deadlineMs: RESOLVE_DEADLINE_MS,
-      }),
-    cancel: (runId, updateId, command) => cancel(source, { runId, updateId }, command),
+    send: (runId, updateId, message) => send(source, { runId, updateId, message }),
     async ping() {
       try {
         await rpc(connection, { deadlineMs: PING_DEADLINE_MS, tries: TRIES }, () =>

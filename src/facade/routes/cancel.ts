@@ -1,7 +1,7 @@
 // POST /v1/runs/{runId}/cancel (spec/01 §2.7): an Update, else Temporal's durable request; of an ended run, its status.
 import { HostError } from '../../rules/errors.ts';
 import { TERMINAL_STATUSES, type RunStatus } from '../../rules/status.ts';
-import type { CancelRunCommand } from '../../rules/run-input.ts';
+import type { CancelRunMessage } from '../../rules/messages.ts';
 import type { RunRow } from '../../ports/runs.ts';
 import { validate } from '../../wire/validators.ts';
 import type { FacadeDeps } from '../deps.ts';
@@ -53,7 +53,8 @@ export function cancelRoute(deps: FacadeDeps): Route {
       const { reason } = mustBeValid(validate.runCancelRequest(body));
       const key = idempotencyKey(request);
       const digest = requestDigest([row.runId], body);
-      const command: CancelRunCommand = {
+      const message: CancelRunMessage = {
+        kind: 'cancel',
         ...(reason === undefined ? {} : { reason: deps.redactor.text(reason) }),
         cancelledBy: caller.principal,
         bodyDigest: digest,
@@ -63,7 +64,7 @@ export function cancelRoute(deps: FacadeDeps): Route {
         async () => {
           const status = await cancelRun(deps, row, {
             updateId: updateIdOf(ENDPOINT, [row.runId], key),
-            command,
+            message,
           });
           return { status: 200, body: { runId: row.runId, status } };
         },
@@ -76,14 +77,14 @@ export function cancelRoute(deps: FacadeDeps): Route {
 async function cancelRun(
   deps: FacadeDeps,
   row: RunRow,
-  { updateId, command }: { updateId: string; command: CancelRunCommand },
+  { updateId, message }: { updateId: string; message: CancelRunMessage },
 ): Promise<RunStatus> {
   const head = await deps.stores.log.head(row.runId);
   if (head?.closed) return head.status;
   // A run that was accepted while Temporal was away is started first: only then can it be cancelled.
   if (!(await startRun(deps, row))) return (await requireFreshHead(deps, row.runId)).status;
-  const outcome = await deps.engine.cancel(row.runId, updateId, command);
-  if (outcome.bodyDigest !== command.bodyDigest) throw new HostError('idempotency_key_mismatch');
+  const outcome = await deps.engine.send(row.runId, updateId, message);
+  if (outcome.bodyDigest !== message.bodyDigest) throw new HostError('idempotency_key_mismatch');
   if (outcome.status !== 'unchanged')
     return outcome.status === 'cancelled' ? 'cancelled' : 'cancelling';
   const { status } = await requireFreshHead(deps, row.runId);

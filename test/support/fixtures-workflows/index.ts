@@ -13,11 +13,7 @@ import {
   upsertMemo,
 } from '@temporalio/workflow';
 import { CARRIER_MEMO_FIELD } from '../../../src/rules/journal.ts';
-import {
-  CANCEL_RUN_UPDATE,
-  RESOLVE_INTERRUPT_UPDATE,
-  type MessageOutcome,
-} from '../../../src/rules/run-input.ts';
+import { MESSAGES, type MessageOutcome } from '../../../src/rules/messages.ts';
 
 interface Command {
   readonly bodyDigest: string;
@@ -26,8 +22,8 @@ interface Command {
   readonly reason?: string;
 }
 
-const resolve = defineUpdate<MessageOutcome, [Command]>(RESOLVE_INTERRUPT_UPDATE);
-const cancelRun = defineUpdate<MessageOutcome, [Command]>(CANCEL_RUN_UPDATE);
+const resolve = defineUpdate<MessageOutcome, [Command]>(MESSAGES['resolve-interrupt'].update);
+const cancelRun = defineUpdate<MessageOutcome, [Command]>(MESSAGES.cancel.update);
 const step = defineSignal('step');
 
 /** Waits until it is answered or cancelled. `value: "hang"` never answers. */

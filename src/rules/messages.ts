@@ -1,0 +1,68 @@
+// Messages to a run (design §4): one union, and one table of how each kind travels. The facade checks a message before
+// it is sent, the workflow decides whether it is taken. A new kind is one member, one row and one handler.
+import type { JsonValue } from './json.ts';
+
+/** Answers one question that a run asked. */
+export interface ResolveInterruptMessage {
+  readonly kind: 'resolve-interrupt';
+  readonly nodeId: string;
+  /** The one question that is answered: a node asks many in its life, and an answer must reach no other. */
+  readonly interruptId: string;
+  /** Validated by the facade against the schema frozen in the interrupt's entry. */
+  readonly value: JsonValue;
+  /** Digest of that schema: the workflow refuses an answer validated against another one. */
+  readonly schemaDigest: string;
+  /** Digest of the HTTP body that this answers, returned in the outcome. */
+  readonly bodyDigest: string;
+  readonly resolvedBy: string;
+}
+
+export interface CancelRunMessage {
+  readonly kind: 'cancel';
+  readonly reason?: string;
+  readonly cancelledBy: string;
+  readonly bodyDigest: string;
+}
+
+export type RunMessage = ResolveInterruptMessage | CancelRunMessage;
+export type MessageKind = RunMessage['kind'];
+export type MessageOf<Kind extends MessageKind> = Extract<RunMessage, { kind: Kind }>;
+
+/** What became of a message: `status` is its kind's own word. */
+export interface MessageOutcome {
+  /** Digest of the body that was answered: a sender who meant another one was not. */
+  readonly bodyDigest: string;
+  readonly status: string;
+}
+
+interface Travel {
+  /**
+   * Name of its Temporal Update. It stands in recorded histories and never changes; what they hold has no `kind`, so
+   * that a workflow knows the kind by this name.
+   */
+  readonly update: string;
+  /** The Update is answered within this time, in ms. */
+  readonly deadlineMs: number;
+  /**
+   * When Temporal does not answer in it. `cancel-request`: Temporal's durable cancel request, which needs no worker;
+   * `retry-with-same-key`: service_unavailable, and a repeat under the same id gets the outcome of the first.
+   */
+  readonly unanswered: 'cancel-request' | 'retry-with-same-key';
+  /** To a run that has ended: it is told that nothing changes (status `unchanged`), or refused (run_state_conflict). */
+  readonly ofEnded: 'unchanged' | 'refused';
+}
+
+export const MESSAGES: Readonly<Record<MessageKind, Travel>> = {
+  'resolve-interrupt': {
+    update: 'resolveInterrupt',
+    deadlineMs: 5_000,
+    unanswered: 'retry-with-same-key',
+    ofEnded: 'refused',
+  },
+  cancel: {
+    update: 'cancelRun',
+    deadlineMs: 2_000,
+    unanswered: 'cancel-request',
+    ofEnded: 'unchanged',
+  },
+};
