@@ -52,8 +52,9 @@ const ROOMS: Record<string, Room> = {
     types: SHAPES,
     node: true,
   },
+  'src/runs': { rooms: [...INSIDE, 'src/log'], types: SHAPES, node: true },
   'src/facade': {
-    rooms: [...INSIDE, 'src/log', 'src/pages'],
+    rooms: [...INSIDE, 'src/log', 'src/runs', 'src/pages'],
     types: SHAPES,
     packages: ['express'],
     node: true,
@@ -113,7 +114,7 @@ const ROOMS: Record<string, Room> = {
     packages: ['@temporalio/workflow', '@temporalio/common', 're2js'],
   },
   activities: {
-    rooms: INSIDE,
+    rooms: [...INSIDE, 'src/runs'],
     packages: ['@temporalio/activity', '@temporalio/common'],
     node: true,
   },

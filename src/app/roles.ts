@@ -10,7 +10,7 @@ import type { KeptWorker } from '../adapters/temporal/kept-worker.ts';
 import { createRunWorker } from '../adapters/temporal/worker.ts';
 import { DEFAULT_CALLER, type FacadeDeps } from '../facade/deps.ts';
 import { listen, type Listening } from '../facade/listen.ts';
-import { createReaper } from '../facade/reaper.ts';
+import { createReaper } from '../runs/reaper.ts';
 import { createCore } from '../opensentience/core.ts';
 import type { Core } from '../opensentience/parts.ts';
 import { HostError } from '../rules/errors.ts';

@@ -2,17 +2,17 @@
 // asked to start it; 201 when Temporal has it. A start that fails is tried again by the reaper, from the row.
 import { HostError } from '../rules/errors.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { withoutCredentials } from '../rules/redaction.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { IdempotencyClaim, StoredResponse } from '../ports/idempotency.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { RunCreateWarning } from '../../schemas/types.generated.ts';
-import { configurableWarnings } from './configurable-warnings.ts';
+import { configurableWarnings } from '../runs/configurable-warnings.ts';
 import type { FacadeDeps, RunAnswer } from './deps.ts';
-import { withoutCredentials } from './errors.ts';
 import { refusedClaim, requestDigest } from './idempotency.ts';
-import { buildRunInput } from './run-input.ts';
-import { parseRunRequest, type RunRequest } from './run-request.ts';
-import { startRun } from './start-run.ts';
+import { buildRunInput } from '../runs/input.ts';
+import { parseRunRequest, type RunRequest } from '../runs/request.ts';
+import { startRun } from '../runs/start.ts';
 import { eventsUrlOf, statusUrlOf } from './urls.ts';
 
 export const CREATE_RUN_ENDPOINT = 'POST /v1/runs';
@@ -119,7 +119,7 @@ async function releaseQuietly(
 }
 
 function newRow(deps: AcceptDeps, caller: Caller, parsed: RunRequest): RunRow {
-  const input = buildRunInput(deps as FacadeDeps, caller, parsed);
+  const input = buildRunInput(deps, caller, parsed);
   return {
     runId: input.runId,
     tenant: caller.tenant,

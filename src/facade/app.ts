@@ -1,12 +1,12 @@
 // The facade: one table of routes, and around it what every request goes through, in this order: access log, trace and
 // security headers, Host check, route, authentication, scope, body, handler, envelope (spec/01 §1, §2; design §10).
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
-import { HostError } from '../rules/errors.ts';
+import { HostError, invalid } from '../rules/errors.ts';
 import { accessLog } from './access-log.ts';
 import { createAuthenticator, requireScope } from './auth.ts';
 import { readJsonBody } from './body.ts';
 import { DEFAULT_CALLER, type FacadeDeps } from './deps.ts';
-import { errorHandler, invalid } from './errors.ts';
+import { errorHandler } from './errors.ts';
 import { hostCheck, securityHeaders, traceContext } from './headers.ts';
 import { openApiDocument, openApiRoute } from './openapi.ts';
 import { createPageSessions, type PageSessions } from './page-sessions.ts';

@@ -2,10 +2,9 @@
 // are read after authentication and before any port is called.
 import { isUtf8 } from 'node:buffer';
 import express, { type Request, type Response } from 'express';
-import { HostError } from '../rules/errors.ts';
+import { HostError, invalid } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
 import { REQUEST_BODY_BYTES } from '../rules/limits.ts';
-import { invalid } from './errors.ts';
 
 /** Deepest nesting of a request body. */
 export const BODY_DEPTH = 64;

@@ -9,6 +9,7 @@ import type { Logger } from '../ports/logger.ts';
 import type { Models } from '../ports/models.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { Tools } from '../ports/tools.ts';
+import type { RunSettings } from '../runs/deps.ts';
 import type { RunCreateWarning } from '../../schemas/types.generated.ts';
 
 /** The part of the log that serves reads (design §3.3). */
@@ -21,7 +22,7 @@ export interface RunLog {
   ): AsyncIterable<readonly LogRow[]>;
 }
 
-export interface FacadeConfig {
+export interface FacadeConfig extends RunSettings {
   /** Address that the server is bound to; loopback addresses make the Host header be checked. */
   readonly host: string;
   /** The one bearer key. Never logged, never echoed. */
@@ -36,14 +37,8 @@ export interface FacadeConfig {
   readonly publicUrl?: string;
   /** Addresses and CIDR blocks of proxies: X-Forwarded-Proto and -Host are believed from these alone. Default none. */
   readonly trustedProxies?: readonly string[];
-  /** RFC 0002 §F, third reaction, the operator's alone: false notes low confidence and goes on. */
-  readonly escalation: boolean;
-  /** Time that a question to a human stands where its node names none, in ms. Default INTERRUPT_TIMEOUT_MS. */
-  readonly interruptTimeoutMs?: number;
   /** Agents may connect as processes (seed 004): their addresses are served and told. Default false. */
   readonly opensentience?: boolean;
-  /** Tests only: continue-as-new after this many history events. */
-  readonly forceContinueAsNewAfter?: number;
   /** Open streams and waiting polls per key; above it 429. Default MAX_STREAMS_PER_KEY. */
   readonly maxStreamsPerKey?: number;
 }

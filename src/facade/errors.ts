@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ErrorRequestHandler, Response } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
+import { withoutCredentials } from '../rules/redaction.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ErrorEnvelope } from '../../schemas/types.generated.ts';
 
@@ -14,14 +15,6 @@ const RETRY_HEADER: ReadonlySet<ErrorCode> = new Set([
   'rate_limited',
   'idempotency_in_flight',
 ]);
-
-/** What looks like a credential is not repeated to anybody (spec/06 §2.4). */
-const CREDENTIAL =
-  /\b(?:sk-[\w-]{4,512}|AIza[\w-]{4,512}|cred_[\w-]{1,512}|hk_(?:test|live)_[\w-]{1,512}|(?:ghp|gho|xox[abp])[-_][\w-]{4,512}|eyJ[\w-]{4,4096}\.[\w-]{1,4096}(?:\.[\w-]{0,4096})?)/g;
-
-export function withoutCredentials(text: string): string {
-  return text.replace(CREDENTIAL, '[redacted]');
-}
 
 /** Envelope of a HostError, or of anything else as internal_error with a correlation id. */
 export function envelopeOf(error: unknown): {
@@ -96,13 +89,4 @@ export function errorHandler(logger: Logger): ErrorRequestHandler {
   return (error, _request, response, _next) => {
     sendError(response, error, logger);
   };
-}
-
-/** Shorthand of the commonest error. `field` is a JSON pointer or a parameter's name. */
-export function invalid(
-  field: string,
-  reason: string,
-  more: Record<string, unknown> = {},
-): HostError {
-  return new HostError('validation_error', { field, reason, ...more });
 }

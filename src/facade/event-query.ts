@@ -2,11 +2,10 @@
 // kind of the answer is chosen.
 import type { Request } from 'express';
 import { isToolChannel } from '../rules/deltas.ts';
-import { HostError } from '../rules/errors.ts';
+import { HostError, invalid } from '../rules/errors.ts';
 import { isMessage, isUpdate } from '../rules/events.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
-import { invalid } from './errors.ts';
 import { queryInteger, queryText } from './query.ts';
 
 export const STREAM_MODES = ['values', 'updates', 'messages', 'debug'] as const;

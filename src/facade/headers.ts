@@ -2,8 +2,7 @@
 // W3C trace context (spec/01 §1, design §10).
 import { randomBytes } from 'node:crypto';
 import type { RequestHandler } from 'express';
-import { HostError } from '../rules/errors.ts';
-import { invalid } from './errors.ts';
+import { HostError, invalid } from '../rules/errors.ts';
 import { addressedHost } from './urls.ts';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '::1']);

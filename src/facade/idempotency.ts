@@ -2,12 +2,12 @@
 // final answer. Records are bound to the routed operation; the digest covers target and body.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { codeOf, ERRORS, HostError } from '../rules/errors.ts';
+import { codeOf, ERRORS, HostError, invalid } from '../rules/errors.ts';
 import { sha256Hex } from '../rules/ids.ts';
 import { canonicalJson, type JsonValue } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { IdempotencyClaim, IdempotencyStore, StoredResponse } from '../ports/idempotency.ts';
-import { envelopeOf, invalid } from './errors.ts';
+import { envelopeOf } from './errors.ts';
 
 /** Longest key in characters. */
 const MAX_KEY_LENGTH = 255;

@@ -1,6 +1,6 @@
 // Query parameters, read strictly: a value that is given and wrong is 400, never a silent default.
 import type { Request } from 'express';
-import { invalid } from './errors.ts';
+import { invalid } from '../rules/errors.ts';
 
 /** The one value of a parameter; undefined when absent. Given twice it is refused. */
 export function queryText(request: Request, name: string): string | undefined {

@@ -1,6 +1,6 @@
 // Answering a human wait (spec/02 §4.4): the value is checked here against the schema frozen in the interrupt's entry,
 // the race is decided in the workflow. Used by the API and by the run's page.
-import { HostError } from '../rules/errors.ts';
+import { HostError, invalid } from '../rules/errors.ts';
 import { digestOf } from '../rules/ids.ts';
 import {
   canonicalJson,
@@ -15,9 +15,8 @@ import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
+import { requireFreshHead } from '../runs/find.ts';
 import type { FacadeDeps } from './deps.ts';
-import { invalid } from './errors.ts';
-import { requireFreshHead } from './run-access.ts';
 
 /** Rows read from the store at once when the log is searched. */
 const PAGE_ROWS = 1_000;

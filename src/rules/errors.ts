@@ -275,6 +275,15 @@ export class HostError extends Error {
   }
 }
 
+/** Shorthand of the commonest error. `field` is a JSON pointer or a parameter's name. */
+export function invalid(
+  field: string,
+  reason: string,
+  more: Record<string, unknown> = {},
+): HostError {
+  return new HostError('validation_error', { field, reason, ...more });
+}
+
 /** Recognises a HostError by its code, over sandbox realms and package copies. */
 export function codeOf(error: unknown): ErrorCode | undefined {
   const code = (error as { code?: unknown } | null)?.code;

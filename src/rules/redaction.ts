@@ -206,3 +206,11 @@ export function createRedactor(secrets: readonly Secret[]): Redactor {
     stream: () => new HoldBackStream(text, known),
   };
 }
+
+/** What looks like a credential is not repeated to anybody (spec/06 §2.4). */
+const CREDENTIAL =
+  /\b(?:sk-[\w-]{4,512}|AIza[\w-]{4,512}|cred_[\w-]{1,512}|hk_(?:test|live)_[\w-]{1,512}|(?:ghp|gho|xox[abp])[-_][\w-]{4,512}|eyJ[\w-]{4,4096}\.[\w-]{1,4096}(?:\.[\w-]{0,4096})?)/g;
+
+export function withoutCredentials(text: string): string {
+  return text.replace(CREDENTIAL, '[redacted]');
+}

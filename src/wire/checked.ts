@@ -2,6 +2,7 @@
 // name fields and rules, never the values found there: a value may be a secret.
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import { pointerSegment } from '../rules/definition-graph.ts';
+import { invalid } from '../rules/errors.ts';
 
 export interface Fault {
   /** JSON pointer into the checked value; '' is the whole. */
@@ -12,6 +13,13 @@ export interface Fault {
 export type Checked<Value> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly errors: readonly [Fault, ...Fault[]] };
+
+/** The valid value, or throws validation_error with the first fault as field and reason and all of them as errors. */
+export function mustBeValid<Value>(checked: Checked<Value>): Value {
+  if (checked.ok) return checked.value;
+  const [first] = checked.errors;
+  throw invalid(first.pointer, first.message, { errors: checked.errors });
+}
 
 /** More than this many faults of one value are not told. */
 const MAX_FAULTS = 50;

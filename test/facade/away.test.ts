@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import { eventIdOf } from '../../src/rules/ids.ts';
-import { createReaper, FAIL_AFTER_MS } from '../../src/facade/reaper.ts';
+import { createReaper, FAIL_AFTER_MS } from '../../src/runs/reaper.ts';
 import { POLL_BYTES } from '../../src/facade/routes/poll.ts';
 import { fold } from '../../src/log/fold.ts';
 import { rebuild } from '../../src/log/rebuild.ts';

@@ -6,7 +6,7 @@ import { addFormats } from '../../src/wire/formats.ts';
 import { schemaDocument } from '../../src/wire/validators.ts';
 import { runCli } from '../../src/cli/program.ts';
 import { sha256Hex } from '../../src/rules/ids.ts';
-import { AGENT_RECORDS_RETENTION_MS, createReaper } from '../../src/facade/reaper.ts';
+import { AGENT_RECORDS_RETENTION_MS, createReaper } from '../../src/runs/reaper.ts';
 import { discoveryDocument } from '../../src/facade/routes/discovery.ts';
 import { OPENSENTIENCE_ADDRESSES } from '../../src/facade/routes/opensentience.ts';
 import type { AgentSessionView } from '../../src/ports/agents.ts';

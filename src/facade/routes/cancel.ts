@@ -3,7 +3,9 @@ import { HostError } from '../../rules/errors.ts';
 import { TERMINAL_STATUSES, type RunStatus } from '../../rules/status.ts';
 import type { CancelRunMessage } from '../../rules/messages.ts';
 import type { RunRow } from '../../ports/runs.ts';
+import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
+import { requireFreshHead, requireRun } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
 import {
   idempotencyKey,
@@ -13,9 +15,7 @@ import {
   updateIdOf,
 } from '../idempotency.ts';
 import { IDEMPOTENCY_KEY, type Route } from '../route.ts';
-import { requireFreshHead, requireRun } from '../run-access.ts';
-import { mustBeValid } from '../run-request.ts';
-import { startRun } from '../start-run.ts';
+import { startRun } from '../../runs/start.ts';
 
 const ENDPOINT = 'POST /v1/runs/{runId}/cancel';
 

@@ -8,7 +8,7 @@ import {
   REQUEST_BODY_BYTES,
 } from '../../rules/limits.ts';
 import { familiesOf, roundsOf, type HostFacts } from '../capabilities.ts';
-import { CONFIGURABLE } from '../configurable.ts';
+import { CONFIGURABLE } from '../../runs/configurable.ts';
 import { DEFAULT_CALLER, type FacadeDeps } from '../deps.ts';
 import type { Route } from '../route.ts';
 import { OPENSENTIENCE_ADDRESSES } from './opensentience.ts';

@@ -1,6 +1,8 @@
 // POST /v1/runs/{runId}/interrupts/{nodeId} (spec/02 §4.4).
 import type { JsonValue } from '../../rules/json.ts';
+import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
+import { requireRun } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
 import {
   idempotencyKey,
@@ -11,8 +13,6 @@ import {
 } from '../idempotency.ts';
 import { resolveInterrupt } from '../resolve-interrupt.ts';
 import { IDEMPOTENCY_KEY, type Route } from '../route.ts';
-import { requireRun } from '../run-access.ts';
-import { mustBeValid } from '../run-request.ts';
 
 const ENDPOINT = 'POST /v1/runs/{runId}/interrupts/{nodeId}';
 

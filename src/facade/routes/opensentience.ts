@@ -1,7 +1,7 @@
 // The operator's view of agents (seed 004; design §5): agents, tools, calls, audit, metrics, and the token with which an
 // agent that is started by hand attaches (seed 004 §5.3). Extensions of this host, there only when agents can connect.
 import { randomBytes } from 'node:crypto';
-import { HostError, type ErrorCode } from '../../rules/errors.ts';
+import { HostError, type ErrorCode, invalid } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
 import type { AgentInstance } from '../../ports/agents.ts';
 import type {
@@ -10,7 +10,6 @@ import type {
   OpenSentienceAudit,
 } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { invalid } from '../errors.ts';
 import { METRICS_CONTENT_TYPE, metricsText } from '../opensentience-metrics.ts';
 import { auditEntryOf, detailOf, groupByAgent, summaryOf } from '../opensentience-views.ts';
 import { queryInteger, queryText } from '../query.ts';

@@ -1,8 +1,8 @@
 // POST /v1/host/openwop-temporal/runs/{runId}/page-link: a one-time link to the run's page. An extension of this host.
+import { requireRun } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
 import type { PageSessions } from '../page-sessions.ts';
 import type { Route } from '../route.ts';
-import { requireRun } from '../run-access.ts';
 import { baseUrlOf } from '../urls.ts';
 
 export function pageLinkRoute(deps: FacadeDeps, sessions: PageSessions): Route {

@@ -17,13 +17,14 @@ import {
 import type { LogRow } from '../../ports/log.ts';
 import type { RunRow } from '../../ports/runs.ts';
 import { renderEvent } from '../../wire/render.ts';
+import { requireRun } from '../../runs/find.ts';
 import { readForm } from '../body.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { envelopeOf } from '../errors.ts';
 import { queryText } from '../query.ts';
 import { isCsrfToken, type PageSession, type PageSessions } from '../page-sessions.ts';
 import { requireOpen, resolveInterrupt } from '../resolve-interrupt.ts';
-import { requireRun, STALE_HEADER } from '../run-access.ts';
+import { STALE_HEADER } from '../read-head.ts';
 import { renderSnapshot } from '../snapshot.ts';
 
 /** Events that a page shows when it is loaded; of a longer run the newest. */

@@ -2,10 +2,11 @@
 import { isTerminalEvent } from '../../rules/status.ts';
 import type { LogRow } from '../../ports/log.ts';
 import { renderEventText } from '../../wire/render.ts';
+import { requireRun } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { queryInteger } from '../query.ts';
 import type { Route, RouteCall } from '../route.ts';
-import { readHead, requireRun } from '../run-access.ts';
+import { readHead } from '../read-head.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
 
 /** Rows in one answer unless the client asks for fewer. */

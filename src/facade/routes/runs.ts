@@ -1,12 +1,13 @@
 // POST /v1/runs, GET /v1/runs, GET /v1/runs/{runId} (spec/01 §2.3, §2.4).
+import { invalid } from '../../rules/errors.ts';
 import { RUN_STATUSES, type RunStatus } from '../../rules/status.ts';
+import { requireRun } from '../../runs/find.ts';
 import { acceptRun } from '../accept.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { invalid } from '../errors.ts';
 import { idempotencyKey, sendStored } from '../idempotency.ts';
 import { queryInteger, queryText } from '../query.ts';
 import { IDEMPOTENCY_KEY, type Route, type RouteCall } from '../route.ts';
-import { readHead, requireRun } from '../run-access.ts';
+import { readHead } from '../read-head.ts';
 import { renderSnapshot } from '../snapshot.ts';
 import { baseUrlOf, eventsUrlOf, statusUrlOf } from '../urls.ts';
 

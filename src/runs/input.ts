@@ -1,7 +1,7 @@
 // From a valid request to what the run is started with (design §2.6): definition and agents pinned, variables filled
 // from defaults and inputs, known secrets taken out.
 import { randomInt } from 'node:crypto';
-import { HostError } from '../rules/errors.ts';
+import { HostError, invalid } from '../rules/errors.ts';
 import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { askedModel } from '../rules/model-choice.ts';
 import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
@@ -13,9 +13,8 @@ import type {
   WorkflowVariable,
 } from '../../schemas/types.generated.ts';
 import { agentsOf, checkConfigurable, normalizedConfigurable, RUN_LIMITS } from './configurable.ts';
-import type { FacadeDeps } from './deps.ts';
-import { invalid } from './errors.ts';
-import { INPUTS_BYTES, type RunRequest } from './run-request.ts';
+import type { RunsDeps } from './deps.ts';
+import { INPUTS_BYTES, type RunRequest } from './request.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ID_LENGTH = 27;
@@ -27,11 +26,13 @@ export function randomId(prefix: string): string {
   return `${prefix}-${Array.from({ length: ID_LENGTH }, () => BASE62.charAt(randomInt(BASE62.length))).join('')}`;
 }
 
+type InputDeps = Pick<RunsDeps, 'catalog' | 'models' | 'redactor' | 'config'>;
+
 /**
  * Throws workflow_not_found, agent_not_found, model_unavailable, validation_error, unsupported_mock_provider,
  * payload_too_large.
  */
-export function buildRunInput(deps: FacadeDeps, caller: Caller, request: RunRequest): RunInput {
+export function buildRunInput(deps: InputDeps, caller: Caller, request: RunRequest): RunInput {
   const { catalog, config, redactor } = deps;
   const definition = definitionOf(deps, caller, request);
   checkConfigurable(request.configurable, definition, deps.models);
@@ -88,7 +89,7 @@ function withPublishedRefs(definition: WorkflowDefinition): WorkflowDefinition {
 }
 
 function definitionOf(
-  { catalog }: FacadeDeps,
+  { catalog }: InputDeps,
   caller: Caller,
   request: RunRequest,
 ): WorkflowDefinition {
@@ -177,7 +178,7 @@ function hasType(value: JsonValue, type: WorkflowVariable['type']): boolean {
 }
 
 function pinnedAgents(
-  catalog: FacadeDeps['catalog'],
+  catalog: InputDeps['catalog'],
   caller: Caller,
   definition: WorkflowDefinition,
 ): Record<string, PinnedAgent> {
@@ -195,7 +196,7 @@ function pinnedAgents(
 
 /** A run whose agent has no model would fail at its first step: it is refused while nothing has happened yet. */
 function requireModels(
-  { models }: FacadeDeps,
+  { models }: InputDeps,
   definition: WorkflowDefinition,
   run: { agents: Readonly<Record<string, PinnedAgent>>; configurable: JsonObject },
 ): void {

@@ -2,8 +2,9 @@
 // refuses for good fail after 30 s, so that no accepted run is forgotten.
 import { codeOf } from '../rules/errors.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../rules/limits.ts';
-import type { FacadeDeps } from './deps.ts';
-import { failRun, startRun } from './start-run.ts';
+import type { Stores } from '../ports/stores.ts';
+import type { RunsDeps } from './deps.ts';
+import { failRun, startRun } from './start.ts';
 
 /** Time between two rounds in ms. */
 export const REAPER_INTERVAL_MS = 3_000;
@@ -18,7 +19,9 @@ export const AGENT_RECORDS_RETENTION_MS = 30 * 24 * 3_600_000;
 /** Runs looked at in one round. */
 const ROUND_RUNS = 50;
 
-export type ReaperDeps = Pick<FacadeDeps, 'stores' | 'engine' | 'logger'>;
+export type ReaperDeps = Pick<RunsDeps, 'engine' | 'logger'> & {
+  readonly stores: Pick<Stores, 'runs' | 'log' | 'idempotency' | 'agents'>;
+};
 
 export interface Reaper {
   start(): void;

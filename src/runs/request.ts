@@ -1,6 +1,6 @@
 // The body of POST /v1/runs (spec/01 §2.3): its schema first, then what a schema cannot say: sizes in bytes, the
 // caller's tenant, and what this host refuses instead of ignoring it.
-import { HostError } from '../rules/errors.ts';
+import { HostError, invalid } from '../rules/errors.ts';
 import {
   isJsonObject,
   jsonBytes,
@@ -10,10 +10,9 @@ import {
 } from '../rules/json.ts';
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import type { Caller } from '../ports/caller.ts';
-import type { Checked } from '../wire/checked.ts';
+import { mustBeValid } from '../wire/checked.ts';
 import type { RunCreateRequest } from '../../schemas/types.generated.ts';
 import { validate } from '../wire/validators.ts';
-import { invalid } from './errors.ts';
 
 /** Longest workflowId in characters. */
 const MAX_ID_LENGTH = 128;
@@ -37,13 +36,6 @@ const REFUSED: Readonly<Record<string, string>> = {
   residency: 'data residency is not supported',
   evalSuiteRef: 'evaluation runs are not supported',
 };
-
-/** The valid value, or throws validation_error with the first fault as field and reason and all of them as errors. */
-export function mustBeValid<Value>(checked: Checked<Value>): Value {
-  if (checked.ok) return checked.value;
-  const [first] = checked.errors;
-  throw invalid(first.pointer, first.message, { errors: checked.errors });
-}
 
 /** Throws validation_error, payload_too_large, forbidden (another tenant), capability_not_provided (`mode`). */
 export function parseRunRequest(caller: Caller, body: JsonValue | undefined): RunRequest {

@@ -1,6 +1,6 @@
 // `configurable` of a run (spec/01 §5): reserved keys with their ranges, the workflow's own schema, and the ceilings of
 // every run. One table serves the checks and the discovery document.
-import { HostError } from '../rules/errors.ts';
+import { HostError, invalid } from '../rules/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../rules/limits.ts';
 import { aiOption } from '../rules/model-choice.ts';
@@ -9,7 +9,6 @@ import type { Models } from '../ports/models.ts';
 import { AGENT_NODE_TYPE } from '../wire/load-definition.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
-import { invalid } from './errors.ts';
 
 interface Range {
   readonly type: 'number' | 'integer' | 'string';

@@ -4,9 +4,9 @@ import { codeOf, HostError } from '../rules/errors.ts';
 import type { CancelRunMessage } from '../rules/messages.ts';
 import { startFailedBatch } from '../log/start-failed.ts';
 import type { RunRow, StartFailure } from '../ports/runs.ts';
-import type { FacadeDeps } from './deps.ts';
+import type { RunsDeps } from './deps.ts';
 
-type StartDeps = Pick<FacadeDeps, 'stores' | 'engine' | 'logger'>;
+type StartDeps = Pick<RunsDeps, 'stores' | 'engine' | 'logger'>;
 
 /**
  * Idempotent. True: Temporal has the run. False: it has ended; what was decided about it stands, also where its log
