@@ -1,8 +1,9 @@
 // callTool: one call of a tool that the model asked for (RFC 0077 §B steps 3 and 5; spec/03 §4.4, §6). The surface is
 // checked again here, arguments and outcome against the tool's schemas; the effect goes by the ledger. A call that is
 // refused now may have been performed before: what the ledger knows is told first (design §5).
+import type { PayloadOf } from '../src/rules/events.ts';
 import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
-import { utf8Length, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import { utf8Length, type JsonValue } from '../src/rules/json.ts';
 import { INLINE_VALUE_BYTES } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import type { Tool } from '../src/ports/tools.ts';
@@ -83,7 +84,7 @@ async function told({ ports, input }: KnownEffect, result: EffectResult): Promis
       return returned(ports, input, { status: 'error', ...result });
     case 'done': {
       const { outcome, hash, durationMs } = result;
-      const payload = { outcome: shown(outcome, hash), status: 'ok' };
+      const payload = { outcome: shown(outcome, hash), status: 'ok' as const };
       return {
         output: { kind: 'returned', status: 'ok', resultHash: hash },
         events: [returnedEvent(input, payload, durationMs)],
@@ -121,7 +122,7 @@ async function returned(
 
 function returnedEvent(
   { agentId, call, calledKey, context }: CallToolInput,
-  payload: JsonObject,
+  payload: Pick<PayloadOf<'agent.toolReturned'>, 'outcome' | 'error' | 'status'>,
   durationMs: number | undefined,
 ): ActivityEvent {
   return {

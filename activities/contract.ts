@@ -1,6 +1,7 @@
 // The activities that workflow code may call: types only, so that the sandbox imports nothing else from this room.
 // Inputs and outputs travel in history: values above INLINE_VALUE_BYTES go by content hash. Conversation never
 // passes through here, only the hash of its newest chunk (design §2.6).
+import type { PayloadOf } from '../src/rules/events.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { CausedBy, StepResult } from '../src/rules/journal.ts';
 import type { PinnedAgent } from '../src/rules/run-input.ts';
@@ -34,26 +35,26 @@ export interface PrepareInvocationInput {
   readonly resume?: { readonly transcript: string; readonly answers: JsonValue };
 }
 
-export interface PromptChainEntry {
-  readonly layer: string;
-  readonly applied: boolean;
-  readonly source?: string;
-  readonly reason?: string;
-}
+export type PromptChainEntry = Readonly<PayloadOf<'agent.promptResolved'>['chain'][number]>;
+
+/** Payload of agent.promptResolved without nodeId and agentId. */
+export type ResolvedPrompt = Pick<PayloadOf<'agent.promptResolved'>, 'kind' | 'resolved'> & {
+  readonly chain: readonly PromptChainEntry[];
+};
+
+/** Payload of prompt.composed without nodeId. */
+export type ComposedPrompt = Pick<
+  PayloadOf<'prompt.composed'>,
+  'refs' | 'kind' | 'hash' | 'contentTrust'
+>;
 
 export type PrepareInvocationOutput =
   | {
       readonly ok: true;
       readonly transcript: string;
       readonly model: ModelChoice;
-      /** Payloads of agent.promptResolved without nodeId and agentId, in order. */
-      readonly prompts: readonly {
-        kind: string;
-        chain: readonly PromptChainEntry[];
-        resolved: string | null;
-      }[];
-      /** Payload of prompt.composed without nodeId. */
-      readonly composed: JsonObject;
+      readonly prompts: readonly ResolvedPrompt[];
+      readonly composed: ComposedPrompt;
       /** allowlist ∩ policy ∩ registered. */
       readonly tools: readonly {
         toolId: string;

@@ -4,7 +4,7 @@ import { Context } from '@temporalio/activity';
 import { HostError } from '../src/rules/errors.ts';
 import { sha256Hex } from '../src/rules/ids.ts';
 import type { ActivityEvent, RecordedDeltas, StepResult } from '../src/rules/journal.ts';
-import { jsonBytes, utf8Length, type JsonObject } from '../src/rules/json.ts';
+import { jsonBytes, utf8Length } from '../src/rules/json.ts';
 import { INLINE_VALUE_BYTES, MAX_CALLS_PER_TURN, MODEL_OUTPUT_BYTES } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import { wrapUntrusted } from '../src/rules/untrusted.ts';
@@ -242,7 +242,7 @@ function eventsOf(
   const { provider } = input.model;
   const model = ports.redactor.text(boundText(response.model, 256));
   const { inputTokens, outputTokens } = response.usage;
-  const usage: JsonObject = {
+  const usage = {
     provider,
     model,
     inputTokens,

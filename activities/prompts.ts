@@ -6,15 +6,9 @@ import { wrapUntrusted } from '../src/rules/untrusted.ts';
 import type { ResolvedAgent } from '../src/ports/catalog.ts';
 import type { TranscriptItem } from '../src/ports/models.ts';
 import type { RunRow } from '../src/ports/runs.ts';
-import type { PromptChainEntry } from './contract.ts';
+import type { ComposedPrompt, PromptChainEntry, ResolvedPrompt } from './contract.ts';
 
 type WorkflowDefinition = RunRow['input']['definition'];
-
-export interface ResolvedPrompt {
-  readonly kind: string;
-  readonly chain: readonly PromptChainEntry[];
-  readonly resolved: string | null;
-}
 
 export interface PromptSources {
   readonly agent: ResolvedAgent;
@@ -45,25 +39,28 @@ function refText(ref: unknown): string | undefined {
   return `prompt:${ref.templateId}${version}`;
 }
 
+/** A layer and the ref that it names. */
+type LayerRef = [PromptChainEntry['layer'], string | undefined];
+
 /** The refs that name a prompt of this kind, in the order of the chain; undefined where a layer names none. */
-function refsOf(kind: 'system' | 'user', sources: PromptSources): [string, string | undefined][] {
+function refsOf(kind: 'system' | 'user', sources: PromptSources): LayerRef[] {
   const { agent, configurable, definition, nodeId } = sources;
   const config = definition?.nodes.find(({ id }) => id === nodeId)?.config ?? {};
   const member = (holder: unknown, name: string): unknown =>
     isJsonObject(holder) && Object.hasOwn(holder, name) ? holder[name] : undefined;
   const perRun = refText(member(configurable.promptOverrides, kind));
-  const later: [string, string | undefined][] = [
+  const later: LayerRef[] = [
     ['agent-overrides', refText(member(agent.manifest.promptOverrides, kind))],
     ['workflow-defaults', refText(member(member(definition?.defaults, 'promptRefs'), kind))],
   ];
   return [
-    ...(perRun === undefined ? [] : [['run-configurable', perRun] as [string, string]]),
+    ...(perRun === undefined ? [] : [['run-configurable', perRun] as LayerRef]),
     ['node', refText(config[kind === 'system' ? 'systemPromptRef' : 'userPromptRef'])],
     ...(kind === 'system' ? [] : later),
   ];
 }
 
-function notApplied([layer, source]: [string, string | undefined]): PromptChainEntry {
+function notApplied([layer, source]: LayerRef): PromptChainEntry {
   return source === undefined
     ? { layer, applied: false, reason: 'not-set' }
     : { layer, applied: false, source, reason: 'no-prompt-library' };
@@ -110,11 +107,11 @@ export function composeAnswers(answers: JsonValue): TranscriptItem[] {
   return [{ role: 'user', text, trusted: false }];
 }
 
-/** Payload of prompt.composed without nodeId, for `observability: hashed`. */
+/** For `observability: hashed`. */
 export function composedPayload(
   prompts: readonly ResolvedPrompt[],
   items: readonly TranscriptItem[],
-): JsonObject {
+): ComposedPrompt {
   return {
     refs: prompts.flatMap(({ resolved }) => (resolved === null ? [] : [resolved])),
     kind: 'system+user',

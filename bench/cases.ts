@@ -172,7 +172,7 @@ const PREPARED: PrepareInvocationOutput = {
       resolved: null,
     },
   ],
-  composed: { refs: [], contentHash: TRANSCRIPT },
+  composed: { refs: [], kind: 'system-only', hash: TRANSCRIPT },
   tools: [{ toolId: BENCH_TOOL, idempotent: true, timeoutMs: 5_000, transport: 'native' }],
 };
 const REFUSED: PrepareInvocationOutput = {
@@ -229,7 +229,7 @@ function returned(nodeId: string, callId = NO_CALL): ActivityEvent {
     toolName: BENCH_TOOL,
     callId,
     outcome: { found: true, value: 4900 },
-    status: 'ok',
+    status: 'ok' as const,
   };
   return { type: 'agent.toolReturned', nodeId, payload };
 }

@@ -53,7 +53,7 @@ export type Invocation = {
   phase: 'infer' | 'calls' | 'decided' | 'asking';
   readonly model: ModelChoice;
   readonly prompts: Prepared['prompts'];
-  readonly composed: JsonObject;
+  readonly composed: Prepared['composed'];
   readonly tools: Prepared['tools'];
   readonly returnSchema?: JsonObject;
   transcript: string;

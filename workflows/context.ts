@@ -1,6 +1,7 @@
 // One run in the sandbox: its input, its state as data, and the few things that live only as long as this segment.
 import { ApplicationFailure, type CancellationScope } from '@temporalio/workflow';
 import type { DefinitionGraph } from '../src/rules/definition-graph.ts';
+import type { EventType, PayloadOf } from '../src/rules/events.ts';
 import { emissionKey, type Tuple } from '../src/rules/ids.ts';
 import type { CausedBy } from '../src/rules/journal.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
@@ -74,10 +75,10 @@ export function tupleOf(visit: Visit, step: string): Tuple {
 }
 
 /** States a fact of this visit; returns its key. `step` and `index` make it unique within the attempt. */
-export function emitFact(
+export function emitFact<T extends EventType>(
   visit: Visit,
-  type: string,
-  fact: { step: string; index?: number; payload: JsonObject; causedBy?: CausedBy },
+  type: T,
+  fact: { step: string; index?: number; payload: PayloadOf<T>; causedBy?: CausedBy },
 ): string {
   const key = emissionKey(type, tupleOf(visit, fact.step), fact.index);
   emit(type, fact.payload, { key, nodeId: visit.frame.nodeId, causedBy: fact.causedBy });

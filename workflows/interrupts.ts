@@ -1,6 +1,7 @@
 // Waiting for somebody outside (spec/02 §4; design §4): an interrupt is raised once, stands in the run's state until
 // its frame takes the resolution, and ends by an answer, by its deadline or with the run.
 import { CancellationScope, CancelledFailure } from '@temporalio/workflow';
+import type { PayloadOf } from '../src/rules/events.ts';
 import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
@@ -69,7 +70,12 @@ function quorumOf(data: JsonObject): JsonObject {
 }
 
 /** Actions that approval.requested knows. */
-const LEGACY_ACTIONS = new Set(['accept', 'reject', 'refine', 'edit', 'ask']);
+type LegacyAction = PayloadOf<'approval.requested'>['actions'][number];
+const LEGACY_ACTIONS: readonly LegacyAction[] = ['accept', 'reject', 'refine', 'edit', 'ask'];
+
+function isLegacyAction(action: string): action is LegacyAction {
+  return (LEGACY_ACTIONS as readonly string[]).includes(action);
+}
 
 /** The legacy names of a request, which older clients read (spec/02 §2.3). */
 function emitShadow(
@@ -79,11 +85,12 @@ function emitShadow(
 ): void {
   const { nodeId } = visit.frame;
   if (kind === 'approval') {
-    const actions = (data.actions as string[])
+    const [first, ...others] = (data.actions as string[])
       .map((action) => (action === 'edit-accept' ? 'edit' : action))
-      .filter((action) => LEGACY_ACTIONS.has(action));
-    if (actions.length === 0) return;
-    const { artifactId = nodeId, artifactType = 'approval', title = '', requiredApprovals } = data;
+      .filter(isLegacyAction);
+    if (first === undefined) return;
+    const asked = data as Partial<PayloadOf<'approval.requested'>>;
+    const { artifactId = nodeId, artifactType = 'approval', title = '', requiredApprovals } = asked;
     emitFact(visit, 'approval.requested', {
       step,
       payload: {
@@ -92,12 +99,12 @@ function emitShadow(
         artifactId,
         artifactType,
         title,
-        actions,
+        actions: [first, ...others],
         ...(requiredApprovals === undefined ? {} : { requiredApprovals }),
       },
     });
   } else if (kind === 'clarification') {
-    const { questions = [] } = data;
+    const { questions = [] } = data as Partial<PayloadOf<'clarification.requested'>>;
     emitFact(visit, 'clarification.requested', {
       step,
       payload: { nodeId, interruptId, questions },
@@ -265,7 +272,8 @@ function emitReceived(
     'approval.received',
     {
       nodeId: open.nodeId,
-      action,
+      // What the interrupt's schema let through.
+      action: action as PayloadOf<'approval.received'>['action'],
       decidedBy: votes > 1 ? `quorum:${votes}-of-${requiredApprovals(open)}` : resolvedBy,
       ...(typeof given.feedback === 'string' ? { feedback: given.feedback } : {}),
       ...(given.editedArtifactData === undefined

@@ -124,7 +124,7 @@ function statePrompts(work: AgentWork, { prompts, composed }: Invocation): void 
   const { visit, agent } = work;
   const { nodeId } = visit.frame;
   prompts.forEach(({ kind, chain, resolved }, index) => {
-    const entries = chain.map((entry): JsonObject => ({ ...entry }));
+    const entries = chain.map((entry) => ({ ...entry }));
     emitFact(visit, 'agent.promptResolved', {
       step: stepName(work, 'prompt'),
       index,

@@ -2,10 +2,11 @@
 // takes down waits in the outbox until the interceptor puts it on a command of the same activation. Module state
 // belongs to one Temporal run: the sandbox gives every run its own modules.
 import { ApplicationFailure } from '@temporalio/workflow';
+import type { EventType, PayloadOf } from '../src/rules/events.ts';
 import { trackOpen, type OpenItem } from '../src/rules/endings.ts';
 import { activityEventKey } from '../src/rules/ids.ts';
 import type { ActivityEvent, CausedBy, JournalEntry } from '../src/rules/journal.ts';
-import { jsonBytes, type JsonObject } from '../src/rules/json.ts';
+import { jsonBytes } from '../src/rules/json.ts';
 import { TASK_BYTES } from '../src/rules/limits.ts';
 import { TERMINAL_STATUSES, type RunStatus } from '../src/rules/status.ts';
 
@@ -56,7 +57,11 @@ export interface EmitOptions {
 }
 
 /** States a fact. After the terminal event nothing is taken down any more. */
-export function emit(type: string, payload: JsonObject, options: EmitOptions): void {
+export function emit<T extends EventType>(
+  type: T,
+  payload: PayloadOf<T>,
+  options: EmitOptions,
+): void {
   if (ended) return;
   claimKey(options.key);
   take({ kind: 'emit', type, payload, ...options });

@@ -13,7 +13,8 @@ import {
 import { graphOf } from '../src/rules/definition-graph.ts';
 import { closingsOf } from '../src/rules/endings.ts';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
-import { jsonBytes, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import type { EventOf } from '../src/rules/events.ts';
+import { jsonBytes, type JsonValue } from '../src/rules/json.ts';
 import { SEGMENT_BYTES } from '../src/rules/limits.ts';
 import { durationLimitMs, type RunInput } from '../src/rules/run-input.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
@@ -234,7 +235,7 @@ async function close(run: Run, ending: Exclude<Ending, { kind: 'continue' }>): P
 function terminalEvent(
   run: Run,
   ending: Exclude<Ending, { kind: 'continue' }>,
-): { type: string; payload: JsonObject } {
+): EventOf<'run.completed' | 'run.failed' | 'run.cancelled'> {
   switch (ending.kind) {
     case 'completed':
       return { type: 'run.completed', payload: { outputs: run.state.outputs } };

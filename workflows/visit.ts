@@ -2,6 +2,7 @@
 // open (design §4). Node retries are a loop here, not Temporal's: each attempt is in the log.
 import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import { closingsOf, type Ending as ClosingReason } from '../src/rules/endings.ts';
+import type { PayloadOf } from '../src/rules/events.ts';
 import { isJsonObject, type JsonObject } from '../src/rules/json.ts';
 import { emitFact, endRun, nodeState, type Run, type NodeOutcome, type Visit } from './context.ts';
 import type { Frame, NodeError } from './frames.ts';
@@ -69,10 +70,10 @@ function countExecution(visit: Visit): boolean {
 }
 
 /** The node's pin, without its memory: a host without long-term memory never names one (spec/03 §2.1). */
-function agentField({ node }: Visit): JsonObject {
+function agentField({ node }: Visit): Pick<PayloadOf<'node.started'>, 'agent'> {
   if (!node.agent) return {};
   const shown = Object.entries(node.agent).filter(([name]) => name !== 'memoryRef');
-  return { agent: Object.fromEntries(shown) };
+  return { agent: Object.fromEntries(shown) as PayloadOf<'node.started'>['agent'] };
 }
 
 function start(visit: Visit): boolean {
@@ -181,7 +182,7 @@ function retry(visit: Visit, outcome: NodeOutcome & { kind: 'failed' }): boolean
   return true;
 }
 
-function errorPayload({ code, message, details }: NodeError): JsonObject {
+function errorPayload({ code, message, details }: NodeError): PayloadOf<'node.failed'>['error'] {
   return { code, message, ...(details ? { details } : {}) };
 }
 
@@ -231,7 +232,8 @@ function fail(visit: Visit, error: NodeError): void {
   state.outcome = 'failed';
   state.error = error;
   // A node that was never started was never attempted.
-  const attempts: JsonObject = frame.phase === 'ready' ? {} : { attempts: frame.attempt + 1 };
+  const attempts: { attempts?: number } =
+    frame.phase === 'ready' ? {} : { attempts: frame.attempt + 1 };
   emitFact(visit, 'node.failed', {
     step: 'node',
     payload: { nodeId: frame.nodeId, error: errorPayload(error), ...attempts },

@@ -1,6 +1,7 @@
 // The log of a run that no workflow ever ran for: one terminal entry, told from what was decided in the registry, so
 // that it is rebuilt as it was.
 import { ERRORS } from '../rules/errors.ts';
+import type { EventOf } from '../rules/events.ts';
 import { eventIdOf, TERMINAL_KEY } from '../rules/ids.ts';
 import type { AppendBatch, Head, NewRow } from '../ports/log.ts';
 import type { RunRow, StartFailure } from '../ports/runs.ts';
@@ -8,12 +9,13 @@ import { fold } from './fold.ts';
 
 function terminalRow(runId: string, { cause, atMs }: StartFailure): NewRow {
   const error = { code: 'start_failed', message: ERRORS.start_failed.message, details: { cause } };
+  const { type, payload }: EventOf = { type: 'run.failed', payload: { error } };
   return {
     runId,
     eventId: eventIdOf(runId, TERMINAL_KEY),
     key: TERMINAL_KEY,
-    type: 'run.failed',
-    payload: JSON.stringify({ error }),
+    type,
+    payload: JSON.stringify(payload),
     timestampMs: atMs,
   };
 }

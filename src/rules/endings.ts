@@ -1,5 +1,6 @@
 // What is open, and how it is closed (design §3.1): one table from opening event to closing event. The workflow's
 // clean-up uses it on cancel and failure; translate uses it when no workflow code ran (terminated, timed out).
+import type { EventOf, EventType } from './events.ts';
 import type { JsonObject } from './json.ts';
 import { isTerminalEvent } from './status.ts';
 
@@ -12,13 +13,11 @@ export interface OpenItem {
   readonly ids: JsonObject;
 }
 
-export interface Closing {
+export type Closing = EventOf<ClosingType> & {
   readonly key: string;
-  readonly type: string;
   readonly nodeId?: string;
   readonly causedBy?: string;
-  readonly payload: JsonObject;
-}
+};
 
 export interface Ending {
   /** Why things are closed: the code of an error, or `cancelled`. */
@@ -31,7 +30,7 @@ interface Row {
   readonly ids: readonly string[];
   /** Event types (with the field that must be equal) that close it in the ordinary course. */
   readonly closedBy: Readonly<Record<string, string>>;
-  readonly closing: string;
+  readonly closing: EventType;
   readonly payload: (ids: JsonObject, ending: Ending) => JsonObject;
   /** Innermost first. */
   readonly order: number;
@@ -78,6 +77,7 @@ const TABLE = {
 } as const satisfies Record<string, Row>;
 
 export type OpeningType = keyof typeof TABLE;
+type ClosingType = (typeof TABLE)[OpeningType]['closing'];
 
 /** The open item of a delta block that was cut off: the opening is its activity, the ids are those of its text. */
 export function cutOffReasoning(
@@ -142,11 +142,13 @@ export function closingsOf(open: readonly OpenItem[], ending: Ending, nodeId?: s
     .filter((item) => nodeId === undefined || item.nodeId === nodeId)
     .map((item): { item: OpenItem; row: Row } => ({ item, row: TABLE[item.type] }))
     .sort((a, b) => a.row.order - b.row.order)
-    .map(({ item, row }) => ({
-      key: closingKey(item, row.closing),
-      type: row.closing,
-      nodeId: item.nodeId,
-      causedBy: row.causedByOpening ? item.key : undefined,
-      payload: row.payload(item.ids, ending),
-    }));
+    .map(({ item, row }) => {
+      const closing = { type: row.closing, payload: row.payload(item.ids, ending) };
+      return {
+        ...(closing as EventOf<ClosingType>),
+        key: closingKey(item, row.closing),
+        nodeId: item.nodeId,
+        causedBy: row.causedByOpening ? item.key : undefined,
+      };
+    });
 }

@@ -1,5 +1,25 @@
 // Event types as streams see them (spec/02 §3.3): which mode shows which type, and which types move the snapshot.
 // `debug` shows everything.
+import type { RunEventPayloads } from '../../schemas/types.generated.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+
+/** What this host states: every type has a payload schema. */
+export type EventType = keyof RunEventPayloads;
+
+/** What a schema leaves open is JSON. */
+type AsJson<T> = unknown extends T
+  ? JsonValue
+  : T extends object
+    ? { [K in keyof T]: AsJson<T[K]> }
+    : T;
+
+/** A payload as it is stated: of its schema's shape, and JSON. */
+export type PayloadOf<T extends EventType> = AsJson<RunEventPayloads[T]> & JsonObject;
+
+/** A type with a payload that is its own. */
+export type EventOf<T extends EventType = EventType> = {
+  readonly [K in T]: { readonly type: K; readonly payload: PayloadOf<K> };
+}[T];
 
 interface EventTypeRow {
   /** Shown in `updates`. */

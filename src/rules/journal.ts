@@ -1,5 +1,6 @@
 // What workflow code writes and translate reads: the form of the journal inside Temporal history (design §2.3, §2.4;
 // spec/07 §1.2). One carrier holds the entries of one activation.
+import type { EventOf } from './events.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { RunStatus } from './status.ts';
 
@@ -49,13 +50,16 @@ export interface Carrier {
   readonly entries: readonly JournalEntry[];
 }
 
-/** An event in an activity's result, admitted by reference. `nodeId` and `causedBy` as in EmittedEntry. */
-export interface ActivityEvent {
+/** An event as history has it: another release may have stated it. `nodeId` and `causedBy` as in EmittedEntry. */
+export interface RecordedEvent {
   readonly type: string;
   readonly nodeId?: string;
   readonly causedBy?: CausedBy;
   readonly payload: JsonObject;
 }
+
+/** An event in an activity's result, admitted by reference. */
+export type ActivityEvent = EventOf & Pick<RecordedEvent, 'nodeId' | 'causedBy'>;
 
 /**
  * Live deltas as an activity's result (or a seal) records them (design §3.5): the text once, cut offsets (UTF-16,
@@ -81,8 +85,8 @@ export interface RecordedDeltas {
 }
 
 /** What every activity returns. `output` reaches workflow code; events and deltas reach only the log. */
-export interface StepResult<Output = JsonValue> {
+export interface StepResult<Output = JsonValue, Event = ActivityEvent> {
   readonly output: Output;
-  readonly events: readonly ActivityEvent[];
+  readonly events: readonly Event[];
   readonly deltas?: RecordedDeltas;
 }

@@ -2,8 +2,13 @@
 // step results. Payloads come already decoded by the codec; what cannot be read stops the run's projection.
 import type { temporal } from '@temporalio/proto';
 import { HostError } from '../rules/errors.ts';
-import { CARRIER_METADATA_KEY, type Carrier, type StepResult } from '../rules/journal.ts';
-import { isJsonObject } from '../rules/json.ts';
+import {
+  CARRIER_METADATA_KEY,
+  type Carrier,
+  type RecordedEvent,
+  type StepResult,
+} from '../rules/journal.ts';
+import { isJsonObject, type JsonValue } from '../rules/json.ts';
 
 export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
 export type HistoryPayload = temporal.api.common.v1.IPayload;
@@ -49,12 +54,12 @@ export function carriersIn(payloads: readonly HistoryPayload[] | null | undefine
 /** Result of an activity; undefined when it returned something that is no step result (it has no events then). */
 export function stepResultIn(
   payloads: readonly HistoryPayload[] | null | undefined,
-): StepResult | undefined {
+): StepResult<JsonValue, RecordedEvent> | undefined {
   const payload = payloads?.[0];
   if (!payload || !metadataText(payload, 'encoding')?.startsWith('json/')) return undefined;
   const result = parse(payload, 'an activity result');
   return isJsonObject(result) && Array.isArray(result.events)
-    ? (result as unknown as StepResult)
+    ? (result as unknown as StepResult<JsonValue, RecordedEvent>)
     : undefined;
 }
 

@@ -16,12 +16,13 @@ import { ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
 import { activityEventKey, eventIdOf, TERMINAL_KEY } from '../rules/ids.ts';
 import {
   CARRIER_MEMO_FIELD,
-  type ActivityEvent,
+  type RecordedEvent,
   type Carrier,
   type CausedBy,
   type JournalEntry,
   type RecordedDeltas,
 } from '../rules/journal.ts';
+import type { EventOf } from '../rules/events.ts';
 import type { JsonObject } from '../rules/json.ts';
 import {
   foldStatus,
@@ -42,7 +43,7 @@ import type { LogEntry, TranslatedRun, Translation } from './translation.ts';
 interface KeptResult {
   readonly timeMs: number;
   /** null where admitted. */
-  readonly events: (ActivityEvent | null)[];
+  readonly events: (RecordedEvent | null)[];
 }
 
 /** Small JSON, kept in the head from page to page. */
@@ -78,7 +79,7 @@ interface Pending {
 
 interface Fact {
   readonly key: string;
-  readonly event: ActivityEvent;
+  readonly event: RecordedEvent;
   readonly timeMs: number;
 }
 
@@ -293,9 +294,11 @@ class Page {
     for (const { key, type, nodeId, causedBy, payload } of closingsOf(open, ending)) {
       this.#write({ key, event: { type, nodeId, causedBy, payload }, timeMs });
     }
-    const payload: JsonObject = code === 'cancelled' ? {} : { error: { ...ending } };
-    const type = code === 'cancelled' ? 'run.cancelled' : 'run.failed';
-    this.#write({ key: TERMINAL_KEY, event: { type, payload }, timeMs });
+    const event: EventOf =
+      code === 'cancelled'
+        ? { type: 'run.cancelled', payload: {} }
+        : { type: 'run.failed', payload: { error: { ...ending } } };
+    this.#write({ key: TERMINAL_KEY, event, timeMs });
   }
 }
 

@@ -8,7 +8,7 @@ import { createModels } from '../../src/adapters/models/index.ts';
 import { openStores } from '../../src/adapters/postgres/index.ts';
 import { createTools } from '../../src/adapters/tools/index.ts';
 import { eventIdOf } from '../../src/rules/ids.ts';
-import type { ActivityEvent } from '../../src/rules/journal.ts';
+import type { RecordedEvent } from '../../src/rules/journal.ts';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { createRedactor, type Secret } from '../../src/rules/redaction.ts';
 import type { PinnedAgent } from '../../src/rules/run-input.ts';
@@ -196,7 +196,7 @@ export async function rowsOf(rig: Rig): Promise<readonly LogRow[]> {
 }
 
 /** Every event that an activity returns is valid as it will stand in the log. */
-export function expectValid(rig: Rig, event: ActivityEvent, sequence = 0): void {
+export function expectValid(rig: Rig, event: RecordedEvent, sequence = 0): void {
   const checked = validateEvent({
     eventId: eventIdOf(rig.runId, String(sequence)),
     runId: rig.runId,

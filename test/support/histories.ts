@@ -4,7 +4,7 @@ import type { temporal } from '@temporalio/proto';
 import {
   CARRIER_MEMO_FIELD,
   CARRIER_METADATA_KEY,
-  type ActivityEvent,
+  type RecordedEvent,
   type JournalEntry,
   type RecordedDeltas,
 } from '../../src/rules/journal.ts';
@@ -125,7 +125,7 @@ export class HistoryBuilder {
 
   completed(
     activityId: string,
-    result: { events?: readonly ActivityEvent[]; output?: JsonValue; deltas?: RecordedDeltas } = {},
+    result: { events?: readonly RecordedEvent[]; output?: JsonValue; deltas?: RecordedDeltas } = {},
   ): this {
     const step = { output: null, events: [], ...result };
     return this.#outcome(activityId, EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, (id) => ({

@@ -51,7 +51,7 @@ function activitiesOf(rig: Rig, tool: Tool) {
     transcript: '',
     model: { provider: 'scripted', model: 'scripted' },
     prompts: [],
-    composed: { refs: [], kind: 'system', hash: `sha256:${'0'.repeat(64)}` },
+    composed: { refs: [], kind: 'system-only', hash: `sha256:${'0'.repeat(64)}` },
     tools: [{ toolId, idempotent, timeoutMs, transport }],
   };
   const activities = {

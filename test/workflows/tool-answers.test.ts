@@ -85,7 +85,7 @@ function scripted({ output }: Asked, { busy, slow }: Gates = {}) {
     transcript: '',
     model: { provider: 'scripted', model: 'scripted' },
     prompts: [],
-    composed: { refs: [], kind: 'system', hash: `sha256:${'0'.repeat(64)}` },
+    composed: { refs: [], kind: 'system-only', hash: `sha256:${'0'.repeat(64)}` },
     tools: [{ toolId: PAY, idempotent: false, timeoutMs: 1000, transport: 'native' }],
   };
   const activities = {

@@ -45,14 +45,14 @@ function lowThreshold(
 ): number | undefined {
   const { configurable, policy } = visit.run.input;
   const threshold = effectiveThreshold(configurable.escalationThreshold, agent.confidenceThreshold);
-  if (!isBelowThreshold(confidence, threshold)) return undefined;
+  if (confidence === undefined || !isBelowThreshold(confidence, threshold)) return undefined;
   if (policy.escalation) return threshold;
   emitFact(visit, 'cap.breached', {
     step: `i${dataOf(visit).number}.suppressed`,
     payload: {
       kind: 'confidence-escalation-suppressed',
       limit: threshold,
-      observed: confidence ?? null,
+      observed: confidence,
       nodeId: visit.frame.nodeId,
     },
   });
