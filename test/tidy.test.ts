@@ -83,11 +83,9 @@ const ROOMS: Record<string, Room> = {
   // What both ends of the wire speak: no dependency, so that the SDK can leave the house.
   'src/opensentience/messages.ts': {},
   'src/opensentience/frame.ts': { rooms: ['src/opensentience/messages.ts'], node: true },
-  // koffi asks the kernel who is at the other end of a socket; it is optional.
   'src/opensentience': {
     rooms: [...INSIDE, 'src/system', 'src/opensentience'],
     types: SHAPES,
-    packages: ['koffi'],
     node: true,
   },
   'src/agent-sdk': {

@@ -26,7 +26,7 @@ import { DEFAULT_PROCESS_LIMITS, type ProcessLimits } from './process/limits.ts'
 import { RegistryWriter } from './registry-writer.ts';
 import { Routing } from './routing.ts';
 import { createAgentServer } from './socket/server.ts';
-import { placeSocket, type SocketPlace } from './socket/folder.ts';
+import { placeSocket, type SocketPlace } from './socket/place.ts';
 import { createSupervisor, type Supervisor } from './process/supervisor.ts';
 import { createTokenDesk, withTokens, type TokenDesk } from './tokens.ts';
 

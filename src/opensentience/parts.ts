@@ -39,12 +39,6 @@ export interface ProtocolLimits {
   readonly rememberedCalls: number;
 }
 
-/** Kernel's word on the other end of a Unix socket, where the platform gives it. */
-export interface PeerCredentials {
-  readonly pid: number;
-  readonly uid: number;
-}
-
 export interface Hello {
   readonly agentId: string;
   readonly agentVersion: string;
@@ -53,7 +47,6 @@ export interface Hello {
   readonly manifestHash?: string;
   readonly sdk?: { readonly name: string; readonly version: string };
   readonly transport: 'unix' | 'tcp';
-  readonly peer?: PeerCredentials;
 }
 
 export type Admission =

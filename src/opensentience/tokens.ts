@@ -1,4 +1,4 @@
-// Who may connect (seed 004 §5): a launched process with the token that it was started with, bound to its pid, or an
+// Who may connect (seed 004 §5): a launched process with the token that it was started with, while it runs, or an
 // agent started by hand with a token that the operator minted. Each token opens one connection, within minutes. Core
 // keeps launch tokens in memory only; no refusal tells why to the other side, the audit tells the operator.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -6,8 +6,7 @@ import type { Redactor } from '../rules/redaction.ts';
 import type { AgentRegistry } from '../ports/agents.ts';
 import { nowMs } from './clock.ts';
 import { isRefused, type AgentFolder } from './manifest.ts';
-import type { Admission, AuditNote, Gate, Hello, PeerCredentials } from './parts.ts';
-import { isDescendant } from '../system/processes.ts';
+import type { Admission, AuditNote, Gate, Hello } from './parts.ts';
 
 const TOKEN_BYTES = 32;
 /** Longest wait in ms for the registry's word on a minted token: less than the time for a hello. */
@@ -17,7 +16,7 @@ const REMEMBERED_TOKENS = 2;
 
 export interface LaunchToken {
   readonly token: string;
-  /** Nobody but this process or its descendants may use it. Before that, nobody at all. */
+  /** The process that has it runs: nobody may use it before. */
   bind(pid: number): void;
   revoke(): void;
 }
@@ -45,8 +44,6 @@ export type Refusal =
   | 'token_expired'
   | 'token_of_another_agent'
   | 'process_unknown'
-  | 'process_of_another_user'
-  | 'process_not_launched'
   | 'transport_not_permitted'
   | 'agent_unknown'
   | 'permission_not_acknowledged'
@@ -105,21 +102,19 @@ export function createTokenDesk(options: GateOptions): TokenDesk {
     const agent = agents.get(hello.agentId);
     if (!agent) return 'agent_unknown';
     if (isRefused(agent.manifest)) return 'permission_not_acknowledged';
-    if (hello.peer && !isOwnUser(hello.peer)) return 'process_of_another_user';
     const consumed = await consume(options, hello);
     if (consumed !== true) return consumed === false ? 'token_unknown' : 'registry_unavailable';
     remember(hello.agentId, hello.sessionToken);
-    return { attached: true, ...(hello.peer ? { pid: hello.peer.pid } : {}) };
+    return { attached: true };
   }
 
   async function gate(hello: Hello): Promise<Admission> {
     const answer = await admit(hello);
-    const { agentId, transport, peer } = hello;
+    const { agentId, transport } = hello;
     if (typeof answer === 'string') {
       // The name is the other side's claim: kept only where it is one of ours.
       const known = agents.has(agentId) ? { agentId } : {};
-      const details = { reason: answer, transport, ...(peer ? { pid: peer.pid } : {}) };
-      audit({ ...known, kind: 'token.refused', details });
+      audit({ ...known, kind: 'token.refused', details: { reason: answer, transport } });
       return { ok: false, code: 'protocol.unauthorized', reason: answer };
     }
     const agent = agents.get(agentId);
@@ -151,17 +146,9 @@ function take(outstanding: Set<Outstanding>, token: string, atMs: number): Outst
 function launchRefusal(launch: Outstanding, hello: Hello, atMs: number): Refusal | undefined {
   if (launch.agentId !== hello.agentId) return 'token_of_another_agent';
   if (launch.expiresAtMs <= atMs) return 'token_expired';
-  // A launched agent was given the Unix socket, where the kernel can say who it is.
+  // A launched agent was given the Unix socket, which no other user can reach.
   if (hello.transport !== 'unix') return 'transport_not_permitted';
-  if (launch.pid === undefined) return 'process_unknown';
-  if (!hello.peer) return undefined;
-  if (!isOwnUser(hello.peer)) return 'process_of_another_user';
-  return isDescendant(hello.peer.pid, launch.pid) ? undefined : 'process_not_launched';
-}
-
-/** The superuser may do as any user, and the kernel would let it. */
-function isOwnUser(peer: PeerCredentials): boolean {
-  return peer.uid === 0 || peer.uid === process.getuid?.();
+  return launch.pid === undefined ? 'process_unknown' : undefined;
 }
 
 async function consume(

@@ -5,8 +5,6 @@ import { readFileSync, readdirSync } from 'node:fs';
 
 /** How long `ps` may take on systems without /proc. */
 const PS_LIMIT_MS = 2_000;
-/** Generations from a process up to its ancestor; a longer line counts as no kin. */
-const MAX_GENERATIONS = 64;
 
 export interface ProcessRecord {
   readonly pid: number;
@@ -16,7 +14,6 @@ export interface ProcessRecord {
 
 interface Stat {
   readonly state: string;
-  readonly parent: number;
   readonly group: number;
   readonly startTick: string;
 }
@@ -27,8 +24,8 @@ function statOf(pid: number): Stat | undefined {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     // The command name may hold spaces and brackets: fields are counted from the last one, state is field 3.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const [state = '', parent, group] = fields;
-    return { state, parent: Number(parent), group: Number(group), startTick: fields[19] ?? '' };
+    const [state = '', , group] = fields;
+    return { state, group: Number(group), startTick: fields[19] ?? '' };
   } catch {
     return undefined;
   }
@@ -81,17 +78,6 @@ export function isThere(pid: number): boolean {
 /** True when exactly that process still runs. */
 export function isRunning(record: ProcessRecord): boolean {
   return startOf(record.pid) === record.startedAt;
-}
-
-/** True when `pid` is `ancestor` or one of its descendants, as far as /proc tells; false where there is none. */
-export function isDescendant(pid: number, ancestor: number): boolean {
-  let at = pid;
-  for (let generation = 0; generation <= MAX_GENERATIONS; generation++) {
-    if (at === ancestor) return true;
-    if (at <= 1) return false;
-    at = statOf(at)?.parent ?? 0;
-  }
-  return false;
 }
 
 /**

@@ -240,6 +240,18 @@ describe('a stopped call whose agent still answers (seed 004 §4.4)', () => {
     expect(output).toMatchObject({ kind: 'returned', status: 'ok' });
     expect(events[0]?.payload).toMatchObject({ outcome: { late: true } });
   });
+  test('its connection broke behind the call, whatever was not read of it: in doubt', async () => {
+    let calls = 0;
+    const tool = remoteTool(async () => {
+      calls += 1;
+      throw Object.assign(new HostError('agent_unavailable'), { sent: true });
+    });
+    const rig = await createRig(stores, { remote: [tool] });
+    const { output } = await runActivity(rig, 'callTool', { input: input(rig) });
+    expect(output).toMatchObject({ kind: 'in-doubt' });
+    expect(await statesOf(rig)).toEqual(['in-doubt']);
+    expect(calls).toBe(1);
+  });
   test('time is over, the agent is silent: in doubt', async () => {
     const tool = remoteTool(() => new Promise(() => undefined), {
       timeoutMs: 100,

@@ -17,8 +17,6 @@ import {
 } from '../messages.ts';
 import { AuditQuota, Pace } from '../session/pace.ts';
 import type { AgentServerOptions, Hello, LiveSession, SessionCall } from '../parts.ts';
-import { peerCredentials } from './peer-credentials.ts';
-import { readUnreadOnFailure } from './unread-bytes.ts';
 import { readMessage } from '../session/read-message.ts';
 import { Session, type SessionInput } from '../session/session.ts';
 
@@ -84,7 +82,6 @@ export class Connection implements LiveSession {
     this.#gone = new Promise((resolve) => socket.once('close', () => resolve()));
     socket.setNoDelay(true);
     socket.on('data', (chunk) => this.#guard(() => this.#read(chunk)));
-    readUnreadOnFailure(socket, (chunk) => this.#guard(() => this.#read(chunk)));
     socket.on('end', () => this.#guard(() => this.#end()));
     // What failed is told by `close`, which follows.
     socket.on('error', () => undefined);
@@ -303,7 +300,6 @@ export class Connection implements LiveSession {
 
   #helloOf(payload: AgentPayloads['agent.hello']): Hello {
     const { transport } = this.#parts;
-    const peer = transport === 'unix' ? peerCredentials(this.#socket) : undefined;
     return {
       agentId: payload.agent_id,
       agentVersion: payload.agent_version,
@@ -311,7 +307,6 @@ export class Connection implements LiveSession {
       ...(payload.manifest_hash !== undefined && { manifestHash: payload.manifest_hash }),
       ...(payload.sdk && { sdk: payload.sdk }),
       transport,
-      ...(peer && { peer }),
     };
   }
 

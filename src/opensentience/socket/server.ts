@@ -1,24 +1,22 @@
 // The socket of Core (seed 004 §1): accepts agents on a Unix socket and, where asked for, on loopback TCP, and keeps one
 // session for each. Connections know nothing of each other.
-import { chmod, rm } from 'node:fs/promises';
+import { chmod } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { Connection } from './connection.ts';
 import { nowMs } from '../clock.ts';
 import type { ProtocolErrorCode } from '../messages.ts';
 import { AuditQuota } from '../session/pace.ts';
 import type { AgentServer, AgentServerOptions, LiveSession, ProtocolLimits } from '../parts.ts';
-import { prepareSocketFile } from './file.ts';
 
 const LOOPBACK = '127.0.0.1';
 /** Time between two looks at deadlines, in ms: a quarter of the shortest limit, within these. */
 const MIN_TICK_MS = 10;
 const MAX_TICK_MS = 100;
 
-/** Throws HostError (config_invalid, data_folder_in_use) or the system's error of `listen`. */
+/** The socket's folder is there (place.ts). Throws the system's error of `listen`. */
 export async function createAgentServer(options: AgentServerOptions): Promise<AgentServer> {
   const connections = new Connections(options);
   const unix = createServer((socket) => connections.accept(socket, 'unix'));
-  await prepareSocketFile(options.socketPath);
   await listening(unix, () => unix.listen(options.socketPath));
   await chmod(options.socketPath, 0o600);
   const servers = [unix];
@@ -41,7 +39,6 @@ export async function createAgentServer(options: AgentServerOptions): Promise<Ag
     await connections.stop(drainMs);
     clearInterval(ticks);
     await Promise.all(closed);
-    await rm(options.socketPath, { force: true });
   };
   return {
     socketPath: options.socketPath,

@@ -1,11 +1,21 @@
 // Real processes: what they are given, what they leave behind, what of their output is kept.
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
-import { connect, type Socket } from 'node:net';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { createRedactor } from '../../../src/rules/redaction.ts';
 import { launchProcess, type LaunchedProcess } from '../../../src/opensentience/process/launch.ts';
@@ -16,14 +26,8 @@ import {
   MAX_LINE_LENGTH,
   OUTPUT_BURST,
 } from '../../../src/opensentience/process/output-capture.ts';
-import { peerCredentials } from '../../../src/opensentience/socket/peer-credentials.ts';
-import {
-  groupMembers,
-  isDescendant,
-  isGroupRunning,
-  recordProcess,
-} from '../../../src/system/processes.ts';
-import { placeSocket, MAX_SOCKET_PATH_BYTES } from '../../../src/opensentience/socket/folder.ts';
+import { groupMembers, isGroupRunning } from '../../../src/system/processes.ts';
+import { placeSocket, MAX_SOCKET_PATH_BYTES } from '../../../src/opensentience/socket/place.ts';
 import { tempFolder } from '../../support/opensentience/temp.ts';
 
 const root = tempFolder();
@@ -254,42 +258,32 @@ describe('seed 004 §7: output is bounded and without secrets', () => {
   });
 });
 
-describe('seed 004 §5.1: bound to the launched process', () => {
-  it.runIf(linux)('the kernel says who is at the other end of a Unix socket', async () => {
-    const path = join(root, 'peer.sock');
-    const server = createServer().listen(path);
-    await once(server, 'listening');
-    const accepted = once(server, 'connection') as Promise<[Socket]>;
-    const client = connect(path);
-    const [socket] = await accepted;
-    expect(peerCredentials(socket)).toEqual({ pid: process.pid, uid: process.getuid?.() });
-    client.destroy();
-    socket.destroy();
-    expect(peerCredentials(socket)).toBeUndefined();
-    server.close();
-  });
-  it('TCP tells nothing', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const accepted = once(server, 'connection') as Promise<[Socket]>;
-    const address = server.address();
-    const client = connect(typeof address === 'object' ? (address?.port ?? 0) : 0, '127.0.0.1');
-    const [socket] = await accepted;
-    expect(peerCredentials(socket)).toBeUndefined();
-    client.destroy();
-    socket.destroy();
-    server.close();
-  });
-  it.runIf(linux)('kin are told from strangers', () => {
-    expect(isDescendant(process.pid, process.pid)).toBe(true);
-    expect(isDescendant(process.pid, process.ppid)).toBe(true);
-    expect(isDescendant(process.ppid, process.pid)).toBe(false);
-    expect(isDescendant(2 ** 30, process.pid)).toBe(false);
-    expect(recordProcess(2 ** 30)).toBeUndefined();
-  });
-});
-
 describe('seed 004 §1.1: the socket has a folder of its owner', () => {
+  // Only the superuser can be another user for a moment.
+  it.runIf(process.getuid?.() === 0)('no other user reaches the socket', async () => {
+    const open = mkdtempSync('/tmp/reach-');
+    chmodSync(open, 0o755);
+    const { path } = placeSocket(join(open, 'sockets'));
+    const server = createServer((socket) => socket.end()).listen(path);
+    await once(server, 'listening');
+    const script = `require('net').connect(${JSON.stringify(path)})
+      .on('connect', () => console.log('in')).on('error', (error) => console.log(error.code))`;
+    const asUser = promisify(execFile);
+    const { stdout: own } = await asUser(process.execPath, ['-e', script]);
+    const other = { uid: 65_534, gid: 65_534, cwd: '/' };
+    const { stdout } = await asUser(process.execPath, ['-e', script], other);
+    expect([own, stdout]).toEqual(['in\n', 'EACCES\n']);
+    server.close();
+    rmSync(open, { recursive: true });
+  });
+  it('a folder that is none, or a link to one, is not used', () => {
+    writeFileSync(join(root, 'a-file'), '');
+    symlinkSync(root, join(root, 'a-link'));
+    expect(() => placeSocket(join(root, 'a-link'))).toThrow(
+      expect.objectContaining({ code: 'config_invalid' }),
+    );
+    expect(() => placeSocket(join(root, 'a-file'))).toThrow();
+  });
   it('0700, made where it is missing; a long path gets a temporary one', () => {
     const folder = join(root, 'sockets');
     const near = placeSocket(folder);

@@ -1,7 +1,6 @@
 // src/opensentience/socket/server.ts and connection.ts over real sockets: who gets in, what reaches whom, and how connections
 // end (seed 004 §1, §4, §5, §6).
-import { spawnSync } from 'node:child_process';
-import { existsSync, lstatSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -48,7 +47,6 @@ describe('seed 004 §1: transport', () => {
     const agent = new RawAgent({ port: Number(port) });
     await agent.join();
     expect(hellos[0]).toMatchObject({ transport: 'tcp', agentId: AGENT });
-    expect(hellos[0]?.peer).toBeUndefined();
     agent.socket.destroy();
   });
   it('strangers on TCP take no place from agents on the Unix socket', async () => {
@@ -61,44 +59,29 @@ describe('seed 004 §1: transport', () => {
     await stage.agent().join();
     for (const { socket } of strangers) socket.destroy();
   });
-  it('the gate learns who is at the other end of a Unix socket, where the kernel says', async () => {
-    const hellos: Hello[] = [];
-    const gate: Gate = async (hello) => {
-      hellos.push(hello);
-      return { ok: true, attached: true };
-    };
-    stage = await startStage({}, { gate });
-    await stage.agent().join();
-    const peer = hellos[0]?.peer;
-    expect(peer === undefined || peer.pid === process.pid).toBe(true);
-  });
-  it('a socket that a dead process left is replaced; one that lives, or is no socket, is not', async () => {
+  it('what is at its path already is left alone', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'os-'));
     const path = join(folder, 'core.sock');
     const options = {
       ...rulesOf(),
+      socketPath: path,
       gate: (async () => ({ ok: true, attached: true })) as Gate,
       events: { opened: () => undefined, changed: () => undefined, closed: () => undefined },
       audit: () => undefined,
       logger: { debug: () => undefined, info: () => undefined, warn: () => undefined },
     };
-    // A listener whose file is taken out of its hands stands for one that was killed.
-    const dead = createServer();
-    await new Promise<void>((resolve) => dead.listen(path, resolve));
-    await expect(createAgentServer({ ...options, socketPath: path })).rejects.toMatchObject({
-      code: 'data_folder_in_use',
-    });
-    await new Promise((resolve) => dead.close(resolve));
-    const script = `require('net').createServer().listen(${JSON.stringify(path)},() => process.kill(process.pid, 'SIGKILL'))`;
-    spawnSync(process.execPath, ['-e', script]);
-    expect(lstatSync(path).isSocket()).toBe(true);
-    const server = await createAgentServer({ ...options, socketPath: path });
+    const taken = { code: 'EADDRINUSE' };
+    const living = createServer();
+    await new Promise<void>((resolve) => living.listen(path, resolve));
+    await expect(createAgentServer(options)).rejects.toMatchObject(taken);
+    await new Promise((resolve) => living.close(resolve));
+    writeFileSync(path, 'a file of somebody');
+    await expect(createAgentServer(options)).rejects.toMatchObject(taken);
+    expect(readFileSync(path, 'utf8')).toBe('a file of somebody');
+    rmSync(path);
+    const server = await createAgentServer(options);
     await server.stop(0);
     expect(existsSync(path)).toBe(false);
-    writeFileSync(path, 'a file of somebody');
-    await expect(createAgentServer({ ...options, socketPath: path })).rejects.toMatchObject({
-      code: 'config_invalid',
-    });
     rmSync(folder, { recursive: true });
   });
 });
@@ -286,7 +269,7 @@ describe('seed 004 §4.3: calls over the wire', () => {
     agent.socket.end();
     await expect(ending).resolves.toEqual({ last: true });
   });
-  it('and so does one of an agent that is gone, when Core writes to it before it reads', async () => {
+  it('one that Core had not read when it wrote to an agent that is gone may be lost, but not as unsent: the ledger doubts', async () => {
     stage = await startStage();
     const agent = stage.agent();
     await agent.join();
@@ -296,8 +279,13 @@ describe('seed 004 §4.3: calls over the wire', () => {
     agent.socket.destroy();
     await agent.ended;
     const second = session.call(callOf(ECHO));
-    await expect(first).resolves.toEqual({ last: true });
-    await expect(second).rejects.toMatchObject({ code: 'agent_unavailable', sent: true });
+    const lost = expect.objectContaining({ code: 'agent_unavailable', sent: true }) as unknown;
+    // Either it was read in time, or the ledger asks (test/activities/agent-tool.test.ts).
+    const [one, two] = await Promise.all(
+      [first, second].map((call) => call.catch((e: unknown) => e)),
+    );
+    expect([{ last: true }, lost]).toContainEqual(one);
+    expect(two).toEqual(lost);
   });
   it('a caller that aborts within its own progress gets one ending', async () => {
     stage = await startStage({ cancelMs: 40 });

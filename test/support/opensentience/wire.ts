@@ -26,6 +26,7 @@ import type {
   ProtocolLimits,
   SessionCall,
 } from '../../../src/opensentience/parts.ts';
+import { placeSocket } from '../../../src/opensentience/socket/place.ts';
 import { createAgentServer } from '../../../src/opensentience/socket/server.ts';
 
 export const AGENT = 'org.example.notes';
@@ -207,7 +208,7 @@ export async function startStage(
   const log = (text: string, fields?: Record<string, unknown>): void =>
     void logs.push([text, fields]);
   const server = await createAgentServer({
-    socketPath: join(folder, 'run', 'core.sock'),
+    socketPath: placeSocket(join(folder, 'run')).path,
     ...(tcp && { tcpPort: 0 }),
     ...rulesOf(limits),
     gate,
