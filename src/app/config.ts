@@ -40,6 +40,8 @@ export interface Config {
     readonly maxFrameBytes?: number;
   };
   readonly testMode: boolean;
+  /** Temporal's `__stack_trace` queries are answered: workflow code then costs nearly twice as much. */
+  readonly workflowStackTraces: boolean;
   /** Time that a question to a human stands; absent: the host's default. */
   readonly interruptTimeoutMs?: number;
   /** First one encrypts, all decrypt; none: no encryption. */
@@ -102,6 +104,7 @@ export function readConfig(env: Environment): Config {
     agentsDir: reader.folder('OPENWOP_AGENTS_DIR'),
     opensentience: readOpenSentience(reader),
     testMode: reader.flag('OPENWOP_TEST_MODE') ?? false,
+    workflowStackTraces: reader.flag('OPENWOP_WORKFLOW_STACK_TRACES') ?? false,
     interruptTimeoutMs: readInterruptTimeout(reader),
     encryptionKeys: readEncryption(reader),
     database: databaseUrl

@@ -151,6 +151,7 @@ const worker: Role<LateNeeds> = {
       dataConverter: dataConverter(config),
       hint: (...hint) => projector.hint(...hint),
       logger,
+      stackTraces: config.workflowStackTraces,
     });
     return { gives: { worker: running }, stop: () => running.stop() };
   },

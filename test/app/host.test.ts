@@ -1,4 +1,5 @@
 // The composed host in one process: it runs what it is given, survives its surroundings, and ends in order.
+import { Client, Connection } from '@temporalio/client';
 import { afterEach, describe, expect, it } from 'vitest';
 import { recordProcess } from '../../src/system/processes.ts';
 import { chain, node } from '../support/definitions.ts';
@@ -41,6 +42,31 @@ describe('design §7 one process', () => {
     const host = await start({ encryption: true });
     const runId = await host.startRun({ workflowId: 'three-steps' });
     await host.waitFor(runId, ({ status }) => status === 'completed');
+  });
+});
+
+describe("Temporal's stack traces of workflow code", () => {
+  async function stackOf(env: TestHostOptions['env']): Promise<string> {
+    const host = await start({ env });
+    const runId = await host.startRun({ workflowId: 'ask' });
+    await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
+    const { address, namespace } = host.temporal;
+    const connection = await Connection.connect({ address });
+    try {
+      const client = new Client({ connection, namespace });
+      return await client.workflow.getHandle(runId).query<string>('__stack_trace');
+    } finally {
+      await connection.close();
+      expect(host.logs).toEqual([]);
+    }
+  }
+
+  it('are off: the thread of workflow code has no promise hooks', async () => {
+    await expect(stackOf({})).rejects.toThrow('stack traces are not enabled');
+  });
+
+  it('are given where the operator asks for them', async () => {
+    expect(await stackOf({ OPENWOP_WORKFLOW_STACK_TRACES: 'on' })).toMatch(/workflows\/.*\.ts:\d+/);
   });
 });
 

@@ -16,9 +16,9 @@ const PURE = [
   'agent-sdk',
   'cli',
   'tidy.test.ts',
+  'app/roles.test.ts',
   // On Java's server alone.
   'app/in-memory.test.ts',
-  'app/roles.test.ts',
   'adapters/history-java.test.ts',
 ];
 

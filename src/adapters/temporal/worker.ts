@@ -13,6 +13,7 @@ import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { TemporalTarget } from './connection.ts';
 import { keepWorker, type KeptWorker } from './kept-worker.ts';
+import { withLightThreads } from './workflow-threads.ts';
 
 /** Bounds memory (design §7): about 0.3 MB for each run kept in the cache. */
 const MAX_CACHED_WORKFLOWS = 300;
@@ -45,6 +46,8 @@ export interface RunWorkerOptions {
     terminal: boolean,
   ) => void;
   readonly logger: Logger;
+  /** Temporal's `__stack_trace` queries are answered, at nearly twice the cost of workflow code. Default false. */
+  readonly stackTraces?: boolean;
 }
 
 /** Before anything else of the SDK: its logs become ours, and signals are ours to handle. The first one stays. */
@@ -111,5 +114,12 @@ async function createWorker(
 
 export function createRunWorker(options: RunWorkerOptions): KeptWorker {
   const { target, logger } = options;
-  return keepWorker({ target, logger, create: (connection) => createWorker(options, connection) });
+  const create = (connection: NativeConnection) => createWorker(options, connection);
+  return keepWorker({
+    target,
+    logger,
+    create: options.stackTraces
+      ? create
+      : (connection) => withLightThreads(() => create(connection)),
+  });
 }
