@@ -5,8 +5,8 @@ import type {
   AgentInstance,
   AgentSessionView,
   AgentTool,
-  AgentToolMetrics,
 } from '../ports/agents.ts';
+import { OUTCOMES, sumByTool, type AgentToolMetrics } from '../rules/tool-metrics.ts';
 import type {
   OpenSentienceAgentDetail,
   OpenSentienceAgentSummary,
@@ -17,7 +17,6 @@ import type {
   OpenSentienceSession,
   OpenSentienceStatus,
   OpenSentienceTool,
-  OpenSentienceToolMetrics,
 } from '../../schemas/types.generated.ts';
 
 /** The first that an instance has is the agent's: what serves comes before what does not. */
@@ -84,38 +83,16 @@ export function detailOf(group: AgentGroup): OpenSentienceAgentDetail {
       (session?.calls ?? []).map((call) => callOf(instanceId, call)),
     ),
     metrics: metricsOf(group.instances).map(({ totalMs, ...metrics }) => {
-      const ended = endedOf(metrics);
+      const ended = OUTCOMES.reduce((sum, outcome) => sum + metrics[outcome], 0);
       return { ...metrics, meanMs: ended === 0 ? 0 : Math.round(totalMs / ended) };
     }),
   };
 }
 
-type EndedCalls = Pick<AgentToolMetrics, 'succeeded' | 'failed' | 'canceled' | 'unanswered'>;
-
-function endedOf({ succeeded, failed, canceled, unanswered }: EndedCalls): number {
-  return succeeded + failed + canceled + unanswered;
-}
-
 /** Per tool over all instances, sorted by toolId. */
-export function metricsOf(
-  instances: readonly AgentInstance[],
-): (Omit<OpenSentienceToolMetrics, 'meanMs'> & { totalMs: number })[] {
-  const all = instances.flatMap(({ metrics }) => metrics);
-  return [...new Set(all.map(({ toolId }) => toolId))].sort().map((toolId) => {
-    const parts = all.filter((one) => one.toolId === toolId);
-    const sum = (name: Exclude<keyof AgentToolMetrics, 'toolId'>): number =>
-      parts.reduce((total, part) => total + part[name], 0);
-    return {
-      toolId,
-      calls: sum('calls'),
-      succeeded: sum('succeeded'),
-      failed: sum('failed'),
-      canceled: sum('canceled'),
-      unanswered: sum('unanswered'),
-      totalMs: sum('totalMs'),
-      maxMs: Math.max(...parts.map(({ maxMs }) => maxMs)),
-    };
-  });
+export function metricsOf(instances: readonly AgentInstance[]): AgentToolMetrics[] {
+  const rows = sumByTool(instances.flatMap(({ metrics }) => metrics));
+  return rows.sort((a, b) => (a.toolId < b.toolId ? -1 : 1));
 }
 
 /** A call that is being cancelled is still with the agent. */

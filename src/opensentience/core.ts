@@ -2,10 +2,11 @@
 // supervisor that runs processes and the registry that every process of the deployment reads.
 import { join } from 'node:path';
 import type { Redactor } from '../rules/redaction.ts';
-import type { AgentRegistry, AgentToolMetrics } from '../ports/agents.ts';
+import type { AgentRegistry } from '../ports/agents.ts';
+import type { AgentToolMetrics } from '../rules/tool-metrics.ts';
 import type { Logger } from '../ports/logger.ts';
-import { instanceRow, sumMetrics } from './instance-row.ts';
-import { DEFAULT_LIMITS } from './limits.ts';
+import { instanceRow, addMetrics } from './instance-row.ts';
+import { DEFAULT_LIMITS, type ProtocolLimits } from './limits.ts';
 import {
   agentToolOf,
   isRefused,
@@ -19,7 +20,6 @@ import type {
   AuditNote,
   Core,
   LiveSession,
-  ProtocolLimits,
   SessionEvents,
 } from './parts.ts';
 import { DEFAULT_PROCESS_LIMITS, type ProcessLimits } from './process/limits.ts';
@@ -206,7 +206,7 @@ function sessionEvents(parts: Parts): SessionEvents {
     },
     closed(session) {
       const { agentId } = session;
-      former.set(agentId, sumMetrics(former.get(agentId) ?? [], session.metrics()));
+      former.set(agentId, addMetrics(former.get(agentId) ?? [], session.metrics()));
       routing.closed(session);
       supervisor.closed(session);
       writer.touch(agentId, limits.coalesceMs);

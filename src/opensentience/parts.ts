@@ -1,43 +1,11 @@
 // How the parts of Core fit together (seed 004; design §5): the server speaks the protocol with whoever connects, the
 // gate says who may, the supervisor starts processes and ends them, and Core joins them and takes calls from runs.
 import type { JsonObject } from '../rules/json.ts';
-import type { AgentAuditEntry, AgentSessionView, AgentToolMetrics } from '../ports/agents.ts';
+import type { AgentAuditEntry, AgentSessionView } from '../ports/agents.ts';
+import type { AgentToolMetrics } from '../rules/tool-metrics.ts';
 import type { ToolProgress } from '../ports/tools.ts';
+import type { ProtocolLimits } from './limits.ts';
 import type { Actor, DeclaredTool, ProtocolErrorCode } from './messages.ts';
-
-/** Every bound of the wire, named. Defaults: DEFAULT_LIMITS in limits.ts. */
-export interface ProtocolLimits {
-  readonly maxFrameBytes: number;
-  /** From connection to a valid hello, in ms. */
-  readonly helloMs: number;
-  /** From the first byte of a frame to its last, in ms (slow senders). */
-  readonly frameMs: number;
-  readonly heartbeatIntervalMs: number;
-  /** Intervals without a heartbeat or an answer to core.ping until the session is `silent` and gets no calls. */
-  readonly missedHeartbeats: number;
-  /** Intervals without either until the connection is closed. */
-  readonly lostHeartbeats: number;
-  readonly maxInflightRequests: number;
-  /** Calls that wait for a free place; above it `tool.overloaded`. */
-  readonly maxQueuedRequests: number;
-  readonly maxTools: number;
-  /** One tool's declaration, both schemas included. */
-  readonly maxToolBytes: number;
-  /** Stream messages and bytes of text of one call; what follows is dropped, and noted once. */
-  readonly maxStreamMessages: number;
-  readonly maxStreamBytes: number;
-  /** Messages per second that an agent may send on average; above it its socket is read slower. */
-  readonly messagesPerSecond: number;
-  /** Bytes that may wait to be taken by the agent; above it the connection is closed. */
-  readonly maxWriteBytes: number;
-  /** Connections of one transport that have not said a valid hello; above it new ones are closed. */
-  readonly maxUnknownConnections: number;
-  readonly maxSessions: number;
-  /** ms that an agent has to end a call after core.tool.cancel. */
-  readonly cancelMs: number;
-  /** Ended calls of a session whose late messages are recognised. */
-  readonly rememberedCalls: number;
-}
 
 export interface Hello {
   readonly agentId: string;

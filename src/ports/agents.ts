@@ -1,6 +1,7 @@
 // Ports of agents as processes (seed 004; design §5): what sessions declare, what operators see, and the registry that
 // every process of a deployment shares.
 import type { JsonObject } from '../rules/json.ts';
+import type { AgentToolMetrics } from '../rules/tool-metrics.ts';
 
 /** What the run has to know of a tool that lives in an agent process. */
 export interface RemoteTool {
@@ -39,18 +40,6 @@ export interface AgentCallView {
   readonly runId: string;
   readonly state: 'queued' | 'in-flight' | 'canceling';
   readonly sinceMs: number;
-}
-
-export interface AgentToolMetrics {
-  readonly toolId: string;
-  readonly calls: number;
-  readonly succeeded: number;
-  readonly failed: number;
-  readonly canceled: number;
-  /** Ended without a word of the agent: connection lost, or cancel deadline over. */
-  readonly unanswered: number;
-  readonly totalMs: number;
-  readonly maxMs: number;
 }
 
 export interface AgentSessionView {

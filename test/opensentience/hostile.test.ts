@@ -3,7 +3,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { encodeFrame } from '../../src/opensentience/frame.ts';
 import { MAX_AUDITS_PER_KIND } from '../../src/opensentience/session/pace.ts';
-import type { Gate, ProtocolLimits } from '../../src/opensentience/parts.ts';
+import type { Gate } from '../../src/opensentience/parts.ts';
+import type { ProtocolLimits } from '../../src/opensentience/limits.ts';
 import type { ToolProgress } from '../../src/ports/tools.ts';
 import { BAD_FRAMES } from './hostile-streams.ts';
 import {

@@ -37,44 +37,25 @@ export type LifeAction =
   | 'rest'
   | 'nothing';
 
-export const AGENT_LIFE: Readonly<Record<LifeState, Readonly<Record<LifeEvent, LifeAction>>>> = {
+type Row = Readonly<Record<LifeEvent, LifeAction>>;
+
+/** Neither process nor session. */
+const AT_REST: Row = {
+  opened: 'connect',
+  closed: 'nothing',
+  exited: 'nothing',
+  late: 'nothing',
+  stop: 'rest',
+};
+
+export const AGENT_LIFE: Readonly<Record<LifeState, Row>> = {
   starting: { opened: 'connect', closed: 'nothing', exited: 'judge', late: 'kill', stop: 'end' },
   connected: { opened: 'connect', closed: 'leave', exited: 'judge', late: 'settle', stop: 'end' },
-  'backing-off': {
-    opened: 'connect',
-    closed: 'nothing',
-    exited: 'nothing',
-    late: 'launch',
-    stop: 'rest',
-  },
-  'crash-loop': {
-    opened: 'connect',
-    closed: 'nothing',
-    exited: 'nothing',
-    late: 'nothing',
-    stop: 'rest',
-  },
-  waiting: {
-    opened: 'connect',
-    closed: 'nothing',
-    exited: 'nothing',
-    late: 'nothing',
-    stop: 'rest',
-  },
-  draining: {
-    opened: 'connect',
-    closed: 'leave',
-    exited: 'judge',
-    late: 'press',
-    stop: 'nothing',
-  },
-  stopped: {
-    opened: 'connect',
-    closed: 'nothing',
-    exited: 'nothing',
-    late: 'nothing',
-    stop: 'rest',
-  },
+  'backing-off': { ...AT_REST, late: 'launch' },
+  'crash-loop': AT_REST,
+  waiting: AT_REST,
+  draining: { opened: 'connect', closed: 'leave', exited: 'judge', late: 'press', stop: 'nothing' },
+  stopped: AT_REST,
 };
 
 /** Exits since the process was last stable. */

@@ -1,10 +1,11 @@
 // Counts and times of an agent's calls, per tool: what operators see (seed 004 §4.3; no arguments, no results).
-import type { AgentToolMetrics } from '../../ports/agents.ts';
+import {
+  MAX_COUNTED_TOOLS,
+  type AgentToolMetrics,
+  type OUTCOMES,
+} from '../../rules/tool-metrics.ts';
 
-/** Tools that are counted; the one counted first is forgotten above it, since tools come and go. */
-const MAX_COUNTED_TOOLS = 1_024;
-
-export type CallEnding = 'succeeded' | 'failed' | 'canceled' | 'unanswered';
+export type CallEnding = (typeof OUTCOMES)[number];
 
 export class CallMetrics {
   readonly #rows = new Map<

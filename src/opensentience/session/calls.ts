@@ -7,7 +7,8 @@
 //     └──cancel, timeout, drain, connection lost──▶ ended (never sent)
 //
 // Every call ends once. What an agent says of a call that has ended, or never was, is dropped and audited.
-import type { AgentCallView, AgentToolMetrics } from '../../ports/agents.ts';
+import type { AgentCallView } from '../../ports/agents.ts';
+import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import type { JsonObject } from '../../rules/json.ts';
 import { CallMetrics, type CallEnding } from './call-metrics.ts';
 import { failedOutcome, refusedCall, succeededOutcome, unanswered } from './call-outcomes.ts';

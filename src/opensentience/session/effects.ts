@@ -13,7 +13,8 @@ import {
   type ProtocolError,
   type ProtocolErrorCode,
 } from '../messages.ts';
-import type { AgentServerOptions, ProtocolLimits } from '../parts.ts';
+import type { AgentServerOptions } from '../parts.ts';
+import type { ProtocolLimits } from '../limits.ts';
 
 /** A message of Core without what the connection stamps: `v`, `id`, `ts`. */
 export type Outgoing = {

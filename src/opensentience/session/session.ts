@@ -4,7 +4,8 @@
 //       └──────────────────┴── anything else, too slow, refused ──▶ closed ◀── frame fault, lost, ended
 //
 // TABLE is complete: every state has a reaction to every input. Time and ids come in; effects go out, in order.
-import type { AgentSessionView, AgentToolMetrics } from '../../ports/agents.ts';
+import type { AgentSessionView } from '../../ports/agents.ts';
+import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import type { JsonObject } from '../../rules/json.ts';
 import { CallTable, type NewCall } from './calls.ts';
 import type { Effect, Outgoing, SessionRules } from './effects.ts';

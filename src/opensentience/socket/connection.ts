@@ -3,7 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { JsonObject } from '../../rules/json.ts';
-import type { AgentSessionView, AgentToolMetrics } from '../../ports/agents.ts';
+import type { AgentSessionView } from '../../ports/agents.ts';
+import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import type { ToolProgress } from '../../ports/tools.ts';
 import { callFailure } from '../call-failure.ts';
 import { nowMs } from '../clock.ts';

@@ -6,7 +6,8 @@ import { Connection } from './connection.ts';
 import { nowMs } from '../clock.ts';
 import type { ProtocolErrorCode } from '../messages.ts';
 import { AuditQuota } from '../session/pace.ts';
-import type { AgentServer, AgentServerOptions, LiveSession, ProtocolLimits } from '../parts.ts';
+import type { AgentServer, AgentServerOptions, LiveSession } from '../parts.ts';
+import type { ProtocolLimits } from '../limits.ts';
 
 const LOOPBACK = '127.0.0.1';
 /** Time between two looks at deadlines, in ms: a quarter of the shortest limit, within these. */

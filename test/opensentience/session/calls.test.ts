@@ -9,7 +9,7 @@ import type {
   JsonMap,
   StreamChannel,
 } from '../../../src/opensentience/messages.ts';
-import type { ProtocolLimits } from '../../../src/opensentience/parts.ts';
+import type { ProtocolLimits } from '../../../src/opensentience/limits.ts';
 import { ToolTable } from '../../../src/opensentience/session/registration.ts';
 import {
   AGENT,

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Effect } from '../../../src/opensentience/session/effects.ts';
 import type { DeclaredTool } from '../../../src/opensentience/messages.ts';
-import type { ProtocolLimits } from '../../../src/opensentience/parts.ts';
+import type { ProtocolLimits } from '../../../src/opensentience/limits.ts';
 import { readMessage, type MessageFault } from '../../../src/opensentience/session/read-message.ts';
 import { MAX_FAULTY_MESSAGES } from '../../../src/opensentience/session/open.ts';
 import {

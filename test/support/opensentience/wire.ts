@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createRedactor } from '../../../src/rules/redaction.ts';
 import type { SessionRules } from '../../../src/opensentience/session/effects.ts';
 import { encodeFrame, FrameDecoder } from '../../../src/opensentience/frame.ts';
-import { DEFAULT_LIMITS } from '../../../src/opensentience/limits.ts';
+import { DEFAULT_LIMITS, type ProtocolLimits } from '../../../src/opensentience/limits.ts';
 import type {
   AgentMessageType,
   AgentPayloads,
@@ -23,7 +23,6 @@ import type {
   AuditNote,
   Gate,
   LiveSession,
-  ProtocolLimits,
   SessionCall,
 } from '../../../src/opensentience/parts.ts';
 import { placeSocket } from '../../../src/opensentience/socket/place.ts';
