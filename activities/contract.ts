@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { CausedBy, StepResult } from '../src/rules/journal.ts';
 import type { PinnedAgent } from '../src/rules/run-input.ts';
 
-/** Where an activity runs: filled by `step`, the same for all. */
+/** Where an activity runs: filled by Steps, the same for all. */
 export interface StepContext {
   readonly runId: string;
   readonly tenant: string;

@@ -222,6 +222,25 @@ describe('size and shape (style.md)', () => {
   });
 });
 
+/** What Temporal offers to workflow code that waits, calls, listens or draws lots. */
+const TEMPORAL_REACHES = new Set([
+  ...['condition', 'sleep', 'setHandler', 'currentUpdateInfo', 'uuid4'],
+  ...['scheduleActivity', 'scheduleLocalActivity', 'proxyActivities', 'proxyLocalActivities'],
+  ...['startChild', 'executeChild', 'getExternalWorkflowHandle', 'defineSignal', 'defineUpdate'],
+]);
+const LANGUAGE_REACHES =
+  /\bDate\.now\b|\bnew Date\b|\bMath\.random\b|\bperformance\.|\bcrypto\.|\bset(?:Timeout|Interval|Immediate)\b/g;
+
+function reachesOf({ text }: SourceFile): string[] {
+  const imported = [...text.matchAll(/import \{([^}]*)\} from '@temporalio\/workflow'/g)]
+    .flatMap(([, names = '']) => names.split(','))
+    .map((name) => name.trim().replace(/ as .*/, ''));
+  return [
+    ...imported.filter((name) => TEMPORAL_REACHES.has(name)),
+    ...(text.match(LANGUAGE_REACHES) ?? []),
+  ];
+}
+
 describe('names and words (style.md)', () => {
   it('no file or folder is called after nothing', () => {
     const empty = /^(utils?|helpers?|commons?|managers?|services?)$/;
@@ -246,6 +265,14 @@ describe('names and words (style.md)', () => {
       ({ path, text }) => !path.startsWith('src/app/') && text.includes('process.env'),
     );
     expect(readers.map(({ path }) => path)).toEqual([]);
+  });
+  it('workflow code reaches time, the world and people through live Steps alone (design §4)', () => {
+    const LIVE = 'workflows/live-steps.ts';
+    const workflows = product.filter(({ path }) => path.startsWith('workflows/'));
+    const reached = new Map(workflows.map((file) => [file.path, reachesOf(file)]));
+    expect(reached.get(LIVE)).not.toEqual([]);
+    reached.delete(LIVE);
+    expect([...reached].filter(([, found]) => found.length > 0)).toEqual([]);
   });
   it('there are no default exports', () => {
     const defaults = product.filter(({ text }) => /^export default /m.test(text));

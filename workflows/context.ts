@@ -9,6 +9,7 @@ import type { RunInput } from '../src/rules/run-input.ts';
 import type { WorkflowNode } from '../schemas/types.generated.ts';
 import type { Frame, NodeError, NodeState, RunState } from './frames.ts';
 import { emit } from './journal.ts';
+import type { Steps } from './steps.ts';
 
 /** How a run ends. `continue` is the end of a segment only. */
 export type Ending =
@@ -20,6 +21,8 @@ export type Ending =
 export interface Run {
   readonly input: RunInput;
   readonly state: RunState;
+  /** The only way to time, the world and people. */
+  readonly steps: Steps;
   readonly graph: DefinitionGraph;
   readonly nodes: ReadonlyMap<string, WorkflowNode>;
   /** Everything that a cancel or a failure stops. */
@@ -32,17 +35,18 @@ export interface Run {
   inFlight: number;
   /** Those among them that wait on an agent's queue: nobody knows for how long. */
   readonly queued: Set<QueuedStep>;
-  /** Until the next workflow task, when this one is full. */
-  pause?: Promise<void>;
   /** Bytes of the variables and of the nodes' outputs in `state`. */
   heldBytes: number;
-  /** New steps wait: the segment is about to end. */
-  holding: boolean;
+  /** New steps wait while there is a reason. */
+  readonly holding: Set<HoldReason>;
   /** State for the next segment: set once, and nothing that happens afterwards in this segment counts. */
   frozen?: JsonValue;
   /** Counts settled frames and steps, to try the end of the segment again after each. */
   progress: number;
 }
+
+/** Why new steps wait: the segment is about to end. */
+export type HoldReason = 'segment';
 
 /** A step on an agent's queue. */
 export interface QueuedStep {
@@ -54,7 +58,7 @@ export interface QueuedStep {
 export function endRun(run: Run, ending: Ending): void {
   if (run.ending) return;
   run.ending = ending;
-  run.holding = false;
+  run.holding.clear();
   if (ending.kind !== 'completed') run.scope.cancel();
 }
 
@@ -69,8 +73,11 @@ export interface Visit {
   readonly frame: Frame;
 }
 
-export function tupleOf(visit: Visit, step: string): Tuple {
-  const { nodeId, visit: number, attempt } = visit.frame;
+/** Where a step is taken. */
+export type Place = Pick<Visit, 'run' | 'frame'>;
+
+export function tupleOf({ frame }: Place, step: string): Tuple {
+  const { nodeId, visit: number, attempt } = frame;
   return { nodeId, visit: number, attempt, step };
 }
 

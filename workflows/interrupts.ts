@@ -8,7 +8,7 @@ import type { InterruptKind } from '../src/rules/status.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Visit } from './context.ts';
 import type { Interrupt, Resolution } from './frames.ts';
 import { emit } from './journal.ts';
-import { isCrowded, pause, waitUntil } from './step.ts';
+import { isCrowded, stepKey } from './steps.ts';
 
 export interface InterruptRequest {
   /** Step of the visit that asks: with the tuple it identifies the interrupt. */
@@ -56,7 +56,8 @@ function raise(visit: Visit, request: InterruptRequest): Interrupt {
     suspendedKey,
     visit: frame.visit,
     attempt: frame.attempt,
-    deadlineMs: timeoutMs === undefined ? undefined : Date.now() + timeoutMs,
+    deadlineMs:
+      timeoutMs === undefined ? undefined : run.steps.now(stepKey(visit, step)) + timeoutMs,
     votes: [],
   };
   run.state.interrupts[nodeId] = interrupt;
@@ -124,14 +125,19 @@ function earlier(a: number | undefined, b: number | undefined): number | undefin
  */
 export async function interrupt(visit: Visit, request: InterruptRequest): Promise<Resolution> {
   const { run, frame } = visit;
-  while (isCrowded(run)) await pause(run);
+  while (isCrowded(run)) await run.steps.nextTask(run);
   if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('cancelled');
   const standing = run.state.interrupts[frame.nodeId];
   const open =
     standing?.step === request.step && standing.attempt === frame.attempt
       ? standing
       : raise(visit, request);
-  await waitUntil(earlier(open.deadlineMs, frame.deadlineMs), () => open.resolution !== undefined);
+  const deadlineMs = earlier(open.deadlineMs, frame.deadlineMs);
+  await run.steps.wait(
+    stepKey(visit, request.step),
+    deadlineMs,
+    () => open.resolution !== undefined,
+  );
   if (open.resolution === undefined) expire(open);
   delete run.state.interrupts[frame.nodeId];
   nodeState(run, frame.nodeId).resolvedInterrupts++;

@@ -8,7 +8,7 @@
 //   asking     clarification.request in place of a decision   closed by the node kind, which asks a human
 //
 // The bracket: started is the first agent event, completed the last on every exit; an exit by error is closed by the
-// visit's clean-up (core/endings.ts). Phases are data: a later segment enters again where the last one stopped.
+// visit's clean-up (src/rules/endings.ts). Phases are data: a later segment enters again where the last one stopped.
 import { digestOf, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import {
@@ -26,8 +26,9 @@ import {
   type Invocation,
 } from './agent-work.ts';
 import { emitFact, nodeFailure, tupleOf } from './context.ts';
+import { CancelledAfterResult } from './failures.ts';
 import { nextAgent } from './handoff.ts';
-import { CancelledAfterResult, seal, step } from './step.ts';
+import { seal } from './steps.ts';
 import { performCalls } from './tool-calls.ts';
 import { bounded } from './values.ts';
 
@@ -56,7 +57,7 @@ export async function infer(work: AgentWork): Promise<Concluded> {
 async function prepare(work: AgentWork): Promise<Invocation> {
   const { visit, agent, task, resume } = work;
   const { configurable } = visit.run.input;
-  const prepared = await step(visit, 'prepareInvocation', {
+  const prepared = await visit.run.steps.run(visit, 'prepareInvocation', {
     step: stepName(work, 'prepare'),
     input: { agent, task, configurable, ...(resume ? { resume } : {}) },
   });
@@ -144,7 +145,7 @@ async function inferTurn(work: AgentWork, invocation: Invocation): Promise<void>
   const verbosity = verbosityOf(configurable, policy.verbosity);
   let output: InferTurnOutput;
   try {
-    output = await step(visit, 'inferTurn', {
+    output = await visit.run.steps.run(visit, 'inferTurn', {
       step: name,
       input: {
         agent,

@@ -6,35 +6,23 @@ import {
   CancellationScope,
   CancelledFailure,
   allHandlersFinished,
-  condition,
   continueAsNew,
-  workflowInfo,
 } from '@temporalio/workflow';
 import { graphOf } from '../src/rules/definition-graph.ts';
 import { closingsOf } from '../src/rules/endings.ts';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
 import type { EventOf } from '../src/rules/events.ts';
-import { jsonBytes, type JsonValue } from '../src/rules/json.ts';
-import { SEGMENT_BYTES } from '../src/rules/limits.ts';
 import { durationLimitMs, type RunInput } from '../src/rules/run-input.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
-import { newRunState, type NodeError, type RunState } from './frames.ts';
-import { emit, endJournal, freezeJournal, openItems, restoreOpenItems } from './journal.ts';
-import { answerMessages, cancel } from './messages.ts';
+import { newRunState, type RunState } from './frames.ts';
+import { emit, endJournal, openItems, restoreOpenItems } from './journal.ts';
+import { liveSteps } from './live-steps.ts';
+import { answerMessages } from './messages.ts';
 import { durationError, startFrames } from './schedule.ts';
+import { endSegment, wantsNewSegment } from './segments.ts';
+import { runKey } from './steps.ts';
 import { heldBytesOf, shownVariables } from './values.ts';
-
-/** New steps are held back this long while a segment tries to end; then the run goes on and tries again. */
-const DRAIN_MS = 30_000;
-/** From this many history events on, a segment waits for its end however long it takes (the server's wall: 51,200). */
-const DRAIN_ALWAYS_EVENTS = 20_000;
-/** The same in bytes of history (the server's wall: 50 MiB). */
-const DRAIN_ALWAYS_BYTES = 20 * 1024 * 1024;
-/** Where only calls that wait on an agent's queue are under way, this long: the agent may be absent for days. */
-const DRAIN_QUEUED_MS = 2_000;
-/** Tests force at most this many segments. */
-const FORCED_SEGMENTS = 5;
 
 export async function runWorkflow(input: RunInput): Promise<void> {
   if (needsPatterns(input.definition)) await loadPatterns();
@@ -58,12 +46,14 @@ async function live(run: Run): Promise<Ending> {
 
 function open(input: RunInput): Run {
   const carried = input.carried as unknown as RunState | undefined;
-  const state = carried ?? newRunState(Date.now(), input.variables);
+  const steps = liveSteps();
+  const state = carried ?? newRunState(steps.now(runKey('start')), input.variables);
   restoreOpenItems(state.open);
   const shield = new CancellationScope({ cancellable: false });
-  const run: Run = {
+  return {
     input,
     state,
+    steps,
     graph: graphOf(input.definition),
     nodes: new Map(input.definition.nodes.map((node) => [node.id, node])),
     scope: new CancellationScope({ cancellable: true, parent: shield }),
@@ -71,12 +61,9 @@ function open(input: RunInput): Run {
     inFlight: 0,
     queued: new Set(),
     heldBytes: heldBytesOf(state),
-    holding: false,
+    holding: new Set(),
     progress: 0,
   };
-  // Temporal's own cancel request takes the same way as the Update: through `cancel`, never past it.
-  CancellationScope.current().cancelRequested.catch(() => cancel(run, 'temporal'));
-  return run;
 }
 
 function stateStart({ input }: Run): void {
@@ -99,7 +86,7 @@ function stateStart({ input }: Run): void {
 async function interpret(run: Run): Promise<Ending> {
   const clock = startClock(run);
   for (;;) {
-    await condition(wantsNewSegment(run));
+    await run.steps.until(wantsNewSegment(run));
     if (!run.ending) await endSegment(run);
     if (run.ending) {
       clock?.cancel();
@@ -119,102 +106,19 @@ function startClock(run: Run): CancellationScope | undefined {
 
 /** Ends the run when its time is over (spec/01 §8 run-duration). */
 async function watchDuration(run: Run, limit: number): Promise<void> {
-  const leftMs = run.state.startedAtMs + limit - Date.now();
-  await condition(() => run.ending !== undefined, Math.max(leftMs, 1));
+  const { steps, state } = run;
+  const { startedAtMs } = state;
+  // A segment may begin behind it: then the shortest timer there is.
+  const deadlineMs = Math.max(startedAtMs + limit, steps.now(runKey('clock')) + 1);
+  await steps.wait(runKey('clock'), deadlineMs, () => run.ending !== undefined);
   if (run.ending) return;
-  const observed = Math.max(Date.now() - run.state.startedAtMs, limit + 1);
+  const observed = Math.max(steps.now(runKey('clock.struck')) - startedAtMs, limit + 1);
   emit(
     'cap.breached',
     { kind: 'run-duration', limit, observed },
     { key: 'cap.breached|run-duration' },
   );
   endRun(run, { kind: 'failed', error: durationError(limit, observed) });
-}
-
-/**
- * Looks once after each progress of the run, never in between: a workflow task that only refuses a message leaves no
- * job in history, and a replay would not look there.
- */
-function wantsNewSegment(run: Run): () => boolean {
-  let seen = run.progress;
-  return () => {
-    if (run.ending) return true;
-    if (run.progress === seen) return false;
-    seen = run.progress;
-    const { continueAsNewSuggested, historyLength } = workflowInfo();
-    if (continueAsNewSuggested) return true;
-    return (
-      historyLength >= (run.input.forceContinueAsNewAfter ?? Infinity) &&
-      run.state.segment < FORCED_SEGMENTS
-    );
-  };
-}
-
-/** Too large to be carried on: the run goes on in this segment while it may. */
-const OVERSIZE = 'oversize';
-
-/**
- * Ends the segment where every frame stands at a wait: state and journal are frozen in one breath, inside the check
- * itself, which the SDK makes between continuations. The first check of a condition is made within one: it says no.
- */
-function freezeWhenDrained(run: Run, note: (found: typeof OVERSIZE) => void): () => boolean {
-  let between = false;
-  return () => {
-    if (run.ending) return true;
-    const drained = between && run.inFlight === 0 && allHandlersFinished();
-    between = true;
-    if (!drained) return false;
-    const state: RunState = { ...run.state, segment: run.state.segment + 1, open: openItems() };
-    const carried = JSON.parse(JSON.stringify(state)) as JsonValue;
-    if (jsonBytes({ ...run.input, carried }) > SEGMENT_BYTES) {
-      note(OVERSIZE);
-      return true;
-    }
-    run.frozen = carried;
-    run.ending = { kind: 'continue' };
-    freezeJournal();
-    return true;
-  };
-}
-
-/** Holds new steps back until nothing is in flight; else lets the run go on until something has settled. */
-async function endSegment(run: Run): Promise<void> {
-  const { historyLength, historySize } = workflowInfo();
-  const always = historyLength >= DRAIN_ALWAYS_EVENTS || historySize >= DRAIN_ALWAYS_BYTES;
-  const oversize = await drain(run, always);
-  if (run.ending) return;
-  if (oversize && always) return endRun(run, { kind: 'failed', error: STATE_TOO_LARGE });
-  const before = run.progress;
-  await condition(() => run.ending !== undefined || run.progress > before);
-}
-
-const STATE_TOO_LARGE: NodeError = {
-  code: 'payload_too_large',
-  message: `The state of the run is larger than ${SEGMENT_BYTES} bytes: it cannot be carried on.`,
-};
-
-/** True when the segment could end but for the size of its state. */
-async function drain(run: Run, always: boolean): Promise<boolean> {
-  let oversize = false;
-  const frozen = () => freezeWhenDrained(run, () => (oversize = true));
-  if (always) {
-    run.holding = true;
-    await condition(frozen());
-  } else if (![...run.queued].some(({ outlasted }) => outlasted)) {
-    run.holding = true;
-    await drainInTime(run, frozen);
-    for (const step of run.queued) step.outlasted = true;
-  }
-  if (!run.ending) run.holding = false;
-  return oversize;
-}
-
-/** Branches do not stand beside a call that waits for an agent: nobody knows when one comes. */
-async function drainInTime(run: Run, frozen: () => () => boolean): Promise<void> {
-  const isOnlyQueued = () => run.queued.size > 0 && run.queued.size === run.inFlight;
-  const isFrozen = frozen();
-  await condition(() => isFrozen() || isOnlyQueued(), DRAIN_MS);
-  if (!run.ending && isOnlyQueued()) await condition(frozen(), DRAIN_QUEUED_MS);
 }
 
 /** Clean-up for every ending: frames come to rest, what is open is closed, and the terminal event is stated. */
@@ -229,7 +133,7 @@ async function close(run: Run, ending: Exclude<Ending, { kind: 'continue' }>): P
   const { type, payload } = terminalEvent(run, ending);
   emit(type, payload, { key: TERMINAL_KEY });
   endJournal(ending.kind);
-  if (!allHandlersFinished()) await condition(allHandlersFinished);
+  if (!allHandlersFinished()) await run.steps.until(allHandlersFinished);
 }
 
 function terminalEvent(

@@ -11,7 +11,7 @@ import { holds } from './conditions.ts';
 import { endRun, nodeState, type Run } from './context.ts';
 import { newFrame, type EdgeDecision, type Frame, type NodeError } from './frames.ts';
 import { emit } from './journal.ts';
-import { failureOf } from './step.ts';
+import { failureOf } from './failures.ts';
 import { visitNode, type VisitEnd } from './visit.ts';
 
 /** Decides over live (not dead) in-edges; there is at least one. */

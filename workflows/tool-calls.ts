@@ -6,6 +6,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json
 import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';
 import { agentTaskQueue } from '../src/rules/run-input.ts';
 import type { AgentWork, Invocation, ToolCall } from './agent-work.ts';
+import { CancelledAfterResult, isUnreached } from './failures.ts';
 import { approvalSchema, interrupt } from './interrupts.ts';
 import {
   APPROVAL_ACTIONS,
@@ -15,7 +16,7 @@ import {
   REFUSED_DOUBT_ACTIONS,
   refusedDoubtQuestion,
 } from './questions.ts';
-import { CancelledAfterResult, isUnreached, seal, step } from './step.ts';
+import { seal } from './steps.ts';
 
 /** Time beyond the tool's own limit for claim, settle and storage, in ms. */
 const CALL_MARGIN_MS = 20_000;
@@ -85,11 +86,12 @@ async function callTool(placed: Placed): Promise<CallToolOutput> {
   const name = nameOf(call);
   const timeoutMs = (tool?.timeoutMs ?? 0) + CALL_MARGIN_MS;
   const input = inputOf(placed, resolution);
-  if (!remote) return step(work.visit, 'callTool', { step: name, input, timeoutMs });
+  const { steps } = work.visit.run;
+  if (!remote) return steps.run(work.visit, 'callTool', { step: name, input, timeoutMs });
   const { agentId, waitMs } = remote;
   const taskQueue = agentTaskQueue(work.visit.run.input.tenant, agentId);
   try {
-    return await step(work.visit, 'callTool', {
+    return await steps.run(work.visit, 'callTool', {
       step: name,
       input,
       timeoutMs: timeoutMs + RETURN_MARGIN_MS,
@@ -120,7 +122,7 @@ async function giveUp(
   if (unreached.waited !== undefined) await sealCall(placed, unreached.waited);
   unreached.waited = undefined;
   const input = inputOf(placed, { kind: 'unreached' });
-  const output = await step(work.visit, 'callTool', {
+  const output = await work.visit.run.steps.run(work.visit, 'callTool', {
     step: nameOf(call),
     input,
     timeoutMs: CALL_MARGIN_MS,

@@ -7,9 +7,10 @@ import { isJsonObject, type JsonObject } from '../src/rules/json.ts';
 import { emitFact, endRun, nodeState, type Run, type NodeOutcome, type Visit } from './context.ts';
 import type { Frame, NodeError } from './frames.ts';
 import { emit, openItems } from './journal.ts';
+import { failureOf } from './failures.ts';
 import { kindOf } from './nodes/kinds.ts';
 import { missingRequirement } from './nodes/requires-missing.ts';
-import { failureOf, isCrowded, pause, waitUntil } from './step.ts';
+import { isCrowded, stepKey } from './steps.ts';
 import { bounded, hold, shownOutputs } from './values.ts';
 
 /** `node.settings` of a definition; absent means one attempt without a time limit. */
@@ -36,6 +37,10 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
   'effect_skipped',
   'payload_too_large',
 ]);
+
+/** Waits of an attempt: for its end within its time, and for its beginning after the last one failed. */
+const DEADLINE = 'node.deadline';
+const RETRY = 'node.retry';
 
 export type VisitEnd =
   | { readonly kind: 'completed'; readonly outputs: JsonObject }
@@ -77,7 +82,7 @@ function agentField({ node }: Visit): Pick<PayloadOf<'node.started'>, 'agent'> {
 }
 
 function start(visit: Visit): boolean {
-  const { frame, node } = visit;
+  const { frame, node, run } = visit;
   if (frame.phase === 'started') return true;
   if (!countExecution(visit)) return false;
   emitFact(visit, 'node.started', {
@@ -91,7 +96,8 @@ function start(visit: Visit): boolean {
   });
   frame.phase = 'started';
   const { timeoutMs } = (node.settings ?? {}) as NodeSettings;
-  if (timeoutMs !== undefined) frame.deadlineMs = Date.now() + timeoutMs;
+  if (timeoutMs !== undefined)
+    frame.deadlineMs = run.steps.now(stepKey(visit, DEADLINE)) + timeoutMs;
   return true;
 }
 
@@ -101,7 +107,7 @@ async function attempt(visit: Visit, deadlineMs: number): Promise<NodeOutcome> {
   let done = false;
   const work = scope.run(() => kindOf(visit.node)(visit)).finally(() => (done = true));
   work.catch(() => undefined);
-  if (await waitUntil(deadlineMs, () => done)) return work;
+  if (await visit.run.steps.wait(stepKey(visit, DEADLINE), deadlineMs, () => done)) return work;
   scope.cancel();
   await work.catch((error: unknown) => {
     if (!isCancellation(error) && !failureOf(error)) throw error;
@@ -160,7 +166,7 @@ function retryDelayMs(retry: typeof DEFAULT_RETRY, failedAttempts: number): numb
 
 /** Prepares the next attempt; false when the budget is used up. */
 function retry(visit: Visit, outcome: NodeOutcome & { kind: 'failed' }): boolean {
-  const { frame, node } = visit;
+  const { frame, node, run } = visit;
   const policy = { ...DEFAULT_RETRY, ...((node.settings ?? {}) as NodeSettings).retry };
   const failedAttempts = frame.attempt + 1;
   if (FINAL_CODES.has(outcome.error.code) || failedAttempts >= policy.maxAttempts) return false;
@@ -178,7 +184,7 @@ function retry(visit: Visit, outcome: NodeOutcome & { kind: 'failed' }): boolean
   frame.phase = 'ready';
   frame.data = {};
   frame.deadlineMs = undefined;
-  frame.resumeAtMs = Date.now() + delayMs;
+  frame.resumeAtMs = run.steps.now(stepKey(visit, RETRY)) + delayMs;
   return true;
 }
 
@@ -197,12 +203,13 @@ export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | unde
     return { kind: 'failed', error: missing };
   }
   for (;;) {
-    if (frame.resumeAtMs !== undefined) await waitUntil(frame.resumeAtMs, () => false);
+    if (frame.resumeAtMs !== undefined)
+      await run.steps.wait(stepKey(visit, RETRY), frame.resumeAtMs, () => false);
     frame.resumeAtMs = undefined;
-    while (isCrowded(run)) await pause(run);
+    while (isCrowded(run)) await run.steps.nextTask(run);
     if (run.ending || !start(visit)) return undefined;
     const outcome = await outcomeOf(visit);
-    while (isCrowded(run)) await pause(run);
+    while (isCrowded(run)) await run.steps.nextTask(run);
     if (outcome.kind === 'completed') {
       complete(visit, outcome.outputs);
       return outcome;

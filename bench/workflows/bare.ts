@@ -18,7 +18,7 @@ export interface BarePlan {
   readonly padding: string;
 }
 
-/** As workflows/step.ts has them. */
+/** As workflows/activity-options.ts has them. */
 const OPTIONS: ActivityOptions = {
   startToCloseTimeout: 30_000,
   heartbeatTimeout: 5_000,

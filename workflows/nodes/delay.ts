@@ -1,5 +1,5 @@
 // core.delay: a durable pause. Four spellings of the duration are in use; config wins over the input (spec/06 §20).
-import { waitUntil } from '../step.ts';
+import { stepKey } from '../steps.ts';
 import { inputsOf } from '../values.ts';
 import { nodeFailure, type NodeKind } from '../context.ts';
 
@@ -10,7 +10,9 @@ export const delay: NodeKind = async (visit) => {
     throw nodeFailure('validation_error', 'The delay is not a number of milliseconds.');
   }
   const { data } = visit.frame;
-  data.untilMs ??= Date.now() + value;
-  await waitUntil(data.untilMs as number, () => false);
+  const { steps } = visit.run;
+  const key = stepKey(visit, 'delay');
+  data.untilMs ??= steps.now(key) + value;
+  await steps.wait(key, data.untilMs as number, () => false);
   return { kind: 'completed', outputs: {} };
 };

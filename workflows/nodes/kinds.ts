@@ -1,5 +1,5 @@
 // The node kinds of this release: typeId -> function, one file each (spec/01 §18). A kind may be entered again at
-// every phase of its frame: what it already did stands in `frame.data`, and its waits and effects go through `step`.
+// every phase of its frame: what it already did stands in `frame.data`, and its waits and effects go through Steps.
 import type { WorkflowNode } from '../../schemas/types.generated.ts';
 import type { NodeKind } from '../context.ts';
 import { agent } from './agent.ts';

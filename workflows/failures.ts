@@ -1,0 +1,44 @@
+// What a step threw, and what it means: a failure with its code, a cancellation, a worker that never came.
+import {
+  ActivityFailure,
+  CancelledFailure,
+  TimeoutFailure,
+  isCancellation,
+} from '@temporalio/workflow';
+
+/** No worker took the step in time, or none finished it before its whole time was over. */
+export function isUnreached(error: unknown): boolean {
+  if (!(error instanceof ActivityFailure)) return false;
+  const { cause } = error;
+  const type = cause instanceof TimeoutFailure ? cause.timeoutType : undefined;
+  return type === 'SCHEDULE_TO_START' || type === 'SCHEDULE_TO_CLOSE';
+}
+
+/** The step was cancelled, but its activity ended well within the grace: its events are admitted, its block is closed. */
+export class CancelledAfterResult extends CancelledFailure {
+  constructor() {
+    super('cancelled when the result was there');
+  }
+}
+
+/** Code, message and details of whatever a step threw; undefined for a cancellation. */
+export function failureOf(
+  error: unknown,
+): { code: string; message: string; details?: unknown } | undefined {
+  if (isCancellation(error)) return undefined;
+  if (error instanceof ActivityFailure) {
+    const { cause } = error;
+    if (cause?.name === 'TimeoutFailure')
+      return { code: 'node_timeout', message: 'An activity of the node timed out.' };
+    return cause ? failureOf(cause) : { code: 'internal_error', message: 'An activity failed.' };
+  }
+  const failure = error as { type?: string | null; message?: string; details?: unknown[] | null };
+  if (typeof failure?.type === 'string' && failure.type !== '') {
+    return {
+      code: failure.type,
+      message: failure.message ?? failure.type,
+      details: failure.details?.[0],
+    };
+  }
+  return undefined;
+}

@@ -1,0 +1,218 @@
+// Live Steps (design §4): activities, timers, clock and Updates of Temporal. No other file of workflow code touches
+// them. How many promises stand between a job of Temporal's and what continues is part of what replays: two branches
+// that wake in one workflow task give their commands in that order.
+import {
+  ActivityCancellationType,
+  ApplicationFailure,
+  CancellationScope,
+  condition,
+  currentUpdateInfo,
+  defineUpdate,
+  scheduleActivity,
+  setHandler,
+  sleep,
+  type ActivityOptions,
+} from '@temporalio/workflow';
+import type { StepContext } from '../activities/contract.ts';
+import { activityIdOf } from '../src/rules/ids.ts';
+import type { StepResult } from '../src/rules/journal.ts';
+import { jsonBytes } from '../src/rules/json.ts';
+import { CANCELLATION_GRACE_MS } from '../src/rules/limits.ts';
+import {
+  MESSAGES,
+  type MessageKind,
+  type MessageOutcome,
+  type RunMessage,
+} from '../src/rules/messages.ts';
+import { optionsOf } from './activity-options.ts';
+import { tupleOf, type Place, type QueuedStep, type Run } from './context.ts';
+import { CancelledAfterResult } from './failures.ts';
+import { admit, isBeginning, spend } from './journal.ts';
+import {
+  isCrowded,
+  type ActivityName,
+  type Entered,
+  type Inbox,
+  type StepOutput,
+  type StepRequest,
+  type Steps,
+} from './steps.ts';
+
+/** Shortest timer of Temporal, in ms: it ends the workflow task. */
+const PAUSE_MS = 1;
+
+export function liveSteps(): Steps {
+  const waited = new Set<string>();
+  const read = new Set<string>();
+  return {
+    run: runStep,
+    wait(key, deadlineMs, ready) {
+      claim(waited, key);
+      return waitUntil(deadlineMs, ready);
+    },
+    now(key) {
+      claim(read, key);
+      return Date.now();
+    },
+    receive,
+    nextTask: nextTaskOf(),
+    until: (ready, limitMs) =>
+      limitMs === undefined ? condition(ready) : condition(ready, limitMs),
+  };
+}
+
+/** A key that comes again is a bug that tests catch: a recording could not tell the two apart. */
+function claim(keys: Set<string>, key: string): void {
+  if (keys.has(key))
+    throw ApplicationFailure.nonRetryable(`key ${key} of a step is used twice`, 'internal_error');
+  keys.add(key);
+}
+
+async function waitUntil(deadlineMs: number | undefined, ready: () => boolean): Promise<boolean> {
+  if (deadlineMs === undefined) {
+    await condition(ready);
+    return true;
+  }
+  const leftMs = deadlineMs - Date.now();
+  if (leftMs <= 0) return ready();
+  return condition(ready, leftMs);
+}
+
+/** All that pause in one workflow task wait for one timer. */
+function nextTaskOf(): Steps['nextTask'] {
+  let pause: Promise<void> | undefined;
+  return async (run) => {
+    run.inFlight++;
+    pause ??= run.scope
+      .run(() => sleep(PAUSE_MS))
+      .catch(() => undefined)
+      .finally(() => {
+        pause = undefined;
+      });
+    await pause;
+    run.inFlight--;
+  };
+}
+
+/** Steps wait while a segment tries to end. What closes a block does not: the segment ends behind it. */
+function isHeld(run: Run, name: ActivityName): boolean {
+  return run.holding.size > 0 && name !== 'sealBlock';
+}
+
+async function runStep<Name extends ActivityName>(
+  place: Place,
+  name: Name,
+  request: StepRequest<Name>,
+): Promise<StepOutput<Name>> {
+  const { run } = place;
+  // Looked at again right before it is spent: many wake at once, and only the first finds the task empty.
+  while (isHeld(run, name) || isCrowded(run))
+    await (isHeld(run, name)
+      ? condition(() => run.holding.size === 0 && !run.frozen)
+      : run.steps.nextTask(run));
+  const activityId = activityIdOf(tupleOf(place, request.step));
+  const options: ActivityOptions = {
+    ...optionsOf(name, request),
+    activityId,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  };
+  const input = { ...request.input, context: contextOf(place, activityId) };
+  const queued: QueuedStep | undefined = request.queue && { outlasted: false };
+  run.inFlight++;
+  if (queued) run.queued.add(queued);
+  spend(jsonBytes(input));
+  try {
+    const result = await withGrace(
+      scheduleActivity<StepResult<StepOutput<Name>>>(name, [input], options),
+    );
+    while (isCrowded(run)) await run.steps.nextTask(run);
+    admit(activityId, result.events);
+    // What happened stands in the log; what would follow from it does not happen any more.
+    if (CancellationScope.current().consideredCancelled) throw new CancelledAfterResult();
+    return result.output;
+  } finally {
+    run.inFlight--;
+    if (queued) run.queued.delete(queued);
+    run.progress++;
+  }
+}
+
+/** The context of an activity, for ids and isolation on the other side. */
+function contextOf(place: Place, activityId: string): StepContext {
+  const { run, frame } = place;
+  return {
+    runId: run.input.runId,
+    tenant: run.input.tenant,
+    principal: run.input.principal,
+    workflowId: run.input.definition.id,
+    nodeId: frame.nodeId,
+    visit: frame.visit,
+    attempt: frame.attempt,
+    activityId,
+  };
+}
+
+/** A cancelled activity has CANCELLATION_GRACE_MS to acknowledge; then it is abandoned and its result never admitted. */
+function withGrace<T>(result: Promise<T>): Promise<T> {
+  const scope = CancellationScope.current();
+  if (!scope.cancellable) return result;
+  // By hand and not by Promise.race: every promise of workflow code costs a recorded stack.
+  return new Promise<T>((resolve, reject) => {
+    let grace: CancellationScope | undefined;
+    let over = false;
+    const end = (settle: () => void) => {
+      over = true;
+      grace?.cancel();
+      settle();
+    };
+    result.then(
+      (value) => end(() => resolve(value)),
+      (error: Error) => end(() => reject(error)),
+    );
+    scope.cancelRequested.catch((cause: Error) => {
+      if (over) return;
+      grace = new CancellationScope({ cancellable: true, parent: shield() });
+      grace
+        .run(() => sleep(CANCELLATION_GRACE_MS))
+        .then(
+          () => reject(cause),
+          () => undefined,
+        );
+    });
+  });
+}
+
+/** A parent that hands no cancellation down. */
+function shield(): CancellationScope {
+  return new CancellationScope({ cancellable: false });
+}
+
+/** One handler for each kind of message; Temporal's own cancel request comes in the same way. */
+function receive(inbox: Inbox): void {
+  CancellationScope.current().cancelRequested.catch(() => inbox.cancelled());
+  for (const kind of Object.keys(MESSAGES) as MessageKind[]) receiveKind(inbox, kind);
+}
+
+function receiveKind(inbox: Inbox, kind: MessageKind): void {
+  // The Update's name says the kind: what older senders sent holds none.
+  const enter = (message: RunMessage): Entered => ({
+    message: { ...message, kind } as RunMessage,
+    updateId: currentUpdateInfo()?.id,
+    atMs: Date.now(),
+  });
+  setHandler(
+    defineUpdate<MessageOutcome, [RunMessage]>(MESSAGES[kind].update),
+    (message) => {
+      const entered = enter(message);
+      if (isBeginning()) inbox.check(entered);
+      return inbox.take(entered);
+    },
+    {
+      validator: (message: RunMessage): void => {
+        // A server forgets a workflow task that only refused, also a run's first one: a replay would then begin in
+        // another task than this worker did. There the message is taken in, and the handler refuses it.
+        if (!isBeginning()) inbox.check(enter(message));
+      },
+    },
+  );
+}

@@ -1,0 +1,105 @@
+// Where a run's history ends and the next one begins (continue-as-new, design §4): when a segment should end, how new
+// steps are held back until nothing is in flight, and the breath in which state and journal are frozen.
+import { allHandlersFinished, workflowInfo } from '@temporalio/workflow';
+import { jsonBytes, type JsonValue } from '../src/rules/json.ts';
+import { SEGMENT_BYTES } from '../src/rules/limits.ts';
+import { endRun, type Run } from './context.ts';
+import type { NodeError, RunState } from './frames.ts';
+import { freezeJournal, openItems } from './journal.ts';
+
+/** New steps are held back this long while a segment tries to end; then the run goes on and tries again. */
+const DRAIN_MS = 30_000;
+/** From this many history events on, a segment waits for its end however long it takes (the server's wall: 51,200). */
+const DRAIN_ALWAYS_EVENTS = 20_000;
+/** The same in bytes of history (the server's wall: 50 MiB). */
+const DRAIN_ALWAYS_BYTES = 20 * 1024 * 1024;
+/** Where only calls that wait on an agent's queue are under way, this long: the agent may be absent for days. */
+const DRAIN_QUEUED_MS = 2_000;
+/** Tests force at most this many segments. */
+const FORCED_SEGMENTS = 5;
+
+/**
+ * Looks once after each progress of the run, never in between: a workflow task that only refuses a message leaves no
+ * job in history, and a replay would not look there.
+ */
+export function wantsNewSegment(run: Run): () => boolean {
+  let seen = run.progress;
+  return () => {
+    if (run.ending) return true;
+    if (run.progress === seen) return false;
+    seen = run.progress;
+    const { continueAsNewSuggested, historyLength } = workflowInfo();
+    if (continueAsNewSuggested) return true;
+    return (
+      historyLength >= (run.input.forceContinueAsNewAfter ?? Infinity) &&
+      run.state.segment < FORCED_SEGMENTS
+    );
+  };
+}
+
+/** Too large to be carried on: the run goes on in this segment while it may. */
+const OVERSIZE = 'oversize';
+
+/**
+ * Ends the segment where every frame stands at a wait: state and journal are frozen in one breath, inside the check
+ * itself, which the SDK makes between continuations. The first check of a condition is made within one: it says no.
+ */
+function freezeWhenDrained(run: Run, note: (found: typeof OVERSIZE) => void): () => boolean {
+  let between = false;
+  return () => {
+    if (run.ending) return true;
+    const drained = between && run.inFlight === 0 && allHandlersFinished();
+    between = true;
+    if (!drained) return false;
+    const state: RunState = { ...run.state, segment: run.state.segment + 1, open: openItems() };
+    const carried = JSON.parse(JSON.stringify(state)) as JsonValue;
+    if (jsonBytes({ ...run.input, carried }) > SEGMENT_BYTES) {
+      note(OVERSIZE);
+      return true;
+    }
+    run.frozen = carried;
+    run.ending = { kind: 'continue' };
+    freezeJournal();
+    return true;
+  };
+}
+
+/** Holds new steps back until nothing is in flight; else lets the run go on until something has settled. */
+export async function endSegment(run: Run): Promise<void> {
+  const { historyLength, historySize } = workflowInfo();
+  const always = historyLength >= DRAIN_ALWAYS_EVENTS || historySize >= DRAIN_ALWAYS_BYTES;
+  const oversize = await drain(run, always);
+  if (run.ending) return;
+  if (oversize && always) return endRun(run, { kind: 'failed', error: STATE_TOO_LARGE });
+  const before = run.progress;
+  await run.steps.until(() => run.ending !== undefined || run.progress > before);
+}
+
+const STATE_TOO_LARGE: NodeError = {
+  code: 'payload_too_large',
+  message: `The state of the run is larger than ${SEGMENT_BYTES} bytes: it cannot be carried on.`,
+};
+
+/** True when the segment could end but for the size of its state. */
+async function drain(run: Run, always: boolean): Promise<boolean> {
+  let oversize = false;
+  const frozen = () => freezeWhenDrained(run, () => (oversize = true));
+  if (always) {
+    run.holding.add('segment');
+    await run.steps.until(frozen());
+  } else if (![...run.queued].some(({ outlasted }) => outlasted)) {
+    run.holding.add('segment');
+    await drainInTime(run, frozen);
+    for (const step of run.queued) step.outlasted = true;
+  }
+  if (!run.ending) run.holding.delete('segment');
+  return oversize;
+}
+
+/** Branches do not stand beside a call that waits for an agent: nobody knows when one comes. */
+async function drainInTime(run: Run, frozen: () => () => boolean): Promise<void> {
+  const isOnlyQueued = () => run.queued.size > 0 && run.queued.size === run.inFlight;
+  const isFrozen = frozen();
+  await run.steps.until(() => isFrozen() || isOnlyQueued(), DRAIN_MS);
+  if (!run.ending && isOnlyQueued()) await run.steps.until(frozen(), DRAIN_QUEUED_MS);
+}

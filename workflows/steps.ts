@@ -1,0 +1,106 @@
+// The one seam between workflow code and time, the world and people (design §4). Live Steps talk to Temporal
+// (live-steps.ts); design §6 says what recorded ones do: they give each call what a recording holds under its key. So
+// every wait and every clock read has a key of its own within its visit, the same in every replay.
+import { CancellationScope } from '@temporalio/workflow';
+import type { Activities } from '../activities/contract.ts';
+import { activityIdOf, encodeTuple } from '../src/rules/ids.ts';
+import type { MessageOutcome, RunMessage } from '../src/rules/messages.ts';
+import { tupleOf, type Place, type Run } from './context.ts';
+import { isTaskFull } from './journal.ts';
+
+export type ActivityName = keyof Activities;
+export type StepInput<Name extends ActivityName> = Omit<Parameters<Activities[Name]>[0], 'context'>;
+export type StepOutput<Name extends ActivityName> = Awaited<ReturnType<Activities[Name]>>['output'];
+
+/** A task queue of its own for a step, where a worker may be long in coming. */
+export interface StepQueue {
+  readonly taskQueue: string;
+  /** Longest wait in ms for a worker to take it. */
+  readonly waitMs: number;
+}
+
+export interface StepRequest<Name extends ActivityName> {
+  /** Names the step within the node attempt: with the place it is the activity's id. */
+  readonly step: string;
+  readonly input: StepInput<Name>;
+  /** Narrows the time that one try may take, in ms. */
+  readonly timeoutMs?: number;
+  readonly queue?: StepQueue;
+}
+
+/** A message as it entered: when, and under which id it can come again. */
+export interface Entered {
+  readonly message: RunMessage;
+  readonly updateId?: string;
+  readonly atMs: number;
+}
+
+/** What takes messages. Everything is synchronous: nothing comes between a refusal that was not made and the taking. */
+export interface Inbox {
+  /** Throws the ApplicationFailure that the sender is refused with. Not asked in a replay. */
+  check(entered: Entered): void;
+  take(entered: Entered): MessageOutcome;
+  /** Somebody cancelled the execution itself. */
+  cancelled(): void;
+}
+
+/** Keys are `stepKey` and `runKey`; each is used once in a segment by `wait`, and once by `now`. */
+export interface Steps {
+  /**
+   * Runs one activity as a step of the place, its events admitted and its output handed on in the same breath. Throws
+   * ActivityFailure (its cause carries the code as `type`) and CancelledFailure.
+   */
+  run<Name extends ActivityName>(
+    place: Place,
+    name: Name,
+    request: StepRequest<Name>,
+  ): Promise<StepOutput<Name>>;
+  /** Waits until `deadlineMs` (workflow time) or until `ready`; true when ready. Without a deadline it waits for ever. */
+  wait(key: string, deadlineMs: number | undefined, ready: () => boolean): Promise<boolean>;
+  /** Workflow time in ms. */
+  now(key: string): number;
+  /** From now on messages enter through `inbox`. */
+  receive(inbox: Inbox): void;
+  /**
+   * Waits for the next workflow task: to be called while `isCrowded`, which is asked again in the breath in which
+   * something is stated, since all that paused wake together. What is only in hand meanwhile is safe: no segment ends.
+   */
+  nextTask(run: Run): Promise<void>;
+  /** For the ends of segments alone: no fact of the run depends on how it ends, so that it needs no key. */
+  until(ready: () => boolean, limitMs?: number): Promise<unknown>;
+}
+
+/** Key of a wait or a clock read at a place. */
+export function stepKey(place: Place, step: string): string {
+  return encodeTuple(tupleOf(place, step));
+}
+
+/** Key of one that belongs to no visit: no node has an empty id. */
+export function runKey(step: string): string {
+  return encodeTuple({ nodeId: '', visit: 0, attempt: 0, step });
+}
+
+/** The workflow task is full: what is large and has time is stated in the next one. A run that ends waits no more. */
+export function isCrowded(run: Run): boolean {
+  return isTaskFull() && !run.ending;
+}
+
+/** A stream that ended without a result: its block is closed with what was shown, cancelled or not (design §3.5). */
+export async function seal(
+  place: Place,
+  sealedStep: string,
+  block: Omit<StepInput<'sealBlock'>, 'sealedActivityId'>,
+): Promise<void> {
+  const sealedActivityId = activityIdOf(tupleOf(place, sealedStep));
+  await uncancelled(() =>
+    place.run.steps.run(place, 'sealBlock', {
+      step: `${sealedStep}.seal`,
+      input: { sealedActivityId, ...block },
+    }),
+  );
+}
+
+/** Runs something that must happen also while the run is being cancelled. */
+async function uncancelled<T>(fn: () => Promise<T>): Promise<T> {
+  return CancellationScope.nonCancellable(fn);
+}
