@@ -1,6 +1,5 @@
 // What the facade is built from: ports and a few facts of this process. Only src/app makes them.
 import type { Redactor } from '../rules/redaction.ts';
-import type { RunStatus } from '../rules/status.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { Catalog } from '../ports/catalog.ts';
 import type { RunEngine } from '../ports/engine.ts';
@@ -10,7 +9,6 @@ import type { Models } from '../ports/models.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { Tools } from '../ports/tools.ts';
 import type { RunSettings } from '../runs/deps.ts';
-import type { RunCreateWarning } from '../../schemas/types.generated.ts';
 
 /** The part of the log that serves reads (design §3.3). */
 export interface RunLog {
@@ -70,11 +68,3 @@ export const DEFAULT_CALLER: Caller = {
     'agents:operate',
   ],
 };
-
-export interface RunAnswer {
-  readonly runId: string;
-  readonly status: RunStatus;
-  readonly eventsUrl: string;
-  readonly statusUrl: string;
-  readonly warnings?: readonly RunCreateWarning[];
-}

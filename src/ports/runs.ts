@@ -32,13 +32,16 @@ export interface RunListItem {
 
 export interface RunStore {
   /**
-   * One transaction: claims the idempotency key (if any) and inserts the run row as `pending` with its head. A key
+   * One transaction, of one statement where the key is new: claims the idempotency key (if any) and inserts the run row as `pending` with its head. A key
    * whose earlier claim accepted a run that was never answered gives `claimed` with that `runId`: the caller goes on
    * with that run instead of the new one.
    */
   accept(run: Omit<RunRow, 'temporalRunId'>, claim?: IdempotencyClaim): Promise<ClaimOutcome>;
-  /** Idempotent. Also sets the head's first cursor to the segment. False: the run has failed to start, and stays so. */
-  markStarted(runId: string, temporalRunId: string): Promise<boolean>;
+  /**
+   * Idempotent. Also sets the head's first cursor to the segment. The status of the head then (`pending` where there is
+   * none); undefined: the run has failed to start, and stays so.
+   */
+  markStarted(runId: string, temporalRunId: string): Promise<RunStatus | undefined>;
   /** The first failure stays; it is returned. Undefined when the run is started after all. */
   markStartFailed(runId: string, failure: StartFailure): Promise<StartFailure | undefined>;
   find(tenant: string, runId: string): Promise<RunRow | undefined>;

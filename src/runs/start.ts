@@ -2,33 +2,46 @@
 // retries, a cancel and the reaper. Row by row, a start and a failure exclude each other: the first that is noted stands.
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { CancelRunMessage } from '../rules/messages.ts';
+import type { RunStatus } from '../rules/status.ts';
 import { startFailedBatch } from '../log/start-failed.ts';
 import type { RunRow, StartFailure } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
 
 type StartDeps = Pick<RunsDeps, 'stores' | 'engine' | 'logger'>;
 
-/**
- * Idempotent. True: Temporal has the run. False: it has ended; what was decided about it stands, also where its log
- * did not say so yet. Throws service_unavailable with `details.runId`, and what Temporal refuses the run with.
- */
-export async function startRun(deps: StartDeps, row: RunRow): Promise<boolean> {
-  const { stores, engine } = deps;
-  if (row.temporalRunId !== undefined) return true;
+export interface Started {
+  /** False: the run has ended; what was decided about it stands, also where its log did not say so yet. */
+  readonly inTemporal: boolean;
+  /** Of the run's head, where it was read on the way. */
+  readonly status?: RunStatus;
+}
+
+/** Idempotent. Throws service_unavailable with `details.runId`, and what Temporal refuses the run with. */
+export async function startRun(deps: StartDeps, row: RunRow): Promise<Started> {
+  if (row.temporalRunId !== undefined) return { inTemporal: true };
   if (row.startFailure) {
     await failRun(deps, row, row.startFailure);
-    return false;
+    return { inTemporal: false };
   }
-  const head = await stores.log.head(row.runId);
-  if (head?.closed) return false;
+  const head = await deps.stores.log.head(row.runId);
+  return head?.closed ? { inTemporal: false, status: head.status } : startNew(deps, row);
+}
+
+/**
+ * As startRun, of a row that was just inserted: nobody can have decided anything about it. If the reaper has meanwhile,
+ * because this process was held up, that stands as well.
+ */
+export async function startNew(deps: StartDeps, row: RunRow): Promise<Started> {
+  const { stores, engine } = deps;
   try {
     const { temporalRunId } = await engine.start(row.input);
-    if (await stores.runs.markStarted(row.runId, temporalRunId)) return true;
+    const status = await stores.runs.markStarted(row.runId, temporalRunId);
+    if (status !== undefined) return { inTemporal: true, status };
   } catch (error) {
     throw notStarted(deps, row, error);
   }
   await takeBack(deps, row);
-  return false;
+  return { inTemporal: false };
 }
 
 function notStarted({ logger }: StartDeps, { runId }: RunRow, error: unknown): unknown {

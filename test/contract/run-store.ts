@@ -185,11 +185,11 @@ export function runStoreContract(stores: GivenStores): void {
       for (const run of [refused, started]) await stores().runs.accept(run);
       const { runs } = stores();
       await runs.markStartFailed(refused.runId, { cause: 'payload_too_large', atMs: 7 });
-      expect(await runs.markStarted(refused.runId, 'T1')).toBe(false);
+      expect(await runs.markStarted(refused.runId, 'T1')).toBeUndefined();
       expect((await runs.load(refused.runId))?.temporalRunId).toBeUndefined();
       expect((await headOf(stores(), refused.runId)).temporalRunId).toBe('');
-      expect(await runs.markStarted(started.runId, 'T1')).toBe(true);
-      expect(await runs.markStarted(started.runId, 'T2')).toBe(true);
+      expect(await runs.markStarted(started.runId, 'T1')).toBe('pending');
+      expect(await runs.markStarted(started.runId, 'T2')).toBe('pending');
     });
 
     it('design §3.6 all runs are listed for the rebuild, ascending, in pages', async () => {

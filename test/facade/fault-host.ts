@@ -109,12 +109,13 @@ export function catalogOf(
   };
 }
 
-/** `changed` replaces parts, so that a test can hold or break them. */
+/** `changed` replaces parts, so that a test can hold or break them; `given` stores are closed with the host. */
 export async function startFaultHost(
   config: Partial<FacadeConfig> = {},
   changed: (deps: FacadeDeps) => Partial<FacadeDeps> = () => ({}),
+  given?: Stores,
 ): Promise<FaultHost> {
-  const stores = await openTestStores();
+  const stores = given ?? (await openTestStores());
   const temporal: PlayedTemporal = { away: false, started: [], calls: [] };
   const lines: FaultHost['lines'] = [];
   const line = (message: string, fields: Record<string, unknown> = {}): void =>

@@ -12,7 +12,7 @@ import { sha256Hex } from '../../rules/ids.ts';
 import type { JsonValue } from '../../rules/json.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../../rules/limits.ts';
 import type { ClaimOutcome, IdempotencyClaim, IdempotencyStore } from '../../ports/idempotency.ts';
-import type { Db, Transaction } from './db.ts';
+import type { Db, Queries, SqlValue, Transaction } from './db.ts';
 
 interface RecordRow {
   readonly request_digest: string;
@@ -37,6 +37,43 @@ export function recordKey(
   return [tenant, endpoint, sha256Hex(`${tenant}:${endpoint}:${key}`)];
 }
 
+/** What stands against a request now, without a claim: undefined where one could be had. */
+export async function standingOf(
+  queries: Queries,
+  tenant: string,
+  claim: IdempotencyClaim,
+): Promise<ClaimOutcome | undefined> {
+  const [record] = await queries.query<RecordRow>(READ_RECORD, recordKey(tenant, claim));
+  const standing = record && outcomeOf(record, claim.requestDigest);
+  return typeof standing === 'object' ? standing : undefined;
+}
+
+/**
+ * Part of a statement: claims a key that nobody has. One row then, else none. Its values (newClaimValues) are the
+ * statement's parameters from `first` on.
+ */
+export function insertClaim(first: number): string {
+  const value = (index: number): string => `$${first + index}`;
+  return `INSERT INTO idempotency_records
+      (tenant_id, endpoint, key_digest, request_digest, owner, run_id, lease_until_ms, created_at_ms)
+    VALUES (${[0, 1, 2, 3, 4, 5].map(value).join(', ')}, openwop_now_ms() + ${value(6)}::bigint, openwop_now_ms())
+    ON CONFLICT DO NOTHING RETURNING 1`;
+}
+
+interface NewClaim {
+  readonly claim: IdempotencyClaim;
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly runId?: string;
+}
+
+export function newClaimValues(
+  tenant: string,
+  { claim, owner, leaseMs, runId }: NewClaim,
+): SqlValue[] {
+  return [...recordKey(tenant, claim), claim.requestDigest, owner, runId ?? null, leaseMs];
+}
+
 /** Claims within a transaction of the caller's. `runId` is noted with a claim that is new. */
 export async function claimRecord(
   tx: Transaction,
@@ -46,11 +83,8 @@ export async function claimRecord(
   const id = recordKey(tenant, claim);
   const owner = randomUUID();
   const inserted = await tx.query(
-    `INSERT INTO idempotency_records
-       (tenant_id, endpoint, key_digest, request_digest, owner, lease_until_ms, run_id, created_at_ms)
-     VALUES ($1, $2, $3, $4, $5, openwop_now_ms() + $6::bigint, $7, openwop_now_ms())
-     ON CONFLICT DO NOTHING RETURNING 1`,
-    [...id, claim.requestDigest, owner, leaseMs, runId ?? null],
+    insertClaim(1),
+    newClaimValues(tenant, { claim, owner, leaseMs, runId }),
   );
   if (inserted.length > 0) return { kind: 'claimed', owner };
   const [record] = await tx.query<RecordRow>(`${READ_RECORD} FOR UPDATE`, id);

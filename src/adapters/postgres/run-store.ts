@@ -1,14 +1,17 @@
 // The registry of runs (design §4, accept): who was accepted with what, whether Temporal has it, and the lists.
+import { randomUUID } from 'node:crypto';
 import { HostError } from '../../rules/errors.ts';
 import type { RunInput } from '../../rules/run-input.ts';
 import type { RunStatus } from '../../rules/status.ts';
-import type { ClaimOutcome } from '../../ports/idempotency.ts';
+import type { ClaimOutcome, IdempotencyClaim } from '../../ports/idempotency.ts';
 import type { RunListItem, RunRow, RunStore, StartFailure } from '../../ports/runs.ts';
-import type { Db, SqlValue, Transaction } from './db.ts';
-import { claimRecord } from './idempotency-store.ts';
+import type { Db, Queries, SqlValue } from './db.ts';
+import { claimRecord, insertClaim, newClaimValues, standingOf } from './idempotency-store.ts';
 
 /** How long in ms an acceptance may take before a retry with the same key goes on with its run. */
 const ACCEPT_LEASE_MS = 15_000;
+
+type NewRun = Omit<RunRow, 'temporalRunId'>;
 
 interface RunRecord {
   readonly run_id: string;
@@ -36,38 +39,71 @@ function runOf(record: RunRecord): RunRow {
   };
 }
 
-async function insertRun(tx: Transaction, run: Omit<RunRow, 'temporalRunId'>): Promise<void> {
-  await tx.query(
-    `WITH run AS (
-       INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms) VALUES ($1, $2, $3, $4, $5, $6)
-     )
-     INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
-       last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
-     VALUES ($1, $2, $3, $6, 'pending', false, 0, 0, '', 0, '', $7, 'null', 'null')`,
+/** Inserts a run (runValues, from $1 on) with its head where the CTE `claim` has a row. */
+const INSERT_RUN = `run AS (
+    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms)
+    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint FROM claim
+  )
+  INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
+    last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
+  SELECT $1, $2, $3, $6, 'pending', false, 0, 0, '', 0, '', $7::integer, 'null', 'null' FROM claim
+  RETURNING 1`;
+
+function runValues(run: NewRun): SqlValue[] {
+  return [
+    run.runId,
+    run.tenant,
+    run.workflowId,
+    JSON.stringify(run.input),
+    JSON.stringify(run.input.tags ?? []),
+    run.createdAtMs,
+    run.input.translateVersion,
+  ];
+}
+
+async function insertRun(queries: Queries, run: NewRun): Promise<void> {
+  await queries.query(`WITH claim AS (SELECT 1), ${INSERT_RUN}`, runValues(run));
+}
+
+/** Claim and run in one statement, which is a transaction and one trip. Undefined where somebody has the key. */
+async function acceptNew(
+  db: Db,
+  run: NewRun,
+  claim: IdempotencyClaim,
+): Promise<ClaimOutcome | undefined> {
+  const owner = randomUUID();
+  const values = runValues(run);
+  const inserted = await db.query(
+    `WITH claim AS (${insertClaim(values.length + 1)}), ${INSERT_RUN}`,
     [
-      run.runId,
-      run.tenant,
-      run.workflowId,
-      JSON.stringify(run.input),
-      JSON.stringify(run.input.tags ?? []),
-      run.createdAtMs,
-      run.input.translateVersion,
+      ...values,
+      ...newClaimValues(run.tenant, { claim, owner, leaseMs: ACCEPT_LEASE_MS, runId: run.runId }),
     ],
   );
+  return inserted.length > 0 ? { kind: 'claimed', owner } : undefined;
+}
+
+/** Of a key that somebody has: what was answered or is under way, else a claim that was left behind is taken over. */
+async function acceptAgain(db: Db, run: NewRun, claim: IdempotencyClaim): Promise<ClaimOutcome> {
+  const standing = await standingOf(db, run.tenant, claim);
+  if (standing) return standing;
+  return db.transaction(async (tx) => {
+    const { tenant, runId } = run;
+    const outcome = await claimRecord(tx, tenant, { claim, leaseMs: ACCEPT_LEASE_MS, runId });
+    if (outcome.kind === 'claimed' && outcome.runId === undefined) await insertRun(tx, run);
+    return outcome;
+  });
 }
 
 export function createRunStore(db: Db): RunStore {
   return {
-    accept: (run, claim) =>
-      db.transaction(async (tx): Promise<ClaimOutcome> => {
-        const outcome: ClaimOutcome = claim
-          ? await claimRecord(tx, run.tenant, { claim, leaseMs: ACCEPT_LEASE_MS, runId: run.runId })
-          : { kind: 'claimed', owner: '' };
-        if (outcome.kind === 'claimed' && outcome.runId === undefined) await insertRun(tx, run);
-        return outcome;
-      }),
+    async accept(run, claim) {
+      if (claim) return (await acceptNew(db, run, claim)) ?? acceptAgain(db, run, claim);
+      await insertRun(db, run);
+      return { kind: 'claimed', owner: '' };
+    },
     async markStarted(runId, temporalRunId) {
-      const started = await db.query(
+      const [started] = await db.query<{ status: string | null }>(
         `WITH started AS (
            UPDATE runs SET temporal_run_id = coalesce(temporal_run_id, $2)
            WHERE run_id = $1 AND (temporal_run_id IS NOT NULL OR start_failure IS NULL) RETURNING temporal_run_id
@@ -75,10 +111,10 @@ export function createRunStore(db: Db): RunStore {
            UPDATE run_heads SET temporal_run_id = started.temporal_run_id FROM started
            WHERE run_id = $1 AND run_heads.temporal_run_id = '' AND NOT closed
          )
-         SELECT 1 FROM started`,
+         SELECT (SELECT status FROM run_heads WHERE run_id = $1) AS status FROM started`,
         [runId, temporalRunId],
       );
-      return started.length > 0;
+      return started && ((started.status ?? 'pending') as RunStatus);
     },
     async markStartFailed(runId, failure) {
       const [row] = await db.query<{ start_failure: string }>(

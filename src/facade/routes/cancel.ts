@@ -1,21 +1,13 @@
-// POST /v1/runs/{runId}/cancel (spec/01 §2.7): an Update, else Temporal's durable request; of an ended run, its status.
-import { HostError } from '../../rules/errors.ts';
-import { TERMINAL_STATUSES, type RunStatus } from '../../rules/status.ts';
-import type { CancelRunMessage } from '../../rules/messages.ts';
-import type { RunRow } from '../../ports/runs.ts';
+// POST /v1/runs/{runId}/cancel (spec/01 §2.7).
+import type { RunStatus } from '../../rules/status.ts';
+import { cancelRun } from '../../runs/cancel.ts';
+import { requireRun } from '../../runs/find.ts';
+import { messageOnce } from '../../runs/messages.ts';
 import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
-import { requireFreshHead, requireRun } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
-import {
-  idempotencyKey,
-  performOnce,
-  requestDigest,
-  sendStored,
-  updateIdOf,
-} from '../idempotency.ts';
+import { idempotencyKey, sendOnce, toldAs } from '../idempotency.ts';
 import { IDEMPOTENCY_KEY, type Route } from '../route.ts';
-import { startRun } from '../../runs/start.ts';
 
 const ENDPOINT = 'POST /v1/runs/{runId}/cancel';
 
@@ -52,41 +44,12 @@ export function cancelRoute(deps: FacadeDeps): Route {
       const row = await requireRun(deps, caller, params.runId ?? '');
       const { reason } = mustBeValid(validate.runCancelRequest(body));
       const key = idempotencyKey(request);
-      const digest = requestDigest([row.runId], body);
-      const message: CancelRunMessage = {
-        kind: 'cancel',
-        ...(reason === undefined ? {} : { reason: deps.redactor.text(reason) }),
-        cancelledBy: caller.principal,
-        bodyDigest: digest,
-      };
-      const stored = await performOnce(
-        { store: deps.stores.idempotency, caller, key, endpoint: ENDPOINT, digest },
-        async () => {
-          const status = await cancelRun(deps, row, {
-            updateId: updateIdOf(ENDPOINT, [row.runId], key),
-            message,
-          });
-          return { status: 200, body: { runId: row.runId, status } };
-        },
+      const asked = { endpoint: ENDPOINT, target: [row.runId], body, key };
+      const telling = toldAs<RunStatus>(200, (status) => ({ runId: row.runId, status }));
+      const once = await messageOnce(deps, { caller, asked, telling }, (delivery) =>
+        cancelRun(deps, { row, reason, cancelledBy: caller.principal }, delivery),
       );
-      sendStored(response, stored);
+      sendOnce(response, once, telling);
     },
   };
-}
-
-async function cancelRun(
-  deps: FacadeDeps,
-  row: RunRow,
-  { updateId, message }: { updateId: string; message: CancelRunMessage },
-): Promise<RunStatus> {
-  const head = await deps.stores.log.head(row.runId);
-  if (head?.closed) return head.status;
-  // A run that was accepted while Temporal was away is started first: only then can it be cancelled.
-  if (!(await startRun(deps, row))) return (await requireFreshHead(deps, row.runId)).status;
-  const outcome = await deps.engine.send(row.runId, updateId, message);
-  if (outcome.bodyDigest !== message.bodyDigest) throw new HostError('idempotency_key_mismatch');
-  if (outcome.status !== 'unchanged')
-    return outcome.status === 'cancelled' ? 'cancelled' : 'cancelling';
-  const { status } = await requireFreshHead(deps, row.runId);
-  return TERMINAL_STATUSES.has(status) ? status : 'cancelling';
 }

@@ -1,17 +1,12 @@
 // POST /v1/runs/{runId}/interrupts/{nodeId} (spec/02 §4.4).
 import type { JsonValue } from '../../rules/json.ts';
+import { answerInterrupt } from '../../runs/answer.ts';
+import { requireRun } from '../../runs/find.ts';
+import { messageOnce } from '../../runs/messages.ts';
 import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
-import { requireRun } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
-import {
-  idempotencyKey,
-  performOnce,
-  requestDigest,
-  sendStored,
-  updateIdOf,
-} from '../idempotency.ts';
-import { resolveInterrupt } from '../resolve-interrupt.ts';
+import { idempotencyKey, sendOnce, toldAs } from '../idempotency.ts';
 import { IDEMPOTENCY_KEY, type Route } from '../route.ts';
 
 const ENDPOINT = 'POST /v1/runs/{runId}/interrupts/{nodeId}';
@@ -60,26 +55,14 @@ export function interruptRoute(deps: FacadeDeps): Route {
       const { nodeId = '' } = params;
       const { resumeValue, interruptId } = mustBeValid(validate.interruptResolveRequest(body));
       const key = idempotencyKey(request);
-      const target = [row.runId, nodeId];
-      const digest = requestDigest(target, body);
-      const stored = await performOnce(
-        { store: deps.stores.idempotency, caller, key, endpoint: ENDPOINT, digest },
-        async (binding) => {
-          const status = await resolveInterrupt(deps, row, {
-            nodeId,
-            interruptId: interruptId ?? binding.interruptId,
-            value: resumeValue as JsonValue,
-            updateId: updateIdOf(ENDPOINT, target, key),
-            repeatable: key !== undefined,
-            // A body that names its interrupt means the same one each time.
-            meant: interruptId === undefined ? (found) => binding.bind(found) : undefined,
-            bodyDigest: digest,
-            resolvedBy: caller.principal,
-          });
-          return { status: 200, body: { runId: row.runId, nodeId, status } };
-        },
+      const asked = { endpoint: ENDPOINT, target: [row.runId, nodeId], body, key };
+      const telling = toldAs<string>(200, (status) => ({ runId: row.runId, nodeId, status }));
+      const value = resumeValue as JsonValue;
+      const answer = { row, nodeId, interruptId, value, resolvedBy: caller.principal };
+      const once = await messageOnce(deps, { caller, asked, telling }, (delivery) =>
+        answerInterrupt(deps, answer, delivery),
       );
-      sendStored(response, stored);
+      sendOnce(response, once, telling);
     },
   };
 }

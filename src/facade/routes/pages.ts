@@ -2,8 +2,6 @@
 // Everything here speaks HTML, errors included.
 import { Router, type Request, type Response } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
-import { sha256Hex } from '../../rules/ids.ts';
-import { canonicalJson } from '../../rules/json.ts';
 import { timedInterrupts } from '../../log/fold.ts';
 import {
   pageScript,
@@ -17,13 +15,13 @@ import {
 import type { LogRow } from '../../ports/log.ts';
 import type { RunRow } from '../../ports/runs.ts';
 import { renderEvent } from '../../wire/render.ts';
+import { answerOpen, requireOpen } from '../../runs/answer.ts';
 import { requireRun } from '../../runs/find.ts';
 import { readForm } from '../body.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { envelopeOf } from '../errors.ts';
 import { queryText } from '../query.ts';
 import { isCsrfToken, type PageSession, type PageSessions } from '../page-sessions.ts';
-import { requireOpen, resolveInterrupt } from '../resolve-interrupt.ts';
 import { STALE_HEADER } from '../read-head.ts';
 import { renderSnapshot } from '../snapshot.ts';
 
@@ -247,16 +245,6 @@ async function answer(
   const open = await requireOpen(deps, row, { nodeId, interruptId: form.interruptId ?? '' });
   const value = resumeValueOf(form, open);
   if (!value.ok) throw new HostError('validation_error', { reason: value.message });
-  const digest = sha256Hex(canonicalJson(value.value));
-  return resolveInterrupt(deps, row, {
-    nodeId,
-    // What is open may have changed since it was read: the workflow decides by the question that the form showed.
-    interruptId: open.interruptId,
-    value: value.value,
-    // The same answer sent twice (a double click) is one answer.
-    updateId: `p-${sha256Hex(canonicalJson([row.runId, open.interruptId, session.caller.principal, digest]))}`,
-    repeatable: true,
-    bodyDigest: digest,
-    resolvedBy: session.caller.principal,
-  });
+  const { principal: resolvedBy } = session.caller;
+  return answerOpen(deps, open, { row, value: value.value, resolvedBy });
 }

@@ -1,16 +1,22 @@
 // POST /v1/runs, GET /v1/runs, GET /v1/runs/{runId} (spec/01 §2.3, §2.4).
 import { invalid } from '../../rules/errors.ts';
+import type { JsonObject } from '../../rules/json.ts';
 import { RUN_STATUSES, type RunStatus } from '../../rules/status.ts';
+import { acceptRun, type AcceptedRun } from '../../runs/accept.ts';
 import { requireRun } from '../../runs/find.ts';
-import { acceptRun } from '../accept.ts';
+import type { Once } from '../../runs/once.ts';
+import { parseRunRequest } from '../../runs/request.ts';
+import type { RunCreateResponse } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { idempotencyKey, sendStored } from '../idempotency.ts';
+import { idempotencyKey, sendOnce, toldAs } from '../idempotency.ts';
 import { queryInteger, queryText } from '../query.ts';
 import { IDEMPOTENCY_KEY, type Route, type RouteCall } from '../route.ts';
 import { readHead } from '../read-head.ts';
 import { renderSnapshot } from '../snapshot.ts';
 import { baseUrlOf, eventsUrlOf, statusUrlOf } from '../urls.ts';
 
+/** Stands in stored records of idempotency. */
+const CREATE_RUN = 'POST /v1/runs';
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
 /** Longest cursor in characters. */
@@ -53,15 +59,37 @@ function createRun(deps: FacadeDeps): Route {
       ...(['unsupported_media_type', 'capability_not_provided', 'service_unavailable'] as const),
     ],
     async handle({ request, response, caller, body }) {
-      const stored = await acceptRun(deps, caller, {
-        body,
-        idempotencyKey: idempotencyKey(request),
-        baseUrl: baseUrlOf(request, deps.config.publicUrl),
-      });
-      response.locals.runId = (stored.body as { runId?: string }).runId;
-      sendStored(response, stored);
+      const key = idempotencyKey(request);
+      const run = parseRunRequest(caller, body);
+      const telling = toldAs<AcceptedRun>(
+        201,
+        createdAs(baseUrlOf(request, deps.config.publicUrl)),
+      );
+      const asked = { endpoint: CREATE_RUN, target: [], body, key };
+      const once = await acceptRun(deps, caller, { run, once: { asked, telling } });
+      response.locals.runId = runIdOf(once);
+      sendOnce(response, once, telling);
     },
   };
+}
+
+/** RunCreateResponse. */
+function createdAs(baseUrl: string): (accepted: AcceptedRun) => JsonObject {
+  return ({ runId, status, warnings }) => {
+    const answer: RunCreateResponse = {
+      runId,
+      status,
+      eventsUrl: eventsUrlOf(baseUrl, runId),
+      statusUrl: statusUrlOf(baseUrl, runId),
+      ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
+    };
+    return answer as unknown as JsonObject;
+  };
+}
+
+/** For the access log. */
+function runIdOf(once: Once<AcceptedRun>): string | undefined {
+  return once.replayed ? (once.kept.body as { runId?: string }).runId : once.data.runId;
 }
 
 function isStatus(text: string): text is RunStatus {

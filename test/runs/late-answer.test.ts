@@ -1,10 +1,8 @@
 // An answer to a question that is over is told what became of it (spec/02 §4.4), as the log has it.
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
-import type { FacadeDeps } from '../../src/facade/deps.ts';
-import { requireOpen } from '../../src/facade/resolve-interrupt.ts';
+import { requireOpen } from '../../src/runs/answer.ts';
 import { EMPTY_RUN } from '../../src/log/fold-rows.ts';
-import type { RunRow } from '../../src/ports/runs.ts';
 
 const QUESTION = { nodeId: 'gate', interruptId: 'int-1' };
 
@@ -23,8 +21,8 @@ function refusal(resolved: JsonObject): Promise<void> {
   const deps = {
     stores: { log: { read: async () => rows } },
     log: { fresh: async () => ({ head, stale: false }) },
-  } as unknown as FacadeDeps;
-  return requireOpen(deps, { runId: 'r' } as RunRow, QUESTION).then(() => undefined);
+  } as unknown as Parameters<typeof requireOpen>[0];
+  return requireOpen(deps, { runId: 'r' }, QUESTION).then(() => undefined);
 }
 
 test.each<[string, JsonObject, string]>([

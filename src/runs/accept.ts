@@ -1,0 +1,145 @@
+// Acceptance of a run (design §4): one transaction claims the idempotency key and inserts the run row, then Temporal is
+// asked to start it; a start that fails is tried again by the reaper, from the row. Trips to the database, where the key
+// is new: claim and insert, note the start, keep the answer; without a key the first two.
+import { HostError } from '../rules/errors.ts';
+import type { JsonValue } from '../rules/json.ts';
+import { withoutCredentials } from '../rules/redaction.ts';
+import type { RunStatus } from '../rules/status.ts';
+import type { Caller } from '../ports/caller.ts';
+import type { ClaimOutcome, IdempotencyClaim } from '../ports/idempotency.ts';
+import type { RunRow } from '../ports/runs.ts';
+import type { RunCreateWarning } from '../../schemas/types.generated.ts';
+import { configurableWarnings } from './configurable-warnings.ts';
+import type { RunsDeps } from './deps.ts';
+import { buildRunInput } from './input.ts';
+import { claimOf, refusedClaim, type Asked, type Once, type Telling } from './once.ts';
+import type { RunRequest } from './request.ts';
+import { startNew, startRun } from './start.ts';
+
+export interface AcceptRequest {
+  readonly run: RunRequest;
+  /** Absent: this asker has no keys. */
+  readonly once?: {
+    readonly asked: Asked;
+    readonly telling: Pick<Telling<AcceptedRun>, 'told'>;
+  };
+}
+
+/** What is known of a run when Temporal has it. */
+export interface AcceptedRun {
+  readonly runId: string;
+  readonly status: RunStatus;
+  /** Keys of `configurable` that have no effect; as they may be shown. */
+  readonly warnings: readonly RunCreateWarning[];
+}
+
+type AcceptDeps = Omit<RunsDeps, 'log'>;
+
+/**
+ * Throws the errors of buildRunInput, idempotency_key_mismatch, idempotency_in_flight, and service_unavailable with
+ * `details.runId` when the run is accepted but not started yet. No error is kept under a key.
+ */
+export async function acceptRun(
+  deps: AcceptDeps,
+  caller: Caller,
+  { run, once }: AcceptRequest,
+): Promise<Once<AcceptedRun>> {
+  const claim = once && claimOf(once.asked);
+  const outcome = await claimRow(deps, caller, { run, claim });
+  if (outcome.kind === 'replay') return { replayed: true, kept: outcome.response };
+  const { owner } = outcome;
+  try {
+    const data = await startClaimed(deps, caller, { run, outcome });
+    if (!claim) return { data };
+    await deps.stores.idempotency.complete(caller.tenant, claim, owner, once.telling.told(data));
+    return { replayed: false, data };
+  } catch (error) {
+    // Released, not forgotten: the run stays tied to its key, and the retry goes on with it. Best effort: a claim that is
+    // not released is taken over when its lease ends.
+    if (claim)
+      await deps.stores.idempotency.release(caller.tenant, claim, owner).catch(() => undefined);
+    throw error;
+  }
+}
+
+type Claimed = Extract<ClaimOutcome, { kind: 'claimed' }> & {
+  /** As it was to be inserted: it was, unless the outcome names an earlier run. */
+  readonly row: RunRow;
+};
+
+async function claimRow(
+  deps: AcceptDeps,
+  caller: Caller,
+  { run, claim }: { run: RunRequest; claim: IdempotencyClaim | undefined },
+): Promise<Claimed | Extract<ClaimOutcome, { kind: 'replay' }>> {
+  const { idempotency, runs } = deps.stores;
+  let row: RunRow;
+  try {
+    row = newRow(deps, caller, run);
+  } catch (error) {
+    // An answer stays the answer, and a run that is accepted stays accepted, when the workflow has changed or is gone.
+    const earlier = claim && (await idempotency.find(caller.tenant, claim));
+    if (!earlier) throw error;
+    if (earlier.kind === 'replay') return earlier;
+    if (earlier.kind === 'mismatch') throw refusedClaim(earlier);
+    row = await earlierRow(deps, caller, earlier.runId);
+  }
+  const outcome = await runs.accept(row, claim);
+  if (outcome.kind === 'replay') return outcome;
+  if (outcome.kind !== 'claimed') throw refusedClaim(outcome);
+  return { ...outcome, row };
+}
+
+async function startClaimed(
+  deps: AcceptDeps,
+  caller: Caller,
+  { run, outcome: { row, runId } }: { run: RunRequest; outcome: Claimed },
+): Promise<AcceptedRun> {
+  const isNew = runId === undefined;
+  const accepted = isNew || runId === row.runId ? row : await earlierRow(deps, caller, runId);
+  const { status } = await (isNew ? startNew(deps, accepted) : startRun(deps, accepted));
+  const warnings = warningsOf(deps, accepted, run);
+  return {
+    runId: accepted.runId,
+    status: status ?? (await deps.stores.log.head(accepted.runId))?.status ?? 'pending',
+    warnings,
+  };
+}
+
+/** Told to the caller and in the log. A key can be anything that a client sends: known secrets are taken out. */
+function warningsOf(
+  { redactor, logger }: AcceptDeps,
+  { runId, input }: RunRow,
+  { configurable }: RunRequest,
+): readonly RunCreateWarning[] {
+  const found = configurableWarnings(configurable, input.definition);
+  if (found.length === 0) return found;
+  const shown = JSON.parse(
+    withoutCredentials(JSON.stringify(redactor.json(found as unknown as JsonValue))),
+  ) as RunCreateWarning[];
+  logger.warn('run accepted with keys that have no effect', {
+    runId,
+    warnings: shown.map(({ message }) => message),
+  });
+  return shown;
+}
+
+function newRow(deps: AcceptDeps, caller: Caller, run: RunRequest): RunRow {
+  const input = buildRunInput(deps, caller, run);
+  return {
+    runId: input.runId,
+    tenant: caller.tenant,
+    workflowId: input.definition.id,
+    input,
+    createdAtMs: Date.now(),
+  };
+}
+
+/** A key whose earlier claim accepted a run that was never answered goes on with that run, as it was accepted. */
+async function earlierRow({ stores }: AcceptDeps, caller: Caller, runId: string): Promise<RunRow> {
+  const earlier = await stores.runs.find(caller.tenant, runId);
+  if (!earlier) {
+    throw new HostError('internal_error', { reason: 'a claim names a run that is not there' });
+  }
+  return earlier;
+}

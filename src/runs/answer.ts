@@ -1,0 +1,167 @@
+// Answering a human wait (spec/02 §4.4): the value is checked here against the schema frozen in the interrupt's entry,
+// the race is decided in the workflow. Used by the API and by the run's page. History is read once, before the message;
+// a second time only for one that the workflow refused, because what became of the question is in the log alone.
+import { HostError, invalid } from '../rules/errors.ts';
+import { digestOf, sha256Hex } from '../rules/ids.ts';
+import {
+  canonicalJson,
+  isJsonObject,
+  jsonBytes,
+  type JsonObject,
+  type JsonValue,
+} from '../rules/json.ts';
+import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
+import type { ResolveInterruptMessage } from '../rules/messages.ts';
+import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
+import type { LogStore } from '../ports/log.ts';
+import type { RunRow } from '../ports/runs.ts';
+import { compileUserSchema } from '../wire/user-schema.ts';
+import type { RunsDeps } from './deps.ts';
+import { requireFreshHead } from './find.ts';
+import { fateOf, type Fate, type Meant } from './interrupt-fate.ts';
+import { sendMessage, type Delivery } from './messages.ts';
+
+interface LogDeps extends Pick<RunsDeps, 'log'> {
+  readonly stores: { readonly log: Pick<LogStore, 'read'> };
+}
+type AnswerDeps = LogDeps & Pick<RunsDeps, 'engine' | 'redactor'>;
+
+export interface Answer {
+  readonly row: RunRow;
+  readonly nodeId: string;
+  /** The question that the sender saw; absent: whatever is open at the node when this is read. */
+  readonly interruptId?: string;
+  readonly value: JsonValue;
+  readonly resolvedBy: string;
+}
+
+/**
+ * Returns the status that the workflow gave (`resolved`, or `open` for a vote that does not decide yet). Throws
+ * validation_error, payload_too_large, interrupt_not_found, interrupt_already_resolved, interrupt_expired,
+ * interrupt_gone, interrupt_cancelled, idempotency_key_mismatch, service_unavailable.
+ */
+export async function answerInterrupt(
+  deps: AnswerDeps,
+  answer: Answer,
+  delivery: Delivery,
+): Promise<string> {
+  const { row, nodeId } = answer;
+  const { binding } = delivery;
+  const meant: Meant = { nodeId, interruptId: answer.interruptId ?? binding.interruptId };
+  // A body that names its interrupt means the same one each time.
+  const bind = async (interruptId: string): Promise<void> =>
+    answer.interruptId === undefined ? binding.bind(interruptId) : undefined;
+  const { head, stale } = await deps.log.fresh(row.runId);
+  const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, meant));
+  const value = normalized(answer.value);
+  const fault = open && faultOf(value, open.resumeSchema);
+  if (stale && !head.closed) {
+    // No ground to decide on, but what the sender saw: when the retry comes, the next question may be open.
+    if (open && !fault) await bind(open.interruptId);
+    throw new HostError('service_unavailable');
+  }
+  if (fault) throw fault;
+  const asked = open ?? (await fateOf(deps.stores.log, row.runId, meant));
+  if ('code' in asked && (asked.code === 'interrupt_not_found' || !delivery.isRepeatable))
+    throw overError(asked);
+  const { interruptId = '', resumeSchema } = asked;
+  await bind(interruptId);
+  return send(deps, { ...answer, value, interruptId, resumeSchema }, delivery);
+}
+
+/** The open interrupt that is meant. Throws what became of it, or service_unavailable when that cannot be known. */
+export async function requireOpen(
+  deps: LogDeps,
+  { runId }: Pick<RunRow, 'runId'>,
+  meant: Required<Meant>,
+): Promise<OpenInterrupt> {
+  const head = await requireFreshHead(deps, runId);
+  const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, meant));
+  if (!open) throw overError(await fateOf(deps.stores.log, runId, meant));
+  return open;
+}
+
+/**
+ * As answerInterrupt, of a question that requireOpen has just given: nothing is read again, and what came meanwhile is
+ * decided by the workflow. The same answer by the same principal, sent twice (a double click), is one answer.
+ */
+export async function answerOpen(
+  deps: AnswerDeps,
+  open: OpenInterrupt,
+  answer: Omit<Answer, 'nodeId' | 'interruptId'>,
+): Promise<string> {
+  const { row, resolvedBy } = answer;
+  const { nodeId, interruptId, resumeSchema } = open;
+  const value = normalized(answer.value);
+  const fault = faultOf(value, resumeSchema);
+  if (fault) throw fault;
+  const bodyDigest = sha256Hex(canonicalJson(answer.value));
+  const updateId = `p-${sha256Hex(canonicalJson([row.runId, interruptId, resolvedBy, bodyDigest]))}`;
+  const question = { row, nodeId, interruptId, resumeSchema, value, resolvedBy };
+  return send(deps, question, { updateId, bodyDigest });
+}
+
+function isMeant(interrupt: Required<Meant>, { nodeId, interruptId }: Meant): boolean {
+  return (
+    interrupt.nodeId === nodeId &&
+    (interruptId === undefined || interrupt.interruptId === interruptId)
+  );
+}
+
+/** An answer to the one question, checked. */
+interface CheckedAnswer extends Answer {
+  readonly interruptId: string;
+  readonly resumeSchema: JsonObject | undefined;
+}
+
+async function send(
+  deps: AnswerDeps,
+  { row, nodeId, interruptId, value, resumeSchema, resolvedBy }: CheckedAnswer,
+  { updateId, bodyDigest }: Pick<Delivery, 'updateId' | 'bodyDigest'>,
+): Promise<string> {
+  const message: ResolveInterruptMessage = {
+    kind: 'resolve-interrupt',
+    nodeId,
+    interruptId,
+    value: deps.redactor.json(value),
+    schemaDigest: digestOf(canonicalJson(resumeSchema ?? {})),
+    bodyDigest,
+    resolvedBy,
+  };
+  try {
+    return await sendMessage(deps, row.runId, { updateId, message });
+  } catch (error) {
+    const { code: refusal } = error as HostError;
+    if (refusal !== 'run_state_conflict' && refusal !== 'interrupt_already_resolved') throw error;
+    // It was over when the message came: the log tells how.
+    await requireFreshHead(deps, row.runId);
+    throw overError(await fateOf(deps.stores.log, row.runId, message), error);
+  }
+}
+
+/** `edit` is an old name of `edit-accept` (spec/02 §4.3). */
+function normalized(value: JsonValue): JsonValue {
+  return isJsonObject(value) && value.action === 'edit'
+    ? { ...value, action: 'edit-accept' }
+    : value;
+}
+
+/** Why a value is no answer under the interrupt's schema. */
+function faultOf(value: JsonValue, schema: JsonObject | undefined): HostError | undefined {
+  if (jsonBytes(value) > INLINE_VALUE_BYTES)
+    return new HostError('payload_too_large', { field: '/resumeValue', limit: INLINE_VALUE_BYTES });
+  if (!schema) return undefined;
+  const compiled = compileUserSchema(schema);
+  if (!compiled.ok)
+    return new HostError('internal_error', { reason: "the interrupt's schema cannot be used" });
+  const checked = compiled.value.validate(value);
+  if (checked.ok) return undefined;
+  const [first] = checked.errors;
+  return invalid(`/resumeValue${first.pointer}`, first.message, { errors: checked.errors });
+}
+
+/** An answer that comes too late is told why, and who answered instead. */
+function overError({ code, resolvedBy }: Fate, cause?: unknown): HostError {
+  const isAnswered = code === 'interrupt_already_resolved' && resolvedBy !== undefined;
+  return new HostError(code, isAnswered ? { resolvedBy } : undefined, cause);
+}

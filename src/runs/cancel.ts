@@ -1,0 +1,42 @@
+// Cancelling a run (spec/01 §2.7): an Update, else Temporal's durable request; of an ended run, its status.
+import type { CancelRunMessage } from '../rules/messages.ts';
+import { TERMINAL_STATUSES, type RunStatus } from '../rules/status.ts';
+import type { RunRow } from '../ports/runs.ts';
+import type { RunsDeps } from './deps.ts';
+import { requireFreshHead } from './find.ts';
+import { sendMessage, type Delivery } from './messages.ts';
+import { startRun } from './start.ts';
+
+export interface Cancellation {
+  readonly row: RunRow;
+  readonly reason?: string;
+  readonly cancelledBy: string;
+}
+
+type CancelDeps = Pick<RunsDeps, 'stores' | 'engine' | 'log' | 'redactor' | 'logger'>;
+
+/**
+ * The status of the run as it is then: `cancelling`, or the one that it ended with. Throws idempotency_key_mismatch and
+ * service_unavailable.
+ */
+export async function cancelRun(
+  deps: CancelDeps,
+  { row, reason, cancelledBy }: Cancellation,
+  { updateId, bodyDigest }: Pick<Delivery, 'updateId' | 'bodyDigest'>,
+): Promise<RunStatus> {
+  const head = await deps.stores.log.head(row.runId);
+  if (head?.closed) return head.status;
+  // A run that was accepted while Temporal was away is started first: only then can it be cancelled.
+  const { inTemporal } = await startRun(deps, row);
+  if (!inTemporal) return (await requireFreshHead(deps, row.runId)).status;
+  const message: CancelRunMessage = {
+    kind: 'cancel',
+    ...(reason === undefined ? {} : { reason: deps.redactor.text(reason) }),
+    cancelledBy,
+    bodyDigest,
+  };
+  const told = await sendMessage(deps, row.runId, { updateId, message });
+  if (told !== 'unchanged') return told === 'cancelled' ? 'cancelled' : 'cancelling';
+  const { status } = await requireFreshHead(deps, row.runId);
+  return TERMINAL_STATUSES.has(status) ? status : 'cancelling';
+}

@@ -1,0 +1,77 @@
+// What became of a question that is not open any more (spec/02 §4.4), as the run's log tells it.
+import { isJsonObject, type JsonObject } from '../rules/json.ts';
+import type { LogRow, LogStore } from '../ports/log.ts';
+
+/** Rows read from the store at once when the log is searched. */
+const PAGE_ROWS = 1_000;
+
+/** The question that an answer means: of a node, and the one that its sender saw; absent: the node's last one. */
+export interface Meant {
+  readonly nodeId: string;
+  readonly interruptId?: string;
+}
+
+export interface Fate {
+  readonly code:
+    | 'interrupt_not_found'
+    | 'interrupt_already_resolved'
+    | 'interrupt_expired'
+    | 'interrupt_gone'
+    | 'interrupt_cancelled';
+  readonly interruptId?: string;
+  readonly key?: string;
+  readonly resumeSchema?: JsonObject;
+  readonly resolvedBy?: string;
+}
+
+/** What became of the meant interrupt, or of the node's last one, that is not open now, as the log tells it. */
+export async function fateOf(
+  log: Pick<LogStore, 'read'>,
+  runId: string,
+  meant: Meant,
+): Promise<Fate> {
+  let fate: Fate = { code: 'interrupt_not_found' };
+  let after = -1;
+  for (;;) {
+    const rows = await log.read(runId, { after, limit: PAGE_ROWS });
+    for (const row of rows) fate = nextFate(fate, row, meant);
+    const last = rows.at(-1);
+    if (!last || rows.length < PAGE_ROWS) return fate;
+    after = last.sequence;
+  }
+}
+
+type FateRow = Pick<LogRow, 'type' | 'nodeId' | 'payload'>;
+
+function nextFate(fate: Fate, row: FateRow, meant: Meant): Fate {
+  if (row.type === 'run.cancelled')
+    return fate.code === 'interrupt_gone' ? { ...fate, code: 'interrupt_cancelled' } : fate;
+  if (row.nodeId !== meant.nodeId) return fate;
+  switch (row.type) {
+    case 'node.suspended': {
+      const { interruptId, key } = payloadOf(row);
+      if (typeof interruptId !== 'string' || typeof key !== 'string') return fate;
+      const isOther = meant.interruptId !== undefined && meant.interruptId !== interruptId;
+      return isOther ? fate : { code: 'interrupt_gone', interruptId, key };
+    }
+    case 'interrupt.requested': {
+      const { key, resumeSchema } = payloadOf(row);
+      return key === fate.key && isJsonObject(resumeSchema) ? { ...fate, resumeSchema } : fate;
+    }
+    case 'interrupt.resolved': {
+      const { interruptId, reason, resolvedBy } = payloadOf(row);
+      if (interruptId !== fate.interruptId) return fate;
+      if (typeof resolvedBy === 'string')
+        return { ...fate, code: 'interrupt_already_resolved', resolvedBy };
+      // Its own time was over or its node's, whichever timer was first; else its node ended, and nobody answered.
+      const isExpired = reason === 'timeout' || reason === 'node_timeout';
+      return isExpired ? { ...fate, code: 'interrupt_expired' } : fate;
+    }
+    default:
+      return fate;
+  }
+}
+
+function payloadOf({ payload }: FateRow): JsonObject {
+  return JSON.parse(payload) as JsonObject;
+}
