@@ -1,13 +1,31 @@
-// The HTTP suite under payload encryption, and the proof that raw history holds nothing readable (design §7).
+// The HTTP suite under payload encryption, on PostgreSQL, and the proof that raw history holds nothing readable (design
+// §7). Without PostgreSQL it is the embedded database, and the twin is skipped by name.
 import { Connection } from '@temporalio/client';
 import { temporal } from '@temporalio/proto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
+import { startPostgres } from '../support/postgres.ts';
 import { httpSuite } from './http-suite.ts';
 import { MARKER, SUITE } from './suite-workflows.ts';
 
-httpSuite('PGlite under encryption', () => startTestHost({ builtIn: SUITE, encryption: true }));
+const postgres = await startPostgres();
+
+if ('missing' in postgres) {
+  describe('HTTP on PostgreSQL', () => {
+    it.skip(postgres.missing, () => undefined);
+  });
+  httpSuite('PGlite under encryption', () => startTestHost({ builtIn: SUITE, encryption: true }));
+} else {
+  httpSuite('PostgreSQL under encryption', async () =>
+    startTestHost({
+      builtIn: SUITE,
+      encryption: true,
+      databaseUrl: await postgres.createDatabase(),
+    }),
+  );
+  afterAll(() => postgres.stop());
+}
 
 async function rawHistory(host: TestHost, runId: string): Promise<Buffer> {
   const { address, namespace } = host.temporal;
