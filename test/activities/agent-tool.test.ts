@@ -9,15 +9,8 @@ import { canonicalJson, type JsonValue } from '../../src/rules/json.ts';
 import type { RemoteTool } from '../../src/ports/agents.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { Tool, ToolCallContext } from '../../src/ports/tools.ts';
-import {
-  activityEnvironment,
-  AGENT_ID,
-  createRig,
-  openTestStores,
-  runActivity,
-  TENANT,
-  type Rig,
-} from './rig.ts';
+import { activityEnvironment, AGENT_ID, createRig, runActivity, TENANT, type Rig } from './rig.ts';
+import { openTestStores } from '../support/log-parts.ts';
 
 let stores: Stores;
 beforeAll(async () => {

@@ -14,11 +14,11 @@ import {
   contentJson,
   createRig,
   expectValid,
-  openTestStores,
   runActivity,
   TENANT,
   type Rig,
 } from './rig.ts';
+import { openTestStores } from '../support/log-parts.ts';
 
 let stores: Stores;
 beforeAll(async () => {

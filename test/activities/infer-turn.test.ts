@@ -13,13 +13,13 @@ import {
   createRig,
   expectValid,
   newestItems,
-  openTestStores,
   rowsOf,
   runActivity,
   TENANT,
   turnInput,
   type Rig,
 } from './rig.ts';
+import { openTestStores } from '../support/log-parts.ts';
 
 let stores: Stores;
 beforeAll(async () => {

@@ -8,11 +8,11 @@ import {
   createRig,
   expectValid,
   newestItems,
-  openTestStores,
   prepare,
   runActivity,
   type Rig,
 } from './rig.ts';
+import { openTestStores } from '../support/log-parts.ts';
 
 let stores: Stores;
 beforeAll(async () => {

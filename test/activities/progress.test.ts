@@ -21,12 +21,12 @@ import {
   AGENT_ID,
   createRig,
   expectValid,
-  openTestStores,
   rowsOf,
   runActivity,
   type Rig,
   type RigOptions,
 } from './rig.ts';
+import { openTestStores } from '../support/log-parts.ts';
 
 let stores: Stores;
 beforeAll(async () => {

@@ -1,11 +1,10 @@
-// What tests of the activities share: real stores (PGlite in memory), one accepted run, scripted models, real tools.
+// What tests of the activities share: real stores, one accepted run, scripted models, real tools.
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { createActivities } from '../../activities/create-activities.ts';
 import type { Activities, StepContext } from '../../activities/contract.ts';
 import { createModels } from '../../src/adapters/models/index.ts';
-import { openStores } from '../../src/adapters/postgres/index.ts';
 import { createTools } from '../../src/adapters/tools/index.ts';
 import { eventIdOf } from '../../src/rules/ids.ts';
 import type { RecordedEvent } from '../../src/rules/journal.ts';
@@ -24,10 +23,6 @@ import { silentLogger } from '../support/log-parts.ts';
 
 export const AGENT_ID = 'local.test.desk.agent';
 export const TENANT = 'default';
-
-export function openTestStores(): Promise<Stores> {
-  return openStores({ database: { kind: 'pglite' }, logger: silentLogger });
-}
 
 export interface RigOptions {
   readonly turns?: readonly AgentScriptTurn[];

@@ -17,6 +17,7 @@ import type { Pglite } from '../../src/adapters/postgres/pglite.ts';
 import { appendRows, eventually, headOf, newId, startedRun } from '../contract/given.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { programArgs } from '../support/prepared.ts';
 
 const LIMIT_MS = 60_000;
 const postgres = await startPostgres();
@@ -29,8 +30,8 @@ afterAll(async () => {
 
 /** Starts a writer and kills it behind its `appends`-th confirmed append. Returns the last number it printed. */
 async function killedWriter(folder: string, runId: string, appends: number): Promise<number> {
-  const script = new URL('./postgres-writer.ts', import.meta.url).pathname;
-  const child = spawn(process.execPath, ['--import', 'tsx', script, folder, runId], {
+  const script = programArgs(new URL('./postgres-writer.ts', import.meta.url));
+  const child = spawn(process.execPath, [...script, folder, runId], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let confirmed = 0;

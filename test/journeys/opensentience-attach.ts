@@ -2,7 +2,6 @@
 // while the agent is away.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect } from 'vitest';
 import { until } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
@@ -10,6 +9,7 @@ import { GUEST } from '../support/opensentience/guest-agent.ts';
 import { TOOL } from './opensentience-callers.ts';
 import type { Scene } from './opensentience-scene.ts';
 import { decisionOf, itHere } from './opensentience-told.ts';
+import { programArgs } from '../support/prepared.ts';
 
 interface Attachment {
   readonly socket: string;
@@ -27,7 +27,7 @@ interface Guest {
 function startGuest({ socket, token }: Attachment, guests: ChildProcess[]): Guest {
   const script = new URL('../support/opensentience/guest-agent.ts', import.meta.url);
   const { PATH, HOME } = process.env;
-  const child = spawn(process.execPath, ['--import', 'tsx', fileURLToPath(script)], {
+  const child = spawn(process.execPath, [...programArgs(script)], {
     env: { PATH, HOME, OPENSENTIENCE_SOCKET: socket, OPENSENTIENCE_SESSION_TOKEN: token },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

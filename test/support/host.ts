@@ -11,6 +11,7 @@ import type { BuiltIn } from '../../src/app/parts.ts';
 import { createLogger, type LogLevel } from '../../src/app/logger.ts';
 import type { FacadeConfig } from '../../src/facade/deps.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
+import { copyDatabase } from './prepared.ts';
 import { CACHE_DIR, startTestTemporal } from './temporal.ts';
 
 export const TEST_API_KEY = 'owop_test_key_of_the_suite';
@@ -78,6 +79,7 @@ export interface TestHost extends Host, ApiClient {
 export async function startTestHost(options: TestHostOptions = {}): Promise<TestHost> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'openwop-host-')));
   const temporal = await temporalFor(options);
+  if (options.databaseUrl === undefined) await copyDatabase(CACHE_DIR, join(dataDir, 'postgres'));
   const env: Environment = {
     PATH: process.env.PATH,
     HOME: process.env.HOME,

@@ -1,4 +1,7 @@
 // What tests of the log room share: in-memory stores on PGlite, a scripted history and run rows.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import proto from '@temporalio/proto';
 import { HostError } from '../../src/rules/errors.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
@@ -9,6 +12,8 @@ import type { RunRow } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { historyEventIdOf, type HistoryEvent } from '../../src/translate/translate.ts';
 import type { HistoryBuilder } from './histories.ts';
+import { copyDatabase } from './prepared.ts';
+import { CACHE_DIR } from './temporal.ts';
 
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -56,8 +61,19 @@ export function runRow(runId: string): RunRow {
   return { runId, tenant: 'default', workflowId: 'w', input: runInput(runId), createdAtMs: 500 };
 }
 
-export function openTestStores(): Promise<Stores> {
-  return openStores({ database: { kind: 'pglite' }, logger: silentLogger });
+/** On PGlite in a folder of its own, which goes with them. */
+export async function openTestStores(): Promise<Stores> {
+  const folder = await mkdtemp(join(tmpdir(), 'openwop-stores-'));
+  const dir = join(folder, 'postgres');
+  await copyDatabase(CACHE_DIR, dir);
+  const stores = await openStores({ database: { kind: 'pglite', dir }, logger: silentLogger });
+  return {
+    ...stores,
+    async close() {
+      await stores.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
 }
 
 /** Registers a run whose start is confirmed with `temporalRunId`. */

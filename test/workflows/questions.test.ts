@@ -8,8 +8,9 @@ import { renderRunPage } from '../../src/pages/index.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { Tool } from '../../src/ports/tools.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
-import { createRig, openTestStores, type Rig } from '../activities/rig.ts';
+import { createRig, type Rig } from '../activities/rig.ts';
 import { agentNode, definition, pinned, runInput } from '../support/definitions.ts';
+import { openTestStores } from '../support/log-parts.ts';
 import type { ScriptedActivities } from '../support/run-workflow.ts';
 import { answer, payloadsOf, runOnce, useWorkflowRunner } from './both-ways.ts';
 

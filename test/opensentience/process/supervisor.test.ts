@@ -10,13 +10,13 @@ import { callOf, startCore, type TestCore } from '../../support/opensentience/co
 import { writeRawAgent, type RawMode } from '../../support/opensentience/raw-agent.ts';
 import { tempFolder } from '../../support/opensentience/temp.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
+import { programArgs } from '../../support/prepared.ts';
 
 const root = tempFolder();
 const linux = process.platform === 'linux';
 const ID = 'com.example.raw';
 const WAIT_MS = 20_000;
-const CORE_PROCESS = new URL('../../support/opensentience/core-process.ts', import.meta.url)
-  .pathname;
+const CORE_PROCESS = new URL('../../support/opensentience/core-process.ts', import.meta.url);
 const running: TestCore[] = [];
 const children: ChildProcess[] = [];
 afterAll(async () => {
@@ -189,7 +189,7 @@ describe('issue 4: nothing is left of a Core that was killed', () => {
   it('the next Core ends its agents', async () => {
     const folder = join(root, String(number++));
     writeRawAgent(join(folder, 'agents'), ID, { mode: 'stubborn' });
-    const core = spawn(process.execPath, ['--import', 'tsx', CORE_PROCESS, folder], {
+    const core = spawn(process.execPath, [...programArgs(CORE_PROCESS), folder], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     children.push(core);

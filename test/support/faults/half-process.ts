@@ -1,8 +1,8 @@
 // A facade or worker as a process of its own: spawned, told ready, killed.
 import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../../../src/app/config.ts';
+import { programArgs } from '../prepared.ts';
 
 export type HalfKind = 'worker' | 'serve';
 
@@ -11,7 +11,7 @@ const START_LIMIT_MS = 60_000;
 const PROBE_MS = 20;
 /** Pause before a half that did not start is started again, as a supervisor would. */
 const RESPAWN_MS = 250;
-const SCRIPT = fileURLToPath(new URL('./half.ts', import.meta.url));
+const SCRIPT = new URL('./half.ts', import.meta.url);
 /** The end of what a process said, kept for the message of a failure, in characters. */
 const KEPT_OUTPUT = 20_000;
 
@@ -31,7 +31,7 @@ interface Spawned extends HalfProcess {
 }
 
 function spawnHalf(kind: HalfKind, env: Environment): Spawned {
-  const child = spawn(process.execPath, ['--import', 'tsx', SCRIPT, kind], {
+  const child = spawn(process.execPath, [...programArgs(SCRIPT), kind], {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -2,10 +2,8 @@
 // checkout, and the OPENWOP_AGENTS_DIR and OPENWOP_FIXTURES_DIR of runs that call their tools.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { AgentScriptTurn, WorkflowDefinition } from '../../../schemas/types.generated.ts';
-
-const TSX = import.meta.resolve('tsx');
+import { programArgs } from '../prepared.ts';
 
 export interface AgentFolderSpec {
   readonly id: string;
@@ -25,7 +23,7 @@ export async function writeAgentFolder(folder: string, spec: AgentFolderSpec): P
     version: '1.0.0',
     launch: {
       command: process.execPath,
-      args: ['--import', TSX, fileURLToPath(spec.script)],
+      args: programArgs(spec.script),
       ...(spec.env ? { env: spec.env } : {}),
     },
     ...spec.more,

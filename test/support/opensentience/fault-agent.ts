@@ -35,7 +35,7 @@ function effect(path: string) {
   };
 }
 
-if (process.argv[1]?.endsWith('fault-agent.ts')) {
+if (/fault-agent\.(ts|mjs)$/.test(process.argv[1] ?? '')) {
   await agent({
     id: FAULT_AGENT,
     version: '1.0.0',

@@ -4,7 +4,7 @@ import { agent, tool } from '../../../src/agent-sdk/index.ts';
 
 export const GUEST = 'com.example.guest';
 
-if (process.argv[1]?.endsWith('guest-agent.ts')) {
+if (/guest-agent\.(ts|mjs)$/.test(process.argv[1] ?? '')) {
   await agent({
     id: GUEST,
     version: '1.0.0',

@@ -8,7 +8,7 @@ export const SECRET_VARIABLE = 'RUDE_SECRET';
 
 const none = { type: 'object' } as const;
 
-if (process.argv[1]?.endsWith('rude-agent.ts')) {
+if (/rude-agent\.(ts|mjs)$/.test(process.argv[1] ?? '')) {
   const secret = process.env[SECRET_VARIABLE] ?? '';
   const half = Math.floor(secret.length / 2);
   const odd = tool({

@@ -1,0 +1,52 @@
+// What many tests need and what takes seconds to make is made once, by prepare.ts: an initialised PGlite folder (5 s of
+// CPU), and bundles of the programs that tests start as processes of their own, often to kill them (1.5 s of CPU by
+// tsx). The product's commands are never bundled: they run as `npm` runs them; and a fresh folder is initialised where
+// that is what a test is about.
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+
+/** Folder of the bundles; absent where tests run without global-setup.ts. */
+export const PROGRAMS_VARIABLE = 'OPENWOP_TEST_PROGRAMS';
+/** From this folder. */
+export const PROGRAMS = [
+  './faults/half.ts',
+  './opensentience/core-process.ts',
+  './opensentience/fault-agent.ts',
+  './opensentience/guest-agent.ts',
+  './opensentience/rude-agent.ts',
+  '../adapters/postgres-writer.ts',
+];
+const { resolve } = createRequire(import.meta.url);
+const TSX = pathToFileURL(resolve('tsx')).href;
+const run = promisify(execFile);
+
+/** Arguments for node that run a program of PROGRAMS: as a bundle where there is one, else by tsx. */
+export function programArgs(script: URL): readonly string[] {
+  const path = fileURLToPath(script);
+  const folder = process.env[PROGRAMS_VARIABLE];
+  if (folder === undefined) return ['--import', TSX, path];
+  const bundle = join(folder, basename(path).replace(/\.ts$/, '.mjs'));
+  if (!existsSync(bundle)) throw new Error(`${path} is not one of the prepared programs`);
+  return ['--enable-source-maps', bundle];
+}
+
+/** Made once for a version of PGlite. */
+export function databaseFolder(cacheDir: string): string {
+  const main = resolve('@electric-sql/pglite');
+  const { version } = JSON.parse(
+    readFileSync(join(dirname(main), '..', 'package.json'), 'utf8'),
+  ) as { version: string };
+  return join(cacheDir, `test-database-${version}`);
+}
+
+/** Makes a folder for PGlite that is initialised and empty, unless it is there. By `cp`: Node takes a second for it. */
+export async function copyDatabase(cacheDir: string, dir: string): Promise<void> {
+  if (existsSync(dir)) return;
+  await mkdir(dirname(dir), { recursive: true });
+  await run('cp', ['-R', databaseFolder(cacheDir), dir]);
+}
