@@ -1,6 +1,7 @@
 // Live deltas of one block on their way to the log (design §3.5): queued, and appended many per transaction while the
 // model or the tool goes on. Nobody waits per piece; a slow log makes larger deltas. A later try adopts what is stored
 // and appends only while its own text equals it, channel by channel.
+import type { EventType } from '../src/rules/events.ts';
 import { deltaPayload, type DeltaForm, type DeltaPiece } from '../src/rules/deltas.ts';
 import { HostError } from '../src/rules/errors.ts';
 import { deltaKey, eventIdOf } from '../src/rules/ids.ts';
@@ -28,7 +29,7 @@ export interface DeltaBlock extends DeltaForm {
   /** Temporal's try, from 1. */
   readonly tryNumber: number;
   /** Event type of its deltas. */
-  readonly type: string;
+  readonly type: EventType;
   /** Deltas that it takes at most; absent: MAX_DELTAS bounds them only loosely. */
   readonly maxDeltas?: number;
 }

@@ -1,7 +1,7 @@
 // Progress of one tool call as it comes (seed 004 §4.3.2, design §3.5): `output.chunk` deltas with channel
 // `tool.<channel>`. A call without progress leaves no trace: no block, no row, no other result.
 import { Context } from '@temporalio/activity';
-import { PROGRESS_TYPE, toolChannel } from '../src/rules/deltas.ts';
+import { toolChannel } from '../src/rules/deltas.ts';
 import type { RecordedDeltas, StepResult } from '../src/rules/journal.ts';
 import type { Tool, ToolProgress } from '../src/ports/tools.ts';
 import type { CallToolInput } from './contract.ts';
@@ -78,7 +78,7 @@ function newWriter(ports: ActivityPorts, { call, context }: CallToolInput): Delt
       activityId,
       nodeId,
       tryNumber: Context.current().info.attempt,
-      type: PROGRESS_TYPE,
+      type: 'output.chunk',
       base: { nodeId, runId, isLast: false, callId, toolId },
       field: 'chunk',
       maxBytes: PROGRESS_BYTES,

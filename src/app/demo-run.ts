@@ -2,7 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { demoRunRequest } from '../demo/index.ts';
 import { openInterrupts } from '../log/fold.ts';
+import { eventRow } from '../rules/events.ts';
 import { TERMINAL_STATUSES } from '../rules/status.ts';
+import type { LogRow } from '../ports/log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { RunCreateResponse } from '../../schemas/types.generated.ts';
 import type { DataFolder } from './data-folder.ts';
@@ -90,6 +92,11 @@ async function post<T>(
   return (await response.json()) as T;
 }
 
+function isQuestion({ type }: LogRow): boolean {
+  const { part } = eventRow(type);
+  return part === 'wait-opens' || part === 'wait-asks';
+}
+
 async function follow(parts: DemoParts, runId: string): Promise<void> {
   const { host, say, signal, logger } = parts;
   const printer = createRunPrinter((text) => void process.stdout.write(text));
@@ -99,8 +106,7 @@ async function follow(parts: DemoParts, runId: string): Promise<void> {
       for await (const rows of host.log.follow(runId, { after, signal })) {
         printer.print(rows);
         after = rows.at(-1)?.sequence ?? after;
-        if (rows.some(({ type }) => type === 'node.suspended' || type === 'interrupt.requested'))
-          await sayQuestion(parts, runId);
+        if (rows.some(isQuestion)) await sayQuestion(parts, runId);
       }
       if (!signal.aborted) say('\nThe run has ended. Ctrl-C stops the host.');
       return;

@@ -1,4 +1,5 @@
 // Prints a run's events as they come, one line each; reasoning is written on as its pieces arrive.
+import { eventRow } from '../rules/events.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { LogRow } from '../ports/log.ts';
 
@@ -16,7 +17,7 @@ export function createRunPrinter(write: (text: string) => void): RunPrinter {
   let streaming = false;
   function printRow(row: LogRow): void {
     const payload = JSON.parse(row.payload) as JsonObject;
-    if (row.type === 'agent.reasoning.delta') {
+    if (eventRow(row.type).part === 'reasoning-piece') {
       const { delta } = payload as { delta?: string };
       write(`${streaming ? '' : lineStart(row)}${delta ?? ''}`);
       streaming = true;

@@ -3,7 +3,7 @@
 import type { Request } from 'express';
 import { isToolChannel } from '../rules/deltas.ts';
 import { HostError, invalid } from '../rules/errors.ts';
-import { isMessage, isUpdate } from '../rules/events.ts';
+import { eventRow } from '../rules/events.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
 import { queryInteger, queryText } from './query.ts';
@@ -51,8 +51,9 @@ export function frameKind(
   modes: ReadonlySet<StreamMode>,
   { type, payload }: Pick<LogRow, 'type' | 'payload'>,
 ): 'event' | 'message' | undefined {
-  if (modes.has('debug') || (modes.has('updates') && isUpdate(type))) return 'event';
-  return modes.has('messages') && isMessage(type) && isAnswer(payload) ? 'message' : undefined;
+  const { updates, messages } = eventRow(type);
+  if (modes.has('debug') || (modes.has('updates') && updates)) return 'event';
+  return modes.has('messages') && messages && isAnswer(payload) ? 'message' : undefined;
 }
 
 /** What a tool tells while it works is no text of the answer. */

@@ -4,7 +4,7 @@ import type { JsonObject } from '../rules/json.ts';
 import { isTerminalEvent } from '../rules/status.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
-import { movesSnapshot } from '../rules/events.ts';
+import { eventRow } from '../rules/events.ts';
 import { renderEventText } from '../wire/render.ts';
 import type { FacadeDeps } from './deps.ts';
 import { frameKind, type EventQuery } from './event-query.ts';
@@ -59,7 +59,7 @@ async function sendRows(
   return text === '' || stream.send(text);
 }
 
-/** Payload of an output.chunk, with the fields that the frame promises (spec/02 §3.6). */
+/** Payload of a piece of an answer, with the fields that the frame promises (spec/02 §3.6). */
 function messageChunk({ payload, runId, nodeId }: LogRow): string {
   const chunk = JSON.parse(payload) as JsonObject;
   return JSON.stringify({ ...(nodeId === undefined ? {} : { nodeId }), runId, ...chunk });
@@ -93,7 +93,7 @@ function createBatcher(bufferMs: number, stream: OpenStream): Batcher {
     async add(rows) {
       for (const row of rows) {
         pending.push(row);
-        const urgent = row.type === 'node.suspended' || isTerminalEvent(row.type);
+        const { urgent } = eventRow(row.type);
         if ((urgent || pending.length >= BATCH_EVENTS) && !(await flush())) return false;
       }
       if (pending.length > 0) timer ??= setTimeout(() => void flush(), bufferMs);
@@ -119,7 +119,7 @@ export async function streamSnapshots(
   };
   if (!(await send())) return;
   for await (const rows of deps.log.follow(row.runId, { after: told, signal: stream.signal })) {
-    const moves = rows.some(({ type }) => movesSnapshot(type));
+    const moves = rows.some(({ type }) => eventRow(type).values);
     if (moves && !(await send())) return;
     if (rows.some(({ type }) => isTerminalEvent(type))) return;
   }

@@ -2,19 +2,20 @@
 // given to translate for the closing entry. Nothing is changed here: the append of the ending closes their blocks, and is
 // refused when a delta came meanwhile, so neither a crash nor another process stands between what is read and written.
 import { readDelta } from '../rules/deltas.ts';
-import { cutOffReasoning, type OpenItem } from '../rules/endings.ts';
+import { cutOffItem, type OpenItem } from '../rules/endings.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
 import type { Translation } from '../translate/translate.ts';
 
 type DeltaRow = Pick<LogRow, 'type' | 'nodeId' | 'payload'>;
 
-/** Undefined for a block that shows no reasoning: a tool's progress needs no closing event. */
+/** Undefined for a block of a tool's progress, which needs no closing event. */
 function itemOf(activityId: string, rows: readonly DeltaRow[]): OpenItem | undefined {
   const [first] = rows;
-  if (first?.type !== 'agent.reasoning.delta') return undefined;
+  if (!first) return undefined;
   const { nodeId, type, payload } = first;
   const text = rows.map((row) => readDelta(row.type, row.payload).piece.text).join('');
-  return cutOffReasoning(activityId, { nodeId, base: readDelta(type, payload).form.base, text });
+  const { base } = readDelta(type, payload).form;
+  return cutOffItem(activityId, { type, nodeId, base, text });
 }
 
 /** What is open of these blocks, always in the same order: a rebuild asks with the same ones. */

@@ -1,13 +1,13 @@
 // What each event type does to the folded run (spec/01 §12.1): one small pure function per family.
 import { codeOf } from '../rules/errors.ts';
+import { eventRow, type EventPart, type NodeStatus } from '../rules/events.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { reduce, REDUCERS } from '../rules/reducers.ts';
-import { isTerminalEvent, TERMINAL_EVENTS, type InterruptKind } from '../rules/status.ts';
+import type { InterruptKind } from '../rules/status.ts';
 import type { AgentRef } from '../../schemas/types.generated.ts';
 
 export interface NodeState {
-  readonly status:
-    'running' | 'suspended' | 'retrying' | 'completed' | 'failed' | 'skipped' | 'cancelled';
+  readonly status: NodeStatus;
   /** Node attempts over all visits. */
   readonly attempts: number;
   readonly visits: number;
@@ -75,16 +75,6 @@ export const EMPTY_RUN: FoldedRun = {
 
 const NO_NODE: NodeState = { status: 'running', attempts: 0, visits: 0 };
 
-const NODE_STATUS: Readonly<Record<string, NodeState['status']>> = {
-  'node.completed': 'completed',
-  'node.failed': 'failed',
-  'node.skipped': 'skipped',
-  'node.cancelled': 'cancelled',
-  'node.suspended': 'suspended',
-  'node.resumed': 'running',
-  'node.retried': 'retrying',
-};
-
 export function objectOr(value: JsonValue | undefined, otherwise: JsonObject): JsonObject {
   return isJsonObject(value) ? value : otherwise;
 }
@@ -105,31 +95,39 @@ export interface FoldableRow {
   readonly timeMs: number;
 }
 
-function foldNode(run: FoldedRun, row: FoldableRow): FoldedRun {
-  const before = run.nodes[row.nodeId] ?? NO_NODE;
-  const started = row.type === 'node.started';
-  const status = started ? 'running' : NODE_STATUS[row.type];
-  if (!status) return run;
-  const first = count(row.payload.attempt) === 0;
-  const node = started
-    ? { status, attempts: before.attempts + 1, visits: before.visits + (first ? 1 : 0) }
-    : { ...before, status };
-  const folded = { ...run, nodes: { ...run.nodes, [row.nodeId]: node } };
-  if (row.type === 'node.suspended') return raise(folded, row);
-  if (!started) return folded;
-  const attemptsSinceMs = { ...run.attemptsSinceMs, [row.nodeId]: row.timeMs };
-  const { agent } = row.payload;
-  if (!isJsonObject(agent)) return { ...folded, attemptsSinceMs };
-  const ref = agent as unknown as AgentRef;
-  return {
-    ...folded,
-    attemptsSinceMs,
-    agent: ref,
-    nodeAgents: { ...run.nodeAgents, [row.nodeId]: ref },
-  };
+/** What every event of a node says of it. */
+function moveNode(run: FoldedRun, { type, nodeId }: FoldableRow): FoldedRun {
+  const { node: status } = eventRow(type);
+  if (status === null || nodeId === '') return run;
+  const node = { ...(run.nodes[nodeId] ?? NO_NODE), status };
+  return { ...run, nodes: { ...run.nodes, [nodeId]: node } };
 }
 
-function raise(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): FoldedRun {
+function startNode(run: FoldedRun, row: FoldableRow): FoldedRun {
+  const { nodeId, payload, timeMs } = row;
+  if (nodeId === '') return run;
+  const { attempts, visits } = run.nodes[nodeId] ?? NO_NODE;
+  const first = count(payload.attempt) === 0;
+  const node: NodeState = {
+    status: 'running',
+    attempts: attempts + 1,
+    visits: visits + (first ? 1 : 0),
+  };
+  const started = {
+    ...run,
+    nodes: { ...run.nodes, [nodeId]: node },
+    attemptsSinceMs: { ...run.attemptsSinceMs, [nodeId]: timeMs },
+  };
+  const { agent } = payload;
+  if (!isJsonObject(agent)) return started;
+  const ref = agent as unknown as AgentRef;
+  return { ...started, agent: ref, nodeAgents: { ...run.nodeAgents, [nodeId]: ref } };
+}
+
+function raise(before: FoldedRun, row: FoldableRow): FoldedRun {
+  const { nodeId, payload, timeMs } = row;
+  if (nodeId === '') return before;
+  const run = moveNode(before, row);
   const since = run.attemptsSinceMs?.[nodeId];
   const interrupt: OpenInterrupt = {
     nodeId,
@@ -143,7 +141,7 @@ function raise(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): Folded
   return { ...run, interrupts: [...run.interrupts, interrupt] };
 }
 
-/** `interrupt.requested` carries no id (its payload is closed): node and key say which one it is. */
+/** What is asked carries no id (its payload is closed): node and key say of which interrupt. */
 function describe(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): FoldedRun {
   const at = run.interrupts.findLastIndex(
     (open) => open.nodeId === nodeId && open.key === text(payload.key),
@@ -160,7 +158,8 @@ function describe(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): Fol
 }
 
 function foldAgent(run: FoldedRun, { type, nodeId, payload }: FoldableRow): FoldedRun {
-  const agentId = text(type === 'agent.handoff' ? payload.toAgentId : payload.agentId);
+  const { actor } = eventRow(type);
+  const agentId = actor === null ? '' : text(payload[actor]);
   if (agentId === '' || agentId === 'core.system' || agentId === run.agent?.agentId) return run;
   const pinned = run.nodeAgents[nodeId];
   return { ...run, agent: pinned?.agentId === agentId ? pinned : { agentId } };
@@ -195,12 +194,8 @@ function reduced(before: JsonValue | undefined, { payload, timeMs }: FoldableRow
   }
 }
 
-function foldState(run: FoldedRun, row: FoldableRow): FoldedRun {
-  const { type, payload } = row;
-  if (type === 'variable.changed') {
-    return { ...run, variables: { ...run.variables, [text(payload.name)]: payload.next ?? null } };
-  }
-  const channel = text(payload.channel);
+function foldChannel(run: FoldedRun, row: FoldableRow): FoldedRun {
+  const channel = text(row.payload.channel);
   const next = reduced(run.channels[channel], row);
   return { ...run, channels: { ...run.channels, [channel]: next } };
 }
@@ -212,7 +207,7 @@ function foldEnd(run: FoldedRun, { type, payload, timeMs }: FoldableRow): Folded
     endedAtMs: timeMs,
     interrupts: [],
     ...(isJsonObject(payload.outputs) ? { outputs: payload.outputs } : {}),
-    ...(TERMINAL_EVENTS[type as keyof typeof TERMINAL_EVENTS] === 'failed'
+    ...(eventRow(type).run === 'failed'
       ? {
           error: {
             code: text(error.code) || 'internal_error',
@@ -224,21 +219,33 @@ function foldEnd(run: FoldedRun, { type, payload, timeMs }: FoldableRow): Folded
   };
 }
 
+type Fold = (run: FoldedRun, row: FoldableRow) => FoldedRun;
+
+/** Parts that say more than where their node is and who acts. */
+const FOLDS: Partial<Readonly<Record<EventPart, Fold>>> = {
+  'run-starts': (run, { payload, timeMs }) => ({
+    ...run,
+    startedAtMs: timeMs,
+    variables: objectOr(payload.inputs, {}),
+  }),
+  'run-ends': foldEnd,
+  'node-starts': startNode,
+  'wait-opens': raise,
+  'wait-asks': describe,
+  'wait-ends': (run, { payload }) => ({
+    ...run,
+    interrupts: run.interrupts.filter((open) => open.interruptId !== payload.interruptId),
+  }),
+  variable: (run, { payload }) => ({
+    ...run,
+    variables: { ...run.variables, [text(payload.name)]: payload.next ?? null },
+  }),
+  channel: foldChannel,
+  usage: foldUsage,
+};
+
 /** One row of any type; types that say nothing about the run's state change nothing. */
 export function foldRow(run: FoldedRun, row: FoldableRow): FoldedRun {
-  const { type, payload } = row;
-  if (isTerminalEvent(type)) return foldEnd(run, row);
-  if (type === 'run.started') {
-    return { ...run, startedAtMs: row.timeMs, variables: objectOr(payload.inputs, {}) };
-  }
-  if (type === 'interrupt.requested') return describe(run, row);
-  if (type === 'interrupt.resolved') {
-    const interrupts = run.interrupts.filter((open) => open.interruptId !== payload.interruptId);
-    return { ...run, interrupts };
-  }
-  if (type === 'variable.changed' || type === 'channel.written') return foldState(run, row);
-  if (type === 'provider.usage') return foldUsage(run, row);
-  if (type.startsWith('node.') && row.nodeId !== '') return foldNode(run, row);
-  if (type.startsWith('agent.')) return foldAgent(run, row);
-  return run;
+  const fold = FOLDS[eventRow(row.type).part];
+  return fold ? fold(run, row) : foldAgent(moveNode(run, row), row);
 }

@@ -1,5 +1,6 @@
 // Entries -> snapshot: what a head keeps of a run beside its rows, and its wire form RunSnapshot (spec/01 §12.1). Live
 // deltas do not change it: the append of a delta need not touch it, and a rebuild gives the same snapshot.
+import { eventRow } from '../rules/events.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { durationLimitMs } from '../rules/run-input.ts';
 import type { Head, LogRow } from '../ports/log.ts';
@@ -21,9 +22,6 @@ import {
 
 export type { Cost, FoldedRun, NodeState, OpenInterrupt } from './fold-rows.ts';
 
-/** Rows of these types are live pieces of something that a later row states whole. */
-const DELTA_TYPES: ReadonlySet<string> = new Set(['agent.reasoning.delta', 'output.chunk']);
-
 /** Version of the log's rules (spec/02 §1.2). */
 const EVENT_LOG_SCHEMA_VERSION = 2;
 const MASK = '[sensitive]';
@@ -37,7 +35,7 @@ export function foldedRun(snapshot: JsonValue): FoldedRun {
 export function fold(snapshot: JsonValue, rows: readonly LogRow[]): JsonValue {
   let run = foldedRun(snapshot);
   for (const { type, nodeId, payload, timestampMs, sequence } of rows) {
-    if (DELTA_TYPES.has(type)) continue;
+    if (eventRow(type).piece) continue;
     const body = objectOr(JSON.parse(payload) as JsonValue, {});
     const row: FoldableRow = {
       type,

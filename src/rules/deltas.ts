@@ -1,5 +1,6 @@
 // Live deltas as rows and as recorded compactly (design §3.5): one form for what a model thinks and what a tool says
 // while it works, written by the activity when it streams and when it records, read by the rebuild.
+import { eventRow } from './events.ts';
 import { deltaKey, eventIdOf } from './ids.ts';
 import type { RecordedDeltas } from './journal.ts';
 import type { JsonObject } from './json.ts';
@@ -16,12 +17,10 @@ export interface ExpandedDelta {
   readonly timestampMs: number;
 }
 
-/** Event type of the progress of a tool call, and the field of its text. */
-export const PROGRESS_TYPE = 'output.chunk';
 /** Channels of tools, as against those of an answer (spec/02 §3.6), begin with this. */
 const TOOL_CHANNEL = 'tool.';
 
-/** Channel of an `output.chunk` as a tool's `channel` goes by. */
+/** Channel of a piece of output as a tool's `channel` goes by. */
 export function toolChannel(channel: string): string {
   return `${TOOL_CHANNEL}${channel}`;
 }
@@ -57,7 +56,7 @@ function without(whole: JsonObject, names: readonly string[]): JsonObject {
 /** Form and piece of a delta's payload, as `deltaPayload` joined them. */
 export function readDelta(type: string, payload: string): { form: DeltaForm; piece: DeltaPiece } {
   const whole = JSON.parse(payload) as JsonObject & Record<'delta' | 'chunk' | 'channel', string>;
-  if (type !== PROGRESS_TYPE) {
+  if (eventRow(type).piece?.text !== 'chunk') {
     const base = without(whole, ['delta', 'sequence']);
     return { form: { base }, piece: { text: whole.delta } };
   }

@@ -1,19 +1,19 @@
-// What is open, and how it is closed (design §3.1): one table from opening event to closing event. The workflow's
-// clean-up uses it on cancel and failure; translate uses it when no workflow code ran (terminated, timed out).
-import type { EventOf, EventType } from './events.ts';
+// What is open, and how it is closed (design §3.1), by the table of event types. The workflow's clean-up uses it on
+// cancel and failure; translate uses it when no workflow code ran (terminated, timed out).
+import { eventRow, type EventOf, type EventType } from './events.ts';
 import type { JsonObject } from './json.ts';
 import { isTerminalEvent } from './status.ts';
 
 /** The least that a closing needs to know of its opening. Small JSON: translate carries it from page to page. */
 export interface OpenItem {
-  readonly type: OpeningType;
+  readonly type: string;
   readonly key: string;
   readonly nodeId?: string;
   /** The opening's identifying fields, copied by name. */
   readonly ids: JsonObject;
 }
 
-export type Closing = EventOf<ClosingType> & {
+export type Closing = EventOf & {
   readonly key: string;
   readonly nodeId?: string;
   readonly causedBy?: string;
@@ -25,77 +25,26 @@ export interface Ending {
   readonly message: string;
 }
 
-interface Row {
-  /** Fields of the opening's payload that its closing repeats. */
-  readonly ids: readonly string[];
-  /** Event types (with the field that must be equal) that close it in the ordinary course. */
-  readonly closedBy: Readonly<Record<string, string>>;
-  readonly closing: EventType;
-  readonly payload: (ids: JsonObject, ending: Ending) => JsonObject;
-  /** Innermost first. */
-  readonly order: number;
-  readonly causedByOpening?: true;
+/** A stream as the log has it. */
+export interface CutOffStream {
+  readonly type: string;
+  readonly nodeId?: string;
+  readonly base: JsonObject;
+  readonly text: string;
 }
 
-const TABLE = {
-  // A stream that was cut off. No workflow code sees deltas, so only translate closes them, with what the log holds of
-  // the block; where workflow code runs, the stream's result or its seal does.
-  'agent.reasoning.delta': {
-    ids: ['agentId', 'verbosity', 'reasoning'],
-    closedBy: {},
-    closing: 'agent.reasoned',
-    payload: (ids) => ({ ...ids }),
-    order: 0,
-  },
-  'agent.toolCalled': {
-    ids: ['agentId', 'toolName', 'callId'],
-    closedBy: { 'agent.toolReturned': 'callId' },
-    closing: 'agent.toolReturned',
-    payload: (ids, { code, message }) => ({ ...ids, status: 'error', error: { code, message } }),
-    order: 0,
-    causedByOpening: true,
-  },
-  'agent.invocation.started': {
-    ids: ['invocationId', 'agentId'],
-    closedBy: { 'agent.invocation.completed': 'invocationId' },
-    closing: 'agent.invocation.completed',
-    payload: (ids) => ({ ...ids, outcome: 'failed' }),
-    order: 1,
-  },
-  'node.started': {
-    ids: ['nodeId'],
-    closedBy: {
-      'node.completed': 'nodeId',
-      'node.failed': 'nodeId',
-      'node.cancelled': 'nodeId',
-      'node.retried': 'nodeId',
-    },
-    closing: 'node.cancelled',
-    payload: (ids, { code }) => ({ ...ids, reason: code }),
-    order: 2,
-  },
-} as const satisfies Record<string, Row>;
-
-export type OpeningType = keyof typeof TABLE;
-type ClosingType = (typeof TABLE)[OpeningType]['closing'];
-
-/** The open item of a delta block that was cut off: the opening is its activity, the ids are those of its text. */
-export function cutOffReasoning(
+/**
+ * The open item of a delta block that was cut off: the opening is its activity, the ids are those of its text. Undefined
+ * where no closing states the whole of such a stream.
+ */
+export function cutOffItem(
   activityId: string,
-  block: { readonly nodeId?: string; readonly base: JsonObject; readonly text: string },
-): OpenItem {
-  const { nodeId, base, text } = block;
-  const ids = { ...base, reasoning: text };
-  return {
-    type: 'agent.reasoning.delta',
-    key: activityId,
-    ...(nodeId === undefined ? {} : { nodeId }),
-    ids,
-  };
-}
-
-function rowOf(type: string): Row | undefined {
-  return Object.hasOwn(TABLE, type) ? TABLE[type as OpeningType] : undefined;
+  { type, nodeId, base, text }: CutOffStream,
+): OpenItem | undefined {
+  const { piece, opens } = eventRow(type);
+  if (!opens || !piece?.whole) return undefined;
+  const ids = { ...base, [piece.whole]: text };
+  return { type, key: activityId, ...(nodeId === undefined ? {} : { nodeId }), ids };
 }
 
 /** Folds one event into the list of open items. Oldest first. */
@@ -104,26 +53,18 @@ export function trackOpen(
   event: { type: string; key: string; nodeId?: string; payload: JsonObject },
 ): readonly OpenItem[] {
   if (isTerminalEvent(event.type)) return [];
-  const row = rowOf(event.type);
-  if (row) {
+  const { opens, closes } = eventRow(event.type);
+  if (opens) {
     const ids = Object.fromEntries(
-      row.ids
+      opens.ids
         .filter((field) => event.payload[field] !== undefined)
         .map((field) => [field, event.payload[field] ?? null]),
     );
-    return [
-      ...open,
-      { type: event.type as OpeningType, key: event.key, nodeId: event.nodeId, ids },
-    ];
+    return [...open, { type: event.type, key: event.key, nodeId: event.nodeId, ids }];
   }
-  const index = open.findIndex((item) => {
-    const closedBy = rowOf(item.type)?.closedBy ?? {};
-    const field = Object.hasOwn(closedBy, event.type) ? closedBy[event.type] : undefined;
-    return (
-      field !== undefined &&
-      item.ids[field] !== undefined &&
-      item.ids[field] === event.payload[field]
-    );
+  const index = open.findIndex(({ type, ids }) => {
+    const field = closes[type as EventType];
+    return field !== undefined && ids[field] !== undefined && ids[field] === event.payload[field];
   });
   return index < 0 ? open : open.filter((_, at) => at !== index);
 }
@@ -140,15 +81,18 @@ function closingKey({ type, key }: OpenItem, closing: string): string {
 export function closingsOf(open: readonly OpenItem[], ending: Ending, nodeId?: string): Closing[] {
   return open
     .filter((item) => nodeId === undefined || item.nodeId === nodeId)
-    .map((item): { item: OpenItem; row: Row } => ({ item, row: TABLE[item.type] }))
-    .sort((a, b) => a.row.order - b.row.order)
-    .map(({ item, row }) => {
-      const closing = { type: row.closing, payload: row.payload(item.ids, ending) };
+    .flatMap((item) => {
+      const { opens } = eventRow(item.type);
+      return opens ? [{ item, opens }] : [];
+    })
+    .sort((a, b) => a.opens.order - b.opens.order)
+    .map(({ item, opens }) => {
+      const { closing, payload, causedByOpening } = opens;
       return {
-        ...(closing as EventOf<ClosingType>),
-        key: closingKey(item, row.closing),
+        ...({ type: closing, payload: payload(item.ids, ending) } as EventOf),
+        key: closingKey(item, closing),
         nodeId: item.nodeId,
-        causedBy: row.causedByOpening ? item.key : undefined,
+        causedBy: causedByOpening ? item.key : undefined,
       };
     });
 }

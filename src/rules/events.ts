@@ -1,10 +1,16 @@
-// Event types as streams see them (spec/02 §3.3): which mode shows which type, and which types move the snapshot.
-// `debug` shows everything.
-import type { RunEventPayloads } from '../../schemas/types.generated.ts';
-import type { JsonObject, JsonValue } from './json.ts';
+// The one table of event types: what each means, to whoever reads it. Streams ask which mode shows it (spec/02 §3.3),
+// the status fold what the run is from here on (spec/01 §12.2), the endings what it opens and closes (design §3.1),
+// rendering its seed twins (design §9); the snapshot, the fate of a question, the page and the terminal go by the part
+// that it plays, so that they name no type. A new type is its schema, its row here and who states it.
+import type { RunEventPayloads, RunSnapshot } from '../../schemas/types.generated.ts';
+import type { Ending } from './endings.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 
 /** What this host states: every type has a payload schema. */
 export type EventType = keyof RunEventPayloads;
+
+/** Read where a log has it, stated by nothing here, shown in `debug` alone. */
+type ReadType = 'run.paused' | 'run.resumed' | 'channel.written';
 
 /** What a schema leaves open is JSON. */
 type AsJson<T> = unknown extends T
@@ -21,7 +27,65 @@ export type EventOf<T extends EventType = EventType> = {
   readonly [K in T]: { readonly type: K; readonly payload: PayloadOf<K> };
 }[T];
 
-interface EventTypeRow {
+/** The part that an event plays in the story of a run. */
+export type EventPart =
+  | 'run-starts'
+  /** Paused, or going on. */
+  | 'run-moves'
+  | 'run-ends'
+  /** An attempt of a node begins. */
+  | 'node-starts'
+  /** An attempt is over, one way or another. */
+  | 'node-ends'
+  | 'node-skipped'
+  /** A node waits for somebody outside: names the interrupt. */
+  | 'wait-opens'
+  /** What is asked; carries no id, node and key say of which interrupt. */
+  | 'wait-asks'
+  /** Answered, out of time, or left behind. */
+  | 'wait-ends'
+  | 'reasoning-piece'
+  | 'reasoning'
+  | 'call'
+  | 'return'
+  /** Text of a call at work, or an answer's. */
+  | 'output-piece'
+  | 'decision'
+  | 'handoff'
+  | 'variable'
+  | 'channel'
+  | 'usage'
+  | 'limit'
+  | 'unusable'
+  /** Another event beside it tells the same to people. */
+  | 'detail'
+  /** Nothing but itself. */
+  | 'note';
+
+export type NodeStatus =
+  'running' | 'suspended' | 'retrying' | 'completed' | 'failed' | 'skipped' | 'cancelled';
+
+/** What an opening needs of its closing, for whoever closes it before its time. */
+interface Opening {
+  /** Fields of the opening's payload that its closing repeats. */
+  readonly ids: readonly string[];
+  readonly closing: EventType;
+  readonly payload: (ids: JsonObject, ending: Ending) => JsonObject;
+  /** Innermost first. */
+  readonly order: number;
+  readonly causedByOpening: boolean;
+}
+
+/** A second name of a payload's field. */
+interface Twin {
+  /** Stored, published name. */
+  readonly from: string;
+  /** Name in the seeds; the same as `from` where the value itself gets a twin inside. */
+  readonly to: string;
+  readonly value?: (stored: JsonValue) => JsonValue;
+}
+
+export interface EventRow {
   /** Shown in `updates`. */
   readonly updates: boolean;
   /** `values` sends a fresh snapshot after it. */
@@ -30,69 +94,183 @@ interface EventTypeRow {
   readonly messages: boolean;
   /** The envelope carries `nodeId` (spec/02 §1.1). */
   readonly nodeScoped: boolean;
+  /** Nobody is kept waiting for it: a batch that holds it leaves at once (spec/02 §3.5). */
+  readonly urgent: boolean;
+  readonly part: EventPart;
+  /** What the run is from here on, waits aside. */
+  readonly run: RunSnapshot['status'] | null;
+  /** What its node is from here on. */
+  readonly node: NodeStatus | null;
+  /** The payload's field that names the agent who acts from here on. */
+  readonly actor: 'agentId' | 'toAgentId' | null;
+  /** A live piece of a stream: the field of its text, and the field of its closing that states the whole text. */
+  readonly piece: { readonly text: 'delta' | 'chunk'; readonly whole: string | null } | null;
+  readonly opens: Opening | null;
+  /** Openings that it closes in the ordinary course, each with the field that must be equal. */
+  readonly closes: Readonly<Partial<Record<EventType, string>>>;
+  /** RFC 0002 §B, design §9. Only open payloads have any. */
+  readonly twins: readonly Twin[];
+  /** Its name in the protocol's next major (spec/08 §5.2); null where that has no such event. */
+  readonly nextMajor: string | null;
 }
 
-const row = (shown: string): EventTypeRow => ({
-  updates: shown.includes('u'),
-  values: shown.includes('v'),
-  messages: shown.includes('m'),
-  nodeScoped: shown.includes('n'),
-});
+type Shown = 'updates' | 'values' | 'messages' | 'nodeScoped';
+/** A row as it is written here: without `nextMajor` where the name stays. */
+type WrittenRow = Omit<EventRow, 'nextMajor'> & Partial<Pick<EventRow, 'nextMajor'>>;
 
-/** u = updates, v = values, m = messages, n = node-scoped. One row per type that this host emits, catalogue order. */
-export const EVENT_TYPES: Readonly<Record<string, EventTypeRow>> = {
-  'run.started': row('uv'),
-  'run.completed': row('uv'),
-  'run.failed': row('uv'),
-  'run.cancelled': row('uv'),
-  'node.started': row('vn'),
-  'node.completed': row('uvn'),
-  'node.failed': row('uvn'),
-  'node.suspended': row('uvn'),
-  'node.resumed': row('uvn'),
-  'node.retried': row('n'),
-  'node.skipped': row('uvn'),
-  'node.cancelled': row('uvn'),
-  'interrupt.requested': row('uvn'),
-  'interrupt.resolved': row('uvn'),
-  'approval.requested': row('uvn'),
-  'approval.received': row('uvn'),
-  'clarification.requested': row('uvn'),
-  'clarification.resolved': row('uvn'),
-  'variable.changed': row(''),
-  'output.chunk': row('mn'),
-  'workflow.loopback-limit': row(''),
-  'cap.breached': row(''),
-  'agent.invocation.started': row('n'),
-  'agent.promptResolved': row('n'),
-  'prompt.composed': row('n'),
-  'agent.reasoning.delta': row('n'),
-  'agent.reasoned': row('n'),
-  'agent.toolCalled': row('n'),
-  'agent.toolReturned': row('n'),
-  'agent.decided': row('n'),
-  'agent.handoff': row('n'),
-  'agent.invocation.completed': row('n'),
-  'provider.usage': row('n'),
-  'envelope.refusal': row('n'),
-  'envelope.retry.exhausted': row('n'),
+const NOTHING_MORE = {
+  urgent: false,
+  run: null,
+  node: null,
+  actor: null,
+  piece: null,
+  opens: null,
+  closes: {},
+  twins: [],
+} as const;
+
+/** `shown`: u = updates, v = values, m = messages, n = node-scoped. */
+function row(
+  shown: string,
+  part: EventPart,
+  more: Partial<Omit<EventRow, Shown | 'part'>> = {},
+): WrittenRow {
+  return {
+    updates: shown.includes('u'),
+    values: shown.includes('v'),
+    messages: shown.includes('m'),
+    nodeScoped: shown.includes('n'),
+    part,
+    ...NOTHING_MORE,
+    ...more,
+  };
+}
+
+/** What is opened, by the closing and the fields that both have. */
+function closedAs<Closing extends EventType, Id extends string & keyof PayloadOf<Closing>>(
+  closing: Closing,
+  ids: readonly Id[],
+  {
+    payload,
+    ...place
+  }: Pick<Opening, 'order'> & {
+    causedByOpening?: true;
+    payload: (ids: Pick<PayloadOf<Closing>, Id>, ending: Ending) => PayloadOf<Closing>;
+  },
+): Opening {
+  // What is given to it later are the ids that it asked for: the opening's payload had them.
+  const whole = payload as unknown as Opening['payload'];
+  return { causedByOpening: false, ...place, closing, ids, payload: whole };
+}
+
+const agentRef = (agentId: JsonValue): JsonValue => ({ agentId });
+const withErrorName = (error: JsonValue): JsonValue =>
+  isJsonObject(error) && error.code !== undefined ? { ...error, error: error.code } : error;
+
+const TOOL_NAME: Twin = { from: 'toolName', to: 'toolId' };
+const BY_AGENT = { actor: 'agentId' } as const;
+const NODE_CLOSED = { closes: { 'node.started': 'nodeId' } } as const;
+
+/** Catalogue order. */
+const ROWS: Readonly<Record<EventType | ReadType, WrittenRow>> = {
+  'run.started': row('uv', 'run-starts', { run: 'running' }),
+  'run.paused': row('', 'run-moves', { run: 'paused' }),
+  'run.resumed': row('', 'run-moves', { run: 'running' }),
+  'run.completed': row('uv', 'run-ends', { run: 'completed', urgent: true }),
+  'run.failed': row('uv', 'run-ends', { run: 'failed', urgent: true }),
+  'run.cancelled': row('uv', 'run-ends', { run: 'cancelled', urgent: true }),
+  'node.started': row('vn', 'node-starts', {
+    node: 'running',
+    opens: closedAs('node.cancelled', ['nodeId'], {
+      order: 2,
+      payload: (ids, { code }) => ({ ...ids, reason: code }),
+    }),
+  }),
+  'node.completed': row('uvn', 'node-ends', { node: 'completed', ...NODE_CLOSED }),
+  'node.failed': row('uvn', 'node-ends', { node: 'failed', ...NODE_CLOSED }),
+  'node.suspended': row('uvn', 'wait-opens', { node: 'suspended', urgent: true }),
+  'node.resumed': row('uvn', 'detail', { node: 'running' }),
+  'node.retried': row('n', 'node-ends', { node: 'retrying', ...NODE_CLOSED }),
+  'node.skipped': row('uvn', 'node-skipped', { node: 'skipped' }),
+  'node.cancelled': row('uvn', 'node-ends', { node: 'cancelled', ...NODE_CLOSED }),
+  'interrupt.requested': row('uvn', 'wait-asks'),
+  'interrupt.resolved': row('uvn', 'wait-ends'),
+  'approval.requested': row('uvn', 'detail'),
+  'approval.received': row('uvn', 'detail'),
+  'clarification.requested': row('uvn', 'detail'),
+  'clarification.resolved': row('uvn', 'detail'),
+  'variable.changed': row('', 'variable'),
+  'channel.written': row('', 'channel'),
+  'output.chunk': row('mn', 'output-piece', { piece: { text: 'chunk', whole: null } }),
+  'workflow.loopback-limit': row('', 'note'),
+  'cap.breached': row('', 'limit'),
+  'agent.invocation.started': row('n', 'detail', {
+    ...BY_AGENT,
+    nextMajor: 'agent.invocation-started',
+    opens: closedAs('agent.invocation.completed', ['invocationId', 'agentId'], {
+      order: 1,
+      payload: (ids) => ({ ...ids, outcome: 'failed' }),
+    }),
+  }),
+  'agent.promptResolved': row('n', 'detail', { ...BY_AGENT, nextMajor: 'agent.prompt-resolved' }),
+  'prompt.composed': row('n', 'detail'),
+  // No workflow code sees deltas, so of a stream that was cut off only translate closes them, with what the log holds
+  // of the block; where workflow code runs, the stream's result or its seal does.
+  'agent.reasoning.delta': row('n', 'reasoning-piece', {
+    ...BY_AGENT,
+    nextMajor: 'agent.reasoning-delta',
+    piece: { text: 'delta', whole: 'reasoning' },
+    opens: closedAs('agent.reasoned', ['agentId', 'verbosity', 'reasoning'], {
+      order: 0,
+      payload: (ids) => ({ ...ids }),
+    }),
+  }),
+  'agent.reasoned': row('n', 'reasoning', BY_AGENT),
+  'agent.toolCalled': row('n', 'call', {
+    ...BY_AGENT,
+    nextMajor: 'agent.tool-called',
+    twins: [TOOL_NAME, { from: 'inputs', to: 'arguments' }],
+    opens: closedAs('agent.toolReturned', ['agentId', 'toolName', 'callId'], {
+      order: 0,
+      causedByOpening: true,
+      payload: (ids, { code, message }) => ({ ...ids, status: 'error', error: { code, message } }),
+    }),
+  }),
+  'agent.toolReturned': row('n', 'return', {
+    ...BY_AGENT,
+    nextMajor: 'agent.tool-returned',
+    twins: [
+      TOOL_NAME,
+      { from: 'outcome', to: 'result' },
+      { from: 'error', to: 'error', value: withErrorName },
+    ],
+    closes: { 'agent.toolCalled': 'callId' },
+  }),
+  'agent.decided': row('n', 'decision', BY_AGENT),
+  'agent.handoff': row('n', 'handoff', {
+    actor: 'toAgentId',
+    twins: [
+      { from: 'fromAgentId', to: 'from', value: agentRef },
+      { from: 'toAgentId', to: 'to', value: agentRef },
+    ],
+  }),
+  'agent.invocation.completed': row('n', 'detail', {
+    ...BY_AGENT,
+    nextMajor: 'agent.invocation-completed',
+    closes: { 'agent.invocation.started': 'invocationId' },
+  }),
+  'provider.usage': row('n', 'usage'),
+  'envelope.refusal': row('n', 'note'),
+  'envelope.retry.exhausted': row('n', 'unusable', { nextMajor: 'envelope.retry-exhausted' }),
 };
 
-const UNKNOWN: EventTypeRow = row('');
+export const EVENT_TYPES = Object.fromEntries(
+  Object.entries(ROWS).map(([type, written]) => [type, { nextMajor: type, ...written }]),
+) as Readonly<Record<EventType | ReadType, EventRow>>;
 
-/** Types that are not in the table are shown in `debug` only. */
-export function eventTypeRow(type: string): EventTypeRow {
-  return Object.hasOwn(EVENT_TYPES, type) ? (EVENT_TYPES[type] ?? UNKNOWN) : UNKNOWN;
-}
+const UNKNOWN: EventRow = { ...row('', 'note'), nextMajor: null };
 
-export function isUpdate(type: string): boolean {
-  return eventTypeRow(type).updates;
-}
-
-export function isMessage(type: string): boolean {
-  return eventTypeRow(type).messages;
-}
-
-export function movesSnapshot(type: string): boolean {
-  return eventTypeRow(type).values;
+/** Types that are not in the table are shown in `debug` only, and tell nothing but themselves. */
+export function eventRow(type: string): EventRow {
+  return Object.hasOwn(EVENT_TYPES, type) ? EVENT_TYPES[type as EventType | ReadType] : UNKNOWN;
 }

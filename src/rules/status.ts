@@ -1,4 +1,5 @@
 // Run states (spec/01 §12.2) as a pure fold over event types: the head's status is nothing but this fold.
+import { eventRow } from './events.ts';
 import type { JsonObject } from './json.ts';
 
 export const RUN_STATUSES = [
@@ -21,14 +22,9 @@ export const TERMINAL_STATUSES: ReadonlySet<RunStatus> = new Set([
   'cancelled',
 ]);
 
-export const TERMINAL_EVENTS = {
-  'run.completed': 'completed',
-  'run.failed': 'failed',
-  'run.cancelled': 'cancelled',
-} as const satisfies Record<string, RunStatus>;
-
-export function isTerminalEvent(type: string): type is keyof typeof TERMINAL_EVENTS {
-  return Object.hasOwn(TERMINAL_EVENTS, type);
+/** Nothing follows it in the run's log. */
+export function isTerminalEvent(type: string): boolean {
+  return eventRow(type).part === 'run-ends';
 }
 
 export type InterruptKind =
@@ -54,22 +50,14 @@ export interface StatusState {
 export const INITIAL_STATUS: StatusState = { base: 'pending', waiting: [] };
 
 export function foldStatus(state: StatusState, type: string, payload: JsonObject): StatusState {
-  if (isTerminalEvent(type)) return { base: TERMINAL_EVENTS[type], waiting: [] };
-  switch (type) {
-    case 'run.started':
-    case 'run.resumed':
-      return { ...state, base: 'running' };
-    case 'run.paused':
-      return { ...state, base: 'paused' };
-    case 'node.suspended': {
-      const waiting = [payload.interruptId as string, payload.kind as InterruptKind] as const;
-      return { ...state, waiting: [...state.waiting, waiting] };
-    }
-    case 'interrupt.resolved':
-      return { ...state, waiting: state.waiting.filter(([id]) => id !== payload.interruptId) };
-    default:
-      return state;
+  const { part, run } = eventRow(type);
+  if (run !== null) return { base: run, waiting: TERMINAL_STATUSES.has(run) ? [] : state.waiting };
+  if (part === 'wait-opens') {
+    const waiting = [payload.interruptId as string, payload.kind as InterruptKind] as const;
+    return { ...state, waiting: [...state.waiting, waiting] };
   }
+  if (part !== 'wait-ends') return state;
+  return { ...state, waiting: state.waiting.filter(([id]) => id !== payload.interruptId) };
 }
 
 /** A wait shows as soon as one interrupt is open, also while other branches run; the oldest wait gives the status. */

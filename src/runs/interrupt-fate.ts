@@ -1,4 +1,5 @@
 // What became of a question that is not open any more (spec/02 §4.4), as the run's log tells it.
+import { eventRow } from '../rules/events.ts';
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
 
@@ -44,21 +45,22 @@ export async function fateOf(
 type FateRow = Pick<LogRow, 'type' | 'nodeId' | 'payload'>;
 
 function nextFate(fate: Fate, row: FateRow, meant: Meant): Fate {
-  if (row.type === 'run.cancelled')
+  const { part, run } = eventRow(row.type);
+  if (run === 'cancelled')
     return fate.code === 'interrupt_gone' ? { ...fate, code: 'interrupt_cancelled' } : fate;
   if (row.nodeId !== meant.nodeId) return fate;
-  switch (row.type) {
-    case 'node.suspended': {
+  switch (part) {
+    case 'wait-opens': {
       const { interruptId, key } = payloadOf(row);
       if (typeof interruptId !== 'string' || typeof key !== 'string') return fate;
       const isOther = meant.interruptId !== undefined && meant.interruptId !== interruptId;
       return isOther ? fate : { code: 'interrupt_gone', interruptId, key };
     }
-    case 'interrupt.requested': {
+    case 'wait-asks': {
       const { key, resumeSchema } = payloadOf(row);
       return key === fate.key && isJsonObject(resumeSchema) ? { ...fate, resumeSchema } : fate;
     }
-    case 'interrupt.resolved': {
+    case 'wait-ends': {
       const { interruptId, reason, resolvedBy } = payloadOf(row);
       if (interruptId !== fate.interruptId) return fate;
       if (typeof resolvedBy === 'string')

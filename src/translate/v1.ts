@@ -22,7 +22,7 @@ import {
   type JournalEntry,
   type RecordedDeltas,
 } from '../rules/journal.ts';
-import type { EventOf } from '../rules/events.ts';
+import { eventRow, type EventOf } from '../rules/events.ts';
 import type { JsonObject } from '../rules/json.ts';
 import {
   foldStatus,
@@ -171,7 +171,7 @@ class Page {
   /** A seal has the last word on a stream. */
   #noteStream(recorded: RecordedDeltas, author: string): void {
     const { activityId } = recorded;
-    if (recorded.type !== 'agent.reasoning.delta') delete this.#streams[activityId];
+    if (!eventRow(recorded.type).opens) delete this.#streams[activityId];
     else if (author !== activityId || this.#streams[activityId] === undefined)
       this.#keepStream(activityId, author);
   }

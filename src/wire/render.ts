@@ -1,5 +1,6 @@
 // A log row as the wire shows it (spec/02 §1.1): stored once under the published names, with the seeds' names added
 // when rendered (design §9).
+import { eventRow } from '../rules/events.ts';
 import { digestOf } from '../rules/ids.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import type { LogRow } from '../ports/log.ts';
@@ -12,40 +13,11 @@ export const ENGINE_VERSION = '1';
 /** Longest `nodeId` of an envelope; nodes may be named longer, and are then shown by digest. */
 const NODE_ID_LENGTH = 128;
 
-const agentRef = (agentId: JsonValue): JsonValue => ({ agentId });
-const withErrorName = (error: JsonValue): JsonValue =>
-  isJsonObject(error) && error.code !== undefined ? { ...error, error: error.code } : error;
-
-interface Twin {
-  /** Stored, published name. */
-  readonly from: string;
-  /** Name in the seeds; the same as `from` where the value itself gets a twin inside. */
-  readonly to: string;
-  readonly value?: (stored: JsonValue) => JsonValue;
-}
-
-const TOOL_NAME: Twin = { from: 'toolName', to: 'toolId' };
-
-/** The one table of twin names (RFC 0002 §B, design §9). All these payloads are open. */
-export const TWINS: Readonly<Record<string, readonly Twin[]>> = {
-  'agent.toolCalled': [TOOL_NAME, { from: 'inputs', to: 'arguments' }],
-  'agent.toolReturned': [
-    TOOL_NAME,
-    { from: 'outcome', to: 'result' },
-    { from: 'error', to: 'error', value: withErrorName },
-  ],
-  'agent.handoff': [
-    { from: 'fromAgentId', to: 'from', value: agentRef },
-    { from: 'toAgentId', to: 'to', value: agentRef },
-  ],
-};
-
 /** Adds the twins of a stored payload; a name that is there already stays. */
 export function withTwins(type: string, payload: JsonValue): JsonValue {
-  const twins = Object.hasOwn(TWINS, type) ? TWINS[type] : undefined;
-  if (!twins || !isJsonObject(payload)) return payload;
+  if (!isJsonObject(payload)) return payload;
   const shown: JsonObject = { ...payload };
-  for (const { from, to, value } of twins) {
+  for (const { from, to, value } of eventRow(type).twins) {
     const stored = payload[from];
     if (stored !== undefined && (to === from || payload[to] === undefined))
       shown[to] = value ? value(stored) : stored;
@@ -55,7 +27,7 @@ export function withTwins(type: string, payload: JsonValue): JsonValue {
 
 /** Payload as JSON text: as stored, byte for byte, where no twin is added. */
 function payloadText(row: LogRow): string {
-  if (!Object.hasOwn(TWINS, row.type)) return row.payload;
+  if (eventRow(row.type).twins.length === 0) return row.payload;
   return JSON.stringify(withTwins(row.type, JSON.parse(row.payload) as JsonValue));
 }
 

@@ -2,12 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { recordDeltas } from '../../activities/recorded-deltas.ts';
-import {
-  deltaPayload,
-  PROGRESS_TYPE,
-  toolChannel,
-  type DeltaForm,
-} from '../../src/rules/deltas.ts';
+import { deltaPayload, toolChannel, type DeltaForm } from '../../src/rules/deltas.ts';
 import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { RecordedDeltas } from '../../src/rules/journal.ts';
 import { archiveClosed } from '../../src/log/archive.ts';
@@ -62,7 +57,7 @@ async function stream(activityId: string, pieces: readonly (readonly [string, st
     const isModel = typeof piece === 'string';
     const form: DeltaForm = isModel ? { base: { agentId: 'a' } } : { base: call, field: 'chunk' };
     const said = isModel ? { text: piece } : { channel: toolChannel(piece[0]), text: piece[1] };
-    const type = isModel ? 'agent.reasoning.delta' : PROGRESS_TYPE;
+    const type = isModel ? 'agent.reasoning.delta' : 'output.chunk';
     const payload = deltaPayload(form, said, k);
     const row = { runId, eventId: eventIdOf(runId, key), key, type, nodeId: 'n', payload };
     return { k, row: { ...row, timestampMs: 1_025 + 3 * k } };

@@ -1,6 +1,6 @@
 // What is open and how it is closed, in one table for workflow and translator (design §3.1).
 import { describe, expect, test } from 'vitest';
-import { closingsOf, cutOffReasoning, trackOpen, type OpenItem } from '../../src/rules/endings.ts';
+import { closingsOf, cutOffItem, trackOpen, type OpenItem } from '../../src/rules/endings.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { validate } from '../../src/wire/validators.ts';
 
@@ -128,14 +128,22 @@ describe('closingsOf', () => {
 
   test('of reasoning that was cut off: agent.reasoned with the text, before anything else', () => {
     const base = { agentId: 'core.demo', verbosity: 'full' };
-    const cut = cutOffReasoning('n/1/0/i0', { nodeId: 'n', base, text: 'I think' });
-    const [first] = closingsOf([...track([node('n'), bracket('n')]), cut], ENDING);
+    const cut = cutOffItem('n/1/0/i0', {
+      ...{ type: 'agent.reasoning.delta', nodeId: 'n' },
+      ...{ base, text: 'I think' },
+    });
+    const open = [...track([node('n'), bracket('n')]), ...(cut ? [cut] : [])];
+    const [first] = closingsOf(open, ENDING);
     expect(first).toMatchObject({
       type: 'agent.reasoned',
       nodeId: 'n',
       payload: { ...base, reasoning: 'I think' },
     });
     expect(validate.payload('agent.reasoned', first?.payload ?? {})).toMatchObject({ ok: true });
+  });
+
+  test("of a tool's progress nothing is open: how the call ended says its return", () => {
+    expect(cutOffItem('c', { type: 'output.chunk', base: {}, text: 'x' })).toBeUndefined();
   });
 
   test('may be limited to one node, and leaves nothing of it open', () => {

@@ -1,37 +1,43 @@
-// Which stream mode shows which event type (spec/02 §3.3), and that each type of the table has who states it.
+// The table of event types: which stream mode shows which (spec/02 §3.3), that its columns agree with each other, and that
+// each type has who states it.
 import ts from 'typescript';
+import PAYLOADS_SCHEMA from '../../schemas/run-event-payloads.schema.json' with { type: 'json' };
 import { expect, test } from 'vitest';
-import {
-  EVENT_TYPES,
-  eventTypeRow,
-  isMessage,
-  isUpdate,
-  movesSnapshot,
-} from '../../src/rules/events.ts';
-import { TERMINAL_EVENTS } from '../../src/rules/status.ts';
+import { EVENT_TYPES, eventRow, type EventRow, type EventType } from '../../src/rules/events.ts';
+import { isTerminalEvent, TERMINAL_STATUSES } from '../../src/rules/status.ts';
 import { EVENT_TYPE_NAMES } from '../../src/wire/validators.ts';
 import { readSource, repositoryFiles } from '../support/source-tree.ts';
 
-test('every type that has a payload schema has a row, and no other', () => {
-  expect(Object.keys(EVENT_TYPES).sort()).toEqual([...EVENT_TYPE_NAMES].sort());
+const PAYLOADS = PAYLOADS_SCHEMA as unknown as {
+  properties: Record<string, { $ref: string }>;
+  $defs: Record<string, { additionalProperties?: boolean }>;
+};
+
+/** Read where a log has them, and stated by nothing: no schema of theirs is here. */
+const READ_ONLY = ['run.paused', 'run.resumed', 'channel.written'];
+const TYPES = Object.keys(EVENT_TYPES);
+const STATED = TYPES.filter((type) => !READ_ONLY.includes(type));
+const having = (is: (row: EventRow) => boolean) => TYPES.filter((type) => is(eventRow(type)));
+
+test('every type that has a payload schema has a row, and no other but what is only read', () => {
+  expect([...TYPES].sort()).toEqual([...EVENT_TYPE_NAMES, ...READ_ONLY].sort());
 });
 
 /** Where events are stated: by the workflow, in an activity's result, for a run that no workflow ever ran for. */
-const EMITTING = ['workflows', 'activities', 'src/rules/endings.ts', 'src/log/start-failed.ts'];
+const EMITTING = ['workflows', 'activities', 'src/rules/events.ts', 'src/log/start-failed.ts'];
 
 /**
  * Texts in the places of a type that is stated: an argument of emit or emitFact, the member `type` of an event, the
- * member `closing` of the table of endings.
+ * closing of an opening in the table.
  */
 function stated(path: string): string[] {
   const found: string[] = [];
   const visit = (node: ts.Node): void => {
     const { parent } = node;
     if (ts.isStringLiteral(node)) {
-      const isMember =
-        ts.isPropertyAssignment(parent) && /^(type|closing)$/.test(parent.name.getText());
+      const isMember = ts.isPropertyAssignment(parent) && parent.name.getText() === 'type';
       const isArgument =
-        ts.isCallExpression(parent) && /^emit(Fact)?$/.test(parent.expression.getText());
+        ts.isCallExpression(parent) && /^(emit(Fact)?|closedAs)$/.test(parent.expression.getText());
       if (isMember || isArgument) found.push(node.text);
     }
     ts.forEachChild(node, visit);
@@ -43,11 +49,11 @@ function stated(path: string): string[] {
 test('every type of the table is stated somewhere', () => {
   const files = repositoryFiles(...EMITTING).filter((path) => path.endsWith('.ts'));
   const told = new Set(files.flatMap(stated));
-  expect(Object.keys(EVENT_TYPES).filter((type) => !told.has(type))).toEqual([]);
+  expect(STATED.filter((type) => !told.has(type))).toEqual([]);
 });
 
 test('spec/02 §3.3 updates shows exactly these types', () => {
-  expect(Object.keys(EVENT_TYPES).filter(isUpdate)).toEqual([
+  expect(having(({ updates }) => updates)).toEqual([
     ...['run.started', 'run.completed', 'run.failed', 'run.cancelled'],
     ...[
       'node.completed',
@@ -63,39 +69,88 @@ test('spec/02 §3.3 updates shows exactly these types', () => {
 });
 
 test('spec/02 §3.3 values follows every update, and node.started', () => {
-  const types = Object.keys(EVENT_TYPES);
-  expect(types.filter(movesSnapshot)).toEqual(
-    types.filter((type) => isUpdate(type) || type === 'node.started'),
+  expect(having(({ values }) => values)).toEqual(
+    TYPES.filter((type) => eventRow(type).updates || type === 'node.started'),
   );
 });
 
 test('spec/02 §3.3 messages shows output.chunk alone', () => {
-  expect(Object.keys(EVENT_TYPES).filter(isMessage)).toEqual(['output.chunk']);
+  expect(having(({ messages }) => messages)).toEqual(['output.chunk']);
 });
 
-test('every terminal event is an update that moves the snapshot', () => {
-  for (const type of Object.keys(TERMINAL_EVENTS))
-    expect([isUpdate(type), movesSnapshot(type)]).toEqual([true, true]);
+test('spec/02 §3.5 a batch is flushed by a suspension and by the end, by nothing else', () => {
+  expect(having(({ urgent }) => urgent)).toEqual([
+    ...['run.completed', 'run.failed', 'run.cancelled', 'node.suspended'],
+  ]);
+});
+
+test('every terminal event is an update that moves the snapshot to a terminal status', () => {
+  expect(TYPES.filter(isTerminalEvent)).toEqual(['run.completed', 'run.failed', 'run.cancelled']);
+  for (const { updates, values, run } of TYPES.filter(isTerminalEvent).map(eventRow))
+    expect({ updates, values, isTerminal: run !== null && TERMINAL_STATUSES.has(run) }).toEqual({
+      ...{ updates: true, values: true, isTerminal: true },
+    });
+});
+
+test('a type that moves the status of the run is a part of the run, and the other way', () => {
+  expect(having(({ run }) => run !== null)).toEqual(having(({ part }) => part.startsWith('run-')));
+});
+
+test('what a closing closes names it: each opening is closed by the type that cleans up after it', () => {
+  const cutOff = 'agent.reasoning.delta';
+  for (const type of having(({ opens }) => opens !== null)) {
+    const { closing = type } = eventRow(type).opens ?? {};
+    const by = eventRow(closing).closes[type as EventType];
+    // Of a stream no workflow code sees the opening: nothing closes it but its cut-off.
+    expect({ type, isClosed: by !== undefined }).toEqual({ type, isClosed: type !== cutOff });
+  }
+  const closed = TYPES.flatMap((type) => Object.keys(eventRow(type).closes));
+  for (const type of closed)
+    expect({ type, opens: eventRow(type).opens }).not.toEqual({ type, opens: null });
+});
+
+test('only an open payload has twins', () => {
+  for (const type of having(({ twins }) => twins.length > 0)) {
+    const { $defs } = PAYLOADS;
+    const name = PAYLOADS.properties[type]?.$ref.replace('#/$defs/', '') ?? '';
+    expect({ type, open: $defs[name]?.additionalProperties }).toEqual({ type, open: true });
+  }
+});
+
+/** spec/08 §5.2: the types of ours that the next major spells in another way; all others keep their names. */
+const RENAMED = {
+  'agent.reasoning.delta': 'agent.reasoning-delta',
+  'agent.promptResolved': 'agent.prompt-resolved',
+  'agent.toolCalled': 'agent.tool-called',
+  'agent.toolReturned': 'agent.tool-returned',
+  'agent.invocation.started': 'agent.invocation-started',
+  'agent.invocation.completed': 'agent.invocation-completed',
+  'envelope.retry.exhausted': 'envelope.retry-exhausted',
+};
+
+test('spec/08 §5.2 seven types are renamed in the next major, and the map can be inverted', () => {
+  const names = TYPES.map((type) => [type, eventRow(type).nextMajor] as const);
+  expect(Object.fromEntries(names.filter(([type, next]) => next !== type))).toEqual(RENAMED);
+  expect(new Set(names.map(([, next]) => next)).size).toBe(names.length);
+  for (const [, next] of names) expect(next).toMatch(/^[a-z][a-z-]*\.[a-z][a-z-]*$/);
 });
 
 test('spec/02 §1.1 events of nodes, interrupts and agents carry nodeId on the envelope', () => {
-  for (const type of Object.keys(EVENT_TYPES)) {
-    const scoped = /^(node|interrupt|approval|clarification|agent)\./.test(type);
-    if (scoped)
-      expect({ type, scoped: eventTypeRow(type).nodeScoped }).toEqual({ type, scoped: true });
-    if (type.startsWith('run.'))
-      expect({ type, scoped: eventTypeRow(type).nodeScoped }).toEqual({ type, scoped: false });
+  for (const type of TYPES) {
+    const { nodeScoped } = eventRow(type);
+    if (/^(node|interrupt|approval|clarification|agent)\./.test(type))
+      expect({ type, nodeScoped }).toEqual({ type, nodeScoped: true });
+    if (type.startsWith('run.')) expect({ type, nodeScoped }).toEqual({ type, nodeScoped: false });
   }
 });
 
 test.each(['openwop-temporal.note', 'toString', '__proto__', ''])(
-  'spec/02 §3.3 the unknown type %j is in debug only',
+  'spec/02 §3.3 the unknown type %j is in debug only, and tells nothing but itself',
   (type) => {
-    expect(eventTypeRow(type)).toEqual({
-      updates: false,
-      values: false,
-      messages: false,
-      nodeScoped: false,
+    expect(eventRow(type)).toEqual({
+      ...{ updates: false, values: false, messages: false, nodeScoped: false, urgent: false },
+      ...{ part: 'note', run: null, node: null, actor: null, piece: null },
+      ...{ opens: null, closes: {}, twins: [], nextMajor: null },
     });
   },
 );

@@ -16,7 +16,8 @@ import { createHistoryReader } from '../../src/adapters/temporal/history.ts';
 import { expandDeltas } from '../../src/rules/deltas.ts';
 import { eventIdOf, TERMINAL_KEY } from '../../src/rules/ids.ts';
 import type { StepResult } from '../../src/rules/journal.ts';
-import { isTerminalEvent, TERMINAL_EVENTS, TERMINAL_STATUSES } from '../../src/rules/status.ts';
+import { eventRow } from '../../src/rules/events.ts';
+import { isTerminalEvent, TERMINAL_STATUSES } from '../../src/rules/status.ts';
 import { createLog } from '../../src/log/log.ts';
 import { retrace } from '../../src/log/rebuild.ts';
 import type { HistoryEvent, HistoryReader } from '../../src/ports/history.ts';
@@ -111,8 +112,7 @@ function checkEnding(rows: readonly LogRow[], head: Head): void {
   if (!head.closed) return;
   const last = rows.at(-1);
   assert.equal(last?.key, TERMINAL_KEY, `${head.runId}: the ending is last`);
-  const { type } = last ?? { type: '' };
-  assert.equal(TERMINAL_EVENTS[type as keyof typeof TERMINAL_EVENTS], head.status);
+  assert.equal(eventRow(last?.type ?? '').run, head.status);
   if (rows[0]?.type !== 'run.failed') assert.equal(rows[0]?.type, 'run.started');
 }
 
