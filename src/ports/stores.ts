@@ -4,6 +4,7 @@
 import type { AgentRegistry } from './agents.ts';
 import type { ContentStore } from './content.ts';
 import type { EffectLedger } from './effects.ts';
+import type { FeedStore } from './feed.ts';
 import type { SegmentStore } from './history.ts';
 import type { IdempotencyStore } from './idempotency.ts';
 import type { LogStore } from './log.ts';
@@ -16,6 +17,7 @@ export interface Stores {
   readonly runs: RunStore;
   readonly idempotency: IdempotencyStore;
   readonly log: LogStore;
+  readonly feed: FeedStore;
   readonly projection: ProjectionStore;
   readonly segments: SegmentStore;
   readonly content: ContentStore;

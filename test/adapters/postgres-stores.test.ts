@@ -9,6 +9,7 @@ import type { Stores } from '../../src/ports/stores.ts';
 import { agentRegistryContract } from '../contract/agent-registry.ts';
 import { contentStoreContract } from '../contract/content-store.ts';
 import { effectLedgerContract } from '../contract/effect-ledger.ts';
+import { feedContract } from '../contract/feed.ts';
 import { batchAfter, entry, eventually, headOf, newRun, startedRun } from '../contract/given.ts';
 import type { GivenStores } from '../contract/given.ts';
 import { idempotencyStoreContract } from '../contract/idempotency-store.ts';
@@ -45,6 +46,7 @@ function contracts(stores: GivenStores): void {
   idempotencyStoreContract(stores);
   logStoreContract(stores);
   deltaContract(stores);
+  feedContract(stores);
   effectLedgerContract(stores);
   contentStoreContract(() => stores().content);
   projectionStoreContract(stores);

@@ -8,6 +8,7 @@ import { createAgentRegistry } from './agent-registry.ts';
 import { createTableContentStore } from './content-store.ts';
 import type { Db } from './db.ts';
 import { createEffectLedger } from './effect-ledger.ts';
+import { createFeedStore } from './feed-store.ts';
 import { createIdempotencyStore } from './idempotency-store.ts';
 import { createLogStore } from './log-store.ts';
 import { migrate, readMigrations } from './migrate.ts';
@@ -43,6 +44,7 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
       runs: createRunStore(db),
       idempotency: createIdempotencyStore(db),
       log: await createLogStore(db, logger),
+      feed: createFeedStore(db),
       projection: createProjectionStore(db),
       segments: createSegmentStore(db),
       content:

@@ -45,6 +45,11 @@ export function restore(db: Db, { head, rows, seen }: Restored): Promise<boolean
       await tx.query(INSERT_EVENTS, [head.runId, head.tenant, part]);
     }
     await putHead(tx, head);
+    // Rows that stay keep their positions (migration 007); those that are no more take theirs along.
+    await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND sequence >= $2', [
+      head.runId,
+      rows.length,
+    ]);
     await tx.query(`SELECT pg_notify('${LOG_CHANNEL}', $1::text)`, [
       `${head.runId}:${head.nextSequence}`,
     ]);

@@ -41,8 +41,8 @@ function runOf(record: RunRecord): RunRow {
 
 /** Inserts a run (runValues, from $1 on) with its head where the CTE `claim` has a row. */
 const INSERT_RUN = `run AS (
-    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms)
-    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint FROM claim
+    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id)
+    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text FROM claim
   )
   INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
     last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
@@ -58,6 +58,7 @@ function runValues(run: NewRun): SqlValue[] {
     JSON.stringify(run.input.tags ?? []),
     run.createdAtMs,
     run.input.translateVersion,
+    run.input.header.sessionId,
   ];
 }
 

@@ -1,0 +1,43 @@
+// The feed (design §3.6): every row of every log in one order, whatever its run, for named consumers.
+
+/** Where a row of a log stands in the feed; the row itself is read from its run's log. */
+export interface FeedRow {
+  /** Ascending over all runs, from 1; not dense. A rebuild changes none of a row that stays. */
+  readonly position: number;
+  /** The run's session (`RunHeader.sessionId`). */
+  readonly sessionId: string;
+  readonly runId: string;
+  readonly sequence: number;
+}
+
+export interface FeedQuery {
+  readonly tenant: string;
+  /** Absent: all sessions of the tenant. */
+  readonly sessionId?: string;
+  /** Exclusive; 0 = from the first. */
+  readonly after: number;
+  /** Rows at most. */
+  readonly limit: number;
+}
+
+export interface FeedPage {
+  /** Ascending by position. Nothing will ever come between them or before the first of them. */
+  readonly rows: readonly FeedRow[];
+  /**
+   * The page ends where a transaction still writes: rows behind it may be there already, and whether its own come is
+   * told by no change when it is rolled back. Ask again soon.
+   */
+  readonly heldBack: boolean;
+}
+
+export interface FeedStore {
+  /** A transaction of ours holds reads back for as long as it lasts; one of anybody else never does. */
+  read(query: FeedQuery): Promise<FeedPage>;
+  /** How far the named consumer of this tenant came; 0 before its first `advance`. */
+  cursor(tenant: string, consumer: string): Promise<number>;
+  /**
+   * Never goes back: returns where the consumer stands now. Processes that share a name share the cursor and exclude
+   * each other from nothing: each row reaches at least one of them, and may reach each.
+   */
+  advance(tenant: string, consumer: string, position: number): Promise<number>;
+}

@@ -1,0 +1,242 @@
+// What every FeedStore does, and its readers (design §3.6).
+import { describe, expect, it } from 'vitest';
+import { consumeFeed, readFeed } from '../../src/log/feed.ts';
+import type { FeedRow } from '../../src/ports/feed.ts';
+import type { GivenStores } from './given.ts';
+import {
+  appendRows,
+  batchAfter,
+  delta,
+  entry,
+  eventually,
+  headOf,
+  newId,
+  newRun,
+  startedRun,
+} from './given.ts';
+
+const ACTIVITY = 'agent/1/0/i0.t0.infer';
+const named = (rows: readonly FeedRow[]): string[] =>
+  rows.map(({ runId, sequence }) => `${runId} ${sequence}`);
+
+export function feedContract(stores: GivenStores): void {
+  const feed = (): ReturnType<GivenStores>['feed'] => stores().feed;
+  const all = async (tenant: string, sessionId?: string): Promise<readonly FeedRow[]> =>
+    (await feed().read({ tenant, sessionId, after: 0, limit: 10_000 })).rows;
+
+  /** A tenant of the test's own. */
+  const runOf = (tenant: string): Promise<string> => startedRun(stores(), { tenant });
+
+  describe('FeedStore', () => {
+    it('design §3.6 holds every row of appends and deltas, in order over all runs of the tenant', async () => {
+      const tenant = newId('tenant');
+      const [a, b] = [await runOf(tenant), await runOf(tenant)];
+      await appendRows(stores(), a, ['1', '2']);
+      await appendRows(stores(), b, ['1']);
+      await stores().log.appendDeltas(a, ACTIVITY, 1, [
+        delta(a, ACTIVITY, 0),
+        delta(a, ACTIVITY, 1),
+      ]);
+      await appendRows(stores(), a, ['3']);
+      await appendRows(stores(), await runOf(newId('tenant')), ['1']);
+      const rows = await all(tenant);
+      expect(named(rows)).toEqual([`${a} 0`, `${a} 1`, `${b} 0`, `${a} 2`, `${a} 3`, `${a} 4`]);
+      const positions = rows.map(({ position }) => position);
+      expect(positions).toEqual([...new Set(positions)].sort((x, y) => x - y));
+      expect(await all(newId('tenant'))).toEqual([]);
+    });
+
+    it('design §3.6 is read behind a position, at most so many rows', async () => {
+      const tenant = newId('tenant');
+      const runId = await runOf(tenant);
+      await appendRows(stores(), runId, ['1', '2', '3', '4', '5']);
+      const rows = await all(tenant);
+      const seen: FeedRow[] = [];
+      for (let after = 0; ;) {
+        const page = await feed().read({ tenant, after, limit: 2 });
+        expect(page.rows.length).toBeLessThanOrEqual(2);
+        seen.push(...page.rows);
+        const last = page.rows.at(-1);
+        if (!last) break;
+        after = last.position;
+      }
+      expect(seen).toEqual(rows);
+    });
+
+    it('design §3.6 names the session of the run, and is read by it', async () => {
+      const tenant = newId('tenant');
+      const inSession = async (sessionId: string): Promise<string> => {
+        const run = newRun({ tenant });
+        const input = { ...run.input, header: { ...run.input.header, sessionId } };
+        const runId = await startedRun(stores(), { ...run, input });
+        await appendRows(stores(), runId, ['1']);
+        return runId;
+      };
+      const [a, b, c] = [await inSession('s"1\\'), await inSession('s2'), await inSession('s"1\\')];
+      expect(named(await all(tenant, 's"1\\'))).toEqual([`${a} 0`, `${c} 0`]);
+      expect(named(await all(tenant, 's2'))).toEqual([`${b} 0`]);
+      expect((await all(tenant)).map(({ sessionId }) => sessionId)).toEqual([
+        's"1\\',
+        's2',
+        's"1\\',
+      ]);
+    });
+
+    it('design §3.6 an append that is rolled back leaves nothing', async () => {
+      const tenant = newId('tenant');
+      const runId = await runOf(tenant);
+      await appendRows(stores(), runId, ['1']);
+      const head = await headOf(stores(), runId);
+      const twice = batchAfter(head, [entry(runId, '2'), entry(runId, '1')]);
+      await expect(stores().log.append(twice)).rejects.toMatchObject({ sqlState: '23505' });
+      await appendRows(stores(), runId, ['3']);
+      expect(named(await all(tenant))).toEqual([`${runId} 0`, `${runId} 1`]);
+      await eventually(
+        async () => !(await feed().read({ tenant, after: 0, limit: 10 })).heldBack,
+        'the end',
+      );
+    });
+
+    it('design §3.6 a rebuild keeps the positions of rows that stay, ends those of rows that are gone, and gives new rows new ones', async () => {
+      const tenant = newId('tenant');
+      const [runId, other] = [await runOf(tenant), await runOf(tenant)];
+      await appendRows(stores(), runId, ['1', '2', '3']);
+      await appendRows(stores(), other, ['1']);
+      const before = await all(tenant);
+      const { log } = stores();
+      const head = await headOf(stores(), runId);
+      const rows = await log.read(runId, { after: -1, limit: 10 });
+      expect(await log.restore(head, rows, head)).toBe(true);
+      expect(await all(tenant)).toEqual(before);
+      const fewer = { ...head, nextSequence: 2 };
+      expect(await log.restore(fewer, rows.slice(0, 2), head)).toBe(true);
+      const kept = before.filter((row) => row.runId !== runId || row.sequence < 2);
+      expect(await all(tenant)).toEqual(kept);
+      expect(await log.restore(head, rows, fewer)).toBe(true);
+      const after = await all(tenant);
+      expect(after.slice(0, -1)).toEqual(kept);
+      expect(named(after.slice(-1))).toEqual([`${runId} 2`]);
+    });
+
+    it('design §3.6 a named consumer has a durable cursor that never goes back', async () => {
+      const [tenant, consumer] = [newId('tenant'), newId('consumer')];
+      expect(await feed().cursor(tenant, consumer)).toBe(0);
+      expect(await feed().advance(tenant, consumer, 7)).toBe(7);
+      expect(await feed().advance(tenant, consumer, 5)).toBe(7);
+      await Promise.all([8, 12, 9, 11, 10].map((at) => feed().advance(tenant, consumer, at)));
+      expect(await feed().cursor(tenant, consumer)).toBe(12);
+      expect(await feed().cursor(newId('tenant'), consumer)).toBe(0);
+      expect(await feed().cursor(tenant, newId('consumer'))).toBe(0);
+    });
+  });
+
+  describe('readers of the feed', () => {
+    const read = (tenant: string, signal: AbortSignal, after = 0) =>
+      readFeed(stores(), { tenant, after, signal });
+
+    it('design §3.6 get what is there in pages, then what comes, until they are aborted', async () => {
+      const tenant = newId('tenant');
+      const runId = await runOf(tenant);
+      const keys = Array.from({ length: 700 }, (_, at) => `k${at}`);
+      await appendRows(stores(), runId, keys);
+      const abort = new AbortController();
+      const seen: FeedRow[] = [];
+      const pages: number[] = [];
+      const reading = (async () => {
+        for await (const rows of read(tenant, abort.signal)) {
+          pages.push(rows.length);
+          seen.push(...rows);
+        }
+      })();
+      await eventually(() => seen.length === 700, 'what is there');
+      expect(pages).toEqual([500, 200]);
+      await appendRows(stores(), runId, ['later']);
+      await eventually(() => seen.length === 701, 'what comes');
+      abort.abort();
+      await reading;
+      expect(seen).toEqual(await all(tenant));
+    });
+
+    it('design §3.6 that wait ask nothing while nothing changes', async () => {
+      const tenant = newId('tenant');
+      const runId = await runOf(tenant);
+      const abort = new AbortController();
+      let reads = 0;
+      let wake = (): void => undefined;
+      const counting = {
+        feed: {
+          ...feed(),
+          read: (query: Parameters<ReturnType<typeof feed>['read']>[0]) => {
+            reads += 1;
+            return feed().read(query);
+          },
+        },
+        log: {
+          onChange: (listener: () => void) => ((wake = listener), () => undefined),
+          onReconnect: () => () => undefined,
+        },
+      } as unknown as Parameters<typeof readFeed>[0];
+      const pages = readFeed(counting, { tenant, after: 0, signal: abort.signal });
+      const first = pages.next();
+      await eventually(() => reads === 1, 'the first read');
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      expect(reads).toBe(1);
+      await appendRows(stores(), runId, ['1']);
+      wake();
+      expect(named((await first).value ?? [])).toEqual([`${runId} 0`]);
+      expect(reads).toBe(2);
+      const end = pages.next();
+      abort.abort();
+      expect((await end).done).toBe(true);
+    });
+
+    it('design §3.6 behind a page that was held back ask again without a change', async () => {
+      let reads = 0;
+      const row = { position: 3, sessionId: 's', runId: 'r', sequence: 0 };
+      const held = {
+        feed: {
+          ...feed(),
+          read: async () => (
+            (reads += 1),
+            reads < 3 ? { rows: [], heldBack: true } : { rows: [row], heldBack: false }
+          ),
+        },
+        log: { onChange: () => () => undefined, onReconnect: () => () => undefined },
+      } as unknown as Parameters<typeof readFeed>[0];
+      const abort = new AbortController();
+      const pages = readFeed(held, { tenant: 't', after: 0, signal: abort.signal });
+      expect((await pages.next()).value).toEqual([row]);
+      await pages.return();
+    });
+
+    it('design §3.6 a consumer goes on where it stood, and a page whose work failed comes again', async () => {
+      const [tenant, consumer] = [newId('tenant'), newId('consumer')];
+      const runId = await runOf(tenant);
+      await appendRows(stores(), runId, ['1', '2']);
+      const seen: string[] = [];
+      const consume = async (fail: boolean, until: number): Promise<void> => {
+        const abort = new AbortController();
+        const done = consumeFeed(
+          stores(),
+          { tenant, consumer, signal: abort.signal },
+          async (rows) => {
+            seen.push(...named(rows));
+            if (fail) throw new Error('the work failed');
+          },
+        );
+        if (!fail) {
+          await eventually(() => seen.length >= until, 'the rows');
+          abort.abort();
+        }
+        await done;
+      };
+      await expect(consume(true, 2)).rejects.toThrow('the work failed');
+      expect(await feed().cursor(tenant, consumer)).toBe(0);
+      await consume(false, 4);
+      await appendRows(stores(), runId, ['3']);
+      await consume(false, 5);
+      const [first, second, third] = named(await all(tenant));
+      expect(seen).toEqual([first, second, first, second, third]);
+    });
+  });
+}
