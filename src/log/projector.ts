@@ -3,7 +3,7 @@
 import type { HistoryReader } from '../ports/history.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
-import { archiveClosed } from './archive.ts';
+import { createArchiver, IDLE_MS, type Archiver } from './archiver.ts';
 import { createHintQueue, type HintQueue } from './hints.ts';
 import { createLeftRuns, type LeftRuns } from './left-runs.ts';
 import type { Log } from './log.ts';
@@ -56,8 +56,9 @@ class RunProjector implements Projector {
   readonly #background = new Set<Promise<void>>();
   readonly #hints: HintQueue;
   readonly #left: LeftRuns;
+  readonly #archiver: Archiver;
+  #hintedMs = Date.now();
   #lease: NodeJS.Timeout | undefined;
-  #archiving = false;
 
   constructor(deps: ProjectorDeps) {
     this.#deps = deps;
@@ -65,7 +66,7 @@ class RunProjector implements Projector {
       advance: (runId, goal) => deps.log.advance(runId, goal),
       watched: (runIds) => deps.stores.projection.watched(runIds),
       onReached: ({ head }) => {
-        if (head.closed) this.#archiveSoon();
+        if (head.closed) this.#archiver.note();
       },
       logger: deps.logger,
     });
@@ -76,9 +77,15 @@ class RunProjector implements Projector {
       passAgain: () => this.#inBackground('catching up open runs', () => this.#catchUpOpenRuns()),
       firstPauseMs: deps.retryPauseMs,
     });
+    this.#archiver = createArchiver({
+      ...deps,
+      signal: this.#signal,
+      isIdle: () => this.#hints.size() === 0 && Date.now() - this.#hintedMs >= IDLE_MS,
+    });
   }
 
   hint(runId: string, temporalRunId: string, historyLength: number): void {
+    this.#hintedMs = Date.now();
     this.#hints.add({ runId, temporalRunId, historyLength });
   }
 
@@ -87,6 +94,7 @@ class RunProjector implements Projector {
     await stores.projection.renewLease(processId, LEASE_TTL_MS);
     this.#inBackground('catching up open runs', () => this.#catchUpOpenRuns());
     this.#inBackground('sweeping', () => this.#sweepForEver(Date.now()));
+    this.#inBackground('archiving', () => this.#archiver.run());
     const renew = () => this.#inBackground('the lease', () => this.#keepLease());
     this.#lease = setInterval(renew, LEASE_RENEW_MS);
   }
@@ -111,19 +119,6 @@ class RunProjector implements Projector {
     this.#background.add(done);
   }
 
-  /** One archiving at a time; what closes meanwhile is taken by the next sweep. */
-  #archiveSoon(): void {
-    if (this.#archiving || this.#signal.aborted) return;
-    this.#archiving = true;
-    this.#inBackground('archiving', async () => {
-      try {
-        await archiveClosed(this.#deps, this.#signal);
-      } finally {
-        this.#archiving = false;
-      }
-    });
-  }
-
   /** While nothing answers for any of them, the pass rests here instead of failing through all runs. */
   async #catchUpGroup(runIds: readonly string[]): Promise<void> {
     const firstPauseMs = this.#deps.retryPauseMs ?? AWAY_PAUSE_MS;
@@ -144,6 +139,7 @@ class RunProjector implements Projector {
       }
       const last = runIds.at(-1);
       if (last === undefined) return;
+      this.#archiver.note();
       after = last;
     }
   }
@@ -179,7 +175,6 @@ class RunProjector implements Projector {
       if (newestMs > watermark) await stores.projection.setSweepWatermark(newestMs);
       since = moreAfterMs;
     }
-    this.#archiveSoon();
   }
 
   /** A run that fails, whatever the reason, is left to itself: the sweep goes on to the next. */
@@ -192,6 +187,7 @@ class RunProjector implements Projector {
       logger.debug('the head of a run could not be read', { runId, reason: String(error) });
     }
     await this.#left.catchUp(runId);
+    this.#archiver.note();
   }
 
   async #sweepForEver(startedMs: number): Promise<void> {

@@ -9,15 +9,26 @@ export interface Segment {
   readonly archive?: string;
 }
 
+/** A segment that is to be archived, and whose it is. */
+export interface ClosedSegment extends Segment {
+  readonly tenant: string;
+}
+
+export interface ArchivedSegment extends Pick<Segment, 'runId' | 'index'> {
+  readonly archive: string;
+}
+
 export interface SegmentStore {
-  /** Idempotent on (runId, index); sets `archive` when given. */
-  record(segment: Segment): Promise<void>;
+  /** Idempotent on (runId, index). Throws HostError run_not_found. */
+  record(segment: Omit<Segment, 'archive'>): Promise<void>;
+  /** One statement for all of them. A content hash that stands stays. */
+  markArchived(segments: readonly ArchivedSegment[]): Promise<void>;
   ofRun(runId: string): Promise<readonly Segment[]>;
   /**
    * Closed segments that lack their archive, for the caller alone: nobody else gets them within `leaseMs`, after which
    * one that still lacks it is given out again, each time for twice as long (at most 32 times the first).
    */
-  claimUnarchived(limit: number, leaseMs: number): Promise<readonly Segment[]>;
+  claimUnarchived(limit: number, leaseMs: number): Promise<readonly ClosedSegment[]>;
 }
 
 export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;

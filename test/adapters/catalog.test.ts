@@ -23,7 +23,7 @@ const logger: Logger = {
   warn: (message) => void lines.push(message),
   error: (message) => void lines.push(message),
 };
-const content: ContentStore = {
+const content: Pick<ContentStore, 'put' | 'get'> = {
   put: async (_, bytes) => {
     const hash = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
     stored.set(hash, new TextDecoder().decode(bytes));

@@ -16,6 +16,19 @@ export function contentStoreContract(content: () => ContentStore): void {
       expect(Buffer.from(await content().get('default', hash)).equals(bytes)).toBe(true);
     });
 
+    it('design §2.6 keeps several values at once, of which some may be equal or known', async () => {
+      const [one, two] = [bytesOf(newId('one')), bytesOf(newId('two'))];
+      const values = [one, two, one, new Uint8Array()];
+      const known = await content().put('default', two);
+      const hashes = await content().putAll('default', values);
+      expect(hashes[1]).toBe(known);
+      expect(hashes[2]).toBe(hashes[0]);
+      for (const [at, value] of values.entries()) {
+        const kept = Buffer.from(await content().get('default', hashes[at] ?? ''));
+        expect(kept.equals(value)).toBe(true);
+      }
+    });
+
     it('design §2.6 keeps nothing at all, too', async () => {
       const hash = await content().put('default', new Uint8Array());
       expect((await content().get('default', hash)).byteLength).toBe(0);

@@ -79,7 +79,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       const { head: second } = await stores().log.append(batchAfter(head, [], { cursor: moved }));
       await segments.record({ runId, index: 1, temporalRunId: 'T2' });
       expect(await mine()).toEqual([0]);
-      await segments.record({ runId, index: 0, temporalRunId: 'T1', archive: 'sha256:a' });
+      await segments.markArchived([{ runId, index: 0, archive: 'sha256:a' }]);
       await segments.record({ runId, index: 0, temporalRunId: 'T1' });
       expect(await mine()).toEqual([]);
       await stores().log.append(
@@ -114,6 +114,32 @@ export function projectionStoreContract(stores: GivenStores): void {
         return again.size === runIds.size;
       }, 'claims that are over');
       expect(await claim(60_000)).toEqual([]);
+    });
+
+    it('design §3.6 a claim says whose the segment is, and many are marked at once', async () => {
+      const segments = stores().segments;
+      const tenants = [newId('tenant'), newId('tenant')];
+      const runIds: string[] = [];
+      for (const tenant of tenants) {
+        const runId = await startedRun(stores(), { tenant });
+        runIds.push(runId);
+        for (const index of [0, 1])
+          await segments.record({ runId, index, temporalRunId: `T${index}` });
+        const head = await headOf(stores(), runId);
+        await stores().log.append(batchAfter(head, [], { status: 'completed', closed: true }));
+      }
+      const claimed = await segments.claimUnarchived(1_000, 0);
+      const own = claimed.filter(({ runId }) => runIds.includes(runId));
+      expect(own.map(({ runId, tenant }) => [runId, tenant])).toEqual(
+        expect.arrayContaining(runIds.map((runId, at) => [runId, tenants[at]])),
+      );
+      const marks = own.map(({ runId, index }) => ({ runId, index, archive: `sha256:${index}` }));
+      await segments.markArchived([...marks, { runId: newId('run'), index: 0, archive: 'lost' }]);
+      for (const runId of runIds) {
+        const archives = (await segments.ofRun(runId)).map(({ archive }) => archive);
+        expect(archives).toEqual(['sha256:0', 'sha256:1']);
+      }
+      await segments.markArchived([]);
     });
 
     it('design §3.6 a rebuilt head says of its segments whether they are closed', async () => {
@@ -151,8 +177,8 @@ export function projectionStoreContract(stores: GivenStores): void {
         ['sha256:a', 'lost'],
         ['lost', 'sha256:a'],
       ].entries()) {
-        for (const archive of archives)
-          await segments.record({ runId, index, temporalRunId: `T${index + 1}`, archive });
+        await segments.record({ runId, index, temporalRunId: `T${index + 1}` });
+        for (const archive of archives) await segments.markArchived([{ runId, index, archive }]);
       }
       const archives = (await segments.ofRun(runId)).map(({ archive }) => archive);
       expect(archives).toEqual(['sha256:a', 'sha256:a']);

@@ -29,7 +29,7 @@ export interface CatalogOptions {
     readonly definitions: readonly WorkflowDefinition[];
     readonly agents: readonly ResolvedAgent[];
   };
-  readonly content: ContentStore;
+  readonly content: Pick<ContentStore, 'put'>;
   readonly tenant: string;
   readonly tools: Pick<Tools, 'list'>;
   /** Discovery keys that a manifest's requiresCapabilities may name; others make the agent degraded. */

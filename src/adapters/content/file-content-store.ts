@@ -24,19 +24,25 @@ export async function createFileContentStore(dir: string): Promise<ContentStore>
     );
     return { folder, file: join(folder, hex) };
   };
+  async function put(tenant: string, bytes: Uint8Array): Promise<string> {
+    const hash = checkedHash(bytes);
+    const { folder, file } = placeOf(tenant, hash);
+    const stored = await readIfThere(file);
+    // A damaged file is written again: the value is at hand now.
+    if (stored && hashOfBytes(stored) === hash) return hash;
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const temporary = join(unfinished, randomUUID());
+    await writeSynced(temporary, bytes);
+    await rename(temporary, file);
+    await syncFolder(folder);
+    return hash;
+  }
   return {
-    async put(tenant, bytes) {
-      const hash = checkedHash(bytes);
-      const { folder, file } = placeOf(tenant, hash);
-      const stored = await readIfThere(file);
-      // A damaged file is written again: the value is at hand now.
-      if (stored && hashOfBytes(stored) === hash) return hash;
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      const temporary = join(unfinished, randomUUID());
-      await writeSynced(temporary, bytes);
-      await rename(temporary, file);
-      await syncFolder(folder);
-      return hash;
+    put,
+    async putAll(tenant, values) {
+      const hashes: string[] = [];
+      for (const bytes of values) hashes.push(await put(tenant, bytes));
+      return hashes;
     },
     async get(tenant, hash) {
       requireHash(hash);

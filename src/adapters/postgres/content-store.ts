@@ -1,19 +1,28 @@
 // Content in a table, where facade and worker share no folder (design §3.6). Its twin is content/file-content-store.ts.
 import type { ContentStore } from '../../ports/content.ts';
 import { checkedHash, requireHash, verified } from '../content/content-rules.ts';
-import type { Db } from './db.ts';
+import type { Db, SqlValue } from './db.ts';
 
 export function createTableContentStore(db: Db): ContentStore {
+  async function putAll(tenant: string, contents: readonly Uint8Array[]): Promise<string[]> {
+    const hashes = contents.map(checkedHash);
+    const values: SqlValue[] = [tenant];
+    const bind = (value: SqlValue): string => `$${values.push(value)}`;
+    const rows = contents.map(
+      (bytes, at) => `($1, ${bind(hashes[at] ?? '')}, ${bind(bytes)}::bytea, openwop_now_ms())`,
+    );
+    await db.query(
+      `INSERT INTO contents (tenant_id, hash, bytes, created_at_ms) VALUES ${rows.join(', ')} ON CONFLICT DO NOTHING`,
+      values,
+    );
+    return hashes;
+  }
   return {
     async put(tenant, bytes) {
-      const hash = checkedHash(bytes);
-      await db.query(
-        `INSERT INTO contents (tenant_id, hash, bytes, created_at_ms) VALUES ($1, $2, $3, openwop_now_ms())
-         ON CONFLICT DO NOTHING`,
-        [tenant, hash, bytes],
-      );
+      const [hash = ''] = await putAll(tenant, [bytes]);
       return hash;
     },
+    putAll,
     async get(tenant, hash) {
       requireHash(hash);
       const [row] = await db.query<{ bytes: Uint8Array }>(

@@ -1,6 +1,6 @@
 // Segments of runs and where their raw history is archived (design §3.6).
 import { HostError } from '../../rules/errors.ts';
-import type { Segment, SegmentStore } from '../../ports/history.ts';
+import type { ClosedSegment, Segment, SegmentStore } from '../../ports/history.ts';
 import type { Db } from './db.ts';
 
 interface SegmentRecord {
@@ -8,6 +8,9 @@ interface SegmentRecord {
   readonly segment_index: number;
   readonly temporal_run_id: string;
   readonly archive: string | null;
+}
+interface ClosedRecord extends SegmentRecord {
+  readonly tenant_id: string;
 }
 /** A claim that comes again is held twice as long each time, up to 2 to this power. */
 const MAX_DOUBLINGS = 5;
@@ -25,20 +28,32 @@ function segmentOf(record: SegmentRecord): Segment {
 export function createSegmentStore(db: Db): SegmentStore {
   return {
     // A segment that its head has left already, or that ended with it, is closed from the start (migration 005 marks the
-    // others). What was archived stays, also when another process finds that Temporal has forgotten the segment since.
-    async record({ runId, index, temporalRunId, archive }) {
+    // others).
+    async record({ runId, index, temporalRunId }) {
       const stored = await db.query(
-        `INSERT INTO run_segments (run_id, segment_index, tenant_id, temporal_run_id, archive, closed)
-         SELECT r.run_id, $2::integer, r.tenant_id, $3::text, $4::text,
+        `INSERT INTO run_segments (run_id, segment_index, tenant_id, temporal_run_id, closed)
+         SELECT r.run_id, $2::integer, r.tenant_id, $3::text,
                 coalesce(h.closed OR h.temporal_run_id NOT IN ('', $3::text), false)
          FROM runs r LEFT JOIN run_heads h ON h.run_id = r.run_id WHERE r.run_id = $1
-         ON CONFLICT (run_id, segment_index)
-         DO UPDATE SET archive = CASE WHEN run_segments.archive LIKE 'sha256:%' THEN run_segments.archive
-                                      ELSE coalesce(excluded.archive, run_segments.archive) END
+         ON CONFLICT (run_id, segment_index) DO UPDATE SET archive = run_segments.archive
          RETURNING 1`,
-        [runId, index, temporalRunId, archive ?? null],
+        [runId, index, temporalRunId],
       );
       if (stored.length === 0) throw new HostError('run_not_found', { runId });
+    },
+    // What was archived stays, also when another process finds that Temporal has forgotten the segment since.
+    async markArchived(segments) {
+      await db.query(
+        `UPDATE run_segments s SET archive = x.archive
+         FROM unnest($1::text[], $2::integer[], $3::text[]) AS x(run_id, segment_index, archive)
+         WHERE s.run_id = x.run_id AND s.segment_index = x.segment_index
+           AND (s.archive IS NULL OR s.archive NOT LIKE 'sha256:%')`,
+        [
+          segments.map(({ runId }) => runId),
+          segments.map(({ index }) => index),
+          segments.map(({ archive }) => archive),
+        ],
+      );
     },
     async ofRun(runId) {
       const records = await db.query<SegmentRecord>(
@@ -48,7 +63,7 @@ export function createSegmentStore(db: Db): SegmentStore {
       return records.map(segmentOf);
     },
     async claimUnarchived(limit, leaseMs) {
-      const records = await db.query<SegmentRecord>(
+      const records = await db.query<ClosedRecord>(
         `UPDATE run_segments s
          SET claims = claims + 1, claimed_until_ms = openwop_now_ms() + $2::bigint * (2 ^ least(claims, $3))::bigint
          FROM (
@@ -57,10 +72,13 @@ export function createSegmentStore(db: Db): SegmentStore {
            ORDER BY claimed_until_ms LIMIT $1 FOR UPDATE SKIP LOCKED
          ) free
          WHERE s.run_id = free.run_id AND s.segment_index = free.segment_index
-         RETURNING ${COLUMNS}`,
+         RETURNING ${COLUMNS}, s.tenant_id`,
         [limit, leaseMs, MAX_DOUBLINGS],
       );
-      return records.map(segmentOf);
+      return records.map((record): ClosedSegment => ({
+        ...segmentOf(record),
+        tenant: record.tenant_id,
+      }));
     },
   };
 }
