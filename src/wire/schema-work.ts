@@ -1,48 +1,38 @@
-// What one check of a value against somebody's schema may cost (design §10 "bounded work"): both may be hostile, and
-// everybody else of the process waits meanwhile. It is counted, not timed: the same check always ends the same.
+// What a schema that somebody wrote may cost (design §10 "bounded work"), to make it ready and to check a value by it: both
+// may be hostile, and everybody else of the process waits meanwhile. One count for all, not time: the same schema and
+// the same value always end the same.
 import { _, type KeywordCxt, type KeywordDefinition } from 'ajv/dist/2020.js';
 import { canonicalJson, jsonBytes } from '../rules/json.ts';
 import { compilePattern, type LinearPattern } from './linear-pattern.ts';
 
-/** Units of one check: a visit of a subschema or a character written is about one, some 50 ns. */
+/** Units for one schema to be made ready, and for one check: one is some 50 ns, so that it ends within half a second. */
 export const MAX_WORK = 10_000_000;
+/** To make ready an object or a list of a schema, and as much again for each so much of what came before it. */
+const PART_WORK = 3_000;
+const PART_GROWS_WORK = MAX_WORK / 4;
+/** To make ready an instruction of a pattern. */
+const INSTRUCTION_WORK = 200;
 /** A match, and as many steps of it (an instruction at a character) as take the time of one unit at worst. */
 const MATCH_WORK = 20;
 const STEPS_PER_UNIT = 2;
 /** Each reference may begin a check of its own: schemas may refer to themselves. */
 const REFERENCE_WORK = 50;
-/** Names of an object are collected anew at each visit. */
-const KEY_WORK = 10;
+/** Names of an object are collected at each visit. */
+const KEY_WORK = 5;
 /** Comparisons and short steps that take the time of one unit. */
 const CHEAP = 10;
 
-/** Keyword that stands in each subschema, to count. */
+/** Keyword that stands in each subschema, to count: what one visit costs by the rules in it. */
 export const COUNTER = 'x-openwop-counted';
 
-/** Of one visit: `fixed` units, and some for each key of an object or character of a text. */
-interface Cost {
-  readonly fixed: number;
-  readonly keys: boolean;
-  readonly characters: boolean;
+export function costOf(schema: Readonly<Record<string, unknown>>): number {
+  const costs = Object.entries(schema).map(([name, member]) => ruleCost(name, member));
+  return Math.ceil(costs.reduce((sum, cost) => sum + cost, 1));
 }
 
-const BY_KEYS = ['additionalProperties', 'patternProperties', 'propertyNames', 'minProperties'];
-const MORE_BY_KEYS = ['maxProperties', 'unevaluatedProperties'];
-const KEYED = new Set([...BY_KEYS, ...MORE_BY_KEYS]);
 const NAMED = new Set(['properties', 'dependentRequired', 'dependentSchemas', 'dependencies']);
 
-/** By the rules that stand in the subschema itself. */
-export function costOf(schema: Readonly<Record<string, unknown>>): Cost {
-  const names = Object.keys(schema);
-  const fixed = names.reduce((sum, name) => sum + fixedCost(name, schema[name]), 1);
-  return {
-    fixed: Math.ceil(fixed),
-    keys: names.some((name) => KEYED.has(name)),
-    characters: 'minLength' in schema || 'maxLength' in schema,
-  };
-}
-
-function fixedCost(name: string, member: unknown): number {
+function ruleCost(name: string, member: unknown): number {
   if (name === '$ref') return REFERENCE_WORK;
   if (name === 'enum' || name === 'const') return jsonBytes(member) / CHEAP;
   if (Array.isArray(member)) return name === 'required' ? member.length / CHEAP : member.length;
@@ -53,37 +43,42 @@ function fixedCost(name: string, member: unknown): number {
 
 let work = 0;
 
-/** To be called before each check. */
+/** To be called before each schema and each check. */
 export function beginWork(): void {
   work = 0;
 }
 
-/** Throws RangeError when the check has cost too much. */
+export function workDone(): number {
+  return work;
+}
+
+/** Throws RangeError when it has cost too much. */
 function charge(units: number): void {
   work += units;
   if (work > MAX_WORK) throw new RangeError('too much work');
 }
 
-function chargeVisit(fixed: number, value: unknown): void {
-  if (Array.isArray(value) || typeof value !== 'object' || value === null) charge(fixed);
-  else charge(fixed + KEY_WORK * Object.keys(value).length);
+/** A part is made ready. Throws as `charge`: the compiler's work grows faster than the schema. */
+export function chargePart(): void {
+  charge(PART_WORK * (1 + work / PART_GROWS_WORK));
 }
 
-function chargeText(fixed: number, value: unknown): void {
-  charge(typeof value === 'string' ? fixed + value.length / CHEAP : fixed);
+/** A pattern is made ready. Throws as `charge`, and as compilePattern. */
+export function chargePattern(pattern: string): void {
+  charge(INSTRUCTION_WORK * compilePattern(pattern).size);
+}
+
+function chargeVisit(cost: number, value: unknown): void {
+  if (typeof value === 'string') charge(cost + value.length / CHEAP);
+  else if (typeof value !== 'object' || value === null || Array.isArray(value)) charge(cost);
+  else charge(cost + KEY_WORK * Object.keys(value).length);
 }
 
 export const counterKeyword: KeywordDefinition = {
   keyword: COUNTER,
   before: '$ref',
-  code(context: KeywordCxt) {
-    const { fixed, keys, characters } = context.schema as Cost;
-    const { gen, data } = context;
-    const call = (charging: (fixed: number, value: unknown) => void) =>
-      gen.code(_`${gen.scopeValue('func', { ref: charging })}(${fixed}, ${data})`);
-    if (keys) call(chargeVisit);
-    if (characters) call(chargeText);
-    if (!keys && !characters) call(charge);
+  code({ gen, data, schema }: KeywordCxt) {
+    gen.code(_`${gen.scopeValue('func', { ref: chargeVisit })}(${schema as number}, ${data})`);
   },
 };
 

@@ -1,5 +1,6 @@
 // The one compiler for JSON Schemas that others wrote: configurableSchema, resumeSchema, task and return schemas, tool
-// schemas (spec/01 §6, spec/03 §2.3). Guarded: size, depth, local references only, linear-time patterns, bounded work.
+// schemas (spec/01 §6, spec/03 §2.3). Guarded: size, depth, local references only, linear-time patterns; the work that
+// it makes, to be made ready and at each check, has one bound (schema-work.ts).
 import { Ajv, type AnySchemaObject, type Options } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { sha256Hex } from '../rules/ids.ts';
@@ -7,22 +8,22 @@ import { canonicalJson, isJsonObject, jsonBytes } from '../rules/json.ts';
 import { addFormats } from './formats.ts';
 import { faultsOf, type Checked, type Fault } from './checked.ts';
 import { pointerSegment } from '../rules/definition-graph.ts';
-import { compilePattern } from './linear-pattern.ts';
 import {
   beginWork,
+  chargePart,
+  chargePattern,
   costOf,
   COUNTER,
   countedPattern,
   counterKeyword,
   uniqueItemsKeyword,
+  workDone,
 } from './schema-work.ts';
 
 /** Largest schema in UTF-8 bytes of JSON. */
 export const USER_SCHEMA_BYTES = 64 * 1024;
 /** Deepest nesting of objects and arrays in a schema. */
 export const USER_SCHEMA_DEPTH = 40;
-/** Instructions of all patterns of a schema: compiling them takes time in proportion. */
-export const USER_SCHEMA_PATTERN_SIZE = 50_000;
 /** Compiled schemas that are kept; the one used longest ago goes first. */
 const CACHE_SIZE = 256;
 /** Compilations after which the compiler is made anew: it keeps something of every schema that it ever saw. */
@@ -41,10 +42,11 @@ export interface UserSchema {
   validate(value: unknown): Checked<unknown>;
 }
 
-/**
- * Compiles once and keeps the result by content. A schema that is refused is a value: pointers into the schema.
- */
-export function compileUserSchema(schema: unknown): Checked<UserSchema> {
+/** `work`: what it took to make the schema ready, or to refuse it, in units of MAX_WORK; the same each time. */
+export type CompiledSchema = Checked<UserSchema> & { readonly work: number };
+
+/** Compiles once and keeps the result by content. A schema that is refused is a value: pointers into the schema. */
+export function compileUserSchema(schema: unknown): CompiledSchema {
   if (!isJsonObject(schema) && typeof schema !== 'boolean')
     return refused('', 'a schema is an object or a boolean');
   // Writing JSON text recurses, and all that follows takes time with size: these come first.
@@ -63,19 +65,29 @@ export function compileUserSchema(schema: unknown): Checked<UserSchema> {
   return result;
 }
 
-const cache = new Map<string, Checked<UserSchema>>();
+const cache = new Map<string, CompiledSchema>();
 
-function prepareAndCompile(schema: object | boolean, key: string): Checked<UserSchema> {
-  const findings: Findings = { faults: [], patternSize: 0 };
-  const place = { pointer: '', depth: 0, names: false, data: false };
-  const prepared = prepare(schema, place, findings);
-  const [first, ...rest] = findings.faults;
-  if (first) return { ok: false, errors: [first, ...rest] };
+function prepareAndCompile(schema: object | boolean, key: string): CompiledSchema {
+  beginWork();
+  const faults: Fault[] = [];
+  let prepared: unknown;
+  try {
+    prepared = prepare(schema, { pointer: '', depth: 0, names: false, data: false }, faults);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return { ...refused('', 'takes too much work to make ready'), work: workDone() };
+  }
+  const work = workDone();
+  const [first, ...rest] = faults;
+  if (first) return { ok: false, errors: [first, ...rest], work };
   // With an id of its own, a schema may refer to itself as a whole.
   const document =
     typeof prepared === 'boolean' ? { allOf: [prepared] } : (prepared as AnySchemaObject);
   const dialect = typeof schema === 'boolean' ? undefined : dialectOf(schema);
-  return compile({ ...document, $id: `openwop:user-schema:${key}` }, dialect ?? '2020-12');
+  return {
+    ...compile({ ...document, $id: `openwop:user-schema:${key}` }, dialect ?? '2020-12'),
+    work,
+  };
 }
 
 /** Undefined where it does not say. */
@@ -95,8 +107,8 @@ function tooDeep(value: unknown, pointer: string, depth: number): string | undef
   return undefined;
 }
 
-function refused(pointer: string, message: string): { ok: false; errors: [Fault] } {
-  return { ok: false, errors: [{ pointer, message }] };
+function refused(pointer: string, message: string): { ok: false; errors: [Fault]; work: number } {
+  return { ok: false, errors: [{ pointer, message }], work: 0 };
 }
 
 interface Place {
@@ -128,15 +140,10 @@ const REFUSED_KEYWORDS = new Set([
   COUNTER,
 ]);
 
-interface Findings {
-  readonly faults: Fault[];
-  /** Instructions of the patterns found so far. */
-  patternSize: number;
-}
-
-/** A copy in which the work of each subschema is counted; what is unsafe is noted. */
-function prepare(value: unknown, place: Place, findings: Findings): unknown {
+/** A copy in which the work of each subschema is counted; what is unsafe is noted. Throws as chargePart. */
+function prepare(value: unknown, place: Place, faults: Fault[]): unknown {
   if (typeof value !== 'object' || value === null || place.data) return value;
+  chargePart();
   const within = (name: string | number, more: Partial<Place>): Place => ({
     ...{ names: false, data: false },
     ...more,
@@ -144,17 +151,15 @@ function prepare(value: unknown, place: Place, findings: Findings): unknown {
     depth: place.depth + 1,
   });
   if (Array.isArray(value))
-    return value.map((item, index) => prepare(item, within(index, {}), findings));
+    return value.map((item, index) => prepare(item, within(index, {}), faults));
   const copy: Record<string, unknown> = {};
   for (const [name, member] of Object.entries(value)) {
     const inside = within(
       name,
       place.names ? {} : { names: NAME_MAPS.has(name), data: DATA.has(name) },
     );
-    const message = place.names
-      ? nameFault(name, place, findings)
-      : keywordFault(name, member, findings);
-    if (message !== undefined) findings.faults.push({ pointer: inside.pointer, message });
+    const message = place.names ? nameFault(name, place) : keywordFault(name, member);
+    if (message !== undefined) faults.push({ pointer: inside.pointer, message });
     if (!place.names && name === '$schema') continue;
     if (!place.names && name === '$id') {
       // A schema within a schema keeps its own root for `#` references; what it calls itself is of no use here.
@@ -162,37 +167,35 @@ function prepare(value: unknown, place: Place, findings: Findings): unknown {
       if (place.depth > 0) copy.$id = `openwop:user-schema:part:${parts}`;
       continue;
     }
-    copy[name] = prepare(member, inside, findings);
+    copy[name] = prepare(member, inside, faults);
   }
   const counts = !place.names && Object.keys(copy).length > 0;
   return counts ? { ...copy, [COUNTER]: costOf(copy) } : copy;
 }
 
-function nameFault(name: string, { pointer }: Place, findings: Findings): string | undefined {
+function nameFault(name: string, { pointer }: Place): string | undefined {
   if (name === '__proto__') return 'is not allowed as a name';
-  return pointer.endsWith('/patternProperties') ? patternFault(name, findings) : undefined;
+  return pointer.endsWith('/patternProperties') ? patternFault(name) : undefined;
 }
 
-/** Past the limit no further pattern is compiled. */
-function patternFault(pattern: string, findings: Findings): string | undefined {
-  const tooMuch = `the schema's patterns are larger than ${USER_SCHEMA_PATTERN_SIZE} instructions`;
-  if (findings.patternSize > USER_SCHEMA_PATTERN_SIZE) return tooMuch;
+function patternFault(pattern: string): string | undefined {
   try {
-    findings.patternSize += compilePattern(pattern).size;
-    return findings.patternSize > USER_SCHEMA_PATTERN_SIZE ? tooMuch : undefined;
+    chargePattern(pattern);
+    return undefined;
   } catch (error) {
+    if (error instanceof RangeError) throw error;
     return error instanceof Error ? error.message : String(error);
   }
 }
 
-function keywordFault(name: string, member: unknown, findings: Findings): string | undefined {
+function keywordFault(name: string, member: unknown): string | undefined {
   if (REFUSED_KEYWORDS.has(name)) return 'is not supported';
   if (name === '__proto__') return 'is not allowed as a name';
   if (name === '$ref' && !(typeof member === 'string' && member.startsWith('#')))
     return 'must refer to a place in this schema: #…';
   if (name === '$schema' && dialectOf({ $schema: member }) === undefined)
     return `must be one of ${[...DIALECTS.keys()].join(', ')}`;
-  if (name === 'pattern' && typeof member === 'string') return patternFault(member, findings);
+  if (name === 'pattern' && typeof member === 'string') return patternFault(member);
   return undefined;
 }
 

@@ -8,6 +8,7 @@ import { faultsOf, type Checked, type Fault } from './checked.ts';
 import type {
   AgentInventoryResponse,
   AgentManifest,
+  AgentScript,
   Capabilities,
   ErrorEnvelope,
   EventsPollResponse,
@@ -151,6 +152,8 @@ export const validate = {
   errorEnvelope: shape<ErrorEnvelope>('error-envelope'),
   capabilities: shape<Capabilities>('capabilities'),
   agentInventory: shape<AgentInventoryResponse>('agent-inventory'),
+  /** Scripts of the provider `scripted`, when they are loaded: a script file is input like any other. */
+  agentScript: shape<AgentScript>('agent-script'),
   opensentienceAgent: shape<OpensentienceAgent>('opensentience-agent'),
   /** What every message of the OpenSentience protocol has (seed 004 §3). */
   openSentienceEnvelope: shape<OpenSentienceEnvelope>('opensentience-envelope', firstFault),

@@ -1,10 +1,10 @@
 // The guarded compiler for schemas of others (spec/01 §5, §6; spec/03 §2.3; design §10).
 import { describe, expect, test } from 'vitest';
+import { MAX_WORK } from '../../src/wire/schema-work.ts';
 import {
   compileUserSchema,
   USER_SCHEMA_BYTES,
   USER_SCHEMA_DEPTH,
-  USER_SCHEMA_PATTERN_SIZE,
 } from '../../src/wire/user-schema.ts';
 
 /** '' when valid, else the pointer of the first fault. */
@@ -194,16 +194,42 @@ describe('design §10 refused schemas', () => {
     const heavy = (count: number) => ({
       allOf: Array.from({ length: count }, (_, index) => ({ pattern: `a{1000}b${index}` })),
     });
-    const last = Math.floor(USER_SCHEMA_PATTERN_SIZE / 1000) - 1;
     expect(compileUserSchema(heavy(10))).toMatchObject({ ok: true });
-    expect(compileUserSchema(heavy(2 * last))).toMatchObject({
+    expect(compileUserSchema(heavy(98))).toMatchObject({
       ok: false,
-      errors: { 0: { message: expect.stringContaining('patterns are larger') as string } },
+      errors: {
+        0: { message: expect.stringContaining('takes too much work to make ready') as string },
+      },
     });
     expect(compileUserSchema(heavy(100_000))).toMatchObject({
       ok: false,
       errors: [{ pointer: '' }],
     });
+  });
+
+  test('as many rules as take long to make ready, whatever they are', () => {
+    const some = Array.from({ length: 1_400 }, (_, index) => index);
+    const refused = [
+      { anyOf: some.map((index) => ({ const: index })) },
+      { dependentRequired: Object.fromEntries(some.map((index) => [`p${index}`, ['a']])) },
+      { allOf: some.map(() => ({})) },
+      { $defs: Object.fromEntries(some.map((index) => [`d${index}`, {}])) },
+    ].map((schema) => compileUserSchema(schema));
+    for (const { work, ...result } of refused) {
+      const message = 'takes too much work to make ready';
+      expect(result).toEqual({ ok: false, errors: [{ pointer: '', message }] });
+      expect([work > MAX_WORK, work < 1.1 * MAX_WORK]).toEqual([true, true]);
+    }
+  });
+
+  test('the work of one schema is the same each time, and more for a larger one', () => {
+    const [small, large] = [10, 20].map((count) => ({
+      properties: Object.fromEntries([...Array(count).keys()].map((at) => [`work${at}`, {}])),
+    }));
+    const first = compileUserSchema(small).work;
+    expect(compileUserSchema(small).work).toBe(first);
+    expect(first).toBeGreaterThan(0);
+    expect(compileUserSchema(large).work).toBeGreaterThan(1.5 * first);
   });
 
   test('nesting up to the limit is accepted', () => {

@@ -5,7 +5,7 @@ import type { JsonValue } from '../../rules/json.ts';
 import { MODEL_OUTPUT_BYTES } from '../../rules/limits.ts';
 import { estimateTokens } from '../../rules/tokens.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
-import { checkAgentScript } from '../../wire/agent-script.ts';
+import { validate } from '../../wire/validators.ts';
 import type {
   AgentScript,
   AgentScriptFault,
@@ -46,7 +46,7 @@ export function createScriptedModel(scripts: Readonly<Record<string, unknown>>):
 }
 
 function checkedScript(agentId: string, script: unknown): AgentScript {
-  const result = checkAgentScript(script);
+  const result = validate.agentScript(script);
   if (result.ok) return result.value;
   const [{ pointer, message }] = result.errors;
   throw new HostError('config_invalid', {

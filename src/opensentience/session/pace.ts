@@ -29,6 +29,11 @@ export class Pace {
     this.#tokens -= cost;
     return 0;
   }
+
+  /** What is known only when it is done: the next one waits until it is paid. */
+  spend(cost: number): void {
+    this.#tokens -= cost;
+  }
 }
 
 /** Notes of one kind that one connection may add to the audit within AUDIT_WINDOW_MS; the rest is counted. */

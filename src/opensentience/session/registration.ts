@@ -1,7 +1,8 @@
 // The tools of one session (seed 004 §4.2): which declarations are accepted, and why others are not. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../rules/json.ts';
-import { compileUserSchema, type UserSchema } from '../../wire/user-schema.ts';
+import { MAX_WORK } from '../../wire/schema-work.ts';
+import { compileUserSchema, type CompiledSchema, type UserSchema } from '../../wire/user-schema.ts';
 import { validate } from '../../wire/validators.ts';
 import { protocolError, type SessionRules } from './effects.ts';
 import type {
@@ -16,13 +17,11 @@ import { Pace } from './pace.ts';
 /** Name of a tool without its agent. */
 const TOOL_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 const MAX_POINTER_LENGTH = 200;
-/** Objects in one tool's schemas: the compiler's work grows faster than they do, and all agents wait for it. */
-export const MAX_SCHEMA_PARTS = 400;
-/** The same of a session over time: an agent that declares anew without end gets `protocol.flood`. */
-const SCHEMA_PARTS = { perSecond: 100, burst: 5_000 };
-/** A pattern that repeats a part by number, `a{1000}`, takes as long to make ready as so many others. */
-const REPETITION_PARTS = 20;
-const REPETITION = /\{\d/;
+/**
+ * Work that schemas of a session may make over time, in units of MAX_WORK: an agent that declares anew without end gets
+ * `protocol.flood`, once what it may do is spent.
+ */
+const SCHEMA_WORK = { perSecond: 0.03 * MAX_WORK, burst: 1.5 * MAX_WORK };
 
 /** A declaration with its schemas made ready. */
 export interface AcceptedTool {
@@ -50,7 +49,7 @@ export class ToolTable {
   constructor(agentId: string, rules: SessionRules, nowMs: number) {
     this.#agentId = agentId;
     this.#rules = rules;
-    this.#work = new Pace(SCHEMA_PARTS, nowMs);
+    this.#work = new Pace(SCHEMA_WORK, nowMs);
   }
 
   get(toolId: string): AcceptedTool | undefined {
@@ -121,47 +120,33 @@ export class ToolTable {
     const stood = this.#forgotten.get(toolId);
     if (stood && isDeepStrictEqual(stood.declaration, declaration))
       return { ok: true, tool: stood };
-    const parts = partsOf(offer.input_schema) + partsOf(offer.output_schema);
-    if (parts > MAX_SCHEMA_PARTS)
-      return refused('tool.invalid_schema', { maxParts: MAX_SCHEMA_PARTS });
-    const repetitions = repetitionsOf(offer.input_schema) + repetitionsOf(offer.output_schema);
-    const waitMs = this.#work.take(nowMs, parts + REPETITION_PARTS * repetitions);
+    const waitMs = this.#work.take(nowMs, 0);
     if (waitMs > 0) return refused('protocol.flood', { waitMs });
-    return accepted(declaration);
+    return this.#accept(declaration);
+  }
+
+  #accept(declaration: DeclaredTool): Accepted {
+    const input = this.#compile(declaration.input_schema);
+    if (!input.ok)
+      return refused('tool.invalid_schema', place(`/input_schema${input.errors[0].pointer}`));
+    if (declaration.output_schema === undefined)
+      return { ok: true, tool: { declaration, input: input.value } };
+    const output = this.#compile(declaration.output_schema);
+    if (!output.ok)
+      return refused('tool.invalid_schema', place(`/output_schema${output.errors[0].pointer}`));
+    return { ok: true, tool: { declaration, input: input.value, output: output.value } };
+  }
+
+  #compile(schema: JsonObject): CompiledSchema {
+    const compiled = compileUserSchema(schema);
+    this.#work.spend(compiled.work);
+    return compiled;
   }
 }
 
 type Accepted =
   | { readonly ok: true; readonly tool: AcceptedTool }
   | { readonly ok: false; readonly error: ProtocolError };
-
-function accepted(declaration: DeclaredTool): Accepted {
-  const input = compileUserSchema(declaration.input_schema);
-  if (!input.ok)
-    return refused('tool.invalid_schema', place(`/input_schema${input.errors[0].pointer}`));
-  if (declaration.output_schema === undefined)
-    return { ok: true, tool: { declaration, input: input.value } };
-  const output = compileUserSchema(declaration.output_schema);
-  if (!output.ok)
-    return refused('tool.invalid_schema', place(`/output_schema${output.errors[0].pointer}`));
-  return { ok: true, tool: { declaration, input: input.value, output: output.value } };
-}
-
-/** Objects and lists in a value; its depth is bounded by the frame's. */
-function partsOf(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0;
-  return Object.values(value).reduce<number>((sum, inner) => sum + partsOf(inner), 1);
-}
-
-/** Texts and names that would be such a pattern, were they one. */
-function repetitionsOf(value: unknown): number {
-  if (typeof value === 'string') return REPETITION.test(value) ? 1 : 0;
-  if (typeof value !== 'object' || value === null) return 0;
-  return Object.entries(value).reduce(
-    (sum, [name, inner]) => sum + repetitionsOf(name) + repetitionsOf(inner),
-    0,
-  );
-}
 
 function place(pointer: string): JsonObject {
   return { pointer: pointer.slice(0, MAX_POINTER_LENGTH) };

@@ -392,9 +392,9 @@ describe('seed 004 §4.2: registration', () => {
       'tool.invalid_schema',
     ],
     [
-      'a schema of more parts than the compiler may be given',
+      'a schema that takes too much work to be made ready',
       toolOf('a', {
-        input_schema: { anyOf: Array.from({ length: 400 }, (_, n) => ({ const: n })) },
+        input_schema: { anyOf: Array.from({ length: 1_400 }, (_, n) => ({ const: n })) },
       }),
       'tool.invalid_schema',
     ],
@@ -430,7 +430,7 @@ describe('seed 004 §4.2: registration', () => {
       toolOf(`t${n}`, { input_schema: { anyOf: anyOf(n) } }),
     );
     const { registered, rejected } = register(session, tools);
-    expect(registered).toHaveLength(16);
+    expect(registered).toHaveLength(14);
     expect(new Set(rejected.map(([, code]) => code))).toEqual(new Set(['protocol.flood']));
   });
   it('and so is one whose patterns take long to make ready', () => {
@@ -440,7 +440,7 @@ describe('seed 004 §4.2: registration', () => {
       toolOf(`t${n}`, { input_schema: { title: String(n), allOf } }),
     );
     const { registered, rejected } = register(session, tools);
-    expect(registered).toHaveLength(5);
+    expect(registered).toHaveLength(2);
     expect(new Set(rejected.map(([, code]) => code))).toEqual(new Set(['protocol.flood']));
   });
   it('replace forgets what was declared before; without it tools are added', () => {
