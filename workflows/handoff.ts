@@ -1,5 +1,6 @@
 // agent.handoff (RFC 0002 §B, RFC 0077 §E): an agent's decision whose one taken edge leads to a node of another agent
 // passes control to it, before the bracket closes.
+import { AGENT_NODE_TYPE } from '../src/rules/capabilities.ts';
 import { holds } from './conditions.ts';
 import type { Visit } from './context.ts';
 import { outputsOf, type AgentDecision } from './agent-work.ts';
@@ -18,7 +19,7 @@ export function nextAgent(
   const target = edge && run.nodes.get(edge.targetNodeId);
   if (
     !target?.agent ||
-    target.typeId !== 'core.agent' ||
+    target.typeId !== AGENT_NODE_TYPE ||
     target.agent.agentId === node.agent?.agentId
   )
     return undefined;

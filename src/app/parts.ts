@@ -18,7 +18,7 @@ import {
 } from '../adapters/temporal/server-traits.ts';
 import { coreTools } from '../adapters/tools/core-tools.ts';
 import { createTools } from '../adapters/tools/index.ts';
-import { capabilityKeys, familiesOf } from '../facade/capabilities.ts';
+import { capabilityKeys, familiesOf } from '../rules/capabilities.ts';
 import { DEFAULT_CALLER, type FacadeConfig } from '../facade/deps.ts';
 import { createLog, type Log } from '../log/log.ts';
 import { createProjector, type Projector } from '../log/projector.ts';

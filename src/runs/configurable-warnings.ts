@@ -1,5 +1,6 @@
 // `configurable` is open (spec/01 §5): a key that nobody here reads is accepted, and told. A misspelt one would otherwise
 // leave a limit or a human check as it was, silently.
+import { LACKING } from '../rules/capabilities.ts';
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import type { RunCreateWarning, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { CONFIGURABLE } from './configurable.ts';
@@ -16,15 +17,6 @@ const MAX_DIFFERENCE = 3;
 const AI = 'ai.';
 /** Read besides the table. `mockProvider` is refused before anything is warned of. */
 const ALSO_READ = ['ai.provider', 'ai.model', 'ai.credentialRef'];
-/** Keys of the protocol whose capability this host does not offer: permitted, and without effect. */
-const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
-  'promptOverrides',
-  'maxLoopIterations',
-  'distillation',
-  'distillation.tokenBudget',
-  'budget',
-]);
-
 /** In the order of the keys; empty when every key has an effect. Values are never repeated. */
 export function configurableWarnings(
   configurable: JsonObject,
@@ -58,7 +50,7 @@ function namedKeys(configurable: JsonObject, known: ReadonlySet<string>): string
 
 function warningOf(key: string, candidates: readonly string[]): RunCreateWarning {
   const shown = key.length > KEY_LENGTH ? `${key.slice(0, KEY_LENGTH)}…` : key;
-  if (WITHOUT_EFFECT.has(key)) {
+  if (LACKING.configurable.has(key)) {
     const message = `configurable.${shown} has no effect: this host does not offer its capability.`;
     return { code: 'configurable_without_effect', key: shown, message };
   }

@@ -1,12 +1,12 @@
 // `configurable` of a run (spec/01 §5): reserved keys with their ranges, the workflow's own schema, and the ceilings of
 // every run. One table serves the checks and the discovery document.
+import { AGENT_NODE_TYPE } from '../rules/capabilities.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../rules/limits.ts';
 import { aiOption } from '../rules/model-choice.ts';
 import type { RunInput } from '../rules/run-input.ts';
 import type { Models } from '../ports/models.ts';
-import { AGENT_NODE_TYPE } from '../wire/load-definition.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 

@@ -1,6 +1,7 @@
 // From a valid request to what the run is started with (design §2.6): definition and agents pinned, variables filled
 // from defaults and inputs, known secrets taken out.
 import { randomInt } from 'node:crypto';
+import { AGENT_NODE_TYPE } from '../rules/capabilities.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { askedModel } from '../rules/model-choice.ts';
@@ -109,7 +110,7 @@ export function agentDefinition(agentId: string, inputs: JsonObject): WorkflowDe
     nodes: [
       {
         id: AGENT_NODE,
-        typeId: 'core.agent',
+        typeId: AGENT_NODE_TYPE,
         name: agentId,
         position: { x: 0, y: 0 },
         config: {},
@@ -188,7 +189,7 @@ function pinnedAgents(
     const found = catalog.agent(caller.tenant, agent.agentId);
     if (found) pinned[agent.agentId] = found.pinned;
     // A pin on another kind of node only names the agent; a node that invokes one needs it.
-    else if (typeId === 'core.agent')
+    else if (typeId === AGENT_NODE_TYPE)
       throw new HostError('agent_not_found', { agentId: agent.agentId });
   }
   return pinned;

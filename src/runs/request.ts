@@ -1,5 +1,6 @@
 // The body of POST /v1/runs (spec/01 §2.3): its schema first, then what a schema cannot say: sizes in bytes, the
 // caller's tenant, and what this host refuses instead of ignoring it.
+import { lackingOfRequest } from '../rules/capabilities.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import {
   isJsonObject,
@@ -39,9 +40,9 @@ const REFUSED: Readonly<Record<string, string>> = {
 
 /** Throws validation_error, payload_too_large, forbidden (another tenant), capability_not_provided (`mode`). */
 export function parseRunRequest(caller: Caller, body: JsonValue | undefined): RunRequest {
-  if (isJsonObject(body) && body.mode === 'eval') {
-    throw new HostError('capability_not_provided', { capability: 'agents.evalSuite' });
-  }
+  const lacking = isJsonObject(body) ? lackingOfRequest(body) : undefined;
+  if (lacking !== undefined)
+    throw new HostError('capability_not_provided', { capability: lacking });
   const request: RunCreateRequest = mustBeValid(validate.runCreateRequest(body));
   for (const [field, reason] of Object.entries(REFUSED)) {
     if (Object.hasOwn(request, field)) throw invalid(`/${field}`, reason);

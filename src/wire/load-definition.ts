@@ -1,5 +1,6 @@
 // Whether a workflow definition can be run here (spec/01 §6.6; spec/06 §20): shape, graph, node types, configs,
 // conditions, schemas. One fault per place, each with its JSON pointer; nothing is repaired or filled in.
+import { AGENT_NODE_TYPE, LACKING } from '../rules/capabilities.ts';
 import { graphFaults, pointerSegment } from '../rules/definition-graph.ts';
 import type { ErrorCode } from '../rules/errors.ts';
 import { jsonBytes, type JsonObject } from '../rules/json.ts';
@@ -14,9 +15,6 @@ import type {
 } from '../../schemas/types.generated.ts';
 import { compileUserSchema } from './user-schema.ts';
 import { validate } from './validators.ts';
-
-/** Node type of a live agent invocation (spec/03 §5.2): the node's `agent` names who is invoked. */
-export const AGENT_NODE_TYPE = 'core.agent';
 
 export interface DefinitionFault extends Fault {
   readonly code: Extract<
@@ -38,31 +36,6 @@ export interface DefinitionContext {
   /** Test hooks count (spec/06 §20): a definition whose hook this release lacks is refused, not run without it. */
   readonly testMode?: boolean;
 }
-
-/** Node types that are registered in test mode only (spec/06 §20). */
-export function isTestNodeType(typeId: string): boolean {
-  return /^(core\.)?conformance\./.test(typeId);
-}
-
-/** Hooks that test definitions set on ordinary nodes, in config or inputs, and the capability that each needs. */
-const TEST_HOOKS: Readonly<Record<string, string>> = {
-  memoryAction: 'memory.supported',
-  emitDuplicateMessageId: 'channels',
-};
-
-/** What `metadata` may ask for before the first node runs, and this release does not look at (spec/06 §16). */
-const RUN_REQUIREMENTS: Readonly<Record<string, string>> = {
-  requiresAgentId: 'agents.packs',
-  requiresInstalledPack: 'agents.packs',
-  requiresWorkspaceAgent: 'workspace.supported',
-};
-
-/** Published node types whose capability this host does not offer (spec/01 §6.6). */
-const GATED_TYPES: Readonly<Record<string, string>> = {
-  'core.conversationGate': 'conversationPrimitive',
-  'core.orchestrator.supervisor': 'orchestrator.supported',
-  'core.dispatch': 'dispatch.supported',
-};
 
 export function checkDefinition(json: unknown, context: DefinitionContext): DefinitionCheck {
   const checked = validate.definition(json);
@@ -160,6 +133,19 @@ function capabilityFault(
   };
 }
 
+/** One fault for each field that asks for what this host lacks. */
+function lackingFields(
+  value: object,
+  fields: ReadonlyMap<string, string>,
+  pointer: string,
+): DefinitionFault[] {
+  return [...fields].flatMap(([field, capability]) =>
+    (value as Readonly<Record<string, unknown>>)[field] !== undefined && Object.hasOwn(value, field)
+      ? [capabilityFault(`${pointer}/${field}`, capability)]
+      : [],
+  );
+}
+
 type NodeContext = DefinitionContext & { readonly definition: WorkflowDefinition };
 
 function nodeFaults(node: WorkflowNode, pointer: string, context: NodeContext): DefinitionFault[] {
@@ -179,9 +165,7 @@ function nodeFaults(node: WorkflowNode, pointer: string, context: NodeContext): 
     ...(settings.ok ? [] : below(`${pointer}/settings`, settings.errors)),
     ...agentFaults(node, pointer, context),
     ...(context.testMode ? hookFaults(node, pointer) : []),
-    ...(node.credentialsRef === undefined
-      ? []
-      : [capabilityFault(`${pointer}/credentialsRef`, 'credentials.supported')]),
+    ...lackingFields(node, LACKING.nodeFields, pointer),
   ];
 }
 
@@ -189,7 +173,7 @@ function typeFaults(node: WorkflowNode, pointer: string, context: NodeContext): 
   const { typeId, id: nodeId } = node;
   const details = { offendingTypeId: typeId, nodeId };
   if (!context.nodeTypes.has(typeId)) {
-    const capability = Object.hasOwn(GATED_TYPES, typeId) ? GATED_TYPES[typeId] : undefined;
+    const capability = LACKING.nodeTypes.get(typeId);
     if (capability) return [capabilityFault(`${pointer}/typeId`, capability, details)];
     return [
       {
@@ -268,17 +252,14 @@ function agentFaults(node: WorkflowNode, pointer: string, context: NodeContext):
       }),
     );
   }
-  if (agent.memoryRef !== undefined && node.typeId === AGENT_NODE_TYPE) {
-    faults.push(capabilityFault(`${pointer}/agent/memoryRef`, 'agents.memoryBackends'));
-  }
+  if (node.typeId === AGENT_NODE_TYPE)
+    faults.push(...lackingFields(agent, LACKING.agentFields, `${pointer}/agent`));
   return faults;
 }
 
 function hookFaults(node: WorkflowNode, pointer: string): DefinitionFault[] {
-  return Object.entries(TEST_HOOKS).flatMap(([hook, capability]) =>
-    (['config', 'inputs'] as const)
-      .filter((place) => Object.hasOwn(node[place], hook))
-      .map((place) => capabilityFault(`${pointer}/${place}/${hook}`, capability)),
+  return (['config', 'inputs'] as const).flatMap((place) =>
+    lackingFields(node[place], LACKING.hooks, `${pointer}/${place}`),
   );
 }
 
@@ -324,16 +305,16 @@ export function isOfType(type: WorkflowVariable['type'], value: unknown): boolea
 }
 
 function rootFaults(definition: WorkflowDefinition): DefinitionFault[] {
-  const { configurableSchema, channels = {}, metadata } = definition;
+  const { configurableSchema, metadata } = definition;
   const compiled =
     configurableSchema === undefined ? undefined : compileUserSchema(configurableSchema);
   return [
     ...(compiled && !compiled.ok ? below('/configurableSchema', compiled.errors) : []),
-    ...Object.keys(channels).map((name) =>
-      capabilityFault(`/channels/${pointerSegment(name)}`, 'channels'),
+    ...[...LACKING.rootFields].flatMap(([field, capability]) =>
+      Object.keys((definition as unknown as Record<string, object | undefined>)[field] ?? {}).map(
+        (name) => capabilityFault(`/${field}/${pointerSegment(name)}`, capability),
+      ),
     ),
-    ...Object.entries(RUN_REQUIREMENTS).flatMap(([name, capability]) =>
-      Object.hasOwn(metadata, name) ? [capabilityFault(`/metadata/${name}`, capability)] : [],
-    ),
+    ...lackingFields(metadata, LACKING.metadata, '/metadata'),
   ];
 }

@@ -1,5 +1,7 @@
-// The node kinds of this release: typeId -> function, one file each (spec/01 §18). A kind may be entered again at
-// every phase of its frame: what it already did stands in `frame.data`, and its waits and effects go through Steps.
+// The node kinds of this release: typeId -> function, one file each (spec/01 §18); the table of capabilities says which.
+// A kind may be entered again at every phase of its frame: what it already did stands in `frame.data`, and its waits and
+// effects go through Steps.
+import type { NodeType } from '../../src/rules/capabilities.ts';
 import type { WorkflowNode } from '../../schemas/types.generated.ts';
 import type { NodeKind } from '../context.ts';
 import { agent } from './agent.ts';
@@ -8,11 +10,9 @@ import { clarificationGate } from './clarification-gate.ts';
 import { delay } from './delay.ts';
 import { fail } from './fail.ts';
 import { end, identity, noop, start } from './passthrough.ts';
-import { requiresMissing } from './requires-missing.ts';
 import { setVariableNode } from './set-variable.ts';
 
-const KINDS: Readonly<Record<string, NodeKind>> = {
-  'conformance.requiresMissing': requiresMissing,
+const KINDS: Readonly<Record<NodeType, NodeKind>> = {
   'core.agent': agent,
   'core.approvalGate': approvalGate,
   'core.clarificationGate': clarificationGate,
@@ -26,11 +26,8 @@ const KINDS: Readonly<Record<string, NodeKind>> = {
   'core.start': start,
 };
 
-/** typeIds that a definition may use. */
-export const NODE_TYPES: readonly string[] = Object.keys(KINDS);
-
-export function kindOf(node: WorkflowNode): NodeKind {
-  return KINDS[node.typeId] ?? unknownKind;
+export function kindOf({ typeId }: WorkflowNode): NodeKind {
+  return Object.hasOwn(KINDS, typeId) ? KINDS[typeId as NodeType] : unknownKind;
 }
 
 /** Refused when a definition is loaded; a run of an older host may still meet it. */

@@ -1,15 +1,15 @@
 // What this process can run: definitions and agents, built in and from the operator's folders, validated at start
 // (spec/06 §20, spec/03 §2.3). A bad file is skipped with one line that says where it is wrong; never a crash.
 import { basename, join } from 'node:path';
+import { nodeTypesOf } from '../../rules/capabilities.ts';
 import { isAgentToolId } from '../../rules/ids.ts';
 import { canonicalJson } from '../../rules/json.ts';
 import type { Catalog, CatalogAgent, ResolvedAgent } from '../../ports/catalog.ts';
 import type { ContentStore } from '../../ports/content.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Tools } from '../../ports/tools.ts';
-import { checkDefinition, isTestNodeType } from '../../wire/load-definition.ts';
+import { checkDefinition } from '../../wire/load-definition.ts';
 import type { AgentManifest, WorkflowDefinition } from '../../../schemas/types.generated.ts';
-import { NODE_TYPE_IDS } from '../../wire/validators.ts';
 import { filesIn, isFileProblem, readJson } from './files.ts';
 import { agentFaults, resolveManifest, type ManifestFault } from './manifests.ts';
 
@@ -148,7 +148,7 @@ function addDefinition(
 ): string | undefined {
   const { logger, testMode = false } = origin.options;
   const checked = checkDefinition(json, {
-    nodeTypes: new Set(NODE_TYPE_IDS.filter((typeId) => testMode || !isTestNodeType(typeId))),
+    nodeTypes: nodeTypesOf({ testMode }),
     agents: (agentId) => origin.agents.has(agentId),
     testMode,
   });

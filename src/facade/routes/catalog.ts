@@ -4,7 +4,7 @@ import type { CatalogAgent } from '../../ports/catalog.ts';
 import type { AgentInventoryEntry } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
 import type { Route } from '../route.ts';
-import { offersAgents } from './discovery.ts';
+import { offersAgents } from '../host-facts.ts';
 
 export function catalogRoutes(deps: FacadeDeps): Route[] {
   const agents = offersAgents(deps) ? [listAgents(deps), getAgent(deps)] : [];

@@ -1,15 +1,16 @@
 // GET /.well-known/openwop (spec/01 §10): computed from what is registered; nothing is advertised that this process does
 // not do. Families stand at the root and once more under `capabilities` (design §9).
 import { createHash } from 'node:crypto';
+import { ENVELOPES, familiesOf, roundsOf } from '../../rules/capabilities.ts';
 import type { JsonObject } from '../../rules/json.ts';
 import {
   MAX_NODE_EXECUTIONS,
   MAX_RUN_DURATION_MS,
   REQUEST_BODY_BYTES,
 } from '../../rules/limits.ts';
-import { familiesOf, roundsOf, type HostFacts } from '../capabilities.ts';
 import { CONFIGURABLE } from '../../runs/configurable.ts';
-import { DEFAULT_CALLER, type FacadeDeps } from '../deps.ts';
+import type { FacadeDeps } from '../deps.ts';
+import { hostFacts } from '../host-facts.ts';
 import type { Route } from '../route.ts';
 import { OPENSENTIENCE_ADDRESSES } from './opensentience.ts';
 
@@ -47,7 +48,7 @@ export function discoveryRoute(deps: FacadeDeps): Route {
 /** No clock, no randomness: the same deployment gives the same document. */
 export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
   const { config, catalog } = deps;
-  const facts = factsOf(deps);
+  const facts = hostFacts(deps);
   const families = familiesOf(facts);
   return {
     protocolVersion: '1.0',
@@ -61,10 +62,8 @@ export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
     engineVersion: 1,
     eventLogSchemaVersion: 2,
     supportedTransports: ['rest'],
-    // Gates ask a human in this form, and agents in the place of a decision: with or without agents, the profile
-    // openwop-interrupts is derived from it (spec/01 §11.1).
-    supportedEnvelopes: ['clarification.request'],
-    schemaVersions: { 'clarification.request': 1 },
+    supportedEnvelopes: Object.keys(ENVELOPES),
+    schemaVersions: { ...ENVELOPES },
     limits: {
       ...roundsOf(facts),
       maxNodeExecutions: MAX_NODE_EXECUTIONS,
@@ -109,21 +108,4 @@ function configurableKeys(): JsonObject {
       },
     ]),
   );
-}
-
-/** Agents run here only when there is one; else their addresses are 404 as well. */
-export function offersAgents({ catalog }: Pick<FacadeDeps, 'catalog'>): boolean {
-  return catalog.agents(DEFAULT_CALLER.tenant).length > 0;
-}
-
-function factsOf({ catalog, models, tools, config }: DiscoveryDeps): HostFacts {
-  return {
-    agents: offersAgents({ catalog }),
-    // Agents' tools come and go with their processes: that there may be some is what stays.
-    tools: tools.list(DEFAULT_CALLER.tenant).length > 0 || config.opensentience === true,
-    live: models.isLive(),
-    providers: models.providers(),
-    testMode: config.testMode,
-    escalation: config.escalation,
-  };
 }

@@ -1,0 +1,265 @@
+// What this host offers, and by what it is asked for: the one table. Loading of definitions and manifests, the checks of
+// requests, the workflow's node kinds and discovery (spec/01 §10.3, §10.4) read it; nothing else says what is offered.
+// What stands here as offered is done; what is not done is absent or refused by the name of its row.
+import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import {
+  IDEMPOTENCY_RETENTION_SECONDS,
+  MAX_ESCALATIONS_PER_VISIT,
+  REASONING_TOKEN_LIMIT,
+  SCHEMA_ROUNDS,
+} from './limits.ts';
+
+/** What decides about offers: facts of a deployment, not of a moment. */
+export interface HostFacts {
+  /** There is an agent. */
+  readonly agents: boolean;
+  /** There is a tool, or there may be. */
+  readonly tools: boolean;
+  /** Agents are asked of a model that is one, not only of scripts. */
+  readonly live: boolean;
+  /** Providers that a caller may name. */
+  readonly providers: readonly string[];
+  readonly testMode: boolean;
+  /** A decision below its threshold goes to a human. */
+  readonly escalation: boolean;
+}
+
+interface CapabilityRow {
+  readonly offered: (facts: HostFacts) => boolean;
+  /** Types of nodes that need it. */
+  readonly nodeTypes?: readonly string[];
+  /** Types of nodes that test mode registers all the same: such a node fails before it starts (spec/06 §3.9). */
+  readonly testNodeTypes?: readonly string[];
+  /** Test mode: names in a node's config or inputs by which test definitions ask for it (spec/06 §20). */
+  readonly hooks?: readonly string[];
+  /** Fields of a definition's root, one fault for each member. */
+  readonly rootFields?: readonly string[];
+  /** Fields of a node. */
+  readonly nodeFields?: readonly string[];
+  /** Fields of an agent node's `agent`. */
+  readonly agentFields?: readonly string[];
+  /** Keys of a definition's `metadata` that ask for it before the first node runs (spec/06 §16). */
+  readonly metadata?: readonly string[];
+  /** Values of fields of a run's request. */
+  readonly request?: Readonly<Record<string, string>>;
+  /** Keys of `configurable` that are permitted, and have no effect without it. */
+  readonly configurable?: readonly string[];
+  /**
+   * What discovery says at this name, a path of the families. Absent: `true` where it is offered, nothing where not.
+   * Below a name that is not shown nothing is shown.
+   */
+  readonly shown?: (facts: HostFacts) => JsonValue | undefined;
+}
+
+const always = (): boolean => true;
+const never = (): boolean => false;
+const withAgents = ({ agents }: HostFacts): boolean => agents;
+const hidden = (): undefined => undefined;
+const shownWith =
+  (offered: CapabilityRow['offered'], value: (facts: HostFacts) => JsonValue) =>
+  (facts: HostFacts): JsonValue | undefined =>
+    offered(facts) ? value(facts) : undefined;
+/** A row of something that this host lacks: it is asked for, and refused. */
+const lacking = (by: Omit<CapabilityRow, 'offered' | 'shown'>): CapabilityRow => ({
+  ...by,
+  offered: never,
+  shown: hidden,
+});
+/** A script is no live model (RFC 0077 §A); in test mode it stands for one. */
+const isLive = ({ agents, live, testMode }: HostFacts): boolean => agents && (live || testMode);
+
+/** In the order of the discovery document; a part stands behind its family. */
+const TABLE = {
+  // What every run is made of; no family of discovery.
+  run: {
+    offered: always,
+    nodeTypes: [
+      'core.start',
+      'core.end',
+      'core.noop',
+      'core.identity',
+      'core.setVariable',
+      'core.conditional',
+      'core.delay',
+      'core.fail',
+      'core.approvalGate',
+      'core.clarificationGate',
+    ],
+    shown: hidden,
+  },
+  idempotency: {
+    offered: always,
+    shown: () => ({
+      supported: true,
+      layer1RetentionSeconds: IDEMPOTENCY_RETENTION_SECONDS,
+      crossRegion: 'single-region',
+    }),
+  },
+  agents: {
+    offered: withAgents,
+    nodeTypes: ['core.agent'],
+    shown: shownWith(withAgents, () => ({ supported: true, orchestratorPattern: 'single' })),
+  },
+  'agents.reasoning': {
+    offered: withAgents,
+    shown: () => ({ verbosity: 'summary', tokenLimit: REASONING_TOKEN_LIMIT, streaming: true }),
+  },
+  'agents.manifestRuntime': {
+    offered: withAgents,
+    shown: () => ({ supported: true, handoffValidation: true, installScope: 'host' }),
+  },
+  'agents.liveRuntime': {
+    offered: isLive,
+    shown: (facts) => ({
+      supported: isLive(facts),
+      ...(isLive(facts)
+        ? {
+            structuredOutput: true,
+            confidenceEscalation: facts.escalation,
+            sources: ['workflow-node', 'run-api'],
+          }
+        : {}),
+    }),
+  },
+  // RFC 0002 §D: a type that is not advertised is not emitted.
+  'agents.reasoningEvents': { offered: withAgents },
+  'agents.toolEvents': { offered: ({ tools }) => tools, shown: ({ tools }) => tools },
+  'agents.handoffEvents': { offered: withAgents },
+  'agents.decisionEvents': { offered: withAgents },
+  // Refs are named in the chain of agent.promptResolved and never applied: there is no library to find them in.
+  // Invocations tell of their own prompt all the same, and this is how (RFC 0027 §D).
+  prompts: {
+    offered: never,
+    configurable: ['promptOverrides'],
+    shown: shownWith(withAgents, () => ({ supported: false, observability: 'hashed' })),
+  },
+  aiProviders: {
+    offered: withAgents,
+    shown: shownWith(withAgents, ({ providers }) => ({ supported: [...providers], byok: [] })),
+  },
+  providerUsage: {
+    offered: withAgents,
+    shown: shownWith(withAgents, () => ({ supported: true, costEstimates: false })),
+  },
+  'agents.evalSuite': lacking({ request: { mode: 'eval' } }),
+  'agents.memoryBackends': lacking({ agentFields: ['memoryRef'] }),
+  'agents.packs': lacking({ metadata: ['requiresAgentId', 'requiresInstalledPack'] }),
+  budget: lacking({ configurable: ['budget'] }),
+  channels: lacking({ rootFields: ['channels'], hooks: ['emitDuplicateMessageId'] }),
+  conversationPrimitive: lacking({ nodeTypes: ['core.conversationGate'] }),
+  'credentials.supported': lacking({ nodeFields: ['credentialsRef'] }),
+  'dispatch.supported': lacking({ nodeTypes: ['core.dispatch'] }),
+  'memory.distillation.supported': lacking({
+    configurable: ['distillation', 'distillation.tokenBudget'],
+  }),
+  'memory.supported': lacking({ hooks: ['memoryAction'] }),
+  'multiAgent.executionModel.supported': lacking({ configurable: ['maxLoopIterations'] }),
+  'orchestrator.supported': lacking({ nodeTypes: ['core.orchestrator.supervisor'] }),
+  'workspace.supported': lacking({ metadata: ['requiresWorkspaceAgent'] }),
+  'conformance.never-provided': lacking({ testNodeTypes: ['conformance.requiresMissing'] }),
+} as const satisfies Readonly<Record<string, CapabilityRow>>;
+
+export type Capability = keyof typeof TABLE;
+
+/** Node types that this release has code for. */
+export type NodeType = (typeof TABLE)['run' | 'agents']['nodeTypes'][number];
+
+const ROWS = Object.entries(TABLE) as readonly (readonly [Capability, CapabilityRow])[];
+
+/** A live agent invocation (spec/03 §5.2): the node's `agent` names who is invoked. */
+export const AGENT_NODE_TYPE = 'core.agent' satisfies NodeType;
+/**
+ * Forms in which a human is asked, with their versions: by gates, and by agents in the place of a decision. With or
+ * without agents, the profile openwop-interrupts is derived from them (spec/01 §11.1).
+ */
+export const ENVELOPES = { 'clarification.request': 1 } as const;
+
+type Ask =
+  | 'nodeTypes'
+  | 'testNodeTypes'
+  | 'hooks'
+  | 'rootFields'
+  | 'nodeFields'
+  | 'agentFields'
+  | 'metadata'
+  | 'configurable';
+
+/** The names of one column that ask for what no deployment offers, each with its capability. */
+function lackingBy(ask: Ask): ReadonlyMap<string, Capability> {
+  return new Map(
+    ROWS.filter(([, { offered }]) => offered === never).flatMap(([name, row]) =>
+      (row[ask] ?? []).map((key): [string, Capability] => [key, name]),
+    ),
+  );
+}
+
+/** By what a definition or a request asks for what no deployment of this release offers: name → capability. */
+export const LACKING: Readonly<Record<Ask, ReadonlyMap<string, Capability>>> = {
+  nodeTypes: lackingBy('nodeTypes'),
+  testNodeTypes: lackingBy('testNodeTypes'),
+  hooks: lackingBy('hooks'),
+  rootFields: lackingBy('rootFields'),
+  nodeFields: lackingBy('nodeFields'),
+  agentFields: lackingBy('agentFields'),
+  metadata: lackingBy('metadata'),
+  configurable: lackingBy('configurable'),
+};
+
+/** The capability that a request asks for by a value of its own, and that is not offered. */
+export function lackingOfRequest(request: JsonObject): Capability | undefined {
+  return ROWS.find(([, row]) =>
+    Object.entries(row.request ?? {}).some(([field, value]) => request[field] === value),
+  )?.[0];
+}
+
+/** Node types that a definition may use. Agents need not be there yet: a node names the one that it invokes. */
+export function nodeTypesOf({ testMode }: Pick<HostFacts, 'testMode'>): ReadonlySet<string> {
+  const any = { agents: true, tools: true, live: true, providers: [], escalation: true, testMode };
+  return new Set(
+    ROWS.flatMap(([, { offered, nodeTypes = [], testNodeTypes = [] }]) => [
+      ...(offered(any) ? nodeTypes : []),
+      ...(testMode ? testNodeTypes : []),
+    ]),
+  );
+}
+
+/** The capability families of the discovery document. */
+export function familiesOf(facts: HostFacts): JsonObject {
+  const families: JsonObject = {};
+  for (const [name, { offered, shown }] of ROWS) {
+    const value = shown ? shown(facts) : offered(facts) || undefined;
+    const path = name.split('.');
+    const last = path.pop() ?? '';
+    const parent = path.reduce<JsonValue | undefined>(
+      (above, part) => (isJsonObject(above) ? above[part] : undefined),
+      families,
+    );
+    if (value !== undefined && isJsonObject(parent)) parent[last] = value;
+  }
+  return families;
+}
+
+/** A gate asks once in a visit. */
+const GATE_ROUNDS = 1;
+/** A model turn ends in one decision. */
+const ENVELOPES_PER_TURN = 1;
+
+/** How often a node asks and a model is asked again (spec/01 §8). Without agents gates ask, and no model is asked. */
+export function roundsOf({ agents }: Pick<HostFacts, 'agents'>): JsonObject {
+  return {
+    clarificationRounds: agents ? MAX_ESCALATIONS_PER_VISIT : GATE_ROUNDS,
+    schemaRounds: agents ? SCHEMA_ROUNDS : 0,
+    envelopesPerTurn: agents ? ENVELOPES_PER_TURN : 0,
+  };
+}
+
+/** Keys of what is offered, with dots between a family and its parts: what `requiresCapabilities` may name (RFC 0092). */
+export function capabilityKeys(families: JsonObject, above = ''): Set<string> {
+  const keys = Object.entries(families).flatMap(([name, value]) => {
+    const key = `${above}${name}`;
+    if (value === true) return [key];
+    if (!isJsonObject(value) || value.supported === false) return [];
+    return [key, ...capabilityKeys(value, `${key}.`)];
+  });
+  return new Set(keys);
+}
