@@ -1,13 +1,25 @@
 // Two projects: tests of pure rooms start nothing; all others share one Temporal dev server (design §8). Tests take
 // free ports and own folders, so files run side by side.
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { heaviestFirst } from './test/support/order.ts';
 import { ALL_TESTS, PURE_TESTS } from './test/support/projects.ts';
+
+/** Of all projects together. */
+class HeaviestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const order = heaviestFirst(files.map(({ moduleId }) => moduleId));
+    return [...files].sort((a, b) => order.indexOf(a.moduleId) - order.indexOf(b.moduleId));
+  }
+}
 
 export default defineConfig({
   test: {
     pool: 'forks',
-    // Each file may start workers, databases and servers of its own: more would only make them slow.
-    maxWorkers: 2,
+    // Files wait for timers, servers and each other's processes for half of their time: three share two cores.
+    maxWorkers: Math.max(2, Math.ceil(availableParallelism() * 1.5)),
+    sequence: { sequencer: HeaviestFirst },
     // Nothing asserts a time; these end what hangs.
     testTimeout: 60_000,
     hookTimeout: 120_000,

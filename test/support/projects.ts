@@ -6,6 +6,7 @@ import { join } from 'node:path';
 /** Rooms, and single files, whose tests need no Temporal dev server. */
 const PURE = [
   'support/run-tests.test.ts',
+  'support/order.test.ts',
   'rules',
   'wire',
   'translate',

@@ -1,6 +1,6 @@
 // The line that ends `npm test` tells the truth, whatever went wrong (design §8).
 import { describe, expect, it } from 'vitest';
-import { lastLine, outcomeOf, type Report } from './run-tests.ts';
+import { lastLine, outcomeOf, slowestFiles, type Report } from './run-tests.ts';
 
 const test = (status: string, title = 't') => ({
   ancestorTitles: ['[chromium] page'],
@@ -10,6 +10,8 @@ const test = (status: string, title = 't') => ({
 const file = (status: string, ...tests: ReturnType<typeof test>[]) => ({
   name: '/repo/test/pages/a.test.ts',
   status,
+  startTime: 1_000,
+  endTime: 2_000,
   assertionResults: tests,
 });
 const report = (success: boolean, ...testResults: ReturnType<typeof file>[]): Report => ({
@@ -54,4 +56,18 @@ describe('the closing line', () => {
     );
     expect(twins).toEqual(['test/pages/a.test.ts: [chromium] page (2)']);
   });
+});
+
+it('the ten slowest files are named, the slowest first', () => {
+  const files = Array.from({ length: 12 }, (_, index) => ({
+    ...file('passed', test('passed')),
+    name: `/repo/test/pages/${index}.test.ts`,
+    endTime: 1_000 + index * 10_000,
+  }));
+  const lines = slowestFiles(report(true, ...files));
+  expect(lines).toHaveLength(10);
+  expect(lines.slice(0, 2)).toEqual([
+    ' 110.0 s  test/pages/11.test.ts',
+    ' 100.0 s  test/pages/10.test.ts',
+  ]);
 });

@@ -21,6 +21,9 @@ export interface Report {
   readonly testResults: readonly {
     readonly name: string;
     readonly status: string;
+    /** In ms. */
+    readonly startTime: number;
+    readonly endTime: number;
     readonly assertionResults: readonly {
       readonly ancestorTitles: readonly string[];
       readonly title: string;
@@ -66,6 +69,17 @@ export function outcomeOf(report: Report): Outcome {
 /** The line that ends `npm test`. */
 export function lastLine({ passed, failed, skipped }: Outcome): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+}
+
+const SLOWEST = 10;
+
+/** The files that took longest, a line each: `test/support/order.ts` keeps what they take. */
+export function slowestFiles({ testResults }: Report): readonly string[] {
+  const tookMs = ({ startTime, endTime }: Report['testResults'][number]) => endTime - startTime;
+  return [...testResults]
+    .sort((a, b) => tookMs(b) - tookMs(a))
+    .slice(0, SLOWEST)
+    .map((file) => `${(tookMs(file) / 1000).toFixed(1).padStart(6)} s  ${shortName(file.name)}`);
 }
 
 function shortName(file: string): string {
@@ -133,6 +147,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const counted = isReal ? outcomeOf(report) : withoutRealTests(outcomeOf(report));
   const outcome = code !== 0 && counted.failed === 0 ? { ...counted, failed: 1 } : counted;
+  console.log(['Slowest files:', ...slowestFiles(report)].join('\n'));
   const required = process.env.OPENWOP_TEST_REQUIRE ?? '';
   for (const twin of outcome.twins) console.log(`skipped  ${twin}`);
   const refused = required !== '' && outcome.skipped > 0;

@@ -69,6 +69,21 @@ export function planOf(seed: number): Plan {
   };
 }
 
+/** Its only crash takes the worker while a pay is under way: nobody can know whether it was paid. */
+export function leavesDoubt({ crashes: [crash, ...more] }: Plan): boolean {
+  const { moment, victims } = crash ?? {};
+  const paying = moment?.kind === 'effect' && moment.tool === PAY;
+  return more.length === 0 && paying && victims?.includes('worker') === true;
+}
+
+/** Rounds of following seeds; of several, one at least leaves a doubt: the last is drawn until it does. */
+export function plansFrom(firstSeed: number, rounds: number): readonly Plan[] {
+  const plans = Array.from({ length: rounds }, (_, index) => planOf(firstSeed + index));
+  for (let seed = firstSeed + rounds; rounds > 1 && !plans.some(leavesDoubt); seed++)
+    plans[rounds - 1] = planOf(seed);
+  return plans;
+}
+
 export interface RoundParts {
   readonly client: PatientClient;
   readonly effects: EffectService;
