@@ -41,9 +41,15 @@ interface Played {
   readonly calls: readonly { toolId: string; arguments: JsonValue }[];
 }
 
+/** The same words without the pauses that make them readable. */
+function unhurried(scripts: Demo['scripts']): Demo['scripts'] {
+  const pace = (name: string, value: unknown) => (name === 'delayMsPerChunk' ? 0 : value);
+  return JSON.parse(JSON.stringify(scripts), pace) as Demo['scripts'];
+}
+
 /** Plays both turns of an agent; `told` replaces what its tool answers. */
 async function play(agentId: string, task: JsonValue, told?: JsonValue): Promise<Played> {
-  const model = createModels({ scripts: demo.scripts }).get('scripted');
+  const model = createModels({ scripts: unhurried(demo.scripts) }).get('scripted');
   const items: TranscriptItem[] = [
     { role: 'user', trusted: false, text: wrapUntrusted(JSON.stringify(task)) },
   ];

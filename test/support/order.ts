@@ -13,7 +13,6 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'faults/processes.test.ts': 63,
   'journeys/opensentience.test.ts': 61,
   'journeys/agent-run-encrypted.test.ts': 44,
-  'demo/scripts.test.ts': 40,
   'workflows/agent-queue.test.ts': 37,
   'facade/encrypted.test.ts': 37,
   'journeys/refund-desk-page.test.ts': 36,
