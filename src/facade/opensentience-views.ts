@@ -101,85 +101,68 @@ function loadOf(calls: readonly AgentCallView[]): { inFlight: number; queued: nu
   return { inFlight: calls.length - queued, queued };
 }
 
-// Field by field, so that what a Core adds to its rows is not told before somebody decides so.
+/** These fields of it, those that it has: what a Core adds to its rows is not told before somebody decides so. */
+function told<Of extends object, Name extends keyof Of>(of: Of, names: readonly Name[]) {
+  const there = names.filter((name) => of[name] !== undefined);
+  return Object.fromEntries(there.map((name) => [name, of[name]])) as Pick<Of, Name>;
+}
+
+const PLACE = ['instanceId', 'coreHost', 'socket', 'launch'] as const;
 
 function instanceOf(instance: AgentInstance): OpenSentienceInstance {
-  const { instanceId, coreHost, socket, launch, status, version, restarts, lastExit, permissions } =
-    instance;
+  const { status, version, restarts, lastExit, permissions, session } = instance;
   return {
-    instanceId,
-    coreHost,
-    socket,
-    launch,
-    status,
-    version,
-    restarts,
+    ...told(instance, PLACE),
+    ...{ status, version, restarts },
     ...(permissions && {
-      permissions: permissions.map(({ permission, state }) => ({ permission, state })),
+      permissions: permissions.map((one) => told(one, ['permission', 'state'])),
     }),
     ...(lastExit && { lastExit: { at: iso(lastExit.atMs), reason: lastExit.reason } }),
-    ...(instance.session && { session: sessionOf(instance.session) }),
+    ...(session && { session: sessionOf(session) }),
   };
 }
 
 function sessionOf(session: AgentSessionView): OpenSentienceSession {
-  const { sessionId, agentVersion, sdk, transport, attached, pid, state, health } = session;
-  const { connectedAtMs, lastHeartbeatAtMs, uptimeMs, manifestMatches, bytesIn, bytesOut } =
-    session;
+  const { sdk, connectedAtMs, lastHeartbeatAtMs, calls } = session;
   return {
-    sessionId,
-    agentVersion,
-    ...(sdk && { sdk: { name: sdk.name, version: sdk.version } }),
-    transport,
-    attached,
-    ...(pid !== undefined && { pid }),
-    state,
-    health,
+    ...told(session, ['sessionId', 'agentVersion']),
+    ...(sdk && { sdk: told(sdk, ['name', 'version']) }),
+    ...told(session, ['transport', 'attached', 'pid', 'state', 'health']),
     connectedAt: iso(connectedAtMs),
     ...(lastHeartbeatAtMs !== undefined && { lastHeartbeatAt: iso(lastHeartbeatAtMs) }),
-    ...(uptimeMs !== undefined && { uptimeMs }),
-    ...(manifestMatches !== undefined && { manifestMatches }),
-    ...loadOf(session.calls),
-    bytesIn,
-    bytesOut,
+    ...told(session, ['uptimeMs', 'manifestMatches']),
+    ...loadOf(calls),
+    ...told(session, ['bytesIn', 'bytesOut']),
   };
 }
 
 function callOf(instanceId: string, call: AgentCallView): OpenSentienceCall {
-  const { callId, toolId, runId, state, sinceMs } = call;
-  return { callId, toolId, runId, instanceId, state, since: iso(sinceMs) };
+  const { state, sinceMs } = call;
+  return {
+    ...told(call, ['callId', 'toolId', 'runId']),
+    ...{ instanceId, state, since: iso(sinceMs) },
+  };
 }
+
+const TOOL = ['toolId', 'name', 'description', 'inputSchema', 'outputSchema'] as const;
+const LIMITS = ['approval', 'timeoutMs', 'waitMs', 'maxInputBytes', 'maxOutputBytes'] as const;
 
 function toolOf(tool: AgentTool): OpenSentienceTool {
   return {
-    toolId: tool.toolId,
-    name: tool.name,
-    description: tool.description,
-    inputSchema: tool.inputSchema,
-    ...(tool.outputSchema && { outputSchema: tool.outputSchema }),
+    ...told(tool, TOOL),
     capabilities: [...tool.capabilities],
-    sideEffects: tool.sideEffects,
-    requiresDirective: tool.requiresDirective,
+    ...told(tool, ['sideEffects', 'requiresDirective']),
     tags: [...tool.tags],
-    approval: tool.approval,
-    timeoutMs: tool.timeoutMs,
-    waitMs: tool.waitMs,
-    maxInputBytes: tool.maxInputBytes,
-    maxOutputBytes: tool.maxOutputBytes,
+    ...told(tool, LIMITS),
   };
 }
 
 export function auditEntryOf(
   entry: AgentAuditEntry & { readonly position: number },
 ): OpenSentienceAuditEntry {
-  const { position, atMs, instanceId, agentId, sessionId, kind, details } = entry;
   return {
-    position,
-    at: iso(atMs),
-    instanceId,
-    ...(agentId !== undefined && { agentId }),
-    ...(sessionId !== undefined && { sessionId }),
-    kind,
-    details,
+    position: entry.position,
+    at: iso(entry.atMs),
+    ...told(entry, ['instanceId', 'agentId', 'sessionId', 'kind', 'details']),
   };
 }

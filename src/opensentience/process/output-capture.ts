@@ -3,6 +3,7 @@
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import type { Redactor } from '../../rules/redaction.ts';
+import { Pace } from '../session/pace.ts';
 import type { LogFile } from './log-file.ts';
 
 /** Longest line, in UTF-16 units; the rest of a longer one is dropped. */
@@ -33,25 +34,14 @@ export interface OutputCapture {
 
 export function createOutputCapture(options: CaptureOptions): OutputCapture {
   const { redactor, withoutTokens, file, onLine, now = Date.now } = options;
-  let allowance = OUTPUT_BURST;
-  let refilledAtMs = now();
+  const pace = new Pace({ perSecond: OUTPUT_PER_SECOND, burst: OUTPUT_BURST }, now());
   let dropped = 0;
 
   const write = (name: string, line: string) =>
     file.append(`${new Date(now()).toISOString()} ${name} ${line}\n`);
 
-  function mayWrite(length: number): boolean {
-    // A clock that is set back gives nothing, and takes nothing.
-    const passed = Math.max(0, now() - refilledAtMs);
-    refilledAtMs = now();
-    allowance = Math.min(OUTPUT_BURST, allowance + (passed * OUTPUT_PER_SECOND) / 1000);
-    if (length > allowance) return false;
-    allowance -= length;
-    return true;
-  }
-
   function take(name: OutputName, { text, cut }: Line): void {
-    if (!mayWrite(text.length + 1)) {
+    if (pace.take(now(), text.length + 1) > 0) {
       dropped++;
       return;
     }

@@ -1,5 +1,5 @@
-// Brakes of a connection (seed 004 §2.2: Core may throttle): how fast an agent is read, how much work its schemas may
-// make, and how many notes of one kind the audit takes of it. Time comes in as ms.
+// Brakes on an agent (seed 004 §2.2: Core may throttle): how fast it is read, how much work its schemas may make, how
+// much its process may print, and how many notes of one kind the audit takes of it. Time comes in as ms.
 
 export interface Rate {
   readonly perSecond: number;
@@ -22,7 +22,8 @@ export class Pace {
   /** 0: taken, go on. Otherwise the ms until `cost` could be taken. */
   take(nowMs: number, cost = 1): number {
     const { perSecond, burst } = this.#rate;
-    const gained = ((nowMs - this.#atMs) / 1000) * perSecond;
+    // A clock that is set back gives nothing, and takes nothing.
+    const gained = (Math.max(0, nowMs - this.#atMs) / 1000) * perSecond;
     this.#tokens = Math.min(burst, this.#tokens + gained);
     this.#atMs = nowMs;
     if (this.#tokens < cost) return Math.ceil(((cost - this.#tokens) / perSecond) * 1000);
