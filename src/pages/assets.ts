@@ -1,29 +1,25 @@
-// Script and style of the pages as text, read once. The script is the timeline's fold and its rendering, the very
-// files that the server runs, with the browser's part behind them in one scope: no build step, no inline script.
+// What the pages load, as text: the style and the modules of the script. The modules are the files that the server itself
+// runs, the timeline's fold and its rendering, with the browser's part: no build step, no inline script.
 import { readFileSync } from 'node:fs';
 
-function source(name: string): string {
-  return readFileSync(new URL(name, import.meta.url), 'utf8');
+export interface PageAsset {
+  /** Of its address. */
+  readonly path: string;
+  readonly type: string;
+  /** Read when it is first asked for. */
+  readonly text: () => string;
 }
 
-let script: string | undefined;
-let style: string | undefined;
+const FILES = ['./run.css', './timeline.js', './timeline-html.js', './live.js'];
 
-/** JavaScript for `/pages/run.js`. */
-export function pageScript(): string {
-  script ??= `'use strict';\n(() => {\n${['./timeline.js', './timeline-html.js', './live.js'].map(asScope).join('\n')}\n})();\n`;
-  return script;
+function asset(file: string): PageAsset {
+  let text: string | undefined;
+  const read = () => readFileSync(new URL(file, import.meta.url), 'utf8');
+  return {
+    path: `/pages/${file.slice(2)}`,
+    type: file.endsWith('.css') ? 'text/css' : 'text/javascript',
+    text: () => (text ??= read()),
+  };
 }
 
-/** CSS for `/pages/run.css`. */
-export function pageStyle(): string {
-  style ??= source('./run.css');
-  return style;
-}
-
-/** The files import only each other, so without import and export they share one scope. */
-function asScope(name: string): string {
-  return source(name)
-    .replace(/^import [^;]*;\n/gm, '')
-    .replace(/^export /gm, '');
-}
+export const PAGE_ASSETS: readonly PageAsset[] = FILES.map(asset);

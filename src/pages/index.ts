@@ -1,8 +1,7 @@
 // What the facade takes from the pages: pure renderers, the assets, and the reading of a sent form.
 export { resumeValueOf, type AnswerForm, type PageInterrupt, type ResumeValue } from './answer.ts';
 export { choicesOf, type Choice } from './choices.ts';
-export { pageScript, pageStyle } from './assets.ts';
-export { SCRIPT_PATH, STYLE_PATH } from './layout.ts';
+export { PAGE_ASSETS, type PageAsset } from './assets.ts';
 export {
   renderErrorPage,
   renderLinkPage,

@@ -13,8 +13,10 @@ export interface Document {
 const ICON =
   'data:image/svg+xml,%3Csvg xmlns=%27http://www.w3.org/2000/svg%27 viewBox=%270 0 16 16%27%3E%3Ccircle cx=%278%27 cy=%278%27 r=%276%27 fill=%27%232456d6%27/%3E%3C/svg%3E';
 
-export const STYLE_PATH = '/pages/run.css';
-export const SCRIPT_PATH = '/pages/run.js';
+const STYLE = '/pages/run.css';
+/** The module that the page starts, and those that it imports: asked for at once, not when the first one is read. */
+const SCRIPT = '/pages/live.js';
+const IMPORTED = ['/pages/timeline.js', '/pages/timeline-html.js'];
 
 /** A whole HTML document. `body` is HTML already, the rest is text. */
 export function renderDocument({ title, body, script }: Document): string {
@@ -28,14 +30,19 @@ export function renderDocument({ title, body, script }: Document): string {
 <meta name="robots" content="noindex">
 <title>${escapeHtml(title)}</title>
 <link rel="icon" href="${ICON}">
-<link rel="stylesheet" href="${STYLE_PATH}">
-${script ? `<script src="${SCRIPT_PATH}" defer></script>` : ''}
+<link rel="stylesheet" href="${STYLE}">
+${script ? scriptTags() : ''}
 </head>
 <body>
 ${body}
 </body>
 </html>
 `;
+}
+
+function scriptTags(): string {
+  const preloads = IMPORTED.map((path) => `<link rel="modulepreload" href="${path}">`);
+  return [...preloads, `<script type="module" src="${SCRIPT}"></script>`].join('\n');
 }
 
 /** Date and time in UTC, shown in local time by the script. */

@@ -1,20 +1,18 @@
 // @ts-nocheck runs in the browser only: no DOM types here
 // What the browser adds to the page: the live stream, local times and relative deadlines. Everything works without
-// it, answering included. Served behind timeline.js and timeline-html.js in one file (RFC 0024: deltas are shown as
-// they come).
-import { emptyTimeline, foldEvent } from './timeline.js';
+// it, answering included. Served as it is, with the two modules that it imports (RFC 0024: deltas are shown as they
+// come).
+import { emptyTimeline, foldEvent, movesHead } from './timeline.js';
 import { duration, renderItem } from './timeline-html.js';
 
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
-/** Events after which the question or the status may be another one. */
-const TURNS =
-  /^(run\.|interrupt\.|node\.suspended|node\.resumed|node\.failed|approval\.|clarification\.)/;
 
 function start() {
   const list = document.getElementById('timeline');
   if (!list) return;
-  const timeline = emptyTimeline(JSON.parse(list.dataset.names || '{}'));
+  const { names = '{}', stories = '{}' } = list.dataset;
+  const timeline = emptyTimeline({ names: JSON.parse(names), stories: JSON.parse(stories) });
   showTimes(document);
   setInterval(() => showTimes(document), 20_000);
   guardForms();
@@ -28,7 +26,7 @@ async function follow(list, timeline) {
   let retryMs = FIRST_RETRY_MS;
   const onEvent = (event) => {
     for (const item of foldEvent(timeline, event)) if (event.sequence > rendered) show(item);
-    if (event.sequence > rendered && TURNS.test(event.type)) refreshHead();
+    if (event.sequence > rendered && movesHead(timeline, event)) refreshHead();
   };
   const show = (item) => {
     if (dirty.size === 0) requestAnimationFrame(() => draw(list, dirty));

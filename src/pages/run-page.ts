@@ -5,6 +5,7 @@ import type {
   RunSnapshot,
   WorkflowDefinition,
 } from '../../schemas/types.generated.ts';
+import type { EventStories } from '../rules/events.ts';
 import type { PageInterrupt } from './answer.ts';
 import { renderDate, renderDocument } from './layout.ts';
 import { renderQuestion } from './question.ts';
@@ -15,6 +16,8 @@ export interface RunPageModel {
   readonly snapshot: RunSnapshot;
   /** Ascending, from the start. */
   readonly events: readonly RunEventDoc[];
+  /** What each event type tells; the script goes on by the same. */
+  readonly stories: EventStories;
   readonly interrupts: readonly PageInterrupt[];
   readonly csrfToken: string;
   /** Event stream of this run, same origin; the script adds `streamMode=debug` where it says none. */
@@ -47,16 +50,16 @@ export function renderRunPage(model: RunPageModel): string {
 <div class="columns">
 <div id="questions">${questions(model, timeline)}</div>
 <section aria-label="Timeline"><h2 class="unseen">Timeline</h2>
-<ol id="timeline" class="timeline" data-last-sequence="${timeline.lastSequence}" data-events="${escapeHtml(model.eventsUrl)}" data-names="${escapeHtml(JSON.stringify(timeline.names))}">${timeline.items.map(renderItem).join('\n')}</ol>
+<ol id="timeline" class="timeline" data-last-sequence="${timeline.lastSequence}" data-events="${escapeHtml(model.eventsUrl)}" data-names="${escapeHtml(JSON.stringify(timeline.names))}" data-stories="${escapeHtml(JSON.stringify(timeline.stories))}">${timeline.items.map(renderItem).join('\n')}</ol>
 </section>
 </div>
 </main>`,
   });
 }
 
-function timelineOf({ events, definition }: RunPageModel): Timeline {
+function timelineOf({ events, definition, stories }: RunPageModel): Timeline {
   const names = (definition?.nodes ?? []).map((node) => [node.id, node.name] as const);
-  const timeline = emptyTimeline(Object.fromEntries(names));
+  const timeline = emptyTimeline({ names: Object.fromEntries(names), stories });
   for (const event of events) foldEvent(timeline, event);
   return timeline;
 }

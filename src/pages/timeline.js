@@ -1,7 +1,10 @@
 // The timeline of a run as data: events of the log folded into items. This file runs on the server, which renders the
 // page, and in the browser, which goes on with the live stream: one fold, so both show the same (RFC 0077 §B, RFC 0024).
+// It names no event type: what each tells is given to it, from the table of event types.
 
 /** @typedef {import('../../schemas/types.generated.ts').RunEventDoc} RunEventDoc */
+/** @typedef {import('../rules/events.ts').EventPart} EventPart */
+/** @typedef {import('../rules/events.ts').EventStories} EventStories */
 
 /**
  * The fields of event payloads that are shown, whatever the event; all may be absent.
@@ -64,17 +67,37 @@ const PROGRESS_CHARACTERS = 4_000;
  * @property {TimelineItem[]} items in the order in which they began
  * @property {Map<string, TimelineItem>} open items that a later event completes, by what that event will name
  * @property {Record<string, string>} names node ids to names
+ * @property {EventStories} stories what each event type tells
  * @property {number} lastSequence
  * @property {number} tokens tokens that providers counted
  * @property {boolean} ended
  */
 
 /**
- * @param {Record<string, string>} names
+ * @param {Pick<Timeline, 'names' | 'stories'>} given
  * @returns {Timeline}
  */
-export function emptyTimeline(names) {
-  return { items: [], open: new Map(), names, lastSequence: -1, tokens: 0, ended: false };
+export function emptyTimeline(given) {
+  return { ...given, items: [], open: new Map(), lastSequence: -1, tokens: 0, ended: false };
+}
+
+/**
+ * A type that the table does not have tells nothing but itself.
+ * @param {Timeline} timeline
+ * @param {string} type
+ * @returns {EventStories[string]}
+ */
+function storyOf({ stories }, type) {
+  return (Object.hasOwn(stories, type) && stories[type]) || ['note'];
+}
+
+/**
+ * True when the question or the status of the run may be another one after this event.
+ * @param {Timeline} timeline
+ * @param {RunEventDoc} event
+ */
+export function movesHead(timeline, { type }) {
+  return /^(run|wait)-/.test(storyOf(timeline, type)[0]);
 }
 
 /**
@@ -88,8 +111,9 @@ export function foldEvent(timeline, event) {
   timeline.lastSequence = event.sequence;
   const payload = /** @type {Payload} */ (event.payload ?? {});
   const nodeId = event.nodeId ?? payload.nodeId;
-  const fold = Object.hasOwn(FOLDS, event.type) ? FOLDS[event.type] : noteUnknown;
-  const changed = fold?.({ timeline, event, payload, nodeId, atMs: Date.parse(event.timestamp) });
+  const [part, becomes = ''] = storyOf(timeline, event.type);
+  const atMs = Date.parse(event.timestamp);
+  const changed = FOLDS[part]({ timeline, event, payload, nodeId, atMs, becomes });
   return [changed].flat().filter((item) => item !== undefined);
 }
 
@@ -100,7 +124,16 @@ export function foldEvent(timeline, event) {
  * @property {Payload} payload
  * @property {string} nodeId
  * @property {number} atMs
+ * @property {string} becomes what its run or its node is from here on
  */
+
+/** @type {Record<string, string>} */
+const STATES = { completed: 'done', retrying: 'retried' };
+
+/** @param {Step} step */
+function stateOf({ becomes }) {
+  return STATES[becomes] ?? becomes;
+}
 
 /**
  * @param {Step} step
@@ -126,21 +159,19 @@ function close(timeline, openAs, change) {
   return item ? Object.assign(item, change) : undefined;
 }
 
-/**
- * @param {Step} step
- * @param {string} state
- */
-function endStep({ timeline, payload, nodeId, atMs }, state) {
+/** @param {Step} step */
+function endStep(step) {
+  const { timeline, payload, nodeId, atMs } = step;
   const started = timeline.open.get(`step ${nodeId}`);
   return close(timeline, `step ${nodeId}`, {
-    state,
+    state: stateOf(step),
     tookMs: started ? atMs - started.atMs : undefined,
     text: payload.error?.message ?? payload.reason,
   });
 }
 
 /** @param {Step} step */
-function noteUnknown(step) {
+function note(step) {
   return add(step, { kind: 'note', title: step.event.type });
 }
 
@@ -203,13 +234,19 @@ function answered({ timeline, payload, nodeId, atMs }) {
   return [question, setStep(timeline, nodeId, 'running')];
 }
 
-/** @param {Step} step @param {string} state @param {string} title */
-function ended(step, state, title) {
+/** @param {Step} step */
+function ended(step) {
   const { timeline, payload } = step;
   timeline.ended = true;
   const text = payload.error ? `${payload.error.code}: ${payload.error.message}` : payload.reason;
-  const rest = { kind: /** @type {const} */ ('end'), title, state, text, outcome: payload.outputs };
-  return add(step, { ...rest, tookMs: payload.durationMs });
+  return add(step, {
+    kind: 'end',
+    title: `Run ${step.becomes}`,
+    state: stateOf(step),
+    text,
+    outcome: payload.outputs,
+    tookMs: payload.durationMs,
+  });
 }
 
 /** @param {string | undefined} status */
@@ -217,60 +254,45 @@ function returnedState(status) {
   return status === 'forbidden' ? 'refused' : 'failed';
 }
 
-const hidden = () => undefined;
-
 /** @typedef {TimelineItem | undefined} Changed */
-/** @type {Record<string, (step: Step) => Changed | Changed[]>} */
+/** @type {Record<EventPart, (step: Step) => Changed | Changed[]>} */
 const FOLDS = {
-  'run.started': (step) =>
+  'run-starts': (step) =>
     add(step, { kind: 'run', title: 'Run started', input: step.payload.inputs }),
-  'run.completed': (step) => ended(step, 'done', 'Run completed'),
-  'run.failed': (step) => ended(step, 'failed', 'Run failed'),
-  'run.cancelled': (step) => ended(step, 'cancelled', 'Run cancelled'),
-  'node.started': (step) => {
+  'run-moves': note,
+  'run-ends': ended,
+  'node-starts': (step) => {
     const title = step.timeline.names[step.nodeId] ?? step.nodeId;
     const rest = { kind: /** @type {const} */ ('step'), title, state: 'running' };
     return add(step, { ...rest, agentId: step.payload.agent?.agentId }, `step ${step.nodeId}`);
   },
-  'node.completed': (step) => endStep(step, 'done'),
-  'node.failed': (step) => endStep(step, 'failed'),
-  'node.cancelled': (step) => endStep(step, 'cancelled'),
-  'node.retried': (step) => endStep(step, 'retried'),
-  'node.skipped': (step) => {
+  'node-ends': endStep,
+  'node-skipped': (step) => {
     const name = step.timeline.names[step.nodeId] ?? step.nodeId;
     return add(step, { kind: 'step', title: name, state: 'skipped', text: step.payload.reason });
   },
-  'node.suspended': suspended,
-  'node.resumed': hidden,
-  'agent.invocation.started': hidden,
-  'agent.invocation.completed': hidden,
-  'agent.promptResolved': hidden,
-  'prompt.composed': hidden,
-  'approval.requested': hidden,
-  'approval.received': hidden,
-  'clarification.requested': hidden,
-  'clarification.resolved': hidden,
-  'agent.reasoning.delta': (step) => {
+  'wait-opens': suspended,
+  'reasoning-piece': (step) => {
     const item = reasoningOf(step);
     item.text = (item.text ?? '') + step.payload.delta;
     return item;
   },
-  'agent.reasoned': reasoned,
-  'agent.toolCalled': (step) => {
+  reasoning: reasoned,
+  call: (step) => {
     const { toolName, inputs, callId, agentId } = step.payload;
     const rest = { kind: /** @type {const} */ ('tool'), title: toolName, state: 'running' };
     return add(step, { ...rest, input: inputs, agentId }, `call ${callId}`);
   },
-  'output.chunk': (step) => {
+  'output-piece': (step) => {
     const { callId, chunk } = step.payload;
     // Without a call it is the agent's answer, which its decision shows already.
     if (callId === undefined) return undefined;
     const item = step.timeline.open.get(`call ${callId}`);
-    if (!item) return noteUnknown(step);
+    if (!item) return note(step);
     item.progress = ((item.progress ?? '') + chunk).slice(-PROGRESS_CHARACTERS);
     return item;
   },
-  'agent.toolReturned': (step) => {
+  return: (step) => {
     const { callId, toolName, agentId, status, error, outcome, durationMs } = step.payload;
     const state = status === 'ok' || (!status && !error) ? 'done' : returnedState(status);
     const change = { state, outcome, text: error?.message, tookMs: durationMs };
@@ -280,7 +302,7 @@ const FOLDS = {
       add(step, { kind: 'tool', title: toolName ?? 'A tool', agentId, ...change })
     );
   },
-  'agent.decided': (step) => {
+  decision: (step) => {
     const { decision, confidence, agentId } = step.payload;
     return add(step, {
       kind: 'decision',
@@ -290,26 +312,28 @@ const FOLDS = {
       agentId,
     });
   },
-  'agent.handoff': (step) =>
-    add(step, { kind: 'note', title: `Hands over to ${step.payload.toAgentId}` }),
-  'interrupt.requested': (step) => {
+  handoff: (step) => add(step, { kind: 'note', title: `Hands over to ${step.payload.toAgentId}` }),
+  'wait-asks': (step) => {
     const title = step.payload.data?.title ?? QUESTION_TITLES[step.payload.kind] ?? 'Waits';
     return add(step, { kind: 'question', title, state: 'waiting' }, `question ${step.nodeId}`);
   },
-  'interrupt.resolved': answered,
-  'variable.changed': (step) => add(step, { kind: 'note', title: `Sets ${step.payload.name}` }),
-  'envelope.retry.exhausted': (step) =>
+  'wait-ends': answered,
+  variable: (step) => add(step, { kind: 'note', title: `Sets ${step.payload.name}` }),
+  unusable: (step) =>
     add(step, {
       kind: 'note',
       title: `No usable answer in ${step.payload.totalAttempts} attempts`,
       state: 'failed',
     }),
-  'provider.usage': ({ timeline, payload }) => {
+  usage: ({ timeline, payload }) => {
     timeline.tokens += (payload.inputTokens ?? 0) + (payload.outputTokens ?? 0);
     return undefined;
   },
-  'cap.breached': (step) =>
+  limit: (step) =>
     add(step, { kind: 'note', title: `Limit reached: ${step.payload.kind}`, state: 'failed' }),
+  channel: note,
+  detail: () => undefined,
+  note,
 };
 
 /** @type {Record<string, string>} */

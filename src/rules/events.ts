@@ -268,6 +268,19 @@ export const EVENT_TYPES = Object.fromEntries(
   Object.entries(ROWS).map(([type, written]) => [type, { nextMajor: type, ...written }]),
 ) as Readonly<Record<EventType | ReadType, EventRow>>;
 
+/** By type, for who shows events and knows no table: the part, and what the run or the node is from here on. */
+export type EventStories = Readonly<
+  Record<string, readonly [part: EventPart, becomes?: NonNullable<EventRow['run' | 'node']>]>
+>;
+
+/** JSON: the page's script has it as data. */
+export const EVENT_STORIES: EventStories = Object.fromEntries(
+  Object.entries(EVENT_TYPES).map(([type, { part, run, node }]) => {
+    const becomes = run ?? node;
+    return [type, becomes === null ? [part] : [part, becomes]];
+  }),
+);
+
 const UNKNOWN: EventRow = { ...row('', 'note'), nextMajor: null };
 
 /** Types that are not in the table are shown in `debug` only, and tell nothing but themselves. */

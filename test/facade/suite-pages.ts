@@ -55,6 +55,22 @@ export function pageTests({ host, resolve }: Suite): void {
       await resolve(runId, 'gate', { action: 'accept' });
     });
 
+    it('what it loads is answered to anybody: its style and its script, module by module', async () => {
+      const runId = await host().startRun({ workflowId: 'noop' });
+      await host().waitFor(runId, ended);
+      const { html } = await open(runId);
+      const loaded = [...html.matchAll(/(?:src|href)="(\/[^"]*)"/g)].map(([, path]) => path ?? '');
+      expect(loaded.length).toBe(4);
+      for (const path of loaded) {
+        const { status, headers } = await page(path);
+        const type = path.endsWith('.css') ? 'text/css' : 'text/javascript';
+        expect([path, status, headers.get('content-type')]).toEqual([
+          ...[path, 200, `${type}; charset=utf-8`],
+        ]);
+        expect(headers.get('content-security-policy')).toContain("script-src 'self'");
+      }
+    });
+
     it('its cookie opens the page and the events of that run by GET, and no other route', async () => {
       const runId = await host().startRun({ workflowId: 'noop' });
       const other = await host().startRun({ workflowId: 'noop' });

@@ -1,6 +1,7 @@
 // The run's page in a real browser: live stream, answers with and without JavaScript, phone width, strict policy.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { EVENT_STORIES } from '../../src/rules/events.ts';
 import type { RunPageModel } from '../../src/pages/index.ts';
 import { chromiumPath, launchChromium } from '../support/chromium.ts';
 import { startPageServer, type PageServer } from './page-server.ts';
@@ -18,6 +19,7 @@ const waiting: RunPageModel = {
     startedAt: new Date(STARTED_MS).toISOString(),
   },
   events: untilQuestion,
+  stories: EVENT_STORIES,
   interrupts: [question],
   csrfToken: 'csrf-1',
   eventsUrl: '/events',

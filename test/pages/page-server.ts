@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { pageScript, pageStyle, renderRunPage, type RunPageModel } from '../../src/pages/index.ts';
+import { PAGE_ASSETS, renderRunPage, type RunPageModel } from '../../src/pages/index.ts';
 import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 export interface PageServer {
@@ -53,8 +53,8 @@ export async function startPageServer(model: RunPageModel): Promise<PageServer> 
       response
         .writeHead(200, { 'content-type': type, 'content-security-policy': POLICY })
         .end(body);
-    if (pathname === '/pages/run.js') return void send('text/javascript', pageScript());
-    if (pathname === '/pages/run.css') return void send('text/css', pageStyle());
+    const asset = PAGE_ASSETS.find(({ path }) => path === pathname);
+    if (asset) return void send(asset.type, asset.text());
     if (pathname === '/events') return stream(request, response);
     if (request.method === 'POST') {
       let body = '';

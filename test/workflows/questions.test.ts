@@ -2,6 +2,7 @@
 // terminal of a question about a tool call, against the real ledger.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallToolInput, InferTurnInput } from '../../activities/contract.ts';
+import { EVENT_STORIES } from '../../src/rules/events.ts';
 import { questionLines } from '../../src/app/question-lines.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { renderRunPage } from '../../src/pages/index.ts';
@@ -133,6 +134,7 @@ describe('an effect in doubt: what the words promise is what happens (design §5
     const page = renderRunPage({
       snapshot: { runId: 'r', workflowId: 'w', status: 'waiting-approval' },
       events: [],
+      stories: EVENT_STORIES,
       interrupts: [asked],
       csrfToken: 'c',
       eventsUrl: '/e',

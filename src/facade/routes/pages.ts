@@ -2,10 +2,10 @@
 // Everything here speaks HTML, errors included.
 import { Router, type Request, type Response } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
+import { EVENT_STORIES } from '../../rules/events.ts';
 import { timedInterrupts } from '../../log/fold.ts';
 import {
-  pageScript,
-  pageStyle,
+  PAGE_ASSETS,
   renderErrorPage,
   renderLinkPage,
   renderRunPage,
@@ -64,11 +64,11 @@ export function pagesRouter(facade: FacadeDeps, sessions: PageSessions): Router 
     response.set({ 'Content-Security-Policy': CSP, 'Referrer-Policy': 'same-origin' });
     next();
   });
-  const asset = (type: string, text: () => string) => (_request: Request, response: Response) => {
-    response.set('Cache-Control', `max-age=${ASSET_MAX_AGE_SECONDS}`).type(type).send(text());
-  };
-  router.get('/pages/run.js', asset('text/javascript', pageScript));
-  router.get('/pages/run.css', asset('text/css', pageStyle));
+  for (const { path, type, text } of PAGE_ASSETS) {
+    router.get(path, (_request, response) => {
+      response.set('Cache-Control', `max-age=${ASSET_MAX_AGE_SECONDS}`).type(type).send(text());
+    });
+  }
   const page = (handler: Handler) => async (request: Request, response: Response) => {
     try {
       await handler(request, response);
@@ -167,6 +167,7 @@ async function sendRunPage(
   const html = renderRunPage({
     snapshot: renderSnapshot(head, row),
     events: rows.map(renderEvent),
+    stories: EVENT_STORIES,
     interrupts: timedInterrupts(head.snapshot, row),
     csrfToken: session.csrfToken,
     eventsUrl: `/v1/runs/${id}/events?streamMode=debug`,
