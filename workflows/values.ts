@@ -3,12 +3,13 @@
 import type { ApplicationFailure } from '@temporalio/workflow';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import { jsonBytes } from '../src/rules/json.ts';
+import { mask } from '../src/rules/redaction.ts';
 import { INLINE_VALUE_BYTES, NODE_INPUTS_BYTES, RUN_VALUES_BYTES } from '../src/rules/limits.ts';
 import type { PortValue, WorkflowDefinition, WorkflowNode } from '../schemas/types.generated.ts';
 import { emitFact, nodeFailure, type Run, type Visit } from './context.ts';
 import type { RunState } from './frames.ts';
 
-const MASK = '[REDACTED]';
+const MASK = mask();
 
 function portValue(run: Run, port: PortValue): JsonValue | undefined {
   switch (port.type) {

@@ -2,7 +2,7 @@
 // agent started by hand with a token that the operator minted. Each token opens one connection, within minutes. Core
 // keeps launch tokens in memory only; no refusal tells why to the other side, the audit tells the operator.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Redactor } from '../rules/redaction.ts';
+import { mask, type Redactor } from '../rules/redaction.ts';
 import type { AgentRegistry } from '../ports/agents.ts';
 import { nowMs } from './clock.ts';
 import { isRefused, type AgentFolder } from './manifest.ts';
@@ -181,7 +181,7 @@ function withoutTokens(text: string, remembered: Iterable<readonly string[]>): s
   if (!TOKEN_RUN.test(text)) return text;
   let clean = text;
   for (const token of [...remembered].flat())
-    clean = clean.replaceAll(token, '[REDACTED:session_token]');
+    clean = clean.replaceAll(token, mask('session_token'));
   return clean;
 }
 

@@ -11,8 +11,13 @@ export const MAX_HOLD_BACK = 8192;
 /** Beginnings shorter than this, and bare prefixes of credentials, tell nothing. */
 const MIN_BEGINNING_LENGTH = 4;
 
+/** What stands in the place of a secret: nobody mistakes it for a value. `id` names the secret, where one is known. */
+export function mask(id?: string): string {
+  return id === undefined ? '[REDACTED]' : `[REDACTED:${id}]`;
+}
+
 export interface Secret {
-  /** Shown in place of the value: `[REDACTED:<id>]`. */
+  /** Named by the mask. */
   readonly id: string;
   readonly value: string;
 }
@@ -124,7 +129,7 @@ class HoldBackStream implements RedactorStream {
       const shown = this.#release(cut);
       this.#held = '';
       this.#swallowing = true;
-      return `${shown}[REDACTED:${SHAPE_NAME}]`;
+      return `${shown}${mask(SHAPE_NAME)}`;
     }
     return this.#release(cut);
   }
@@ -140,7 +145,7 @@ class HoldBackStream implements RedactorStream {
     const held = this.#held;
     const shown = this.#release(held.length);
     return shown === held && tells(held)
-      ? `${whole}[REDACTED:${this.#nameOf(held)}]`
+      ? `${whole}${mask(this.#nameOf(held))}`
       : whole + shown;
   }
 
@@ -193,7 +198,7 @@ export function createRedactor(secrets: readonly Secret[]): Redactor {
     'g',
   );
   const text = (input: string): string =>
-    input.replace(pattern, (match) => `[REDACTED:${idOf.get(match) ?? SHAPE_NAME}]`);
+    input.replace(pattern, (match) => mask(idOf.get(match) ?? SHAPE_NAME));
   const json = (value: JsonValue): JsonValue => {
     if (typeof value === 'string') return text(value);
     if (Array.isArray(value)) return value.map(json);
@@ -212,5 +217,5 @@ const CREDENTIAL =
   /\b(?:sk-[\w-]{4,512}|AIza[\w-]{4,512}|cred_[\w-]{1,512}|hk_(?:test|live)_[\w-]{1,512}|(?:ghp|gho|xox[abp])[-_][\w-]{4,512}|eyJ[\w-]{4,4096}\.[\w-]{1,4096}(?:\.[\w-]{0,4096})?)/g;
 
 export function withoutCredentials(text: string): string {
-  return text.replace(CREDENTIAL, '[redacted]');
+  return text.replace(CREDENTIAL, mask(SHAPE_NAME));
 }
