@@ -1,6 +1,14 @@
 // Live deltas of one block on their way to the log (design §3.5): queued, and appended many per transaction while the
 // model or the tool goes on. Nobody waits per piece; a slow log makes larger deltas. A later try adopts what is stored
 // and appends only while its own text equals it, channel by channel.
+//
+// | state     | is so while                          | text that comes            | left by                                   |
+// |-----------|--------------------------------------|----------------------------|-------------------------------------------|
+// | to adopt  | a later try has appended nothing yet | is queued as it is         | the first append: the block is taken over |
+// | repeating | stored text is not all repeated      | is dropped where equal     | the end of it; a difference: ended        |
+// | live      | the queue is worked off              | is queued for an append    | a failed append; refused or stopped: ended |
+// | unsure    | an append failed, stored or not      | is queued                  | what is stored is looked for, then live   |
+// | ended     | nothing more is streamed             | is for the closing record  | -                                         |
 import type { EventType } from '../src/rules/events.ts';
 import { deltaPayload, type DeltaForm, type DeltaPiece } from '../src/rules/deltas.ts';
 import { HostError } from '../src/rules/errors.ts';

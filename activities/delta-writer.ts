@@ -3,6 +3,7 @@
 import type { DeltaPiece } from '../src/rules/deltas.ts';
 import { utf8Length } from '../src/rules/json.ts';
 import type { RedactorStream } from '../src/rules/redaction.ts';
+import { within } from '../src/system/time.ts';
 import type { LogRow } from '../src/ports/log.ts';
 import { DeltaAppender, type AppenderPorts, type DeltaBlock } from './delta-appender.ts';
 
@@ -69,8 +70,8 @@ export class DeltaWriter {
    */
   async abandon(): Promise<void> {
     this.#showHeld((stream) => stream.cut());
-    const grace = new Promise((resolve) => setTimeout(resolve, ABANDON_GRACE_MS).unref());
-    await Promise.race([this.#appender.drain().catch(() => undefined), grace]);
+    const drained = this.#appender.drain().catch(() => undefined);
+    await within(ABANDON_GRACE_MS, drained, () => undefined);
     this.#appender.stop();
   }
 

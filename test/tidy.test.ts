@@ -48,7 +48,7 @@ const ROOMS: Record<string, Room> = {
   'src/system': { node: true },
   'src/translate': { rooms: ['src/rules'], types: ['src/ports', '@temporalio/proto'] },
   'src/log': {
-    rooms: ['src/rules', 'src/ports', 'src/translate'],
+    rooms: ['src/rules', 'src/ports', 'src/translate', 'src/system'],
     types: SHAPES,
     node: true,
   },
@@ -63,7 +63,7 @@ const ROOMS: Record<string, Room> = {
   'src/demo': { types: [...INSIDE, ...SHAPES], node: true },
   'src/adapters/postgres': {
     // The content store has two homes: files with PGlite, a table with PostgreSQL (design §3.6).
-    rooms: [...INSIDE, 'src/adapters/content'],
+    rooms: [...INSIDE, 'src/adapters/content', 'src/system'],
     packages: ['pg', '@electric-sql/pglite'],
     node: true,
   },
@@ -112,7 +112,7 @@ const ROOMS: Record<string, Room> = {
     packages: ['@temporalio/workflow', '@temporalio/common', 're2js'],
   },
   activities: {
-    rooms: [...INSIDE, 'src/runs'],
+    rooms: [...INSIDE, 'src/runs', 'src/system'],
     packages: ['@temporalio/activity', '@temporalio/common'],
     node: true,
   },

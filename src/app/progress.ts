@@ -1,7 +1,7 @@
 // What a human sees while the host starts and stops: a line for everything that takes longer than a second, and steps
 // that end within their limit.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../ports/logger.ts';
+import { within } from '../system/time.ts';
 
 const FIRST_LINE_MS = 1_000;
 const NEXT_LINE_MS = 10_000;
@@ -36,16 +36,10 @@ export interface StopStep {
 /** One after the other; a step that fails or is late does not keep the next from ending in order. */
 export async function stopInOrder(steps: readonly StopStep[], logger: Logger): Promise<void> {
   for (const { name, limitMs, stop } of steps) {
-    const late = Symbol('late');
-    const timer = new AbortController();
-    try {
-      const limit = sleep(limitMs, late, { signal: timer.signal, ref: false });
-      const outcome = await Promise.race([Promise.resolve().then(stop), limit]);
-      if (outcome === late) logger.warn('a part did not stop in time', { part: name, limitMs });
-    } catch (error) {
-      logger.warn('a part did not stop in order', { part: name, error });
-    } finally {
-      timer.abort();
-    }
+    const stopped = Promise.resolve().then(stop);
+    const late = () => logger.warn('a part did not stop in time', { part: name, limitMs });
+    await within(limitMs, stopped, late).catch((error: unknown) =>
+      logger.warn('a part did not stop in order', { part: name, error }),
+    );
   }
 }

@@ -3,7 +3,7 @@
 import type { Logger } from '../ports/logger.ts';
 import { archiveClosed } from './archive.ts';
 import type { LogParts } from './advance.ts';
-import { pause } from './pause.ts';
+import { rest } from '../system/time.ts';
 
 /** A process without hints for so long, in ms, is idle. */
 export const IDLE_MS = 2_000;
@@ -66,7 +66,7 @@ class IdleArchiver implements Archiver {
     if (this.#noted) return;
     const woken = new AbortController();
     this.#wake = () => woken.abort();
-    await pause(LOOK_EVERY_MS, AbortSignal.any([woken.signal, this.#parts.signal]));
+    await rest(LOOK_EVERY_MS, AbortSignal.any([woken.signal, this.#parts.signal]));
     this.#wake = undefined;
   }
 
@@ -74,7 +74,7 @@ class IdleArchiver implements Archiver {
     const { isIdle, signal } = this.#parts;
     for (let left = 1; left > 0 && !signal.aborted && !isIdle();) {
       left = deadline - Date.now();
-      if (left > 0) await pause(Math.min(left, IDLE_MS), signal);
+      if (left > 0) await rest(Math.min(left, IDLE_MS), signal);
     }
   }
 }

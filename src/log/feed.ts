@@ -2,7 +2,7 @@
 // while nothing changes, except soon again behind a page that ended where somebody still wrote.
 import type { FeedPage, FeedQuery, FeedRow } from '../ports/feed.ts';
 import type { Stores } from '../ports/stores.ts';
-import { pause } from './pause.ts';
+import { rest } from '../system/time.ts';
 
 /** Rows per page. */
 const PAGE_ROWS = 500;
@@ -74,7 +74,7 @@ export async function* readFeed(
         yield page.rows;
         if (page.rows.length === PAGE_ROWS) continue;
       }
-      await pause(REST_MS, signal);
+      await rest(REST_MS, signal);
       await changes.next(signal, page.heldBack ? heldMs : undefined);
       heldMs = page.heldBack ? Math.min(MAX_HELD_MS, heldMs * 2) : FIRST_HELD_MS;
     }

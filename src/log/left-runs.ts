@@ -2,7 +2,7 @@
 // others and none is forgotten (design §3.4).
 import { codeOf } from '../rules/errors.ts';
 import type { Logger } from '../ports/logger.ts';
-import { pause } from './pause.ts';
+import { BackOff, rest } from '../system/time.ts';
 
 /** Rest before a round in ms, doubled after one in which no run was caught up. */
 const FIRST_PAUSE_MS = 1_000;
@@ -86,10 +86,10 @@ class RunsInRounds implements LeftRuns {
 
   async #goRounds(): Promise<void> {
     const { signal, passAgain, firstPauseMs = FIRST_PAUSE_MS } = this.#parts;
-    for (let pauseMs = firstPauseMs; this.#left.size > 0 && !signal.aborted;) {
-      await pause(pauseMs, signal);
-      const worked = await this.#round();
-      pauseMs = worked ? firstPauseMs : Math.min(MAX_PAUSE_MS, pauseMs * 2);
+    const backOff = new BackOff(firstPauseMs, MAX_PAUSE_MS);
+    while (this.#left.size > 0 && !signal.aborted) {
+      await rest(backOff.next(), signal);
+      if (await this.#round()) backOff.reset();
     }
     if (!this.#overflowed || signal.aborted) return;
     this.#overflowed = false;

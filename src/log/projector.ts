@@ -7,7 +7,7 @@ import { createArchiver, IDLE_MS, type Archiver } from './archiver.ts';
 import { createHintQueue, type HintQueue } from './hints.ts';
 import { createLeftRuns, type LeftRuns } from './left-runs.ts';
 import type { Log } from './log.ts';
-import { pause } from './pause.ts';
+import { rest } from '../system/time.ts';
 
 /** A process that did not renew for so long, in ms, is taken for dead; it renews three times in that time. */
 const LEASE_TTL_MS = 15_000;
@@ -125,7 +125,7 @@ class RunProjector implements Projector {
     for (let tries = 1; !this.#signal.aborted; tries++) {
       const answered = await Promise.all(runIds.map((runId) => this.#left.catchUp(runId)));
       if (answered.includes(true) || tries >= AWAY_TRIES) return;
-      await pause(firstPauseMs * 2 ** (tries - 1), this.#signal);
+      await rest(firstPauseMs * 2 ** (tries - 1), this.#signal);
     }
   }
 
@@ -135,7 +135,7 @@ class RunProjector implements Projector {
       for (let at = 0; at < runIds.length && !this.#signal.aborted; at += OPEN_CONCURRENCY) {
         const group = runIds.slice(at, at + OPEN_CONCURRENCY);
         await this.#catchUpGroup(group);
-        await pause(OPEN_PAUSE_MS, this.#signal);
+        await rest(OPEN_PAUSE_MS, this.#signal);
       }
       const last = runIds.at(-1);
       if (last === undefined) return;
@@ -197,7 +197,7 @@ class RunProjector implements Projector {
       } catch (error) {
         this.#deps.logger.debug('the sweep failed, trying again', { reason: String(error) });
       }
-      await pause(this.#deps.sweepEveryMs ?? SWEEP_EVERY_MS, this.#signal);
+      await rest(this.#deps.sweepEveryMs ?? SWEEP_EVERY_MS, this.#signal);
     }
   }
 }

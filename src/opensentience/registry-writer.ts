@@ -1,5 +1,6 @@
 // What Core tells the registry (design §5): tools, instances under a lease, audit. Written one after the other, tried
 // again while the database is away, bounded in memory: a registry that fails costs rows, never Core.
+import { within } from '../system/time.ts';
 import type { AgentAuditEntry, AgentInstance, AgentRegistry, AgentTool } from '../ports/agents.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { AuditNote } from './parts.ts';
@@ -76,7 +77,7 @@ export class RegistryWriter {
     clearTimeout(this.#timer);
     clearInterval(this.#renewal);
     this.#rows.clear();
-    await within(FINAL_MS, this.#finish()).catch((error: unknown) => this.#failed(error));
+    await within(FINAL_MS, this.#finish(), late).catch((error: unknown) => this.#failed(error));
   }
 
   async #finish(): Promise<void> {
@@ -135,7 +136,7 @@ export class RegistryWriter {
   async #writeTools(): Promise<void> {
     const { registry, tenant } = this.#options;
     for (const [agentId, tools] of [...this.#tools]) {
-      await within(CALL_MS, registry.saveTools(tenant, agentId, tools));
+      await within(CALL_MS, registry.saveTools(tenant, agentId, tools), late);
       if (this.#tools.get(agentId) === tools) this.#tools.delete(agentId);
     }
   }
@@ -149,7 +150,7 @@ export class RegistryWriter {
       const instance = row(agentId);
       if (!instance) continue;
       try {
-        await within(CALL_MS, registry.saveInstance(instance, limits.leaseMs));
+        await within(CALL_MS, registry.saveInstance(instance, limits.leaseMs), late);
       } catch (error) {
         this.#rows.set(agentId, dueMs);
         throw error;
@@ -163,7 +164,7 @@ export class RegistryWriter {
       const batch = this.#audit.slice(0, AUDIT_BATCH);
       const missing =
         dropped > 0 ? [this.#entry({ kind: 'audit.dropped', details: { count: dropped } })] : [];
-      await within(CALL_MS, this.#options.registry.appendAudit([...batch, ...missing]));
+      await within(CALL_MS, this.#options.registry.appendAudit([...batch, ...missing]), late);
       this.#audit = this.#audit.slice(batch.length);
       this.#dropped -= dropped;
     }
@@ -183,15 +184,6 @@ export class RegistryWriter {
   }
 }
 
-/** Rejects when the work takes longer. */
-async function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+function late(): never {
+  throw new Error('no answer in time');
 }

@@ -3,6 +3,7 @@
 // keeps launch tokens in memory only; no refusal tells why to the other side, the audit tells the operator.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { mask, type Redactor } from '../rules/redaction.ts';
+import { within } from '../system/time.ts';
 import type { AgentRegistry } from '../ports/agents.ts';
 import { nowMs } from './clock.ts';
 import { isRefused, type AgentFolder } from './manifest.ts';
@@ -155,18 +156,9 @@ async function consume(
   { registry, tenant, now = Date.now }: GateOptions,
   { agentId, sessionToken }: Hello,
 ): Promise<boolean | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, REGISTRY_MS, undefined);
-  });
   const token = { tenant, agentId, tokenHash: tokenHash(sessionToken) };
-  try {
-    return await Promise.race([registry.consumeToken(token, now()), late]);
-  } catch {
-    return undefined;
-  } finally {
-    clearTimeout(timer);
-  }
+  const consumed = registry.consumeToken(token, now()).catch(() => undefined);
+  return within(REGISTRY_MS, consumed, () => undefined);
 }
 
 /** Undefined when the agent did not say. */

@@ -1,4 +1,5 @@
 // The one table of what this host offers: what discovery says of it, and that nothing else says it.
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
   LACKING,
@@ -9,7 +10,7 @@ import {
   roundsOf,
   type HostFacts,
 } from '../../src/rules/capabilities.ts';
-import { readSource, repositoryFiles } from '../support/source-tree.ts';
+import { ROOT, repositoryFiles } from '../support/source-tree.ts';
 
 const ALL: HostFacts = {
   agents: true,
@@ -124,7 +125,7 @@ it('nothing but the table says what is not offered, or which types of nodes are'
   const places = repositoryFiles('src', 'workflows', 'activities')
     .filter((path) => path.endsWith('.ts') && path !== 'src/rules/capabilities.ts')
     .flatMap((path) => {
-      const { text } = readSource(path);
+      const text = readFileSync(ROOT + path, 'utf8');
       return names.filter((name) => text.includes(`'${name}'`)).map((name) => `${path}: ${name}`);
     });
   expect(places).toEqual([]);

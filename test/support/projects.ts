@@ -12,6 +12,7 @@ const PURE = [
   'translate',
   'pages',
   'demo',
+  'system',
   'deploy',
   'opensentience',
   'agent-sdk',

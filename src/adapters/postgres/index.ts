@@ -3,6 +3,7 @@
 import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Stores } from '../../ports/stores.ts';
+import { within } from '../../system/time.ts';
 import { createFileContentStore } from '../content/file-content-store.ts';
 import { createAgentRegistry } from './agent-registry.ts';
 import { createTableContentStore } from './content-store.ts';
@@ -77,19 +78,7 @@ export async function openDatabase(
 }
 
 async function ping(db: Db): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new HostError('service_unavailable', { part: 'database' })),
-      PING_LIMIT_MS,
-    );
+  await within(PING_LIMIT_MS, db.query('SELECT 1'), () => {
+    throw new HostError('service_unavailable', { part: 'database' });
   });
-  const asked = db.query('SELECT 1');
-  try {
-    await Promise.race([asked, late]);
-  } finally {
-    clearTimeout(timer);
-    // A late failure of the question itself was answered already.
-    asked.catch(() => undefined);
-  }
 }

@@ -2,6 +2,7 @@
 // says so: whoever watches must then read again, because notifications in between are gone.
 import pg from 'pg';
 import type { Logger } from '../../ports/logger.ts';
+import { BackOff } from '../../system/time.ts';
 
 /** Waits in ms before the first and at most before each later attempt to reconnect. */
 const FIRST_BACKOFF_MS = 100;
@@ -82,10 +83,10 @@ class ReconnectingListener implements PgListener {
     clearTimeout(this.#timer);
     if (this.#closed) return;
     this.#logger.warn('the notification connection broke; reconnecting', { error: error?.message });
-    this.#reconnect(FIRST_BACKOFF_MS);
+    this.#reconnect(new BackOff(FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS));
   }
 
-  #reconnect(backoffMs: number): void {
+  #reconnect(backOff: BackOff): void {
     this.#timer = setTimeout(() => {
       this.connect().then(
         () => {
@@ -94,10 +95,10 @@ class ReconnectingListener implements PgListener {
           for (const callback of this.#reconnected) this.#guarded(callback);
         },
         () => {
-          if (!this.#closed) this.#reconnect(Math.min(backoffMs * 2, LONGEST_BACKOFF_MS));
+          if (!this.#closed) this.#reconnect(backOff);
         },
       );
-    }, backoffMs);
+    }, backOff.next());
   }
 
   async listen(channel: string, callback: (payload: string) => void): Promise<void> {

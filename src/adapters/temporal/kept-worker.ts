@@ -1,7 +1,7 @@
 // A worker that comes back by itself when Temporal went away and returned: the run worker, and the ones of agents' queues.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { NativeConnection, Worker } from '@temporalio/worker';
 import type { Logger } from '../../ports/logger.ts';
+import { BackOff, rest } from '../../system/time.ts';
 import { connectWorker, type TemporalTarget } from './connection.ts';
 
 /** ms before a worker that stopped starts again; doubled up to RESTART_MOST_MS. */
@@ -51,21 +51,18 @@ export function keepWorker(options: KeptWorkerOptions): KeptWorker {
   }
 
   async function runUntilStopped(): Promise<void> {
-    let pauseMs = RESTART_FIRST_MS;
+    const backOff = new BackOff(RESTART_FIRST_MS, RESTART_MOST_MS);
     while (!stopping.signal.aborted) {
       const startedAt = Date.now();
-      try {
-        await runOnce();
-      } catch (error) {
-        logger.warn('the worker stopped and starts again', {
-          error: (error as Error).message,
-          inMs: pauseMs,
-        });
-      }
+      const error = await runOnce().then(
+        () => undefined,
+        (caught: Error) => caught,
+      );
       if (stopping.signal.aborted) return;
-      if (Date.now() - startedAt > RESTART_MOST_MS) pauseMs = RESTART_FIRST_MS;
-      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined);
-      pauseMs = Math.min(pauseMs * 2, RESTART_MOST_MS);
+      if (Date.now() - startedAt > RESTART_MOST_MS) backOff.reset();
+      const inMs = backOff.next();
+      if (error) logger.warn('the worker stopped and starts again', { error: error.message, inMs });
+      await rest(inMs, stopping.signal);
     }
   }
 

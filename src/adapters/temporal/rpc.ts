@@ -7,6 +7,7 @@ import {
   type ConnectionOptions,
 } from '@temporalio/client';
 import { HostError } from '../../rules/errors.ts';
+import { BackOff, rest } from '../../system/time.ts';
 
 /** gRPC status codes that this room tells apart. */
 export const GRPC = {
@@ -153,11 +154,8 @@ async function retrying<T>(
   call: () => Promise<T>,
   { endsAt, tries, signal }: { endsAt: number; tries: number; signal: AbortSignal },
 ): Promise<T> {
-  for (
-    let attempt = 1, pauseMs = FIRST_BACKOFF_MS;
-    ;
-    attempt++, pauseMs = Math.min(pauseMs * 2, MAX_BACKOFF_MS)
-  ) {
+  const backOff = new BackOff(FIRST_BACKOFF_MS, MAX_BACKOFF_MS);
+  for (let attempt = 1; ; attempt++) {
     try {
       return await call();
     } catch (error) {
@@ -166,9 +164,10 @@ async function retrying<T>(
         status !== undefined &&
         !isTooLarge(error) &&
         isRetryableError(status as Parameters<typeof isRetryableError>[0]);
+      const pauseMs = backOff.next();
       if (!again || attempt >= tries || signal.aborted || Date.now() + pauseMs >= endsAt)
         throw error;
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      await rest(pauseMs);
     }
   }
 }

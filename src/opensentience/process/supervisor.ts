@@ -1,5 +1,6 @@
 // Runs the agents of one Core (seed 004 §4.5, §5): one life each (supervised-agent.ts), started, watched and ended
 // together. What a former Core left running is ended first.
+import { within } from '../../system/time.ts';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openChildren } from './children.ts';
@@ -75,16 +76,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     async ended() {
       // leave, SIGTERM, SIGKILL: more than that only a kernel that does not let go can take.
       const longestMs = limits.leaveMs + limits.terminateMs + limits.lingerMs;
-      await withinMs(longestMs, Promise.all([...lives.values()].map((life) => life.ended)));
+      const ended = Promise.all([...lives.values()].map((life) => life.ended));
+      await within(longestMs, ended, () => undefined);
       memory.stop();
       for (const life of lives.values()) life.kill();
     },
   };
-}
-
-async function withinMs(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
-  await Promise.race([work, over]);
-  clearTimeout(timer);
 }

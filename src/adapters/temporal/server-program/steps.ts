@@ -3,9 +3,9 @@
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
+import { rest } from '../../../system/time.ts';
 import {
   isExecutable,
   ProgramFault,
@@ -75,7 +75,7 @@ export async function againIfPassing<T>(
       if (!(error instanceof PassingFault)) throw error;
       if (pauseMs === undefined || signal?.aborted)
         throw new NoWay(`${error.message}, ${PAUSES_MS.length + 1} times`, { cause: error });
-      await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+      await rest(pauseMs, signal);
     }
   }
   throw new Error('unreachable');
