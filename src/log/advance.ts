@@ -77,6 +77,7 @@ async function archivedPage(
   return {
     events: await history.decode(await stores.content.get(head.tenant, found.archive)),
     token: '',
+    atTail: true,
   };
 }
 
@@ -104,6 +105,7 @@ export async function readPage(
 interface Read {
   readonly translated?: Translation;
   readonly token: string;
+  readonly atTail: boolean;
   /** Where the log ended that was asked for what an ending cut off. */
   readonly seenSequence?: number;
 }
@@ -116,14 +118,15 @@ async function readAndTranslate(
   const { runId, tenant, translateState } = head;
   const page = await readPage(parts, { runId, tenant, ...at }, at.waitMs);
   const events = page.events.filter((event) => historyEventIdOf(event) > head.historyEventId);
-  if (events.length === 0) return { token: page.token };
-  const { token } = page;
+  const { token, atTail } = page;
+  if (events.length === 0) return { token, atTail };
   const translated = translate(events, translateState, head);
-  if (translated.cutOff === undefined) return { translated, token };
+  if (translated.cutOff === undefined) return { translated, token, atTail };
   const { openBlocks, nextSequence } = await readCutOff(parts.stores.log, runId, translated);
   return {
     translated: translate(events, translateState, { ...head, openBlocks }),
     token,
+    atTail,
     seenSequence: nextSequence,
   };
 }
@@ -168,6 +171,11 @@ async function segmentOf({ stores }: LogParts, head: Head): Promise<string> {
   return (await stores.runs.load(head.runId))?.temporalRunId ?? '';
 }
 
+/** Of a read that brought nothing, whether it was the last. What a hint has promised is waited for once more. */
+function isOver({ token, atTail }: Read, before: string, promised: boolean): boolean {
+  return promised ? token === before || token === '' : atTail;
+}
+
 async function walk(parts: LogParts, first: Head, goal: Goal | undefined): Promise<Advanced> {
   let head = first;
   let token = head.token;
@@ -181,7 +189,7 @@ async function walk(parts: LogParts, first: Head, goal: Goal | undefined): Promi
     if (read.translated) {
       head = await append(parts, head, { ...read, translated: read.translated, temporalRunId });
       token = head.token;
-    } else if (read.token === token || read.token === '') {
+    } else if (isOver(read, token, here)) {
       return { head, reached: !here };
     } else token = read.token;
   }

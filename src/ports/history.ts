@@ -38,6 +38,11 @@ export interface HistoryPage {
   readonly events: readonly HistoryEvent[];
   /** '' when the segment is closed and everything was delivered. */
   readonly token: string;
+  /**
+   * True: everything was delivered that the server knew of the segment when it was asked. False tells nothing: the next
+   * read does. A page without events need not be the tail: events that are not durable yet are left out of pages.
+   */
+  readonly atTail: boolean;
 }
 
 export interface ClosedRuns {

@@ -69,7 +69,7 @@ function playedHistory(temporal: PlayedTemporal): HistoryReader {
   return {
     async page(_runId, _temporalRunId, token) {
       if (temporal.away) throw away();
-      return { events: [], token: token === '' ? 'tail' : token };
+      return { events: [], token: token === '' ? 'tail' : token, atTail: true };
     },
     raw: async () => new Uint8Array(),
     decode: async () => [],

@@ -94,6 +94,8 @@ export class ScriptedHistory implements HistoryReader {
   pageBatches = Infinity;
   reads = 0;
   failure: HostError | undefined;
+  /** Once: the read begins at the start of the segment. */
+  refusesNextToken = false;
   ended: ClosedRuns = { runIds: [], newestMs: 0 };
   /** Runs before each read. */
   onRead: (temporalRunId: string) => Promise<void> = async () => {};
@@ -117,9 +119,12 @@ export class ScriptedHistory implements HistoryReader {
   #read(temporalRunId: string, token: string): HistoryPage {
     const segment = this.segments.get(temporalRunId);
     if (!segment) throw new HostError('history_missing');
-    const from = Number(token || '0');
+    const from = parseInt(token || '0', 10);
     const to = Math.min(segment.visible, segment.batches.length, from + this.pageBatches);
-    return { events: segment.batches.slice(from, to).flat(), token: String(to) };
+    const atTail = from === to;
+    // As the server does: the first answer at the tail has another token, the next the same.
+    const next = atTail ? `${to} at the tail` : String(to);
+    return { events: segment.batches.slice(from, to).flat(), token: next, atTail };
   }
 
   async page(
@@ -131,7 +136,8 @@ export class ScriptedHistory implements HistoryReader {
     this.reads += 1;
     await this.onRead(temporalRunId);
     if (this.failure) throw this.failure;
-    const page = this.#read(temporalRunId, token);
+    const page = this.#read(temporalRunId, this.refusesNextToken ? '' : token);
+    this.refusesNextToken = false;
     if (page.events.length > 0 || waitMs === 0) return page;
     await new Promise<void>((resolve) => {
       const done = () => {

@@ -165,7 +165,7 @@ async function untailedPage(
       whole,
     });
     const decoded = await decodeEvents(events, source.codec);
-    return { events: decoded, token: Buffer.from(token).toString('base64') };
+    return { events: decoded, token: Buffer.from(token).toString('base64'), atTail: true };
   } catch (error) {
     throw historyError(error);
   }
@@ -189,7 +189,9 @@ async function page(
       throw error;
     });
     const events = await decodeEvents(durable(raw.events), source.codec);
-    return { events, token: Buffer.from(raw.token).toString('base64') };
+    // The server answers without events only where it has none behind the token, which it looks up when it is asked.
+    const atTail = raw.events.length === 0 || raw.token.length === 0;
+    return { events, token: Buffer.from(raw.token).toString('base64'), atTail };
   } catch (error) {
     throw historyError(error);
   }
