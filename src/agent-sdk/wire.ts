@@ -13,7 +13,7 @@ export interface WireEvents {
 }
 
 export interface Wire {
-  /** Throws FrameTooLargeError; nothing is sent then. After the end it does nothing. */
+  /** Throws as encodeFrame; nothing is sent then. After the end it does nothing. */
   send(message: AgentMessage): void;
   /** Core is behind: what can be left out should be. */
   readonly crowded: boolean;

@@ -15,24 +15,14 @@ export type FrameValue = { [key: string]: unknown };
 export type Frame =
   { readonly ok: true; readonly value: FrameValue } | { readonly ok: false; fault: FrameFault };
 
-/** A message that cannot be sent: larger than the other side takes. */
-export class FrameTooLargeError extends Error {
-  readonly code = 'protocol.frame_too_large';
-  readonly frameBytes: number;
-  readonly maxFrameBytes: number;
-  constructor(frameBytes: number, maxFrameBytes: number) {
-    super(`The frame has ${frameBytes} bytes; ${maxFrameBytes} are permitted.`);
-    this.name = 'FrameTooLargeError';
-    this.frameBytes = frameBytes;
-    this.maxFrameBytes = maxFrameBytes;
-  }
-}
-
-/** The bytes of one message. Throws FrameTooLargeError (`code`: protocol.frame_too_large) above the limit. */
+/** The bytes of one message. Throws an Error with the code `protocol.frame_too_large` above the limit. */
 export function encodeFrame(message: object, maxFrameBytes: number): Buffer {
   const text = JSON.stringify(message);
   const length = Buffer.byteLength(text);
-  if (length > maxFrameBytes) throw new FrameTooLargeError(length, maxFrameBytes);
+  if (length > maxFrameBytes) {
+    const message = `The frame has ${length} bytes; ${maxFrameBytes} are permitted.`;
+    throw Object.assign(new Error(message), { code: 'protocol.frame_too_large' });
+  }
   const frame = Buffer.allocUnsafe(LENGTH_BYTES + length);
   frame.writeUInt32BE(length, 0);
   frame.write(text, LENGTH_BYTES);
@@ -64,10 +54,6 @@ export class FrameDecoder {
   /** When the first byte of the frame that is not complete yet arrived (slow senders). */
   get openSinceMs(): number | undefined {
     return this.#openSinceMs;
-  }
-
-  get faulted(): boolean {
-    return this.#faulted;
   }
 
   /** What is complete with this chunk, in order; a fault is the last of them. The chunk is not kept. */

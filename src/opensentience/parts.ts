@@ -9,11 +9,9 @@ import type { Actor, DeclaredTool, ProtocolErrorCode } from './messages.ts';
 
 export interface Hello {
   readonly agentId: string;
-  readonly agentVersion: string;
   /** The one secret of the protocol: compared, never stored, logged or shown. */
   readonly sessionToken: string;
   readonly manifestHash?: string;
-  readonly sdk?: { readonly name: string; readonly version: string };
   readonly transport: 'unix' | 'tcp';
 }
 

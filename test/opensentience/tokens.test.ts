@@ -37,7 +37,6 @@ function given() {
   });
   const hello = (sessionToken: string, over: Partial<Hello> = {}): Hello => ({
     agentId: AGENT,
-    agentVersion: '1',
     sessionToken,
     transport: 'unix',
     ...over,

@@ -303,10 +303,8 @@ export class Connection implements LiveSession {
     const { transport } = this.#parts;
     return {
       agentId: payload.agent_id,
-      agentVersion: payload.agent_version,
       sessionToken: payload.session_token,
       ...(payload.manifest_hash !== undefined && { manifestHash: payload.manifest_hash }),
-      ...(payload.sdk && { sdk: payload.sdk }),
       transport,
     };
   }
