@@ -56,7 +56,7 @@ const ROOMS: Record<string, Room> = {
   'src/facade': {
     rooms: [...INSIDE, 'src/log', 'src/runs', 'src/pages'],
     types: SHAPES,
-    packages: ['express'],
+    packages: ['express', 'prom-client'],
     node: true,
   },
   'src/pages': { types: [...SHAPES, 'src/rules'], node: true },

@@ -386,7 +386,7 @@ describe('metrics in the text format of Prometheus', () => {
       text
         .trimEnd()
         .split('\n')
-        .filter((line) => !form.test(line)),
+        .filter((line) => line !== '' && !form.test(line)),
     ).toEqual([]);
     expect(text.endsWith('\n')).toBe(true);
   });

@@ -225,7 +225,7 @@ function getMetrics(deps: FacadeDeps): Route {
     },
     errors: ERRORS_OF_ALL,
     async handle({ response, caller }) {
-      const text = metricsText(await groupsOf(deps, caller.tenant));
+      const text = await metricsText(await groupsOf(deps, caller.tenant));
       response.status(200).setHeader('Content-Type', METRICS_CONTENT_TYPE).end(text);
     },
   };
