@@ -8,6 +8,7 @@ import type {
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { PinnedAgent } from '../src/rules/run-input.ts';
 import type { Visit } from './context.ts';
+import type { NodeError } from './frames.ts';
 
 export type Prepared = Extract<PrepareInvocationOutput, { ok: true }>;
 
@@ -41,6 +42,8 @@ export type ToolCall = {
   unreached?: { waited?: string };
   /** The operator's policy asks a human: needed, or given by somebody. */
   approval?: 'needed' | { by: string };
+  /** It failed, and so does the turn, as soon as no call of it is under way. */
+  failed?: NodeError;
   /** What a human said about the call, until the call has a result. */
   resolution?: CallToolInput['resolution'];
   resultHash?: string;

@@ -69,7 +69,8 @@ export interface RunState {
   nodes: Record<string, NodeState>;
   edges: Record<string, EdgeDecision>;
   frames: Record<string, Frame>;
-  interrupts: Record<string, Interrupt>;
+  /** By interruptId, oldest first: a node may have several open. */
+  readonly interrupts: Record<string, Interrupt>;
   executions: number;
   /** Times each back edge was taken. */
   loops: Record<string, number>;
@@ -100,6 +101,13 @@ export function newRunState(startedAtMs: number, variables: JsonObject): RunStat
     outcomes: [],
     open: [],
   };
+}
+
+/** The state that an earlier segment carried on. Earlier releases, which knew one interrupt a node, kept it by node. */
+export function restoredRunState(carried: JsonValue): RunState {
+  const state = carried as unknown as RunState;
+  const open = Object.values(state.interrupts);
+  return { ...state, interrupts: Object.fromEntries(open.map((one) => [one.interruptId, one])) };
 }
 
 export function newFrame(nodeId: string, visit: number): Frame {

@@ -5,8 +5,8 @@ import type { PayloadOf } from '../src/rules/events.ts';
 import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
-import { emitFact, nodeFailure, nodeState, tupleOf, type Visit } from './context.ts';
-import type { Interrupt, Resolution } from './frames.ts';
+import { emitFact, nodeFailure, nodeState, tupleOf, type Run, type Visit } from './context.ts';
+import type { Interrupt, NodeError, Resolution } from './frames.ts';
 import { emit } from './journal.ts';
 import { isCrowded, stepKey } from './steps.ts';
 
@@ -20,6 +20,8 @@ export interface InterruptRequest {
   readonly timeoutMs?: number;
   /** Further fields of node.suspended (low confidence: reason, agentId, threshold, observed). */
   readonly suspended?: JsonObject;
+  /** Why the answer is not needed any more, once it is not: the question is closed, and its wait fails with that. */
+  readonly withdrawnBy?: () => NodeError | undefined;
 }
 
 /** How long the question stands. An agent's node has one time for all that it asks: decisions, calls, effects. */
@@ -28,13 +30,17 @@ function timeoutOf({ run, node }: Visit, { timeoutMs }: InterruptRequest): numbe
   return timeoutMs ?? escalationTimeoutMs ?? run.input.limits.interruptTimeoutMs;
 }
 
+function interruptIdOf(visit: Visit, { step }: InterruptRequest): string {
+  return payloadId('int', visit.run.input.idSeed, tupleOf(visit, step));
+}
+
 /** States the facts of a new interrupt, in the order of spec/02 §4.2, and opens it. */
 function raise(visit: Visit, request: InterruptRequest): Interrupt {
   const { run, frame } = visit;
   const { nodeId } = frame;
   const { step, kind, data, resumeSchema } = request;
   const timeoutMs = timeoutOf(visit, request);
-  const interruptId = payloadId('int', run.input.idSeed, tupleOf(visit, step));
+  const interruptId = interruptIdOf(visit, request);
   const key = `${nodeId}:${frame.visit}:${frame.attempt}:${step}`.slice(0, 256);
   const suspendedKey = emitFact(visit, 'node.suspended', {
     step,
@@ -60,7 +66,7 @@ function raise(visit: Visit, request: InterruptRequest): Interrupt {
       timeoutMs === undefined ? undefined : run.steps.now(stepKey(visit, step)) + timeoutMs,
     votes: [],
   };
-  run.state.interrupts[nodeId] = interrupt;
+  run.state.interrupts[interruptId] = interrupt;
   return interrupt;
 }
 
@@ -127,26 +133,48 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
   const { run, frame } = visit;
   while (isCrowded(run)) await run.steps.nextTask(run);
   if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('cancelled');
-  const standing = run.state.interrupts[frame.nodeId];
-  const open =
-    standing?.step === request.step && standing.attempt === frame.attempt
-      ? standing
-      : raise(visit, request);
+  const { withdrawnBy = () => undefined } = request;
+  const open = run.state.interrupts[interruptIdOf(visit, request)] ?? raise(visit, request);
   const deadlineMs = earlier(open.deadlineMs, frame.deadlineMs);
-  await run.steps.wait(
+  const isInTime = await run.steps.wait(
     stepKey(visit, request.step),
     deadlineMs,
-    () => open.resolution !== undefined,
+    () => open.resolution !== undefined || withdrawnBy() !== undefined,
   );
-  if (open.resolution === undefined) expire(open);
-  delete run.state.interrupts[frame.nodeId];
-  nodeState(run, frame.nodeId).resolvedInterrupts++;
+  if (open.resolution === undefined) {
+    const cause = isInTime ? withdrawnBy() : undefined;
+    // Questions of one moment end in one moment: the first to find out is not why the others end.
+    const atMs = cause && run.steps.now(stepKey(visit, `${request.step}.withdrawn`));
+    if (cause && (atMs ?? 0) < (deadlineMs ?? Infinity)) {
+      closeInterrupt(run, open, cause.code);
+      throw nodeFailure(cause.code, cause.message, cause.details);
+    }
+    expire(open);
+  }
+  remove(run, open);
   if (open.resolution === 'timeout' || open.resolution === undefined) {
     throw nodeFailure('interrupt_timeout', 'Nobody answered within the time allowed.', {
       interruptId: open.interruptId,
     });
   }
   return open.resolution;
+}
+
+function remove(run: Run, { interruptId, nodeId }: Interrupt): void {
+  delete run.state.interrupts[interruptId];
+  nodeState(run, nodeId).resolvedInterrupts++;
+}
+
+/** Nobody waits for it any more; where nobody answered it either, the log says why. */
+export function closeInterrupt(run: Run, open: Interrupt, reason: string): void {
+  remove(run, open);
+  if (open.resolution) return;
+  const { nodeId, interruptId, kind, suspendedKey } = open;
+  emit(
+    'interrupt.resolved',
+    { nodeId, interruptId, kind, outcome: 'rejected', reason },
+    { key: factKey(open, 'interrupt.resolved'), nodeId, causedBy: suspendedKey },
+  );
 }
 
 function factKey(open: Interrupt, type: string): string {

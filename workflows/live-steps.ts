@@ -156,7 +156,7 @@ function contextOf(place: Place, activityId: string): StepContext {
 function withGrace<T>(result: Promise<T>): Promise<T> {
   const scope = CancellationScope.current();
   if (!scope.cancellable) return result;
-  // By hand and not by Promise.race: every promise of workflow code costs a recorded stack.
+  // By hand and not by Promise.race: every promise of workflow code may cost a recorded stack.
   return new Promise<T>((resolve, reject) => {
     let grace: CancellationScope | undefined;
     let over = false;

@@ -68,8 +68,8 @@ function resolutionRefusal(
 ): ErrorCode | undefined {
   if (run.ending)
     return run.ending.kind === 'cancelled' ? 'interrupt_cancelled' : 'run_state_conflict';
-  const open = run.state.interrupts[message.nodeId];
-  if (open?.interruptId !== message.interruptId) {
+  const open = run.state.interrupts[message.interruptId];
+  if (open?.nodeId !== message.nodeId) {
     const before = run.state.nodes[message.nodeId]?.resolvedInterrupts ?? 0;
     return before > 0 ? 'interrupt_already_resolved' : 'interrupt_not_found';
   }
@@ -84,7 +84,7 @@ function resolutionRefusal(
 }
 
 function takeAnswer(run: Run, message: ResolveInterruptMessage): string {
-  const open = run.state.interrupts[message.nodeId];
+  const open = run.state.interrupts[message.interruptId];
   if (!open) throw refuse('interrupt_not_found');
   return resolve(open, message.value, message.resolvedBy) ? 'resolved' : 'open';
 }

@@ -15,7 +15,7 @@ import type { EventOf } from '../src/rules/events.ts';
 import { durationLimitMs, type RunInput } from '../src/rules/run-input.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
-import { newRunState, type RunState } from './frames.ts';
+import { newRunState, restoredRunState } from './frames.ts';
 import { emit, endJournal, openItems, restoreOpenItems } from './journal.ts';
 import { liveSteps } from './live-steps.ts';
 import { answerMessages } from './messages.ts';
@@ -45,9 +45,12 @@ async function live(run: Run): Promise<Ending> {
 }
 
 function open(input: RunInput): Run {
-  const carried = input.carried as unknown as RunState | undefined;
+  const { carried, variables } = input;
   const steps = liveSteps();
-  const state = carried ?? newRunState(steps.now(runKey('start')), input.variables);
+  const state =
+    carried === undefined
+      ? newRunState(steps.now(runKey('start')), variables)
+      : restoredRunState(carried);
   restoreOpenItems(state.open);
   const shield = new CancellationScope({ cancellable: false });
   return {

@@ -1,13 +1,17 @@
 // The tool calls of one model turn (RFC 0077 §B step 5): performed in parallel, handed back in CALL order. A call whose
-// effect is in doubt, and one that the operator's policy asks a human about, goes to a human, one at a time (design §5).
+// effect is in doubt, and one that the operator's policy asks a human about, goes to a human (design §5), each as soon
+// as it needs one; when a call fails, the questions of the others are withdrawn, since nothing comes of their answers.
 // A call of a tool in an agent process waits on that agent's queue for a worker that has it. What a human said stands
 // in the call until it has a result: the next segment goes on with it (design §4).
+import { isCancellation, patched } from '@temporalio/workflow';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';
 import { agentTaskQueue } from '../src/rules/run-input.ts';
 import type { AgentWork, Invocation, ToolCall } from './agent-work.ts';
-import { CancelledAfterResult, isUnreached } from './failures.ts';
-import { approvalSchema, interrupt } from './interrupts.ts';
+import { nodeFailure } from './context.ts';
+import { CancelledAfterResult, failureOf, isUnreached } from './failures.ts';
+import type { NodeError, Resolution } from './frames.ts';
+import { approvalSchema, interrupt, type InterruptRequest } from './interrupts.ts';
 import {
   APPROVAL_ACTIONS,
   DOUBT_ACTIONS,
@@ -29,12 +33,25 @@ export async function performCalls(
   invocation: Invocation,
 ): Promise<{ callId: string; resultHash: string }[]> {
   const { calls } = invocation;
-  const open = calls.filter((call) => call.resultHash === undefined && !isAsking(call));
-  await settled(open.map((call) => perform({ work, invocation, call })));
-  for (const call of calls) {
-    while (call.resultHash === undefined) await askAndPerform(work, invocation, call);
+  const failed = failureIn(calls);
+  if (failed) throw nodeFailure(failed.code, failed.message, failed.details);
+  const open = calls
+    .filter(({ resultHash }) => resultHash === undefined)
+    .map((call) => ({ work, invocation, call }));
+  const asking = open.filter(({ call }) => isAsking(call));
+  await settled([
+    ...open.filter((placed) => !asking.includes(placed)).map(perform),
+    ...asking.filter(asksAtOnce).map(askInTurn),
+  ]);
+  // At most one is left; of a run that began before calls asked at once, all that ask.
+  for (const placed of open) {
+    while (placed.call.resultHash === undefined) await askAndPerform(placed);
   }
   return calls.map(({ callId, resultHash }) => ({ callId, resultHash: resultHash ?? '' }));
+}
+
+function failureIn(calls: readonly ToolCall[]): NodeError | undefined {
+  return calls.find((call) => call.failed)?.failed;
 }
 
 function isAsking({ doubt, approval }: ToolCall): boolean {
@@ -54,9 +71,34 @@ interface Placed {
   readonly call: ToolCall;
 }
 
+/** A call that asks while others of its turn have no result does not wait for them. */
+function asksAtOnce({ invocation: { calls }, call }: Placed): boolean {
+  const isAlone = calls.every((other) => other === call || other.resultHash !== undefined);
+  return !isAlone && !failureIn(calls) && patched('calls-ask-at-once');
+}
+
+async function askInTurn(placed: Placed): Promise<void> {
+  try {
+    await askAndPerform(placed);
+  } catch (error) {
+    noteFailure(placed.call, error);
+    throw error;
+  }
+}
+
+/** Performs the call; where it comes back without a result, a human is asked, at once or when it is alone. */
 async function perform(placed: Placed): Promise<void> {
   const { call } = placed;
-  const output = await callTool(placed);
+  try {
+    take(call, await callTool(placed));
+    if (isAsking(call) && asksAtOnce(placed)) await askAndPerform(placed);
+  } catch (error) {
+    noteFailure(call, error);
+    throw error;
+  }
+}
+
+function take(call: ToolCall, output: CallToolOutput): void {
   // It has done its work: what comes now, another question too, stands without it.
   call.resolution = undefined;
   switch (output.kind) {
@@ -73,6 +115,17 @@ async function perform(placed: Placed): Promise<void> {
     case 'needs-approval':
       call.approval = 'needed';
   }
+}
+
+/** Notes in the frame that the call failed: whoever waits for a word on another one need not. */
+function noteFailure(call: ToolCall, error: unknown): void {
+  if (isCancellation(error)) return;
+  const { details, ...failure } = failureOf(error) ?? {
+    code: 'internal_error',
+    message: 'Something went wrong inside the host.',
+    details: undefined,
+  };
+  call.failed = { ...failure, ...(isJsonObject(details) ? { details } : {}) };
 }
 
 async function callTool(placed: Placed): Promise<CallToolOutput> {
@@ -158,16 +211,19 @@ function resolutionOf(value: JsonValue): NonNullable<CallToolInput['resolution']
   return answer.action === 'accept' ? { kind: 'perform' } : { kind: 'skip' };
 }
 
-function askAndPerform(work: AgentWork, invocation: Invocation, call: ToolCall): Promise<void> {
-  const placed = { work, invocation, call };
-  return call.doubt ? askAboutDoubt(placed) : askForApproval(placed);
+function askAndPerform(placed: Placed): Promise<void> {
+  return placed.call.doubt ? askAboutDoubt(placed) : askForApproval(placed);
+}
+
+function ask({ work, invocation }: Placed, request: InterruptRequest): Promise<Resolution> {
+  return interrupt(work.visit, { ...request, withdrawnBy: () => failureIn(invocation.calls) });
 }
 
 async function askAboutDoubt(placed: Placed): Promise<void> {
-  const { work, call } = placed;
+  const { call } = placed;
   const { doubt } = call;
   const isRefused = doubt?.refused === true;
-  const { value } = await interrupt(work.visit, {
+  const { value } = await ask(placed, {
     step: `${call.step}.doubt${call.rounds}`,
     kind: 'approval',
     data: {
@@ -186,7 +242,7 @@ async function askAboutDoubt(placed: Placed): Promise<void> {
 
 async function askForApproval(placed: Placed): Promise<void> {
   const { work, call } = placed;
-  const { value, resolvedBy } = await interrupt(work.visit, {
+  const { value, resolvedBy } = await ask(placed, {
     step: `${call.step}.approval${call.rounds}`,
     kind: 'approval',
     data: {

@@ -8,6 +8,7 @@ import { emitFact, endRun, nodeState, type Run, type NodeOutcome, type Visit } f
 import type { Frame, NodeError } from './frames.ts';
 import { emit, openItems } from './journal.ts';
 import { failureOf } from './failures.ts';
+import { closeInterrupt } from './interrupts.ts';
 import { kindOf } from './nodes/kinds.ts';
 import { missingRequirement } from './nodes/requires-missing.ts';
 import { isCrowded, stepKey } from './steps.ts';
@@ -141,23 +142,14 @@ async function outcomeOf(visit: Visit): Promise<NodeOutcome> {
   }
 }
 
-/** Closes calls and brackets that the attempt left open; an interrupt that it waited for is gone. */
+/** Closes calls and brackets that the attempt left open; the interrupts that it waited for are gone. */
 function closeAttempt(visit: Visit, reason: ClosingReason): void {
   const { run, frame } = visit;
   const left = openItems().filter((item) => item.type !== 'node.started');
   for (const { type, payload, ...options } of closingsOf(left, reason, frame.nodeId))
     emit(type, payload, options);
-  const standing = run.state.interrupts[frame.nodeId];
-  if (!standing) return;
-  delete run.state.interrupts[frame.nodeId];
-  nodeState(run, frame.nodeId).resolvedInterrupts++;
-  if (standing.resolution) return;
-  const { nodeId, interruptId, kind } = standing;
-  emitFact(visit, 'interrupt.resolved', {
-    step: standing.step,
-    causedBy: standing.suspendedKey,
-    payload: { nodeId, interruptId, kind, outcome: 'rejected', reason: reason.code },
-  });
+  for (const standing of Object.values(run.state.interrupts))
+    if (standing.nodeId === frame.nodeId) closeInterrupt(run, standing, reason.code);
 }
 
 function retryDelayMs(retry: typeof DEFAULT_RETRY, failedAttempts: number): number {

@@ -95,11 +95,15 @@ export interface FoldableRow {
   readonly timeMs: number;
 }
 
-/** What every event of a node says of it. */
+/** What every event of a node says of it. Answered once, it is still suspended while it asks something else. */
 function moveNode(run: FoldedRun, { type, nodeId }: FoldableRow): FoldedRun {
   const { node: status } = eventRow(type);
   if (status === null || nodeId === '') return run;
-  const node = { ...(run.nodes[nodeId] ?? NO_NODE), status };
+  const asks = status === 'running' && run.interrupts.some((open) => open.nodeId === nodeId);
+  const node: NodeState = {
+    ...(run.nodes[nodeId] ?? NO_NODE),
+    status: asks ? 'suspended' : status,
+  };
   return { ...run, nodes: { ...run.nodes, [nodeId]: node } };
 }
 

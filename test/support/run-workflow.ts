@@ -349,11 +349,37 @@ export async function askedInterrupt(handle: WorkflowHandle, nodeId: string): Pr
     (item) => item.kind === 'emit' && item.type === 'node.suspended' && item.nodeId === nodeId,
   );
   if (asked?.kind === 'emit') return asked.payload.interruptId as string;
-  const started = events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0];
+  const carried = carriedInterrupts(events ?? []);
+  return carried.findLast((open) => open.nodeId === nodeId)?.interruptId ?? '';
+}
+
+/** Ids of the node's interrupts that nobody has answered yet, oldest first. */
+export async function openInterruptIds(handle: WorkflowHandle, nodeId: string): Promise<string[]> {
+  const { events } = await handle.fetchHistory();
+  const stated = journalOf(events ?? []).filter((item) => item.kind === 'emit');
+  const idsOf = (type: string): string[] =>
+    stated
+      .filter((item) => item.type === type && item.nodeId === nodeId)
+      .map(({ payload }) => payload.interruptId as string);
+  const carried = carriedInterrupts(events ?? []).filter((open) => open.nodeId === nodeId);
+  const closed = new Set(idsOf('interrupt.resolved'));
+  return [...carried.map(({ interruptId }) => interruptId), ...idsOf('node.suspended')].filter(
+    (id) => !closed.has(id),
+  );
+}
+
+/** What the segment began with, those among it whose answer waits for the node. */
+function carriedInterrupts(events: readonly HistoryEvent[]): readonly CarriedInterrupt[] {
+  const started = events[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0];
   const input = started && defaultPayloadConverter.fromPayload<{ carried?: Carried }>(started);
-  return input?.carried?.interrupts[nodeId]?.interruptId ?? '';
+  return Object.values(input?.carried?.interrupts ?? {});
+}
+
+interface CarriedInterrupt {
+  readonly interruptId: string;
+  readonly nodeId: string;
 }
 
 interface Carried {
-  readonly interrupts: Readonly<Record<string, { readonly interruptId: string } | undefined>>;
+  readonly interrupts: Readonly<Record<string, CarriedInterrupt>>;
 }
