@@ -43,6 +43,8 @@ export const BLABBER = `${PACK}.blabber`;
 export const MARATHON = `${PACK}.marathon`;
 export const REFUSER = `${PACK}.refuser`;
 export const CHARGER = `${PACK}.charger`;
+/** Charges twice in one turn. */
+export const DOUBLE_CHARGER = `${PACK}.double-charger`;
 /** Two agents that speak at once. */
 export const DUET = 'duet';
 /** An agent whose node allows it less time than it needs, twice. */
@@ -130,6 +132,18 @@ const SCRIPTS: Record<string, AgentScript> = {
       sure({ result: '{{results.0}}' }),
     ],
   },
+  [DOUBLE_CHARGER]: {
+    turns: [
+      {
+        reasoning: 'I charge both. ',
+        calls: [
+          { toolId: CHARGE, arguments: { cents: 5 } },
+          { toolId: CHARGE, arguments: { cents: 7 } },
+        ],
+      },
+      sure({ results: ['{{results.0}}', '{{results.1}}'] }),
+    ],
+  },
   [BLABBER]: {
     turns: [
       {
@@ -161,6 +175,7 @@ const MANIFESTS: Record<string, Partial<AgentManifest>> = {
   [JUGGLER]: { toolAllowlist: [WAIT, ECHO, 'journey:gone'] },
   [CLIMBER]: { toolAllowlist: [ECHO] },
   [CHARGER]: { toolAllowlist: [CHARGE] },
+  [DOUBLE_CHARGER]: { toolAllowlist: [CHARGE] },
   [BLABBER]: { toolAllowlist: [ECHO, LEAK] },
 };
 

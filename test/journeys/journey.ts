@@ -129,6 +129,27 @@ export class Journey {
     return this.host.api(path, { body: { resumeValue } });
   }
 
+  /** The one question that is named, whatever else its node asks. */
+  answerOne(
+    runId: string,
+    { nodeId, interruptId }: { nodeId: string; interruptId: string },
+    resumeValue: unknown,
+  ): Promise<ApiAnswer> {
+    const path = `/v1/runs/${runId}/interrupts/${nodeId}`;
+    return this.host.api(path, { body: { resumeValue, interruptId } });
+  }
+
+  /** The run's page, opened by a link of its own. */
+  async page(runId: string): Promise<string> {
+    const path = `/v1/host/openwop-temporal/runs/${runId}/page-link`;
+    const { body } = await this.host.api<{ url: string }>(path, { method: 'POST' });
+    const { pathname, search } = new URL(body.url);
+    const at = `${this.host.url}${pathname}`;
+    const opened = await fetch(at + search, { method: 'POST', redirect: 'manual' });
+    const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+    return (await fetch(at, { headers: { cookie } })).text();
+  }
+
   async events(runId: string): Promise<{ events: RunEventDoc[]; text: string }> {
     const headers = { accept: 'application/json' };
     const { body, text } = await this.host.api<{ events: RunEventDoc[] }>(

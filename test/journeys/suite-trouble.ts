@@ -2,9 +2,18 @@
 // speaks, two agents speak at once into one log (design §3.5, §4, §5).
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
-import { deltasOf, shapeOf } from './brackets.ts';
+import { deltasOf, payloadOf, shapeOf } from './brackets.ts';
 import { waiting, type Journey, type Told } from './journey.ts';
-import { charged, CHARGER, DUET, HURRIED, SPEECH, workflowOf } from './journey-workflows.ts';
+import { until } from '../support/host.ts';
+import {
+  charged,
+  CHARGER,
+  DOUBLE_CHARGER,
+  DUET,
+  HURRIED,
+  SPEECH,
+  workflowOf,
+} from './journey-workflows.ts';
 
 const shapes = ({ brackets }: Told): string[] => brackets.map(shapeOf);
 
@@ -31,8 +40,68 @@ function doubts(journey: Journey): void {
   });
 }
 
+interface Asked {
+  readonly key: string;
+  readonly data: { readonly artifactData: { readonly arguments: { readonly cents: number } } };
+}
+
+/** Two charges of one turn, asked about at once: by id, by the node's address, on the page (design §4). */
+function doubtsAtOnce(journey: Journey): void {
+  it('two charges of one turn: both are asked about before one is answered, and each answer reaches its own', async () => {
+    const runId = await journey.run(workflowOf(DOUBLE_CHARGER));
+    const questions = async (): Promise<{ interruptId: string; cents: number }[]> => {
+      const { events } = await journey.events(runId);
+      const payloads = (type: string) => events.filter((it) => it.type === type).map(payloadOf);
+      const asked = payloads('interrupt.requested') as unknown as Asked[];
+      return payloads('node.suspended').map(({ interruptId, key }) => ({
+        interruptId: interruptId as string,
+        cents: asked.find((it) => it.key === key)?.data.artifactData.arguments.cents ?? 0,
+      }));
+    };
+    await until(async () => (await questions()).length === 2, 'both are asked');
+    const [one, two] = await questions();
+    const first = one?.interruptId ?? '';
+    const second = two?.interruptId ?? '';
+    const snapshot = await journey.host.waitFor(runId, waiting);
+    expect(snapshot).toMatchObject({
+      status: 'waiting-approval',
+      interrupt: { interruptId: first },
+    });
+    const page = await journey.page(runId);
+    const shown = [...page.matchAll(/data-interrupt="([^"]+)"/g)].map(([, id]) => id);
+    expect(shown).toEqual([first, second]);
+
+    const found = { action: 'edit-accept', editedArtifactData: { charge: 'found in the books' } };
+    const named = { nodeId: 'think', interruptId: second };
+    expect((await journey.answerOne(runId, named, found)).status).toBe(200);
+    const halfway = await journey.host.waitFor(runId, waiting);
+    expect(halfway).toMatchObject({
+      interrupt: { interruptId: first },
+      nodeStates: { think: { status: 'suspended' } },
+    });
+    expect(await journey.page(runId)).not.toContain(second);
+    const again = await journey.answerOne(runId, named, found);
+    expect(again).toMatchObject({ status: 409, body: { error: 'interrupt_already_resolved' } });
+    // The node's address answers the oldest that is open.
+    expect((await journey.answer(runId, 'think', { action: 'reject' })).status).toBe(200);
+
+    const told = await journey.told(runId);
+    const inCallOrder = [{ error: { code: 'effect_skipped' } }, { charge: 'found in the books' }];
+    if (two?.cents === 5) inCallOrder.reverse();
+    expect((told.snapshot.outputs?.decision as JsonObject).results).toMatchObject(inCallOrder);
+    expect(told.types.filter((type) => type === 'interrupt.resolved')).toHaveLength(2);
+    const effects = await journey.host.stores.effects.ofRun('default', runId);
+    const keys = effects.map(({ effectId }) => effectId);
+    expect(keys).toHaveLength(2);
+    for (const key of keys) expect(charged.filter((made) => made === key)).toHaveLength(1);
+  });
+}
+
 export function troubleJourneys(journey: Journey): void {
-  describe('an effect in doubt', () => doubts(journey));
+  describe('an effect in doubt', () => {
+    doubts(journey);
+    doubtsAtOnce(journey);
+  });
 
   describe('time and company', () => {
     it('design §4 a node out of time while its agent speaks: sealed, failed, tried again in a bracket of its own', async () => {

@@ -109,6 +109,28 @@ describe('spec/01 §12.1: the fold', () => {
     expect(folded(suspended, requested, resolved).interrupts).toEqual([]);
   });
 
+  it('design §4: a node that asks twice is answered one by one, and suspended until the last', () => {
+    const asked = (interruptId: string): Given => [
+      'node.suspended',
+      { nodeId: 'gate', interruptId, kind: 'approval', key: interruptId },
+      'gate',
+    ];
+    const answered = (interruptId: string): Given[] => [
+      ['interrupt.resolved', { nodeId: 'gate', interruptId }, 'gate'],
+      ['node.resumed', { nodeId: 'gate', interruptId }, 'gate'],
+    ];
+    const once = folded(asked('int-1'), asked('int-2'), ...answered('int-2'));
+    expect(once.interrupts.map(({ interruptId }) => interruptId)).toEqual(['int-1']);
+    expect(once.nodes.gate?.status).toBe('suspended');
+    const twice = folded(
+      asked('int-1'),
+      asked('int-2'),
+      ...answered('int-2'),
+      ...answered('int-1'),
+    );
+    expect([twice.interrupts, twice.nodes.gate?.status]).toEqual([[], 'running']);
+  });
+
   it('design §3.5: live deltas change nothing', () => {
     const before = fold(null, rowsOf([['run.started', { workflowId: 'w' }]]));
     const delta = rowsOf([
