@@ -48,16 +48,19 @@ async function step<T>(name: Step, work: () => Promise<T>, values: readonly Uint
 /** Claims that are over at once: as another process finds it later. */
 function parts() {
   const { segments, content } = stores;
-  const counted: Stores = {
+  const counted = {
     ...stores,
     segments: {
       ...segments,
-      claimUnarchived: (limit) => step('claimUnarchived', () => segments.claimUnarchived(limit, 0)),
-      markArchived: (marks) => step('markArchived', () => segments.markArchived(marks)),
+      claimUnarchived: (limit: number) =>
+        step('claimUnarchived', () => segments.claimUnarchived(limit, 0)),
+      markArchived: (marks: Parameters<typeof segments.markArchived>[0]) =>
+        step('markArchived', () => segments.markArchived(marks)),
     },
     content: {
       ...content,
-      putAll: (tenant, values) => step('putAll', () => content.putAll(tenant, values), values),
+      putAll: (tenant: string, values: readonly Uint8Array[]) =>
+        step('putAll', () => content.putAll(tenant, values), values),
     },
   };
   const reader = Object.create(history) as ScriptedHistory;
@@ -67,13 +70,13 @@ function parts() {
 
 const live = (): AbortSignal => new AbortController().signal;
 
-async function closedRuns(count: number, payload = ''): Promise<string[]> {
+async function closedRuns(count: number): Promise<string[]> {
   const log = createLog({ stores, history, logger: silentLogger, processId: 'p' });
   const runIds = Array.from({ length: count }, () => randomUUID());
   for (const runId of runIds) {
     await registerRun(stores, runId);
     const built = new HistoryBuilder();
-    built.task(complete(built.carrier(emitted('terminal', 'run.completed', { runId, payload }))));
+    built.task(complete(built.carrier(emitted('terminal', 'run.completed', { runId }))));
     history.add(`${runId}-t1`, built);
     await log.catchUp(runId);
   }
@@ -109,9 +112,13 @@ describe('design §3.6: closed segments are archived in groups', () => {
   });
 
   it('a group holds no more than 8 MiB and one segment', async () => {
-    const runIds = await closedRuns(3, 'x'.repeat(5 * 1024 * 1024));
-    await archiveClosed(parts(), live());
-    await expectArchived(runIds);
+    const runIds = await closedRuns(3);
+    const large = parts();
+    large.history.raw = () => step('raw', async () => new Uint8Array(5 * 1024 * 1024));
+    large.stores.content.putAll = (_, values) =>
+      step('putAll', async () => values.map((_bytes, at) => `sha256:${at}`));
+    expect(await archiveClosed(large, live())).toBe(3);
+    expect(await archivedOf(runIds)).toBe(3);
     const order = calls.filter((call) => call === 'raw' || call === 'putAll');
     expect(order).toEqual(['raw', 'raw', 'putAll', 'raw', 'putAll']);
   });

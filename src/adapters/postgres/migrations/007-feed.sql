@@ -51,18 +51,17 @@ BEGIN
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 END $$;
 
--- By whatever writes rows of a log, processes of an older release included. A row that is written again by a rebuild
--- keeps its position. Every plan here is one look into an index, also when it is made while the tables are empty.
+-- By whatever writes rows of a log, processes of an older release included; a statement writes rows of one run. A row that
+-- is written again by a rebuild keeps its position. Every plan here is one look into an index, also when it is made while
+-- the tables are empty.
 CREATE FUNCTION openwop_feed() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE session text;
 BEGIN
   PERFORM openwop_feed_begin();
+  SELECT r.session_id INTO session FROM runs r WHERE r.run_id = (SELECT a.run_id FROM added a LIMIT 1);
   INSERT INTO run_feed (tenant_id, position, session_id, run_id, sequence)
-  SELECT tenant_id, nextval('run_feed_position'), session_id, run_id, sequence
-  FROM (
-    SELECT a.tenant_id, a.run_id, a.sequence,
-           coalesce((SELECT r.session_id FROM runs r WHERE r.run_id = a.run_id), a.run_id) AS session_id
-    FROM added a ORDER BY a.run_id, a.sequence
-  ) ordered
+  SELECT tenant_id, nextval('run_feed_position'), coalesce(session, run_id), run_id, sequence
+  FROM (SELECT a.tenant_id, a.run_id, a.sequence FROM added a ORDER BY a.sequence) ordered
   ON CONFLICT (run_id, sequence) DO NOTHING;
   RETURN NULL;
 END $$;
