@@ -33,7 +33,7 @@ export type Frame = {
 export interface Resolution {
   readonly value: JsonValue;
   readonly resolvedBy: string;
-  /** Key of the interrupt.resolved entry. */
+  /** Key of the entry that closes it. */
   readonly key: string;
 }
 

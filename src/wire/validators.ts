@@ -2,6 +2,7 @@
 // spec/02 §1, §2; spec/03 §2). One Ajv for our own schemas, strict; schemas of others: user-schema.ts.
 import { readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { EventType } from '../rules/events.ts';
 import { isJsonObject, jsonBytes } from '../rules/json.ts';
 import { addFormats } from './formats.ts';
 import { faultsOf, type Checked, type Fault } from './checked.ts';
@@ -20,12 +21,9 @@ import type {
   RunCreateRequest,
   RunCreateResponse,
   RunEventDoc,
-  RunEventPayloads,
   RunSnapshot,
   WorkflowDefinition,
 } from '../../schemas/types.generated.ts';
-
-export type EventType = keyof RunEventPayloads;
 
 /** `metadata` of a run as UTF-8 bytes of JSON, and its levels of nesting (spec/01 §5). */
 const METADATA_BYTES = 8192;
