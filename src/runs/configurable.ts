@@ -55,8 +55,21 @@ export const CONFIGURABLE: Readonly<Record<string, Range>> = {
   model: { type: 'string', max: MAX_MODEL_NAME, description: 'Model of every agent of the run.' },
 };
 
-/** Throws validation_error with {field, key, value?, min?, max?}, unsupported_mock_provider, credential_forbidden. */
-export function checkConfigurable(
+/**
+ * What a request asked for, checked, in the one form that everything behind it reads and history keeps: `ai.*` nested,
+ * whichever way it was written, and without a credential. Throws validation_error with {field, key, value?, min?, max?},
+ * unsupported_mock_provider, credential_forbidden.
+ */
+export function readConfigurable(
+  asked: JsonObject,
+  definition: WorkflowDefinition,
+  models: Pick<Models, 'providers'>,
+): JsonObject {
+  checkConfigurable(asked, definition, models);
+  return normalized(asked);
+}
+
+function checkConfigurable(
   configurable: JsonObject,
   definition: WorkflowDefinition,
   models: Pick<Models, 'providers'>,
@@ -124,8 +137,7 @@ export const RUN_LIMITS: RunInput['limits'] = {
   maxRunDurationMs: MAX_RUN_DURATION_MS,
 };
 
-/** `ai.*` in the one form that activities read: nested, and without a credential. */
-export function normalizedConfigurable(configurable: JsonObject): JsonObject {
+function normalized(configurable: JsonObject): JsonObject {
   const { ai: nested, ...others } = configurable;
   const isFlat = (key: string): boolean => key.startsWith('ai.');
   const rest = Object.entries(others).filter(([key]) => !isFlat(key));

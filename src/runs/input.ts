@@ -13,7 +13,7 @@ import type {
   WorkflowNode,
   WorkflowVariable,
 } from '../../schemas/types.generated.ts';
-import { agentsOf, checkConfigurable, normalizedConfigurable, RUN_LIMITS } from './configurable.ts';
+import { agentsOf, readConfigurable, RUN_LIMITS } from './configurable.ts';
 import type { RunsDeps } from './deps.ts';
 import { INPUTS_BYTES, type RunRequest } from './request.ts';
 
@@ -36,11 +36,11 @@ type InputDeps = Pick<RunsDeps, 'catalog' | 'models' | 'redactor' | 'config'>;
 export function buildRunInput(deps: InputDeps, caller: Caller, request: RunRequest): RunInput {
   const { catalog, config, redactor } = deps;
   const definition = definitionOf(deps, caller, request);
-  checkConfigurable(request.configurable, definition, deps.models);
+  const configurable = readConfigurable(request.configurable, definition, deps.models);
   const agents = pinnedAgents(catalog, caller, definition);
-  requireModels(deps, definition, { agents, configurable: request.configurable });
+  requireModels(deps, definition, { agents, configurable });
   const runId = randomId('run');
-  const { reasoningVerbosity } = request.configurable;
+  const { reasoningVerbosity } = configurable;
   const verbosity =
     reasoningVerbosity === 'full' || reasoningVerbosity === 'off' ? reasoningVerbosity : 'summary';
   return {
@@ -53,7 +53,7 @@ export function buildRunInput(deps: InputDeps, caller: Caller, request: RunReque
     definition: withPublishedRefs(definition),
     source: request.agentId === undefined ? 'workflow-node' : 'run-api',
     variables: redactor.json(startVariables(definition.variables, request.inputs)),
-    configurable: redactor.json(normalizedConfigurable(request.configurable)),
+    configurable: redactor.json(configurable),
     ...(request.tags ? { tags: request.tags.map((tag) => redactor.text(tag)) } : {}),
     ...(request.metadata ? { metadata: redactor.json(request.metadata) } : {}),
     agents,

@@ -10,6 +10,8 @@ const PURE = [
   'rules',
   'wire',
   'translate',
+  // On PGlite alone.
+  'runs',
   'pages',
   'demo',
   'system',
