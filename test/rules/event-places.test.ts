@@ -22,8 +22,6 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
     ...['workflows/invocation.ts', 'workflows/nodes/agent.ts', 'workflows/run.ts'],
     'workflows/visit.ts',
   ],
-  // Answered or out of time; and left behind by its attempt.
-  'interrupt.resolved': ['workflows/interrupts.ts', 'workflows/visit.ts'],
   // The workflow states an answer, an activity shows what a call tells.
   'output.chunk': ['activities/progress-writer.ts', 'workflows/invocation.ts'],
 };
@@ -79,11 +77,9 @@ describe('a new event is one schema, one row, one emit', () => {
     expect(readOnly.flatMap((type) => besideTable(type))).toEqual([]);
   });
 
-  test('interrupt.resolved is known in three files, comments counted', () => {
+  test('interrupt.resolved is known in two files, comments counted', () => {
     const mention = sources.filter(({ text }) => text.includes('interrupt.resolved'));
-    expect(mention.map(({ path }) => path)).toEqual([
-      ...[TABLE, 'workflows/interrupts.ts', 'workflows/visit.ts'],
-    ]);
+    expect(mention.map(({ path }) => path)).toEqual([TABLE, 'workflows/interrupts.ts']);
   });
 });
 
