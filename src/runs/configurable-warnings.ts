@@ -6,7 +6,7 @@ import type { RunCreateWarning, WorkflowDefinition } from '../../schemas/types.g
 import { CONFIGURABLE } from './configurable.ts';
 
 /** Warnings of one answer; what is above is counted in the last one. */
-export const MAX_WARNINGS = 16;
+const MAX_WARNINGS = 16;
 /** Characters of a key that are shown, and up to which a similar one is looked for. */
 const KEY_LENGTH = 64;
 /** Keys of the workflow's own schema that a misspelt one is compared with. */

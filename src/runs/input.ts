@@ -23,7 +23,7 @@ const ID_LENGTH = 27;
 const AGENT_NODE = 'agent';
 
 /** `<prefix>-` and 27 random base62 characters: about 160 bits. */
-export function randomId(prefix: string): string {
+function randomId(prefix: string): string {
   return `${prefix}-${Array.from({ length: ID_LENGTH }, () => BASE62.charAt(randomInt(BASE62.length))).join('')}`;
 }
 
@@ -136,7 +136,7 @@ function typeOf(value: JsonValue): WorkflowVariable['type'] {
 }
 
 /** Defaults overlaid by inputs; inputs that are not declared are dropped, so that they reach no event (spec/06 §4.6). */
-export function startVariables(
+function startVariables(
   declared: readonly WorkflowVariable[],
   inputs: JsonObject,
 ): JsonObject {

@@ -7,7 +7,7 @@ import type { RunsDeps } from './deps.ts';
 import { failRun, startRun } from './start.ts';
 
 /** Time between two rounds in ms. */
-export const REAPER_INTERVAL_MS = 3_000;
+const REAPER_INTERVAL_MS = 3_000;
 /** A start that takes longer than this is tried by the reaper, in ms. */
 const UNSTARTED_MS = 5_000;
 /** A refused run fails when it is older than this, in ms. */
