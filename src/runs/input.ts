@@ -136,10 +136,7 @@ function typeOf(value: JsonValue): WorkflowVariable['type'] {
 }
 
 /** Defaults overlaid by inputs; inputs that are not declared are dropped, so that they reach no event (spec/06 §4.6). */
-function startVariables(
-  declared: readonly WorkflowVariable[],
-  inputs: JsonObject,
-): JsonObject {
+function startVariables(declared: readonly WorkflowVariable[], inputs: JsonObject): JsonObject {
   const variables: JsonObject = {};
   for (const { name, type, required, defaultValue } of declared) {
     const value = Object.hasOwn(inputs, name)
