@@ -4,6 +4,7 @@ import type { OpenItem } from '../src/rules/endings.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { MessageOutcome } from '../src/rules/messages.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
+import type { StoredSubject } from '../src/rules/subject.ts';
 
 /** What became of an edge: its source ended well, badly, or the edge was not taken. */
 export type EdgeDecision = 'taken' | 'failed' | 'dead';
@@ -32,7 +33,7 @@ export type Frame = {
 
 export interface Resolution {
   readonly value: JsonValue;
-  readonly resolvedBy: string;
+  readonly resolvedBy: StoredSubject;
   /** Key of the entry that closes it. */
   readonly key: string;
 }

@@ -5,6 +5,7 @@ import type { PayloadOf } from '../src/rules/events.ts';
 import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
+import { principalOf, type StoredSubject } from '../src/rules/subject.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Run, type Visit } from './context.ts';
 import type { Interrupt, NodeError, Resolution } from './frames.ts';
 import { emit } from './journal.ts';
@@ -260,11 +261,12 @@ export function answersOf(value: JsonValue): JsonObject {
  * Takes an answer: called by the Update's handler, synchronous. Returns whether it ended the wait; a vote that does
  * not complete the quorum leaves the interrupt open.
  */
-export function resolve(open: Interrupt, value: JsonValue, resolvedBy: string): boolean {
+export function resolve(open: Interrupt, value: JsonValue, resolvedBy: StoredSubject): boolean {
   const { nodeId, interruptId, kind } = open;
+  const principal = principalOf(resolvedBy);
   const action =
     isJsonObject(value) && typeof value.action === 'string'
-      ? decidingAction(open, value, resolvedBy)
+      ? decidingAction(open, value, principal)
       : 'answer';
   if (action === undefined) return false;
   const key = factKey(open, 'interrupt.resolved');
@@ -273,11 +275,11 @@ export function resolve(open: Interrupt, value: JsonValue, resolvedBy: string): 
     { nodeId, interruptId, kind, resumeValue: value, resolvedBy },
     { key, nodeId, causedBy: open.suspendedKey },
   );
-  if (kind === 'approval') emitReceived(open, { action, value, resolvedBy, causedBy: key });
+  if (kind === 'approval') emitReceived(open, { action, value, principal, causedBy: key });
   if (kind === 'clarification') {
     emit(
       'clarification.resolved',
-      { nodeId, answers: answersOf(value), answeredBy: resolvedBy },
+      { nodeId, answers: answersOf(value), answeredBy: principal },
       { key: factKey(open, 'clarification.resolved'), nodeId, causedBy: key },
     );
   }
@@ -296,9 +298,9 @@ function emitReceived(
   {
     action,
     value,
-    resolvedBy,
+    principal,
     causedBy,
-  }: { action: string; value: JsonValue; resolvedBy: string; causedBy: string },
+  }: { action: string; value: JsonValue; principal: string; causedBy: string },
 ): void {
   const given = isJsonObject(value) ? value : {};
   const votes = open.votes.length;
@@ -308,7 +310,7 @@ function emitReceived(
       nodeId: open.nodeId,
       // What the interrupt's schema let through.
       action: action as PayloadOf<'approval.received'>['action'],
-      decidedBy: votes > 1 ? `quorum:${votes}-of-${requiredApprovals(open)}` : resolvedBy,
+      decidedBy: votes > 1 ? `quorum:${votes}-of-${requiredApprovals(open)}` : principal,
       ...(typeof given.feedback === 'string' ? { feedback: given.feedback } : {}),
       ...(given.editedArtifactData === undefined
         ? {}

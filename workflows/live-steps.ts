@@ -15,6 +15,7 @@ import {
 } from '@temporalio/workflow';
 import type { StepContext } from '../activities/contract.ts';
 import { activityIdOf } from '../src/rules/ids.ts';
+import { ownPrincipal } from '../src/rules/run-input.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import { jsonBytes } from '../src/rules/json.ts';
 import { CANCELLATION_GRACE_MS } from '../src/rules/limits.ts';
@@ -143,7 +144,7 @@ function contextOf(place: Place, activityId: string): StepContext {
   return {
     runId: run.input.runId,
     tenant: run.input.tenant,
-    principal: run.input.principal,
+    principal: ownPrincipal(run.input),
     workflowId: run.input.definition.id,
     nodeId: frame.nodeId,
     visit: frame.visit,

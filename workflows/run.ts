@@ -12,7 +12,7 @@ import { graphOf } from '../src/rules/definition-graph.ts';
 import { closingsOf } from '../src/rules/endings.ts';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
 import type { EventOf } from '../src/rules/events.ts';
-import { durationLimitMs, type RunInput } from '../src/rules/run-input.ts';
+import { durationLimitMs, ownerOf, type RunInput } from '../src/rules/run-input.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
 import { newRunState, restoredRunState } from './frames.ts';
@@ -70,14 +70,14 @@ function open(input: RunInput): Run {
 }
 
 function stateStart({ input }: Run): void {
-  const { definition, tenant, principal, tags, metadata } = input;
+  const { definition, tags, metadata } = input;
   emit(
     'run.started',
     {
       workflowId: definition.id,
       inputs: shownVariables(definition, input.variables),
       transport: 'rest',
-      owner: { tenant, principal },
+      owner: ownerOf(input),
       ...(tags ? { tags: [...tags] } : {}),
       ...(metadata ? { metadata } : {}),
     },

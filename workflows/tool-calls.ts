@@ -7,6 +7,7 @@ import { isCancellation, patched } from '@temporalio/workflow';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';
 import { agentTaskQueue } from '../src/rules/run-input.ts';
+import { principalOf } from '../src/rules/subject.ts';
 import type { AgentWork, Invocation, ToolCall } from './agent-work.ts';
 import { nodeFailure } from './context.ts';
 import { CancelledAfterResult, failureOf, isUnreached } from './failures.ts';
@@ -255,7 +256,7 @@ async function askForApproval(placed: Placed): Promise<void> {
   });
   call.rounds++;
   const isAccepted = isJsonObject(value) && value.action === 'accept';
-  call.approval = isAccepted ? { by: `human:${resolvedBy}` } : undefined;
+  call.approval = isAccepted ? { by: `human:${principalOf(resolvedBy)}` } : undefined;
   call.resolution = isAccepted ? undefined : { kind: 'skip' };
   await perform(placed);
 }

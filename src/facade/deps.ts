@@ -1,5 +1,6 @@
 // What the facade is built from: ports and a few facts of this process. Only src/app makes them.
 import type { Redactor } from '../rules/redaction.ts';
+import { subjectOf } from '../rules/subject.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { Catalog } from '../ports/catalog.ts';
 import type { RunEngine } from '../ports/engine.ts';
@@ -57,7 +58,7 @@ export interface FacadeDeps {
 /** Who the one key is, until there are more (design §10). */
 export const DEFAULT_CALLER: Caller = {
   tenant: 'default',
-  principal: 'api-key:default',
+  subject: subjectOf('api-key', 'default', 'api-key:default'),
   scopes: [
     'manifest:read',
     'runs:create',

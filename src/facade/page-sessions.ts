@@ -1,5 +1,6 @@
 // Who may see a run's page (design §10): a one-time link opens a session for one run. Links and sessions are random,
 // stored hashed, and die on their own; the CSRF token follows from the session, so that it survives restarts.
+import { subjectOf } from '../rules/subject.ts';
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Caller } from '../ports/caller.ts';
@@ -145,7 +146,7 @@ function sessionOf(
 ): PageSession {
   const caller: Caller = {
     tenant,
-    principal: `page-session:${hashOf(token).slice(0, 16)}`,
+    subject: subjectOf('session', tenant, `page-session:${hashOf(token).slice(0, 16)}`),
     scopes: ['runs:read', 'approvals:respond'],
   };
   return {

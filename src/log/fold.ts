@@ -2,7 +2,7 @@
 // deltas do not change it: the append of a delta need not touch it, and a rebuild gives the same snapshot.
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
-import { durationLimitMs } from '../rules/run-input.ts';
+import { durationLimitMs, ownPrincipal } from '../rules/run-input.ts';
 import type { Head, LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type {
@@ -108,7 +108,7 @@ export function snapshotOf(head: Head, run: RunRow): RunSnapshot {
     runId: run.runId,
     workflowId: run.workflowId,
     status: head.status,
-    owner: { tenant: run.tenant, principal: input.principal },
+    owner: { tenant: run.tenant, principal: ownPrincipal(input) },
     ...(waiting ? { currentNodeId: waiting.nodeId, interrupt: interruptView(waiting) } : {}),
     createdAt: iso(run.createdAtMs),
     ...(folded.startedAtMs === undefined ? {} : { startedAt: iso(folded.startedAtMs) }),

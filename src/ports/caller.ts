@@ -1,9 +1,9 @@
 // Who asks.
+import type { Subject } from '../rules/subject.ts';
 
 /** Who asks. One key = tenant `default` until there are more; every store filters by `tenant`. */
 export interface Caller {
   readonly tenant: string;
-  /** Opaque, not personal, never a secret. */
-  readonly principal: string;
+  readonly subject: Subject;
   readonly scopes: readonly string[];
 }

@@ -5,6 +5,12 @@
 import type { RunEventPayloads, RunSnapshot } from '../../schemas/types.generated.ts';
 import type { Ending } from './endings.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import {
+  ownerInFirstMajor,
+  subjectInFirstMajor,
+  type StoredOwner,
+  type StoredSubject,
+} from './subject.ts';
 
 /** What this host states: every type has a payload schema. */
 export type EventType = keyof RunEventPayloads;
@@ -19,8 +25,15 @@ type AsJson<T> = unknown extends T
     ? { [K in keyof T]: AsJson<T[K]> }
     : T;
 
+/** Fields that are stored in another form than the first major shows, which its schemas describe. */
+interface Stored {
+  readonly 'run.started': { readonly owner?: StoredOwner };
+  readonly 'interrupt.resolved': { readonly resolvedBy?: StoredSubject };
+}
+type StoredAs<T, Wire> = T extends keyof Stored ? Omit<Wire, keyof Stored[T]> & Stored[T] : Wire;
+
 /** A payload as it is stated: of its schema's shape, and JSON. */
-export type PayloadOf<T extends EventType> = AsJson<RunEventPayloads[T]> & JsonObject;
+export type PayloadOf<T extends EventType> = StoredAs<T, AsJson<RunEventPayloads[T]>> & JsonObject;
 
 /** A type with a payload that is its own. */
 export type EventOf<T extends EventType = EventType> = {
@@ -76,11 +89,11 @@ interface Opening {
   readonly causedByOpening: boolean;
 }
 
-/** A second name of a payload's field. */
+/** A second name of a payload's field, or another form of its value, as the first major shows it. */
 interface Twin {
-  /** Stored, published name. */
+  /** Stored name, which is the published one. */
   readonly from: string;
-  /** Name in the seeds; the same as `from` where the value itself gets a twin inside. */
+  /** Name in the seeds; the same as `from` where the value itself is shown in another form. */
   readonly to: string;
   readonly value?: (stored: JsonValue) => JsonValue;
 }
@@ -173,7 +186,10 @@ const NODE_CLOSED = { closes: { 'node.started': 'nodeId' } } as const;
 
 /** Catalogue order. */
 const ROWS: Readonly<Record<EventType | ReadType, WrittenRow>> = {
-  'run.started': row('uv', 'run-starts', { run: 'running' }),
+  'run.started': row('uv', 'run-starts', {
+    run: 'running',
+    twins: [{ from: 'owner', to: 'owner', value: ownerInFirstMajor }],
+  }),
   'run.paused': row('', 'run-moves', { run: 'paused' }),
   'run.resumed': row('', 'run-moves', { run: 'running' }),
   'run.completed': row('uv', 'run-ends', { run: 'completed', urgent: true }),
@@ -194,7 +210,9 @@ const ROWS: Readonly<Record<EventType | ReadType, WrittenRow>> = {
   'node.skipped': row('uvn', 'node-skipped', { node: 'skipped' }),
   'node.cancelled': row('uvn', 'node-ends', { node: 'cancelled', ...NODE_CLOSED }),
   'interrupt.requested': row('uvn', 'wait-asks'),
-  'interrupt.resolved': row('uvn', 'wait-ends'),
+  'interrupt.resolved': row('uvn', 'wait-ends', {
+    twins: [{ from: 'resolvedBy', to: 'resolvedBy', value: subjectInFirstMajor }],
+  }),
   'approval.requested': row('uvn', 'detail'),
   'approval.received': row('uvn', 'detail'),
   'clarification.requested': row('uvn', 'detail'),

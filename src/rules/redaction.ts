@@ -144,9 +144,7 @@ class HoldBackStream implements RedactorStream {
     const whole = this.#release(this.#cutAt());
     const held = this.#held;
     const shown = this.#release(held.length);
-    return shown === held && tells(held)
-      ? `${whole}${mask(this.#nameOf(held))}`
-      : whole + shown;
+    return shown === held && tells(held) ? `${whole}${mask(this.#nameOf(held))}` : whole + shown;
   }
 
   #nameOf(beginning: string): string {

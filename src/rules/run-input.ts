@@ -2,6 +2,7 @@
 // (design §2.6). Everything that may change between start and end of a run is pinned in it.
 import type { AgentManifest, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import type { JsonObject, JsonValue } from './json.ts';
+import { principalOf, type StoredOwner, type Subject } from './subject.ts';
 
 /** Version of the translation rules that this run's history is read with, for ever (design §3.1). */
 export const TRANSLATE_VERSION = 1;
@@ -31,8 +32,10 @@ export interface RunHeader {
 export interface RunInput {
   readonly runId: string;
   readonly tenant: string;
-  /** Opaque id of who started the run. */
-  readonly principal: string;
+  /** Who started the run. */
+  readonly subject?: Subject;
+  /** Of runs of earlier versions, in the place of `subject`. */
+  readonly principal?: string;
   readonly idSeed: string;
   readonly translateVersion: number;
   readonly header: RunHeader;
@@ -61,6 +64,16 @@ export interface RunInput {
   readonly forceContinueAsNewAfter?: number;
   /** State carried over continue-as-new; absent in the first segment. Its form belongs to workflows/. */
   readonly carried?: JsonValue;
+}
+
+/** The principal of who started the run. */
+export function ownPrincipal({ subject, principal = '' }: RunInput): string {
+  return principalOf(subject ?? principal);
+}
+
+/** Owner of the run, as its first event holds it: in a replay as it was stated. */
+export function ownerOf({ tenant, subject, principal }: RunInput): StoredOwner {
+  return subject ? { tenant, subject } : { tenant, principal };
 }
 
 /** The smallest limit that somebody asked for; the host's own ceiling bounds every run. */

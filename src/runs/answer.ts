@@ -12,6 +12,7 @@ import {
 } from '../rules/json.ts';
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import type { ResolveInterruptMessage } from '../rules/messages.ts';
+import { principalOf, type Subject } from '../rules/subject.ts';
 import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
 import type { LogStore } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
@@ -32,7 +33,7 @@ export interface Answer {
   /** The question that the sender saw; absent: whatever is open at the node when this is read. */
   readonly interruptId?: string;
   readonly value: JsonValue;
-  readonly resolvedBy: string;
+  readonly resolvedBy: Subject;
 }
 
 /**
@@ -96,7 +97,7 @@ export async function answerOpen(
   const fault = faultOf(value, resumeSchema);
   if (fault) throw fault;
   const bodyDigest = sha256Hex(canonicalJson(answer.value));
-  const updateId = `p-${sha256Hex(canonicalJson([row.runId, interruptId, resolvedBy, bodyDigest]))}`;
+  const updateId = `p-${sha256Hex(canonicalJson([row.runId, interruptId, principalOf(resolvedBy), bodyDigest]))}`;
   const question = { row, nodeId, interruptId, resumeSchema, value, resolvedBy };
   return send(deps, question, { updateId, bodyDigest });
 }

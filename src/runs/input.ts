@@ -46,7 +46,7 @@ export function buildRunInput(deps: InputDeps, caller: Caller, request: RunReque
   return {
     runId,
     tenant: caller.tenant,
-    principal: caller.principal,
+    subject: caller.subject,
     idSeed: runId,
     translateVersion: TRANSLATE_VERSION,
     header: { sessionId: randomId('session'), correlationId: runId },

@@ -1,6 +1,7 @@
 // What became of a question that is not open any more (spec/02 §4.4), as the run's log tells it.
 import { eventRow } from '../rules/events.ts';
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
+import { asSubject, principalOf } from '../rules/subject.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
 
 /** Rows read from the store at once when the log is searched. */
@@ -22,6 +23,7 @@ export interface Fate {
   readonly interruptId?: string;
   readonly key?: string;
   readonly resumeSchema?: JsonObject;
+  /** Principal. */
   readonly resolvedBy?: string;
 }
 
@@ -62,9 +64,14 @@ function nextFate(fate: Fate, row: FateRow, meant: Meant): Fate {
     }
     case 'wait-ends': {
       const { interruptId, reason, resolvedBy } = payloadOf(row);
+      const answeredBy = asSubject(resolvedBy);
       if (interruptId !== fate.interruptId) return fate;
-      if (typeof resolvedBy === 'string')
-        return { ...fate, code: 'interrupt_already_resolved', resolvedBy };
+      if (answeredBy !== undefined)
+        return {
+          ...fate,
+          code: 'interrupt_already_resolved',
+          resolvedBy: principalOf(answeredBy),
+        };
       // Its own time was over or its node's, whichever timer was first; else its node ended, and nobody answered.
       const isExpired = reason === 'timeout' || reason === 'node_timeout';
       return isExpired ? { ...fate, code: 'interrupt_expired' } : fate;

@@ -4,6 +4,7 @@ import { createModels } from '../../src/adapters/models/index.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import type { RunMessage } from '../../src/rules/messages.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
+import { subjectOf } from '../../src/rules/subject.ts';
 import { acceptRun } from '../../src/runs/accept.ts';
 import { readConfigurable } from '../../src/runs/configurable.ts';
 import type { RunsDeps } from '../../src/runs/deps.ts';
@@ -13,7 +14,11 @@ import type { Stores } from '../../src/ports/stores.ts';
 import { chain, node } from '../support/definitions.ts';
 import { openTestStores, silentLogger } from '../support/log-parts.ts';
 
-const CALLER = { tenant: 'default', principal: 'tester', scopes: [] };
+const CALLER = {
+  tenant: 'default',
+  subject: subjectOf('api-key', 'default', 'tester'),
+  scopes: [],
+};
 const NOOP = chain('noop', [node('only', 'core.noop')]);
 let stores: Stores;
 const started: RunInput[] = [];

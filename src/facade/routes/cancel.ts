@@ -1,5 +1,6 @@
 // POST /v1/runs/{runId}/cancel (spec/01 §2.7).
 import type { RunStatus } from '../../rules/status.ts';
+import { principalOf } from '../../rules/subject.ts';
 import { cancelRun } from '../../runs/cancel.ts';
 import { requireRun } from '../../runs/find.ts';
 import { messageOnce } from '../../runs/messages.ts';
@@ -47,7 +48,7 @@ export function cancelRoute(deps: FacadeDeps): Route {
       const asked = { endpoint: ENDPOINT, target: [row.runId], body, key };
       const telling = toldAs<RunStatus>(200, (status) => ({ runId: row.runId, status }));
       const once = await messageOnce(deps, { caller, asked, telling }, (delivery) =>
-        cancelRun(deps, { row, reason, cancelledBy: caller.principal }, delivery),
+        cancelRun(deps, { row, reason, cancelledBy: principalOf(caller.subject) }, delivery),
       );
       sendOnce(response, once, telling);
     },

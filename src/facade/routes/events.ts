@@ -1,5 +1,6 @@
 // GET /v1/runs/{runId}/events (spec/02 §3.1): SSE or the whole log as JSON, by Accept.
 import { isTerminalEvent } from '../../rules/status.ts';
+import { principalOf } from '../../rules/subject.ts';
 import type { LogRow } from '../../ports/log.ts';
 import { renderEventText } from '../../wire/render.ts';
 import { requireRun } from '../../runs/find.ts';
@@ -83,14 +84,14 @@ async function answerEvents(
   response.setHeader('Vary', 'Accept');
   if (request.accepts(['text/event-stream', 'application/json']) !== 'text/event-stream') {
     await readHead(deps, row.runId, response);
-    const stream = streams.open(caller.principal, response);
+    const stream = streams.open(principalOf(caller.subject), response);
     response.status(200).type('application/json');
     if (request.method !== 'HEAD') await sendLog(deps, row.runId, stream);
     stream.end();
     return;
   }
   const head = await readHead(deps, row.runId, response);
-  const stream = streams.open(caller.principal, response);
+  const stream = streams.open(principalOf(caller.subject), response);
   if (stream.signal.aborted) return;
   const nothingLeft = head.closed && after >= head.nextSequence - 1;
   try {

@@ -58,7 +58,7 @@ export function interruptRoute(deps: FacadeDeps): Route {
       const asked = { endpoint: ENDPOINT, target: [row.runId, nodeId], body, key };
       const telling = toldAs<string>(200, (status) => ({ runId: row.runId, nodeId, status }));
       const value = resumeValue as JsonValue;
-      const answer = { row, nodeId, interruptId, value, resolvedBy: caller.principal };
+      const answer = { row, nodeId, interruptId, value, resolvedBy: caller.subject };
       const once = await messageOnce(deps, { caller, asked, telling }, (delivery) =>
         answerInterrupt(deps, answer, delivery),
       );

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { HostError, type ErrorCode, invalid } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
+import { principalOf } from '../../rules/subject.ts';
 import type { AgentInstance } from '../../ports/agents.ts';
 import type {
   OpenSentienceAgentList,
@@ -120,7 +121,7 @@ function attachAgent(deps: FacadeDeps): Route {
 
 async function mint(
   { stores }: FacadeDeps,
-  { tenant, principal }: RouteCall['caller'],
+  { tenant, subject }: RouteCall['caller'],
   agentId: string,
 ): Promise<OpenSentienceAttachment> {
   const all = AGENT_ID.test(agentId) ? await stores.agents.instances(tenant, agentId) : [];
@@ -138,7 +139,7 @@ async function mint(
     {
       ...{ atMs: nowMs, tenant, agentId, instanceId: instance.instanceId },
       kind: 'token.minted',
-      details: { principal, expiresAt },
+      details: { principal: principalOf(subject), expiresAt },
     },
   ]);
   await stores.agents.mintToken(

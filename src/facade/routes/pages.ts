@@ -3,6 +3,7 @@
 import { Router, type Request, type Response } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
 import { EVENT_STORIES } from '../../rules/events.ts';
+import { principalOf } from '../../rules/subject.ts';
 import { timedInterrupts } from '../../log/fold.ts';
 import {
   PAGE_ASSETS,
@@ -228,7 +229,7 @@ function refusalText(
   { caller }: PageSession,
 ): string {
   if (code === 'validation_error' && typeof reason === 'string') return reason;
-  if (code === 'interrupt_already_resolved' && resolvedBy === caller.principal)
+  if (code === 'interrupt_already_resolved' && resolvedBy === principalOf(caller.subject))
     return 'You have answered this already.';
   return OVER[code] ?? ERRORS[code].message;
 }
@@ -246,6 +247,6 @@ async function answer(
   const open = await requireOpen(deps, row, { nodeId, interruptId: form.interruptId ?? '' });
   const value = resumeValueOf(form, open);
   if (!value.ok) throw new HostError('validation_error', { reason: value.message });
-  const { principal: resolvedBy } = session.caller;
+  const { subject: resolvedBy } = session.caller;
   return answerOpen(deps, open, { row, value: value.value, resolvedBy });
 }

@@ -1,5 +1,6 @@
 // GET /v1/runs/{runId}/events/poll (spec/02 §3.7): everything behind an exclusive cursor, waiting for it if need be.
 import { isTerminalEvent } from '../../rules/status.ts';
+import { principalOf } from '../../rules/subject.ts';
 import type { LogRow } from '../../ports/log.ts';
 import { renderEventText } from '../../wire/render.ts';
 import { requireRun } from '../../runs/find.ts';
@@ -84,7 +85,7 @@ async function answerPoll(
   let head = await readHead(deps, runId, response);
   let rows = await readRows(deps, { runId, after, limit });
   if (rows.length === 0 && !head.closed) {
-    const stream = streams.open(caller.principal, response);
+    const stream = streams.open(principalOf(caller.subject), response);
     if (stream.signal.aborted) return;
     await nextRows(
       deps,
