@@ -138,6 +138,7 @@ function mayImport(from: SourceFile, { target, inside, typeOnly }: Import): bool
 }
 
 describe('import arrows (style.md, tree)', () => {
+  // [I45]
   it('every room imports only what its row names', () => {
     const wrong = product.flatMap((file) =>
       file.imports
@@ -266,6 +267,7 @@ describe('names and words (style.md)', () => {
     );
     expect(readers.map(({ path }) => path)).toEqual([]);
   });
+  // [I44]
   it('workflow code reaches time, the world and people through live Steps alone (design §4)', () => {
     const LIVE = 'workflows/live-steps.ts';
     const workflows = product.filter(({ path }) => path.startsWith('workflows/'));

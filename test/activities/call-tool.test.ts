@@ -105,6 +105,7 @@ function payloadOf(result: Awaited<ReturnType<Activities['callTool']>>) {
 }
 
 describe('a call by the ledger (design §5)', () => {
+  // [I32]
   test('claimed, performed, settled; the event is caused by the call', async () => {
     const counter = new Counter();
     const rig = await createRig(stores, { tools: [counter.tool()] });
@@ -148,6 +149,7 @@ describe('a call by the ledger (design §5)', () => {
     expect(new Set(counter.keys).size).toBe(2);
   });
 
+  // [I34]
   test('not idempotent: a throw after sending is in doubt and never repeated', async () => {
     const counter = new Counter();
     counter.behave = async () => Promise.reject(new Error('connection reset'));
@@ -252,6 +254,7 @@ describe('a call by the ledger (design §5)', () => {
     expect(payloadOf(await call(rig, {}, 4))).toMatchObject({ error: { code: 'tool_failed' } });
   });
 
+  // [I35]
   test('a tool that does not say that it is idempotent is not', async () => {
     const counter = new Counter();
     counter.behave = async () => Promise.reject(new Error('connection reset'));
@@ -283,6 +286,7 @@ describe('a call by the ledger (design §5)', () => {
     expect(counter.count).toBe(1);
   });
 
+  // [I33]
   test('nothing is performed for a run that has ended', async () => {
     const counter = new Counter();
     const rig = await createRig(stores, { tools: [counter.tool()] });
@@ -495,6 +499,7 @@ describe('a call that is refused now and was performed before (design §5)', () 
 });
 
 describe('the surface (RFC 0077 §B step 3)', () => {
+  // [I36]
   test('a tool outside it is forbidden and not performed', async () => {
     const counter = new Counter();
     const rig = await createRig(stores, { tools: [counter.tool()] });
@@ -538,6 +543,7 @@ describe('what is recorded (design §2.6)', () => {
     expect(await contentJson(rig, resultHash)).toEqual({ text: 'x'.repeat(40_000) });
   });
 
+  // [I37]
   test('SR-1: secrets in outcomes and messages are redacted', async () => {
     const counter = new Counter();
     const secrets = [{ id: 'vault', value: 'hunter2-hunter2' }];

@@ -76,6 +76,7 @@ describe('design §7: AES-256-GCM over the whole payload', () => {
     }
   });
 
+  // [I49]
   test('every tampered byte, a cut payload and a swapped key id: history_undecodable', async () => {
     const codec = createEncryption([oldKey, { ...newKey, key: oldKey.key }]);
     const [sealed] = await codec.encode([payload('abc')]);

@@ -49,6 +49,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     await client.end();
   }
 
+  // [I22]
   it('design §3.6 a row is read only when no lower one may still come', async () => {
     const tenant = newId('tenant');
     const early = await startedRun(stores, { tenant });

@@ -139,6 +139,7 @@ describe('faults', () => {
   const cases: readonly Case[] = [
     ['a port that is none', () => ({ OPENWOP_PORT: 'http' }), /^OPENWOP_PORT must be a port/],
     ['a port too high', () => ({ OPENWOP_PORT: '65536' }), /^OPENWOP_PORT must be a port/],
+    // [I46]
     [
       'another host without key',
       () => ({ OPENWOP_HOST: '0.0.0.0' }),

@@ -97,6 +97,7 @@ export function feedContract(stores: GivenStores): void {
       );
     });
 
+    // [I24]
     it('design §3.6 a rebuild keeps the positions of rows that stay, ends those of rows that are gone, and gives new rows new ones', async () => {
       const tenant = newId('tenant');
       const [runId, other] = [await runOf(tenant), await runOf(tenant)];
@@ -118,6 +119,7 @@ export function feedContract(stores: GivenStores): void {
       expect(named(after.slice(-1))).toEqual([`${runId} 2`]);
     });
 
+    // [I23]
     it('design §3.6 a named consumer has a durable cursor that never goes back', async () => {
       const [tenant, consumer] = [newId('tenant'), newId('consumer')];
       expect(await feed().cursor(tenant, consumer)).toBe(0);

@@ -26,6 +26,7 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       expect(outcome.retryAfterSeconds).toBeLessThanOrEqual(LEASE_MS / 1000);
     });
 
+    // [I42]
     it('spec/01 §4.1 another body is a mismatch: running, abandoned and answered', async () => {
       for (const leaseMs of [LEASE_MS, NO_LEASE_MS]) {
         const claim = newClaim();

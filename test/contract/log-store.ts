@@ -22,6 +22,7 @@ export function logStoreContract(stores: GivenStores): void {
     log().read(runId, { after: -1, limit: 10_000 });
 
   describe('LogStore append', () => {
+    // [I15]
     it('design §3.2 gives dense sequences and clamped times, folds the rows, moves head and cursor', async () => {
       const runId = await startedRun(stores());
       const rows = [
@@ -72,6 +73,7 @@ export function logStoreContract(stores: GivenStores): void {
       expect(stored[2]?.causedBy).toEqual({ runId: 'other', key: 'k' });
     });
 
+    // [I18]
     it('design §3.2 a batch behind another cursor is stale and changes nothing', async () => {
       const runId = await startedRun(stores());
       const old = await headOf(stores(), runId);
@@ -87,6 +89,7 @@ export function logStoreContract(stores: GivenStores): void {
       expect(await all(runId)).toHaveLength(1);
     });
 
+    // [I17]
     it('design §3.2 after the terminal entry everything is refused', async () => {
       const runId = await startedRun(stores());
       const head = await headOf(stores(), runId);
@@ -308,6 +311,7 @@ export function deltaContract(stores: GivenStores): void {
       expect(keys).toEqual(['a', `${ACTIVITY}#d0`, `${ACTIVITY}#d1`, 'b']);
     });
 
+    // [I21]
     it('spec/07 §4.1 are refused without a head, behind a close, and by an older try', async () => {
       const runId = await startedRun(stores());
       const refused = (reason: string): unknown => ({ kind: 'refused', reason });
@@ -427,6 +431,7 @@ export function deltaContract(stores: GivenStores): void {
       stop();
     });
 
+    // [I20]
     it('design §3.6 is refused while a block is open', async () => {
       const runId = await startedRun(stores());
       await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 0));

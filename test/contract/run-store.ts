@@ -44,6 +44,7 @@ export function runStoreContract(stores: GivenStores): void {
       expect((await headOf(stores(), run.runId)).temporalRunId).toBe('T1');
     });
 
+    // [I41]
     it('design §4 of concurrent acceptances with one key exactly one inserts its run', async () => {
       const claim = newClaim();
       const runs = Array.from({ length: 6 }, () => newRun());
@@ -81,6 +82,7 @@ export function runStoreContract(stores: GivenStores): void {
       expect(await stores().runs.load(other.runId)).toBeUndefined();
     });
 
+    // [I43]
     it('design §10 a run of another tenant is not found and not listed', async () => {
       const tenant = newId('tenant');
       const run = newRun({ tenant });

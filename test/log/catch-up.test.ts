@@ -1,4 +1,4 @@
-// catchUp, fresh reads, archive and rebuild on PGlite, with played histories (design §3.2, §3.3, §3.6).
+// catchUp, fresh reads, archive and rebuild on PGlite, with played histories (design §3.2, §3.3, §3.6). [I19] [I25]
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { deltaPayload } from '../../src/rules/deltas.ts';

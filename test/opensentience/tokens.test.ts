@@ -88,6 +88,7 @@ describe('seed 004 §5.1: the token of a launched agent', () => {
     });
     if (token) expect(JSON.stringify(notes)).not.toContain(token);
   });
+  // [I47]
   it('used twice: refused', async () => {
     const { ask, hello, launched } = given();
     const { token } = launched();

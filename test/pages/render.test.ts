@@ -28,6 +28,7 @@ const model: RunPageModel = {
 const EVIL = `"><script>alert('x')</script>`;
 
 describe('design §10 what a run says is text', () => {
+  // [I48]
   it('in events, questions, names, notices and errors', () => {
     const html = renderRunPage({
       ...model,

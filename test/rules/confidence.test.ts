@@ -19,6 +19,7 @@ test.each<[string, unknown, number | undefined, number]>([
 
 test.each<[string, number | undefined, number, boolean]>([
   ['strictly below escalates', 0.699, 0.7, true],
+  // [I40]
   ['equal goes on', 0.7, 0.7, false],
   ['above goes on', 0.71, 0.7, false],
   ['absent is no signal', undefined, 1, false],

@@ -96,6 +96,7 @@ describe('trackOpen', () => {
 describe('closingsOf', () => {
   const open = track([node('a'), bracket('a'), call('a', 1), node('b'), call('a', 2)]);
 
+  // [I12]
   test('design §3.1 closes calls before brackets before nodes, within a kind in the order opened', () => {
     expect(closingsOf(open, ENDING).map((closing) => closing.key)).toEqual([
       'agent.toolReturned|a/1/0/c1',

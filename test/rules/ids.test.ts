@@ -36,6 +36,7 @@ describe('encodeTuple', () => {
     '%',
   ];
 
+  // [I2]
   test('design §2.2 differs for every two tuples, whatever their parts contain', () => {
     const tuples = parts.flatMap((nodeId) =>
       parts.flatMap((step) =>
@@ -72,6 +73,7 @@ function bytesOf(text: string): Buffer {
 }
 
 describe('event ids', () => {
+  // [I1]
   test('design §2.1 are evt- and the KSUID of the first 20 bytes of SHA-256(runId NUL key)', () => {
     for (const [runId, key] of [
       ['run-1', 'terminal'],

@@ -55,6 +55,7 @@ describe('the stream form: no secret straddles two pieces (design §3.5)', () =>
       text.slice(at * size, (at + 1) * size),
     );
 
+  // [I38]
   test.each(TEXTS)(
     'in pieces of every size it shows what the whole shows: %s',
     (text, expected) => {

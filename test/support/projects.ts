@@ -21,6 +21,11 @@ const PURE = [
   'cli',
   'tidy.test.ts',
   'app/roles.test.ts',
+  'architecture.test.ts',
+  'mutants',
+  'workflows/answers.test.ts',
+  'workflows/equal-calls.test.ts',
+  'workflows/journal.test.ts',
   // On Java's server alone.
   'app/in-memory.test.ts',
   'adapters/history-java.test.ts',

@@ -1,0 +1,109 @@
+// docs/architecture.md against the tree, both ways: its rooms, its invariants with their tests and mutants, and what
+// cites it.
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { MUTANTS } from './mutants/mutants.ts';
+import { mutate } from './mutants/mutate.ts';
+import { repositoryFiles, ROOT } from './support/source-tree.ts';
+
+const LEAST_INVARIANTS = 25;
+const PAGE = 'docs/architecture.md';
+const textOf = (path: string): string => readFileSync(ROOT + path, 'utf8');
+const page = textOf(PAGE);
+const citing = repositoryFiles('.').filter(
+  (path) =>
+    /\.(ts|js|cjs|mjs|json|md|sql|go|yml)$|^\.ci\/|^Dockerfile$/.test(path) &&
+    !/^test\/(histories|mutants)\/|package-lock|^docs\/architecture\.md$/.test(path),
+);
+
+interface Invariant {
+  readonly number: number;
+  readonly file: string;
+  readonly test: string;
+}
+const invariants = [
+  ...page.matchAll(/^- \*\*I(\d+)\.\*\* .*\n(?: {2}(?!`).*\n)* {2}`([^`]+)`: “([^”]+)”$/gm),
+].map(([, number, file = '', test = '']): Invariant => ({ number: Number(number), file, test }));
+
+/** Names of tests in a source: quotes in them are escaped there. */
+function holds(file: string, test: string): boolean {
+  return existsSync(ROOT + file) && textOf(file).replaceAll('\\', '').includes(test);
+}
+
+function invariantsCitedIn(path: string): number[] {
+  return [...textOf(path).matchAll(/\[I(\d+)\]/g)].map(([, number]) => Number(number));
+}
+
+describe('the rooms of architecture §1.1', () => {
+  it('are those of tidy.test.ts', () => {
+    const table =
+      /\nconst ROOMS[^\n]*\{\n([^]*?)\n\};/.exec(textOf('test/tidy.test.ts'))?.[1] ?? '';
+    const rooms = [...table.matchAll(/^ {2}'?([\w/.-]+)'?: \{/gm)].map(([, name]) => name);
+    const told = [...page.matchAll(/^\| `([\w/-]+)` /gm)].map(([, name]) => name);
+    // Files with a row of their own belong to the room that they are in.
+    expect(told.sort()).toEqual(rooms.filter((name) => !name?.endsWith('.ts')).sort());
+  });
+});
+
+describe('the invariants of architecture §11', () => {
+  it(`go from 1 without a gap, and are ${LEAST_INVARIANTS} or more`, () => {
+    expect(invariants.length).toBeGreaterThanOrEqual(LEAST_INVARIANTS);
+    expect(invariants.map(({ number }) => number)).toEqual(invariants.map((_, at) => at + 1));
+    expect(page.match(/^- \*\*I/gm)).toHaveLength(invariants.length);
+  });
+  it('name a test that exists', () => {
+    expect(invariants.filter(({ file, test }) => !holds(file, test))).toEqual([]);
+  });
+  it('are cited by that test', () => {
+    const silent = invariants.filter(
+      ({ number, file }) => !existsSync(ROOT + file) || !invariantsCitedIn(file).includes(number),
+    );
+    expect(silent).toEqual([]);
+  });
+  it('exist where they are cited', () => {
+    const known = new Set(invariants.map(({ number }) => number));
+    const dangling = citing.flatMap((path) =>
+      invariantsCitedIn(path)
+        .filter((number) => !known.has(number))
+        .map((number) => `${path}: I${number}`),
+    );
+    expect(dangling).toEqual([]);
+  });
+  it('have a mutant each, and each mutant has its invariant', () => {
+    const mutated = new Set(MUTANTS.map(({ invariant }) => invariant));
+    expect([...mutated].sort((a, b) => a - b)).toEqual(invariants.map(({ number }) => number));
+  });
+});
+
+describe('each mutant', () => {
+  it('changes a line that is there once, and stays a program', () => {
+    const faults = MUTANTS.map((mutant) => {
+      const { file, invariant } = mutant;
+      if (!existsSync(ROOT + file)) return `I${invariant} ${file}: is not there`;
+      const mutated = mutate(mutant, textOf(file));
+      return 'fault' in mutated ? `I${invariant} ${file}: ${mutated.fault}` : '';
+    });
+    expect(faults.filter((fault) => fault !== '')).toEqual([]);
+  });
+  it('names a file of tests that exists', () => {
+    expect(MUTANTS.filter(({ killer }) => !existsSync(ROOT + killer))).toEqual([]);
+  });
+});
+
+describe('what cites architecture.md', () => {
+  it('names a section that is there', () => {
+    const sections = new Set(
+      [...page.matchAll(/^#{2,3} (\d+(?:\.\d+)?)\.? /gm)].map(([, number]) => number),
+    );
+    const dangling = citing.flatMap((path) =>
+      [...textOf(path).matchAll(/architecture((?:(?:, | and |–)?\s*§\d+(?:\.\d+)?)+)/g)].flatMap(
+        ([, cited = '']) =>
+          [...cited.matchAll(/§(\d+(?:\.\d+)?)/g)]
+            .map(([, number]) => number)
+            .filter((number) => !sections.has(number))
+            .map((number) => `${path}: §${number}`),
+      ),
+    );
+    expect(dangling).toEqual([]);
+  });
+});

@@ -1,0 +1,8 @@
+// Every test file may be asked for, and no Temporal server is started: killers need none.
+import { defineConfig } from 'vitest/config';
+import { ALL_TESTS } from '../support/projects.ts';
+
+export default defineConfig({
+  root: new URL('../..', import.meta.url).pathname,
+  test: { include: [ALL_TESTS], pool: 'forks', testTimeout: 60_000, hookTimeout: 120_000 },
+});

@@ -1,0 +1,120 @@
+// Which answer to a question a run takes (design §4, race rules of spec/02 §4.4), decided by the workflow alone.
+import { plainRun, START_MS, type PlainRun } from '../support/plain-run.ts';
+import { expect, test } from 'vitest';
+import { digestOf } from '../../src/rules/ids.ts';
+import { canonicalJson } from '../../src/rules/json.ts';
+import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
+import { approvalGate } from '../../workflows/nodes/approval-gate.ts';
+import { approvalSchema } from '../../workflows/interrupts.ts';
+import { definition, node, runInput } from '../support/definitions.ts';
+
+const LIMIT_MS = 60_000;
+const RESOLVED = { status: 'resolved', bodyDigest: 'body-1' };
+const schemaDigest = (actions: string[]) => digestOf(canonicalJson(approvalSchema(actions)));
+
+/** A run that asks at the node `gate`, and the answer that it takes. */
+function asking(nodeId: string) {
+  const gate = node(nodeId, 'core.approvalGate', { config: { timeoutMs: LIMIT_MS } });
+  const plain = plainRun(runInput(definition('gate', [gate])));
+  const outcome = approvalGate(plain.visit(nodeId)).catch((error: unknown) => error);
+  const [suspended] = plain.stated();
+  const { interruptId } = suspended?.payload as { interruptId: string };
+  const answer: ResolveInterruptMessage = {
+    kind: 'resolve-interrupt',
+    nodeId,
+    interruptId,
+    value: { action: 'accept' },
+    schemaDigest: schemaDigest(['accept', 'reject']),
+    bodyDigest: 'body-1',
+    resolvedBy: 'ada',
+  };
+  return { plain, outcome, answer };
+}
+
+/** Refused, and nothing said of it in the journal. */
+function expectRefused(plain: PlainRun, answer: ResolveInterruptMessage, code: string): void {
+  expect(plain.send('k-refused', answer)).toBe(code);
+  expect(plain.stated()).toEqual([]);
+}
+
+test('an answer is taken once, and what it decides is stated in the same breath', () => {
+  const { plain, answer } = asking('once');
+  expect(plain.send('k-1', answer)).toEqual(RESOLVED);
+  expect(plain.stated().map(({ type }) => type)).toEqual([
+    'interrupt.resolved',
+    'approval.received',
+    'node.resumed',
+  ]);
+  expectRefused(plain, answer, 'interrupt_already_resolved');
+});
+
+// [I26]
+test('an answer that was checked against another schema is refused', () => {
+  const { plain, answer } = asking('schema');
+  const other = { ...answer, schemaDigest: schemaDigest(['accept', 'reject', 'refine']) };
+  expectRefused(plain, other, 'interrupt_already_resolved');
+  expect(plain.send('k-1', answer)).toEqual(RESOLVED);
+});
+
+// [I28]
+test('an answer to another question of the same node is refused', () => {
+  const { plain, answer } = asking('other');
+  expectRefused(plain, { ...answer, interruptId: 'int-another' }, 'interrupt_not_found');
+});
+
+// [I27]
+test('an answer at the end of its time or later is refused, one before it is taken', () => {
+  const { plain, answer } = asking('late');
+  plain.nowMs = START_MS + LIMIT_MS;
+  expectRefused(plain, answer, 'interrupt_expired');
+  plain.nowMs = START_MS + LIMIT_MS - 1;
+  expect(plain.send('k-1', answer)).toEqual(RESOLVED);
+});
+
+test("an answer at the end of its node's time is refused", () => {
+  const { plain, answer } = asking('node-time');
+  const frame = plain.run.state.frames['node-time'];
+  if (frame) frame.deadlineMs = START_MS + 10;
+  plain.nowMs = START_MS + 10;
+  expectRefused(plain, answer, 'interrupt_expired');
+});
+
+test("an answer at the end of the run's time is refused", () => {
+  const gate = node('run-time', 'core.approvalGate');
+  const plain = plainRun(
+    runInput(definition('gate', [gate], [], { settings: { timeout: LIMIT_MS } })),
+  );
+  void approvalGate(plain.visit('run-time'));
+  const { interruptId } = plain.stated()[0]?.payload as { interruptId: string };
+  const { answer } = asking('unused');
+  plain.nowMs = START_MS + LIMIT_MS;
+  plain.stated();
+  expectRefused(plain, { ...answer, nodeId: 'run-time', interruptId }, 'interrupt_expired');
+});
+
+// [I29]
+test('an answer that comes again under its id gets the first outcome and states nothing', () => {
+  const { plain, answer } = asking('again');
+  const first = plain.send('k-1', answer);
+  plain.stated();
+  expect(plain.send('k-1', answer)).toEqual(first);
+  expect(plain.stated()).toEqual([]);
+});
+
+test('nothing is answered in a run that ends', () => {
+  const { plain, answer } = asking('ending');
+  plain.run.ending = { kind: 'cancelled' };
+  expectRefused(plain, answer, 'interrupt_cancelled');
+});
+
+// [I30]
+test('a gate that nobody answers never grants', async () => {
+  const { plain, outcome } = asking('silent');
+  plain.nowMs = START_MS + LIMIT_MS;
+  plain.waits[0]?.end(false);
+  expect(await outcome).toMatchObject({ type: 'interrupt_timeout' });
+  expect(plain.stated()).toMatchObject([
+    { type: 'interrupt.resolved', payload: { outcome: 'rejected', reason: 'timeout' } },
+    { type: 'approval.received', payload: { action: 'timeout' } },
+  ]);
+});
