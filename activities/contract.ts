@@ -4,13 +4,15 @@
 import type { PayloadOf } from '../src/rules/events.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { CausedBy, StepResult } from '../src/rules/journal.ts';
-import type { PinnedAgent } from '../src/rules/run-input.ts';
+import type { PinnedAgent, RunHeader } from '../src/rules/run-input.ts';
 
 /** Where an activity runs: filled by Steps, the same for all. */
 export interface StepContext {
   readonly runId: string;
   readonly tenant: string;
   readonly principal: string;
+  /** Absent where workflow code of an earlier version scheduled it; such a run is the root of its chain. */
+  readonly header?: RunHeader;
   readonly workflowId: string;
   readonly nodeId: string;
   readonly visit: number;

@@ -231,13 +231,14 @@ function contextOf(
   { tool, input }: KnownEffect,
   effectId: string,
 ): Omit<ToolCallContext, 'signal' | 'onProgress'> {
-  const { tenant, runId, nodeId, workflowId, principal } = input.context;
+  const { tenant, runId, header, nodeId, workflowId, principal } = input.context;
   const { calledKey, approvedBy, call } = input;
   const cause = typeof calledKey === 'string' ? { runId, key: calledKey } : calledKey;
   const directive = approvedBy ?? (tool?.remote?.approval === 'none' ? 'policy' : undefined);
   return {
     tenant,
     runId,
+    correlationId: header?.correlationId ?? runId,
     nodeId,
     workflowId,
     principal,

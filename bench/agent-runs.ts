@@ -43,11 +43,8 @@ export async function measureAgentRuns(
   { rounds, calls }: { rounds: number; calls: number },
 ): Promise<AgentRunsReport> {
   bench.hint = () => {};
-  const { agents: registry, runs } = bench.host.stores;
-  const tools = createTools(
-    [...coreTools(), ECHO_TOOL],
-    createAgentTools({ registry, runs, core }),
-  );
+  const { agents: registry } = bench.host.stores;
+  const tools = createTools([...coreTools(), ECHO_TOOL], createAgentTools({ registry, core }));
   const workerOf = (toolId: string) => workerFor(bench, { tools, toolId, calls });
   const workers = {
     inProcess: await workerOf(ECHO_TOOL.toolId),

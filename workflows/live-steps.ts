@@ -117,11 +117,13 @@ async function runStep<Name extends ActivityName>(
     activityId,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   };
-  const input = { ...request.input, context: contextOf(place, activityId) };
+  const context = contextOf(place, activityId);
   const queued: QueuedStep | undefined = request.queue && { outlasted: false };
   run.inFlight++;
   if (queued) run.queued.add(queued);
-  spend(jsonBytes(input));
+  // The header is not counted: a run that began before it was sent must fill its tasks as it did.
+  spend(jsonBytes({ ...request.input, context }));
+  const input = { ...request.input, context: { ...context, header: run.input.header } };
   try {
     const result = await withGrace(
       scheduleActivity<StepResult<StepOutput<Name>>>(name, [input], options),
@@ -138,8 +140,8 @@ async function runStep<Name extends ActivityName>(
   }
 }
 
-/** The context of an activity, for ids and isolation on the other side. */
-function contextOf(place: Place, activityId: string): StepContext {
+/** The context of an activity but for its run's header, for ids and isolation on the other side. */
+function contextOf(place: Place, activityId: string): Omit<StepContext, 'header'> {
   const { run, frame } = place;
   return {
     runId: run.input.runId,

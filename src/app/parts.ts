@@ -194,7 +194,7 @@ export async function loadAgentParts(
   { config, logger, builtIn }: HostOptions,
   { stores, core }: { readonly stores: Stores; readonly core?: Core },
 ): Promise<AgentParts> {
-  const agentTools = createAgentTools({ registry: stores.agents, runs: stores.runs, core });
+  const agentTools = createAgentTools({ registry: stores.agents, core });
   const tools = createTools([...coreTools(), ...(builtIn?.tools ?? [])], agentTools);
   const { testMode, escalation } = config;
   const { tenant } = DEFAULT_CALLER;

@@ -5,7 +5,6 @@ import { codeOf } from '../rules/errors.ts';
 import { sha256Hex } from '../rules/ids.ts';
 import { isJsonObject, type JsonValue } from '../rules/json.ts';
 import type { AgentInstance, AgentRegistry, AgentTool } from '../ports/agents.ts';
-import type { RunStore } from '../ports/runs.ts';
 import type { Tool, ToolCallContext, Tools } from '../ports/tools.ts';
 import { callFailure } from './call-failure.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
@@ -21,8 +20,6 @@ const STOP_MARGIN_MS = 300;
 
 export interface AgentToolsOptions {
   readonly registry: Pick<AgentRegistry, 'tools' | 'instances'>;
-  /** For the root run of a call's chain. */
-  readonly runs: Pick<RunStore, 'load'>;
   /** Absent where no agents live. */
   readonly core?: Pick<Core, 'call'>;
 }
@@ -81,7 +78,7 @@ function toolOf(options: AgentToolsOptions, declared: AgentTool): Tool {
 }
 
 async function callAgent(
-  { core, runs }: AgentToolsOptions,
+  { core }: AgentToolsOptions,
   { declared, input, context }: { declared: AgentTool; input: JsonValue; context: ToolCallContext },
 ): Promise<JsonValue> {
   if (!core) throw callFailure('agent_unavailable', false);
@@ -92,8 +89,7 @@ async function callAgent(
     };
     throw callFailure('tool_invalid_input', false, details);
   }
-  const { runId, nodeId, workflowId, callerAgentId, directive } = context;
-  const row = await runs.load(runId);
+  const { runId, correlationId, nodeId, workflowId, callerAgentId, directive } = context;
   const needsDirective = declared.sideEffects || declared.requiresDirective;
   const call: SessionCall = {
     toolId: declared.toolId,
@@ -103,7 +99,7 @@ async function callAgent(
     maxOutputBytes: declared.maxOutputBytes,
     idempotencyKey: context.idempotencyKey,
     requestId: uuidOf(`${runId}/${context.callId}`),
-    correlationId: row?.input.header.correlationId ?? runId,
+    correlationId,
     ...(context.causationId === undefined ? {} : { causationId: context.causationId }),
     actor: { type: 'agent', id: callerAgentId },
     caller: { type: 'agent', id: callerAgentId },

@@ -12,6 +12,8 @@ export interface ToolProgress {
 export interface ToolCallContext {
   readonly tenant: string;
   readonly runId: string;
+  /** Root run of the chain; the own runId for a root. */
+  readonly correlationId: string;
   readonly nodeId: string;
   readonly workflowId: string;
   readonly principal: string;

@@ -1,6 +1,6 @@
 // callTool: the surface once more, schemas, and the effect ledger's states seen from an activity (design §5).
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Activities, CallToolInput } from '../../activities/contract.ts';
 import { coreTools } from '../../src/adapters/tools/core-tools.ts';
 import { HostError } from '../../src/rules/errors.ts';
@@ -574,5 +574,24 @@ describe('what is recorded (design §2.6)', () => {
       principal: 'tester',
       idempotencyKey: row?.effectId,
     });
+  });
+
+  test.each([
+    ['the root of the chain, as the header says', { correlationId: 'run-root' }],
+    ['the run itself where an earlier version scheduled the call', undefined],
+  ])('the tool is told %s, and the run is not loaded', async (_, header) => {
+    const counter = new Counter();
+    let seen: ToolCallContext | undefined;
+    counter.behave = async (_input, context) => {
+      seen = context;
+      return {};
+    };
+    const rig = await createRig(stores, { tools: [counter.tool()] });
+    const load = vi.spyOn(stores.runs, 'load');
+    const given = input(rig);
+    const context = { ...given.context, ...(header && { header: { sessionId: 's', ...header } }) };
+    await runActivity(rig, 'callTool', { input: { ...given, context } });
+    expect(seen?.correlationId).toBe(header?.correlationId ?? rig.runId);
+    expect(load).not.toHaveBeenCalled();
   });
 });

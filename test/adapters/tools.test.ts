@@ -11,6 +11,7 @@ const tools = createTools(coreTools(() => Date.UTC(2026, 0, 2)));
 const context = {
   tenant: 't',
   runId: 'r',
+  correlationId: 'r',
   nodeId: 'n',
   workflowId: 'w',
   callerAgentId: 'agent.caller',

@@ -31,6 +31,7 @@ function context(idempotencyKey = 'key-1'): ToolCallContext {
   return {
     tenant: 'default',
     runId: 'run-1',
+    correlationId: 'run-1',
     nodeId: 'pay',
     workflowId: 'refund-desk',
     callerAgentId: 'agent.desk',

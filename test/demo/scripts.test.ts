@@ -88,7 +88,7 @@ async function answerOf(call: { toolId: string; arguments: JsonValue }): Promise
   const tool = demo.tools.find(({ toolId }) => toolId === call.toolId);
   const context = {
     ...{ tenant: 'default', runId: 'r', nodeId: 'n', workflowId: 'w', principal: 'p' },
-    ...{ callerAgentId: 'a', callId: 'c', idempotencyKey: 'k' },
+    ...{ correlationId: 'r', callerAgentId: 'a', callId: 'c', idempotencyKey: 'k' },
     signal: new AbortController().signal,
   };
   return (

@@ -3,7 +3,6 @@
 import { describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import type { AgentInstance, AgentTool } from '../../src/ports/agents.ts';
-import type { RunRow } from '../../src/ports/runs.ts';
 import type { Tool, ToolCallContext } from '../../src/ports/tools.ts';
 import { createAgentTools } from '../../src/opensentience/agent-tools.ts';
 import type { SessionCall } from '../../src/opensentience/parts.ts';
@@ -27,6 +26,7 @@ const declared: AgentTool = {
 const context: ToolCallContext = {
   tenant: 't',
   runId: 'run-1',
+  correlationId: 'run-root',
   nodeId: 'n',
   workflowId: 'w',
   principal: 'p',
@@ -37,9 +37,6 @@ const context: ToolCallContext = {
   idempotencyKey: 'eff-1',
   signal: new AbortController().signal,
 };
-const runs = {
-  load: async () => ({ input: { header: { correlationId: 'run-root' } } }) as RunRow,
-};
 
 async function toolOf(
   more: Partial<AgentTool>,
@@ -47,7 +44,6 @@ async function toolOf(
 ): Promise<Tool> {
   const tools = createAgentTools({
     registry: { tools: async () => [{ ...declared, ...more }], instances: async () => [] },
-    runs,
     ...(call && {
       core: {
         call: async (agentId, sent) => {
@@ -165,7 +161,6 @@ describe('an agent that is being started', () => {
         tools: async () => (++looks >= 3 ? [declared] : []),
         instances: async () => instances,
       },
-      runs,
     });
     await tools.find('t', [declared.toolId], startMs);
     expect(looks).toBe(expected);

@@ -2,7 +2,7 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { Context } from '@temporalio/activity';
 import { describe, expect, it } from 'vitest';
-import type { InferTurnInput } from '../../activities/contract.ts';
+import type { CallToolInput, InferTurnInput } from '../../activities/contract.ts';
 import { agentNode, chain, definition, edge, pinned, runInput } from '../support/definitions.ts';
 import { payloadsOf, runBothWays, runOnce, typesOf, useWorkflowRunner } from './both-ways.ts';
 import { AGENT, decision, oneAgent, scripted, type Turn } from './scripted-agent.ts';
@@ -66,6 +66,24 @@ describe('one invocation (RFC 0077 §E)', () => {
     ]);
     const ids = payloadsOf(run, 'agent.toolCalled').map(({ callId }) => callId);
     expect(new Set(ids).size).toBe(2);
+  });
+
+  it('every activity is told the header of its run, in every segment', async () => {
+    const called: CallToolInput[] = [];
+    const { activities, infers, prepares } = scripted({
+      turns: [{ kind: 'calls', calls: [{ toolId: 'core:clock', arguments: {} }] }, decision('ok')],
+      call: (input) => {
+        called.push(input);
+        return { kind: 'returned', status: 'ok', resultHash: 'h' };
+      },
+    });
+    const header = { sessionId: 'session-1', correlationId: 'run-root', parentRunId: 'run-root' };
+    await runBothWays({ input: { ...oneAgent(), header }, activities });
+    for (const inputs of [prepares, infers, called]) {
+      const headers = inputs.map(({ context }) => context.header);
+      expect(headers).not.toEqual([]);
+      expect(headers).toEqual(headers.map(() => header));
+    }
   });
 
   it('a call outside the allowlist is never called: no agent.toolCalled, a forbidden return (RFC 0077 §F-1)', async () => {
