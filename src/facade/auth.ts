@@ -1,8 +1,12 @@
-// Bearer keys (spec/01 §3.1): compared by SHA-256 in constant time, never stored or told in plain.
+// Who may ask what: bearer keys (spec/01 §3.1), compared by SHA-256 in constant time, never stored or told in plain; and
+// the access that each route declares.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
 import { HostError } from '../rules/errors.ts';
 import type { Caller } from '../ports/caller.ts';
+import { DEFAULT_CALLER } from './deps.ts';
+import type { PageSessions } from './page-sessions.ts';
+import { scopeOf, type Access } from './route.ts';
 
 /** A longer Authorization header is refused unread, in UTF-16 units. */
 const MAX_AUTHORIZATION_LENGTH = 8192;
@@ -12,7 +16,7 @@ function digest(text: string): Buffer {
 }
 
 /** Gives the caller of a request, or throws `unauthenticated`. */
-export function createAuthenticator(apiKey: string, caller: Caller): (request: Request) => Caller {
+function createAuthenticator(apiKey: string, caller: Caller): (request: Request) => Caller {
   const expected = digest(apiKey);
   return (request) => {
     const header = request.headers.authorization ?? '';
@@ -24,6 +28,37 @@ export function createAuthenticator(apiKey: string, caller: Caller): (request: R
   };
 }
 
-export function requireScope(caller: Caller, scope: string): void {
-  if (!caller.scopes.includes(scope)) throw new HostError('forbidden', { scopeRequired: scope });
+export interface Gate {
+  /** The caller of a bearer key. Throws unauthenticated. */
+  authenticate(request: Request): Caller;
+  /** Who asks, when a route of this access may be asked. Throws unauthenticated, forbidden. */
+  admit(request: Request, access: Access): Promise<Caller>;
+}
+
+export function createGate(apiKey: string, sessions: Pick<PageSessions, 'find'>): Gate {
+  const authenticate = createAuthenticator(apiKey, DEFAULT_CALLER);
+  return {
+    authenticate,
+    async admit(request, access) {
+      const scope = scopeOf(access);
+      if (scope === undefined) return DEFAULT_CALLER;
+      const caller = (await visitorOf(sessions, request, access)) ?? authenticate(request);
+      if (!caller.scopes.includes(scope))
+        throw new HostError('forbidden', { scopeRequired: scope });
+      return caller;
+    },
+  };
+}
+
+/** Whom the cookie of a run's page admits, where the route declares that. */
+async function visitorOf(
+  sessions: Pick<PageSessions, 'find'>,
+  request: Request,
+  access: Access,
+): Promise<Caller | undefined> {
+  const { authorization, cookie } = request.headers;
+  if (typeof access === 'string' || authorization !== undefined || cookie === undefined)
+    return undefined;
+  const runId = request.params[access.pageSession];
+  return typeof runId === 'string' ? (await sessions.find(request, runId))?.caller : undefined;
 }

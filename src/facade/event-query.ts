@@ -1,12 +1,10 @@
-// The query of an event stream (spec/02 §3.1–§3.5): modes, batching, resume point. Checked in that order, before the
-// kind of the answer is chosen.
-import type { Request } from 'express';
+// What is asked of an event stream (spec/02 §3.1–§3.5): modes, batching, resume point.
 import { isToolChannel } from '../rules/deltas.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
-import { queryInteger, queryText } from './query.ts';
+import { header, text, type Parameter } from './parameters.ts';
 
 export const STREAM_MODES = ['values', 'updates', 'messages', 'debug'] as const;
 export type StreamMode = (typeof STREAM_MODES)[number];
@@ -24,25 +22,48 @@ function isMode(name: string): name is StreamMode {
   return (STREAM_MODES as readonly string[]).includes(name);
 }
 
-export function parseModes(text: string | undefined): ReadonlySet<StreamMode> {
-  const names = (text ?? 'updates').split(',');
+const unsupported = (): HostError =>
+  new HostError('unsupported_stream_mode', { supported: [...STREAM_MODES] });
+
+export function parseModes(text: string): ReadonlySet<StreamMode> {
+  const names = text.split(',');
   const modes = new Set(names.filter(isMode));
   const alone = !modes.has('values') || names.length === 1;
-  if (!names.every(isMode) || !alone)
-    throw new HostError('unsupported_stream_mode', { supported: [...STREAM_MODES] });
+  if (!names.every(isMode) || !alone) throw unsupported();
   return modes;
 }
 
-export function parseEventQuery(request: Request): EventQuery {
-  let mode: string | undefined;
-  try {
-    mode = queryText(request, 'streamMode');
-  } catch {
-    throw new HostError('unsupported_stream_mode', { supported: [...STREAM_MODES] });
-  }
+export const STREAM_MODE: Parameter<ReadonlySet<StreamMode>> = {
+  in: 'query',
+  name: 'streamMode',
+  description: 'values, updates, messages, debug, or a comma list of the last three.',
+  schema: {
+    type: 'string',
+    pattern: '^(values|(updates|messages|debug)(,(updates|messages|debug))*)$',
+    default: 'updates',
+  },
+  example: 'updates,messages',
+  absent: new Set(['updates']),
+  refuse: unsupported,
+  errors: ['unsupported_stream_mode'],
+  parse: parseModes,
+};
+
+/** The parameter is for clients that cannot send the header with their first request. Read by resumePoint. */
+export const RESUME_AFTER: Parameter<string | undefined> = {
+  ...header('Last-Event-ID', resumeText('Go on after this sequence or eventId.')),
+  otherwise: {
+    ...resumeText('As the header, for a first request without it.'),
+    name: 'lastEventId',
+  },
+};
+
+function resumeText(description: string): Parameter<string | undefined> {
   return {
-    modes: parseModes(mode),
-    bufferMs: queryInteger(request, 'bufferMs', { min: 0, max: MAX_BUFFER_MS }) ?? 0,
+    ...text(description, { example: '17' }),
+    // What anything else names is looked up: it may be the id of an event.
+    schema: { type: 'string', pattern: '^([0-9]{1,15}|evt-[0-9A-Za-z]{27})?$' },
+    emptyIsAbsent: true,
   };
 }
 
@@ -61,15 +82,13 @@ function isAnswer(payload: string): boolean {
   return !isToolChannel((JSON.parse(payload) as JsonObject).channel);
 }
 
-/**
- * Sequence that the client has already; -1 for none. `Last-Event-ID` is a sequence or an eventId of this run; the
- * query parameter `lastEventId` is for clients that cannot send the header with their first request.
- */
-export async function resumePoint(request: Request, runId: string, log: LogStore): Promise<number> {
-  const header = request.headers['last-event-id'];
-  const text =
-    typeof header === 'string' && header !== '' ? header : queryText(request, 'lastEventId');
-  if (text === undefined || text === '') return -1;
+/** Sequence that the client has already, by a sequence or an eventId of this run; -1 for none. */
+export async function resumePoint(
+  text: string | undefined,
+  runId: string,
+  log: LogStore,
+): Promise<number> {
+  if (text === undefined) return -1;
   if (/^\d{1,15}$/.test(text)) return Number(text);
   const sequence = /^[\x21-\x7e]{1,128}$/.test(text)
     ? await log.sequenceOf(runId, text)

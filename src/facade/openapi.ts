@@ -1,138 +1,33 @@
-// The OpenAPI 3.1 document (spec/01 §2.2), made from the table that makes the routes: what is not served is not in it.
+// The OpenAPI 3.1 document (spec/01 §2.2), made from the declarations that make the routes: what is not served is not in
+// it, and what is parsed is.
 import { ERRORS, type ErrorCode } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
-import { RUN_STATUSES } from '../rules/status.ts';
-import { schemaDocument } from '../wire/validators.ts';
-import type { AnswerDoc, ParameterDoc, Route } from './route.ts';
+import type { Parameter } from './parameters.ts';
+import {
+  answered,
+  PATH_PARAMETERS,
+  scopeOf,
+  type AnswerDoc,
+  type Declaration,
+  type Route,
+} from './route.ts';
+import { components } from './shapes.ts';
 
-/** Published shapes by the name of their file. */
-const SCHEMAS: Readonly<Record<string, string>> = {
-  ErrorEnvelope: 'error-envelope',
-  RunCreateRequest: 'run-create-request',
-  RunCreateResponse: 'run-create-response',
-  RunCancelRequest: 'run-cancel-request',
-  RunSnapshot: 'run-snapshot',
-  RunEventDoc: 'run-event',
-  EventPollResponse: 'events-poll-response',
-  InterruptResolveRequest: 'interrupt-resolve-request',
-  WorkflowDefinition: 'workflow-definition',
-  AgentInventoryResponse: 'agent-inventory',
-  Capabilities: 'capabilities',
-};
-
-/** An index of answers: each of its `$defs` is a component by its own name. */
-const INDEX_SCHEMA = 'opensentience-operations';
-
-const text: JsonObject = { type: 'string' };
-
-/** Shapes of answers that no schema file describes: small, and read by nobody but clients. */
-const INLINE: JsonObject = {
-  RunEventList: {
-    type: 'object',
-    properties: {
-      events: { type: 'array', items: { $ref: '#/components/schemas/RunEventDoc' } },
-      isComplete: { type: 'boolean' },
+function parametersOf(name: string, parameter: Parameter<unknown>): JsonObject[] {
+  const { in: place, description, schema, example, deprecated, otherwise } = parameter;
+  return [
+    {
+      ...{ name: parameter.name ?? name, in: place, description, schema, example },
+      ...{ required: false, ...(deprecated && { deprecated }) },
     },
-    required: ['events', 'isComplete'],
-  },
-  RunStatusAnswer: {
-    type: 'object',
-    properties: { runId: text, status: { enum: [...RUN_STATUSES] } },
-    required: ['runId', 'status'],
-  },
-  InterruptAnswer: {
-    type: 'object',
-    properties: { runId: text, nodeId: text, status: { enum: ['resolved', 'open'] } },
-    required: ['runId', 'nodeId', 'status'],
-  },
-  RunList: {
-    type: 'object',
-    properties: {
-      runs: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: {
-            runId: text,
-            workflowId: text,
-            status: { enum: [...RUN_STATUSES] },
-            createdAt: { type: 'string', format: 'date-time' },
-            tags: { type: 'array', items: text },
-            statusUrl: text,
-            eventsUrl: text,
-          },
-          required: ['runId', 'workflowId', 'status', 'createdAt', 'tags'],
-        },
-      },
-      nextCursor: text,
-    },
-    required: ['runs'],
-  },
-  Health: {
-    type: 'object',
-    properties: { status: { const: 'ok' } },
-    required: ['status'],
-  },
-  Readiness: {
-    type: 'object',
-    properties: {
-      status: { enum: ['ready', 'not-ready'] },
-      temporal: text,
-      engine: text,
-      database: text,
-      projection: {
-        oneOf: [{ const: 'ok' }, { type: 'object', additionalProperties: { type: 'integer' } }],
-      },
-      draining: { const: true },
-    },
-    required: ['status', 'temporal', 'engine', 'database', 'projection'],
-  },
-  PageLink: {
-    type: 'object',
-    properties: { url: text, expiresAt: { type: 'string', format: 'date-time' } },
-    required: ['url', 'expiresAt'],
-  },
-};
-
-/** References inside a schema file point into that file; here they must point below its place in the document. */
-function rebased(value: unknown, prefix: string): unknown {
-  if (Array.isArray(value)) return value.map((item) => rebased(item, prefix));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([key]) => key !== '$id' && key !== '$schema')
-      .map(([key, inner]) => [
-        key,
-        key === '$ref' && typeof inner === 'string' && inner.startsWith('#')
-          ? prefix + inner.slice(1)
-          : rebased(inner, prefix),
-      ]),
-  );
-}
-
-function components(): JsonObject {
-  const files = Object.entries(SCHEMAS).map(([name, file]) => [
-    name,
-    rebased(schemaDocument(file), `#/components/schemas/${name}`),
-  ]);
-  return { ...(Object.fromEntries(files) as JsonObject), ...indexed(INDEX_SCHEMA), ...INLINE };
-}
-
-function indexed(file: string): JsonObject {
-  const { $defs } = schemaDocument(file) as { $defs: JsonObject };
-  const lifted = JSON.stringify($defs).replaceAll('"#/$defs/', '"#/components/schemas/');
-  return JSON.parse(lifted) as JsonObject;
-}
-
-function parameterOf({ name, in: place, description, schema }: ParameterDoc): JsonObject {
-  return { name, in: place, description, schema, required: false };
+    ...(otherwise ? parametersOf(otherwise.name, otherwise) : []),
+  ];
 }
 
 function pathParameters(path: string): JsonObject[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
-    name,
-    in: 'path',
-    required: true,
+    ...{ name, in: 'path', required: true },
+    ...PATH_PARAMETERS[name as keyof typeof PATH_PARAMETERS],
     schema: { type: 'string', minLength: 1, maxLength: 128 },
   }));
 }
@@ -145,11 +40,26 @@ const OF_ALL: readonly ErrorCode[] = [
   'headers_too_large',
   'internal_error',
 ];
-/** And what a body may get, wanted or not. */
+const OF_SCOPE: readonly ErrorCode[] = ['unauthenticated', 'forbidden'];
+const OF_RUN: readonly ErrorCode[] = ['run_not_found', 'service_unavailable'];
+/** What a body may get, wanted or not. */
 const OF_BODIES: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
+/** Places of a key are counted. */
+const OF_STREAMS: readonly ErrorCode[] = ['rate_limited'];
 
-function errorsOf({ method, errors }: Route): readonly ErrorCode[] {
-  return [...new Set([...errors, ...OF_ALL, ...(method === 'post' ? OF_BODIES : [])])];
+/** What the route declares, and what follows from its access, run, parameters, method and kind. */
+function errorsOf(route: Route): readonly ErrorCode[] {
+  return [
+    ...new Set([
+      ...(scopeOf(route.access) ? OF_SCOPE : []),
+      ...(route.about === 'run' ? OF_RUN : []),
+      ...Object.values(route.parameters ?? {}).flatMap(({ errors = [] }) => errors),
+      ...(route.errors ?? []),
+      ...(route.kind === 'stream' ? OF_STREAMS : []),
+      ...OF_ALL,
+      ...(route.method === 'post' ? OF_BODIES : []),
+    ]),
+  ];
 }
 
 /** One response per status, naming its codes. */
@@ -175,26 +85,29 @@ function contentOf(
   if (schema === undefined) return {};
   const described = mediaTypes.map((type) => [
     type,
-    { schema: type === 'application/json' ? schema : text },
+    { schema: type === 'application/json' ? schema : { type: 'string' } },
   ]);
   return { content: Object.fromEntries(described) as JsonObject };
 }
 
+function bodyOf({ body }: Declaration): JsonObject {
+  if (body === undefined) return {};
+  const { required, schema, example } = body;
+  return { requestBody: { required, content: { 'application/json': { schema, example } } } };
+}
+
 function operationOf(route: Route): JsonObject {
-  const { success, requestBody } = route;
+  const { success, parameters = {} } = route;
+  const scope = scopeOf(route.access);
   return {
     operationId: route.operationId,
     summary: route.summary,
-    security: route.access === 'public' ? [] : [{ bearer: [] }],
-    parameters: [...pathParameters(route.path), ...(route.parameters ?? []).map(parameterOf)],
-    ...(requestBody === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: requestBody.required,
-            content: { 'application/json': { schema: requestBody.schema } },
-          },
-        }),
+    security: scope ? [{ bearer: [scope] }] : [],
+    parameters: [
+      ...pathParameters(route.path),
+      ...Object.entries(parameters).flatMap(([name, parameter]) => parametersOf(name, parameter)),
+    ],
+    ...bodyOf(route),
     responses: {
       ...errorResponses(errorsOf(route)),
       ...Object.fromEntries(
@@ -223,17 +136,17 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
   };
 }
 
+export const GET_OPENAPI = {
+  method: 'get',
+  path: '/v1/openapi.json',
+  operationId: 'getOpenApi',
+  summary: 'This document.',
+  access: 'public',
+  success: { status: 200, description: 'OpenAPI 3.1.', schema: { type: 'object' } },
+} as const satisfies Declaration;
+
+/** `document` is asked for once. */
 export function openApiRoute(document: () => JsonObject): Route {
-  return {
-    method: 'get',
-    path: '/v1/openapi.json',
-    operationId: 'getOpenApi',
-    summary: 'This document.',
-    access: 'public',
-    success: { status: 200, description: 'OpenAPI 3.1.', schema: { type: 'object' } },
-    errors: [],
-    handle({ response }) {
-      response.status(200).json(document());
-    },
-  };
+  let body: JsonObject | undefined;
+  return answered(GET_OPENAPI, () => ({ body: (body ??= document()) }));
 }

@@ -1,8 +1,13 @@
-// One row of the route table: it makes the Express route and the operation of the OpenAPI document (spec/01 §2.2).
+// A route is declared once (spec/01 §2.2): who may ask, its address, parameters, body, answers and errors. Of the one
+// declaration come the input's types and its parsing (input.ts), the mounting (mount.ts), the OpenAPI document
+// (openapi.ts) and what discovery tells of extensions. A handler gets parsed input and gives an answer as a value; only
+// streams are given the response.
 import type { Request, Response } from 'express';
 import type { ErrorCode } from '../rules/errors.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
+import type { RunRow } from '../ports/runs.ts';
+import type { Parameter } from './parameters.ts';
 
 export type Scope =
   | 'manifest:read'
@@ -13,55 +18,149 @@ export type Scope =
   | 'approvals:respond'
   | 'agents:operate';
 
-export interface RouteCall {
-  readonly request: Request;
-  readonly response: Response;
-  readonly caller: Caller;
-  /** Path parameters, decoded. */
-  readonly params: Readonly<Record<string, string>>;
-  /** Parsed and guarded JSON; undefined without a body. */
-  readonly body: JsonValue | undefined;
-}
-
-export interface ParameterDoc {
-  readonly name: string;
-  readonly in: 'query' | 'header';
-  readonly description: string;
-  readonly schema: JsonObject;
-}
+/**
+ * `public` asks for no key. `pageSession` names the path parameter of a run: the cookie of that run's page opens this
+ * route for GET; a bearer, where sent, decides.
+ */
+export type Access = 'public' | Scope | { readonly scope: Scope; readonly pageSession: 'runId' };
 
 export interface AnswerDoc {
   readonly status: number;
   readonly description: string;
+  /** Of the JSON among the media types; the others are text. */
   readonly schema?: JsonObject;
 }
 
-export interface Route {
+export interface Body<Value> {
+  readonly required: boolean;
+  readonly schema: JsonObject;
+  readonly example: JsonValue;
+  /** Of guarded JSON, undefined where there was none. Throws validation_error. */
+  parse(body: JsonValue | undefined): Value;
+}
+
+export interface Declaration {
   readonly method: 'get' | 'post';
-  /** OpenAPI form: `/v1/runs/{runId}`. */
+  /** OpenAPI form: `/v1/runs/{runId}`; each name is one of PATH_PARAMETERS. */
   readonly path: string;
   readonly operationId: string;
   readonly summary: string;
-  /** `public` routes ask for no key. */
-  readonly access: 'public' | Scope;
-  readonly parameters?: readonly ParameterDoc[];
-  readonly requestBody?: { readonly required: boolean; readonly schema: JsonObject };
-  /** `schema` describes the JSON among the media types; the others are text. */
+  readonly access: Access;
+  /** `run`: about the run of the path, which is found for its caller before anything else is read. */
+  readonly about?: 'run';
+  /** Read in this order: the first that is wrong is told. */
+  readonly parameters?: Readonly<Record<string, Parameter<unknown>>>;
+  readonly body?: Body<unknown>;
   readonly success: AnswerDoc & { readonly mediaTypes?: readonly string[] };
   /** Answers beside success and the error envelope. */
   readonly others?: readonly AnswerDoc[];
-  readonly errors: readonly ErrorCode[];
-  handle(call: RouteCall): void | Promise<void>;
+  /** This route's own; those of access, run, parameters, body and kind follow from them. */
+  readonly errors?: readonly ErrorCode[];
 }
 
-/** `/v1/runs/{runId}` to Express: parameters become `:runId`, characters with a meaning there are escaped. */
-export function expressPath(path: string): string {
-  return path.replace(/[:*?+()[\]!]/g, '\\$&').replace(/\{(\w+)\}/g, ':$1');
+interface PathParameter {
+  readonly description: string;
+  readonly example: string;
 }
 
-export const IDEMPOTENCY_KEY: ParameterDoc = {
-  name: 'Idempotency-Key',
-  in: 'header',
-  description: 'A retry with the same key and body gives the first answer again, for 24 hours.',
-  schema: { type: 'string', minLength: 1, maxLength: 255 },
-};
+/** What stands in addresses, by its name there. */
+export const PATH_PARAMETERS = {
+  runId: { description: 'A run.', example: 'run-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
+  nodeId: { description: "A node of the run's workflow.", example: 'approve' },
+  workflowId: { description: 'A workflow.', example: 'refund' },
+  agentId: { description: 'An agent.', example: 'example.notes' },
+  artifactId: { description: 'An artifact.', example: 'report' },
+} as const satisfies Record<string, PathParameter>;
+
+type PathNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | PathNames<Rest>
+  : never;
+
+type ParametersOf<Declared> = Declared extends { readonly parameters: infer All }
+  ? { readonly [Name in keyof All]: All[Name] extends Parameter<infer Value> ? Value : never }
+  : object;
+
+/** What the handler of a declared route is given. */
+export interface InputOf<Declared extends Declaration> {
+  readonly caller: Caller;
+  /** Of the addresses in the answer, as this client reaches the host. */
+  readonly baseUrl: string;
+  readonly path: { readonly [Name in PathNames<Declared['path']>]: string };
+  readonly run: Declared extends { readonly about: 'run' } ? RunRow : undefined;
+  readonly parameters: ParametersOf<Declared>;
+  readonly body: Declared extends { readonly body: Body<infer Value> } ? Value : undefined;
+}
+
+/** The input of any route, as it is read; InputOf says what is in it for one. */
+export interface Input {
+  readonly caller: Caller;
+  readonly baseUrl: string;
+  readonly path: Readonly<Record<string, string>>;
+  readonly run: RunRow | undefined;
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+/** `body` leaves as JSON, `text` as it is with the Content-Type among the headers; without either there is no content. */
+export interface Answer {
+  /** Default: that of the declared success. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly text?: string;
+  /** The run that the answer is about, for the access log, where the address names none. */
+  readonly runId?: string;
+}
+
+/** Where a stream goes to, and what it looks for in the request beyond its parameters (Accept, HEAD). */
+export interface Exchange {
+  readonly request: Request;
+  readonly response: Response;
+}
+
+export interface ValueRoute extends Declaration {
+  readonly kind: 'value';
+  handle(input: Input): Promise<Answer>;
+}
+
+export interface StreamRoute extends Declaration {
+  readonly kind: 'stream';
+  stream(input: Input, exchange: Exchange): Promise<void>;
+}
+
+export type Route = ValueRoute | StreamRoute;
+
+export function answered<const Declared extends Declaration>(
+  declared: Declared,
+  handle: (input: InputOf<Declared>) => Answer | Promise<Answer>,
+): ValueRoute {
+  // Input that is read by a declaration is of its types.
+  return { ...declared, kind: 'value', handle: async (input) => handle(input as never) };
+}
+
+export function streamed<const Declared extends Declaration>(
+  declared: Declared,
+  stream: (input: InputOf<Declared>, exchange: Exchange) => Promise<void>,
+): StreamRoute {
+  return {
+    ...declared,
+    kind: 'stream',
+    stream: (input, exchange) => stream(input as never, exchange),
+  };
+}
+
+/** Reference to a published shape (shapes.ts). */
+export function shape(name: string): { readonly $ref: string } {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+/** `GET /v1/runs`: as discovery tells it, and as it stands in stored records of idempotency. */
+export function addressOf({ method, path }: Pick<Declaration, 'method' | 'path'>): string {
+  return `${method.toUpperCase()} ${path}`;
+}
+
+/** Undefined: public. */
+export function scopeOf(access: Access): Scope | undefined {
+  if (access === 'public') return undefined;
+  return typeof access === 'string' ? access : access.scope;
+}

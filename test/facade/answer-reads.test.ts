@@ -10,7 +10,7 @@ import {
   ScriptedHistory,
   silentLogger,
 } from '../support/log-parts.ts';
-import { startFaultHost, type FaultHost } from './fault-host.ts';
+import { startFaultHost, waitingHistory, type FaultHost } from './fault-host.ts';
 
 const history = new ScriptedHistory();
 let stores: Stores;
@@ -18,23 +18,6 @@ let log: Log;
 let host: FaultHost;
 let count = 0;
 let runId: string;
-
-/** A run that waits at its node: everything about it is in the log. */
-function waiting(): HistoryBuilder {
-  const built = new HistoryBuilder();
-  const question = { nodeId: 'gate', interruptId: 'int-1', key: 'q', kind: 'approval' };
-  const entries = [
-    emitted('run.started', 'run.started', { workflowId: 'w' }),
-    emitted('asked', 'node.suspended', { ...question, reason: 'approval' }, { nodeId: 'gate' }),
-    emitted(
-      'requested',
-      'interrupt.requested',
-      { ...question, data: {}, resumeSchema: { type: 'object', required: ['action'] } },
-      { nodeId: 'gate' },
-    ),
-  ];
-  return built.task(memo(built.carrier(...entries)));
-}
 
 beforeAll(async () => {
   stores = await openTestStores();
@@ -49,7 +32,7 @@ afterAll(async () => {
 beforeEach(async () => {
   runId = `run-${(count += 1)}`;
   await registerRun(stores, runId);
-  history.add(`${runId}-t1`, waiting());
+  history.add(`${runId}-t1`, waitingHistory());
   await log.catchUp(runId);
   history.reads = 0;
 });
@@ -105,7 +88,7 @@ describe('design §3.3 an answer reads history once', () => {
     const resolved = { nodeId: 'gate', interruptId: 'int-1', resolvedBy: 'ada', resumeValue: {} };
     const told = new HistoryBuilder();
     const entry = emitted('resolved', 'interrupt.resolved', resolved, { nodeId: 'gate' });
-    const events = waiting()
+    const events = waitingHistory()
       .task(memo(told.carrier(entry)))
       .batches.slice(segment?.batches.length);
     segment?.batches.push(...events);

@@ -16,6 +16,7 @@ import type { Stores } from '../../src/ports/stores.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { chain, node } from '../support/definitions.ts';
 import { apiClient, type ApiClient } from '../support/host.ts';
+import { emitted, HistoryBuilder, memo } from '../support/histories.ts';
 import { openTestStores } from '../support/log-parts.ts';
 
 export const KEY = 'owop_key_of_the_fault_tests';
@@ -30,13 +31,18 @@ export interface PlayedTemporal {
   readonly calls: string[];
 }
 
-export interface FaultHost extends ApiClient {
-  readonly url: string;
+/** What a facade is made of, without a socket. */
+export interface FaultParts {
   readonly temporal: PlayedTemporal;
   readonly stores: Stores;
   readonly deps: FacadeDeps;
-  readonly server: Listening;
   readonly lines: { message: string; fields: Record<string, unknown> }[];
+  readonly close: () => Promise<void>;
+}
+
+export interface FaultHost extends ApiClient, Omit<FaultParts, 'close'> {
+  readonly url: string;
+  readonly server: Listening;
   stop(): Promise<void>;
 }
 
@@ -109,15 +115,15 @@ export function catalogOf(
   };
 }
 
-/** `changed` replaces parts, so that a test can hold or break them; `given` stores are closed with the host. */
-export async function startFaultHost(
+/** `changed` replaces parts, so that a test can hold or break them; `given` stores are closed with the others. */
+export async function faultParts(
   config: Partial<FacadeConfig> = {},
   changed: (deps: FacadeDeps) => Partial<FacadeDeps> = () => ({}),
   given?: Stores,
-): Promise<FaultHost> {
+): Promise<FaultParts> {
   const stores = given ?? (await openTestStores());
   const temporal: PlayedTemporal = { away: false, started: [], calls: [] };
-  const lines: FaultHost['lines'] = [];
+  const lines: FaultParts['lines'] = [];
   const line = (message: string, fields: Record<string, unknown> = {}): void =>
     void lines.push({ message, fields });
   const logger: Logger = { debug: () => undefined, info: line, warn: line, error: line };
@@ -136,22 +142,47 @@ export async function startFaultHost(
     },
     logger,
   };
-  const deps = { ...played, ...changed(played) };
-  const server = await listen(deps, { host: '127.0.0.1', port: 0 });
   return {
-    ...apiClient(server.url, KEY),
-    url: server.url,
-    temporal,
-    stores,
-    deps,
-    server,
-    lines,
-    async stop() {
-      await server.stop();
+    ...{ temporal, stores, lines },
+    deps: { ...played, ...changed(played) },
+    close: async () => {
       log.close();
       await stores.close();
     },
   };
+}
+
+/** faultParts on a real socket. */
+export async function startFaultHost(...given: Parameters<typeof faultParts>): Promise<FaultHost> {
+  const { close, ...parts } = await faultParts(...given);
+  const server = await listen(parts.deps, { host: '127.0.0.1', port: 0 });
+  return {
+    ...apiClient(server.url, KEY),
+    ...parts,
+    url: server.url,
+    server,
+    async stop() {
+      await server.stop();
+      await close();
+    },
+  };
+}
+
+/** A run that waits at its node `gate`: everything about it is in its history. */
+export function waitingHistory(): HistoryBuilder {
+  const built = new HistoryBuilder();
+  const question = { nodeId: 'gate', interruptId: 'int-1', key: 'q', kind: 'approval' };
+  const entries = [
+    emitted('run.started', 'run.started', { workflowId: 'w' }),
+    emitted('asked', 'node.suspended', { ...question, reason: 'approval' }, { nodeId: 'gate' }),
+    emitted(
+      'requested',
+      'interrupt.requested',
+      { ...question, data: {}, resumeSchema: { type: 'object', required: ['action'] } },
+      { nodeId: 'gate' },
+    ),
+  ];
+  return built.task(memo(built.carrier(...entries)));
 }
 
 export interface Envelope {

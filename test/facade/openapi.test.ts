@@ -1,22 +1,39 @@
 // The document of the API against its answers (spec/01 §2.2): every operation declares the status of whatever a client
 // can do wrong before a route is asked. `.ci/openapi-fuzz` tries the rest.
 import { request as httpRequest } from 'node:http';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { addFormats } from '../../src/wire/formats.ts';
 import { KEY, startFaultHost, type FaultHost } from './fault-host.ts';
 
+interface Example {
+  readonly schema: object;
+  readonly example?: unknown;
+}
+
 interface Operation {
-  readonly security: readonly object[];
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters: readonly (Example & {
+    readonly name: string;
+    readonly description?: string;
+  })[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, Example>> };
   readonly responses: Readonly<Record<string, { readonly content?: Record<string, unknown> }>>;
 }
 
+interface Document {
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: object;
+}
+
 let host: FaultHost;
+let components: object;
 let operations: readonly (Operation & { readonly method: string; readonly path: string })[];
 
 beforeAll(async () => {
-  host = await startFaultHost();
-  const { body } = await host.api<{ paths: Record<string, Record<string, Operation>> }>(
-    '/v1/openapi.json',
-  );
+  host = await startFaultHost({ opensentience: true });
+  const { body } = await host.api<Document>('/v1/openapi.json');
+  ({ components } = body);
   operations = Object.entries(body.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ ...operation, method, path })),
   );
@@ -118,5 +135,46 @@ describe('spec/01 §2.2 the document declares what is answered', () => {
             status,
             false,
           ]);
+  });
+
+  it('the scope that each operation asks for', async () => {
+    const scopes = operations.map(({ method, path, security }) => [
+      `${method} ${path}`,
+      security.map(({ bearer }) => bearer?.join()).join(),
+    ]);
+    expect(Object.fromEntries(scopes)).toMatchObject({
+      'get /healthz': '',
+      'post /v1/runs': 'runs:create',
+      'get /v1/runs/{runId}/events': 'runs:read',
+      'post /v1/runs/{runId}/interrupts/{nodeId}': 'approvals:respond',
+    });
+  });
+
+  it('every parameter and every body has an example that fits it, and says what it is', () => {
+    const ajv = new Ajv2020({ strict: false });
+    addFormats(ajv);
+    const examples = operations.flatMap(({ method, path, parameters, requestBody }) => [
+      ...parameters.map((one) => ({ ...one, of: `${method} ${path} ${one.name}` })),
+      ...Object.values(requestBody?.content ?? {}).map((one) => ({
+        ...{ ...one, of: `${method} ${path}`, description: 'A body.' },
+      })),
+    ]);
+    const wrong = examples.filter(({ schema, example, description }) => {
+      const check = ajv.compile({ ...schema, components });
+      return example === undefined || !description || !check(example);
+    });
+    expect(wrong.map(({ of }) => of)).toEqual([]);
+    expect(examples.length).toBeGreaterThan(30);
+  });
+
+  it('the addresses of extensions that discovery tells are operations here', async () => {
+    const { body } = await host.api<{ extensions: Record<string, Record<string, unknown>> }>(
+      '/.well-known/openwop',
+    );
+    const { listRuns, pageLink, opensentience } = body.extensions['openwop-temporal'] ?? {};
+    const told = [listRuns, pageLink, ...Object.values(opensentience as Record<string, string>)];
+    const served = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+    expect(told.filter((address) => !served.includes(String(address)))).toEqual([]);
+    expect(told).toHaveLength(7);
   });
 });

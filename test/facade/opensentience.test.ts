@@ -8,7 +8,7 @@ import { runCli } from '../../src/cli/program.ts';
 import { sha256Hex } from '../../src/rules/ids.ts';
 import { AGENT_RECORDS_RETENTION_MS, createReaper } from '../../src/runs/reaper.ts';
 import { discoveryDocument } from '../../src/facade/routes/discovery.ts';
-import { OPENSENTIENCE_ADDRESSES } from '../../src/facade/routes/opensentience.ts';
+import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
 import type { AgentSessionView } from '../../src/ports/agents.ts';
 import type { CatalogAgent } from '../../src/ports/catalog.ts';
 import type {
@@ -404,7 +404,7 @@ describe('with and without the feature', () => {
 
   it('discovery and OpenAPI tell exactly the addresses that answer', async () => {
     const told = Object.values((await discovery(host)) ?? {});
-    expect(told).toHaveLength(Object.keys(OPENSENTIENCE_ADDRESSES).length);
+    expect(told).toHaveLength(Object.keys(OPENSENTIENCE).length);
     const served = Object.entries(await paths(host))
       .filter(([path]) => path.startsWith(BASE))
       .flatMap(([path, operations]) =>
@@ -430,7 +430,7 @@ describe('with and without the feature', () => {
   it('without it the addresses are 404 and not told', async () => {
     expect(await discovery(off)).toBeUndefined();
     expect(Object.keys(await paths(off)).join(' ')).not.toContain('opensentience');
-    for (const { method, path } of Object.values(OPENSENTIENCE_ADDRESSES)) {
+    for (const { method, path } of Object.values(OPENSENTIENCE)) {
       const request = { method: method.toUpperCase() };
       await refusedOff(path.replace('{agentId}', 'example.notes'), request, {
         ...{ status: 404, code: 'not_found' },
@@ -439,7 +439,7 @@ describe('with and without the feature', () => {
   });
 
   it('every address asks for the key first, and takes its own method alone', async () => {
-    for (const { method, path } of Object.values(OPENSENTIENCE_ADDRESSES)) {
+    for (const { method, path } of Object.values(OPENSENTIENCE)) {
       const address = path.replace('{agentId}', 'example.notes');
       const anonymous = { method: method.toUpperCase(), headers: { authorization: '' } };
       await refused(address, anonymous, { status: 401, code: 'unauthenticated' });

@@ -26,6 +26,10 @@ const PURE = [
   'workflows/answers.test.ts',
   'workflows/equal-calls.test.ts',
   'workflows/journal.test.ts',
+  // Without HTTP.
+  'facade/access.test.ts',
+  'facade/input.test.ts',
+  'facade/leaves.test.ts',
   // On Java's server alone.
   'app/in-memory.test.ts',
   'adapters/history-java.test.ts',

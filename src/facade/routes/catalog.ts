@@ -3,33 +3,95 @@ import { HostError } from '../../rules/errors.ts';
 import type { CatalogAgent } from '../../ports/catalog.ts';
 import type { AgentInventoryEntry } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
-import type { Route } from '../route.ts';
+import {
+  answered,
+  shape,
+  type Answer,
+  type Declaration,
+  type InputOf,
+  type Route,
+} from '../route.ts';
 import { offersAgents } from '../host-facts.ts';
 
+export const GET_WORKFLOW = {
+  method: 'get',
+  path: '/v1/workflows/{workflowId}',
+  operationId: 'getWorkflow',
+  summary: 'A workflow definition as it was loaded.',
+  access: 'manifest:read',
+  success: { status: 200, description: 'The definition.', schema: shape('WorkflowDefinition') },
+  errors: ['workflow_not_found'],
+} as const satisfies Declaration;
+
+export const LIST_AGENTS = {
+  method: 'get',
+  path: '/v1/agents',
+  operationId: 'listAgents',
+  summary: 'The agents that can be invoked.',
+  access: 'manifest:read',
+  success: {
+    status: 200,
+    description: 'Sorted by agentId.',
+    schema: shape('AgentInventoryResponse'),
+  },
+} as const satisfies Declaration;
+
+export const GET_AGENT = {
+  method: 'get',
+  path: '/v1/agents/{agentId}',
+  operationId: 'getAgent',
+  summary: 'One agent.',
+  access: 'manifest:read',
+  success: {
+    status: 200,
+    description: 'The entry.',
+    schema: shape('AgentInventoryResponse/$defs/AgentInventoryEntry'),
+  },
+  errors: ['agent_not_found'],
+} as const satisfies Declaration;
+
+/** This release makes no artifacts; the address answers, so that the key is asked for before existence is told. */
+export const GET_ARTIFACT = {
+  method: 'get',
+  path: '/v1/runs/{runId}/artifacts/{artifactId}',
+  operationId: 'getArtifact',
+  summary: 'An artifact of a run. Runs of this release make none.',
+  access: 'artifacts:read',
+  success: { status: 200, description: 'The artifact.' },
+  errors: ['artifact_not_found'],
+} as const satisfies Declaration;
+
 export function catalogRoutes(deps: FacadeDeps): Route[] {
-  const agents = offersAgents(deps) ? [listAgents(deps), getAgent(deps)] : [];
-  return [getWorkflow(deps), ...agents, getArtifact()];
+  const { catalog } = deps;
+  const agents = [
+    answered(LIST_AGENTS, ({ caller }) => {
+      const entries = catalog.agents(caller.tenant).map(inventoryEntry);
+      return { body: { agents: entries, total: entries.length } };
+    }),
+    answered(GET_AGENT, (input) => getAgent(deps, input)),
+  ];
+  return [
+    answered(GET_WORKFLOW, (input) => getWorkflow(deps, input)),
+    ...(offersAgents(deps) ? agents : []),
+    answered(GET_ARTIFACT, () => {
+      throw new HostError('artifact_not_found');
+    }),
+  ];
 }
 
-function getWorkflow({ catalog }: FacadeDeps): Route {
-  return {
-    method: 'get',
-    path: '/v1/workflows/{workflowId}',
-    operationId: 'getWorkflow',
-    summary: 'A workflow definition as it was loaded.',
-    access: 'manifest:read',
-    success: {
-      status: 200,
-      description: 'The definition.',
-      schema: { $ref: '#/components/schemas/WorkflowDefinition' },
-    },
-    errors: ['unauthenticated', 'forbidden', 'workflow_not_found'],
-    handle({ response, caller, params }) {
-      const definition = catalog.definition(caller.tenant, params.workflowId ?? '');
-      if (!definition) throw new HostError('workflow_not_found');
-      response.status(200).json(definition);
-    },
-  };
+function getWorkflow(
+  { catalog }: FacadeDeps,
+  { caller, path }: InputOf<typeof GET_WORKFLOW>,
+): Answer {
+  const definition = catalog.definition(caller.tenant, path.workflowId);
+  if (!definition) throw new HostError('workflow_not_found');
+  return { body: definition };
+}
+
+function getAgent({ catalog }: FacadeDeps, { caller, path }: InputOf<typeof GET_AGENT>): Answer {
+  const agent = catalog.agent(caller.tenant, path.agentId);
+  if (!agent) throw new HostError('agent_not_found');
+  return { body: inventoryEntry(agent) };
 }
 
 /** Closed: never prompts, schemas or credentials. */
@@ -57,62 +119,5 @@ export function inventoryEntry({
       ? {}
       : { confidenceThreshold: pinned.confidenceThreshold }),
     ...(degraded.length === 0 ? {} : { degraded: [...degraded] }),
-  };
-}
-
-function listAgents({ catalog }: FacadeDeps): Route {
-  return {
-    method: 'get',
-    path: '/v1/agents',
-    operationId: 'listAgents',
-    summary: 'The agents that can be invoked.',
-    access: 'manifest:read',
-    success: {
-      status: 200,
-      description: 'Sorted by agentId.',
-      schema: { $ref: '#/components/schemas/AgentInventoryResponse' },
-    },
-    errors: ['unauthenticated', 'forbidden'],
-    handle({ response, caller }) {
-      const agents = catalog.agents(caller.tenant).map(inventoryEntry);
-      response.status(200).json({ agents, total: agents.length });
-    },
-  };
-}
-
-function getAgent({ catalog }: FacadeDeps): Route {
-  return {
-    method: 'get',
-    path: '/v1/agents/{agentId}',
-    operationId: 'getAgent',
-    summary: 'One agent.',
-    access: 'manifest:read',
-    success: {
-      status: 200,
-      description: 'The entry.',
-      schema: { $ref: '#/components/schemas/AgentInventoryResponse/$defs/AgentInventoryEntry' },
-    },
-    errors: ['unauthenticated', 'forbidden', 'agent_not_found'],
-    handle({ response, caller, params }) {
-      const agent = catalog.agent(caller.tenant, params.agentId ?? '');
-      if (!agent) throw new HostError('agent_not_found');
-      response.status(200).json(inventoryEntry(agent));
-    },
-  };
-}
-
-/** This release makes no artifacts; the address answers, so that the key is asked for before existence is told. */
-function getArtifact(): Route {
-  return {
-    method: 'get',
-    path: '/v1/runs/{runId}/artifacts/{artifactId}',
-    operationId: 'getArtifact',
-    summary: 'An artifact of a run. Runs of this release make none.',
-    access: 'artifacts:read',
-    success: { status: 200, description: 'The artifact.' },
-    errors: ['unauthenticated', 'forbidden', 'artifact_not_found'],
-    handle() {
-      throw new HostError('artifact_not_found');
-    },
   };
 }

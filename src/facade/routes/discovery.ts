@@ -11,38 +11,56 @@ import {
 import { CONFIGURABLE } from '../../runs/configurable.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { hostFacts } from '../host-facts.ts';
-import type { Route } from '../route.ts';
-import { OPENSENTIENCE_ADDRESSES } from './opensentience.ts';
+import { header, text } from '../parameters.ts';
+import { STALE_HEADER } from '../read-head.ts';
+import {
+  addressOf,
+  answered,
+  shape,
+  type Answer,
+  type Declaration,
+  type InputOf,
+  type Route,
+} from '../route.ts';
+import { OPENSENTIENCE } from './opensentience.ts';
+import { CREATE_PAGE_LINK } from './page-link.ts';
+import { LIST_RUNS } from './runs.ts';
 
 const MAX_AGE_SECONDS = 300;
 
 export type DiscoveryDeps = Pick<FacadeDeps, 'catalog' | 'models' | 'tools' | 'config'>;
 
+export const GET_CAPABILITIES = {
+  method: 'get',
+  path: '/.well-known/openwop',
+  operationId: 'getCapabilities',
+  summary: 'What this host can do.',
+  access: 'public',
+  parameters: {
+    known: header(
+      'If-None-Match',
+      text('Tags of the documents that the client has.', { example: '"8ab2c3"' }),
+    ),
+  },
+  success: { status: 200, description: 'The discovery document.', schema: shape('Capabilities') },
+  others: [{ status: 304, description: 'The client has this document already.' }],
+  errors: ['service_unavailable'],
+} as const satisfies Declaration;
+
 export function discoveryRoute(deps: FacadeDeps): Route {
-  return {
-    method: 'get',
-    path: '/.well-known/openwop',
-    operationId: 'getCapabilities',
-    summary: 'What this host can do.',
-    access: 'public',
-    success: {
-      status: 200,
-      description: 'The discovery document.',
-      schema: { $ref: '#/components/schemas/Capabilities' },
-    },
-    others: [{ status: 304, description: 'The client has this document already.' }],
-    errors: ['service_unavailable'],
-    handle({ request, response }) {
-      const text = JSON.stringify(discoveryDocument(deps));
-      const etag = `"${createHash('sha256').update(text).digest('hex').slice(0, 32)}"`;
-      response.set({ ETag: etag, 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}` });
-      const known = (request.headers['if-none-match'] ?? '')
-        .split(',')
-        .map((tag) => tag.trim().replace(/^W\//, ''));
-      if (known.includes(etag)) response.status(304).end();
-      else response.status(200).type('application/json').send(text);
-    },
-  };
+  return answered(GET_CAPABILITIES, (input) => getCapabilities(deps, input));
+}
+
+function getCapabilities(
+  deps: FacadeDeps,
+  { parameters: { known = '' } }: InputOf<typeof GET_CAPABILITIES>,
+): Answer {
+  const body = discoveryDocument(deps);
+  const digest = createHash('sha256').update(JSON.stringify(body)).digest('hex');
+  const etag = `"${digest.slice(0, 32)}"`;
+  const headers = { ETag: etag, 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}` };
+  const tags = known.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
+  return tags.includes(etag) ? { status: 304, headers } : { headers, body };
 }
 
 /** No clock, no randomness: the same deployment gives the same document. */
@@ -77,9 +95,9 @@ export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
     ...(config.testMode ? { fixtures: [...catalog.fixtures()] } : {}),
     extensions: {
       'openwop-temporal': {
-        listRuns: 'GET /v1/runs',
-        pageLink: 'POST /v1/host/openwop-temporal/runs/{runId}/page-link',
-        staleReadHeader: 'openwop-log-stale',
+        listRuns: addressOf(LIST_RUNS),
+        pageLink: addressOf(CREATE_PAGE_LINK),
+        staleReadHeader: STALE_HEADER,
         ...(config.opensentience === true ? { opensentience: opensentienceAddresses() } : {}),
       },
     },
@@ -88,10 +106,7 @@ export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
 
 function opensentienceAddresses(): JsonObject {
   return Object.fromEntries(
-    Object.entries(OPENSENTIENCE_ADDRESSES).map(([name, { method, path }]) => [
-      name,
-      `${method.toUpperCase()} ${path}`,
-    ]),
+    Object.entries(OPENSENTIENCE).map(([name, declared]) => [name, addressOf(declared)]),
   );
 }
 

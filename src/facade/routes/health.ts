@@ -1,55 +1,52 @@
 // /healthz and /readyz (spec/01 §19): public, without tenant data.
 import { codeOf } from '../../rules/errors.ts';
 import type { FacadeDeps } from '../deps.ts';
-import type { Route } from '../route.ts';
+import { answered, shape, type Declaration, type Route } from '../route.ts';
 
 /** Runs with a stopped projection that readiness names. */
 const NAMED_PROBLEMS = 20;
 /** An answer serves all who ask within this time, in ms: nobody needs a key to ask. */
 const READINESS_MS = 1_000;
 
-const answerOf = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+export const HEALTH = {
+  method: 'get',
+  path: '/healthz',
+  operationId: 'health',
+  summary: 'The process is up.',
+  access: 'public',
+  success: { status: 200, description: 'It is.', schema: shape('Health') },
+} as const satisfies Declaration;
+
+export const READINESS = {
+  method: 'get',
+  path: '/readyz',
+  operationId: 'readiness',
+  summary:
+    'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most.',
+  access: 'public',
+  success: { status: 200, description: 'Ready.', schema: shape('Readiness') },
+  others: [{ status: 503, description: 'Not ready.', schema: shape('Readiness') }],
+} as const satisfies Declaration;
 
 export function healthRoutes(deps: FacadeDeps, isDraining: () => boolean): Route[] {
   const look = shared(() => readiness(deps), READINESS_MS);
   return [
-    {
-      method: 'get',
-      path: '/healthz',
-      operationId: 'health',
-      summary: 'The process is up.',
-      access: 'public',
-      success: { status: 200, description: 'It is.', schema: answerOf('Health') },
-      errors: [],
-      handle({ response }) {
-        response.status(200).json({ status: 'ok' });
-      },
-    },
-    {
-      method: 'get',
-      path: '/readyz',
-      operationId: 'readiness',
-      summary:
-        'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most.',
-      access: 'public',
-      success: { status: 200, description: 'Ready.', schema: answerOf('Readiness') },
-      others: [{ status: 503, description: 'Not ready.', schema: answerOf('Readiness') }],
-      errors: [],
-      async handle({ response }) {
-        const { temporal, database, projection } = await look();
-        const draining = isDraining();
-        const ready = temporal === 'ok' && database === 'ok' && !draining;
-        response.status(ready ? 200 : 503).json({
-          status: ready ? 'ready' : 'not-ready',
-          temporal,
-          // Which of them: runs of the in-memory one end with its process.
-          engine: deps.config.inMemory ? 'temporal-in-memory' : 'temporal',
-          database,
-          projection,
-          ...(draining ? { draining } : {}),
-        });
-      },
-    },
+    answered(HEALTH, () => ({ body: { status: 'ok' } })),
+    answered(READINESS, async () => {
+      const { temporal, database, projection } = await look();
+      const draining = isDraining();
+      const ready = temporal === 'ok' && database === 'ok' && !draining;
+      const body = {
+        status: ready ? 'ready' : 'not-ready',
+        temporal,
+        // Which of them: runs of the in-memory one end with its process.
+        engine: deps.config.inMemory ? 'temporal-in-memory' : 'temporal',
+        database,
+        projection,
+        ...(draining ? { draining } : {}),
+      };
+      return { status: ready ? 200 : 503, body };
+    }),
   ];
 }
 

@@ -21,7 +21,7 @@ import { requireRun } from '../../runs/find.ts';
 import { readForm } from '../body.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { envelopeOf } from '../errors.ts';
-import { queryText } from '../query.ts';
+import { queryText } from '../parameters.ts';
 import { isCsrfToken, type PageSession, type PageSessions } from '../page-sessions.ts';
 import { STALE_HEADER } from '../read-head.ts';
 import { renderSnapshot } from '../snapshot.ts';

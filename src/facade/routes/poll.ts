@@ -3,10 +3,16 @@ import { isTerminalEvent } from '../../rules/status.ts';
 import { principalOf } from '../../rules/subject.ts';
 import type { LogRow } from '../../ports/log.ts';
 import { renderEventText } from '../../wire/render.ts';
-import { requireRun } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { queryInteger } from '../query.ts';
-import type { Route, RouteCall } from '../route.ts';
+import { integer } from '../parameters.ts';
+import {
+  shape,
+  streamed,
+  type Declaration,
+  type Exchange,
+  type InputOf,
+  type Route,
+} from '../route.ts';
 import { readHead } from '../read-head.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
 
@@ -20,72 +26,52 @@ const PAGE_ROWS = 100;
 const DEFAULT_WAIT_SECONDS = 10;
 const MAX_WAIT_SECONDS = 60;
 
-export function pollRoute(deps: FacadeDeps, streams: StreamRegistry): Route {
-  return {
-    method: 'get',
-    path: '/v1/runs/{runId}/events/poll',
-    operationId: 'pollRunEvents',
-    summary: 'Events behind a cursor; waits for the next one.',
-    access: 'runs:read',
-    parameters: [
-      {
-        name: 'lastSequence',
-        in: 'query',
-        description: 'Exclusive cursor; absent: from the first event.',
-        schema: { type: 'integer', minimum: -1, maximum: Number.MAX_SAFE_INTEGER },
+const CURSOR = { min: -1, max: Number.MAX_SAFE_INTEGER, example: 17 };
+
+export const POLL_RUN_EVENTS = {
+  method: 'get',
+  path: '/v1/runs/{runId}/events/poll',
+  operationId: 'pollRunEvents',
+  summary: 'Events behind a cursor; waits for the next one.',
+  access: 'runs:read',
+  about: 'run',
+  parameters: {
+    lastSequence: {
+      ...integer('Exclusive cursor; absent: from the first event.', CURSOR),
+      otherwise: {
+        ...integer('Old name of `lastSequence`.', CURSOR),
+        ...{ name: 'since', deprecated: true },
       },
-      {
-        name: 'timeout',
-        in: 'query',
-        description: 'Longest wait in seconds.',
-        schema: {
-          type: 'integer',
-          minimum: 1,
-          maximum: MAX_WAIT_SECONDS,
-          default: DEFAULT_WAIT_SECONDS,
-        },
-      },
-      {
-        name: 'limit',
-        in: 'query',
-        description: 'Events in one answer.',
-        schema: { type: 'integer', minimum: 1, maximum: POLL_ROWS, default: POLL_ROWS },
-      },
-    ],
-    success: {
-      status: 200,
-      description: 'The events.',
-      schema: { $ref: '#/components/schemas/EventPollResponse' },
     },
-    errors: [
-      'unauthenticated',
-      'forbidden',
-      'run_not_found',
-      'validation_error',
-      'rate_limited',
-      'service_unavailable',
-    ],
-    handle: (call) => answerPoll(deps, streams, call),
-  };
+    timeout: integer('Longest wait in seconds.', {
+      ...{ min: 1, max: MAX_WAIT_SECONDS, default: DEFAULT_WAIT_SECONDS, example: 20 },
+    }),
+    limit: integer('Events in one answer.', {
+      ...{ min: 1, max: POLL_ROWS, default: POLL_ROWS, example: 100 },
+    }),
+  },
+  success: { status: 200, description: 'The events.', schema: shape('EventPollResponse') },
+} as const satisfies Declaration;
+
+export function pollRoute(deps: FacadeDeps, streams: StreamRegistry): Route {
+  return streamed(POLL_RUN_EVENTS, (input, exchange) =>
+    answerPoll({ ...deps, streams }, input, exchange),
+  );
 }
 
+/** A stream because it waits: it must know when its client goes. */
 async function answerPoll(
-  deps: FacadeDeps,
-  streams: StreamRegistry,
-  call: RouteCall,
+  deps: FacadeDeps & { readonly streams: StreamRegistry },
+  { caller, run: { runId }, parameters }: InputOf<typeof POLL_RUN_EVENTS>,
+  { response }: Exchange,
 ): Promise<void> {
-  const { request, response, caller, params } = call;
-  const { runId } = await requireRun(deps, caller, params.runId ?? '');
-  const range = { min: -1, max: Number.MAX_SAFE_INTEGER };
-  const after =
-    queryInteger(request, 'lastSequence', range) ?? queryInteger(request, 'since', range) ?? -1;
-  const seconds =
-    queryInteger(request, 'timeout', { min: 1, max: MAX_WAIT_SECONDS }) ?? DEFAULT_WAIT_SECONDS;
-  const limit = queryInteger(request, 'limit', { min: 1, max: POLL_ROWS }) ?? POLL_ROWS;
-  let head = await readHead(deps, runId, response);
+  const { lastSequence: after = -1, timeout: seconds, limit } = parameters;
+  const read = await readHead(deps, runId);
+  response.set(read.headers);
+  let { head } = read;
   let rows = await readRows(deps, { runId, after, limit });
   if (rows.length === 0 && !head.closed) {
-    const stream = streams.open(principalOf(caller.subject), response);
+    const stream = deps.streams.open(principalOf(caller.subject), response);
     if (stream.signal.aborted) return;
     await nextRows(
       deps,
@@ -160,7 +146,7 @@ interface PollAnswer {
 
 /** The union of the two documented shapes; events are the same bytes as in the JSON read. */
 function sendPoll(
-  response: RouteCall['response'],
+  response: Exchange['response'],
   { runId, status, after, rows, complete }: PollAnswer,
 ): void {
   const rest = {

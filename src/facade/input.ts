@@ -1,0 +1,37 @@
+// From a request to the input of its route, by the declaration: the run of the path, body, parameters, in this order,
+// each before the next is looked at. Who asks and the bytes of the body are known by then.
+import type { Request } from 'express';
+import type { JsonValue } from '../rules/json.ts';
+import type { Caller } from '../ports/caller.ts';
+import { requireRun } from '../runs/find.ts';
+import type { FacadeDeps } from './deps.ts';
+import { readParameter } from './parameters.ts';
+import type { Declaration, Input } from './route.ts';
+import { baseUrlOf } from './urls.ts';
+
+/** Guarded JSON, undefined without a body. */
+export interface Given {
+  readonly request: Request;
+  readonly caller: Caller;
+  readonly body: JsonValue | undefined;
+}
+
+/** Throws run_not_found, validation_error and what parameters refuse with. */
+export async function readInput(
+  { stores, config }: Pick<FacadeDeps, 'stores' | 'config'>,
+  { about, body: declaredBody, parameters: declared = {} }: Declaration,
+  { request, caller, body }: Given,
+): Promise<Input> {
+  const path = request.params as Record<string, string>;
+  const run = about === 'run' ? await requireRun({ stores }, caller, path.runId ?? '') : undefined;
+  const parsed = declaredBody?.parse(body);
+  const parameters = Object.entries(declared).map(([name, parameter]) => [
+    name,
+    readParameter(request, parameter.name ?? name, parameter),
+  ]);
+  return {
+    ...{ caller, path, run, body: parsed },
+    baseUrl: baseUrlOf(request, config.publicUrl),
+    parameters: Object.fromEntries(parameters) as Record<string, unknown>,
+  };
+}

@@ -1,0 +1,85 @@
+// Routes on Express: access, body, input, handler, in this order; what answers a method or an address that nobody
+// declared; and how an answer leaves as a value.
+import type { Express, Request, Response } from 'express';
+import { HostError } from '../rules/errors.ts';
+import type { Gate } from './auth.ts';
+import { readJsonBody } from './body.ts';
+import type { FacadeDeps } from './deps.ts';
+import { IDEMPOTENCY_KEY } from './idempotency.ts';
+import { readInput } from './input.ts';
+import { scopeOf, type Answer, type Route } from './route.ts';
+
+interface MountDeps extends Pick<FacadeDeps, 'stores' | 'config'> {
+  readonly gate: Gate;
+}
+
+/** Longest id of a run in the access log, in characters. */
+const MAX_LOGGED_ID = 128;
+
+export function mountRoutes(app: Express, deps: MountDeps, routes: readonly Route[]): void {
+  for (const route of routes)
+    app[route.method](expressPath(route.path), (request, response) =>
+      serve(deps, route, { request, response }),
+    );
+  for (const path of new Set(routes.map((route) => route.path)))
+    mountOtherMethods(app, deps.gate, {
+      path,
+      routes: routes.filter((route) => route.path === path),
+    });
+  app.all(/^\/v\d+(\/|$)/, (request) => {
+    deps.gate.authenticate(request);
+    throw new HostError('not_found');
+  });
+}
+
+/** `/v1/runs/{runId}` to Express: parameters become `:runId`, characters with a meaning there are escaped. */
+function expressPath(path: string): string {
+  return path.replace(/[:*?+()[\]!]/g, '\\$&').replace(/\{(\w+)\}/g, ':$1');
+}
+
+async function serve(
+  deps: MountDeps,
+  route: Route,
+  exchange: { readonly request: Request; readonly response: Response },
+): Promise<void> {
+  const { request, response } = exchange;
+  const { runId } = request.params;
+  response.locals.route = route.path;
+  response.locals.keyed =
+    request.headers['idempotency-key'] !== undefined &&
+    Object.values(route.parameters ?? {}).includes(IDEMPOTENCY_KEY);
+  if (typeof runId === 'string') response.locals.runId = runId.slice(0, MAX_LOGGED_ID);
+  const caller = await deps.gate.admit(request, route.access);
+  const body = route.method === 'post' ? await readJsonBody(request, response) : undefined;
+  const input = await readInput(deps, route, { request, caller, body });
+  if (route.kind === 'stream') await route.stream(input, exchange);
+  else send(response, route, await route.handle(input));
+}
+
+function send(response: Response, { success }: Route, answer: Answer): void {
+  const { status = success.status, headers = {}, body, text, runId } = answer;
+  if (runId !== undefined) response.locals.runId = runId;
+  response.status(status);
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  if (body === undefined) response.end(text);
+  else response.json(body);
+}
+
+function mountOtherMethods(
+  app: Express,
+  gate: Gate,
+  { path, routes }: { readonly path: string; readonly routes: readonly Route[] },
+): void {
+  const allowed = routes.map(({ method }) => method.toUpperCase());
+  const isPublic = routes.some(({ access }) => scopeOf(access) === undefined);
+  app.all(expressPath(path), (request, response) => {
+    if (!isPublic) gate.authenticate(request);
+    // An operation that this host lacks (`:fork`) is not there, whatever the run before the colon.
+    if (/:[a-z-]+$/.test(request.path)) throw new HostError('not_found');
+    response.setHeader(
+      'Allow',
+      [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : [])].join(', '),
+    );
+    throw new HostError('method_not_allowed', { allowed });
+  });
+}

@@ -1,0 +1,42 @@
+// Every route that this deployment serves, the document of them among them.
+import type { FacadeDeps } from './deps.ts';
+import { openApiDocument, openApiRoute } from './openapi.ts';
+import type { PageSessions } from './page-sessions.ts';
+import type { Route } from './route.ts';
+import { cancelRoute } from './routes/cancel.ts';
+import { catalogRoutes } from './routes/catalog.ts';
+import { discoveryRoute } from './routes/discovery.ts';
+import { eventsRoute } from './routes/events.ts';
+import { healthRoutes } from './routes/health.ts';
+import { interruptRoute } from './routes/interrupts.ts';
+import { opensentienceRoutes } from './routes/opensentience.ts';
+import { pageLinkRoute } from './routes/page-link.ts';
+import { pollRoute } from './routes/poll.ts';
+import { runRoutes } from './routes/runs.ts';
+import type { StreamRegistry } from './stream-registry.ts';
+
+export interface FacadeParts {
+  readonly streams: StreamRegistry;
+  readonly sessions: PageSessions;
+  readonly isDraining: () => boolean;
+}
+
+export function routesOf(
+  deps: FacadeDeps,
+  { streams, sessions, isDraining }: FacadeParts,
+): readonly Route[] {
+  const routes: readonly Route[] = [
+    openApiRoute(() => openApiDocument(routes, deps.config.version)),
+    discoveryRoute(deps),
+    ...healthRoutes(deps, isDraining),
+    ...runRoutes(deps),
+    eventsRoute(deps, streams),
+    pollRoute(deps, streams),
+    cancelRoute(deps),
+    interruptRoute(deps),
+    ...catalogRoutes(deps),
+    pageLinkRoute(sessions),
+    ...opensentienceRoutes(deps),
+  ];
+  return routes;
+}

@@ -1,0 +1,124 @@
+// The shapes that the OpenAPI document publishes: the schema files by name, and small ones of its own.
+import type { JsonObject } from '../rules/json.ts';
+import { RUN_STATUSES } from '../rules/status.ts';
+import { schemaDocument } from '../wire/validators.ts';
+
+/** Published shapes by the name of their file. */
+const SCHEMAS: Readonly<Record<string, string>> = {
+  ErrorEnvelope: 'error-envelope',
+  RunCreateRequest: 'run-create-request',
+  RunCreateResponse: 'run-create-response',
+  RunCancelRequest: 'run-cancel-request',
+  RunSnapshot: 'run-snapshot',
+  RunEventDoc: 'run-event',
+  EventPollResponse: 'events-poll-response',
+  InterruptResolveRequest: 'interrupt-resolve-request',
+  WorkflowDefinition: 'workflow-definition',
+  AgentInventoryResponse: 'agent-inventory',
+  Capabilities: 'capabilities',
+};
+
+/** An index of answers: each of its `$defs` is a component by its own name. */
+const INDEX_SCHEMA = 'opensentience-operations';
+
+const text: JsonObject = { type: 'string' };
+
+/** Shapes of answers that no schema file describes: small, and read by nobody but clients. */
+const INLINE: JsonObject = {
+  RunEventList: {
+    type: 'object',
+    properties: {
+      events: { type: 'array', items: { $ref: '#/components/schemas/RunEventDoc' } },
+      isComplete: { type: 'boolean' },
+    },
+    required: ['events', 'isComplete'],
+  },
+  RunStatusAnswer: {
+    type: 'object',
+    properties: { runId: text, status: { enum: [...RUN_STATUSES] } },
+    required: ['runId', 'status'],
+  },
+  InterruptAnswer: {
+    type: 'object',
+    properties: { runId: text, nodeId: text, status: { enum: ['resolved', 'open'] } },
+    required: ['runId', 'nodeId', 'status'],
+  },
+  RunList: {
+    type: 'object',
+    properties: {
+      runs: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            runId: text,
+            workflowId: text,
+            status: { enum: [...RUN_STATUSES] },
+            createdAt: { type: 'string', format: 'date-time' },
+            tags: { type: 'array', items: text },
+            statusUrl: text,
+            eventsUrl: text,
+          },
+          required: ['runId', 'workflowId', 'status', 'createdAt', 'tags'],
+        },
+      },
+      nextCursor: text,
+    },
+    required: ['runs'],
+  },
+  Health: {
+    type: 'object',
+    properties: { status: { const: 'ok' } },
+    required: ['status'],
+  },
+  Readiness: {
+    type: 'object',
+    properties: {
+      status: { enum: ['ready', 'not-ready'] },
+      temporal: text,
+      engine: text,
+      database: text,
+      projection: {
+        oneOf: [{ const: 'ok' }, { type: 'object', additionalProperties: { type: 'integer' } }],
+      },
+      draining: { const: true },
+    },
+    required: ['status', 'temporal', 'engine', 'database', 'projection'],
+  },
+  PageLink: {
+    type: 'object',
+    properties: { url: text, expiresAt: { type: 'string', format: 'date-time' } },
+    required: ['url', 'expiresAt'],
+  },
+};
+
+/** References inside a schema file point into that file; here they must point below its place in the document. */
+function rebased(value: unknown, prefix: string): unknown {
+  if (Array.isArray(value)) return value.map((item) => rebased(item, prefix));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([key]) => key !== '$id' && key !== '$schema')
+      .map(([key, inner]) => [
+        key,
+        key === '$ref' && typeof inner === 'string' && inner.startsWith('#')
+          ? prefix + inner.slice(1)
+          : rebased(inner, prefix),
+      ]),
+  );
+}
+
+/** Every published shape by its name in the document (`components.schemas`). */
+export function components(): JsonObject {
+  const files = Object.entries(SCHEMAS).map(([name, file]) => [
+    name,
+    rebased(schemaDocument(file), `#/components/schemas/${name}`),
+  ]);
+  return { ...(Object.fromEntries(files) as JsonObject), ...indexed(INDEX_SCHEMA), ...INLINE };
+}
+
+function indexed(file: string): JsonObject {
+  const { $defs } = schemaDocument(file) as { $defs: JsonObject };
+  const lifted = JSON.stringify($defs).replaceAll('"#/$defs/', '"#/components/schemas/');
+  return JSON.parse(lifted) as JsonObject;
+}

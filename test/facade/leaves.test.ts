@@ -1,0 +1,359 @@
+// Handlers without HTTP: parsed input goes in, an answer comes out as a value or a refusal is thrown. Every route that
+// gives a value has its row here.
+import { readdirSync, readFileSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HostError, type ErrorCode } from '../../src/rules/errors.ts';
+import { subjectOf } from '../../src/rules/subject.ts';
+import { GET_OPENAPI } from '../../src/facade/openapi.ts';
+import { createPageSessions } from '../../src/facade/page-sessions.ts';
+import {
+  answered,
+  type Answer,
+  type Declaration,
+  type InputOf,
+  type Route,
+} from '../../src/facade/route.ts';
+import { routesOf } from '../../src/facade/route-table.ts';
+import { CANCEL_RUN } from '../../src/facade/routes/cancel.ts';
+import {
+  GET_AGENT,
+  GET_ARTIFACT,
+  GET_WORKFLOW,
+  LIST_AGENTS,
+} from '../../src/facade/routes/catalog.ts';
+import { GET_CAPABILITIES } from '../../src/facade/routes/discovery.ts';
+import { HEALTH, READINESS } from '../../src/facade/routes/health.ts';
+import { RESOLVE_INTERRUPT } from '../../src/facade/routes/interrupts.ts';
+import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
+import { CREATE_PAGE_LINK } from '../../src/facade/routes/page-link.ts';
+import { CREATE_RUN, GET_RUN, LIST_RUNS } from '../../src/facade/routes/runs.ts';
+import { components } from '../../src/facade/shapes.ts';
+import { createStreamRegistry } from '../../src/facade/stream-registry.ts';
+import { createLog } from '../../src/log/log.ts';
+import type { CatalogAgent } from '../../src/ports/catalog.ts';
+import type { RunRow } from '../../src/ports/runs.ts';
+import { addFormats } from '../../src/wire/formats.ts';
+import { agentInstance, agentTool } from '../contract/agent-registry.ts';
+import {
+  openTestStores,
+  registerRun,
+  ScriptedHistory,
+  silentLogger,
+} from '../support/log-parts.ts';
+import {
+  catalogOf,
+  DEFINITIONS,
+  faultParts,
+  KEY,
+  waitingHistory,
+  type FaultParts,
+} from './fault-host.ts';
+
+const AGENT_ID = 'local.tests.judge';
+const AGENT = {
+  manifest: { agentId: AGENT_ID, persona: 'Judge', modelClass: 'chat' },
+  ...{ packName: 'tests', packVersion: '1.0.0', degraded: [] },
+  pinned: { agentId: AGENT_ID, toolAllowlist: [] },
+} as unknown as CatalogAgent;
+const PROCESS = 'example.echo';
+const LEASE_MS = 600_000;
+
+type Missing = 'temporal' | 'database';
+
+interface Case<Declared extends Declaration, Told> {
+  readonly given?: () => Partial<InputOf<Declared>>;
+  /** What is away meanwhile. */
+  readonly without?: Missing;
+  readonly told: Told;
+}
+
+interface Leaf {
+  readonly declared: Declaration;
+  readonly answers: Case<Declaration, object> | 'never';
+  readonly refuses: Case<Declaration, ErrorCode> | 'never';
+}
+
+function leaf<const Declared extends Declaration>(
+  declared: Declared,
+  answers: Case<Declared, object> | 'never',
+  refuses: Case<Declared, ErrorCode> | 'never',
+): Leaf {
+  return { declared, answers, refuses };
+}
+
+const text: unknown = expect.any(String);
+const like = (pattern: RegExp): unknown => expect.stringMatching(pattern);
+const waiting = (): { run: RunRow } => ({ run: row });
+const asked = { idempotencyKey: undefined };
+const databaseAway = { without: 'database', told: 'service_unavailable' } as const;
+const noAgent = {
+  given: () => ({ path: { agentId: 'nobody' } }),
+  told: 'agent_not_found',
+} as const;
+const list = { status: undefined, workflowId: undefined, cursor: undefined, limit: 1 };
+
+const LEAVES: readonly Leaf[] = [
+  leaf(GET_OPENAPI, { told: { body: { openapi: '3.1.0' } } }, 'never'),
+  leaf(
+    GET_CAPABILITIES,
+    {
+      given: () => ({ parameters: { known: undefined } }),
+      told: { headers: { ETag: text }, body: { protocolVersion: '1.0' } },
+    },
+    'never',
+  ),
+  leaf(HEALTH, { told: { body: { status: 'ok' } } }, 'never'),
+  leaf(
+    READINESS,
+    { without: 'temporal', told: { status: 503, body: { status: 'not-ready' } } },
+    'never',
+  ),
+  leaf(
+    CREATE_RUN,
+    {
+      given: () => ({ parameters: asked, body: { workflowId: 'noop' } }),
+      told: {
+        status: 201,
+        runId: text,
+        body: { eventsUrl: like(/^http:\/\/h:1\//) },
+      },
+    },
+    {
+      given: () => ({ parameters: asked, body: { workflowId: 'nothing' } }),
+      told: 'workflow_not_found',
+    },
+  ),
+  leaf(
+    LIST_RUNS,
+    {
+      given: () => ({ parameters: { ...list, workflowId: 'w\0' } }),
+      told: { body: { runs: [{ workflowId: 'w', statusUrl: text }] } },
+    },
+    {
+      given: () => ({ parameters: { ...list, cursor: 'nobody-gave-it' } }),
+      told: 'validation_error',
+    },
+  ),
+  leaf(
+    GET_RUN,
+    {
+      given: waiting,
+      without: 'temporal',
+      told: { headers: { 'openwop-log-stale': 'true' }, body: { status: 'waiting-approval' } },
+    },
+    { given: waiting, ...databaseAway },
+  ),
+  leaf(
+    CANCEL_RUN,
+    {
+      given: () => ({ ...waiting(), parameters: { idempotencyKey: 'c1' }, body: { reason: 'x' } }),
+      told: { status: 200, headers: { 'openwop-Idempotent-Replay': 'false' } },
+    },
+    {
+      given: () => ({ ...waiting(), parameters: { idempotencyKey: 'c1' }, body: {} }),
+      told: 'idempotency_key_mismatch',
+    },
+  ),
+  leaf(
+    RESOLVE_INTERRUPT,
+    {
+      given: () => ({
+        ...{ ...waiting(), path: { runId: row.runId, nodeId: 'gate' }, parameters: asked },
+        body: { resumeValue: { action: 'accept' } },
+      }),
+      told: { status: 200, body: { runId: 'run-waits', nodeId: 'gate', status: 'resolved' } },
+    },
+    {
+      given: () => ({
+        ...{ ...waiting(), path: { runId: row.runId, nodeId: 'other' }, parameters: asked },
+        body: { resumeValue: {} },
+      }),
+      told: 'interrupt_not_found',
+    },
+  ),
+  leaf(
+    GET_WORKFLOW,
+    { given: () => ({ path: { workflowId: 'noop' } }), told: { body: { id: 'noop' } } },
+    { given: () => ({ path: { workflowId: 'nothing' } }), told: 'workflow_not_found' },
+  ),
+  leaf(LIST_AGENTS, { told: { body: { total: 1, agents: [{ agentId: AGENT_ID }] } } }, 'never'),
+  leaf(
+    GET_AGENT,
+    { given: () => ({ path: { agentId: AGENT_ID } }), told: { body: { label: 'Judge' } } },
+    noAgent,
+  ),
+  leaf(GET_ARTIFACT, 'never', { told: 'artifact_not_found' }),
+  leaf(
+    CREATE_PAGE_LINK,
+    {
+      given: waiting,
+      told: {
+        body: { url: like(/^http:\/\/h:1\/pages\/runs\/run-waits\?link=/) },
+      },
+    },
+    { given: waiting, ...databaseAway },
+  ),
+  leaf(
+    OPENSENTIENCE.listAgents,
+    { told: { body: { agents: [{ agentId: PROCESS }] } } },
+    databaseAway,
+  ),
+  leaf(
+    OPENSENTIENCE.getAgent,
+    { given: () => ({ path: { agentId: PROCESS } }), told: { body: { tools: [{ name: 'say' }] } } },
+    noAgent,
+  ),
+  leaf(
+    OPENSENTIENCE.attachAgent,
+    { given: () => ({ path: { agentId: PROCESS } }), told: { body: { token: text } } },
+    noAgent,
+  ),
+  leaf(
+    OPENSENTIENCE.audit,
+    {
+      given: () => ({ parameters: { agentId: undefined, before: undefined, limit: 1 } }),
+      told: { body: { entries: [{ kind: 'token.minted' }] } },
+    },
+    {
+      given: () => ({ parameters: { agentId: undefined, before: undefined, limit: 1 } }),
+      ...databaseAway,
+    },
+  ),
+  leaf(
+    OPENSENTIENCE.metrics,
+    { told: { headers: { 'Content-Type': text }, text: like(new RegExp(PROCESS)) } },
+    databaseAway,
+  ),
+];
+
+const away: Record<Missing, boolean> = { temporal: false, database: false };
+let parts: FaultParts;
+let row: RunRow;
+let routes: ReadonlyMap<string, Route>;
+
+beforeAll(async () => {
+  const stores = breakable(await openTestStores());
+  const history = new ScriptedHistory();
+  const log = createLog({ stores, history, logger: silentLogger, processId: 'leaves' });
+  const given = { log, catalog: catalogOf(DEFINITIONS, [AGENT]) };
+  parts = await faultParts({ opensentience: true }, () => given, stores);
+  await registerRun(stores, 'run-waits');
+  history.add('run-waits-t1', waitingHistory());
+  await log.catchUp('run-waits');
+  row = (await stores.runs.load('run-waits')) as RunRow;
+  await stores.agents.saveInstance(agentInstance({ agentId: PROCESS }), LEASE_MS);
+  await stores.agents.saveTools('default', PROCESS, [agentTool(PROCESS, 'say')]);
+  history.onRead = async () => {
+    if (away.temporal) throw new HostError('service_unavailable');
+  };
+  const table = routesOf(parts.deps, {
+    streams: createStreamRegistry({ maxPerKey: 1, logger: silentLogger }),
+    sessions: createPageSessions(stores.pageSessions, { apiKey: KEY }),
+    isDraining: () => false,
+  });
+  routes = new Map(table.map((route) => [route.operationId, route]));
+});
+
+afterAll(() => parts.close());
+
+/** Stores whose every call is refused while the database is away. */
+function breakable<Part extends object>(part: Part): Part {
+  return new Proxy(part, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value === 'object' && value !== null) return breakable(value);
+      if (typeof value !== 'function') return value;
+      return (...given: unknown[]): unknown =>
+        away.database
+          ? Promise.reject(new HostError('service_unavailable'))
+          : Reflect.apply(value as (...all: unknown[]) => unknown, target, given);
+    },
+  });
+}
+
+async function handled(
+  { operationId }: Declaration,
+  { given, without }: Case<Declaration, unknown>,
+): Promise<Answer> {
+  const route = routes.get(operationId);
+  if (route?.kind !== 'value') throw new Error(`${operationId} gives no value`);
+  const nothing = { path: {}, run: undefined, parameters: {}, body: undefined };
+  const { temporal } = parts;
+  const caller = {
+    tenant: 'default',
+    subject: subjectOf('api-key', 'default', 'tester'),
+    scopes: [],
+  };
+  if (without) away[without] = true;
+  temporal.away = away.temporal;
+  try {
+    return await route.handle({ caller, baseUrl: 'http://h:1', ...nothing, ...given?.() });
+  } finally {
+    if (without) away[without] = false;
+    temporal.away = false;
+  }
+}
+
+const ajv = new Ajv2020({ strict: false });
+addFormats(ajv);
+
+describe.each(LEAVES.map((one) => [one.declared.operationId, one] as const))(
+  '%s',
+  (_operationId, { declared, answers, refuses }) => {
+    if (answers !== 'never')
+      it('answers in its declared shape', async () => {
+        const answer = await handled(declared, answers);
+        expect(answer).toMatchObject(answers.told);
+        if (answer.body === undefined) return;
+        // As it leaves.
+        const body: unknown = JSON.parse(JSON.stringify(answer.body));
+        const { schema } = declared.success;
+        const check = ajv.compile({ ...schema, components: { schemas: components() } });
+        expect([check(body), check.errors]).toEqual([true, null]);
+      });
+    if (refuses !== 'never')
+      it('refuses', async () => {
+        await expect(handled(declared, refuses)).rejects.toMatchObject({ code: refuses.told });
+      });
+  },
+);
+
+it('every route that gives a value has its row', () => {
+  const values = [...routes.values()].filter(({ kind }) => kind === 'value');
+  const rows = LEAVES.map(({ declared }) => declared.operationId);
+  expect(rows.sort()).toEqual(values.map(({ operationId }) => operationId).sort());
+});
+
+it('spec/01 §10 a client that has the discovery document is told so', async () => {
+  const { headers } = await handled(GET_CAPABILITIES, { told: undefined });
+  const parameters = { known: `"another", W/${headers?.ETag}` };
+  const given = () => ({ parameters });
+  const again = await handled(GET_CAPABILITIES, { given, told: undefined });
+  expect(again).toEqual({ status: 304, headers });
+});
+
+describe('the response is out of reach of who gives a value', () => {
+  it('by type, as is what the route has not declared', () => {
+    // @ts-expect-error there is no response
+    answered(HEALTH, ({ response }) => ({ body: response }));
+    // @ts-expect-error nor a request
+    answered(HEALTH, ({ request }) => ({ body: request }));
+    // @ts-expect-error the address has no node
+    answered(GET_RUN, ({ path }) => ({ body: path.nodeId }));
+    // @ts-expect-error the route is not about a run
+    answered(GET_WORKFLOW, ({ run }) => ({ body: run.runId }));
+    // @ts-expect-error it is a number
+    answered(LIST_RUNS, ({ parameters }) => ({ text: parameters.limit }));
+    // @ts-expect-error there may be none
+    answered(CANCEL_RUN, ({ parameters }) => ({ text: parameters.idempotencyKey.trim() }));
+  });
+
+  it('streams and the pages alone know Express', () => {
+    const folder = new URL('../../src/facade/routes/', import.meta.url);
+    const known = readdirSync(folder).filter((name) =>
+      /\bExchange\b|'express'/.test(readFileSync(new URL(name, folder), 'utf8')),
+    );
+    expect(known.sort()).toEqual(['events.ts', 'pages.ts', 'poll.ts']);
+  });
+});
