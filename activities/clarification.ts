@@ -3,7 +3,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { AskedQuestion } from './contract.ts';
 
-export const CLARIFICATION_ENVELOPE = 'clarification.request';
+const CLARIFICATION_ENVELOPE = 'clarification.request';
 
 /** Questions of one envelope. */
 const MAX_QUESTIONS = 10;

@@ -23,7 +23,7 @@ import { readToolFailure, toolError, type FailedCall, type ToolError } from './t
 import { readJson, writeJson } from './transcript.ts';
 
 /** Lease of a claim in ms: how long a crashed worker keeps an effect busy. */
-export const EFFECT_LEASE_MS = 10_000;
+const EFFECT_LEASE_MS = 10_000;
 /** ms between two renewals of a lease. */
 const LEASE_RENEWAL_MS = 3_000;
 /** ms added to the end of somebody else's lease before asking again. */

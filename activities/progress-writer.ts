@@ -32,7 +32,7 @@ export interface LiveProgress {
   abandon(): Promise<void>;
 }
 
-export function openProgress(ports: ActivityPorts, input: CallToolInput): LiveProgress {
+function openProgress(ports: ActivityPorts, input: CallToolInput): LiveProgress {
   const { activityId } = input.context;
   const writer = newWriter(ports, input);
   const channels = new Set([FALLBACK_CHANNEL]);

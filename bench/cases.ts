@@ -41,7 +41,7 @@ function edge(sourceNodeId: string, targetNodeId: string, more: Partial<Workflow
   return { id: `${sourceNodeId}-${targetNodeId}`, sourceNodeId, targetNodeId, ...more };
 }
 
-export function definitionOf(
+function definitionOf(
   id: string,
   nodes: readonly WorkflowNode[],
   edges: readonly WorkflowEdge[],
@@ -101,7 +101,7 @@ const BRANCHES = 10;
 const CALLS_AT_ONCE = 10;
 
 export const ONE = sequential('sequential-1', []);
-export const FIVE = sequential('sequential-5', [CALL, 'unusable', 'decision']);
+const FIVE = sequential('sequential-5', [CALL, 'unusable', 'decision']);
 export const TWENTY = sequential('sequential-20', [...Array<Turn>(9).fill(CALL), 'decision']);
 /** Ten branches of one activity each. */
 const TEN_BRANCHES: BenchCase = {

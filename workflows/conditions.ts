@@ -43,7 +43,7 @@ function at(value: JsonValue | undefined, path: readonly string[]): JsonValue | 
 }
 
 /** `outputs.<path>`, `variables.<path>`, `error.<path>`, or a variable's name with an optional path. */
-export function resolvePath(left: string, scope: ConditionScope): JsonValue | undefined {
+function resolvePath(left: string, scope: ConditionScope): JsonValue | undefined {
   const path = left.split('.');
   switch (path[0]) {
     case 'outputs':

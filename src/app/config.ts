@@ -121,7 +121,7 @@ export function readConfig(env: Environment): Config {
   return config;
 }
 
-export function invalid(faults: readonly string[]): HostError {
+function invalid(faults: readonly string[]): HostError {
   return new HostError('config_invalid', { reason: faults.join('\n'), faults });
 }
 
@@ -229,7 +229,7 @@ function defaultCacheDir(reader: Reader): string {
   return join(reader.text('XDG_CACHE_HOME') ?? join(homedir(), '.cache'), 'openwop-temporal');
 }
 
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   return LOOPBACK.test(host.toLowerCase());
 }
 

@@ -9,7 +9,7 @@ import { orderTools } from './order-tools.ts';
 import { startOrdersServer } from './orders-server.ts';
 import { refundDeskScripts } from './scripts.ts';
 
-export { demoRunRequest, REFUND_DESK } from './definition.ts';
+export { demoRunRequest } from './definition.ts';
 
 export interface Demo {
   readonly definitions: readonly WorkflowDefinition[];

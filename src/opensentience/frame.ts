@@ -1,7 +1,7 @@
 // The framing of the OpenSentience runtime protocol (seed 004 §2): one JSON object in UTF-8 behind a 4-byte big-endian
 // length. Both ends use it; what arrives is hostile until it is decoded.
 
-export const LENGTH_BYTES = 4;
+const LENGTH_BYTES = 4;
 /** Deeper JSON is refused: what walks a message later may do so by recursion. */
 export const MAX_FRAME_DEPTH = 64;
 /** A body's first buffer; it doubles as bytes arrive, so that a length alone claims no memory. */

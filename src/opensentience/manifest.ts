@@ -15,7 +15,7 @@ export const MANIFEST_FILE = 'opensentience.agent.json';
 /** Largest manifest that is read, in bytes. */
 export const MANIFEST_BYTES = 256 * 1024;
 /** Agents of one Core; folders above it are not read. */
-export const MAX_AGENTS = 256;
+const MAX_AGENTS = 256;
 /** Faults of one manifest that are logged. */
 const MAX_LOGGED_FAULTS = 10;
 /** Where the manifest does not say: a call's time, and its wait for a process that has the agent. */

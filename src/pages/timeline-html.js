@@ -124,7 +124,7 @@ function facts(item) {
  * Time of day in UTC; the browser's script shows it in local time.
  * @param {number} ms
  */
-export function renderTime(ms) {
+function renderTime(ms) {
   const iso = new Date(ms).toISOString();
   return `<time datetime="${iso}" data-form="time">${iso.slice(11, 19)} UTC</time>`;
 }

@@ -7,7 +7,7 @@ import type {
 } from '../../schemas/types.generated.ts';
 
 export type TriggerRule = NonNullable<WorkflowEdge['triggerRule']>;
-export const DEFAULT_TRIGGER_RULE: TriggerRule = 'all_success';
+const DEFAULT_TRIGGER_RULE: TriggerRule = 'all_success';
 
 export interface DefinitionGraph {
   /** Nodes that start with the run: no forward in-edge. Definition order. */

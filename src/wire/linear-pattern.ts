@@ -3,10 +3,10 @@
 import { RE2JS } from 're2js';
 
 /** Longest pattern in UTF-16 units. */
-export const PATTERN_LENGTH = 1024;
+const PATTERN_LENGTH = 1024;
 
 /** Largest program of an edge condition's pattern: its match holds a workflow's thread. */
-export const CONDITION_PATTERN_SIZE = 500;
+const CONDITION_PATTERN_SIZE = 500;
 
 export interface LinearPattern {
   /** Instructions: a match takes at most this many steps for each character. */

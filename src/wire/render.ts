@@ -7,14 +7,14 @@ import type { LogRow } from '../ports/log.ts';
 import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 /** Version of every payload contract (spec/02 §1.2). */
-export const EVENT_SCHEMA_VERSION = 1;
+const EVENT_SCHEMA_VERSION = 1;
 /** Engine that wrote the event: the integer of discovery, in decimal. */
-export const ENGINE_VERSION = '1';
+const ENGINE_VERSION = '1';
 /** Longest `nodeId` of an envelope; nodes may be named longer, and are then shown by digest. */
 const NODE_ID_LENGTH = 128;
 
 /** Adds the twins of a stored payload; a name that is there already stays. */
-export function withTwins(type: string, payload: JsonValue): JsonValue {
+function withTwins(type: string, payload: JsonValue): JsonValue {
   if (!isJsonObject(payload)) return payload;
   const shown: JsonObject = { ...payload };
   for (const { from, to, value } of eventRow(type).twins) {

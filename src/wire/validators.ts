@@ -31,7 +31,7 @@ const METADATA_LEVELS = 4;
 /** Bytes of a request's body up to which all its faults are told. */
 const ALL_FAULTS_BYTES = 64 * 1024;
 /** Types that are ours alone: shown in `debug` only (spec/02 §1.3). */
-export const VENDOR_PREFIX = 'openwop-temporal.';
+const VENDOR_PREFIX = 'openwop-temporal.';
 
 const folder = new URL('../../schemas/', import.meta.url);
 const RULES = {

@@ -18,17 +18,17 @@ import { agentNode, chain, definition, edge, node } from '../support/definitions
 /** Registered as OPENAI_API_KEY: it must appear nowhere, whoever says it, nor as it stands in a JSON text. */
 export const CANARY = 'canary-9c41e7d2b6"a84f03-value';
 /** The canary in two parts, said as two pieces. */
-export const CANARY_PARTS = [CANARY.slice(0, 14), CANARY.slice(14)] as const;
+const CANARY_PARTS = [CANARY.slice(0, 14), CANARY.slice(14)] as const;
 
 export const BRIEF_DESK = 'refund-desk-brief';
 /** Time that the brief desk gives its human, in ms. */
-export const BRIEF_MS = 1_500;
+const BRIEF_MS = 1_500;
 
 const PACK = 'local.journey';
 export const ECHO = 'journey:echo';
 export const WAIT = 'journey:wait';
-export const CHARGE = 'journey:charge';
-export const LEAK = 'journey:leak';
+const CHARGE = 'journey:charge';
+const LEAK = 'journey:leak';
 
 export const SPEAKER = `${PACK}.speaker`;
 export const RAMBLER = `${PACK}.rambler`;

@@ -56,7 +56,7 @@ const AUDIT_PAGE = 200;
 const ADDRESS = '/v1/host/openwop-temporal/opensentience';
 
 const ENDED = ['completed', 'failed', 'cancelled'];
-export const ended = ({ status }: RunSnapshot): boolean => ENDED.includes(status);
+const ended = ({ status }: RunSnapshot): boolean => ENDED.includes(status);
 export const asked = (snapshot: RunSnapshot): boolean =>
   snapshot.status === 'waiting-approval' || ended(snapshot);
 

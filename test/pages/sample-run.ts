@@ -4,7 +4,7 @@ import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 /** A while ago, so that relative times are as a reader sees them. */
 export const STARTED_MS = Date.now() - 8 * 60_000;
-export const TRIAGE = 'local.demo.refund-desk.triage';
+const TRIAGE = 'local.demo.refund-desk.triage';
 
 /** Numbers, dates and identifies the events in order, 400 ms apart. */
 export function eventsOf(
@@ -20,7 +20,7 @@ export function eventsOf(
   }));
 }
 
-export const decision = {
+const decision = {
   action: 'refund',
   orderId: 'A-1007',
   amountCents: 6490,
@@ -28,7 +28,7 @@ export const decision = {
     'Lid cracked; reported after the 30 days, but from a loyal customer with no earlier refund.',
 };
 
-export const thoughts = [
+const thoughts = [
   'A customer writes about order A-1007: a crack in the lid. Before I judge that, I need to know the order.',
   'The order is real. But it was delivered 41 days ago, and the customer says that the crack was noticed only today. I lean towards a refund, but this is a judgement that a human should ratify.',
 ] as const;

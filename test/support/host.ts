@@ -16,7 +16,7 @@ import { CACHE_DIR, startTestTemporal } from './temporal.ts';
 
 export const TEST_API_KEY = 'owop_test_key_of_the_suite';
 /** 32 bytes each; the first encrypts. */
-export const TEST_ENCRYPTION_KEYS = `new:${Buffer.alloc(32, 7).toString('base64')},old:${Buffer.alloc(32, 9).toString('base64')}`;
+const TEST_ENCRYPTION_KEYS = `new:${Buffer.alloc(32, 7).toString('base64')},old:${Buffer.alloc(32, 9).toString('base64')}`;
 const ROOT = join(import.meta.dirname, '..', '..');
 const WAIT_LIMIT_MS = 30_000;
 const WAIT_PROBE_MS = 25;

@@ -10,14 +10,14 @@ import type { ClosedRuns, HistoryPage, HistoryReader } from '../../src/ports/his
 import type { Logger } from '../../src/ports/logger.ts';
 import type { RunRow } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import { historyEventIdOf, type HistoryEvent } from '../../src/translate/translate.ts';
+import type { HistoryEvent } from '../../src/translate/translate.ts';
 import type { HistoryBuilder } from './histories.ts';
 import { copyDatabase } from './prepared.ts';
 import { CACHE_DIR } from './temporal.ts';
 
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
-export function runInput(runId: string): RunInput {
+function runInput(runId: string): RunInput {
   return {
     runId,
     tenant: 'default',
@@ -164,9 +164,4 @@ export class ScriptedHistory implements HistoryReader {
   async closedSince(_sinceMs: number): Promise<ClosedRuns> {
     return this.ended;
   }
-}
-
-/** The last event id that a history builder has given. */
-export function lastEventId(history: HistoryBuilder): number {
-  return historyEventIdOf(history.events.at(-1) ?? {});
 }

@@ -3,7 +3,7 @@ import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, join, sep } from 'node:path';
 
 /** Largest file that is read, in bytes. */
-export const CATALOG_FILE_BYTES = 1024 * 1024;
+const CATALOG_FILE_BYTES = 1024 * 1024;
 
 /** A file that cannot be used, with one line that says why. Recognised by `code`. */
 export class FileProblem extends Error {

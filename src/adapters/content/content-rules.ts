@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { HostError } from '../../rules/errors.ts';
 
-export const CONTENT_LIMIT_BYTES = 64 * 1024 * 1024;
+const CONTENT_LIMIT_BYTES = 64 * 1024 * 1024;
 const HASH = /^sha256:[0-9a-f]{64}$/;
 
 export function hashOfBytes(bytes: Uint8Array): string {

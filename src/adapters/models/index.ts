@@ -4,11 +4,11 @@ import type { Model, Models } from '../../ports/models.ts';
 import { createOpenAiModel, type OpenAiConfig } from './openai.ts';
 import { createScriptedModel, withoutScript } from './scripted.ts';
 
-export const SCRIPTED_PROVIDER = 'scripted';
+const SCRIPTED_PROVIDER = 'scripted';
 export const SCRIPTED_MODEL = 'scripted-1';
-export const OPENAI_PROVIDER = 'openai';
+const OPENAI_PROVIDER = 'openai';
 /** Used for every model class that the configuration does not name. */
-export const DEFAULT_OPENAI_MODEL = 'gpt-4.1-mini';
+const DEFAULT_OPENAI_MODEL = 'gpt-4.1-mini';
 
 export interface ModelsConfig {
   /** Scripts of the provider `scripted` by agentId, as loaded: they are checked here. */

@@ -30,10 +30,7 @@ const READ_RECORD = `SELECT request_digest, lease_until_ms, run_id, interrupt_id
   FROM idempotency_records WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3`;
 
 /** The key itself is not stored: it is the caller's, of any length, and belongs in no log (spec/01 §4.1). */
-export function recordKey(
-  tenant: string,
-  { endpoint, key }: IdempotencyClaim,
-): [string, string, string] {
+function recordKey(tenant: string, { endpoint, key }: IdempotencyClaim): [string, string, string] {
   return [tenant, endpoint, sha256Hex(`${tenant}:${endpoint}:${key}`)];
 }
 

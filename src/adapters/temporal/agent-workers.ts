@@ -13,7 +13,7 @@ const MAX_POLLERS = 2;
 /** Calls of one agent that this process takes at once: those in flight on its connection, and some that queue there. */
 const MAX_CALLS = 512;
 /** An agent that went is still polled for this long in ms: one that comes back soon finds its calls waiting here. */
-export const LINGER_MS = 30_000;
+const LINGER_MS = 30_000;
 
 export interface AgentWorkersOptions {
   readonly target: TemporalTarget;

@@ -22,8 +22,6 @@ import {
 import { FULL_SERVER, type ServerTraits } from './server-traits.ts';
 import { endsSegment, pageOfWhole } from './whole-history.ts';
 
-export { decodeEvents };
-
 const HistoryProto = proto.temporal.api.history.v1.History;
 
 /** Below one second the server answers a long poll at once instead of parking it (spec/07 §3.2). */

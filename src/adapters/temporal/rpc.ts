@@ -75,7 +75,7 @@ export function grpcStatus(error: unknown): { code: number; details: string } | 
 const TOO_LARGE = /message.* larger than/i;
 
 /** True when request or answer is above a size limit: asked again as it is, it will be so again. */
-export function isTooLarge(error: unknown): boolean {
+function isTooLarge(error: unknown): boolean {
   const status = grpcStatus(error);
   return status?.code === GRPC.RESOURCE_EXHAUSTED && TOO_LARGE.test(status.details);
 }

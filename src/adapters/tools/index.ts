@@ -7,7 +7,7 @@ import { compileUserSchema } from '../../wire/user-schema.ts';
 
 const TOOL_ID = /^[A-Za-z0-9_.-]{1,128}:[A-Za-z0-9_./-]{1,128}$/;
 /** Longest call of a tool in ms. */
-export const MAX_TOOL_TIMEOUT_MS = 240_000;
+const MAX_TOOL_TIMEOUT_MS = 240_000;
 
 /** Where tools that are not of this process are looked up. */
 export type RemoteTools = Pick<Tools, 'find'>;

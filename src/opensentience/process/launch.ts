@@ -8,9 +8,9 @@ import type { OutputCapture } from './output-capture.ts';
 import { recordProcess, signalGroup, type ProcessRecord } from '../../system/processes.ts';
 
 /** The agent's own id, for programs that serve several. */
-export const AGENT_ID_VARIABLE = 'OPENSENTIENCE_AGENT_ID';
+const AGENT_ID_VARIABLE = 'OPENSENTIENCE_AGENT_ID';
 /** Variables of Core that an agent gets where its manifest names none: no key, no address, no password is among them. */
-export const INHERITED_VARIABLES: readonly string[] = ['PATH', 'HOME', 'LANG', 'TMPDIR'];
+const INHERITED_VARIABLES: readonly string[] = ['PATH', 'HOME', 'LANG', 'TMPDIR'];
 /** How long the output of an ended process is still read, in ms. */
 const OUTPUT_LINGER_MS = 1_000;
 /** A limit that is stricter already cannot be raised, and stays. `exec` keeps the pid. */
@@ -87,7 +87,7 @@ function startChild(options: LaunchOptions): ChildProcess | Exit {
 }
 
 /** Nothing of Core's environment but what is named: Core's may hold keys. */
-export function childEnvironment(options: Omit<LaunchOptions, 'output'>): Record<string, string> {
+function childEnvironment(options: Omit<LaunchOptions, 'output'>): Record<string, string> {
   const { id, launch } = options.agent.manifest;
   const inherited = (launch?.inheritEnv ?? INHERITED_VARIABLES).flatMap((name) => {
     const value = options.environment[name];

@@ -9,7 +9,7 @@ import type { LogFile } from './log-file.ts';
 /** Longest line, in UTF-16 units; the rest of a longer one is dropped. */
 export const MAX_LINE_LENGTH = 8_192;
 /** Characters per second that an agent may write on average, and at once; above it lines are dropped and counted. */
-export const OUTPUT_PER_SECOND = 64 * 1024;
+const OUTPUT_PER_SECOND = 64 * 1024;
 export const OUTPUT_BURST = 512 * 1024;
 /** At the cut of a long line this may be the beginning of a token. */
 const BEGUN_TOKEN = /[A-Za-z0-9_-]{1,42}$/;

@@ -39,7 +39,7 @@ export class Pace {
 
 /** Notes of one kind that one connection may add to the audit within AUDIT_WINDOW_MS; the rest is counted. */
 export const MAX_AUDITS_PER_KIND = 100;
-export const AUDIT_WINDOW_MS = 60_000;
+const AUDIT_WINDOW_MS = 60_000;
 
 export class AuditQuota {
   readonly #counts = new Map<string, number>();

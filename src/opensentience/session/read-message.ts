@@ -49,8 +49,6 @@ const ANSWERED: Record<AgentMessageType, boolean> = {
   'agent.error': false,
 };
 
-export const AGENT_MESSAGE_TYPES = Object.keys(ANSWERED) as readonly AgentMessageType[];
-
 /** The value must be what FrameDecoder gave: an object of bounded depth without `__proto__`. */
 export function readMessage(value: FrameValue): ReadMessage {
   const type = knownType(value.type);

@@ -109,7 +109,7 @@ const OPEN = {
   ended: ended,
 } as const satisfies Partial<Row>;
 
-export const TABLE: { readonly [State in SessionState]: Row } = {
+const TABLE: { readonly [State in SessionState]: Row } = {
   connected: {
     ...EARLY,
     'agent.hello': hello,

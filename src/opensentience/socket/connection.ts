@@ -24,7 +24,7 @@ import { Session, type SessionInput } from '../session/session.ts';
 /** Messages handled before others get their turn. */
 const FRAMES_PER_TURN = 256;
 /** From the last word to the end of a connection whose other side does not close it. */
-export const CLOSE_MS = 1_000;
+const CLOSE_MS = 1_000;
 
 export interface ConnectionParts {
   readonly options: AgentServerOptions;

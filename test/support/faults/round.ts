@@ -52,7 +52,7 @@ function momentOf(random: Random): Moment {
   };
 }
 
-export function planOf(seed: number): Plan {
+function planOf(seed: number): Plan {
   const random = seededRandom(seed);
   const crashes = Array.from({ length: random.chance(0.25) ? 2 : 1 }, () => {
     const moment = momentOf(random);

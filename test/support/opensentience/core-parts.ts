@@ -10,7 +10,7 @@ import type { AgentInstance } from '../../../src/ports/agents.ts';
 import { quietLogger } from '../quiet-logger.ts';
 import { createMemoryRegistry, type MemoryRegistry } from './memory-registry.ts';
 
-export const FAST: Partial<ProcessLimits> = {
+const FAST: Partial<ProcessLimits> = {
   drainMs: 2_000,
   leaveMs: 300,
   terminateMs: 300,

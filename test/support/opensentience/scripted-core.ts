@@ -159,7 +159,7 @@ export class Connection {
   }
 }
 
-export function frameOf(message: object): Buffer {
+function frameOf(message: object): Buffer {
   const body = Buffer.from(JSON.stringify(message), 'utf8');
   const length = Buffer.alloc(4);
   length.writeUInt32BE(body.length);

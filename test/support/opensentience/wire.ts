@@ -31,7 +31,7 @@ import { createAgentServer } from '../../../src/opensentience/socket/server.ts';
 export const AGENT = 'org.example.notes';
 /** A known secret: must be seen nowhere. */
 export const CANARY = 'canary-7f3e9a-secret-value';
-export const redactor = createRedactor([{ id: 'canary', value: CANARY }]);
+const redactor = createRedactor([{ id: 'canary', value: CANARY }]);
 
 export function rulesOf(limits: Partial<ProtocolLimits> = {}): SessionRules {
   return {
