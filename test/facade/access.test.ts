@@ -52,6 +52,7 @@ describe('access', () => {
     ['a page: its cookie', PAGED, { cookie: 'page=r1' }, VISITOR],
     ["a page: another run's cookie", PAGED, { cookie: 'page=r2' }, 'unauthenticated'],
     ['a page: a bearer decides', PAGED, { cookie: 'page=r1', authorization: BEARER }, KEYED],
+    // [I51]
     [
       'a page: a wrong bearer too',
       PAGED,

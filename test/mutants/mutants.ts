@@ -396,6 +396,20 @@ const ROWS: readonly Row[] = [
     [TRANSLATE, '      this.#state.activities = {};\n', ''],
     [OF_TRANSLATE, 'continue-as-new drains its carrier'],
   ],
+  [
+    51,
+    ['src/facade/auth.ts', 'authorization !== undefined ||', ''],
+    ['test/facade/access.test.ts', 'a page: a wrong bearer too'],
+  ],
+  [
+    51,
+    [
+      'src/facade/auth.ts',
+      'if (!caller.scopes.includes(scope))',
+      'if (caller.scopes.length === 0)',
+    ],
+    ['test/facade/access.test.ts', 'asks for a scope that its cookie has not'],
+  ],
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(
