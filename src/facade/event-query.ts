@@ -49,23 +49,21 @@ export const STREAM_MODE: Parameter<ReadonlySet<StreamMode>> = {
   parse: parseModes,
 };
 
-/** The parameter is for clients that cannot send the header with their first request. Read by resumePoint. */
-export const RESUME_AFTER: Parameter<string | undefined> = {
-  ...header('Last-Event-ID', resumeText('Go on after this sequence or eventId.')),
-  otherwise: {
-    ...resumeText('As the header, for a first request without it.'),
-    name: 'lastEventId',
-  },
+const RESUME_TEXT: Parameter<string | undefined> = {
+  ...text('Go on after this sequence or eventId.', { example: '17' }),
+  emptyIsAbsent: true,
 };
 
-function resumeText(description: string): Parameter<string | undefined> {
-  return {
-    ...text(description, { example: '17' }),
-    // What anything else names is looked up: it may be the id of an event.
-    schema: { type: 'string', pattern: '^([0-9]{1,15}|evt-[0-9A-Za-z]{27})?$' },
-    emptyIsAbsent: true,
-  };
-}
+/** The query is for clients that cannot send the header with their first request. Looked up by resumePoint. */
+export const RESUME_AFTER: Parameter<string | undefined> = {
+  ...header('Last-Event-ID', RESUME_TEXT),
+  schema: { type: 'string', pattern: '^([0-9]{1,15}|evt-[0-9A-Za-z]{27})?$' },
+  otherwise: {
+    ...RESUME_TEXT,
+    name: 'lastEventId',
+    description: 'As the header, for a first request without it; beside it this is not read.',
+  },
+};
 
 /** How a row leaves in these modes: whole, as an answer's text chunk, or not at all. */
 export function frameKind(

@@ -20,7 +20,7 @@ export interface Parameter<Value> {
   readonly absent: Value;
   /** Given without a value it counts as absent. */
   readonly emptyIsAbsent?: true;
-  /** Read where this one is absent, and only then. */
+  /** Read where this one is absent, and only then: its schema promises no refusal beside this one. */
   readonly otherwise?: Parameter<Value> & { readonly name: string };
   /** Default: validation_error with the parameter's name. */
   readonly refuse?: Refuse;

@@ -39,12 +39,12 @@ export const POLL_RUN_EVENTS = {
     lastSequence: {
       ...integer('Exclusive cursor; absent: from the first event.', CURSOR),
       otherwise: {
-        ...integer('Old name of `lastSequence`.', CURSOR),
-        ...{ name: 'since', deprecated: true },
+        ...integer('Old name of `lastSequence`, beside which it is not read.', CURSOR),
+        ...{ name: 'since', deprecated: true, schema: {} },
       },
     },
     timeout: integer('Longest wait in seconds.', {
-      ...{ min: 1, max: MAX_WAIT_SECONDS, default: DEFAULT_WAIT_SECONDS, example: 20 },
+      ...{ min: 1, max: MAX_WAIT_SECONDS, default: DEFAULT_WAIT_SECONDS, example: 5 },
     }),
     limit: integer('Events in one answer.', {
       ...{ min: 1, max: POLL_ROWS, default: POLL_ROWS, example: 100 },
