@@ -169,6 +169,20 @@ describe('import arrows (style.md, tree)', () => {
     );
     expect(wrong).toEqual([]);
   });
+  it('the store of logs is seen by the log, by activities that stream and by who composes them', () => {
+    const may = ['src/ports', 'src/adapters/postgres', 'src/log', 'activities'];
+    const seen = product.filter(
+      ({ path, text }) => /\bLogStore\b/.test(text) && !within(path, may),
+    );
+    const reached = product.filter(
+      ({ path, text }) => /\bstores\.log\b/.test(text) && !within(path, may),
+    );
+    expect([...seen, ...reached].map(({ path }) => path)).toEqual([]);
+  });
+  it('a run is named by the run store alone', () => {
+    const named = product.filter(({ text }) => /\bas (unknown as )?Run(Ref|Row)\b/.test(text));
+    expect(named.map(({ path }) => path)).toEqual(['src/adapters/postgres/run-store.ts']);
+  });
   it('there are no cycles', () => expect(cycles(product)).toEqual([]));
 });
 

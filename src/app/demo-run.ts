@@ -4,7 +4,9 @@ import { demoRunRequest } from '../demo/index.ts';
 import { openInterrupts } from '../log/fold.ts';
 import { eventRow } from '../rules/events.ts';
 import { TERMINAL_STATUSES } from '../rules/status.ts';
+import { DEFAULT_CALLER } from '../facade/deps.ts';
 import type { LogRow } from '../ports/log.ts';
+import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { RunCreateResponse } from '../../schemas/types.generated.ts';
 import type { DataFolder } from './data-folder.ts';
@@ -35,7 +37,8 @@ export async function showDemoRun(parts: DemoParts): Promise<void> {
   const known = keepsRuns ? folder.read(RUN_FILE)?.trim() : undefined;
   const runId = known ?? (await startDemoRun(parts));
   if (known === undefined && keepsRuns) folder.write(RUN_FILE, `${runId}\n`);
-  const head = await host.stores.log.head(runId);
+  const run = host.stores.runs.ref(DEFAULT_CALLER.tenant, runId);
+  const head = await host.log.head(run);
   if (!head) return say(`The demo run ${runId} is not in this database any more.`);
   const ended = TERMINAL_STATUSES.has(head.status);
   say('');
@@ -56,7 +59,7 @@ export async function showDemoRun(parts: DemoParts): Promise<void> {
   if (ended)
     return say('  It has ended. Another one: see README.md, or use a new OPENWOP_DATA_DIR.');
   say('');
-  void follow(parts, runId);
+  void follow(parts, run);
 }
 
 async function startDemoRun({ host, say }: DemoParts): Promise<string> {
@@ -97,31 +100,35 @@ function isQuestion({ type }: LogRow): boolean {
   return part === 'wait-opens' || part === 'wait-asks';
 }
 
-async function follow(parts: DemoParts, runId: string): Promise<void> {
+async function follow(parts: DemoParts, run: RunRef): Promise<void> {
   const { host, say, signal, logger } = parts;
   const printer = createRunPrinter((text) => void process.stdout.write(text));
   let after = -1;
   while (!signal.aborted) {
     try {
-      for await (const rows of host.log.follow(runId, { after, signal })) {
+      for await (const rows of host.log.follow(run, { after, signal })) {
         printer.print(rows);
         after = rows.at(-1)?.sequence ?? after;
-        if (rows.some(isQuestion)) await sayQuestion(parts, runId);
+        if (rows.some(isQuestion)) await sayQuestion(parts, run);
       }
       if (!signal.aborted) say('\nThe run has ended. Ctrl-C stops the host.');
       return;
     } catch (error) {
       if (signal.aborted) return;
-      logger.warn('the demo run cannot be followed now', { runId, error });
+      logger.warn('the demo run cannot be followed now', { runId: run.runId, error });
       await sleep(FOLLOW_AGAIN_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 }
 
 /** The questions that are open now, with the requests that answer them. */
-async function sayQuestion({ host, say, shownKey }: DemoParts, runId: string): Promise<void> {
-  const head = await host.stores.log.head(runId);
+async function sayQuestion({ host, say, shownKey }: DemoParts, run: RunRef): Promise<void> {
+  const head = await host.log.head(run);
   for (const open of head ? openInterrupts(head.snapshot) : [])
-    for (const line of questionLines(open, { url: host.publicUrl, apiKey: shownKey, runId }))
+    for (const line of questionLines(open, {
+      url: host.publicUrl,
+      apiKey: shownKey,
+      runId: run.runId,
+    }))
       say(line);
 }

@@ -4,22 +4,18 @@ import { subjectOf } from '../rules/subject.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { Catalog } from '../ports/catalog.ts';
 import type { RunEngine } from '../ports/engine.ts';
-import type { Head, LogRow } from '../ports/log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Models } from '../ports/models.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { Tools } from '../ports/tools.ts';
+import type { Log } from '../log/log.ts';
 import type { RunSettings } from '../runs/deps.ts';
 
 /** The part of the log that serves reads (design §3.3). */
-export interface RunLog {
-  catchUp(runId: string): Promise<Head>;
-  fresh(runId: string): Promise<{ head: Head; stale: boolean }>;
-  follow(
-    runId: string,
-    options: { after: number; signal: AbortSignal },
-  ): AsyncIterable<readonly LogRow[]>;
-}
+export type RunLog = Pick<
+  Log,
+  'fresh' | 'head' | 'rows' | 'sequenceOf' | 'follow' | 'problems' | 'endUnstarted'
+>;
 
 export interface FacadeConfig extends RunSettings {
   /** Address that the server is bound to; loopback addresses make the Host header be checked. */
@@ -43,7 +39,8 @@ export interface FacadeConfig extends RunSettings {
 }
 
 export interface FacadeDeps {
-  readonly stores: Stores;
+  /** Of logs it sees no store but `log`. */
+  readonly stores: Pick<Stores, 'runs' | 'idempotency' | 'pageSessions' | 'agents' | 'ping'>;
   readonly engine: RunEngine;
   readonly log: RunLog;
   readonly catalog: Catalog;

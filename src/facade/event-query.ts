@@ -3,7 +3,9 @@ import { isToolChannel } from '../rules/deltas.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject } from '../rules/json.ts';
-import type { LogRow, LogStore } from '../ports/log.ts';
+import type { LogRow } from '../ports/log.ts';
+import type { RunRef } from '../ports/runs.ts';
+import type { RunLog } from './deps.ts';
 import { header, text, type Parameter } from './parameters.ts';
 
 export const STREAM_MODES = ['values', 'updates', 'messages', 'debug'] as const;
@@ -83,14 +85,12 @@ function isAnswer(payload: string): boolean {
 /** Sequence that the client has already, by a sequence or an eventId of this run; -1 for none. */
 export async function resumePoint(
   text: string | undefined,
-  runId: string,
-  log: LogStore,
+  run: RunRef,
+  log: Pick<RunLog, 'sequenceOf'>,
 ): Promise<number> {
   if (text === undefined) return -1;
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  const sequence = /^[\x21-\x7e]{1,128}$/.test(text)
-    ? await log.sequenceOf(runId, text)
-    : undefined;
+  const sequence = /^[\x21-\x7e]{1,128}$/.test(text) ? await log.sequenceOf(run, text) : undefined;
   if (sequence === undefined)
     throw invalid('Last-Event-ID', 'is neither a sequence nor an eventId of this run');
   return sequence;

@@ -1,5 +1,6 @@
 // The head that a read answers from, marked where Temporal could not be asked (design §3.3).
 import type { Head } from '../ports/log.ts';
+import type { RunRef } from '../ports/runs.ts';
 import type { FacadeDeps } from './deps.ts';
 
 export const STALE_HEADER = 'openwop-log-stale';
@@ -7,8 +8,8 @@ export const STALE_HEADER = 'openwop-log-stale';
 /** The head after everything that Temporal knew when this was called, and what marks the answer when it is away. */
 export async function readHead(
   { log }: Pick<FacadeDeps, 'log'>,
-  runId: string,
+  run: RunRef,
 ): Promise<{ head: Head; headers: Readonly<Record<string, string>> }> {
-  const { head, stale } = await log.fresh(runId);
+  const { head, stale } = await log.fresh(run);
   return { head, headers: stale ? { [STALE_HEADER]: 'true' } : {} };
 }

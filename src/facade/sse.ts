@@ -32,7 +32,7 @@ export interface StreamRequest {
 export async function streamEvents(request: StreamRequest, stream: OpenStream): Promise<void> {
   const { deps, row, query, after } = request;
   const sink = query.bufferMs > 0 ? createBatcher(query.bufferMs, stream) : undefined;
-  for await (const rows of deps.log.follow(row.runId, { after, signal: stream.signal })) {
+  for await (const rows of deps.log.follow(row, { after, signal: stream.signal })) {
     const kept = rows.filter((each) => frameKind(query.modes, each) !== undefined);
     const alive = sink ? await sink.add(kept) : await sendRows(kept, query, stream);
     if (!alive) return;
@@ -112,13 +112,13 @@ export async function streamSnapshots(
 ): Promise<void> {
   let told = -1;
   const send = async (): Promise<boolean> => {
-    const head = await deps.stores.log.head(row.runId);
+    const head = await deps.log.head(row);
     if (!head || head.nextSequence - 1 <= told) return true;
     told = head.nextSequence - 1;
     return stream.send(frame(told, 'state.snapshot', JSON.stringify(renderSnapshot(head, row))));
   };
   if (!(await send())) return;
-  for await (const rows of deps.log.follow(row.runId, { after: told, signal: stream.signal })) {
+  for await (const rows of deps.log.follow(row, { after: told, signal: stream.signal })) {
     const moves = rows.some(({ type }) => eventRow(type).values);
     if (moves && !(await send())) return;
     if (rows.some(({ type }) => isTerminalEvent(type))) return;

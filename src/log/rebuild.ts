@@ -10,11 +10,12 @@ import { blockOfKey } from '../rules/ids.ts';
 import type { RecordedDeltas } from '../rules/journal.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { Head, HistoryCursor, LogRow, LogStore, NewRow } from '../ports/log.ts';
-import type { RunRow } from '../ports/runs.ts';
+import type { RunRef, RunRow } from '../ports/runs.ts';
 import { historyEventIdOf, translate, type LogEntry } from '../translate/translate.ts';
 import { readPage, type LogParts } from './advance.ts';
 import { cutOffItems } from './cut-off.ts';
 import { fold } from './fold.ts';
+import { readRows } from './rows.ts';
 import { startFailedLog } from './start-failed.ts';
 
 /** Times that a rebuild begins again because the live path went on meanwhile. */
@@ -22,7 +23,6 @@ const MAX_TRIES = 3;
 /** Pages of one run, over all its segments. */
 const MAX_PAGES = 10_000;
 const RUNS_PER_PAGE = 100;
-const ROWS_PER_PAGE = 1_000;
 
 interface Retold {
   readonly entries: LogEntry[];
@@ -115,15 +115,10 @@ async function firstSegment({ stores }: LogParts, run: RunRow): Promise<string> 
   return segments.find(({ index }) => index === 0)?.temporalRunId ?? run.temporalRunId ?? '';
 }
 
-async function storedRows(log: LogStore, runId: string): Promise<LogRow[]> {
+async function storedRows(log: LogStore, run: RunRef): Promise<LogRow[]> {
   const rows: LogRow[] = [];
-  for (let after = -1; ;) {
-    const page = await log.read(runId, { after, limit: ROWS_PER_PAGE });
-    for (const row of page) rows.push(row);
-    const last = page.at(-1);
-    if (last === undefined || page.length < ROWS_PER_PAGE) return rows;
-    after = last.sequence;
-  }
+  for await (const page of readRows(log, run)) for (const row of page) rows.push(row);
+  return rows;
 }
 
 function byBlock(deltas: readonly LogRow[]): Map<string, LogRow[]> {
@@ -190,7 +185,7 @@ export async function retrace(parts: LogParts, runId: string): Promise<Retraced>
   }
   let told = await retell(parts, run, { temporalRunId });
   const seen = await log.head(runId);
-  const stored = await storedRows(log, runId);
+  const stored = await storedRows(log, run);
   // While the run goes on, a result may still record them.
   const kept = told.closed ? unrecorded(runId, stored, told.deltas) : [];
   if (told.cutOff) {

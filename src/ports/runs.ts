@@ -3,13 +3,26 @@ import type { RunInput } from '../rules/run-input.ts';
 import type { RunStatus } from '../rules/status.ts';
 import type { ClaimOutcome, IdempotencyClaim } from './idempotency.ts';
 
-export interface RunRow {
+declare const named: unique symbol;
+
+/** Names a run and whose it is. Only the run store makes one, so that no store is asked for a run without its tenant. */
+export interface RunRef {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly [named]: true;
+}
+
+/** A run to be accepted. */
+export interface NewRun {
   readonly runId: string;
   readonly tenant: string;
   readonly workflowId: string;
   /** Whole start input: the reaper starts again from it. */
   readonly input: RunInput;
   readonly createdAtMs: number;
+}
+
+export interface RunRow extends NewRun, RunRef {
   /** Temporal run id of the first segment; undefined while the start is not confirmed. */
   readonly temporalRunId?: string;
   /** Decided once: the run is never started. */
@@ -30,13 +43,23 @@ export interface RunListItem {
   readonly tags: readonly string[];
 }
 
+/** As of a claim; a run that was inserted comes back as its row. */
+export type AcceptOutcome =
+  | Exclude<ClaimOutcome, { kind: 'claimed' }>
+  | (Extract<ClaimOutcome, { kind: 'claimed' }> & { readonly inserted?: RunRow });
+
 export interface RunStore {
+  /**
+   * For what names a run elsewhere: an activity's context, a hint. No look-up: of a pair that belongs together nowhere,
+   * every store finds nothing.
+   */
+  ref(tenant: string, runId: string): RunRef;
   /**
    * One transaction, of one statement where the key is new: claims the idempotency key (if any) and inserts the run row as `pending` with its head. A key
    * whose earlier claim accepted a run that was never answered gives `claimed` with that `runId`: the caller goes on
    * with that run instead of the new one.
    */
-  accept(run: Omit<RunRow, 'temporalRunId'>, claim?: IdempotencyClaim): Promise<ClaimOutcome>;
+  accept(run: NewRun, claim?: IdempotencyClaim): Promise<AcceptOutcome>;
   /**
    * Idempotent. Also sets the head's first cursor to the segment. The status of the head then (`pending` where there is
    * none); undefined: the run has failed to start, and stays so.

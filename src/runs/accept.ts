@@ -6,8 +6,8 @@ import type { JsonValue } from '../rules/json.ts';
 import { withoutCredentials } from '../rules/redaction.ts';
 import type { RunStatus } from '../rules/status.ts';
 import type { Caller } from '../ports/caller.ts';
-import type { ClaimOutcome, IdempotencyClaim } from '../ports/idempotency.ts';
-import type { RunRow } from '../ports/runs.ts';
+import type { IdempotencyClaim, StoredResponse } from '../ports/idempotency.ts';
+import type { NewRun, RunRow } from '../ports/runs.ts';
 import type { RunCreateWarning } from '../../schemas/types.generated.ts';
 import { configurableWarnings } from './configurable-warnings.ts';
 import type { RunsDeps } from './deps.ts';
@@ -33,7 +33,9 @@ export interface AcceptedRun {
   readonly warnings: readonly RunCreateWarning[];
 }
 
-type AcceptDeps = Omit<RunsDeps, 'log'>;
+type AcceptDeps = Omit<RunsDeps, 'log'> & {
+  readonly log: Pick<RunsDeps['log'], 'head' | 'endUnstarted'>;
+};
 
 /**
  * Throws the errors of buildRunInput, idempotency_key_mismatch, idempotency_in_flight, and service_unavailable with
@@ -62,46 +64,53 @@ export async function acceptRun(
   }
 }
 
-type Claimed = Extract<ClaimOutcome, { kind: 'claimed' }> & {
-  /** As it was to be inserted: it was, unless the outcome names an earlier run. */
-  readonly row: RunRow;
-};
+type Claimed =
+  | { readonly kind: 'replay'; readonly response: StoredResponse }
+  | {
+      readonly kind: 'claimed';
+      readonly owner: string;
+      readonly inserted?: RunRow;
+      /** Of an earlier run: what is to be started is that one. */
+      readonly runId?: string;
+      readonly known?: RunRow;
+    };
 
 async function claimRow(
   deps: AcceptDeps,
   caller: Caller,
   { run, claim }: { run: RunRequest; claim: IdempotencyClaim | undefined },
-): Promise<Claimed | Extract<ClaimOutcome, { kind: 'replay' }>> {
+): Promise<Claimed> {
   const { idempotency, runs } = deps.stores;
-  let row: RunRow;
+  let asked: NewRun;
+  let known: RunRow | undefined;
   try {
-    row = newRow(deps, caller, run);
+    asked = newRun(deps, caller, run);
   } catch (error) {
     // An answer stays the answer, and a run that is accepted stays accepted, when the workflow has changed or is gone.
     const earlier = claim && (await idempotency.find(caller.tenant, claim));
     if (!earlier) throw error;
     if (earlier.kind === 'replay') return earlier;
     if (earlier.kind === 'mismatch') throw refusedClaim(earlier);
-    row = await earlierRow(deps, caller, earlier.runId);
+    asked = known = await earlierRow(deps, caller, earlier.runId);
   }
-  const outcome = await runs.accept(row, claim);
+  const outcome = await runs.accept(asked, claim);
   if (outcome.kind === 'replay') return outcome;
   if (outcome.kind !== 'claimed') throw refusedClaim(outcome);
-  return { ...outcome, row };
+  return { ...outcome, known };
 }
 
 async function startClaimed(
   deps: AcceptDeps,
   caller: Caller,
-  { run, outcome: { row, runId } }: { run: RunRequest; outcome: Claimed },
+  { run, outcome }: { run: RunRequest; outcome: Extract<Claimed, { kind: 'claimed' }> },
 ): Promise<AcceptedRun> {
-  const isNew = runId === undefined;
-  const accepted = isNew || runId === row.runId ? row : await earlierRow(deps, caller, runId);
-  const { status } = await (isNew ? startNew(deps, accepted) : startRun(deps, accepted));
-  const warnings = warningsOf(deps, accepted, run);
+  const { inserted, known, runId = '' } = outcome;
+  const row = inserted ?? (known?.runId === runId ? known : await earlierRow(deps, caller, runId));
+  const { status } = await (inserted ? startNew(deps, row) : startRun(deps, row));
+  const warnings = warningsOf(deps, row, run);
   return {
-    runId: accepted.runId,
-    status: status ?? (await deps.stores.log.head(accepted.runId))?.status ?? 'pending',
+    runId: row.runId,
+    status: status ?? (await deps.log.head(row))?.status ?? 'pending',
     warnings,
   };
 }
@@ -124,7 +133,7 @@ function warningsOf(
   return shown;
 }
 
-function newRow(deps: AcceptDeps, caller: Caller, run: RunRequest): RunRow {
+function newRun(deps: AcceptDeps, caller: Caller, run: RunRequest): NewRun {
   const input = buildRunInput(deps, caller, run);
   return {
     runId: input.runId,

@@ -14,16 +14,15 @@ import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import type { ResolveInterruptMessage } from '../rules/messages.ts';
 import { principalOf, type Subject } from '../rules/subject.ts';
 import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
-import type { LogStore } from '../ports/log.ts';
-import type { RunRow } from '../ports/runs.ts';
+import type { RunRef, RunRow } from '../ports/runs.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
 import type { RunsDeps } from './deps.ts';
 import { requireFreshHead } from './find.ts';
 import { fateOf, type Fate, type Meant } from './interrupt-fate.ts';
 import { sendMessage, type Delivery } from './messages.ts';
 
-interface LogDeps extends Pick<RunsDeps, 'log'> {
-  readonly stores: { readonly log: Pick<LogStore, 'read'> };
+interface LogDeps {
+  readonly log: Pick<RunsDeps['log'], 'fresh' | 'rows'>;
 }
 type AnswerDeps = LogDeps & Pick<RunsDeps, 'engine' | 'redactor'>;
 
@@ -52,7 +51,7 @@ export async function answerInterrupt(
   // A body that names its interrupt means the same one each time.
   const bind = async (interruptId: string): Promise<void> =>
     answer.interruptId === undefined ? binding.bind(interruptId) : undefined;
-  const { head, stale } = await deps.log.fresh(row.runId);
+  const { head, stale } = await deps.log.fresh(row);
   const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, meant));
   const value = normalized(answer.value);
   const fault = open && faultOf(value, open.resumeSchema);
@@ -62,7 +61,7 @@ export async function answerInterrupt(
     throw new HostError('service_unavailable');
   }
   if (fault) throw fault;
-  const asked = open ?? (await fateOf(deps.stores.log, row.runId, meant));
+  const asked = open ?? (await fateOf(deps.log, row, meant));
   if ('code' in asked && (asked.code === 'interrupt_not_found' || !delivery.isRepeatable))
     throw overError(asked);
   const { interruptId = '', resumeSchema } = asked;
@@ -73,12 +72,12 @@ export async function answerInterrupt(
 /** The open interrupt that is meant. Throws what became of it, or service_unavailable when that cannot be known. */
 export async function requireOpen(
   deps: LogDeps,
-  { runId }: Pick<RunRow, 'runId'>,
+  run: RunRef,
   meant: Required<Meant>,
 ): Promise<OpenInterrupt> {
-  const head = await requireFreshHead(deps, runId);
+  const head = await requireFreshHead(deps, run);
   const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, meant));
-  if (!open) throw overError(await fateOf(deps.stores.log, runId, meant));
+  if (!open) throw overError(await fateOf(deps.log, run, meant));
   return open;
 }
 
@@ -135,8 +134,8 @@ async function send(
     const { code: refusal } = error as HostError;
     if (refusal !== 'run_state_conflict' && refusal !== 'interrupt_already_resolved') throw error;
     // It was over when the message came: the log tells how.
-    await requireFreshHead(deps, row.runId);
-    throw overError(await fateOf(deps.stores.log, row.runId, message), error);
+    await requireFreshHead(deps, row);
+    throw overError(await fateOf(deps.log, row, message), error);
   }
 }
 

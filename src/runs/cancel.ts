@@ -24,11 +24,11 @@ export async function cancelRun(
   { row, reason, cancelledBy }: Cancellation,
   { updateId, bodyDigest }: Pick<Delivery, 'updateId' | 'bodyDigest'>,
 ): Promise<RunStatus> {
-  const head = await deps.stores.log.head(row.runId);
+  const head = await deps.log.head(row);
   if (head?.closed) return head.status;
   // A run that was accepted while Temporal was away is started first: only then can it be cancelled.
   const { inTemporal } = await startRun(deps, row);
-  if (!inTemporal) return (await requireFreshHead(deps, row.runId)).status;
+  if (!inTemporal) return (await requireFreshHead(deps, row)).status;
   const message: CancelRunMessage = {
     kind: 'cancel',
     ...(reason === undefined ? {} : { reason: deps.redactor.text(reason) }),
@@ -37,6 +37,6 @@ export async function cancelRun(
   };
   const told = await sendMessage(deps, row.runId, { updateId, message });
   if (told !== 'unchanged') return told === 'cancelled' ? 'cancelled' : 'cancelling';
-  const { status } = await requireFreshHead(deps, row.runId);
+  const { status } = await requireFreshHead(deps, row);
   return TERMINAL_STATUSES.has(status) ? status : 'cancelling';
 }

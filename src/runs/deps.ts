@@ -18,9 +18,9 @@ export interface RunSettings {
 }
 
 export interface RunsDeps {
-  readonly stores: Pick<Stores, 'runs' | 'idempotency' | 'log'>;
+  readonly stores: Pick<Stores, 'runs' | 'idempotency'>;
   readonly engine: RunEngine;
-  readonly log: Pick<Log, 'fresh'>;
+  readonly log: Pick<Log, 'head' | 'fresh' | 'rows' | 'endUnstarted'>;
   readonly catalog: Pick<Catalog, 'definition' | 'agent'>;
   readonly models: Pick<Models, 'providers' | 'choose'>;
   /** Takes known secrets out of what enters history (design §2.6). */

@@ -2,7 +2,7 @@
 import { HostError } from '../rules/errors.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { Head } from '../ports/log.ts';
-import type { RunRow, RunStore } from '../ports/runs.ts';
+import type { RunRef, RunRow, RunStore } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
 
 /** What a runId may look like; anything else names no run and reaches no store. */
@@ -21,10 +21,10 @@ export async function requireRun(
 
 /** For writes: a stale log is no ground to decide on. */
 export async function requireFreshHead(
-  { log }: Pick<RunsDeps, 'log'>,
-  runId: string,
+  { log }: { readonly log: Pick<RunsDeps['log'], 'fresh'> },
+  run: RunRef,
 ): Promise<Head> {
-  const { head, stale } = await log.fresh(runId);
+  const { head, stale } = await log.fresh(run);
   if (stale && !head.closed) throw new HostError('service_unavailable');
   return head;
 }

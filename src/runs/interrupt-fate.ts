@@ -2,7 +2,9 @@
 import { eventRow } from '../rules/events.ts';
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import { asSubject, principalOf } from '../rules/subject.ts';
-import type { LogRow, LogStore } from '../ports/log.ts';
+import type { LogRow } from '../ports/log.ts';
+import type { RunRef } from '../ports/runs.ts';
+import type { Log } from '../log/log.ts';
 
 /** Rows read from the store at once when the log is searched. */
 const PAGE_ROWS = 1_000;
@@ -28,20 +30,11 @@ export interface Fate {
 }
 
 /** What became of the meant interrupt, or of the node's last one, that is not open now, as the log tells it. */
-export async function fateOf(
-  log: Pick<LogStore, 'read'>,
-  runId: string,
-  meant: Meant,
-): Promise<Fate> {
+export async function fateOf(log: Pick<Log, 'rows'>, run: RunRef, meant: Meant): Promise<Fate> {
   let fate: Fate = { code: 'interrupt_not_found' };
-  let after = -1;
-  for (;;) {
-    const rows = await log.read(runId, { after, limit: PAGE_ROWS });
+  for await (const rows of log.rows(run, { pageRows: PAGE_ROWS }))
     for (const row of rows) fate = nextFate(fate, row, meant);
-    const last = rows.at(-1);
-    if (!last || rows.length < PAGE_ROWS) return fate;
-    after = last.sequence;
-  }
+  return fate;
 }
 
 type FateRow = Pick<LogRow, 'type' | 'nodeId' | 'payload'>;

@@ -20,7 +20,8 @@ export const AGENT_RECORDS_RETENTION_MS = 30 * 24 * 3_600_000;
 const ROUND_RUNS = 50;
 
 export type ReaperDeps = Pick<RunsDeps, 'engine' | 'logger'> & {
-  readonly stores: Pick<Stores, 'runs' | 'log' | 'idempotency' | 'agents'>;
+  readonly stores: Pick<Stores, 'runs' | 'idempotency' | 'agents'>;
+  readonly log: Pick<RunsDeps['log'], 'head' | 'endUnstarted'>;
 };
 
 export interface Reaper {

@@ -3,11 +3,12 @@
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { CancelRunMessage } from '../rules/messages.ts';
 import type { RunStatus } from '../rules/status.ts';
-import { startFailedBatch } from '../log/start-failed.ts';
 import type { RunRow, StartFailure } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
 
-type StartDeps = Pick<RunsDeps, 'stores' | 'engine' | 'logger'>;
+type StartDeps = Pick<RunsDeps, 'stores' | 'engine' | 'logger'> & {
+  readonly log: Pick<RunsDeps['log'], 'head' | 'endUnstarted'>;
+};
 
 export interface Started {
   /** False: the run has ended; what was decided about it stands, also where its log did not say so yet. */
@@ -23,7 +24,7 @@ export async function startRun(deps: StartDeps, row: RunRow): Promise<Started> {
     await failRun(deps, row, row.startFailure);
     return { inTemporal: false };
   }
-  const head = await deps.stores.log.head(row.runId);
+  const head = await deps.log.head(row);
   return head?.closed ? { inTemporal: false, status: head.status } : startNew(deps, row);
 }
 
@@ -78,13 +79,12 @@ async function takeBack(deps: StartDeps, { runId }: RunRow): Promise<void> {
 
 /** Ends a run that no workflow ever ran for. What was decided is kept first: a crash before the entry changes nothing. */
 export async function failRun(
-  { stores, logger }: Pick<StartDeps, 'stores' | 'logger'>,
-  { runId }: RunRow,
+  { stores, log, logger }: Pick<StartDeps, 'stores' | 'log' | 'logger'>,
+  run: RunRow,
   found: StartFailure,
 ): Promise<void> {
+  const { runId } = run;
   const failure = await stores.runs.markStartFailed(runId, found);
-  const head = failure && (await stores.log.head(runId));
-  if (!head || head.closed) return;
-  await stores.log.append(startFailedBatch(head, failure));
+  if (!failure || !(await log.endUnstarted(run, failure))) return;
   logger.error('run failed: it could not be started', { runId, cause: failure.cause });
 }

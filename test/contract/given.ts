@@ -4,7 +4,7 @@ import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import type { IdempotencyClaim } from '../../src/ports/idempotency.ts';
 import type { AppendBatch, Head, NewDelta, NewRow } from '../../src/ports/log.ts';
-import type { RunRow } from '../../src/ports/runs.ts';
+import type { NewRun } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 
 /** Opens once, before the suite's tests; tests only call the function. */
@@ -39,7 +39,7 @@ export function runInput(runId: string, tenant: string): RunInput {
   };
 }
 
-export function newRun(over: Partial<RunRow> = {}): Omit<RunRow, 'temporalRunId'> {
+export function newRun(over: Partial<NewRun> = {}): NewRun {
   const runId = over.runId ?? newId('run');
   const tenant = over.tenant ?? 'default';
   return {
@@ -53,7 +53,7 @@ export function newRun(over: Partial<RunRow> = {}): Omit<RunRow, 'temporalRunId'
 }
 
 /** Accepted and started: its head stands behind event 0 of segment `T1`. */
-export async function startedRun(stores: Stores, over: Partial<RunRow> = {}): Promise<string> {
+export async function startedRun(stores: Stores, over: Partial<NewRun> = {}): Promise<string> {
   const run = newRun(over);
   await stores.runs.accept(run);
   await stores.runs.markStarted(run.runId, 'T1');

@@ -180,7 +180,10 @@ describe('design §4 the reaper', () => {
     ).toBe(false);
     const stored = await host.stores.log.read(runId, { after: -1, limit: 10 });
     const head = await host.stores.log.head(runId);
-    const { stores, logger } = host.deps;
+    const {
+      stores,
+      deps: { logger },
+    } = host;
     await rebuild({ stores, logger, history: undefined as never }, runId);
     expect(await host.stores.log.read(runId, { after: -1, limit: 10 })).toEqual(stored);
     expect(await host.stores.log.head(runId)).toEqual(head);

@@ -1,6 +1,7 @@
 // HTTP suite: the run's page, its one-time link, its session and its form (design §10).
 import { describe, expect, it } from 'vitest';
 import { ended, nextQuestion, waiting, type Suite } from './suite-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 export function pageTests({ host, resolve }: Suite): void {
   const page = (path: string, init: RequestInit = {}) =>
@@ -117,7 +118,7 @@ export function pageTests({ host, resolve }: Suite): void {
         expect(await answer.text()).not.toContain('Idempotency-Key');
         return answer.status;
       };
-      const before = await fresh(runId);
+      const before = await fresh(runRef(runId));
       // The read stalls: meanwhile somebody else answers, and the run asks again.
       const stalled = await click(first, async () => {
         await resolve(runId, 'gate', { action: 'accept' });

@@ -13,6 +13,7 @@ import {
   ScriptedHistory,
   silentLogger,
 } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 let stores: Stores;
 let history: ScriptedHistory;
@@ -232,8 +233,8 @@ describe('design §3.3: followers', () => {
   it('get the backlog, then what comes, and end behind the terminal row', async () => {
     history.add(segment, threeTasks(), 3);
     await log.catchUp(runId);
-    const seen = collect(log.follow(runId, { after: -1, signal: live() }));
-    const late = collect(log.follow(runId, { after: 0, signal: live() }));
+    const seen = collect(log.follow(runRef(runId), { after: -1, signal: live() }));
+    const late = collect(log.follow(runRef(runId), { after: 0, signal: live() }));
     history.show(segment, 5);
     projector.hint(runId, segment, 5, false);
     await rowsReach(2);
@@ -246,16 +247,16 @@ describe('design §3.3: followers', () => {
   it('of a closed run get what is behind their position, or nothing', async () => {
     history.add(segment, threeTasks());
     await log.catchUp(runId);
-    expect(await collect(log.follow(runId, { after: 1, signal: live() }))).toEqual([2]);
-    expect(await collect(log.follow(runId, { after: 2, signal: live() }))).toEqual([]);
-    expect(await collect(log.follow(runId, { after: 99, signal: live() }))).toEqual([]);
+    expect(await collect(log.follow(runRef(runId), { after: 1, signal: live() }))).toEqual([2]);
+    expect(await collect(log.follow(runRef(runId), { after: 2, signal: live() }))).toEqual([]);
+    expect(await collect(log.follow(runRef(runId), { after: 99, signal: live() }))).toEqual([]);
   });
 
   it('watch the run while there is one, and no longer', async () => {
     history.add(segment, threeTasks(), 3);
     const abort = new AbortController();
     const watched = async () => (await stores.projection.watched([runId])).has(runId);
-    for await (const [row] of log.follow(runId, { after: -1, signal: abort.signal })) {
+    for await (const [row] of log.follow(runRef(runId), { after: -1, signal: abort.signal })) {
       expect(row?.sequence).toBe(0);
       await expect.poll(watched).toBe(true);
       abort.abort();
@@ -279,7 +280,7 @@ describe('design §3.3: followers', () => {
     };
     const counted = createLog({ stores: counting, history, logger: silentLogger, processId: 'c' });
     const all = Array.from({ length: 20 }, () =>
-      collect(counted.follow(runId, { after: -1, signal: live() })),
+      collect(counted.follow(runRef(runId), { after: -1, signal: live() })),
     );
     await rowsReach(1);
     history.show(segment);
@@ -306,7 +307,7 @@ describe('design §3.3: followers', () => {
     const counted = createLog({ stores: counting, history, logger: silentLogger, processId: 'c' });
     const abort = new AbortController();
     const all = Array.from({ length: 20 }, () =>
-      collect(counted.follow(runId, { after: -1, signal: abort.signal })),
+      collect(counted.follow(runRef(runId), { after: -1, signal: abort.signal })),
     );
     await expect.poll(() => asked.tail).toBeGreaterThan(0);
     const before = { ...asked };
@@ -323,7 +324,7 @@ describe('design §3.3: followers', () => {
 
   it('an aborted follower ends at once, also one that waits', async () => {
     const abort = new AbortController();
-    const seen = collect(log.follow(runId, { after: -1, signal: abort.signal }));
+    const seen = collect(log.follow(runRef(runId), { after: -1, signal: abort.signal }));
     setTimeout(() => abort.abort(), 10);
     expect(await seen).toEqual([]);
   });

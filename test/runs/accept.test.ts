@@ -7,7 +7,6 @@ import type { RunInput } from '../../src/rules/run-input.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { acceptRun } from '../../src/runs/accept.ts';
 import { readConfigurable } from '../../src/runs/configurable.ts';
-import type { RunsDeps } from '../../src/runs/deps.ts';
 import { messageOnce, sendMessage, type Delivery } from '../../src/runs/messages.ts';
 import type { Asked, Once, Telling } from '../../src/runs/once.ts';
 import type { Stores } from '../../src/ports/stores.ts';
@@ -29,9 +28,10 @@ beforeAll(async () => {
 });
 afterAll(() => stores.close());
 
-function deps(): Omit<RunsDeps, 'log'> {
+function deps(): Parameters<typeof acceptRun>[0] {
   return {
     stores,
+    log: { head: async () => undefined, endUnstarted: async () => false },
     engine: {
       async start(input) {
         started.push(input);

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { requireOpen } from '../../src/runs/answer.ts';
 import { EMPTY_RUN } from '../../src/log/fold-rows.ts';
+import { runRef } from '../support/run-ref.ts';
 
 const QUESTION = { nodeId: 'gate', interruptId: 'int-1' };
 
@@ -19,10 +20,14 @@ function refusal(resolved: JsonObject): Promise<void> {
   }));
   const head = { snapshot: EMPTY_RUN, closed: false };
   const deps = {
-    stores: { log: { read: async () => rows } },
-    log: { fresh: async () => ({ head, stale: false }) },
+    log: {
+      fresh: async () => ({ head, stale: false }),
+      rows: async function* () {
+        yield rows;
+      },
+    },
   } as unknown as Parameters<typeof requireOpen>[0];
-  return requireOpen(deps, { runId: 'r' }, QUESTION).then(() => undefined);
+  return requireOpen(deps, runRef('r'), QUESTION).then(() => undefined);
 }
 
 test.each<[string, JsonObject, string]>([

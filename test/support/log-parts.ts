@@ -14,6 +14,7 @@ import type { HistoryEvent } from '../../src/translate/translate.ts';
 import type { HistoryBuilder } from './histories.ts';
 import { copyDatabase } from './prepared.ts';
 import { CACHE_DIR } from './temporal.ts';
+import { runRef } from './run-ref.ts';
 
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -58,7 +59,7 @@ function runInput(runId: string): RunInput {
 }
 
 export function runRow(runId: string): RunRow {
-  return { runId, tenant: 'default', workflowId: 'w', input: runInput(runId), createdAtMs: 500 };
+  return { ...runRef(runId), workflowId: 'w', input: runInput(runId), createdAtMs: 500 };
 }
 
 /** On PGlite in a folder of its own, which goes with them. */

@@ -3,15 +3,21 @@ import { randomUUID } from 'node:crypto';
 import { HostError } from '../../rules/errors.ts';
 import type { RunInput } from '../../rules/run-input.ts';
 import type { RunStatus } from '../../rules/status.ts';
-import type { ClaimOutcome, IdempotencyClaim } from '../../ports/idempotency.ts';
-import type { RunListItem, RunRow, RunStore, StartFailure } from '../../ports/runs.ts';
+import type { IdempotencyClaim } from '../../ports/idempotency.ts';
+import type {
+  AcceptOutcome,
+  NewRun,
+  RunListItem,
+  RunRef,
+  RunRow,
+  RunStore,
+  StartFailure,
+} from '../../ports/runs.ts';
 import type { Db, Queries, SqlValue } from './db.ts';
 import { claimRecord, insertClaim, newClaimValues, standingOf } from './idempotency-store.ts';
 
 /** How long in ms an acceptance may take before a retry with the same key goes on with its run. */
 const ACCEPT_LEASE_MS = 15_000;
-
-type NewRun = Omit<RunRow, 'temporalRunId'>;
 
 interface RunRecord {
   readonly run_id: string;
@@ -25,10 +31,14 @@ interface RunRecord {
 const COLUMNS =
   'run_id, tenant_id, workflow_id, input, created_at_ms, temporal_run_id, start_failure';
 
+/** The one place where a run gets its name: rows come with it. */
+function refOf(tenant: string, runId: string): RunRef {
+  return { tenant, runId } as RunRef;
+}
+
 function runOf(record: RunRecord): RunRow {
   return {
-    runId: record.run_id,
-    tenant: record.tenant_id,
+    ...refOf(record.tenant_id, record.run_id),
     workflowId: record.workflow_id,
     input: JSON.parse(record.input) as RunInput,
     createdAtMs: record.created_at_ms,
@@ -62,8 +72,13 @@ function runValues(run: NewRun): SqlValue[] {
   ];
 }
 
-async function insertRun(queries: Queries, run: NewRun): Promise<void> {
+function rowOf(run: NewRun): RunRow {
+  return { ...run, ...refOf(run.tenant, run.runId) };
+}
+
+async function insertRun(queries: Queries, run: NewRun): Promise<RunRow> {
   await queries.query(`WITH claim AS (SELECT 1), ${INSERT_RUN}`, runValues(run));
+  return rowOf(run);
 }
 
 /** Claim and run in one statement, which is a transaction and one trip. Undefined where somebody has the key. */
@@ -71,7 +86,7 @@ async function acceptNew(
   db: Db,
   run: NewRun,
   claim: IdempotencyClaim,
-): Promise<ClaimOutcome | undefined> {
+): Promise<AcceptOutcome | undefined> {
   const owner = randomUUID();
   const values = runValues(run);
   const inserted = await db.query(
@@ -81,27 +96,28 @@ async function acceptNew(
       ...newClaimValues(run.tenant, { claim, owner, leaseMs: ACCEPT_LEASE_MS, runId: run.runId }),
     ],
   );
-  return inserted.length > 0 ? { kind: 'claimed', owner } : undefined;
+  return inserted.length > 0 ? { kind: 'claimed', owner, inserted: rowOf(run) } : undefined;
 }
 
 /** Of a key that somebody has: what was answered or is under way, else a claim that was left behind is taken over. */
-async function acceptAgain(db: Db, run: NewRun, claim: IdempotencyClaim): Promise<ClaimOutcome> {
+async function acceptAgain(db: Db, run: NewRun, claim: IdempotencyClaim): Promise<AcceptOutcome> {
   const standing = await standingOf(db, run.tenant, claim);
   if (standing) return standing;
   return db.transaction(async (tx) => {
     const { tenant, runId } = run;
     const outcome = await claimRecord(tx, tenant, { claim, leaseMs: ACCEPT_LEASE_MS, runId });
-    if (outcome.kind === 'claimed' && outcome.runId === undefined) await insertRun(tx, run);
-    return outcome;
+    return outcome.kind === 'claimed' && outcome.runId === undefined
+      ? { ...outcome, inserted: await insertRun(tx, run) }
+      : outcome;
   });
 }
 
 export function createRunStore(db: Db): RunStore {
   return {
+    ref: refOf,
     async accept(run, claim) {
       if (claim) return (await acceptNew(db, run, claim)) ?? acceptAgain(db, run, claim);
-      await insertRun(db, run);
-      return { kind: 'claimed', owner: '' };
+      return { kind: 'claimed', owner: '', inserted: await insertRun(db, run) };
     },
     async markStarted(runId, temporalRunId) {
       const [started] = await db.query<{ status: string | null }>(

@@ -2,6 +2,7 @@
 import { isTerminalEvent } from '../../rules/status.ts';
 import { principalOf } from '../../rules/subject.ts';
 import type { LogRow } from '../../ports/log.ts';
+import type { RunRef } from '../../ports/runs.ts';
 import { renderEventText } from '../../wire/render.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { MAX_BUFFER_MS, RESUME_AFTER, resumePoint, STREAM_MODE } from '../event-query.ts';
@@ -55,14 +56,14 @@ async function answerEvents(
   { request, response }: Exchange,
 ): Promise<void> {
   const { modes, bufferMs = 0, resumeAfter } = parameters;
-  const after = await resumePoint(resumeAfter, row.runId, deps.stores.log);
+  const after = await resumePoint(resumeAfter, row, deps.log);
   response.setHeader('Vary', 'Accept');
-  const { head, headers } = await readHead(deps, row.runId);
+  const { head, headers } = await readHead(deps, row);
   response.set(headers);
   const stream = deps.streams.open(principalOf(caller.subject), response);
   if (request.accepts(['text/event-stream', 'application/json']) !== 'text/event-stream') {
     response.status(200).type('application/json');
-    if (request.method !== 'HEAD') await sendLog(deps, row.runId, stream);
+    if (request.method !== 'HEAD') await sendLog(deps, row, stream);
     stream.end();
     return;
   }
@@ -85,17 +86,13 @@ async function answerEvents(
 }
 
 /** Page by page, so that a long log does not stand in memory. */
-async function sendLog(deps: FacadeDeps, runId: string, stream: OpenStream): Promise<void> {
-  let after = -1;
+async function sendLog({ log }: FacadeDeps, run: RunRef, stream: OpenStream): Promise<void> {
   let last: LogRow | undefined;
   if (!(await stream.send('{"events":['))) return;
-  for (;;) {
-    const rows = await deps.stores.log.read(runId, { after, limit: PAGE_ROWS });
+  for await (const rows of log.rows(run, { pageRows: PAGE_ROWS })) {
     const text = rows.map(renderEventText).join(',');
-    if (text !== '' && !(await stream.send(last ? `,${text}` : text))) return;
-    last = rows.at(-1) ?? last;
-    if (rows.length < PAGE_ROWS || !last) break;
-    after = last.sequence;
+    if (!(await stream.send(last ? `,${text}` : text))) return;
+    last = rows.at(-1);
   }
   await stream.send(`],"isComplete":${String(last !== undefined && isTerminalEvent(last.type))}}`);
 }

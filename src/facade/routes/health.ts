@@ -70,11 +70,11 @@ interface Readiness {
 }
 
 /** Projection problems concern single runs: they are told, and the process stays ready for all others. */
-async function readiness({ engine, stores, logger }: FacadeDeps): Promise<Readiness> {
+async function readiness({ engine, stores, log, logger }: FacadeDeps): Promise<Readiness> {
   const [temporal, database, problems] = await Promise.all([
     state(engine.ping()),
     state(stores.ping()),
-    stores.log.problems(NAMED_PROBLEMS).catch(() => []),
+    log.problems(NAMED_PROBLEMS).catch(() => []),
   ]);
   if (problems.length > 0) logger.debug('projection stopped', { problems });
   // Run ids are tenant data: the public report counts by code, the log names the runs.

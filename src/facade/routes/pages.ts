@@ -160,7 +160,7 @@ async function sendRunPage(
   { status = 200, notice }: { status?: number; notice?: RunPageModel['notice'] },
 ): Promise<void> {
   const row = await requireRun(deps, session.caller, session.runId);
-  const { head, stale } = await deps.log.fresh(row.runId);
+  const { head, stale } = await deps.log.fresh(row);
   if (stale) response.setHeader(STALE_HEADER, 'true');
   const rows = await newestRows(deps, row, head.nextSequence);
   const id = encodeURIComponent(row.runId);
@@ -181,19 +181,15 @@ async function sendRunPage(
 }
 
 async function newestRows(
-  { stores }: FacadeDeps,
-  { runId }: RunRow,
+  { log }: FacadeDeps,
+  run: RunRow,
   nextSequence: number,
 ): Promise<LogRow[]> {
   const all: LogRow[] = [];
-  let after = Math.max(-1, nextSequence - 1 - PAGE_EVENTS);
-  for (;;) {
-    const rows = await stores.log.read(runId, { after, limit: READ_ROWS });
+  const after = Math.max(-1, nextSequence - 1 - PAGE_EVENTS);
+  for await (const rows of log.rows(run, { after, limit: PAGE_EVENTS, pageRows: READ_ROWS }))
     all.push(...rows);
-    const last = rows.at(-1);
-    if (!last || rows.length < READ_ROWS || all.length >= PAGE_EVENTS) return all;
-    after = last.sequence;
-  }
+  return all;
 }
 
 /** The same rules as the API; what the form got wrong is told on the page, and the run is as it was. */

@@ -2,6 +2,7 @@
 import { isTerminalEvent } from '../../rules/status.ts';
 import { principalOf } from '../../rules/subject.ts';
 import type { LogRow } from '../../ports/log.ts';
+import type { RunRef } from '../../ports/runs.ts';
 import { renderEventText } from '../../wire/render.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { integer } from '../parameters.ts';
@@ -62,28 +63,28 @@ export function pollRoute(deps: FacadeDeps, streams: StreamRegistry): Route {
 /** A stream because it waits: it must know when its client goes. */
 async function answerPoll(
   deps: FacadeDeps & { readonly streams: StreamRegistry },
-  { caller, run: { runId }, parameters }: InputOf<typeof POLL_RUN_EVENTS>,
+  { caller, run, parameters }: InputOf<typeof POLL_RUN_EVENTS>,
   { response }: Exchange,
 ): Promise<void> {
   const { lastSequence: after = -1, timeout: seconds, limit } = parameters;
-  const read = await readHead(deps, runId);
+  const read = await readHead(deps, run);
   response.set(read.headers);
   let { head } = read;
-  let rows = await readRows(deps, { runId, after, limit });
+  let rows = await readRows(deps, run, { after, limit });
   if (rows.length === 0 && !head.closed) {
     const stream = deps.streams.open(principalOf(caller.subject), response);
     if (stream.signal.aborted) return;
     await nextRows(
       deps,
-      { runId, after },
+      { run, after },
       AbortSignal.any([stream.signal, AbortSignal.timeout(seconds * 1000)]),
     );
-    rows = await readRows(deps, { runId, after, limit });
-    head = (await deps.stores.log.head(runId)) ?? head;
+    rows = await readRows(deps, run, { after, limit });
+    head = (await deps.log.head(run)) ?? head;
   }
   if (response.destroyed) return;
   sendPoll(response, {
-    runId,
+    runId: run.runId,
     status: head.status,
     after,
     rows,
@@ -93,23 +94,18 @@ async function answerPoll(
 
 /** At least one row where there is one, then as many as fit. */
 async function readRows(
-  { stores }: FacadeDeps,
-  { runId, after, limit }: { runId: string; after: number; limit: number },
+  { log }: FacadeDeps,
+  run: RunRef,
+  { after, limit }: { after: number; limit: number },
 ): Promise<readonly LogRow[]> {
   const all: LogRow[] = [];
   let bytes = 0;
-  while (all.length < limit) {
-    const asked = Math.min(PAGE_ROWS, limit - all.length);
-    const rows = await stores.log.read(runId, {
-      after: all.at(-1)?.sequence ?? after,
-      limit: asked,
-    });
+  for await (const rows of log.rows(run, { after, limit, pageRows: PAGE_ROWS })) {
     for (const row of rows) {
       bytes += Buffer.byteLength(row.payload);
       if (bytes > POLL_BYTES && all.length > 0) return all;
       all.push(row);
     }
-    if (rows.length < asked) break;
   }
   return all;
 }
@@ -128,10 +124,10 @@ function isComplete(
 /** Returns when there is something behind the cursor, or at the signal. */
 async function nextRows(
   deps: FacadeDeps,
-  { runId, after }: { runId: string; after: number },
+  { run, after }: { run: RunRef; after: number },
   signal: AbortSignal,
 ): Promise<void> {
-  for await (const rows of deps.log.follow(runId, { after, signal })) {
+  for await (const rows of deps.log.follow(run, { after, signal })) {
     if (rows.length > 0) return;
   }
 }

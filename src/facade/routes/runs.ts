@@ -87,7 +87,7 @@ export function runRoutes(deps: FacadeDeps): Route[] {
     answered(CREATE_RUN, (input) => createRun(deps, input)),
     answered(LIST_RUNS, (input) => listRuns(deps, input)),
     answered(GET_RUN, async ({ run }) => {
-      const { head, headers } = await readHead(deps, run.runId);
+      const { head, headers } = await readHead(deps, run);
       return { headers, body: renderSnapshot(head, run) };
     }),
   ];

@@ -1,0 +1,36 @@
+// Rows of a stored log, page by page (design §3.3): whoever reads a whole log holds no more of it than one page.
+import type { LogRow, LogStore } from '../ports/log.ts';
+import type { RunRef } from '../ports/runs.ts';
+
+/** Rows of a page that names no other number. */
+const PAGE_ROWS = 500;
+
+export interface RowsQuery {
+  /** Exclusive sequence; default -1: from the first row. */
+  readonly after?: number;
+  /** Rows in all at most; default all. */
+  readonly limit?: number;
+  /** Rows of one page at most; default 500. */
+  readonly pageRows?: number;
+}
+
+/**
+ * Ascending; no page is empty. What is appended meanwhile is read as well, until a page is not full. The next page is
+ * read when the last was taken.
+ */
+export async function* readRows(
+  log: Pick<LogStore, 'read'>,
+  { runId }: RunRef,
+  { after = -1, limit = Infinity, pageRows = PAGE_ROWS }: RowsQuery = {},
+): AsyncGenerator<readonly LogRow[], void, void> {
+  let behind = after;
+  for (let left = limit; left > 0;) {
+    const asked = Math.min(pageRows, left);
+    const rows = await log.read(runId, { after: behind, limit: asked });
+    const last = rows.at(-1);
+    if (last) yield rows;
+    if (!last || rows.length < asked) return;
+    behind = last.sequence;
+    left -= rows.length;
+  }
+}
