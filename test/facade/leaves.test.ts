@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HostError, type ErrorCode } from '../../src/rules/errors.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
-import { GET_OPENAPI } from '../../src/facade/openapi.ts';
+import { GET_OPENAPI, openApiDocument } from '../../src/facade/openapi.ts';
 import { createPageSessions } from '../../src/facade/page-sessions.ts';
 import {
   answered,
@@ -295,6 +295,15 @@ async function handled(
   }
 }
 
+/** As the document has them. */
+function declaredCodes({ method, path }: Declaration): string {
+  const { paths } = openApiDocument([...routes.values()], '0') as unknown as {
+    paths: Record<string, Record<string, { responses: Record<string, { description: string }> }>>;
+  };
+  const responses = Object.values(paths[path]?.[method]?.responses ?? {});
+  return responses.map(({ description }) => description).join();
+}
+
 const ajv = new Ajv2020({ strict: false });
 addFormats(ajv);
 
@@ -313,8 +322,9 @@ describe.each(LEAVES.map((one) => [one.declared.operationId, one] as const))(
         expect([check(body), check.errors]).toEqual([true, null]);
       });
     if (refuses !== 'never')
-      it('refuses', async () => {
+      it('refuses by what it declares', async () => {
         await expect(handled(declared, refuses)).rejects.toMatchObject({ code: refuses.told });
+        expect(declaredCodes(declared)).toContain(refuses.told);
       });
   },
 );

@@ -14,11 +14,14 @@ interface Example {
 interface Operation {
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters: readonly (Example & {
+    readonly deprecated?: true;
     readonly name: string;
     readonly description?: string;
   })[];
   readonly requestBody?: { readonly content: Readonly<Record<string, Example>> };
-  readonly responses: Readonly<Record<string, { readonly content?: Record<string, unknown> }>>;
+  readonly responses: Readonly<
+    Record<string, { readonly description: string; readonly content?: Record<string, unknown> }>
+  >;
 }
 
 interface Document {
@@ -148,6 +151,30 @@ describe('spec/01 §2.2 the document declares what is answered', () => {
       'get /v1/runs/{runId}/events': 'runs:read',
       'post /v1/runs/{runId}/interrupts/{nodeId}': 'approvals:respond',
     });
+  });
+
+  it.each([
+    ['access', 'get /v1/openapi.json', 'get /v1/runs', 'unauthenticated'],
+    ['being about a run', 'get /v1/runs', 'get /v1/runs/{runId}', 'run_not_found'],
+    ['being about a run', 'get /healthz', 'get /v1/runs/{runId}', 'service_unavailable'],
+    ['a parameter', 'get /v1/runs', 'get /v1/runs/{runId}/events', 'unsupported_stream_mode'],
+    ['a parameter', 'get /v1/runs', 'post /v1/runs/{runId}/cancel', 'idempotency_key_mismatch'],
+    ['the method', 'get /v1/runs', 'post /v1/runs/{runId}/cancel', 'payload_too_large'],
+    ['being a stream', 'get /v1/runs', 'get /v1/runs/{runId}/events/poll', 'rate_limited'],
+  ])('the errors that follow from %s', (_from, without, having, code) => {
+    const codesOf = (name: string): string => {
+      const found = operations.find(({ method, path }) => `${method} ${path}` === name);
+      return Object.values(found?.responses ?? {})
+        .map(({ description }) => description)
+        .join();
+    };
+    expect(codesOf(having)).toContain(code);
+    expect(codesOf(without)).not.toContain(code);
+  });
+
+  it('spec/02 §3.7 the old name of a parameter, as such', () => {
+    const old = operations.flatMap(({ parameters }) => parameters).filter((one) => one.deprecated);
+    expect(old.map(({ name }) => name)).toEqual(['since']);
   });
 
   it('every parameter and every body has an example that fits it, and says what it is', () => {
