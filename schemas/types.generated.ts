@@ -1004,6 +1004,8 @@ export interface RunCreateWarning {
 
 export interface RunEventPayloads {
   'run.started': RunStartedPayload;
+  'run.paused': RunPausedPayload;
+  'run.resumed': RunResumedPayload;
   'run.completed': RunCompletedPayload;
   'run.failed': RunFailedPayload;
   'run.cancelled': RunCancelledPayload;
@@ -1055,6 +1057,15 @@ export interface RunStartedPayload {
   metadata?: {
     [k: string]: unknown;
   };
+  [k: string]: unknown;
+}
+export interface RunPausedPayload {
+  reason?: string;
+  drainPolicy: 'drain-current-node' | 'immediate';
+  [k: string]: unknown;
+}
+export interface RunResumedPayload {
+  reason?: string;
   [k: string]: unknown;
 }
 export interface RunCompletedPayload {
@@ -1461,6 +1472,15 @@ export interface EnvelopeRetryExhaustedPayload {
   totalAttempts: number;
   finalReason: string;
   finalError?: string | null;
+}
+
+export interface RunPauseRequest {
+  reason?: string;
+  drainPolicy?: 'drain-current-node' | 'immediate';
+}
+
+export interface RunResumeRequest {
+  reason?: string;
 }
 
 export interface RunSnapshot {

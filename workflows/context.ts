@@ -31,6 +31,8 @@ export interface Run {
   ending?: Ending;
   /** Frames whose coroutine runs in this segment. */
   readonly active: Map<string, Promise<void>>;
+  /** By node: what a pause cuts an attempt with. */
+  readonly scopes: Map<string, CancellationScope>;
   /** Activities scheduled and not settled, and work that waits for the next workflow task. */
   inFlight: number;
   /** Those among them that wait on an agent's queue: nobody knows for how long. */
@@ -45,8 +47,8 @@ export interface Run {
   progress: number;
 }
 
-/** Why new steps wait: the segment is about to end. */
-export type HoldReason = 'segment';
+/** Why new steps wait: the segment is about to end, or an operator paused the run. */
+export type HoldReason = 'segment' | 'paused';
 
 /** A step on an agent's queue. */
 export interface QueuedStep {

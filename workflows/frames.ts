@@ -2,7 +2,7 @@
 // a node is a frame; its `data` belongs to the node kind, which can be entered again at every phase.
 import type { OpenItem } from '../src/rules/endings.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
-import type { MessageOutcome } from '../src/rules/messages.ts';
+import type { MessageOutcome, PauseRunMessage } from '../src/rules/messages.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
 import type { StoredSubject } from '../src/rules/subject.ts';
 
@@ -27,6 +27,10 @@ export type Frame = {
   deadlineMs?: number;
   /** Escalations of this visit so far (design §9). */
   escalations: number;
+  /** Attempts that a pause cut: they count against no retry. */
+  cuts?: number;
+  /** A pause cuts this attempt. */
+  isCut?: true;
   /** State of the node kind within the attempt. */
   data: JsonObject;
 };
@@ -82,6 +86,15 @@ export interface RunState {
   outputs: JsonObject;
   /** Outcomes of messages, by update id: a repeat after continue-as-new gets the same answer. */
   outcomes: { updateId: string; atMs: number; outcome: MessageOutcome }[];
+  /** Pauses so far: each has a number. */
+  pauses?: number;
+  pause?: {
+    readonly number: number;
+    readonly drainPolicy: PauseRunMessage['drainPolicy'];
+    readonly reason?: string;
+    /** `run.paused` is stated. */
+    isEffective: boolean;
+  };
   open: readonly OpenItem[];
 }
 

@@ -9,6 +9,7 @@ import { principalOf, type StoredSubject } from '../src/rules/subject.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Run, type Visit } from './context.ts';
 import type { Interrupt, NodeError, Resolution } from './frames.ts';
 import { emit } from './journal.ts';
+import { gate, isPaused } from './pause.ts';
 import { isCrowded, stepKey } from './steps.ts';
 
 export interface InterruptRequest {
@@ -142,6 +143,8 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
     deadlineMs,
     () => open.resolution !== undefined || withdrawnBy() !== undefined,
   );
+  // Who answered meanwhile has answered; what follows from it waits for the resume.
+  while (isPaused(run)) await gate(visit, request.step);
   if (open.resolution === undefined) {
     const cause = isInTime ? withdrawnBy() : undefined;
     // Questions of one moment end in one moment: the first to find out is not why the others end.

@@ -13,6 +13,7 @@ import { durationLimitMs } from '../src/rules/run-input.ts';
 import { endRun, type Run } from './context.ts';
 import { resolve } from './interrupts.ts';
 import { noteStatus } from './journal.ts';
+import { isPausing, pause, resume } from './pause.ts';
 import type { Entered } from './steps.ts';
 
 /** Outcomes kept for repeats: 24 h, at most 200 (design §4). */
@@ -34,6 +35,20 @@ const HANDLERS: { readonly [Kind in MessageKind]: Handler<MessageOf<Kind>> } = {
     take(run, { cancelledBy, reason }) {
       cancel(run, cancelledBy, reason);
       return 'cancelling';
+    },
+  },
+  pause: {
+    refusal: ({ ending, state }) => (ending || state.pause ? 'run_state_conflict' : undefined),
+    take(run, message) {
+      pause(run, message);
+      return 'paused';
+    },
+  },
+  resume: {
+    refusal: (run) => (isPausing(run) ? undefined : 'run_state_conflict'),
+    take(run, message) {
+      resume(run, message);
+      return 'running';
     },
   },
 };

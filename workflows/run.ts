@@ -19,6 +19,7 @@ import { newRunState, restoredRunState } from './frames.ts';
 import { emit, endJournal, openItems, restoreOpenItems } from './journal.ts';
 import { liveSteps } from './live-steps.ts';
 import { answerMessages } from './messages.ts';
+import { restorePause } from './pause.ts';
 import { durationError, startFrames } from './schedule.ts';
 import { endSegment, wantsNewSegment } from './segments.ts';
 import { runKey } from './steps.ts';
@@ -29,6 +30,7 @@ export async function runWorkflow(input: RunInput): Promise<void> {
   const run = open(input);
   answerMessages(run);
   if (run.state.segment === 0) stateStart(run);
+  restorePause(run);
   startFrames(run);
   const ending = await CancellationScope.nonCancellable(() => live(run));
   if (ending.kind === 'continue') {
@@ -61,6 +63,7 @@ function open(input: RunInput): Run {
     nodes: new Map(input.definition.nodes.map((node) => [node.id, node])),
     scope: new CancellationScope({ cancellable: true, parent: shield }),
     active: new Map(),
+    scopes: new Map(),
     inFlight: 0,
     queued: new Set(),
     heldBytes: heldBytesOf(state),

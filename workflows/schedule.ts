@@ -1,7 +1,7 @@
 // Which node runs next (design §4). Edges are taken, failed or dead; a node's trigger rule is decided once all its
 // forward in-edges are. A back edge starts a new visit when everything that the last visit set going has come to
 // rest: visits of one node never overlap.
-import { isCancellation } from '@temporalio/workflow';
+import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import { emissionKey } from '../src/rules/ids.ts';
 import { jsonBytes, type JsonObject } from '../src/rules/json.ts';
 import { DEFAULT_LOOPBACK_ITERATIONS, RUN_OUTPUTS_BYTES } from '../src/rules/limits.ts';
@@ -12,7 +12,7 @@ import { endRun, nodeState, type Run } from './context.ts';
 import { newFrame, type EdgeDecision, type Frame, type NodeError } from './frames.ts';
 import { emit } from './journal.ts';
 import { failureOf } from './failures.ts';
-import { visitNode, type VisitEnd } from './visit.ts';
+import { beginAnew, visitNode, type VisitEnd } from './visit.ts';
 
 /** Decides over live (not dead) in-edges; there is at least one. */
 const RULES: Record<TriggerRule, (live: readonly EdgeDecision[]) => boolean> = {
@@ -63,7 +63,9 @@ function begin(run: Run, nodeId: string): void {
 }
 
 function launch(run: Run, frame: Frame): void {
-  const work = run.scope
+  const scope = new CancellationScope({ cancellable: true, parent: run.scope });
+  run.scopes.set(frame.nodeId, scope);
+  const work = scope
     .run(() => visitNode(run, frame))
     .then(
       (end) => settle(run, frame, end),
@@ -77,6 +79,10 @@ function settleError(run: Run, frame: Frame, error: unknown): void {
   run.active.delete(frame.nodeId);
   run.progress++;
   if (run.ending && isCancellation(error)) return;
+  if (frame.isCut && isCancellation(error)) {
+    beginAnew(run, frame);
+    return launch(run, frame);
+  }
   const failure = failureOf(error);
   const message = failure?.message ?? 'Something went wrong inside the host.';
   endRun(run, {

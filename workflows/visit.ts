@@ -10,6 +10,7 @@ import { emit, openItems } from './journal.ts';
 import { failureOf } from './failures.ts';
 import { closeInterrupt } from './interrupts.ts';
 import { kindOf } from './nodes/kinds.ts';
+import { gate, isPausing } from './pause.ts';
 import { missingRequirement } from './nodes/requires-missing.ts';
 import { isCrowded, stepKey } from './steps.ts';
 import { bounded, hold, shownOutputs } from './values.ts';
@@ -160,24 +161,37 @@ function retryDelayMs(retry: typeof DEFAULT_RETRY, failedAttempts: number): numb
 function retry(visit: Visit, outcome: NodeOutcome & { kind: 'failed' }): boolean {
   const { frame, node, run } = visit;
   const policy = { ...DEFAULT_RETRY, ...((node.settings ?? {}) as NodeSettings).retry };
-  const failedAttempts = frame.attempt + 1;
+  const failedAttempts = frame.attempt + 1 - (frame.cuts ?? 0);
   if (FINAL_CODES.has(outcome.error.code) || failedAttempts >= policy.maxAttempts) return false;
   const delayMs = retryDelayMs(policy, failedAttempts);
   emitFact(visit, 'node.retried', {
     step: 'node',
     payload: {
       nodeId: frame.nodeId,
-      attempt: failedAttempts,
+      attempt: frame.attempt + 1,
       delayMs,
       lastError: errorPayload(outcome.error),
     },
   });
+  nextAttempt(frame);
+  frame.resumeAtMs = run.steps.now(stepKey(visit, RETRY)) + delayMs;
+  return true;
+}
+
+function nextAttempt(frame: Frame): void {
   frame.attempt++;
   frame.phase = 'ready';
   frame.data = {};
   frame.deadlineMs = undefined;
-  frame.resumeAtMs = run.steps.now(stepKey(visit, RETRY)) + delayMs;
-  return true;
+}
+
+/** After a pause cut the attempt: what it left open is closed, and the next one has not begun. */
+export function beginAnew(run: Run, frame: Frame): void {
+  const node = run.nodes.get(frame.nodeId);
+  if (node) closeAttempt({ run, node, frame }, { code: 'paused', message: 'The run was paused.' });
+  nextAttempt(frame);
+  frame.cuts = (frame.cuts ?? 0) + 1;
+  delete frame.isCut;
 }
 
 function errorPayload({ code, message, details }: NodeError): PayloadOf<'node.failed'>['error'] {
@@ -198,7 +212,10 @@ export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | unde
     if (frame.resumeAtMs !== undefined)
       await run.steps.wait(stepKey(visit, RETRY), frame.resumeAtMs, () => false);
     frame.resumeAtMs = undefined;
-    while (isCrowded(run)) await run.steps.nextTask(run);
+    // An attempt that an earlier segment began goes on.
+    const isHeld = () => frame.phase === 'ready' && isPausing(run);
+    while (isHeld() || isCrowded(run))
+      await (isHeld() ? gate(visit, 'node.start') : run.steps.nextTask(run));
     if (run.ending || !start(visit)) return undefined;
     const outcome = await outcomeOf(visit);
     while (isCrowded(run)) await run.steps.nextTask(run);

@@ -10,6 +10,7 @@ import { eventsRoute } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
 import { interruptRoute } from './routes/interrupts.ts';
 import { opensentienceRoutes } from './routes/opensentience.ts';
+import { pauseRoutes } from './routes/pause.ts';
 import { pageLinkRoute } from './routes/page-link.ts';
 import { pollRoute } from './routes/poll.ts';
 import { runRoutes } from './routes/runs.ts';
@@ -33,6 +34,7 @@ export function routesOf(
     eventsRoute(deps, streams),
     pollRoute(deps, streams),
     cancelRoute(deps),
+    ...pauseRoutes(deps),
     interruptRoute(deps),
     ...catalogRoutes(deps),
     pageLinkRoute(sessions),

@@ -9,6 +9,8 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   RunCreateRequest: 'run-create-request',
   RunCreateResponse: 'run-create-response',
   RunCancelRequest: 'run-cancel-request',
+  RunPauseRequest: 'run-pause-request',
+  RunResumeRequest: 'run-resume-request',
   RunSnapshot: 'run-snapshot',
   RunEventDoc: 'run-event',
   EventPollResponse: 'events-poll-response',

@@ -1,6 +1,7 @@
 // What this host offers, and by what it is asked for: the one table. Loading of definitions and manifests, the checks of
 // requests, the workflow's node kinds and discovery (spec/01 §10.3, §10.4) read it; nothing else says what is offered.
 // What stands here as offered is done; what is not done is absent or refused by the name of its row.
+import { DRAIN_POLICIES } from './messages.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import {
   IDEMPOTENCY_RETENTION_SECONDS,
@@ -94,6 +95,11 @@ const TABLE = {
       layer1RetentionSeconds: IDEMPOTENCY_RETENTION_SECONDS,
       crossRegion: 'single-region',
     }),
+  },
+  runs: { offered: always, shown: () => ({}) },
+  'runs.pauseResume': {
+    offered: always,
+    shown: () => ({ supported: true, drainPolicies: [...DRAIN_POLICIES] }),
   },
   agents: {
     offered: withAgents,

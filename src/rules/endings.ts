@@ -53,20 +53,26 @@ export function trackOpen(
   event: { type: string; key: string; nodeId?: string; payload: JsonObject },
 ): readonly OpenItem[] {
   if (isTerminalEvent(event.type)) return [];
-  const { opens, closes } = eventRow(event.type);
+  const { opens, closes, part } = eventRow(event.type);
   if (opens) {
     const ids = Object.fromEntries(
       opens.ids
         .filter((field) => event.payload[field] !== undefined)
         .map((field) => [field, event.payload[field] ?? null]),
     );
-    return [...open, { type: event.type, key: event.key, nodeId: event.nodeId, ids }];
+    const others = part === 'node-starts' ? open.filter((item) => !isSameNode(item, event)) : open;
+    return [...others, { type: event.type, key: event.key, nodeId: event.nodeId, ids }];
   }
   const index = open.findIndex(({ type, ids }) => {
     const field = closes[type as EventType];
     return field !== undefined && ids[field] !== undefined && ids[field] === event.payload[field];
   });
   return index < 0 ? open : open.filter((_, at) => at !== index);
+}
+
+/** An attempt that a pause cut has no event that ends it: the next one takes its place. */
+function isSameNode(item: OpenItem, { type, nodeId }: { type: string; nodeId?: string }): boolean {
+  return item.type === type && item.nodeId === nodeId;
 }
 
 /** The opening's key with the closing's type; a key that does not name its type is put behind it. */

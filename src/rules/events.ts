@@ -16,7 +16,7 @@ import {
 export type EventType = keyof RunEventPayloads;
 
 /** Read where a log has it, stated by nothing here, shown in `debug` alone. */
-type ReadType = 'run.paused' | 'run.resumed' | 'channel.written';
+type ReadType = 'channel.written';
 
 /** What a schema leaves open is JSON. */
 type AsJson<T> = unknown extends T
@@ -190,8 +190,8 @@ const ROWS: Readonly<Record<EventType | ReadType, WrittenRow>> = {
     run: 'running',
     twins: [{ from: 'owner', to: 'owner', value: ownerInFirstMajor }],
   }),
-  'run.paused': row('', 'run-moves', { run: 'paused' }),
-  'run.resumed': row('', 'run-moves', { run: 'running' }),
+  'run.paused': row('uv', 'run-moves', { run: 'paused' }),
+  'run.resumed': row('uv', 'run-moves', { run: 'running' }),
   'run.completed': row('uv', 'run-ends', { run: 'completed', urgent: true }),
   'run.failed': row('uv', 'run-ends', { run: 'failed', urgent: true }),
   'run.cancelled': row('uv', 'run-ends', { run: 'cancelled', urgent: true }),

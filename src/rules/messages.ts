@@ -25,7 +25,24 @@ export interface CancelRunMessage {
   readonly bodyDigest: string;
 }
 
-export type RunMessage = ResolveInterruptMessage | CancelRunMessage;
+/** How a pause treats what runs: `immediate` cuts an attempt, `drain-current-node` lets it come to its end or a question. */
+export const DRAIN_POLICIES = ['drain-current-node', 'immediate'] as const;
+
+export interface PauseRunMessage {
+  readonly kind: 'pause';
+  readonly reason?: string;
+  readonly drainPolicy: (typeof DRAIN_POLICIES)[number];
+  readonly bodyDigest: string;
+}
+
+export interface ResumeRunMessage {
+  readonly kind: 'resume';
+  readonly reason?: string;
+  readonly bodyDigest: string;
+}
+
+export type RunMessage =
+  ResolveInterruptMessage | CancelRunMessage | PauseRunMessage | ResumeRunMessage;
 export type MessageKind = RunMessage['kind'];
 export type MessageOf<Kind extends MessageKind> = Extract<RunMessage, { kind: Kind }>;
 
@@ -65,5 +82,17 @@ export const MESSAGES: Readonly<Record<MessageKind, Travel>> = {
     deadlineMs: 2_000,
     unanswered: 'cancel-request',
     ofEnded: 'unchanged',
+  },
+  pause: {
+    update: 'pauseRun',
+    deadlineMs: 5_000,
+    unanswered: 'retry-with-same-key',
+    ofEnded: 'refused',
+  },
+  resume: {
+    update: 'resumeRun',
+    deadlineMs: 5_000,
+    unanswered: 'retry-with-same-key',
+    ofEnded: 'refused',
   },
 };

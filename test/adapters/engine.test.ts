@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type Server, type Socket } from 'node:net';
 import { Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createRunEngine } from '../../src/adapters/temporal/engine.ts';
+import { createRunEngine, metBorder } from '../../src/adapters/temporal/engine.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { codeOf, type HostError } from '../../src/rules/errors.ts';
 import type { RunMessage } from '../../src/rules/messages.ts';
@@ -155,6 +155,17 @@ describe('design §4 resolve: an Update', () => {
       'service_unavailable',
     );
   });
+});
+
+test.each([
+  ['workflow is closing', true],
+  [
+    '9 FAILED_PRECONDITION: Unable to perform workflow execution update due to unexpected workflow task failure.',
+    true,
+  ],
+  ['9 FAILED_PRECONDITION: limit exceeded', false],
+])('a message that was not taken in is sent again: %s', (message, isAgain) => {
+  expect(metBorder(new Error(message))).toBe(isAgain);
 });
 
 describe('design §4 cancel: an Update, else the durable request', () => {

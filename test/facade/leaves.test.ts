@@ -27,6 +27,7 @@ import { HEALTH, READINESS } from '../../src/facade/routes/health.ts';
 import { RESOLVE_INTERRUPT } from '../../src/facade/routes/interrupts.ts';
 import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
 import { CREATE_PAGE_LINK } from '../../src/facade/routes/page-link.ts';
+import { PAUSE_RUN, RESUME_RUN } from '../../src/facade/routes/pause.ts';
 import { CREATE_RUN, GET_RUN, LIST_RUNS } from '../../src/facade/routes/runs.ts';
 import { components } from '../../src/facade/shapes.ts';
 import { createStreamRegistry } from '../../src/facade/stream-registry.ts';
@@ -152,6 +153,28 @@ const LEAVES: readonly Leaf[] = [
     },
     {
       given: () => ({ ...waiting(), parameters: { idempotencyKey: 'c1' }, body: {} }),
+      told: 'idempotency_key_mismatch',
+    },
+  ),
+  leaf(
+    PAUSE_RUN,
+    {
+      given: () => ({ ...waiting(), parameters: { idempotencyKey: 'p1' }, body: { reason: 'x' } }),
+      told: { status: 202, headers: { 'openwop-Idempotent-Replay': 'false' } },
+    },
+    {
+      given: () => ({ ...waiting(), parameters: { idempotencyKey: 'p1' }, body: {} }),
+      told: 'idempotency_key_mismatch',
+    },
+  ),
+  leaf(
+    RESUME_RUN,
+    {
+      given: () => ({ ...waiting(), parameters: { idempotencyKey: 'r1' }, body: {} }),
+      told: { status: 202, body: { runId: 'run-waits', status: 'running' } },
+    },
+    {
+      given: () => ({ ...waiting(), parameters: { idempotencyKey: 'r1' }, body: { reason: 'x' } }),
       told: 'idempotency_key_mismatch',
     },
   ),

@@ -29,6 +29,9 @@ describe('spec/01 §10.3 families', () => {
         layer1RetentionSeconds: 86_400,
         crossRegion: 'single-region',
       },
+      runs: {
+        pauseResume: { supported: true, drainPolicies: ['drain-current-node', 'immediate'] },
+      },
       agents: {
         supported: true,
         orchestratorPattern: 'single',
@@ -69,7 +72,7 @@ describe('spec/01 §10.3 families', () => {
   });
 
   it('without agents nothing of agents is told, part or family', () => {
-    expect(Object.keys(familiesOf({ ...ALL, agents: false }))).toEqual(['idempotency']);
+    expect(Object.keys(familiesOf({ ...ALL, agents: false }))).toEqual(['idempotency', 'runs']);
   });
 
   it('RFC 0092 keys are those of what is offered: a part of what is not is none', () => {
@@ -77,6 +80,9 @@ describe('spec/01 §10.3 families', () => {
     expect([...keys]).toEqual([
       'idempotency',
       'idempotency.supported',
+      'runs',
+      'runs.pauseResume',
+      'runs.pauseResume.supported',
       'agents',
       'agents.supported',
       'agents.reasoning',

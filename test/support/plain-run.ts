@@ -58,6 +58,7 @@ export function plainRun(input: RunInput, activities: PlainActivities = () => nu
     nodes: new Map(input.definition.nodes.map((node) => [node.id, node])),
     scope: {} as CancellationScope,
     active: new Map(),
+    scopes: new Map(),
     inFlight: 0,
     queued: new Set(),
     heldBytes: 0,

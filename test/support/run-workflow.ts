@@ -368,11 +368,24 @@ export async function openInterruptIds(handle: WorkflowHandle, nodeId: string): 
   );
 }
 
+/** `run.paused` is stated, in this segment or in an earlier one. */
+export async function isPaused(handle: WorkflowHandle): Promise<boolean> {
+  const { events } = await handle.fetchHistory();
+  const isStated = journalOf(events ?? []).some(
+    (item) => 'type' in item && item.type === 'run.paused',
+  );
+  return isStated || carriedState(events ?? [])?.pause?.isEffective === true;
+}
+
 /** What the segment began with, those among it whose answer waits for the node. */
 function carriedInterrupts(events: readonly HistoryEvent[]): readonly CarriedInterrupt[] {
+  return Object.values(carriedState(events)?.interrupts ?? {});
+}
+
+function carriedState(events: readonly HistoryEvent[]): Carried | undefined {
   const started = events[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0];
   const input = started && defaultPayloadConverter.fromPayload<{ carried?: Carried }>(started);
-  return Object.values(input?.carried?.interrupts ?? {});
+  return input?.carried;
 }
 
 interface CarriedInterrupt {
@@ -382,4 +395,5 @@ interface CarriedInterrupt {
 
 interface Carried {
   readonly interrupts: Readonly<Record<string, CarriedInterrupt>>;
+  readonly pause?: { readonly isEffective: boolean };
 }

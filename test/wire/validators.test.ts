@@ -21,6 +21,8 @@ const suspended = { nodeId, interruptId: 'int-1' };
 /** One valid payload of each type; an index of what the host may emit. */
 const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> = {
   'run.started': { workflowId: 'w', inputs: {}, transport: 'rest', tags: ['t'] },
+  'run.paused': { drainPolicy: 'immediate', reason: 'lunch' },
+  'run.resumed': { reason: 'done' },
   'run.completed': { outputs: { a: 1 }, durationMs: 5 },
   'run.failed': { error, failedNodeId: nodeId },
   'run.cancelled': { reason: 'r', cancelledBy: 'p' },

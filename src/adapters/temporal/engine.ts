@@ -87,8 +87,11 @@ async function firstExecutionRunId(source: Source, runId: string): Promise<strin
   }
 }
 
-/** The server's words for a message that meets an execution while it closes or continues as new. */
-const SEGMENT_CLOSING = /workflow is closing/i;
+/**
+ * The server's words for a message that meets an execution while it closes or continues as new, or whose workflow task
+ * it had to give up: nothing was taken in.
+ */
+const SEGMENT_CLOSING = /workflow is closing|unexpected workflow task failure/i;
 const NO_ANSWER = 'The run did not take the message in time.';
 
 function details(value: unknown): Record<string, unknown> | undefined {
@@ -146,7 +149,7 @@ const BORDER_TRIES = 20;
 const BORDER_PAUSE_MS = 100;
 
 /** True when the segment that got the message was just ending and the next one will take it. */
-function metBorder(error: unknown): boolean {
+export function metBorder(error: unknown): boolean {
   if (error instanceof WorkflowUpdateFailedError) {
     return (error.cause as { type?: unknown } | undefined)?.type === 'service_unavailable';
   }

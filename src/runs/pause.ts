@@ -1,0 +1,39 @@
+// Pausing and resuming a run (spec/01 §2.9): an operator's hold, taken or refused by the run's workflow.
+import { codeOf, HostError } from '../rules/errors.ts';
+import type { PauseRunMessage, ResumeRunMessage } from '../rules/messages.ts';
+import { TERMINAL_STATUSES } from '../rules/status.ts';
+import type { RunRow } from '../ports/runs.ts';
+import type { RunsDeps } from './deps.ts';
+import { requireFreshHead } from './find.ts';
+import { sendMessage, type Delivery } from './messages.ts';
+import { startRun } from './start.ts';
+
+type PauseDeps = Pick<RunsDeps, 'stores' | 'engine' | 'log' | 'redactor' | 'logger'>;
+type Hold = Omit<PauseRunMessage, 'bodyDigest'> | Omit<ResumeRunMessage, 'bodyDigest'>;
+
+/**
+ * The status that the run takes: `paused`, once nothing is under way any more, or `running`. Throws run_state_conflict
+ * with `details.runStatus` (a pause of a run that is paused or has ended, a resume of one that is not paused),
+ * idempotency_key_mismatch and service_unavailable.
+ */
+export async function holdRun(
+  deps: PauseDeps,
+  { row, hold }: { readonly row: RunRow; readonly hold: Hold },
+  { updateId, bodyDigest }: Pick<Delivery, 'updateId' | 'bodyDigest'>,
+): Promise<'paused' | 'running'> {
+  const { runId } = row;
+  // A run that was accepted while Temporal was away is started first: only then can it be told anything.
+  await startRun(deps, row);
+  const reason = hold.reason === undefined ? {} : { reason: deps.redactor.text(hold.reason) };
+  const message = { ...hold, ...reason, bodyDigest };
+  try {
+    await sendMessage(deps, runId, { updateId, message });
+  } catch (error) {
+    if (codeOf(error) !== 'run_state_conflict') throw error;
+    const { status } = await requireFreshHead(deps, row);
+    // A pause is refused by a run that goes on for one reason alone: one is on its way already.
+    const isPausing = hold.kind === 'pause' && !TERMINAL_STATUSES.has(status);
+    throw new HostError('run_state_conflict', { runStatus: isPausing ? 'paused' : status }, error);
+  }
+  return hold.kind === 'pause' ? 'paused' : 'running';
+}

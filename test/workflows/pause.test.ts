@@ -1,0 +1,220 @@
+// spec/01 §2.9 pause and resume, in workflow code: what waits, what goes on, what is cut, and in which order it is told.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { WorkflowHandle } from '@temporalio/client';
+import { describe, expect, it } from 'vitest';
+import type { InferTurnInput } from '../../activities/contract.ts';
+import { MESSAGES, type PauseRunMessage } from '../../src/rules/messages.ts';
+import { approvalSchema } from '../../workflows/interrupts.ts';
+import { chain, node, runInput } from '../support/definitions.ts';
+import { until } from '../support/host.ts';
+import { isPaused, openInterruptIds } from '../support/run-workflow.ts';
+import {
+  answer,
+  payloadsOf,
+  runBothWays,
+  runOnce,
+  typesOf,
+  useWorkflowRunner,
+} from './both-ways.ts';
+import { decision, oneAgent, scripted } from './scripted-agent.ts';
+
+useWorkflowRunner();
+
+const DELAY_MS = 700;
+const SOON_MS = 150;
+const GATE = approvalSchema(['accept', 'reject']);
+const DRAIN = { drainPolicy: 'drain-current-node' } as const;
+const CUT = { drainPolicy: 'immediate' } as const;
+
+const delayed = chain('delayed', [
+  node('wait', 'core.delay', { config: { ms: DELAY_MS } }),
+  node('next', 'core.noop'),
+]);
+const gated = chain('gated', [node('gate', 'core.approvalGate'), node('next', 'core.noop')]);
+
+/** gRPC RESOURCE_EXHAUSTED and FAILED_PRECONDITION: the segment is just closing. */
+const CLOSING = new Set([8, 9]);
+
+/** Between two segments the sender tries again. */
+async function tell(
+  handle: WorkflowHandle,
+  kind: 'pause' | 'resume',
+  message: Partial<PauseRunMessage> = {},
+): Promise<unknown> {
+  const { update } = MESSAGES[kind];
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await handle.executeUpdate(update, { args: [{ bodyDigest: 'b', ...message }] });
+    } catch (error) {
+      const { type, code } = (error as { cause?: { type?: string; code?: number } }).cause ?? {};
+      if (type !== 'service_unavailable' && !CLOSING.has(code ?? 0)) throw error;
+      if (attempt >= 100) throw error;
+      await sleep(50);
+    }
+  }
+}
+
+const pausedFor =
+  (
+    pause: Partial<PauseRunMessage>,
+    more: (handle: WorkflowHandle) => Promise<unknown> = async () => {},
+  ) =>
+  async (handle: WorkflowHandle) => {
+    await sleep(SOON_MS);
+    expect(await tell(handle, 'pause', pause)).toMatchObject({ status: 'paused' });
+    await until(() => isPaused(handle), 'it is paused');
+    await more(handle);
+    expect(await tell(handle, 'resume', { reason: 'go' })).toMatchObject({ status: 'running' });
+  };
+
+describe('drain-current-node', () => {
+  it('lets the running node come to its end; the next one waits for the resume', async () => {
+    const run = await runBothWays({
+      input: runInput(delayed),
+      script: pausedFor({ ...DRAIN, reason: 'lunch' }),
+    });
+    expect(typesOf(run)).toEqual([
+      'run.started',
+      'node.started wait',
+      'node.completed wait',
+      'run.paused',
+      'run.resumed',
+      'node.started next',
+      'node.completed next',
+      'run.completed',
+    ]);
+    expect(payloadsOf(run, 'run.paused')).toEqual([{ ...DRAIN, reason: 'lunch' }]);
+    expect(payloadsOf(run, 'run.resumed')).toEqual([{ reason: 'go' }]);
+  });
+
+  it('of a run that waits for a human is paused at once: the question stays, an answer is kept for the resume', async () => {
+    const run = await runBothWays({
+      input: runInput(gated),
+      script: pausedFor(DRAIN, (handle) => answer(handle, 'gate', { action: 'accept' }, GATE)),
+    });
+    const types = typesOf(run);
+    expect(types.slice(types.indexOf('run.paused'))).toEqual([
+      'run.paused',
+      'interrupt.resolved gate',
+      'approval.received gate',
+      'node.resumed gate',
+      'run.resumed',
+      'node.completed gate',
+      'node.started next',
+      'node.completed next',
+      'run.completed',
+    ]);
+  });
+
+  it('taken back before anything came to rest, states nothing', async () => {
+    const run = await runOnce({
+      input: runInput(delayed),
+      script: async (handle) => {
+        await sleep(SOON_MS);
+        await tell(handle, 'pause', DRAIN);
+        await tell(handle, 'resume');
+      },
+    });
+    expect(typesOf(run).filter((type) => /paused|resumed/.test(type))).toEqual([]);
+    expect(run.status).toBe('completed');
+  });
+});
+
+describe('immediate', () => {
+  it('cuts the attempt without an end of its own; the next one begins after the resume', async () => {
+    const run = await runBothWays({ input: runInput(delayed), script: pausedFor(CUT) });
+    expect(typesOf(run)).toEqual([
+      'run.started',
+      'node.started wait',
+      'run.paused',
+      'run.resumed',
+      'node.started wait',
+      'node.completed wait',
+      'node.started next',
+      'node.completed next',
+      'run.completed',
+    ]);
+    expect(payloadsOf(run, 'node.started').map(({ attempt }) => attempt)).toEqual([0, 1, 0]);
+  });
+
+  it('closes the bracket of an agent that is at work, and no retry is spent for it', async () => {
+    const { activities } = scripted({ turns: [decision('done', 1)] });
+    let isSlow = true;
+    const run = await runOnce({
+      input: oneAgent(),
+      activities: {
+        ...activities,
+        async inferTurn(input: InferTurnInput) {
+          if (isSlow) {
+            isSlow = false;
+            await sleep(1_000);
+          }
+          return activities.inferTurn(input);
+        },
+      },
+      script: async (handle) => {
+        await until(async () => !isSlow, 'the model is asked');
+        await tell(handle, 'pause', CUT);
+        await tell(handle, 'resume');
+      },
+    });
+    expect(run.status).toBe('completed');
+    const types = typesOf(run);
+    expect(types.filter((type) => /^node\.|^run\./.test(type))).toEqual(
+      expect.arrayContaining(['node.started think', 'node.completed think', 'run.completed']),
+    );
+    expect(payloadsOf(run, 'agent.invocation.completed').map(({ outcome }) => outcome)).toEqual([
+      'failed',
+      'completed',
+    ]);
+    expect(types).not.toContain('node.retried think');
+  });
+
+  it('leaves a question open: it can be answered when the run goes on', async () => {
+    const run = await runOnce({
+      input: runInput(gated),
+      script: async (handle) => {
+        await until(async () => (await openInterruptIds(handle, 'gate')).length === 1, 'it asks');
+        const [asked] = await openInterruptIds(handle, 'gate');
+        await tell(handle, 'pause', CUT);
+        await tell(handle, 'resume');
+        expect(await openInterruptIds(handle, 'gate')).toEqual([asked]);
+        await answer(handle, 'gate', { action: 'accept' }, GATE);
+      },
+    });
+    expect(run.status).toBe('completed');
+    expect(payloadsOf(run, 'node.started').map(({ attempt }) => attempt)).toEqual([0, 0]);
+  });
+});
+
+describe('what is refused', () => {
+  it('a second pause, and a resume of a run that is not paused', async () => {
+    await runOnce({
+      input: runInput(gated),
+      script: async (handle) => {
+        const refused = { cause: { type: 'run_state_conflict' } };
+        await until(async () => (await openInterruptIds(handle, 'gate')).length === 1, 'it asks');
+        await expect(tell(handle, 'resume')).rejects.toMatchObject(refused);
+        await tell(handle, 'pause', DRAIN);
+        await expect(tell(handle, 'pause', CUT)).rejects.toMatchObject(refused);
+        await tell(handle, 'resume');
+        await answer(handle, 'gate', { action: 'accept' }, GATE);
+      },
+    });
+  });
+});
+
+it('a cancel ends a paused run', async () => {
+  const run = await runOnce({
+    input: runInput(delayed),
+    script: async (handle) => {
+      await sleep(SOON_MS);
+      await tell(handle, 'pause', CUT);
+      await handle.executeUpdate(MESSAGES.cancel.update, {
+        args: [{ kind: 'cancel', cancelledBy: 'tester', bodyDigest: 'b' }],
+      });
+    },
+  });
+  expect(run.status).toBe('cancelled');
+  expect(typesOf(run).at(-1)).toBe('run.cancelled');
+});

@@ -1,0 +1,114 @@
+// Pause and resume (spec/01 §2.9): an operator's hold on a run, beside whatever its nodes wait for. Time runs on
+// meanwhile: a run or a node that is out of time ends, and a question keeps its deadline.
+//
+// | pause    | by                        | new attempts | running ones                   | left by            |
+// |----------|---------------------------|--------------|--------------------------------|--------------------|
+// | asked    | drain-current-node        | wait         | go on to their end or question | quiet: paused      |
+// | asked    | immediate                 | wait         | are cut, and begin anew later  | quiet: paused      |
+// | paused   | `run.paused`              | wait         | there are none; no step begins | resume             |
+//
+// A resume that comes while it is only asked takes it back, and nothing is stated.
+import type { PauseRunMessage, ResumeRunMessage } from '../src/rules/messages.ts';
+import type { Run, Visit } from './context.ts';
+import type { Frame } from './frames.ts';
+import { emit } from './journal.ts';
+import { runKey, stepKey } from './steps.ts';
+
+export function pause(run: Run, { reason, drainPolicy }: PauseRunMessage): void {
+  const number = (run.state.pauses ?? 0) + 1;
+  run.state.pauses = number;
+  run.state.pause = {
+    number,
+    drainPolicy,
+    isEffective: false,
+    ...(reason === undefined ? {} : { reason }),
+  };
+  if (drainPolicy === 'immediate') for (const frame of runningFrames(run)) cut(run, frame);
+  awaitQuiet(run);
+}
+
+export function resume(run: Run, { reason }: ResumeRunMessage): void {
+  const { pause: held } = run.state;
+  run.state.pause = undefined;
+  run.holding.delete('paused');
+  if (!held?.isEffective) return;
+  emit(
+    'run.resumed',
+    { ...(reason === undefined ? {} : { reason }) },
+    { key: `run.resumed|${held.number}` },
+  );
+}
+
+/** Goes on with what an earlier segment carried. */
+export function restorePause(run: Run): void {
+  if (run.state.pause?.isEffective) run.holding.add('paused');
+  else awaitQuiet(run);
+}
+
+/** Nothing that has not begun may begin. */
+export function isPausing({ state, ending }: Run): boolean {
+  return state.pause !== undefined && !ending;
+}
+
+/** Nothing goes on, not even what was answered. */
+export function isPaused(run: Run): boolean {
+  return isPausing(run) && run.state.pause?.isEffective === true;
+}
+
+/** Waits for the end of this pause, or of the run. */
+export async function gate(visit: Visit, step: string): Promise<void> {
+  const { run } = visit;
+  const number = run.state.pause?.number;
+  const isOver = () => run.state.pause?.number !== number || run.ending !== undefined;
+  await run.steps.wait(stepKey(visit, `${step}.pause${number}`), undefined, isOver);
+}
+
+function awaitQuiet(run: Run): void {
+  const { pause: asked } = run.state;
+  if (!asked) return;
+  const isOver = () => run.ending !== undefined || run.state.pause !== asked;
+  run.steps
+    .wait(runKey(`pause${asked.number}`), undefined, () => isOver() || isQuiet(run))
+    .then(
+      () => {
+        if (!isOver()) takeEffect(run);
+      },
+      () => undefined, // the run is cancelled
+    );
+}
+
+function takeEffect(run: Run): void {
+  const { pause: asked } = run.state;
+  if (!asked) return;
+  asked.isEffective = true;
+  run.holding.add('paused');
+  run.progress++;
+  const { reason, drainPolicy, number } = asked;
+  emit(
+    'run.paused',
+    { drainPolicy, ...(reason === undefined ? {} : { reason }) },
+    { key: `run.paused|${number}` },
+  );
+}
+
+/** No attempt is under way but those that wait for a human, and no step of any. */
+function isQuiet(run: Run): boolean {
+  return run.inFlight === 0 && runningFrames(run).length === 0;
+}
+
+function runningFrames({ state }: Run): Frame[] {
+  const asking = new Set(
+    Object.values(state.interrupts)
+      .filter(({ resolution }) => resolution === undefined)
+      .map(({ nodeId }) => nodeId),
+  );
+  return Object.values(state.frames).filter(
+    ({ phase, nodeId }) => phase === 'started' && !asking.has(nodeId),
+  );
+}
+
+/** Its attempt ends without an event of its own, and the next one waits for the resume. */
+function cut(run: Run, frame: Frame): void {
+  frame.isCut = true;
+  run.scopes.get(frame.nodeId)?.cancel();
+}
