@@ -82,7 +82,8 @@ async function ask(folder: string, { killer, test }: Mutant): Promise<[Verdict, 
 
 async function attempt(folder: string, mutant: Mutant): Promise<[Verdict, string]> {
   const path = join(folder, mutant.file);
-  const original = await readFile(join(ROOT, mutant.file), 'utf8');
+  // Of the copy: the tree may go on meanwhile.
+  const original = await readFile(path, 'utf8');
   const mutated = mutate(mutant, original);
   if ('fault' in mutated) return ['broken', mutated.fault];
   await unlink(path);
