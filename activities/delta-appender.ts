@@ -14,6 +14,7 @@ import { deltaPayload, type DeltaForm, type DeltaPiece } from '../src/rules/delt
 import { HostError } from '../src/rules/errors.ts';
 import { deltaKey, eventIdOf } from '../src/rules/ids.ts';
 import type { LogRow, LogStore, NewDelta } from '../src/ports/log.ts';
+import type { RunRef } from '../src/ports/runs.ts';
 import type { Logger } from '../src/ports/logger.ts';
 import { deltaTexts } from './recorded-deltas.ts';
 
@@ -31,7 +32,7 @@ const MAX_FAILED_APPENDS = 5;
 const RETRY_APPEND_MS = 200;
 
 export interface DeltaBlock extends DeltaForm {
-  readonly runId: string;
+  readonly run: RunRef;
   readonly activityId: string;
   readonly nodeId: string;
   /** Temporal's try, from 1. */
@@ -44,7 +45,7 @@ export interface DeltaBlock extends DeltaForm {
 
 export interface AppenderPorts {
   readonly log: LogStore;
-  readonly catchUp: (runId: string) => Promise<{ readonly nextSequence: number }>;
+  readonly catchUp: (run: RunRef) => Promise<{ readonly nextSequence: number }>;
   readonly logger: Logger;
 }
 
@@ -113,10 +114,10 @@ export class DeltaAppender {
   /** Of a later try: takes the block over, learns what it holds and leaves that out. Once. */
   async adopt(): Promise<void> {
     if (this.#adopted) return;
-    const { runId, activityId, tryNumber } = this.#block;
+    const { run, activityId, tryNumber } = this.#block;
     await this.#catchUp();
-    const outcome = await this.#ports.log.appendDeltas(runId, activityId, tryNumber, []);
-    const stored = await this.#ports.log.storedDeltas(runId, activityId);
+    const outcome = await this.#ports.log.appendDeltas(run, activityId, tryNumber, []);
+    const stored = await this.#ports.log.storedDeltas(run, activityId);
     this.#opened = true;
     this.#adopted = true;
     this.#nextK = stored.length;
@@ -130,7 +131,7 @@ export class DeltaAppender {
    * that was never opened stays empty instead, for what is only shown live is no reason to do the work again.
    */
   async close(): Promise<readonly LogRow[]> {
-    const { runId, activityId, tryNumber } = this.#block;
+    const { run, activityId, tryNumber } = this.#block;
     this.#failedAppends = 0;
     await this.drain().catch((error: unknown) => {
       if (this.#opened || tryNumber > 1) throw error;
@@ -138,7 +139,7 @@ export class DeltaAppender {
     this.stop();
     // Whatever an earlier try has opened, and one that still lives would open: from now on it is closed.
     if (!this.#opened && tryNumber === 1) return [];
-    return this.#ports.log.closeBlock(runId, activityId);
+    return this.#ports.log.closeBlock(run, activityId);
   }
 
   async drain(): Promise<void> {
@@ -204,7 +205,7 @@ export class DeltaAppender {
 
   #failed(error: unknown): void {
     this.#failedAppends++;
-    const { runId } = this.#block;
+    const { runId } = this.#block.run;
     this.#ports.logger.warn('Deltas could not be appended.', { runId, error: String(error) });
     if (this.#failedAppends > MAX_FAILED_APPENDS || this.#timer) return;
     this.#pumpAfter(RETRY_APPEND_MS);
@@ -213,7 +214,7 @@ export class DeltaAppender {
   /** While the host has not noted the run's start its log cannot be told: no delta may come before `run.started`. */
   #catchUp(): Promise<unknown> {
     this.#caughtUp ??= this.#ports
-      .catchUp(this.#block.runId)
+      .catchUp(this.#block.run)
       .then(({ nextSequence }) => {
         if (nextSequence > 0) return;
         const reason = 'The start of the run is not noted yet.';
@@ -227,7 +228,7 @@ export class DeltaAppender {
   }
 
   async #appendBatch(): Promise<void> {
-    const { runId, activityId, tryNumber } = this.#block;
+    const { run, activityId, tryNumber } = this.#block;
     await this.#catchUp();
     await this.adopt();
     if (this.#isUnsure) await this.#dropStored();
@@ -236,7 +237,7 @@ export class DeltaAppender {
     const deltas = this.#sending.map((piece, index) => this.#deltaOf(piece, index));
     this.#opened = true;
     this.#isUnsure = true;
-    const outcome = await this.#ports.log.appendDeltas(runId, activityId, tryNumber, deltas);
+    const outcome = await this.#ports.log.appendDeltas(run, activityId, tryNumber, deltas);
     this.#isUnsure = false;
     this.#failedAppends = 0;
     this.#nextK += deltas.length;
@@ -246,15 +247,16 @@ export class DeltaAppender {
 
   /** An append whose answer was lost may have been stored all the same. */
   async #dropStored(): Promise<void> {
-    const { runId, activityId } = this.#block;
-    const stored = await this.#ports.log.storedDeltas(runId, activityId);
+    const { run, activityId } = this.#block;
+    const stored = await this.#ports.log.storedDeltas(run, activityId);
     this.#sending = this.#sending.slice(Math.max(0, stored.length - this.#nextK));
     this.#nextK = Math.max(this.#nextK, stored.length);
     this.#isUnsure = false;
   }
 
   #deltaOf(piece: DeltaPiece, index: number): NewDelta {
-    const { runId, activityId, nodeId, type } = this.#block;
+    const { run, activityId, nodeId, type } = this.#block;
+    const { runId } = run;
     const k = this.#nextK + index;
     const key = deltaKey(activityId, k);
     const payload = deltaPayload(this.#block, piece, k);
@@ -264,8 +266,8 @@ export class DeltaAppender {
 
   /** The block takes no more: closed by an earlier try or a seal, taken over by a later try, or the run has ended. */
   #refused(reason: string): void {
-    const { runId, activityId } = this.#block;
-    this.#ports.logger.debug('Live deltas are refused.', { runId, activityId, reason });
+    const { run, activityId } = this.#block;
+    this.#ports.logger.debug('Live deltas are refused.', { runId: run.runId, activityId, reason });
     this.stop();
   }
 }

@@ -2,13 +2,14 @@
 import type { Redactor } from '../src/rules/redaction.ts';
 import type { Logger } from '../src/ports/logger.ts';
 import type { Models } from '../src/ports/models.ts';
+import type { RunRef } from '../src/ports/runs.ts';
 import type { Stores } from '../src/ports/stores.ts';
 import type { Tools } from '../src/ports/tools.ts';
 
 export interface ActivityPorts {
   readonly stores: Pick<Stores, 'log' | 'content' | 'effects' | 'runs'>;
   /** Brings the run's log up to its history: deltas may only follow what history already says. */
-  readonly log: { catchUp(runId: string): Promise<{ readonly nextSequence: number }> };
+  readonly log: { catchUp(run: RunRef): Promise<{ readonly nextSequence: number }> };
   readonly models: Models;
   readonly tools: Tools;
   readonly redactor: Redactor;

@@ -32,7 +32,7 @@ export async function prepareInvocation(
   const chosen = refusal ?? chooseModel(ports, input);
   if (!chosen.ok) return { output: chosen, events: [] };
   const { provider, model } = chosen;
-  const run = await ports.stores.runs.load(context.runId);
+  const run = await ports.stores.runs.find(context.tenant, context.runId);
   const prompts = resolvePrompts({
     agent,
     configurable,

@@ -64,17 +64,17 @@ function openProgress(ports: ActivityPorts, input: CallToolInput): LiveProgress 
 }
 
 function newWriter(ports: ActivityPorts, { call, context }: CallToolInput): DeltaWriter {
-  const { runId, activityId, nodeId } = context;
+  const { tenant, runId, activityId, nodeId } = context;
   const { callId, toolId } = call;
   return new DeltaWriter(
     {
       log: ports.stores.log,
-      catchUp: (id) => ports.log.catchUp(id),
+      catchUp: (run) => ports.log.catchUp(run),
       redacted: () => ports.redactor.stream(),
       logger: ports.logger,
     },
     {
-      runId,
+      run: ports.stores.runs.ref(tenant, runId),
       activityId,
       nodeId,
       tryNumber: Context.current().info.attempt,

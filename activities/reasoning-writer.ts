@@ -73,17 +73,17 @@ export async function openReasoning(
   ports: ActivityPorts,
   { agent, context, verbosity }: InferTurnInput,
 ): Promise<LiveReasoning> {
-  const { runId, activityId, nodeId } = context;
+  const { tenant, runId, activityId, nodeId } = context;
   const kept = new KeptStream(ports.redactor.stream());
   const writer = new DeltaWriter(
     {
       log: ports.stores.log,
-      catchUp: (id) => ports.log.catchUp(id),
+      catchUp: (run) => ports.log.catchUp(run),
       redacted: () => kept,
       logger: ports.logger,
     },
     {
-      runId,
+      run: ports.stores.runs.ref(tenant, runId),
       activityId,
       nodeId,
       tryNumber: Context.current().info.attempt,

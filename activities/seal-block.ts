@@ -10,8 +10,9 @@ export async function sealBlock(
   ports: ActivityPorts,
   input: SealBlockInput,
 ): Promise<StepResult<SealBlockOutput>> {
-  const { runId, nodeId } = input.context;
-  const rows = await ports.stores.log.closeBlock(runId, input.sealedActivityId);
+  const { tenant, runId, nodeId } = input.context;
+  const run = ports.stores.runs.ref(tenant, runId);
+  const rows = await ports.stores.log.closeBlock(run, input.sealedActivityId);
   const deltas = recordDeltas(input.sealedActivityId, rows);
   if (!deltas) return { output: { deltas: 0 }, events: [] };
   const output = { deltas: rows.length };

@@ -101,7 +101,9 @@ async function play({ bench, calls, workers }: Bed, kind: Kind): Promise<Measure
     await bench.start(input, worker.taskQueue);
     return bench.client.workflow.getHandle(input.runId);
   });
-  const effects = await bench.host.stores.effects.ofRun(TENANT, input.runId);
+  const effects = await bench.host.stores.effects.ofRun(
+    bench.host.stores.runs.ref(TENANT, input.runId),
+  );
   const done = effects.filter(({ state }) => state === 'done').length;
   if (done !== calls) throw new Error(`${done} of ${calls} calls of a run were performed`);
   return result;

@@ -21,6 +21,7 @@ import { BENCH_AGENT, BENCH_TOOL, pinnedAgent, runInputOf, type BenchCase } from
 import { benchLogger, type Closing } from './closing.ts';
 import { nowMs } from './statistics.ts';
 import { connect, startWorker, type Bundles, type Hint } from './workers.ts';
+import { runRef } from '../test/support/run-ref.ts';
 
 const API_KEY = 'owop_bench_key_of_this_process';
 export const TENANT = 'default';
@@ -98,7 +99,7 @@ export async function startBenchHost(options: BenchHostOptions): Promise<BenchHo
         taskQueue,
         args: [input],
       });
-      await host.stores.runs.markStarted(input.runId, firstExecutionRunId);
+      await host.stores.runs.markStarted(runRef(input.runId), firstExecutionRunId);
     },
   };
 }

@@ -36,9 +36,9 @@ class Witness {
 
   constructor(bench: BenchHost, watched: () => string) {
     const { projector, stores } = bench.host;
-    bench.hint = (runId, temporalRunId, historyLength, terminal) => {
-      if (runId === watched()) this.emissions.push({ historyLength, atMs: nowMs() });
-      projector.hint(runId, temporalRunId, historyLength, terminal);
+    bench.hint = (run, temporalRunId, historyLength, terminal) => {
+      if (run.runId === watched()) this.emissions.push({ historyLength, atMs: nowMs() });
+      projector.hint(run, temporalRunId, historyLength, terminal);
     };
     stores.log.onChange(({ runId, nextSequence }) => {
       if (runId === watched()) this.commits.push({ nextSequence, atMs: nowMs() });

@@ -6,6 +6,7 @@ import { median, rounded } from './statistics.ts';
 import type { Pair } from './workers.ts';
 import type { BarePlan } from './workflows/bare.ts';
 import type { RunInput } from '../src/rules/run-input.ts';
+import { runRef } from '../test/support/run-ref.ts';
 
 const IN_FLIGHT = 16;
 const WATCH_MS = 60_000;
@@ -44,7 +45,7 @@ export async function atOnce(
 async function untilLogged({ host }: BenchHost, inputs: readonly RunInput[]): Promise<void> {
   const limit = performance.now() + LOGGED_LIMIT_MS;
   for (const { runId } of inputs) {
-    while (!(await host.stores.log.head(runId))?.closed) {
+    while (!(await host.stores.log.head(runRef(runId)))?.closed) {
       if (performance.now() > limit) throw new Error(`the log of ${runId} does not end`);
       await new Promise((resolve) => setTimeout(resolve, LOGGED_PROBE_MS));
     }
@@ -65,7 +66,7 @@ async function prepared({ bench, runs }: Work, mode: Mode): Promise<RunInput[]> 
   for (const input of inputs) {
     await bench.accept(input);
     if (mode === 'watched')
-      await bench.host.stores.projection.watch(input.runId, WATCHER, WATCH_MS);
+      await bench.host.stores.projection.watch(runRef(input.runId), WATCHER, WATCH_MS);
   }
   return inputs;
 }
@@ -87,7 +88,7 @@ async function runRound(work: Work, mode: Mode): Promise<Round> {
   await atOnce(runs, IN_FLIGHT, async (index) => {
     const input = inputs[index] as RunInput;
     const handle = await (mode === 'bare' ? pair.startBare(plan) : pair.startRun(input));
-    if (projected) await stores.runs.markStarted(input.runId, handle.firstExecutionRunId);
+    if (projected) await stores.runs.markStarted(runRef(input.runId), handle.firstExecutionRunId);
     await handle.result();
   });
   const endedMs = performance.now();
@@ -95,7 +96,7 @@ async function runRound(work: Work, mode: Mode): Promise<Round> {
   const lagMs = performance.now() - endedMs;
   const { user, system } = process.cpuUsage(cpuBefore);
   if (mode === 'watched')
-    for (const { runId } of inputs) await stores.projection.unwatch(runId, WATCHER);
+    for (const { runId } of inputs) await stores.projection.unwatch(runRef(runId), WATCHER);
   return {
     perSecond: (runs * 1_000) / (endedMs - startedMs),
     cpuMs: (user + system) / 1_000 / runs,

@@ -9,6 +9,7 @@ import { rounded } from './statistics.ts';
 import type { RunInput } from '../src/rules/run-input.ts';
 import type { Pair } from './workers.ts';
 import { atOnce } from './throughput.ts';
+import { runRef } from '../test/support/run-ref.ts';
 
 const EventProto = proto.temporal.api.history.v1.HistoryEvent;
 /** Turns at each end that are compared. */
@@ -64,7 +65,7 @@ export async function playLongRun(bench: BenchHost, turns: number): Promise<Long
   const handle = bench.client.workflow.getHandle(input.runId);
   await handle.result();
   await worker.stop();
-  await bench.host.log.catchUp(input.runId);
+  await bench.host.log.catchUp(runRef(input.runId));
   const { events } = await handle.fetchHistory();
   return { input, events: events ?? [] };
 }
@@ -123,7 +124,7 @@ async function rebuildRate(bench: BenchHost, runIds: readonly string[]) {
   const { log } = bench.host;
   let rows = 0;
   const startedMs = performance.now();
-  for (const runId of runIds) rows += (await log.rebuild(runId)).rows.length;
+  for (const runId of runIds) rows += (await log.rebuild(runRef(runId))).rows.length;
   const seconds = (performance.now() - startedMs) / 1_000;
   return { rows: rounded(rows / seconds, 0), runs: rounded(runIds.length / seconds, 1) };
 }
@@ -139,9 +140,9 @@ export async function measureTranslate(
     const input = inputs[index] as RunInput;
     await bench.accept(input);
     const handle = await pair.startRun(input);
-    await bench.host.stores.runs.markStarted(input.runId, handle.firstExecutionRunId);
+    await bench.host.stores.runs.markStarted(runRef(input.runId), handle.firstExecutionRunId);
     await handle.result();
-    await bench.host.log.catchUp(input.runId);
+    await bench.host.log.catchUp(runRef(input.runId));
   });
   const short = await rebuildRate(
     bench,

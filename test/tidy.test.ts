@@ -179,9 +179,9 @@ describe('import arrows (style.md, tree)', () => {
     );
     expect([...seen, ...reached].map(({ path }) => path)).toEqual([]);
   });
-  it('a run is named by the run store alone', () => {
+  it('a run is named in one place', () => {
     const named = product.filter(({ text }) => /\bas (unknown as )?Run(Ref|Row)\b/.test(text));
-    expect(named.map(({ path }) => path)).toEqual(['src/adapters/postgres/run-store.ts']);
+    expect(named.map(({ path }) => path)).toEqual(['src/adapters/postgres/run-ref.ts']);
   });
   it('there are no cycles', () => expect(cycles(product)).toEqual([]));
 });

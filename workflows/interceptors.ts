@@ -10,14 +10,14 @@ import {
 } from '@temporalio/workflow';
 import { CARRIER_MEMO_FIELD, CARRIER_METADATA_KEY, type Carrier } from '../src/rules/journal.ts';
 import { CARRIER_BYTES, SEGMENT_CARRIER_BYTES } from '../src/rules/limits.ts';
-import { drainOutbox, endedAs, takeBack, type OutboxEntry } from './journal.ts';
+import { drainOutbox, endedAs, takeBack, tenantOfRun, type OutboxEntry } from './journal.ts';
 
 type Command = ConcludeActivationInput['commands'][number];
 
 export interface JournalSinks extends Sinks {
   journal: {
-    /** The worker's projector is told that the run's history will be longer than `historyLength`. */
-    hint(temporalRunId: string, historyLength: number, terminal: boolean): void;
+    /** The worker's projector is told that the history of the tenant's run will be longer than `historyLength`. */
+    hint(tenant: string, temporalRunId: string, historyLength: number, terminal: boolean): void;
   };
 }
 
@@ -138,7 +138,7 @@ function concludeWithJournal(all: readonly Command[]): Command[] {
   const entries = drainOutbox();
   if (entries.length === 0 && !terminal) return commands;
   const out = entries.length > 0 ? attach(commands, entries, cancelled) : commands;
-  journal.hint(runId, historyLength, terminal);
+  journal.hint(tenantOfRun(), runId, historyLength, terminal);
   return out;
 }
 

@@ -26,6 +26,17 @@ let spentBytes = 0;
 let open: readonly OpenItem[] = [];
 let ended: 'completed' | 'failed' | 'cancelled' | 'frozen' | undefined;
 const keys = new Set<string>();
+/** Whose run this is. */
+let tenant = '';
+
+/** Before anything is stated. */
+export function openJournal(of: string): void {
+  tenant = of;
+}
+
+export function tenantOfRun(): string {
+  return tenant;
+}
 
 function take(entry: JournalEntry): void {
   const bytes = jsonBytes(entry);

@@ -16,7 +16,7 @@ import { durationLimitMs, ownerOf, type RunInput } from '../src/rules/run-input.
 import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
 import { newRunState, restoredRunState } from './frames.ts';
-import { emit, endJournal, openItems, restoreOpenItems } from './journal.ts';
+import { emit, endJournal, openItems, openJournal, restoreOpenItems } from './journal.ts';
 import { liveSteps } from './live-steps.ts';
 import { answerMessages } from './messages.ts';
 import { restorePause } from './pause.ts';
@@ -26,6 +26,7 @@ import { runKey } from './steps.ts';
 import { heldBytesOf, shownVariables } from './values.ts';
 
 export async function runWorkflow(input: RunInput): Promise<void> {
+  openJournal(input.tenant);
   if (needsPatterns(input.definition)) await loadPatterns();
   const run = open(input);
   answerMessages(run);

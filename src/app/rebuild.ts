@@ -1,11 +1,11 @@
 // `npm run rebuild [-- <runId>…]`: writes logs and heads anew from Temporal history and its archive (design §3.6), all
 // runs or those named. On shared parts it may run beside hosts; embedded ones belong to the one process that owns the
 // data folder, so the host must be stopped.
-import type { Log } from '../log/log.ts';
+import { DEFAULT_CALLER } from '../facade/deps.ts';
 import { codeOf } from '../rules/errors.ts';
 import { runCommand, type CommandParts, type Running } from './command.ts';
 import { openDataFolder } from './data-folder.ts';
-import { createHost } from './host.ts';
+import { createHost, type Host } from './host.ts';
 
 await runCommand({ logLevel: 'warn', start: rebuildAndEnd });
 
@@ -22,7 +22,7 @@ async function rebuildAndEnd(parts: CommandParts): Promise<Running> {
       report: say,
       signal,
     });
-    const refused = await rebuild(host.log, process.argv.slice(2), say);
+    const refused = await rebuild(host, process.argv.slice(2), say);
     await host.stop();
     folder?.release();
     process.exit(refused === 0 ? 0 : 1);
@@ -34,7 +34,7 @@ async function rebuildAndEnd(parts: CommandParts): Promise<Running> {
 
 /** Returns how many runs could not be rebuilt; each is named with the reason. */
 async function rebuild(
-  log: Log,
+  { log, stores }: Pick<Host, 'log' | 'stores'>,
   runIds: readonly string[],
   say: (line: string) => void,
 ): Promise<number> {
@@ -47,7 +47,7 @@ async function rebuild(
   let refused = 0;
   for (const runId of runIds) {
     try {
-      const { rows } = await log.rebuild(runId);
+      const { rows } = await log.rebuild(stores.runs.ref(DEFAULT_CALLER.tenant, runId));
       say(`${runId}: ${rows.length} events`);
     } catch (error) {
       if (codeOf(error) === undefined) throw error;

@@ -5,6 +5,7 @@ import { codeOf, HostError } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { HistoryPage, HistoryReader } from '../ports/history.ts';
 import type { Head, NewRow } from '../ports/log.ts';
+import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
 import { historyEventIdOf, translate, type Translation } from '../translate/translate.ts';
@@ -43,14 +44,14 @@ const PASSING: ReadonlySet<string> = new Set(['service_unavailable', 'run_not_fo
 /** The run's problem, noted until the projection goes on. An unknown error is a fault that must show as well. */
 async function noteProblem(
   { stores, logger }: LogParts,
-  head: Pick<Head, 'runId' | 'problem'>,
+  { run, problem }: { readonly run: RunRef; readonly problem?: string },
   error: unknown,
 ): Promise<void> {
   const code = codeOf(error) ?? 'internal_error';
-  if (PASSING.has(code) || head.problem === code) return;
-  await stores.log.setProblem(head.runId, code);
+  if (PASSING.has(code) || problem === code) return;
+  await stores.log.setProblem(run, code);
   logger.error('the projection of a run stopped', {
-    runId: head.runId,
+    runId: run.runId,
     code,
     reason: String(error),
   });
@@ -68,22 +69,21 @@ function isReached(head: Head, goal: Goal | undefined): boolean {
 /** One segment's whole history from the archive, as a last page. Throws HostError history_missing. */
 async function archivedPage(
   { stores, history }: LogParts,
-  head: { runId: string; tenant: string; temporalRunId: string },
+  { run, temporalRunId: wanted }: Position,
   cause: unknown,
 ): Promise<HistoryPage> {
-  const segments = await stores.segments.ofRun(head.runId);
-  const found = segments.find(({ temporalRunId }) => temporalRunId === head.temporalRunId);
+  const segments = await stores.segments.ofRun(run);
+  const found = segments.find(({ temporalRunId }) => temporalRunId === wanted);
   if (!found?.archive || found.archive === LOST_ARCHIVE) throw cause;
   return {
-    events: await history.decode(await stores.content.get(head.tenant, found.archive)),
+    events: await history.decode(await stores.content.get(run.tenant, found.archive)),
     token: '',
     atTail: true,
   };
 }
 
 export interface Position {
-  readonly runId: string;
-  readonly tenant: string;
+  readonly run: RunRef;
   readonly temporalRunId: string;
   readonly token: string;
 }
@@ -95,7 +95,7 @@ export async function readPage(
   waitMs: number,
 ): Promise<HistoryPage> {
   try {
-    return await parts.history.page(at.runId, at.temporalRunId, at.token, waitMs);
+    return await parts.history.page(at.run.runId, at.temporalRunId, at.token, waitMs);
   } catch (error) {
     if (codeOf(error) !== 'history_missing') throw error;
     return archivedPage(parts, at, error);
@@ -113,16 +113,16 @@ interface Read {
 async function readAndTranslate(
   parts: LogParts,
   head: Head,
-  at: { temporalRunId: string; token: string; waitMs: number },
+  at: Position & { readonly waitMs: number },
 ): Promise<Read> {
-  const { runId, tenant, translateState } = head;
-  const page = await readPage(parts, { runId, tenant, ...at }, at.waitMs);
+  const { translateState } = head;
+  const page = await readPage(parts, at, at.waitMs);
   const events = page.events.filter((event) => historyEventIdOf(event) > head.historyEventId);
   const { token, atTail } = page;
   if (events.length === 0) return { token, atTail };
   const translated = translate(events, translateState, head);
   if (translated.cutOff === undefined) return { translated, token, atTail };
-  const { openBlocks, nextSequence } = await readCutOff(parts.stores.log, runId, translated);
+  const { openBlocks, nextSequence } = await readCutOff(parts.stores.log, at.run, translated);
   return {
     translated: translate(events, translateState, { ...head, openBlocks }),
     token,
@@ -140,16 +140,16 @@ function rowsOf(runId: string, { entries, deltas }: Translation): NewRow[] {
 async function append(
   { stores }: LogParts,
   head: Head,
-  read: Read & { translated: Translation; temporalRunId: string },
+  read: Read & { run: RunRef; translated: Translation; temporalRunId: string },
 ): Promise<Head> {
-  const { translated, token, temporalRunId, seenSequence } = read;
+  const { run, translated, token, temporalRunId, seenSequence } = read;
   const { next, state, status, closed, closedBlocks, segment } = translated;
   if (head.historyEventId === 0) {
     const index = next === undefined ? segment : segment - 1;
-    await stores.segments.record({ runId: head.runId, index, temporalRunId });
+    await stores.segments.record(run, { index, temporalRunId });
   }
   const outcome = await stores.log.append({
-    runId: head.runId,
+    run,
     behind: head,
     seenSequence,
     cursor:
@@ -166,9 +166,13 @@ async function append(
   return outcome.head;
 }
 
-async function segmentOf({ stores }: LogParts, head: Head): Promise<string> {
+async function segmentOf(
+  { stores }: LogParts,
+  { tenant, runId }: RunRef,
+  head: Head,
+): Promise<string> {
   if (head.temporalRunId !== '') return head.temporalRunId;
-  return (await stores.runs.load(head.runId))?.temporalRunId ?? '';
+  return (await stores.runs.find(tenant, runId))?.temporalRunId ?? '';
 }
 
 /** Of a read that brought nothing, whether it was the last. What a hint has promised is waited for once more. */
@@ -176,18 +180,27 @@ function isOver({ token, atTail }: Read, before: string, promised: boolean): boo
   return promised ? token === before || token === '' : atTail;
 }
 
-async function walk(parts: LogParts, first: Head, goal: Goal | undefined): Promise<Advanced> {
+async function walk(
+  parts: LogParts,
+  { run, first }: { readonly run: RunRef; readonly first: Head },
+  goal: Goal | undefined,
+): Promise<Advanced> {
   let head = first;
   let token = head.token;
   for (let page = 0; page < MAX_PAGES; page++) {
     if (isReached(head, goal)) return { head, reached: true };
-    const temporalRunId = await segmentOf(parts, head);
+    const temporalRunId = await segmentOf(parts, run, head);
     if (temporalRunId === '') return { head, reached: false };
     const here = goal?.temporalRunId === temporalRunId;
     const waitMs = here ? PARK_MS : 0;
-    const read = await readAndTranslate(parts, head, { temporalRunId, token, waitMs });
+    const read = await readAndTranslate(parts, head, { run, temporalRunId, token, waitMs });
     if (read.translated) {
-      head = await append(parts, head, { ...read, translated: read.translated, temporalRunId });
+      head = await append(parts, head, {
+        ...read,
+        run,
+        translated: read.translated,
+        temporalRunId,
+      });
       token = head.token;
     } else if (isOver(read, token, here)) {
       return { head, reached: !here };
@@ -201,21 +214,22 @@ async function walk(parts: LogParts, first: Head, goal: Goal | undefined): Promi
  * Throws HostError run_not_found, service_unavailable (Temporal or database away), and whatever stopped the run's
  * projection (history_undecodable, history_missing, internal_error, …) after noting it as the run's problem.
  */
-export async function advance(parts: LogParts, runId: string, goal?: Goal): Promise<Advanced> {
+export async function advance(parts: LogParts, run: RunRef, goal?: Goal): Promise<Advanced> {
   const { stores, logger } = parts;
-  const head = await stores.log.head(runId).catch(async (error: unknown) => {
-    await noteProblem(parts, { runId }, error);
+  const { runId } = run;
+  const head = await stores.log.head(run).catch(async (error: unknown) => {
+    await noteProblem(parts, { run }, error);
     throw error;
   });
   if (!head) throw new HostError('run_not_found', { runId });
   try {
-    const advanced = await walk(parts, head, goal);
+    const advanced = await walk(parts, { run, first: head }, goal);
     if (head.problem === undefined) return advanced;
-    await stores.log.setProblem(runId, undefined);
+    await stores.log.setProblem(run, undefined);
     logger.info('history can be read again', { runId });
     return advanced;
   } catch (error) {
-    await noteProblem(parts, head, error);
+    await noteProblem(parts, { run, problem: head.problem }, error);
     throw error;
   }
 }

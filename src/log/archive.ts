@@ -32,14 +32,14 @@ async function read({ history, logger }: LogParts, segment: ClosedSegment): Prom
 /** One statement for the values of each tenant, then one for all marks. */
 async function store({ stores }: LogParts, group: readonly ReadSegment[]): Promise<void> {
   const archived: ArchivedSegment[] = [];
-  for (const tenant of new Set(group.map(({ segment }) => segment.tenant))) {
-    const own = group.filter(({ segment }) => segment.tenant === tenant);
+  for (const tenant of new Set(group.map(({ segment }) => segment.run.tenant))) {
+    const own = group.filter(({ segment }) => segment.run.tenant === tenant);
     const values = own.flatMap(({ bytes }) => bytes ?? []);
     const hashes = values.length === 0 ? [] : await stores.content.putAll(tenant, values);
     let at = 0;
     for (const { segment, bytes } of own) {
-      const { runId, index } = segment;
-      archived.push({ runId, index, archive: (bytes && hashes[at++]) ?? LOST_ARCHIVE });
+      const { run, index } = segment;
+      archived.push({ run, index, archive: (bytes && hashes[at++]) ?? LOST_ARCHIVE });
     }
   }
   await stores.segments.markArchived(archived);

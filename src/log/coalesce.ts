@@ -6,11 +6,18 @@ interface Slot<T> {
   next?: Promise<T>;
 }
 
-/** The returned function never joins work that began before it was called. Nothing is kept of idle ids. */
-export function coalesce<T>(work: (id: string) => Promise<T>): (id: string) => Promise<T> {
+/**
+ * The returned function never joins work that began before it was called. Nothing is kept of idle ids; `idOf` says which
+ * questions are about the same.
+ */
+export function coalesce<Q, T>(
+  work: (question: Q) => Promise<T>,
+  idOf: (question: Q) => string,
+): (question: Q) => Promise<T> {
   const slots = new Map<string, Slot<T>>();
-  const begin = (id: string): Promise<T> => {
-    const slot: Slot<T> = { current: work(id) };
+  const begin = (question: Q): Promise<T> => {
+    const id = idOf(question);
+    const slot: Slot<T> = { current: work(question) };
     slots.set(id, slot);
     const settled = () => {
       if (slots.get(id) === slot && !slot.next) slots.delete(id);
@@ -18,10 +25,10 @@ export function coalesce<T>(work: (id: string) => Promise<T>): (id: string) => P
     slot.current.then(settled, settled);
     return slot.current;
   };
-  return (id) => {
-    const slot = slots.get(id);
-    if (!slot) return begin(id);
-    const after = () => begin(id);
+  return (question) => {
+    const slot = slots.get(idOf(question));
+    if (!slot) return begin(question);
+    const after = () => begin(question);
     slot.next ??= slot.current.then(after, after);
     return slot.next;
   };

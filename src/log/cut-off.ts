@@ -4,6 +4,7 @@
 import { readDelta } from '../rules/deltas.ts';
 import { cutOffItem, type OpenItem } from '../rules/endings.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
+import type { RunRef } from '../ports/runs.ts';
 import type { Translation } from '../translate/translate.ts';
 
 type DeltaRow = Pick<LogRow, 'type' | 'nodeId' | 'payload'>;
@@ -34,14 +35,14 @@ export interface CutOff {
 /** What the log holds now of the streams that the ending in this page cut off. */
 export async function readCutOff(
   log: LogStore,
-  runId: string,
+  run: RunRef,
   { cutOff = [], closedBlocks }: Translation,
 ): Promise<CutOff> {
-  const tail = await log.tail(runId);
-  const open = (await log.openBlocks(runId)).filter((id) => !closedBlocks.includes(id));
+  const tail = await log.tail(run);
+  const open = (await log.openBlocks(run)).filter((id) => !closedBlocks.includes(id));
   const blocks = new Map<string, readonly LogRow[]>();
   for (const activityId of new Set([...open, ...cutOff])) {
-    blocks.set(activityId, await log.storedDeltas(runId, activityId));
+    blocks.set(activityId, await log.storedDeltas(run, activityId));
   }
   return { openBlocks: cutOffItems(blocks), nextSequence: tail?.nextSequence ?? 0 };
 }

@@ -3,6 +3,7 @@
 // position share one query. While a run is followed it is watched, so that its projector does not wait.
 import { isTerminalEvent } from '../rules/status.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
+import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
 
@@ -17,7 +18,7 @@ export interface FollowerParts {
   readonly stores: Stores;
   readonly logger: Logger;
   readonly processId: string;
-  readonly catchUp: (runId: string) => Promise<unknown>;
+  readonly catchUp: (run: RunRef) => Promise<unknown>;
 }
 
 export interface FollowOptions {
@@ -27,7 +28,7 @@ export interface FollowOptions {
 }
 
 export interface Followers {
-  follow(runId: string, options: FollowOptions): AsyncIterable<readonly LogRow[]>;
+  follow(run: RunRef, options: FollowOptions): AsyncIterable<readonly LogRow[]>;
   close(): void;
 }
 
@@ -39,11 +40,11 @@ class Channel {
   #last: { key: string; rows: Promise<readonly LogRow[]> } | undefined;
   #lastTail: { version: number; tail: ReturnType<LogStore['tail']> } | undefined;
   readonly #log: Pick<LogStore, 'read' | 'tail'>;
-  readonly #runId: string;
+  readonly run: RunRef;
 
-  constructor(log: Pick<LogStore, 'read' | 'tail'>, runId: string) {
+  constructor(log: Pick<LogStore, 'read' | 'tail'>, run: RunRef) {
     this.#log = log;
-    this.#runId = runId;
+    this.run = run;
   }
 
   wake(): void {
@@ -54,7 +55,7 @@ class Channel {
   read(after: number): Promise<readonly LogRow[]> {
     const key = `${this.version}:${after}`;
     if (this.#last?.key !== key)
-      this.#last = { key, rows: this.#log.read(this.#runId, { after, limit: READ_ROWS }) };
+      this.#last = { key, rows: this.#log.read(this.run, { after, limit: READ_ROWS }) };
     return this.#last.rows;
   }
 
@@ -62,7 +63,7 @@ class Channel {
   async isOver(position: number): Promise<boolean> {
     const { version } = this;
     if (this.#lastTail?.version !== version)
-      this.#lastTail = { version, tail: this.#log.tail(this.#runId) };
+      this.#lastTail = { version, tail: this.#log.tail(this.run) };
     const tail = await this.#lastTail.tail;
     return tail === undefined || (tail.closed && tail.nextSequence - 1 <= position);
   }
@@ -97,8 +98,8 @@ class RunFollowers implements Followers {
     ];
   }
 
-  async *follow(runId: string, { after, signal }: FollowOptions) {
-    const channel = this.#join(runId);
+  async *follow(run: RunRef, { after, signal }: FollowOptions) {
+    const channel = this.#join(run);
     channel.followers += 1;
     try {
       let position = after;
@@ -114,7 +115,7 @@ class RunFollowers implements Followers {
         if (rows.length < READ_ROWS) await channel.changed(version, signal);
       }
     } finally {
-      this.#leave(runId, channel);
+      this.#leave(channel);
     }
   }
 
@@ -128,49 +129,50 @@ class RunFollowers implements Followers {
   }
 
   #tick(): void {
-    for (const runId of this.#channels.keys()) void this.#watch(runId);
+    for (const { run } of this.#channels.values()) void this.#watch(run);
     this.#wakeAll();
   }
 
-  #watch(runId: string): Promise<void> {
+  #watch(run: RunRef): Promise<void> {
     const { stores, processId } = this.#parts;
     return stores.projection
-      .watch(runId, processId, WATCH_TTL_MS)
-      .catch((error: unknown) => this.#note('watch failed', runId, error));
+      .watch(run, processId, WATCH_TTL_MS)
+      .catch((error: unknown) => this.#note('watch failed', run, error));
   }
 
-  #note(what: string, runId: string, error: unknown): void {
+  #note(what: string, { runId }: RunRef, error: unknown): void {
     this.#parts.logger.debug(what, { runId, reason: String(error) });
   }
 
-  #join(runId: string): Channel {
-    const found = this.#channels.get(runId);
+  #join(run: RunRef): Channel {
+    const found = this.#channels.get(run.runId);
     if (found) return found;
-    const channel = new Channel(this.#parts.stores.log, runId);
-    this.#channels.set(runId, channel);
+    const channel = new Channel(this.#parts.stores.log, run);
+    this.#channels.set(run.runId, channel);
     this.#ticker ??= setInterval(() => this.#tick(), SAFETY_TICK_MS).unref();
-    void this.#watchAndCatchUp(runId);
+    void this.#watchAndCatchUp(run);
     return channel;
   }
 
   /** The watch first: what the projector lets rest until then is caught up here, what comes later is pushed. */
-  async #watchAndCatchUp(runId: string): Promise<void> {
-    await this.#watch(runId);
+  async #watchAndCatchUp(run: RunRef): Promise<void> {
+    await this.#watch(run);
     try {
-      await this.#parts.catchUp(runId);
+      await this.#parts.catchUp(run);
     } catch (error) {
-      this.#note('catch-up of a followed run failed', runId, error);
+      this.#note('catch-up of a followed run failed', run, error);
     }
   }
 
-  #leave(runId: string, channel: Channel): void {
+  #leave(channel: Channel): void {
+    const { run } = channel;
     channel.followers -= 1;
-    if (channel.followers > 0 || this.#channels.get(runId) !== channel) return;
-    this.#channels.delete(runId);
+    if (channel.followers > 0 || this.#channels.get(run.runId) !== channel) return;
+    this.#channels.delete(run.runId);
     const { stores, processId } = this.#parts;
     stores.projection
-      .unwatch(runId, processId)
-      .catch((error: unknown) => this.#note('unwatch failed', runId, error));
+      .unwatch(run, processId)
+      .catch((error: unknown) => this.#note('unwatch failed', run, error));
     if (this.#channels.size > 0) return;
     clearInterval(this.#ticker);
     this.#ticker = undefined;

@@ -1,6 +1,7 @@
 // Hints from workflow code (design §3.4): which run's history grew. One pending hint per run; a watched run is caught
 // up at once, any other after a short rest that gathers what follows. A hint is kept until its work succeeded.
 import { codeOf } from '../rules/errors.ts';
+import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Advanced, Goal } from './advance.ts';
 
@@ -17,10 +18,11 @@ const MAX_BACKOFF_MS = 15_000;
 const MAX_UNREACHED = 10;
 
 export interface Hint extends Goal {
-  readonly runId: string;
+  readonly run: RunRef;
 }
 
 interface Pending {
+  readonly run: RunRef;
   readonly goal: Goal;
   readonly failures: number;
   readonly unreached: number;
@@ -28,9 +30,9 @@ interface Pending {
 }
 
 export interface HintParts {
-  readonly advance: (runId: string, goal: Goal) => Promise<Advanced>;
-  /** Which of these runs somebody watches now. */
-  readonly watched: (runIds: readonly string[]) => Promise<ReadonlySet<string>>;
+  readonly advance: (run: RunRef, goal: Goal) => Promise<Advanced>;
+  /** The runIds of those that somebody watches now. */
+  readonly watched: (runs: readonly RunRef[]) => Promise<ReadonlySet<string>>;
   /** Called after each catch-up that reached its goal. */
   readonly onReached: (advanced: Advanced) => void;
   readonly logger: Logger;
@@ -56,19 +58,20 @@ class PendingHints implements HintQueue {
   readonly #pending = new Map<string, Pending>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #ready = new Set<string>();
-  #unclassified: string[] = [];
+  #unclassified: RunRef[] = [];
   #stopped = false;
 
   constructor(parts: HintParts) {
     this.#parts = parts;
   }
 
-  add({ runId, temporalRunId, historyLength }: Hint): void {
+  add({ run, temporalRunId, historyLength }: Hint): void {
     if (this.#stopped) return;
+    const { runId } = run;
     const known = this.#pending.get(runId);
     const goal = furthest(known?.goal, { temporalRunId, historyLength });
-    this.#pending.set(runId, { goal, failures: 0, unreached: 0, timer: known?.timer });
-    if (!known && !this.#running.has(runId)) this.#classify(runId);
+    this.#pending.set(runId, { run, goal, failures: 0, unreached: 0, timer: known?.timer });
+    if (!known && !this.#running.has(runId)) this.#classify(run);
   }
 
   size(): number {
@@ -85,16 +88,16 @@ class PendingHints implements HintQueue {
   }
 
   /** Hints that come in one turn of the event loop cost one question to the database. */
-  #classify(runId: string): void {
-    this.#unclassified.push(runId);
+  #classify(run: RunRef): void {
+    this.#unclassified.push(run);
     if (this.#unclassified.length === 1) setImmediate(() => void this.#schedule());
   }
 
   async #schedule(): Promise<void> {
-    const runIds = this.#unclassified;
+    const runs = this.#unclassified;
     this.#unclassified = [];
-    const now = await this.#parts.watched(runIds).catch(() => new Set<string>());
-    for (const runId of runIds) this.#wakeAfter(runId, now.has(runId) ? 0 : DEBOUNCE_MS);
+    const now = await this.#parts.watched(runs).catch(() => new Set<string>());
+    for (const { runId } of runs) this.#wakeAfter(runId, now.has(runId) ? 0 : DEBOUNCE_MS);
   }
 
   #wakeAfter(runId: string, delayMs: number): void {
@@ -126,7 +129,7 @@ class PendingHints implements HintQueue {
   async #run(runId: string, hint: Pending): Promise<void> {
     const { advance, onReached, logger } = this.#parts;
     try {
-      const advanced = await advance(runId, hint.goal);
+      const advanced = await advance(hint.run, hint.goal);
       if (advanced.reached) onReached(advanced);
       else if (hint.unreached < MAX_UNREACHED) {
         this.#keep(runId, { ...hint, unreached: hint.unreached + 1 });
@@ -154,7 +157,7 @@ class PendingHints implements HintQueue {
     const hint = this.#pending.get(runId);
     if (hint && !this.#stopped) {
       const tries = hint.failures + hint.unreached;
-      if (tries === 0) this.#classify(runId);
+      if (tries === 0) this.#classify(hint.run);
       else this.#wakeAfter(runId, Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (tries - 1)));
     }
     this.#pump();

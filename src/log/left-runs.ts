@@ -1,6 +1,7 @@
 // Runs whose catch-up failed: each is tried again by itself, in rounds at a growing pace, so that none holds up the
 // others and none is forgotten (design §3.4).
 import { codeOf } from '../rules/errors.ts';
+import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import { BackOff, rest } from '../system/time.ts';
 
@@ -19,13 +20,13 @@ export interface LeftRuns {
    * One try now; a run that fails is kept for the rounds. False when Temporal or the database did not answer for it.
    * Never throws.
    */
-  catchUp(runId: string): Promise<boolean>;
+  catchUp(run: RunRef): Promise<boolean>;
   /** Resolves when no round is under way any more, after the signal. */
   stopped(): Promise<void>;
 }
 
 export interface LeftRunsParts {
-  readonly catchUp: (runId: string) => Promise<unknown>;
+  readonly catchUp: (run: RunRef) => Promise<unknown>;
   readonly signal: AbortSignal;
   readonly logger: Logger;
   /** Called at the end of the rounds when there were more runs than are kept. */
@@ -36,8 +37,8 @@ export interface LeftRunsParts {
 
 class RunsInRounds implements LeftRuns {
   readonly #parts: LeftRunsParts;
-  /** runId -> tries that failed by the run's own fault. */
-  readonly #left = new Map<string, number>();
+  /** By runId; the tries that failed by the run's own fault. */
+  readonly #left = new Map<string, { readonly run: RunRef; readonly tries: number }>();
   #rounds: Promise<void> | undefined;
   #overflowed = false;
 
@@ -45,8 +46,8 @@ class RunsInRounds implements LeftRuns {
     this.#parts = parts;
   }
 
-  async catchUp(runId: string): Promise<boolean> {
-    const outcome = await this.#tried(runId);
+  async catchUp(run: RunRef): Promise<boolean> {
+    const outcome = await this.#tried(run);
     if (this.#left.size > 0) {
       this.#rounds ??= this.#goRounds().finally(() => {
         this.#rounds = undefined;
@@ -60,19 +61,21 @@ class RunsInRounds implements LeftRuns {
   }
 
   /** The run's own problem is noted by the catch-up. */
-  async #tried(runId: string): Promise<'done' | 'away' | 'failed'> {
+  async #tried(run: RunRef): Promise<'done' | 'away' | 'failed'> {
     try {
-      await this.#parts.catchUp(runId);
-      this.#left.delete(runId);
+      await this.#parts.catchUp(run);
+      this.#left.delete(run.runId);
       return 'done';
     } catch (error) {
       const away = codeOf(error) === 'service_unavailable';
-      this.#keep(runId, (this.#left.get(runId) ?? 0) + (away ? 0 : 1), error);
+      const tries = this.#left.get(run.runId)?.tries ?? 0;
+      this.#keep(run, tries + (away ? 0 : 1), error);
       return away ? 'away' : 'failed';
     }
   }
 
-  #keep(runId: string, tries: number, error: unknown): void {
+  #keep(run: RunRef, tries: number, error: unknown): void {
+    const { runId } = run;
     const { logger } = this.#parts;
     const fields = { runId, code: codeOf(error), reason: String(error) };
     if (tries >= MAX_TRIES) {
@@ -80,7 +83,7 @@ class RunsInRounds implements LeftRuns {
       logger.error('a run is not caught up any more until something asks for it', fields);
     } else if (this.#left.has(runId) || this.#left.size < MAX_RUNS) {
       if (tries === 1) logger.warn('a run could not be caught up, trying again', fields);
-      this.#left.set(runId, tries);
+      this.#left.set(runId, { run, tries });
     } else this.#overflowed = true;
   }
 
@@ -98,11 +101,11 @@ class RunsInRounds implements LeftRuns {
 
   /** True when a run was caught up. */
   async #round(): Promise<boolean> {
-    const runIds = [...this.#left.keys()];
+    const runs = [...this.#left.values()];
     let worked = false;
-    for (let at = 0; at < runIds.length && !this.#parts.signal.aborted; at += CONCURRENCY) {
-      const group = runIds.slice(at, at + CONCURRENCY);
-      const done = await Promise.all(group.map((runId) => this.#tried(runId)));
+    for (let at = 0; at < runs.length && !this.#parts.signal.aborted; at += CONCURRENCY) {
+      const group = runs.slice(at, at + CONCURRENCY);
+      const done = await Promise.all(group.map(({ run }) => this.#tried(run)));
       worked ||= done.includes('done');
     }
     return worked;

@@ -32,7 +32,7 @@ export interface Log {
    * To the tail of the run's history as it is after the call; joins others that ask at the same time. Throws HostError
    * run_not_found, service_unavailable, history_undecodable, history_missing.
    */
-  catchUp(runId: string): Promise<Head>;
+  catchUp(run: RunRef): Promise<Head>;
   /** For reads: closed runs cost no call to Temporal. Throws HostError run_not_found. */
   fresh(run: RunRef): Promise<Fresh>;
   /** As it is stored, without a look into history. */
@@ -48,9 +48,9 @@ export interface Log {
   /** Runs whose projection stopped, and the code of what stopped it. */
   problems(limit: number): ReturnType<Stores['log']['problems']>;
   /** Waits for a hinted piece of history. For the projector. */
-  advance(runId: string, goal: Goal): Promise<Advanced>;
+  advance(run: RunRef, goal: Goal): Promise<Advanced>;
   /** Throws HostError run_state_conflict while the run streams. */
-  rebuild(runId: string): Promise<Rebuilt>;
+  rebuild(run: RunRef): Promise<Rebuilt>;
   rebuildAll(): ReturnType<typeof rebuildAll>;
   /** Stops listening. */
   close(): void;
@@ -58,40 +58,44 @@ export interface Log {
 
 export function createLog({ stores, history, logger, processId }: LogDeps): Log {
   const parts = { stores, history, logger };
-  const catchUp = coalesce(async (runId: string) => (await advance(parts, runId)).head);
+  const catchUp = coalesce(
+    async (run: RunRef) => (await advance(parts, run)).head,
+    ({ tenant, runId }) => JSON.stringify([tenant, runId]),
+  );
   const followers = createFollowers({ stores, logger, processId, catchUp });
 
-  async function fresh({ runId }: RunRef): Promise<Fresh> {
-    const stored = await stores.log.head(runId);
+  async function fresh(run: RunRef): Promise<Fresh> {
+    const { runId } = run;
+    const stored = await stores.log.head(run);
     if (!stored) throw new HostError('run_not_found', { runId });
     if (stored.closed) return { head: stored, stale: false };
     try {
-      return { head: await catchUp(runId), stale: false };
+      return { head: await catchUp(run), stale: false };
     } catch (error) {
       // Temporal away, or a fault that is noted with the run (design §3.3): what is stored is still true.
       logger.debug('a read is served from what is stored', { runId, code: codeOf(error) });
-      return { head: (await stores.log.head(runId)) ?? stored, stale: true };
+      return { head: (await stores.log.head(run)) ?? stored, stale: true };
     }
   }
 
-  async function endUnstarted({ runId }: RunRef, failure: StartFailure): Promise<boolean> {
-    const head = await stores.log.head(runId);
+  async function endUnstarted(run: RunRef, failure: StartFailure): Promise<boolean> {
+    const head = await stores.log.head(run);
     if (!head || head.closed) return false;
-    const { kind } = await stores.log.append(startFailedBatch(head, failure));
+    const { kind } = await stores.log.append(startFailedBatch(run, head, failure));
     return kind === 'appended';
   }
 
   return {
     catchUp,
     fresh,
-    head: ({ runId }) => stores.log.head(runId),
+    head: (run) => stores.log.head(run),
     rows: (run, query) => readRows(stores.log, run, query),
-    sequenceOf: ({ runId }, eventId) => stores.log.sequenceOf(runId, eventId),
-    follow: ({ runId }, options) => followers.follow(runId, options),
+    sequenceOf: (run, eventId) => stores.log.sequenceOf(run, eventId),
+    follow: (run, options) => followers.follow(run, options),
     endUnstarted,
     problems: (limit) => stores.log.problems(limit),
-    advance: (runId, goal) => advance(parts, runId, goal),
-    rebuild: (runId) => rebuild(parts, runId),
+    advance: (run, goal) => advance(parts, run, goal),
+    rebuild: (run) => rebuild(parts, run),
     rebuildAll: () => rebuildAll(parts),
     close: () => followers.close(),
   };

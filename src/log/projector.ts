@@ -1,6 +1,7 @@
 // The projector (design §3.4): keeps logs up to their histories without polling runs. Hints drive it; a lease per
 // process and a sweep make sure that neither a lost hint nor an end that no worker saw hides a run.
 import type { HistoryReader } from '../ports/history.ts';
+import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
 import { createArchiver, IDLE_MS, type Archiver } from './archiver.ts';
@@ -39,9 +40,12 @@ export interface ProjectorDeps {
   readonly retryPauseMs?: number;
 }
 
+/** A run as Temporal names it, in the place of its tenant. */
+type NamedRun = Pick<RunRef, 'tenant' | 'runId'>;
+
 export interface Projector {
   /** From the workflow sink: the segment's history will be longer than `historyLength`. Returns at once. */
-  hint(runId: string, temporalRunId: string, historyLength: number, terminal: boolean): void;
+  hint(named: NamedRun, temporalRunId: string, historyLength: number, terminal: boolean): void;
   /** Takes the lease, begins to catch up every open run and to sweep. */
   start(): Promise<void>;
   /** Does what is hinted, then gives the lease back. */
@@ -63,15 +67,15 @@ class RunProjector implements Projector {
   constructor(deps: ProjectorDeps) {
     this.#deps = deps;
     this.#hints = createHintQueue({
-      advance: (runId, goal) => deps.log.advance(runId, goal),
-      watched: (runIds) => deps.stores.projection.watched(runIds),
+      advance: (run, goal) => deps.log.advance(run, goal),
+      watched: (runs) => deps.stores.projection.watched(runs),
       onReached: ({ head }) => {
         if (head.closed) this.#archiver.note();
       },
       logger: deps.logger,
     });
     this.#left = createLeftRuns({
-      catchUp: (runId) => deps.log.catchUp(runId),
+      catchUp: (run) => deps.log.catchUp(run),
       signal: this.#signal,
       logger: deps.logger,
       passAgain: () => this.#inBackground('catching up open runs', () => this.#catchUpOpenRuns()),
@@ -84,9 +88,10 @@ class RunProjector implements Projector {
     });
   }
 
-  hint(runId: string, temporalRunId: string, historyLength: number): void {
+  hint({ tenant, runId }: NamedRun, temporalRunId: string, historyLength: number): void {
     this.#hintedMs = Date.now();
-    this.#hints.add({ runId, temporalRunId, historyLength });
+    const run = this.#deps.stores.runs.ref(tenant, runId);
+    this.#hints.add({ run, temporalRunId, historyLength });
   }
 
   async start(): Promise<void> {
@@ -120,10 +125,10 @@ class RunProjector implements Projector {
   }
 
   /** While nothing answers for any of them, the pass rests here instead of failing through all runs. */
-  async #catchUpGroup(runIds: readonly string[]): Promise<void> {
+  async #catchUpGroup(runs: readonly RunRef[]): Promise<void> {
     const firstPauseMs = this.#deps.retryPauseMs ?? AWAY_PAUSE_MS;
     for (let tries = 1; !this.#signal.aborted; tries++) {
-      const answered = await Promise.all(runIds.map((runId) => this.#left.catchUp(runId)));
+      const answered = await Promise.all(runs.map((run) => this.#left.catchUp(run)));
       if (answered.includes(true) || tries >= AWAY_TRIES) return;
       await rest(firstPauseMs * 2 ** (tries - 1), this.#signal);
     }
@@ -131,16 +136,16 @@ class RunProjector implements Projector {
 
   async #catchUpOpenRuns(): Promise<void> {
     for (let after = ''; !this.#signal.aborted;) {
-      const runIds = await this.#deps.stores.projection.openRuns(after, OPEN_PAGE);
-      for (let at = 0; at < runIds.length && !this.#signal.aborted; at += OPEN_CONCURRENCY) {
-        const group = runIds.slice(at, at + OPEN_CONCURRENCY);
+      const runs = await this.#deps.stores.projection.openRuns(after, OPEN_PAGE);
+      for (let at = 0; at < runs.length && !this.#signal.aborted; at += OPEN_CONCURRENCY) {
+        const group = runs.slice(at, at + OPEN_CONCURRENCY);
         await this.#catchUpGroup(group);
         await rest(OPEN_PAUSE_MS, this.#signal);
       }
-      const last = runIds.at(-1);
+      const last = runs.at(-1);
       if (last === undefined) return;
       this.#archiver.note();
-      after = last;
+      after = last.runId;
     }
   }
 
@@ -168,26 +173,24 @@ class RunProjector implements Projector {
     let since: number | undefined = watermark - SWEEP_OVERLAP_MS;
     for (let windows = 0; since !== undefined && windows < MAX_WINDOWS; windows++) {
       const { runIds, newestMs, moreAfterMs } = await history.closedSince(since);
-      for (const runId of runIds) {
-        if (this.#signal.aborted) return;
-        if (!this.#knownEnded.has(runId)) await this.#sweepRun(runId);
-      }
+      await this.#sweepRuns(runIds.filter((runId) => !this.#knownEnded.has(runId)));
+      if (this.#signal.aborted) return;
       if (newestMs > watermark) await stores.projection.setSweepWatermark(newestMs);
       since = moreAfterMs;
     }
   }
 
   /** A run that fails, whatever the reason, is left to itself: the sweep goes on to the next. */
-  async #sweepRun(runId: string): Promise<void> {
-    const { stores, logger } = this.#deps;
-    try {
-      const head = await stores.log.head(runId);
-      if (!head || head.closed) return this.#remember(runId);
-    } catch (error) {
-      logger.debug('the head of a run could not be read', { runId, reason: String(error) });
+  async #sweepRuns(runIds: readonly string[]): Promise<void> {
+    if (runIds.length === 0) return;
+    const open = await this.#deps.stores.projection.stillOpen(runIds);
+    const openIds = new Set(open.map(({ runId }) => runId));
+    for (const runId of runIds) if (!openIds.has(runId)) this.#remember(runId);
+    for (const run of open) {
+      if (this.#signal.aborted) return;
+      await this.#left.catchUp(run);
+      this.#archiver.note();
     }
-    await this.#left.catchUp(runId);
-    this.#archiver.note();
   }
 
   async #sweepForEver(startedMs: number): Promise<void> {

@@ -43,7 +43,7 @@ async function retell(
   run: RunRow,
   { temporalRunId, openBlocks }: { temporalRunId: string; openBlocks?: readonly OpenItem[] },
 ): Promise<Retold> {
-  const { runId, tenant } = run;
+  const { runId } = run;
   const translateVersion = run.input.translateVersion;
   const entries: LogEntry[] = [];
   const deltas: RecordedDeltas[] = [];
@@ -52,7 +52,7 @@ async function retell(
   let state: JsonValue = null;
   let status: Head['status'] = 'pending';
   for (let pages = 0; pages < MAX_PAGES; pages++) {
-    const page = await readPage(parts, { runId, tenant, ...cursor }, 0);
+    const page = await readPage(parts, { run, ...cursor }, 0);
     const behind = cursor.historyEventId;
     const events = page.events.filter((event) => historyEventIdOf(event) > behind);
     if (events.length === 0)
@@ -111,7 +111,7 @@ export function interleave(
 }
 
 async function firstSegment({ stores }: LogParts, run: RunRow): Promise<string> {
-  const segments = await stores.segments.ofRun(run.runId);
+  const segments = await stores.segments.ofRun(run);
   return segments.find(({ index }) => index === 0)?.temporalRunId ?? run.temporalRunId ?? '';
 }
 
@@ -171,20 +171,20 @@ interface Retraced extends Rebuilt {
 }
 
 /** What `rebuild` would store, without storing it. Throws HostError run_not_found, history_missing and more. */
-export async function retrace(parts: LogParts, runId: string): Promise<Retraced> {
+export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promise<Retraced> {
   const { log } = parts.stores;
-  const run = await parts.stores.runs.load(runId);
+  const run = await parts.stores.runs.find(tenant, runId);
   if (!run) throw new HostError('run_not_found', { runId });
   const temporalRunId = await firstSegment(parts, run);
   if (temporalRunId === '') {
     if (run.startFailure) {
-      const seen = await log.head(runId);
+      const seen = await log.head(run);
       return { ...startFailedLog(run, run.startFailure), segments: [], seen, lost: [] };
     }
     throw new HostError('history_missing', { runId });
   }
   let told = await retell(parts, run, { temporalRunId });
-  const seen = await log.head(runId);
+  const seen = await log.head(run);
   const stored = await storedRows(log, run);
   // While the run goes on, a result may still record them.
   const kept = told.closed ? unrecorded(runId, stored, told.deltas) : [];
@@ -214,11 +214,11 @@ export async function retrace(parts: LogParts, runId: string): Promise<Retraced>
 /** A run that is told for the first time here has none; without them it would never be archived. */
 async function recordSegments(
   { stores }: LogParts,
-  runId: string,
+  run: RunRef,
   segments: readonly string[],
 ): Promise<void> {
   for (const [index, temporalRunId] of segments.entries())
-    await stores.segments.record({ runId, index, temporalRunId });
+    await stores.segments.record(run, { index, temporalRunId });
 }
 
 const STREAMING = 'The run is streaming: rebuild it later.';
@@ -229,20 +229,20 @@ const WOULD_LOSE = 'The log holds what the history does not tell: a rebuild woul
  * open (try again when the run's stream has ended) and when the log has rows that would be lost; run_not_found,
  * history_missing, history_undecodable.
  */
-export async function rebuild(parts: LogParts, runId: string): Promise<Rebuilt> {
+export async function rebuild(parts: LogParts, run: RunRef): Promise<Rebuilt> {
   const { log } = parts.stores;
   let reason = STREAMING;
   for (let tries = 1; tries <= MAX_TRIES; tries++) {
-    const open = await log.openBlocks(runId);
+    const open = await log.openBlocks(run);
     if (open.length > 0) break;
-    const { head, rows, segments, seen, lost } = await retrace(parts, runId);
+    const { head, rows, segments, seen, lost } = await retrace(parts, run);
     if (lost.length > 0) reason = seen?.closed ? WOULD_LOSE : STREAMING;
-    else if (await log.restore(head, rows, seen)) {
-      await recordSegments(parts, runId, segments);
+    else if (await log.restore(run, { head, rows }, seen)) {
+      await recordSegments(parts, run, segments);
       return { head, rows };
     }
   }
-  throw new HostError('run_state_conflict', { reason, runId });
+  throw new HostError('run_state_conflict', { reason, runId: run.runId });
 }
 
 /** Rebuilds every run; runs that cannot be rebuilt now are returned with the reason, the others are done. */
@@ -252,17 +252,17 @@ export async function rebuildAll(
   const refused: { runId: string; reason: string }[] = [];
   let rebuilt = 0;
   for (let after = ''; ;) {
-    const runIds = await parts.stores.runs.allRuns(after, RUNS_PER_PAGE);
-    for (const runId of runIds) {
+    const runs = await parts.stores.runs.allRuns(after, RUNS_PER_PAGE);
+    for (const run of runs) {
       try {
-        await rebuild(parts, runId);
+        await rebuild(parts, run);
         rebuilt += 1;
       } catch (error) {
-        refused.push({ runId, reason: String(error) });
+        refused.push({ runId: run.runId, reason: String(error) });
       }
     }
-    const last = runIds.at(-1);
+    const last = runs.at(-1);
     if (last === undefined) return { rebuilt, refused };
-    after = last;
+    after = last.runId;
   }
 }

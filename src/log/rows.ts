@@ -20,13 +20,13 @@ export interface RowsQuery {
  */
 export async function* readRows(
   log: Pick<LogStore, 'read'>,
-  { runId }: RunRef,
+  run: RunRef,
   { after = -1, limit = Infinity, pageRows = PAGE_ROWS }: RowsQuery = {},
 ): AsyncGenerator<readonly LogRow[], void, void> {
   let behind = after;
   for (let left = limit; left > 0;) {
     const asked = Math.min(pageRows, left);
-    const rows = await log.read(runId, { after: behind, limit: asked });
+    const rows = await log.read(run, { after: behind, limit: asked });
     const last = rows.at(-1);
     if (last) yield rows;
     if (!last || rows.length < asked) return;

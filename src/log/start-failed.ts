@@ -4,7 +4,7 @@ import { ERRORS } from '../rules/errors.ts';
 import type { EventOf } from '../rules/events.ts';
 import { eventIdOf, TERMINAL_KEY } from '../rules/ids.ts';
 import type { AppendBatch, Head, NewRow } from '../ports/log.ts';
-import type { RunRow, StartFailure } from '../ports/runs.ts';
+import type { RunRef, RunRow, StartFailure } from '../ports/runs.ts';
 import { fold } from './fold.ts';
 
 function terminalRow(runId: string, { cause, atMs }: StartFailure): NewRow {
@@ -21,14 +21,14 @@ function terminalRow(runId: string, { cause, atMs }: StartFailure): NewRow {
 }
 
 /** Behind an open head that no history was read for. */
-export function startFailedBatch(head: Head, failure: StartFailure): AppendBatch {
-  const { runId, temporalRunId, historyEventId, token, translateState } = head;
+export function startFailedBatch(run: RunRef, head: Head, failure: StartFailure): AppendBatch {
+  const { temporalRunId, historyEventId, token, translateState } = head;
   const cursor = { temporalRunId, historyEventId, token };
   return {
-    runId,
+    run,
     behind: cursor,
     cursor,
-    rows: [terminalRow(runId, failure)],
+    rows: [terminalRow(run.runId, failure)],
     closedBlocks: [],
     status: 'failed',
     closed: true,

@@ -1,4 +1,5 @@
 // The ledger of effects (design §5): what was performed, and what nobody knows.
+import type { RunRef } from './runs.ts';
 
 /** Identity of an effect (design §5): what it is, not which try performs it. */
 export interface EffectIdentity {
@@ -73,5 +74,5 @@ export interface EffectLedger {
     state: 'done' | 'failed-before-send' | 'failed-final' | 'in-doubt',
     outcomeHash?: string,
   ): Promise<boolean>;
-  ofRun(tenant: string, runId: string): Promise<readonly EffectRow[]>;
+  ofRun(run: RunRef): Promise<readonly EffectRow[]>;
 }

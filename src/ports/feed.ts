@@ -1,4 +1,5 @@
 // The feed (design §3.6): every row of every log in one order, whatever its run, for named consumers.
+import type { RunRef } from './runs.ts';
 
 /** Where a row of a log stands in the feed; the row itself is read from its run's log. */
 export interface FeedRow {
@@ -6,7 +7,7 @@ export interface FeedRow {
   readonly position: number;
   /** The run's session (`RunHeader.sessionId`). */
   readonly sessionId: string;
-  readonly runId: string;
+  readonly run: RunRef;
   readonly sequence: number;
 }
 

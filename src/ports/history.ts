@@ -1,5 +1,6 @@
 // Temporal's histories as the log reads them, and where closed ones are archived (design §3.1, §3.6): types only.
 import type { temporal } from '@temporalio/proto';
+import type { RunRef } from './runs.ts';
 
 export interface Segment {
   readonly runId: string;
@@ -11,19 +12,19 @@ export interface Segment {
 
 /** A segment that is to be archived, and whose it is. */
 export interface ClosedSegment extends Segment {
-  readonly tenant: string;
+  readonly run: RunRef;
 }
 
-export interface ArchivedSegment extends Pick<Segment, 'runId' | 'index'> {
+export interface ArchivedSegment extends Pick<ClosedSegment, 'run' | 'index'> {
   readonly archive: string;
 }
 
 export interface SegmentStore {
-  /** Idempotent on (runId, index). Throws HostError run_not_found. */
-  record(segment: Omit<Segment, 'archive'>): Promise<void>;
+  /** Idempotent on (run, index). Throws HostError run_not_found. */
+  record(run: RunRef, segment: Pick<Segment, 'index' | 'temporalRunId'>): Promise<void>;
   /** One statement for all of them. A content hash that stands stays. */
   markArchived(segments: readonly ArchivedSegment[]): Promise<void>;
-  ofRun(runId: string): Promise<readonly Segment[]>;
+  ofRun(run: RunRef): Promise<readonly Segment[]>;
   /**
    * Closed segments that lack their archive, for the caller alone: nobody else gets them within `leaseMs`, after which
    * one that still lacks it is given out again, each time for twice as long (at most 32 times the first).

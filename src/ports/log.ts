@@ -2,6 +2,7 @@
 import type { CausedBy } from '../rules/journal.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { RunStatus } from '../rules/status.ts';
+import type { RunRef } from './runs.ts';
 
 export interface LogRow {
   readonly runId: string;
@@ -50,7 +51,7 @@ export interface Head extends HistoryCursor {
 }
 
 export interface AppendBatch {
-  readonly runId: string;
+  readonly run: RunRef;
   /** The cursor that the batch was translated behind; another stored one makes the append `stale`. */
   readonly behind: HistoryCursor;
   /** Where the log ended when the rows were told from it, deltas included; another end makes the append `stale`, too. */
@@ -87,37 +88,42 @@ export type DeltaOutcome =
       readonly reason: 'no-head' | 'run-closed' | 'block-closed' | 'superseded';
     };
 
+/** What is asked of a run is asked of its tenant's: under the ref of another one nothing is there, to read or to change. */
 export interface LogStore {
-  head(runId: string): Promise<Head | undefined>;
+  head(run: RunRef): Promise<Head | undefined>;
   /** Of the head no more than where the log ends: what is asked again and again must not carry the snapshot. */
-  tail(runId: string): Promise<Pick<Head, 'nextSequence' | 'closed'> | undefined>;
+  tail(run: RunRef): Promise<Pick<Head, 'nextSequence' | 'closed'> | undefined>;
   /** One transaction: lock head, check cursor, insert, move status, cursor and sequence together, notify. */
   append(batch: AppendBatch): Promise<AppendOutcome>;
   /** Ascending; `after` exclusive (-1 = from the start). */
-  read(runId: string, query: { after: number; limit: number }): Promise<readonly LogRow[]>;
+  read(run: RunRef, query: { after: number; limit: number }): Promise<readonly LogRow[]>;
   /** Sequence of an eventId of this run. */
-  sequenceOf(runId: string, eventId: string): Promise<number | undefined>;
+  sequenceOf(run: RunRef, eventId: string): Promise<number | undefined>;
   /** A closed run gets none: another process could read what this one could not, and nobody would take it back. */
-  setProblem(runId: string, problem: string | undefined): Promise<void>;
+  setProblem(run: RunRef, problem: string | undefined): Promise<void>;
   problems(limit: number): Promise<readonly { runId: string; problem: string }[]>;
 
   /** Same lock. Opens the block with the first call. A higher `try` supersedes lower ones. */
   appendDeltas(
-    runId: string,
+    run: RunRef,
     activityId: string,
     tryNumber: number,
     deltas: readonly NewDelta[],
   ): Promise<DeltaOutcome>;
   /** Closes the block for ever and returns what it holds. Idempotent; a block never opened is closed empty. */
-  closeBlock(runId: string, activityId: string): Promise<readonly LogRow[]>;
-  storedDeltas(runId: string, activityId: string): Promise<readonly LogRow[]>;
-  openBlocks(runId: string): Promise<readonly string[]>;
+  closeBlock(run: RunRef, activityId: string): Promise<readonly LogRow[]>;
+  storedDeltas(run: RunRef, activityId: string): Promise<readonly LogRow[]>;
+  openBlocks(run: RunRef): Promise<readonly string[]>;
 
   /**
    * Rebuild: replaces head and rows of a run in one transaction. Refused (false) while a block is open, and when the
    * stored head is not any more where it was `seen`.
    */
-  restore(head: Head, rows: readonly LogRow[], seen: Head | undefined): Promise<boolean>;
+  restore(
+    run: RunRef,
+    told: { readonly head: Head; readonly rows: readonly LogRow[] },
+    seen: Head | undefined,
+  ): Promise<boolean>;
 
   /** Calls back after commits that added rows or moved a status, from any process. At most once per commit. */
   onChange(listener: (change: { runId: string; nextSequence: number }) => void): () => void;

@@ -1,16 +1,21 @@
 // Who wants which run now, which process lives, and how far each came (design §3.4).
+import type { RunRef } from './runs.ts';
 
 /** Who wants which run now, who is alive, and how far the sweep got (design §3.4). */
 export interface ProjectionStore {
-  watch(runId: string, watcher: string, ttlMs: number): Promise<void>;
-  unwatch(runId: string, watcher: string): Promise<void>;
-  watched(runIds: readonly string[]): Promise<ReadonlySet<string>>;
+  watch(run: RunRef, watcher: string, ttlMs: number): Promise<void>;
+  unwatch(run: RunRef, watcher: string): Promise<void>;
+  /** The runIds of those that somebody watches now. */
+  watched(runs: readonly RunRef[]): Promise<ReadonlySet<string>>;
   /** Renews this process's lease. */
   renewLease(holder: string, ttlMs: number): Promise<void>;
   /** Deletes one expired lease of another and returns its holder: the caller won it. */
   takeExpiredLease(): Promise<string | undefined>;
   releaseLease(holder: string): Promise<void>;
-  openRuns(after: string, limit: number): Promise<readonly string[]>;
+  /** Above the runId `after`, ascending by runId. */
+  openRuns(after: string, limit: number): Promise<readonly RunRef[]>;
+  /** Those of these runs whose log is not closed, whosever they are: Temporal names no tenant. */
+  stillOpen(runIds: readonly string[]): Promise<readonly RunRef[]>;
   sweepWatermark(): Promise<number | undefined>;
   setSweepWatermark(ms: number): Promise<void>;
 }

@@ -5,7 +5,10 @@ import type { ClaimOutcome, IdempotencyClaim } from './idempotency.ts';
 
 declare const named: unique symbol;
 
-/** Names a run and whose it is. Only the run store makes one, so that no store is asked for a run without its tenant. */
+/**
+ * Names a run and whose it is. The run store makes it, and what comes from the database brings it along: no store is
+ * asked for a run without its tenant.
+ */
 export interface RunRef {
   readonly tenant: string;
   readonly runId: string;
@@ -64,12 +67,10 @@ export interface RunStore {
    * Idempotent. Also sets the head's first cursor to the segment. The status of the head then (`pending` where there is
    * none); undefined: the run has failed to start, and stays so.
    */
-  markStarted(runId: string, temporalRunId: string): Promise<RunStatus | undefined>;
+  markStarted(run: RunRef, temporalRunId: string): Promise<RunStatus | undefined>;
   /** The first failure stays; it is returned. Undefined when the run is started after all. */
-  markStartFailed(runId: string, failure: StartFailure): Promise<StartFailure | undefined>;
+  markStartFailed(run: RunRef, failure: StartFailure): Promise<StartFailure | undefined>;
   find(tenant: string, runId: string): Promise<RunRow | undefined>;
-  /** For the inside (projector, activities): no tenant filter. */
-  load(runId: string): Promise<RunRow | undefined>;
   /** Newest first. `cursor` is opaque; limit 1..200. */
   list(
     tenant: string,
@@ -80,6 +81,6 @@ export interface RunStore {
    * failed to start only while they have a head that does not say so yet.
    */
   unstarted(beforeMs: number, limit: number): Promise<readonly RunRow[]>;
-  /** Every runId above `after` ('' = from the first) in ascending order, for the rebuild. */
-  allRuns(after: string, limit: number): Promise<readonly string[]>;
+  /** Every run whose id is above `after` ('' = from the first) in ascending order, for the rebuild. */
+  allRuns(after: string, limit: number): Promise<readonly RunRef[]>;
 }

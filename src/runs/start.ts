@@ -36,7 +36,7 @@ export async function startNew(deps: StartDeps, row: RunRow): Promise<Started> {
   const { stores, engine } = deps;
   try {
     const { temporalRunId } = await engine.start(row.input);
-    const status = await stores.runs.markStarted(row.runId, temporalRunId);
+    const status = await stores.runs.markStarted(row, temporalRunId);
     if (status !== undefined) return { inTemporal: true, status };
   } catch (error) {
     throw notStarted(deps, row, error);
@@ -56,9 +56,9 @@ function notStarted({ logger }: StartDeps, { runId }: RunRow, error: unknown): u
  * The run was given up while it was being started: its log says that nothing ran, so the workflow is cancelled. What
  * it does until then is in no log, and the ledger of effects refuses it once the log is closed.
  */
-async function takeBack(deps: StartDeps, { runId }: RunRow): Promise<void> {
+async function takeBack(deps: StartDeps, { tenant, runId }: RunRow): Promise<void> {
   const { stores, engine, logger } = deps;
-  const marked = await stores.runs.load(runId);
+  const marked = await stores.runs.find(tenant, runId);
   if (marked?.startFailure) await failRun(deps, marked, marked.startFailure);
   const message: CancelRunMessage = {
     kind: 'cancel',
@@ -84,7 +84,7 @@ export async function failRun(
   found: StartFailure,
 ): Promise<void> {
   const { runId } = run;
-  const failure = await stores.runs.markStartFailed(runId, found);
+  const failure = await stores.runs.markStartFailed(run, found);
   if (!failure || !(await log.endUnstarted(run, failure))) return;
   logger.error('run failed: it could not be started', { runId, cause: failure.cause });
 }

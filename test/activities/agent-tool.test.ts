@@ -11,6 +11,7 @@ import type { Stores } from '../../src/ports/stores.ts';
 import type { Tool, ToolCallContext } from '../../src/ports/tools.ts';
 import { activityEnvironment, AGENT_ID, createRig, runActivity, TENANT, type Rig } from './rig.ts';
 import { openTestStores } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -63,7 +64,7 @@ function input(rig: Rig, more: Partial<CallToolInput> = {}): CallToolInput {
 }
 
 async function statesOf(rig: Rig): Promise<string[]> {
-  return (await stores.effects.ofRun(TENANT, rig.runId)).map(({ state }) => state);
+  return (await stores.effects.ofRun(runRef(rig.runId, TENANT))).map(({ state }) => state);
 }
 
 const absent: Behaviour = async () => {
@@ -79,7 +80,7 @@ describe('what the agent is told of the call (seed 004 §3.1, §4.3.1)', () => {
     });
     const rig = await createRig(stores, { remote: [tool] });
     await runActivity(rig, 'callTool', { input: input(rig, { approvedBy: 'human:kim' }) });
-    const [effect] = await stores.effects.ofRun(TENANT, rig.runId);
+    const [effect] = await stores.effects.ofRun(runRef(rig.runId, TENANT));
     expect(told).toMatchObject({
       runId: rig.runId,
       nodeId: 'n',

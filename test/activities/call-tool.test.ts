@@ -19,6 +19,7 @@ import {
   type Rig,
 } from './rig.ts';
 import { openTestStores } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -96,7 +97,7 @@ async function failureOf(promise: Promise<unknown>): Promise<ApplicationFailure>
 }
 
 async function statesOf(rig: Rig): Promise<string[]> {
-  return (await rig.stores.effects.ofRun(TENANT, rig.runId)).map(({ state }) => state);
+  return (await rig.stores.effects.ofRun(runRef(rig.runId, TENANT))).map(({ state }) => state);
 }
 
 function payloadOf(result: Awaited<ReturnType<Activities['callTool']>>) {
@@ -567,7 +568,7 @@ describe('what is recorded (design §2.6)', () => {
     };
     const rig = await createRig(stores, { tools: [counter.tool(), ...coreTools()] });
     await call(rig);
-    const [row] = await stores.effects.ofRun(TENANT, rig.runId);
+    const [row] = await stores.effects.ofRun(runRef(rig.runId, TENANT));
     expect(seen).toMatchObject({
       tenant: TENANT,
       runId: rig.runId,
@@ -587,7 +588,7 @@ describe('what is recorded (design §2.6)', () => {
       return {};
     };
     const rig = await createRig(stores, { tools: [counter.tool()] });
-    const load = vi.spyOn(stores.runs, 'load');
+    const load = vi.spyOn(stores.runs, 'find');
     const given = input(rig);
     const context = { ...given.context, ...(header && { header: { sessionId: 's', ...header } }) };
     await runActivity(rig, 'callTool', { input: { ...given, context } });

@@ -20,6 +20,7 @@ import {
   type Rig,
 } from './rig.ts';
 import { openTestStores } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -95,7 +96,7 @@ describe('live deltas (RFC 0024, design §3.5)', () => {
   test('a closed block takes no more deltas', async () => {
     const rig = await createRig(stores, { turns: [DECIDE] });
     await infer(rig);
-    expect(await rig.stores.log.openBlocks(rig.runId)).toEqual([]);
+    expect(await rig.stores.log.openBlocks(runRef(rig.runId))).toEqual([]);
   });
 
   test('no delta comes before the first event of the run: a start that is not noted yet leaves them out', async () => {

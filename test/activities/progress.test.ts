@@ -27,6 +27,7 @@ import {
   type RigOptions,
 } from './rig.ts';
 import { openTestStores } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -109,7 +110,7 @@ async function isRecorded(rig: Rig, deltas: Parameters<typeof expandDeltas>[1] |
   if (!deltas) throw new Error('nothing is recorded');
   const rebuilt = expandDeltas(rig.runId, deltas).map((each) => ({ runId: rig.runId, ...each }));
   expect(rebuilt).toEqual(await rowsOf(rig));
-  expect(await rig.stores.log.openBlocks(rig.runId)).toEqual([]);
+  expect(await rig.stores.log.openBlocks(runRef(rig.runId))).toEqual([]);
 }
 
 /** Stores whose log behaves otherwise in places. */
@@ -277,7 +278,7 @@ describe('ends of a call (design §3.5)', () => {
       throw notSent();
     });
     await failureOf(call());
-    expect(await rig.stores.log.openBlocks(rig.runId)).toEqual([ACTIVITY_ID]);
+    expect(await rig.stores.log.openBlocks(runRef(rig.runId))).toEqual([ACTIVITY_ID]);
     expect(await chunksOf(rig)).toHaveLength(3);
     now.behave = async (say) => {
       say('stderr', 'oh no ');
@@ -505,11 +506,13 @@ describe('bounds of a call’s progress', () => {
   test('deltas: as many as permitted, then the notice', async () => {
     const { rig, call } = await rigOf(async (say) => {
       for (let round = 0; round < 12; round++) {
-        const stored = (await rig.stores.log.storedDeltas(rig.runId, ACTIVITY_ID)).length;
+        const stored = (await rig.stores.log.storedDeltas(runRef(rig.runId), ACTIVITY_ID)).length;
         for (let at = 0; at < 250; at++) say(at % 2 ? 'stdout' : 'stderr', '. ');
         const want = Math.min(stored + 250, PROGRESS_DELTAS);
         await expect
-          .poll(async () => (await rig.stores.log.storedDeltas(rig.runId, ACTIVITY_ID)).length)
+          .poll(
+            async () => (await rig.stores.log.storedDeltas(runRef(rig.runId), ACTIVITY_ID)).length,
+          )
           .toBeGreaterThanOrEqual(want);
       }
       return {};
@@ -518,7 +521,7 @@ describe('bounds of a call’s progress', () => {
     expect(deltas?.cuts).toHaveLength(PROGRESS_DELTAS + 1);
     expect(deltas?.channels?.at(-1)).toEqual(['tool.status', 1]);
     expect(deltas?.text.endsWith(NOTICE)).toBe(true);
-    const rows = await rig.stores.log.storedDeltas(rig.runId, ACTIVITY_ID);
+    const rows = await rig.stores.log.storedDeltas(runRef(rig.runId), ACTIVITY_ID);
     expect(rows.map(({ payload }) => payload)).toEqual(
       expandDeltas(rig.runId, deltas as never).map(({ payload }) => payload),
     );
@@ -543,7 +546,7 @@ describe('bounds of a call’s progress', () => {
     const { deltas } = await call();
     expect(deltas?.cuts.length).toBeLessThan(1_000);
     const numbers = Array.from({ length: 5_000 }, (_, at) => at);
-    const rows = await rig.stores.log.storedDeltas(rig.runId, ACTIVITY_ID);
+    const rows = await rig.stores.log.storedDeltas(runRef(rig.runId), ACTIVITY_ID);
     const chunks = rows.map(({ payload }) => JSON.parse(payload) as Chunk);
     expect(textsOf(chunks)).toEqual({
       'tool.stderr': numbers

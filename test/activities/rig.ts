@@ -20,6 +20,7 @@ import type { AgentManifest, AgentScriptTurn } from '../../schemas/types.generat
 import { validateEvent } from '../../src/wire/validators.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
 import { silentLogger } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 export const AGENT_ID = 'local.test.desk.agent';
 export const TENANT = 'default';
@@ -183,7 +184,7 @@ export async function newestItems(rig: Rig, transcript: string): Promise<Transcr
 
 /** The rows that the log stores, each valid against the schema of its event. */
 export async function rowsOf(rig: Rig): Promise<readonly LogRow[]> {
-  const rows = await rig.stores.log.read(rig.runId, { after: -1, limit: 1000 });
+  const rows = await rig.stores.log.read(runRef(rig.runId), { after: -1, limit: 1000 });
   for (const row of rows) {
     expectValid(rig, { ...row, payload: JSON.parse(row.payload) as JsonObject }, row.sequence);
   }

@@ -15,7 +15,7 @@ import { openPool } from '../../src/adapters/postgres/pool.ts';
 import { createFeedStore } from '../../src/adapters/postgres/feed-store.ts';
 import { createSegmentStore } from '../../src/adapters/postgres/segment-store.ts';
 import type { Pglite } from '../../src/adapters/postgres/pglite.ts';
-import { appendRows, eventually, headOf, newId, startedRun } from '../contract/given.ts';
+import { appendRows, eventually, headOf, newId, startedRun, refTo } from '../contract/given.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { programArgs } from '../support/prepared.ts';
@@ -59,7 +59,7 @@ describe('PGlite', () => {
         logger: quietLogger,
       });
       try {
-        const rows = await stores.log.read(runId, { after: -1, limit: 10_000 });
+        const rows = await stores.log.read(refTo(runId), { after: -1, limit: 10_000 });
         expect(rows.length).toBeGreaterThanOrEqual(confirmed);
         expect(rows.map((row) => row.sequence)).toEqual(rows.map((_, at) => at));
         expect((await headOf(stores, runId)).nextSequence).toBe(rows.length);
@@ -246,7 +246,7 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
         await migrate(db, migrations);
         await write('later', 2, 30);
         const { rows } = await createFeedStore(db).read({ tenant: 'acme', after: 0, limit: 10 });
-        expect(rows.map(({ runId, sequence }) => `${runId} ${sequence}`)).toEqual([
+        expect(rows.map(({ run, sequence }) => `${run.runId} ${sequence}`)).toEqual([
           ...['earlier 0', 'earlier 1'],
           ...['later 0', 'later 1', 'later 2', 'later 3'],
         ]);
@@ -318,12 +318,12 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
         stores.log.onReconnect(() => reconnects++);
         await cluster().kill();
         const unavailable = { code: 'service_unavailable' };
-        await expect(stores.log.head(runId)).rejects.toMatchObject(unavailable);
-        await expect(stores.log.closeBlock(runId, 'x')).rejects.toMatchObject(unavailable);
+        await expect(stores.log.head(refTo(runId))).rejects.toMatchObject(unavailable);
+        await expect(stores.log.closeBlock(refTo(runId), 'x')).rejects.toMatchObject(unavailable);
         await expect(stores.ping()).rejects.toMatchObject(unavailable);
         await cluster().restart();
         await stores.ping();
-        expect(await stores.log.read(runId, { after: -1, limit: 10 })).toHaveLength(1);
+        expect(await stores.log.read(refTo(runId), { after: -1, limit: 10 })).toHaveLength(1);
         await eventually(() => reconnects === 1, 'the notification connection');
         const seen: number[] = [];
         stores.log.onChange((change) => seen.push(change.nextSequence));

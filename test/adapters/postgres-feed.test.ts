@@ -6,7 +6,7 @@ import { readFeed } from '../../src/log/feed.ts';
 import { openStores } from '../../src/adapters/postgres/index.ts';
 import type { FeedRow } from '../../src/ports/feed.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import { appendRows, delta, eventually, newId, startedRun } from '../contract/given.ts';
+import { appendRows, delta, eventually, newId, startedRun, refTo } from '../contract/given.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 
@@ -28,7 +28,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
 
   const page = (tenant: string, after = 0) => stores.feed.read({ tenant, after, limit: 10_000 });
   const named = (rows: readonly FeedRow[]): string[] =>
-    rows.map(({ runId, sequence }) => `${runId} ${sequence}`);
+    rows.map(({ run, sequence }) => `${run.runId} ${sequence}`);
 
   /** A writer of one row whose transaction ends when it is told to. */
   async function openWriter(tenant: string): Promise<{ runId: string; client: pg.Client }> {
@@ -89,7 +89,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     await client.query('SELECT pg_advisory_xact_lock(1), pg_advisory_xact_lock(20311, 1)');
     const runId = await startedRun(stores, { tenant });
     await appendRows(stores, runId, ['1']);
-    expect(await page(tenant)).toMatchObject({ rows: [{ runId }], heldBack: false });
+    expect(await page(tenant)).toMatchObject({ rows: [{ run: { runId } }], heldBack: false });
     await end({ client }, 'ROLLBACK');
   });
 
@@ -138,7 +138,9 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
         for (let count = 0; count < 20; count++) {
           await appendRows(stores, runId, [`${count}.0`, `${count}.1`]);
           if (at % 2 === 0)
-            await stores.log.appendDeltas(runId, 'a/1/0/s', 1, [delta(runId, 'a/1/0/s', count)]);
+            await stores.log.appendDeltas(refTo(runId), 'a/1/0/s', 1, [
+              delta(runId, 'a/1/0/s', count),
+            ]);
         }
       });
       await Promise.all([...slow, ...appending]);

@@ -10,12 +10,21 @@ import { agentRegistryContract } from '../contract/agent-registry.ts';
 import { contentStoreContract } from '../contract/content-store.ts';
 import { effectLedgerContract } from '../contract/effect-ledger.ts';
 import { feedContract } from '../contract/feed.ts';
-import { batchAfter, entry, eventually, headOf, newRun, startedRun } from '../contract/given.ts';
+import {
+  batchAfter,
+  entry,
+  eventually,
+  headOf,
+  newRun,
+  startedRun,
+  refTo,
+} from '../contract/given.ts';
 import type { GivenStores } from '../contract/given.ts';
 import { idempotencyStoreContract } from '../contract/idempotency-store.ts';
 import { deltaContract, logStoreContract } from '../contract/log-store.ts';
 import { projectionStoreContract } from '../contract/projection-store.ts';
 import { runStoreContract } from '../contract/run-store.ts';
+import { tenantsContract } from '../contract/tenants.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 
@@ -51,6 +60,7 @@ function contracts(stores: GivenStores): void {
   contentStoreContract(() => stores().content);
   projectionStoreContract(stores);
   agentRegistryContract(stores);
+  tenantsContract(stores);
   it('design §3.3 a ping of a database that answers resolves', async () => {
     await expect(stores().ping()).resolves.toBeUndefined();
   });
@@ -105,7 +115,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   it('design §3.6 a run that failed to start is not started again when the heads are dropped', async () => {
     const run = newRun({ createdAtMs: -50 });
     await stores().runs.accept(run);
-    await stores().runs.markStartFailed(run.runId, { cause: 'payload_too_large', atMs: 7 });
+    await stores().runs.markStartFailed(refTo(run.runId), { cause: 'payload_too_large', atMs: 7 });
     const { db, close } = await openDatabase({ kind: 'postgres', url }, quietLogger);
     await db.query('DELETE FROM run_heads WHERE run_id = $1', [run.runId]);
     await close();

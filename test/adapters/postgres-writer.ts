@@ -6,7 +6,7 @@ import { quietLogger } from '../support/quiet-logger.ts';
 
 const [dir = '', runId = ''] = process.argv.slice(2);
 const stores = await openStores({ database: { kind: 'pglite', dir }, logger: quietLogger });
-if (!(await stores.runs.load(runId))) await stores.runs.accept(newRun({ runId }));
+if (!(await stores.runs.find('default', runId))) await stores.runs.accept(newRun({ runId }));
 for (;;) {
   const { nextSequence } = await headOf(stores, runId);
   await appendRows(stores, runId, [

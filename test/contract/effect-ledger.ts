@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { EffectClaim, EffectIdentity, EffectState } from '../../src/ports/effects.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { GivenStores } from './given.ts';
-import { batchAfter, entry, headOf, newId, startedRun } from './given.ts';
+import { batchAfter, entry, headOf, newId, startedRun, refTo } from './given.ts';
+import { runRef } from '../support/run-ref.ts';
 
 const LEASE_MS = 60_000;
 const NO_LEASE_MS = 0;
@@ -69,7 +70,7 @@ export function effectLedgerContract(stores: GivenStores): void {
       if (claim.kind === 'perform') expect(claim).toMatchObject({ epoch, inDoubt });
       if (claim.kind === 'done' || claim.kind === 'failed')
         expect(claim.outcomeHash).toBe('sha256:outcome');
-      const rows = await ledger().ofRun('default', identity.runId);
+      const rows = await ledger().ofRun(refTo(identity.runId));
       expect(rows).toHaveLength(1);
       expect(rows[0]?.identity).toEqual(identity);
     });
@@ -79,10 +80,10 @@ export function effectLedgerContract(stores: GivenStores): void {
       async (found, { other }) => {
         const identity = identityOf(await startedRun(stores()));
         await given(stores(), identity, found as Found);
-        const before = await ledger().ofRun('default', identity.runId);
+        const before = await ledger().ofRun(refTo(identity.runId));
         const recalled = await ledger().recall(identity);
         expect(recalled?.kind).toBe(other === 'perform' ? undefined : other);
-        const after = await ledger().ofRun('default', identity.runId);
+        const after = await ledger().ofRun(refTo(identity.runId));
         // Whoever still holds a claim that ran out has lost it.
         if (found === 'claimed, lease over')
           expect(after).toMatchObject([{ state: 'in-doubt', epoch: (before[0]?.epoch ?? 0) + 1 }]);
@@ -106,7 +107,7 @@ export function effectLedgerContract(stores: GivenStores): void {
         false,
       );
       expect(await ledger().renew(second.effectId, second.epoch, LEASE_MS)).toBe(false);
-      expect(await ledger().ofRun('default', identity.runId)).toMatchObject([
+      expect(await ledger().ofRun(refTo(identity.runId))).toMatchObject([
         { state: 'done', outcomeHash: 'sha256:b', epoch: second.epoch },
       ]);
     });
@@ -147,7 +148,7 @@ export function effectLedgerContract(stores: GivenStores): void {
         const claim = (attempt: number, kind: Kind): Promise<EffectClaim> =>
           ledger().claim(other, attempt, { ...OPTIONS[kind], leaseMs: LEASE_MS });
         expect((await claim(1, 'other')).kind).toBe('differs');
-        expect(await ledger().ofRun('default', runId)).toHaveLength(1);
+        expect(await ledger().ofRun(refTo(runId))).toHaveLength(1);
         expect((await claim(1, 'forced')).kind).toBe('perform');
       },
     );
@@ -204,7 +205,7 @@ export function effectLedgerContract(stores: GivenStores): void {
         batchAfter(head, [entry(runId, 'terminal')], { status: 'cancelled', closed: true }),
       );
       expect(await ledger().claim(identityOf(runId), 0, options)).toEqual({ kind: 'run-closed' });
-      expect(await ledger().ofRun(strange.tenant, runId)).toEqual([]);
+      expect(await ledger().ofRun(runRef(runId, strange.tenant))).toEqual([]);
     });
 
     it('design §5 of concurrent claimers of a new effect exactly one performs', async () => {

@@ -13,11 +13,12 @@ import {
   newId,
   newRun,
   startedRun,
+  refTo,
 } from './given.ts';
 
 const ACTIVITY = 'agent/1/0/i0.t0.infer';
 const named = (rows: readonly FeedRow[]): string[] =>
-  rows.map(({ runId, sequence }) => `${runId} ${sequence}`);
+  rows.map(({ run, sequence }) => `${run.runId} ${sequence}`);
 
 export function feedContract(stores: GivenStores): void {
   const feed = (): ReturnType<GivenStores>['feed'] => stores().feed;
@@ -33,7 +34,7 @@ export function feedContract(stores: GivenStores): void {
       const [a, b] = [await runOf(tenant), await runOf(tenant)];
       await appendRows(stores(), a, ['1', '2']);
       await appendRows(stores(), b, ['1']);
-      await stores().log.appendDeltas(a, ACTIVITY, 1, [
+      await stores().log.appendDeltas(refTo(a), ACTIVITY, 1, [
         delta(a, ACTIVITY, 0),
         delta(a, ACTIVITY, 1),
       ]);
@@ -106,14 +107,16 @@ export function feedContract(stores: GivenStores): void {
       const before = await all(tenant);
       const { log } = stores();
       const head = await headOf(stores(), runId);
-      const rows = await log.read(runId, { after: -1, limit: 10 });
-      expect(await log.restore(head, rows, head)).toBe(true);
+      const rows = await log.read(refTo(runId), { after: -1, limit: 10 });
+      expect(await log.restore(refTo(runId), { head: head, rows: rows }, head)).toBe(true);
       expect(await all(tenant)).toEqual(before);
       const fewer = { ...head, nextSequence: 2 };
-      expect(await log.restore(fewer, rows.slice(0, 2), head)).toBe(true);
-      const kept = before.filter((row) => row.runId !== runId || row.sequence < 2);
+      expect(await log.restore(refTo(runId), { head: fewer, rows: rows.slice(0, 2) }, head)).toBe(
+        true,
+      );
+      const kept = before.filter((row) => row.run.runId !== runId || row.sequence < 2);
       expect(await all(tenant)).toEqual(kept);
-      expect(await log.restore(head, rows, fewer)).toBe(true);
+      expect(await log.restore(refTo(runId), { head: head, rows: rows }, fewer)).toBe(true);
       const after = await all(tenant);
       expect(after.slice(0, -1)).toEqual(kept);
       expect(named(after.slice(-1))).toEqual([`${runId} 2`]);

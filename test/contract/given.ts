@@ -4,8 +4,9 @@ import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import type { IdempotencyClaim } from '../../src/ports/idempotency.ts';
 import type { AppendBatch, Head, NewDelta, NewRow } from '../../src/ports/log.ts';
-import type { NewRun } from '../../src/ports/runs.ts';
+import type { NewRun, RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
+import { runRef } from '../support/run-ref.ts';
 
 /** Opens once, before the suite's tests; tests only call the function. */
 export type GivenStores = () => Stores;
@@ -52,11 +53,19 @@ export function newRun(over: Partial<NewRun> = {}): NewRun {
   };
 }
 
+const tenants = new Map<string, string>();
+
+/** The ref of a run that `startedRun` gave; of any other, one of tenant `default`. */
+export function refTo(runId: string): RunRef {
+  return runRef(runId, tenants.get(runId));
+}
+
 /** Accepted and started: its head stands behind event 0 of segment `T1`. */
 export async function startedRun(stores: Stores, over: Partial<NewRun> = {}): Promise<string> {
   const run = newRun(over);
+  tenants.set(run.runId, run.tenant);
   await stores.runs.accept(run);
-  await stores.runs.markStarted(run.runId, 'T1');
+  await stores.runs.markStarted(refTo(run.runId), 'T1');
   return run.runId;
 }
 
@@ -96,7 +105,7 @@ export function batchAfter(
 ): AppendBatch {
   const { temporalRunId, historyEventId, token } = head;
   return {
-    runId: head.runId,
+    run: refTo(head.runId),
     behind: { temporalRunId, historyEventId, token },
     cursor: {
       temporalRunId,
@@ -114,7 +123,7 @@ export function batchAfter(
 }
 
 export async function headOf(stores: Stores, runId: string): Promise<Head> {
-  const head = await stores.log.head(runId);
+  const head = await stores.log.head(refTo(runId));
   if (!head) throw new Error(`no head of ${runId}`);
   return head;
 }

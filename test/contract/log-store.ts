@@ -12,6 +12,7 @@ import {
   newId,
   newRun,
   startedRun,
+  refTo,
 } from './given.ts';
 
 const ACTIVITY = 'agent/1/0/i0.t0.infer';
@@ -19,7 +20,7 @@ const ACTIVITY = 'agent/1/0/i0.t0.infer';
 export function logStoreContract(stores: GivenStores): void {
   const log = (): ReturnType<GivenStores>['log'] => stores().log;
   const all = (runId: string): Promise<readonly LogRow[]> =>
-    log().read(runId, { after: -1, limit: 10_000 });
+    log().read(refTo(runId), { after: -1, limit: 10_000 });
 
   describe('LogStore append', () => {
     // [I15]
@@ -55,7 +56,7 @@ export function logStoreContract(stores: GivenStores): void {
           token: 'after-1',
         },
       });
-      expect(outcome.head).toEqual(await log().head(runId));
+      expect(outcome.head).toEqual(await log().head(refTo(runId)));
       expect(outcome.head.snapshot).toEqual({ snapshot: null, n: 3 });
       const stored = await all(runId);
       expect(stored).toEqual(folded);
@@ -101,9 +102,9 @@ export function logStoreContract(stores: GivenStores): void {
       const outcome = await log().append(batchAfter(closed, [entry(runId, 'late')]));
       expect(outcome).toEqual({ kind: 'closed', head: closed });
       const refused = { kind: 'refused', reason: 'run-closed' };
-      expect(await log().appendDeltas(runId, ACTIVITY, 1, [delta(runId, ACTIVITY, 0)])).toEqual(
-        refused,
-      );
+      expect(
+        await log().appendDeltas(refTo(runId), ACTIVITY, 1, [delta(runId, ACTIVITY, 0)]),
+      ).toEqual(refused);
       expect(await all(runId)).toHaveLength(1);
     });
 
@@ -114,13 +115,13 @@ export function logStoreContract(stores: GivenStores): void {
         closed: true,
         seenSequence: 0,
       });
-      await log().appendDeltas(runId, ACTIVITY, 1, [delta(runId, ACTIVITY, 0)]);
-      await log().appendDeltas(runId, 'other/1/0/s', 1, []);
+      await log().appendDeltas(refTo(runId), ACTIVITY, 1, [delta(runId, ACTIVITY, 0)]);
+      await log().appendDeltas(refTo(runId), 'other/1/0/s', 1, []);
       const outcome = await log().append(batch);
       expect(outcome).toMatchObject({ kind: 'stale', head: { nextSequence: 1 } });
       expect(await all(runId)).toHaveLength(1);
       expect(await log().append({ ...batch, seenSequence: 1 })).toMatchObject({ kind: 'appended' });
-      expect(await log().openBlocks(runId)).toEqual([]);
+      expect(await log().openBlocks(refTo(runId))).toEqual([]);
     });
 
     it('design §2.1 a fact appended twice is a bug that shows, and nothing of its batch stays', async () => {
@@ -129,7 +130,7 @@ export function logStoreContract(stores: GivenStores): void {
       const head = await headOf(stores(), runId);
       const twice = batchAfter(head, [entry(runId, 'b'), entry(runId, 'a')]);
       await expect(log().append(twice)).rejects.toMatchObject({ sqlState: '23505' });
-      expect(await log().head(runId)).toEqual(head);
+      expect(await log().head(refTo(runId))).toEqual(head);
       expect(await all(runId)).toHaveLength(1);
     });
 
@@ -159,7 +160,7 @@ export function logStoreContract(stores: GivenStores): void {
       const writer = async (activityId: string): Promise<void> => {
         for (let k = 0; k < 16; k += 2) {
           const pair = [delta(runId, activityId, k), delta(runId, activityId, k + 1)];
-          expect(await log().appendDeltas(runId, activityId, 1, pair)).toMatchObject({
+          expect(await log().appendDeltas(refTo(runId), activityId, 1, pair)).toMatchObject({
             kind: 'appended',
           });
         }
@@ -202,24 +203,23 @@ export function logStoreContract(stores: GivenStores): void {
       const runId = await startedRun(stores());
       await appendRows(stores(), runId, ['a', 'b', 'c']);
       await appendRows(stores(), await startedRun(stores()), ['a']);
-      expect((await log().read(runId, { after: 0, limit: 1 })).map((row) => row.key)).toEqual([
-        'b',
-      ]);
-      expect((await log().read(runId, { after: 0, limit: 10 })).map((row) => row.key)).toEqual([
-        'b',
-        'c',
-      ]);
-      expect(await log().read(runId, { after: 2, limit: 10 })).toEqual([]);
-      expect(await log().read("x' OR '1'='1", { after: -1, limit: 10 })).toEqual([]);
+      expect(
+        (await log().read(refTo(runId), { after: 0, limit: 1 })).map((row) => row.key),
+      ).toEqual(['b']);
+      expect(
+        (await log().read(refTo(runId), { after: 0, limit: 10 })).map((row) => row.key),
+      ).toEqual(['b', 'c']);
+      expect(await log().read(refTo(runId), { after: 2, limit: 10 })).toEqual([]);
+      expect(await log().read(refTo("x' OR '1'='1"), { after: -1, limit: 10 })).toEqual([]);
     });
 
     it('the tail is the end of the head, without the rest', async () => {
       const runId = await startedRun(stores());
-      expect(await log().tail(runId)).toEqual({ nextSequence: 0, closed: false });
+      expect(await log().tail(refTo(runId))).toEqual({ nextSequence: 0, closed: false });
       await appendRows(stores(), runId, ['a', 'b']);
       const { nextSequence, closed } = await headOf(stores(), runId);
-      expect(await log().tail(runId)).toEqual({ nextSequence, closed });
-      expect(await log().tail('run-of-nobody')).toBeUndefined();
+      expect(await log().tail(refTo(runId))).toEqual({ nextSequence, closed });
+      expect(await log().tail(refTo('run-of-nobody'))).toBeUndefined();
     });
 
     it('spec/02 §3 finds the sequence of an event of this run, and of no other', async () => {
@@ -227,13 +227,13 @@ export function logStoreContract(stores: GivenStores): void {
       const other = await startedRun(stores());
       await appendRows(stores(), runId, ['a', 'b']);
       const { eventId } = entry(runId, 'b');
-      expect(await log().sequenceOf(runId, eventId)).toBe(1);
-      expect(await log().sequenceOf(other, eventId)).toBeUndefined();
+      expect(await log().sequenceOf(refTo(runId), eventId)).toBe(1);
+      expect(await log().sequenceOf(refTo(other), eventId)).toBeUndefined();
     });
 
     it('design §3.1 a problem is listed until the next append', async () => {
       const runId = await startedRun(stores());
-      await log().setProblem(runId, 'history_undecodable');
+      await log().setProblem(refTo(runId), 'history_undecodable');
       expect(await log().problems(100)).toContainEqual({ runId, problem: 'history_undecodable' });
       expect((await headOf(stores(), runId)).problem).toBe('history_undecodable');
       await appendRows(stores(), runId, ['a']);
@@ -246,7 +246,7 @@ export function logStoreContract(stores: GivenStores): void {
     const rows = [entry(runId, 'terminal')];
     const ending = { status: 'completed', closed: true } as const;
     await log().append(batchAfter(await headOf(stores(), runId), rows, ending));
-    await log().setProblem(runId, 'history_undecodable');
+    await log().setProblem(refTo(runId), 'history_undecodable');
     expect((await headOf(stores(), runId)).problem).toBeUndefined();
   });
 
@@ -294,7 +294,7 @@ export function deltaContract(stores: GivenStores): void {
         delta(runId, ACTIVITY, 0, { timestampMs: 9000 }),
         delta(runId, ACTIVITY, 1, { timestampMs: 8000 }),
       ];
-      expect(await log().appendDeltas(runId, ACTIVITY, 1, rows)).toEqual({
+      expect(await log().appendDeltas(refTo(runId), ACTIVITY, 1, rows)).toEqual({
         kind: 'appended',
         rows: [
           { k: 0, sequence: 1, timestampMs: 9000 },
@@ -307,7 +307,7 @@ export function deltaContract(stores: GivenStores): void {
         lastTimestampMs: 9000,
       });
       expect((await log().append(batchAfter(before, [entry(runId, 'b')]))).kind).toBe('appended');
-      const keys = (await log().read(runId, { after: -1, limit: 10 })).map((row) => row.key);
+      const keys = (await log().read(refTo(runId), { after: -1, limit: 10 })).map((row) => row.key);
       expect(keys).toEqual(['a', `${ACTIVITY}#d0`, `${ACTIVITY}#d1`, 'b']);
     });
 
@@ -316,45 +316,47 @@ export function deltaContract(stores: GivenStores): void {
       const runId = await startedRun(stores());
       const refused = (reason: string): unknown => ({ kind: 'refused', reason });
       const nobody = newId('run');
-      expect(await log().appendDeltas(nobody, ACTIVITY, 1, [delta(nobody, ACTIVITY, 0)])).toEqual(
-        refused('no-head'),
-      );
-      await log().appendDeltas(runId, ACTIVITY, 2, deltas(runId, 0));
-      expect(await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 1))).toEqual(
+      expect(
+        await log().appendDeltas(refTo(nobody), ACTIVITY, 1, [delta(nobody, ACTIVITY, 0)]),
+      ).toEqual(refused('no-head'));
+      await log().appendDeltas(refTo(runId), ACTIVITY, 2, deltas(runId, 0));
+      expect(await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 1))).toEqual(
         refused('superseded'),
       );
-      expect(await log().appendDeltas(runId, ACTIVITY, 3, deltas(runId, 1))).toMatchObject({
+      expect(await log().appendDeltas(refTo(runId), ACTIVITY, 3, deltas(runId, 1))).toMatchObject({
         kind: 'appended',
       });
-      expect(await log().appendDeltas(runId, ACTIVITY, 2, deltas(runId, 2))).toEqual(
+      expect(await log().appendDeltas(refTo(runId), ACTIVITY, 2, deltas(runId, 2))).toEqual(
         refused('superseded'),
       );
-      await log().closeBlock(runId, ACTIVITY);
-      expect(await log().appendDeltas(runId, ACTIVITY, 3, deltas(runId, 2))).toEqual(
+      await log().closeBlock(refTo(runId), ACTIVITY);
+      expect(await log().appendDeltas(refTo(runId), ACTIVITY, 3, deltas(runId, 2))).toEqual(
         refused('block-closed'),
       );
-      expect((await log().storedDeltas(runId, ACTIVITY)).map((row) => row.sequence)).toEqual([
-        0, 1,
-      ]);
+      expect((await log().storedDeltas(refTo(runId), ACTIVITY)).map((row) => row.sequence)).toEqual(
+        [0, 1],
+      );
     });
 
     it('design §3.5 a higher try supersedes also with an empty call', async () => {
       const runId = await startedRun(stores());
-      await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 0));
-      expect(await log().appendDeltas(runId, ACTIVITY, 2, [])).toEqual({
+      await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0));
+      expect(await log().appendDeltas(refTo(runId), ACTIVITY, 2, [])).toEqual({
         kind: 'appended',
         rows: [],
       });
-      expect(await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 1))).toMatchObject({
+      expect(await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 1))).toMatchObject({
         reason: 'superseded',
       });
     });
 
     it('design §3.5 a call whose answer was lost is repeated without a second row', async () => {
       const runId = await startedRun(stores());
-      const first = await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 0, 1));
-      expect(await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 0, 1))).toEqual(first);
-      const more = await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 1, 2));
+      const first = await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0, 1));
+      expect(await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0, 1))).toEqual(
+        first,
+      );
+      const more = await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 1, 2));
       expect(more).toMatchObject({
         kind: 'appended',
         rows: [
@@ -366,33 +368,33 @@ export function deltaContract(stores: GivenStores): void {
 
     it('design §3.5 closing returns what the block holds, again and again; an unopened block closes empty', async () => {
       const runId = await startedRun(stores());
-      await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 0, 1, 2));
-      await log().appendDeltas(runId, 'other/1/0/s', 1, [delta(runId, 'other/1/0/s', 0)]);
-      expect(await log().openBlocks(runId)).toEqual([ACTIVITY, 'other/1/0/s']);
-      const closed = await log().closeBlock(runId, ACTIVITY);
+      await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0, 1, 2));
+      await log().appendDeltas(refTo(runId), 'other/1/0/s', 1, [delta(runId, 'other/1/0/s', 0)]);
+      expect(await log().openBlocks(refTo(runId))).toEqual([ACTIVITY, 'other/1/0/s']);
+      const closed = await log().closeBlock(refTo(runId), ACTIVITY);
       expect(closed.map((row) => row.key)).toEqual([0, 1, 2].map((k) => `${ACTIVITY}#d${k}`));
-      expect(await log().closeBlock(runId, ACTIVITY)).toEqual(closed);
-      expect(await log().closeBlock(runId, 'never/1/0/s')).toEqual([]);
+      expect(await log().closeBlock(refTo(runId), ACTIVITY)).toEqual(closed);
+      expect(await log().closeBlock(refTo(runId), 'never/1/0/s')).toEqual([]);
       expect(
-        await log().appendDeltas(runId, 'never/1/0/s', 1, [delta(runId, 'never/1/0/s', 0)]),
+        await log().appendDeltas(refTo(runId), 'never/1/0/s', 1, [delta(runId, 'never/1/0/s', 0)]),
       ).toMatchObject({
         reason: 'block-closed',
       });
-      expect(await log().openBlocks(runId)).toEqual(['other/1/0/s']);
+      expect(await log().openBlocks(refTo(runId))).toEqual(['other/1/0/s']);
     });
 
     it('design §3.5 no delta follows what a concurrent close returned', async () => {
       const runId = await startedRun(stores());
       const writes = deltas(runId, 0, 1, 2, 3, 4, 5, 6, 7).map((one) =>
-        log().appendDeltas(runId, ACTIVITY, 1, [one]),
+        log().appendDeltas(refTo(runId), ACTIVITY, 1, [one]),
       );
-      const [closed] = await Promise.all([log().closeBlock(runId, ACTIVITY), ...writes]);
-      expect(await log().storedDeltas(runId, ACTIVITY)).toEqual(closed);
+      const [closed] = await Promise.all([log().closeBlock(refTo(runId), ACTIVITY), ...writes]);
+      expect(await log().storedDeltas(refTo(runId), ACTIVITY)).toEqual(closed);
     });
 
     it('design §3.5 the append closes blocks and skips their recorded deltas; a missing one is an error', async () => {
       const runId = await startedRun(stores());
-      await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 0, 1));
+      await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0, 1));
       const head = await headOf(stores(), runId);
       const recorded = (...ks: number[]): ReturnType<typeof entry>[] =>
         deltas(runId, ...ks).map((one) => one.row);
@@ -401,10 +403,10 @@ export function deltaContract(stores: GivenStores): void {
       const rows = [...recorded(0, 1), entry(runId, 'after')];
       await log().append(batchAfter(head, rows, { closedBlocks: [ACTIVITY] }));
       expect(
-        (await log().read(runId, { after: -1, limit: 10 })).map((row) => row.sequence),
+        (await log().read(refTo(runId), { after: -1, limit: 10 })).map((row) => row.sequence),
       ).toEqual([0, 1, 2]);
-      expect(await log().openBlocks(runId)).toEqual([]);
-      expect(await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 2))).toMatchObject({
+      expect(await log().openBlocks(refTo(runId))).toEqual([]);
+      expect(await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 2))).toMatchObject({
         reason: 'block-closed',
       });
     });
@@ -414,19 +416,25 @@ export function deltaContract(stores: GivenStores): void {
     it('design §3.6 puts back head and rows exactly, also over others, and tells of it', async () => {
       const runId = await startedRun(stores());
       await appendRows(stores(), runId, ['a', 'b']);
-      await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 0));
-      await log().closeBlock(runId, ACTIVITY);
+      await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0));
+      await log().closeBlock(refTo(runId), ACTIVITY);
       const head = await headOf(stores(), runId);
-      const rows = await log().read(runId, { after: -1, limit: 10 });
+      const rows = await log().read(refTo(runId), { after: -1, limit: 10 });
       await appendRows(stores(), runId, ['c']);
       const seen: number[] = [];
       const stop = log().onChange(
         (change) => void (change.runId === runId && seen.push(change.nextSequence)),
       );
-      expect(await log().restore(head, rows, await log().head(runId))).toBe(true);
-      expect(await log().head(runId)).toEqual(head);
-      expect(await log().read(runId, { after: -1, limit: 10 })).toEqual(rows);
-      expect(await log().storedDeltas(runId, ACTIVITY)).toHaveLength(1);
+      expect(
+        await log().restore(
+          refTo(runId),
+          { head: head, rows: rows },
+          await log().head(refTo(runId)),
+        ),
+      ).toBe(true);
+      expect(await log().head(refTo(runId))).toEqual(head);
+      expect(await log().read(refTo(runId), { after: -1, limit: 10 })).toEqual(rows);
+      expect(await log().storedDeltas(refTo(runId), ACTIVITY)).toHaveLength(1);
       await eventually(() => seen.length > 0, 'the restored run');
       stop();
     });
@@ -434,25 +442,29 @@ export function deltaContract(stores: GivenStores): void {
     // [I20]
     it('design §3.6 is refused while a block is open', async () => {
       const runId = await startedRun(stores());
-      await log().appendDeltas(runId, ACTIVITY, 1, deltas(runId, 0));
+      await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0));
       const head = await headOf(stores(), runId);
-      expect(await log().restore({ ...head, nextSequence: 0 }, [], head)).toBe(false);
-      expect(await log().storedDeltas(runId, ACTIVITY)).toHaveLength(1);
+      expect(
+        await log().restore(refTo(runId), { head: { ...head, nextSequence: 0 }, rows: [] }, head),
+      ).toBe(false);
+      expect(await log().storedDeltas(refTo(runId), ACTIVITY)).toHaveLength(1);
     });
 
     it('design §3.6 is refused when the log went on since it was read: nothing appended is lost', async () => {
       const runId = await startedRun(stores());
       await appendRows(stores(), runId, ['a']);
       const seen = await headOf(stores(), runId);
-      const rows = await log().read(runId, { after: -1, limit: 10 });
+      const rows = await log().read(refTo(runId), { after: -1, limit: 10 });
       await log().append(batchAfter(seen, [entry(runId, 'live')]));
-      const live = await log().read(runId, { after: -1, limit: 10 });
-      expect(await log().restore(seen, rows, seen)).toBe(false);
-      expect(await log().restore(seen, rows, undefined)).toBe(false);
-      expect(await log().read(runId, { after: -1, limit: 10 })).toEqual(live);
+      const live = await log().read(refTo(runId), { after: -1, limit: 10 });
+      expect(await log().restore(refTo(runId), { head: seen, rows: rows }, seen)).toBe(false);
+      expect(await log().restore(refTo(runId), { head: seen, rows: rows }, undefined)).toBe(false);
+      expect(await log().read(refTo(runId), { after: -1, limit: 10 })).toEqual(live);
       const cursorOnly = await headOf(stores(), runId);
       await log().append(batchAfter(cursorOnly, []));
-      expect(await log().restore(cursorOnly, live, cursorOnly)).toBe(false);
+      expect(await log().restore(refTo(runId), { head: cursorOnly, rows: live }, cursorOnly)).toBe(
+        false,
+      );
     });
 
     it('design §3.6 takes long runs', async () => {
@@ -466,14 +478,22 @@ export function deltaContract(stores: GivenStores): void {
         nextSequence: rows.length,
         lastTimestampMs: 1000,
       };
-      expect(await log().restore(head, rows, await log().head(runId))).toBe(true);
-      expect(await log().read(runId, { after: -1, limit: 2000 })).toEqual(rows);
+      expect(
+        await log().restore(
+          refTo(runId),
+          { head: head, rows: rows },
+          await log().head(refTo(runId)),
+        ),
+      ).toBe(true);
+      expect(await log().read(refTo(runId), { after: -1, limit: 2000 })).toEqual(rows);
     });
 
     it('design §3.6 a run that is not registered is run_not_found', async () => {
       const head = await headOf(stores(), await startedRun(stores()));
       const stranger = { ...head, runId: newRun().runId };
-      await expect(log().restore(stranger, [], undefined)).rejects.toMatchObject({
+      await expect(
+        log().restore(refTo(stranger.runId), { head: stranger, rows: [] }, undefined),
+      ).rejects.toMatchObject({
         code: 'run_not_found',
       });
     });

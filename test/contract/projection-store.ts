@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AppendBatch } from '../../src/ports/log.ts';
 import type { GivenStores } from './given.ts';
-import { batchAfter, entry, eventually, headOf, newId, startedRun } from './given.ts';
+import { batchAfter, entry, eventually, headOf, newId, startedRun, refTo } from './given.ts';
 
 const TTL_MS = 60_000;
 /** Long enough for claims that are made at the same time, short enough to be waited for. */
@@ -15,14 +15,16 @@ export function projectionStoreContract(stores: GivenStores): void {
     it('design §3.4 a run is watched while one watch of it lives', async () => {
       const runId = await startedRun(stores());
       const other = await startedRun(stores());
-      await projection().watch(runId, 'f1', TTL_MS);
-      await projection().watch(runId, 'f2', TTL_MS);
-      await projection().watch(other, 'f1', 0);
-      expect(await projection().watched([runId, other, newId('run')])).toEqual(new Set([runId]));
-      await projection().unwatch(runId, 'f1');
-      expect(await projection().watched([runId])).toEqual(new Set([runId]));
-      await projection().watch(runId, 'f2', 0);
-      expect(await projection().watched([runId])).toEqual(new Set());
+      await projection().watch(refTo(runId), 'f1', TTL_MS);
+      await projection().watch(refTo(runId), 'f2', TTL_MS);
+      await projection().watch(refTo(other), 'f1', 0);
+      expect(await projection().watched([runId, other, newId('run')].map(refTo))).toEqual(
+        new Set([runId]),
+      );
+      await projection().unwatch(refTo(runId), 'f1');
+      expect(await projection().watched([refTo(runId)])).toEqual(new Set([runId]));
+      await projection().watch(refTo(runId), 'f2', 0);
+      expect(await projection().watched([refTo(runId)])).toEqual(new Set());
       expect(await projection().watched([])).toEqual(new Set());
     });
 
@@ -52,8 +54,10 @@ export function projectionStoreContract(stores: GivenStores): void {
       );
       open.sort();
       const [first] = await projection().openRuns('zzz', 1);
-      expect(first).toBe(open[0]);
-      expect(await projection().openRuns(first ?? '', 10)).toEqual([open[1]]);
+      expect(first).toEqual(refTo(open[0] ?? ''));
+      expect(await projection().openRuns(first?.runId ?? '', 10)).toEqual([refTo(open[1] ?? '')]);
+      const asked = [...open, closed, newId('run')];
+      expect((await projection().stillOpen(asked)).map(({ runId }) => runId).sort()).toEqual(open);
     });
 
     it('design §3.4 the sweep watermark only goes forward', async () => {
@@ -72,21 +76,21 @@ export function projectionStoreContract(stores: GivenStores): void {
         (await segments.claimUnarchived(1_000, 0))
           .filter((segment) => segment.runId === runId)
           .map((one) => one.index);
-      await segments.record({ runId, index: 0, temporalRunId: 'T1' });
+      await segments.record(refTo(runId), { index: 0, temporalRunId: 'T1' });
       expect(await mine()).toEqual([]);
       const head = await headOf(stores(), runId);
       const moved = { temporalRunId: 'T2', historyEventId: 0, token: '' };
       const { head: second } = await stores().log.append(batchAfter(head, [], { cursor: moved }));
-      await segments.record({ runId, index: 1, temporalRunId: 'T2' });
+      await segments.record(refTo(runId), { index: 1, temporalRunId: 'T2' });
       expect(await mine()).toEqual([0]);
-      await segments.markArchived([{ runId, index: 0, archive: 'sha256:a' }]);
-      await segments.record({ runId, index: 0, temporalRunId: 'T1' });
+      await segments.markArchived([{ run: refTo(runId), index: 0, archive: 'sha256:a' }]);
+      await segments.record(refTo(runId), { index: 0, temporalRunId: 'T1' });
       expect(await mine()).toEqual([]);
       await stores().log.append(
         batchAfter(second, [entry(runId, 'terminal')], { status: 'completed', closed: true }),
       );
       expect(await mine()).toEqual([1]);
-      expect(await segments.ofRun(runId)).toEqual([
+      expect(await segments.ofRun(refTo(runId))).toEqual([
         { runId, index: 0, temporalRunId: 'T1', archive: 'sha256:a' },
         { runId, index: 1, temporalRunId: 'T2' },
       ]);
@@ -98,7 +102,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       for (let count = 0; count < 8; count++) {
         const runId = await startedRun(stores());
         runIds.add(runId);
-        await segments.record({ runId, index: 0, temporalRunId: 'T1' });
+        await segments.record(refTo(runId), { index: 0, temporalRunId: 'T1' });
         const head = await headOf(stores(), runId);
         await stores().log.append(batchAfter(head, [], { status: 'completed', closed: true }));
       }
@@ -124,19 +128,22 @@ export function projectionStoreContract(stores: GivenStores): void {
         const runId = await startedRun(stores(), { tenant });
         runIds.push(runId);
         for (const index of [0, 1])
-          await segments.record({ runId, index, temporalRunId: `T${index}` });
+          await segments.record(refTo(runId), { index, temporalRunId: `T${index}` });
         const head = await headOf(stores(), runId);
         await stores().log.append(batchAfter(head, [], { status: 'completed', closed: true }));
       }
       const claimed = await segments.claimUnarchived(1_000, 0);
       const own = claimed.filter(({ runId }) => runIds.includes(runId));
-      expect(own.map(({ runId, tenant }) => [runId, tenant])).toEqual(
+      expect(own.map(({ run }) => [run.runId, run.tenant])).toEqual(
         expect.arrayContaining(runIds.map((runId, at) => [runId, tenants[at]])),
       );
-      const marks = own.map(({ runId, index }) => ({ runId, index, archive: `sha256:${index}` }));
-      await segments.markArchived([...marks, { runId: newId('run'), index: 0, archive: 'lost' }]);
+      const marks = own.map(({ run, index }) => ({ run, index, archive: `sha256:${index}` }));
+      await segments.markArchived([
+        ...marks,
+        { run: refTo(newId('run')), index: 0, archive: 'lost' },
+      ]);
       for (const runId of runIds) {
-        const archives = (await segments.ofRun(runId)).map(({ archive }) => archive);
+        const archives = (await segments.ofRun(refTo(runId))).map(({ archive }) => archive);
         expect(archives).toEqual(['sha256:0', 'sha256:1']);
       }
       await segments.markArchived([]);
@@ -145,9 +152,13 @@ export function projectionStoreContract(stores: GivenStores): void {
     it('design §3.6 a rebuilt head says of its segments whether they are closed', async () => {
       const runId = await startedRun(stores());
       const segments = stores().segments;
-      await segments.record({ runId, index: 0, temporalRunId: 'T1' });
+      await segments.record(refTo(runId), { index: 0, temporalRunId: 'T1' });
       const head = await headOf(stores(), runId);
-      await stores().log.restore({ ...head, closed: true, status: 'failed' }, [], head);
+      await stores().log.restore(
+        refTo(runId),
+        { head: { ...head, closed: true, status: 'failed' }, rows: [] },
+        head,
+      );
       const claimed = await segments.claimUnarchived(1_000, 60_000);
       expect(claimed.map((segment) => segment.runId)).toContain(runId);
     });
@@ -160,8 +171,9 @@ export function projectionStoreContract(stores: GivenStores): void {
         stores().log.append(batchAfter(await headOf(stores(), runId), [], over));
       await append(ended, { status: 'failed', closed: true });
       await append(moved, { cursor: { temporalRunId: 'T2', historyEventId: 0, token: '' } });
-      for (const runId of runIds) await segments.record({ runId, index: 0, temporalRunId: 'T1' });
-      await segments.record({ runId: moved, index: 1, temporalRunId: 'T2' });
+      for (const runId of runIds)
+        await segments.record(refTo(runId), { index: 0, temporalRunId: 'T1' });
+      await segments.record(refTo(moved), { index: 1, temporalRunId: 'T2' });
       const claimed = await segments.claimUnarchived(1_000, 60_000);
       expect(
         claimed
@@ -177,16 +189,17 @@ export function projectionStoreContract(stores: GivenStores): void {
         ['sha256:a', 'lost'],
         ['lost', 'sha256:a'],
       ].entries()) {
-        await segments.record({ runId, index, temporalRunId: `T${index + 1}` });
-        for (const archive of archives) await segments.markArchived([{ runId, index, archive }]);
+        await segments.record(refTo(runId), { index, temporalRunId: `T${index + 1}` });
+        for (const archive of archives)
+          await segments.markArchived([{ run: refTo(runId), index, archive }]);
       }
-      const archives = (await segments.ofRun(runId)).map(({ archive }) => archive);
+      const archives = (await segments.ofRun(refTo(runId))).map(({ archive }) => archive);
       expect(archives).toEqual(['sha256:a', 'sha256:a']);
     });
 
     it('design §3.6 a segment of no run is run_not_found', async () => {
-      const segment = { runId: newId('run'), index: 0, temporalRunId: 'T1' };
-      await expect(stores().segments.record(segment)).rejects.toMatchObject({
+      const segment = { index: 0, temporalRunId: 'T1' };
+      await expect(stores().segments.record(refTo(newId('run')), segment)).rejects.toMatchObject({
         code: 'run_not_found',
       });
     });

@@ -10,6 +10,7 @@ import {
   newRun,
   runInput,
   startedRun,
+  refTo,
 } from './given.ts';
 
 export function runStoreContract(stores: GivenStores): void {
@@ -18,8 +19,7 @@ export function runStoreContract(stores: GivenStores): void {
       const run = newRun({ runId: newId("r'; DROP TABLE runs; --") });
       expect(await stores().runs.accept(run)).toMatchObject({ kind: 'claimed' });
       expect(await stores().runs.find('default', run.runId)).toEqual(run);
-      expect(await stores().runs.load(run.runId)).toEqual(run);
-      expect(await stores().log.head(run.runId)).toEqual({
+      expect(await stores().log.head(refTo(run.runId))).toEqual({
         runId: run.runId,
         tenant: 'default',
         status: 'pending',
@@ -38,9 +38,9 @@ export function runStoreContract(stores: GivenStores): void {
     it('design §4 the start is noted once, in the row and in the head', async () => {
       const run = newRun();
       await stores().runs.accept(run);
-      await stores().runs.markStarted(run.runId, 'T1');
-      await stores().runs.markStarted(run.runId, 'T2');
-      expect((await stores().runs.load(run.runId))?.temporalRunId).toBe('T1');
+      await stores().runs.markStarted(refTo(run.runId), 'T1');
+      await stores().runs.markStarted(refTo(run.runId), 'T2');
+      expect((await stores().runs.find('default', run.runId))?.temporalRunId).toBe('T1');
       expect((await headOf(stores(), run.runId)).temporalRunId).toBe('T1');
     });
 
@@ -51,7 +51,7 @@ export function runStoreContract(stores: GivenStores): void {
       const outcomes = await Promise.all(runs.map((run) => stores().runs.accept(run, claim)));
       expect(outcomes.filter((outcome) => outcome.kind === 'claimed')).toHaveLength(1);
       expect(outcomes.filter((outcome) => outcome.kind === 'in-flight')).toHaveLength(5);
-      const found = await Promise.all(runs.map((run) => stores().runs.load(run.runId)));
+      const found = await Promise.all(runs.map((run) => stores().runs.find('default', run.runId)));
       expect(found.filter(Boolean)).toHaveLength(1);
     });
 
@@ -66,7 +66,7 @@ export function runStoreContract(stores: GivenStores): void {
         kind: 'claimed',
         runId: run.runId,
       });
-      expect(await stores().runs.load(second.runId)).toBeUndefined();
+      expect(await stores().runs.find('default', second.runId)).toBeUndefined();
     });
 
     it('spec/01 §4.1 an answered acceptance replays; another body is a mismatch and inserts nothing', async () => {
@@ -79,7 +79,7 @@ export function runStoreContract(stores: GivenStores): void {
       const other = newRun();
       const outcome = await stores().runs.accept(other, { ...claim, requestDigest: 'sha256:two' });
       expect(outcome).toEqual({ kind: 'mismatch' });
-      expect(await stores().runs.load(other.runId)).toBeUndefined();
+      expect(await stores().runs.find('default', other.runId)).toBeUndefined();
     });
 
     // [I43]
@@ -159,21 +159,23 @@ export function runStoreContract(stores: GivenStores): void {
       const unstarted = await stores().runs.unstarted(0, 200);
       expect(unstarted.map((run) => run.runId)).toEqual([early.runId, late.runId]);
       expect(unstarted[0]?.input).toEqual(runInput(early.runId, 'default'));
-      await stores().runs.markStarted(early.runId, 'T1');
-      await stores().runs.markStarted(late.runId, 'T1');
+      await stores().runs.markStarted(refTo(early.runId), 'T1');
+      await stores().runs.markStarted(refTo(late.runId), 'T1');
       expect(await stores().runs.unstarted(0, 200)).toEqual([]);
     });
 
     it('design §4 a failure to start is decided once, never for a started run, and outlives the head', async () => {
       const [refused, started] = [newRun({ createdAtMs: -40 }), newRun({ createdAtMs: -40 })];
       for (const run of [refused, started]) await stores().runs.accept(run);
-      await stores().runs.markStarted(started.runId, 'T1');
+      await stores().runs.markStarted(refTo(started.runId), 'T1');
       const first = { cause: 'payload_too_large', atMs: 7 };
       const { runs } = stores();
-      expect(await runs.markStartFailed(refused.runId, first)).toEqual(first);
-      expect(await runs.markStartFailed(refused.runId, { cause: 'x', atMs: 8 })).toEqual(first);
-      expect(await runs.markStartFailed(started.runId, first)).toBeUndefined();
-      expect((await runs.load(refused.runId))?.startFailure).toEqual(first);
+      expect(await runs.markStartFailed(refTo(refused.runId), first)).toEqual(first);
+      expect(await runs.markStartFailed(refTo(refused.runId), { cause: 'x', atMs: 8 })).toEqual(
+        first,
+      );
+      expect(await runs.markStartFailed(refTo(started.runId), first)).toBeUndefined();
+      expect((await runs.find('default', refused.runId))?.startFailure).toEqual(first);
       const listed = async () => (await runs.unstarted(0, 200)).map(({ runId }) => runId);
       expect(await listed()).toContain(refused.runId);
       await stores().log.append(
@@ -186,19 +188,19 @@ export function runStoreContract(stores: GivenStores): void {
       const [refused, started] = [newRun(), newRun()];
       for (const run of [refused, started]) await stores().runs.accept(run);
       const { runs } = stores();
-      await runs.markStartFailed(refused.runId, { cause: 'payload_too_large', atMs: 7 });
-      expect(await runs.markStarted(refused.runId, 'T1')).toBeUndefined();
-      expect((await runs.load(refused.runId))?.temporalRunId).toBeUndefined();
+      await runs.markStartFailed(refTo(refused.runId), { cause: 'payload_too_large', atMs: 7 });
+      expect(await runs.markStarted(refTo(refused.runId), 'T1')).toBeUndefined();
+      expect((await runs.find('default', refused.runId))?.temporalRunId).toBeUndefined();
       expect((await headOf(stores(), refused.runId)).temporalRunId).toBe('');
-      expect(await runs.markStarted(started.runId, 'T1')).toBe('pending');
-      expect(await runs.markStarted(started.runId, 'T2')).toBe('pending');
+      expect(await runs.markStarted(refTo(started.runId), 'T1')).toBe('pending');
+      expect(await runs.markStarted(refTo(started.runId), 'T2')).toBe('pending');
     });
 
     it('design §3.6 all runs are listed for the rebuild, ascending, in pages', async () => {
       const ids = [newId('zz'), newId('zz')].sort();
       for (const runId of ids) await stores().runs.accept(newRun({ runId }));
-      expect(await stores().runs.allRuns('zz', 1)).toEqual([ids[0]]);
-      expect(await stores().runs.allRuns(ids[0] ?? '', 10)).toEqual([ids[1]]);
+      expect(await stores().runs.allRuns('zz', 1)).toEqual([refTo(ids[0] ?? '')]);
+      expect(await stores().runs.allRuns(ids[0] ?? '', 10)).toEqual([refTo(ids[1] ?? '')]);
     });
   });
 }

@@ -11,6 +11,7 @@ import {
   silentLogger,
 } from '../support/log-parts.ts';
 import { startFaultHost, waitingHistory, type FaultHost } from './fault-host.ts';
+import { runRef } from '../support/run-ref.ts';
 
 const history = new ScriptedHistory();
 let stores: Stores;
@@ -33,7 +34,7 @@ beforeEach(async () => {
   runId = `run-${(count += 1)}`;
   await registerRun(stores, runId);
   history.add(`${runId}-t1`, waitingHistory());
-  await log.catchUp(runId);
+  await log.catchUp(runRef(runId));
   history.reads = 0;
 });
 

@@ -8,6 +8,7 @@ import { fold } from '../../src/log/fold.ts';
 import { rebuild } from '../../src/log/rebuild.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
 import { KEY, refusals, startFaultHost, type FaultHost, type Envelope } from './fault-host.ts';
+import { runRef } from '../support/run-ref.ts';
 
 let host: FaultHost;
 
@@ -101,7 +102,7 @@ describe('design §4 a run that failed to start stays so', () => {
     const runId = String((await startKeyed()).body.details?.runId);
     host.temporal.away = false;
     // Marked, and the process that did it is gone before the log says so.
-    await host.stores.runs.markStartFailed(runId, failure);
+    await host.stores.runs.markStartFailed(runRef(runId), failure);
     const calls = host.temporal.calls.length;
     const again = await startKeyed();
     expect([again.status, again.body.runId, again.body.status]).toEqual([201, runId, 'failed']);
@@ -115,7 +116,7 @@ describe('design §4 a run that failed to start stays so', () => {
     const start = engine.start.bind(engine);
     engine.start = async (input) => {
       engine.start = start;
-      await host.stores.runs.markStartFailed(input.runId, failure);
+      await host.stores.runs.markStartFailed(runRef(input.runId), failure);
       return start(input);
     };
     const { status, body } = await host.api<{ runId: string; status: string }>('/v1/runs', {
@@ -123,7 +124,7 @@ describe('design §4 a run that failed to start stays so', () => {
     });
     expect([status, body.status]).toEqual([201, 'failed']);
     expect(host.temporal.calls.slice(-2)).toEqual(['start', 'cancel']);
-    const row = await host.stores.runs.load(body.runId);
+    const row = await host.stores.runs.find('default', body.runId);
     expect([row?.temporalRunId, row?.startFailure]).toEqual([undefined, failure]);
   });
 });
@@ -139,10 +140,10 @@ describe('design §4 the reaper', () => {
     host.temporal.away = true;
     const runId = await accepted();
     await reaperNow(FAIL_AFTER_MS * 2);
-    expect((await host.stores.log.head(runId))?.status).toBe('pending');
+    expect((await host.stores.log.head(runRef(runId)))?.status).toBe('pending');
     host.temporal.away = false;
     await reaperNow(10_000);
-    expect((await host.stores.runs.load(runId))?.temporalRunId).toBe(`t-${runId}`);
+    expect((await host.stores.runs.find('default', runId))?.temporalRunId).toBe(`t-${runId}`);
     expect(host.temporal.started.at(-1)?.runId).toBe(runId);
   });
 
@@ -161,7 +162,7 @@ describe('design §4 the reaper', () => {
     );
     const runId = row?.runId ?? '';
     await reaperNow(10_000);
-    expect((await host.stores.log.head(runId))?.closed).toBe(false);
+    expect((await host.stores.log.head(runRef(runId)))?.closed).toBe(false);
     await reaperNow(FAIL_AFTER_MS + 10_000);
     const { body } = await host.api<RunSnapshot>(`/v1/runs/${runId}`);
     expect(body).toMatchObject({ status: 'failed', error: { code: 'start_failed' } });
@@ -178,15 +179,15 @@ describe('design §4 the reaper', () => {
         (item) => item.runId === runId,
       ),
     ).toBe(false);
-    const stored = await host.stores.log.read(runId, { after: -1, limit: 10 });
-    const head = await host.stores.log.head(runId);
+    const stored = await host.stores.log.read(runRef(runId), { after: -1, limit: 10 });
+    const head = await host.stores.log.head(runRef(runId));
     const {
       stores,
       deps: { logger },
     } = host;
-    await rebuild({ stores, logger, history: undefined as never }, runId);
-    expect(await host.stores.log.read(runId, { after: -1, limit: 10 })).toEqual(stored);
-    expect(await host.stores.log.head(runId)).toEqual(head);
+    await rebuild({ stores, logger, history: undefined as never }, runRef(runId));
+    expect(await host.stores.log.read(runRef(runId), { after: -1, limit: 10 })).toEqual(stored);
+    expect(await host.stores.log.head(runRef(runId))).toEqual(head);
   });
 });
 
@@ -250,12 +251,12 @@ describe('spec/02 §3 streams under load', () => {
     rows: { type: string; payload: unknown }[],
     closed = false,
   ): Promise<void> {
-    const head = await host.stores.log.head(runId);
+    const head = await host.stores.log.head(runRef(runId));
     if (!head) throw new Error('no head');
     const { temporalRunId, historyEventId, token } = head;
     const cursor = { temporalRunId, historyEventId, token };
     await host.stores.log.append({
-      runId,
+      run: runRef(runId),
       behind: cursor,
       cursor,
       rows: rows.map(({ type, payload }, index) => {

@@ -50,6 +50,7 @@ import {
   waitingHistory,
   type FaultParts,
 } from './fault-host.ts';
+import { runRef } from '../support/run-ref.ts';
 
 const AGENT_ID = 'local.tests.judge';
 const AGENT = {
@@ -263,8 +264,8 @@ beforeAll(async () => {
   parts = await faultParts({ opensentience: true }, () => given, stores);
   await registerRun(stores, 'run-waits');
   history.add('run-waits-t1', waitingHistory());
-  await log.catchUp('run-waits');
-  row = (await stores.runs.load('run-waits')) as RunRow;
+  await log.catchUp(runRef('run-waits'));
+  row = (await stores.runs.find('default', 'run-waits')) as RunRow;
   await stores.agents.saveInstance(agentInstance({ agentId: PROCESS }), LEASE_MS);
   await stores.agents.saveTools('default', PROCESS, [agentTool(PROCESS, 'say')]);
   history.onRead = async () => {

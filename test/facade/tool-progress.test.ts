@@ -23,6 +23,7 @@ import {
   ScriptedHistory,
   silentLogger,
 } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 type Kind = 'event' | 'message' | undefined;
 const chunk = (channel?: string): { type: string; payload: string } => ({
@@ -64,7 +65,7 @@ describe('spec/02 §3.3 a run in which a tool tells its progress', () => {
       schedule('call', built.carrier(emitted('run.started|r', 'run.started', { workflowId: 'w' }))),
     );
     history.add(`${runId}-t1`, built);
-    await log.catchUp(runId);
+    await log.catchUp(runRef(runId));
     const key = deltaKey('call', 0);
     const progress = { ...base, isLast: false, chunk: 'reading ', channel: 'tool.stdout' };
     const row = { runId, eventId: eventIdOf(runId, key), key, type: 'output.chunk', nodeId: 'n' };
@@ -73,8 +74,8 @@ describe('spec/02 §3.3 a run in which a tool tells its progress', () => {
       payload: JSON.stringify({ ...progress, sequence: 0 }),
       timestampMs: 1,
     };
-    await stores.log.appendDeltas(runId, 'call', 1, [{ k: 0, row: stored }]);
-    await stores.log.closeBlock(runId, 'call');
+    await stores.log.appendDeltas(runRef(runId), 'call', 1, [{ k: 0, row: stored }]);
+    await stores.log.closeBlock(runRef(runId), 'call');
     const answer = {
       type: 'output.chunk',
       nodeId: 'n',
@@ -82,7 +83,7 @@ describe('spec/02 §3.3 a run in which a tool tells its progress', () => {
     };
     built.completed('call', { events: [answer] }).task(memo(built.carrier(admitted('call'))));
     built.task(complete(built.carrier(emitted('terminal', 'run.completed', {}))));
-    await log.catchUp(runId);
+    await log.catchUp(runRef(runId));
   });
   afterAll(async () => {
     log.close();
@@ -91,7 +92,7 @@ describe('spec/02 §3.3 a run in which a tool tells its progress', () => {
 
   async function shown(mode: string, bufferMs = 0): Promise<{ event: string; data: JsonObject }[]> {
     let text = '';
-    const row = (await stores.runs.load(runId)) as RunRow;
+    const row = (await stores.runs.find('default', runId)) as RunRow;
     const deps = { stores, log } as unknown as FacadeDeps;
     const signal = new AbortController().signal;
     const send = async (more: string): Promise<boolean> => {

@@ -15,6 +15,7 @@ import { startFaultSystem, type FaultSystem, type Half } from '../support/faults
 import { apiClient, TEST_API_KEY, until, type ApiClient } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { quietRuntime } from '../support/run-workflow.ts';
+import { runRef } from '../support/run-ref.ts';
 
 const run = promisify(execFile);
 const START_LIMIT_MS = 120_000;
@@ -239,7 +240,7 @@ describe('design §3.4 leases', () => {
         runId = await client.start(GATE, {});
         await interruptRaised(runId);
         await first.kill();
-        const head = await system.stores.log.head(runId);
+        const head = await system.stores.log.head(runRef(runId));
         if (head?.status !== 'waiting-approval') return true;
         await first.restart();
         return false;

@@ -20,6 +20,7 @@ import { quietLogger } from '../support/quiet-logger.ts';
 import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
 import { checkBrackets, type Bracket } from './brackets.ts';
 import { CANARY, journeyParts } from './journey-workflows.ts';
+import { runRef } from '../support/run-ref.ts';
 
 const ENDED = ['completed', 'failed', 'cancelled'];
 export const ended = ({ status }: RunSnapshot): boolean => ENDED.includes(status);
@@ -168,7 +169,7 @@ export class Journey {
   }
 
   async rows(runId: string): Promise<readonly LogRow[]> {
-    return this.host.stores.log.read(runId, { after: -1, limit: 10_000 });
+    return this.host.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
   }
 
   /** Waits until the run rests (has ended, or waits for a human) and checks all that holds of any log. */

@@ -10,6 +10,7 @@ import { LASTING_STEPS, TOOL } from './opensentience-callers.ts';
 import { asked, CANARY, EXAMPLES, type Scene, type Told } from './opensentience-scene.ts';
 import { decisionOf, IDS, isProgress, itWithAll, progressOf } from './opensentience-told.ts';
 import { dump } from './suite-lasting.ts';
+import { runRef } from '../support/run-ref.ts';
 
 /** Events of a history after which the run goes on in another. */
 const FORCED_AFTER = 12;
@@ -75,7 +76,7 @@ export function restartJourneys(scene: Scene, desk: () => Told): void {
         await scene.answer(runId, 'accept');
         const told = await scene.told(runId);
         expect(decisionOf(told)).toMatchObject({ title: 'Another', matches: 1 });
-        expect((await scene.host.stores.segments.ofRun(runId)).length).toBeGreaterThan(1);
+        expect((await scene.host.stores.segments.ofRun(runRef(runId))).length).toBeGreaterThan(1);
         const history = await scene.history(runId);
         for (const said of [text, word, 'agent.toolCalled']) expect(history).not.toContain(said);
         await checkInvariants(scene.host, scene.runs);

@@ -44,6 +44,7 @@ import { RUDE, SECRET_VARIABLE } from '../support/opensentience/rude-agent.ts';
 import { writeAgent } from '../support/opensentience/temp.ts';
 import { checkBrackets } from './brackets.ts';
 import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
+import { runRef } from '../support/run-ref.ts';
 
 export const EXAMPLES: readonly ExampleName[] = ['notebook', 'ledger', 'files'];
 /** Said in arguments, results and progress; it belongs to the run alone. */
@@ -213,7 +214,7 @@ export class Scene {
     const { History } = proto.temporal.api.history.v1;
     try {
       const texts: string[] = [];
-      for (const { temporalRunId } of await stores.segments.ofRun(runId)) {
+      for (const { temporalRunId } of await stores.segments.ofRun(runRef(runId))) {
         const raw = await client.workflow.getHandle(runId, temporalRunId).fetchHistory();
         texts.push(Buffer.from(History.encode(raw).finish()).toString('latin1'));
       }

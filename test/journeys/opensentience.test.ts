@@ -18,6 +18,7 @@ import {
 import { attachJourneys } from './opensentience-attach.ts';
 import { mannersJourneys, operatorJourneys } from './opensentience-discretion.ts';
 import { restartJourneys } from './opensentience-restart.ts';
+import { runRef } from '../support/run-ref.ts';
 
 const START_LIMIT_MS = 120_000;
 const NONE: Counts = { calls: 0, succeeded: 0, failed: 0, canceled: 0, unanswered: 0 };
@@ -175,7 +176,7 @@ describe('seed 004 §4.4 a run that is cancelled in the middle of a call', () =>
         canceled: before.canceled + 1,
       });
     expect(progressOf(told, TOOL.slowReport)).toMatch(/^step 1 of 1000\n/);
-    expect(await scene.host.stores.log.openBlocks(runId)).toEqual([]);
+    expect(await scene.host.stores.log.openBlocks(runRef(runId))).toEqual([]);
     await checkInvariants(scene.host, runId);
     expect((await ledger()).status).toBe('connected');
   });

@@ -23,6 +23,7 @@ import {
   REFUND_DESK,
   workflowOf,
 } from './journey-workflows.ts';
+import { runRef } from '../support/run-ref.ts';
 
 const LIMIT_MS = 120_000;
 const FORCED_AFTER = 12;
@@ -62,7 +63,7 @@ async function histories(
   const all: temporal.api.history.v1.IHistory[] = [];
   try {
     for (const workflowId of runs) {
-      for (const { temporalRunId: runId } of await host.stores.segments.ofRun(workflowId)) {
+      for (const { temporalRunId: runId } of await host.stores.segments.ofRun(runRef(workflowId))) {
         const { history } = await connection.workflowService.getWorkflowExecutionHistory({
           namespace,
           execution: { workflowId, runId },
@@ -101,7 +102,7 @@ async function keep(journey: Journey): Promise<Map<string, Kept>> {
   const kept = new Map<string, Kept>();
   for (const runId of journey.runs) {
     const { text } = await journey.events(runId);
-    const head = await journey.host.stores.log.head(runId);
+    const head = await journey.host.stores.log.head(runRef(runId));
     if (!head) throw new Error(`${runId} has no head`);
     kept.set(runId, { rows: await journey.rows(runId), head: { ...head, token: '' }, text });
   }
@@ -175,7 +176,9 @@ export function lastingJourneys(journey: Journey, withRestart: boolean): void {
         expect(told.brackets.map(shapeOf)).toEqual(['SPcdRuTtdRuDC', 'SPcDHC', 'SPcdRuTtdRuDC']);
         expect(climbed.brackets.map(shapeOf)).toEqual([`SPc${'dRuTt'.repeat(8)}RuDC`, 'SPcDC']);
         for (const runId of [desk, loop])
-          expect((await journey.host.stores.segments.ofRun(runId)).length).toBeGreaterThan(1);
+          expect((await journey.host.stores.segments.ofRun(runRef(runId))).length).toBeGreaterThan(
+            1,
+          );
       },
       LIMIT_MS,
     );

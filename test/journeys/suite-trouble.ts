@@ -14,6 +14,7 @@ import {
   SPEECH,
   workflowOf,
 } from './journey-workflows.ts';
+import { runRef } from '../support/run-ref.ts';
 
 const shapes = ({ brackets }: Told): string[] => brackets.map(shapeOf);
 
@@ -31,7 +32,7 @@ function doubts(journey: Journey): void {
     const runId = await journey.run(workflowOf(CHARGER));
     const open = await journey.host.waitFor(runId, waiting);
     expect(open).toMatchObject({ status: 'waiting-approval', currentNodeId: 'think' });
-    const { effectId } = (await journey.host.stores.effects.ofRun('default', runId))[0] ?? {};
+    const { effectId } = (await journey.host.stores.effects.ofRun(runRef(runId)))[0] ?? {};
     expect((await journey.answer(runId, 'think', answer)).status).toBe(200);
     const told = await journey.told(runId);
     expect((told.snapshot.outputs?.decision as JsonObject).result).toMatchObject(result);
@@ -90,7 +91,7 @@ function doubtsAtOnce(journey: Journey): void {
     if (two?.cents === 5) inCallOrder.reverse();
     expect((told.snapshot.outputs?.decision as JsonObject).results).toMatchObject(inCallOrder);
     expect(told.types.filter((type) => type === 'interrupt.resolved')).toHaveLength(2);
-    const effects = await journey.host.stores.effects.ofRun('default', runId);
+    const effects = await journey.host.stores.effects.ofRun(runRef(runId));
     const keys = effects.map(({ effectId }) => effectId);
     expect(keys).toHaveLength(2);
     for (const key of keys) expect(charged.filter((made) => made === key)).toHaveLength(1);

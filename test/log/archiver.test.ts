@@ -14,6 +14,7 @@ import {
   ScriptedHistory,
   silentLogger,
 } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 type Step = 'claimUnarchived' | 'raw' | 'putAll' | 'markArchived';
 
@@ -78,7 +79,7 @@ async function closedRuns(count: number): Promise<string[]> {
     const built = new HistoryBuilder();
     built.task(complete(built.carrier(emitted('terminal', 'run.completed', { runId }))));
     history.add(`${runId}-t1`, built);
-    await log.catchUp(runId);
+    await log.catchUp(runRef(runId));
   }
   log.close();
   return runIds;
@@ -87,7 +88,7 @@ async function closedRuns(count: number): Promise<string[]> {
 /** The archive of each run tells the history that was there. */
 async function expectArchived(runIds: readonly string[]): Promise<void> {
   for (const runId of runIds) {
-    const [segment] = await stores.segments.ofRun(runId);
+    const [segment] = await stores.segments.ofRun(runRef(runId));
     expect(segment?.archive).toMatch(/^sha256:/);
     const bytes = await stores.content.get('default', segment?.archive ?? '');
     const told = await history.raw(runId, `${runId}-t1`);
@@ -96,7 +97,7 @@ async function expectArchived(runIds: readonly string[]): Promise<void> {
 }
 
 const archivedOf = async (runIds: readonly string[]): Promise<number> => {
-  const segments = await Promise.all(runIds.map((runId) => stores.segments.ofRun(runId)));
+  const segments = await Promise.all(runIds.map((runId) => stores.segments.ofRun(runRef(runId))));
   return segments.filter(([segment]) => segment?.archive !== undefined).length;
 };
 
@@ -244,10 +245,10 @@ describe('design §3.6: closed segments are archived when the process is idle', 
 it('design §3.6 a run is rebuilt from Temporal while it is not archived, and from the archive once Temporal forgot it', async () => {
   const [runId = ''] = await closedRuns(1);
   const log = createLog({ stores, history, logger: silentLogger, processId: 'p' });
-  const before = await stores.log.read(runId, { after: -1, limit: 10 });
-  expect((await log.rebuild(runId)).rows).toEqual(before);
+  const before = await stores.log.read(runRef(runId), { after: -1, limit: 10 });
+  expect((await log.rebuild(runRef(runId))).rows).toEqual(before);
   await archiveClosed(parts(), live());
   history.forget(`${runId}-t1`);
-  expect((await log.rebuild(runId)).rows).toEqual(before);
+  expect((await log.rebuild(runRef(runId))).rows).toEqual(before);
   log.close();
 });

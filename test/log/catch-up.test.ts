@@ -54,7 +54,7 @@ beforeEach(async () => {
 const parts = () => ({ stores, history, logger: silentLogger });
 const started = () => emitted('run.started|r', 'run.started', { workflowId: 'w' });
 const ended = () => emitted('terminal', 'run.completed', {});
-const allRows = (id = runId) => stores.log.read(id, { after: -1, limit: 1_000 });
+const allRows = (id = runId) => stores.log.read(runRef(id), { after: -1, limit: 1_000 });
 const types = async () => (await allRows()).map(({ type }) => type);
 
 function shortRun(): HistoryBuilder {
@@ -70,7 +70,7 @@ describe('design §3.2: catchUp', () => {
   it('appends dense rows page by page and closes the head with the terminal row', async () => {
     history.add(segment, shortRun());
     history.pageBatches = 1;
-    const head = await log.catchUp(runId);
+    const head = await log.catchUp(run);
     expect(head).toMatchObject({ closed: true, status: 'completed', nextSequence: 3 });
     expect((await allRows()).map(({ sequence }) => sequence)).toEqual([0, 1, 2]);
     expect(await types()).toEqual(['run.started', 'x.y', 'run.completed']);
@@ -78,10 +78,10 @@ describe('design §3.2: catchUp', () => {
 
   it('reads on behind the cursor and finds nothing twice', async () => {
     history.add(segment, shortRun(), 3);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     expect(await types()).toEqual(['run.started']);
     history.show(segment);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     expect(await types()).toEqual(['run.started', 'x.y', 'run.completed']);
   });
 
@@ -89,12 +89,15 @@ describe('design §3.2: catchUp', () => {
     const unstarted = randomUUID();
     const { runRow } = await import('../support/log-parts.ts');
     await stores.runs.accept(runRow(unstarted));
-    expect(await log.catchUp(unstarted)).toMatchObject({ status: 'pending', closed: false });
+    expect(await log.catchUp(runRef(unstarted))).toMatchObject({
+      status: 'pending',
+      closed: false,
+    });
     expect(history.reads).toBe(0);
   });
 
   it('an unknown run is run_not_found', async () => {
-    await expect(log.catchUp('nobody')).rejects.toMatchObject({ code: 'run_not_found' });
+    await expect(log.catchUp(runRef('nobody'))).rejects.toMatchObject({ code: 'run_not_found' });
   });
 
   it('several processes at once: each row once, no gap', async () => {
@@ -102,7 +105,7 @@ describe('design §3.2: catchUp', () => {
     history.pageBatches = 1;
     const other = createLog({ stores, history, logger: silentLogger, processId: 'p2' });
     const third = createLog({ stores, history, logger: silentLogger, processId: 'p3' });
-    await Promise.all([log, other, third].map((each) => each.catchUp(runId)));
+    await Promise.all([log, other, third].map((each) => each.catchUp(run)));
     expect((await allRows()).map(({ sequence, type }) => `${sequence} ${type}`)).toEqual([
       '0 run.started',
       '1 x.y',
@@ -114,14 +117,14 @@ describe('design §3.2: catchUp', () => {
 
   it('callers at one time share one read that began after the first of them asked', async () => {
     history.add(segment, shortRun(), 3);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     history.reads = 0;
     let open = () => {};
     const gate = new Promise<void>((resolve) => (open = resolve));
     history.onRead = () => gate;
-    const first = log.catchUp(runId);
+    const first = log.catchUp(run);
     // Asked while the first reads: what they see must be later than their question.
-    const later = [log.catchUp(runId), log.catchUp(runId), log.catchUp(runId)];
+    const later = [log.catchUp(run), log.catchUp(run), log.catchUp(run)];
     history.onRead = async () => {};
     history.show(segment);
     open();
@@ -137,8 +140,8 @@ describe('design §3.2: catchUp', () => {
     second.task(complete(second.carrier(ended())));
     history.add(segment, first);
     history.add('t2', second);
-    expect(await log.catchUp(runId)).toMatchObject({ closed: true, temporalRunId: 't2' });
-    expect((await stores.segments.ofRun(runId)).map((each) => each.temporalRunId)).toEqual([
+    expect(await log.catchUp(run)).toMatchObject({ closed: true, temporalRunId: 't2' });
+    expect((await stores.segments.ofRun(run)).map((each) => each.temporalRunId)).toEqual([
       segment,
       't2',
     ]);
@@ -151,7 +154,7 @@ describe('design §3.2: catchUp', () => {
     second.task(complete(second.carrier(ended())));
     history.add(segment, first);
     history.add('t2', second);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     expect((await allRows()).map(({ timestampMs }) => timestampMs)).toEqual([9_020, 9_020]);
   });
 });
@@ -159,7 +162,7 @@ describe('design §3.2: catchUp', () => {
 describe('design §3.3: fresh reads', () => {
   it('a closed run is served from Postgres alone', async () => {
     history.add(segment, shortRun());
-    await log.catchUp(runId);
+    await log.catchUp(run);
     history.reads = 0;
     expect(await log.fresh(run)).toMatchObject({ stale: false, head: { closed: true } });
     expect(history.reads).toBe(0);
@@ -172,7 +175,7 @@ describe('design §3.3: fresh reads', () => {
 
   it('Temporal away: what is stored, marked stale', async () => {
     history.add(segment, shortRun(), 3);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     history.failure = new HostError('service_unavailable');
     expect(await log.fresh(run)).toMatchObject({ stale: true, head: { nextSequence: 1 } });
   });
@@ -181,17 +184,17 @@ describe('design §3.3: fresh reads', () => {
 describe('design §3.1: an undecodable history stops the run’s projection, visibly, until it decodes again', () => {
   it('notes the problem, skips nothing, and goes on when it is gone', async () => {
     history.add(segment, shortRun(), 3);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     history.show(segment);
     history.failure = new HostError('history_undecodable');
-    await expect(log.catchUp(runId)).rejects.toMatchObject({ code: 'history_undecodable' });
+    await expect(log.catchUp(run)).rejects.toMatchObject({ code: 'history_undecodable' });
     expect(await stores.log.problems(100)).toContainEqual({
       runId,
       problem: 'history_undecodable',
     });
     expect(await log.fresh(run)).toMatchObject({ stale: true, head: { nextSequence: 1 } });
     history.failure = undefined;
-    expect(await log.catchUp(runId)).toMatchObject({ closed: true });
+    expect(await log.catchUp(run)).toMatchObject({ closed: true });
     expect((await stores.log.problems(100)).filter((each) => each.runId === runId)).toEqual([]);
   });
 
@@ -201,7 +204,7 @@ describe('design §3.1: an undecodable history stops the run’s projection, vis
     built.task(memo(built.carrier(started()))).task(memo(broken));
     history.add(segment, built);
     history.pageBatches = 1;
-    await expect(log.catchUp(runId)).rejects.toMatchObject({ code: 'history_undecodable' });
+    await expect(log.catchUp(run)).rejects.toMatchObject({ code: 'history_undecodable' });
     expect(await types()).toEqual(['run.started']);
   });
 });
@@ -222,13 +225,13 @@ describe('design §3.6: archive and rebuild', () => {
         timestampMs: 1_025 + index,
       },
     }));
-    const outcome = await stores.log.appendDeltas(runId, activityId, 1, deltas);
+    const outcome = await stores.log.appendDeltas(run, activityId, 1, deltas);
     if (outcome.kind === 'refused') throw new Error(outcome.reason);
   }
 
   /** As an activity records what it streamed. */
   async function record(activityId: string): Promise<RecordedDeltas> {
-    const rows = await stores.log.closeBlock(runId, activityId);
+    const rows = await stores.log.closeBlock(run, activityId);
     const texts = rows.map(({ payload }) => (JSON.parse(payload) as { delta: string }).delta);
     let end = 0;
     return {
@@ -248,7 +251,7 @@ describe('design §3.6: archive and rebuild', () => {
     const built = new HistoryBuilder();
     built.task(schedule('a', built.carrier(started())), schedule('b'));
     history.add(segment, built);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     await stream('a', ['I ', 'think']);
     await stream('b', ['Hm']);
     built.completed('b', {
@@ -256,14 +259,14 @@ describe('design §3.6: archive and rebuild', () => {
       deltas: await record('b'),
     });
     built.task(memo(built.carrier(admitted('b'))));
-    await log.catchUp(runId);
+    await log.catchUp(run);
     await stream('a', [' so'], 2);
     return built;
   }
 
   const dump = async () => ({
     rows: await allRows(),
-    head: await stores.log.head(runId),
+    head: await stores.log.head(run),
   });
 
   async function finish(built: HistoryBuilder) {
@@ -272,21 +275,21 @@ describe('design §3.6: archive and rebuild', () => {
       deltas: await record('a'),
     });
     built.task(complete(built.carrier(admitted('a'), ended())));
-    await log.catchUp(runId);
+    await log.catchUp(run);
   }
 
   it('what a history tells stands over a row that says the run failed to start', async () => {
     history.add(segment, shortRun());
-    await log.catchUp(runId);
+    await log.catchUp(run);
     const live = await allRows();
     const runs = {
       ...stores.runs,
-      load: async (id: string) => {
-        const row = await stores.runs.load(id);
+      find: async (tenant: string, id: string) => {
+        const row = await stores.runs.find(tenant, id);
         return row && { ...row, startFailure: { cause: 'payload_too_large', atMs: 7 } };
       },
     };
-    const { rows } = await retrace({ ...parts(), stores: { ...stores, runs } }, runId);
+    const { rows } = await retrace({ ...parts(), stores: { ...stores, runs } }, run);
     expect(rows).toEqual(live);
   });
 
@@ -295,7 +298,7 @@ describe('design §3.6: archive and rebuild', () => {
     const before = await dump();
     const keys = 'run.started|r a#d0 a#d1 b#d0 b#0 a#d2 a#0 terminal';
     expect(before.rows.map(({ key }) => key).join(' ')).toBe(keys);
-    await log.rebuild(runId);
+    await log.rebuild(run);
     expect(JSON.stringify(await dump())).toBe(JSON.stringify(before));
   });
 
@@ -303,9 +306,9 @@ describe('design §3.6: archive and rebuild', () => {
     await finish(await streamedRun());
     const before = await dump();
     await archiveClosed(parts(), new AbortController().signal);
-    expect((await stores.segments.ofRun(runId))[0]?.archive).toMatch(/^sha256:/);
+    expect((await stores.segments.ofRun(run))[0]?.archive).toMatch(/^sha256:/);
     history.forget(segment);
-    await log.rebuild(runId);
+    await log.rebuild(run);
     const { rows, head } = await dump();
     expect(JSON.stringify(rows)).toBe(JSON.stringify(before.rows));
     expect(head).toMatchObject({ ...(before.head as object), token: '' });
@@ -313,17 +316,17 @@ describe('design §3.6: archive and rebuild', () => {
 
   it('is refused while a block is open', async () => {
     await streamedRun();
-    await expect(log.rebuild(runId)).rejects.toMatchObject({ code: 'run_state_conflict' });
+    await expect(log.rebuild(run)).rejects.toMatchObject({ code: 'run_state_conflict' });
   });
 
   it('an open run is rebuilt to its tail and goes on', async () => {
     history.add(segment, shortRun(), 4);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     const before = await dump();
-    await log.rebuild(runId);
+    await log.rebuild(run);
     expect(JSON.stringify((await dump()).rows)).toBe(JSON.stringify(before.rows));
     history.show(segment);
-    expect(await log.catchUp(runId)).toMatchObject({ closed: true, nextSequence: 3 });
+    expect(await log.catchUp(run)).toMatchObject({ closed: true, nextSequence: 3 });
   });
 
   it('a terminated run, several segments: rebuilt alike', async () => {
@@ -335,10 +338,10 @@ describe('design §3.6: archive and rebuild', () => {
     second.lone(terminate[0], terminate[1]);
     history.add(segment, first);
     history.add('t2', second);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     const before = await dump();
     expect(before.rows.map(({ type }) => type).slice(-2)).toEqual(['node.cancelled', 'run.failed']);
-    await log.rebuild(runId);
+    await log.rebuild(run);
     expect(JSON.stringify(await dump())).toBe(JSON.stringify(before));
   });
 
@@ -349,10 +352,10 @@ describe('design §3.6: archive and rebuild', () => {
       schedule('b'),
     );
     history.add(segment, built);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     await stream('a', ['I ', 'think']);
     built.lone(terminate[0], terminate[1]);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     const rows = await allRows();
     expect(rows.map(({ type }) => type)).toEqual([
       ...['run.started', 'node.started', 'agent.reasoning.delta', 'agent.reasoning.delta'],
@@ -362,7 +365,7 @@ describe('design §3.6: archive and rebuild', () => {
       nodeId: 'n',
       payload: JSON.stringify({ agentId: 'core.a', reasoning: 'I think' }),
     });
-    expect(await stores.log.openBlocks(runId)).toEqual([]);
+    expect(await stores.log.openBlocks(run)).toEqual([]);
     await expect(stream('a', [' so'], 2)).rejects.toThrow('run-closed');
   });
 
@@ -372,11 +375,11 @@ describe('design §3.6: archive and rebuild', () => {
     const node = emitted('n', 'node.started', { nodeId: 'n' });
     built.task(schedule('b', built.carrier(started(), node)), schedule('a'));
     history.add(segment, built);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     await stream('b', ['Hm']);
     await stream('a', ['I ', 'think']);
     built.task(memo(built.carrier(emitted('x', 'x.y', {}))));
-    await log.catchUp(runId);
+    await log.catchUp(run);
     await stream('b', [' so'], 1);
     return built;
   }
@@ -394,10 +397,10 @@ describe('design §3.6: archive and rebuild', () => {
 
   it('a terminated run keeps what it was saying when it is rebuilt, byte for byte', async () => {
     terminated(await twoStreams());
-    await log.catchUp(runId);
+    await log.catchUp(run);
     const before = await dump();
     expect(await closings()).toEqual(['I think', 'Hm so']);
-    await log.rebuild(runId);
+    await log.rebuild(run);
     expect(JSON.stringify(await dump())).toBe(JSON.stringify(before));
   });
 
@@ -405,7 +408,7 @@ describe('design §3.6: archive and rebuild', () => {
     terminated(await twoStreams());
     const { rows } = await retrace(
       { ...parts(), stores: { ...stores, log: { ...stores.log, read: async () => [] } } },
-      runId,
+      run,
     );
     expect(rows.map(({ type }) => type)).toEqual([
       ...['run.started', 'node.started', 'x.y', 'node.cancelled', 'run.failed'],
@@ -414,10 +417,10 @@ describe('design §3.6: archive and rebuild', () => {
 
   it('a rebuild that would lose a row is refused by name, and changes nothing', async () => {
     history.add(segment, shortRun());
-    await log.catchUp(runId);
+    await log.catchUp(run);
     const before = await dump();
     history.show(segment, 4);
-    await expect(log.rebuild(runId)).rejects.toMatchObject({
+    await expect(log.rebuild(run)).rejects.toMatchObject({
       code: 'run_state_conflict',
       message: expect.stringContaining('would lose') as string,
     });
@@ -434,11 +437,11 @@ describe('design §3.6: archive and rebuild', () => {
     const [a, b] = [await record('a'), await record('b')];
     for (let n = 0; n < 8; n++) built.task(memo(built.carrier(emitted(`y${n}`, 'x.y', {}))));
     const before = await dump();
-    await expect(log.rebuild(runId)).rejects.toMatchObject({ code: 'run_state_conflict' });
+    await expect(log.rebuild(run)).rejects.toMatchObject({ code: 'run_state_conflict' });
     expect(await dump()).toEqual(before);
     built.completed('a', { deltas: a }).completed('b', { deltas: b });
     built.task(complete(built.carrier(ended())));
-    expect(await log.catchUp(runId)).toMatchObject({ closed: true });
+    expect(await log.catchUp(run)).toMatchObject({ closed: true });
   });
 
   it.each([Infinity, 1])(
@@ -448,10 +451,10 @@ describe('design §3.6: archive and rebuild', () => {
       built.completed('a', { events: [reasoned('I think')], deltas: await record('a') });
       history.pageBatches = pageBatches;
       terminated(built);
-      await log.catchUp(runId);
+      await log.catchUp(run);
       expect(await closings()).toEqual(['I think', 'Hm so']);
       const before = await dump();
-      await log.rebuild(runId);
+      await log.rebuild(run);
       expect(JSON.stringify(await dump())).toBe(JSON.stringify(before));
     },
   );
@@ -461,11 +464,11 @@ describe('design §3.6: archive and rebuild', () => {
     built.task(schedule('a.seal'));
     built.completed('a.seal', { events: [reasoned('I think')], deltas: await record('a') });
     built.task(memo(built.carrier(admitted('a.seal'))));
-    await log.catchUp(runId);
+    await log.catchUp(run);
     built.completed('b', { events: [reasoned('Hm so')], deltas: await record('b') });
     built.task(memo(built.carrier(admitted('b'))));
     terminated(built);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     expect(await closings()).toEqual(['I think', 'Hm so']);
   });
 
@@ -482,9 +485,9 @@ describe('design §3.6: archive and rebuild', () => {
       logger: silentLogger,
       processId: 'crashed',
     });
-    await expect(crashed.catchUp(runId)).rejects.toMatchObject({ code: 'service_unavailable' });
+    await expect(crashed.catchUp(run)).rejects.toMatchObject({ code: 'service_unavailable' });
     crashed.close();
-    await log.catchUp(runId);
+    await log.catchUp(run);
     expect(await closings()).toEqual(['I think', 'Hm so']);
   });
 
@@ -495,7 +498,7 @@ describe('design §3.6: archive and rebuild', () => {
     const others = ['p2', 'p3', 'p4'].map((processId) =>
       createLog({ stores, history, logger: silentLogger, processId }),
     );
-    await Promise.all([log, ...others].map((each) => each.catchUp(runId)));
+    await Promise.all([log, ...others].map((each) => each.catchUp(run)));
     for (const each of others) each.close();
     expect(await closings()).toEqual(['I think', 'Hm so']);
   });
@@ -505,7 +508,7 @@ describe('design §3.6: archive and rebuild', () => {
     let late = async (): Promise<void> => {
       late = async () => {};
       await stream('a', [' hard'], 2);
-      await stores.log.appendDeltas(runId, 'c', 1, []);
+      await stores.log.appendDeltas(run, 'c', 1, []);
     };
     const slow = createLog({
       stores: {
@@ -522,10 +525,10 @@ describe('design §3.6: archive and rebuild', () => {
       logger: silentLogger,
       processId: 'slow',
     });
-    expect(await slow.catchUp(runId)).toMatchObject({ closed: true });
+    expect(await slow.catchUp(run)).toMatchObject({ closed: true });
     slow.close();
     expect(await closings()).toEqual(['I think hard', 'Hm so']);
-    expect(await stores.log.openBlocks(runId)).toEqual([]);
+    expect(await stores.log.openBlocks(run)).toEqual([]);
   });
 
   it('the segments of a run that nobody had caught up are recorded by its rebuild, and archived', async () => {
@@ -535,9 +538,9 @@ describe('design §3.6: archive and rebuild', () => {
     second.task(complete(second.carrier(ended())));
     history.add(segment, first);
     history.add('t2', second);
-    await log.rebuild(runId);
+    await log.rebuild(run);
     await archiveClosed(parts(), new AbortController().signal);
-    const segments = await stores.segments.ofRun(runId);
+    const segments = await stores.segments.ofRun(run);
     expect(segments.map(({ temporalRunId }) => temporalRunId)).toEqual([segment, 't2']);
     for (const { archive } of segments) expect(archive).toMatch(/^sha256:/);
   });
@@ -550,7 +553,7 @@ describe('design §3.6: archive and rebuild', () => {
     });
     built.task(memo(built.carrier(admitted('a'))));
     built.lone(terminate[0], terminate[1]);
-    await log.catchUp(runId);
+    await log.catchUp(run);
     const types = (await allRows()).map(({ type }) => type);
     expect(types.filter((type) => type === 'agent.reasoned')).toHaveLength(2);
   });
@@ -559,7 +562,7 @@ describe('design §3.6: archive and rebuild', () => {
     const built = await streamedRun();
     const lost = { ...(await record('a')), activityId: 'c' };
     built.completed('a', { deltas: lost });
-    await expect(log.catchUp(runId)).rejects.toMatchObject({ code: 'internal_error' });
+    await expect(log.catchUp(run)).rejects.toMatchObject({ code: 'internal_error' });
     expect(await stores.log.problems(100)).toContainEqual({ runId, problem: 'internal_error' });
   });
 
@@ -571,7 +574,7 @@ describe('design §3.6: archive and rebuild', () => {
       [other, `${other}-t1`],
     ] as const) {
       history.add(at, shortRun());
-      await log.catchUp(id);
+      await log.catchUp(runRef(id));
     }
     const unreadable = new Set([segment]);
     const raw = history.raw.bind(history);
@@ -581,16 +584,16 @@ describe('design §3.6: archive and rebuild', () => {
     };
     const signal = new AbortController().signal;
     await archiveClosed(parts(), signal);
-    expect((await stores.segments.ofRun(other))[0]?.archive).toMatch(/^sha256:/);
-    expect((await stores.segments.ofRun(runId))[0]?.archive).toBeUndefined();
+    expect((await stores.segments.ofRun(runRef(other)))[0]?.archive).toMatch(/^sha256:/);
+    expect((await stores.segments.ofRun(run))[0]?.archive).toBeUndefined();
   });
 
   it('a segment that Temporal forgot before it was archived is marked and not asked for again', async () => {
     history.add(segment, shortRun());
-    await log.catchUp(runId);
+    await log.catchUp(run);
     history.forget(segment);
     await archiveClosed(parts(), new AbortController().signal);
-    expect(await stores.segments.ofRun(runId)).toMatchObject([{ archive: 'lost' }]);
-    await expect(log.rebuild(runId)).rejects.toMatchObject({ code: 'history_missing' });
+    expect(await stores.segments.ofRun(run)).toMatchObject([{ archive: 'lost' }]);
+    await expect(log.rebuild(run)).rejects.toMatchObject({ code: 'history_missing' });
   });
 });

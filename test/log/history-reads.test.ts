@@ -10,6 +10,7 @@ import {
   ScriptedHistory,
   silentLogger,
 } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 /** Batches of the run that its first workflow task ends with. */
 const FIRST_TASK = 3;
@@ -31,7 +32,7 @@ beforeEach(async () => {
   log = createLog({ stores, history, logger: silentLogger, processId: 'p1' });
   await registerRun(stores, runId);
   history.add(segment, twoTasks(), FIRST_TASK);
-  await log.catchUp(runId);
+  await log.catchUp(runRef(runId));
   history.reads = 0;
   return () => log.close();
 });
@@ -46,7 +47,7 @@ function twoTasks(): HistoryBuilder {
 
 describe('design §3.2: a catch-up', () => {
   it('costs one read of history where nothing is new', async () => {
-    await log.catchUp(runId);
+    await log.catchUp(runRef(runId));
     expect(history.reads).toBe(1);
   });
 
@@ -55,6 +56,6 @@ describe('design §3.2: a catch-up', () => {
     // As when the server refuses the token: from the start again, and all of the first page is known.
     history.pageBatches = 1;
     history.refusesNextToken = true;
-    expect(await log.catchUp(runId)).toMatchObject({ closed: true });
+    expect(await log.catchUp(runRef(runId))).toMatchObject({ closed: true });
   });
 });

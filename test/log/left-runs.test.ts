@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import { createLeftRuns } from '../../src/log/left-runs.ts';
 import { silentLogger } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 /** More than lie between the last success of the rounds and their end. */
 const TICKS = 12;
@@ -22,7 +23,7 @@ describe('design §3.4: a run that could not be caught up is tried again', () =>
       const triedAgain = new Promise<void>((resolve) => (again = resolve));
       const stop = new AbortController();
       const left = createLeftRuns({
-        async catchUp(runId) {
+        async catchUp({ runId }) {
           if (runId === 'first') {
             if (++tries.first === 1) throw new HostError('internal_error');
             succeed();
@@ -38,8 +39,8 @@ describe('design §3.4: a run that could not be caught up is tried again', () =>
         passAgain: () => undefined,
         firstPauseMs: 1,
       });
-      const second = left.catchUp('second');
-      await left.catchUp('first');
+      const second = left.catchUp(runRef('second'));
+      await left.catchUp(runRef('first'));
       await second;
       const limit = new Promise((resolve) => setTimeout(resolve, 200, 'forgotten'));
       expect(await Promise.race([triedAgain, limit])).toBeUndefined();

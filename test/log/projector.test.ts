@@ -64,14 +64,14 @@ function threeTasks(): HistoryBuilder {
 /** Resolves when the stored log has `count` rows. */
 async function rowsReach(count: number): Promise<readonly LogRow[]> {
   for (;;) {
-    const rows = await stores.log.read(runId, { after: -1, limit: 100 });
+    const rows = await stores.log.read(runRef(runId), { after: -1, limit: 100 });
     if (rows.length >= count) return rows;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
 
 async function closes(id = runId): Promise<void> {
-  while (!(await stores.log.head(id))?.closed)
+  while (!(await stores.log.head(runRef(id)))?.closed)
     await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
@@ -79,7 +79,7 @@ describe('design §3.4: hints', () => {
   it('a hint brings the log up, also when the task is recorded only afterwards', async () => {
     history.add(segment, threeTasks(), 2);
     // The sink speaks before the task is recorded: history has three events then, the fourth is its completion.
-    projector.hint(runId, segment, 3, false);
+    projector.hint(runRef(runId), segment, 3, false);
     await new Promise((resolve) => setTimeout(resolve, 300));
     history.show(segment, 3);
     expect((await rowsReach(1)).map(({ type }) => type)).toEqual(['run.started']);
@@ -87,7 +87,8 @@ describe('design §3.4: hints', () => {
 
   it('many hints of one run are one piece of work', async () => {
     history.add(segment, threeTasks());
-    for (let length = 1; length < 9; length++) projector.hint(runId, segment, length, length === 8);
+    for (let length = 1; length < 9; length++)
+      projector.hint(runRef(runId), segment, length, length === 8);
     await closes();
     expect(history.reads).toBeLessThan(4);
   });
@@ -95,7 +96,7 @@ describe('design §3.4: hints', () => {
   it('a hint whose append fails stays until it succeeds', async () => {
     history.add(segment, threeTasks());
     history.failure = new HostError('service_unavailable');
-    projector.hint(runId, segment, 3, false);
+    projector.hint(runRef(runId), segment, 3, false);
     while (history.reads < 2) await new Promise((resolve) => setTimeout(resolve, 5));
     history.failure = undefined;
     await closes();
@@ -103,17 +104,17 @@ describe('design §3.4: hints', () => {
 
   it('a hint of a segment that is over is done, wherever the run is now', async () => {
     history.add(segment, threeTasks());
-    projector.hint(runId, 'an-older-segment', 50, false);
+    projector.hint(runRef(runId), 'an-older-segment', 50, false);
     await closes();
   });
 
   it('stop does what is hinted and gives the lease back', async () => {
     history.add(segment, threeTasks());
     await projector.start();
-    projector.hint(runId, segment, 3, false);
+    projector.hint(runRef(runId), segment, 3, false);
     await projector.stop();
     stopped = true;
-    expect((await stores.log.head(runId))?.nextSequence).toBeGreaterThan(0);
+    expect((await stores.log.head(runRef(runId)))?.nextSequence).toBeGreaterThan(0);
   });
 });
 
@@ -217,7 +218,7 @@ describe('design §3.4: nothing hides a run', () => {
     history.add(segment, threeTasks());
     await projector.start();
     await closes();
-    while (!(await stores.segments.ofRun(runId))[0]?.archive)
+    while (!(await stores.segments.ofRun(runRef(runId)))[0]?.archive)
       await new Promise((resolve) => setTimeout(resolve, 5));
   });
 });
@@ -232,21 +233,21 @@ describe('design §3.3: followers', () => {
 
   it('get the backlog, then what comes, and end behind the terminal row', async () => {
     history.add(segment, threeTasks(), 3);
-    await log.catchUp(runId);
+    await log.catchUp(runRef(runId));
     const seen = collect(log.follow(runRef(runId), { after: -1, signal: live() }));
     const late = collect(log.follow(runRef(runId), { after: 0, signal: live() }));
     history.show(segment, 5);
-    projector.hint(runId, segment, 5, false);
+    projector.hint(runRef(runId), segment, 5, false);
     await rowsReach(2);
     history.show(segment);
-    projector.hint(runId, segment, 9, true);
+    projector.hint(runRef(runId), segment, 9, true);
     expect(await seen).toEqual([0, 1, 2]);
     expect(await late).toEqual([1, 2]);
   });
 
   it('of a closed run get what is behind their position, or nothing', async () => {
     history.add(segment, threeTasks());
-    await log.catchUp(runId);
+    await log.catchUp(runRef(runId));
     expect(await collect(log.follow(runRef(runId), { after: 1, signal: live() }))).toEqual([2]);
     expect(await collect(log.follow(runRef(runId), { after: 2, signal: live() }))).toEqual([]);
     expect(await collect(log.follow(runRef(runId), { after: 99, signal: live() }))).toEqual([]);
@@ -255,7 +256,7 @@ describe('design §3.3: followers', () => {
   it('watch the run while there is one, and no longer', async () => {
     history.add(segment, threeTasks(), 3);
     const abort = new AbortController();
-    const watched = async () => (await stores.projection.watched([runId])).has(runId);
+    const watched = async () => (await stores.projection.watched([runRef(runId)])).has(runId);
     for await (const [row] of log.follow(runRef(runId), { after: -1, signal: abort.signal })) {
       expect(row?.sequence).toBe(0);
       await expect.poll(watched).toBe(true);
@@ -266,7 +267,7 @@ describe('design §3.3: followers', () => {
 
   it('share one reader: those at the same place cost one query', async () => {
     history.add(segment, threeTasks(), 3);
-    await log.catchUp(runId);
+    await log.catchUp(runRef(runId));
     let queries = 0;
     const counting: Stores = {
       ...stores,
@@ -284,7 +285,7 @@ describe('design §3.3: followers', () => {
     );
     await rowsReach(1);
     history.show(segment);
-    projector.hint(runId, segment, 7, true);
+    projector.hint(runRef(runId), segment, 7, true);
     for (const seen of await Promise.all(all)) expect(seen).toEqual([0, 1, 2]);
     expect(queries).toBeLessThan(20);
     counted.close();
@@ -292,7 +293,7 @@ describe('design §3.3: followers', () => {
 
   it('that wait read where the log ends, once for all of them, and never the snapshot', async () => {
     history.add(segment, threeTasks(), 3);
-    await log.catchUp(runId);
+    await log.catchUp(runRef(runId));
     const asked = { head: 0, tail: 0 };
     let wake = () => {};
     const counting: Stores = {

@@ -12,6 +12,7 @@ import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { deltasOf } from '../journeys/brackets.ts';
 import { journeyParts, MARATHON, workflowOf } from '../journeys/journey-workflows.ts';
+import { runRef } from '../support/run-ref.ts';
 
 const START_LIMIT_MS = 120_000;
 
@@ -75,7 +76,7 @@ describe('design §8: the invariants hold', { timeout: START_LIMIT_MS }, () => {
 
   it('design §3.5: a run that is terminated in mid-sentence gets its reasoning closed with what was stored', async () => {
     const runId = await host.startRun({ workflowId: workflowOf(MARATHON) });
-    const rows = () => host.stores.log.read(runId, { after: -1, limit: 1_000 });
+    const rows = () => host.stores.log.read(runRef(runId), { after: -1, limit: 1_000 });
     const has = async (wanted: string) => (await rows()).some(({ type }) => type === wanted);
     await until(() => has('agent.reasoning.delta'), 'it streams');
     await terminate(runId);
@@ -98,13 +99,13 @@ describe('design §8: the invariants hold', { timeout: START_LIMIT_MS }, () => {
   it('design §3.4: the projector alone closes a run that nobody reads', async () => {
     const runId = await host.startRun({ workflowId: 'plain' });
     await until(
-      async () => (await host.stores.log.head(runId))?.closed ?? false,
+      async () => (await host.stores.log.head(runRef(runId)))?.closed ?? false,
       'the head is closed',
     );
-    const rows = await host.stores.log.read(runId, { after: -1, limit: 100 });
+    const rows = await host.stores.log.read(runRef(runId), { after: -1, limit: 100 });
     expect(isTerminalEvent(rows.at(-1)?.type ?? '')).toBe(true);
     await until(
-      async () => Boolean((await host.stores.segments.ofRun(runId))[0]?.archive),
+      async () => Boolean((await host.stores.segments.ofRun(runRef(runId)))[0]?.archive),
       'it is archived',
     );
   });

@@ -21,6 +21,7 @@ import {
   ScriptedHistory,
   silentLogger,
 } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 const BASE = { agentId: 'core.a' };
 const TEXT = 'Hm';
@@ -51,8 +52,8 @@ async function streamed(activityId: string): Promise<RecordedDeltas> {
   const payload = deltaPayload({ base: BASE }, { text: TEXT }, 0);
   const eventId = eventIdOf(runId, key);
   const row = { runId, eventId, key, type, nodeId: 'n', payload, timestampMs: 1_025 };
-  await stores.log.appendDeltas(runId, activityId, 1, [{ k: 0, row }]);
-  const [stored] = await stores.log.closeBlock(runId, activityId);
+  await stores.log.appendDeltas(runRef(runId), activityId, 1, [{ k: 0, row }]);
+  const [stored] = await stores.log.closeBlock(runRef(runId), activityId);
   const { sequence = 0, timestampMs = 0 } = stored ?? {};
   const places = { sequences: [[sequence, 1]] as const, times: [timestampMs] };
   return { activityId, type, nodeId: 'n', base: BASE, text: TEXT, cuts: [2], ...places };
@@ -64,7 +65,7 @@ async function sealed(then: (built: HistoryBuilder, deltas: RecordedDeltas) => u
   const node = emitted('n', 'node.started', { nodeId: 'n' });
   built.task(schedule('a', built.carrier(emitted('run.started|r', 'run.started'), node)));
   history.add(`${runId}-t1`, built);
-  await log.catchUp(runId);
+  await log.catchUp(runRef(runId));
   const deltas = await streamed('a');
   built.task(schedule('a.seal'));
   built.completed('a.seal', { events: [SAID], deltas });
@@ -74,11 +75,11 @@ async function sealed(then: (built: HistoryBuilder, deltas: RecordedDeltas) => u
 
 const dump = async () =>
   JSON.stringify([
-    await stores.log.head(runId),
-    await stores.log.read(runId, { after: -1, limit: 100 }),
+    await stores.log.head(runRef(runId)),
+    await stores.log.read(runRef(runId), { after: -1, limit: 100 }),
   ]);
 const said = async () =>
-  (await stores.log.read(runId, { after: -1, limit: 100 }))
+  (await stores.log.read(runRef(runId), { after: -1, limit: 100 }))
     .filter(({ type }) => type === SAID.type)
     .map(({ payload }) => (JSON.parse(payload) as { reasoning: string }).reasoning);
 const admit = (built: HistoryBuilder) => built.task(memo(built.carrier(admitted('a.seal'))));
@@ -102,10 +103,10 @@ it.each(
 )('is told once: $name (pages of $pageBatches batches)', async ({ then, pageBatches }) => {
   await sealed(then);
   history.pageBatches = pageBatches;
-  await log.catchUp(runId);
+  await log.catchUp(runRef(runId));
   expect(await said()).toEqual([TEXT]);
   const before = await dump();
   history.pageBatches = Infinity;
-  await log.rebuild(runId);
+  await log.rebuild(runRef(runId));
   expect(await dump()).toBe(before);
 });

@@ -22,6 +22,7 @@ import {
   ScriptedHistory,
   silentLogger,
 } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
 
 let stores: Stores;
 let history: ScriptedHistory;
@@ -62,12 +63,12 @@ async function stream(activityId: string, pieces: readonly (readonly [string, st
     const row = { runId, eventId: eventIdOf(runId, key), key, type, nodeId: 'n', payload };
     return { k, row: { ...row, timestampMs: 1_025 + 3 * k } };
   });
-  const outcome = await stores.log.appendDeltas(runId, activityId, 1, deltas);
+  const outcome = await stores.log.appendDeltas(runRef(runId), activityId, 1, deltas);
   if (outcome.kind === 'refused') throw new Error(outcome.reason);
 }
 
 async function record(activityId: string): Promise<{ deltas: RecordedDeltas }> {
-  const deltas = recordDeltas(activityId, await stores.log.closeBlock(runId, activityId));
+  const deltas = recordDeltas(activityId, await stores.log.closeBlock(runRef(runId), activityId));
   if (!deltas) throw new Error('nothing is recorded');
   return { deltas };
 }
@@ -81,7 +82,7 @@ async function play(): Promise<void> {
     schedule('dies'),
   );
   history.add(segment, built);
-  await log.catchUp(runId);
+  await log.catchUp(runRef(runId));
   await stream('returns', [
     ['stdout', 'one '],
     ['stderr', 'oh '],
@@ -96,7 +97,7 @@ async function play(): Promise<void> {
   const returned = { type: 'agent.toolReturned', nodeId: 'n', payload: { callId: 'returns' } };
   built.completed('returns', { events: [returned], ...(await record('returns')) });
   built.task(memo(built.carrier(admitted('returns'))));
-  await log.catchUp(runId);
+  await log.catchUp(runRef(runId));
   await stream('dies', [['stdout', 'lost ']]);
   await stream('infer', ['think']);
   built.failed('dies').task(schedule('dies.seal'));
@@ -104,12 +105,12 @@ async function play(): Promise<void> {
   const reasoned = { type: 'agent.reasoned', nodeId: 'n', payload: { reasoning: 'I think' } };
   built.completed('infer', { events: [reasoned], ...(await record('infer')) });
   built.task(complete(built.carrier(admitted('infer'), emitted('terminal', 'run.completed', {}))));
-  await log.catchUp(runId);
+  await log.catchUp(runRef(runId));
 }
 
 async function dump() {
-  const rows = await stores.log.read(runId, { after: -1, limit: 1_000 });
-  return { rows, head: await stores.log.head(runId) };
+  const rows = await stores.log.read(runRef(runId), { after: -1, limit: 1_000 });
+  return { rows, head: await stores.log.head(runRef(runId)) };
 }
 
 describe('design §3.6: a run with tool progress', () => {
@@ -127,7 +128,7 @@ describe('design §3.6: a run with tool progress', () => {
   it('is rebuilt byte for byte from history', async () => {
     await play();
     const before = await dump();
-    await log.rebuild(runId);
+    await log.rebuild(runRef(runId));
     expect(JSON.stringify(await dump())).toBe(JSON.stringify(before));
   });
 
@@ -136,7 +137,7 @@ describe('design §3.6: a run with tool progress', () => {
     const { rows } = await dump();
     await archiveClosed({ stores, history, logger: silentLogger }, new AbortController().signal);
     history.forget(segment);
-    await log.rebuild(runId);
+    await log.rebuild(runRef(runId));
     expect(JSON.stringify((await dump()).rows)).toBe(JSON.stringify(rows));
   });
 });

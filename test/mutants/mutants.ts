@@ -184,8 +184,8 @@ const ROWS: readonly Row[] = [
     24,
     [
       'src/adapters/postgres/log-restore.ts',
-      'WHERE run_id = $1 AND sequence >= $2',
-      'WHERE run_id = $1 AND sequence >= 0 * $2::int',
+      'WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2',
+      'WHERE run_id = $1 AND tenant_id = $3 AND sequence >= 0 * $2::int',
     ],
     [OF_STORES, 'PGlite in memory.*a rebuild keeps the positions of rows that stay'],
   ],
@@ -340,6 +340,18 @@ const ROWS: readonly Row[] = [
       "FROM runs WHERE run_id = $1 AND $2::text <> ''`",
     ],
     [OF_STORES, 'PGlite in memory.*a run of another tenant is not found and not listed'],
+  ],
+  [
+    43,
+    [
+      'src/adapters/postgres/log-append.ts',
+      'FROM run_heads WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE`',
+      "FROM run_heads WHERE run_id = $1 AND $2::text <> '' FOR UPDATE`",
+    ],
+    [
+      OF_STORES,
+      'PGlite in memory.*under the ref of another tenant nothing is changed of it: append',
+    ],
   ],
   [
     44,

@@ -61,7 +61,7 @@ describe('design §4 an acceptance', () => {
       data: { runId, status: 'pending', warnings: [{ key: 'temprature' }] },
     });
     expect(once).not.toHaveProperty('replayed');
-    expect((await stores.runs.load(runId))?.temporalRunId).toBe(`t-${runId}`);
+    expect((await stores.runs.find('default', runId))?.temporalRunId).toBe(`t-${runId}`);
   });
 
   it('spec/01 §5 keeps configurable in one form, however it was written, and no credential', () => {

@@ -29,6 +29,7 @@ import type { JournalSinks } from '../../workflows/interceptors.ts';
 import { silentLogger } from './log-parts.ts';
 import { journalOf } from './run-workflow.ts';
 import { CACHE_DIR } from './temporal.ts';
+import { runRef } from './run-ref.ts';
 
 /** What is looked at: a TestHost fits. */
 export interface InspectedHost {
@@ -56,7 +57,7 @@ const DELTA_KEY = /#d\d+$/;
 async function readLog(stores: Stores, runId: string): Promise<LogRow[]> {
   const rows: LogRow[] = [];
   for (;;) {
-    const page = await stores.log.read(runId, { after: rows.length - 1, limit: READ_ROWS });
+    const page = await stores.log.read(runRef(runId), { after: rows.length - 1, limit: READ_ROWS });
     rows.push(...page);
     if (page.length < READ_ROWS) return rows;
   }
@@ -72,7 +73,7 @@ async function readSegments({
   history,
 }: Inspection): Promise<SegmentHistory[]> {
   const segments: SegmentHistory[] = [];
-  for (const { temporalRunId } of await stores.segments.ofRun(runId)) {
+  for (const { temporalRunId } of await stores.segments.ofRun(runRef(runId))) {
     const raw = await client.workflow.getHandle(runId, temporalRunId).fetchHistory();
     segments.push({ raw, events: await history.decode(History.encode(raw).finish()) });
   }
@@ -191,7 +192,7 @@ async function checkRebuild(
   head: Head,
 ): Promise<void> {
   const { stores, history, runId } = inspection;
-  const rebuilt = await retrace({ stores, history, logger: silentLogger }, runId);
+  const rebuilt = await retrace({ stores, history, logger: silentLogger }, runRef(runId));
   const bytes = (of: readonly LogRow[]) =>
     of.map((row) => JSON.stringify(Object.entries(row).sort()));
   assert.deepEqual(bytes(rebuilt.rows), bytes(rows), `${runId}: a rebuild gives the same rows`);
@@ -208,13 +209,14 @@ async function checkRebuild(
 async function checkRun(inspection: Inspection): Promise<SegmentHistory[]> {
   const { stores, history, runId } = inspection;
   const log = createLog({ stores, history, logger: silentLogger, processId: 'invariants' });
-  const head = await log.catchUp(runId).finally(() => log.close());
+  const head = await log.catchUp(runRef(runId)).finally(() => log.close());
   const rows = await readLog(stores, runId);
   checkRows(rows, head);
   const segments = await readSegments(inspection);
   checkEmissions(rows, segments);
   if (head.closed) checkDeltas(rows, segments, runId);
-  if ((await stores.log.openBlocks(runId)).length === 0) await checkRebuild(inspection, rows, head);
+  if ((await stores.log.openBlocks(runRef(runId))).length === 0)
+    await checkRebuild(inspection, rows, head);
   return segments;
 }
 

@@ -84,7 +84,7 @@ export async function registerRun(
   temporalRunId = `${runId}-t1`,
 ): Promise<void> {
   await stores.runs.accept(runRow(runId));
-  await stores.runs.markStarted(runId, temporalRunId);
+  await stores.runs.markStarted(runRef(runId), temporalRunId);
 }
 
 /** A HistoryReader over built histories, of which the test lets batches become visible one by one. */

@@ -71,7 +71,12 @@ export interface FinishedRun {
   /** All carriers' entries in the order of the workflow. */
   readonly journal: readonly JournalItem[];
   /** What the workflow told the projector. */
-  readonly hints: readonly { temporalRunId: string; historyLength: number; terminal: boolean }[];
+  readonly hints: readonly {
+    tenant: string;
+    temporalRunId: string;
+    historyLength: number;
+    terminal: boolean;
+  }[];
   /** Replays every segment; throws DeterminismViolationError. */
   replay(): Promise<void>;
 }
@@ -122,8 +127,8 @@ export async function createWorkflowRunner(options: RunnerOptions): Promise<Work
   const sinks: InjectedSinks<JournalSinks> = {
     journal: {
       hint: {
-        fn: ({ workflowId }, temporalRunId, historyLength, terminal) =>
-          void hints.get(workflowId)?.push({ temporalRunId, historyLength, terminal }),
+        fn: ({ workflowId }, tenant, temporalRunId, historyLength, terminal) =>
+          void hints.get(workflowId)?.push({ tenant, temporalRunId, historyLength, terminal }),
         callDuringReplay: false,
       },
     },

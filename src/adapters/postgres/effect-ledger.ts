@@ -75,7 +75,7 @@ export function createEffectLedger(db: Db): EffectLedger {
       );
       return settled.length > 0;
     },
-    async ofRun(tenant, runId) {
+    async ofRun({ tenant, runId }) {
       const records = await db.query<EffectRecord>(
         `SELECT ${COLUMNS} FROM effects WHERE tenant_id = $1 AND run_id = $2 ORDER BY created_at_ms, effect_id`,
         [tenant, runId],

@@ -2,6 +2,7 @@
 // (migration 007, which says how readers know what may still commit).
 import type { FeedPage, FeedQuery, FeedStore } from '../../ports/feed.ts';
 import type { Db, SqlValue } from './db.ts';
+import { refOf } from './run-ref.ts';
 
 interface FeedRecord {
   readonly position: number;
@@ -29,7 +30,7 @@ async function read(db: Db, { tenant, sessionId, after, limit }: FeedQuery): Pro
   const rows = records.map((record) => ({
     position: record.position,
     sessionId: record.session_id,
-    runId: record.run_id,
+    run: refOf(tenant, record.run_id),
     sequence: record.sequence,
   }));
   return { rows, heldBack: heldBack && rows.length < limit };

@@ -4,6 +4,7 @@ import { clampTimestamps } from '../../rules/clamp.ts';
 import { HostError } from '../../rules/errors.ts';
 import { deltaKey } from '../../rules/ids.ts';
 import type { AppendBatch, AppendOutcome, Head, LogRow, NewRow } from '../../ports/log.ts';
+import type { RunRef } from '../../ports/runs.ts';
 import type { Db, Transaction } from './db.ts';
 import { eventRecords, HEAD_COLUMNS, headOf, INSERT_EVENTS } from './rows.ts';
 import type { HeadRecord } from './rows.ts';
@@ -11,10 +12,13 @@ import type { HeadRecord } from './rows.ts';
 export const LOG_CHANNEL = 'openwop_log';
 
 /** The lock that every change of a run's log takes first. */
-export async function lockHead(tx: Transaction, runId: string): Promise<Head | undefined> {
+export async function lockHead(
+  tx: Transaction,
+  { tenant, runId }: RunRef,
+): Promise<Head | undefined> {
   const [record] = await tx.query<HeadRecord>(
-    `SELECT ${HEAD_COLUMNS} FROM run_heads WHERE run_id = $1 FOR UPDATE`,
-    [runId],
+    `SELECT ${HEAD_COLUMNS} FROM run_heads WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE`,
+    [runId, tenant],
   );
   return record && headOf(record);
 }
@@ -24,7 +28,7 @@ const WRITE = `
   moved AS (
     UPDATE run_heads SET next_sequence = $4, last_timestamp_ms = $5, temporal_run_id = $6, history_event_id = $7,
       token = $8, status = $9, closed = $10, translate_state = $11, snapshot = $12, problem = NULL
-    WHERE run_id = $1
+    WHERE run_id = $1 AND tenant_id = $2
   ),
   sealed AS (
     INSERT INTO run_blocks (run_id, activity_id, tenant_id, try_number, closed)
@@ -32,15 +36,16 @@ const WRITE = `
     ON CONFLICT (run_id, activity_id) DO UPDATE SET closed = true
   ),
   cut_off AS (
-    UPDATE run_blocks SET closed = true WHERE run_id = $1 AND $10 AND NOT closed AND activity_id <> ALL ($13::text[])
+    UPDATE run_blocks SET closed = true
+    WHERE run_id = $1 AND tenant_id = $2 AND $10 AND NOT closed AND activity_id <> ALL ($13::text[])
   )
   SELECT pg_notify('${LOG_CHANNEL}', $1::text || ':' || $4::bigint::text) WHERE $14::boolean`;
 
 /** Throws HostError run_not_found without a head; SqlError when a fact is appended twice (a bug in its author). */
 export function append(db: Db, batch: AppendBatch): Promise<AppendOutcome> {
   return db.transaction(async (tx) => {
-    const head = await lockHead(tx, batch.runId);
-    if (!head) throw new HostError('run_not_found', { runId: batch.runId });
+    const head = await lockHead(tx, batch.run);
+    if (!head) throw new HostError('run_not_found', { runId: batch.run.runId });
     if (head.closed) return { kind: 'closed', head };
     const { behind } = batch;
     if (
@@ -110,13 +115,13 @@ async function withoutStoredDeltas(
   // A stream may be recorded twice: by its seal and by its own late result.
   const eventIds = [...new Set(deltas.map(({ eventId }) => eventId))];
   const stored = await tx.query(
-    'SELECT 1 FROM run_events WHERE run_id = $1 AND event_id = ANY($2::text[])',
-    [batch.runId, eventIds],
+    'SELECT 1 FROM run_events WHERE run_id = $1 AND tenant_id = $3 AND event_id = ANY($2::text[])',
+    [batch.run.runId, eventIds, batch.run.tenant],
   );
   if (stored.length !== eventIds.length) {
     throw new HostError('internal_error', {
       reason: 'A recorded delta is not in the log.',
-      runId: batch.runId,
+      runId: batch.run.runId,
     });
   }
   return batch.rows.filter((row) => !isDelta(row));

@@ -7,6 +7,7 @@
 // | open    | -          | appends  | takes it over | superseded | closed                             |
 // | closed  | refused    | refused  | refused       | refused    | stays closed                       |
 import type { DeltaOutcome, LogRow, NewDelta } from '../../ports/log.ts';
+import type { RunRef } from '../../ports/runs.ts';
 import type { Db, Queries, Transaction } from './db.ts';
 import { LOG_CHANNEL, lockHead, number } from './log-append.ts';
 import { EVENT_COLUMNS, eventRecords, INSERT_EVENTS, logRowOf } from './rows.ts';
@@ -14,7 +15,7 @@ import type { EventRecord } from './rows.ts';
 
 const WRITE = `
   WITH added AS (${INSERT_EVENTS}),
-  moved AS (UPDATE run_heads SET next_sequence = $4, last_timestamp_ms = $5 WHERE run_id = $1),
+  moved AS (UPDATE run_heads SET next_sequence = $4, last_timestamp_ms = $5 WHERE run_id = $1 AND tenant_id = $2),
   opened AS (
     INSERT INTO run_blocks (run_id, activity_id, tenant_id, try_number, closed) VALUES ($1, $6, $2, $7, false)
     ON CONFLICT (run_id, activity_id) DO UPDATE SET try_number = excluded.try_number
@@ -22,7 +23,7 @@ const WRITE = `
   SELECT pg_notify('${LOG_CHANNEL}', $1::text || ':' || $4::bigint::text) WHERE $8::boolean`;
 
 export interface DeltaBatch {
-  readonly runId: string;
+  readonly run: RunRef;
   readonly activityId: string;
   readonly tryNumber: number;
   readonly deltas: readonly NewDelta[];
@@ -30,9 +31,9 @@ export interface DeltaBatch {
 
 /** Deltas that are stored already keep their place: a call whose answer was lost may be repeated. */
 export function appendDeltas(db: Db, batch: DeltaBatch): Promise<DeltaOutcome> {
-  const { runId, activityId, tryNumber, deltas } = batch;
+  const { run, activityId, tryNumber, deltas } = batch;
   return db.transaction(async (tx) => {
-    const head = await lockHead(tx, runId);
+    const head = await lockHead(tx, run);
     if (!head) return { kind: 'refused', reason: 'no-head' };
     if (head.closed) return { kind: 'refused', reason: 'run-closed' };
     const { block, stored } = await blockOf(tx, batch);
@@ -44,8 +45,8 @@ export function appendDeltas(db: Db, batch: DeltaBatch): Promise<DeltaOutcome> {
     );
     if (added.length > 0 || block?.try_number !== tryNumber) {
       await tx.query(WRITE, [
-        runId,
-        head.tenant,
+        run.runId,
+        run.tenant,
         eventRecords(added),
         head.nextSequence + added.length,
         added.at(-1)?.timestampMs ?? head.lastTimestampMs,
@@ -73,7 +74,7 @@ type Place = Pick<LogRow, 'sequence' | 'timestampMs'>;
 /** The block, and which of the batch's deltas are stored, in one statement. */
 async function blockOf(
   tx: Transaction,
-  { runId, activityId, deltas }: DeltaBatch,
+  { run: { tenant, runId }, activityId, deltas }: DeltaBatch,
 ): Promise<{ block?: { try_number: number; closed: boolean }; stored: Map<string, Place> }> {
   const found = await tx.query<{
     try_number: number;
@@ -84,9 +85,9 @@ async function blockOf(
   }>(
     `SELECT b.try_number, b.closed, e.event_id, e.sequence, e.timestamp_ms
      FROM run_blocks b
-     LEFT JOIN run_events e ON e.run_id = b.run_id AND e.event_id = ANY($3::text[])
-     WHERE b.run_id = $1 AND b.activity_id = $2`,
-    [runId, activityId, deltas.map((delta) => delta.row.eventId)],
+     LEFT JOIN run_events e ON e.run_id = b.run_id AND e.tenant_id = b.tenant_id AND e.event_id = ANY($3::text[])
+     WHERE b.run_id = $1 AND b.tenant_id = $4 AND b.activity_id = $2`,
+    [runId, activityId, deltas.map((delta) => delta.row.eventId), tenant],
   );
   const stored = new Map<string, Place>();
   for (const row of found) {
@@ -97,28 +98,32 @@ async function blockOf(
 }
 
 /** Closes the block for ever under the head's lock, so that no delta slips in behind what is returned. */
-export function closeBlock(db: Db, runId: string, activityId: string): Promise<readonly LogRow[]> {
+export function closeBlock(db: Db, run: RunRef, activityId: string): Promise<readonly LogRow[]> {
+  const { tenant, runId } = run;
   return db.transaction(async (tx) => {
-    await tx.query('SELECT 1 FROM run_heads WHERE run_id = $1 FOR UPDATE', [runId]);
+    await tx.query('SELECT 1 FROM run_heads WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE', [
+      runId,
+      tenant,
+    ]);
     await tx.query(
       `INSERT INTO run_blocks (run_id, activity_id, tenant_id, try_number, closed)
-       SELECT run_id, $2::text, tenant_id, 0, true FROM runs WHERE run_id = $1
+       SELECT run_id, $2::text, tenant_id, 0, true FROM runs WHERE run_id = $1 AND tenant_id = $3
        ON CONFLICT (run_id, activity_id) DO UPDATE SET closed = true`,
-      [runId, activityId],
+      [runId, activityId, tenant],
     );
-    return storedDeltas(tx, runId, activityId);
+    return storedDeltas(tx, run, activityId);
   });
 }
 
 /** In the order streamed. */
 export async function storedDeltas(
   db: Queries,
-  runId: string,
+  { tenant, runId }: RunRef,
   activityId: string,
 ): Promise<readonly LogRow[]> {
   const records = await db.query<EventRecord>(
-    `SELECT ${EVENT_COLUMNS} FROM run_events WHERE run_id = $1 AND block = $2 ORDER BY sequence`,
-    [runId, activityId],
+    `SELECT ${EVENT_COLUMNS} FROM run_events WHERE run_id = $1 AND tenant_id = $3 AND block = $2 ORDER BY sequence`,
+    [runId, activityId, tenant],
   );
   return records.map(logRowOf);
 }

@@ -1,6 +1,7 @@
 // The end of a rebuild (design §3.6): head and rows of one run replaced in one transaction.
 import { HostError } from '../../rules/errors.ts';
 import type { Head, LogRow } from '../../ports/log.ts';
+import type { RunRef } from '../../ports/runs.ts';
 import type { Db, Transaction } from './db.ts';
 import { LOG_CHANNEL, lockHead } from './log-append.ts';
 import { eventRecords, INSERT_EVENTS } from './rows.ts';
@@ -29,48 +30,53 @@ function hasMoved(stored: Head | undefined, seen: Head | undefined): boolean {
  * False while a block of the run is open: its deltas are in no history yet; and when the log went on. The lock is the registry row's, because
  * the head may be gone. Throws HostError run_not_found when the run is not registered.
  */
-export function restore(db: Db, { head, rows, seen }: Restored): Promise<boolean> {
+export function restore(db: Db, run: RunRef, { head, rows, seen }: Restored): Promise<boolean> {
+  const { tenant, runId } = run;
   return db.transaction(async (tx) => {
-    const [run] = await tx.query('SELECT 1 FROM runs WHERE run_id = $1 FOR UPDATE', [head.runId]);
-    if (!run) throw new HostError('run_not_found', { runId: head.runId });
-    if (hasMoved(await lockHead(tx, head.runId), seen)) return false;
+    const [known] = await tx.query(
+      'SELECT 1 FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE',
+      [runId, tenant],
+    );
+    if (!known) throw new HostError('run_not_found', { runId });
+    if (hasMoved(await lockHead(tx, run), seen)) return false;
     const open = await tx.query(
-      'SELECT 1 FROM run_blocks WHERE run_id = $1 AND NOT closed LIMIT 1',
-      [head.runId],
+      'SELECT 1 FROM run_blocks WHERE run_id = $1 AND tenant_id = $2 AND NOT closed LIMIT 1',
+      [runId, tenant],
     );
     if (open.length > 0) return false;
-    await tx.query('DELETE FROM run_events WHERE run_id = $1', [head.runId]);
+    await tx.query('DELETE FROM run_events WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
     for (let at = 0; at < rows.length; at += ROWS_PER_INSERT) {
       const part = eventRecords(rows.slice(at, at + ROWS_PER_INSERT));
-      await tx.query(INSERT_EVENTS, [head.runId, head.tenant, part]);
+      await tx.query(INSERT_EVENTS, [runId, tenant, part]);
     }
-    await putHead(tx, head);
+    await putHead(tx, run, head);
     // Rows that stay keep their positions (migration 007); those that are no more take theirs along.
-    await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND sequence >= $2', [
-      head.runId,
+    await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2', [
+      runId,
       rows.length,
+      tenant,
     ]);
     await tx.query(`SELECT pg_notify('${LOG_CHANNEL}', $1::text)`, [
-      `${head.runId}:${head.nextSequence}`,
+      `${runId}:${head.nextSequence}`,
     ]);
     return true;
   }, RESTORE_LIMIT_MS);
 }
 
-async function putHead(tx: Transaction, head: Head): Promise<void> {
+async function putHead(tx: Transaction, { tenant, runId }: RunRef, head: Head): Promise<void> {
   await tx.query(
     `INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
        last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot,
        problem)
      SELECT run_id, tenant_id, workflow_id, created_at_ms, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
-     FROM runs WHERE run_id = $1
+     FROM runs WHERE run_id = $1 AND tenant_id = $13
      ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, closed = excluded.closed,
        next_sequence = excluded.next_sequence, last_timestamp_ms = excluded.last_timestamp_ms,
        temporal_run_id = excluded.temporal_run_id, history_event_id = excluded.history_event_id,
        token = excluded.token, translate_version = excluded.translate_version,
        translate_state = excluded.translate_state, snapshot = excluded.snapshot, problem = excluded.problem`,
     [
-      head.runId,
+      runId,
       head.status,
       head.closed,
       head.nextSequence,
@@ -82,6 +88,7 @@ async function putHead(tx: Transaction, head: Head): Promise<void> {
       JSON.stringify(head.translateState),
       JSON.stringify(head.snapshot),
       head.problem ?? null,
+      tenant,
     ],
   );
 }

@@ -21,14 +21,14 @@ export async function createLogStore(db: Db, logger: Logger): Promise<LogStore> 
   return {
     ...reads(db),
     append: (batch) => append(db, batch),
-    appendDeltas: (runId, activityId, tryNumber, deltas) =>
-      appendDeltas(db, { runId, activityId, tryNumber, deltas }),
-    closeBlock: (runId, activityId) => closeBlock(db, runId, activityId),
-    restore: (head, rows, seen) => restore(db, { head, rows, seen }),
-    async setProblem(runId, problem) {
+    appendDeltas: (run, activityId, tryNumber, deltas) =>
+      appendDeltas(db, { run, activityId, tryNumber, deltas }),
+    closeBlock: (run, activityId) => closeBlock(db, run, activityId),
+    restore: (run, told, seen) => restore(db, run, { ...told, seen }),
+    async setProblem({ tenant, runId }, problem) {
       await db.query(
-        'UPDATE run_heads SET problem = $2::text WHERE run_id = $1 AND (NOT closed OR $2::text IS NULL)',
-        [runId, problem ?? null],
+        'UPDATE run_heads SET problem = $2::text WHERE run_id = $1 AND tenant_id = $3 AND (NOT closed OR $2::text IS NULL)',
+        [runId, problem ?? null, tenant],
       );
     },
     onChange(listener) {
@@ -63,31 +63,31 @@ function reads(
   'head' | 'tail' | 'read' | 'sequenceOf' | 'problems' | 'storedDeltas' | 'openBlocks'
 > {
   return {
-    async head(runId) {
+    async head({ tenant, runId }) {
       const [record] = await db.query<HeadRecord>(
-        `SELECT ${HEAD_COLUMNS} FROM run_heads WHERE run_id = $1`,
-        [runId],
+        `SELECT ${HEAD_COLUMNS} FROM run_heads WHERE run_id = $1 AND tenant_id = $2`,
+        [runId, tenant],
       );
       return record && headOf(record);
     },
-    async tail(runId) {
+    async tail({ tenant, runId }) {
       const [record] = await db.query<Pick<HeadRecord, 'next_sequence' | 'closed'>>(
-        'SELECT next_sequence, closed FROM run_heads WHERE run_id = $1',
-        [runId],
+        'SELECT next_sequence, closed FROM run_heads WHERE run_id = $1 AND tenant_id = $2',
+        [runId, tenant],
       );
       return record && { nextSequence: record.next_sequence, closed: record.closed };
     },
-    async read(runId, { after, limit }) {
+    async read({ tenant, runId }, { after, limit }) {
       const records = await db.query<EventRecord>(
-        `SELECT ${EVENT_COLUMNS} FROM run_events WHERE run_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3`,
-        [runId, after, limit],
+        `SELECT ${EVENT_COLUMNS} FROM run_events WHERE run_id = $1 AND tenant_id = $4 AND sequence > $2 ORDER BY sequence LIMIT $3`,
+        [runId, after, limit, tenant],
       );
       return records.map(logRowOf);
     },
-    async sequenceOf(runId, eventId) {
+    async sequenceOf({ tenant, runId }, eventId) {
       const [row] = await db.query<{ sequence: number }>(
-        'SELECT sequence FROM run_events WHERE event_id = $2 AND run_id = $1',
-        [runId, eventId],
+        'SELECT sequence FROM run_events WHERE event_id = $2 AND run_id = $1 AND tenant_id = $3',
+        [runId, eventId, tenant],
       );
       return row?.sequence;
     },
@@ -97,11 +97,11 @@ function reads(
         [limit],
       );
     },
-    storedDeltas: (runId, activityId) => storedDeltas(db, runId, activityId),
-    async openBlocks(runId) {
+    storedDeltas: (run, activityId) => storedDeltas(db, run, activityId),
+    async openBlocks({ tenant, runId }) {
       const rows = await db.query<{ activity_id: string }>(
-        'SELECT activity_id FROM run_blocks WHERE run_id = $1 AND NOT closed ORDER BY activity_id',
-        [runId],
+        'SELECT activity_id FROM run_blocks WHERE run_id = $1 AND tenant_id = $2 AND NOT closed ORDER BY activity_id',
+        [runId, tenant],
       );
       return rows.map((row) => row.activity_id);
     },

@@ -1,30 +1,47 @@
 // Who wants which run now, which processes live, and how far the sweep got (design §3.4). All times are the database's.
 import type { ProjectionStore } from '../../ports/projection.ts';
 import type { Db } from './db.ts';
+import { refOf } from './run-ref.ts';
+
+interface NamedRecord {
+  readonly tenant_id: string;
+  readonly run_id: string;
+}
 
 export function createProjectionStore(db: Db): ProjectionStore {
+  return { ...watches(db), ...progress(db) };
+}
+
+function watches(db: Db): Pick<ProjectionStore, 'watch' | 'unwatch' | 'watched'> {
   return {
-    async watch(runId, watcher, ttlMs) {
+    async watch({ tenant, runId }, watcher, ttlMs) {
       await db.query(
         `INSERT INTO run_watches (run_id, watcher, tenant_id, expires_at_ms)
-         SELECT run_id, $2::text, tenant_id, openwop_now_ms() + $3::bigint FROM runs WHERE run_id = $1
+         SELECT run_id, $2::text, tenant_id, openwop_now_ms() + $3::bigint FROM runs WHERE run_id = $1 AND tenant_id = $4
          ON CONFLICT (run_id, watcher) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
-        [runId, watcher, ttlMs],
+        [runId, watcher, ttlMs, tenant],
       );
     },
-    async unwatch(runId, watcher) {
-      await db.query('DELETE FROM run_watches WHERE run_id = $1 AND watcher = $2', [
-        runId,
-        watcher,
-      ]);
+    async unwatch({ tenant, runId }, watcher) {
+      await db.query(
+        'DELETE FROM run_watches WHERE run_id = $1 AND tenant_id = $3 AND watcher = $2',
+        [runId, watcher, tenant],
+      );
     },
-    async watched(runIds) {
+    async watched(runs) {
       const rows = await db.query<{ run_id: string }>(
-        'SELECT DISTINCT run_id FROM run_watches WHERE run_id = ANY($1::text[]) AND expires_at_ms > openwop_now_ms()',
-        [runIds],
+        `SELECT DISTINCT w.run_id FROM run_watches w
+         JOIN unnest($1::text[], $2::text[]) AS asked(run_id, tenant_id) USING (run_id, tenant_id)
+         WHERE w.expires_at_ms > openwop_now_ms()`,
+        [runs.map(({ runId }) => runId), runs.map(({ tenant }) => tenant)],
       );
       return new Set(rows.map((row) => row.run_id));
     },
+  };
+}
+
+function progress(db: Db): Omit<ProjectionStore, keyof ReturnType<typeof watches>> {
+  return {
     async renewLease(holder, ttlMs) {
       // The same beat clears watches whose watcher died.
       await db.query(
@@ -47,11 +64,18 @@ export function createProjectionStore(db: Db): ProjectionStore {
       await db.query('DELETE FROM process_leases WHERE holder = $1', [holder]);
     },
     async openRuns(after, limit) {
-      const rows = await db.query<{ run_id: string }>(
-        'SELECT run_id FROM run_heads WHERE NOT closed AND run_id > $1 ORDER BY run_id LIMIT $2',
+      const rows = await db.query<NamedRecord>(
+        'SELECT tenant_id, run_id FROM run_heads WHERE NOT closed AND run_id > $1 ORDER BY run_id LIMIT $2',
         [after, limit],
       );
-      return rows.map((row) => row.run_id);
+      return rows.map((row) => refOf(row.tenant_id, row.run_id));
+    },
+    async stillOpen(runIds) {
+      const rows = await db.query<NamedRecord>(
+        'SELECT tenant_id, run_id FROM run_heads WHERE NOT closed AND run_id = ANY($1::text[])',
+        [runIds],
+      );
+      return rows.map((row) => refOf(row.tenant_id, row.run_id));
     },
     async sweepWatermark() {
       const [row] = await db.query<{ watermark_ms: number }>(

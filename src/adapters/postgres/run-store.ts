@@ -8,12 +8,12 @@ import type {
   AcceptOutcome,
   NewRun,
   RunListItem,
-  RunRef,
   RunRow,
   RunStore,
   StartFailure,
 } from '../../ports/runs.ts';
 import type { Db, Queries, SqlValue } from './db.ts';
+import { refOf } from './run-ref.ts';
 import { claimRecord, insertClaim, newClaimValues, standingOf } from './idempotency-store.ts';
 
 /** How long in ms an acceptance may take before a retry with the same key goes on with its run. */
@@ -30,11 +30,6 @@ interface RunRecord {
 }
 const COLUMNS =
   'run_id, tenant_id, workflow_id, input, created_at_ms, temporal_run_id, start_failure';
-
-/** The one place where a run gets its name: rows come with it. */
-function refOf(tenant: string, runId: string): RunRef {
-  return { tenant, runId } as RunRef;
-}
 
 function runOf(record: RunRecord): RunRow {
   return {
@@ -119,25 +114,25 @@ export function createRunStore(db: Db): RunStore {
       if (claim) return (await acceptNew(db, run, claim)) ?? acceptAgain(db, run, claim);
       return { kind: 'claimed', owner: '', inserted: await insertRun(db, run) };
     },
-    async markStarted(runId, temporalRunId) {
+    async markStarted({ tenant, runId }, temporalRunId) {
       const [started] = await db.query<{ status: string | null }>(
         `WITH started AS (
            UPDATE runs SET temporal_run_id = coalesce(temporal_run_id, $2)
-           WHERE run_id = $1 AND (temporal_run_id IS NOT NULL OR start_failure IS NULL) RETURNING temporal_run_id
+           WHERE run_id = $1 AND tenant_id = $3 AND (temporal_run_id IS NOT NULL OR start_failure IS NULL) RETURNING temporal_run_id
          ), head AS (
            UPDATE run_heads SET temporal_run_id = started.temporal_run_id FROM started
            WHERE run_id = $1 AND run_heads.temporal_run_id = '' AND NOT closed
          )
          SELECT (SELECT status FROM run_heads WHERE run_id = $1) AS status FROM started`,
-        [runId, temporalRunId],
+        [runId, temporalRunId, tenant],
       );
       return started && ((started.status ?? 'pending') as RunStatus);
     },
-    async markStartFailed(runId, failure) {
+    async markStartFailed({ tenant, runId }, failure) {
       const [row] = await db.query<{ start_failure: string }>(
         `UPDATE runs SET start_failure = coalesce(start_failure, $2)
-         WHERE run_id = $1 AND temporal_run_id IS NULL RETURNING start_failure`,
-        [runId, JSON.stringify(failure)],
+         WHERE run_id = $1 AND tenant_id = $3 AND temporal_run_id IS NULL RETURNING start_failure`,
+        [runId, JSON.stringify(failure), tenant],
       );
       return row && (JSON.parse(row.start_failure) as StartFailure);
     },
@@ -146,12 +141,6 @@ export function createRunStore(db: Db): RunStore {
         `SELECT ${COLUMNS} FROM runs WHERE run_id = $1 AND tenant_id = $2`,
         [runId, tenant],
       );
-      return record && runOf(record);
-    },
-    async load(runId) {
-      const [record] = await db.query<RunRecord>(`SELECT ${COLUMNS} FROM runs WHERE run_id = $1`, [
-        runId,
-      ]);
       return record && runOf(record);
     },
     list: (tenant, query) => list(db, tenant, query),
@@ -166,11 +155,11 @@ export function createRunStore(db: Db): RunStore {
       return records.map(runOf);
     },
     async allRuns(after, limit) {
-      const rows = await db.query<{ run_id: string }>(
-        'SELECT run_id FROM runs WHERE run_id > $1 ORDER BY run_id LIMIT $2',
+      const rows = await db.query<{ tenant_id: string; run_id: string }>(
+        'SELECT tenant_id, run_id FROM runs WHERE run_id > $1 ORDER BY run_id LIMIT $2',
         [after, limit],
       );
-      return rows.map((row) => row.run_id);
+      return rows.map((row) => refOf(row.tenant_id, row.run_id));
     },
   };
 }

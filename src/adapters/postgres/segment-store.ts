@@ -2,6 +2,7 @@
 import { HostError } from '../../rules/errors.ts';
 import type { ClosedSegment, Segment, SegmentStore } from '../../ports/history.ts';
 import type { Db } from './db.ts';
+import { refOf } from './run-ref.ts';
 
 interface SegmentRecord {
   readonly run_id: string;
@@ -29,15 +30,16 @@ export function createSegmentStore(db: Db): SegmentStore {
   return {
     // A segment that its head has left already, or that ended with it, is closed from the start (migration 005 marks the
     // others).
-    async record({ runId, index, temporalRunId }) {
+    async record({ tenant, runId }, { index, temporalRunId }) {
       const stored = await db.query(
         `INSERT INTO run_segments (run_id, segment_index, tenant_id, temporal_run_id, closed)
          SELECT r.run_id, $2::integer, r.tenant_id, $3::text,
                 coalesce(h.closed OR h.temporal_run_id NOT IN ('', $3::text), false)
-         FROM runs r LEFT JOIN run_heads h ON h.run_id = r.run_id WHERE r.run_id = $1
+         FROM runs r LEFT JOIN run_heads h ON h.run_id = r.run_id
+         WHERE r.run_id = $1 AND r.tenant_id = $4
          ON CONFLICT (run_id, segment_index) DO UPDATE SET archive = run_segments.archive
          RETURNING 1`,
-        [runId, index, temporalRunId],
+        [runId, index, temporalRunId, tenant],
       );
       if (stored.length === 0) throw new HostError('run_not_found', { runId });
     },
@@ -45,20 +47,21 @@ export function createSegmentStore(db: Db): SegmentStore {
     async markArchived(segments) {
       await db.query(
         `UPDATE run_segments s SET archive = x.archive
-         FROM unnest($1::text[], $2::integer[], $3::text[]) AS x(run_id, segment_index, archive)
-         WHERE s.run_id = x.run_id AND s.segment_index = x.segment_index
+         FROM unnest($1::text[], $2::integer[], $3::text[], $4::text[]) AS x(run_id, segment_index, archive, tenant_id)
+         WHERE s.run_id = x.run_id AND s.tenant_id = x.tenant_id AND s.segment_index = x.segment_index
            AND (s.archive IS NULL OR s.archive NOT LIKE 'sha256:%')`,
         [
-          segments.map(({ runId }) => runId),
+          segments.map(({ run }) => run.runId),
           segments.map(({ index }) => index),
           segments.map(({ archive }) => archive),
+          segments.map(({ run }) => run.tenant),
         ],
       );
     },
-    async ofRun(runId) {
+    async ofRun({ tenant, runId }) {
       const records = await db.query<SegmentRecord>(
-        `SELECT ${COLUMNS} FROM run_segments s WHERE run_id = $1 ORDER BY segment_index`,
-        [runId],
+        `SELECT ${COLUMNS} FROM run_segments s WHERE run_id = $1 AND tenant_id = $2 ORDER BY segment_index`,
+        [runId, tenant],
       );
       return records.map(segmentOf);
     },
@@ -77,7 +80,7 @@ export function createSegmentStore(db: Db): SegmentStore {
       );
       return records.map((record): ClosedSegment => ({
         ...segmentOf(record),
-        tenant: record.tenant_id,
+        run: refOf(record.tenant_id, record.run_id),
       }));
     },
   };

@@ -40,7 +40,7 @@ export interface RunWorkerOptions {
   readonly dataConverter: DataConverter;
   /** See workflows/interceptors.ts: a run's history will be longer than `historyLength`. */
   readonly hint: (
-    runId: string,
+    run: { readonly tenant: string; readonly runId: string },
     temporalRunId: string,
     historyLength: number,
     terminal: boolean,
@@ -102,10 +102,11 @@ async function createWorker(
           callDuringReplay: false,
           fn: (
             info: { workflowId: string },
+            tenant: string,
             temporalRunId: string,
             historyLength: number,
             terminal: boolean,
-          ) => hint(info.workflowId, temporalRunId, historyLength, terminal),
+          ) => hint({ tenant, runId: info.workflowId }, temporalRunId, historyLength, terminal),
         },
       },
     },

@@ -15,6 +15,7 @@ import { agentNode, chain, definition, edge, node, runInput } from '../definitio
 import { startTestHost, type TestHost } from '../host.ts';
 import { startTestTemporal } from '../temporal.ts';
 import { RECORDED, type Recording } from './recording.ts';
+import { runRef } from '../run-ref.ts';
 
 const TRIAGE = 'local.demo.refund-desk.triage';
 const gates = [
@@ -99,7 +100,7 @@ async function startForced(host: TestHost, workflowId: string): Promise<string> 
   const { runId, tenant } = input;
   await host.stores.runs.accept({ runId, tenant, workflowId, input, createdAtMs: Date.now() });
   const { temporalRunId } = await host.engine.start(input);
-  await host.stores.runs.markStarted(runId, temporalRunId);
+  await host.stores.runs.markStarted(runRef(runId), temporalRunId);
   return runId;
 }
 
@@ -149,8 +150,10 @@ const SCENARIOS: Record<string, (host: TestHost, client: Client) => Promise<stri
 
 async function record(host: TestHost, name: string, runId: string): Promise<void> {
   await host.waitFor(runId, ({ status }) => ['completed', 'failed', 'cancelled'].includes(status));
-  const rows: LogRow[] = [...(await host.stores.log.read(runId, { after: -1, limit: 10_000 }))];
-  const run = await host.stores.runs.load(runId);
+  const rows: LogRow[] = [
+    ...(await host.stores.log.read(runRef(runId), { after: -1, limit: 10_000 })),
+  ];
+  const run = await host.stores.runs.find('default', runId);
   const connection = connectTemporal(host.temporal);
   const history = createHistoryReader({
     connection,
@@ -158,7 +161,7 @@ async function record(host: TestHost, name: string, runId: string): Promise<void
     codec: createEncryption([]),
   });
   const segments: string[] = [];
-  for (const segment of await host.stores.segments.ofRun(runId)) {
+  for (const segment of await host.stores.segments.ofRun(runRef(runId))) {
     segments.push(Buffer.from(await history.raw(runId, segment.temporalRunId)).toString('base64'));
   }
   await history.close();
