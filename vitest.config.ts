@@ -1,5 +1,5 @@
-// Two projects: tests of pure rooms start nothing; all others share one Temporal dev server (design §8). Tests take
-// free ports and own folders, so files run side by side.
+// Two projects: tests of pure rooms start nothing; all others share one Temporal dev server (architecture §8). Tests
+// take free ports and own folders, so files run side by side.
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';

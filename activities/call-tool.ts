@@ -1,6 +1,6 @@
-// callTool: one call of a tool that the model asked for (RFC 0077 §B steps 3 and 5; spec/03 §4.4, §6). The surface is
-// checked again here, arguments and outcome against the tool's schemas; the effect goes by the ledger. A call that is
-// refused now may have been performed before: what the ledger knows is told first (design §5).
+// callTool: one call of a tool that the model asked for (RFC 0077 §B steps 3 and 5; RFC 0002 §B, RFC 0002 §A14). The
+// surface is checked again here, arguments and outcome against the tool's schemas; the effect goes by the ledger. A
+// call that is refused now may have been performed before: what the ledger knows is told first (architecture §5).
 import type { PayloadOf } from '../src/rules/events.ts';
 import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
 import { utf8Length, type JsonValue } from '../src/rules/json.ts';
@@ -139,7 +139,7 @@ function returnedEvent(
   };
 }
 
-/** An outcome as its event shows it: above INLINE_VALUE_BYTES by reference (design §2.6). */
+/** An outcome as its event shows it: above INLINE_VALUE_BYTES by reference (architecture §2.6). */
 function shown(outcome: JsonValue, hash: string): JsonValue {
   const text = JSON.stringify(outcome);
   const bytes = utf8Length(text);

@@ -1,4 +1,4 @@
-// The envelope `clarification.request` (spec/01 §10.2): instead of deciding, a model may ask a human. It comes as the
+// The envelope `clarification.request` (capabilities.md): instead of deciding, a model may ask a human. It comes as the
 // output itself or in the place of the decision, and is untrusted like any output: counted, bounded, and words alone.
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { AskedQuestion } from './contract.ts';

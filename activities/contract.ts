@@ -1,6 +1,6 @@
 // The activities that workflow code may call: types only, so that the sandbox imports nothing else from this room.
 // Inputs and outputs travel in history: values above INLINE_VALUE_BYTES go by content hash. Conversation never
-// passes through here, only the hash of its newest chunk (design §2.6).
+// passes through here, only the hash of its newest chunk (architecture §2.6).
 import type { PayloadOf } from '../src/rules/events.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { CausedBy, StepResult } from '../src/rules/journal.ts';
@@ -33,7 +33,7 @@ export interface PrepareInvocationInput {
   /** The node's resolved input ports; for run-api the run's inputs. */
   readonly task: JsonValue;
   readonly configurable: JsonObject;
-  /** A human's answers to an escalation continue the conversation `transcript` (design §9). */
+  /** A human's answers to an escalation continue the conversation `transcript` (architecture §9). */
   readonly resume?: { readonly transcript: string; readonly answers: JsonValue };
 }
 
@@ -134,7 +134,7 @@ export interface CallToolInput {
     readonly arguments: JsonValue;
     /** SHA-256 of the canonical arguments. */
     readonly argsHash: string;
-    /** n-th call with these arguments within the node attempt, from 0 (design §5). */
+    /** n-th call with these arguments within the node attempt, from 0 (architecture §5). */
     readonly occurrence: number;
   };
   /** The surface once more: checked again at the call (RFC 0077 §B step 3). */
@@ -171,7 +171,7 @@ export type CallToolOutput =
   /** No event yet, nothing performed: the operator's policy asks a human about this call. */
   | { readonly kind: 'needs-approval'; readonly reason: string };
 
-// --- sealBlock: closes the delta block of a stream activity that ended without a result (design §3.5) ----------------
+// --- sealBlock: closes the delta block of a stream activity that ended without a result (architecture §3.5) ----------
 
 export interface SealBlockInput {
   readonly context: StepContext;

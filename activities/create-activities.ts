@@ -1,4 +1,5 @@
-// The activities of a worker (design §1): everything that touches the world, over the ports that the worker composes.
+// The activities of a worker (architecture §1): everything that touches the world, over the ports that the worker
+// composes.
 import { callTool } from './call-tool.ts';
 import type { Activities } from './contract.ts';
 import { guarded } from './failures.ts';

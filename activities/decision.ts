@@ -1,5 +1,5 @@
-// The final structured output of a model (design §5): `{decision, confidence?, reasoning?}`, read from text that is
-// untrusted, and checked against the agent's return schema before it is recorded (RFC 0077 §B step 6).
+// The final structured output of a model (architecture §5): `{decision, confidence?, reasoning?}`, read from text that
+// is untrusted, and checked against the agent's return schema before it is recorded (RFC 0077 §B step 6).
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import { askedOf, CLARIFICATION_SCHEMA, type Asked } from './clarification.ts';

@@ -1,6 +1,6 @@
-// Live deltas of one block on their way to the log (design §3.5): queued, and appended many per transaction while the
-// model or the tool goes on. Nobody waits per piece; a slow log makes larger deltas. A later try adopts what is stored
-// and appends only while its own text equals it, channel by channel.
+// Live deltas of one block on their way to the log (architecture §3.5): queued, and appended many per transaction while
+// the model or the tool goes on. Nobody waits per piece; a slow log makes larger deltas. A later try adopts what is
+// stored and appends only while its own text equals it, channel by channel.
 //
 // | state     | is so while                          | text that comes            | left by                                   |
 // |-----------|--------------------------------------|----------------------------|-------------------------------------------|

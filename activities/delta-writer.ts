@@ -1,5 +1,5 @@
-// Live text of one block (RFC 0024, design §3.5): redacted with a held-back tail, channel by channel, and bounded, on
-// its way to the log.
+// Live text of one block (RFC 0024, architecture §3.5): redacted with a held-back tail, channel by channel, and
+// bounded, on its way to the log.
 import type { DeltaPiece } from '../src/rules/deltas.ts';
 import { utf8Length } from '../src/rules/json.ts';
 import type { RedactorStream } from '../src/rules/redaction.ts';

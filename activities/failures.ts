@@ -1,4 +1,4 @@
-// How an activity fails (style.md, errors): the code as the failure's type, retryable by the one table, no secret in
+// How an activity fails (architecture §1.1): the code as the failure's type, retryable by the one table, no secret in
 // any message. A cancelled activity fails with Temporal's own cancellation.
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';

@@ -1,4 +1,4 @@
-// Heartbeats of long activities (design §4): they bound recovery after a crash and bring cancellation here.
+// Heartbeats of long activities (architecture §4): they bound recovery after a crash and bring cancellation here.
 import { Context } from '@temporalio/activity';
 import type { JsonValue } from '../src/rules/json.ts';
 

@@ -261,7 +261,7 @@ function eventsOf(
   return [...reasoned, { type: 'provider.usage', nodeId, payload: usage }, ...refusal];
 }
 
-/** Stands for the reasoning of a model that gave none (spec/03 §5.3: still one agent.reasoned). */
+/** Stands for the reasoning of a model that gave none (RFC 0077 §E: still one agent.reasoned). */
 function summaryOf(spoken: Spoken): string {
   switch (spoken.kind) {
     case 'calls':

@@ -1,4 +1,4 @@
-// One effect under the ledger (design §5): claimed before it is performed, settled before anybody learns of it. A
+// One effect under the ledger (architecture §5): claimed before it is performed, settled before anybody learns of it. A
 // crash in between leaves a lease that runs out, and the effect is in doubt: nothing is repeated silently.
 //
 // claim says   | what happens

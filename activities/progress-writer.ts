@@ -1,4 +1,4 @@
-// Progress of one tool call as it comes (seed 004 §4.3.2, design §3.5): `output.chunk` deltas with channel
+// Progress of one tool call as it comes (seed 004 §4.3.2, architecture §3.5): `output.chunk` deltas with channel
 // `tool.<channel>`. A call without progress leaves no trace: no block, no row, no other result.
 import { Context } from '@temporalio/activity';
 import { toolChannel } from '../src/rules/deltas.ts';

@@ -1,4 +1,4 @@
-// Prompt resolution and composition of a live invocation (RFC 0077 §B step 2; spec/03 §11.3–§11.5), pure. There is no
+// Prompt resolution and composition of a live invocation (RFC 0077 §B step 2; RFC 0029), pure. There is no
 // prompt library yet, so a PromptRef is named in the chain and never applied; the manifest's own prompt is.
 import { digestOf, sha256Hex } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';

@@ -1,5 +1,5 @@
-// Reasoning of one model call as it comes (RFC 0024, design §3.5): live deltas, bounded by verbosity, and the whole text
-// for the closing event.
+// Reasoning of one model call as it comes (RFC 0024, architecture §3.5): live deltas, bounded by verbosity, and the
+// whole text for the closing event.
 import { Context } from '@temporalio/activity';
 import type { ActivityEvent, RecordedDeltas } from '../src/rules/journal.ts';
 import { REASONING_TOKEN_LIMIT } from '../src/rules/limits.ts';

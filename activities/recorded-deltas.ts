@@ -1,4 +1,5 @@
-// The compact record of a delta block as it goes into history (design §3.5), made from the rows that the log stores.
+// The compact record of a delta block as it goes into history (architecture §3.5), made from the rows that the log
+// stores.
 import { readDelta } from '../src/rules/deltas.ts';
 import type { RecordedDeltas } from '../src/rules/journal.ts';
 import type { LogRow } from '../src/ports/log.ts';

@@ -1,5 +1,5 @@
-// sealBlock: closes the delta block of a model call or a tool call that ended without a result (design §3.5), so that
-// history knows what the log already showed.
+// sealBlock: closes the delta block of a model call or a tool call that ended without a result (architecture §3.5), so
+// that history knows what the log already showed.
 import type { StepResult } from '../src/rules/journal.ts';
 import type { SealBlockInput, SealBlockOutput } from './contract.ts';
 import type { ActivityPorts } from './ports.ts';

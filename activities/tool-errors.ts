@@ -1,4 +1,4 @@
-// What a tool's throw means for its effect (design §5): not sent, finally refused, or not known.
+// What a tool's throw means for its effect (architecture §5): not sent, finally refused, or not known.
 import { codeOf, ERRORS, type ErrorCode } from '../src/rules/errors.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import type { ToolFailure } from '../src/ports/tools.ts';

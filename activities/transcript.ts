@@ -1,4 +1,4 @@
-// The conversation of an agent, kept in the content store as chunks linked to their predecessor (design §2.6): an
+// The conversation of an agent, kept in the content store as chunks linked to their predecessor (architecture §2.6): an
 // activity gets only the newest hash, so history grows linearly with turns.
 import { HostError } from '../src/rules/errors.ts';
 import type { ContentStore } from '../src/ports/content.ts';

@@ -1,5 +1,5 @@
 // From the emission in workflow code to the committed row and to the byte at an SSE client in another process, and from
-// the model's token to that byte (spec/07 §5 c). The moment of an emission is the call of the journal's sink.
+// the model's token to that byte. The moment of an emission is the call of the journal's sink.
 import type { RunInput } from '../src/rules/run-input.ts';
 import { historyEventIdOf, translate, type HistoryEvent } from '../src/translate/translate.ts';
 import { agentNode, between, createDoubles, CASES, runInputOf, TWENTY } from './cases.ts';

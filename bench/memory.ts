@@ -1,4 +1,4 @@
-// Memory of everything that `npm start` runs, without runs and with runs that wait for a human (spec/05 §9). The
+// Memory of everything that `npm start` runs, without runs and with runs that wait for a human. The
 // process tree is read from /proc; the bench itself, its client, is not part of it.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

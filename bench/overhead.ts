@@ -1,5 +1,6 @@
-// What the journal costs (design §2.3): runs against bare workflows with the same activities on the same server, in
-// interleaved rounds. Ratios are medians of each round's own ratio, so that a machine that slows down hits both alike.
+// What the journal costs (architecture §2.3): runs against bare workflows with the same activities on the same server,
+// in interleaved rounds. Ratios are medians of each round's own ratio, so that a machine that slows down hits both
+// alike.
 import type { WorkflowHandle } from '@temporalio/client';
 import { CASES, runInputOf, type BenchCase } from './cases.ts';
 import { median, rounded } from './statistics.ts';

@@ -1,4 +1,4 @@
-// Runs per second (spec/07 §5 i): runs of one activity, sixteen in flight, one process, interleaved rounds: the bare
+// Runs per second: runs of one activity, sixteen in flight, one process, interleaved rounds: the bare
 // workflow, runs without projector, with it, and with it when every run is watched.
 import { ONE, runInputOf } from './cases.ts';
 import type { BenchHost } from './bench-host.ts';

@@ -1,4 +1,4 @@
-// What history costs per agent turn (design §2.6: linear, since no conversation passes through it), and how fast
+// What history costs per agent turn (architecture §2.6: linear, since no conversation passes through it), and how fast
 // translate and rebuild read it. Real activities, a scripted model that calls a tool in every turn but the last.
 import proto from '@temporalio/proto';
 import type { AgentScriptTurn } from '../schemas/types.generated.ts';

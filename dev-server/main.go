@@ -1,7 +1,7 @@
-// Temporal's server for one machine (design §7): frontend, history, matching and worker in one process over SQLite,
-// with the web UI beside it. Built by the host where Temporal's own command cannot be had, from the server's own
-// packages, with the sums in go.sum. It takes the flags of `temporal server start-dev` that the host passes; what the
-// host always wants is a default here.
+// Temporal's server for one machine (architecture §7): frontend, history, matching and worker in one process over
+// SQLite, with the web UI beside it. Built by the host where Temporal's own command cannot be had, from the server's
+// own packages, with the sums in go.sum. It takes the flags of `temporal server start-dev` that the host passes; what
+// the host always wants is a default here.
 package main
 
 import (

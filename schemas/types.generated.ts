@@ -298,7 +298,7 @@ export interface Capabilities {
     [k: string]: unknown;
   };
   /**
-   * The families once more, for readers of the older layout (design §9).
+   * The families once more, for readers of the older layout (architecture §9).
    */
   capabilities?: {
     [k: string]: unknown;

@@ -1,4 +1,5 @@
-// style.md as a test: who may import whom, how large things may be, what may not be named or written, what is dead.
+// The rules of the house as a test (architecture §1.1): who may import whom, how large things may be, what may not be
+// named or written, what is dead.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
@@ -34,7 +35,7 @@ const INSIDE = ['src/rules', 'src/wire', 'src/ports'];
 /** The shapes of the wire. */
 const SHAPES = ['schemas'];
 
-/** The table of style.md. A room is named by its longest prefix here. */
+/** The table of architecture §1.1. A room is named by its longest prefix here. */
 const ROOMS: Record<string, Room> = {
   schemas: { packages: ['json-schema-to-typescript', 'prettier'], node: true },
   'src/rules': { types: SHAPES, packages: ['@noble/hashes'] },
@@ -62,7 +63,7 @@ const ROOMS: Record<string, Room> = {
   'src/pages': { types: [...SHAPES, 'src/rules'], node: true },
   'src/demo': { types: [...INSIDE, ...SHAPES], node: true },
   'src/adapters/postgres': {
-    // The content store has two homes: files with PGlite, a table with PostgreSQL (design §3.6).
+    // The content store has two homes: files with PGlite, a table with PostgreSQL (architecture §3.6).
     rooms: [...INSIDE, 'src/adapters/content', 'src/system'],
     packages: ['pg', '@electric-sql/pglite'],
     node: true,
@@ -137,7 +138,7 @@ function mayImport(from: SourceFile, { target, inside, typeOnly }: Import): bool
   return inside ? within(target, room.rooms) : within(target, room.packages);
 }
 
-describe('import arrows (style.md, tree)', () => {
+describe('import arrows (architecture §1.1)', () => {
   // [I45]
   it('every room imports only what its row names', () => {
     const wrong = product.flatMap((file) =>
@@ -207,7 +208,7 @@ function cycles(all: readonly SourceFile[]): string[] {
   return found;
 }
 
-describe('size and shape (style.md)', () => {
+describe('size and shape', () => {
   const generated = (path: string) => path.endsWith('.generated.ts');
   it(`no file is longer than ${FILE_LINES} lines`, () => {
     const long = files.filter(({ path, lines }) => !generated(path) && lines > FILE_LINES);
@@ -256,7 +257,7 @@ function reachesOf({ text }: SourceFile): string[] {
   ];
 }
 
-describe('names and words (style.md)', () => {
+describe('names and words', () => {
   it('no file or folder is called after nothing', () => {
     const empty = /^(utils?|helpers?|commons?|managers?|services?)$/;
     const named = files.filter(({ path }) =>
@@ -282,7 +283,7 @@ describe('names and words (style.md)', () => {
     expect(readers.map(({ path }) => path)).toEqual([]);
   });
   // [I44]
-  it('workflow code reaches time, the world and people through live Steps alone (design §4)', () => {
+  it('workflow code reaches time, the world and people through live Steps alone (architecture §4)', () => {
     const LIVE = 'workflows/live-steps.ts';
     const workflows = product.filter(({ path }) => path.startsWith('workflows/'));
     const reached = new Map(workflows.map((file) => [file.path, reachesOf(file)]));

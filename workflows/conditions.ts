@@ -1,4 +1,5 @@
-// Edge conditions (spec/01 §6.3): pure, linear in their bounded inputs. `left` is a path; a bare word is a variable.
+// Edge conditions (workflow-definition.schema.json): pure, linear in their bounded inputs. `left` is a path; a bare
+// word is a variable.
 import type { RE2JS } from 're2js';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { EdgeCondition, WorkflowDefinition } from '../schemas/types.generated.ts';

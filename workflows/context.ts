@@ -113,5 +113,5 @@ export type NodeOutcome =
   | { readonly kind: 'completed'; readonly outputs: JsonObject }
   | { readonly kind: 'failed'; readonly error: NodeError };
 
-/** May be entered again at every phase of the frame (design §4). */
+/** May be entered again at every phase of the frame (architecture §4). */
 export type NodeKind = (visit: Visit) => Promise<NodeOutcome>;

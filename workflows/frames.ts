@@ -1,5 +1,5 @@
-// A run's state as data (design §4): everything that the next segment needs is in `RunState`, plain JSON. A visit of
-// a node is a frame; its `data` belongs to the node kind, which can be entered again at every phase.
+// A run's state as data (architecture §4): everything that the next segment needs is in `RunState`, plain JSON. A visit
+// of a node is a frame; its `data` belongs to the node kind, which can be entered again at every phase.
 import type { OpenItem } from '../src/rules/endings.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { MessageOutcome, PauseRunMessage } from '../src/rules/messages.ts';
@@ -25,7 +25,7 @@ export type Frame = {
   resumeAtMs?: number;
   /** End of this attempt's time, when the node has a timeout. */
   deadlineMs?: number;
-  /** Escalations of this visit so far (design §9). */
+  /** Escalations of this visit so far (architecture §9). */
   escalations: number;
   /** Attempts that a pause cut: they count against no retry. */
   cuts?: number;

@@ -1,4 +1,4 @@
-// Puts the journal on commands that history records anyway (design §2.3, spec/07 §1.2). One hook, after all jobs of
+// Puts the journal on commands that history records anyway (architecture §2.3). One hook, after all jobs of
 // an activation: it sees the final commands and chooses the carrier. Loaded as workflow interceptor module.
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import {
@@ -45,7 +45,7 @@ function memo(entries: readonly OutboxEntry[]): Command {
   };
 }
 
-/** Pieces of at most CARRIER_BYTES; single entries are far smaller (design §2.6). */
+/** Pieces of at most CARRIER_BYTES; single entries are far smaller (architecture §2.6). */
 function split(entries: readonly OutboxEntry[]): OutboxEntry[][] {
   const pieces: OutboxEntry[][] = [];
   let size = Infinity;

@@ -1,5 +1,5 @@
-// Waiting for somebody outside (spec/02 §4; design §4): an interrupt is raised once, stands in the run's state until
-// its frame takes the resolution, and ends by an answer, by its deadline or with the run.
+// Waiting for somebody outside (interrupt.md; architecture §4): an interrupt is raised once, stands in the run's state
+// until its frame takes the resolution, and ends by an answer, by its deadline or with the run.
 import { CancellationScope, CancelledFailure } from '@temporalio/workflow';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
@@ -36,7 +36,7 @@ function interruptIdOf(visit: Visit, { step }: InterruptRequest): string {
   return payloadId('int', visit.run.input.idSeed, tupleOf(visit, step));
 }
 
-/** States the facts of a new interrupt, in the order of spec/02 §4.2, and opens it. */
+/** States the facts of a new interrupt, in the order of interrupt.md, and opens it. */
 function raise(visit: Visit, request: InterruptRequest): Interrupt {
   const { run, frame } = visit;
   const { nodeId } = frame;
@@ -86,7 +86,7 @@ function isLegacyAction(action: string): action is LegacyAction {
   return (LEGACY_ACTIONS as readonly string[]).includes(action);
 }
 
-/** The legacy names of a request, which older clients read (spec/02 §2.3). */
+/** The legacy names of a request, which older clients read (run-event-payloads.schema.json). */
 function emitShadow(
   visit: Visit,
   { step, kind, data }: InterruptRequest,
@@ -186,7 +186,7 @@ function factKey(open: Interrupt, type: string): string {
   return emissionKey(type, { nodeId, visit, attempt, step });
 }
 
-/** A gate that nobody answers never grants (spec/06 §8.11). */
+/** A gate that nobody answers never grants (interrupt.md). */
 function expire(open: Interrupt): void {
   const { nodeId, interruptId, kind } = open;
   open.resolution = 'timeout';
@@ -214,7 +214,7 @@ const VOTES: ReadonlySet<string> = new Set(['accept', 'edit-accept', 'reject']);
 
 /**
  * What an answer decides: a question back (`ask`) decides nothing, and a gate that needs several votes waits for them
- * (spec/02 §4.3, §4.7 quorum). Undefined: still open.
+ * (interrupt.md, interrupt-profiles.md quorum). Undefined: still open.
  */
 function decidingAction(open: Interrupt, value: JsonObject, voter: string): string | undefined {
   const action = typeof value.action === 'string' ? value.action : '';

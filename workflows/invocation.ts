@@ -1,4 +1,4 @@
-// One live invocation (RFC 0077 §B, §E; spec/03 §5.3):
+// One live invocation (RFC 0077 §B, §E; RFC 0077 §E):
 //
 //   phase      what happens                                   next
 //   prepare    model, prompt, tools, task schema (activity)   infer, or the node fails
@@ -215,7 +215,9 @@ function take(work: AgentWork, invocation: Invocation, output: InferTurnOutput):
   }
 }
 
-/** States all calls of the turn in the model's order, before any of them is performed (spec/02 §2.5). */
+/**
+ * States all calls of the turn in the model's order, before any of them is performed (run-event-payloads.schema.json).
+ */
 function openCalls(
   work: AgentWork,
   invocation: Invocation,
@@ -320,7 +322,7 @@ function repairOrFail(
   throw nodeFailure(code, output.message);
 }
 
-/** A decision that a human ratified: its own bracket, no model call, no second threshold check (design §9). */
+/** A decision that a human ratified: its own bracket, no model call, no second threshold check (architecture §9). */
 export function openRatification(work: AgentWork, decision: AgentDecision): void {
   const { visit } = work;
   const before = (visit.frame.data as { invocation?: Invocation }).invocation;
@@ -340,7 +342,7 @@ export function openRatification(work: AgentWork, decision: AgentDecision): void
 }
 
 /**
- * The final answer as text, whole: what `messages` streams show of an agent (spec/02 §3.6). A decision comes as the
+ * The final answer as text, whole: what `messages` streams show of an agent (stream-modes.md). A decision comes as the
  * arguments of one output, so there is nothing to show of it before it is valid, and ratified where a human is asked.
  */
 function stateAnswer(work: AgentWork, { decision }: AgentDecision): void {

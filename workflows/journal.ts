@@ -1,5 +1,5 @@
-// The journal: the only place where a run's facts are stated (design §2). `emit` is synchronous and ordered; what it
-// takes down waits in the outbox until the interceptor puts it on a command of the same activation. Module state
+// The journal: the only place where a run's facts are stated (architecture §2). `emit` is synchronous and ordered; what
+// it takes down waits in the outbox until the interceptor puts it on a command of the same activation. Module state
 // belongs to one Temporal run: the sandbox gives every run its own modules.
 import { ApplicationFailure } from '@temporalio/workflow';
 import type { EventType, PayloadOf } from '../src/rules/events.ts';
@@ -61,7 +61,7 @@ function claimKey(key: string): void {
 }
 
 export interface EmitOptions {
-  /** Names the fact, unique in the run (design §2.1). */
+  /** Names the fact, unique in the run (architecture §2.1). */
   readonly key: string;
   readonly nodeId?: string;
   readonly causedBy?: CausedBy;

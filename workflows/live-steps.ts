@@ -1,6 +1,6 @@
-// Live Steps (design §4): activities, timers, clock and Updates of Temporal. No other file of workflow code touches
-// them. How many promises stand between a job of Temporal's and what continues is part of what replays: two branches
-// that wake in one workflow task give their commands in that order.
+// Live Steps (architecture §4): activities, timers, clock and Updates of Temporal. No other file of workflow code
+// touches them. How many promises stand between a job of Temporal's and what continues is part of what replays: two
+// branches that wake in one workflow task give their commands in that order.
 import {
   ActivityCancellationType,
   ApplicationFailure,

@@ -1,5 +1,6 @@
-// Messages to a run (design §4): thin handlers over plain state, one for each kind. Whether a message may still be
-// taken is decided here, in the workflow; a repeat of a message gets the outcome of the first, also in a later segment.
+// Messages to a run (architecture §4): thin handlers over plain state, one for each kind. Whether a message may still
+// be taken is decided here, in the workflow; a repeat of a message gets the outcome of the first, also in a later
+// segment.
 import { ApplicationFailure } from '@temporalio/workflow';
 import { ERRORS, type ErrorCode } from '../src/rules/errors.ts';
 import type {
@@ -16,7 +17,7 @@ import { noteStatus } from './journal.ts';
 import { isPausing, pause, resume } from './pause.ts';
 import type { Entered } from './steps.ts';
 
-/** Outcomes kept for repeats: 24 h, at most 200 (design §4). */
+/** Outcomes kept for repeats: 24 h, at most 200 (architecture §4). */
 const OUTCOMES_KEPT = 200;
 const OUTCOMES_KEPT_MS = 24 * 3600 * 1000;
 
@@ -75,7 +76,7 @@ function remember(run: Run, { updateId, atMs }: Entered, outcome: MessageOutcome
   return outcome;
 }
 
-/** The race rules of spec/02 §4.4, in one place: the interrupt that the message names may be answered now. */
+/** The race rules of interrupt.md, in one place: the interrupt that the message names may be answered now. */
 function resolutionRefusal(
   run: Run,
   message: ResolveInterruptMessage,

@@ -1,4 +1,4 @@
-// Pause and resume (spec/01 §2.9): an operator's hold on a run, beside whatever its nodes wait for. Time runs on
+// Pause and resume (rest-endpoints.md): an operator's hold on a run, beside whatever its nodes wait for. Time runs on
 // meanwhile: a run or a node that is out of time ends, and a question keeps its deadline.
 //
 // | pause    | by                        | new attempts | running ones                   | left by            |

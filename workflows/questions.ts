@@ -1,5 +1,5 @@
-// What a question to a human says (design §5: "a question to a human says what `accept` does"): its title, why it is
-// asked, and what each answer does. One table per question: page, terminal and API show these words.
+// What a question to a human says (architecture §5: "a question to a human says what `accept` does"): its title, why it
+// is asked, and what each answer does. One table per question: page, terminal and API show these words.
 import type { JsonObject } from '../src/rules/json.ts';
 
 /** What an answer does, by its action. */

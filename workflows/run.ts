@@ -111,7 +111,7 @@ function startClock(run: Run): CancellationScope | undefined {
   return clock;
 }
 
-/** Ends the run when its time is over (spec/01 §8 run-duration). */
+/** Ends the run when its time is over (capabilities.md §Engine-enforced limits run-duration). */
 async function watchDuration(run: Run, limit: number): Promise<void> {
   const { steps, state } = run;
   const { startedAtMs } = state;

@@ -1,5 +1,5 @@
-// Which node runs next (design §4). Edges are taken, failed or dead; a node's trigger rule is decided once all its
-// forward in-edges are. A back edge starts a new visit when everything that the last visit set going has come to
+// Which node runs next (architecture §4). Edges are taken, failed or dead; a node's trigger rule is decided once all
+// its forward in-edges are. A back edge starts a new visit when everything that the last visit set going has come to
 // rest: visits of one node never overlap.
 import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import { emissionKey } from '../src/rules/ids.ts';
@@ -227,7 +227,7 @@ function startLoops(run: Run): void {
   }
 }
 
-/** The error that a run fails with when its time is over (spec/01 §8 run-duration). */
+/** The error that a run fails with when its time is over (capabilities.md §Engine-enforced limits run-duration). */
 export function durationError(limitMs: number, elapsedMs: number): NodeError {
   return {
     code: 'run_timeout',

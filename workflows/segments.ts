@@ -1,5 +1,5 @@
-// Where a run's history ends and the next one begins (continue-as-new, design §4): when a segment should end, how new
-// steps are held back until nothing is in flight, and the breath in which state and journal are frozen.
+// Where a run's history ends and the next one begins (continue-as-new, architecture §4): when a segment should end, how
+// new steps are held back until nothing is in flight, and the breath in which state and journal are frozen.
 import { allHandlersFinished, workflowInfo } from '@temporalio/workflow';
 import { jsonBytes, type JsonValue } from '../src/rules/json.ts';
 import { SEGMENT_BYTES } from '../src/rules/limits.ts';

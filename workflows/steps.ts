@@ -1,6 +1,6 @@
-// The one seam between workflow code and time, the world and people (design §4). Live Steps talk to Temporal
-// (live-steps.ts); design §6 says what recorded ones do: they give each call what a recording holds under its key. So
-// every wait and every clock read has a key of its own within its visit, the same in every replay.
+// The one seam between workflow code and time, the world and people (architecture §4). Live Steps talk to Temporal
+// (live-steps.ts); architecture §6 says what recorded ones do: they give each call what a recording holds under its
+// key. So every wait and every clock read has a key of its own within its visit, the same in every replay.
 import { CancellationScope } from '@temporalio/workflow';
 import type { Activities } from '../activities/contract.ts';
 import { activityIdOf, encodeTuple } from '../src/rules/ids.ts';
@@ -85,7 +85,9 @@ export function isCrowded(run: Run): boolean {
   return isTaskFull() && !run.ending;
 }
 
-/** A stream that ended without a result: its block is closed with what was shown, cancelled or not (design §3.5). */
+/**
+ * A stream that ended without a result: its block is closed with what was shown, cancelled or not (architecture §3.5).
+ */
 export async function seal(
   place: Place,
   sealedStep: string,

@@ -1,8 +1,8 @@
 // The tool calls of one model turn (RFC 0077 §B step 5): performed in parallel, handed back in CALL order. A call whose
-// effect is in doubt, and one that the operator's policy asks a human about, goes to a human (design §5), each as soon
-// as it needs one; when a call fails, the questions of the others are withdrawn, since nothing comes of their answers.
-// A call of a tool in an agent process waits on that agent's queue for a worker that has it. What a human said stands
-// in the call until it has a result: the next segment goes on with it (design §4).
+// effect is in doubt, and one that the operator's policy asks a human about, goes to a human (architecture §5), each as
+// soon as it needs one; when a call fails, the questions of the others are withdrawn, since nothing comes of their
+// answers. A call of a tool in an agent process waits on that agent's queue for a worker that has it. What a human said
+// stands in the call until it has a result: the next segment goes on with it (architecture §4).
 import { isCancellation, patched } from '@temporalio/workflow';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';

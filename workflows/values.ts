@@ -1,5 +1,5 @@
 // Values inside a run: where a node's inputs come from, what may be shown of them, and how large they may get
-// (spec/01 §6.2, §6.4, §16.4; design §2.6).
+// (workflow-definition.schema.json, observability.md; architecture §2.6).
 import type { ApplicationFailure } from '@temporalio/workflow';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import { jsonBytes } from '../src/rules/json.ts';
@@ -68,7 +68,7 @@ export function hold(run: Run, before: JsonValue | undefined, next: JsonValue): 
   run.heldBytes = held;
 }
 
-/** Sets a variable and states it; sensitive values are masked in the event (spec/01 §16.4). */
+/** Sets a variable and states it; sensitive values are masked in the event (observability.md). */
 export function setVariable(visit: Visit, name: string, value: JsonValue): void {
   const { run } = visit;
   bounded(value, `variable ${name}`);

@@ -1,5 +1,5 @@
 // A visit of a node, from node.started to its end: attempts, time limits and the closing of what an attempt left
-// open (design §4). Node retries are a loop here, not Temporal's: each attempt is in the log.
+// open (architecture §4). Node retries are a loop here, not Temporal's: each attempt is in the log.
 import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import { closingsOf, type Ending as ClosingReason } from '../src/rules/endings.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
@@ -48,7 +48,10 @@ export type VisitEnd =
   | { readonly kind: 'completed'; readonly outputs: JsonObject }
   | { readonly kind: 'failed'; readonly error: NodeError };
 
-/** True when the node may start; else the run ends with `recursion_limit_exceeded` (spec/01 §8 node-executions). */
+/**
+ * True when the node may start; else the run ends with `recursion_limit_exceeded` (capabilities.md §Engine-enforced
+ * limits node-executions).
+ */
 function countExecution(visit: Visit): boolean {
   const { run, frame } = visit;
   const limit = Math.min(
@@ -76,7 +79,7 @@ function countExecution(visit: Visit): boolean {
   return true;
 }
 
-/** The node's pin, without its memory: a host without long-term memory never names one (spec/03 §2.1). */
+/** The node's pin, without its memory: a host without long-term memory never names one (RFC 0002 §A). */
 function agentField({ node }: Visit): Pick<PayloadOf<'node.started'>, 'agent'> {
   if (!node.agent) return {};
   const shown = Object.entries(node.agent).filter(([name]) => name !== 'memoryRef');

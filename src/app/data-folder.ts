@@ -1,5 +1,5 @@
-// The data folder (design §7): mode 0700, one owner at a time, and what must survive a restart: the development key,
-// and whether the demo ran. The owner is a lock file with pid and process start; a dead owner's lock is recovered.
+// The data folder (architecture §7): mode 0700, one owner at a time, and what must survive a restart: the development
+// key, and whether the demo ran. The owner is a lock file with pid and process start; a dead owner's lock is recovered.
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,

@@ -1,4 +1,4 @@
-// The composition root: joins parts and roles to one host, whole or one half of it (design §1, §7).
+// The composition root: joins parts and roles to one host, whole or one half of it (architecture §1, §7).
 import { createActivities } from '../../activities/create-activities.ts';
 import { workflowBundle } from '../adapters/temporal/bundle.ts';
 import { dataConverter } from '../adapters/temporal/codec.ts';

@@ -1,5 +1,5 @@
 // What the roles of a process share: Temporal, the database, the log, and what agents are, may use and say. Built once,
-// in the order of their needs (design §7).
+// in the order of their needs (architecture §7).
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 // A run's question as the terminal shows it: the same words as on the page, and for each answer the request that gives
-// it, in the form that this kind of question takes (spec/02 §4.3).
+// it, in the form that this kind of question takes (interrupt.md).
 import { printable, printableJson } from '../cli/terminal.ts';
 import type { JsonValue } from '../rules/json.ts';
 import { choicesOf, type PageInterrupt } from '../pages/index.ts';

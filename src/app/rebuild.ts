@@ -1,6 +1,6 @@
-// `npm run rebuild [-- <runId>…]`: writes logs and heads anew from Temporal history and its archive (design §3.6), all
-// runs or those named. On shared parts it may run beside hosts; embedded ones belong to the one process that owns the
-// data folder, so the host must be stopped.
+// `npm run rebuild [-- <runId>…]`: writes logs and heads anew from Temporal history and its archive
+// (architecture §3.6), all runs or those named. On shared parts it may run beside hosts; embedded ones belong to the
+// one process that owns the data folder, so the host must be stopped.
 import { DEFAULT_CALLER } from '../facade/deps.ts';
 import { codeOf } from '../rules/errors.ts';
 import { runCommand, type CommandParts, type Running } from './command.ts';

@@ -1,5 +1,5 @@
 // What a process does besides holding its parts: one row per role, in the order of start; they stop in the reverse one.
-// A role that needs no other is moved to a process of its own by starting its half alone (design §1).
+// A role that needs no other is moved to a process of its own by starting its half alone (architecture §1).
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { CallToolInput } from '../../activities/contract.ts';
@@ -71,7 +71,7 @@ export interface LateNeeds extends EarlyNeeds, AgentParts {
   readonly bundle?: { readonly codePath: string };
 }
 
-/** Keeps logs up to their histories (design §3.4). */
+/** Keeps logs up to their histories (architecture §3.4). */
 const projector: Role<EarlyNeeds> = {
   name: 'projector',
   half: 'both',
@@ -179,7 +179,7 @@ function facadeDeps(needs: LateNeeds): FacadeDeps {
   };
 }
 
-/** Accepted runs that did not start are started again, or fail (design §4); records that served their time go. */
+/** Accepted runs that did not start are started again, or fail (architecture §4); records that served their time go. */
 const reaper: Role<LateNeeds> = {
   name: 'reaper',
   half: 'facade',

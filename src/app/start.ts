@@ -1,4 +1,4 @@
-// `npm start`: everything in one process, and the demo run (design §1, §7).
+// `npm start`: everything in one process, and the demo run (architecture §1, §7).
 import { createDemo, type Demo } from '../demo/index.ts';
 import { runCommand, type CommandParts, type Running } from './command.ts';
 import { openDataFolder, type DataFolder } from './data-folder.ts';

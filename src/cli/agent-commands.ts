@@ -1,4 +1,4 @@
-// `openwop agents …` (seed 004; design §5): agents as processes, seen and attached over the host's HTTP API.
+// `openwop agents …` (seed 004; architecture §5): agents as processes, seen and attached over the host's HTTP API.
 import { InvalidArgumentError, type Command } from 'commander';
 import type {
   OpenSentienceAgentDetail,

@@ -1,5 +1,5 @@
 // The demo's two tools: reading an order is idempotent, refunding is not, and the shop cannot be asked whether a
-// refund happened (no reconcile hook, on purpose): an interrupted refund is raised to a human (design §5).
+// refund happened (no reconcile hook, on purpose): an interrupted refund is raised to a human (architecture §5).
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { Tool, ToolCallContext, ToolFailure } from '../ports/tools.ts';
 

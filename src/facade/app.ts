@@ -1,6 +1,6 @@
 // The facade: what every request goes through, in this order: access log, trace and security headers, Host check, then its
-// route (mount.ts: access, body, input, handler), a page, or nothing; errors leave by one envelope (spec/01 §1, §2; design
-// §10).
+// route (mount.ts: access, body, input, handler), a page, or nothing; errors leave by one envelope
+// (rest-endpoints.md §Versioning; architecture §10).
 import express, { type Express, type RequestHandler } from 'express';
 import { HostError, invalid } from '../rules/errors.ts';
 import { accessLog } from './access-log.ts';
@@ -52,12 +52,15 @@ export function createFacade(deps: FacadeDeps): Facade {
   };
 }
 
-/** A host without a pack registry says so in plain text, before it asks for a key (spec/06 §2.7). */
+/** A host without a pack registry says so in plain text, before it asks for a key. */
 const noPacks: RequestHandler = (_request, response) => {
   response.status(404).type('text/plain').send('This host has no pack registry.\n');
 };
 
-/** Protocol paths live below /v1/: anything else is 400 (spec/01 §1), but what the well-known folder lacks is 404. */
+/**
+ * Protocol paths live below /v1/: anything else is 400 (rest-endpoints.md §Versioning), but what the well-known folder
+ * lacks is 404.
+ */
 const lastResort: RequestHandler = (request) => {
   if (request.path.startsWith('/.well-known/')) throw new HostError('not_found');
   throw invalid('path', 'this address has no version: the API is below /v1/');

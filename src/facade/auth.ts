@@ -1,4 +1,4 @@
-// Who may ask what: bearer keys (spec/01 §3.1), compared by SHA-256 in constant time, never stored or told in plain; and
+// Who may ask what: bearer keys (auth.md), compared by SHA-256 in constant time, never stored or told in plain; and
 // the access that each route declares.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';

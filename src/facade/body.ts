@@ -1,5 +1,5 @@
-// Reading request bodies: JSON of bounded size and depth, and no key that could reach a prototype (design §10). Bodies
-// are read after authentication and before any port is called.
+// Reading request bodies: JSON of bounded size and depth, and no key that could reach a prototype (architecture §10).
+// Bodies are read after authentication and before any port is called.
 import { isUtf8 } from 'node:buffer';
 import express, { type Request, type Response } from 'express';
 import { HostError, invalid } from '../rules/errors.ts';

@@ -11,7 +11,7 @@ import type { Tools } from '../ports/tools.ts';
 import type { Log } from '../log/log.ts';
 import type { RunSettings } from '../runs/deps.ts';
 
-/** The part of the log that serves reads (design §3.3). */
+/** The part of the log that serves reads (architecture §3.3). */
 export type RunLog = Pick<
   Log,
   'fresh' | 'head' | 'rows' | 'sequenceOf' | 'follow' | 'problems' | 'endUnstarted'
@@ -46,13 +46,13 @@ export interface FacadeDeps {
   readonly catalog: Catalog;
   readonly models: Pick<Models, 'providers' | 'choose' | 'isLive'>;
   readonly tools: Pick<Tools, 'list'>;
-  /** Takes known secrets out of what enters history (design §2.6). */
+  /** Takes known secrets out of what enters history (architecture §2.6). */
   readonly redactor: Pick<Redactor, 'json' | 'text'>;
   readonly config: FacadeConfig;
   readonly logger: Logger;
 }
 
-/** Who the one key is, until there are more (design §10). */
+/** Who the one key is, until there are more (architecture §10). */
 export const DEFAULT_CALLER: Caller = {
   tenant: 'default',
   subject: subjectOf('api-key', 'default', 'api-key:default'),

@@ -1,4 +1,5 @@
-// Every error leaves by this one closed envelope (spec/01 §9): {error, message, details?}, the framework's own included.
+// Every error leaves by this one closed envelope (rest-endpoints.md §Error response shape): {error, message, details?},
+// the framework's own included.
 import { randomBytes } from 'node:crypto';
 import type { ErrorRequestHandler, Response } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
@@ -9,7 +10,7 @@ import type { ErrorEnvelope } from '../../schemas/types.generated.ts';
 /** Seconds that a client waits before it tries again when nothing better is known. */
 export const RETRY_AFTER_SECONDS = 2;
 
-/** Retry-After, and the same number in details (spec/01 §15). */
+/** Retry-After, and the same number in details (scale-profiles.md §Retry). */
 const RETRY_HEADER: ReadonlySet<ErrorCode> = new Set([
   'service_unavailable',
   'rate_limited',

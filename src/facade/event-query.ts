@@ -1,4 +1,4 @@
-// What is asked of an event stream (spec/02 §3.1–§3.5): modes, batching, resume point.
+// What is asked of an event stream (stream-modes.md): modes, batching, resume point.
 import { isToolChannel } from '../rules/deltas.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';

@@ -1,5 +1,5 @@
 // What every request and answer carries before any route is asked: Host check against DNS rebinding, security headers,
-// W3C trace context (spec/01 §1, design §10).
+// W3C trace context (observability.md §Trace context, architecture §10).
 import { randomBytes } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { HostError, invalid } from '../rules/errors.ts';

@@ -1,6 +1,6 @@
-// Idempotency-Key on the wire (spec/01 §4.1): the header, what a key keeps of an answer, and how a repeat is told it. What
-// is kept is the whole answer, status and body with its addresses: a repeat gets the same bytes, also when it came by
-// another name of this host, or when a later version of the product would word it otherwise.
+// Idempotency-Key on the wire (idempotency.md §Layer 1): the header, what a key keeps of an answer, and how a repeat is
+// told it. What is kept is the whole answer, status and body with its addresses: a repeat gets the same bytes, also
+// when it came by another name of this host, or when a later version of the product would word it otherwise.
 import { codeOf, ERRORS } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { StoredResponse } from '../ports/idempotency.ts';

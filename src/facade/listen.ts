@@ -1,4 +1,4 @@
-// The facade on a socket: limits against slow clients, and an orderly end (design §10).
+// The facade on a socket: limits against slow clients, and an orderly end (architecture §10).
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createFacade } from './app.ts';

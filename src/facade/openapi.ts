@@ -1,5 +1,5 @@
-// The OpenAPI 3.1 document (spec/01 §2.2), made from the declarations that make the routes: what is not served is not in
-// it, and what is parsed is.
+// The OpenAPI 3.1 document (openapi.yaml), made from the declarations that make the routes: what is not served is not
+// in it, and what is parsed is.
 import { ERRORS, type ErrorCode } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { Parameter } from './parameters.ts';

@@ -1,5 +1,5 @@
-// Metrics of agents and their tools in Prometheus' text format 0.0.4 (seed 004; design §5), summed over the living
-// Cores: when one goes its part is missing from the sums, which Prometheus takes for a restarted counter.
+// Metrics of agents and their tools in Prometheus' text format 0.0.4 (seed 004; architecture §5), summed over the
+// living Cores: when one goes its part is missing from the sums, which Prometheus takes for a restarted counter.
 import { Counter, Gauge, Registry } from 'prom-client';
 import { OUTCOMES } from '../rules/tool-metrics.ts';
 import { metricsOf, summaryOf, type AgentGroup } from './opensentience-views.ts';

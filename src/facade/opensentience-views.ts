@@ -1,4 +1,4 @@
-// What operators see of agents (seed 004; design §5): the registry's rows of all Cores, grouped by agent. Pure.
+// What operators see of agents (seed 004; architecture §5): the registry's rows of all Cores, grouped by agent. Pure.
 import type {
   AgentAuditEntry,
   AgentCallView,

@@ -1,5 +1,5 @@
-// Who may see a run's page (design §10): a one-time link opens a session for one run. Links and sessions are random,
-// stored hashed, and die on their own; the CSRF token follows from the session, so that it survives restarts.
+// Who may see a run's page (architecture §10): a one-time link opens a session for one run. Links and sessions are
+// random, stored hashed, and die on their own; the CSRF token follows from the session, so that it survives restarts.
 import { subjectOf } from '../rules/subject.ts';
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Request, Response } from 'express';

@@ -1,5 +1,5 @@
 // Requests that never reach a route: bytes that are no HTTP, headers too large, a client too slow. They get the same
-// envelope as all others (spec/06 §2.2); Node alone would answer without a body.
+// envelope as all others (rest-endpoints.md §Error response shape); Node alone would answer without a body.
 import { STATUS_CODES, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { HostError, type ErrorCode } from '../rules/errors.ts';

@@ -1,4 +1,4 @@
-// The head that a read answers from, marked where Temporal could not be asked (design §3.3).
+// The head that a read answers from, marked where Temporal could not be asked (architecture §3.3).
 import type { Head } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { FacadeDeps } from './deps.ts';

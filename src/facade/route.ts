@@ -1,4 +1,4 @@
-// A route is declared once (spec/01 §2.2): who may ask, its address, parameters, body, answers and errors. Of the one
+// A route is declared once (openapi.yaml): who may ask, its address, parameters, body, answers and errors. Of the one
 // declaration come the input's types and its parsing (input.ts), the mounting (mount.ts), the OpenAPI document
 // (openapi.ts) and what discovery tells of extensions. A handler gets parsed input and gives an answer as a value; only
 // streams are given the response.

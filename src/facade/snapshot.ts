@@ -4,7 +4,7 @@ import type { Head } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
 
-/** RunSnapshot (spec/01 §12.1) and `atSeq`, the last sequence it has seen; -1 before the first event. */
+/** RunSnapshot (run-snapshot.schema.json) and `atSeq`, the last sequence it has seen; -1 before the first event. */
 export function renderSnapshot(head: Head, row: RunRow): RunSnapshot {
   return { ...snapshotOf(head, row), atSeq: head.nextSequence - 1 };
 }

@@ -1,5 +1,5 @@
-// Server-sent events of one run (spec/02 §3): rows become frames, the log is the only truth, the server closes after
-// the terminal event. Nothing is buffered here but one batch: a slow client slows its own reading.
+// Server-sent events of one run (stream-modes.md): rows become frames, the log is the only truth, the server closes
+// after the terminal event. Nothing is buffered here but one batch: a slow client slows its own reading.
 import type { JsonObject } from '../rules/json.ts';
 import { isTerminalEvent } from '../rules/status.ts';
 import type { LogRow } from '../ports/log.ts';
@@ -59,7 +59,7 @@ async function sendRows(
   return text === '' || stream.send(text);
 }
 
-/** Payload of a piece of an answer, with the fields that the frame promises (spec/02 §3.6). */
+/** Payload of a piece of an answer, with the fields that the frame promises (stream-modes.md). */
 function messageChunk({ payload, runId, nodeId }: LogRow): string {
   const chunk = JSON.parse(payload) as JsonObject;
   return JSON.stringify({ ...(nodeId === undefined ? {} : { nodeId }), runId, ...chunk });
@@ -70,7 +70,7 @@ interface Batcher {
   flush(): Promise<boolean>;
 }
 
-/** Batches (spec/02 §3.5): flushed after `bufferMs`, when full, at a suspension and at the end. */
+/** Batches (stream-modes.md): flushed after `bufferMs`, when full, at a suspension and at the end. */
 function createBatcher(bufferMs: number, stream: OpenStream): Batcher {
   let pending: LogRow[] = [];
   let timer: NodeJS.Timeout | undefined;

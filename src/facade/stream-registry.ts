@@ -1,5 +1,5 @@
-// Long answers of this process: one shared heartbeat, a cap per key (design §10), and a clean end for all of them when
-// the process drains.
+// Long answers of this process: one shared heartbeat, a cap per key (architecture §10), and a clean end for all of them
+// when the process drains.
 import type { Response } from 'express';
 import { HostError } from '../rules/errors.ts';
 import type { Logger } from '../ports/logger.ts';

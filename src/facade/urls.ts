@@ -1,5 +1,5 @@
-// Where a request thinks it is, and absolute URLs in answers (spec/01 §2.3): by the configured public URL, else by the
-// request's own Host header, or by what a trusted proxy says of it.
+// Where a request thinks it is, and absolute URLs in answers (rest-endpoints.md): by the configured public URL, else by
+// the request's own Host header, or by what a trusted proxy says of it.
 import type { Request } from 'express';
 
 /** As the client addressed it: `X-Forwarded-Host` counts from a trusted proxy (Express's `trust proxy`). */

@@ -1,5 +1,6 @@
-// Brings one run's log up to its history (design §3.2): read behind the stored cursor, translate, append. Any process,
-// any number at once: an append behind another cursor is refused as stale, and this goes on from where it stands.
+// Brings one run's log up to its history (architecture §3.2): read behind the stored cursor, translate, append. Any
+// process, any number at once: an append behind another cursor is refused as stale, and this goes on from where it
+// stands.
 import { expandDeltas } from '../rules/deltas.ts';
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';

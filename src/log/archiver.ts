@@ -1,5 +1,6 @@
-// When closed segments are archived (design §3.6): while the process has no log to write, so that the second reading of
-// a history takes nothing from a run that is under way, and not much later than that in a process that never rests.
+// When closed segments are archived (architecture §3.6): while the process has no log to write, so that the second
+// reading of a history takes nothing from a run that is under way, and not much later than that in a process that never
+// rests.
 import type { Logger } from '../ports/logger.ts';
 import { archiveClosed } from './archive.ts';
 import type { LogParts } from './advance.ts';

@@ -1,5 +1,5 @@
 // One piece of work per id at a time; whoever asks while it runs gets the next one, which began after the question
-// (design §3.3). Any number of callers cost at most one more run of the work.
+// (architecture §3.3). Any number of callers cost at most one more run of the work.
 
 interface Slot<T> {
   readonly current: Promise<T>;

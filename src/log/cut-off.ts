@@ -1,6 +1,7 @@
-// Streams of a run whose execution ended without its workflow code (design §3.1, §3.5): what the log holds of each is
-// given to translate for the closing entry. Nothing is changed here: the append of the ending closes their blocks, and is
-// refused when a delta came meanwhile, so neither a crash nor another process stands between what is read and written.
+// Streams of a run whose execution ended without its workflow code (architecture §3.1, §3.5): what the log holds of
+// each is given to translate for the closing entry. Nothing is changed here: the append of the ending closes their
+// blocks, and is refused when a delta came meanwhile, so neither a crash nor another process stands between what is
+// read and written.
 import { readDelta } from '../rules/deltas.ts';
 import { cutOffItem, type OpenItem } from '../rules/endings.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';

@@ -1,5 +1,5 @@
-// Readers of the feed (design §3.6): pages behind a position, woken by changes of logs in any process. Nothing is asked
-// while nothing changes, except soon again behind a page that ended where somebody still wrote.
+// Readers of the feed (architecture §3.6): pages behind a position, woken by changes of logs in any process. Nothing is
+// asked while nothing changes, except soon again behind a page that ended where somebody still wrote.
 import type { FeedPage, FeedQuery, FeedRow } from '../ports/feed.ts';
 import type { Stores } from '../ports/stores.ts';
 import { rest } from '../system/time.ts';

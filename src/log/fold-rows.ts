@@ -1,4 +1,4 @@
-// What each event type does to the folded run (spec/01 §12.1): one small pure function per family.
+// What each event type does to the folded run (run-snapshot.schema.json): one small pure function per family.
 import { codeOf } from '../rules/errors.ts';
 import { eventRow, type EventPart, type NodeStatus } from '../rules/events.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';

@@ -1,5 +1,6 @@
-// Entries -> snapshot: what a head keeps of a run beside its rows, and its wire form RunSnapshot (spec/01 §12.1). Live
-// deltas do not change it: the append of a delta need not touch it, and a rebuild gives the same snapshot.
+// Entries -> snapshot: what a head keeps of a run beside its rows, and its wire form RunSnapshot
+// (run-snapshot.schema.json). Live deltas do not change it: the append of a delta need not touch it, and a rebuild
+// gives the same snapshot.
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { durationLimitMs, ownPrincipal } from '../rules/run-input.ts';
@@ -22,7 +23,7 @@ import {
 
 export type { Cost, FoldedRun, NodeState, OpenInterrupt } from './fold-rows.ts';
 
-/** Version of the log's rules (spec/02 §1.2). */
+/** Version of the log's rules (version-negotiation.md). */
 const EVENT_LOG_SCHEMA_VERSION = 2;
 const MASK = '[sensitive]';
 
@@ -70,7 +71,7 @@ function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** Values of variables declared `sensitive` never leave by a snapshot (spec/02 §1.6). */
+/** Values of variables declared `sensitive` never leave by a snapshot (observability.md). */
 function masked(variables: JsonObject, definition: WorkflowDefinition): JsonObject {
   const sensitive = new Set(
     definition.variables.filter((declared) => declared.sensitive).map(({ name }) => name),

@@ -1,5 +1,5 @@
-// Followers of runs (design §3.3, §3.4): backlog, then live, by one reader per run and process. Each follower has its
-// own position and reads from the store, so a slow one holds nothing up and fills no buffer; those at the same
+// Followers of runs (architecture §3.3, §3.4): backlog, then live, by one reader per run and process. Each follower has
+// its own position and reads from the store, so a slow one holds nothing up and fills no buffer; those at the same
 // position share one query. While a run is followed it is watched, so that its projector does not wait.
 import { isTerminalEvent } from '../rules/status.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';

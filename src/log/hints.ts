@@ -1,5 +1,5 @@
-// Hints from workflow code (design §3.4): which run's history grew. One pending hint per run; a watched run is caught
-// up at once, any other after a short rest that gathers what follows. A hint is kept until its work succeeded.
+// Hints from workflow code (architecture §3.4): which run's history grew. One pending hint per run; a watched run is
+// caught up at once, any other after a short rest that gathers what follows. A hint is kept until its work succeeded.
 import { codeOf } from '../rules/errors.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';

@@ -1,5 +1,5 @@
 // Runs whose catch-up failed: each is tried again by itself, in rounds at a growing pace, so that none holds up the
-// others and none is forgotten (design §3.4).
+// others and none is forgotten (architecture §3.4).
 import { codeOf } from '../rules/errors.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';

@@ -1,5 +1,5 @@
-// The log as the rest of the host sees it (design §3): catch up, read fresh, follow, rebuild. Nobody else reads history,
-// and but for this room and the activities that stream nobody sees the log's store.
+// The log as the rest of the host sees it (architecture §3): catch up, read fresh, follow, rebuild. Nobody else reads
+// history, and but for this room and the activities that stream nobody sees the log's store.
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { HistoryReader } from '../ports/history.ts';
 import type { Head, LogRow } from '../ports/log.ts';
@@ -72,7 +72,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     try {
       return { head: await catchUp(run), stale: false };
     } catch (error) {
-      // Temporal away, or a fault that is noted with the run (design §3.3): what is stored is still true.
+      // Temporal away, or a fault that is noted with the run (architecture §3.3): what is stored is still true.
       logger.debug('a read is served from what is stored', { runId, code: codeOf(error) });
       return { head: (await stores.log.head(run)) ?? stored, stale: true };
     }

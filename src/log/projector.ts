@@ -1,4 +1,4 @@
-// The projector (design §3.4): keeps logs up to their histories without polling runs. Hints drive it; a lease per
+// The projector (architecture §3.4): keeps logs up to their histories without polling runs. Hints drive it; a lease per
 // process and a sweep make sure that neither a lost hint nor an end that no worker saw hides a run.
 import type { HistoryReader } from '../ports/history.ts';
 import type { RunRef } from '../ports/runs.ts';

@@ -1,5 +1,5 @@
-// Rebuild (design §3.6): rows and head of a run, byte for byte, from its segments in Temporal or in the archive. Every
-// recorded delta takes the sequence it had; the entries fill the free numbers in order; times are clamped as the
+// Rebuild (architecture §3.6): rows and head of a run, byte for byte, from its segments in Temporal or in the archive.
+// Every recorded delta takes the sequence it had; the entries fill the free numbers in order; times are clamped as the
 // append clamps them. What only the log knows, deltas that the end of a run cut off, is kept; a rebuild that would lose
 // a row is refused.
 import { clampTimestamps } from '../rules/clamp.ts';

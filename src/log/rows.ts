@@ -1,4 +1,4 @@
-// Rows of a stored log, page by page (design §3.3): whoever reads a whole log holds no more of it than one page.
+// Rows of a stored log, page by page (architecture §3.3): whoever reads a whole log holds no more of it than one page.
 import type { LogRow, LogStore } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
 

@@ -1,5 +1,6 @@
-// Tools of agent processes as the runs see them (design §5; seed 004 §4.3): described from the registry, called through
-// Core in the worker that has the agent. A worker without it can describe a tool, and settle a call, but not perform it.
+// Tools of agent processes as the runs see them (architecture §5; seed 004 §4.3): described from the registry, called
+// through Core in the worker that has the agent. A worker without it can describe a tool, and settle a call, but not
+// perform it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { codeOf } from '../rules/errors.ts';
 import { sha256Hex } from '../rules/ids.ts';

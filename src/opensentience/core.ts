@@ -1,4 +1,4 @@
-// Core of one worker (seed 004; design §5): joins the server that speaks the protocol, the gate that admits, the
+// Core of one worker (seed 004; architecture §5): joins the server that speaks the protocol, the gate that admits, the
 // supervisor that runs processes and the registry that every process of the deployment reads.
 import { join } from 'node:path';
 import type { Redactor } from '../rules/redaction.ts';

@@ -1,5 +1,5 @@
-// The operator's word on agents (seed 004 §4.1.1, §4.3.1; design §5): `<folder>/*/opensentience.agent.json` says which
-// agents may connect, how they are started, and what their tools may do. A fault costs that manifest, never Core.
+// The operator's word on agents (seed 004 §4.1.1, §4.3.1; architecture §5): `<folder>/*/opensentience.agent.json` says
+// which agents may connect, how they are started, and what their tools may do. A fault costs that manifest, never Core.
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';

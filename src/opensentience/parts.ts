@@ -1,5 +1,5 @@
-// How the parts of Core fit together (seed 004; design §5): the server speaks the protocol with whoever connects, the
-// gate says who may, the supervisor starts processes and ends them, and Core joins them and takes calls from runs.
+// How the parts of Core fit together (seed 004; architecture §5): the server speaks the protocol with whoever connects,
+// the gate says who may, the supervisor starts processes and ends them, and Core joins them and takes calls from runs.
 import type { JsonObject } from '../rules/json.ts';
 import type { AgentAuditEntry, AgentSessionView } from '../ports/agents.ts';
 import type { AgentToolMetrics } from '../rules/tool-metrics.ts';

@@ -1,5 +1,5 @@
-// What Core tells the registry (design §5): tools, instances under a lease, audit. Written one after the other, tried
-// again while the database is away, bounded in memory: a registry that fails costs rows, never Core.
+// What Core tells the registry (architecture §5): tools, instances under a lease, audit. Written one after the other,
+// tried again while the database is away, bounded in memory: a registry that fails costs rows, never Core.
 import { within } from '../system/time.ts';
 import type { AgentAuditEntry, AgentInstance, AgentRegistry, AgentTool } from '../ports/agents.ts';
 import type { Logger } from '../ports/logger.ts';

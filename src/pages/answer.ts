@@ -1,5 +1,5 @@
-// From a submitted form to the value that resumes an interrupt (spec/02 §4.3, design §9). Pure: the facade checks the
-// result against the interrupt's frozen schema like any other answer.
+// From a submitted form to the value that resumes an interrupt (interrupt.md, architecture §9). Pure: the facade checks
+// the result against the interrupt's frozen schema like any other answer.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { isFlatObject } from './timeline-html.js';
 

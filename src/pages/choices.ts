@@ -1,5 +1,5 @@
-// The answers that a question permits, each with the words that say what it does and the value that gives it (spec/02
-// §4.3). The words are the question's own where it has some: page and terminal say what the API says.
+// The answers that a question permits, each with the words that say what it does and the value that gives it
+// (interrupt.md). The words are the question's own where it has some: page and terminal say what the API says.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import {
   editableOf,

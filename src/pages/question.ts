@@ -1,4 +1,4 @@
-// The question a run asks, as a card with one plain form per answer (spec/02 §4.3). One form each, because Enter in a
+// The question a run asks, as a card with one plain form per answer (interrupt.md). One form each, because Enter in a
 // text field submits the first button of its form: a field for a reason must never accept something.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';

@@ -1,5 +1,5 @@
 // Items of the timeline as HTML. Runs on the server and in the browser, like timeline.js. Everything that comes from
-// a run passes `escapeHtml`: models and tools are untrusted (RFC 0077 §B, design §5).
+// a run passes `escapeHtml`: models and tools are untrusted (RFC 0077 §B, architecture §5).
 
 /** @typedef {import('./timeline.js').TimelineItem} TimelineItem */
 

@@ -1,5 +1,5 @@
-// Ports of agents as processes (seed 004; design §5): what sessions declare, what operators see, and the registry that
-// every process of a deployment shares.
+// Ports of agents as processes (seed 004; architecture §5): what sessions declare, what operators see, and the registry
+// that every process of a deployment shares.
 import type { JsonObject } from '../rules/json.ts';
 import type { AgentToolMetrics } from '../rules/tool-metrics.ts';
 

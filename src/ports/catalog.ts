@@ -1,4 +1,4 @@
-// What can be run: definitions and agents (design §5).
+// What can be run: definitions and agents (architecture §5).
 import type { AgentManifest, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { PinnedAgent } from '../rules/run-input.ts';

@@ -1,4 +1,4 @@
-// What is too large to be carried, by its hash (design §2.6).
+// What is too large to be carried, by its hash (architecture §2.6).
 
 export interface ContentStore {
   /** Returns `sha256:<hex>` of the bytes. Idempotent. Throws HostError payload_too_large above 64 MiB. */

@@ -1,7 +1,7 @@
-// The ledger of effects (design §5): what was performed, and what nobody knows.
+// The ledger of effects (architecture §5): what was performed, and what nobody knows.
 import type { RunRef } from './runs.ts';
 
-/** Identity of an effect (design §5): what it is, not which try performs it. */
+/** Identity of an effect (architecture §5): what it is, not which try performs it. */
 export interface EffectIdentity {
   readonly tenant: string;
   readonly runId: string;

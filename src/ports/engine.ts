@@ -1,4 +1,4 @@
-// Runs in Temporal: started, told things, ended (design §4).
+// Runs in Temporal: started, told things, ended (architecture §4).
 import type { MessageOutcome, RunMessage } from '../rules/messages.ts';
 import type { RunInput } from '../rules/run-input.ts';
 

@@ -1,4 +1,4 @@
-// The feed (design §3.6): every row of every log in one order, whatever its run, for named consumers.
+// The feed (architecture §3.6): every row of every log in one order, whatever its run, for named consumers.
 import type { RunRef } from './runs.ts';
 
 /** Where a row of a log stands in the feed; the row itself is read from its run's log. */

@@ -1,4 +1,4 @@
-// Temporal's histories as the log reads them, and where closed ones are archived (design §3.1, §3.6): types only.
+// Temporal's histories as the log reads them, and where closed ones are archived (architecture §3.1, §3.6): types only.
 import type { temporal } from '@temporalio/proto';
 import type { RunRef } from './runs.ts';
 
@@ -57,8 +57,8 @@ export interface ClosedRuns {
 export interface HistoryReader {
   /**
    * Events of one segment behind `token` ('' = from the start). `waitMs` 0: answers at once with what is there
-   * (long poll with a 900 ms deadline, spec/07 §3.2); above 0: waits up to that for something new. May return events
-   * at or below the cursor again: filter by eventId. Throws HostError history_undecodable, history_missing,
+   * (long poll with a 900 ms deadline, architecture §3.2); above 0: waits up to that for something new. May return
+   * events at or below the cursor again: filter by eventId. Throws HostError history_undecodable, history_missing,
    * service_unavailable.
    */
   page(runId: string, temporalRunId: string, token: string, waitMs: number): Promise<HistoryPage>;

@@ -1,4 +1,4 @@
-// Requests that happen once per key (spec/01 §4.1).
+// Requests that happen once per key (idempotency.md §Layer 1).
 import type { JsonValue } from '../rules/json.ts';
 
 export interface IdempotencyClaim {
@@ -26,7 +26,7 @@ export type ClaimOutcome =
   | { readonly kind: 'mismatch' }
   | { readonly kind: 'in-flight'; readonly retryAfterSeconds: number };
 
-/** Layer 1 (spec/01 §4.1) for operations other than the acceptance of a run. */
+/** Layer 1 (idempotency.md §Layer 1) for operations other than the acceptance of a run. */
 export interface IdempotencyStore {
   /** What the key holds for a request already, without claiming anything: an answer, another body, or a run. */
   find(

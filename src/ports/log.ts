@@ -1,4 +1,4 @@
-// The log of runs: rows, heads, and how both grow (design §3).
+// The log of runs: rows, heads, and how both grow (architecture §3).
 import type { CausedBy } from '../rules/journal.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { RunStatus } from '../rules/status.ts';

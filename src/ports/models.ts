@@ -1,5 +1,5 @@
-// Ports of models (design §5): what an agent's conversation is, what a model is asked and answers, and which model an
-// agent gets.
+// Ports of models (architecture §5): what an agent's conversation is, what a model is asked and answers, and which
+// model an agent gets.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { RemoteTool } from './agents.ts';
 
@@ -89,6 +89,9 @@ export interface ToolDescription {
   readonly timeoutMs: number;
   readonly transport: 'native' | 'http' | 'mcp';
   readonly safetyTier: 'pure' | 'read' | 'write';
-  /** Present for a tool of an agent process: its calls are performed only where that agent is connected (design §5). */
+  /**
+   * Present for a tool of an agent process: its calls are performed only where that agent is connected
+   * (architecture §5).
+   */
   readonly remote?: RemoteTool;
 }

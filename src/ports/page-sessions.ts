@@ -1,4 +1,4 @@
-// Sessions of the runs' pages (design §10).
+// Sessions of the runs' pages (architecture §10).
 
 export interface PageSessionStore {
   /** Stores the hash of a one-time link for a run. */

@@ -1,7 +1,7 @@
-// Who wants which run now, which process lives, and how far each came (design §3.4).
+// Who wants which run now, which process lives, and how far each came (architecture §3.4).
 import type { RunRef } from './runs.ts';
 
-/** Who wants which run now, who is alive, and how far the sweep got (design §3.4). */
+/** Who wants which run now, who is alive, and how far the sweep got (architecture §3.4). */
 export interface ProjectionStore {
   watch(run: RunRef, watcher: string, ttlMs: number): Promise<void>;
   unwatch(run: RunRef, watcher: string): Promise<void>;

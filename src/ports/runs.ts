@@ -1,4 +1,4 @@
-// The rows of runs, whoever asks for them (design §4).
+// The rows of runs, whoever asks for them (architecture §4).
 import type { RunInput } from '../rules/run-input.ts';
 import type { RunStatus } from '../rules/status.ts';
 import type { ClaimOutcome, IdempotencyClaim } from './idempotency.ts';

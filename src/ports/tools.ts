@@ -1,4 +1,4 @@
-// Tools by id, wherever they live (design §5).
+// Tools by id, wherever they live (architecture §5).
 import type { JsonValue } from '../rules/json.ts';
 import type { ToolDescription } from './models.ts';
 

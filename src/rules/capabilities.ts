@@ -1,5 +1,5 @@
 // What this host offers, and by what it is asked for: the one table. Loading of definitions and manifests, the checks of
-// requests, the workflow's node kinds and discovery (spec/01 §10.3, §10.4) read it; nothing else says what is offered.
+// requests, the workflow's node kinds and discovery (capabilities.md) read it; nothing else says what is offered.
 // What stands here as offered is done; what is not done is absent or refused by the name of its row.
 import { DRAIN_POLICIES } from './messages.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
@@ -29,9 +29,12 @@ interface CapabilityRow {
   readonly offered: (facts: HostFacts) => boolean;
   /** Types of nodes that need it. */
   readonly nodeTypes?: readonly string[];
-  /** Types of nodes that test mode registers all the same: such a node fails before it starts (spec/06 §3.9). */
+  /**
+   * Types of nodes that test mode registers all the same: such a node fails before it starts
+   * (capabilities.md §Refusal).
+   */
   readonly testNodeTypes?: readonly string[];
-  /** Test mode: names in a node's config or inputs by which test definitions ask for it (spec/06 §20). */
+  /** Test mode: names in a node's config or inputs by which test definitions ask for it (conformance/fixtures.md). */
   readonly hooks?: readonly string[];
   /** Fields of a definition's root, one fault for each member. */
   readonly rootFields?: readonly string[];
@@ -39,7 +42,7 @@ interface CapabilityRow {
   readonly nodeFields?: readonly string[];
   /** Fields of an agent node's `agent`. */
   readonly agentFields?: readonly string[];
-  /** Keys of a definition's `metadata` that ask for it before the first node runs (spec/06 §16). */
+  /** Keys of a definition's `metadata` that ask for it before the first node runs (RFC 0003 §D). */
   readonly metadata?: readonly string[];
   /** Values of fields of a run's request. */
   readonly request?: Readonly<Record<string, string>>;
@@ -172,11 +175,11 @@ export type NodeType = (typeof TABLE)['run' | 'agents']['nodeTypes'][number];
 
 const ROWS = Object.entries(TABLE) as readonly (readonly [Capability, CapabilityRow])[];
 
-/** A live agent invocation (spec/03 §5.2): the node's `agent` names who is invoked. */
+/** A live agent invocation (RFC 0077): the node's `agent` names who is invoked. */
 export const AGENT_NODE_TYPE = 'core.agent' satisfies NodeType;
 /**
  * Forms in which a human is asked, with their versions: by gates, and by agents in the place of a decision. With or
- * without agents, the profile openwop-interrupts is derived from them (spec/01 §11.1).
+ * without agents, the profile openwop-interrupts is derived from them (profiles.md).
  */
 export const ENVELOPES = { 'clarification.request': 1 } as const;
 
@@ -250,7 +253,10 @@ const GATE_ROUNDS = 1;
 /** A model turn ends in one decision. */
 const ENVELOPES_PER_TURN = 1;
 
-/** How often a node asks and a model is asked again (spec/01 §8). Without agents gates ask, and no model is asked. */
+/**
+ * How often a node asks and a model is asked again (capabilities.md §Engine-enforced limits). Without agents gates ask,
+ * and no model is asked.
+ */
 export function roundsOf({ agents }: Pick<HostFacts, 'agents'>): JsonObject {
   return {
     clarificationRounds: agents ? MAX_ESCALATIONS_PER_VISIT : GATE_ROUNDS,

@@ -1,5 +1,6 @@
-// The graph of a workflow definition (spec/01 §6.3, §6.6; design §4): where a run starts, which edges count for
-// fan-in, which edges lead back, and what is wrong with it. Pure: workflow code and the loader read the same facts.
+// The graph of a workflow definition (workflow-definition.schema.json; architecture §4): where a run starts, which
+// edges count for fan-in, which edges lead back, and what is wrong with it. Pure: workflow code and the loader read the
+// same facts.
 import type {
   WorkflowDefinition,
   WorkflowEdge,
@@ -130,8 +131,8 @@ function topological(
 }
 
 /**
- * Everything that is wrong with the graph of a definition of valid shape (spec/01 §6.6): one fault per place.
- * Duplicate ids and dangling edges come first; the rest is judged on the edges that have both ends.
+ * Everything that is wrong with the graph of a definition of valid shape (workflow-definition.schema.json): one fault
+ * per place. Duplicate ids and dangling edges come first; the rest is judged on the edges that have both ends.
  */
 export function graphFaults(definition: WorkflowDefinition): GraphFault[] {
   const faults = [

@@ -1,5 +1,5 @@
-// Live deltas as rows and as recorded compactly (design §3.5): one form for what a model thinks and what a tool says
-// while it works, written by the activity when it streams and when it records, read by the rebuild.
+// Live deltas as rows and as recorded compactly (architecture §3.5): one form for what a model thinks and what a tool
+// says while it works, written by the activity when it streams and when it records, read by the rebuild.
 import { eventRow } from './events.ts';
 import { deltaKey, eventIdOf } from './ids.ts';
 import type { RecordedDeltas } from './journal.ts';
@@ -17,7 +17,7 @@ export interface ExpandedDelta {
   readonly timestampMs: number;
 }
 
-/** Channels of tools, as against those of an answer (spec/02 §3.6), begin with this. */
+/** Channels of tools, as against those of an answer (stream-modes.md), begin with this. */
 const TOOL_CHANNEL = 'tool.';
 
 /** Channel of a piece of output as a tool's `channel` goes by. */

@@ -1,5 +1,5 @@
-// What is open, and how it is closed (design §3.1), by the table of event types. The workflow's clean-up uses it on
-// cancel and failure; translate uses it when no workflow code ran (terminated, timed out).
+// What is open, and how it is closed (architecture §3.1), by the table of event types. The workflow's clean-up uses it
+// on cancel and failure; translate uses it when no workflow code ran (terminated, timed out).
 import { eventRow, type EventOf, type EventType } from './events.ts';
 import type { JsonObject } from './json.ts';
 import { isTerminalEvent } from './status.ts';

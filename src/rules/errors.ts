@@ -1,5 +1,6 @@
-// The one error table (style.md): code -> HTTP status, whether a retry of the same request may succeed, and a message
-// that is safe to show. Codes are the protocol's (spec/01 §9, spec/02 §4.4, spec/03 §17); our own are marked.
+// The one error table: code -> HTTP status, whether a retry of the same request may succeed, and a message
+// that is safe to show. Codes are the protocol's (rest-endpoints.md §Error response shape, interrupt.md,
+// multi-agent-execution.md); our own are marked.
 
 interface ErrorRow {
   /** HTTP status when the code leaves by the facade; run and node errors carry the status of their nearest HTTP use. */

@@ -1,7 +1,8 @@
-// The one table of event types: what each means, to whoever reads it. Streams ask which mode shows it (spec/02 §3.3),
-// the status fold what the run is from here on (spec/01 §12.2), the endings what it opens and closes (design §3.1),
-// rendering its seed twins (design §9); the snapshot, the fate of a question, the page and the terminal go by the part
-// that it plays, so that they name no type. A new type is its schema, its row here and who states it.
+// The one table of event types: what each means, to whoever reads it. Streams ask which mode shows it
+// (stream-modes.md), the status fold what the run is from here on (run-snapshot.schema.json), the endings what it opens
+// and closes (architecture §3.1), rendering its seed twins (architecture §9); the snapshot, the fate of a question, the
+// page and the terminal go by the part that it plays, so that they name no type. A new type is its schema, its row here
+// and who states it.
 import type { RunEventPayloads, RunSnapshot } from '../../schemas/types.generated.ts';
 import type { Ending } from './endings.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
@@ -105,9 +106,9 @@ export interface EventRow {
   readonly values: boolean;
   /** Shown in `messages`. */
   readonly messages: boolean;
-  /** The envelope carries `nodeId` (spec/02 §1.1). */
+  /** The envelope carries `nodeId` (run-event.schema.json). */
   readonly nodeScoped: boolean;
-  /** Nobody is kept waiting for it: a batch that holds it leaves at once (spec/02 §3.5). */
+  /** Nobody is kept waiting for it: a batch that holds it leaves at once (stream-modes.md). */
   readonly urgent: boolean;
   readonly part: EventPart;
   /** What the run is from here on, waits aside. */
@@ -121,9 +122,9 @@ export interface EventRow {
   readonly opens: Opening | null;
   /** Openings that it closes in the ordinary course, each with the field that must be equal. */
   readonly closes: Readonly<Partial<Record<EventType, string>>>;
-  /** RFC 0002 §B, design §9. Only open payloads have any. */
+  /** RFC 0002 §B, architecture §9. Only open payloads have any. */
   readonly twins: readonly Twin[];
-  /** Its name in the protocol's next major (spec/08 §5.2); null where that has no such event. */
+  /** Its name in the protocol's next major (event-codemap.json); null where that has no such event. */
   readonly nextMajor: string | null;
 }
 

@@ -1,5 +1,5 @@
-// Identities (design §2.1, §2.2; seed 003 §3): everything that names a fact is a function of the run and the place in
-// it where the fact arose, so that a replay, a retry or a rebuild gives the same id. No clock, no randomness.
+// Identities (architecture §2.1, §2.2; seed 003 §3): everything that names a fact is a function of the run and the
+// place in it where the fact arose, so that a replay, a retry or a rebuild gives the same id. No clock, no randomness.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { utf8Length } from './json.ts';
@@ -28,7 +28,7 @@ export function encodeTuple(tuple: Tuple): string {
   return utf8Length(plain) <= TUPLE_BYTES ? plain : `h:${sha256Hex(plain)}`;
 }
 
-/** Temporal activityId of a step (design §2.2). */
+/** Temporal activityId of a step (architecture §2.2). */
 export function activityIdOf(tuple: Tuple): string {
   return encodeTuple(tuple);
 }
@@ -72,7 +72,7 @@ function ksuidText(bytes: Uint8Array): string {
   return text;
 }
 
-/** Wire id of an event: `evt-` + KSUID of SHA-256(runId NUL key) (design §2.1, seed 003 §3.2). */
+/** Wire id of an event: `evt-` + KSUID of SHA-256(runId NUL key) (architecture §2.1, seed 003 §3.2). */
 export function eventIdOf(runId: string, key: string): string {
   return `evt-${ksuidText(sha256(utf8ToBytes(`${runId}\0${key}`)).subarray(0, 20))}`;
 }

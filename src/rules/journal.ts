@@ -1,5 +1,5 @@
-// What workflow code writes and translate reads: the form of the journal inside Temporal history (design §2.3, §2.4;
-// spec/07 §1.2). One carrier holds the entries of one activation.
+// What workflow code writes and translate reads: the form of the journal inside Temporal history (architecture §2.3,
+// §2.4). One carrier holds the entries of one activation.
 import type { EventOf } from './events.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { RunStatus } from './status.ts';
@@ -62,7 +62,7 @@ export interface RecordedEvent {
 export type ActivityEvent = EventOf & Pick<RecordedEvent, 'nodeId' | 'causedBy'>;
 
 /**
- * Live deltas as an activity's result (or a seal) records them (design §3.5): the text once, cut offsets (UTF-16,
+ * Live deltas as an activity's result (or a seal) records them (architecture §3.5): the text once, cut offsets (UTF-16,
  * exclusive ends, ascending), and for each delta its log sequence and timestamp. Payload of delta k:
  * `{...base, [field]: text.slice(cuts[k-1] ?? 0, cuts[k]), channel?, sequence: k}`.
  */

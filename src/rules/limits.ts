@@ -1,9 +1,12 @@
 // Every bound that more than one room must agree on, by name and with its unit. A bound that one room alone uses
 // stands in that room.
 
-/** Values above this size (UTF-8 bytes of JSON) are kept in the content store and referred to by hash (design §2.6). */
+/**
+ * Values above this size (UTF-8 bytes of JSON) are kept in the content store and referred to by hash
+ * (architecture §2.6).
+ */
 export const INLINE_VALUE_BYTES = 32 * 1024;
-/** A carrier above this size is split over several commands (design §2.3). */
+/** A carrier above this size is split over several commands (architecture §2.3). */
 export const CARRIER_BYTES = 512 * 1024;
 /**
  * What one workflow task puts on its commands, entries and inputs of steps together, before work that has time waits
@@ -26,19 +29,27 @@ export const SEGMENT_CARRIER_BYTES = 64 * 1024;
 export const REQUEST_BODY_BYTES = 1024 * 1024;
 /** Largest workflow definition: it travels in every segment's start input. */
 export const DEFINITION_BYTES = 256 * 1024;
-/** Ceiling of node executions per run (spec/01 §8 `node-executions`). Advertised as limits.maxNodeExecutions. */
+/**
+ * Ceiling of node executions per run (capabilities.md §Engine-enforced limits `node-executions`). Advertised as
+ * limits.maxNodeExecutions.
+ */
 export const MAX_NODE_EXECUTIONS = 1000;
 /** Ceiling of a run's wall-clock duration in ms: one year. Advertised as limits.maxRunDurationMs. */
 export const MAX_RUN_DURATION_MS = 365 * 24 * 3600 * 1000;
-/** Visits that a back edge may start when settings.maxLoopbackIterations is absent (spec/01 §6.5). */
+/**
+ * Visits that a back edge may start when settings.maxLoopbackIterations is absent (workflow-definition.schema.json).
+ */
 export const DEFAULT_LOOPBACK_ITERATIONS = 5;
 /** Model turns within one invocation; above it the invocation fails with `turn_limit_exceeded`. */
 export const MAX_TURNS_PER_INVOCATION = 64;
 /** Tool calls that one model turn may ask for; above it the invocation fails with `tool_call_limit_exceeded`. */
 export const MAX_CALLS_PER_TURN = 32;
-/** Repair turns after an invalid structured output (limits.schemaRounds, spec/01 §8 kind `schema`). */
+/**
+ * Repair turns after an invalid structured output (limits.schemaRounds, capabilities.md §Engine-enforced limits kind
+ * `schema`).
+ */
 export const SCHEMA_ROUNDS = 2;
-/** Human escalations within one visit of a node (design §9, `escalation_limit`). */
+/** Human escalations within one visit of a node (architecture §9, `escalation_limit`). */
 export const MAX_ESCALATIONS_PER_VISIT = 3;
 /** Default time in ms that a question to a human stands: 7 days. A setting of the operator, and of a node. */
 export const INTERRUPT_TIMEOUT_MS = 7 * 24 * 3600 * 1000;
@@ -46,11 +57,11 @@ export const INTERRUPT_TIMEOUT_MS = 7 * 24 * 3600 * 1000;
 export const DEFAULT_CONFIDENCE_THRESHOLD = 0.7;
 /** Bound of a `summary` reasoning trace in tokens (RFC 0002 §B, agents.reasoning.tokenLimit). */
 export const REASONING_TOKEN_LIMIT = 512;
-/** Seconds that an Idempotency-Key record lives: 24 h (spec/01 §4.1). */
+/** Seconds that an Idempotency-Key record lives: 24 h (idempotency.md §Layer 1). */
 export const IDEMPOTENCY_RETENTION_SECONDS = 24 * 3600;
-/** Activity heartbeat timeout in ms (design §4): the recovery bound of work inside an activity. */
+/** Activity heartbeat timeout in ms (architecture §4): the recovery bound of work inside an activity. */
 export const HEARTBEAT_TIMEOUT_MS = 5_000;
-/** Longest time in ms that clean-up waits for a cancelled activity to acknowledge (design §4). */
+/** Longest time in ms that clean-up waits for a cancelled activity to acknowledge (architecture §4). */
 export const CANCELLATION_GRACE_MS = 3_000;
 /** Most that one model call may give (reasoning, arguments, final output), in UTF-8 bytes. */
 export const MODEL_OUTPUT_BYTES = 1024 * 1024;

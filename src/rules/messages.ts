@@ -1,5 +1,5 @@
-// Messages to a run (design §4): one union, and one table of how each kind travels. The facade checks a message before
-// it is sent, the workflow decides whether it is taken. A new kind is one member, one row and one handler.
+// Messages to a run (architecture §4): one union, and one table of how each kind travels. The facade checks a message
+// before it is sent, the workflow decides whether it is taken. A new kind is one member, one row and one handler.
 import type { JsonValue } from './json.ts';
 import type { StoredSubject } from './subject.ts';
 

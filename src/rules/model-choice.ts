@@ -1,5 +1,6 @@
-// Which model a caller asks for by `configurable` (RFC 0077 §B step 1, spec/01 §5): `ai.provider` and `ai.model`, flat or
-// nested, and the older `model`. The flat key wins. One reading for the facade, which checks it, and for the activity.
+// Which model a caller asks for by `configurable` (RFC 0077 §B step 1, run-options.md): `ai.provider` and `ai.model`,
+// flat or nested, and the older `model`. The flat key wins. One reading for the facade, which checks it, and for the
+// activity.
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 
 export interface AskedModel {

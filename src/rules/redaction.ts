@@ -1,6 +1,6 @@
-// Keeps secrets out of everything that is stored or shown (SR-1; spec/03 §18): known secrets by value, unknown ones by
+// Keeps secrets out of everything that is stored or shown (SR-1): known secrets by value, unknown ones by
 // the shape of common credentials. The stream form holds back a tail, so that no secret straddles two deltas
-// (design §3.5). All patterns run in linear time.
+// (architecture §3.5). All patterns run in linear time.
 import type { JsonValue } from './json.ts';
 
 /** Shorter values are no secrets: replacing them would deface ordinary text. */
@@ -210,7 +210,7 @@ export function createRedactor(secrets: readonly Secret[]): Redactor {
   };
 }
 
-/** What looks like a credential is not repeated to anybody (spec/06 §2.4). */
+/** What looks like a credential is not repeated to anybody (auth.md). */
 const CREDENTIAL =
   /\b(?:sk-[\w-]{4,512}|AIza[\w-]{4,512}|cred_[\w-]{1,512}|hk_(?:test|live)_[\w-]{1,512}|(?:ghp|gho|xox[abp])[-_][\w-]{4,512}|eyJ[\w-]{4,4096}\.[\w-]{1,4096}(?:\.[\w-]{0,4096})?)/g;
 

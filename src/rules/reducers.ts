@@ -1,4 +1,4 @@
-// Channel reducers (spec/01 §7.2) and the message reducer (RFC 0002 §G, spec/03 §9.4) as pure folds: state and write
+// Channel reducers (channels-and-reducers.md) and the message reducer (RFC 0002 §G) as pure folds: state and write
 // in, new state out. No clock: `nowMs` is the timestamp of the event that is folded.
 import { HostError } from './errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';

@@ -1,10 +1,10 @@
 // What a run is started with. It travels in Temporal history: valid, redacted and bounded before it gets here
-// (design §2.6). Everything that may change between start and end of a run is pinned in it.
+// (architecture §2.6). Everything that may change between start and end of a run is pinned in it.
 import type { AgentManifest, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import { principalOf, type StoredOwner, type Subject } from './subject.ts';
 
-/** Version of the translation rules that this run's history is read with, for ever (design §3.1). */
+/** Version of the translation rules that this run's history is read with, for ever (architecture §3.1). */
 export const TRANSLATE_VERSION = 1;
 
 /** A manifest as pinned at start: workflow code reads these fields, activities load the whole by its hash. */
@@ -18,7 +18,7 @@ export interface PinnedAgent {
   readonly confidenceThreshold?: number;
 }
 
-/** Constants of the run, stamped on the session stream (spec/02 §7.4). */
+/** Constants of the run, stamped on the session stream. */
 export interface RunHeader {
   readonly sessionId: string;
   readonly parentRunId?: string;
@@ -40,7 +40,7 @@ export interface RunInput {
   readonly translateVersion: number;
   readonly header: RunHeader;
   readonly definition: WorkflowDefinition;
-  /** `run-api` when the run was started by agentId (spec/03 §5.2). */
+  /** `run-api` when the run was started by agentId (RFC 0077). */
   readonly source: 'workflow-node' | 'run-api';
   /** Declared variables with their start values: defaults overlaid by inputs. */
   readonly variables: JsonObject;
@@ -60,7 +60,7 @@ export interface RunInput {
     readonly escalation: boolean;
     readonly verbosity: 'summary' | 'full' | 'off';
   };
-  /** Tests only: continue-as-new after this many history events, at most 5 times (design §4). */
+  /** Tests only: continue-as-new after this many history events, at most 5 times (architecture §4). */
   readonly forceContinueAsNewAfter?: number;
   /** State carried over continue-as-new; absent in the first segment. Its form belongs to workflows/. */
   readonly carried?: JsonValue;
@@ -91,7 +91,7 @@ export function durationLimitMs({ configurable, definition, limits }: RunInput):
 export const RUN_WORKFLOW = 'runWorkflow';
 export const RUN_TASK_QUEUE = 'openwop';
 
-/** Queue of the calls to an agent process's tools, polled by workers while they have that agent (design §5). */
+/** Queue of the calls to an agent process's tools, polled by workers while they have that agent (architecture §5). */
 export function agentTaskQueue(tenant: string, agentId: string): string {
   return `${RUN_TASK_QUEUE}.agent.${tenant}.${agentId}`;
 }

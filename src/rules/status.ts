@@ -1,4 +1,4 @@
-// Run states (spec/01 §12.2) as a pure fold over event types: the head's status is nothing but this fold.
+// Run states (run-snapshot.schema.json) as a pure fold over event types: the head's status is nothing but this fold.
 import { eventRow } from './events.ts';
 import type { JsonObject } from './json.ts';
 
@@ -30,7 +30,7 @@ export function isTerminalEvent(type: string): boolean {
 export type InterruptKind =
   'approval' | 'clarification' | 'external-event' | 'custom' | 'low-confidence';
 
-/** Status of a run that waits for one interrupt of this kind (spec/02 §4.2). */
+/** Status of a run that waits for one interrupt of this kind (interrupt.md). */
 export const WAITING_STATUS: Record<InterruptKind, RunStatus> = {
   approval: 'waiting-approval',
   'low-confidence': 'waiting-approval',

@@ -1,4 +1,4 @@
-// Marks on text that the host did not write (spec/03 §6.5, §18 `prompt-injection-*`): a task, a tool's output, a
+// Marks on text that the host did not write (RFC 0143 `prompt-injection-*`): a task, a tool's output, a
 // human's answers. The text cannot close its own mark: markers inside it are neutralised with JSON escapes, so that
 // JSON inside keeps its meaning.
 

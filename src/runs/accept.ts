@@ -1,6 +1,6 @@
-// Acceptance of a run (design §4): one transaction claims the idempotency key and inserts the run row, then Temporal is
-// asked to start it; a start that fails is tried again by the reaper, from the row. Trips to the database, where the key
-// is new: claim and insert, note the start, keep the answer; without a key the first two.
+// Acceptance of a run (architecture §4): one transaction claims the idempotency key and inserts the run row, then
+// Temporal is asked to start it; a start that fails is tried again by the reaper, from the row. Trips to the database,
+// where the key is new: claim and insert, note the start, keep the answer; without a key the first two.
 import { HostError } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
 import { withoutCredentials } from '../rules/redaction.ts';

@@ -1,4 +1,4 @@
-// Answering a human wait (spec/02 §4.4): the value is checked here against the schema frozen in the interrupt's entry,
+// Answering a human wait (interrupt.md): the value is checked here against the schema frozen in the interrupt's entry,
 // the race is decided in the workflow. Used by the API and by the run's page. History is read once, before the message;
 // a second time only for one that the workflow refused, because what became of the question is in the log alone.
 import { HostError, invalid } from '../rules/errors.ts';
@@ -139,7 +139,7 @@ async function send(
   }
 }
 
-/** `edit` is an old name of `edit-accept` (spec/02 §4.3). */
+/** `edit` is an old name of `edit-accept` (interrupt.md). */
 function normalized(value: JsonValue): JsonValue {
   return isJsonObject(value) && value.action === 'edit'
     ? { ...value, action: 'edit-accept' }

@@ -1,4 +1,4 @@
-// Cancelling a run (spec/01 §2.7): an Update, else Temporal's durable request; of an ended run, its status.
+// Cancelling a run (rest-endpoints.md): an Update, else Temporal's durable request; of an ended run, its status.
 import type { CancelRunMessage } from '../rules/messages.ts';
 import { TERMINAL_STATUSES, type RunStatus } from '../rules/status.ts';
 import type { RunRow } from '../ports/runs.ts';

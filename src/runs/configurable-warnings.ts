@@ -1,5 +1,5 @@
-// `configurable` is open (spec/01 §5): a key that nobody here reads is accepted, and told. A misspelt one would otherwise
-// leave a limit or a human check as it was, silently.
+// `configurable` is open (run-options.md): a key that nobody here reads is accepted, and told. A misspelt one would
+// otherwise leave a limit or a human check as it was, silently.
 import { LACKING } from '../rules/capabilities.ts';
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import type { RunCreateWarning, WorkflowDefinition } from '../../schemas/types.generated.ts';

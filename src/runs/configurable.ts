@@ -1,5 +1,5 @@
-// `configurable` of a run (spec/01 §5): reserved keys with their ranges, the workflow's own schema, and the ceilings of
-// every run. One table serves the checks and the discovery document.
+// `configurable` of a run (run-options.md): reserved keys with their ranges, the workflow's own schema, and the
+// ceilings of every run. One table serves the checks and the discovery document.
 import { AGENT_NODE_TYPE } from '../rules/capabilities.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
@@ -131,7 +131,10 @@ function outOfRange(key: string, value: JsonValue, { min, max, values }: Range):
   });
 }
 
-/** The host's own ceilings: what a run or its definition asks for below them, its workflow minds itself (spec/01 §8). */
+/**
+ * The host's own ceilings: what a run or its definition asks for below them, its workflow minds itself
+ * (capabilities.md §Engine-enforced limits).
+ */
 export const RUN_LIMITS: RunInput['limits'] = {
   maxNodeExecutions: MAX_NODE_EXECUTIONS,
   maxRunDurationMs: MAX_RUN_DURATION_MS,

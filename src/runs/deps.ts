@@ -23,7 +23,7 @@ export interface RunsDeps {
   readonly log: Pick<Log, 'head' | 'fresh' | 'rows' | 'endUnstarted'>;
   readonly catalog: Pick<Catalog, 'definition' | 'agent'>;
   readonly models: Pick<Models, 'providers' | 'choose'>;
-  /** Takes known secrets out of what enters history (design §2.6). */
+  /** Takes known secrets out of what enters history (architecture §2.6). */
   readonly redactor: Pick<Redactor, 'json' | 'text'>;
   readonly config: RunSettings;
   readonly logger: Logger;

@@ -1,4 +1,5 @@
-// Finding a run for a caller without telling what others own (spec/01 §2.4), and reading it fresh (design §3.3).
+// Finding a run for a caller without telling what others own (rest-endpoints.md), and reading it fresh
+// (architecture §3.3).
 import { HostError } from '../rules/errors.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { Head } from '../ports/log.ts';

@@ -1,5 +1,5 @@
-// From a valid request to what the run is started with (design §2.6): definition and agents pinned, variables filled
-// from defaults and inputs, known secrets taken out.
+// From a valid request to what the run is started with (architecture §2.6): definition and agents pinned, variables
+// filled from defaults and inputs, known secrets taken out.
 import { randomInt } from 'node:crypto';
 import { AGENT_NODE_TYPE } from '../rules/capabilities.ts';
 import { HostError, invalid } from '../rules/errors.ts';
@@ -135,7 +135,10 @@ function typeOf(value: JsonValue): WorkflowVariable['type'] {
   return 'object';
 }
 
-/** Defaults overlaid by inputs; inputs that are not declared are dropped, so that they reach no event (spec/06 §4.6). */
+/**
+ * Defaults overlaid by inputs; inputs that are not declared are dropped, so that they reach no event
+ * (run-event.schema.json).
+ */
 function startVariables(declared: readonly WorkflowVariable[], inputs: JsonObject): JsonObject {
   const variables: JsonObject = {};
   for (const { name, type, required, defaultValue } of declared) {

@@ -1,4 +1,4 @@
-// What became of a question that is not open any more (spec/02 §4.4), as the run's log tells it.
+// What became of a question that is not open any more (interrupt.md), as the run's log tells it.
 import { eventRow } from '../rules/events.ts';
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import { asSubject, principalOf } from '../rules/subject.ts';

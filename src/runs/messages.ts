@@ -1,5 +1,5 @@
-// The one way of a message to a run, whatever its kind (design §4): the key is claimed, what is asked for is digested, the
-// Update's id follows from both, the engine sends, and an outcome that answers another body is refused.
+// The one way of a message to a run, whatever its kind (architecture §4): the key is claimed, what is asked for is
+// digested, the Update's id follows from both, the engine sends, and an outcome that answers another body is refused.
 import { HostError } from '../rules/errors.ts';
 import type { RunMessage } from '../rules/messages.ts';
 import type { RunsDeps } from './deps.ts';

@@ -1,6 +1,7 @@
-// Requests that are performed once per key (spec/01 §4.1): claim, perform, keep what the asker was told. Records are bound
-// to the operation; the digest covers its target and its body. What is kept belongs to the asker, who alone knows what an
-// answer looks like; here it goes in and out unread, and so do the answers that earlier versions kept.
+// Requests that are performed once per key (idempotency.md §Layer 1): claim, perform, keep what the asker was told.
+// Records are bound to the operation; the digest covers its target and its body. What is kept belongs to the asker, who
+// alone knows what an answer looks like; here it goes in and out unread, and so do the answers that earlier versions
+// kept.
 import { randomBytes } from 'node:crypto';
 import { HostError } from '../rules/errors.ts';
 import { sha256Hex } from '../rules/ids.ts';
@@ -40,7 +41,7 @@ export function digestOf({ target, body }: Asked): string {
   return sha256Hex(canonicalJson({ target, body: body ?? null }));
 }
 
-/** Id of the message that a request causes: the same for every retry with the same key (design §4). */
+/** Id of the message that a request causes: the same for every retry with the same key (architecture §4). */
 export function updateIdOf({ endpoint, target, key }: Asked): string {
   if (key === undefined) return `u-${randomBytes(16).toString('hex')}`;
   return `k-${sha256Hex(canonicalJson([endpoint, ...target, key]))}`;

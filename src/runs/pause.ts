@@ -1,4 +1,4 @@
-// Pausing and resuming a run (spec/01 §2.9): an operator's hold, taken or refused by the run's workflow.
+// Pausing and resuming a run (rest-endpoints.md): an operator's hold, taken or refused by the run's workflow.
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { PauseRunMessage, ResumeRunMessage } from '../rules/messages.ts';
 import { TERMINAL_STATUSES } from '../rules/status.ts';

@@ -1,5 +1,5 @@
-// The reaper (design §4): runs whose start was never confirmed are started again from their row; those that Temporal
-// refuses for good fail after 30 s, so that no accepted run is forgotten.
+// The reaper (architecture §4): runs whose start was never confirmed are started again from their row; those that
+// Temporal refuses for good fail after 30 s, so that no accepted run is forgotten.
 import { codeOf } from '../rules/errors.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../rules/limits.ts';
 import type { Stores } from '../ports/stores.ts';

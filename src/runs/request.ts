@@ -1,4 +1,4 @@
-// The body of POST /v1/runs (spec/01 §2.3): its schema first, then what a schema cannot say: sizes in bytes, the
+// The body of POST /v1/runs (rest-endpoints.md): its schema first, then what a schema cannot say: sizes in bytes, the
 // caller's tenant, and what this host refuses instead of ignoring it.
 import { lackingOfRequest } from '../rules/capabilities.ts';
 import { HostError, invalid } from '../rules/errors.ts';

@@ -1,5 +1,6 @@
-// From an accepted row to a run that Temporal has, or to one that failed unstarted (design §4): for the acceptance, its
-// retries, a cancel and the reaper. Row by row, a start and a failure exclude each other: the first that is noted stands.
+// From an accepted row to a run that Temporal has, or to one that failed unstarted (architecture §4): for the
+// acceptance, its retries, a cancel and the reaper. Row by row, a start and a failure exclude each other: the first
+// that is noted stands.
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { CancelRunMessage } from '../rules/messages.ts';
 import type { RunStatus } from '../rules/status.ts';

@@ -1,5 +1,6 @@
-// What the operating system tells of processes and their groups (design §7; seed 004 §5): identity beyond a pid, which
-// may belong to a stranger by now, members of a group and their memory. Fullest with /proc; `ps` tells identity elsewhere.
+// What the operating system tells of processes and their groups (architecture §7; seed 004 §5): identity beyond a pid,
+// which may belong to a stranger by now, members of a group and their memory. Fullest with /proc; `ps` tells identity
+// elsewhere.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 

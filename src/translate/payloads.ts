@@ -1,5 +1,5 @@
-// Reads what the journal put into history payloads (design §2.3): carriers, recognised by their metadata alone, and
-// step results. Payloads come already decoded by the codec; what cannot be read stops the run's projection.
+// Reads what the journal put into history payloads (architecture §2.3): carriers, recognised by their metadata alone,
+// and step results. Payloads come already decoded by the codec; what cannot be read stops the run's projection.
 import type { temporal } from '@temporalio/proto';
 import { HostError } from '../rules/errors.ts';
 import {

@@ -1,5 +1,5 @@
-// Temporal history -> log entries (design §3.1). Each run is read with the version of the rules that it was started
-// with; old versions stay in this folder as long as runs of theirs may be read.
+// Temporal history -> log entries (architecture §3.1). Each run is read with the version of the rules that it was
+// started with; old versions stay in this folder as long as runs of theirs may be read.
 import { HostError } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { HistoryEvent } from './payloads.ts';

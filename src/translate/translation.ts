@@ -1,4 +1,4 @@
-// What a page of history comes to in the log (design §3.1): the shapes that all versions of the rules give.
+// What a page of history comes to in the log (architecture §3.1): the shapes that all versions of the rules give.
 import type { OpenItem } from '../rules/endings.ts';
 import type { CausedBy, RecordedDeltas } from '../rules/journal.ts';
 import type { JsonValue } from '../rules/json.ts';

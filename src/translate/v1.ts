@@ -1,4 +1,4 @@
-// Translation rules, version 1 (design §3.1, spec/07 §2): history events in, log entries out. Pure and incremental:
+// Translation rules, version 1 (architecture §3.1): history events in, log entries out. Pure and incremental:
 // whatever batches the pages hold, the entries are the same. Runs are pinned to their version for ever: a change that
 // alters the entries of any history is a new version beside this one.
 //

@@ -1,5 +1,5 @@
 // Regular expressions of others (schema `pattern`s, regex conditions) run in linear time: RE2 syntax, no look-around,
-// no back references, bounded length (design §10).
+// no back references, bounded length (architecture §10).
 import { RE2JS } from 're2js';
 
 /** Longest pattern in UTF-16 units. */

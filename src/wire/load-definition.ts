@@ -1,5 +1,6 @@
-// Whether a workflow definition can be run here (spec/01 §6.6; spec/06 §20): shape, graph, node types, configs,
-// conditions, schemas. One fault per place, each with its JSON pointer; nothing is repaired or filled in.
+// Whether a workflow definition can be run here (workflow-definition.schema.json; conformance/fixtures.md): shape,
+// graph, node types, configs, conditions, schemas. One fault per place, each with its JSON pointer; nothing is repaired
+// or filled in.
 import { AGENT_NODE_TYPE, LACKING } from '../rules/capabilities.ts';
 import { graphFaults, pointerSegment } from '../rules/definition-graph.ts';
 import type { ErrorCode } from '../rules/errors.ts';
@@ -33,7 +34,10 @@ export interface DefinitionContext {
   readonly nodeTypes: ReadonlySet<string>;
   /** Whether an agent with this id can be invoked. */
   readonly agents: (agentId: string) => boolean;
-  /** Test hooks count (spec/06 §20): a definition whose hook this release lacks is refused, not run without it. */
+  /**
+   * Test hooks count (conformance/fixtures.md): a definition whose hook this release lacks is refused, not run without
+   * it.
+   */
   readonly testMode?: boolean;
 }
 
@@ -290,7 +294,7 @@ function variableFaults(variable: WorkflowVariable, pointer: string): Definition
   ];
 }
 
-/** Whether a value has the declared type of a variable (spec/01 §6.4). */
+/** Whether a value has the declared type of a variable (workflow-definition.schema.json). */
 export function isOfType(type: WorkflowVariable['type'], value: unknown): boolean {
   switch (type) {
     case 'array':

@@ -1,12 +1,12 @@
-// A log row as the wire shows it (spec/02 §1.1): stored once under the published names, with the seeds' names added
-// when rendered (design §9).
+// A log row as the wire shows it (run-event.schema.json): stored once under the published names, with the seeds' names
+// added when rendered (architecture §9).
 import { eventRow } from '../rules/events.ts';
 import { digestOf } from '../rules/ids.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
-/** Version of every payload contract (spec/02 §1.2). */
+/** Version of every payload contract (version-negotiation.md). */
 const EVENT_SCHEMA_VERSION = 1;
 /** Engine that wrote the event: the integer of discovery, in decimal. */
 const ENGINE_VERSION = '1';

@@ -1,6 +1,6 @@
 // The one compiler for JSON Schemas that others wrote: configurableSchema, resumeSchema, task and return schemas, tool
-// schemas (spec/01 §6, spec/03 §2.3). Guarded: size, depth, local references only, linear-time patterns; the work that
-// it makes, to be made ready and at each check, has one bound (schema-work.ts).
+// schemas (workflow-definition.schema.json, RFC 0003). Guarded: size, depth, local references only, linear-time
+// patterns; the work that it makes, to be made ready and at each check, has one bound (schema-work.ts).
 import { Ajv, type AnySchemaObject, type Options } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { sha256Hex } from '../rules/ids.ts';

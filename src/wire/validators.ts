@@ -1,5 +1,6 @@
-// Validators of everything that the host receives or emits, compiled from schemas/ on first use (spec/01 §2, §6, §10;
-// spec/02 §1, §2; spec/03 §2). One Ajv for our own schemas, strict; schemas of others: user-schema.ts.
+// Validators of everything that the host receives or emits, compiled from schemas/ on first use (rest-endpoints.md,
+// workflow-definition.schema.json, capabilities.md; run-event.schema.json, run-event-payloads.schema.json;
+// RFC 0002 §A). One Ajv for our own schemas, strict; schemas of others: user-schema.ts.
 import { readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { EventType } from '../rules/events.ts';
@@ -27,12 +28,12 @@ import type {
   WorkflowDefinition,
 } from '../../schemas/types.generated.ts';
 
-/** `metadata` of a run as UTF-8 bytes of JSON, and its levels of nesting (spec/01 §5). */
+/** `metadata` of a run as UTF-8 bytes of JSON, and its levels of nesting (run-options.md). */
 const METADATA_BYTES = 8192;
 const METADATA_LEVELS = 4;
 /** Bytes of a request's body up to which all its faults are told. */
 const ALL_FAULTS_BYTES = 64 * 1024;
-/** Types that are ours alone: shown in `debug` only (spec/02 §1.3). */
+/** Types that are ours alone: shown in `debug` only (run-event.schema.json). */
 const VENDOR_PREFIX = 'openwop-temporal.';
 
 const folder = new URL('../../schemas/', import.meta.url);

@@ -1,5 +1,5 @@
 // The protocol's checklist by HTTP: agents from a folder, their five events, the bracket, escalation, schemas
-// (spec/06 §11, §12, §14, §15, §16).
+// (RFC 0002 §F, RFC 0024, RFC 0077, RFC 0003 §D).
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -119,7 +119,7 @@ const payloads = (events: readonly RunEventDoc[], type: string): Json[] =>
 const agentScoped = (events: readonly RunEventDoc[]): RunEventDoc[] =>
   events.filter(({ type }) => type.startsWith('agent.'));
 
-describe('spec/06 §15.1 inventory', () => {
+describe('RFC 0072: inventory', () => {
   it('lists the agents sorted, closed, without prompts; each has its own address', async () => {
     const list = await host.api<{ agents: Json[]; total: number }>('/v1/agents');
     expect(validate.agentInventory(list.body)).toMatchObject({ ok: true });
@@ -145,12 +145,12 @@ describe('spec/06 §15.1 inventory', () => {
   });
 });
 
-describe('spec/06 §11, §14, §15 one invocation', () => {
-  it('11.3–11.5, 14.1 deltas before one closing reasoning, calls paired by callId and cause, then the decision', async () => {
+describe('RFC 0002, RFC 0024, RFC 0077: one invocation', () => {
+  it('deltas before one closing reasoning, calls paired by callId and cause, then the decision', async () => {
     const { runId, status, events } = await run('sure');
     expect(status).toBe('completed');
     const order = types(agentScoped(events)).filter((type) => type !== 'agent.promptResolved');
-    // Each turn states its reasoning once, the one that gave none by a summary of the host (spec/03 §5.3).
+    // Each turn states its reasoning once, the one that gave none by a summary of the host (RFC 0077 §E).
     expect(order).toEqual([
       ...['agent.invocation.started', ...DELTAS, 'agent.reasoned'],
       ...['agent.toolCalled', 'agent.toolReturned'],
@@ -175,7 +175,7 @@ describe('spec/06 §11, §14, §15 one invocation', () => {
     ['workflow-node', { workflowId: 'agent-sure' }],
     ['run-api', { agentId: agentIdOf('sure'), inputs: { order: 'o-1' } }],
   ])(
-    '15.2, 15.3, 15.6 source %s: the bracket is first and last, one id, and holds no content',
+    'source %s: the bracket is first and last, one id, and holds no content',
     async (source, body) => {
       const { events } = await finish(body);
       const scoped = agentScoped(events);
@@ -209,7 +209,7 @@ describe('spec/06 §11, §14, §15 one invocation', () => {
     },
   );
 
-  it('15.7 agent.promptResolved tells every layer, of which at most one applied', async () => {
+  it('agent.promptResolved tells every layer, of which at most one applied', async () => {
     const { events } = await run('silent');
     const resolved = payloads(events, 'agent.promptResolved');
     expect(resolved.length).toBeGreaterThan(0);
@@ -222,7 +222,7 @@ describe('spec/06 §11, §14, §15 one invocation', () => {
     }
   });
 
-  it('§11.4–11.6 no ref is resolved, yet each invocation tells its own prompt: by reference and hash, as discovery says', async () => {
+  it('no ref is resolved, yet each invocation tells its own prompt: by reference and hash, as discovery says', async () => {
     const { body } = await host.api<Json>('/.well-known/openwop');
     expect(body.prompts).toEqual({ supported: false, observability: 'hashed' });
     const { events } = await run('silent');
@@ -234,7 +234,7 @@ describe('spec/06 §11, §14, §15 one invocation', () => {
     );
   });
 
-  it('02 §3.6 messages shows the final answer, whole, and nothing else of the agent', async () => {
+  it('messages shows the final answer, whole, and nothing else of the agent', async () => {
     const runId = await host.startRun({ workflowId: 'agent-sure' });
     const { frames } = await readSse({
       url: `${host.url}/v1/runs/${runId}/events?streamMode=messages`,
@@ -253,14 +253,14 @@ describe('spec/06 §11, §14, §15 one invocation', () => {
     ]);
   });
 
-  it('11.6 verbosity off: no reasoning, no deltas, the decision still', async () => {
+  it('verbosity off: no reasoning, no deltas, the decision still', async () => {
     const { events } = await run('sure', { configurable: { reasoningVerbosity: 'off' } });
     expect(payloads(events, 'agent.reasoned')).toEqual([]);
     expect(payloads(events, 'agent.reasoning.delta')).toEqual([]);
     expect(payloads(events, 'agent.decided').length).toBe(1);
   });
 
-  it('15.5 a tool outside the allowlist is never called', async () => {
+  it('a tool outside the allowlist is never called', async () => {
     const { events } = await run('eager');
     expect(payloads(events, 'agent.toolCalled')).toEqual([]);
     const [refused] = payloads(events, 'agent.toolReturned');
@@ -268,7 +268,7 @@ describe('spec/06 §11, §14, §15 one invocation', () => {
     expect(refused).not.toHaveProperty('outcome');
   });
 
-  it('15.4, 16.2 a decision against the return schema fails the invocation and the run, and is not kept', async () => {
+  it('a decision against the return schema fails the invocation and the run, and is not kept', async () => {
     const { runId, status, events } = await run('strict');
     expect(status).toBe('failed');
     const [closed] = payloads(events, 'agent.invocation.completed');
@@ -280,7 +280,7 @@ describe('spec/06 §11, §14, §15 one invocation', () => {
     expect((await host.api(`/v1/runs/${runId}`)).text).not.toContain('perhaps');
   });
 
-  it('16.1 a task against the task schema: 201, then failed before any model is asked', async () => {
+  it('a task against the task schema: 201, then failed before any model is asked', async () => {
     const { status, events } = await finish({ agentId: agentIdOf('strict'), inputs: { other: 1 } });
     expect(status).toBe('failed');
     expect(payloads(events, 'node.failed')).toMatchObject([
@@ -290,8 +290,8 @@ describe('spec/06 §11, §14, §15 one invocation', () => {
   });
 });
 
-describe('spec/06 §12 confidence escalation', () => {
-  it('12.1–12.3 directly after the decision the run waits; after the answer one ratified decision, and it goes on', async () => {
+describe('RFC 0002 §F: confidence escalation', () => {
+  it('directly after the decision the run waits; after the answer one ratified decision, and it goes on', async () => {
     const runId = await host.startRun({ workflowId: 'agent-unsure' });
     expect(await host.waitFor(runId, waiting)).toMatchObject({
       status: 'waiting-approval',
@@ -331,14 +331,14 @@ describe('spec/06 §12 confidence escalation', () => {
     ['silent', {}],
     ['unsure', { configurable: { escalationThreshold: 0.4 } }],
   ])(
-    "§21.12 %s does not escalate: at the threshold, without confidence, or below the run's own threshold",
+    "%s does not escalate: at the threshold, without confidence, or below the run's own threshold",
     async (name, more) => {
       const { status, events } = await run(name, more);
       expect([status, payloads(events, 'node.suspended')]).toEqual(['completed', []]);
     },
   );
 
-  it("01 §5 a credential of the caller's is refused where a model would be called, and not repeated", async () => {
+  it("a credential of the caller's is refused where a model would be called, and not repeated", async () => {
     const { status, body, text } = await host.api<{ error: string }>('/v1/runs', {
       body: { workflowId: 'agent-sure', configurable: { 'ai.credentialRef': 'cred_of_mine_01' } },
     });

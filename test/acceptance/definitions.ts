@@ -1,5 +1,5 @@
-// Workflow definitions as the ecosystem's clients carry them about, written from their descriptions (spec/06 §20):
-// files that this release runs to their documented end, and files that it must leave out.
+// Workflow definitions as the ecosystem's clients carry them about, written from their descriptions
+// (conformance/fixtures.md): files that this release runs to their documented end, and files that it must leave out.
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

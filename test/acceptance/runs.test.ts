@@ -1,5 +1,6 @@
 // The protocol's checklist by HTTP: the life of a run, its snapshot and log, cancel, human waits, limits
-// (spec/06 §3, §4, §7, §8, §11.1, §18.1, §18.2; spec/01 §2, §8, §12; spec/02 §4.4).
+// (rest-endpoints.md, run-event.schema.json, interrupt.md, RFC 0002 §A, capabilities.md §Engine-enforced limits,
+// run-snapshot.schema.json).
 import { rm } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
@@ -61,8 +62,8 @@ function resolve(runId: string, nodeId: string, resumeValue: unknown) {
 const snapshotOf = async (runId: string): Promise<RunSnapshot> =>
   (await host.api<RunSnapshot>(`/v1/runs/${runId}`)).body;
 
-describe('spec/06 §3 run lifecycle and snapshot', () => {
-  it('3.1–3.4, 3.12 a no-op run: 201, found at once, four events, completed with its times', async () => {
+describe('rest-endpoints.md: run lifecycle and snapshot', () => {
+  it('a no-op run: 201, found at once, four events, completed with its times', async () => {
     const created = await host.api<{ runId: string; status: string }>('/v1/runs', {
       body: { workflowId: 'conformance-noop' },
     });
@@ -85,7 +86,7 @@ describe('spec/06 §3 run lifecycle and snapshot', () => {
     ]);
   });
 
-  it('3.5, 3.11 nested inputs arrive deep-equal; tags, metadata and configurable come back as given', async () => {
+  it('nested inputs arrive deep-equal; tags, metadata and configurable come back as given', async () => {
     const payload = { deep: { list: [1, 'two', { three: null }], 'k e y': 'ü€😀' }, empty: {} };
     const more = {
       tags: ['a', 'b'],
@@ -97,7 +98,7 @@ describe('spec/06 §3 run lifecycle and snapshot', () => {
     expect(snapshot).toMatchObject({ status: 'completed', variables: { payload }, ...more });
   });
 
-  it('3.6 a failing node: node.failed, run.failed, the error as an object everywhere', async () => {
+  it('a failing node: node.failed, run.failed, the error as an object everywhere', async () => {
     const runId = await start('failure');
     const snapshot = await host.waitFor(runId, ended);
     const error = { code: 'conformance_test_failure', message: expect.any(String) as string };
@@ -108,7 +109,7 @@ describe('spec/06 §3 run lifecycle and snapshot', () => {
     expect(only(events, 'run.failed')).toMatchObject({ error });
   });
 
-  it('3.7 a sleeping run says running, by its default and by its input', async () => {
+  it('a sleeping run says running, by its default and by its input', async () => {
     const runId = await start('delay');
     await host.waitFor(runId, ({ nodeStates }) => nodeStates?.wait !== undefined);
     expect((await snapshotOf(runId)).status).toBe('running');
@@ -117,7 +118,7 @@ describe('spec/06 §3 run lifecycle and snapshot', () => {
     expect((await host.waitFor(runId, ended)).status).toBe('completed');
   });
 
-  it('3.8 a chain completes in its order, each node between its own start and end', async () => {
+  it('a chain completes in its order, each node between its own start and end', async () => {
     const runId = await start('multi-node');
     await host.waitFor(runId, ended);
     const steps = (await log(runId)).filter(({ nodeId }) => nodeId !== undefined);
@@ -126,7 +127,7 @@ describe('spec/06 §3 run lifecycle and snapshot', () => {
     );
   });
 
-  it('3.9 a node that needs what nobody provides never starts; the run fails and names it', async () => {
+  it('a node that needs what nobody provides never starts; the run fails and names it', async () => {
     const runId = await start('capability-missing');
     const { status, error } = await host.waitFor(runId, ended);
     expect([status, error?.code]).toEqual(['failed', 'capability_not_provided']);
@@ -134,7 +135,7 @@ describe('spec/06 §3 run lifecycle and snapshot', () => {
     expect(types(await log(runId))).toEqual(['run.started', 'node.failed', 'run.failed']);
   });
 
-  it('3.10 configurable is held to the schema of the workflow before anything runs', async () => {
+  it('configurable is held to the schema of the workflow before anything runs', async () => {
     const workflowId = 'conformance-configurable-schema';
     for (const configurable of [
       undefined,
@@ -156,7 +157,7 @@ describe('spec/06 §3 run lifecycle and snapshot', () => {
     expect(body).toHaveProperty('configurableSchema.required', ['mode']);
   });
 
-  it('3.11 a required variable without a default must be given; with one it may be left out', async () => {
+  it('a required variable without a default must be given; with one it may be left out', async () => {
     const missing = await host.api<Envelope>('/v1/runs', {
       body: { workflowId: 'conformance-idempotent' },
     });
@@ -169,7 +170,7 @@ describe('spec/06 §3 run lifecycle and snapshot', () => {
     await host.waitFor(slept, ended);
   });
 
-  it('3.16 an engine version nobody advertised changes nothing', async () => {
+  it('an engine version nobody advertised changes nothing', async () => {
     const runId = await host.startRun(
       { workflowId: 'conformance-version-fold' },
       { 'x-force-engine-version': '1' },
@@ -177,7 +178,7 @@ describe('spec/06 §3 run lifecycle and snapshot', () => {
     expect((await host.waitFor(runId, ended)).status).toBe('completed');
   });
 
-  it('11.1 the pin of a node is on the snapshot; a memory that this host lacks is never named', async () => {
+  it('the pin of a node is on the snapshot; a memory that this host lacks is never named', async () => {
     const pinned = await start('agent-identity', { inputs: { payload: { a: 1 } } });
     const agent = {
       agentId: 'core.conformance.agent',
@@ -196,8 +197,8 @@ describe('spec/06 §3 run lifecycle and snapshot', () => {
   });
 });
 
-describe('spec/06 §4 event log', () => {
-  it('4.1–4.3 every event is whole, dense and the same at every read; inputs nobody declared are in none', async () => {
+describe('run-event.schema.json: event log', () => {
+  it('every event is whole, dense and the same at every read; inputs nobody declared are in none', async () => {
     const runId = await start('multi-node', { inputs: { stranger: 'unseen-value' } });
     await host.waitFor(runId, ended);
     const first = await readLog(host, runId);
@@ -212,7 +213,7 @@ describe('spec/06 §4 event log', () => {
     expect(JSON.stringify(poll.body.events)).toBe(JSON.stringify(first.events));
   });
 
-  it('4.4 poll: exclusive cursor, long-poll bound, and never 4xx past the end', async () => {
+  it('poll: exclusive cursor, long-poll bound, and never 4xx past the end', async () => {
     const runId = await start('approval');
     await host.waitFor(runId, waiting);
     interface Poll {
@@ -244,7 +245,7 @@ describe('spec/06 §4 event log', () => {
       expect(await poll(`lastSequence=${beyond}`)).toMatchObject({ events: [], isComplete: true });
   });
 
-  it('4.5 JSON by Accept, at once also while the run is open; the query is checked first', async () => {
+  it('JSON by Accept, at once also while the run is open; the query is checked first', async () => {
     const runId = await start('approval');
     await host.waitFor(runId, waiting);
     const read = (accept: string, query = '') =>
@@ -267,9 +268,9 @@ describe('spec/06 §4 event log', () => {
   });
 });
 
-describe('spec/06 §7 cancel', () => {
+describe('rest-endpoints.md: cancel', () => {
   it.each(['cancellable', 'approval'] as const)(
-    '7.1, 7.3 of %s: 200, run.cancelled last, again 200',
+    'of %s: 200, run.cancelled last, again 200',
     async (id) => {
       const runId = await start(id);
       await host.waitFor(runId, ({ nodeStates }) => Object.keys(nodeStates ?? {}).length > 0);
@@ -288,7 +289,7 @@ describe('spec/06 §7 cancel', () => {
     },
   );
 
-  it('7.2 of a finished run changes nothing; of an unknown one is 404', async () => {
+  it('of a finished run changes nothing; of an unknown one is 404', async () => {
     const runId = await start('failure');
     await host.waitFor(runId, ended);
     const before = await readLog(host, runId);
@@ -299,8 +300,8 @@ describe('spec/06 §7 cancel', () => {
   });
 });
 
-describe('spec/06 §8 human waits', () => {
-  it('8.1, 8.10 approval: the events of one interrupt in order, and the run completes', async () => {
+describe('interrupt.md: human waits', () => {
+  it('approval: the events of one interrupt in order, and the run completes', async () => {
     const runId = await start('approval');
     const snapshot = await host.waitFor(runId, waiting);
     expect(snapshot).toMatchObject({
@@ -333,7 +334,7 @@ describe('spec/06 §8 human waits', () => {
     });
   });
 
-  it('8.2 an action that is not offered is 400 and the run waits on; an unknown node is 404', async () => {
+  it('an action that is not offered is 400 and the run waits on; an unknown node is 404', async () => {
     const runId = await start('approval');
     await host.waitFor(runId, waiting);
     for (const value of [{ action: 'edit-accept' }, { action: 'ACCEPT' }, {}, null, 'accept'])
@@ -351,7 +352,7 @@ describe('spec/06 §8 human waits', () => {
     expect((await resolve(runId, 'gate', { action: 'accept' })).status).toBe(409);
   });
 
-  it('02 §4.3 a question back leaves the interrupt open and is no event', async () => {
+  it('a question back leaves the interrupt open and is no event', async () => {
     const runId = await start('approval-ask');
     await host.waitFor(runId, waiting);
     const before = await readLog(host, runId);
@@ -384,7 +385,7 @@ describe('spec/06 §8 human waits', () => {
     });
   });
 
-  it('8.4 cancel against answer: well-formed answers, at least one succeeds, the run ends', async () => {
+  it('cancel against answer: well-formed answers, at least one succeeds, the run ends', async () => {
     for (let round = 0; round < 4; round++) {
       const runId = await start('approval');
       await host.waitFor(runId, waiting);
@@ -400,7 +401,7 @@ describe('spec/06 §8 human waits', () => {
     }
   });
 
-  it('8.5 quorum: three votes of three voters; a vote twice counts once; two rejections of three fail the run', async () => {
+  it('quorum: three votes of three voters; a vote twice counts once; two rejections of three fail the run', async () => {
     const vote = async (runId: string, action: string, voter: string): Promise<void> => {
       expect((await resolve(runId, 'gate', { action, voter: `approver-${voter}` })).status).toBe(
         200,
@@ -424,7 +425,7 @@ describe('spec/06 §8 human waits', () => {
   });
 
   it.each(['approval-timeout', 'approval-timeout-approve'] as const)(
-    '8.11 %s never grants',
+    '%s never grants',
     async (id) => {
       const runId = await start(id);
       const snapshot = await host.waitFor(runId, ended);
@@ -437,7 +438,7 @@ describe('spec/06 §8 human waits', () => {
     },
   );
 
-  it('8.11 a rejection is routed by any_failed, an acceptance by all_success', async () => {
+  it('a rejection is routed by any_failed, an acceptance by all_success', async () => {
     for (const [action, taken, left] of [
       ['reject', 'on-reject', 'on-accept'],
       ['accept', 'on-accept', 'on-reject'],
@@ -453,8 +454,8 @@ describe('spec/06 §8 human waits', () => {
   });
 });
 
-describe('spec/06 §18 limits', () => {
-  it('18.1 recursionLimit: one cap.breached before run.failed, the node over the limit never starts', async () => {
+describe('capabilities.md §Engine-enforced limits: limits', () => {
+  it('recursionLimit: one cap.breached before run.failed, the node over the limit never starts', async () => {
     const runId = await start('cap-breach', { configurable: { recursionLimit: 3 } });
     const snapshot = await host.waitFor(runId, ended);
     expect(snapshot).toMatchObject({
@@ -474,7 +475,7 @@ describe('spec/06 §18 limits', () => {
     expect((await host.waitFor(free, ended)).status).toBe('completed');
   });
 
-  it('18.2 runTimeoutMs: cap.breached run-duration, then run_timeout', async () => {
+  it('runTimeoutMs: cap.breached run-duration, then run_timeout', async () => {
     const runId = await start('run-duration-breach', { configurable: { runTimeoutMs: 1_000 } });
     expect(await host.waitFor(runId, ended)).toMatchObject({
       status: 'failed',

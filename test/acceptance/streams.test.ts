@@ -1,5 +1,5 @@
 // The protocol's checklist by HTTP: streams and idempotency, on a host that was restarted in between
-// (spec/06 §4.7, §5, §6; spec/01 §4.1; spec/02 §3).
+// (run-event.schema.json, stream-modes.md, idempotency.md §Layer 1).
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -73,8 +73,8 @@ function stream(
 const eventOf = ({ data }: Frame): RunEventDoc => JSON.parse(data) as RunEventDoc;
 const names = ({ frames }: SseAnswer): (string | undefined)[] => frames.map(({ event }) => event);
 
-describe('spec/06 §5 streams', () => {
-  it('5.1 id is the sequence, event the type, data the event; 5.2 updates: from start to end, closed by the server', async () => {
+describe('stream-modes.md: streams', () => {
+  it('id is the sequence, event the type, data the event; updates: from start to end, closed by the server', async () => {
     const runId = await host.startRun({ workflowId: 'conformance-multi-node' });
     const answer = await stream(runId);
     expect(answer.headers.get('content-type')).toContain('text/event-stream');
@@ -88,7 +88,7 @@ describe('spec/06 §5 streams', () => {
     expect(explicit.frames).toEqual(answer.frames);
   });
 
-  it('5.3 values: snapshots as the GET gives them, the last one terminal, then closed', async () => {
+  it('values: snapshots as the GET gives them, the last one terminal, then closed', async () => {
     const runId = await host.startRun({ workflowId: 'conformance-approval' });
     await host.waitFor(runId, waiting);
     const live = stream(runId, '?streamMode=values');
@@ -102,7 +102,7 @@ describe('spec/06 §5 streams', () => {
     expect(snapshots.at(-1)).toEqual((await host.api(`/v1/runs/${runId}`)).body);
   });
 
-  it('5.4 debug contains updates; a list is the union in log order; messages of a run without text is empty', async () => {
+  it('debug contains updates; a list is the union in log order; messages of a run without text is empty', async () => {
     const runId = await host.startRun({ workflowId: 'conformance-approval' });
     await host.waitFor(runId, waiting);
     const query = (mode: string) => stream(runId, `?streamMode=${mode}`);
@@ -124,7 +124,7 @@ describe('spec/06 §5 streams', () => {
   });
 
   it.each(['nothing', 'updates,nothing', 'values,updates', 'debug,values'])(
-    '5.5 streamMode=%s is 400 with the names that are',
+    'streamMode=%s is 400 with the names that are',
     async (mode) => {
       for (const accept of ['text/event-stream', 'application/json', '*/*']) {
         const path = `/v1/runs/${first.body.runId}/events?streamMode=${mode}`;
@@ -137,7 +137,7 @@ describe('spec/06 §5 streams', () => {
     },
   );
 
-  it('5.6 bufferMs batches and flushes at the wait and at the end; 0 sends none; above 5000 is 400', async () => {
+  it('bufferMs batches and flushes at the wait and at the end; 0 sends none; above 5000 is 400', async () => {
     const runId = await host.startRun({ workflowId: 'conformance-approval' });
     const suspended = await readSse({
       url: `${host.url}/v1/runs/${runId}/events?bufferMs=5000&streamMode=debug`,
@@ -161,7 +161,7 @@ describe('spec/06 §5 streams', () => {
       expect((await host.api(`/v1/runs/${runId}/events?bufferMs=${bad}`)).status).toBe(400);
   });
 
-  it('5.7 Last-Event-ID goes on behind it; behind the end: 200, nothing, closed', async () => {
+  it('Last-Event-ID goes on behind it; behind the end: 200, nothing, closed', async () => {
     const runId = await host.startRun({ workflowId: 'conformance-multi-node' });
     await host.waitFor(runId, ended);
     const { events } = await readLog(host, runId);
@@ -175,8 +175,8 @@ describe('spec/06 §5 streams', () => {
   });
 });
 
-describe('spec/06 §6 idempotency', () => {
-  it('6.1, 6.5 the same key and body give the same run, over a restart of the host too', async () => {
+describe('idempotency.md §Layer 1: idempotency', () => {
+  it('the same key and body give the same run, over a restart of the host too', async () => {
     expect([first.status, first.headers.get(REPLAY) ?? 'false']).toEqual([201, 'false']);
     for (let retry = 0; retry < 5; retry++) {
       const again = await create('kept-over-a-restart', BODY);
@@ -188,14 +188,14 @@ describe('spec/06 §6 idempotency', () => {
     expect((await create('kept-over-a-restart', reordered)).body.runId).toBe(first.body.runId);
   });
 
-  it('6.2 the same key with another body is 409, before and after, and starts nothing', async () => {
+  it('the same key with another body is 409, before and after, and starts nothing', async () => {
     const other = await create('kept-over-a-restart', { ...BODY, inputs: { nonce: 'two' } });
     expect([other.status, other.body.error]).toEqual([409, 'idempotency_key_mismatch']);
     const unknown = await create('kept-over-a-restart', { workflowId: 'conformance-unknown' });
     expect([unknown.status, unknown.body.error]).toEqual([409, 'idempotency_key_mismatch']);
   });
 
-  it('6.3 ten at once with one key: one run, every answer that run or 409 with a retry hint', async () => {
+  it('ten at once with one key: one run, every answer that run or 409 with a retry hint', async () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => create('all-at-once', BODY)),
     );
@@ -214,7 +214,7 @@ describe('spec/06 §6 idempotency', () => {
     expect((await host.waitFor(runId, ended)).status).toBe('completed');
   });
 
-  it('6.4 ten at once with ten keys: ten runs', async () => {
+  it('ten at once with ten keys: ten runs', async () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, index) => create(`own-${index}`, BODY)),
     );
@@ -223,14 +223,14 @@ describe('spec/06 §6 idempotency', () => {
     for (const { body } of answers) await host.waitFor(body.runId, ended);
   });
 
-  it('01 §4.1 a refused body is not kept: the key works with the corrected one; keys are bounded', async () => {
+  it('a refused body is not kept: the key works with the corrected one; keys are bounded', async () => {
     expect((await create('corrected', { workflowId: 7 })).status).toBe(400);
     expect((await create('corrected', BODY)).status).toBe(201);
     expect((await create('k'.repeat(256), BODY)).status).toBe(400);
     expect((await create('k'.repeat(255), BODY)).status).toBe(201);
   });
 
-  it('01 §4.1 a key belongs to its operation: on another one it is a new key', async () => {
+  it('a key belongs to its operation: on another one it is a new key', async () => {
     const { runId } = (await create('one-key', BODY)).body;
     const answer = await host.api(`/v1/runs/${runId}/cancel`, {
       body: {},
@@ -240,7 +240,7 @@ describe('spec/06 §6 idempotency', () => {
     await host.waitFor(runId, ended);
   });
 
-  it('4.7 the log of a run is the same bytes after the restart', async () => {
+  it('the log of a run is the same bytes after the restart', async () => {
     expect((await readLog(host, first.body.runId)).text).toBe(firstLog);
     expect(
       (await readLog(host, first.body.runId)).events.some(({ type }) => isTerminalEvent(type)),

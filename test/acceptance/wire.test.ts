@@ -1,5 +1,5 @@
 // The protocol's checklist by HTTP: discovery, loading of definitions, authentication, errors, what is not there
-// (spec/06 §0–§2, §18.9, §19, §20; spec/01 §1–§3, §9–§11).
+// (capabilities.md, observability.md, host-sample-test-seams.md, conformance/fixtures.md; rest-endpoints.md).
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -47,8 +47,8 @@ function exchange(bytes: string): Promise<string> {
   });
 }
 
-describe('spec/06 §1 discovery', () => {
-  it('1.1, 1.2, 1.5 has what every profile of the core is derived from', async () => {
+describe('capabilities.md: discovery', () => {
+  it('has what every profile of the core is derived from', async () => {
     const document = await discovery();
     expect(validate.capabilities(document)).toMatchObject({ ok: true });
     expect(document.protocolVersion).toMatch(/^1\.(0|[1-9]\d*)$/);
@@ -63,7 +63,7 @@ describe('spec/06 §1 discovery', () => {
     expect(document.runtimeCapabilities).toEqual([]);
   });
 
-  it('1.3, 1.11 is the same bytes each time, cacheable, and holds no credential', async () => {
+  it('is the same bytes each time, cacheable, and holds no credential', async () => {
     const read = () => host.api('/.well-known/openwop', { headers: ANONYMOUS });
     const [first, again] = [await read(), await read()];
     expect(again.text).toBe(first.text);
@@ -84,7 +84,7 @@ describe('spec/06 §1 discovery', () => {
     expect((await host.api('/.well-known/openwop', { headers })).status).toBe(200);
   });
 
-  it('§0 families stand at the root and, the same, under capabilities; none is there that is not built', async () => {
+  it('families stand at the root and, the same, under capabilities; none is there that is not built', async () => {
     const { capabilities = {}, ...root } = await discovery();
     expect(Object.keys(capabilities).length).toBeGreaterThan(0);
     for (const [family, value] of Object.entries(capabilities)) expect(root[family]).toEqual(value);
@@ -112,7 +112,7 @@ describe('spec/06 §1 discovery', () => {
       expect(root).not.toHaveProperty([absent]);
   });
 
-  it('§0, 15.1 a host without agents advertises none, and their addresses are 404', async () => {
+  it('a host without agents advertises none, and their addresses are 404', async () => {
     expect(await discovery()).not.toHaveProperty('agents');
     for (const path of ['/v1/agents', '/v1/agents/a.b.c'])
       expect((await host.api(path)).status).toBe(404);
@@ -120,7 +120,7 @@ describe('spec/06 §1 discovery', () => {
     expect(Object.keys(body.paths).join(' ')).not.toContain('/v1/agents');
   });
 
-  it('1.4 the OpenAPI document is public, 3.1 and lists no operation that is not there', async () => {
+  it('the OpenAPI document is public, 3.1 and lists no operation that is not there', async () => {
     const { status, body } = await host.api<{ openapi: string; paths: object }>(
       '/v1/openapi.json',
       { headers: ANONYMOUS },
@@ -132,13 +132,13 @@ describe('spec/06 §1 discovery', () => {
   });
 });
 
-describe('spec/06 §20 definitions from a folder', () => {
+describe('conformance/fixtures.md: definitions from a folder', () => {
   it('lists exactly what this process can run to its documented end', async () => {
     const { fixtures = [] } = await discovery();
     expect([...fixtures].sort()).toEqual(SERVED.map((id) => `conformance-${id}`).sort());
   });
 
-  it.each(SERVED)('serves %s as it was written (06 §2.5)', async (id) => {
+  it.each(SERVED)('serves %s as it was written', async (id) => {
     const { status, body } = await host.api(`/v1/workflows/conformance-${id}`);
     expect(status).toBe(200);
     expect(body).toEqual(definitionFile(id));
@@ -164,9 +164,9 @@ describe('spec/06 §20 definitions from a folder', () => {
   });
 });
 
-describe('spec/06 §2 authentication and errors', () => {
+describe('auth.md: authentication and errors', () => {
   it.each(['', 'Bearer', 'Bearer nobody-knows-this-token', 'Basic dXNlcjpwYXNz', 'Token x'])(
-    '2.1 "%s" is 401 on every keyed address, known or not, and never repeated',
+    '"%s" is 401 on every keyed address, known or not, and never repeated',
     async (authorization) => {
       for (const path of [
         ...['/v1/runs', '/v1/runs/run-x', '/v1/runs/run-x/events', '/v1/runs/run-x/events/poll'],
@@ -186,7 +186,7 @@ describe('spec/06 §2 authentication and errors', () => {
     },
   );
 
-  it('2.3 a key comes before the body: malformed JSON without a key is 401', async () => {
+  it('a key comes before the body: malformed JSON without a key is 401', async () => {
     const headers = { ...ANONYMOUS, 'content-type': 'application/json' };
     expect((await host.api('/v1/runs', { body: '{', headers })).status).toBe(401);
   });
@@ -216,7 +216,7 @@ describe('spec/06 §2 authentication and errors', () => {
     expect(validate.errorEnvelope(JSON.parse(body))).toMatchObject({ ok: true });
   });
 
-  it('2.7 packs are 404 in plain text, key or not', async () => {
+  it('packs are 404 in plain text, key or not', async () => {
     for (const path of ['/v1/packs', '/v1/packs/', '/v1/packs/a/versions/1', '/v1/packs?x=1']) {
       for (const headers of [{}, ANONYMOUS]) {
         for (const method of ['GET', 'POST', 'PUT']) {
@@ -229,7 +229,7 @@ describe('spec/06 §2 authentication and errors', () => {
     }
   });
 
-  it('§0, §19 what is not advertised is 404 in the envelope, never a stub', async () => {
+  it('what is not advertised is 404 in the envelope, never a stub', async () => {
     const runId = await host.startRun({ workflowId: 'conformance-noop' });
     const run = `/v1/runs/${runId}`;
     const absent: [string, string][] = [
@@ -262,7 +262,7 @@ describe('spec/06 §2 authentication and errors', () => {
     }
   });
 
-  it('2.4, 4.6, 18.9 values that look like credentials come back nowhere', async () => {
+  it('values that look like credentials come back nowhere', async () => {
     const canaries = [
       'sk-canary-aaaabbbbcccc',
       'sk-ant-api03-canary0000',

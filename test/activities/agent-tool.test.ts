@@ -1,5 +1,5 @@
-// callTool for tools of agent processes (design §5; seed 004 §4.3, §4.4): policy, an absent agent, the grace in which an
-// agent may still say how a stopped call ended, and what is settled when nobody was reached.
+// callTool for tools of agent processes (architecture §5; seed 004 §4.3, §4.4): policy, an absent agent, the grace in
+// which an agent may still say how a stopped call ended, and what is settled when nobody was reached.
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CallToolInput } from '../../activities/contract.ts';
@@ -113,7 +113,7 @@ describe("the operator's policy holds at the call, too (seed 004 §4.3.1)", () =
   });
 });
 
-describe('an agent that is not there (design §5)', () => {
+describe('an agent that is not there (architecture §5)', () => {
   test.each([1, 4, 50])('try %i: handed back to its queue, never told to the model', async (at) => {
     const rig = await createRig(stores, { remote: [remoteTool(absent)] });
     const failure = await runActivity(rig, 'callTool', {

@@ -1,4 +1,4 @@
-// callTool: the surface once more, schemas, and the effect ledger's states seen from an activity (design §5).
+// callTool: the surface once more, schemas, and the effect ledger's states seen from an activity (architecture §5).
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Activities, CallToolInput } from '../../activities/contract.ts';
@@ -105,7 +105,7 @@ function payloadOf(result: Awaited<ReturnType<Activities['callTool']>>) {
   return result.events[0]?.payload as Record<string, unknown>;
 }
 
-describe('a call by the ledger (design §5)', () => {
+describe('a call by the ledger (architecture §5)', () => {
   // [I32]
   test('claimed, performed, settled; the event is caused by the call', async () => {
     const counter = new Counter();
@@ -312,7 +312,7 @@ describe('a call by the ledger (design §5)', () => {
   });
 });
 
-describe('in doubt (design §5)', () => {
+describe('in doubt (architecture §5)', () => {
   const lost = async (): Promise<JsonValue> => Promise.reject(new Error('connection reset'));
 
   test('the reconcile hook knows that it happened', async () => {
@@ -411,7 +411,7 @@ describe('in doubt (design §5)', () => {
   });
 });
 
-describe('a call that is refused now and was performed before (design §5)', () => {
+describe('a call that is refused now and was performed before (architecture §5)', () => {
   const REMOTE = 'demo.agent/refund';
   type Refusal = {
     name: string;
@@ -533,7 +533,7 @@ describe('the surface (RFC 0077 §B step 3)', () => {
   );
 });
 
-describe('what is recorded (design §2.6)', () => {
+describe('what is recorded (architecture §2.6)', () => {
   test('an outcome above 32 KiB is kept by reference', async () => {
     const counter = new Counter();
     counter.behave = async () => ({ text: 'x'.repeat(40_000) });

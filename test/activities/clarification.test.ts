@@ -1,4 +1,5 @@
-// The envelope `clarification.request` in a model's output (spec/01 §10.2): found in either place, bounded, words alone.
+// The envelope `clarification.request` in a model's output (capabilities.md): found in either place, bounded, words
+// alone.
 import { describe, expect, test } from 'vitest';
 import { outputSchema, parseDecision } from '../../activities/decision.ts';
 

@@ -55,7 +55,7 @@ async function infer(rig: Rig, more: Parameters<typeof turnInput>[1] = {}, tryNu
   return result;
 }
 
-describe('live deltas (RFC 0024, design §3.5)', () => {
+describe('live deltas (RFC 0024, architecture §3.5)', () => {
   test('each piece of the model is one delta, numbered from 0, and the result records them', async () => {
     const rig = await createRig(stores, { turns: [DECIDE] });
     const { deltas, events, output } = await infer(rig);
@@ -194,7 +194,7 @@ describe('live deltas (RFC 0024, design §3.5)', () => {
 });
 
 describe('what a turn comes to', () => {
-  test('design §5 calls are returned as asked, unknown tools included, and the transcript keeps them', async () => {
+  test('architecture §5 calls are returned as asked, unknown tools included, and the transcript keeps them', async () => {
     const calls = [
       { toolId: 'core:nothing.here', arguments: { a: 1 } },
       { toolId: 'demo:x', arguments: {} },
@@ -209,7 +209,7 @@ describe('what a turn comes to', () => {
     });
   });
 
-  test('spec/03 §6.5 results are fed in CALL order, marked untrusted, their own marks neutralised', async () => {
+  test('RFC 0143: results are fed in CALL order, marked untrusted, their own marks neutralised', async () => {
     const calls = [
       { toolId: 'demo:a', arguments: {} },
       { toolId: 'demo:b', arguments: {} },
@@ -287,7 +287,7 @@ describe('what a turn comes to', () => {
     expect((await infer(rig)).output).toMatchObject({ kind: 'invalid', violation: 'form' });
   });
 
-  test('spec/03 §4.11 a refusal is an outcome with its event', async () => {
+  test('run-event-payloads.schema.json: a refusal is an outcome with its event', async () => {
     const rig = await createRig(stores, {
       turns: [{ refusal: 'I will not, sk-abcdefghijklmnopqrst.' }],
     });
@@ -325,7 +325,7 @@ describe('what a turn comes to', () => {
       });
   });
 
-  test('design §2.6 a decision above 32 KiB fails for good', async () => {
+  test('architecture §2.6 a decision above 32 KiB fails for good', async () => {
     const rig = await createRig(stores, { turns: [{ final: { decision: 'x'.repeat(40_000) } }] });
     const failure = await failureOf(infer(rig));
     expect(failure).toMatchObject({ type: 'payload_too_large', nonRetryable: true });
@@ -385,7 +385,7 @@ describe('faults of the provider', () => {
   });
 });
 
-describe('sealBlock (design §3.5)', () => {
+describe('sealBlock (architecture §3.5)', () => {
   const seal = (rig: Rig, sealedActivityId: string) =>
     runActivity(rig, 'sealBlock', {
       input: {

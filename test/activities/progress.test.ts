@@ -1,5 +1,5 @@
-// Progress of tool calls (seed 004 §4.3.2, design §3.5): shown live in `output.chunk` rows, recorded with the result,
-// adopted by later tries, redacted and bounded.
+// Progress of tool calls (seed 004 §4.3.2, architecture §3.5): shown live in `output.chunk` rows, recorded with the
+// result, adopted by later tries, redacted and bounded.
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CallToolInput } from '../../activities/contract.ts';
@@ -247,7 +247,7 @@ describe('seed 004 §4.3.2 progress of a call', () => {
   });
 });
 
-describe('ends of a call (design §3.5)', () => {
+describe('ends of a call (architecture §3.5)', () => {
   const said =
     (end: () => Promise<JsonValue>): Behave =>
     async (say) => {

@@ -1,4 +1,5 @@
-// Definitions and agents from folders: what is listed, what is skipped, and what is told (spec/06 §20; spec/03 §2.3).
+// Definitions and agents from folders: what is listed, what is skipped, and what is told (conformance/fixtures.md;
+// RFC 0003).
 import { createHash } from 'node:crypto';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -55,7 +56,7 @@ afterEach(async () => rm(folder, { recursive: true, force: true }));
 describe('definitions', () => {
   const write = (name: string, text: string) => writeFile(join(folder, name), text);
 
-  test('spec/06 §20 every good file of the folder is listed, bad ones are skipped with one line each', async () => {
+  test('conformance/fixtures.md: every good file of the folder is listed, bad ones are skipped with one line each', async () => {
     await cp(join(SAMPLES, 'definitions'), folder, { recursive: true });
     await write('broken.json', '{ "id": ');
     await write('empty.json', '{}');
@@ -70,7 +71,7 @@ describe('definitions', () => {
     );
   });
 
-  test('spec/01 §6.6 a definition is served verbatim, and to its tenant only', async () => {
+  test('rest-endpoints.md: a definition is served verbatim, and to its tenant only', async () => {
     const catalog = await load({ fixturesDir: join(SAMPLES, 'definitions') });
     const { default: file } = (await import('../fixtures/definitions/chain.json')) as {
       default: unknown;
@@ -81,7 +82,7 @@ describe('definitions', () => {
     expect(catalog.definition('default', 'toString')).toBeUndefined();
   });
 
-  test('spec/06 §20 node types of tests are registered in test mode only', async () => {
+  test('conformance/fixtures.md: node types of tests are registered in test mode only', async () => {
     const chain = JSON.parse(
       await readFile(join(SAMPLES, 'definitions', 'chain.json'), 'utf8'),
     ) as { nodes: { typeId: string }[] };
@@ -93,7 +94,7 @@ describe('definitions', () => {
     expect((await load({ fixturesDir: folder, testMode: true })).fixtures()).toEqual(['chain']);
   });
 
-  test('spec/06 §20 an id that is there already is skipped, with a line', async () => {
+  test('conformance/fixtures.md: an id that is there already is skipped, with a line', async () => {
     await cp(join(SAMPLES, 'definitions', 'chain.json'), join(folder, 'a.json'));
     await cp(join(SAMPLES, 'definitions', 'chain.json'), join(folder, 'b.json'));
     const catalog = await load({ fixturesDir: folder });
@@ -101,7 +102,7 @@ describe('definitions', () => {
     expect(lines).toEqual(['workflow definition of b.json skipped: /id "chain" is already loaded']);
   });
 
-  test('spec/06 §20 an unreadable folder is told loudly and nothing else happens', async () => {
+  test('conformance/fixtures.md: an unreadable folder is told loudly and nothing else happens', async () => {
     const catalog = await load({
       fixturesDir: join(folder, 'absent'),
       agentsDir: join(folder, 'absent'),
@@ -132,7 +133,7 @@ describe('agents', () => {
       }),
     );
 
-  test('spec/03 §2.3 a manifest is resolved, stored under its hash and pinned', async () => {
+  test('RFC 0003: a manifest is resolved, stored under its hash and pinned', async () => {
     const catalog = await load({ agentsDir: folder });
     const agent = catalog.agent('default', CLERK);
     expect(lines).toEqual([`agent ${CLERK} is degraded`]);
@@ -223,7 +224,7 @@ describe('agents', () => {
   };
 
   test.each(Object.entries(REFUSED))(
-    'spec/03 §2.3 %s: skipped with one line and not listed',
+    'RFC 0003: %s: skipped with one line and not listed',
     async (_, [change, line]) => {
       await writeFile(join(folder, 'bad.json'), '{"type":"text"}');
       await writeFile(join(folder, 'empty.md'), ' \n');
@@ -238,7 +239,7 @@ describe('agents', () => {
     },
   );
 
-  test('spec/03 §2.3 what an agent needs and does not get is listed as degraded', async () => {
+  test('RFC 0003: what an agent needs and does not get is listed as degraded', async () => {
     await manifest({
       requiresCapabilities: ['prompts', 'toolCatalog'],
       memoryShape: { conversation: true, scratchpad: true },

@@ -1,4 +1,4 @@
-// Payload encryption (design §7), pure: what goes in, what can be read, what comes back.
+// Payload encryption (architecture §7), pure: what goes in, what can be read, what comes back.
 import { randomBytes } from 'node:crypto';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { describe, expect, test } from 'vitest';
@@ -30,7 +30,7 @@ async function codeThrownBy(work: Promise<unknown>): Promise<string | undefined>
   );
 }
 
-describe('design §7: AES-256-GCM over the whole payload', () => {
+describe('architecture §7: AES-256-GCM over the whole payload', () => {
   test('a payload comes back with content and metadata, and neither is readable in between', async () => {
     const codec = createEncryption([oldKey]);
     const plain = payload({ text: SECRET });

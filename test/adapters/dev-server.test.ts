@@ -1,4 +1,4 @@
-// Starting, adopting, restarting and ending Temporal's dev server (design §7).
+// Starting, adopting, restarting and ending Temporal's dev server (architecture §7).
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -40,7 +40,7 @@ function listening(server: Server): Promise<string> {
   });
 }
 
-describe('design §7 a process is known by pid and start time', () => {
+describe('architecture §7 a process is known by pid and start time', () => {
   it('this process runs; the same pid with another start does not', () => {
     const own = recordProcess(process.pid);
     expect(own && isRunning(own)).toBe(true);
@@ -49,7 +49,7 @@ describe('design §7 a process is known by pid and start time', () => {
   });
 });
 
-describe('design §7 the dev server of a data folder', () => {
+describe('architecture §7 the dev server of a data folder', () => {
   const options = (): DevServerOptions => ({
     dataDir: join(folder, 'data'),
     ui: false,

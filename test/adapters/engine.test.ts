@@ -1,4 +1,4 @@
-// The engine port against a real server (design §4), and against one that is away or hangs.
+// The engine port against a real server (architecture §4), and against one that is away or hangs.
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server, type Socket } from 'node:net';
 import { Connection } from '@temporalio/client';
@@ -45,7 +45,7 @@ async function startFixture(workflowType: string, input: unknown = {}): Promise<
   return runId;
 }
 
-describe('design §4 accept: start', () => {
+describe('architecture §4 accept: start', () => {
   test("the workflow id is the runId, the type and queue are the deployment's", async () => {
     const runId = randomUUID();
     const { temporalRunId } = await engine.start(inputOf(runId));
@@ -87,8 +87,8 @@ describe('design §4 accept: start', () => {
   });
 });
 
-describe('design §4 resolve: an Update', () => {
-  test('returns the outcome, and the same updateId returns it again, also after the end (spec/05 §4)', async () => {
+describe('architecture §4 resolve: an Update', () => {
+  test('returns the outcome, and the same updateId returns it again, also after the end (architecture §4)', async () => {
     const runId = await startFixture('waiting');
     const outcome = await engine.send(runId, 'u1', resolution('n1', 'yes'));
     expect(outcome).toEqual({ bodyDigest: 'sha256:yes', status: 'running' });
@@ -168,7 +168,7 @@ test.each([
   expect(metBorder(new Error(message))).toBe(isAgain);
 });
 
-describe('design §4 cancel: an Update, else the durable request', () => {
+describe('architecture §4 cancel: an Update, else the durable request', () => {
   test('the workflow answers', async () => {
     const runId = await startFixture('waiting');
     expect(await engine.send(runId, 'c1', cancellation)).toEqual({
@@ -206,7 +206,7 @@ describe('design §4 cancel: an Update, else the durable request', () => {
   });
 });
 
-describe('design §3.3: Temporal away', () => {
+describe('architecture §3.3: Temporal away', () => {
   const servers: Server[] = [];
   const sockets = new Set<Socket>();
 

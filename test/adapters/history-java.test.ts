@@ -1,5 +1,5 @@
-// The history port on the in-memory Java test server, which the host uses where no other server can be had (design §7):
-// it neither waits at a history's tail nor lists executions.
+// The history port on the in-memory Java test server, which the host uses where no other server can be had
+// (architecture §7): it neither waits at a history's tail nor lists executions.
 import { describe } from 'vitest';
 import { IN_MEMORY_SERVER } from '../../src/adapters/temporal/server-traits.ts';
 import { historyContract } from '../contract/history.contract.ts';
@@ -7,7 +7,7 @@ import { findTimeSkippingServer, startInMemoryTemporal } from '../support/time-s
 
 const server = await findTimeSkippingServer();
 
-describe.skipIf(!server.available)('spec/05 §7: the in-memory server (Java)', () => {
+describe.skipIf(!server.available)('architecture §7: the in-memory server (Java)', () => {
   historyContract({
     traits: IN_MEMORY_SERVER,
     start: () => {

@@ -19,7 +19,7 @@ historyContract();
 
 const { EventType } = temporal.api.enums.v1;
 
-describe('spec/05 fact 5: trailing workflow task events are not durable', () => {
+describe('architecture §3.2: trailing workflow task events are not durable', () => {
   const event = (eventId: number, eventType: number): HistoryEvent => ({
     eventId: eventId as never,
     eventType,
@@ -39,7 +39,7 @@ describe('spec/05 fact 5: trailing workflow task events are not durable', () => 
   });
 });
 
-test('design §3.6 an unknown namespace is no missing history: nothing is noted as lost for it', async () => {
+test('architecture §3.6 an unknown namespace is no missing history: nothing is noted as lost for it', async () => {
   const fixture = await startTemporalFixture(`nowhere-${randomUUID()}`);
   try {
     const codec = createEncryption([]);
@@ -128,7 +128,7 @@ describe('answers above what this host reads', () => {
   });
 });
 
-describe('design §7: under encryption', () => {
+describe('architecture §7: under encryption', () => {
   const keys = [{ id: 'k1', key: randomBytes(32) }];
   const converter = dataConverter({ encryptionKeys: keys });
   const SECRET = 'never-readable-7cf1';
@@ -221,7 +221,7 @@ describe('design §7: under encryption', () => {
   });
 });
 
-describe('design §3.3: Temporal away', () => {
+describe('architecture §3.3: Temporal away', () => {
   let hanging: Server;
   const sockets = new Set<Socket>();
   let port = 0;

@@ -48,7 +48,7 @@ async function dyingServer(manner: Manner): Promise<string> {
   return `postgres://openwop@127.0.0.1:${(server.address() as AddressInfo).port}/openwop`;
 }
 
-describe('design §3.3 PostgreSQL dies as it greets', () => {
+describe('architecture §3.3 PostgreSQL dies as it greets', () => {
   it('a transaction and a query are service_unavailable, and the process lives', async () => {
     const uncaught: unknown[] = [];
     const note = (error: unknown) => void uncaught.push(error);

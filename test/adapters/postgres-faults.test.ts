@@ -1,5 +1,5 @@
-// The databases under faults (design §3.3, §7): killed processes and servers, clients that go away, schemas of other
-// releases, statements that never end.
+// The databases under faults (architecture §3.3, §7): killed processes and servers, clients that go away, schemas of
+// other releases, statements that never end.
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -47,7 +47,7 @@ async function killedWriter(folder: string, runId: string, appends: number): Pro
 
 describe('PGlite', () => {
   it(
-    'design §7 a process killed at any append loses none that was confirmed',
+    'architecture §7 a process killed at any append loses none that was confirmed',
     { timeout: LIMIT_MS },
     async () => {
       const folder = join(dir, 'killed');
@@ -71,7 +71,7 @@ describe('PGlite', () => {
   );
 
   it(
-    'design §7 a folder that cannot be opened is service_unavailable',
+    'architecture §7 a folder that cannot be opened is service_unavailable',
     { timeout: LIMIT_MS },
     async () => {
       const file = join(dir, 'file');
@@ -101,7 +101,7 @@ describe('PGlite', () => {
     const count = async (): Promise<unknown> =>
       (await one.query('SELECT count(*) AS n FROM t'))[0]?.n;
 
-    it('design §7 the transaction of a client that went away is rolled back, and the others go on', async () => {
+    it('architecture §7 the transaction of a client that went away is rolled back, and the others go on', async () => {
       const gone = pglite.connect();
       const inside = gone.transaction(async (tx) => {
         await tx.query('INSERT INTO t VALUES (1)');
@@ -112,7 +112,7 @@ describe('PGlite', () => {
       expect(await count()).toBe(0);
     });
 
-    it('design §7 a transaction over its limit is rolled back, and the others go on', async () => {
+    it('architecture §7 a transaction over its limit is rolled back, and the others go on', async () => {
       const slow = one.transaction(async (tx) => {
         await tx.query('INSERT INTO t VALUES (1)');
         expect(await count()).toBe(0);
@@ -122,7 +122,7 @@ describe('PGlite', () => {
       expect(await count()).toBe(0);
     });
 
-    it('design §3.4 a notification reaches another client, once per commit', async () => {
+    it('architecture §3.4 a notification reaches another client, once per commit', async () => {
       const other = pglite.connect();
       const seen: string[] = [];
       await other.listen('c', (payload) => seen.push(payload));
@@ -141,7 +141,7 @@ describe('PGlite', () => {
 
 function migrationRules(database: () => Promise<DatabaseOptions>): void {
   it(
-    'design §7 a database of a newer release is refused with one clear error',
+    'architecture §7 a database of a newer release is refused with one clear error',
     { timeout: LIMIT_MS },
     async () => {
       const { db, close } = await openDatabase(await database(), quietLogger);
@@ -164,23 +164,27 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
     },
   );
 
-  it('design §7 a migration that fails leaves nothing behind', { timeout: LIMIT_MS }, async () => {
-    const { db, close } = await openDatabase(await database(), quietLogger);
-    try {
-      const broken = {
-        version: 1,
-        name: 'broken',
-        sql: 'CREATE TABLE half (n integer); SELECT 1/0;',
-      };
-      await expect(migrate(db, [broken])).rejects.toMatchObject({ sqlState: '22012' });
-      await migrate(db, [{ ...broken, sql: 'CREATE TABLE half (n integer)' }]);
-    } finally {
-      await close();
-    }
-  });
+  it(
+    'architecture §7 a migration that fails leaves nothing behind',
+    { timeout: LIMIT_MS },
+    async () => {
+      const { db, close } = await openDatabase(await database(), quietLogger);
+      try {
+        const broken = {
+          version: 1,
+          name: 'broken',
+          sql: 'CREATE TABLE half (n integer); SELECT 1/0;',
+        };
+        await expect(migrate(db, [broken])).rejects.toMatchObject({ sqlState: '22012' });
+        await migrate(db, [{ ...broken, sql: 'CREATE TABLE half (n integer)' }]);
+      } finally {
+        await close();
+      }
+    },
+  );
 
   it(
-    'design §3.6 segments that a process of an older release leaves are archived, before and after the migration',
+    'architecture §3.6 segments that a process of an older release leaves are archived, before and after the migration',
     { timeout: LIMIT_MS },
     async () => {
       const { db, close } = await openDatabase(await database(), quietLogger);
@@ -221,7 +225,7 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
   );
 
   it(
-    'design §3.6 the feed begins with the logs that are there, and holds what an older release writes',
+    'architecture §3.6 the feed begins with the logs that are there, and holds what an older release writes',
     { timeout: LIMIT_MS },
     async () => {
       const { db, close } = await openDatabase(await database(), quietLogger);
@@ -258,7 +262,7 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
     },
   );
 
-  it('design §10 every table of tenants has a tenant_id', { timeout: LIMIT_MS }, async () => {
+  it('architecture §10 every table of tenants has a tenant_id', { timeout: LIMIT_MS }, async () => {
     const { db, close } = await openDatabase(await database(), quietLogger);
     try {
       await migrate(db, await readMigrations());
@@ -279,7 +283,7 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
   });
 }
 
-it('design §3.3 a connection that breaks while writing is no answer of the database', () => {
+it('architecture §3.3 a connection that breaks while writing is no answer of the database', () => {
   const told = databaseError(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
   expect(told).toMatchObject({ code: 'service_unavailable' });
 });
@@ -299,15 +303,19 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   });
   migrationRules(database);
 
-  it('design §7 processes that start at once migrate once', { timeout: LIMIT_MS }, async () => {
-    const options = { database: await database(), logger: quietLogger };
-    const opened = await Promise.all(Array.from({ length: 4 }, () => openStores(options)));
-    await Promise.all(opened.map((stores) => stores.ping()));
-    await Promise.all(opened.map((stores) => stores.close()));
-  });
+  it(
+    'architecture §7 processes that start at once migrate once',
+    { timeout: LIMIT_MS },
+    async () => {
+      const options = { database: await database(), logger: quietLogger };
+      const opened = await Promise.all(Array.from({ length: 4 }, () => openStores(options)));
+      await Promise.all(opened.map((stores) => stores.ping()));
+      await Promise.all(opened.map((stores) => stores.close()));
+    },
+  );
 
   it(
-    'design §3.3 a killed server is service_unavailable, and back without a restart',
+    'architecture §3.3 a killed server is service_unavailable, and back without a restart',
     { timeout: LIMIT_MS },
     async () => {
       const stores = await openStores({ database: await database(), logger: quietLogger });
@@ -337,7 +345,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   );
 
   it(
-    'design §3.3 a server that says nothing is service_unavailable, and its connections are not used again',
+    'architecture §3.3 a server that says nothing is service_unavailable, and its connections are not used again',
     { timeout: LIMIT_MS },
     async () => {
       const { url } = (await database()) as { url: string };
@@ -372,7 +380,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     },
   );
 
-  it('design §3.3 a server that is not there at the start is service_unavailable', async () => {
+  it('architecture §3.3 a server that is not there at the start is service_unavailable', async () => {
     const url = 'postgres://postgres@127.0.0.1:1/none';
     const opening = openStores({ database: { kind: 'postgres', url }, logger: quietLogger });
     await expect(opening).rejects.toMatchObject({ code: 'service_unavailable' });

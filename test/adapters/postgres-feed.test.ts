@@ -1,5 +1,5 @@
-// The feed under concurrent writers (design §3.6): no reader passes a position that may still commit. Only PostgreSQL
-// has writers that overlap; PGlite has one connection.
+// The feed under concurrent writers (architecture §3.6): no reader passes a position that may still commit. Only
+// PostgreSQL has writers that overlap; PGlite has one connection.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readFeed } from '../../src/log/feed.ts';
@@ -50,7 +50,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   }
 
   // [I22]
-  it('design §3.6 a row is read only when no lower one may still come', async () => {
+  it('architecture §3.6 a row is read only when no lower one may still come', async () => {
     const tenant = newId('tenant');
     const early = await startedRun(stores, { tenant });
     await appendRows(stores, early, ['1']);
@@ -66,7 +66,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     expect(after.heldBack).toBe(false);
   });
 
-  it('design §3.6 a writer that is rolled back holds nothing back any more, and a reader needs no change to see it', async () => {
+  it('architecture §3.6 a writer that is rolled back holds nothing back any more, and a reader needs no change to see it', async () => {
     const tenant = newId('tenant');
     const writer = await openWriter(tenant);
     const late = await startedRun(stores, { tenant });
@@ -80,7 +80,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     await pages.return();
   });
 
-  it('design §3.6 a transaction of somebody else holds nothing back, also one that writes', async () => {
+  it('architecture §3.6 a transaction of somebody else holds nothing back, also one that writes', async () => {
     const tenant = newId('tenant');
     const client = new pg.Client({ connectionString: url });
     await client.connect();
@@ -93,7 +93,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     await end({ client }, 'ROLLBACK');
   });
 
-  it('design §3.6 a writer holds one lock, however many statements its transaction has', async () => {
+  it('architecture §3.6 a writer holds one lock, however many statements its transaction has', async () => {
     const tenant = newId('tenant');
     const writer = await openWriter(tenant);
     await writer.client.query(
@@ -110,7 +110,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   });
 
   it(
-    'design §3.6 a reader beside many writers gets every row once, in the order of positions',
+    'architecture §3.6 a reader beside many writers gets every row once, in the order of positions',
     { timeout: LIMIT_MS },
     async () => {
       const tenant = newId('tenant');

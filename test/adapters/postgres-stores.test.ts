@@ -1,4 +1,4 @@
-// The store contracts on both twins (design §8): PGlite in memory, PGlite in a folder, PostgreSQL.
+// The store contracts on both twins (architecture §8): PGlite in memory, PGlite in a folder, PostgreSQL.
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -61,7 +61,7 @@ function contracts(stores: GivenStores): void {
   projectionStoreContract(stores);
   agentRegistryContract(stores);
   tenantsContract(stores);
-  it('design §3.3 a ping of a database that answers resolves', async () => {
+  it('architecture §3.3 a ping of a database that answers resolves', async () => {
     await expect(stores().ping()).resolves.toBeUndefined();
   });
 }
@@ -79,7 +79,7 @@ describe('PGlite in a folder', () => {
   logStoreContract(stores);
   contentStoreContract(() => stores().content);
 
-  it('design §7 the folder and its files are for their owner only', async () => {
+  it('architecture §7 the folder and its files are for their owner only', async () => {
     const hash = await stores().content.put('default', Buffer.from('secret'));
     const hex = hash.slice('sha256:'.length);
     const file = join(contentDir, 'default', hex.slice(0, 2), hex);
@@ -88,7 +88,7 @@ describe('PGlite in a folder', () => {
     expect(await readdir(join(contentDir, '~unfinished'))).toEqual([]);
   });
 
-  it('design §2.6 a damaged file is content_missing until it is put again', async () => {
+  it('architecture §2.6 a damaged file is content_missing until it is put again', async () => {
     const bytes = Buffer.from('whole');
     const hash = await stores().content.put('default', bytes);
     const hex = hash.slice('sha256:'.length);
@@ -112,7 +112,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   const elsewhere = opened(database);
   contracts(stores);
 
-  it('design §3.6 a run that failed to start is not started again when the heads are dropped', async () => {
+  it('architecture §3.6 a run that failed to start is not started again when the heads are dropped', async () => {
     const run = newRun({ createdAtMs: -50 });
     await stores().runs.accept(run);
     await stores().runs.markStartFailed(refTo(run.runId), { cause: 'payload_too_large', atMs: 7 });
@@ -123,7 +123,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     expect(listed).not.toContain(run.runId);
   });
 
-  it('design §3.4 a change is told in another process that shares the database', async () => {
+  it('architecture §3.4 a change is told in another process that shares the database', async () => {
     const runId = await startedRun(stores());
     const seen: number[] = [];
     elsewhere().log.onChange(

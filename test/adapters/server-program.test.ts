@@ -1,4 +1,4 @@
-// The ways to a Temporal server (design §7): their order, what each says, and what is tried again.
+// The ways to a Temporal server (architecture §7): their order, what each says, and what is tried again.
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener, type Server } from 'node:http';
@@ -75,7 +75,7 @@ const BUILDS = `while [ $# -gt 1 ]; do if [ "$1" = -o ]; then out="$2"; fi; shif
 [ -n "$out" ] || out="$GOBIN/temporal"
 echo '#!/bin/sh' > "$out"; echo 'echo "${OWN}"' >> "$out"; /bin/chmod 755 "$out"`;
 
-describe('design §7 a server is found in a fixed order', () => {
+describe('architecture §7 a server is found in a fixed order', () => {
   const cases: readonly [string, string, boolean][] = [
     [
       'a released version at the minimum',
@@ -137,7 +137,7 @@ describe('design §7 a server is found in a fixed order', () => {
   });
 });
 
-describe('design §7 the download', () => {
+describe('architecture §7 the download', () => {
   it('a service that never answers is given up at the limit', async () => {
     const service = await listening(() => undefined);
     const slow = options({ downloadService: service, downloadLimitMs: 200 });
@@ -194,7 +194,7 @@ describe('design §7 the download', () => {
   });
 });
 
-describe('design §7 built with Go', () => {
+describe('architecture §7 built with Go', () => {
   it('the dev server is built from its pinned sources into the cache, once', async () => {
     const go = await fakeGo(BUILDS);
     const first = await obtainProgram(options());
@@ -269,7 +269,7 @@ exit 1`);
   });
 });
 
-describe('design §7 the in-memory server is the last way', () => {
+describe('architecture §7 the in-memory server is the last way', () => {
   /** A `mvn` that leaves as many jars as the server has, less `missing`. */
   const fakeMaven = (missing = 0) =>
     fakeProgram(
@@ -301,7 +301,7 @@ describe('design §7 the in-memory server is the last way', () => {
   });
 });
 
-describe('design §7 what a program that fetches said', () => {
+describe('architecture §7 what a program that fetches said', () => {
   const MAVEN_ADVICE = `[ERROR] 
 [ERROR] To see the full stack trace of the errors, re-run Maven with the -e switch.
 [ERROR] Re-run Maven using the -X switch to enable full debug logging.

@@ -106,7 +106,7 @@ describe('npm run serve, npm run worker', () => {
     expect(stderr()).toMatch(/TEMPORAL_ADDRESS is needed by `npm run/);
   });
 
-  it('design §1 two facades and a worker share runs; a run started at one is read at the other', async ({
+  it('architecture §1 two facades and a worker share runs; a run started at one is read at the other', async ({
     skip,
   }) => {
     const postgres = await startPostgres();

@@ -1,4 +1,4 @@
-// The data folder has one owner, and keeps the development key (design §7).
+// The data folder has one owner, and keeps the development key (architecture §7).
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ afterEach(() => rmSync(root, { recursive: true }));
 
 const modeOf = (name: string) => statSync(name).mode & 0o777;
 
-describe('design §7 one owner', () => {
+describe('architecture §7 one owner', () => {
   it('a second owner is refused by one line that names the first; after release it is free', () => {
     const first = openDataFolder(path);
     expect(() => openDataFolder(path)).toThrow(
@@ -68,7 +68,7 @@ describe('design §7 one owner', () => {
   });
 });
 
-describe('design §10 what is kept is private', () => {
+describe('architecture §10 what is kept is private', () => {
   it('folder 0700, key 0600, and the key stays the same', () => {
     const folder = openDataFolder(path);
     const key = folder.apiKey();

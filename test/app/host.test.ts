@@ -28,7 +28,7 @@ afterEach(async () => {
 const accept = (host: TestHost, runId: string) =>
   host.api(`/v1/runs/${runId}/interrupts/gate`, { body: { resumeValue: { action: 'accept' } } });
 
-describe('design §7 one process', () => {
+describe('architecture §7 one process', () => {
   it('takes a run from HTTP to its end', async () => {
     const host = await start();
     const runId = await host.startRun({ workflowId: 'three-steps' });
@@ -38,7 +38,7 @@ describe('design §7 one process', () => {
     expect(host.logs).toEqual([]);
   });
 
-  it('design §7 encryption: the same run, sealed in history', async () => {
+  it('architecture §7 encryption: the same run, sealed in history', async () => {
     const host = await start({ encryption: true });
     const runId = await host.startRun({ workflowId: 'three-steps' });
     await host.waitFor(runId, ({ status }) => status === 'completed');
@@ -70,7 +70,7 @@ describe("Temporal's stack traces of workflow code", () => {
   });
 });
 
-describe('design §3.3 Temporal away and back, without restart', () => {
+describe('architecture §3.3 Temporal away and back, without restart', () => {
   it('reads are stale, writes are 503, and the open run goes on afterwards', async () => {
     const host = await start({ temporal: 'own' });
     const runId = await host.startRun({ workflowId: 'ask' });

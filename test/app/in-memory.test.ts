@@ -1,4 +1,5 @@
-// [java] `npm start` where nothing but Java's test server can be had (design §7): a trial that says so, and forgets.
+// [java] `npm start` where nothing but Java's test server can be had (architecture §7): a trial that says so, and
+// forgets.
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

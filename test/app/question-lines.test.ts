@@ -1,5 +1,5 @@
 // The terminal's words for a question: for each kind the requests that it prints are ones that the question takes
-// (spec/02 §4.3), whatever the question holds.
+// (interrupt.md), whatever the question holds.
 import { describe, expect, it } from 'vitest';
 import { questionLines } from '../../src/app/question-lines.ts';
 import type { JsonObject } from '../../src/rules/json.ts';

@@ -1,4 +1,4 @@
-// `npm run rebuild` on a stopped host's folder: dropped logs and heads come back byte for byte (design §3.6).
+// `npm run rebuild` on a stopped host's folder: dropped logs and heads come back byte for byte (architecture §3.6).
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -46,13 +46,13 @@ describe('bench', () => {
     expect(Object.keys(report.memory.idleByProcess).join()).toMatch(/temporal|dev-server/);
   });
 
-  it('design §2.3: a sequential run has exactly the history events of the bare workflow', () => {
+  it('architecture §2.3: a sequential run has exactly the history events of the bare workflow', () => {
     const sequential = report.overhead.filter(({ parallel }) => !parallel);
     expect(sequential.map(({ activities }) => activities)).toEqual([1, 5, 20]);
     for (const row of sequential) expect(row).toMatchObject({ historyEventsRatio: 1 });
   });
 
-  it('design §2.3: a run whose tool is an agent has the history events of one whose tool is the host', () => {
+  it('architecture §2.3: a run whose tool is an agent has the history events of one whose tool is the host', () => {
     const { runs } = report.agents;
     expect(runs).toMatchObject({ calls: SMALLEST.callsPerAgentRun, historyEventsRatio: 1 });
     expect(runs.historyEvents.agent).toBe(runs.historyEvents.inProcess);
@@ -76,7 +76,7 @@ describe('bench', () => {
     expect(report.defaultServer.map(({ name }) => name)).toEqual(names);
   });
 
-  it('design §2.6: history grows linearly with turns', () => {
+  it('architecture §2.6: history grows linearly with turns', () => {
     expect(report.history.growth).toBeGreaterThan(0.9);
     expect(report.history.growth).toBeLessThan(1.1);
   });

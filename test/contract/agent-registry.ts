@@ -1,5 +1,5 @@
-// What every AgentRegistry does (seed 004 §5; design §5): tools as last declared, instances under a lease, a bounded
-// audit in the order of its commits, tokens that are good once.
+// What every AgentRegistry does (seed 004 §5; architecture §5): tools as last declared, instances under a lease, a
+// bounded audit in the order of its commits, tokens that are good once.
 import { describe, expect, it } from 'vitest';
 import { MAX_AUDIT_ROWS } from '../../src/adapters/postgres/agent-registry.ts';
 import type { AgentAuditEntry, AgentInstance, AgentTool } from '../../src/ports/agents.ts';
@@ -105,7 +105,7 @@ function toolCases(registry: GivenRegistry): void {
     expect(sets).toContainEqual(await registry().tools(tenant));
   });
 
-  it("design §10 a tenant's tools are its own", async () => {
+  it("architecture §10 a tenant's tools are its own", async () => {
     const [one, two, agentId] = [newId('tenant'), newId('tenant'), newId('agent')];
     await registry().saveTools(one, agentId, [agentTool(agentId, 'x', { description: 'one' })]);
     await registry().saveTools(two, agentId, [agentTool(agentId, 'x', { description: 'two' })]);
@@ -116,7 +116,7 @@ function toolCases(registry: GivenRegistry): void {
 }
 
 function instanceCases(registry: GivenRegistry): void {
-  it('design §5 instances are those of living Cores, sorted by agent and instance', async () => {
+  it('architecture §5 instances are those of living Cores, sorted by agent and instance', async () => {
     const tenant = newId('tenant');
     const given = [
       agentInstance({ tenant, agentId: 'b.agent', instanceId: 'core-2' }),
@@ -134,7 +134,7 @@ function instanceCases(registry: GivenRegistry): void {
     expect(await registry().instances(newId('tenant'))).toEqual([]);
   });
 
-  it('design §5 saving again renews the lease and replaces the view', async () => {
+  it('architecture §5 saving again renews the lease and replaces the view', async () => {
     const tenant = newId('tenant');
     await registry().saveInstance(agentInstance({ tenant }), NO_LEASE_MS);
     const later = agentInstance({ tenant, status: 'crash-loop', restarts: 5 });
@@ -142,7 +142,7 @@ function instanceCases(registry: GivenRegistry): void {
     expect(await registry().instances(tenant)).toEqual([later]);
   });
 
-  it('design §5 a Core that stops takes its instances with it, and no others', async () => {
+  it('architecture §5 a Core that stops takes its instances with it, and no others', async () => {
     const [tenant, gone] = [newId('tenant'), newId('core')];
     const stays = agentInstance({ tenant, instanceId: newId('core') });
     await registry().saveInstance(agentInstance({ tenant, instanceId: gone }), LEASE_MS);
@@ -157,7 +157,7 @@ function instanceCases(registry: GivenRegistry): void {
 }
 
 function deadCoreCase(registry: GivenRegistry): void {
-  it('design §5 the rows of Cores that died long ago go with the next save of another', async () => {
+  it('architecture §5 the rows of Cores that died long ago go with the next save of another', async () => {
     const tenant = newId('tenant');
     const hourMs = 3_600_000;
     const dead = agentInstance({ tenant, instanceId: newId('core') });
@@ -298,7 +298,7 @@ function tokenCases(registry: GivenRegistry): void {
 }
 
 function expiryCases(registry: GivenRegistry): void {
-  it('design §7 audit, unused tokens and instances go when they are older than their retention', async () => {
+  it('architecture §7 audit, unused tokens and instances go when they are older than their retention', async () => {
     const tenant = newId('tenant');
     const now = Date.now();
     const token = { tenant, agentId: 'example.echo', tokenHash: newId('hash') };

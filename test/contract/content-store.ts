@@ -1,4 +1,4 @@
-// What every ContentStore does (design §2.6, §3.6).
+// What every ContentStore does (architecture §2.6, §3.6).
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { ContentStore } from '../../src/ports/content.ts';
@@ -8,7 +8,7 @@ export function contentStoreContract(content: () => ContentStore): void {
   const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
   describe('ContentStore', () => {
-    it('design §2.6 keeps bytes by their hash, again and again', async () => {
+    it('architecture §2.6 keeps bytes by their hash, again and again', async () => {
       const bytes = Uint8Array.from({ length: 70_000 }, (_, at) => (at * 31) % 256);
       const hash = await content().put('default', bytes);
       expect(hash).toBe(`sha256:${createHash('sha256').update(bytes).digest('hex')}`);
@@ -16,7 +16,7 @@ export function contentStoreContract(content: () => ContentStore): void {
       expect(Buffer.from(await content().get('default', hash)).equals(bytes)).toBe(true);
     });
 
-    it('design §2.6 keeps several values at once, of which some may be equal or known', async () => {
+    it('architecture §2.6 keeps several values at once, of which some may be equal or known', async () => {
       const [one, two] = [bytesOf(newId('one')), bytesOf(newId('two'))];
       const values = [one, two, one, new Uint8Array()];
       const known = await content().put('default', two);
@@ -29,12 +29,12 @@ export function contentStoreContract(content: () => ContentStore): void {
       }
     });
 
-    it('design §2.6 keeps nothing at all, too', async () => {
+    it('architecture §2.6 keeps nothing at all, too', async () => {
       const hash = await content().put('default', new Uint8Array());
       expect((await content().get('default', hash)).byteLength).toBe(0);
     });
 
-    it('design §10 a value of another tenant is missing', async () => {
+    it('architecture §10 a value of another tenant is missing', async () => {
       const hash = await content().put(newId('tenant'), bytesOf(newId('value')));
       await expect(content().get('default', hash)).rejects.toMatchObject({
         code: 'content_missing',
@@ -44,7 +44,7 @@ export function contentStoreContract(content: () => ContentStore): void {
       });
     });
 
-    it('design §10 a tenant whose name is no file name has content of its own', async () => {
+    it('architecture §10 a tenant whose name is no file name has content of its own', async () => {
       const hash = await content().put('../../Ä/*', bytesOf('x'));
       expect(await content().get('../../Ä/*', hash)).toEqual(expect.anything());
     });
@@ -55,13 +55,13 @@ export function contentStoreContract(content: () => ContentStore): void {
       'sha256:../../../../etc/passwd',
       `sha256:${'0'.repeat(64)}`,
       `sha256:${'A'.repeat(64)}`,
-    ])('design §2.6 %j is content_missing', async (hash) => {
+    ])('architecture §2.6 %j is content_missing', async (hash) => {
       await expect(content().get('default', hash)).rejects.toMatchObject({
         code: 'content_missing',
       });
     });
 
-    it('design §2.6 concurrent puts of one value agree', async () => {
+    it('architecture §2.6 concurrent puts of one value agree', async () => {
       const bytes = bytesOf(newId('value'));
       const hashes = await Promise.all(
         Array.from({ length: 6 }, () => content().put('default', bytes)),
@@ -69,7 +69,7 @@ export function contentStoreContract(content: () => ContentStore): void {
       expect(new Set(hashes).size).toBe(1);
     });
 
-    it('design §2.6 above 64 MiB is payload_too_large', async () => {
+    it('architecture §2.6 above 64 MiB is payload_too_large', async () => {
       const tooLarge = new Uint8Array(64 * 1024 * 1024 + 1);
       await expect(content().put('default', tooLarge)).rejects.toMatchObject({
         code: 'payload_too_large',

@@ -1,4 +1,4 @@
-// What every EffectLedger does (design §5): the whole state table, and its promise under concurrent claimers.
+// What every EffectLedger does (architecture §5): the whole state table, and its promise under concurrent claimers.
 import { describe, expect, it } from 'vitest';
 import type { EffectClaim, EffectIdentity, EffectState } from '../../src/ports/effects.ts';
 import type { Stores } from '../../src/ports/stores.ts';
@@ -57,7 +57,7 @@ export function effectLedgerContract(stores: GivenStores): void {
   const ledger = (): ReturnType<GivenStores>['effects'] => stores().effects;
 
   describe('EffectLedger', () => {
-    it.each(CASES)('design §5 found %s, %s tool: %s', async (found, kind, expected) => {
+    it.each(CASES)('architecture §5 found %s, %s tool: %s', async (found, kind, expected) => {
       const identity = identityOf(await startedRun(stores()));
       await given(stores(), identity, found);
       const claim = await ledger().claim(identity, 1, { ...OPTIONS[kind], leaseMs: LEASE_MS });
@@ -76,7 +76,7 @@ export function effectLedgerContract(stores: GivenStores): void {
     });
 
     it.each(Object.entries(TABLE))(
-      'design §5 found %s: recall tells it and claims nothing, whatever the tool is',
+      'architecture §5 found %s: recall tells it and claims nothing, whatever the tool is',
       async (found, { other }) => {
         const identity = identityOf(await startedRun(stores()));
         await given(stores(), identity, found as Found);
@@ -91,7 +91,7 @@ export function effectLedgerContract(stores: GivenStores): void {
       },
     );
 
-    it('design §5 a lost epoch neither renews nor settles; the one who holds it does, and may say so twice', async () => {
+    it('architecture §5 a lost epoch neither renews nor settles; the one who holds it does, and may say so twice', async () => {
       const identity = identityOf(await startedRun(stores()));
       const idempotent = { idempotent: true, leaseMs: NO_LEASE_MS };
       const first = await ledger().claim(identity, 0, idempotent);
@@ -112,7 +112,7 @@ export function effectLedgerContract(stores: GivenStores): void {
       ]);
     });
 
-    it('design §5 a performer whose claim went into doubt cannot settle; the doubt is settled under its epoch', async () => {
+    it('architecture §5 a performer whose claim went into doubt cannot settle; the doubt is settled under its epoch', async () => {
       const identity = identityOf(await startedRun(stores()));
       const slow = await ledger().claim(identity, 0, { idempotent: false, leaseMs: NO_LEASE_MS });
       const doubt = await ledger().claim(identity, 0, { idempotent: false, leaseMs: LEASE_MS });
@@ -127,7 +127,7 @@ export function effectLedgerContract(stores: GivenStores): void {
       });
     });
 
-    it('design §5 renewing keeps the claim from going into doubt', async () => {
+    it('architecture §5 renewing keeps the claim from going into doubt', async () => {
       const identity = identityOf(await startedRun(stores()));
       const claim = await ledger().claim(identity, 0, { idempotent: false, leaseMs: NO_LEASE_MS });
       if (claim.kind !== 'perform') throw new Error(claim.kind);
@@ -140,7 +140,7 @@ export function effectLedgerContract(stores: GivenStores): void {
     });
 
     it.each(['done', 'in-doubt', 'claimed'] as const)(
-      'design §5 a later attempt with a new call differs when an earlier one left a row %s',
+      'architecture §5 a later attempt with a new call differs when an earlier one left a row %s',
       async (state) => {
         const runId = await startedRun(stores());
         await given(stores(), identityOf(runId), state);
@@ -154,7 +154,7 @@ export function effectLedgerContract(stores: GivenStores): void {
     );
 
     it.each(['in-doubt', 'done'] as const)(
-      'design §5 a call that is %s, made once more in the same attempt',
+      'architecture §5 a call that is %s, made once more in the same attempt',
       async (state) => {
         const runId = await startedRun(stores());
         await given(stores(), identityOf(runId), state);
@@ -168,7 +168,7 @@ export function effectLedgerContract(stores: GivenStores): void {
       },
     );
 
-    it('design §5 a new call does not differ: same attempt, idempotent, other visit or tool, nothing done', async () => {
+    it('architecture §5 a new call does not differ: same attempt, idempotent, other visit or tool, nothing done', async () => {
       const runId = await startedRun(stores());
       await given(stores(), identityOf(runId), 'done');
       const other = { idempotent: false, leaseMs: LEASE_MS };
@@ -192,7 +192,7 @@ export function effectLedgerContract(stores: GivenStores): void {
       );
     });
 
-    it('design §5 a closed run, an unknown run and another tenant get no claim', async () => {
+    it('architecture §5 a closed run, an unknown run and another tenant get no claim', async () => {
       const runId = await startedRun(stores());
       const options = { idempotent: true, leaseMs: LEASE_MS };
       const strange = identityOf(runId, { tenant: newId('tenant') });
@@ -208,7 +208,7 @@ export function effectLedgerContract(stores: GivenStores): void {
       expect(await ledger().ofRun(runRef(runId, strange.tenant))).toEqual([]);
     });
 
-    it('design §5 of concurrent claimers of a new effect exactly one performs', async () => {
+    it('architecture §5 of concurrent claimers of a new effect exactly one performs', async () => {
       const identity = identityOf(await startedRun(stores()));
       const claims = await Promise.all(
         Array.from({ length: 8 }, () =>
@@ -222,7 +222,7 @@ export function effectLedgerContract(stores: GivenStores): void {
     });
 
     it.each([1, 2, 3, 4])(
-      'design §5 workers that die and race perform a non-idempotent effect at most once (seed %i)',
+      'architecture §5 workers that die and race perform a non-idempotent effect at most once (seed %i)',
       async (seed) => {
         const runId = await startedRun(stores());
         const random = randomOf(seed);

@@ -1,4 +1,4 @@
-// What every FeedStore does, and its readers (design §3.6).
+// What every FeedStore does, and its readers (architecture §3.6).
 import { describe, expect, it } from 'vitest';
 import { consumeFeed, readFeed } from '../../src/log/feed.ts';
 import type { FeedRow } from '../../src/ports/feed.ts';
@@ -29,7 +29,7 @@ export function feedContract(stores: GivenStores): void {
   const runOf = (tenant: string): Promise<string> => startedRun(stores(), { tenant });
 
   describe('FeedStore', () => {
-    it('design §3.6 holds every row of appends and deltas, in order over all runs of the tenant', async () => {
+    it('architecture §3.6 holds every row of appends and deltas, in order over all runs of the tenant', async () => {
       const tenant = newId('tenant');
       const [a, b] = [await runOf(tenant), await runOf(tenant)];
       await appendRows(stores(), a, ['1', '2']);
@@ -47,7 +47,7 @@ export function feedContract(stores: GivenStores): void {
       expect(await all(newId('tenant'))).toEqual([]);
     });
 
-    it('design §3.6 is read behind a position, at most so many rows', async () => {
+    it('architecture §3.6 is read behind a position, at most so many rows', async () => {
       const tenant = newId('tenant');
       const runId = await runOf(tenant);
       await appendRows(stores(), runId, ['1', '2', '3', '4', '5']);
@@ -64,7 +64,7 @@ export function feedContract(stores: GivenStores): void {
       expect(seen).toEqual(rows);
     });
 
-    it('design §3.6 names the session of the run, and is read by it', async () => {
+    it('architecture §3.6 names the session of the run, and is read by it', async () => {
       const tenant = newId('tenant');
       const inSession = async (sessionId: string): Promise<string> => {
         const run = newRun({ tenant });
@@ -83,7 +83,7 @@ export function feedContract(stores: GivenStores): void {
       ]);
     });
 
-    it('design §3.6 an append that is rolled back leaves nothing', async () => {
+    it('architecture §3.6 an append that is rolled back leaves nothing', async () => {
       const tenant = newId('tenant');
       const runId = await runOf(tenant);
       await appendRows(stores(), runId, ['1']);
@@ -99,7 +99,7 @@ export function feedContract(stores: GivenStores): void {
     });
 
     // [I24]
-    it('design §3.6 a rebuild keeps the positions of rows that stay, ends those of rows that are gone, and gives new rows new ones', async () => {
+    it('architecture §3.6 a rebuild keeps the positions of rows that stay, ends those of rows that are gone, and gives new rows new ones', async () => {
       const tenant = newId('tenant');
       const [runId, other] = [await runOf(tenant), await runOf(tenant)];
       await appendRows(stores(), runId, ['1', '2', '3']);
@@ -123,7 +123,7 @@ export function feedContract(stores: GivenStores): void {
     });
 
     // [I23]
-    it('design §3.6 a named consumer has a durable cursor that never goes back', async () => {
+    it('architecture §3.6 a named consumer has a durable cursor that never goes back', async () => {
       const [tenant, consumer] = [newId('tenant'), newId('consumer')];
       expect(await feed().cursor(tenant, consumer)).toBe(0);
       expect(await feed().advance(tenant, consumer, 7)).toBe(7);
@@ -139,7 +139,7 @@ export function feedContract(stores: GivenStores): void {
     const read = (tenant: string, signal: AbortSignal, after = 0) =>
       readFeed(stores(), { tenant, after, signal });
 
-    it('design §3.6 get what is there in pages, then what comes, until they are aborted', async () => {
+    it('architecture §3.6 get what is there in pages, then what comes, until they are aborted', async () => {
       const tenant = newId('tenant');
       const runId = await runOf(tenant);
       const keys = Array.from({ length: 700 }, (_, at) => `k${at}`);
@@ -162,7 +162,7 @@ export function feedContract(stores: GivenStores): void {
       expect(seen).toEqual(await all(tenant));
     });
 
-    it('design §3.6 that wait ask nothing while nothing changes', async () => {
+    it('architecture §3.6 that wait ask nothing while nothing changes', async () => {
       const tenant = newId('tenant');
       const runId = await runOf(tenant);
       const abort = new AbortController();
@@ -195,7 +195,7 @@ export function feedContract(stores: GivenStores): void {
       expect((await end).done).toBe(true);
     });
 
-    it('design §3.6 behind a page that was held back ask again without a change', async () => {
+    it('architecture §3.6 behind a page that was held back ask again without a change', async () => {
       let reads = 0;
       const row = { position: 3, sessionId: 's', runId: 'r', sequence: 0 };
       const held = {
@@ -214,7 +214,7 @@ export function feedContract(stores: GivenStores): void {
       await pages.return();
     });
 
-    it('design §3.6 a consumer goes on where it stood, and a page whose work failed comes again', async () => {
+    it('architecture §3.6 a consumer goes on where it stood, and a page whose work failed comes again', async () => {
       const [tenant, consumer] = [newId('tenant'), newId('consumer')];
       const runId = await runOf(tenant);
       await appendRows(stores(), runId, ['1', '2']);

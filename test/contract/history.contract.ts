@@ -1,5 +1,5 @@
-// The facts about a Temporal server's history that the log stands on (spec/07 §3.2), asked of the server itself: the
-// suite runs once per server version. Then the port's own promises on top of them.
+// The facts about a Temporal server's history that the log stands on (architecture §3.2), asked of the server itself:
+// the suite runs once per server version. Then the port's own promises on top of them.
 import { randomUUID } from 'node:crypto';
 import type { Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -107,7 +107,7 @@ export function historyContract(server?: ContractServer): void {
   };
 
   const serverFacts = () =>
-    describe('spec/07 §3.2: the server', () => {
+    describe('architecture §3.2: the server', () => {
       test('without token and without waitNewEvent: all events and no token to go on with', async () => {
         const run = await startMemos(fixture, 1);
         await readUntil(reader, run, 2);
@@ -379,7 +379,7 @@ export function historyContract(server?: ContractServer): void {
       });
     }
 
-    test('close ends parked polls, and the connection can be closed after it (spec/05 §1.2.6)', async () => {
+    test('close ends parked polls, and the connection can be closed after it (architecture §3.2)', async () => {
       const run = await startMemos(fixture, 0);
       const connection = await fixture.temporal.connect();
       const other = readerOn(connection);

@@ -1,4 +1,4 @@
-// What every IdempotencyStore does (spec/01 §4.1).
+// What every IdempotencyStore does (idempotency.md §Layer 1).
 import { describe, expect, it } from 'vitest';
 import type { GivenStores } from './given.ts';
 import { newClaim, newId, newRun } from './given.ts';
@@ -17,7 +17,7 @@ export function idempotencyStoreContract(stores: GivenStores): void {
   }
 
   describe('IdempotencyStore', () => {
-    it('spec/01 §4.1 while the first request runs, the same one is in flight for a second up to the lease', async () => {
+    it('idempotency.md §Layer 1: while the first request runs, the same one is in flight for a second up to the lease', async () => {
       const claim = newClaim();
       await claimed(claim, LEASE_MS);
       const outcome = await store().claim('default', { ...claim }, LEASE_MS);
@@ -27,7 +27,7 @@ export function idempotencyStoreContract(stores: GivenStores): void {
     });
 
     // [I42]
-    it('spec/01 §4.1 another body is a mismatch: running, abandoned and answered', async () => {
+    it('idempotency.md §Layer 1: another body is a mismatch: running, abandoned and answered', async () => {
       for (const leaseMs of [LEASE_MS, NO_LEASE_MS]) {
         const claim = newClaim();
         const owner = await claimed(claim, leaseMs);
@@ -38,7 +38,7 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       }
     });
 
-    it('spec/01 §4.1 what stands against a request can be asked without claiming', async () => {
+    it('idempotency.md §Layer 1: what stands against a request can be asked without claiming', async () => {
       const claim = newClaim();
       const other = { ...claim, requestDigest: 'sha256:two' };
       expect(await store().find('default', claim)).toBeUndefined();
@@ -51,7 +51,7 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       expect(await store().find('another', claim)).toBeUndefined();
     });
 
-    it('design §4 the run of an acceptance that was never answered can be asked without claiming', async () => {
+    it('architecture §4 the run of an acceptance that was never answered can be asked without claiming', async () => {
       const claim = newClaim();
       const run = newRun();
       const first = await stores().runs.accept(run, claim);
@@ -62,7 +62,7 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       expect(await store().find('default', claim)).toEqual(accepted);
     });
 
-    it('spec/01 §4.1 a final response is replayed as it was', async () => {
+    it('idempotency.md §Layer 1: a final response is replayed as it was', async () => {
       const claim = newClaim({ key: "k'\u0000\ud800 ".repeat(200) });
       const response = { status: 422, body: { z: 1, a: [null, 'ü\u0000'] } };
       await store().complete('default', claim, await claimed(claim, LEASE_MS), response);
@@ -74,7 +74,7 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       }
     });
 
-    it('spec/01 §4.1 an abandoned claim is won once by compare-and-set, and its first owner has no say', async () => {
+    it('idempotency.md §Layer 1: an abandoned claim is won once by compare-and-set, and its first owner has no say', async () => {
       const claim = newClaim();
       const first = await claimed(claim, NO_LEASE_MS);
       const outcomes = await Promise.all(
@@ -86,7 +86,7 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       expect(await store().claim('default', claim, LEASE_MS)).toMatchObject({ kind: 'in-flight' });
     });
 
-    it('spec/01 §4.1 a released claim is forgotten; an answered one is not released', async () => {
+    it('idempotency.md §Layer 1: a released claim is forgotten; an answered one is not released', async () => {
       const claim = newClaim();
       const owner = await claimed(claim, LEASE_MS);
       await store().release('default', claim, owner);
@@ -97,7 +97,7 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       expect(await store().claim('default', claim, LEASE_MS)).toMatchObject({ kind: 'replay' });
     });
 
-    it('design §4 a key that is bound to an interrupt stays so when released, and its next claim tells it', async () => {
+    it('architecture §4 a key that is bound to an interrupt stays so when released, and its next claim tells it', async () => {
       const claim = newClaim();
       const owner = await claimed(claim, LEASE_MS);
       expect(await store().bind('default', claim, owner, 'int-1')).toBe(true);
@@ -111,7 +111,7 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       });
     });
 
-    it('spec/01 §4.1 tenants and endpoints have keys of their own', async () => {
+    it('idempotency.md §Layer 1: tenants and endpoints have keys of their own', async () => {
       const claim = newClaim();
       await claimed(claim, LEASE_MS);
       expect(await store().claim(newId('tenant'), claim, LEASE_MS)).toMatchObject({
@@ -123,7 +123,7 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       });
     });
 
-    it('spec/01 §4.1 records older than asked for are deleted and counted', async () => {
+    it('idempotency.md §Layer 1: records older than asked for are deleted and counted', async () => {
       const claim = newClaim();
       await store().complete('default', claim, await claimed(claim, LEASE_MS), {
         status: 200,

@@ -1,4 +1,4 @@
-// What every LogStore does (design §3; spec/07 §3.1, §4.1).
+// What every LogStore does (architecture §3).
 import { describe, expect, it } from 'vitest';
 import type { AppendOutcome, Head, LogRow } from '../../src/ports/log.ts';
 import type { GivenStores } from './given.ts';
@@ -24,7 +24,7 @@ export function logStoreContract(stores: GivenStores): void {
 
   describe('LogStore append', () => {
     // [I15]
-    it('design §3.2 gives dense sequences and clamped times, folds the rows, moves head and cursor', async () => {
+    it('architecture §3.2 gives dense sequences and clamped times, folds the rows, moves head and cursor', async () => {
       const runId = await startedRun(stores());
       const rows = [
         entry(runId, 'a', {
@@ -75,7 +75,7 @@ export function logStoreContract(stores: GivenStores): void {
     });
 
     // [I18]
-    it('design §3.2 a batch behind another cursor is stale and changes nothing', async () => {
+    it('architecture §3.2 a batch behind another cursor is stale and changes nothing', async () => {
       const runId = await startedRun(stores());
       const old = await headOf(stores(), runId);
       await appendRows(stores(), runId, ['a']);
@@ -91,7 +91,7 @@ export function logStoreContract(stores: GivenStores): void {
     });
 
     // [I17]
-    it('design §3.2 after the terminal entry everything is refused', async () => {
+    it('architecture §3.2 after the terminal entry everything is refused', async () => {
       const runId = await startedRun(stores());
       const head = await headOf(stores(), runId);
       await log().append(
@@ -108,7 +108,7 @@ export function logStoreContract(stores: GivenStores): void {
       expect(await all(runId)).toHaveLength(1);
     });
 
-    it('design §3.5 an ending told from the log is stale when a delta came since, and closes every block', async () => {
+    it('architecture §3.5 an ending told from the log is stale when a delta came since, and closes every block', async () => {
       const runId = await startedRun(stores());
       const batch = batchAfter(await headOf(stores(), runId), [entry(runId, 'terminal')], {
         status: 'failed',
@@ -124,7 +124,7 @@ export function logStoreContract(stores: GivenStores): void {
       expect(await log().openBlocks(refTo(runId))).toEqual([]);
     });
 
-    it('design §2.1 a fact appended twice is a bug that shows, and nothing of its batch stays', async () => {
+    it('architecture §2.1 a fact appended twice is a bug that shows, and nothing of its batch stays', async () => {
       const runId = await startedRun(stores());
       await appendRows(stores(), runId, ['a']);
       const head = await headOf(stores(), runId);
@@ -134,7 +134,7 @@ export function logStoreContract(stores: GivenStores): void {
       expect(await all(runId)).toHaveLength(1);
     });
 
-    it('design §3.2 a fold that throws rolls back and leaves the store usable', async () => {
+    it('architecture §3.2 a fold that throws rolls back and leaves the store usable', async () => {
       const runId = await startedRun(stores());
       const fold = (): never => {
         throw new TypeError('broken fold');
@@ -145,13 +145,13 @@ export function logStoreContract(stores: GivenStores): void {
       expect(await all(runId)).toHaveLength(1);
     });
 
-    it('design §3.2 a run without a head is run_not_found', async () => {
+    it('architecture §3.2 a run without a head is run_not_found', async () => {
       const head = await headOf(stores(), await startedRun(stores()));
       const outcome = log().append(batchAfter({ ...head, runId: newId('run') }, []));
       await expect(outcome).rejects.toMatchObject({ code: 'run_not_found' });
     });
 
-    it('design §3.2 concurrent appenders and delta writers give dense, unique sequences and no lost row', async () => {
+    it('architecture §3.2 concurrent appenders and delta writers give dense, unique sequences and no lost row', async () => {
       const runId = await startedRun(stores());
       const appender = async (name: string): Promise<void> => {
         for (let n = 0; n < 8; n++)
@@ -177,7 +177,7 @@ export function logStoreContract(stores: GivenStores): void {
       expect((await headOf(stores(), runId)).nextSequence).toBe(rows.length);
     });
 
-    it('design §3.2 of appenders behind one cursor exactly one wins', async () => {
+    it('architecture §3.2 of appenders behind one cursor exactly one wins', async () => {
       const runId = await startedRun(stores());
       const head = await headOf(stores(), runId);
       const outcomes = await Promise.all(
@@ -187,7 +187,7 @@ export function logStoreContract(stores: GivenStores): void {
       expect(kinds).toEqual(['appended', 'stale', 'stale', 'stale']);
     });
 
-    it('design §2.1 a note moves the status without a row', async () => {
+    it('architecture §2.1 a note moves the status without a row', async () => {
       const runId = await startedRun(stores());
       const head = await headOf(stores(), runId);
       await log().append(batchAfter(head, [], { status: 'cancelling' }));
@@ -199,7 +199,7 @@ export function logStoreContract(stores: GivenStores): void {
   });
 
   describe('LogStore reads', () => {
-    it('spec/02 §3 reads behind a sequence, ascending, in pages, of one run only', async () => {
+    it('stream-modes.md: reads behind a sequence, ascending, in pages, of one run only', async () => {
       const runId = await startedRun(stores());
       await appendRows(stores(), runId, ['a', 'b', 'c']);
       await appendRows(stores(), await startedRun(stores()), ['a']);
@@ -222,7 +222,7 @@ export function logStoreContract(stores: GivenStores): void {
       expect(await log().tail(refTo('run-of-nobody'))).toBeUndefined();
     });
 
-    it('spec/02 §3 finds the sequence of an event of this run, and of no other', async () => {
+    it('stream-modes.md: finds the sequence of an event of this run, and of no other', async () => {
       const runId = await startedRun(stores());
       const other = await startedRun(stores());
       await appendRows(stores(), runId, ['a', 'b']);
@@ -231,7 +231,7 @@ export function logStoreContract(stores: GivenStores): void {
       expect(await log().sequenceOf(refTo(other), eventId)).toBeUndefined();
     });
 
-    it('design §3.1 a problem is listed until the next append', async () => {
+    it('architecture §3.1 a problem is listed until the next append', async () => {
       const runId = await startedRun(stores());
       await log().setProblem(refTo(runId), 'history_undecodable');
       expect(await log().problems(100)).toContainEqual({ runId, problem: 'history_undecodable' });
@@ -241,7 +241,7 @@ export function logStoreContract(stores: GivenStores): void {
     });
   });
 
-  it('design §3.1 a run that another process could close gets no problem', async () => {
+  it('architecture §3.1 a run that another process could close gets no problem', async () => {
     const runId = await startedRun(stores());
     const rows = [entry(runId, 'terminal')];
     const ending = { status: 'completed', closed: true } as const;
@@ -251,7 +251,7 @@ export function logStoreContract(stores: GivenStores): void {
   });
 
   describe('LogStore changes', () => {
-    it('design §3.4 tells of commits that added rows or moved the status, once each, and of no other', async () => {
+    it('architecture §3.4 tells of commits that added rows or moved the status, once each, and of no other', async () => {
       const runId = await startedRun(stores(), { runId: newId('run:with:colons') });
       const seen: number[] = [];
       const stop = log().onChange((change) => {
@@ -286,7 +286,7 @@ export function deltaContract(stores: GivenStores): void {
     ks.map((k) => delta(runId, ACTIVITY, k));
 
   describe('LogStore deltas', () => {
-    it('design §3.5 take sequences and clamped times at once and leave the cursor alone', async () => {
+    it('architecture §3.5 take sequences and clamped times at once and leave the cursor alone', async () => {
       const runId = await startedRun(stores());
       await appendRows(stores(), runId, ['a']);
       const before = await headOf(stores(), runId);
@@ -312,7 +312,7 @@ export function deltaContract(stores: GivenStores): void {
     });
 
     // [I21]
-    it('spec/07 §4.1 are refused without a head, behind a close, and by an older try', async () => {
+    it('architecture §3.5 are refused without a head, behind a close, and by an older try', async () => {
       const runId = await startedRun(stores());
       const refused = (reason: string): unknown => ({ kind: 'refused', reason });
       const nobody = newId('run');
@@ -338,7 +338,7 @@ export function deltaContract(stores: GivenStores): void {
       );
     });
 
-    it('design §3.5 a higher try supersedes also with an empty call', async () => {
+    it('architecture §3.5 a higher try supersedes also with an empty call', async () => {
       const runId = await startedRun(stores());
       await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0));
       expect(await log().appendDeltas(refTo(runId), ACTIVITY, 2, [])).toEqual({
@@ -350,7 +350,7 @@ export function deltaContract(stores: GivenStores): void {
       });
     });
 
-    it('design §3.5 a call whose answer was lost is repeated without a second row', async () => {
+    it('architecture §3.5 a call whose answer was lost is repeated without a second row', async () => {
       const runId = await startedRun(stores());
       const first = await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0, 1));
       expect(await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0, 1))).toEqual(
@@ -366,7 +366,7 @@ export function deltaContract(stores: GivenStores): void {
       });
     });
 
-    it('design §3.5 closing returns what the block holds, again and again; an unopened block closes empty', async () => {
+    it('architecture §3.5 closing returns what the block holds, again and again; an unopened block closes empty', async () => {
       const runId = await startedRun(stores());
       await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0, 1, 2));
       await log().appendDeltas(refTo(runId), 'other/1/0/s', 1, [delta(runId, 'other/1/0/s', 0)]);
@@ -383,7 +383,7 @@ export function deltaContract(stores: GivenStores): void {
       expect(await log().openBlocks(refTo(runId))).toEqual(['other/1/0/s']);
     });
 
-    it('design §3.5 no delta follows what a concurrent close returned', async () => {
+    it('architecture §3.5 no delta follows what a concurrent close returned', async () => {
       const runId = await startedRun(stores());
       const writes = deltas(runId, 0, 1, 2, 3, 4, 5, 6, 7).map((one) =>
         log().appendDeltas(refTo(runId), ACTIVITY, 1, [one]),
@@ -392,7 +392,7 @@ export function deltaContract(stores: GivenStores): void {
       expect(await log().storedDeltas(refTo(runId), ACTIVITY)).toEqual(closed);
     });
 
-    it('design §3.5 the append closes blocks and skips their recorded deltas; a missing one is an error', async () => {
+    it('architecture §3.5 the append closes blocks and skips their recorded deltas; a missing one is an error', async () => {
       const runId = await startedRun(stores());
       await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0, 1));
       const head = await headOf(stores(), runId);
@@ -413,7 +413,7 @@ export function deltaContract(stores: GivenStores): void {
   });
 
   describe('LogStore restore', () => {
-    it('design §3.6 puts back head and rows exactly, also over others, and tells of it', async () => {
+    it('architecture §3.6 puts back head and rows exactly, also over others, and tells of it', async () => {
       const runId = await startedRun(stores());
       await appendRows(stores(), runId, ['a', 'b']);
       await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0));
@@ -440,7 +440,7 @@ export function deltaContract(stores: GivenStores): void {
     });
 
     // [I20]
-    it('design §3.6 is refused while a block is open', async () => {
+    it('architecture §3.6 is refused while a block is open', async () => {
       const runId = await startedRun(stores());
       await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0));
       const head = await headOf(stores(), runId);
@@ -450,7 +450,7 @@ export function deltaContract(stores: GivenStores): void {
       expect(await log().storedDeltas(refTo(runId), ACTIVITY)).toHaveLength(1);
     });
 
-    it('design §3.6 is refused when the log went on since it was read: nothing appended is lost', async () => {
+    it('architecture §3.6 is refused when the log went on since it was read: nothing appended is lost', async () => {
       const runId = await startedRun(stores());
       await appendRows(stores(), runId, ['a']);
       const seen = await headOf(stores(), runId);
@@ -467,7 +467,7 @@ export function deltaContract(stores: GivenStores): void {
       );
     });
 
-    it('design §3.6 takes long runs', async () => {
+    it('architecture §3.6 takes long runs', async () => {
       const runId = await startedRun(stores());
       const rows = Array.from({ length: 1203 }, (_, sequence) => ({
         ...entry(runId, `k${sequence}`),
@@ -488,7 +488,7 @@ export function deltaContract(stores: GivenStores): void {
       expect(await log().read(refTo(runId), { after: -1, limit: 2000 })).toEqual(rows);
     });
 
-    it('design §3.6 a run that is not registered is run_not_found', async () => {
+    it('architecture §3.6 a run that is not registered is run_not_found', async () => {
       const head = await headOf(stores(), await startedRun(stores()));
       const stranger = { ...head, runId: newRun().runId };
       await expect(

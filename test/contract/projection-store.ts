@@ -1,4 +1,4 @@
-// What every ProjectionStore, SegmentStore and PageSessionStore does (design §3.4, §3.6, §10).
+// What every ProjectionStore, SegmentStore and PageSessionStore does (architecture §3.4, §3.6, §10).
 import { describe, expect, it } from 'vitest';
 import type { AppendBatch } from '../../src/ports/log.ts';
 import type { GivenStores } from './given.ts';
@@ -12,7 +12,7 @@ export function projectionStoreContract(stores: GivenStores): void {
   const projection = (): ReturnType<GivenStores>['projection'] => stores().projection;
 
   describe('ProjectionStore', () => {
-    it('design §3.4 a run is watched while one watch of it lives', async () => {
+    it('architecture §3.4 a run is watched while one watch of it lives', async () => {
       const runId = await startedRun(stores());
       const other = await startedRun(stores());
       await projection().watch(refTo(runId), 'f1', TTL_MS);
@@ -28,7 +28,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       expect(await projection().watched([])).toEqual(new Set());
     });
 
-    it('design §3.4 an expired lease is taken once; a renewed or released one is not', async () => {
+    it('architecture §3.4 an expired lease is taken once; a renewed or released one is not', async () => {
       const [dead, live, gone] = [newId('dead'), newId('live'), newId('gone')];
       await projection().renewLease(dead, 0);
       await projection().renewLease(live, 0);
@@ -42,7 +42,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       await projection().releaseLease(live);
     });
 
-    it('design §3.4 open runs are listed in pages; closed ones are not', async () => {
+    it('architecture §3.4 open runs are listed in pages; closed ones are not', async () => {
       const open = [
         await startedRun(stores(), { runId: newId('zzz') }),
         await startedRun(stores(), { runId: newId('zzz') }),
@@ -60,7 +60,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       expect((await projection().stillOpen(asked)).map(({ runId }) => runId).sort()).toEqual(open);
     });
 
-    it('design §3.4 the sweep watermark only goes forward', async () => {
+    it('architecture §3.4 the sweep watermark only goes forward', async () => {
       await projection().setSweepWatermark(1_000);
       await projection().setSweepWatermark(3_000);
       await projection().setSweepWatermark(2_000);
@@ -69,7 +69,7 @@ export function projectionStoreContract(stores: GivenStores): void {
   });
 
   describe('SegmentStore', () => {
-    it('design §3.6 records segments once, keeps an archive, and lists closed ones that lack theirs', async () => {
+    it('architecture §3.6 records segments once, keeps an archive, and lists closed ones that lack theirs', async () => {
       const runId = await startedRun(stores());
       const segments = stores().segments;
       const mine = async (): Promise<number[]> =>
@@ -96,7 +96,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       ]);
     });
 
-    it('design §3.6 each closed segment is claimed by one archiver, and given out again when its claim is over', async () => {
+    it('architecture §3.6 each closed segment is claimed by one archiver, and given out again when its claim is over', async () => {
       const segments = stores().segments;
       const runIds = new Set<string>();
       for (let count = 0; count < 8; count++) {
@@ -120,7 +120,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       expect(await claim(60_000)).toEqual([]);
     });
 
-    it('design §3.6 a claim says whose the segment is, and many are marked at once', async () => {
+    it('architecture §3.6 a claim says whose the segment is, and many are marked at once', async () => {
       const segments = stores().segments;
       const tenants = [newId('tenant'), newId('tenant')];
       const runIds: string[] = [];
@@ -149,7 +149,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       await segments.markArchived([]);
     });
 
-    it('design §3.6 a rebuilt head says of its segments whether they are closed', async () => {
+    it('architecture §3.6 a rebuilt head says of its segments whether they are closed', async () => {
       const runId = await startedRun(stores());
       const segments = stores().segments;
       await segments.record(refTo(runId), { index: 0, temporalRunId: 'T1' });
@@ -163,7 +163,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       expect(claimed.map((segment) => segment.runId)).toContain(runId);
     });
 
-    it('design §3.6 a segment that is recorded behind its head is closed from the start', async () => {
+    it('architecture §3.6 a segment that is recorded behind its head is closed from the start', async () => {
       const segments = stores().segments;
       const runIds = [await startedRun(stores()), await startedRun(stores())];
       const [ended = '', moved = ''] = runIds;
@@ -182,7 +182,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       ).toEqual([`${ended} 0`, `${moved} 0`].sort());
     });
 
-    it('design §3.6 an archive stays when another process finds its segment forgotten, and comes in place of a loss', async () => {
+    it('architecture §3.6 an archive stays when another process finds its segment forgotten, and comes in place of a loss', async () => {
       const segments = stores().segments;
       const runId = await startedRun(stores());
       for (const [index, archives] of [
@@ -197,7 +197,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       expect(archives).toEqual(['sha256:a', 'sha256:a']);
     });
 
-    it('design §3.6 a segment of no run is run_not_found', async () => {
+    it('architecture §3.6 a segment of no run is run_not_found', async () => {
       const segment = { index: 0, temporalRunId: 'T1' };
       await expect(stores().segments.record(refTo(newId('run')), segment)).rejects.toMatchObject({
         code: 'run_not_found',
@@ -206,7 +206,7 @@ export function projectionStoreContract(stores: GivenStores): void {
   });
 
   describe('PageSessionStore', () => {
-    it('design §10 a link opens once and not after its time', async () => {
+    it('architecture §10 a link opens once and not after its time', async () => {
       const [link, late] = [newId('link'), newId('link')];
       const now = Date.now();
       await stores().pageSessions.createLink('default', 'run-1', late, now + 50_000);
@@ -219,7 +219,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       expect(await stores().pageSessions.consumeLink("' OR '1'='1", now)).toBeUndefined();
     });
 
-    it('design §10 a session is found until its time', async () => {
+    it('architecture §10 a session is found until its time', async () => {
       const session = newId('session');
       const now = Date.now();
       await stores().pageSessions.createSession('acme', 'run-2', session, now + 60_000);

@@ -1,4 +1,4 @@
-// What every RunStore does (design §4, accept; spec/01 §2.3).
+// What every RunStore does (architecture §4, accept; rest-endpoints.md).
 import { describe, expect, it } from 'vitest';
 import type { GivenStores } from './given.ts';
 import {
@@ -15,7 +15,7 @@ import {
 
 export function runStoreContract(stores: GivenStores): void {
   describe('RunStore', () => {
-    it('design §4 an accepted run is pending, with its whole input and an empty head', async () => {
+    it('architecture §4 an accepted run is pending, with its whole input and an empty head', async () => {
       const run = newRun({ runId: newId("r'; DROP TABLE runs; --") });
       expect(await stores().runs.accept(run)).toMatchObject({ kind: 'claimed' });
       expect(await stores().runs.find('default', run.runId)).toEqual(run);
@@ -35,7 +35,7 @@ export function runStoreContract(stores: GivenStores): void {
       });
     });
 
-    it('design §4 the start is noted once, in the row and in the head', async () => {
+    it('architecture §4 the start is noted once, in the row and in the head', async () => {
       const run = newRun();
       await stores().runs.accept(run);
       await stores().runs.markStarted(refTo(run.runId), 'T1');
@@ -45,7 +45,7 @@ export function runStoreContract(stores: GivenStores): void {
     });
 
     // [I41]
-    it('design §4 of concurrent acceptances with one key exactly one inserts its run', async () => {
+    it('architecture §4 of concurrent acceptances with one key exactly one inserts its run', async () => {
       const claim = newClaim();
       const runs = Array.from({ length: 6 }, () => newRun());
       const outcomes = await Promise.all(runs.map((run) => stores().runs.accept(run, claim)));
@@ -55,7 +55,7 @@ export function runStoreContract(stores: GivenStores): void {
       expect(found.filter(Boolean)).toHaveLength(1);
     });
 
-    it('design §4 a key whose run was accepted but never answered leads back to that run', async () => {
+    it('architecture §4 a key whose run was accepted but never answered leads back to that run', async () => {
       const claim = newClaim();
       const run = newRun();
       const first = await stores().runs.accept(run, claim);
@@ -69,7 +69,7 @@ export function runStoreContract(stores: GivenStores): void {
       expect(await stores().runs.find('default', second.runId)).toBeUndefined();
     });
 
-    it('spec/01 §4.1 an answered acceptance replays; another body is a mismatch and inserts nothing', async () => {
+    it('idempotency.md §Layer 1: an answered acceptance replays; another body is a mismatch and inserts nothing', async () => {
       const claim = newClaim();
       const first = await stores().runs.accept(newRun(), claim);
       if (first.kind !== 'claimed') throw new Error(first.kind);
@@ -83,7 +83,7 @@ export function runStoreContract(stores: GivenStores): void {
     });
 
     // [I43]
-    it('design §10 a run of another tenant is not found and not listed', async () => {
+    it('architecture §10 a run of another tenant is not found and not listed', async () => {
       const tenant = newId('tenant');
       const run = newRun({ tenant });
       await stores().runs.accept(run);
@@ -93,7 +93,7 @@ export function runStoreContract(stores: GivenStores): void {
       expect(listed.runs).toEqual([]);
     });
 
-    it('spec/01 §2.3 a list is newest first, paged without gap or repeat, also within one millisecond', async () => {
+    it('rest-endpoints.md: a list is newest first, paged without gap or repeat, also within one millisecond', async () => {
       const tenant = newId('tenant');
       const runs = [5, 5, 5, 9, 1].map((createdAtMs) => newRun({ tenant, createdAtMs }));
       for (const run of runs) await stores().runs.accept(run);
@@ -108,7 +108,7 @@ export function runStoreContract(stores: GivenStores): void {
       expect(new Set(seen.map((run) => run.runId))).toEqual(new Set(runs.map((run) => run.runId)));
     });
 
-    it('spec/01 §2.3 a list is filtered by status and by workflow', async () => {
+    it('rest-endpoints.md: a list is filtered by status and by workflow', async () => {
       const tenant = newId('tenant');
       const waiting = await startedRun(stores(), { tenant });
       await startedRun(stores(), { tenant, workflowId: 'other' });
@@ -131,7 +131,7 @@ export function runStoreContract(stores: GivenStores): void {
     });
 
     it.each(['', 'x', 'bnVsbA', Buffer.from('["1","a"]').toString('base64url'), "' OR 1=1"])(
-      'spec/01 §2.3 the cursor %j is refused with validation_error',
+      'rest-endpoints.md: the cursor %j is refused with validation_error',
       async (cursor) => {
         await expect(stores().runs.list('default', { limit: 1, cursor })).rejects.toMatchObject({
           code: 'validation_error',
@@ -139,13 +139,13 @@ export function runStoreContract(stores: GivenStores): void {
       },
     );
 
-    it('spec/01 §9 a run id that no column can hold is validation_error, not a fault of the host', async () => {
+    it('rest-endpoints.md §Error response shape: a run id that no column can hold is validation_error, not a fault of the host', async () => {
       await expect(stores().runs.find('default', 'a\u0000b')).rejects.toMatchObject({
         code: 'validation_error',
       });
     });
 
-    it('design §4 the reaper sees unconfirmed runs, oldest first, until they are started or closed', async () => {
+    it('architecture §4 the reaper sees unconfirmed runs, oldest first, until they are started or closed', async () => {
       const [late, early, closed] = [
         newRun({ createdAtMs: -10 }),
         newRun({ createdAtMs: -20 }),
@@ -164,7 +164,7 @@ export function runStoreContract(stores: GivenStores): void {
       expect(await stores().runs.unstarted(0, 200)).toEqual([]);
     });
 
-    it('design §4 a failure to start is decided once, never for a started run, and outlives the head', async () => {
+    it('architecture §4 a failure to start is decided once, never for a started run, and outlives the head', async () => {
       const [refused, started] = [newRun({ createdAtMs: -40 }), newRun({ createdAtMs: -40 })];
       for (const run of [refused, started]) await stores().runs.accept(run);
       await stores().runs.markStarted(refTo(started.runId), 'T1');
@@ -184,7 +184,7 @@ export function runStoreContract(stores: GivenStores): void {
       expect(await listed()).not.toContain(refused.runId);
     });
 
-    it('design §4 a run that failed to start is not noted as started, and a started one stays so', async () => {
+    it('architecture §4 a run that failed to start is not noted as started, and a started one stays so', async () => {
       const [refused, started] = [newRun(), newRun()];
       for (const run of [refused, started]) await stores().runs.accept(run);
       const { runs } = stores();
@@ -196,7 +196,7 @@ export function runStoreContract(stores: GivenStores): void {
       expect(await runs.markStarted(refTo(started.runId), 'T2')).toBe('pending');
     });
 
-    it('design §3.6 all runs are listed for the rebuild, ascending, in pages', async () => {
+    it('architecture §3.6 all runs are listed for the rebuild, ascending, in pages', async () => {
       const ids = [newId('zz'), newId('zz')].sort();
       for (const runId of ids) await stores().runs.accept(newRun({ runId }));
       expect(await stores().runs.allRuns('zz', 1)).toEqual([refTo(ids[0] ?? '')]);

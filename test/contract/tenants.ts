@@ -1,4 +1,4 @@
-// A run under the ref of another tenant (design §10): every store finds nothing, and changes nothing. [I43]
+// A run under the ref of another tenant (architecture §10): every store finds nothing, and changes nothing. [I43]
 import { describe, expect, it } from 'vitest';
 import type { HostError } from '../../src/rules/errors.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
@@ -96,7 +96,7 @@ export function tenantsContract(stores: GivenStores): void {
     return runId;
   };
 
-  describe('design §10 under the ref of another tenant', () => {
+  describe('architecture §10 under the ref of another tenant', () => {
     it('nothing is read of a run', async () => {
       const runId = await streaming();
       const own = await dump(stores(), refTo(runId));

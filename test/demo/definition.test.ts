@@ -1,4 +1,5 @@
-// The demo's data holds together: what it names exists, and it is valid like anybody's (spec/01 §6, RFC 0003).
+// The demo's data holds together: what it names exists, and it is valid like anybody's
+// (workflow-definition.schema.json, RFC 0003).
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { graphFaults } from '../../src/rules/definition-graph.ts';
@@ -18,7 +19,7 @@ function schema(name: string): object {
 }
 
 describe('refund desk', () => {
-  it('spec/01 §6 the definition has a valid shape and graph', () => {
+  it('workflow-definition.schema.json: the definition has a valid shape and graph', () => {
     expect(ajv.validate(schema('workflow-definition'), refundDesk), ajv.errorsText()).toBe(true);
     expect(graphFaults(refundDesk)).toEqual([]);
   });

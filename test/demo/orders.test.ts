@@ -67,7 +67,7 @@ describe('demo:orders.get', () => {
   it('is idempotent', () => expect(tool('demo:orders.get').idempotent).toBe(true));
 });
 
-describe('demo:orders.refund (design §5)', () => {
+describe('demo:orders.refund (architecture §5)', () => {
   it('notes the idempotency key but pays every call: only the ledger prevents the second one', async () => {
     await tool('demo:orders.refund').call(payment, context());
     await tool('demo:orders.refund').call(payment, context());

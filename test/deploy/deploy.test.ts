@@ -81,7 +81,7 @@ function environmentOf(service: Service): Record<string, string> {
 }
 
 describe('docker-compose.yml', () => {
-  it('has the parts of production (design §7)', () => {
+  it('has the parts of production (architecture §7)', () => {
     expect(Object.keys(compose.services).sort()).toEqual([
       'facade',
       'postgres',

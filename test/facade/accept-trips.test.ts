@@ -1,4 +1,4 @@
-// What an acceptance costs (design §4): trips to the database from the request to its 201, on both twins.
+// What an acceptance costs (architecture §4): trips to the database from the request to its 201, on both twins.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openStores } from '../../src/adapters/postgres/index.ts';
 import { sha256Hex } from '../../src/rules/ids.ts';
@@ -31,7 +31,7 @@ function tripTests(twin: string, open: () => Promise<Stores>): void {
       return body.runId;
     };
 
-    it('design §4 an accept makes at most five trips to the database, with a key and without', async () => {
+    it('architecture §4 an accept makes at most five trips to the database, with a key and without', async () => {
       await post();
       const unkeyed = await tripsOf(() => post());
       const keyed = await tripsOf(() => post('counted'));
@@ -43,7 +43,7 @@ function tripTests(twin: string, open: () => Promise<Stores>): void {
       expect(repeated).toHaveLength(2);
     });
 
-    it('spec/01 §4.1 a retry that goes on with its run makes no more than five trips beyond taking the key over', async () => {
+    it('idempotency.md §Layer 1: a retry that goes on with its run makes no more than five trips beyond taking the key over', async () => {
       host.temporal.away = true;
       const headers = { 'idempotency-key': 'away' };
       const failed = await host.api<{ details: { runId: string } }>('/v1/runs', {
@@ -79,7 +79,7 @@ if ('missing' in postgres) {
   afterAll(() => postgres.stop());
 }
 
-describe('spec/01 §4.1 what a key keeps of an acceptance', () => {
+describe('idempotency.md §Layer 1: what a key keeps of an acceptance', () => {
   let host: FaultHost;
   beforeAll(async () => {
     host = await startFaultHost();

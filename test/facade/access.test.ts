@@ -1,4 +1,4 @@
-// Whom a route admits is what it declares (spec/01 §3.1, design §10): the key's scopes, and the cookie of a run's page
+// Whom a route admits is what it declares (auth.md, architecture §10): the key's scopes, and the cookie of a run's page
 // where `access` says so.
 import { describe, expect, it } from 'vitest';
 import type { Request } from 'express';

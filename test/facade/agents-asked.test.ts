@@ -1,5 +1,5 @@
 // What a caller may ask of agents, and what discovery says of it: a model for each, escalation as the operator set it,
-// keys of `configurable` that nobody reads (RFC 0077 §A, §B; RFC 0002 §D, §F; spec/01 §5).
+// keys of `configurable` that nobody reads (RFC 0077 §A, §B; RFC 0002 §D, §F; run-options.md).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createModels } from '../../src/adapters/models/index.ts';
 import { discoveryDocument } from '../../src/facade/routes/discovery.ts';
@@ -177,7 +177,7 @@ describe('RFC 0077 §A, RFC 0002 §D: discovery says what is so', () => {
   });
 });
 
-describe('spec/01 §5 configurable is open: a key that nobody reads is accepted and told', () => {
+describe('run-options.md: configurable is open: a key that nobody reads is accepted and told', () => {
   const warningsOf = async (workflowId: string, configurable: object) => {
     const answer = await create({ workflowId, configurable });
     expect(answer.status).toBe(201);

@@ -1,4 +1,5 @@
-// What an answer costs (design §3.3, §4): reads of history from the request to its end, by the API and by the page.
+// What an answer costs (architecture §3.3, §4): reads of history from the request to its end, by the API and by the
+// page.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
@@ -43,7 +44,7 @@ const answer = () =>
     body: { resumeValue: { action: 'accept' } },
   });
 
-describe('design §3.3 an answer reads history once', () => {
+describe('architecture §3.3 an answer reads history once', () => {
   it('POST /v1/runs/{runId}/interrupts/{nodeId}', async () => {
     const { status, body } = await answer();
     expect([status, body.status]).toEqual([200, 'resolved']);

@@ -1,4 +1,5 @@
-// Parts that are away, retries, slow clients, drain: what is accepted is never lost (spec/01 §4.1, design §3.3, §4, §10).
+// Parts that are away, retries, slow clients, drain: what is accepted is never lost (idempotency.md §Layer 1,
+// architecture §3.3, §4, §10).
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import { eventIdOf } from '../../src/rules/ids.ts';
@@ -27,7 +28,7 @@ afterEach(() => {
 
 const refused = refusals(() => host);
 
-describe('spec/01 §4.1 Idempotency-Key', () => {
+describe('idempotency.md §Layer 1: Idempotency-Key', () => {
   const start = (key: string, body: unknown = { workflowId: 'noop' }) =>
     host.api<Envelope & { runId: string }>('/v1/runs', {
       body,
@@ -89,7 +90,7 @@ describe('spec/01 §4.1 Idempotency-Key', () => {
   });
 });
 
-describe('design §4 a run that failed to start stays so', () => {
+describe('architecture §4 a run that failed to start stays so', () => {
   const failure = { cause: 'payload_too_large', atMs: 7 };
   const startKeyed = () =>
     host.api<Envelope & { runId: string; status: string }>('/v1/runs', {
@@ -129,7 +130,7 @@ describe('design §4 a run that failed to start stays so', () => {
   });
 });
 
-describe('design §4 the reaper', () => {
+describe('architecture §4 the reaper', () => {
   const reaperNow = (ms: number) => createReaper(host.deps).round(Date.now() + ms);
   const accepted = async (): Promise<string> => {
     const { body } = await host.api<Envelope>('/v1/runs', { body: { workflowId: 'noop' } });
@@ -191,7 +192,7 @@ describe('design §4 the reaper', () => {
   });
 });
 
-describe('design §3.3 Temporal away', () => {
+describe('architecture §3.3 Temporal away', () => {
   it('"with the same Idempotency-Key" is said to a request that had one, and to no other', async () => {
     const runId = await host.startRun({ workflowId: 'noop' });
     host.temporal.away = true;
@@ -245,7 +246,7 @@ describe('design §3.3 Temporal away', () => {
   });
 });
 
-describe('spec/02 §3 streams under load', () => {
+describe('stream-modes.md: streams under load', () => {
   async function append(
     runId: string,
     rows: { type: string; payload: unknown }[],
@@ -306,7 +307,7 @@ describe('spec/02 §3 streams under load', () => {
     expect(ids).toEqual(Array.from({ length: 802 }, (_, index) => index));
   });
 
-  it('spec/02 §3.7 a poll of a long log is bounded in bytes, and its cursor goes on to the last event', async () => {
+  it('version-negotiation.md §events/poll: a poll of a long log is bounded in bytes, and its cursor goes on to the last event', async () => {
     const runId = await host.startRun({ workflowId: 'noop' });
     const blob = 'x'.repeat(32 * 1024);
     await append(runId, [{ type: 'run.started', payload: { workflowId: 'noop' } }]);
@@ -336,7 +337,7 @@ describe('spec/02 §3 streams under load', () => {
     for (const { bytes } of answers) expect(bytes).toBeLessThan(POLL_BYTES * 1.1);
   });
 
-  it('streams are capped per key: 429 with Retry-After (design §10)', async () => {
+  it('streams are capped per key: 429 with Retry-After (architecture §10)', async () => {
     const small = await startFaultHost({ maxStreamsPerKey: 1 });
     const stop = new AbortController();
     try {

@@ -1,5 +1,5 @@
 // Behind a reverse proxy that ends TLS and rewrites Host: links, cookies and forms are those of the address that users
-// see, and what strangers say of it is not believed (design §10).
+// see, and what strangers say of it is not believed (architecture §10).
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request as plainRequest, type IncomingMessage } from 'node:http';

@@ -1,5 +1,5 @@
 // Bad requests: each has its status and its code, always in the closed envelope, and nothing is created
-// (spec/01 §2.3, §3.1, §9; spec/06 §2; design §10).
+// (auth.md, rest-endpoints.md §Error response shape; architecture §10).
 import { connect } from 'node:net';
 import { request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -18,7 +18,7 @@ afterAll(async () => {
 
 const refused = refusals(() => host);
 
-describe('spec/01 §3.1 authentication', () => {
+describe('auth.md: authentication', () => {
   it.each([
     ['no header', ''],
     ['another scheme', `Basic ${KEY}`],
@@ -50,7 +50,7 @@ describe('spec/01 §3.1 authentication', () => {
   });
 });
 
-describe("spec/06 §2.2 the closed envelope, the framework's own errors included", () => {
+describe("rest-endpoints.md §Error response shape: the closed envelope, the framework's own errors included", () => {
   it.each([
     ['an address without a version', '/runs', {}, 400, 'validation_error'],
     ['the root', '/', {}, 400, 'validation_error'],
@@ -150,7 +150,7 @@ describe("spec/06 §2.2 the closed envelope, the framework's own errors included
     await refused('/v1/runs', { body }, { status: 413, code: 'payload_too_large' });
   });
 
-  it('what looks like a credential is not echoed (spec/06 §2.4)', async () => {
+  it('what looks like a credential is not echoed (auth.md)', async () => {
     for (const secret of [
       'sk-ant-abcdefgh12345678',
       'AIzaSyA1234567890',
@@ -172,13 +172,13 @@ describe("spec/06 §2.2 the closed envelope, the framework's own errors included
     }
   });
 
-  it('packs answer in plain text before the key is asked for (spec/06 §2.7)', async () => {
+  it('packs answer in plain text before the key is asked for ', async () => {
     const answer = await host.api('/v1/packs/some/pack', { headers: { authorization: '' } });
     expect(answer.status).toBe(404);
     expect(answer.headers.get('content-type')).toContain('text/plain');
   });
 
-  it('a Host header of another name is refused by a loopback server (design §10)', async () => {
+  it('a Host header of another name is refused by a loopback server (architecture §10)', async () => {
     const status = await new Promise<number | undefined>((resolve, reject) => {
       const request = httpRequest(
         `${host.url}/healthz`,
@@ -204,7 +204,7 @@ describe("spec/06 §2.2 the closed envelope, the framework's own errors included
   });
 });
 
-describe('spec/01 §2.3 the body of POST /v1/runs', () => {
+describe('rest-endpoints.md: the body of POST /v1/runs', () => {
   it.each([
     ['an unknown field', { workflowId: 'noop', extra: 1 }, 400, 'validation_error'],
     ['neither workflow nor agent', {}, 400, 'validation_error'],

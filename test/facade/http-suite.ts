@@ -1,4 +1,4 @@
-// The HTTP suite (design §8): what a client can observe, on a real Temporal server. Run on PGlite, and on
+// The HTTP suite (architecture §8): what a client can observe, on a real Temporal server. Run on PGlite, and on
 // PostgreSQL under encryption, by the files beside this one.
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { TestHost } from '../support/host.ts';

@@ -103,25 +103,31 @@ describe('what is read elsewhere where it is absent', () => {
     [{ lastSequence: '3', since: 'x' }, 3],
     [{ since: 'x' }, refused('since', 'must be an integer in range', range)],
     [{}, undefined],
-  ])('spec/02 §3.7 since is an old name of lastSequence: %j', (query, told) => {
-    expect(read('lastSequence', lastSequence, { query })).toEqual(told);
-  });
+  ])(
+    'version-negotiation.md §events/poll: since is an old name of lastSequence: %j',
+    (query, told) => {
+      expect(read('lastSequence', lastSequence, { query })).toEqual(told);
+    },
+  );
   it.each([
     [{ headers: { 'last-event-id': '7' }, query: { lastEventId: '9' } }, '7'],
     [{ headers: { 'last-event-id': '7' }, query: { lastEventId: ['1', '2'] } }, '7'],
     [{ headers: { 'last-event-id': '' }, query: { lastEventId: '9' } }, '9'],
     [{ query: { lastEventId: '' } }, undefined],
     [{ query: { lastEventId: ['1', '2'] } }, refused('lastEventId', ONCE)],
-  ])('spec/02 §3.4 lastEventId is for a request without the header: %j', (wire, told) => {
-    expect(read('resumeAfter', RESUME_AFTER, wire)).toEqual(told);
-  });
+  ])(
+    'rest-endpoints.md §SSE: lastEventId is for a request without the header: %j',
+    (wire, told) => {
+      expect(read('resumeAfter', RESUME_AFTER, wire)).toEqual(told);
+    },
+  );
 });
 
 it.each([
   [{ query: { streamMode: ['updates', 'debug'] } }],
   [{ query: { streamMode: 'values,updates' } }],
   [{ query: { streamMode: '' } }],
-])('spec/02 §3.3 every wrong streamMode is unsupported_stream_mode: %j', (wire) => {
+])('stream-modes.md: every wrong streamMode is unsupported_stream_mode: %j', (wire) => {
   expect(read('modes', STREAM_MODE, wire)).toMatchObject({ code: 'unsupported_stream_mode' });
 });
 
@@ -130,7 +136,7 @@ it.each([
   ['x'.repeat(255), 'x'.repeat(255)],
   ['', refused('Idempotency-Key', 'must have 1 to 255 characters')],
   ['x'.repeat(256), refused('Idempotency-Key', 'must have 1 to 255 characters')],
-])('spec/01 §4.1 Idempotency-Key %#', (key, told) => {
+])('idempotency.md §Layer 1: Idempotency-Key %#', (key, told) => {
   expect(read('key', IDEMPOTENCY_KEY, { headers: { 'idempotency-key': key } })).toEqual(told);
 });
 

@@ -359,7 +359,7 @@ it('every route that gives a value has its row', () => {
   expect(rows.sort()).toEqual(values.map(({ operationId }) => operationId).sort());
 });
 
-it('spec/01 §10 a client that has the discovery document is told so', async () => {
+it('capabilities.md: a client that has the discovery document is told so', async () => {
   const { headers } = await handled(GET_CAPABILITIES, { told: undefined });
   const parameters = { known: `"another", W/${headers?.ETag}` };
   const given = () => ({ parameters });

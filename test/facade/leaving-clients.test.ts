@@ -1,5 +1,5 @@
 // Clients that go: at any moment of their request, alone or in crowds, on one connection or many. What they held is free
-// again, and nobody else is refused for it (design §10).
+// again, and nobody else is refused for it (architecture §10).
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';

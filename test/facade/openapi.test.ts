@@ -1,4 +1,4 @@
-// The document of the API against its answers (spec/01 §2.2): every operation declares the status of whatever a client
+// The document of the API against its answers (openapi.yaml): every operation declares the status of whatever a client
 // can do wrong before a route is asked. `.ci/openapi-fuzz` tries the rest.
 import { request as httpRequest } from 'node:http';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -102,7 +102,7 @@ const WRONG: Record<
   },
 };
 
-describe('spec/01 §2.2 the document declares what is answered', () => {
+describe('openapi.yaml: the document declares what is answered', () => {
   it.each(Object.entries(WRONG))('%s', async (_what, { of, status, path = 'x', ...wrong }) => {
     for (const { method, path: template, responses, security } of operations) {
       if (!of(template, method)) continue;
@@ -172,7 +172,7 @@ describe('spec/01 §2.2 the document declares what is answered', () => {
     expect(codesOf(without)).not.toContain(code);
   });
 
-  it('spec/02 §3.7 the old name of a parameter, as such', () => {
+  it('version-negotiation.md §events/poll: the old name of a parameter, as such', () => {
     const old = operations.flatMap(({ parameters }) => parameters).filter((one) => one.deprecated);
     expect(old.map(({ name }) => name)).toEqual(['since']);
   });

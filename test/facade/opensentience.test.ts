@@ -1,5 +1,6 @@
-// The operator's view of agents by HTTP (seed 004 §5; design §5): what is there with the feature and what is not without
-// it, every answer against its published shape. Answers are recorded for the tests of the CLI (test/cli/recorded).
+// The operator's view of agents by HTTP (seed 004 §5; architecture §5): what is there with the feature and what is not
+// without it, every answer against its published shape. Answers are recorded for the tests of the CLI
+// (test/cli/recorded).
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addFormats } from '../../src/wire/formats.ts';
@@ -458,7 +459,7 @@ describe('RFC 0002 §D tool events', () => {
   });
 });
 
-describe('design §7 what was kept long enough', () => {
+describe('architecture §7 what was kept long enough', () => {
   it('the reaper deletes audit after its retention, and not before', async () => {
     const kinds = async () => (await host.stores.agents.audit('other', { limit: 9 })).length;
     await createReaper(host.deps).round(AT_MS + AGENT_RECORDS_RETENTION_MS);

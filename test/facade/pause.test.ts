@@ -1,4 +1,4 @@
-// spec/01 §2.9 over HTTP: pausing and resuming a run on a real host.
+// rest-endpoints.md over HTTP: pausing and resuming a run on a real host.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chain, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';

@@ -1,4 +1,4 @@
-// HTTP suite: answering what a run waits for (spec/02 §4.4, spec/06 §8).
+// HTTP suite: answering what a run waits for (interrupt.md).
 import { describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
@@ -18,8 +18,8 @@ export function interruptTests({ host, log, resolve }: Suite): void {
     await host().waitFor(runId, waiting);
     return runId;
   };
-  describe('spec/02 §4.4 answering a run', () => {
-    it('06 §8.1 approval: waits at the node, takes accept, completes; a second answer is 409', async () => {
+  describe('interrupt.md: answering a run', () => {
+    it('approval: waits at the node, takes accept, completes; a second answer is 409', async () => {
       const runId = await started('approval');
       const { body } = await host().api<RunSnapshot>(`/v1/runs/${runId}`);
       expect(body).toMatchObject({
@@ -41,7 +41,7 @@ export function interruptTests({ host, log, resolve }: Suite): void {
       expect([late.status, late.body.error]).toEqual([409, 'interrupt_already_resolved']);
     });
 
-    it('06 §8.2 a wrong answer is 400 and the run still waits; an unknown node is 404', async () => {
+    it('a wrong answer is 400 and the run still waits; an unknown node is 404', async () => {
       const runId = await started('approval');
       for (const value of [{ action: 'maybe' }, { action: 'refine' }, {}, 'accept', null, 7]) {
         const { status, body } = await resolve(runId, 'gate', value);
@@ -68,7 +68,7 @@ export function interruptTests({ host, log, resolve }: Suite): void {
       expect((await host().waitFor(runId, ended)).status).toBe('failed');
     });
 
-    it('06 §8.3 clarification: waiting-input, answers as an object', async () => {
+    it('clarification: waiting-input, answers as an object', async () => {
       const runId = await started('clarify');
       expect((await host().api<RunSnapshot>(`/v1/runs/${runId}`)).body.status).toBe(
         'waiting-input',
@@ -183,7 +183,7 @@ export function interruptTests({ host, log, resolve }: Suite): void {
       expect([retry.status, retry.body.status]).toEqual([200, 'open']);
     });
 
-    it('06 §8.5 a vote that does not decide leaves the run waiting; the next one ends the wait', async () => {
+    it('a vote that does not decide leaves the run waiting; the next one ends the wait', async () => {
       const runId = await started('quorum');
       expect((await resolve(runId, 'gate', { action: 'accept', voter: 'a' })).body.status).toBe(
         'open',
@@ -213,7 +213,7 @@ export function interruptTests({ host, log, resolve }: Suite): void {
       expect([late.status, late.body.error]).toEqual([422, 'interrupt_cancelled']);
     });
 
-    it('06 §8.4 cancel against answer: at least one wins, and the run ends', async () => {
+    it('cancel against answer: at least one wins, and the run ends', async () => {
       const runId = await started('approval');
       const [cancel, answer] = await Promise.all([
         host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' }),

@@ -1,4 +1,4 @@
-// HTTP suite: the run's page, its one-time link, its session and its form (design §10).
+// HTTP suite: the run's page, its one-time link, its session and its form (architecture §10).
 import { describe, expect, it } from 'vitest';
 import { ended, nextQuestion, waiting, type Suite } from './suite-parts.ts';
 import { runRef } from '../support/run-ref.ts';
@@ -33,7 +33,7 @@ export function pageTests({ host, resolve }: Suite): void {
       link: pathname + search,
     };
   }
-  describe("the run's page (design §10)", () => {
+  describe("the run's page (architecture §10)", () => {
     it('opens once by its link; used, unknown or foreign links are 410', async () => {
       const runId = await host().startRun({ workflowId: 'approval' });
       await host().waitFor(runId, waiting);

@@ -1,4 +1,5 @@
-// HTTP suite: discovery, the life of a run, cancel, an agent run (spec/01 §10; spec/06 §3, §4, §7, §11).
+// HTTP suite: discovery, the life of a run, cancel, an agent run (capabilities.md; rest-endpoints.md,
+// run-event.schema.json, RFC 0002).
 import { describe, expect, it } from 'vitest';
 import { validate } from '../../src/wire/validators.ts';
 import {
@@ -13,7 +14,7 @@ import {
 import { AGENT, ASKING_AGENT } from './suite-workflows.ts';
 
 export function discoveryTests({ host }: Suite): void {
-  describe('spec/01 §10 discovery', () => {
+  describe('capabilities.md: discovery', () => {
     it('is public, valid, cacheable, and says nothing that is not so', async () => {
       const answer = await host().api<Record<string, unknown>>('/.well-known/openwop', {
         headers: { authorization: '' },
@@ -91,7 +92,7 @@ export function discoveryTests({ host }: Suite): void {
       });
     });
 
-    it('traceparent is echoed (spec/01 §1)', async () => {
+    it('traceparent is echoed (observability.md §Trace context)', async () => {
       const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
       const answer = await host().api('/healthz', { headers: { traceparent } });
       expect(answer.headers.get('traceparent')).toBe(traceparent);
@@ -100,8 +101,8 @@ export function discoveryTests({ host }: Suite): void {
 }
 
 export function lifecycleTests({ host, log }: Suite): void {
-  describe('spec/06 §3, §4 a run and its log', () => {
-    it('3.1, 3.2, 3.4 noop: 201 with absolute URLs, found at once, four events, completed', async () => {
+  describe('rest-endpoints.md, run-event.schema.json: a run and its log', () => {
+    it('noop: 201 with absolute URLs, found at once, four events, completed', async () => {
       const created = await host().api<{
         runId: string;
         status: string;
@@ -129,7 +130,7 @@ export function lifecycleTests({ host, log }: Suite): void {
       ]);
     });
 
-    it('3.5 nested input arrives deep-equal in variables; 4.6 undeclared inputs in no event', async () => {
+    it('nested input arrives deep-equal in variables; undeclared inputs in no event', async () => {
       const payload = { a: [1, { b: 'ü' }], c: null };
       const runId = await host().startRun({
         workflowId: 'identity',
@@ -140,7 +141,7 @@ export function lifecycleTests({ host, log }: Suite): void {
       expect((await readLog(host(), runId)).text).not.toContain('unseen-value');
     });
 
-    it('3.6 a failing node: node.failed with an error object, run.failed, the snapshot says why', async () => {
+    it('a failing node: node.failed with an error object, run.failed, the snapshot says why', async () => {
       const runId = await host().startRun({ workflowId: 'failing' });
       const snapshot = await host().waitFor(runId, ended);
       expect(snapshot).toMatchObject({
@@ -157,7 +158,7 @@ export function lifecycleTests({ host, log }: Suite): void {
       expect(events.at(-1)?.type).toBe('run.failed');
     });
 
-    it('3.7 while a delay sleeps the run is running; 3.8 a chain completes in order', async () => {
+    it('while a delay sleeps the run is running; a chain completes in order', async () => {
       const resting = await host().startRun({ workflowId: 'resting' });
       await host().waitFor(resting, ({ status }) => status === 'running');
       const three = await host().startRun({ workflowId: 'three' });
@@ -167,7 +168,7 @@ export function lifecycleTests({ host, log }: Suite): void {
       expect((await host().waitFor(resting, ended)).status).toBe('completed');
     });
 
-    it('4.2 repeated reads of a finished run are the same bytes', async () => {
+    it('repeated reads of a finished run are the same bytes', async () => {
       const runId = await host().startRun({ workflowId: 'three' });
       await host().waitFor(runId, ended);
       const first = await readLog(host(), runId);
@@ -214,7 +215,7 @@ export function lifecycleTests({ host, log }: Suite): void {
 }
 
 export function cancelTests({ host, log }: Suite): void {
-  describe('spec/06 §7 cancel', () => {
+  describe('rest-endpoints.md: cancel', () => {
     it.each([
       ['sleeping', 'running'],
       ['approval', 'waiting-approval'],
@@ -270,7 +271,7 @@ export function cancelTests({ host, log }: Suite): void {
 }
 
 export function agentTests({ host, log, resolve }: Suite): void {
-  describe('spec/06 §11, §12, §15 an agent run', () => {
+  describe('RFC 0002 §F, RFC 0077: an agent run', () => {
     it('reasons aloud, is not sure, waits for a human, and goes on with the ratified decision', async () => {
       const runId = await host().startRun({ workflowId: 'refund', inputs: { order: 'o-1' } });
       const snapshot = await host().waitFor(runId, waiting);

@@ -1,4 +1,4 @@
-// HTTP suite: event streams and poll (spec/02 §3).
+// HTTP suite: event streams and poll (stream-modes.md).
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
 import { validate } from '../../src/wire/validators.ts';
@@ -6,7 +6,7 @@ import { readSse, type Frame } from './sse-client.ts';
 import { ended, waiting, types, type Envelope, type Suite } from './suite-parts.ts';
 
 export function streamTests({ host, auth, log, stream }: Suite): void {
-  describe('spec/02 §3 event streams', () => {
+  describe('stream-modes.md: event streams', () => {
     let runId = '';
     let all: RunEventDoc[] = [];
     let texts: string[] = [];
@@ -18,7 +18,7 @@ export function streamTests({ host, auth, log, stream }: Suite): void {
     });
     const dataOf = (frames: readonly Frame[]): string[] => frames.map(({ data }) => data);
 
-    it('§3.2 debug sends every event, with id, event and the bytes of the JSON read, and the server closes', async () => {
+    it('debug sends every event, with id, event and the bytes of the JSON read, and the server closes', async () => {
       const { status, headers, frames } = await stream(runId, '?streamMode=debug');
       expect([status, headers.get('content-type')]).toEqual([
         200,
@@ -29,7 +29,7 @@ export function streamTests({ host, auth, log, stream }: Suite): void {
       expect(frames.map(({ event }) => event)).toEqual(types(all));
     });
 
-    it('§3.2 updates is the default and a part of debug; a comma list is the union, each event once', async () => {
+    it('updates is the default and a part of debug; a comma list is the union, each event once', async () => {
       const updates = await stream(runId);
       const names = updates.frames.map(({ event }) => event);
       expect(names).toContain('run.started');
@@ -43,7 +43,7 @@ export function streamTests({ host, auth, log, stream }: Suite): void {
       expect((await stream(runId, '?streamMode=messages')).frames).toEqual([]);
     });
 
-    it('§3.2 values sends the snapshot, the same as the GET', async () => {
+    it('values sends the snapshot, the same as the GET', async () => {
       const { frames } = await stream(runId, '?streamMode=values');
       const snapshot = await host().api(`/v1/runs/${runId}`);
       expect(frames.map(({ event }) => event)).toEqual(['state.snapshot']);
@@ -52,7 +52,7 @@ export function streamTests({ host, auth, log, stream }: Suite): void {
     });
 
     it.each(['nonsense', 'updates,nonsense', 'values,debug', 'updates,', '', 'Updates'])(
-      '§3.2 mode "%s" is 400 with the supported names, as JSON too',
+      'mode "%s" is 400 with the supported names, as JSON too',
       async (mode) => {
         for (const accept of ['text/event-stream', 'application/json']) {
           const { status, body } = await host().api<Envelope>(
@@ -65,14 +65,14 @@ export function streamTests({ host, auth, log, stream }: Suite): void {
       },
     );
 
-    it.each(['5001', '-1', '99999', 'x', '1.5'])('§3.5 bufferMs=%s is 400', async (value) => {
+    it.each(['5001', '-1', '99999', 'x', '1.5'])('bufferMs=%s is 400', async (value) => {
       const { status, body } = await host().api<Envelope>(
         `/v1/runs/${runId}/events?bufferMs=${value}`,
       );
       expect([status, body.error]).toEqual([400, 'validation_error']);
     });
 
-    it('§3.5 bufferMs sends batches with all events, flushed before the close; 0 sends none', async () => {
+    it('bufferMs sends batches with all events, flushed before the close; 0 sends none', async () => {
       const { frames } = await stream(runId, '?streamMode=debug&bufferMs=5000');
       expect(new Set(frames.map(({ event }) => event))).toEqual(new Set(['batch']));
       expect(
@@ -84,7 +84,7 @@ export function streamTests({ host, auth, log, stream }: Suite): void {
       expect(dataOf((await stream(runId, '?streamMode=debug&bufferMs=0')).frames)).toEqual(texts);
     });
 
-    it('§3.4 Last-Event-ID resumes behind a sequence or an eventId; at and beyond the end nothing comes', async () => {
+    it('Last-Event-ID resumes behind a sequence or an eventId; at and beyond the end nothing comes', async () => {
       const resume = async (id: string) =>
         dataOf((await stream(runId, '?streamMode=debug', { 'last-event-id': id })).frames);
       expect(await resume('2')).toEqual(texts.slice(3));
@@ -97,7 +97,7 @@ export function streamTests({ host, auth, log, stream }: Suite): void {
       expect([bad.status, bad.body.error]).toEqual([400, 'validation_error']);
     });
 
-    it('§3.1 order of checks: key, run, mode, buffer', async () => {
+    it('order of checks: key, run, mode, buffer', async () => {
       const path = `/v1/runs/unknown/events?streamMode=x&bufferMs=x`;
       expect((await host().api(path, { headers: { authorization: '' } })).status).toBe(401);
       expect((await host().api(path)).status).toBe(404);
@@ -147,7 +147,7 @@ interface Poll {
 }
 
 export function pollTests({ host, log }: Suite): void {
-  describe('spec/02 §3.7 poll', () => {
+  describe('version-negotiation.md §events/poll: poll', () => {
     it('gives everything without a cursor, what follows with one, nothing and 200 past the end', async () => {
       const runId = await host().startRun({ workflowId: 'three' });
       await host().waitFor(runId, ended);

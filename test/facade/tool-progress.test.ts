@@ -1,4 +1,5 @@
-// Which streams show what a tool tells while it works (spec/02 §3.3): `debug` does, `messages` is text of the answer.
+// Which streams show what a tool tells while it works (stream-modes.md): `debug` does, `messages` is text of the
+// answer.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
@@ -45,11 +46,11 @@ const CASES = Object.entries(KINDS).flatMap(([mode, kinds]) =>
   Object.entries(kinds).map(([name, kind]) => ({ mode, name: name as keyof typeof ROWS, kind })),
 );
 
-it.each(CASES)('spec/02 §3.3 $mode, $name: $kind', ({ mode, name, kind }) => {
+it.each(CASES)('stream-modes.md: $mode, $name: $kind', ({ mode, name, kind }) => {
   expect(frameKind(parseModes(mode), ROWS[name])).toBe(kind);
 });
 
-describe('spec/02 §3.3 a run in which a tool tells its progress', () => {
+describe('stream-modes.md: a run in which a tool tells its progress', () => {
   const runId = randomUUID();
   let stores: Stores;
   let log: Log;

@@ -1,5 +1,5 @@
 // What somebody without a key can make the host do: nothing that costs Temporal or the database more than one question
-// a second (design §10).
+// a second (architecture §10).
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PageSessionStore } from '../../src/ports/page-sessions.ts';
@@ -54,7 +54,7 @@ async function open(id: string): Promise<{ path: string; cookie: string; link: s
   return { path: pathname, cookie: opened.headers.getSetCookie()[0]?.split(';')[0] ?? '', link };
 }
 
-describe('design §10 without a key', () => {
+describe('architecture §10 without a key', () => {
   it('any number of questions after readiness ask Temporal and the database once', async () => {
     let release = () => {};
     gate = new Promise((resolve) => (release = resolve));

@@ -1,5 +1,5 @@
-// Agents, workers with Core, and both at once die by SIGKILL in the middle of a call (design §5): the call ends once, an
-// effect that is not idempotent is never repeated silently, and a call without an agent waits for it.
+// Agents, workers with Core, and both at once die by SIGKILL in the middle of a call (architecture §5): the call ends
+// once, an effect that is not idempotent is never repeated silently, and a call without an agent waits for it.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -220,7 +220,7 @@ async function check(runId: string): Promise<readonly RunEventDoc[]> {
   return events;
 }
 
-describe('the call ends once (design §5)', () => {
+describe('the call ends once (architecture §5)', () => {
   for (const [death, how] of Object.entries(DEATHS)) {
     itHere(`when ${death} is killed in the middle of calls`, async () => {
       const label = death;
@@ -294,7 +294,7 @@ describe('an agent that nobody has', () => {
   });
 });
 
-describe('progress of a call (design §3.5)', () => {
+describe('progress of a call (architecture §3.5)', () => {
   itHere('is in the log, also of a call whose agent died', async () => {
     const label = 'told';
     const death = { kill: killAgent, back: async () => undefined };

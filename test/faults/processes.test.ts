@@ -1,5 +1,5 @@
-// Two facades and two workers as processes of their own on one Temporal and one PostgreSQL (design §1, §3.3, §3.4,
-// §7): any of them may die, the others go on, and clients that read over a death miss nothing.
+// Two facades and two workers as processes of their own on one Temporal and one PostgreSQL (architecture §1, §3.3,
+// §3.4, §7): any of them may die, the others go on, and clients that read over a death miss nothing.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { Client } from '@temporalio/client';
@@ -107,7 +107,7 @@ async function workerAt(runId: string): Promise<Half> {
   return found as Half;
 }
 
-describe('design §1 two facades and two workers', () => {
+describe('architecture §1 two facades and two workers', () => {
   itHere(
     'a run made at one facade is followed at the other, also over the death of its worker',
     async () => {
@@ -193,7 +193,7 @@ async function followByCurl(url: string): Promise<{ data: string[]; calls: numbe
   return { data: frames.map(({ data }) => data), calls };
 }
 
-describe('spec/02 §3 streams over the death of their facade', () => {
+describe('stream-modes.md: streams over the death of their facade', () => {
   itHere('an SSE library and curl end with exactly the bytes of the JSON read', async () => {
     const { b } = facades;
     const runId = await client.start(SPEECH, {});
@@ -227,7 +227,7 @@ async function listed(status: RunStatus): Promise<string[]> {
   return body.runs.map(({ runId }) => runId);
 }
 
-describe('design §3.4 leases', () => {
+describe('architecture §3.4 leases', () => {
   itHere(
     'an open run is found after its worker died right behind the task that raised the interrupt',
     async () => {
@@ -263,7 +263,7 @@ const answerAtOnce = (runId: string) =>
     headers: { 'idempotency-key': `once-${runId}` },
   });
 
-describe('design §3.3 parts away', () => {
+describe('architecture §3.3 parts away', () => {
   itHere(
     'Temporal away: reads are stale, writes 503 with Retry-After; it comes back without a restart',
     async () => {
@@ -315,7 +315,7 @@ describe('design §3.3 parts away', () => {
   });
 });
 
-describe('design §7 an orderly end', () => {
+describe('architecture §7 an orderly end', () => {
   itHere(
     'a facade ends its streams in order, a worker hands its work on; both exit with 0',
     async () => {

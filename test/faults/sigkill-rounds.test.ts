@@ -1,5 +1,5 @@
-// Nothing is lost by crashes (design §5, §8): seeded rounds that SIGKILL worker, facade, Temporal's dev server and
-// PostgreSQL at random points of runs with parallel branches, deltas, ledgered effects and human waits.
+// Nothing is lost by crashes (architecture §5, §8): seeded rounds that SIGKILL worker, facade, Temporal's dev server
+// and PostgreSQL at random points of runs with parallel branches, deltas, ledgered effects and human waits.
 // OPENWOP_FAULT_ROUNDS sets their number (15), OPENWOP_FAULT_SEED the first one's seed; with a seed alone, that round is
 // played again.
 import assert from 'node:assert/strict';
@@ -124,7 +124,7 @@ async function dropLog(db: pg.Client): Promise<{ events: Rows; heads: Rows }> {
   return { events: events.rows, heads: heads.rows };
 }
 
-describe('design §8 SIGKILL rounds', () => {
+describe('architecture §8 SIGKILL rounds', () => {
   it(
     `${ROUNDS} seeded rounds: every run ends, effects keep their promises`,
     { timeout: START_LIMIT_MS + ROUNDS * ROUND_LIMIT_MS },
@@ -156,7 +156,7 @@ describe('design §8 SIGKILL rounds', () => {
   );
 
   it(
-    'design §3.6: the log, dropped, comes back byte for byte',
+    'architecture §3.6: the log, dropped, comes back byte for byte',
     { timeout: START_LIMIT_MS },
     async ({ skip }) => {
       if (missing) skip(missing);

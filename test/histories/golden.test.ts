@@ -1,4 +1,4 @@
-// Recorded histories stay true for ever (design §2.5, §8): the workflow code of today replays them, states the same
+// Recorded histories stay true for ever (architecture §2.5, §8): the workflow code of today replays them, states the same
 // journal, and translate makes the same log of them, byte for byte.
 import { fileURLToPath } from 'node:url';
 import proto from '@temporalio/proto';

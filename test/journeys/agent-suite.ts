@@ -1,5 +1,5 @@
 // The agent journeys on one database: live runs side by side, then a secret, then segments, restarts and the loss of
-// the log's tables, and at the end the invariants of every run there was (design §8).
+// the log's tables, and at the end the invariants of every run there was (architecture §8).
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { TestHostOptions } from '../support/host.ts';
 import { Journey } from './journey.ts';

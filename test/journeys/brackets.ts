@@ -1,4 +1,4 @@
-// What every invocation in a log must look like (RFC 0077 §E with the loop of spec/03 §5.3; RFC 0024; RFC 0002 §B):
+// What every invocation in a log must look like (RFC 0077 §E with the loop of RFC 0077 §E; RFC 0024; RFC 0002 §B):
 // one letter per event, and the letters of a bracket match one grammar.
 import { expect } from 'vitest';
 import { reasoningBytes } from '../../activities/reasoning-writer.ts';
@@ -32,7 +32,7 @@ const LETTERS: Readonly<Record<string, string>> = {
  * was said before a failure is sealed without usage.
  */
 const GRAMMAR = /^S(P+c((d?R)?ux?(T*t+)?)*(d?R)?(DH?)?C|C)$/;
-/** Keys that content-free events must not have (spec/03 §4.9). */
+/** Keys that content-free events must not have (RFC 0077 §C). */
 const CONTENT = 'prompt result body input output apiKey secret credentials token'.split(' ');
 
 export function payloadOf(event: RunEventDoc | undefined): JsonObject {

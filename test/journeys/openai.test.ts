@@ -186,7 +186,7 @@ describe.concurrent('the refund desk on an OpenAI-compatible endpoint', () => {
     expect(asked.get('dropped')?.length).toBe(2);
   });
 
-  it('a next try that says something else: what was shown stays, the closing event has the truth (design §3.5)', async () => {
+  it('a next try that says something else: what was shown stays, the closing event has the truth (architecture §3.5)', async () => {
     const runId = await start('changed');
     await journey.host.waitFor(runId, ended);
     const { events } = await journey.events(runId);
@@ -277,7 +277,7 @@ describe.concurrent('the refund desk on an OpenAI-compatible endpoint', () => {
 
 describe('afterwards', () => {
   it(
-    'design §4 cancel while the model streams closes its socket; shown text is sealed, the run cancelled',
+    'architecture §4 cancel while the model streams closes its socket; shown text is sealed, the run cancelled',
     async () => {
       const runId = await start('cancelled');
       await until(
@@ -303,7 +303,7 @@ describe('afterwards', () => {
   );
 
   it(
-    'design §8 the invariants hold of every run; no log line has the key',
+    'architecture §8 the invariants hold of every run; no log line has the key',
     async () => {
       await checkInvariants(journey.host, journey.runs);
       expect(journey.host.logs.join('\n')).not.toContain(CANARY);

@@ -1,4 +1,4 @@
-// What outlives the host (issue 4): no agent does; runs that wait for a human or for a tool do, and so does what agents
+// What outlives the host: no agent does; runs that wait for a human or for a tool do, and so does what agents
 // keep. At the end nothing anywhere holds a secret.
 import { describe, expect } from 'vitest';
 import { openDatabase } from '../../src/adapters/postgres/index.ts';
@@ -23,7 +23,7 @@ const REPORT = Array.from(
 
 /** `desk`: a run that ended before. */
 export function restartJourneys(scene: Scene, desk: () => Told): void {
-  describe('issue 4: the host stops and starts again', () => {
+  describe('the host stops and starts again', () => {
     let patient = '';
     let working = '';
 
@@ -66,7 +66,7 @@ export function restartJourneys(scene: Scene, desk: () => Told): void {
     );
 
     itWithAll(
-      'design §4 encrypted, and in many segments: the run is told as one, and history holds none of it',
+      'architecture §4 encrypted, and in many segments: the run is told as one, and history holds none of it',
       async () => {
         await scene.stop();
         await scene.start({ encryption: true, facade: { forceContinueAsNewAfter: FORCED_AFTER } });

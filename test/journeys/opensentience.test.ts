@@ -1,4 +1,4 @@
-// Agents as processes through the host's front doors (seed 004; issue 4): runs call tools of the three examples, a human
+// Agents as processes through the host's front doors (seed 004): runs call tools of the three examples, a human
 // is asked, runs are cancelled, the operator sees and attaches; nothing is left when the host stops.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -31,7 +31,7 @@ let desk: Told;
 beforeAll(() => scene.begin(), START_LIMIT_MS);
 afterAll(() => scene.end(), START_LIMIT_MS);
 
-describe('issue 4: a run with tools of all three example agents', () => {
+describe('a run with tools of all three example agents', () => {
   itWithAll('the operator sees three agents connected, with their tools', async () => {
     for (const id of IDS) await scene.connected(id);
     const agents = await scene.agents();
@@ -114,7 +114,7 @@ describe('issue 4: a run with tools of all three example agents', () => {
   });
 });
 
-describe('issue 4: what is not performed', () => {
+describe('what is not performed', () => {
   itWithAll('a human says no: nothing happens, and the model is told', async () => {
     const [before, entries] = [await scene.counts(TOOL.postEntry), await scene.entries()];
     const runId = await scene.run('poster', { text: 'never to be posted' });

@@ -1,5 +1,5 @@
 // One agent for each behaviour of a live invocation: streaming, verbosity, tools, schemas, thresholds, refusal
-// (RFC 0077 §B, RFC 0024, RFC 0002 §F; spec/03 §4–§7).
+// (RFC 0077 §B, RFC 0024, RFC 0002 §F; multi-agent-execution.md).
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { deltasOf, payloadOf, shapeOf, textOf } from './brackets.ts';
@@ -41,7 +41,7 @@ function streaming(journey: Journey): void {
     expect(shown.at(-1)).toBe('run.completed');
   });
 
-  it('a connection lost in mid-stream: the next try adopts what was shown, one block, one closing event (design §3.5)', async () => {
+  it('a connection lost in mid-stream: the next try adopts what was shown, one block, one closing event (architecture §3.5)', async () => {
     const told = await journey.told(await journey.run(agents.workflowOf(agents.STUTTERER)));
     expect(shapes(told)).toEqual(['SPcdRuDC']);
     expect(deltasOf(told.events)).toBe(agents.SPEECH.join(''));
@@ -119,7 +119,7 @@ function tools(journey: Journey): void {
 }
 
 function schemas(journey: Journey): void {
-  it('spec/06 §16.2 an output against returnSchemaRef or of no form is repaired, in the same bracket', async () => {
+  it('RFC 0003 §D: an output against returnSchemaRef or of no form is repaired, in the same bracket', async () => {
     const told = await journey.told(
       await journey.run(`agent:${agents.STRICT}`, { inputs: { amount: 5 } }),
     );
@@ -145,7 +145,7 @@ function schemas(journey: Journey): void {
     expect(decisionOf(told)).toBeUndefined();
   });
 
-  it('spec/06 §16.1 a task against taskSchemaRef: bracket opened and failed, no model call', async () => {
+  it('RFC 0003 §D: a task against taskSchemaRef: bracket opened and failed, no model call', async () => {
     const told = await journey.told(
       await journey.run(`agent:${agents.STRICT}`, { inputs: { amount: 'five' } }),
     );
@@ -170,7 +170,7 @@ function thresholds(journey: Journey): void {
     expect((await journey.told(runId)).snapshot.status).toBe('cancelled');
   });
 
-  it('spec/03 §5.2 agentId on POST /v1/runs gives the same family, source run-api', async () => {
+  it('RFC 0077: agentId on POST /v1/runs gives the same family, source run-api', async () => {
     const runId = await journey.run(`agent:${agents.LEARNER}`, { inputs: { question: 'Which?' } });
     const asked = await journey.told(runId, waiting);
     expect(payloads(asked, 'agent.invocation.started')).toMatchObject([{ source: 'run-api' }]);

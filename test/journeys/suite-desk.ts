@@ -1,4 +1,4 @@
-// The refund desk from the request to each of its five ends (issue "Show"; RFC 0002 §F, RFC 0077 §E, design §9).
+// The refund desk from the request to each of its five ends (issue "Show"; RFC 0002 §F, RFC 0077 §E, architecture §9).
 import { describe, expect, it } from 'vitest';
 import { REFUND_AGENT, TRIAGE_AGENT } from '../../src/demo/definition.ts';
 import { demoRunRequest } from '../../src/demo/index.ts';
@@ -59,7 +59,7 @@ export function deskJourneys(journey: Journey): void {
   }
 
   describe('the refund desk', () => {
-    it('spec/03 §7.1, §7.3 waits for a human: who, how sure, how sure one must be, until when', async () => {
+    it('RFC 0002 §F, RFC 0077 §B step 7: waits for a human: who, how sure, how sure one must be, until when', async () => {
       const { told } = await asked();
       expect(told.snapshot).toMatchObject({
         status: 'waiting-approval',

@@ -1,5 +1,5 @@
-// What outlives a host (design §3.6, §4, §8): runs over several segments, a worker that leaves in mid-sentence, the
-// log's tables dropped and rebuilt byte for byte; at the end nothing anywhere holds the secret.
+// What outlives a host (architecture §3.6, §4, §8): runs over several segments, a worker that leaves in mid-sentence,
+// the log's tables dropped and rebuilt byte for byte; at the end nothing anywhere holds the secret.
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
@@ -121,7 +121,7 @@ async function database(journey: Journey) {
 
 function aWorkerThatLeaves(journey: Journey): void {
   it(
-    'design §3.5 a worker that leaves in mid-sentence: the next one adopts what was said, one block, one closing event',
+    'architecture §3.5 a worker that leaves in mid-sentence: the next one adopts what was said, one block, one closing event',
     async () => {
       const runId = await journey.run(workflowOf(MARATHON));
       await until(
@@ -158,7 +158,7 @@ export function lastingJourneys(journey: Journey, withRestart: boolean): void {
     if (withRestart) aWorkerThatLeaves(journey);
 
     it(
-      'design §4 a run in many segments is one log: the desk with its human, a loop of calls',
+      'architecture §4 a run in many segments is one log: the desk with its human, a loop of calls',
       async () => {
         if (!withRestart) {
           await journey.stop();
@@ -184,7 +184,7 @@ export function lastingJourneys(journey: Journey, withRestart: boolean): void {
     );
 
     it(
-      'design §8 the invariants hold of every run of this file',
+      'architecture §8 the invariants hold of every run of this file',
       async () => {
         unanswered = await journey.run(REFUND_DESK, { inputs: demoRunRequest.inputs });
         await journey.told(unanswered, waiting);
@@ -195,7 +195,7 @@ export function lastingJourneys(journey: Journey, withRestart: boolean): void {
     );
 
     it(
-      'design §3.6 the log dropped comes back byte for byte; the run that waits is answered after',
+      'architecture §3.6 the log dropped comes back byte for byte; the run that waits is answered after',
       async () => {
         const before = await keep(journey);
         await journey.stop();
@@ -214,7 +214,7 @@ export function lastingJourneys(journey: Journey, withRestart: boolean): void {
     );
 
     it(
-      'spec/03 §18 nothing holds the secret: tables, content, raw history, logs; the search finds what is there',
+      ' nothing holds the secret: tables, content, raw history, logs; the search finds what is there',
       async () => {
         await journey.stop();
         const { db, close } = await database(journey);

@@ -1,5 +1,5 @@
-// A secret that the model says wherever it can (SR-1; design §2.6, §3.5): redacted in all that is told and stored. That
-// nothing holds it is looked for at the end, over everything (suite-lasting.ts).
+// A secret that the model says wherever it can (SR-1; architecture §2.6, §3.5): redacted in all that is told and
+// stored. That nothing holds it is looked for at the end, over everything (suite-lasting.ts).
 import { describe, expect, it } from 'vitest';
 import { deltasOf, payloadOf } from './brackets.ts';
 import { waiting, type Journey } from './journey.ts';

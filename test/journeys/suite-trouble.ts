@@ -1,5 +1,5 @@
 // Agents in trouble and side by side: an effect in doubt goes to a human, a node runs out of time while its agent
-// speaks, two agents speak at once into one log (design §3.5, §4, §5).
+// speaks, two agents speak at once into one log (architecture §3.5, §4, §5).
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { deltasOf, payloadOf, shapeOf } from './brackets.ts';
@@ -46,7 +46,7 @@ interface Asked {
   readonly data: { readonly artifactData: { readonly arguments: { readonly cents: number } } };
 }
 
-/** Two charges of one turn, asked about at once: by id, by the node's address, on the page (design §4). */
+/** Two charges of one turn, asked about at once: by id, by the node's address, on the page (architecture §4). */
 function doubtsAtOnce(journey: Journey): void {
   it('two charges of one turn: both are asked about before one is answered, and each answer reaches its own', async () => {
     const runId = await journey.run(workflowOf(DOUBLE_CHARGER));
@@ -105,7 +105,7 @@ export function troubleJourneys(journey: Journey): void {
   });
 
   describe('time and company', () => {
-    it('design §4 a node out of time while its agent speaks: sealed, failed, tried again in a bracket of its own', async () => {
+    it('architecture §4 a node out of time while its agent speaks: sealed, failed, tried again in a bracket of its own', async () => {
       const told = await journey.told(await journey.run(HURRIED));
       expect(told.snapshot.error?.code).toBe('node_timeout');
       expect(shapes(told)).toEqual(['SPcdRC', 'SPcdRC']);

@@ -1,5 +1,5 @@
-// The archive of closed segments on PGlite, with played histories (design §3.6): in groups, when nothing else is to be
-// done, and none is lost whatever ends the process.
+// The archive of closed segments on PGlite, with played histories (architecture §3.6): in groups, when nothing else is
+// to be done, and none is lost whatever ends the process.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { archiveClosed } from '../../src/log/archive.ts';
@@ -101,7 +101,7 @@ const archivedOf = async (runIds: readonly string[]): Promise<number> => {
   return segments.filter(([segment]) => segment?.archive !== undefined).length;
 };
 
-describe('design §3.6: closed segments are archived in groups', () => {
+describe('architecture §3.6: closed segments are archived in groups', () => {
   it('a group costs one claim, one statement for its values and one for its marks', async () => {
     const runIds = await closedRuns(40);
     expect(await archiveClosed(parts(), live())).toBe(40);
@@ -173,7 +173,7 @@ describe('design §3.6: closed segments are archived in groups', () => {
   );
 });
 
-describe('design §3.6: closed segments are archived when the process is idle', () => {
+describe('architecture §3.6: closed segments are archived when the process is idle', () => {
   async function archiving(
     over: Partial<Parameters<typeof createArchiver>[0]>,
     work: (archiver: ReturnType<typeof createArchiver>) => Promise<void>,
@@ -242,7 +242,7 @@ describe('design §3.6: closed segments are archived when the process is idle', 
   });
 });
 
-it('design §3.6 a run is rebuilt from Temporal while it is not archived, and from the archive once Temporal forgot it', async () => {
+it('architecture §3.6 a run is rebuilt from Temporal while it is not archived, and from the archive once Temporal forgot it', async () => {
   const [runId = ''] = await closedRuns(1);
   const log = createLog({ stores, history, logger: silentLogger, processId: 'p' });
   const before = await stores.log.read(runRef(runId), { after: -1, limit: 10 });

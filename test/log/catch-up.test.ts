@@ -1,4 +1,4 @@
-// catchUp, fresh reads, archive and rebuild on PGlite, with played histories (design §3.2, §3.3, §3.6). [I19] [I25]
+// catchUp, fresh reads, archive and rebuild on PGlite, with played histories (architecture §3). [I19] [I25]
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { deltaPayload } from '../../src/rules/deltas.ts';
@@ -66,7 +66,7 @@ function shortRun(): HistoryBuilder {
   return built;
 }
 
-describe('design §3.2: catchUp', () => {
+describe('architecture §3.2: catchUp', () => {
   it('appends dense rows page by page and closes the head with the terminal row', async () => {
     history.add(segment, shortRun());
     history.pageBatches = 1;
@@ -159,7 +159,7 @@ describe('design §3.2: catchUp', () => {
   });
 });
 
-describe('design §3.3: fresh reads', () => {
+describe('architecture §3.3: fresh reads', () => {
   it('a closed run is served from Postgres alone', async () => {
     history.add(segment, shortRun());
     await log.catchUp(run);
@@ -181,7 +181,7 @@ describe('design §3.3: fresh reads', () => {
   });
 });
 
-describe('design §3.1: an undecodable history stops the run’s projection, visibly, until it decodes again', () => {
+describe('architecture §3.1: an undecodable history stops the run’s projection, visibly, until it decodes again', () => {
   it('notes the problem, skips nothing, and goes on when it is gone', async () => {
     history.add(segment, shortRun(), 3);
     await log.catchUp(run);
@@ -209,7 +209,7 @@ describe('design §3.1: an undecodable history stops the run’s projection, vis
   });
 });
 
-describe('design §3.6: archive and rebuild', () => {
+describe('architecture §3.6: archive and rebuild', () => {
   /** What a streaming activity does: two batches of deltas while the log goes on. */
   async function stream(activityId: string, pieces: readonly string[], k0 = 0) {
     const base = { agentId: 'core.a' };
@@ -345,7 +345,7 @@ describe('design §3.6: archive and rebuild', () => {
     expect(JSON.stringify(await dump())).toBe(JSON.stringify(before));
   });
 
-  it('design §3.5 a terminated run: its open block is closed with what was stored, and takes no more', async () => {
+  it('architecture §3.5 a terminated run: its open block is closed with what was stored, and takes no more', async () => {
     const built = new HistoryBuilder();
     built.task(
       schedule('a', built.carrier(started(), emitted('n', 'node.started', { nodeId: 'n' }))),
@@ -445,7 +445,7 @@ describe('design §3.6: archive and rebuild', () => {
   });
 
   it.each([Infinity, 1])(
-    'design §3.5 a result that no workflow task has seen: its stream is closed once (pages of %d batches)',
+    'architecture §3.5 a result that no workflow task has seen: its stream is closed once (pages of %d batches)',
     async (pageBatches) => {
       const built = await twoStreams();
       built.completed('a', { events: [reasoned('I think')], deltas: await record('a') });
@@ -459,7 +459,7 @@ describe('design §3.6: archive and rebuild', () => {
     },
   );
 
-  it('design §3.5 a stream that was sealed before its activity came to an end is closed once', async () => {
+  it('architecture §3.5 a stream that was sealed before its activity came to an end is closed once', async () => {
     const built = await twoStreams();
     built.task(schedule('a.seal'));
     built.completed('a.seal', { events: [reasoned('I think')], deltas: await record('a') });
@@ -472,7 +472,7 @@ describe('design §3.6: archive and rebuild', () => {
     expect(await closings()).toEqual(['I think', 'Hm so']);
   });
 
-  it('design §3.5 a crash between reading and writing the ending of a failed stream loses nothing', async () => {
+  it('architecture §3.5 a crash between reading and writing the ending of a failed stream loses nothing', async () => {
     const built = await twoStreams();
     built.failed('a').failed('b');
     terminated(built);
@@ -491,7 +491,7 @@ describe('design §3.6: archive and rebuild', () => {
     expect(await closings()).toEqual(['I think', 'Hm so']);
   });
 
-  it('design §3.5 of two processes that tell the ending at once, either tells it whole', async () => {
+  it('architecture §3.5 of two processes that tell the ending at once, either tells it whole', async () => {
     const built = await twoStreams();
     built.failed('a').failed('b');
     terminated(built);
@@ -503,7 +503,7 @@ describe('design §3.6: archive and rebuild', () => {
     expect(await closings()).toEqual(['I think', 'Hm so']);
   });
 
-  it('design §3.5 what is said while the ending is told is in it, and no block stays open', async () => {
+  it('architecture §3.5 what is said while the ending is told is in it, and no block stays open', async () => {
     terminated(await twoStreams());
     let late = async (): Promise<void> => {
       late = async () => {};
@@ -545,7 +545,7 @@ describe('design §3.6: archive and rebuild', () => {
     for (const { archive } of segments) expect(archive).toMatch(/^sha256:/);
   });
 
-  it('design §3.5 a block that its result closed is not closed again by the ending', async () => {
+  it('architecture §3.5 a block that its result closed is not closed again by the ending', async () => {
     const built = await streamedRun();
     built.completed('a', {
       events: [{ type: 'agent.reasoned', nodeId: 'n', payload: { reasoning: 'I think so' } }],

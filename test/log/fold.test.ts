@@ -1,4 +1,4 @@
-// The fold from rows to a run's snapshot (spec/01 §12).
+// The fold from rows to a run's snapshot (run-snapshot.schema.json).
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { fold, foldedRun, openInterrupts, snapshotOf } from '../../src/log/fold.ts';
@@ -56,7 +56,7 @@ const requested: Given = [
   'gate',
 ];
 
-describe('spec/01 §12.1: the fold', () => {
+describe('run-snapshot.schema.json: the fold', () => {
   it('variables begin with the inputs of run.started and follow variable.changed', () => {
     const run = folded(
       ['run.started', { workflowId: 'w', inputs: { a: 1, b: 2 } }],
@@ -109,7 +109,7 @@ describe('spec/01 §12.1: the fold', () => {
     expect(folded(suspended, requested, resolved).interrupts).toEqual([]);
   });
 
-  it('design §4: a node that asks twice is answered one by one, and suspended until the last', () => {
+  it('architecture §4: a node that asks twice is answered one by one, and suspended until the last', () => {
     const asked = (interruptId: string): Given => [
       'node.suspended',
       { nodeId: 'gate', interruptId, kind: 'approval', key: interruptId },
@@ -131,7 +131,7 @@ describe('spec/01 §12.1: the fold', () => {
     expect([twice.interrupts, twice.nodes.gate?.status]).toEqual([[], 'running']);
   });
 
-  it('design §3.5: live deltas change nothing', () => {
+  it('architecture §3.5: live deltas change nothing', () => {
     const before = fold(null, rowsOf([['run.started', { workflowId: 'w' }]]));
     const delta = rowsOf([
       ['x', {}],
@@ -159,7 +159,7 @@ describe('spec/01 §12.1: the fold', () => {
     ).toEqual(ref);
   });
 
-  it('spec/06 §3.13: cost sums tokens; money only where a provider stated it', () => {
+  it('run-snapshot.schema.json: cost sums tokens; money only where a provider stated it', () => {
     const usage = (more: JsonObject): Given => [
       'provider.usage',
       { provider: 'p', model: 'm', inputTokens: 3, outputTokens: 2, ...more },
@@ -172,7 +172,7 @@ describe('spec/01 §12.1: the fold', () => {
     expect(folded(usage({ costEstimateUsd: 0.5 }), usage({})).cost).toMatchObject({ usd: 0.5 });
   });
 
-  it('spec/02 §2.4: channel.written carries the write, the fold reduces it', () => {
+  it('run-event-payloads.schema.json: channel.written carries the write, the fold reduces it', () => {
     const write = (value: JsonValue): Given => [
       'channel.written',
       { channel: 'c', value, reducer: 'append' },
@@ -205,7 +205,7 @@ describe('spec/01 §12.1: the fold', () => {
   });
 });
 
-describe('spec/01 §12.1: the wire form', () => {
+describe('run-snapshot.schema.json: the wire form', () => {
   const snapshot = (given: Given[], status?: Head['status']) =>
     snapshotOf(headWith(fold(null, rowsOf(given)), status), runRow('r'));
 
@@ -221,7 +221,7 @@ describe('spec/01 §12.1: the wire form', () => {
     });
   });
 
-  it('spec/06 §3.12: while suspended it names the node, its question and the deadline; afterwards neither', () => {
+  it('run-snapshot.schema.json: while suspended it names the node, its question and the deadline; afterwards neither', () => {
     expect(snapshot([suspended, requested], 'waiting-approval')).toMatchObject({
       status: 'waiting-approval',
       currentNodeId: 'gate',
@@ -242,7 +242,7 @@ describe('spec/01 §12.1: the wire form', () => {
     expect(ended.endedAt).toBe(ended.completedAt);
   });
 
-  describe('spec/06 §3.12: the deadline shown is the first that ends the wait', () => {
+  describe('run-snapshot.schema.json: the deadline shown is the first that ends the wait', () => {
     const iso = (ms: number) => new Date(ms).toISOString();
     const started: Given = ['run.started', {}];
     const began: Given = ['node.started', { nodeId: 'gate', typeId: 't', attempt: 0 }, 'gate'];
@@ -279,7 +279,7 @@ describe('spec/01 §12.1: the wire form', () => {
     });
   });
 
-  it('spec/02 §1.6: a sensitive variable stays masked when it changes', () => {
+  it('observability.md: a sensitive variable stays masked when it changes', () => {
     const { variables } = snapshot([['variable.changed', { name: 'secret', next: 'hunter2' }]]);
     expect(variables).toEqual({ amount: 5, secret: '[sensitive]' });
   });

@@ -1,4 +1,4 @@
-// How often a catch-up asks Temporal for a run's history (design §3.2, §3.3), with played histories.
+// How often a catch-up asks Temporal for a run's history (architecture §3.2, §3.3), with played histories.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createLog, type Log } from '../../src/log/log.ts';
@@ -45,7 +45,7 @@ function twoTasks(): HistoryBuilder {
     .task(complete(built.carrier(emitted('terminal', 'run.completed', {}))));
 }
 
-describe('design §3.2: a catch-up', () => {
+describe('architecture §3.2: a catch-up', () => {
   it('costs one read of history where nothing is new', async () => {
     await log.catchUp(runRef(runId));
     expect(history.reads).toBe(1);

@@ -1,4 +1,4 @@
-// Runs whose catch-up failed are tried in rounds (design §3.4): none is forgotten, whenever it fails.
+// Runs whose catch-up failed are tried in rounds (architecture §3.4): none is forgotten, whenever it fails.
 import { describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import { createLeftRuns } from '../../src/log/left-runs.ts';
@@ -12,7 +12,7 @@ async function ticks(count: number): Promise<void> {
   for (let tick = 0; tick < count; tick++) await Promise.resolve();
 }
 
-describe('design §3.4: a run that could not be caught up is tried again', () => {
+describe('architecture §3.4: a run that could not be caught up is tried again', () => {
   it.each(Array.from({ length: TICKS }, (_, tick) => tick))(
     'also when it fails %i ticks after the last one of the rounds succeeded',
     async (tick) => {

@@ -1,4 +1,4 @@
-// Hints, leases, sweep and followers on PGlite, with played histories (design §3.4).
+// Hints, leases, sweep and followers on PGlite, with played histories (architecture §3.4).
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
@@ -75,7 +75,7 @@ async function closes(id = runId): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-describe('design §3.4: hints', () => {
+describe('architecture §3.4: hints', () => {
   it('a hint brings the log up, also when the task is recorded only afterwards', async () => {
     history.add(segment, threeTasks(), 2);
     // The sink speaks before the task is recorded: history has three events then, the fourth is its completion.
@@ -118,7 +118,7 @@ describe('design §3.4: hints', () => {
   });
 });
 
-describe('design §3.4: nothing hides a run', () => {
+describe('architecture §3.4: nothing hides a run', () => {
   it('a process that starts catches up every open head', async () => {
     history.add(segment, threeTasks());
     await projector.start();
@@ -223,7 +223,7 @@ describe('design §3.4: nothing hides a run', () => {
   });
 });
 
-describe('design §3.3: followers', () => {
+describe('architecture §3.3: followers', () => {
   async function collect(rows: AsyncIterable<readonly LogRow[]>): Promise<number[]> {
     const seen: number[] = [];
     for await (const page of rows) seen.push(...page.map(({ sequence }) => sequence));

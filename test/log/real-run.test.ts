@@ -57,7 +57,7 @@ async function terminate(runId: string): Promise<void> {
   await connection.close();
 }
 
-describe('design §8: the invariants hold', { timeout: START_LIMIT_MS }, () => {
+describe('architecture §8: the invariants hold', { timeout: START_LIMIT_MS }, () => {
   it.each(['plain', 'failing'])('of a run that ends: %s', async (workflowId) => {
     const runId = await host.startRun({ workflowId });
     await host.waitFor(runId, ({ status }) => status === 'completed' || status === 'failed');
@@ -74,7 +74,7 @@ describe('design §8: the invariants hold', { timeout: START_LIMIT_MS }, () => {
     await checkInvariants(host, runId);
   });
 
-  it('design §3.5: a run that is terminated in mid-sentence gets its reasoning closed with what was stored', async () => {
+  it('architecture §3.5: a run that is terminated in mid-sentence gets its reasoning closed with what was stored', async () => {
     const runId = await host.startRun({ workflowId: workflowOf(MARATHON) });
     const rows = () => host.stores.log.read(runRef(runId), { after: -1, limit: 1_000 });
     const has = async (wanted: string) => (await rows()).some(({ type }) => type === wanted);
@@ -96,7 +96,7 @@ describe('design §8: the invariants hold', { timeout: START_LIMIT_MS }, () => {
     ]);
   });
 
-  it('design §3.4: the projector alone closes a run that nobody reads', async () => {
+  it('architecture §3.4: the projector alone closes a run that nobody reads', async () => {
     const runId = await host.startRun({ workflowId: 'plain' });
     await until(
       async () => (await host.stores.log.head(runRef(runId)))?.closed ?? false,

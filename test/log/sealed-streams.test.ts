@@ -1,5 +1,5 @@
-// A stream that was given up and sealed, and whose activity comes to an end all the same (design §3.5): whatever lies
-// between the seal and the task that admits it, the log tells the stream once, and a rebuild tells the same.
+// A stream that was given up and sealed, and whose activity comes to an end all the same (architecture §3.5): whatever
+// lies between the seal and the task that admits it, the log tells the stream once, and a rebuild tells the same.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { deltaPayload } from '../../src/rules/deltas.ts';

@@ -1,4 +1,4 @@
-// Rebuild of a run whose tool calls told their progress (design §3.5, §3.6): the log comes back byte for byte.
+// Rebuild of a run whose tool calls told their progress (architecture §3.5, §3.6): the log comes back byte for byte.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { recordDeltas } from '../../activities/recorded-deltas.ts';
@@ -113,7 +113,7 @@ async function dump() {
   return { rows, head: await stores.log.head(runRef(runId)) };
 }
 
-describe('design §3.6: a run with tool progress', () => {
+describe('architecture §3.6: a run with tool progress', () => {
   it('chunks stand where they were told', async () => {
     await play();
     const { rows } = await dump();

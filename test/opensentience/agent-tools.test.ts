@@ -119,7 +119,7 @@ describe('seed 004 §3.1, §4.3.1: what a call carries', () => {
   });
 });
 
-describe('a call that was never sent (design §5)', () => {
+describe('a call that was never sent (architecture §5)', () => {
   const stopped = (reason: unknown, sent: boolean | undefined) => {
     const stop = new AbortController();
     const tool = toolOf({}, () => {

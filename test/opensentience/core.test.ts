@@ -34,7 +34,7 @@ async function given(
   return { ...parts, folder };
 }
 
-describe('issue 4: Core launches agents and runs call their tools', () => {
+describe('Core launches agents and runs call their tools', () => {
   it('a call waits for the agent, gets its answer, and the manifest gives context', async () => {
     const context = { project_root: '/srv/project', resource_paths: ['docs'] };
     const { core } = await given((dir) => writeRawAgent(dir, ID, { over: { context } }));
@@ -90,7 +90,7 @@ describe('issue 4: Core launches agents and runs call their tools', () => {
   });
 });
 
-describe('issue 4: operator’s view', () => {
+describe('operator’s view', () => {
   it('a row per agent, under a lease, removed when Core stops', async () => {
     const { row, registry, core } = await given((dir) => {
       writeRawAgent(dir, ID, { over: { name: 'Raw', version: '9.9.9' } });
@@ -202,7 +202,7 @@ describe('seed 004 §5.1: the token stays secret', () => {
   });
 });
 
-describe('issue 4: an externally started agent attaches', () => {
+describe('an externally started agent attaches', () => {
   async function attach(
     parts: TestCore & { folder: string },
     id: string,

@@ -188,7 +188,7 @@ describe('manifest fields', () => {
     ).toBe(true));
 });
 
-describe('design §10: what an agent asks for', () => {
+describe('architecture §10: what an agent asks for', () => {
   it.each<
     [string, readonly string[] | undefined, readonly string[] | undefined, string[], boolean]
   >([
@@ -216,7 +216,7 @@ describe('design §10: what an agent asks for', () => {
   });
 });
 
-describe('design §5: what the operator permits', () => {
+describe('architecture §5: what the operator permits', () => {
   const tool = (over: Partial<DeclaredTool> = {}): DeclaredTool => ({
     tool_id: 'abc/t',
     name: 't',

@@ -1,4 +1,4 @@
-// What Core tells a registry that is slow, away or back again (design §5).
+// What Core tells a registry that is slow, away or back again (architecture §5).
 import { afterEach, describe, expect, it } from 'vitest';
 import { MAX_WAITING_AUDIT, RegistryWriter } from '../../src/opensentience/registry-writer.ts';
 import { agentToolOf } from '../../src/opensentience/manifest.ts';

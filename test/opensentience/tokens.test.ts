@@ -116,7 +116,7 @@ describe('seed 004 §5.1: the token of a launched agent', () => {
   });
 });
 
-describe('issue 4: an agent that is started by hand attaches with a minted token', () => {
+describe('an agent that is started by hand attaches with a minted token', () => {
   const minted = async ({ registry, clock }: ReturnType<typeof given>, agentId = AGENT) => {
     const token = mintToken();
     const row = { tenant: 'default', agentId, tokenHash: tokenHash(token) };

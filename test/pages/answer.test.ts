@@ -1,4 +1,4 @@
-// Forms become resume values (spec/02 §4.3, design §9): every form, every action, every wrong one.
+// Forms become resume values (interrupt.md, architecture §9): every form, every action, every wrong one.
 import { describe, expect, it } from 'vitest';
 import { resumeValueOf, type PageInterrupt } from '../../src/pages/index.ts';
 
@@ -41,7 +41,7 @@ const answers = {
   'answer.sizes': '["S"]',
 };
 
-describe('spec/02 §4.3 a form that is right', () => {
+describe('interrupt.md: a form that is right', () => {
   it.each<[string, Asked, Record<string, string>, unknown]>([
     ['approve', approval, { action: 'accept' }, { action: 'accept' }],
     [
@@ -128,7 +128,7 @@ describe('spec/02 §4.3 a form that is right', () => {
   });
 });
 
-describe('spec/02 §4.3 a form that is wrong is refused in words, and nothing is sent', () => {
+describe('interrupt.md: a form that is wrong is refused in words, and nothing is sent', () => {
   it.each<[string, Asked, Record<string, unknown>, RegExp]>([
     ['no action', approval, {}, /Choose/],
     ['an unknown action', unsure, { action: '__proto__' }, /Choose/],

@@ -96,7 +96,7 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
     expect(await page.locator('#timeline').innerText()).toBe(live);
   });
 
-  it('spec/02 §3.4 after a break it goes on behind the last event, once each', async () => {
+  it('rest-endpoints.md §SSE: after a break it goes on behind the last event, once each', async () => {
     await open({ viewport: DESKTOP });
     await page.getByText('Live', { exact: true }).waitFor();
     server.push(afterAnswer.slice(0, 8));

@@ -27,7 +27,7 @@ const model: RunPageModel = {
 
 const EVIL = `"><script>alert('x')</script>`;
 
-describe('design §10 what a run says is text', () => {
+describe('architecture §10 what a run says is text', () => {
   // [I48]
   it('in events, questions, names, notices and errors', () => {
     const html = renderRunPage({
@@ -101,7 +101,7 @@ describe('what the page shows', () => {
   it('RFC 0002 §F confidence against the threshold', () => {
     expect(renderRunPage(model)).toContain('55 % sure, below the required 70 %');
   });
-  it('design §3.3 says when it may be old', () => {
+  it('architecture §3.3 says when it may be old', () => {
     expect(renderRunPage({ ...model, stale: true })).toContain('cannot be reached');
     expect(renderRunPage(model)).not.toContain('cannot be reached');
   });
@@ -229,7 +229,7 @@ describe('the forms of a question', () => {
       ['answer'],
     ],
     ['an external event', { kind: 'external-event', data: { eventType: 'e' } }, []],
-  ])('spec/02 §4.3 %s', (_, interrupt, actions) => {
+  ])('interrupt.md: %s', (_, interrupt, actions) => {
     expect(actionsOf(interrupt)).toEqual(actions);
   });
   it('every form carries the token and names the interrupt that it answers', () => {

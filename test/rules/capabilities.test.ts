@@ -21,7 +21,7 @@ const ALL: HostFacts = {
   escalation: true,
 };
 
-describe('spec/01 §10.3 families', () => {
+describe('capabilities.md: families', () => {
   it('tell all that is done, in one order', () => {
     expect(familiesOf(ALL)).toEqual({
       idempotency: {
@@ -119,7 +119,7 @@ describe('what is asked for', () => {
   it.each([
     [true, { clarificationRounds: 3, schemaRounds: 2, envelopesPerTurn: 1 }],
     [false, { clarificationRounds: 1, schemaRounds: 0, envelopesPerTurn: 0 }],
-  ])('spec/01 §8 rounds with agents: %s', (agents, rounds) => {
+  ])('capabilities.md §Engine-enforced limits: rounds with agents: %s', (agents, rounds) => {
     expect(roundsOf({ agents })).toEqual(rounds);
   });
 });

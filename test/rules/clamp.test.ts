@@ -1,4 +1,4 @@
-// Timestamps of a log (design §2.1).
+// Timestamps of a log (architecture §2.1).
 import { expect, test } from 'vitest';
 import { clampTimestamps } from '../../src/rules/clamp.ts';
 

@@ -1,4 +1,4 @@
-// The graph of a definition: starts, back edges, fan-in and faults (spec/01 §6.3, §6.6; design §4).
+// The graph of a definition: starts, back edges, fan-in and faults (workflow-definition.schema.json; architecture §4).
 import { describe, expect, test } from 'vitest';
 import { graphFaults, graphOf } from '../../src/rules/definition-graph.ts';
 import type {
@@ -84,7 +84,7 @@ const SHAPES: Record<string, Shape> = {
 };
 
 describe('graphOf', () => {
-  test.each(Object.entries(SHAPES))('design §4 %s', (_, shape) => {
+  test.each(Object.entries(SHAPES))('architecture §4 %s', (_, shape) => {
     const graph = graphOf(definition(shape.nodes, shape.edges));
     expect({
       starts: graph.starts.join(' '),
@@ -93,7 +93,7 @@ describe('graphOf', () => {
     }).toEqual({ starts: shape.starts, back: shape.back, order: shape.order });
   });
 
-  test('design §4 a back edge counts neither for fan-in nor among the forward edges', () => {
+  test('architecture §4 a back edge counts neither for fan-in nor among the forward edges', () => {
     const graph = graphOf(definition('s e w', 's>e e>w w>e'));
     expect(ids(graph.forwardIn.get('e'))).toBe('s>e');
     expect(ids(graph.forwardOut.get('w'))).toBe('');
@@ -126,7 +126,7 @@ describe('graphOf', () => {
     expect(graphOf(definition(names.join(' '), edges.join(' '))).order).toEqual(names);
   });
 
-  test('spec/01 §6.3 the trigger rule of a node is that of its forward in-edges, all_success without one', () => {
+  test('workflow-definition.schema.json: the trigger rule of a node is that of its forward in-edges, all_success without one', () => {
     const graph = graphOf(definition('a b c', 'a>b:any_failed a>c c>b:any_failed b>b:any_success'));
     expect(Object.fromEntries(graph.triggerRule)).toEqual({
       a: 'all_success',
@@ -215,13 +215,16 @@ const FAULTS: Record<
 };
 
 describe('graphFaults', () => {
-  test.each(Object.entries(FAULTS))('spec/01 §6.6 %s', (_, { nodes, edges, inputs, pointers }) => {
-    expect(graphFaults(definition(nodes, edges, inputs)).map((fault) => fault.pointer)).toEqual(
-      pointers,
-    );
-  });
+  test.each(Object.entries(FAULTS))(
+    'workflow-definition.schema.json: %s',
+    (_, { nodes, edges, inputs, pointers }) => {
+      expect(graphFaults(definition(nodes, edges, inputs)).map((fault) => fault.pointer)).toEqual(
+        pointers,
+      );
+    },
+  );
 
-  test('spec/01 §6.6 a variable declared twice is a fault', () => {
+  test('workflow-definition.schema.json: a variable declared twice is a fault', () => {
     const twice = {
       ...definition('a', ''),
       variables: [1, 2].map(() => ({ name: 'v', type: 'string' as const })),

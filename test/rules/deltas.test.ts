@@ -1,4 +1,4 @@
-// Live deltas, their rows and their compact record (design §3.5): what is recorded tells the same bytes.
+// Live deltas, their rows and their compact record (architecture §3.5): what is recorded tells the same bytes.
 import { describe, expect, it } from 'vitest';
 import { recordDeltas } from '../../activities/recorded-deltas.ts';
 import {
@@ -111,7 +111,7 @@ function rowsOf({ form, pieces, sequences, name: _, recorded: __, ...row }: Case
   });
 }
 
-describe('design §3.5 a block of deltas', () => {
+describe('architecture §3.5 a block of deltas', () => {
   it.each(CASES)('$name: recorded compactly', (given) => {
     expect(recordDeltas(ACTIVITY, rowsOf(given))).toMatchObject(given.recorded);
   });

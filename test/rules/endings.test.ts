@@ -1,4 +1,4 @@
-// What is open and how it is closed, in one table for workflow and translator (design §3.1).
+// What is open and how it is closed, in one table for workflow and translator (architecture §3.1).
 import { describe, expect, test } from 'vitest';
 import { closingsOf, cutOffItem, trackOpen, type OpenItem } from '../../src/rules/endings.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
@@ -97,7 +97,7 @@ describe('closingsOf', () => {
   const open = track([node('a'), bracket('a'), call('a', 1), node('b'), call('a', 2)]);
 
   // [I12]
-  test('design §3.1 closes calls before brackets before nodes, within a kind in the order opened', () => {
+  test('architecture §3.1 closes calls before brackets before nodes, within a kind in the order opened', () => {
     expect(closingsOf(open, ENDING).map((closing) => closing.key)).toEqual([
       'agent.toolReturned|a/1/0/c1',
       'agent.toolReturned|a/1/0/c2',

@@ -1,11 +1,11 @@
-// The one error table: codes, statuses, safe messages (spec/01 §9).
+// The one error table: codes, statuses, safe messages (rest-endpoints.md §Error response shape).
 import { describe, expect, test } from 'vitest';
 import { codeOf, ERRORS, HostError, isErrorCode } from '../../src/rules/errors.ts';
 import { validate } from '../../src/wire/validators.ts';
 
 const ROWS = Object.entries(ERRORS);
 
-describe('spec/01 §9', () => {
+describe('rest-endpoints.md §Error response shape', () => {
   test.each(ROWS)(
     '%s makes a valid envelope with a status of the protocol',
     (code, { status, message }) => {

@@ -1,4 +1,4 @@
-// "A new event is one schema, one row in the table of event types and one emit" (style.md): the places that know a type are
+// "A new event is one schema, one row in the table of event types and one emit": the places that know a type are
 // counted. A reader goes by the columns of the table; one that names a type stands here, with its reason.
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// The table of event types: which stream mode shows which (spec/02 §3.3), that its columns agree with each other.
+// The table of event types: which stream mode shows which (stream-modes.md), that its columns agree with each other.
 // Who states each type: event-places.test.ts.
 import PAYLOADS_SCHEMA from '../../schemas/run-event-payloads.schema.json' with { type: 'json' };
 import { expect, test } from 'vitest';
@@ -20,7 +20,7 @@ test('every type that has a payload schema has a row, and no other but what is o
   expect([...TYPES].sort()).toEqual([...EVENT_TYPE_NAMES, ...READ_ONLY].sort());
 });
 
-test('spec/02 §3.3 updates shows exactly these types', () => {
+test('stream-modes.md: updates shows exactly these types', () => {
   expect(having(({ updates }) => updates)).toEqual([
     ...['run.started', 'run.paused', 'run.resumed'],
     ...['run.completed', 'run.failed', 'run.cancelled'],
@@ -37,17 +37,17 @@ test('spec/02 §3.3 updates shows exactly these types', () => {
   ]);
 });
 
-test('spec/02 §3.3 values follows every update, and node.started', () => {
+test('stream-modes.md: values follows every update, and node.started', () => {
   expect(having(({ values }) => values)).toEqual(
     TYPES.filter((type) => eventRow(type).updates || type === 'node.started'),
   );
 });
 
-test('spec/02 §3.3 messages shows output.chunk alone', () => {
+test('stream-modes.md: messages shows output.chunk alone', () => {
   expect(having(({ messages }) => messages)).toEqual(['output.chunk']);
 });
 
-test('spec/02 §3.5 a batch is flushed by a suspension and by the end, by nothing else', () => {
+test('stream-modes.md: a batch is flushed by a suspension and by the end, by nothing else', () => {
   expect(having(({ urgent }) => urgent)).toEqual([
     ...['run.completed', 'run.failed', 'run.cancelled', 'node.suspended'],
   ]);
@@ -86,7 +86,7 @@ test('only an open payload has twins', () => {
   }
 });
 
-/** spec/08 §5.2: the types of ours that the next major spells in another way; all others keep their names. */
+/** event-codemap.json: the types of ours that the next major spells in another way; all others keep their names. */
 const RENAMED = {
   'agent.reasoning.delta': 'agent.reasoning-delta',
   'agent.promptResolved': 'agent.prompt-resolved',
@@ -97,14 +97,14 @@ const RENAMED = {
   'envelope.retry.exhausted': 'envelope.retry-exhausted',
 };
 
-test('spec/08 §5.2 seven types are renamed in the next major, and the map can be inverted', () => {
+test('event-codemap.json: seven types are renamed in the next major, and the map can be inverted', () => {
   const names = TYPES.map((type) => [type, eventRow(type).nextMajor] as const);
   expect(Object.fromEntries(names.filter(([type, next]) => next !== type))).toEqual(RENAMED);
   expect(new Set(names.map(([, next]) => next)).size).toBe(names.length);
   for (const [, next] of names) expect(next).toMatch(/^[a-z][a-z-]*\.[a-z][a-z-]*$/);
 });
 
-test('spec/02 §1.1 events of nodes, interrupts and agents carry nodeId on the envelope', () => {
+test('run-event.schema.json: events of nodes, interrupts and agents carry nodeId on the envelope', () => {
   for (const type of TYPES) {
     const { nodeScoped } = eventRow(type);
     if (/^(node|interrupt|approval|clarification|agent)\./.test(type))
@@ -114,7 +114,7 @@ test('spec/02 §1.1 events of nodes, interrupts and agents carry nodeId on the e
 });
 
 test.each(['openwop-temporal.note', 'toString', '__proto__', ''])(
-  'spec/02 §3.3 the unknown type %j is in debug only, and tells nothing but itself',
+  'stream-modes.md: the unknown type %j is in debug only, and tells nothing but itself',
   (type) => {
     expect(eventRow(type)).toEqual({
       ...{ updates: false, values: false, messages: false, nodeScoped: false, urgent: false },

@@ -1,4 +1,5 @@
-// Identities: pure, injective, of the form the wire wants, and the same for ever (design §2.1, §2.2; seed 003 §3).
+// Identities: pure, injective, of the form the wire wants, and the same for ever (architecture §2.1, §2.2; seed
+// 003 §3).
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import {
@@ -37,7 +38,7 @@ describe('encodeTuple', () => {
   ];
 
   // [I2]
-  test('design §2.2 differs for every two tuples, whatever their parts contain', () => {
+  test('architecture §2.2 differs for every two tuples, whatever their parts contain', () => {
     const tuples = parts.flatMap((nodeId) =>
       parts.flatMap((step) =>
         [1, 11].flatMap((visit) => [0, 1].map((attempt) => ({ nodeId, visit, attempt, step }))),
@@ -46,7 +47,7 @@ describe('encodeTuple', () => {
     expect(new Set(tuples.map(encodeTuple)).size).toBe(tuples.length);
   });
 
-  test('design §2.2 hashes above 200 bytes and stays different', () => {
+  test('architecture §2.2 hashes above 200 bytes and stays different', () => {
     const long = [199, 200, 300].flatMap((length) =>
       ['n', 'é'].map((letter) => encodeTuple({ ...GATE, nodeId: letter.repeat(length) })),
     );
@@ -54,7 +55,7 @@ describe('encodeTuple', () => {
     for (const text of long) expect(text).toMatch(/^h:[0-9a-f]{64}$/);
   });
 
-  test('design §2.2 keeps 200 bytes as they are', () => {
+  test('architecture §2.2 keeps 200 bytes as they are', () => {
     const exact = encodeTuple({ ...GATE, nodeId: 'n'.repeat(200 - '/1/0/ask'.length) });
     expect(exact).toHaveLength(200);
     expect(exact).not.toMatch(/^h:/);
@@ -74,7 +75,7 @@ function bytesOf(text: string): Buffer {
 
 describe('event ids', () => {
   // [I1]
-  test('design §2.1 are evt- and the KSUID of the first 20 bytes of SHA-256(runId NUL key)', () => {
+  test('architecture §2.1 are evt- and the KSUID of the first 20 bytes of SHA-256(runId NUL key)', () => {
     for (const [runId, key] of [
       ['run-1', 'terminal'],
       ['', ''],
@@ -95,7 +96,7 @@ describe('event ids', () => {
   });
 });
 
-test('design §2.2 identities never change: recorded runs depend on them', () => {
+test('architecture §2.2 identities never change: recorded runs depend on them', () => {
   expect({
     tuple: encodeTuple(GATE),
     hashed: encodeTuple({ ...GATE, nodeId: 'n'.repeat(300) }),

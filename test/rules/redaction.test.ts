@@ -49,7 +49,7 @@ describe('redaction (SR-1)', () => {
   });
 });
 
-describe('the stream form: no secret straddles two pieces (design §3.5)', () => {
+describe('the stream form: no secret straddles two pieces (architecture §3.5)', () => {
   const cutAll = (text: string, size: number): string[] =>
     Array.from({ length: Math.ceil(text.length / size) }, (_, at) =>
       text.slice(at * size, (at + 1) * size),

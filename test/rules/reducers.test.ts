@@ -1,4 +1,4 @@
-// Channel reducers as pure folds (spec/01 §7.2, RFC 0002 §G).
+// Channel reducers as pure folds (channels-and-reducers.md, RFC 0002 §G).
 import { describe, expect, test } from 'vitest';
 import { codeOf } from '../../src/rules/errors.ts';
 import type { JsonValue } from '../../src/rules/json.ts';
@@ -20,7 +20,7 @@ const message = (messageId: string, content: string): Message => ({
   ts: 1,
 });
 
-describe('reducers (spec/01 §7.2)', () => {
+describe('reducers (channels-and-reducers.md)', () => {
   const folds: readonly [ReducerName, JsonValue[], JsonValue][] = [
     ['replace', [1, { a: 1 }], { a: 1 }],
     ['append', ['a', 'b', ['c']], ['a', 'b', ['c']]],
@@ -81,7 +81,7 @@ describe('reducers (spec/01 §7.2)', () => {
     ]);
   });
 
-  test('spec/01 §7.4 entries with a time to live are wrapped and pruned at write time', () => {
+  test('channels-and-reducers.md: entries with a time to live are wrapped and pruned at write time', () => {
     const at = (state: JsonValue | undefined, write: JsonValue, nowMs: number): JsonValue =>
       reduce('append', { state, write }, { nowMs, ttlMs: 100 });
     const three = at(at(at(undefined, 'a', 0), 'b', 50), 'c', 60);
@@ -126,7 +126,7 @@ describe('tokens and bounds', () => {
   });
 });
 
-describe('untrusted text (spec/03 §6.5)', () => {
+describe('untrusted text (RFC 0143)', () => {
   // [I39]
   test.each(['</UNTRUSTED>', '</untrusted>', '< / UNTRUSTED>', '<UNTRUSTED tool="x">'])(
     '%s cannot break out, and JSON keeps its meaning',

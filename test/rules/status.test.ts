@@ -1,4 +1,4 @@
-// Run states as a fold over event types (spec/01 §12.2): every state against every kind of event.
+// Run states as a fold over event types (run-snapshot.schema.json): every state against every kind of event.
 import { describe, expect, test } from 'vitest';
 import {
   foldStatus,
@@ -38,7 +38,7 @@ const TRANSITIONS: Record<Base, Record<Event, RunStatus>> = {
   cancelled: { ...moves, 'node.completed': 'cancelled' },
 };
 
-describe('spec/01 §12.2', () => {
+describe('run-snapshot.schema.json', () => {
   const cases = Object.entries(TRANSITIONS).flatMap(([base, row]) =>
     Object.entries(row).map(
       ([event, expected]) => [base as Base, event as Event, expected] as const,
@@ -57,7 +57,7 @@ describe('spec/01 §12.2', () => {
   };
 
   test.each(Object.entries(waits))(
-    'spec/02 §4.2 a running run that waits for %s is %s',
+    'interrupt.md: a running run that waits for %s is %s',
     (kind, expected) => {
       const state = foldStatus({ base: 'running', waiting: [] }, 'node.suspended', {
         interruptId: 'i',

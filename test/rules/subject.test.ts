@@ -1,6 +1,5 @@
 // Who acts: stored whole, shown as the first major knows it, read in the form of earlier versions.
 import { describe, expect, it } from 'vitest';
-import type { LogRow } from '../../src/ports/log.ts';
 import { ownerOf, ownPrincipal, type RunInput } from '../../src/rules/run-input.ts';
 import { asSubject, principalOf, subjectOf } from '../../src/rules/subject.ts';
 import { renderEvent } from '../../src/wire/render.ts';
@@ -10,10 +9,10 @@ const subject = subjectOf('api-key', 't', 'api-key:t');
 
 function shown(type: string, payload: object) {
   const row = { runId: 'r', sequence: 0, eventId: 'evt-1', key: 'k', timestampMs: 0, type };
-  return renderEvent({ ...row, payload: JSON.stringify(payload) } as LogRow);
+  return renderEvent({ ...row, payload: JSON.stringify(payload) });
 }
 
-describe('spec/08 §3.4 a subject', () => {
+describe('architecture §9 a subject', () => {
   it('says who vouches, how it proved itself, and what it is', () => {
     expect(subject).toEqual({
       issuer: 'urn:openwop-temporal:api-key',

@@ -1,4 +1,5 @@
-// A run is accepted, a message sent, a request performed once, by whoever asks: without HTTP (design §4, spec/01 §4.1).
+// A run is accepted, a message sent, a request performed once, by whoever asks: without HTTP (architecture §4,
+// idempotency.md §Layer 1).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createModels } from '../../src/adapters/models/index.ts';
 import { HostError } from '../../src/rules/errors.ts';
@@ -52,7 +53,7 @@ function deps(): Parameters<typeof acceptRun>[0] {
   };
 }
 
-describe('design §4 an acceptance', () => {
+describe('architecture §4 an acceptance', () => {
   it('gives data to who has no keys: an activity, a schedule', async () => {
     const run = { workflowId: 'noop', inputs: {}, configurable: { temprature: 1 } };
     const once = await acceptRun(deps(), CALLER, { run });
@@ -64,7 +65,7 @@ describe('design §4 an acceptance', () => {
     expect((await stores.runs.find('default', runId))?.temporalRunId).toBe(`t-${runId}`);
   });
 
-  it('spec/01 §5 keeps configurable in one form, however it was written, and no credential', () => {
+  it('run-options.md: keeps configurable in one form, however it was written, and no credential', () => {
     const models = { providers: () => ['scripted'] };
     const flat = { 'ai.provider': 'scripted', 'ai.credentialRef': 'cred_x', temperature: 1 };
     const nested = { temperature: 1, ai: { provider: 'scripted', credentialRef: 'cred_x' } };
@@ -74,7 +75,7 @@ describe('design §4 an acceptance', () => {
   });
 });
 
-describe('spec/01 §4.1, design §4 the one way of a message', () => {
+describe('idempotency.md §Layer 1, architecture §4 the one way of a message', () => {
   const telling: Telling<string> = {
     told: (data) => ({ status: 1, body: { data } }),
     refused: (error) =>

@@ -1,4 +1,4 @@
-// An answer to a question that is over is told what became of it (spec/02 §4.4), as the log has it.
+// An answer to a question that is over is told what became of it (interrupt.md), as the log has it.
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { requireOpen } from '../../src/runs/answer.ts';

@@ -1,5 +1,5 @@
-// What holds of every run on a real server (design §8): the log is what workflow code emitted, dense, valid, with one
-// ending; history tells it again byte for byte; and the workflow code replays deterministically.
+// What holds of every run on a real server (architecture §8): the log is what workflow code emitted, dense, valid, with
+// one ending; history tells it again byte for byte; and the workflow code replays deterministically.
 import assert from 'node:assert/strict';
 import { Client, type Connection } from '@temporalio/client';
 import { Worker, type InjectedSinks } from '@temporalio/worker';

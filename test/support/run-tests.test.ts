@@ -1,4 +1,4 @@
-// The line that ends `npm test` tells the truth, whatever went wrong (design §8).
+// The line that ends `npm test` tells the truth, whatever went wrong (architecture §8).
 import { describe, expect, it } from 'vitest';
 import { lastLine, outcomeOf, slowestFiles, type Report } from './run-tests.ts';
 

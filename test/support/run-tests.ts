@@ -1,6 +1,7 @@
 // `npm test`: obtains a Temporal server as `npm start` does, runs vitest with the arguments given, names what was
 // skipped, and ends with one line of its own. Where nothing but the in-memory server can be had, the tests of pure
-// rooms run, and what needs a dev server is skipped. With OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium, python, go) a skip is a failure (design §8).
+// rooms run, and what needs a dev server is skipped. With OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium,
+// python, go) a skip is a failure (architecture §8).
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// A Temporal dev server for tests (design §7): in memory, on a free port, with quick timers. One serves a whole test
-// run (global-setup.ts); suites take a namespace of their own where they look at more than their own runs.
+// A Temporal dev server for tests (architecture §7): in memory, on a free port, with quick timers. One serves a whole
+// test run (global-setup.ts); suites take a namespace of their own where they look at more than their own runs.
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

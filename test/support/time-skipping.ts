@@ -1,4 +1,4 @@
-// The time-skipping twin (design §7; spec/05 §7): Temporal's Java test server out of Maven Central, for workflow logic
+// The time-skipping twin (architecture §7): Temporal's Java test server out of Maven Central, for workflow logic
 // with long timers. Where Java or Maven is absent the reason is given, so that suites can name what they skipped.
 import { Connection } from '@temporalio/client';
 import { TestWorkflowEnvironment } from '@temporalio/testing';

@@ -1,4 +1,5 @@
-// The lab itself (design §7, time skipping; §8): both servers run the same workflow code and give the same journal.
+// The lab itself (architecture §7, time skipping; §8): both servers run the same workflow code and give the same
+// journal.
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chain, node, runInput } from './definitions.ts';
@@ -24,7 +25,7 @@ const servers: [string, LabOptions | undefined][] = [
   ],
 ];
 
-describe.each(servers)('design §8: workflow code on the %s', (_, options) => {
+describe.each(servers)('architecture §8: workflow code on the %s', (_, options) => {
   test.skipIf(options === undefined)(
     'a run ends with one terminal entry, in order, and replays',
     async () => {
@@ -44,7 +45,7 @@ describe.each(servers)('design §8: workflow code on the %s', (_, options) => {
   );
 });
 
-describe.skipIf(!skipping.available)('design §7: the time-skipping server', () => {
+describe.skipIf(!skipping.available)('architecture §7: the time-skipping server', () => {
   let lab: WorkflowLab;
   beforeAll(async () => {
     if (!skipping.available) return;

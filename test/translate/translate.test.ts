@@ -1,4 +1,4 @@
-// translate, given histories (design §2, §3.1; spec/07 §2): carriers, order, endings, page cuts.
+// translate, given histories (architecture §2, §3.1): carriers, order, endings, page cuts.
 import proto from '@temporalio/proto';
 import { describe, expect, it } from 'vitest';
 import { codeOf } from '../../src/rules/errors.ts';
@@ -69,7 +69,7 @@ function plainRun(): HistoryBuilder {
   return history;
 }
 
-describe('design §2.4, §3.1: carriers become entries', () => {
+describe('architecture §2.4, §3.1: carriers become entries', () => {
   it('emitted and admitted entries stand in the order of the journal', () => {
     expect(told(plainRun().events)).toEqual([
       'run.started run.started|r',
@@ -143,7 +143,7 @@ describe('design §2.4, §3.1: carriers become entries', () => {
   });
 });
 
-describe('design §2.3: order within one workflow task', () => {
+describe('architecture §2.3: order within one workflow task', () => {
   // [I6]
   it('entries taken back from a cancelled command ride on a later one and keep their place', () => {
     const history = new HistoryBuilder();
@@ -171,7 +171,7 @@ describe('design §2.3: order within one workflow task', () => {
   });
 });
 
-describe('design §3.1: endings that no workflow code wrote', () => {
+describe('architecture §3.1: endings that no workflow code wrote', () => {
   const open = () => {
     const history = new HistoryBuilder();
     const called = emitted(
@@ -295,7 +295,7 @@ describe('design §3.1: endings that no workflow code wrote', () => {
   });
 });
 
-describe('spec/01 §12.2: the status of the head', () => {
+describe('run-snapshot.schema.json: the status of the head', () => {
   it('is pending before anything, running after run.started, and waits while an interrupt is open', () => {
     const history = new HistoryBuilder();
     expect(translateAll(history.events).status).toBe('pending');
@@ -314,7 +314,7 @@ describe('spec/01 §12.2: the status of the head', () => {
   });
 });
 
-describe('design §4: segments', () => {
+describe('architecture §4: segments', () => {
   // [I50]
   it('continue-as-new drains its carrier, names the next segment and empties the activity maps', () => {
     const history = new HistoryBuilder();
@@ -349,7 +349,7 @@ describe('design §4: segments', () => {
   });
 });
 
-describe('design §3.5: recorded deltas', () => {
+describe('architecture §3.5: recorded deltas', () => {
   it('are handed out and close the block that they name, admitted or not', () => {
     const deltas = {
       activityId: 'n/1/0/a',
@@ -369,7 +369,7 @@ describe('design §3.5: recorded deltas', () => {
   });
 });
 
-describe('design §3.1: never skipped', () => {
+describe('architecture §3.1: never skipped', () => {
   const codeFor = (history: HistoryBuilder) => {
     try {
       translateAll(history.events);
@@ -418,7 +418,7 @@ describe('design §3.1: never skipped', () => {
   });
 });
 
-describe('design §3.1: incremental', () => {
+describe('architecture §3.1: incremental', () => {
   /** Parallel activities, a take-back, a seal, a continue-as-new ending: something of everything. */
   function busyRun(): HistoryBuilder {
     const history = new HistoryBuilder();

@@ -1,4 +1,5 @@
-// Which definitions can be run here, and what is told about the others (spec/01 §6.6; spec/06 §20).
+// Which definitions can be run here, and what is told about the others (workflow-definition.schema.json;
+// conformance/fixtures.md).
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { DEFINITION_BYTES } from '../../src/rules/limits.ts';
@@ -95,7 +96,7 @@ describe('accepted unchanged', () => {
       configurableSchema: { type: 'object', properties: { mode: { enum: ['a'] } } },
     },
   };
-  test.each(Object.entries(fine))('spec/01 §6 %s', (_, change) => {
+  test.each(Object.entries(fine))('workflow-definition.schema.json: %s', (_, change) => {
     const json = { ...chain, ...change };
     const checked = checkDefinition(json, context);
     expect(checked).toEqual({ ok: true, definition: json });
@@ -282,11 +283,14 @@ describe('refused', () => {
       ],
     ],
   };
-  test.each(Object.entries(cases))('spec/01 §6.6 %s', (_, [change, expected]) => {
-    expect(faults(change)).toEqual(expected);
-  });
+  test.each(Object.entries(cases))(
+    'workflow-definition.schema.json: %s',
+    (_, [change, expected]) => {
+      expect(faults(change)).toEqual(expected);
+    },
+  );
 
-  test('spec/01 §6.6 a missing root field', () => {
+  test('workflow-definition.schema.json: a missing root field', () => {
     const without = Object.fromEntries(
       Object.entries(chain).filter(([name]) => name !== 'settings'),
     );
@@ -296,7 +300,7 @@ describe('refused', () => {
     });
   });
 
-  test('spec/01 §6.6 a gated type names its capability, itself and its node', () => {
+  test('capabilities.md §Refusal: a gated type names its capability, itself and its node', () => {
     const checked = checkDefinition({ ...chain, ...nodes(node('a', 'core.dispatch')) }, context);
     expect(checked).toMatchObject({
       faults: [
@@ -328,11 +332,11 @@ test.each([
   ['object', {}, true],
   ['object', [], false],
   ['object', null, false],
-] as const)('spec/01 §6.4 type %s and %j: %j', (type, value, expected) => {
+] as const)('workflow-definition.schema.json: type %s and %j: %j', (type, value, expected) => {
   expect(isOfType(type, value)).toBe(expected);
 });
 
-describe('spec/06 §20 in test mode', () => {
+describe('conformance/fixtures.md: in test mode', () => {
   const pointers = (change: object): string[] => {
     const checked = checkDefinition({ ...chain, ...change }, { ...context, testMode: true });
     return checked.ok ? [] : checked.faults.map((fault) => `${fault.pointer} ${fault.code}`);

@@ -1,4 +1,4 @@
-// A stored row as the wire shows it, and the one table of twin names (spec/02 §1.1; design §9).
+// A stored row as the wire shows it, and the one table of twin names (run-event.schema.json; architecture §9).
 import { describe, expect, test } from 'vitest';
 import type { LogRow } from '../../src/ports/log.ts';
 import { EVENT_TYPES } from '../../src/rules/events.ts';
@@ -33,7 +33,7 @@ const TWIN_CASES: Record<string, { stored: object; added: object }> = {
   },
 };
 
-describe('design §9 twin names', () => {
+describe('architecture §9 twin names', () => {
   test('the table has these types and no other', () => {
     // Beside them fields may be shown in another form under their own name (test/rules/subject).
     const named = Object.entries(EVENT_TYPES).filter(([, { twins }]) =>
@@ -73,7 +73,7 @@ describe('design §9 twin names', () => {
   });
 });
 
-describe('spec/02 §1.1 the envelope', () => {
+describe('run-event.schema.json: the envelope', () => {
   test('has exactly the ten fields', () => {
     const doc = renderEvent(
       row('variable.changed', '{"name":"v","next":"m"}', { nodeId: 'n', causationId: 'evt-0' }),

@@ -1,4 +1,5 @@
-// The guarded compiler for schemas of others (spec/01 §5, §6; spec/03 §2.3; design §10).
+// The guarded compiler for schemas of others (run-options.md, workflow-definition.schema.json; RFC 0003;
+// architecture §10).
 import { describe, expect, test } from 'vitest';
 import { MAX_WORK } from '../../src/wire/schema-work.ts';
 import {
@@ -158,7 +159,7 @@ describe('JSON Schema 2020-12', () => {
 
 const nested = (levels: number): unknown => (levels === 0 ? {} : { not: nested(levels - 1) });
 
-describe('design §10 refused schemas', () => {
+describe('architecture §10 refused schemas', () => {
   test.each<[string, unknown, string]>([
     ['no schema', 'text', ''],
     ['null', null, ''],
@@ -240,7 +241,7 @@ describe('design §10 refused schemas', () => {
 const patternsFor = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`^k.*x${index}$`, {}]));
 
-describe('design §10 bounded work', () => {
+describe('architecture §10 bounded work', () => {
   test('a schema that multiplies by references is given up', () => {
     const levels = Array.from({ length: 40 }, (_, index) => {
       const next = { $ref: `#/$defs/l${index + 1}` };

@@ -1,4 +1,5 @@
-// The compiled schemas: every payload, request and document that the host takes or gives (spec/01 §2, §10; spec/02 §2).
+// The compiled schemas: every payload, request and document that the host takes or gives (rest-endpoints.md,
+// capabilities.md; run-event-payloads.schema.json).
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { GENERATED, generateTypes } from '../../schemas/generate.ts';
@@ -90,7 +91,7 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
   'envelope.retry.exhausted': { nodeId, totalAttempts: 1, finalReason: 'schema-violation' },
 };
 
-/** Published as closed (spec/02 §2): an extra field makes the record invalid. */
+/** Published as closed (run-event-payloads.schema.json): an extra field makes the record invalid. */
 const CLOSED = new Set([
   'interrupt.requested',
   'agent.promptResolved',
@@ -100,7 +101,7 @@ const CLOSED = new Set([
   'envelope.retry.exhausted',
 ]);
 
-describe('spec/02 §2 payloads', () => {
+describe('run-event-payloads.schema.json: payloads', () => {
   test.each(EVENT_TYPE_NAMES)(
     '%s accepts a valid payload, and knows its required fields and whether it is closed',
     (type) => {
@@ -177,13 +178,13 @@ describe('validateEvent', () => {
     ['no date', { timestamp: 'yesterday' }, '/timestamp'],
     ['an empty eventId', { eventId: '' }, '/eventId'],
     ['a long nodeId', { nodeId: 'n'.repeat(129) }, '/nodeId'],
-  ])('spec/02 §1.1 %s', (_, change, pointer) => {
+  ])('run-event.schema.json: %s', (_, change, pointer) => {
     const result = validateEvent({ ...doc, ...change });
     expect(result.ok ? undefined : result.errors[0].pointer).toBe(pointer);
   });
 });
 
-describe('spec/01 §2.3 the body of POST /v1/runs', () => {
+describe('rest-endpoints.md: the body of POST /v1/runs', () => {
   const deep = { a: { b: { c: { d: 1 } } } };
   test.each<[string, unknown, string | undefined]>([
     ['a workflow', { workflowId: 'w' }, undefined],
@@ -245,7 +246,7 @@ describe('spec/01 §2.3 the body of POST /v1/runs', () => {
   });
 });
 
-test('spec/01 §2 a large body that is wrong all over gets its first fault only, a small one all', () => {
+test('rest-endpoints.md: a large body that is wrong all over gets its first fault only, a small one all', () => {
   const wrong = (count: number) =>
     validate.runCreateRequest({ workflowId: 1, agentId: 2, tags: Array(count).fill(3), extra: 4 });
   const [large, small] = [wrong(500_000), wrong(20)];
@@ -253,7 +254,7 @@ test('spec/01 §2 a large body that is wrong all over gets its first fault only,
   expect(!small.ok && small.errors.length).toBeGreaterThan(20);
 });
 
-test('spec/01 §5 metadata with half a million members is refused, not a fault of the host', () => {
+test('run-options.md: metadata with half a million members is refused, not a fault of the host', () => {
   const metadata = { a: Array(500_000).fill(1) };
   const checked = validate.runCreateRequest({ workflowId: 'w', metadata });
   expect(!checked.ok && checked.errors[0]).toMatchObject({
@@ -269,7 +270,7 @@ test.each<[string, (value: unknown) => { ok: boolean }, unknown, boolean]>([
   ['a cancel', validate.runCancelRequest, {}, true],
   ['a cancel with a reason', validate.runCancelRequest, { reason: 'r' }, true],
   ['a cancel with more', validate.runCancelRequest, { because: 'r' }, false],
-])('spec/01 §2 %s', (_, check, body, ok) => {
+])('rest-endpoints.md: %s', (_, check, body, ok) => {
   expect(check(body).ok).toBe(ok);
 });
 
@@ -284,7 +285,7 @@ test('a payload schema exists for every row above, and the other way round', () 
   expect([...EVENT_TYPE_NAMES].sort()).toEqual(Object.keys(VALID).sort());
 });
 
-test('spec/01 §18 every node type that runs has a config schema, and no other', () => {
+test('node-packs.md §Reserved Core typeIds: every node type that runs has a config schema, and no other', () => {
   expect([...NODE_TYPE_IDS].sort()).toEqual([...nodeTypesOf({ testMode: true })].sort());
 });
 

@@ -1,5 +1,5 @@
-// Where an agent's node goes to a human: low confidence, questions of its own, an effect in doubt (RFC 0002 §F; design
-// §5, §9).
+// Where an agent's node goes to a human: low confidence, questions of its own, an effect in doubt (RFC 0002 §F;
+// architecture §5, §9).
 import { defaultPayloadConverter } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput } from '../../activities/contract.ts';
@@ -36,7 +36,7 @@ function ratification(returnSchema: JsonObject = {}): JsonObject {
   };
 }
 
-describe('low confidence (RFC 0002 §F, design §9)', () => {
+describe('low confidence (RFC 0002 §F, architecture §9)', () => {
   const low = [decision({ refund: 10 }, 0.55)];
   const withAnswer =
     (value: JsonValue, schema = ratification()) =>
@@ -166,7 +166,7 @@ describe('low confidence (RFC 0002 §F, design §9)', () => {
   });
 });
 
-describe('an agent asks instead of deciding (envelope clarification.request, spec/01 §10.2)', () => {
+describe('an agent asks instead of deciding (envelope clarification.request, capabilities.md)', () => {
   const questions = [{ id: 'size', question: 'Which size?' }];
   const asks: Turn = { kind: 'clarification', questions };
 
@@ -233,7 +233,7 @@ describe('an agent asks instead of deciding (envelope clarification.request, spe
   });
 });
 
-describe('whatever an agent asks stands for a time, and silence is never consent (spec/02 §4.6)', () => {
+describe('whatever an agent asks stands for a time, and silence is never consent (interrupt.md)', () => {
   const asks = (output: CallToolOutput): Script => ({
     turns: [{ kind: 'calls', calls: [{ toolId: 'core:clock', arguments: {} }] }],
     call: () => output,
@@ -264,7 +264,7 @@ describe('whatever an agent asks stands for a time, and silence is never consent
   });
 });
 
-describe('an effect in doubt goes to a human (design §5)', () => {
+describe('an effect in doubt goes to a human (architecture §5)', () => {
   const doubtful = (input: CallToolInput): CallToolOutput =>
     input.resolution
       ? { kind: 'returned', status: 'ok', resultHash: `h:${input.resolution.kind}` }

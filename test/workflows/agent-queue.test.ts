@@ -1,5 +1,5 @@
-// Calls of tools that live in agent processes (design §5): they wait on the agent's queue, are given up with a word, are
-// asked about where the operator's policy says so, and leave no open block behind.
+// Calls of tools that live in agent processes (architecture §5): they wait on the agent's queue, are given up with a
+// word, are asked about where the operator's policy says so, and leave no open block behind.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
@@ -117,7 +117,7 @@ afterEach(async () => {
   await Promise.all(pollers.splice(0).map((poller) => poller.stop().catch(() => undefined)));
 });
 
-describe("a call waits on the agent's queue (design §5)", () => {
+describe("a call waits on the agent's queue (architecture §5)", () => {
   it('is performed by a worker that has the agent, and by no other', async () => {
     const { calls, queue, activities, input, infers } = scene();
     await poll(queue);
@@ -232,7 +232,7 @@ describe("a call waits on the agent's queue (design §5)", () => {
   });
 });
 
-describe('progress of a call that ends without a result is sealed (design §3.5)', () => {
+describe('progress of a call that ends without a result is sealed (architecture §3.5)', () => {
   it('before the call is given up, and before the node fails', async () => {
     const waits = scene({ waitMs: 1_000 });
     await runBothWays({ ...waits, plainOnly: true });

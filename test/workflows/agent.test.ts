@@ -42,7 +42,7 @@ describe('one invocation (RFC 0077 §E)', () => {
       'node.completed',
       'run.completed',
     ]);
-    // spec/02 §3.6: the final answer as text, whole, for `messages`.
+    // stream-modes.md: the final answer as text, whole, for `messages`.
     expect(payloadsOf(run, 'output.chunk')).toEqual([
       {
         nodeId: 'think',
@@ -152,7 +152,7 @@ describe('one invocation (RFC 0077 §E)', () => {
     });
   });
 
-  it('a model call that fails for good is sealed, the bracket closes as failed (design §3.5)', async () => {
+  it('a model call that fails for good is sealed, the bracket closes as failed (architecture §3.5)', async () => {
     const { activities, seals } = scripted({ turns: [decision('x')] });
     const broken = {
       ...activities,
@@ -168,7 +168,7 @@ describe('one invocation (RFC 0077 §E)', () => {
     });
   });
 
-  it('its seal is not held back where a segment ends: the model is not called again (design §3.5)', async () => {
+  it('its seal is not held back where a segment ends: the model is not called again (architecture §3.5)', async () => {
     const { activities, seals, infers } = scripted({ turns: [decision('done')] });
     const run = await runOnce({
       input: {
@@ -193,7 +193,7 @@ describe('one invocation (RFC 0077 §E)', () => {
     expect(seals.filter(({ context }) => context.nodeId === 'fails')).toHaveLength(1);
   });
 
-  it('cancel while the model thinks: sealed, bracket and node closed, run.cancelled (design §4)', async () => {
+  it('cancel while the model thinks: sealed, bracket and node closed, run.cancelled (architecture §4)', async () => {
     const { activities, seals } = scripted({ turns: [decision('x')] });
     const hanging = {
       ...activities,
@@ -224,7 +224,7 @@ describe('one invocation (RFC 0077 §E)', () => {
     ]);
   });
 
-  it('a result that comes when the node is out of time is in the log, its decision is not (design §2.4)', async () => {
+  it('a result that comes when the node is out of time is in the log, its decision is not (architecture §2.4)', async () => {
     const { activities, seals } = scripted({ turns: [decision('too late', 1)] });
     const slow = {
       ...activities,

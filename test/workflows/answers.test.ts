@@ -1,4 +1,4 @@
-// Which answer to a question a run takes (design §4, race rules of spec/02 §4.4), decided by the workflow alone.
+// Which answer to a question a run takes (architecture §4, race rules of interrupt.md), decided by the workflow alone.
 import { plainRun, START_MS, type PlainRun } from '../support/plain-run.ts';
 import { expect, test } from 'vitest';
 import { digestOf } from '../../src/rules/ids.ts';

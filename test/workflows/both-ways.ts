@@ -1,5 +1,6 @@
-// Runs workflow code plainly and with continue-as-new forced, and holds the two journals against each other (design
-// §4): the same facts, the same order within a visit, and the same order in all when the run is sequential.
+// Runs workflow code plainly and with continue-as-new forced, and holds the two journals against each other
+// (architecture §4): the same facts, the same order within a visit, and the same order in all when the run is
+// sequential.
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -66,7 +67,7 @@ export function payloadsOf(run: FinishedRun, type: string): Record<string, JsonV
     .map((fact) => fact.payload);
 }
 
-/** Every invariant that needs no server but Temporal (design §8). */
+/** Every invariant that needs no server but Temporal (architecture §8). */
 function checkJournal(run: FinishedRun): void {
   const facts = factsOf(run);
   const keys = facts.map((fact) => fact.key);
@@ -79,7 +80,7 @@ function checkJournal(run: FinishedRun): void {
   }
 }
 
-/** A chunk names its run (spec/02 §3.6), and the two ways are two runs. */
+/** A chunk names its run (stream-modes.md), and the two ways are two runs. */
 function ofAnyRun({ runId, ...rest }: JsonObject): JsonObject {
   return runId === undefined ? rest : { ...rest, runId: 'run' };
 }

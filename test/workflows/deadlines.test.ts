@@ -1,5 +1,5 @@
 // Waits of days, on the time-skipping server: a three-day deadline is answered on day two or expires on day three
-// (design §8; spec/06 §8.12).
+// (architecture §8; interrupt.md).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { chain, node, runInput } from '../support/definitions.ts';

@@ -1,4 +1,5 @@
-// The n-th equal call of a node attempt is an effect of its own (design §5): what the workflow hands to the ledger.
+// The n-th equal call of a node attempt is an effect of its own (architecture §5): what the workflow hands to the
+// ledger.
 import { plainRun } from '../support/plain-run.ts';
 import { expect, test } from 'vitest';
 import type { CallToolInput, InferTurnOutput } from '../../activities/contract.ts';

@@ -1,4 +1,4 @@
-// The journal alone (design §2.1): what is stated twice, and what is stated behind the end.
+// The journal alone (architecture §2.1): what is stated twice, and what is stated behind the end.
 import '../support/plain-sandbox.ts';
 import { beforeEach, expect, test, vi } from 'vitest';
 import type * as Journal from '../../workflows/journal.ts';

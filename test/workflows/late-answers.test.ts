@@ -1,5 +1,5 @@
 // An answer that reaches the workflow together with the end of the time that it had: both lay there while no worker
-// was at work (design §4, race rules of spec/02 §4.4). On a real server, whose workflow task then holds both.
+// was at work (architecture §4, race rules of interrupt.md). On a real server, whose workflow task then holds both.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';

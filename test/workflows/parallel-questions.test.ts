@@ -1,5 +1,5 @@
-// Calls of one model turn that need a human ask at once (design §4, §5): a node has several interrupts open, each is
-// answered by its id, and each ends on its own: by its answer, with its time, with the node or with the run.
+// Calls of one model turn that need a human ask at once (architecture §4, §5): a node has several interrupts open, each
+// is answered by its id, and each ends on its own: by its answer, with its time, with the node or with the run.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure, defaultPayloadConverter } from '@temporalio/common';
@@ -214,7 +214,7 @@ describe('calls of one turn ask at once', () => {
 });
 
 describe('each question ends on its own', () => {
-  it('its time: the first to expire fails the node, and the other is withdrawn (spec/02 §4.6)', async () => {
+  it('its time: the first to expire fails the node, and the other is withdrawn (interrupt.md)', async () => {
     const { activities } = turnOf({
       early: inDoubt,
       late: async (input, name) => {

@@ -1,4 +1,5 @@
-// spec/01 §2.9 pause and resume, in workflow code: what waits, what goes on, what is cut, and in which order it is told.
+// rest-endpoints.md pause and resume, in workflow code: what waits, what goes on, what is cut, and in which order it is
+// told.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { describe, expect, it } from 'vitest';

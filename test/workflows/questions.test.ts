@@ -1,5 +1,5 @@
-// A question to a human says what each answer does, and the answer does it (design §5): title, description, page and
-// terminal of a question about a tool call, against the real ledger.
+// A question to a human says what each answer does, and the answer does it (architecture §5): title, description, page
+// and terminal of a question about a tool call, against the real ledger.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallToolInput, InferTurnInput } from '../../activities/contract.ts';
 import { EVENT_STORIES } from '../../src/rules/events.ts';
@@ -94,7 +94,7 @@ async function afterDoubt(value: JsonObject) {
   };
 }
 
-describe('an effect in doubt: what the words promise is what happens (design §5)', () => {
+describe('an effect in doubt: what the words promise is what happens (architecture §5)', () => {
   it.each<[string, JsonObject, RegExp, number, unknown]>([
     ['accept', {}, /^Perform it now/, 2, { paid: 2 }],
     [

@@ -50,7 +50,7 @@ function interruptIds(journal: readonly JournalItem[]): string[] {
 }
 
 describe('a sequential run', () => {
-  it('states run.started, each node in order and run.completed (spec/06 §3.4, §3.8)', async () => {
+  it('states run.started, each node in order and run.completed (rest-endpoints.md)', async () => {
     const run = await runBothWays({
       input: runInput(
         chain('abc', [node('a', 'core.start'), node('b', 'core.noop'), node('c', 'core.end')]),
@@ -69,7 +69,7 @@ describe('a sequential run', () => {
     ]);
   });
 
-  it('has exactly the history events of a bare workflow: five for a run without activities (design §2.3)', async () => {
+  it('has exactly the history events of a bare workflow: five for a run without activities (architecture §2.3)', async () => {
     const run = await runBothWays({
       input: runInput(chain('one', [node('a', 'core.noop')])),
       plainOnly: true,
@@ -77,7 +77,7 @@ describe('a sequential run', () => {
     expect(run.segments[0]).toHaveLength(5);
   });
 
-  it('ends the run as failed when a node fails, and fails the execution (spec/06 §3.6)', async () => {
+  it('ends the run as failed when a node fails, and fails the execution (rest-endpoints.md)', async () => {
     const run = await runBothWays({
       input: runInput(
         chain('f', [node('a', 'core.fail', { config: { code: 'x_y', message: 'no' } })]),
@@ -119,7 +119,7 @@ describe('a sequential run', () => {
     });
   });
 
-  it('a value above 32 KiB that workflow code builds fails the node with payload_too_large (design §2.6)', async () => {
+  it('a value above 32 KiB that workflow code builds fails the node with payload_too_large (architecture §2.6)', async () => {
     const nodes = [
       node('set', 'core.setVariable', { config: { variableName: 'v', value: 'x'.repeat(40_000) } }),
     ];
@@ -131,7 +131,7 @@ describe('a sequential run', () => {
 });
 
 describe('edges', () => {
-  it('a condition takes one branch, the other is skipped and the skip propagates; the join runs (spec/01 §6.3)', async () => {
+  it('a condition takes one branch, the other is skipped and the skip propagates; the join runs (workflow-definition.schema.json)', async () => {
     const workflow = definition(
       'branch',
       [
@@ -170,7 +170,7 @@ describe('edges', () => {
       [edge('a', 'c'), edge('b', 'c')],
     ],
   ])(
-    'a run with %s disabled ends: all skipped, completed with empty outputs (spec/01 §6.2)',
+    'a run with %s disabled ends: all skipped, completed with empty outputs (workflow-definition.schema.json)',
     async (_what, nodes, edges) => {
       const run = await runBothWays({ input: runInput(definition('off', nodes, edges)) });
       expect(run.status).toBe('completed');
@@ -212,7 +212,7 @@ describe('edges', () => {
     expect(types.filter((type) => type === 'node.started z')).toHaveLength(1);
   });
 
-  it('a failure is routed by any_failed and the run completes (spec/06 §8.11)', async () => {
+  it('a failure is routed by any_failed and the run completes (interrupt.md)', async () => {
     const workflow = definition(
       'routed',
       [node('gate', 'core.fail'), node('on-reject', 'core.noop'), node('on-accept', 'core.noop')],
@@ -259,7 +259,7 @@ describe('loops and limits', () => {
       },
     );
 
-  it('a back edge starts new visits up to maxLoopbackIterations, then states workflow.loopback-limit (spec/01 §6.5)', async () => {
+  it('a back edge starts new visits up to maxLoopbackIterations, then states workflow.loopback-limit (workflow-definition.schema.json)', async () => {
     const run = await runBothWays({ input: runInput(loop(2)), parallel: true });
     expect(typesOf(run).filter((type) => type === 'node.started work')).toHaveLength(3);
     expect(payloadsOf(run, 'workflow.loopback-limit')).toEqual([
@@ -268,7 +268,7 @@ describe('loops and limits', () => {
     expect(run.status).toBe('completed');
   });
 
-  it('recursionLimit: cap.breached once, the node over the limit never starts (spec/06 §18.1)', async () => {
+  it('recursionLimit: cap.breached once, the node over the limit never starts (capabilities.md §Engine-enforced limits)', async () => {
     const nodes = ['n1', 'n2', 'n3', 'n4', 'n5'].map((id) => node(id, 'core.noop'));
     const run = await runBothWays({
       input: runInput(chain('cap', nodes), { configurable: { recursionLimit: 3 } }),
@@ -282,7 +282,7 @@ describe('loops and limits', () => {
     });
   });
 
-  it('runTimeoutMs: cap.breached run-duration, then run.failed run_timeout (spec/06 §18.2)', async () => {
+  it('runTimeoutMs: cap.breached run-duration, then run.failed run_timeout (capabilities.md §Engine-enforced limits)', async () => {
     const input = runInput(
       chain('long', [node('wait', 'core.delay', { config: { durationMs: 60_000 } })]),
       { configurable: { runTimeoutMs: 1000 } },
@@ -292,7 +292,7 @@ describe('loops and limits', () => {
     expect(typesOf(run).slice(-2)).toEqual(['node.cancelled wait', 'run.failed']);
   });
 
-  it('node retries are attempts in the log; each node.started counts from 0 (spec/02 §2.2)', async () => {
+  it('node retries are attempts in the log; each node.started counts from 0 (run-event-payloads.schema.json)', async () => {
     const settings = { retry: { maxAttempts: 3, initialDelayMs: 10, backoff: 1 } };
     const run = await runBothWays({
       input: runInput(chain('retry', [node('a', 'core.fail', { settings })])),
@@ -317,7 +317,7 @@ describe('waits and messages', () => {
     node('end', 'core.end'),
   ]);
 
-  it('an approval: suspended, requested, resolved, received, resumed, in this order (spec/02 §4.2)', async () => {
+  it('an approval: suspended, requested, resolved, received, resumed, in this order (interrupt.md)', async () => {
     const run = await runBothWays({
       input: runInput(gate),
       script: async (handle) =>
@@ -338,7 +338,7 @@ describe('waits and messages', () => {
     ]);
   });
 
-  it('refuses: unknown node 404, second answer 409, without a history event (spec/02 §4.4)', async () => {
+  it('refuses: unknown node 404, second answer 409, without a history event (interrupt.md)', async () => {
     const refused: unknown[] = [];
     const run = await runBothWays({
       plainOnly: true,
@@ -355,7 +355,7 @@ describe('waits and messages', () => {
     expect(run.status).toBe('completed');
   });
 
-  it('an answer reaches the question it names and no other of that node, whatever its schema (spec/02 §4.4)', async () => {
+  it('an answer reaches the question it names and no other of that node, whatever its schema (interrupt.md)', async () => {
     const again = definition(
       'again',
       [node('gate', 'core.approvalGate'), node('end', 'core.end')],
@@ -410,7 +410,7 @@ describe('waits and messages', () => {
     expect(run.segments.length).toBeGreaterThan(1);
   });
 
-  it('a repeat of a message with the same update id gets the first outcome, also in a later segment (design §4)', async () => {
+  it('a repeat of a message with the same update id gets the first outcome, also in a later segment (architecture §4)', async () => {
     const updateId = randomUUID();
     const outcomes: unknown[] = [];
     const two = chain('repeat', [
@@ -434,7 +434,7 @@ describe('waits and messages', () => {
     for (const [first, second] of outcomes as [unknown, unknown][]) expect(second).toEqual(first);
   });
 
-  it('a gate that nobody answers never grants: timeout, interrupt_timeout (spec/06 §8.11)', async () => {
+  it('a gate that nobody answers never grants: timeout, interrupt_timeout (interrupt.md)', async () => {
     const workflow = chain('late', [
       node('gate', 'core.approvalGate', { config: { timeoutMs: 300, onTimeout: 'approve' } }),
     ]);
@@ -444,7 +444,7 @@ describe('waits and messages', () => {
   });
 
   it.each(['core.approvalGate', 'core.clarificationGate'])(
-    '%s without a time of its own stands for the time of the run, then never grants (spec/02 §4.6)',
+    '%s without a time of its own stands for the time of the run, then never grants (interrupt.md)',
     async (typeId) => {
       const config = { questions: [{ id: 'q1', question: 'Which colour?' }] };
       const more = { limits: { ...runInput(gate).limits, interruptTimeoutMs: 400 } };
@@ -464,7 +464,7 @@ describe('waits and messages', () => {
     },
   );
 
-  it('a clarification takes answers as object or list and hands them on as an object (spec/02 §4.3)', async () => {
+  it('a clarification takes answers as object or list and hands them on as an object (interrupt.md)', async () => {
     const questions = [{ id: 'q1', question: 'Which colour?' }];
     const workflow = chain('ask', [
       node('ask', 'core.clarificationGate', { config: { questions } }),
@@ -499,7 +499,7 @@ describe('waits and messages', () => {
     expect(payloadsOf(run, 'run.completed')).toEqual([{ outputs: { answers: { q1: 'blue' } } }]);
   });
 
-  it('a quorum needs its votes; majority rejects (spec/02 §4.7)', async () => {
+  it('a quorum needs its votes; majority rejects (interrupt-profiles.md)', async () => {
     const config = {
       requiredApprovals: 3,
       rejectionPolicy: 'majority',
@@ -527,7 +527,7 @@ describe('waits and messages', () => {
     expect(rejected.status).toBe('failed');
   });
 
-  it('in a quorum only a decision is a vote: who asked for changes may still decide (spec/02 §4.7)', async () => {
+  it('in a quorum only a decision is a vote: who asked for changes may still decide (interrupt-profiles.md)', async () => {
     const actions = ['accept', 'reject', 'refine'];
     const config = { requiredApprovals: 2, actions };
     const outcomes: unknown[] = [];

@@ -1,5 +1,6 @@
 // Sums of values, each of them within its own bound: what one command, one workflow task and one segment take of them
-// (design §2.3, §2.6), on a real server. A run that holds too much fails with `payload_too_large` and a whole log.
+// (architecture §2.3, §2.6), on a real server. A run that holds too much fails with `payload_too_large` and a whole
+// log.
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activities/contract.ts';

@@ -1,5 +1,5 @@
-// A human's word on a tool call outlives the end of a segment (design §4: what entered stands in the frame at once):
-// the same call is never asked about twice, and a "no" is never forgotten.
+// A human's word on a tool call outlives the end of a segment (architecture §4: what entered stands in the frame at
+// once): the same call is never asked about twice, and a "no" is never forgotten.
 import type { WorkflowHandle } from '@temporalio/client';
 import { temporal } from '@temporalio/proto';
 import { describe, expect, it } from 'vitest';
@@ -164,7 +164,7 @@ describe.each(named)('$name', ({ asked, value, word }) => {
   const schema = approvalSchema(asked.actions);
   const says = async (handle: WorkflowHandle) => void (await answer(handle, 'pay', value, schema));
 
-  it('is kept when the segment ends in the task that took the answer (design §4)', async () => {
+  it('is kept when the segment ends in the task that took the answer (architecture §4)', async () => {
     const plain = await runOnce({
       input: inputOf(['pay']),
       activities: scripted(asked).activities,
@@ -181,7 +181,7 @@ describe.each(named)('$name', ({ asked, value, word }) => {
     expectHeard(run, words, word);
   });
 
-  it('is kept when it comes while the segment drains (design §4)', async () => {
+  it('is kept when it comes while the segment drains (architecture §4)', async () => {
     const busy = gate();
     const slow = gate();
     const { activities, words } = scripted(asked, { busy: busy.opened, slow: slow.opened });

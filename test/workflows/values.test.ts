@@ -1,4 +1,5 @@
-// What a node is given (spec/01 §6.2): of a run by agentId every input is one, whatever its name is (RFC 0072).
+// What a node is given (workflow-definition.schema.json): of a run by agentId every input is one, whatever its name is
+// (RFC 0072).
 import { expect, test } from 'vitest';
 import { agentDefinition } from '../../src/runs/input.ts';
 import type { JsonObject } from '../../src/rules/json.ts';

@@ -1,5 +1,6 @@
 // The agent node (`core.agent`, WorkflowNode.agent): a live manifest invocation (RFC 0077 §B) and what a low
-// confidence leads to (RFC 0002 §F, design §9). Invocations of a visit follow each other, each in its own bracket.
+// confidence leads to (RFC 0002 §F, architecture §9). Invocations of a visit follow each other, each in its own
+// bracket.
 import type { AskedQuestion } from '../../activities/contract.ts';
 import { effectiveThreshold, isBelowThreshold } from '../../src/rules/confidence.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/rules/json.ts';
@@ -37,7 +38,7 @@ function dataOf(visit: Visit): AgentData {
   return frame.data as unknown as AgentData;
 }
 
-/** Threshold to look at, or undefined when the decision stands (design §9: exactly one reaction). */
+/** Threshold to look at, or undefined when the decision stands (architecture §9: exactly one reaction). */
 function lowThreshold(
   visit: Visit,
   agent: PinnedAgent,
@@ -146,7 +147,7 @@ function countRound({ frame }: Visit): void {
   frame.escalations++;
 }
 
-/** Notes what is asked in the frame; the bracket closes before anybody is asked (spec/03 §7.3). */
+/** Notes what is asked in the frame; the bracket closes before anybody is asked (RFC 0077 §B step 7). */
 function noteQuestions(work: AgentWork, questions: AskedQuestion[]): void {
   const { visit } = work;
   const limit = MAX_ESCALATIONS_PER_VISIT;

@@ -1,5 +1,5 @@
-// core.approvalGate: a human approves, rejects or edits (spec/02 §4.3, §4.7 quorum; status waiting-approval). A
-// rejection is a failure that an edge with `any_failed` can route (spec/06 §8.11).
+// core.approvalGate: a human approves, rejects or edits (interrupt.md, interrupt-profiles.md quorum; status
+// waiting-approval). A rejection is a failure that an edge with `any_failed` can route (interrupt.md).
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/rules/json.ts';
 import { nodeFailure, type NodeKind } from '../context.ts';
 import { approvalSchema, interrupt } from '../interrupts.ts';

@@ -1,4 +1,4 @@
-// core.clarificationGate: a human answers questions (spec/02 §4.3; status waiting-input). Answers come as an object
+// core.clarificationGate: a human answers questions (interrupt.md; status waiting-input). Answers come as an object
 // or as a list of {id, answer}; they go on as an object keyed by question id.
 import type { NodeKind } from '../context.ts';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';

@@ -1,4 +1,5 @@
-// core.delay: a durable pause. Four spellings of the duration are in use; config wins over the input (spec/06 §20).
+// core.delay: a durable pause. Four spellings of the duration are in use; config wins over the input
+// (conformance/fixtures.md).
 import { stepKey } from '../steps.ts';
 import { inputsOf } from '../values.ts';
 import { nodeFailure, type NodeKind } from '../context.ts';

@@ -1,4 +1,4 @@
-// core.fail: ends in failure, for tests of failure paths (spec/01 §18.2).
+// core.fail: ends in failure, for tests of failure paths (conformance/fixtures.md §NodeModule registration).
 import type { NodeKind } from '../context.ts';
 import { ERRORS } from '../../src/rules/errors.ts';
 

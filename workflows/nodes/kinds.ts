@@ -1,6 +1,6 @@
-// The node kinds of this release: typeId -> function, one file each (spec/01 §18); the table of capabilities says which.
-// A kind may be entered again at every phase of its frame: what it already did stands in `frame.data`, and its waits and
-// effects go through Steps.
+// The node kinds of this release: typeId -> function, one file each (node-packs.md §Reserved Core typeIds); the table
+// of capabilities says which. A kind may be entered again at every phase of its frame: what it already did stands in
+// `frame.data`, and its waits and effects go through Steps.
 import type { NodeType } from '../../src/rules/capabilities.ts';
 import type { WorkflowNode } from '../../schemas/types.generated.ts';
 import type { NodeKind } from '../context.ts';

@@ -1,5 +1,6 @@
 // Kinds that do nothing of their own: core.start, core.end, core.noop (and core.conditional, whose edges decide),
-// core.identity (spec/01 §18.1: echoes each input port to the output of the same name). None emits agent.* events.
+// core.identity (node-packs.md §Reserved Core typeIds: echoes each input port to the output of the same name). None
+// emits agent.* events.
 import type { NodeKind } from '../context.ts';
 import { bounded, inputsOf, setVariable } from '../values.ts';
 

@@ -1,5 +1,5 @@
-// A node that needs what no host provides (spec/06 §3.9; test mode only). It is refused before it starts: no kind of it
-// is ever entered.
+// A node that needs what no host provides (capabilities.md §Refusal; test mode only). It is refused before it starts:
+// no kind of it is ever entered.
 import { LACKING } from '../../src/rules/capabilities.ts';
 import type { NodeError } from '../frames.ts';
 

@@ -1,4 +1,4 @@
-// Reading the operator's folders: bounded, UTF-8 only, and never outside the folder (spec/03 §2.3 rule 2).
+// Reading the operator's folders: bounded, UTF-8 only, and never outside the folder (RFC 0003).
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, join, sep } from 'node:path';
 

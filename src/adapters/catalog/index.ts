@@ -1,5 +1,5 @@
 // What this process can run: definitions and agents, built in and from the operator's folders, validated at start
-// (spec/06 §20, spec/03 §2.3). A bad file is skipped with one line that says where it is wrong; never a crash.
+// (conformance/fixtures.md, RFC 0003). A bad file is skipped with one line that says where it is wrong; never a crash.
 import { basename, join } from 'node:path';
 import { nodeTypesOf } from '../../rules/capabilities.ts';
 import { isAgentToolId } from '../../rules/ids.ts';

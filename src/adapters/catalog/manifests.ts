@@ -1,4 +1,4 @@
-// One agent manifest with everything that it refers to (spec/03 §2.3, RFC 0003): prompt and schemas are read and
+// One agent manifest with everything that it refers to (RFC 0003): prompt and schemas are read and
 // compiled when it is loaded, so that a run never meets a missing one.
 import type { JsonObject } from '../../rules/json.ts';
 import type { ResolvedAgent } from '../../ports/catalog.ts';

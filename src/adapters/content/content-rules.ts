@@ -1,4 +1,4 @@
-// What both content stores hold to (design §2.6): values are named by the hash of their bytes, and bounded.
+// What both content stores hold to (architecture §2.6): values are named by the hash of their bytes, and bounded.
 import { createHash } from 'node:crypto';
 import { HostError } from '../../rules/errors.ts';
 

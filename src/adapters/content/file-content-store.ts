@@ -1,4 +1,5 @@
-// Content as files below the data folder (design §3.6): <dir>/<tenant>/<2 hex>/<64 hex>, written whole or not at all.
+// Content as files below the data folder (architecture §3.6): <dir>/<tenant>/<2 hex>/<64 hex>, written whole or not at
+// all.
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';

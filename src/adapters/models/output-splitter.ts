@@ -1,6 +1,6 @@
 // Splits a model's streamed text into reasoning, which is shown as it comes, and final output, which is not
-// (design §5: assistant text before a call or decision is the reasoning). `<think>` blocks are reasoning; the final
-// output begins where a line begins with `{` or a code fence.
+// (architecture §5: assistant text before a call or decision is the reasoning). `<think>` blocks are reasoning; the
+// final output begins where a line begins with `{` or a code fence.
 
 const OPEN = '<think>';
 const CLOSE = '</think>';

@@ -1,5 +1,5 @@
-// What the processes of a deployment share of agents (seed 004; design §5): tools as last declared, what each Core says
-// of its agents under a lease, a bounded audit, and one-time tokens by hash only.
+// What the processes of a deployment share of agents (seed 004; architecture §5): tools as last declared, what each
+// Core says of its agents under a lease, a bounded audit, and one-time tokens by hash only.
 import type { JsonObject } from '../../rules/json.ts';
 import type {
   AgentAuditEntry,

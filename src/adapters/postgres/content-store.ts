@@ -1,4 +1,5 @@
-// Content in a table, where facade and worker share no folder (design §3.6). Its twin is content/file-content-store.ts.
+// Content in a table, where facade and worker share no folder (architecture §3.6). Its twin is
+// content/file-content-store.ts.
 import type { ContentStore } from '../../ports/content.ts';
 import { checkedHash, requireHash, verified } from '../content/content-rules.ts';
 import type { Db, SqlValue } from './db.ts';

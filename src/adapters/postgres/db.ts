@@ -1,5 +1,5 @@
-// The seam between the stores and a database: the subset of Postgres that `pg` and PGlite share (design §7). Stores
-// know only this; errors of both drivers come out as one of two kinds.
+// The seam between the stores and a database: the subset of Postgres that `pg` and PGlite share (architecture §7).
+// Stores know only this; errors of both drivers come out as one of two kinds.
 import { HostError } from '../../rules/errors.ts';
 
 /** Values that a statement takes. JSON goes as text, so that what is read is byte for byte what was written. */

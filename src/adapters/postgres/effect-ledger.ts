@@ -1,5 +1,5 @@
-// The effect ledger (design §5): who may perform an effect now. A claim is written before the effect, its end behind
-// it; the epoch fences whoever lost the claim.
+// The effect ledger (architecture §5): who may perform an effect now. A claim is written before the effect, its end
+// behind it; the epoch fences whoever lost the claim.
 //
 // What a claim finds           | idempotent tool          | other tool                | other tool, force
 // -----------------------------|--------------------------|---------------------------|------------------

@@ -1,4 +1,5 @@
-// Layer 1 idempotency (spec/01 §4.1): one record per tenant, endpoint and caller's key, claimed with a lease.
+// Layer 1 idempotency (idempotency.md §Layer 1): one record per tenant, endpoint and caller's key, claimed with a
+// lease.
 //
 // | record              | same body                                   | other body |
 // |---------------------|---------------------------------------------|------------|
@@ -29,7 +30,7 @@ const READ_RECORD = `SELECT request_digest, lease_until_ms, run_id, interrupt_id
     openwop_now_ms() AS now_ms
   FROM idempotency_records WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3`;
 
-/** The key itself is not stored: it is the caller's, of any length, and belongs in no log (spec/01 §4.1). */
+/** The key itself is not stored: it is the caller's, of any length, and belongs in no log (idempotency.md §Layer 1). */
 function recordKey(tenant: string, { endpoint, key }: IdempotencyClaim): [string, string, string] {
   return [tenant, endpoint, sha256Hex(`${tenant}:${endpoint}:${key}`)];
 }

@@ -1,5 +1,5 @@
-// All stores of one database (design §7): PGlite in the data folder by default, PostgreSQL in production. Opening runs
-// the migrations.
+// All stores of one database (architecture §7): PGlite in the data folder by default, PostgreSQL in production. Opening
+// runs the migrations.
 import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Stores } from '../../ports/stores.ts';

@@ -1,4 +1,4 @@
-// The append (design §3.2; spec/07 §3.1): one transaction that locks the head, checks the cursor, numbers and clamps,
+// The append (architecture §3.2): one transaction that locks the head, checks the cursor, numbers and clamps,
 // and moves status, cursor and sequence together. Four round trips: BEGIN, lock, write, COMMIT.
 import { clampTimestamps } from '../../rules/clamp.ts';
 import { HostError } from '../../rules/errors.ts';

@@ -1,4 +1,4 @@
-// Live deltas (design §3.5; spec/07 §4.1): rows that an activity appends while its block is open. They take the head's
+// Live deltas (architecture §3.5): rows that an activity appends while its block is open. They take the head's
 // lock and move only its sequence and timestamp, so they never make a cursor stale.
 //
 // | block   | first call | same try | higher try    | lower try  | closeBlock / append that closes it |

@@ -1,4 +1,4 @@
-// The end of a rebuild (design §3.6): head and rows of one run replaced in one transaction.
+// The end of a rebuild (architecture §3.6): head and rows of one run replaced in one transaction.
 import { HostError } from '../../rules/errors.ts';
 import type { Head, LogRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';

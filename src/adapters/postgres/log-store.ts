@@ -1,5 +1,5 @@
-// The log's port on Postgres (design §3): appends and deltas live in files of their own, reads and the restore of a
-// rebuilt run here.
+// The log's port on Postgres (architecture §3): appends and deltas live in files of their own, reads and the restore of
+// a rebuilt run here.
 import type { LogStore } from '../../ports/log.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Db } from './db.ts';

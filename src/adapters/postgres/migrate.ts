@@ -1,5 +1,5 @@
-// Numbered SQL migrations at start (design §7): each in one transaction under one advisory lock, so that any number of
-// processes may start at once. A database from a newer release is refused.
+// Numbered SQL migrations at start (architecture §7): each in one transaction under one advisory lock, so that any
+// number of processes may start at once. A database from a newer release is refused.
 import { readdir, readFile } from 'node:fs/promises';
 import { HostError } from '../../rules/errors.ts';
 import type { Db } from './db.ts';

@@ -1,4 +1,4 @@
-// One-time links of run pages and the sessions they open, by hash only (design §10).
+// One-time links of run pages and the sessions they open, by hash only (architecture §10).
 import type { PageSessionStore } from '../../ports/page-sessions.ts';
 import type { Db } from './db.ts';
 

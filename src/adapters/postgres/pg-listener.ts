@@ -1,5 +1,5 @@
-// One connection per process that only listens (design §3.4). It is checked, comes back by itself when it breaks, and
-// says so: whoever watches must then read again, because notifications in between are gone.
+// One connection per process that only listens (architecture §3.4). It is checked, comes back by itself when it breaks,
+// and says so: whoever watches must then read again, because notifications in between are gone.
 import pg from 'pg';
 import type { Logger } from '../../ports/logger.ts';
 import { BackOff } from '../../system/time.ts';

@@ -1,5 +1,5 @@
-// PGlite in its own thread (design §7): one connection, shared by its clients in turns. A turn is one statement or one
-// transaction; a transaction ends by itself after its limit and when its client goes away.
+// PGlite in its own thread (architecture §7): one connection, shared by its clients in turns. A turn is one statement
+// or one transaction; a transaction ends by itself after its limit and when its client goes away.
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';

@@ -1,5 +1,5 @@
-// The client side of PGlite: a Db over a MessagePort to the worker thread (design §7). The default database, for one
-// process; its twin is pool.ts.
+// The client side of PGlite: a Db over a MessagePort to the worker thread (architecture §7). The default database, for
+// one process; its twin is pool.ts.
 import { access, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MessageChannel, Worker } from 'node:worker_threads';

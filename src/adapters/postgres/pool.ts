@@ -1,5 +1,5 @@
-// PostgreSQL through the `pg` pool (design §7): bounded connections and statement times, and one connection of its own
-// for notifications. The twin of pglite.ts.
+// PostgreSQL through the `pg` pool (architecture §7): bounded connections and statement times, and one connection of
+// its own for notifications. The twin of pglite.ts.
 import pg from 'pg';
 import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports/logger.ts';

@@ -1,4 +1,5 @@
-// Who wants which run now, which processes live, and how far the sweep got (design §3.4). All times are the database's.
+// Who wants which run now, which processes live, and how far the sweep got (architecture §3.4). All times are the
+// database's.
 import type { ProjectionStore } from '../../ports/projection.ts';
 import type { Db } from './db.ts';
 import { refOf } from './run-ref.ts';

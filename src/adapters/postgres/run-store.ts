@@ -1,4 +1,4 @@
-// The registry of runs (design §4, accept): who was accepted with what, whether Temporal has it, and the lists.
+// The registry of runs (architecture §4, accept): who was accepted with what, whether Temporal has it, and the lists.
 import { randomUUID } from 'node:crypto';
 import { HostError } from '../../rules/errors.ts';
 import type { RunInput } from '../../rules/run-input.ts';

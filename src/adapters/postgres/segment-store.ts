@@ -1,4 +1,4 @@
-// Segments of runs and where their raw history is archived (design §3.6).
+// Segments of runs and where their raw history is archived (architecture §3.6).
 import { HostError } from '../../rules/errors.ts';
 import type { ClosedSegment, Segment, SegmentStore } from '../../ports/history.ts';
 import type { Db } from './db.ts';

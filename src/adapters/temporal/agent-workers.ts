@@ -1,5 +1,5 @@
-// Workers of agents' queues (design §5): one activity-only worker for each agent that this process has, so that calls
-// of its tools come here while it is here, wait durably while nobody has it, and move to whoever has it next.
+// Workers of agents' queues (architecture §5): one activity-only worker for each agent that this process has, so that
+// calls of its tools come here while it is here, wait durably while nobody has it, and move to whoever has it next.
 import type { DataConverter } from '@temporalio/common';
 import { Worker, type NativeConnection } from '@temporalio/worker';
 import { agentTaskQueue } from '../../rules/run-input.ts';

@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const BUNDLER = fileURLToPath(new URL('./bundle-process.ts', import.meta.url));
 /** Longest time that bundling may take, in ms: it takes seconds. */
 const BUNDLE_LIMIT_MS = 180_000;
-/** What workflow code may import (style.md): a change anywhere here is another bundle. */
+/** What workflow code may import (architecture §1.1): a change anywhere here is another bundle. */
 const SOURCES = ['workflows', 'src/rules'];
 const BUNDLE_PREFIX = 'workflow-bundle-';
 const BUNDLE_KEPT_MS = 30 * 24 * 3600 * 1000;

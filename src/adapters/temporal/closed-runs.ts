@@ -1,4 +1,4 @@
-// Closed runs of a task queue since a watermark, for the sweeper (design §3.4; spec/07 §3.2): one window of close times
+// Closed runs of a task queue since a watermark, for the sweeper (architecture §3.4): one window of close times
 // per answer, counted first and made smaller until it holds what one answer may.
 import type { Connection } from '@temporalio/client';
 import { HostError } from '../../rules/errors.ts';

@@ -1,5 +1,5 @@
-// Payload encryption (design §7): AES-256-GCM over the whole payload, metadata included, so that raw history shows
-// neither content nor which payloads are carriers. The first key encrypts, every key decrypts: that is rotation.
+// Payload encryption (architecture §7): AES-256-GCM over the whole payload, metadata included, so that raw history
+// shows neither content nor which payloads are carriers. The first key encrypts, every key decrypts: that is rotation.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import proto from '@temporalio/proto';

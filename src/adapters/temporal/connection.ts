@@ -1,5 +1,5 @@
 // Connections to Temporal: the one of client and history reader (grpc-js), and the worker's native one, with TLS and
-// API key for Temporal Cloud (design §7).
+// API key for Temporal Cloud (architecture §7).
 import { readFileSync } from 'node:fs';
 import { Connection, type TLSConfig } from '@temporalio/client';
 import { NativeConnection } from '@temporalio/worker';

@@ -1,7 +1,7 @@
-// Temporal's dev server as part of this host (design §7): started detached from the terminal, adopted when an earlier
-// process of this data folder left it behind, restarted when it dies, stopped last. The data folder keeps its ports,
-// so that printed links stay valid, and the identity of its process. Java's test server in its place forgets all runs
-// when it ends: it is neither adopted nor restarted.
+// Temporal's dev server as part of this host (architecture §7): started detached from the terminal, adopted when an
+// earlier process of this data folder left it behind, restarted when it dies, stopped last. The data folder keeps its
+// ports, so that printed links stay valid, and the identity of its process. Java's test server in its place forgets all
+// runs when it ends: it is neither adopted nor restarted.
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -26,13 +26,13 @@ const WATCH_MS = 500;
 const RESTART_FIRST_MS = 100;
 const RESTART_MOST_MS = 10_000;
 const CONNECT_LIMIT_MS = 1_000;
-/** The dev server's own default is one day (design §7). */
+/** The dev server's own default is one day (architecture §7). */
 const RETENTION_SECONDS = 30 * 24 * 3600;
 const NAMESPACE = 'default';
 const IP = '127.0.0.1';
 
 const DYNAMIC_CONFIG = [
-  // Each opens a gate that is set for big clusters; measured in spec/05 §9 and by `npm run bench`.
+  // Each opens a gate that is set for big clusters; measured by `npm run bench` (architecture §7).
   'system.enableActivityEagerExecution=true',
   'history.transferProcessorMaxPollRPS=2000',
   // Else it tells Temporal's makers each hour which server runs here, and on what.

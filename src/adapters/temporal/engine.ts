@@ -1,5 +1,5 @@
-// The RunEngine port over Temporal's client (design §4): start, messages as Updates, durable cancel. Every call ends
-// within its deadline, with a server that is away, hangs, or has no worker.
+// The RunEngine port over Temporal's client (architecture §4): start, messages as Updates, durable cancel. Every call
+// ends within its deadline, with a server that is away, hangs, or has no worker.
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   Client,
@@ -22,7 +22,7 @@ const PING_DEADLINE_MS = 2_000;
 /** Tries of one call; the deadline ends them earlier. */
 const TRIES = 20;
 
-/** Why a run took no message, told by Temporal's own words where its codes do not tell (spec/05 §4). */
+/** Why a run took no message, told by Temporal's own words where its codes do not tell (architecture §4). */
 const CLOSED = /already completed|closing workflow/i;
 const LOST_BY_CLOSING = 'AcceptedUpdateCompletedWorkflow';
 
@@ -40,7 +40,7 @@ interface Source {
   readonly taskQueue: string;
 }
 
-/** Fixed in advance, so that a repeated request is recognised by the server (spec/05 §4). */
+/** Fixed in advance, so that a repeated request is recognised by the server (architecture §4). */
 async function start(source: Source, input: RunInput): Promise<{ temporalRunId: string }> {
   try {
     const handle = await rpc(
@@ -53,7 +53,8 @@ async function start(source: Source, input: RunInput): Promise<{ temporalRunId: 
           args: [input],
           workflowIdReusePolicy: 'REJECT_DUPLICATE',
           workflowIdConflictPolicy: 'FAIL',
-          // The last resort behind the run's own clock (spec/01 §8): translate makes run_timeout of it.
+          // The last resort behind the run's own clock (capabilities.md §Engine-enforced limits): translate makes
+          // run_timeout of it.
           workflowExecutionTimeout: input.limits.maxRunDurationMs,
         }),
     );

@@ -1,5 +1,5 @@
 // What the projection sees of history events: only those that are durable, with just those payloads decoded that may
-// be carriers or step results (design §3.1, §2.3).
+// be carriers or step results (architecture §3.1, §2.3).
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { HostError } from '../../rules/errors.ts';
@@ -10,7 +10,7 @@ const { EventType } = proto.temporal.api.enums.v1;
 
 /**
  * Without trailing WorkflowTaskScheduled and -Started: newer servers append such events before they are durable, and
- * their ids may later belong to other events (spec/05 fact 5). Durable ones mean nothing to translate either.
+ * their ids may later belong to other events (architecture §3.2). Durable ones mean nothing to translate either.
  */
 export function durable(events: readonly HistoryEvent[]): readonly HistoryEvent[] {
   let end = events.length;

@@ -1,6 +1,6 @@
-// Reads Temporal history (design §3.1, §3.2; the exact read semantics are spec/07 §3.2): pages behind a token for the
-// projection, whole segments for the archive, and closed runs for the sweeper. Only payloads that translate needs are
-// decoded; what arrives encoded in the archive stays encoded.
+// Reads Temporal history (architecture §3.1, §3.2; the exact read semantics are architecture §3.2): pages behind a
+// token for the projection, whole segments for the archive, and closed runs for the sweeper. Only payloads that
+// translate needs are decoded; what arrives encoded in the archive stays encoded.
 import { setMaxListeners } from 'node:events';
 import type { Connection } from '@temporalio/client';
 import type { PayloadCodec } from '@temporalio/common';
@@ -24,7 +24,7 @@ import { endsSegment, pageOfWhole } from './whole-history.ts';
 
 const HistoryProto = proto.temporal.api.history.v1.History;
 
-/** Below one second the server answers a long poll at once instead of parking it (spec/07 §3.2). */
+/** Below one second the server answers a long poll at once instead of parking it (architecture §3.2). */
 const TAIL_DEADLINE_MS = 900;
 /** A server too slow for that is asked once more, parking at most this long less one second. */
 const SLOW_TAIL_DEADLINE_MS = 2_500;
@@ -50,7 +50,7 @@ export interface HistoryReaderOptions {
 }
 
 export interface ClosableHistoryReader extends HistoryReader {
-  /** Ends parked polls. Call it before the connection is closed (spec/05 §1.2.6). */
+  /** Ends parked polls. Call it before the connection is closed (architecture §3.2). */
   close(): Promise<void>;
 }
 

@@ -1,5 +1,6 @@
-// One call to Temporal's frontend within a deadline that holds (design §4, spec/05 §1.2): the connection itself does
-// not retry, because its retries outlive deadlines and kill the process after close(). Retrying happens here.
+// One call to Temporal's frontend within a deadline that holds (architecture §4, architecture §3.2): the connection
+// itself does not retry, because its retries outlive deadlines and kill the process after close(). Retrying happens
+// here.
 import {
   isGrpcServiceError,
   isRetryableError,

@@ -1,5 +1,5 @@
-// What a Temporal server may lack (design §7): the dev server and a cluster have everything; the in-memory Java test
-// server, the last resort, neither waits at a history's tail nor lists executions (spec/05 §7).
+// What a Temporal server may lack (architecture §7): the dev server and a cluster have everything; the in-memory Java
+// test server, the last resort, neither waits at a history's tail nor lists executions (architecture §7).
 
 export interface ServerTraits {
   /** Lists executions by a query. Without it ends that no worker saw show when their run is read. */

@@ -15,11 +15,11 @@ import type { TemporalTarget } from './connection.ts';
 import { keepWorker, type KeptWorker } from './kept-worker.ts';
 import { withLightThreads } from './workflow-threads.ts';
 
-/** Bounds memory (design §7): about 0.3 MB for each run kept in the cache. */
+/** Bounds memory (architecture §7): about 0.3 MB for each run kept in the cache. */
 const MAX_CACHED_WORKFLOWS = 300;
-/** After a worker's death its cached runs wait this long for it; 10 s by default (spec/05 §6). */
+/** After a worker's death its cached runs wait this long for it; 10 s by default (architecture §7). */
 const STICKY_TIMEOUT_MS = 1_500;
-/** Cancellation reaches an activity with a heartbeat (design §4). */
+/** Cancellation reaches an activity with a heartbeat (architecture §4). */
 export const HEARTBEAT_THROTTLE_MS = 1_000;
 /** Activities in flight may finish within this at shutdown, and are then cancelled. */
 export const SHUTDOWN_GRACE_MS = 10_000;

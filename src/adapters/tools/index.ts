@@ -1,4 +1,4 @@
-// Every tool that an agent can call, by id: those of this process (`<scope>:<tool-id>`, spec/03 §6.3), and those of
+// Every tool that an agent can call, by id: those of this process (`<scope>:<tool-id>`, RFC 0078), and those of
 // agent processes (`<agent_id>/<tool_name>`, seed 004 §4.2), which come and go.
 import { HostError } from '../../rules/errors.ts';
 import type { Tool, Tools } from '../../ports/tools.ts';

@@ -1,4 +1,4 @@
-// POST /v1/runs/{runId}/cancel (spec/01 §2.7).
+// POST /v1/runs/{runId}/cancel (rest-endpoints.md).
 import type { RunStatus } from '../../rules/status.ts';
 import { principalOf } from '../../rules/subject.ts';
 import { cancelRun } from '../../runs/cancel.ts';

@@ -1,4 +1,5 @@
-// What can be run: GET /v1/workflows/{workflowId}, GET /v1/agents, GET /v1/agents/{agentId} (spec/01 §6.6, spec/03 §14).
+// What can be run: GET /v1/workflows/{workflowId}, GET /v1/agents, GET /v1/agents/{agentId} (rest-endpoints.md,
+// RFC 0072).
 import { HostError } from '../../rules/errors.ts';
 import type { CatalogAgent } from '../../ports/catalog.ts';
 import type { AgentInventoryEntry } from '../../../schemas/types.generated.ts';

@@ -1,5 +1,5 @@
-// GET /.well-known/openwop (spec/01 §10): computed from what is registered; nothing is advertised that this process does
-// not do. Families stand at the root and once more under `capabilities` (design §9).
+// GET /.well-known/openwop (capabilities.md): computed from what is registered; nothing is advertised that this process
+// does not do. Families stand at the root and once more under `capabilities` (architecture §9).
 import { createHash } from 'node:crypto';
 import { ENVELOPES, familiesOf, roundsOf } from '../../rules/capabilities.ts';
 import type { JsonObject } from '../../rules/json.ts';

@@ -1,4 +1,4 @@
-// GET /v1/runs/{runId}/events (spec/02 §3.1): SSE or the whole log as JSON, by Accept.
+// GET /v1/runs/{runId}/events (rest-endpoints.md §SSE): SSE or the whole log as JSON, by Accept.
 import { isTerminalEvent } from '../../rules/status.ts';
 import { principalOf } from '../../rules/subject.ts';
 import type { LogRow } from '../../ports/log.ts';

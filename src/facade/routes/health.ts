@@ -1,4 +1,4 @@
-// /healthz and /readyz (spec/01 §19): public, without tenant data.
+// /healthz and /readyz: public, without tenant data.
 import { codeOf } from '../../rules/errors.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { answered, shape, type Declaration, type Route } from '../route.ts';

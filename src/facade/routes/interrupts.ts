@@ -1,4 +1,4 @@
-// POST /v1/runs/{runId}/interrupts/{nodeId} (spec/02 §4.4).
+// POST /v1/runs/{runId}/interrupts/{nodeId} (interrupt.md).
 import type { JsonObject, JsonValue } from '../../rules/json.ts';
 import { answerInterrupt } from '../../runs/answer.ts';
 import { messageOnce } from '../../runs/messages.ts';

@@ -1,5 +1,6 @@
-// The operator's view of agents (seed 004; design §5): agents, tools, calls, audit, metrics, and the token with which an
-// agent that is started by hand attaches (seed 004 §5.3). Extensions of this host, there only when agents can connect.
+// The operator's view of agents (seed 004; architecture §5): agents, tools, calls, audit, metrics, and the token with
+// which an agent that is started by hand attaches (seed 004 §5.3). Extensions of this host, there only when agents can
+// connect.
 import { randomBytes } from 'node:crypto';
 import { HostError } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';

@@ -1,5 +1,5 @@
-// The run's page (design §10): opened by a one-time link, live by the run's own event stream, answered by plain forms.
-// Everything here speaks HTML, errors included.
+// The run's page (architecture §10): opened by a one-time link, live by the run's own event stream, answered by plain
+// forms. Everything here speaks HTML, errors included.
 import { Router, type Request, type Response } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
 import { EVENT_STORIES } from '../../rules/events.ts';

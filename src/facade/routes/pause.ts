@@ -1,4 +1,4 @@
-// POST /v1/runs/{runId}:pause and :resume (spec/01 §2.9).
+// POST /v1/runs/{runId}:pause and :resume (rest-endpoints.md).
 import type { RunStatus } from '../../rules/status.ts';
 import { messageOnce } from '../../runs/messages.ts';
 import { holdRun } from '../../runs/pause.ts';

@@ -1,4 +1,5 @@
-// GET /v1/runs/{runId}/events/poll (spec/02 §3.7): everything behind an exclusive cursor, waiting for it if need be.
+// GET /v1/runs/{runId}/events/poll (version-negotiation.md §events/poll): everything behind an exclusive cursor,
+// waiting for it if need be.
 import { isTerminalEvent } from '../../rules/status.ts';
 import { principalOf } from '../../rules/subject.ts';
 import type { LogRow } from '../../ports/log.ts';

@@ -1,4 +1,4 @@
-// POST /v1/runs, GET /v1/runs, GET /v1/runs/{runId} (spec/01 §2.3, §2.4).
+// POST /v1/runs, GET /v1/runs, GET /v1/runs/{runId} (rest-endpoints.md).
 import type { JsonObject, JsonValue } from '../../rules/json.ts';
 import { RUN_STATUSES } from '../../rules/status.ts';
 import { acceptRun, type AcceptedRun } from '../../runs/accept.ts';

@@ -1,5 +1,5 @@
-// The life of one agent in one Core as a table (seed 004 §4.5, §5; issue 4 "restart policy with back-off and a crash-loop
-// stop"). Pure: what happened and where we are give what to do; supervisor.ts does it.
+// The life of one agent in one Core as a table (seed 004 §4.5, §5; restart policy with back-off and a crash-loop
+// stop). Pure: what happened and where we are give what to do; supervisor.ts does it.
 //
 // in \ event     opened        closed   exited    late       stop
 // starting       connect       –        judge     kill       end

@@ -1,5 +1,5 @@
-// The list of processes that Core started (design §7): a Core that was killed leaves it behind, and the next one ends
-// what still runs. Only exactly those processes: pid, boot and start time have to match.
+// The list of processes that Core started (architecture §7): a Core that was killed leaves it behind, and the next one
+// ends what still runs. Only exactly those processes: pid, boot and start time have to match.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -49,7 +49,7 @@ describe('life of an agent', () => {
   it('is the table', () => expect(AGENT_LIFE).toEqual(EXPECTED));
 });
 
-describe('issue 4: restart policy with back-off and a crash-loop stop', () => {
+describe('restart policy with back-off and a crash-loop stop', () => {
   const failed = { clean: false, reason: 'exit code 1' };
   const clean = { clean: true, reason: 'exit code 0' };
   const judge = (

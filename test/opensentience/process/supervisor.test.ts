@@ -49,7 +49,7 @@ async function given(mode: RawMode, { env, over, ...options }: Over = {}) {
   return { ...parts, folder, status, starts, pidOf, reasons };
 }
 
-describe('issue 4: restart policy', () => {
+describe('restart policy', () => {
   it('an agent that is killed comes back, each time', async () => {
     const parts = await given('plain');
     const pids = new Set<number>();
@@ -96,7 +96,7 @@ describe('issue 4: restart policy', () => {
   });
 });
 
-describe('design §1: every wait has a limit', () => {
+describe('architecture §1: every wait has a limit', () => {
   it('many agents start a few at a time; Core can stop meanwhile', async () => {
     const folder = join(root, String(number++));
     const ids = Array.from({ length: 20 }, (_, n) => `com.example.mute-${n}`);
@@ -136,7 +136,7 @@ describe('seed 004 §4.5.1: heartbeats and health', () => {
   });
 });
 
-describe('issue 4: resource limits', () => {
+describe('resource limits', () => {
   it.runIf(linux)('over its memory it is killed, and audited', async () => {
     const over = {
       limits: { memoryBytes: 160 * 1024 * 1024 },
@@ -149,7 +149,7 @@ describe('issue 4: resource limits', () => {
   });
 });
 
-describe('issue 4: graceful drain (core.goodbye)', () => {
+describe('graceful drain (core.goodbye)', () => {
   it('a call in flight gets its answer, then the agent ends by itself', async () => {
     const { core, reasons, pidOf, row } = await given('plain');
     const pid = await pidOf();
@@ -185,7 +185,7 @@ describe('issue 4: graceful drain (core.goodbye)', () => {
   });
 });
 
-describe('issue 4: nothing is left of a Core that was killed', () => {
+describe('nothing is left of a Core that was killed', () => {
   it('the next Core ends its agents', async () => {
     const folder = join(root, String(number++));
     writeRawAgent(join(folder, 'agents'), ID, { mode: 'stubborn' });

@@ -1,5 +1,5 @@
 // One round: a plan drawn from a seed, runs started and answered by a patient client, crashes at the planned points,
-// and what must hold of every run afterwards (design §5, §8).
+// and what must hold of every run afterwards (architecture §5, §8).
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunSnapshot } from '../../../schemas/types.generated.ts';

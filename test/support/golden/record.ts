@@ -1,6 +1,6 @@
 // Records runs of the real host into test/histories/recorded: `node --import tsx test/support/golden/record.ts`. What is
-// there is kept for ever (design §8); a name that exists is recorded anew only when its file was deleted first, which
-// only a release that no run outlives may do.
+// there is kept for ever (architecture §8); a name that exists is recorded anew only when its file was deleted first,
+// which only a release that no run outlives may do.
 import { existsSync, mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
--- First schema (design §3, §4, §5, §10). JSON is text: what is read is byte for byte what was written.
+-- First schema (architecture §3, §4, §5, §10). JSON is text: what is read is byte for byte what was written.
 -- Times are ms epoch. Host-wide tables (process_leases, sweep_progress, schema_migrations) hold no tenant's data.
 
 -- One clock for all leases: that of the database, so that processes need not agree on the time.
@@ -61,7 +61,7 @@ CREATE TABLE run_events (
 );
 CREATE INDEX run_events_of_block ON run_events (run_id, block, sequence) WHERE block IS NOT NULL;
 
--- Delta blocks: open while an activity may stream (design §3.5).
+-- Delta blocks: open while an activity may stream (architecture §3.5).
 CREATE TABLE run_blocks (
   run_id text NOT NULL,
   activity_id text NOT NULL,
@@ -100,7 +100,7 @@ CREATE TABLE sweep_progress (
   watermark_ms bigint NOT NULL
 );
 
--- Layer 1 idempotency (spec/01 §4.1). The caller's key is kept as a digest of tenant, endpoint and key.
+-- Layer 1 idempotency (idempotency.md §Layer 1). The caller's key is kept as a digest of tenant, endpoint and key.
 CREATE TABLE idempotency_records (
   tenant_id text NOT NULL,
   endpoint text NOT NULL,
@@ -116,7 +116,7 @@ CREATE TABLE idempotency_records (
 );
 CREATE INDEX idempotency_records_age ON idempotency_records (created_at_ms);
 
--- Effect ledger (design §5); its state table heads effect-ledger.ts.
+-- Effect ledger (architecture §5); its state table heads effect-ledger.ts.
 CREATE TABLE effects (
   effect_id text PRIMARY KEY,
   tenant_id text NOT NULL,

@@ -1,5 +1,5 @@
--- Agents as processes (seed 004; design §5): what every process of a deployment must see of them. Views and tools are
--- JSON text in the form of the port's types; nothing here holds content or a token.
+-- Agents as processes (seed 004; architecture §5): what every process of a deployment must see of them. Views and tools
+-- are JSON text in the form of the port's types; nothing here holds content or a token.
 
 CREATE TABLE agent_tools (
   tenant_id text NOT NULL,

@@ -1,4 +1,4 @@
--- The feed (design §3.6): every row of every log in one order, for consumers that read behind a position.
+-- The feed (architecture §3.6): every row of every log in one order, for consumers that read behind a position.
 --
 -- A reader must never pass a position that may still commit. A transaction takes its positions before it commits, so a
 -- later one may be seen first. Each writer therefore holds a shared advisory lock until its transaction ends; the lock's

@@ -1,6 +1,6 @@
-// Finds or obtains a Temporal server to run beside the host (design §7), in a fixed order: `temporal` on PATH; the
-// cache; the download; our own dev server, built with Go; the CLI by `go install`; Java's test server, in memory. One
-// line per step: how long it took, or why it did not do.
+// Finds or obtains a Temporal server to run beside the host (architecture §7), in a fixed order: `temporal` on PATH;
+// the cache; the download; our own dev server, built with Go; the CLI by `go install`; Java's test server, in memory.
+// One line per step: how long it took, or why it did not do.
 import { HostError } from '../../../rules/errors.ts';
 import { findOnPath } from '../../../system/programs.ts';
 import { byDownload } from './download.ts';

@@ -1,5 +1,5 @@
 // Temporal's test server in Java, out of Maven Central, behind a main of ours (dev-server/in-memory/): in memory, without visibility and without namespaces of its own
-// (spec/05 §7). Where nothing else can be had it lets a host be tried; tests of workflow code skip time with it.
+// (architecture §7). Where nothing else can be had it lets a host be tried; tests of workflow code skip time with it.
 import { chmod, copyFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findOnPath, isExecutable, runProgram } from '../../../system/programs.ts';
