@@ -99,15 +99,7 @@ describe('capabilities.md: discovery', () => {
         'debugBundle',
         'secrets',
       ],
-      ...[
-        'testing',
-        'restTransport',
-        'conversationPrimitive',
-        'runs',
-        'feedback',
-        'production',
-        'auth',
-      ],
+      ...['testing', 'restTransport', 'conversationPrimitive', 'feedback', 'production', 'auth'],
     ])
       expect(root).not.toHaveProperty([absent]);
   });
