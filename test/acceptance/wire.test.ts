@@ -119,7 +119,7 @@ describe('capabilities.md: discovery', () => {
     );
     expect(status).toBe(200);
     expect(body.openapi).toMatch(/^3\.[1-9]/);
-    for (const absent of ['fork', 'pause', 'webhooks', 'bulk', 'sample', '/v1/interrupts/'])
+    for (const absent of ['fork', 'webhooks', 'bulk', 'sample', '/v1/interrupts/'])
       expect(Object.keys(body.paths).join(' ')).not.toContain(absent);
   });
 });
@@ -225,7 +225,7 @@ describe('auth.md: authentication and errors', () => {
     const runId = await host.startRun({ workflowId: 'conformance-noop' });
     const run = `/v1/runs/${runId}`;
     const absent: [string, string][] = [
-      ...['fork', 'pause', 'resume'].map((verb): [string, string] => ['POST', `${run}:${verb}`]),
+      ['POST', `${run}:fork`],
       ['GET', `${run}:diff?against=${runId}`],
       ...['debug-bundle', 'ancestry', 'annotations', 'eval-summary'].map(
         (part): [string, string] => ['GET', `${run}/${part}`],

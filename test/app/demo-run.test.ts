@@ -26,7 +26,8 @@ it('each warning of the answer that accepts the run is a line of its own', async
     apiKey: 'key',
     temporal: { traits: { keepsRuns: true } },
     // The run is not there: nothing is followed.
-    stores: { log: { head: async () => undefined } },
+    stores: { runs: { ref: (tenant: string, runId: string) => ({ tenant, runId }) } },
+    log: { head: async () => undefined },
   };
   const parts = {
     ...{ host, folder: { read: () => undefined, write: () => undefined } },

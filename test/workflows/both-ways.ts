@@ -21,6 +21,10 @@ import { openWorkflowLab, type WorkflowLab } from '../support/workflow-lab.ts';
 const AGAIN = new Set(['interrupt_not_found', 'interrupt_already_resolved', 'service_unavailable']);
 /** gRPC RESOURCE_EXHAUSTED: the execution is just closing. */
 const CLOSING = 8;
+/**
+ * Tries of an answer, 50 ms apart: a server that loses a task which only carries a message gives it out again after 5 s.
+ */
+const ANSWER_TRIES = 300;
 /** A new segment as soon as the first workflow task is done. */
 const FORCE_AFTER_EVENTS = 5;
 
@@ -150,7 +154,7 @@ export async function answer(
     } catch (error) {
       const { type, code } = (error as { cause?: { type?: string; code?: number } }).cause ?? {};
       const again = code === CLOSING || AGAIN.has(type ?? '');
-      if (!again || attempt >= 100) throw error;
+      if (!again || attempt >= ANSWER_TRIES) throw error;
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }

@@ -49,7 +49,7 @@ async function tell(
     } catch (error) {
       const { type, code } = (error as { cause?: { type?: string; code?: number } }).cause ?? {};
       if (type !== 'service_unavailable' && !CLOSING.has(code ?? 0)) throw error;
-      if (attempt >= 100) throw error;
+      if (attempt >= 300) throw error;
       await sleep(50);
     }
   }
