@@ -86,6 +86,8 @@ export interface RunState {
   outputs: JsonObject;
   /** Outcomes of messages, by update id: a repeat after continue-as-new gets the same answer. */
   outcomes: { updateId: string; atMs: number; outcome: MessageOutcome }[];
+  /** Attempts that pauses cut: an operator's word spends no execution. */
+  cuts?: number;
   /** Pauses so far: each has a number. */
   pauses?: number;
   pause?: {

@@ -4,7 +4,7 @@
 // | pause    | by                        | new attempts | running ones                   | left by            |
 // |----------|---------------------------|--------------|--------------------------------|--------------------|
 // | asked    | drain-current-node        | wait         | go on to their end or question | quiet: paused      |
-// | asked    | immediate                 | wait         | are cut, and begin anew later  | quiet: paused      |
+// | asked    | immediate                 | wait         | are cut, or begin no step      | quiet: paused      |
 // | paused   | `run.paused`              | wait         | there are none; no step begins | resume             |
 //
 // A resume that comes while it is only asked takes it back, and nothing is stated.
@@ -23,7 +23,10 @@ export function pause(run: Run, { reason, drainPolicy }: PauseRunMessage): void 
     isEffective: false,
     ...(reason === undefined ? {} : { reason }),
   };
-  if (drainPolicy === 'immediate') for (const frame of runningFrames(run)) cut(run, frame);
+  if (drainPolicy === 'immediate') {
+    run.holding.add('paused');
+    for (const frame of runningFrames(run)) cut(run, frame);
+  }
   awaitQuiet(run);
 }
 
@@ -41,8 +44,8 @@ export function resume(run: Run, { reason }: ResumeRunMessage): void {
 
 /** Goes on with what an earlier segment carried. */
 export function restorePause(run: Run): void {
-  if (run.state.pause?.isEffective) run.holding.add('paused');
-  else awaitQuiet(run);
+  if (isPaused(run)) run.holding.add('paused');
+  if (!run.state.pause?.isEffective) awaitQuiet(run);
 }
 
 /** Nothing that has not begun may begin. */
@@ -52,7 +55,8 @@ export function isPausing({ state, ending }: Run): boolean {
 
 /** Nothing goes on, not even what was answered. */
 export function isPaused(run: Run): boolean {
-  return isPausing(run) && run.state.pause?.isEffective === true;
+  const { pause: held } = run.state;
+  return isPausing(run) && (held?.isEffective === true || held?.drainPolicy === 'immediate');
 }
 
 /** Waits for the end of this pause, or of the run. */
@@ -65,16 +69,17 @@ export async function gate(visit: Visit, step: string): Promise<void> {
 
 function awaitQuiet(run: Run): void {
   const { pause: asked } = run.state;
-  if (!asked) return;
+  if (asked) watch(run, asked).catch(() => undefined); // the run is cancelled
+}
+
+/** What was quiet may not be so any more when the wait ends: it is looked at again in the breath of the statement. */
+async function watch(run: Run, asked: NonNullable<Run['state']['pause']>): Promise<void> {
   const isOver = () => run.ending !== undefined || run.state.pause !== asked;
-  run.steps
-    .wait(runKey(`pause${asked.number}`), undefined, () => isOver() || isQuiet(run))
-    .then(
-      () => {
-        if (!isOver()) takeEffect(run);
-      },
-      () => undefined, // the run is cancelled
-    );
+  for (let round = 0; !isOver(); round++) {
+    const key = runKey(`pause${asked.number}.${round}`);
+    await run.steps.wait(key, undefined, () => isOver() || isQuiet(run));
+    if (!isOver() && isQuiet(run)) return takeEffect(run);
+  }
 }
 
 function takeEffect(run: Run): void {
@@ -96,13 +101,15 @@ function isQuiet(run: Run): boolean {
   return run.inFlight === 0 && runningFrames(run).length === 0;
 }
 
-function runningFrames({ state }: Run): Frame[] {
+function runningFrames(run: Run): Frame[] {
+  // Where an answer is kept for the resume, its node rests.
+  const isKept = isPaused(run);
   const asking = new Set(
-    Object.values(state.interrupts)
-      .filter(({ resolution }) => resolution === undefined)
+    Object.values(run.state.interrupts)
+      .filter(({ resolution }) => resolution === undefined || isKept)
       .map(({ nodeId }) => nodeId),
   );
-  return Object.values(state.frames).filter(
+  return Object.values(run.state.frames).filter(
     ({ phase, nodeId }) => phase === 'started' && !asking.has(nodeId),
   );
 }

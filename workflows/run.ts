@@ -29,9 +29,10 @@ export async function runWorkflow(input: RunInput): Promise<void> {
   openJournal(input.tenant);
   if (needsPatterns(input.definition)) await loadPatterns();
   const run = open(input);
+  // Before a message can come: it must find what was carried, and nothing of its own is restored.
+  restorePause(run);
   answerMessages(run);
   if (run.state.segment === 0) stateStart(run);
-  restorePause(run);
   startFrames(run);
   const ending = await CancellationScope.nonCancellable(() => live(run));
   if (ending.kind === 'continue') {

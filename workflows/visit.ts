@@ -60,8 +60,9 @@ function countExecution(visit: Visit): boolean {
       : Infinity,
     run.input.limits.maxNodeExecutions,
   );
-  if (run.state.executions >= limit) {
-    const observed = run.state.executions + 1;
+  const executions = run.state.executions - (run.state.cuts ?? 0);
+  if (executions >= limit) {
+    const observed = executions + 1;
     const { nodeId } = frame;
     emitFact(visit, 'cap.breached', {
       step: 'executions',
@@ -112,7 +113,13 @@ async function attempt(visit: Visit, deadlineMs: number): Promise<NodeOutcome> {
   let done = false;
   const work = scope.run(() => kindOf(visit.node)(visit)).finally(() => (done = true));
   work.catch(() => undefined);
-  if (await visit.run.steps.wait(stepKey(visit, DEADLINE), deadlineMs, () => done)) return work;
+  try {
+    if (await visit.run.steps.wait(stepKey(visit, DEADLINE), deadlineMs, () => done)) return work;
+  } catch (error) {
+    // The next attempt of a node that a pause cut begins when nothing of this one is under way.
+    if (visit.frame.isCut) await work.catch(() => undefined);
+    throw error;
+  }
   scope.cancel();
   await work.catch((error: unknown) => {
     if (!isCancellation(error) && !failureOf(error)) throw error;
@@ -194,6 +201,7 @@ export function beginAnew(run: Run, frame: Frame): void {
   if (node) closeAttempt({ run, node, frame }, { code: 'paused', message: 'The run was paused.' });
   nextAttempt(frame);
   frame.cuts = (frame.cuts ?? 0) + 1;
+  run.state.cuts = (run.state.cuts ?? 0) + 1;
   delete frame.isCut;
 }
 

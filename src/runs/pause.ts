@@ -22,8 +22,13 @@ export async function holdRun(
   { updateId, bodyDigest }: Pick<Delivery, 'updateId' | 'bodyDigest'>,
 ): Promise<'paused' | 'running'> {
   const { runId } = row;
+  const known = await deps.log.head(row);
   // A run that was accepted while Temporal was away is started first: only then can it be told anything.
-  await startRun(deps, row);
+  const started = known?.closed ? undefined : await startRun(deps, row);
+  if (!started?.inTemporal) {
+    const { status: runStatus } = await requireFreshHead(deps, row);
+    throw new HostError('run_state_conflict', { runStatus });
+  }
   const reason = hold.reason === undefined ? {} : { reason: deps.redactor.text(hold.reason) };
   const message = { ...hold, ...reason, bodyDigest };
   try {
@@ -32,7 +37,8 @@ export async function holdRun(
     if (codeOf(error) !== 'run_state_conflict') throw error;
     const { status } = await requireFreshHead(deps, row);
     // A pause is refused by a run that goes on for one reason alone: one is on its way already.
-    const isPausing = hold.kind === 'pause' && !TERMINAL_STATUSES.has(status);
+    const goesOn = !TERMINAL_STATUSES.has(status) && status !== 'cancelling';
+    const isPausing = hold.kind === 'pause' && goesOn;
     throw new HostError('run_state_conflict', { runStatus: isPausing ? 'paused' : status }, error);
   }
   return hold.kind === 'pause' ? 'paused' : 'running';

@@ -10,6 +10,8 @@ export const MAX_WORK = 10_000_000;
 /** To make ready an object or a list of a schema, and as much again for each so much of what came before it. */
 const PART_WORK = 3_000;
 const PART_GROWS_WORK = MAX_WORK / 4;
+/** To make ready a list of names that another one requires: the library's code for it grows with its square. */
+const NAMES_SQUARED_WORK = 20;
 /** To make ready an instruction of a pattern. */
 const INSTRUCTION_WORK = 200;
 /** A match, and as many steps of it (an instruction at a character) as take the time of one unit at worst. */
@@ -37,8 +39,12 @@ function ruleCost(name: string, member: unknown): number {
   if (name === 'enum' || name === 'const') return jsonBytes(member) / CHEAP;
   if (Array.isArray(member)) return name === 'required' ? member.length / CHEAP : member.length;
   if (NAMED.has(name) && typeof member === 'object' && member !== null)
-    return Object.keys(member).length / CHEAP;
+    return Object.values(member).reduce<number>((sum, one) => sum + 1 + lengthOf(one), 0) / CHEAP;
   return 0;
+}
+
+function lengthOf(value: unknown): number {
+  return Array.isArray(value) ? value.length : 0;
 }
 
 let work = 0;
@@ -61,6 +67,11 @@ function charge(units: number): void {
 /** A part is made ready. Throws as `charge`: the compiler's work grows faster than the schema. */
 export function chargePart(): void {
   charge(PART_WORK * (1 + work / PART_GROWS_WORK));
+}
+
+/** A list of names is made ready that one name requires (`dependentRequired`). Throws as `charge`. */
+export function chargeNames(count: number): void {
+  charge(NAMES_SQUARED_WORK * count ** 2);
 }
 
 /** A pattern is made ready. Throws as `charge`, and as compilePattern. */

@@ -10,6 +10,7 @@ import { faultsOf, type Checked, type Fault } from './checked.ts';
 import { pointerSegment } from '../rules/definition-graph.ts';
 import {
   beginWork,
+  chargeNames,
   chargePart,
   chargePattern,
   costOf,
@@ -141,6 +142,9 @@ const REFUSED_KEYWORDS = new Set([
 ]);
 
 /** A copy in which the work of each subschema is counted; what is unsafe is noted. Throws as chargePart. */
+/** Members of these are lists of names, or schemas. */
+const LISTS_OF_NAMES = /\/(dependentRequired|dependencies)\/[^/]*$/;
+
 function prepare(value: unknown, place: Place, faults: Fault[]): unknown {
   if (typeof value !== 'object' || value === null || place.data) return value;
   chargePart();
@@ -150,8 +154,14 @@ function prepare(value: unknown, place: Place, faults: Fault[]): unknown {
     pointer: `${place.pointer}/${pointerSegment(name)}`,
     depth: place.depth + 1,
   });
-  if (Array.isArray(value))
-    return value.map((item, index) => prepare(item, within(index, {}), faults));
+  if (Array.isArray(value)) {
+    if (LISTS_OF_NAMES.test(place.pointer)) chargeNames(value.length);
+    return value.map((item, index) => {
+      // A schema that is yes or no is made ready as any other.
+      if (typeof item === 'boolean') chargePart();
+      return prepare(item, within(index, {}), faults);
+    });
+  }
   const copy: Record<string, unknown> = {};
   for (const [name, member] of Object.entries(value)) {
     const inside = within(
@@ -167,6 +177,7 @@ function prepare(value: unknown, place: Place, faults: Fault[]): unknown {
       if (place.depth > 0) copy.$id = `openwop:user-schema:part:${parts}`;
       continue;
     }
+    if (place.names && typeof member === 'boolean') chargePart();
     copy[name] = prepare(member, inside, faults);
   }
   const counts = !place.names && Object.keys(copy).length > 0;

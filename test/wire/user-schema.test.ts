@@ -223,6 +223,38 @@ describe('architecture §10 refused schemas', () => {
     }
   });
 
+  test.each([
+    ['one long list of required names', { dependentRequired: { a: namesOf(1_000) } }],
+    [
+      'many shorter ones',
+      { dependentRequired: Object.fromEntries(namesOf(20).map((name) => [name, namesOf(400)])) },
+    ],
+    ['a list in the words of an older draft', { dependencies: { a: namesOf(8_000) } }],
+    ['many schemas that are no', { anyOf: Array.from({ length: 10_000 }, () => false) }],
+    [
+      'many members that are no',
+      { properties: Object.fromEntries(namesOf(2_000).map((name) => [name, false])) },
+    ],
+  ])('%s', (_, schema) => {
+    const { work, ...result } = compileUserSchema(schema);
+    expect(result).toEqual({
+      ok: false,
+      errors: [{ pointer: '', message: 'takes too much work to make ready' }],
+    });
+    expect(work).toBeGreaterThan(MAX_WORK);
+  });
+
+  test('names that one name requires are counted at each visit', () => {
+    const some = namesOf(60);
+    const items = { dependentRequired: Object.fromEntries(some.map((name) => [name, some])) };
+    const compiled = compileUserSchema({ items });
+    if (!compiled.ok) throw new Error('it is made ready');
+    const one = Object.fromEntries(some.map((name) => [name, 1]));
+    // 60 times 60 comparisons an item, ten in a unit.
+    const many = Array.from({ length: 20_000 }, () => one);
+    expect(compiled.value.validate(many)).toMatchObject({ ok: false });
+  });
+
   test('the work of one schema is the same each time, and more for a larger one', () => {
     const [small, large] = [10, 20].map((count) => ({
       properties: Object.fromEntries([...Array(count).keys()].map((at) => [`work${at}`, {}])),
@@ -237,6 +269,8 @@ describe('architecture §10 refused schemas', () => {
     expect(compileUserSchema(nested(USER_SCHEMA_DEPTH))).toMatchObject({ ok: true });
   });
 });
+
+const namesOf = (count: number) => Array.from({ length: count }, (_, index) => `n${index}`);
 
 const patternsFor = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`^k.*x${index}$`, {}]));

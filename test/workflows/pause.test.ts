@@ -3,7 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { describe, expect, it } from 'vitest';
-import type { InferTurnInput } from '../../activities/contract.ts';
+import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activities/contract.ts';
+import type { StepResult } from '../../src/rules/journal.ts';
 import { MESSAGES, type PauseRunMessage } from '../../src/rules/messages.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { chain, node, runInput } from '../support/definitions.ts';
@@ -202,6 +203,113 @@ describe('what is refused', () => {
         await answer(handle, 'gate', { action: 'accept' }, GATE);
       },
     });
+  });
+});
+
+describe('what a pause must not do', () => {
+  it('end a run that it meets in its first task: it is noted once', async () => {
+    for (let round = 0; round < 3; round++) {
+      const run = await runOnce({
+        input: runInput(gated),
+        script: async (handle) => {
+          // At once: the run has not begun yet.
+          await tell(handle, 'pause', DRAIN);
+          await until(() => isPaused(handle), 'it is paused');
+          await tell(handle, 'resume');
+          await answer(handle, 'gate', { action: 'accept' }, GATE);
+        },
+      });
+      expect(run.status).toBe('completed');
+    }
+  });
+
+  it('let a cut attempt of a node with a time limit work beside the next one', async () => {
+    const { activities } = scripted({ turns: [decision('done', 1)] });
+    const works: [number, 'begins' | 'ends'][] = [];
+    const input = oneAgent();
+    const [think] = input.definition.nodes;
+    const run = await runOnce({
+      input: {
+        ...input,
+        definition: { ...input.definition, nodes: [{ ...think, settings: { timeoutMs: 30_000 } }] },
+      },
+      activities: {
+        ...activities,
+        async inferTurn(given: InferTurnInput) {
+          const { attempt } = given.context;
+          works.push([attempt, 'begins']);
+          // It hears of no cancellation: its result comes when it comes.
+          await sleep(attempt === 0 ? 1_500 : 0);
+          works.push([attempt, 'ends']);
+          return activities.inferTurn(given);
+        },
+      },
+      script: async (handle) => {
+        await until(async () => works.length > 0, 'the model is asked');
+        await tell(handle, 'pause', CUT);
+        await tell(handle, 'resume');
+      },
+    });
+    expect(run.status).toBe('completed');
+    expect(works).toEqual([
+      [0, 'begins'],
+      [0, 'ends'],
+      [1, 'begins'],
+      [1, 'ends'],
+    ]);
+    const outcomes = payloadsOf(run, 'agent.invocation.completed').map(({ outcome }) => outcome);
+    expect(outcomes).toEqual(['failed', 'completed']);
+  });
+
+  it('spend executions of nodes', async () => {
+    const run = await runOnce({
+      input: runInput(delayed, { configurable: { recursionLimit: 2 } }),
+      script: pausedFor(CUT),
+    });
+    expect(run.status).toBe('completed');
+  });
+
+  it('let an answered call begin while the others of its turn come to rest', async () => {
+    const began: string[] = [];
+    let isWorking = false;
+    const { activities } = scripted({
+      turns: [
+        {
+          kind: 'calls',
+          calls: ['asks', 'works'].map((name) => ({ toolId: 'core:clock', arguments: { name } })),
+        },
+        decision('done', 1),
+      ],
+    });
+    const run = await runOnce({
+      input: oneAgent(),
+      activities: {
+        ...activities,
+        async callTool(input: CallToolInput): Promise<StepResult<CallToolOutput>> {
+          const { name } = input.call.arguments as { name: string };
+          if (name === 'asks' && !input.resolution && input.approvedBy === undefined)
+            return { output: { kind: 'needs-approval', reason: 'asks' }, events: [] };
+          began.push(name);
+          if (name === 'works') {
+            isWorking = true;
+            await sleep(1_500);
+          }
+          const output = { kind: 'returned', status: 'ok', resultHash: `h:${name}` } as const;
+          return { output, events: [] };
+        },
+      },
+      script: async (handle) => {
+        await until(async () => isWorking, 'a call works');
+        await until(async () => (await openInterruptIds(handle, 'think')).length === 1, 'one asks');
+        await tell(handle, 'pause', CUT);
+        await answer(handle, 'think', { action: 'accept' }, GATE);
+        await until(() => isPaused(handle), 'it is paused');
+        expect(began).toEqual(['works']);
+        await tell(handle, 'resume');
+      },
+    });
+    expect(run.status).toBe('completed');
+    expect(began).toEqual(['works', 'asks']);
   });
 });
 
