@@ -82,9 +82,9 @@ async function cancelThrough({ stage, line }: Scene, toolId: string, input: Json
   return line.next('agent.tool.result', (one) => one.request_id === requestId);
 }
 
-/** Types in their order; heartbeats, which come when they come, left out; a run of streams as one. */
+/** Types in their order; signs of life, asked for by a Core that hears none, left out; a run of streams as one. */
 function outline({ heard }: Tap): string[] {
-  const types = heard.map(({ message }) => message.type).filter((type) => !/beat/.test(type));
+  const types = heard.map(({ message }) => message.type).filter((type) => !/beat|ping|pong/.test(type));
   return types.filter((type, at) => type !== 'agent.tool.stream' || types[at - 1] !== type);
 }
 
