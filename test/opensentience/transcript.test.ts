@@ -84,7 +84,9 @@ async function cancelThrough({ stage, line }: Scene, toolId: string, input: Json
 
 /** Types in their order; signs of life, asked for by a Core that hears none, left out; a run of streams as one. */
 function outline({ heard }: Tap): string[] {
-  const types = heard.map(({ message }) => message.type).filter((type) => !/beat|ping|pong/.test(type));
+  const types = heard
+    .map(({ message }) => message.type)
+    .filter((type) => !/beat|ping|pong/.test(type));
   return types.filter((type, at) => type !== 'agent.tool.stream' || types[at - 1] !== type);
 }
 
