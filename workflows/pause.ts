@@ -14,6 +14,8 @@ import type { Frame } from './frames.ts';
 import { emit } from './journal.ts';
 import { runKey, stepKey } from './steps.ts';
 
+type Pause = NonNullable<Run['state']['pause']>;
+
 export function pause(run: Run, { reason, drainPolicy }: PauseRunMessage): void {
   const number = (run.state.pauses ?? 0) + 1;
   run.state.pauses = number;
@@ -73,18 +75,16 @@ function awaitQuiet(run: Run): void {
 }
 
 /** What was quiet may not be so any more when the wait ends: it is looked at again in the breath of the statement. */
-async function watch(run: Run, asked: NonNullable<Run['state']['pause']>): Promise<void> {
+async function watch(run: Run, asked: Pause): Promise<void> {
   const isOver = () => run.ending !== undefined || run.state.pause !== asked;
   for (let round = 0; !isOver(); round++) {
     const key = runKey(`pause${asked.number}.${round}`);
     await run.steps.wait(key, undefined, () => isOver() || isQuiet(run));
-    if (!isOver() && isQuiet(run)) return takeEffect(run);
+    if (!isOver() && isQuiet(run)) return takeEffect(run, asked);
   }
 }
 
-function takeEffect(run: Run): void {
-  const { pause: asked } = run.state;
-  if (!asked) return;
+function takeEffect(run: Run, asked: Pause): void {
   asked.isEffective = true;
   run.holding.add('paused');
   run.progress++;

@@ -185,7 +185,7 @@ const reaper: Role<LateNeeds> = {
   half: 'facade',
   stopLimitMs: 3_000,
   async start(needs) {
-    const running = createReaper(facadeDeps(needs));
+    const running = createReaper({ ...needs, logger: needs.options.logger });
     running.start();
     return { stop: () => running.stop() };
   },

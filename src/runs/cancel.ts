@@ -5,7 +5,7 @@ import type { RunRow } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
 import { requireFreshHead } from './find.ts';
 import { sendMessage, type Delivery } from './messages.ts';
-import { startRun } from './start.ts';
+import { endedAs } from './start.ts';
 
 export interface Cancellation {
   readonly row: RunRow;
@@ -24,11 +24,8 @@ export async function cancelRun(
   { row, reason, cancelledBy }: Cancellation,
   { updateId, bodyDigest }: Pick<Delivery, 'updateId' | 'bodyDigest'>,
 ): Promise<RunStatus> {
-  const head = await deps.log.head(row);
-  if (head?.closed) return head.status;
-  // A run that was accepted while Temporal was away is started first: only then can it be cancelled.
-  const { inTemporal } = await startRun(deps, row);
-  if (!inTemporal) return (await requireFreshHead(deps, row)).status;
+  const ended = await endedAs(deps, row);
+  if (ended !== undefined) return ended;
   const message: CancelRunMessage = {
     kind: 'cancel',
     ...(reason === undefined ? {} : { reason: deps.redactor.text(reason) }),

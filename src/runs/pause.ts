@@ -6,7 +6,7 @@ import type { RunRow } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
 import { requireFreshHead } from './find.ts';
 import { sendMessage, type Delivery } from './messages.ts';
-import { startRun } from './start.ts';
+import { endedAs } from './start.ts';
 
 type PauseDeps = Pick<RunsDeps, 'stores' | 'engine' | 'log' | 'redactor' | 'logger'>;
 type Hold = Omit<PauseRunMessage, 'bodyDigest'> | Omit<ResumeRunMessage, 'bodyDigest'>;
@@ -22,13 +22,8 @@ export async function holdRun(
   { updateId, bodyDigest }: Pick<Delivery, 'updateId' | 'bodyDigest'>,
 ): Promise<'paused' | 'running'> {
   const { runId } = row;
-  const known = await deps.log.head(row);
-  // A run that was accepted while Temporal was away is started first: only then can it be told anything.
-  const started = known?.closed ? undefined : await startRun(deps, row);
-  if (!started?.inTemporal) {
-    const { status: runStatus } = await requireFreshHead(deps, row);
-    throw new HostError('run_state_conflict', { runStatus });
-  }
+  const ended = await endedAs(deps, row);
+  if (ended !== undefined) throw new HostError('run_state_conflict', { runStatus: ended });
   const reason = hold.reason === undefined ? {} : { reason: deps.redactor.text(hold.reason) };
   const message = { ...hold, ...reason, bodyDigest };
   try {

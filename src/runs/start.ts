@@ -6,6 +6,7 @@ import type { CancelRunMessage } from '../rules/messages.ts';
 import type { RunStatus } from '../rules/status.ts';
 import type { RunRow, StartFailure } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
+import { requireFreshHead } from './find.ts';
 
 type StartDeps = Pick<RunsDeps, 'stores' | 'engine' | 'logger'> & {
   readonly log: Pick<RunsDeps['log'], 'head' | 'endUnstarted'>;
@@ -27,6 +28,20 @@ export async function startRun(deps: StartDeps, row: RunRow): Promise<Started> {
   }
   const head = await deps.log.head(row);
   return head?.closed ? { inTemporal: false, status: head.status } : startNew(deps, row);
+}
+
+/**
+ * For a message: a run that was accepted while Temporal was away is started first, since only then can it be told
+ * anything. Undefined: Temporal has it. Else the status that the run has ended with. Throws as startRun.
+ */
+export async function endedAs(
+  deps: StartDeps & Pick<RunsDeps, 'log'>,
+  row: RunRow,
+): Promise<RunStatus | undefined> {
+  const head = await deps.log.head(row);
+  if (head?.closed) return head.status;
+  const { inTemporal } = await startRun(deps, row);
+  return inTemporal ? undefined : (await requireFreshHead(deps, row)).status;
 }
 
 /**

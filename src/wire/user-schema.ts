@@ -73,7 +73,7 @@ function prepareAndCompile(schema: object | boolean, key: string): CompiledSchem
   const faults: Fault[] = [];
   let prepared: unknown;
   try {
-    prepared = prepare(schema, { pointer: '', depth: 0, names: false, data: false }, faults);
+    prepared = prepare(schema, { pointer: '', depth: 0, data: false }, faults);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     return { ...refused('', 'takes too much work to make ready'), work: workDone() };
@@ -115,8 +115,10 @@ function refused(pointer: string, message: string): { ok: false; errors: [Fault]
 interface Place {
   readonly pointer: string;
   readonly depth: number;
-  /** The object's keys are names of the author's choosing (properties, $defs), not keywords. */
-  readonly names: boolean;
+  /** The keyword whose object this is: its keys are names of the author's choosing (properties, $defs), not keywords. */
+  readonly namesOf?: string;
+  /** The keyword whose object this is a member of, or `list`. */
+  readonly memberOf?: string;
   /** Inside const, enum, default or examples: nothing is a keyword. */
   readonly data: boolean;
 }
@@ -141,52 +143,52 @@ const REFUSED_KEYWORDS = new Set([
   COUNTER,
 ]);
 
-/** A copy in which the work of each subschema is counted; what is unsafe is noted. Throws as chargePart. */
-/** Members of these are lists of names, or schemas. */
-const LISTS_OF_NAMES = /\/(dependentRequired|dependencies)\/[^/]*$/;
+/** Lists below these are of names that one name requires. */
+const REQUIRING = new Set(['dependentRequired', 'dependencies']);
 
+/** A copy in which the work of each subschema is counted; what is unsafe is noted. Throws as chargePart. */
 function prepare(value: unknown, place: Place, faults: Fault[]): unknown {
+  // A member that is yes or no is made ready as any other schema.
+  if (typeof value === 'boolean' && place.memberOf !== undefined) chargePart();
   if (typeof value !== 'object' || value === null || place.data) return value;
   chargePart();
   const within = (name: string | number, more: Partial<Place>): Place => ({
-    ...{ names: false, data: false },
+    data: false,
     ...more,
     pointer: `${place.pointer}/${pointerSegment(name)}`,
     depth: place.depth + 1,
   });
   if (Array.isArray(value)) {
-    if (LISTS_OF_NAMES.test(place.pointer)) chargeNames(value.length);
-    return value.map((item, index) => {
-      // A schema that is yes or no is made ready as any other.
-      if (typeof item === 'boolean') chargePart();
-      return prepare(item, within(index, {}), faults);
-    });
+    if (REQUIRING.has(place.memberOf ?? '')) chargeNames(value.length);
+    return value.map((item, index) => prepare(item, within(index, { memberOf: 'list' }), faults));
   }
+  const isNames = place.namesOf !== undefined;
   const copy: Record<string, unknown> = {};
   for (const [name, member] of Object.entries(value)) {
     const inside = within(
       name,
-      place.names ? {} : { names: NAME_MAPS.has(name), data: DATA.has(name) },
+      isNames
+        ? { memberOf: place.namesOf }
+        : { namesOf: NAME_MAPS.has(name) ? name : undefined, data: DATA.has(name) },
     );
-    const message = place.names ? nameFault(name, place) : keywordFault(name, member);
+    const message = isNames ? nameFault(name, place) : keywordFault(name, member);
     if (message !== undefined) faults.push({ pointer: inside.pointer, message });
-    if (!place.names && name === '$schema') continue;
-    if (!place.names && name === '$id') {
+    if (!isNames && name === '$schema') continue;
+    if (!isNames && name === '$id') {
       // A schema within a schema keeps its own root for `#` references; what it calls itself is of no use here.
       parts += 1;
       if (place.depth > 0) copy.$id = `openwop:user-schema:part:${parts}`;
       continue;
     }
-    if (place.names && typeof member === 'boolean') chargePart();
     copy[name] = prepare(member, inside, faults);
   }
-  const counts = !place.names && Object.keys(copy).length > 0;
+  const counts = !isNames && Object.keys(copy).length > 0;
   return counts ? { ...copy, [COUNTER]: costOf(copy) } : copy;
 }
 
-function nameFault(name: string, { pointer }: Place): string | undefined {
+function nameFault(name: string, { namesOf }: Place): string | undefined {
   if (name === '__proto__') return 'is not allowed as a name';
-  return pointer.endsWith('/patternProperties') ? patternFault(name) : undefined;
+  return namesOf === 'patternProperties' ? patternFault(name) : undefined;
 }
 
 function patternFault(pattern: string): string | undefined {

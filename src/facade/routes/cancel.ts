@@ -1,21 +1,12 @@
 // POST /v1/runs/{runId}/cancel (rest-endpoints.md).
-import type { RunStatus } from '../../rules/status.ts';
 import { principalOf } from '../../rules/subject.ts';
 import { cancelRun } from '../../runs/cancel.ts';
-import { messageOnce } from '../../runs/messages.ts';
 import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { answerOnce, IDEMPOTENCY_KEY, toldAs } from '../idempotency.ts';
-import {
-  addressOf,
-  answered,
-  shape,
-  type Answer,
-  type Declaration,
-  type InputOf,
-  type Route,
-} from '../route.ts';
+import { IDEMPOTENCY_KEY } from '../idempotency.ts';
+import { answered, shape, type Declaration, type Route } from '../route.ts';
+import { tellRun } from '../run-message.ts';
 
 export const CANCEL_RUN = {
   method: 'post',
@@ -35,22 +26,11 @@ export const CANCEL_RUN = {
 } as const satisfies Declaration;
 
 export function cancelRoute(deps: FacadeDeps): Route {
-  return answered(CANCEL_RUN, (input) => cancel(deps, input));
-}
-
-async function cancel(
-  deps: FacadeDeps,
-  { caller, run: row, parameters: { idempotencyKey: key }, body }: InputOf<typeof CANCEL_RUN>,
-): Promise<Answer> {
-  const { runId } = row;
-  const asked = { endpoint: addressOf(CANCEL_RUN), target: [runId], body: { ...body }, key };
-  const telling = toldAs<RunStatus>(200, (status) => ({ runId, status }));
-  const once = await messageOnce(deps, { caller, asked, telling }, (delivery) =>
-    cancelRun(
-      deps,
-      { row, reason: body.reason, cancelledBy: principalOf(caller.subject) },
-      delivery,
-    ),
-  );
-  return answerOnce(once, telling);
+  return answered(CANCEL_RUN, (input) => {
+    const { caller, run: row, body } = input;
+    const cancellation = { row, reason: body.reason, cancelledBy: principalOf(caller.subject) };
+    return tellRun(deps, { declared: CANCEL_RUN, input }, (delivery) =>
+      cancelRun(deps, cancellation, delivery),
+    );
+  });
 }

@@ -1,20 +1,12 @@
 // POST /v1/runs/{runId}/interrupts/{nodeId} (interrupt.md).
-import type { JsonObject, JsonValue } from '../../rules/json.ts';
+import type { JsonValue } from '../../rules/json.ts';
 import { answerInterrupt } from '../../runs/answer.ts';
-import { messageOnce } from '../../runs/messages.ts';
 import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { answerOnce, IDEMPOTENCY_KEY, toldAs } from '../idempotency.ts';
-import {
-  addressOf,
-  answered,
-  shape,
-  type Answer,
-  type Declaration,
-  type InputOf,
-  type Route,
-} from '../route.ts';
+import { IDEMPOTENCY_KEY } from '../idempotency.ts';
+import { answered, shape, type Declaration, type Route } from '../route.ts';
+import { tellRun } from '../run-message.ts';
 
 export const RESOLVE_INTERRUPT = {
   method: 'post',
@@ -41,26 +33,13 @@ export const RESOLVE_INTERRUPT = {
 } as const satisfies Declaration;
 
 export function interruptRoute(deps: FacadeDeps): Route {
-  return answered(RESOLVE_INTERRUPT, (input) => resolveInterrupt(deps, input));
-}
-
-async function resolveInterrupt(
-  deps: FacadeDeps,
-  { caller, run: row, path, parameters, body }: InputOf<typeof RESOLVE_INTERRUPT>,
-): Promise<Answer> {
-  const { runId } = row;
-  const { nodeId } = path;
-  const asked = {
-    endpoint: addressOf(RESOLVE_INTERRUPT),
-    target: [runId, nodeId],
-    body: body as unknown as JsonObject,
-    key: parameters.idempotencyKey,
-  };
-  const telling = toldAs<string>(200, (status) => ({ runId, nodeId, status }));
-  const value = body.resumeValue as JsonValue;
-  const answer = { row, nodeId, interruptId: body.interruptId, value };
-  const once = await messageOnce(deps, { caller, asked, telling }, (delivery) =>
-    answerInterrupt(deps, { ...answer, resolvedBy: caller.subject }, delivery),
-  );
-  return answerOnce(once, telling);
+  return answered(RESOLVE_INTERRUPT, (input) => {
+    const { caller, run: row, path, body } = input;
+    const { nodeId } = path;
+    const { interruptId } = body;
+    const value = body.resumeValue as JsonValue;
+    const answer = { row, nodeId, interruptId, value, resolvedBy: caller.subject };
+    const call = { declared: RESOLVE_INTERRUPT, input, about: { nodeId } };
+    return tellRun(deps, call, (delivery) => answerInterrupt(deps, answer, delivery));
+  });
 }

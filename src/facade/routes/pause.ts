@@ -1,20 +1,11 @@
 // POST /v1/runs/{runId}:pause and :resume (rest-endpoints.md).
-import type { RunStatus } from '../../rules/status.ts';
-import { messageOnce } from '../../runs/messages.ts';
 import { holdRun } from '../../runs/pause.ts';
 import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { answerOnce, IDEMPOTENCY_KEY, toldAs } from '../idempotency.ts';
-import {
-  addressOf,
-  answered,
-  shape,
-  type Answer,
-  type Declaration,
-  type InputOf,
-  type Route,
-} from '../route.ts';
+import { IDEMPOTENCY_KEY } from '../idempotency.ts';
+import { answered, shape, type Declaration, type Route } from '../route.ts';
+import { tellRun } from '../run-message.ts';
 
 export const PAUSE_RUN = {
   method: 'post',
@@ -55,33 +46,17 @@ export const RESUME_RUN = {
 export function pauseRoutes(deps: FacadeDeps): Route[] {
   return [
     answered(PAUSE_RUN, (input) => {
-      const { drainPolicy = 'drain-current-node', reason } = input.body;
-      return hold(deps, { ...input, at: PAUSE_RUN }, { kind: 'pause', drainPolicy, reason });
+      const { run: row, body } = input;
+      const { drainPolicy = 'drain-current-node', reason } = body;
+      return tellRun(deps, { declared: PAUSE_RUN, input }, (delivery) =>
+        holdRun(deps, { row, hold: { kind: 'pause', drainPolicy, reason } }, delivery),
+      );
     }),
-    answered(RESUME_RUN, (input) =>
-      hold(deps, { ...input, at: RESUME_RUN }, { kind: 'resume', reason: input.body.reason }),
-    ),
+    answered(RESUME_RUN, (input) => {
+      const { run: row, body } = input;
+      return tellRun(deps, { declared: RESUME_RUN, input }, (delivery) =>
+        holdRun(deps, { row, hold: { kind: 'resume', reason: body.reason } }, delivery),
+      );
+    }),
   ];
-}
-
-async function hold(
-  deps: FacadeDeps,
-  {
-    at,
-    caller,
-    run: row,
-    parameters: { idempotencyKey: key },
-    body,
-  }: Pick<InputOf<typeof RESUME_RUN>, 'caller' | 'run' | 'parameters' | 'body'> & {
-    readonly at: Declaration;
-  },
-  asking: Parameters<typeof holdRun>[1]['hold'],
-): Promise<Answer> {
-  const { runId } = row;
-  const asked = { endpoint: addressOf(at), target: [runId], body: { ...body }, key };
-  const telling = toldAs<RunStatus>(202, (status) => ({ runId, status }));
-  const once = await messageOnce<RunStatus>(deps, { caller, asked, telling }, (delivery) =>
-    holdRun(deps, { row, hold: asking }, delivery),
-  );
-  return answerOnce(once, telling);
 }
