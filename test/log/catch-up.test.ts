@@ -21,12 +21,8 @@ import {
   schedule,
   terminate,
 } from '../support/histories.ts';
-import {
-  openTestStores,
-  registerRun,
-  ScriptedHistory,
-  silentLogger,
-} from '../support/log-parts.ts';
+import type { ScriptedHistory } from '../support/log-parts.ts';
+import { newLogRun, openTestStores, registerRun, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 let stores: Stores;
@@ -42,12 +38,7 @@ beforeAll(async () => {
 afterAll(() => stores.close());
 
 beforeEach(async () => {
-  runId = randomUUID();
-  run = runRef(runId);
-  segment = `${runId}-t1`;
-  history = new ScriptedHistory();
-  log = createLog({ stores, history, logger: silentLogger, processId: 'p1' });
-  await registerRun(stores, runId);
+  ({ runId, run, segment, history, log } = await newLogRun(stores));
   return () => log.close();
 });
 

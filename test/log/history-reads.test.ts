@@ -1,15 +1,9 @@
 // How often a catch-up asks Temporal for a run's history (architecture §3.2, §3.3), with played histories.
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createLog, type Log } from '../../src/log/log.ts';
+import type { Log } from '../../src/log/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { complete, emitted, HistoryBuilder, memo } from '../support/histories.ts';
-import {
-  openTestStores,
-  registerRun,
-  ScriptedHistory,
-  silentLogger,
-} from '../support/log-parts.ts';
+import { newLogRun, openTestStores, type ScriptedHistory } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 /** Batches of the run that its first workflow task ends with. */
@@ -26,11 +20,7 @@ beforeAll(async () => {
 afterAll(() => stores.close());
 
 beforeEach(async () => {
-  runId = randomUUID();
-  segment = `${runId}-t1`;
-  history = new ScriptedHistory();
-  log = createLog({ stores, history, logger: silentLogger, processId: 'p1' });
-  await registerRun(stores, runId);
+  ({ runId, segment, history, log } = await newLogRun(stores));
   history.add(segment, twoTasks(), FIRST_TASK);
   await log.catchUp(runRef(runId));
   history.reads = 0;

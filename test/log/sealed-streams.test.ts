@@ -1,11 +1,10 @@
 // A stream that was given up and sealed, and whose activity comes to an end all the same (architecture §3.5): whatever
 // lies between the seal and the task that admits it, the log tells the stream once, and a rebuild tells the same.
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { deltaPayload } from '../../src/rules/deltas.ts';
 import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { RecordedDeltas } from '../../src/rules/journal.ts';
-import { createLog, type Log } from '../../src/log/log.ts';
+import type { Log } from '../../src/log/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import {
   admitted,
@@ -15,12 +14,8 @@ import {
   schedule,
   terminate,
 } from '../support/histories.ts';
-import {
-  openTestStores,
-  registerRun,
-  ScriptedHistory,
-  silentLogger,
-} from '../support/log-parts.ts';
+import type { ScriptedHistory } from '../support/log-parts.ts';
+import { newLogRun, openTestStores } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const BASE = { agentId: 'core.a' };
@@ -38,10 +33,7 @@ beforeAll(async () => {
 afterAll(() => stores.close());
 
 beforeEach(async () => {
-  runId = randomUUID();
-  history = new ScriptedHistory();
-  log = createLog({ stores, history, logger: silentLogger, processId: 'p1' });
-  await registerRun(stores, runId);
+  ({ runId, history, log } = await newLogRun(stores));
   return () => log.close();
 });
 

@@ -1,12 +1,11 @@
 // Rebuild of a run whose tool calls told their progress (architecture §3.5, §3.6): the log comes back byte for byte.
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { recordDeltas } from '../../activities/recorded-deltas.ts';
 import { deltaPayload, toolChannel, type DeltaForm } from '../../src/rules/deltas.ts';
 import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { RecordedDeltas } from '../../src/rules/journal.ts';
 import { archiveClosed } from '../../src/log/archive.ts';
-import { createLog, type Log } from '../../src/log/log.ts';
+import type { Log } from '../../src/log/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import {
   admitted,
@@ -17,9 +16,9 @@ import {
   schedule,
 } from '../support/histories.ts';
 import {
+  newLogRun,
   openTestStores,
-  registerRun,
-  ScriptedHistory,
+  type ScriptedHistory,
   silentLogger,
 } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
@@ -36,11 +35,7 @@ beforeAll(async () => {
 afterAll(() => stores.close());
 
 beforeEach(async () => {
-  runId = randomUUID();
-  segment = `${runId}-t1`;
-  history = new ScriptedHistory();
-  log = createLog({ stores, history, logger: silentLogger, processId: 'p1' });
-  await registerRun(stores, runId);
+  ({ runId, segment, history, log } = await newLogRun(stores));
   return () => log.close();
 });
 

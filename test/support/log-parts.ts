@@ -1,4 +1,5 @@
 // What tests of the log room share: in-memory stores on PGlite, a scripted history and run rows.
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import proto from '@temporalio/proto';
 import { HostError } from '../../src/rules/errors.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import { openStores } from '../../src/adapters/postgres/index.ts';
+import { createLog } from '../../src/log/log.ts';
 import type { ClosedRuns, HistoryPage, HistoryReader } from '../../src/ports/history.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { RunRow } from '../../src/ports/runs.ts';
@@ -85,6 +87,15 @@ export async function registerRun(
 ): Promise<void> {
   await stores.runs.accept(runRow(runId));
   await stores.runs.markStarted(runRef(runId), temporalRunId);
+}
+
+/** A run whose start is confirmed, with a log that reads a history of its own; nothing is in that yet. */
+export async function newLogRun(stores: Stores) {
+  const runId = randomUUID();
+  const history = new ScriptedHistory();
+  const log = createLog({ stores, history, logger: silentLogger, processId: 'p1' });
+  await registerRun(stores, runId);
+  return { runId, run: runRef(runId), segment: `${runId}-t1`, history, log };
 }
 
 /** A HistoryReader over built histories, of which the test lets batches become visible one by one. */

@@ -19,12 +19,12 @@ import { openWorkflowLab, type WorkflowLab } from '../support/workflow-lab.ts';
 
 /** Not there yet, or between two segments: the sender tries again. */
 const AGAIN = new Set(['interrupt_not_found', 'interrupt_already_resolved', 'service_unavailable']);
-/** gRPC RESOURCE_EXHAUSTED: the execution is just closing. */
-const CLOSING = 8;
+/** gRPC RESOURCE_EXHAUSTED and FAILED_PRECONDITION: the execution is just closing, and took nothing in. */
+const CLOSING = new Set([8, 9]);
 /**
- * Tries of an answer, 50 ms apart: a server that loses a task which only carries a message gives it out again after 5 s.
+ * Tries, 50 ms apart: a server that loses a task which only carries a message gives it out again after 5 s.
  */
-const ANSWER_TRIES = 300;
+const TRIES = 300;
 /** A new segment as soon as the first workflow task is done. */
 const FORCE_AFTER_EVENTS = 5;
 
@@ -128,7 +128,24 @@ export async function runOnce(
   return run;
 }
 
-/** Answers the node's open interrupt; retries while it is not open yet (bounded). */
+/** Sends until the run takes it: it may not be there yet, or stand between two segments. Bounded. */
+export async function taken<T>(
+  send: () => Promise<T>,
+  again: ReadonlySet<string> = AGAIN,
+): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await send();
+    } catch (error) {
+      const { type, code } = (error as { cause?: { type?: string; code?: number } }).cause ?? {};
+      const isAgain = CLOSING.has(code ?? 0) || again.has(type ?? '');
+      if (!isAgain || attempt >= TRIES) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
+/** Answers the node's open interrupt; retries while it is not open yet. */
 export async function answer(
   handle: WorkflowHandle,
   nodeId: string,
@@ -136,26 +153,19 @@ export async function answer(
   schema: JsonValue,
   meant: { updateId?: string; interruptId?: string } = {},
 ): Promise<unknown> {
-  for (let attempt = 0; ; attempt++) {
-    try {
-      const message: ResolveInterruptMessage = {
-        kind: 'resolve-interrupt',
-        nodeId,
-        interruptId: meant.interruptId ?? (await askedInterrupt(handle, nodeId)),
-        value,
-        schemaDigest: digestOf(canonicalJson(schema)),
-        bodyDigest: 'test',
-        resolvedBy: 'tester',
-      };
-      return await handle.executeUpdate(MESSAGES['resolve-interrupt'].update, {
-        args: [message],
-        updateId: meant.updateId ?? randomUUID(),
-      });
-    } catch (error) {
-      const { type, code } = (error as { cause?: { type?: string; code?: number } }).cause ?? {};
-      const again = code === CLOSING || AGAIN.has(type ?? '');
-      if (!again || attempt >= ANSWER_TRIES) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
+  return taken(async () => {
+    const message: ResolveInterruptMessage = {
+      kind: 'resolve-interrupt',
+      nodeId,
+      interruptId: meant.interruptId ?? (await askedInterrupt(handle, nodeId)),
+      value,
+      schemaDigest: digestOf(canonicalJson(schema)),
+      bodyDigest: 'test',
+      resolvedBy: 'tester',
+    };
+    return handle.executeUpdate(MESSAGES['resolve-interrupt'].update, {
+      args: [message],
+      updateId: meant.updateId ?? randomUUID(),
+    });
+  });
 }

@@ -15,6 +15,7 @@ import {
   payloadsOf,
   runBothWays,
   runOnce,
+  taken,
   typesOf,
   useWorkflowRunner,
 } from './both-ways.ts';
@@ -34,26 +35,16 @@ const delayed = chain('delayed', [
 ]);
 const gated = chain('gated', [node('gate', 'core.approvalGate'), node('next', 'core.noop')]);
 
-/** gRPC RESOURCE_EXHAUSTED and FAILED_PRECONDITION: the segment is just closing. */
-const CLOSING = new Set([8, 9]);
+const BETWEEN_SEGMENTS = new Set(['service_unavailable']);
 
-/** Between two segments the sender tries again. */
-async function tell(
+function tell(
   handle: WorkflowHandle,
   kind: 'pause' | 'resume',
   message: Partial<PauseRunMessage> = {},
 ): Promise<unknown> {
+  const args: [object] = [{ bodyDigest: 'b', ...message }];
   const { update } = MESSAGES[kind];
-  for (let attempt = 0; ; attempt++) {
-    try {
-      return await handle.executeUpdate(update, { args: [{ bodyDigest: 'b', ...message }] });
-    } catch (error) {
-      const { type, code } = (error as { cause?: { type?: string; code?: number } }).cause ?? {};
-      if (type !== 'service_unavailable' && !CLOSING.has(code ?? 0)) throw error;
-      if (attempt >= 300) throw error;
-      await sleep(50);
-    }
-  }
+  return taken(() => handle.executeUpdate(update, { args }), BETWEEN_SEGMENTS);
 }
 
 const pausedFor =
