@@ -13,6 +13,8 @@
  * @property {string} agentId
  * @property {{agentId: string}} [agent]
  * @property {string} callId
+ * @property {string} interruptId
+ * @property {string} key of a wait
  * @property {string} toolName
  * @property {string} toAgentId
  * @property {unknown} [inputs]
@@ -66,6 +68,7 @@ const PROGRESS_CHARACTERS = 4_000;
  * @typedef {object} Timeline
  * @property {TimelineItem[]} items in the order in which they began
  * @property {Map<string, TimelineItem>} open items that a later event completes, by what that event will name
+ * @property {Map<string, string>} asking keys of waits to their interruptIds: what is asked names the key alone
  * @property {Record<string, string>} names node ids to names
  * @property {EventStories} stories what each event type tells
  * @property {number} lastSequence
@@ -78,7 +81,8 @@ const PROGRESS_CHARACTERS = 4_000;
  * @returns {Timeline}
  */
 export function emptyTimeline(given) {
-  return { ...given, items: [], open: new Map(), lastSequence: -1, tokens: 0, ended: false };
+  const begun = { items: [], open: new Map(), asking: new Map() };
+  return { ...given, ...begun, lastSequence: -1, tokens: 0, ended: false };
 }
 
 /**
@@ -202,6 +206,7 @@ function reasoned(step) {
 
 /** @param {Step} step */
 function suspended({ timeline, payload, nodeId }) {
+  timeline.asking.set(payload.key, payload.interruptId);
   const decision = timeline.items.findLast(
     (item) => item.kind === 'decision' && item.nodeId === nodeId,
   );
@@ -224,14 +229,18 @@ function setStep(timeline, nodeId, state) {
 
 /** @param {Step} step */
 function answered({ timeline, payload, nodeId, atMs }) {
-  const asked = timeline.open.get(`question ${nodeId}`);
-  const question = close(timeline, `question ${nodeId}`, {
+  const openAs = `question ${payload.interruptId}`;
+  const asked = timeline.open.get(openAs);
+  const question = close(timeline, openAs, {
     state: payload.reason === 'timeout' ? 'expired' : 'done',
     outcome: payload.resumeValue,
     by: payload.resolvedBy,
     tookMs: asked ? atMs - asked.atMs : undefined,
   });
-  return [question, setStep(timeline, nodeId, 'running')];
+  const asksStill = [...timeline.open].some(
+    ([name, item]) => name.startsWith('question ') && item.nodeId === nodeId,
+  );
+  return asksStill ? question : [question, setStep(timeline, nodeId, 'running')];
 }
 
 /** @param {Step} step */
@@ -264,7 +273,10 @@ const FOLDS = {
   'node-starts': (step) => {
     const title = step.timeline.names[step.nodeId] ?? step.nodeId;
     const rest = { kind: /** @type {const} */ ('step'), title, state: 'running' };
-    return add(step, { ...rest, agentId: step.payload.agent?.agentId }, `step ${step.nodeId}`);
+    // An attempt that a pause cut has no end of its own.
+    const cut = close(step.timeline, `step ${step.nodeId}`, { state: 'cancelled' });
+    const agentId = step.payload.agent?.agentId;
+    return [cut, add(step, { ...rest, agentId }, `step ${step.nodeId}`)];
   },
   'node-ends': endStep,
   'node-skipped': (step) => {
@@ -315,7 +327,8 @@ const FOLDS = {
   handoff: (step) => add(step, { kind: 'note', title: `Hands over to ${step.payload.toAgentId}` }),
   'wait-asks': (step) => {
     const title = step.payload.data?.title ?? QUESTION_TITLES[step.payload.kind] ?? 'Waits';
-    return add(step, { kind: 'question', title, state: 'waiting' }, `question ${step.nodeId}`);
+    const interruptId = step.timeline.asking.get(step.payload.key);
+    return add(step, { kind: 'question', title, state: 'waiting' }, `question ${interruptId}`);
   },
   'wait-ends': answered,
   variable: (step) => add(step, { kind: 'note', title: `Sets ${step.payload.name}` }),
