@@ -95,7 +95,7 @@ function nextTaskOf(): Steps['nextTask'] {
   };
 }
 
-/** Steps wait while a segment tries to end. What closes a block does not: the segment ends behind it. */
+/** Steps wait while a segment tries to end or the run is paused. What closes a block does not: both come behind it. */
 function isHeld(run: Run, name: ActivityName): boolean {
   return run.holding.size > 0 && name !== 'sealBlock';
 }

@@ -1,6 +1,6 @@
 // The one seam between workflow code and time, the world and people (architecture §4). Live Steps talk to Temporal
 // (live-steps.ts); architecture §6 says what recorded ones do: they give each call what a recording holds under its
-// key. So every wait and every clock read has a key of its own within its visit, the same in every replay.
+// key. So every activity, wait and clock read of a visit has a key of its own, the same in every replay.
 import { CancellationScope } from '@temporalio/workflow';
 import type { Activities } from '../activities/contract.ts';
 import { activityIdOf, encodeTuple } from '../src/rules/ids.ts';

@@ -1,5 +1,5 @@
 // What a process does besides holding its parts: one row per role, in the order of start; they stop in the reverse one.
-// A role that needs no other is moved to a process of its own by starting its half alone (architecture §1).
+// Each half can be started alone (architecture §1).
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { CallToolInput } from '../../activities/contract.ts';

@@ -14,8 +14,6 @@ import { routesOf } from './route-table.ts';
 import { pagesRouter } from './routes/pages.ts';
 import { createStreamRegistry, MAX_STREAMS_PER_KEY } from './stream-registry.ts';
 
-export type { FacadeConfig, FacadeDeps, RunLog } from './deps.ts';
-
 export interface Facade {
   readonly app: Express;
   /** Takes no new streams and ends the open ones with a comment; readiness says so. */

@@ -7,7 +7,7 @@ import type { JsonValue } from '../rules/json.ts';
 import { REQUEST_BODY_BYTES } from '../rules/limits.ts';
 
 /** Deepest nesting of a request body. */
-export const BODY_DEPTH = 64;
+const BODY_DEPTH = 64;
 /** Largest form that the run's page may send, in bytes. */
 const FORM_BYTES = 256 * 1024;
 /** Fields of such a form. */
@@ -75,7 +75,7 @@ export async function readForm(
 }
 
 /** Iterative on purpose: a recursive walk would overflow on what it is there to refuse. */
-export function guardJson(value: JsonValue): void {
+function guardJson(value: JsonValue): void {
   const open: { value: JsonValue; depth: number }[] = [{ value, depth: 0 }];
   for (let item = open.pop(); item; item = open.pop()) {
     const { value: current, depth } = item;

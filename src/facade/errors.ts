@@ -8,7 +8,7 @@ import type { Logger } from '../ports/logger.ts';
 import type { ErrorEnvelope } from '../../schemas/types.generated.ts';
 
 /** Seconds that a client waits before it tries again when nothing better is known. */
-export const RETRY_AFTER_SECONDS = 2;
+const RETRY_AFTER_SECONDS = 2;
 
 /** Retry-After, and the same number in details (scale-profiles.md §Retry). */
 const RETRY_HEADER: ReadonlySet<ErrorCode> = new Set([
@@ -64,7 +64,7 @@ function detailsOf(error: unknown): Record<string, unknown> {
 /** Said where the request had a key that its route takes: without one, a retry is another request. */
 const SAME_KEY = ' Retry with the same Idempotency-Key.';
 
-export function sendError(response: Response, error: unknown, logger: Logger): void {
+function sendError(response: Response, error: unknown, logger: Logger): void {
   const { status, body: envelope, correlationId } = envelopeOf(error);
   const body =
     envelope.error === 'service_unavailable' && response.locals.keyed === true

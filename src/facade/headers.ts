@@ -7,7 +7,7 @@ import { addressedHost } from './urls.ts';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '::1']);
 
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   const name = host.replace(/^\[|\]$/g, '').toLowerCase();
   return LOOPBACK.has(name) || /^127(\.\d{1,3}){3}$/.test(name);
 }

@@ -11,7 +11,7 @@ import type { Answer } from './route.ts';
 
 /** Longest key in characters. */
 const MAX_KEY_LENGTH = 255;
-export const REPLAY_HEADER = 'openwop-Idempotent-Replay';
+const REPLAY_HEADER = 'openwop-Idempotent-Replay';
 
 export const IDEMPOTENCY_KEY: Parameter<string | undefined> = {
   ...header(

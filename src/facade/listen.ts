@@ -6,15 +6,15 @@ import type { FacadeDeps } from './deps.ts';
 import { answerProtocolErrors } from './protocol-errors.ts';
 
 /** Time in ms that a client may take to send its headers, and its whole request. */
-export const HEADERS_TIMEOUT_MS = 10_000;
-export const REQUEST_TIMEOUT_MS = 30_000;
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
 /** Idle connections are kept this long, in ms. */
 const KEEP_ALIVE_MS = 65_000;
 /**
  * A connection on which nothing moves for this long, in ms, is closed: what it was answered is not taken. Above the
  * longest poll and the heartbeat of streams.
  */
-export const SILENCE_MS = 120_000;
+const SILENCE_MS = 120_000;
 /** Requests that run when the server stops have this long to end, in ms. */
 const DRAIN_MS = 4_000;
 

@@ -7,8 +7,8 @@ import type { Caller } from '../ports/caller.ts';
 import type { PageSessionStore } from '../ports/page-sessions.ts';
 import { addressedHost, isSecure } from './urls.ts';
 
-export const LINK_LIFE_MS = 10 * 60 * 1000;
-export const SESSION_LIFE_MS = 12 * 3600 * 1000;
+const LINK_LIFE_MS = 10 * 60 * 1000;
+const SESSION_LIFE_MS = 12 * 3600 * 1000;
 const RANDOM_BYTES = 32;
 const SEAL_BYTES = 16;
 /** Random bytes and their seal in base64url. */

@@ -16,7 +16,7 @@ const SEND_LENGTH = 64 * 1024;
 /** Events in one batch at most. */
 const BATCH_EVENTS = 500;
 
-export function frame(id: number, event: string, data: string): string {
+function frame(id: number, event: string, data: string): string {
   return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
 }
 

@@ -5,11 +5,11 @@ import { HostError } from '../rules/errors.ts';
 import type { Logger } from '../ports/logger.ts';
 
 /** Comment lines keep proxies and clients awake; the protocol asks for one at least every 30 s. */
-export const HEARTBEAT_MS = 15_000;
+const HEARTBEAT_MS = 15_000;
 /** Streams and waiting polls that one key may hold open. */
 export const MAX_STREAMS_PER_KEY = 1_000;
 /** A client that takes nothing for this long is closed; it resumes by Last-Event-ID. */
-export const SLOW_CLIENT_MS = 30_000;
+const SLOW_CLIENT_MS = 30_000;
 
 export interface OpenStream {
   /** Aborts when the client goes, is too slow, or the process drains. */

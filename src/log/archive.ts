@@ -1,5 +1,5 @@
 // Archive (architecture §3.6): the raw, still encoded history of every closed segment goes to the content store, so
-// that a run can be rebuilt, forked and checked when Temporal has forgotten it. Segments are claimed, stored and marked
+// that a run can be rebuilt and checked when Temporal has forgotten it. Segments are claimed, stored and marked
 // in groups. What a crash leaves undone is claimed by nobody after a while and found again: until it is marked as
 // archived, a segment is one to archive, and what is stored twice has one hash.
 import { codeOf } from '../rules/errors.ts';

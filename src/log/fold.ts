@@ -4,6 +4,7 @@
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { durationLimitMs, ownPrincipal } from '../rules/run-input.ts';
+import { EVENT_LOG_SCHEMA_VERSION } from '../rules/versions.ts';
 import type { Head, LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type {
@@ -21,10 +22,8 @@ import {
   type OpenInterrupt,
 } from './fold-rows.ts';
 
-export type { Cost, FoldedRun, NodeState, OpenInterrupt } from './fold-rows.ts';
+export type { FoldedRun, OpenInterrupt } from './fold-rows.ts';
 
-/** Version of the log's rules (version-negotiation.md). */
-const EVENT_LOG_SCHEMA_VERSION = 2;
 const MASK = '[sensitive]';
 
 /** The snapshot as stored in a head, readable; null (before the first row) is the empty one. */

@@ -1,4 +1,4 @@
-// An agent in this Core as operators see it (operator's view): what its life says, its session, and its
+// An agent in this Core as operators see it: what its life says, its session, and its
 // metrics, which outlast the sessions that they were counted in.
 import { hostname } from 'node:os';
 import { MAX_COUNTED_TOOLS, sumByTool, type AgentToolMetrics } from '../rules/tool-metrics.ts';

@@ -1,5 +1,5 @@
 // The page behind a one-time link, and the page for errors. Opening the link shows a button only: link previews and
-// virus scanners fetch addresses with GET, and only the POST consumes the link (issue "The run's page").
+// virus scanners fetch addresses with GET, and only the POST consumes the link.
 import { renderDocument } from './layout.ts';
 import { escapeHtml } from './timeline-html.js';
 

@@ -1,5 +1,5 @@
-// The run's page: status, open questions and timeline of one run, rendered from its snapshot and log (issue "The
-// run's page"). Without JavaScript it shows the state at loading and takes answers; the script adds the live stream.
+// The run's page: status, open questions and timeline of one run, rendered from its snapshot and log.
+// Without JavaScript it shows the state at loading and takes answers; the script adds the live stream.
 import type {
   RunEventDoc,
   RunSnapshot,

@@ -1,6 +1,6 @@
 // What this host offers, and by what it is asked for: the one table. Loading of definitions and manifests, the checks of
 // requests, the workflow's node kinds and discovery (capabilities.md) read it; nothing else says what is offered.
-// What stands here as offered is done; what is not done is absent or refused by the name of its row.
+// What stands here as offered is done; what is not done is absent, refused by the name of its row, or told to be without effect.
 import { DRAIN_POLICIES } from './messages.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import {
@@ -175,6 +175,9 @@ export type NodeType = (typeof TABLE)['run' | 'agents']['nodeTypes'][number];
 
 const ROWS = Object.entries(TABLE) as readonly (readonly [Capability, CapabilityRow])[];
 
+/** Of what no deployment of this release offers. */
+const LACKING_ROWS = ROWS.filter(([, { offered }]) => offered === never);
+
 /** A live agent invocation (RFC 0077): the node's `agent` names who is invoked. */
 export const AGENT_NODE_TYPE = 'core.agent' satisfies NodeType;
 /**
@@ -196,7 +199,7 @@ type Ask =
 /** The names of one column that ask for what no deployment offers, each with its capability. */
 function lackingBy(ask: Ask): ReadonlyMap<string, Capability> {
   return new Map(
-    ROWS.filter(([, { offered }]) => offered === never).flatMap(([name, row]) =>
+    LACKING_ROWS.flatMap(([name, row]) =>
       (row[ask] ?? []).map((key): [string, Capability] => [key, name]),
     ),
   );
@@ -216,7 +219,7 @@ export const LACKING: Readonly<Record<Ask, ReadonlyMap<string, Capability>>> = {
 
 /** The capability that a request asks for by a value of its own, and that is not offered. */
 export function lackingOfRequest(request: JsonObject): Capability | undefined {
-  return ROWS.find(([, row]) =>
+  return LACKING_ROWS.find(([, row]) =>
     Object.entries(row.request ?? {}).some(([field, value]) => request[field] === value),
   )?.[0];
 }

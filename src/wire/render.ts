@@ -3,13 +3,12 @@
 import { eventRow } from '../rules/events.ts';
 import { digestOf } from '../rules/ids.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { ENGINE_VERSION } from '../rules/versions.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 /** Version of every payload contract (version-negotiation.md). */
 const EVENT_SCHEMA_VERSION = 1;
-/** Engine that wrote the event: the integer of discovery, in decimal. */
-const ENGINE_VERSION = '1';
 /** Longest `nodeId` of an envelope; nodes may be named longer, and are then shown by digest. */
 const NODE_ID_LENGTH = 128;
 
@@ -31,7 +30,7 @@ function payloadText(row: LogRow): string {
   return JSON.stringify(withTwins(row.type, JSON.parse(row.payload) as JsonValue));
 }
 
-/** The event as one line of JSON: what SSE, JSON reads and webhooks send, the same bytes everywhere. */
+/** The event as one line of JSON: what SSE and JSON reads send, the same bytes everywhere. */
 export function renderEventText(row: LogRow): string {
   const { eventId, runId, type, sequence, nodeId, causationId } = row;
   const head = JSON.stringify({ eventId, runId, type });
@@ -43,7 +42,7 @@ export function renderEventText(row: LogRow): string {
       : { nodeId: nodeId.length <= NODE_ID_LENGTH ? nodeId : digestOf(nodeId) }),
     ...(causationId === undefined ? {} : { causationId }),
     schemaVersion: EVENT_SCHEMA_VERSION,
-    engineVersion: ENGINE_VERSION,
+    engineVersion: String(ENGINE_VERSION),
   });
   return `${head.slice(0, -1)},"payload":${payloadText(row)},${tail.slice(1)}`;
 }

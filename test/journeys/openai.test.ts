@@ -1,5 +1,5 @@
 // The refund desk on an OpenAI-compatible endpoint that the test serves: real sockets, streamed reasoning, calls and
-// structured output, and every way in which an endpoint goes wrong (issue "Show", "Bad input and faults").
+// structured output, and every way in which an endpoint goes wrong.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GET_ORDER, REFUND_ORDER } from '../../src/demo/order-tools.ts';
 import type { JsonObject } from '../../src/rules/json.ts';

@@ -1,4 +1,4 @@
-// The refund desk from the request to each of its five ends (issue "Show"; RFC 0002 §F, RFC 0077 §E, architecture §9).
+// The refund desk from the request to each of its five ends (RFC 0002 §F, RFC 0077 §E, architecture §9).
 import { describe, expect, it } from 'vitest';
 import { REFUND_AGENT, TRIAGE_AGENT } from '../../src/demo/definition.ts';
 import { demoRunRequest } from '../../src/demo/index.ts';

@@ -136,7 +136,7 @@ function workOf(visit: Visit, agent: PinnedAgent): AgentWork {
   };
 }
 
-/** A human is asked at most so often in a visit, whatever for (limits.clarificationRounds). */
+/** A human is asked so often in a visit about decisions and for answers (limits.clarificationRounds); about calls besides. */
 function countRound({ frame }: Visit): void {
   if (frame.escalations >= MAX_ESCALATIONS_PER_VISIT) {
     throw nodeFailure(

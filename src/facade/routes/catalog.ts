@@ -96,7 +96,7 @@ function getAgent({ catalog }: FacadeDeps, { caller, path }: InputOf<typeof GET_
 }
 
 /** Closed: never prompts, schemas or credentials. */
-export function inventoryEntry({
+function inventoryEntry({
   manifest,
   packName,
   packVersion,

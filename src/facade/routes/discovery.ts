@@ -8,6 +8,7 @@ import {
   MAX_RUN_DURATION_MS,
   REQUEST_BODY_BYTES,
 } from '../../rules/limits.ts';
+import { ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION } from '../../rules/versions.ts';
 import { CONFIGURABLE } from '../../runs/configurable.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { hostFacts } from '../host-facts.ts';
@@ -77,8 +78,8 @@ export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
       version: config.inMemory ? `${config.version}+in-memory-temporal` : config.version,
       vendor: 'openwop-temporal',
     },
-    engineVersion: 1,
-    eventLogSchemaVersion: 2,
+    engineVersion: ENGINE_VERSION,
+    eventLogSchemaVersion: EVENT_LOG_SCHEMA_VERSION,
     supportedTransports: ['rest'],
     supportedEnvelopes: Object.keys(ENVELOPES),
     schemaVersions: { ...ENVELOPES },

@@ -26,7 +26,7 @@ import {
 } from '../route.ts';
 
 /** Time in ms within which a minted token must be used. */
-export const ATTACH_TOKEN_MS = 5 * 60_000;
+const ATTACH_TOKEN_MS = 5 * 60_000;
 const TOKEN_BYTES = 32;
 /** What an agent may be called; anything else is no agent of anybody. */
 const AGENT_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{2,127}$/;

@@ -19,7 +19,7 @@ import { readHead } from '../read-head.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
 
 /** Rows in one answer unless the client asks for fewer. */
-export const POLL_ROWS = 10_000;
+const POLL_ROWS = 10_000;
 /** An answer above this many bytes ends there and is not complete: the next poll goes on behind it. */
 export const POLL_BYTES = 4 * 1024 * 1024;
 /** Rows read from the store at once. */
