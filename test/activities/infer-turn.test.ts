@@ -1,4 +1,5 @@
 // inferTurn: live deltas and their one closing, tries that adopt, outcomes of a model call (RFC 0024, RFC 0077 §B step 5).
+import { deciding, startOpenAiServer } from '../support/openai-server.ts';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MODEL_OUTPUT_BYTES, REASONING_TOKEN_LIMIT } from '../../src/rules/limits.ts';
@@ -444,4 +445,25 @@ describe('sealBlock (architecture §3.5)', () => {
     const rig = await createRig(stores, { turns: [DECIDE] });
     expect(await seal(rig, 'n/1/0/i0.t0.infer')).toEqual({ output: { deltas: 0 }, events: [] });
   });
+});
+
+test('run-options.md: temperature and maxTokens of the run reach the endpoint, and nothing where it names none', async () => {
+  const sent: Record<string, unknown>[] = [];
+  const server = await startOpenAiServer((body) => {
+    sent.push(body);
+    return deciding([], { decision: 'yes' });
+  });
+  try {
+    const openai = { apiKey: 'sk-test-key-that-is-long', baseUrl: server.url, model: 'm' };
+    const rig = await createRig(stores, { models: { openai } });
+    const named = { temperature: 0.2, maxTokens: 64 };
+    for (const configurable of [named, {}])
+      await runActivity(rig, 'inferTurn', { input: await turnInput(rig, { configurable }) });
+    const [given, absent] = sent;
+    expect(given).toMatchObject({ temperature: 0.2, max_completion_tokens: 64 });
+    expect(Object.keys(absent ?? {})).not.toContain('temperature');
+    expect(Object.keys(absent ?? {})).not.toContain('max_completion_tokens');
+  } finally {
+    await server.stop();
+  }
 });
