@@ -1,6 +1,8 @@
 // What this host offers, and by what it is asked for: the one table. Loading of definitions and manifests, the checks of
 // requests, the workflow's node kinds and discovery (capabilities.md) read it; nothing else says what is offered.
-// What stands here as offered is done; what is not done is absent, refused by the name of its row, or told to be without effect.
+// What stands here as offered is done; what is not done is absent, refused by the name of its row or in the words that
+// stand there, or told to be without effect.
+import type { ErrorCode } from './errors.ts';
 import { DRAIN_POLICIES } from './messages.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import {
@@ -25,6 +27,14 @@ export interface HostFacts {
   readonly escalation: boolean;
 }
 
+/** Names that are refused with validation_error, each with its reason. */
+type Reasons = Readonly<Record<string, string>>;
+/** Names that are refused with a code of their own. */
+type Codes = Readonly<Record<string, ErrorCode>>;
+
+/**
+ * What a definition asks for is refused with capability_required, unless its column says otherwise; it names the row.
+ */
 interface CapabilityRow {
   readonly offered: (facts: HostFacts) => boolean;
   /** Types of nodes that need it. */
@@ -44,10 +54,24 @@ interface CapabilityRow {
   readonly agentFields?: readonly string[];
   /** Keys of a definition's `metadata` that ask for it before the first node runs (RFC 0003 §D). */
   readonly metadata?: readonly string[];
-  /** Values of fields of a run's request. */
+  /** Fields of any node's `agent`, whether the node invokes it or not. */
+  readonly refFields?: Reasons;
+  /** Types of a node's inputs, and of conditions. */
+  readonly valueTypes?: Reasons;
+  /** Values of an agent's `agentSharing` up to their colon; told to be without effect. */
+  readonly agentSharing?: readonly string[];
+  /** Members of a manifest's `memoryShape`: the agent runs without, and is listed as degraded by the row's name. */
+  readonly memoryShape?: readonly string[];
+  /** Values of fields of a run's request; capability_not_provided, by the row's name. */
   readonly request?: Readonly<Record<string, string>>;
+  /** Fields of a run's request. */
+  readonly requestFields?: Reasons;
   /** Keys of `configurable` that are permitted, and have no effect without it. */
   readonly configurable?: readonly string[];
+  /** Keys of `configurable` that are refused, whatever the run does. */
+  readonly configurableCodes?: Codes;
+  /** Keys below `ai.` that are refused of a run that calls models; of another they are dropped unread. */
+  readonly aiOptions?: Codes;
   /**
    * What discovery says at this name, a path of the families. Absent: `true` where it is offered, nothing where not.
    * Below a name that is not shown nothing is shown.
@@ -150,20 +174,42 @@ const TABLE = {
     offered: withAgents,
     shown: shownWith(withAgents, () => ({ supported: true, costEstimates: false })),
   },
-  'agents.evalSuite': lacking({ request: { mode: 'eval' } }),
+  // Of several faults of one request the first row's is told.
+  'interrupt.callbackDelivery': lacking({
+    requestFields: { callbackUrl: 'interrupt callbacks are not supported' },
+  }),
+  dataResidency: lacking({ requestFields: { residency: 'data residency is not supported' } }),
+  'agents.evalSuite': lacking({
+    request: { mode: 'eval' },
+    requestFields: { evalSuiteRef: 'evaluation runs are not supported' },
+  }),
+  // RFC 0082: a host without deployments refuses channels.
+  'agents.deployment': lacking({
+    refFields: { channel: 'deployment channels are not supported' },
+  }),
+  // RFC 0002 §A8: each node has a context of its own.
+  'agents.sharedContext': lacking({ agentSharing: ['shared'] }),
+  // RFC 0002: no memoryRef without long-term memory, but a node that invokes no agent reads none.
   'agents.memoryBackends': lacking({ agentFields: ['memoryRef'] }),
   'agents.packs': lacking({ metadata: ['requiresAgentId', 'requiresInstalledPack'] }),
+  'aiProviders.byok': lacking({ aiOptions: { credentialRef: 'credential_forbidden' } }),
   budget: lacking({ configurable: ['budget'] }),
   channels: lacking({ rootFields: ['channels'], hooks: ['emitDuplicateMessageId'] }),
   conversationPrimitive: lacking({ nodeTypes: ['core.conversationGate'] }),
   'credentials.supported': lacking({ nodeFields: ['credentialsRef'] }),
   'dispatch.supported': lacking({ nodeTypes: ['core.dispatch'] }),
+  expressions: lacking({ valueTypes: { expression: 'expressions are not supported' } }),
+  'memory.conversation': lacking({ memoryShape: ['conversation'] }),
+  'memory.longTerm': lacking({ memoryShape: ['longTerm'] }),
   'memory.distillation.supported': lacking({
     configurable: ['distillation', 'distillation.tokenBudget'],
   }),
   'memory.supported': lacking({ hooks: ['memoryAction'] }),
   'multiAgent.executionModel.supported': lacking({ configurable: ['maxLoopIterations'] }),
   'orchestrator.supported': lacking({ nodeTypes: ['core.orchestrator.supervisor'] }),
+  'testing.mockProviders': lacking({
+    configurableCodes: { mockProvider: 'unsupported_mock_provider' },
+  }),
   'workspace.supported': lacking({ metadata: ['requiresWorkspaceAgent'] }),
   'conformance.never-provided': lacking({ testNodeTypes: ['conformance.requiresMissing'] }),
 } as const satisfies Readonly<Record<string, CapabilityRow>>;
@@ -194,7 +240,11 @@ type Ask =
   | 'nodeFields'
   | 'agentFields'
   | 'metadata'
+  | 'agentSharing'
+  | 'memoryShape'
   | 'configurable';
+type ReasonAsk = 'refFields' | 'valueTypes' | 'requestFields';
+type CodeAsk = 'configurableCodes' | 'aiOptions';
 
 /** The names of one column that ask for what no deployment offers, each with its capability. */
 function lackingBy(ask: Ask): ReadonlyMap<string, Capability> {
@@ -214,7 +264,29 @@ export const LACKING: Readonly<Record<Ask, ReadonlyMap<string, Capability>>> = {
   nodeFields: lackingBy('nodeFields'),
   agentFields: lackingBy('agentFields'),
   metadata: lackingBy('metadata'),
+  agentSharing: lackingBy('agentSharing'),
+  memoryShape: lackingBy('memoryShape'),
   configurable: lackingBy('configurable'),
+};
+
+/** The names of one column that are refused in words of their own, or with a code of their own. */
+function refusedBy<Word extends string>(
+  wordsOf: (row: CapabilityRow) => Readonly<Record<string, Word>> | undefined,
+): ReadonlyMap<string, Word> {
+  return new Map(LACKING_ROWS.flatMap(([, row]) => Object.entries(wordsOf(row) ?? {})));
+}
+
+/** What is refused with validation_error: name → reason. */
+export const REASONS: Readonly<Record<ReasonAsk, ReadonlyMap<string, string>>> = {
+  refFields: refusedBy((row) => row.refFields),
+  valueTypes: refusedBy((row) => row.valueTypes),
+  requestFields: refusedBy((row) => row.requestFields),
+};
+
+/** What is refused with a code of its own: name → code. */
+export const CODES: Readonly<Record<CodeAsk, ReadonlyMap<string, ErrorCode>>> = {
+  configurableCodes: refusedBy((row) => row.configurableCodes),
+  aiOptions: refusedBy((row) => row.aiOptions),
 };
 
 /** The capability that a request asks for by a value of its own, and that is not offered. */

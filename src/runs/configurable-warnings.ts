@@ -1,6 +1,6 @@
 // `configurable` is open (run-options.md): a key that nobody here reads is accepted, and told. A misspelt one would
 // otherwise leave a limit or a human check as it was, silently.
-import { LACKING } from '../rules/capabilities.ts';
+import { CODES, LACKING } from '../rules/capabilities.ts';
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import type { RunCreateWarning, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { CONFIGURABLE } from './configurable.ts';
@@ -15,8 +15,8 @@ const MAX_OWN_KEYS = 128;
 const MAX_DIFFERENCE = 3;
 
 const AI = 'ai.';
-/** Read besides the table. `mockProvider` is refused before anything is warned of. */
-const ALSO_READ = ['ai.provider', 'ai.model', 'ai.credentialRef'];
+/** Read besides the table. What is refused whatever the run does is so before anything is warned of. */
+const ALSO_READ = ['provider', 'model', ...CODES.aiOptions.keys()].map((name) => `${AI}${name}`);
 /** In the order of the keys; empty when every key has an effect. Values are never repeated. */
 export function configurableWarnings(
   configurable: JsonObject,

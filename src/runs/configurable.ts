@@ -1,6 +1,6 @@
 // `configurable` of a run (run-options.md): reserved keys with their ranges, the workflow's own schema, and the
 // ceilings of every run. One table serves the checks and the discovery document.
-import { AGENT_NODE_TYPE } from '../rules/capabilities.ts';
+import { AGENT_NODE_TYPE, CODES } from '../rules/capabilities.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../rules/limits.ts';
@@ -74,7 +74,9 @@ function checkConfigurable(
   definition: WorkflowDefinition,
   models: Pick<Models, 'providers'>,
 ): void {
-  if (configurable.mockProvider !== undefined) throw new HostError('unsupported_mock_provider');
+  for (const [key, code] of CODES.configurableCodes) {
+    if (configurable[key] !== undefined) throw new HostError(code);
+  }
   checkSchema(configurable, definition);
   for (const [key, range] of Object.entries(CONFIGURABLE)) {
     const value = configurable[key];
@@ -88,10 +90,11 @@ function checkConfigurable(
       supported: providers,
     });
   }
-  // A run that calls no model has no use for a credential: it is dropped unread, and stands nowhere.
   const callsModels = definition.nodes.some(({ typeId }) => typeId === AGENT_NODE_TYPE);
-  if (callsModels && aiOption(configurable, 'credentialRef') !== undefined)
-    throw new HostError('credential_forbidden', { key: 'ai.credentialRef' });
+  for (const [name, code] of callsModels ? CODES.aiOptions : []) {
+    if (aiOption(configurable, name) !== undefined)
+      throw new HostError(code, { key: `ai.${name}` });
+  }
 }
 
 /** The agents that a run of the definition invokes. */
@@ -148,6 +151,7 @@ function normalized(configurable: JsonObject): JsonObject {
     .filter(([key]) => isFlat(key))
     .map(([key, value]): [string, JsonValue] => [key.slice('ai.'.length), value]);
   const ai = { ...(isJsonObject(nested) ? nested : {}), ...Object.fromEntries(flat) };
+  // A credential stands nowhere, whatever becomes of the request.
   delete ai.credentialRef;
   return { ...Object.fromEntries(rest), ...(Object.keys(ai).length > 0 ? { ai } : {}) };
 }

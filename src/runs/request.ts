@@ -1,6 +1,6 @@
 // The body of POST /v1/runs (rest-endpoints.md): its schema first, then what a schema cannot say: sizes in bytes, the
 // caller's tenant, and what this host refuses instead of ignoring it.
-import { lackingOfRequest } from '../rules/capabilities.ts';
+import { lackingOfRequest, REASONS } from '../rules/capabilities.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import {
   isJsonObject,
@@ -32,19 +32,13 @@ export interface RunRequest {
   readonly metadata?: JsonObject;
 }
 
-const REFUSED: Readonly<Record<string, string>> = {
-  callbackUrl: 'interrupt callbacks are not supported',
-  residency: 'data residency is not supported',
-  evalSuiteRef: 'evaluation runs are not supported',
-};
-
 /** Throws validation_error, payload_too_large, forbidden (another tenant), capability_not_provided (`mode`). */
 export function parseRunRequest(caller: Caller, body: JsonValue | undefined): RunRequest {
   const lacking = isJsonObject(body) ? lackingOfRequest(body) : undefined;
   if (lacking !== undefined)
     throw new HostError('capability_not_provided', { capability: lacking });
   const request: RunCreateRequest = mustBeValid(validate.runCreateRequest(body));
-  for (const [field, reason] of Object.entries(REFUSED)) {
+  for (const [field, reason] of REASONS.requestFields) {
     if (Object.hasOwn(request, field)) throw invalid(`/${field}`, reason);
   }
   const { workflowId, agentId, tags, metadata, tenantId } = request;

@@ -1,7 +1,7 @@
 // Whether a workflow definition can be run here (workflow-definition.schema.json; conformance/fixtures.md): shape,
 // graph, node types, configs, conditions, schemas. One fault per place, each with its JSON pointer; nothing is repaired
 // or filled in.
-import { AGENT_NODE_TYPE, LACKING } from '../rules/capabilities.ts';
+import { AGENT_NODE_TYPE, LACKING, REASONS } from '../rules/capabilities.ts';
 import { graphFaults, pointerSegment } from '../rules/definition-graph.ts';
 import type { ErrorCode } from '../rules/errors.ts';
 import { jsonBytes, type JsonObject } from '../rules/json.ts';
@@ -143,11 +143,23 @@ function lackingFields(
   fields: ReadonlyMap<string, string>,
   pointer: string,
 ): DefinitionFault[] {
-  return [...fields].flatMap(([field, capability]) =>
-    (value as Readonly<Record<string, unknown>>)[field] !== undefined && Object.hasOwn(value, field)
-      ? [capabilityFault(`${pointer}/${field}`, capability)]
-      : [],
+  return asked(value, fields).map(([field, capability]) =>
+    capabilityFault(`${pointer}/${field}`, capability),
   );
+}
+
+function asked(value: object, fields: ReadonlyMap<string, string>): [string, string][] {
+  return [...fields].filter(
+    ([field]) =>
+      (value as Readonly<Record<string, unknown>>)[field] !== undefined &&
+      Object.hasOwn(value, field),
+  );
+}
+
+/** The fault of an input or a condition whose type this host lacks. */
+function typeFault(type: string, pointer: string): DefinitionFault[] {
+  const message = REASONS.valueTypes.get(type);
+  return message === undefined ? [] : [asFault({ pointer, message })];
 }
 
 type NodeContext = DefinitionContext & { readonly definition: WorkflowDefinition };
@@ -156,15 +168,8 @@ function nodeFaults(node: WorkflowNode, pointer: string, context: NodeContext): 
   const settings = validate.nodeSettings(node.settings ?? {});
   return [
     ...typeFaults(node, pointer, context),
-    ...Object.entries(node.inputs).flatMap(([name, port]) =>
-      port.type === 'expression'
-        ? [
-            asFault({
-              pointer: `${pointer}/inputs/${pointerSegment(name)}`,
-              message: 'expressions are not supported',
-            }),
-          ]
-        : [],
+    ...Object.entries(node.inputs).flatMap(([name, { type }]) =>
+      typeFault(type, `${pointer}/inputs/${pointerSegment(name)}`),
     ),
     ...(settings.ok ? [] : below(`${pointer}/settings`, settings.errors)),
     ...agentFaults(node, pointer, context),
@@ -246,16 +251,11 @@ function agentFaults(node: WorkflowNode, pointer: string, context: NodeContext):
       details: { agentId: agent.agentId },
     });
   }
-  // RFC 0082: a host without deployments refuses channels; RFC 0002: no memoryRef without long-term memory, but a node
-  // that invokes no agent reads none.
-  if (agent.channel !== undefined) {
-    faults.push(
-      asFault({
-        pointer: `${pointer}/agent/channel`,
-        message: 'deployment channels are not supported',
-      }),
-    );
-  }
+  faults.push(
+    ...asked(agent, REASONS.refFields).map(([field, message]) =>
+      asFault({ pointer: `${pointer}/agent/${field}`, message }),
+    ),
+  );
   if (node.typeId === AGENT_NODE_TYPE)
     faults.push(...lackingFields(agent, LACKING.agentFields, `${pointer}/agent`));
   return faults;
@@ -270,9 +270,8 @@ function hookFaults(node: WorkflowNode, pointer: string): DefinitionFault[] {
 function conditionFaults(condition: WorkflowEdge['condition'], pointer: string): DefinitionFault[] {
   if (!condition) return [];
   const { type, left, right } = condition;
-  if (type === 'expression')
-    return [asFault({ pointer: `${pointer}/type`, message: 'expressions are not supported' })];
-  const faults: DefinitionFault[] = [];
+  const faults = typeFault(type, `${pointer}/type`);
+  if (faults.length > 0) return faults;
   if (left === undefined) faults.push(asFault({ pointer, message: 'must have the field left' }));
   if (type === 'truthy' || type === 'falsy') return faults;
   if (right === undefined) faults.push(asFault({ pointer, message: 'must have the field right' }));

@@ -2,7 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
+  CODES,
   LACKING,
+  REASONS,
   capabilityKeys,
   familiesOf,
   lackingOfRequest,
@@ -117,6 +119,19 @@ describe('what is asked for', () => {
   });
 
   it.each([
+    ['requestFields', ['callbackUrl', 'residency', 'evalSuiteRef']],
+    ['refFields', ['channel']],
+    ['valueTypes', ['expression']],
+  ] as const)('%s are refused in words, the first of them first', (column, names) => {
+    expect([...REASONS[column].keys()]).toEqual(names);
+  });
+
+  it('an option of `configurable` is refused with a code of its own', () => {
+    expect([...CODES.configurableCodes]).toEqual([['mockProvider', 'unsupported_mock_provider']]);
+    expect([...CODES.aiOptions]).toEqual([['credentialRef', 'credential_forbidden']]);
+  });
+
+  it.each([
     [true, { clarificationRounds: 3, schemaRounds: 2, envelopesPerTurn: 1 }],
     [false, { clarificationRounds: 1, schemaRounds: 0, envelopesPerTurn: 0 }],
   ])('capabilities.md §Engine-enforced limits: rounds with agents: %s', (agents, rounds) => {
@@ -124,15 +139,62 @@ describe('what is asked for', () => {
   });
 });
 
-it('nothing but the table says what is not offered, or which types of nodes are', () => {
-  const said = new Set(Object.values(LACKING).flatMap((asked) => [...asked.values()]));
-  const types = [...LACKING.nodeTypes.keys(), ...LACKING.testNodeTypes.keys()];
-  const names = [...[...said].filter((name) => name.includes('.')), ...types];
-  const places = repositoryFiles('src', 'workflows', 'activities')
+/** The same words for something else, and why. */
+const OTHER_MEANING = new Set([
+  // A credential is never kept, whether it may be sent or not.
+  'src/runs/configurable.ts: credentialRef',
+  // RFC 0131 forbids memory to a skill, whatever the host offers.
+  'src/adapters/catalog/manifests.ts: conversation',
+  'src/adapters/catalog/manifests.ts: longTerm',
+]);
+/** Rooms' own limits: of schemas of others, of platforms; and the messages of codes. */
+const OTHER_REFUSALS = new Set([
+  'src/wire/user-schema.ts',
+  'src/system/processes.ts',
+  'src/rules/errors.ts',
+]);
+
+describe('nothing but the table says what is not offered, or which types of nodes are', () => {
+  const sources = repositoryFiles('src', 'workflows', 'activities')
     .filter((path) => path.endsWith('.ts') && path !== 'src/rules/capabilities.ts')
-    .flatMap((path) => {
-      const text = readFileSync(ROOT + path, 'utf8');
-      return names.filter((name) => text.includes(`'${name}'`)).map((name) => `${path}: ${name}`);
-    });
-  expect(places).toEqual([]);
+    .map((path) => ({ path, text: readFileSync(ROOT + path, 'utf8') }));
+
+  const placesOf = (names: readonly string[], read: (name: string) => RegExp) =>
+    sources
+      .flatMap(({ path, text }) =>
+        names.filter((name) => read(name).test(text)).map((name) => `${path}: ${name}`),
+      )
+      .filter((place) => !OTHER_MEANING.has(place));
+
+  it('by the name of a capability, or of a type', () => {
+    const said = new Set(Object.values(LACKING).flatMap((asked) => [...asked.values()]));
+    const types = [...LACKING.nodeTypes.keys(), ...LACKING.testNodeTypes.keys()];
+    const names = [...[...said].filter((name) => name.includes('.')), ...types];
+    expect(placesOf(names, (name) => new RegExp(`['"\`]${name}['"\`]`))).toEqual([]);
+  });
+
+  it('by a name that asks, written out or read', () => {
+    const asking = [
+      ...[LACKING.metadata, LACKING.nodeFields, LACKING.hooks, LACKING.memoryShape],
+      ...[LACKING.agentSharing, REASONS.requestFields, CODES.configurableCodes, CODES.aiOptions],
+    ];
+    const names = asking.flatMap((asked) => [...asked.keys()]);
+    expect(
+      placesOf(names, (name) => new RegExp(`['"\`.]${name}['"\`]|\\.${name}\\b|^ +${name}:`, 'm')),
+    ).toEqual([]);
+  });
+
+  it('by a code of its own', () => {
+    const codes = Object.values(CODES).flatMap((asked) => [...asked.values()]);
+    expect(codes).not.toEqual([]);
+    expect(placesOf(codes, (code) => new RegExp(`'${code}'`))).toEqual([]);
+  });
+
+  it('in words', () => {
+    const saying = sources.filter(({ text }) =>
+      /['"`][^'"`\n]*\bnot (supported|offered)\b/.test(text),
+    );
+    const places = saying.map(({ path }) => path).filter((path) => !OTHER_REFUSALS.has(path));
+    expect(places).toEqual([]);
+  });
 });

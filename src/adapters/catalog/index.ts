@@ -1,7 +1,7 @@
 // What this process can run: definitions and agents, built in and from the operator's folders, validated at start
 // (conformance/fixtures.md, RFC 0003). A bad file is skipped with one line that says where it is wrong; never a crash.
 import { basename, join } from 'node:path';
-import { nodeTypesOf } from '../../rules/capabilities.ts';
+import { LACKING, nodeTypesOf } from '../../rules/capabilities.ts';
 import { isAgentToolId } from '../../rules/ids.ts';
 import { canonicalJson } from '../../rules/json.ts';
 import type { Catalog, CatalogAgent, ResolvedAgent } from '../../ports/catalog.ts';
@@ -15,8 +15,6 @@ import { agentFaults, resolveManifest, type ManifestFault } from './manifests.ts
 
 /** Faults of one file that its log line names. */
 const LOGGED_FAULTS = 5;
-/** RFC 0002 §A8: the sharing that is honoured. */
-const ALONE = 'isolated';
 const MANIFEST_ENDING = '.agent.json';
 const SCRIPT_ENDING = '.script.json';
 
@@ -133,11 +131,12 @@ async function addAgent(
   return true;
 }
 
-/** Memory beyond the invocation has no store yet: an agent that wants it runs without. */
+/** Memory that this host does not offer: an agent that wants it runs without. */
 function unboundMemory({ memoryShape }: AgentManifest): string[] {
-  return (['conversation', 'longTerm'] as const)
-    .filter((dimension) => memoryShape?.[dimension])
-    .map((dimension) => `memory.${dimension}`);
+  const asked: Readonly<Record<string, boolean | undefined>> = { ...memoryShape };
+  return [...LACKING.memoryShape].flatMap(([name, capability]) =>
+    asked[name] ? [capability] : [],
+  );
 }
 
 /** Returns the id when the definition is in. */
@@ -163,7 +162,8 @@ function addDefinition(
     return undefined;
   }
   for (const { id, agent } of definition.nodes) {
-    if ((agent?.agentSharing ?? ALONE) !== ALONE)
+    const [sharing = ''] = agent?.agentSharing?.split(':') ?? [];
+    if (LACKING.agentSharing.has(sharing))
       logger.warn(
         `workflow definition of ${origin.source}: node "${id}" asks for a shared context; each node has its own`,
       );

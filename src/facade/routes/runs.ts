@@ -1,4 +1,5 @@
 // POST /v1/runs, GET /v1/runs, GET /v1/runs/{runId} (rest-endpoints.md).
+import { CODES } from '../../rules/capabilities.ts';
 import type { JsonObject, JsonValue } from '../../rules/json.ts';
 import { RUN_STATUSES } from '../../rules/status.ts';
 import { acceptRun, type AcceptedRun } from '../../runs/accept.ts';
@@ -41,8 +42,7 @@ export const CREATE_RUN = {
     schema: shape('RunCreateResponse'),
   },
   errors: [
-    'unsupported_mock_provider',
-    'credential_forbidden',
+    ...Object.values(CODES).flatMap((asked) => [...asked.values()]),
     'workflow_not_found',
     'agent_not_found',
     'model_unavailable',
