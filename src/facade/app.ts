@@ -8,6 +8,7 @@ import { createGate } from './auth.ts';
 import type { FacadeDeps } from './deps.ts';
 import { errorHandler } from './errors.ts';
 import { hostCheck, securityHeaders, traceContext } from './headers.ts';
+import { decideMajor, MAJORS, type Majors } from './majors.ts';
 import { mountRoutes } from './mount.ts';
 import { createPageSessions } from './page-sessions.ts';
 import { routesOf } from './route-table.ts';
@@ -20,7 +21,7 @@ export interface Facade {
   drain(): void;
 }
 
-export function createFacade(deps: FacadeDeps): Facade {
+export function createFacade(deps: FacadeDeps, majors: Majors = MAJORS): Facade {
   const { config, logger } = deps;
   const maxPerKey = config.maxStreamsPerKey ?? MAX_STREAMS_PER_KEY;
   const streams = createStreamRegistry({ maxPerKey, logger });
@@ -30,13 +31,13 @@ export function createFacade(deps: FacadeDeps): Facade {
   const app = express();
   app.disable('x-powered-by').disable('etag').enable('case sensitive routing');
   app.set('query parser', 'simple').set('trust proxy', [...(config.trustedProxies ?? [])]);
-  app.use(accessLog(logger), traceContext, securityHeaders);
+  app.use(accessLog(logger), decideMajor(majors), traceContext, securityHeaders);
   app.use(hostCheck(config.host, config.publicUrl));
-  app.use('/v1/packs', noPacks);
+  for (const { prefix } of majors) app.use(`${prefix}/packs`, noPacks);
   mountRoutes(
     app,
-    { ...deps, gate },
-    routesOf(deps, { streams, sessions, isDraining: () => draining }),
+    { ...deps, gate, majors },
+    routesOf(deps, { streams, sessions, majors, isDraining: () => draining }),
   );
   app.use(pagesRouter(deps, sessions));
   app.use(lastResort);

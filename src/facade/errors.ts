@@ -4,41 +4,48 @@ import { randomBytes } from 'node:crypto';
 import type { ErrorRequestHandler, Response } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
 import { withoutCredentials } from '../rules/redaction.ts';
+import type { JsonObject } from '../rules/json.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ErrorEnvelope } from '../../schemas/types.generated.ts';
+import { majorOf, type ServedMajor } from './majors.ts';
 
 /** Seconds that a client waits before it tries again when nothing better is known. */
 const RETRY_AFTER_SECONDS = 2;
 
-/** Retry-After, and the same number in details (scale-profiles.md §Retry). */
+/** Codes with a Retry-After (scale-profiles.md §Retry). */
 const RETRY_HEADER: ReadonlySet<ErrorCode> = new Set([
   'service_unavailable',
   'rate_limited',
   'idempotency_in_flight',
 ]);
 
+/** How an error leaves. */
+interface Told {
+  readonly status: number;
+  readonly body: ErrorEnvelope;
+  /** Seconds. */
+  readonly retryAfter?: number;
+  readonly correlationId?: string;
+}
+
 /** Envelope of a HostError, or of anything else as internal_error with a correlation id. */
-export function envelopeOf(error: unknown): {
-  status: number;
-  body: ErrorEnvelope;
-  correlationId?: string;
-} {
+export function envelopeOf(error: unknown, major: ServedMajor): Told {
   const code = frameworkCode(error) ?? codeOf(error) ?? 'internal_error';
-  const row = ERRORS[code];
+  const { status, error: name } = major.errors[code];
+  const { message } = ERRORS[code];
   if (code === 'internal_error') {
     const correlationId = randomBytes(8).toString('hex');
-    return {
-      status: row.status,
-      body: { error: code, message: row.message, details: { correlationId } },
-      correlationId,
-    };
+    return { status, body: { error: name, message, details: { correlationId } }, correlationId };
   }
-  const details = { ...detailsOf(error) };
-  if (RETRY_HEADER.has(code)) details.retryAfter ??= RETRY_AFTER_SECONDS;
-  const safe = JSON.parse(withoutCredentials(JSON.stringify(details))) as Record<string, unknown>;
-  const body: ErrorEnvelope = { error: code, message: row.message };
-  if (Object.keys(safe).length > 0) body.details = safe;
-  return { status: row.status, body };
+  const { retryAfter: known, ...details } = detailsOf(error);
+  const retryAfter =
+    typeof known === 'number' ? known : RETRY_HEADER.has(code) ? RETRY_AFTER_SECONDS : undefined;
+  const safe = JSON.parse(withoutCredentials(JSON.stringify(details))) as JsonObject;
+  const told = major.detailsOf(safe, retryAfter);
+  return {
+    ...{ status, retryAfter },
+    body: { error: name, message, ...(Object.keys(told).length > 0 && { details: told }) },
+  };
 }
 
 /** The codes of Express and its body parser, told apart by their `type` and `status`. */
@@ -65,9 +72,14 @@ function detailsOf(error: unknown): Record<string, unknown> {
 const SAME_KEY = ' Retry with the same Idempotency-Key.';
 
 function sendError(response: Response, error: unknown, logger: Logger): void {
-  const { status, body: envelope, correlationId } = envelopeOf(error);
+  const {
+    status,
+    body: envelope,
+    retryAfter,
+    correlationId,
+  } = envelopeOf(error, majorOf(response));
   const body =
-    envelope.error === 'service_unavailable' && response.locals.keyed === true
+    codeOf(error) === 'service_unavailable' && response.locals.keyed === true
       ? { ...envelope, message: envelope.message + SAME_KEY }
       : envelope;
   if (correlationId !== undefined) {
@@ -81,8 +93,7 @@ function sendError(response: Response, error: unknown, logger: Logger): void {
     response.destroy();
     return;
   }
-  const retryAfter = body.details?.retryAfter;
-  if (typeof retryAfter === 'number') response.setHeader('Retry-After', String(retryAfter));
+  if (retryAfter !== undefined) response.setHeader('Retry-After', String(retryAfter));
   response.status(status).json(body);
 }
 

@@ -6,6 +6,7 @@ import type { JsonValue } from '../rules/json.ts';
 import type { StoredResponse } from '../ports/idempotency.ts';
 import type { Once, Telling } from '../runs/once.ts';
 import { envelopeOf } from './errors.ts';
+import type { ServedMajor } from './majors.ts';
 import { header, text, type Parameter } from './parameters.ts';
 import type { Answer } from './route.ts';
 
@@ -25,17 +26,25 @@ export const IDEMPOTENCY_KEY: Parameter<string | undefined> = {
 };
 
 /** Final are the 4xx that a retry cannot change; 400 validation_error, 401, 403 are never kept. */
-function keptRefusal(error: unknown): StoredResponse | undefined {
+function keptRefusal(error: unknown, major: ServedMajor): StoredResponse | undefined {
   const code = codeOf(error);
   if (!code || code === 'validation_error') return undefined;
-  const { status, retryable } = ERRORS[code];
-  const isFinal = status >= 400 && status < 500 && ![401, 403, 429].includes(status) && !retryable;
-  return isFinal ? { status, body: envelopeOf(error).body as unknown as JsonValue } : undefined;
+  const { status, body } = envelopeOf(error, major);
+  const isFinal =
+    status >= 400 && status < 500 && ![401, 403, 429].includes(status) && !ERRORS[code].retryable;
+  return isFinal ? { status, body: body as unknown as JsonValue } : undefined;
 }
 
-/** How a request with this status and body on success is told, and what its key keeps. */
-export function toldAs<Data>(status: number, body: (data: Data) => JsonValue): Telling<Data> {
-  return { told: (data) => ({ status, body: body(data) }), refused: keptRefusal };
+/** How a request with this status and body on success is told in a major, and what its key keeps. */
+export function toldAs<Data>(
+  major: ServedMajor,
+  status: number,
+  body: (data: Data) => JsonValue,
+): Telling<Data> {
+  return {
+    told: (data) => ({ status, body: body(data) }),
+    refused: (error) => keptRefusal(error, major),
+  };
 }
 
 /** What was done, or what the key kept of it; a request without a key is not marked. */

@@ -1,17 +1,19 @@
-// From a request to the input of its route, by the declaration: the run of the path, body, parameters, in this order,
+// From a request to the input of its route, by the declaration: ids of the path, its run, body, parameters, in this order,
 // each before the next is looked at. Who asks and the bytes of the body are known by then.
 import type { Request } from 'express';
 import type { JsonValue } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
 import { requireRun } from '../runs/find.ts';
 import type { FacadeDeps } from './deps.ts';
+import type { ServedMajor } from './majors.ts';
 import { readParameter } from './parameters.ts';
-import type { Declaration, Input } from './route.ts';
+import { PATH_PARAMETERS, type Declaration, type Input } from './route.ts';
 import { baseUrlOf } from './urls.ts';
 
 /** Guarded JSON, undefined without a body. */
 export interface Given {
   readonly request: Request;
+  readonly major: ServedMajor;
   readonly caller: Caller;
   readonly body: JsonValue | undefined;
 }
@@ -20,9 +22,14 @@ export interface Given {
 export async function readInput(
   { stores, config }: Pick<FacadeDeps, 'stores' | 'config'>,
   { about, body: declaredBody, parameters: declared = {} }: Declaration,
-  { request, caller, body }: Given,
+  { request, major, caller, body }: Given,
 ): Promise<Input> {
-  const path = request.params as Record<string, string>;
+  const path = Object.fromEntries(
+    Object.entries(request.params as Record<string, string>).map(([name, shown]) => {
+      const { id } = PATH_PARAMETERS[name as keyof typeof PATH_PARAMETERS];
+      return [name, major.ids.parse(id, shown, caller)];
+    }),
+  );
   const run = about === 'run' ? await requireRun({ stores }, caller, path.runId ?? '') : undefined;
   const parsed = declaredBody?.parse(body);
   const parameters = Object.entries(declared).map(([name, parameter]) => [
@@ -30,7 +37,7 @@ export async function readInput(
     readParameter(request, parameter.name ?? name, parameter),
   ]);
   return {
-    ...{ caller, path, run, body: parsed },
+    ...{ caller, major, path, run, body: parsed },
     baseUrl: baseUrlOf(request, config.publicUrl),
     parameters: Object.fromEntries(parameters) as Record<string, unknown>,
   };

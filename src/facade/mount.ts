@@ -7,25 +7,27 @@ import { readJsonBody } from './body.ts';
 import type { FacadeDeps } from './deps.ts';
 import { IDEMPOTENCY_KEY } from './idempotency.ts';
 import { readInput } from './input.ts';
-import { scopeOf, type Answer, type Route } from './route.ts';
+import { majorOf, type Majors } from './majors.ts';
+import { pathOf, scopeOf, type Answer, type Route } from './route.ts';
 
 interface MountDeps extends Pick<FacadeDeps, 'stores' | 'config'> {
   readonly gate: Gate;
+  readonly majors: Majors;
 }
 
 /** Longest id of a run in the access log, in characters. */
 const MAX_LOGGED_ID = 128;
 
 export function mountRoutes(app: Express, deps: MountDeps, routes: readonly Route[]): void {
+  const byPath = new Map<string, Route[]>();
   for (const route of routes)
-    app[route.method](expressPath(route.path), (request, response) =>
-      serve(deps, route, { request, response }),
-    );
-  for (const path of new Set(routes.map((route) => route.path)))
-    mountOtherMethods(app, deps.gate, {
-      path,
-      routes: routes.filter((route) => route.path === path),
-    });
+    for (const path of new Set(deps.majors.map((major) => pathOf(route, major)))) {
+      app[route.method](expressPath(path), (request, response) =>
+        serve(deps, route, { request, response }),
+      );
+      byPath.set(path, [...(byPath.get(path) ?? []), route]);
+    }
+  for (const [path, served] of byPath) mountOtherMethods(app, deps.gate, { path, routes: served });
   app.all(/^\/v\d+(\/|$)/, (request) => {
     deps.gate.authenticate(request);
     throw new HostError('not_found');
@@ -44,14 +46,15 @@ async function serve(
 ): Promise<void> {
   const { request, response } = exchange;
   const { runId } = request.params;
-  response.locals.route = route.path;
+  const major = majorOf(response);
+  response.locals.route = pathOf(route, major);
   response.locals.keyed =
     request.headers['idempotency-key'] !== undefined &&
     Object.values(route.parameters ?? {}).includes(IDEMPOTENCY_KEY);
   if (typeof runId === 'string') response.locals.runId = runId.slice(0, MAX_LOGGED_ID);
   const caller = await deps.gate.admit(request, route.access);
   const body = route.method === 'post' ? await readJsonBody(request, response) : undefined;
-  const input = await readInput(deps, route, { request, caller, body });
+  const input = await readInput(deps, route, { request, major, caller, body });
   if (route.kind === 'stream') await route.stream(input, exchange);
   else send(response, route, await route.handle(input));
 }

@@ -1,11 +1,13 @@
 // The OpenAPI 3.1 document (openapi.yaml), made from the declarations that make the routes: what is not served is not
 // in it, and what is parsed is.
-import { ERRORS, type ErrorCode } from '../rules/errors.ts';
+import type { ErrorCode } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
+import type { ServedMajor } from './majors.ts';
 import type { Parameter } from './parameters.ts';
 import {
   answered,
   PATH_PARAMETERS,
+  pathOf,
   scopeOf,
   type AnswerDoc,
   type Declaration,
@@ -25,11 +27,14 @@ function parametersOf(name: string, parameter: Parameter<unknown>): JsonObject[]
 }
 
 function pathParameters(path: string): JsonObject[] {
-  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
-    ...{ name, in: 'path', required: true },
-    ...PATH_PARAMETERS[name as keyof typeof PATH_PARAMETERS],
-    schema: { type: 'string', minLength: 1, maxLength: 128 },
-  }));
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => {
+    const { description, example } = PATH_PARAMETERS[name as keyof typeof PATH_PARAMETERS];
+    return {
+      ...{ name, in: 'path', required: true },
+      ...{ description, example },
+      schema: { type: 'string', minLength: 1, maxLength: 128 },
+    };
+  });
 }
 
 /** What any request may get before a route is asked, or when something is broken: bad bytes, Host, slowness, faults. */
@@ -63,10 +68,12 @@ function errorsOf(route: Route): readonly ErrorCode[] {
 }
 
 /** One response per status, naming its codes. */
-function errorResponses(codes: readonly ErrorCode[]): JsonObject {
-  const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of codes)
-    byStatus.set(ERRORS[code].status, [...(byStatus.get(ERRORS[code].status) ?? []), code]);
+function errorResponses(codes: readonly ErrorCode[], { errors }: ServedMajor): JsonObject {
+  const byStatus = new Map<number, string[]>();
+  for (const code of codes) {
+    const { status, error } = errors[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), error]);
+  }
   return Object.fromEntries(
     [...byStatus].map(([status, names]) => [
       String(status),
@@ -96,7 +103,7 @@ function bodyOf({ body }: Declaration): JsonObject {
   return { requestBody: { required, content: { 'application/json': { schema, example } } } };
 }
 
-function operationOf(route: Route): JsonObject {
+function operationOf(route: Route, major: ServedMajor): JsonObject {
   const { success, parameters = {} } = route;
   const scope = scopeOf(route.access);
   return {
@@ -109,7 +116,7 @@ function operationOf(route: Route): JsonObject {
     ],
     ...bodyOf(route),
     responses: {
-      ...errorResponses(errorsOf(route)),
+      ...errorResponses(errorsOf(route), major),
       ...Object.fromEntries(
         [success, ...(route.others ?? [])].map((answer) => [
           String(answer.status),
@@ -120,10 +127,16 @@ function operationOf(route: Route): JsonObject {
   };
 }
 
-export function openApiDocument(routes: readonly Route[], version: string): JsonObject {
+/** Of what is served in one major. */
+export function openApiDocument(
+  routes: readonly Route[],
+  { major, version }: { readonly major: ServedMajor; readonly version: string },
+): JsonObject {
   const paths: Record<string, JsonObject> = {};
-  for (const route of routes)
-    paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route) };
+  for (const route of routes) {
+    const path = pathOf(route, major);
+    paths[path] = { ...paths[path], [route.method]: operationOf(route, major) };
+  }
   return {
     openapi: '3.1.0',
     info: { title: 'openwop-temporal', version, description: 'An OpenWOP v1 host on Temporal.' },
@@ -138,15 +151,19 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
 
 export const GET_OPENAPI = {
   method: 'get',
-  path: '/v1/openapi.json',
+  path: '/openapi.json',
   operationId: 'getOpenApi',
   summary: 'This document.',
   access: 'public',
   success: { status: 200, description: 'OpenAPI 3.1.', schema: { type: 'object' } },
 } as const satisfies Declaration;
 
-/** `document` is asked for once. */
-export function openApiRoute(document: () => JsonObject): Route {
-  let body: JsonObject | undefined;
-  return answered(GET_OPENAPI, () => ({ body: (body ??= document()) }));
+/** `document` is asked for once per major. */
+export function openApiRoute(document: (major: ServedMajor) => JsonObject): Route {
+  const documents = new Map<ServedMajor, JsonObject>();
+  return answered(GET_OPENAPI, ({ major }) => {
+    const body = documents.get(major) ?? document(major);
+    documents.set(major, body);
+    return { body };
+  });
 }

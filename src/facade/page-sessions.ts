@@ -5,6 +5,7 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 import type { Request, Response } from 'express';
 import type { Caller } from '../ports/caller.ts';
 import type { PageSessionStore } from '../ports/page-sessions.ts';
+import { FIRST } from './majors.ts';
 import { addressedHost, isSecure } from './urls.ts';
 
 const LINK_LIFE_MS = 10 * 60 * 1000;
@@ -120,7 +121,7 @@ function setCookies(
   { runId, token, secure }: { runId: string; token: string; secure: boolean },
 ): void {
   const id = encodeURIComponent(runId);
-  for (const path of [`/pages/runs/${id}`, `/v1/runs/${id}/events`]) {
+  for (const path of [`/pages/runs/${id}`, `${FIRST.prefix}/runs/${id}/events`]) {
     response.cookie(cookieName(secure), token, {
       path,
       httpOnly: true,

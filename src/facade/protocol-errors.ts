@@ -4,6 +4,7 @@ import { STATUS_CODES, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { HostError, type ErrorCode } from '../rules/errors.ts';
 import { envelopeOf } from './errors.ts';
+import { MAJORS } from './majors.ts';
 
 /** Node's codes; every other one is a request that cannot be read. */
 const CODES: Readonly<Record<string, ErrorCode>> = {
@@ -14,7 +15,7 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
 /** Time in ms that the client has to read its answer: it need not close its side, and would hold the connection. */
 const LINGER_MS = 1_000;
 
-/** Answers, and closes the connection: what follows on it cannot be told apart. */
+/** Answers as the preferred major does, and closes the connection: what follows on it cannot be told apart. */
 export function answerProtocolErrors(server: Server): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -22,7 +23,7 @@ export function answerProtocolErrors(server: Server): void {
       return;
     }
     const code = CODES[error.code ?? ''] ?? 'validation_error';
-    const { status, body } = envelopeOf(new HostError(code));
+    const { status, body } = envelopeOf(new HostError(code), MAJORS[0]);
     const text = JSON.stringify(body);
     const head = [
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,

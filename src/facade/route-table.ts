@@ -1,5 +1,6 @@
 // Every route that this deployment serves, the document of them among them.
 import type { FacadeDeps } from './deps.ts';
+import type { Majors } from './majors.ts';
 import { openApiDocument, openApiRoute } from './openapi.ts';
 import type { PageSessions } from './page-sessions.ts';
 import type { Route } from './route.ts';
@@ -19,16 +20,17 @@ import type { StreamRegistry } from './stream-registry.ts';
 export interface FacadeParts {
   readonly streams: StreamRegistry;
   readonly sessions: PageSessions;
+  readonly majors: Majors;
   readonly isDraining: () => boolean;
 }
 
 export function routesOf(
   deps: FacadeDeps,
-  { streams, sessions, isDraining }: FacadeParts,
+  { streams, sessions, majors, isDraining }: FacadeParts,
 ): readonly Route[] {
   const routes: readonly Route[] = [
-    openApiRoute(() => openApiDocument(routes, deps.config.version)),
-    discoveryRoute(deps),
+    openApiRoute((major) => openApiDocument(routes, { major, version: deps.config.version })),
+    discoveryRoute(deps, majors),
     ...healthRoutes(deps, isDraining),
     ...runRoutes(deps),
     eventsRoute(deps, streams),

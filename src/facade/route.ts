@@ -7,6 +7,8 @@ import type { ErrorCode } from '../rules/errors.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { RunRow } from '../ports/runs.ts';
+import type { IdKind } from '../wire/major.ts';
+import type { ServedMajor } from './majors.ts';
 import type { Parameter } from './parameters.ts';
 
 export type Scope =
@@ -41,8 +43,10 @@ export interface Body<Value> {
 
 export interface Declaration {
   readonly method: 'get' | 'post';
-  /** OpenAPI form: `/v1/runs/{runId}`; each name is one of PATH_PARAMETERS. */
+  /** OpenAPI form, behind the prefix of a major: `/runs/{runId}`; each name is one of PATH_PARAMETERS. */
   readonly path: string;
+  /** At one address, whatever major is asked for. */
+  readonly ofNoMajor?: true;
   readonly operationId: string;
   readonly summary: string;
   readonly access: Access;
@@ -59,17 +63,18 @@ export interface Declaration {
 }
 
 interface PathParameter {
+  readonly id: IdKind;
   readonly description: string;
   readonly example: string;
 }
 
 /** What stands in addresses, by its name there. */
 export const PATH_PARAMETERS = {
-  runId: { description: 'A run.', example: 'run-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
-  nodeId: { description: "A node of the run's workflow.", example: 'approve' },
-  workflowId: { description: 'A workflow.', example: 'refund' },
-  agentId: { description: 'An agent.', example: 'example.notes' },
-  artifactId: { description: 'An artifact.', example: 'report' },
+  runId: { id: 'run', description: 'A run.', example: 'run-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
+  nodeId: { id: 'node', description: "A node of the run's workflow.", example: 'approve' },
+  workflowId: { id: 'workflow', description: 'A workflow.', example: 'refund' },
+  agentId: { id: 'agent', description: 'An agent.', example: 'example.notes' },
+  artifactId: { id: 'artifact', description: 'An artifact.', example: 'report' },
 } as const satisfies Record<string, PathParameter>;
 
 type PathNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
@@ -83,8 +88,11 @@ type ParametersOf<Declared> = Declared extends { readonly parameters: infer All 
 /** What the handler of a declared route is given. */
 export interface InputOf<Declared extends Declaration> {
   readonly caller: Caller;
+  /** That was asked for: the answer is its own. */
+  readonly major: ServedMajor;
   /** Of the addresses in the answer, as this client reaches the host. */
   readonly baseUrl: string;
+  /** Ids inside. */
   readonly path: { readonly [Name in PathNames<Declared['path']>]: string };
   readonly run: Declared extends { readonly about: 'run' } ? RunRow : undefined;
   readonly parameters: ParametersOf<Declared>;
@@ -94,6 +102,7 @@ export interface InputOf<Declared extends Declaration> {
 /** The input of any route, as it is read; InputOf says what is in it for one. */
 export interface Input {
   readonly caller: Caller;
+  readonly major: ServedMajor;
   readonly baseUrl: string;
   readonly path: Readonly<Record<string, string>>;
   readonly run: RunRow | undefined;
@@ -154,9 +163,17 @@ export function shape(name: string): { readonly $ref: string } {
   return { $ref: `#/components/schemas/${name}` };
 }
 
+/** Where the route is mounted for a major. */
+export function pathOf(
+  { path, ofNoMajor }: Pick<Declaration, 'path' | 'ofNoMajor'>,
+  { prefix }: Pick<ServedMajor, 'prefix'>,
+): string {
+  return ofNoMajor ? path : prefix + path;
+}
+
 /** `GET /v1/runs`: as discovery tells it, and as it stands in stored records of idempotency. */
-export function addressOf({ method, path }: Pick<Declaration, 'method' | 'path'>): string {
-  return `${method.toUpperCase()} ${path}`;
+export function addressOf(declared: Declaration, major: Pick<ServedMajor, 'prefix'>): string {
+  return `${declared.method.toUpperCase()} ${pathOf(declared, major)}`;
 }
 
 /** Undefined: public. */

@@ -5,12 +5,15 @@ import type { RunRow } from '../ports/runs.ts';
 import { messageOnce, type Delivery } from '../runs/messages.ts';
 import type { FacadeDeps } from './deps.ts';
 import { answerOnce, toldAs } from './idempotency.ts';
+import type { ServedMajor } from './majors.ts';
 import { addressOf, type Answer, type Declaration } from './route.ts';
+import { shownRunId } from './urls.ts';
 
 export interface RunMessageCall {
   readonly declared: Declaration;
   readonly input: {
     readonly caller: Caller;
+    readonly major: ServedMajor;
     readonly run: RunRow;
     readonly parameters: { readonly idempotencyKey: string | undefined };
     readonly body: object;
@@ -25,14 +28,17 @@ export async function tellRun(
   { declared, input, about = {} }: RunMessageCall,
   send: (delivery: Delivery) => Promise<string>,
 ): Promise<Answer> {
-  const { caller, run, parameters, body } = input;
-  const ids = { runId: run.runId, ...about };
+  const { caller, major, run, parameters, body } = input;
+  const shown = { runId: shownRunId(input, run.runId), ...about };
   const asked = {
-    endpoint: addressOf(declared),
-    target: Object.values(ids),
+    endpoint: addressOf(declared, major),
+    target: [run.runId, ...Object.values(about)],
     body: { ...body } as JsonObject,
     key: parameters.idempotencyKey,
   };
-  const telling = toldAs<string>(declared.success.status, (status) => ({ ...ids, status }));
+  const telling = toldAs<string>(major, declared.success.status, (status) => ({
+    ...shown,
+    status,
+  }));
   return answerOnce(await messageOnce(deps, { caller, asked, telling }, send), telling);
 }

@@ -2,9 +2,9 @@
 import { snapshotOf } from '../log/fold.ts';
 import type { Head } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
-import type { RunSnapshot } from '../../schemas/types.generated.ts';
+import type { ServedMajor } from './majors.ts';
 
 /** RunSnapshot (run-snapshot.schema.json) and `atSeq`, the last sequence it has seen; -1 before the first event. */
-export function renderSnapshot(head: Head, row: RunRow): RunSnapshot {
-  return { ...snapshotOf(head, row), atSeq: head.nextSequence - 1 };
+export function renderSnapshot(major: ServedMajor, head: Head, row: RunRow): object {
+  return major.snapshot({ ...snapshotOf(head, row), atSeq: head.nextSequence - 1 }, row);
 }

@@ -5,9 +5,10 @@ import { isTerminalEvent } from '../rules/status.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import { eventRow } from '../rules/events.ts';
-import { renderEventText } from '../wire/render.ts';
+import { rowsShown, type ShownRows } from '../wire/major.ts';
 import type { FacadeDeps } from './deps.ts';
 import { frameKind, type EventQuery } from './event-query.ts';
+import type { ServedMajor } from './majors.ts';
 import { renderSnapshot } from './snapshot.ts';
 import type { OpenStream } from './stream-registry.ts';
 
@@ -22,6 +23,7 @@ function frame(id: number, event: string, data: string): string {
 
 export interface StreamRequest {
   readonly deps: FacadeDeps;
+  readonly major: ServedMajor;
   readonly row: RunRow;
   readonly query: EventQuery;
   /** Sequence that the client has already. */
@@ -30,11 +32,12 @@ export interface StreamRequest {
 
 /** Follows the run until its end, the client's end or the process's. */
 export async function streamEvents(request: StreamRequest, stream: OpenStream): Promise<void> {
-  const { deps, row, query, after } = request;
-  const sink = query.bufferMs > 0 ? createBatcher(query.bufferMs, stream) : undefined;
+  const { deps, major, row, query, after } = request;
+  const shown = rowsShown(major, row);
+  const sink = query.bufferMs > 0 ? createBatcher(query.bufferMs, shown, stream) : undefined;
   for await (const rows of deps.log.follow(row, { after, signal: stream.signal })) {
     const kept = rows.filter((each) => frameKind(query.modes, each) !== undefined);
-    const alive = sink ? await sink.add(kept) : await sendRows(kept, query, stream);
+    const alive = sink ? await sink.add(kept) : await sendRows(kept, { ...request, shown }, stream);
     if (!alive) return;
     if (rows.some(({ type }) => isTerminalEvent(type))) break;
   }
@@ -43,15 +46,16 @@ export async function streamEvents(request: StreamRequest, stream: OpenStream): 
 
 async function sendRows(
   rows: readonly LogRow[],
-  query: EventQuery,
+  { query, major, row: run, shown }: StreamRequest & { readonly shown: ShownRows },
   stream: OpenStream,
 ): Promise<boolean> {
+  const shownId = major.ids.bind('run', run.runId, run.tenant);
   let text = '';
   for (const row of rows) {
     text +=
       frameKind(query.modes, row) === 'message'
-        ? frame(row.sequence, 'ai.message.chunk', messageChunk(row))
-        : frame(row.sequence, row.type, renderEventText(row));
+        ? frame(row.sequence, 'ai.message.chunk', messageChunk(row, shownId))
+        : frame(row.sequence, shown.typeOf(row.type), shown.textOf(row));
     if (text.length < SEND_LENGTH) continue;
     if (!(await stream.send(text))) return false;
     text = '';
@@ -60,7 +64,7 @@ async function sendRows(
 }
 
 /** Payload of a piece of an answer, with the fields that the frame promises (stream-modes.md). */
-function messageChunk({ payload, runId, nodeId }: LogRow): string {
+function messageChunk({ payload, nodeId }: LogRow, runId: string): string {
   const chunk = JSON.parse(payload) as JsonObject;
   return JSON.stringify({ ...(nodeId === undefined ? {} : { nodeId }), runId, ...chunk });
 }
@@ -71,7 +75,7 @@ interface Batcher {
 }
 
 /** Batches (stream-modes.md): flushed after `bufferMs`, when full, at a suspension and at the end. */
-function createBatcher(bufferMs: number, stream: OpenStream): Batcher {
+function createBatcher(bufferMs: number, shown: ShownRows, stream: OpenStream): Batcher {
   let pending: LogRow[] = [];
   let timer: NodeJS.Timeout | undefined;
   let sending: Promise<boolean> = Promise.resolve(true);
@@ -82,7 +86,8 @@ function createBatcher(bufferMs: number, stream: OpenStream): Batcher {
     pending = [];
     const last = rows.at(-1);
     if (last) {
-      const text = frame(last.sequence, 'batch', `[${rows.map(renderEventText).join(',')}]`);
+      const events = rows.map((row) => shown.textOf(row)).join(',');
+      const text = frame(last.sequence, 'batch', `[${events}]`);
       sending = sending.then((alive) => alive && stream.send(text));
     }
     return sending;
@@ -107,7 +112,7 @@ function createBatcher(bufferMs: number, stream: OpenStream): Batcher {
  * snapshot. The id is the last sequence that the snapshot has seen.
  */
 export async function streamSnapshots(
-  { deps, row }: StreamRequest,
+  { deps, major, row }: StreamRequest,
   stream: OpenStream,
 ): Promise<void> {
   let told = -1;
@@ -115,7 +120,8 @@ export async function streamSnapshots(
     const head = await deps.log.head(row);
     if (!head || head.nextSequence - 1 <= told) return true;
     told = head.nextSequence - 1;
-    return stream.send(frame(told, 'state.snapshot', JSON.stringify(renderSnapshot(head, row))));
+    const snapshot = JSON.stringify(renderSnapshot(major, head, row));
+    return stream.send(frame(told, 'state.snapshot', snapshot));
   };
   if (!(await send())) return;
   for await (const rows of deps.log.follow(row, { after: told, signal: stream.signal })) {

@@ -4,7 +4,7 @@
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { durationLimitMs, ownPrincipal } from '../rules/run-input.ts';
-import { EVENT_LOG_SCHEMA_VERSION } from '../rules/versions.ts';
+import { eraOf } from '../rules/versions.ts';
 import type { Head, LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type {
@@ -122,7 +122,7 @@ export function snapshotOf(head: Head, run: RunRow): RunSnapshot {
     ...(Object.keys(folded.channels).length > 0 ? { channels: folded.channels } : {}),
     ...(folded.error ? { error: folded.error } : {}),
     ...(folded.outputs ? { outputs: folded.outputs } : {}),
-    eventLogSchemaVersion: EVENT_LOG_SCHEMA_VERSION,
+    eventLogSchemaVersion: eraOf(input),
     ...(input.tags ? { tags: [...input.tags] } : {}),
     ...(input.metadata ? { metadata: input.metadata } : {}),
     configurable: input.configurable,

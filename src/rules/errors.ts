@@ -1,10 +1,8 @@
-// The one error table: code -> HTTP status, whether a retry of the same request may succeed, and a message
-// that is safe to show. Codes are the protocol's (rest-endpoints.md §Error response shape, interrupt.md,
-// multi-agent-execution.md); our own are marked.
+// The one error table: code -> whether a retry of the same request may succeed, and a message that is safe to show.
+// Codes are the protocol's (rest-endpoints.md §Error response shape, interrupt.md, multi-agent-execution.md); our own are
+// marked. How each leaves by HTTP is said by each major of the protocol (src/wire/first-major.ts).
 
 interface ErrorRow {
-  /** HTTP status when the code leaves by the facade; run and node errors carry the status of their nearest HTTP use. */
-  readonly status: number;
   readonly retryable: boolean;
   readonly message: string;
 }
@@ -12,246 +10,139 @@ interface ErrorRow {
 export const ERRORS = {
   // requests
   unauthenticated: {
-    status: 401,
     retryable: false,
     message: 'A valid API key is required: Authorization: Bearer <key>.',
   },
-  forbidden: { status: 403, retryable: false, message: 'The credential does not permit this.' },
+  forbidden: { retryable: false, message: 'The credential does not permit this.' },
   credential_forbidden: {
-    status: 403,
     retryable: false,
     message: 'Own credentials are not permitted for this provider.',
   },
-  validation_error: { status: 400, retryable: false, message: 'The request is not valid.' },
-  not_found: { status: 404, retryable: false, message: 'There is nothing at this address.' },
-  run_not_found: { status: 404, retryable: false, message: 'No such run.' },
-  workflow_not_found: { status: 404, retryable: false, message: 'No such workflow.' },
-  agent_not_found: { status: 404, retryable: false, message: 'No such agent.' },
-  interrupt_not_found: {
-    status: 404,
-    retryable: false,
-    message: 'No such interrupt was asked at this node.',
-  },
-  artifact_not_found: { status: 404, retryable: false, message: 'No such artifact.' },
-  method_not_allowed: {
-    status: 405,
-    retryable: false,
-    message: 'This address does not take this method.',
-  },
-  interrupt_already_resolved: {
-    status: 409,
-    retryable: false,
-    message: 'The interrupt is already resolved.',
-  },
-  interrupt_expired: { status: 410, retryable: false, message: 'The interrupt has expired.' },
-  interrupt_gone: { status: 410, retryable: false, message: 'The interrupt was invalidated.' },
+  validation_error: { retryable: false, message: 'The request is not valid.' },
+  not_found: { retryable: false, message: 'There is nothing at this address.' },
+  run_not_found: { retryable: false, message: 'No such run.' },
+  workflow_not_found: { retryable: false, message: 'No such workflow.' },
+  agent_not_found: { retryable: false, message: 'No such agent.' },
+  interrupt_not_found: { retryable: false, message: 'No such interrupt was asked at this node.' },
+  artifact_not_found: { retryable: false, message: 'No such artifact.' },
+  method_not_allowed: { retryable: false, message: 'This address does not take this method.' },
+  interrupt_already_resolved: { retryable: false, message: 'The interrupt is already resolved.' },
+  interrupt_expired: { retryable: false, message: 'The interrupt has expired.' },
+  interrupt_gone: { retryable: false, message: 'The interrupt was invalidated.' },
   interrupt_cancelled: {
-    status: 422,
     retryable: false,
     message: 'The run was cancelled while the interrupt was open.',
   },
   idempotency_in_flight: {
-    status: 409,
     retryable: true,
     message: 'The first request with this Idempotency-Key is still running.',
   },
   idempotency_key_mismatch: {
-    status: 409,
     retryable: false,
     message: 'This Idempotency-Key was used with another request body.',
   },
-  run_state_conflict: {
-    status: 409,
-    retryable: false,
-    message: 'The run is not in a state that permits this.',
-  },
-  unsupported_stream_mode: {
-    status: 400,
-    retryable: false,
-    message: 'The stream mode is not supported.',
-  },
-  payload_too_large: {
-    status: 413,
-    retryable: false,
-    message: 'The value is larger than permitted.',
-  },
+  run_state_conflict: { retryable: false, message: 'The run is not in a state that permits this.' },
+  unsupported_stream_mode: { retryable: false, message: 'The stream mode is not supported.' },
+  payload_too_large: { retryable: false, message: 'The value is larger than permitted.' },
   unsupported_media_type: {
-    status: 415,
     retryable: false,
     message: 'The request body must be application/json.',
   },
   headers_too_large: {
-    status: 431,
     retryable: false,
     message: 'The request headers are larger than permitted.',
   }, // own
-  request_timeout: { status: 408, retryable: true, message: 'The request came too slowly.' }, // own
-  rate_limited: { status: 429, retryable: true, message: 'Too many requests.' },
+  request_timeout: { retryable: true, message: 'The request came too slowly.' }, // own
+  rate_limited: { retryable: true, message: 'Too many requests.' },
   service_unavailable: {
-    status: 503,
     retryable: true,
     message: 'The service cannot do this now. Try again later.',
   },
-  internal_error: {
-    status: 500,
-    retryable: true,
-    message: 'Something went wrong inside the host.',
-  },
+  internal_error: { retryable: true, message: 'Something went wrong inside the host.' },
   capability_required: {
-    status: 400,
     retryable: false,
     message: 'The workflow needs a capability that this host does not offer.',
   },
   capability_not_provided: {
-    status: 501,
     retryable: false,
     message: 'This host does not provide the capability.',
   },
-  unsupported_mock_provider: {
-    status: 400,
-    retryable: false,
-    message: 'The mock provider is not supported.',
-  },
-  link_expired: {
-    status: 410,
-    retryable: false,
-    message: 'The link was used already or has expired.',
-  }, // own
+  unsupported_mock_provider: { retryable: false, message: 'The mock provider is not supported.' },
+  link_expired: { retryable: false, message: 'The link was used already or has expired.' }, // own
   // runs and nodes
   recursion_limit_exceeded: {
-    status: 422,
     retryable: false,
     message: 'The run started more nodes than permitted.',
   },
-  run_timeout: { status: 422, retryable: false, message: 'The run took longer than permitted.' },
-  run_terminated: { status: 422, retryable: false, message: 'The run was ended from outside.' }, // own
-  start_failed: { status: 503, retryable: true, message: 'The run could not be started.' }, // own
-  node_timeout: { status: 422, retryable: true, message: 'The node took longer than permitted.' }, // own
-  cancelled: { status: 422, retryable: false, message: 'Cancelled.' }, // own
-  interrupt_timeout: {
-    status: 422,
-    retryable: false,
-    message: 'Nobody answered within the time allowed.',
-  }, // own
-  approval_rejected: { status: 422, retryable: false, message: 'The approval was rejected.' }, // own
-  escalation_rejected: {
-    status: 422,
-    retryable: false,
-    message: 'The decision was rejected by a human.',
-  }, // own
-  escalation_limit: {
-    status: 422,
-    retryable: false,
-    message: 'The node escalated more often than permitted.',
-  }, // own
-  conformance_test_failure: {
-    status: 422,
-    retryable: false,
-    message: 'Intentional conformance failure',
-  },
+  run_timeout: { retryable: false, message: 'The run took longer than permitted.' },
+  run_terminated: { retryable: false, message: 'The run was ended from outside.' }, // own
+  start_failed: { retryable: true, message: 'The run could not be started.' }, // own
+  node_timeout: { retryable: true, message: 'The node took longer than permitted.' }, // own
+  cancelled: { retryable: false, message: 'Cancelled.' }, // own
+  interrupt_timeout: { retryable: false, message: 'Nobody answered within the time allowed.' }, // own
+  approval_rejected: { retryable: false, message: 'The approval was rejected.' }, // own
+  escalation_rejected: { retryable: false, message: 'The decision was rejected by a human.' }, // own
+  escalation_limit: { retryable: false, message: 'The node escalated more often than permitted.' }, // own
+  conformance_test_failure: { retryable: false, message: 'Intentional conformance failure' },
   // agents, models, tools
   handoff_task_schema_violation: {
-    status: 422,
     retryable: false,
     message: "The task does not match the agent's task schema.",
   },
   handoff_return_schema_violation: {
-    status: 422,
     retryable: false,
     message: "The result does not match the agent's return schema.",
   },
-  agent_output_invalid: {
-    status: 422,
-    retryable: false,
-    message: 'The model gave no usable decision.',
-  }, // own
-  envelope_refusal: { status: 422, retryable: false, message: 'The model provider refused.' },
+  agent_output_invalid: { retryable: false, message: 'The model gave no usable decision.' }, // own
+  envelope_refusal: { retryable: false, message: 'The model provider refused.' },
   turn_limit_exceeded: {
-    status: 422,
     retryable: false,
     message: 'The agent took more model turns than permitted.',
   }, // own
   tool_call_limit_exceeded: {
-    status: 422,
     retryable: false,
     message: 'The agent asked for more tool calls than permitted.',
   }, // own
-  // Leaves by HTTP only where it is known before a run begins: then no later try helps.
   model_unavailable: {
-    status: 422,
     retryable: true,
     message: 'There is no model for the agent, or its provider cannot be reached.',
   }, // own
-  model_rejected_request: {
-    status: 422,
-    retryable: false,
-    message: 'The model provider rejected the request.',
-  }, // own
+  model_rejected_request: { retryable: false, message: 'The model provider rejected the request.' }, // own
   model_output_too_large: {
-    status: 422,
     retryable: false,
     message: "The model's output is larger than permitted.",
   }, // own
-  model_not_configured: {
-    status: 422,
-    retryable: false,
-    message: 'No model is configured for this agent.',
-  }, // own
-  tool_not_found: { status: 422, retryable: false, message: 'No such tool.' }, // own
+  model_not_configured: { retryable: false, message: 'No model is configured for this agent.' }, // own
+  tool_not_found: { retryable: false, message: 'No such tool.' }, // own
   tool_invalid_input: {
-    status: 422,
     retryable: false,
     message: "The arguments do not match the tool's schema.",
   }, // own
   tool_invalid_output: {
-    status: 422,
     retryable: false,
     message: "The result does not match the tool's schema.",
   }, // own
-  tool_failed: { status: 422, retryable: false, message: 'The tool failed.' }, // own
-  tool_timeout: { status: 422, retryable: true, message: 'The tool took longer than permitted.' }, // own
+  tool_failed: { retryable: false, message: 'The tool failed.' }, // own
+  tool_timeout: { retryable: true, message: 'The tool took longer than permitted.' }, // own
   agent_unavailable: {
-    status: 503,
     retryable: true,
     message: 'No process has the agent that the tool belongs to.',
   }, // own
-  tool_denied: { status: 403, retryable: false, message: 'The tool may not be called.' }, // own
-  effect_in_doubt: {
-    status: 422,
-    retryable: false,
-    message: 'It is not known whether the effect happened.',
-  }, // own
-  effect_skipped: {
-    status: 422,
-    retryable: false,
-    message: 'A human decided not to perform the effect.',
-  }, // own
+  tool_denied: { retryable: false, message: 'The tool may not be called.' }, // own
+  effect_in_doubt: { retryable: false, message: 'It is not known whether the effect happened.' }, // own
+  effect_skipped: { retryable: false, message: 'A human decided not to perform the effect.' }, // own
   // storage and history
-  history_undecodable: {
-    status: 503,
-    retryable: false,
-    message: "The run's history cannot be decoded.",
-  }, // own
+  history_undecodable: { retryable: false, message: "The run's history cannot be decoded." }, // own
   history_missing: {
-    status: 503,
     retryable: false,
     message: "The run's history is neither in Temporal nor in the archive.",
   }, // own
-  content_missing: { status: 503, retryable: true, message: 'A stored value is missing.' }, // own
+  content_missing: { retryable: true, message: 'A stored value is missing.' }, // own
   // start-up (never leave by HTTP)
-  config_invalid: { status: 500, retryable: false, message: 'The configuration is not valid.' }, // own
-  temporal_not_found: {
-    status: 500,
-    retryable: false,
-    message: "Temporal's dev server could not be obtained.",
-  }, // own
-  temporal_not_started: {
-    status: 500,
-    retryable: true,
-    message: "Temporal's dev server did not start.",
-  }, // own
+  config_invalid: { retryable: false, message: 'The configuration is not valid.' }, // own
+  temporal_not_found: { retryable: false, message: "Temporal's dev server could not be obtained." }, // own
+  temporal_not_started: { retryable: true, message: "Temporal's dev server did not start." }, // own
   data_folder_in_use: {
-    status: 500,
     retryable: false,
     message: 'The data folder is in use by another process.',
   }, // own

@@ -2,6 +2,7 @@
 // (architecture §2.6). Everything that may change between start and end of a run is pinned in it.
 import type { AgentManifest, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import type { JsonObject, JsonValue } from './json.ts';
+import type { Era } from './versions.ts';
 import { principalOf, type StoredOwner, type Subject } from './subject.ts';
 
 /** Version of the translation rules that this run's history is read with, for ever (architecture §3.1). */
@@ -38,6 +39,8 @@ export interface RunInput {
   readonly principal?: string;
   readonly idSeed: string;
   readonly translateVersion: number;
+  /** Absent: 2 (eraOf). */
+  readonly era?: Era;
   readonly header: RunHeader;
   readonly definition: WorkflowDefinition;
   /** `run-api` when the run was started by agentId (RFC 0077). */

@@ -1,5 +1,15 @@
-// Versions that the first major tells (run-event.schema.json, capabilities.md): of the engine that writes events, and of
-// the shape of its logs.
+// Versions that stand in documents: of the engine that writes events, and of the vocabulary of logs
+// (run-event.schema.json, capabilities.md, `eventLogSchemaVersion`).
 
 export const ENGINE_VERSION = 1;
-export const EVENT_LOG_SCHEMA_VERSION = 2;
+
+/** The vocabulary that a run's log is stored in, for the run's whole life: 2 is the first major's. */
+export type Era = 2;
+
+/** Of runs that are accepted now. */
+export const ERA: Era = 2;
+
+/** A run of a release that knew one era alone does not say which; that one is 2. */
+export function eraOf({ era = 2 }: { readonly era?: Era }): Era {
+  return era;
+}

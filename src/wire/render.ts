@@ -1,11 +1,10 @@
-// A log row as the wire shows it (run-event.schema.json): stored once under the published names, with the seeds' names
-// added when rendered (architecture §9).
+// A row of a log of era 2 as the first major shows it (run-event.schema.json): stored once under the published names,
+// with the seeds' names added when rendered (architecture §9).
 import { eventRow } from '../rules/events.ts';
 import { digestOf } from '../rules/ids.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { ENGINE_VERSION } from '../rules/versions.ts';
 import type { LogRow } from '../ports/log.ts';
-import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 /** Version of every payload contract (version-negotiation.md). */
 const EVENT_SCHEMA_VERSION = 1;
@@ -45,8 +44,4 @@ export function renderEventText(row: LogRow): string {
     engineVersion: String(ENGINE_VERSION),
   });
   return `${head.slice(0, -1)},"payload":${payloadText(row)},${tail.slice(1)}`;
-}
-
-export function renderEvent(row: LogRow): RunEventDoc {
-  return JSON.parse(renderEventText(row)) as RunEventDoc;
 }

@@ -7,6 +7,7 @@ import type { JsonValue } from '../../src/rules/json.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { RESUME_AFTER, STREAM_MODE } from '../../src/facade/event-query.ts';
 import { IDEMPOTENCY_KEY } from '../../src/facade/idempotency.ts';
+import { FIRST } from '../../src/facade/majors.ts';
 import { readInput } from '../../src/facade/input.ts';
 import {
   integer,
@@ -166,10 +167,12 @@ describe('the run, then the body, then parameters in their order', () => {
       tenant === 'default' && id === 'r1' ? row : undefined;
     const stores = { runs: { find } };
     const deps = { stores, config: {} } as unknown as Parameters<typeof readInput>[0];
-    return readInput(deps, declared, { request, caller, body }).catch((error: HostError) => {
-      const { code, details } = error;
-      return { code, field: details?.field };
-    });
+    return readInput(deps, declared, { request, major: FIRST, caller, body }).catch(
+      (error: HostError) => {
+        const { code, details } = error;
+        return { code, field: details?.field };
+      },
+    );
   };
   it.each([
     ['r2', undefined, { first: '0' }, { code: 'run_not_found' }],

@@ -6,9 +6,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HostError, type ErrorCode } from '../../src/rules/errors.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { GET_OPENAPI, openApiDocument } from '../../src/facade/openapi.ts';
+import { FIRST, MAJORS } from '../../src/facade/majors.ts';
 import { createPageSessions } from '../../src/facade/page-sessions.ts';
 import {
   answered,
+  pathOf,
   type Answer,
   type Declaration,
   type InputOf,
@@ -274,6 +276,7 @@ beforeAll(async () => {
   const table = routesOf(parts.deps, {
     streams: createStreamRegistry({ maxPerKey: 1, logger: silentLogger }),
     sessions: createPageSessions(stores.pageSessions, { apiKey: KEY }),
+    majors: MAJORS,
     isDraining: () => false,
   });
   routes = new Map(table.map((route) => [route.operationId, route]));
@@ -312,7 +315,13 @@ async function handled(
   if (without) away[without] = true;
   temporal.away = away.temporal;
   try {
-    return await route.handle({ caller, baseUrl: 'http://h:1', ...nothing, ...given?.() });
+    return await route.handle({
+      caller,
+      major: FIRST,
+      baseUrl: 'http://h:1',
+      ...nothing,
+      ...given?.(),
+    });
   } finally {
     if (without) away[without] = false;
     temporal.away = false;
@@ -320,11 +329,15 @@ async function handled(
 }
 
 /** As the document has them. */
-function declaredCodes({ method, path }: Declaration): string {
-  const { paths } = openApiDocument([...routes.values()], '0') as unknown as {
+function declaredCodes(declared: Declaration): string {
+  const { paths } = openApiDocument([...routes.values()], {
+    ...{ major: FIRST, version: '0' },
+  }) as unknown as {
     paths: Record<string, Record<string, { responses: Record<string, { description: string }> }>>;
   };
-  const responses = Object.values(paths[path]?.[method]?.responses ?? {});
+  const responses = Object.values(
+    paths[pathOf(declared, FIRST)]?.[declared.method]?.responses ?? {},
+  );
   return responses.map(({ description }) => description).join();
 }
 

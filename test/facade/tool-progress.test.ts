@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import type { FacadeDeps } from '../../src/facade/deps.ts';
+import { FIRST } from '../../src/facade/majors.ts';
 import { frameKind, parseModes, type StreamMode } from '../../src/facade/event-query.ts';
 import { streamEvents } from '../../src/facade/sse.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
@@ -101,7 +102,10 @@ describe('stream-modes.md: a run in which a tool tells its progress', () => {
       return true;
     };
     const query = { modes: parseModes(mode), bufferMs };
-    await streamEvents({ deps, row, query, after: -1 }, { signal, send, end: () => undefined });
+    await streamEvents(
+      { deps, major: FIRST, row, query, after: -1 },
+      { signal, send, end: () => undefined },
+    );
     return [...text.matchAll(/event: (.*)\ndata: (.*)\n/g)].map(([, event = '', data = '']) => ({
       event,
       data: JSON.parse(data) as JsonObject,

@@ -1,14 +1,19 @@
 // The one error table: codes, statuses, safe messages (rest-endpoints.md §Error response shape).
 import { describe, expect, test } from 'vitest';
-import { codeOf, ERRORS, HostError, isErrorCode } from '../../src/rules/errors.ts';
+import { codeOf, ERRORS, HostError, isErrorCode, type ErrorCode } from '../../src/rules/errors.ts';
+import { FIRST_MAJOR } from '../../src/wire/first-major.ts';
 import { validate } from '../../src/wire/validators.ts';
 
-const ROWS = Object.entries(ERRORS);
+const ROWS = Object.entries(FIRST_MAJOR.errors).map(
+  ([code, { status, error }]) =>
+    [code, { status, error, message: ERRORS[code as ErrorCode].message }] as const,
+);
 
 describe('rest-endpoints.md §Error response shape', () => {
   test.each(ROWS)(
     '%s makes a valid envelope with a status of the protocol',
-    (code, { status, message }) => {
+    (code, { status, error, message }) => {
+      expect(error).toBe(code);
       expect(code).toMatch(/^[a-z]+(_[a-z0-9]+)*$/);
       expect([
         400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 429, 431, 500, 501, 503,
@@ -48,7 +53,7 @@ describe('rest-endpoints.md §Error response shape', () => {
       },
     };
     for (const [code, status] of Object.entries(fixed)) {
-      expect({ code, status: ERRORS[code as keyof typeof ERRORS].status }).toEqual({
+      expect({ code, status: FIRST_MAJOR.errors[code as ErrorCode].status }).toEqual({
         code,
         status,
       });

@@ -2,14 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import { ownerOf, ownPrincipal, type RunInput } from '../../src/rules/run-input.ts';
 import { asSubject, principalOf, subjectOf } from '../../src/rules/subject.ts';
-import { renderEvent } from '../../src/wire/render.ts';
+import { shownEvent } from '../support/shown-event.ts';
 import { validateEvent } from '../../src/wire/validators.ts';
 
 const subject = subjectOf('api-key', 't', 'api-key:t');
 
 function shown(type: string, payload: object) {
   const row = { runId: 'r', sequence: 0, eventId: 'evt-1', key: 'k', timestampMs: 0, type };
-  return renderEvent({ ...row, payload: JSON.stringify(payload) });
+  return shownEvent({ ...row, payload: JSON.stringify(payload) });
 }
 
 describe('architecture §9 a subject', () => {

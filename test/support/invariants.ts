@@ -23,7 +23,7 @@ import { retrace } from '../../src/log/rebuild.ts';
 import type { HistoryEvent, HistoryReader } from '../../src/ports/history.ts';
 import type { Head, LogRow } from '../../src/ports/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import { renderEvent } from '../../src/wire/render.ts';
+import { shownEvent } from './shown-event.ts';
 import { validateEvent } from '../../src/wire/validators.ts';
 import type { JournalSinks } from '../../workflows/interceptors.ts';
 import { silentLogger } from './log-parts.ts';
@@ -92,7 +92,7 @@ function checkRows(rows: readonly LogRow[], head: Head): void {
     const before = rows[index - 1];
     assert.ok(!before || before.timestampMs <= row.timestampMs, `${runId}: times never go back`);
     assert.equal(row.eventId, eventIdOf(runId, row.key), `${runId}: ids come from keys`);
-    const checked = validateEvent(renderEvent(row));
+    const checked = validateEvent(shownEvent(row));
     assert.ok(
       checked.ok,
       `${runId}: ${row.type} at ${row.sequence} is valid: ${checked.ok ? '' : JSON.stringify(checked.errors)} ${row.payload}`,

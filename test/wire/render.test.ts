@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import type { LogRow } from '../../src/ports/log.ts';
 import { EVENT_TYPES } from '../../src/rules/events.ts';
-import { renderEvent, renderEventText } from '../../src/wire/render.ts';
+import { renderEventText } from '../../src/wire/render.ts';
+import { shownEvent } from '../support/shown-event.ts';
 import { validateEvent } from '../../src/wire/validators.ts';
 
 const row = (type: string, payload: string, more: Partial<LogRow> = {}): LogRow => ({
@@ -45,7 +46,7 @@ describe('architecture §9 twin names', () => {
   test.each(Object.entries(TWIN_CASES))(
     '%s is shown under both names and stays valid',
     (type, { stored, added }) => {
-      const doc = renderEvent(row(type, JSON.stringify(stored), { nodeId: 'n' }));
+      const doc = shownEvent(row(type, JSON.stringify(stored), { nodeId: 'n' }));
       expect(doc.payload).toEqual({ ...stored, ...added });
       expect(validateEvent(doc)).toMatchObject({ ok: true });
     },
@@ -58,7 +59,7 @@ describe('architecture §9 twin names', () => {
       callId: 'c',
       error: { code: 'tool_failed', message: 'm' },
     };
-    const doc = renderEvent(row('agent.toolReturned', JSON.stringify(stored)));
+    const doc = shownEvent(row('agent.toolReturned', JSON.stringify(stored)));
     expect(doc.payload).toEqual({
       ...stored,
       toolId: 't',
@@ -69,13 +70,13 @@ describe('architecture §9 twin names', () => {
 
   test('a twin that is stored already stays, and absent names get none', () => {
     const stored = { agentId: 'core.a', toolName: 't', toolId: 'own', callId: 'c' };
-    expect(renderEvent(row('agent.toolCalled', JSON.stringify(stored))).payload).toEqual(stored);
+    expect(shownEvent(row('agent.toolCalled', JSON.stringify(stored))).payload).toEqual(stored);
   });
 });
 
 describe('run-event.schema.json: the envelope', () => {
   test('has exactly the ten fields', () => {
-    const doc = renderEvent(
+    const doc = shownEvent(
       row('variable.changed', '{"name":"v","next":"m"}', { nodeId: 'n', causationId: 'evt-0' }),
     );
     expect(doc).toEqual({
@@ -92,8 +93,8 @@ describe('run-event.schema.json: the envelope', () => {
   });
 
   test('leaves out nodeId and causationId where there is none', () => {
-    expect(Object.keys(renderEvent(row('run.completed', '{}')))).not.toContain('nodeId');
-    expect(Object.keys(renderEvent(row('run.completed', '{}')))).not.toContain('causationId');
+    expect(Object.keys(shownEvent(row('run.completed', '{}')))).not.toContain('nodeId');
+    expect(Object.keys(shownEvent(row('run.completed', '{}')))).not.toContain('causationId');
   });
 
   test('keeps a payload without twins byte for byte', () => {
@@ -112,7 +113,7 @@ describe('run-event.schema.json: the envelope', () => {
     [128, 128],
     [129, 71],
   ])('a nodeId of %i characters is shown with %i', (length, shown) => {
-    const doc = renderEvent(row('run.completed', '{}', { nodeId: 'n'.repeat(length) }));
+    const doc = shownEvent(row('run.completed', '{}', { nodeId: 'n'.repeat(length) }));
     expect(doc.nodeId).toHaveLength(shown);
     expect(validateEvent(doc)).toMatchObject({ ok: true });
   });

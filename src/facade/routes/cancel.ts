@@ -10,7 +10,7 @@ import { tellRun } from '../run-message.ts';
 
 export const CANCEL_RUN = {
   method: 'post',
-  path: '/v1/runs/{runId}/cancel',
+  path: '/runs/{runId}/cancel',
   operationId: 'cancelRun',
   summary: 'Cancel a run. Of a run that has ended, nothing changes.',
   access: 'runs:cancel',

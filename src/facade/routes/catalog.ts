@@ -16,7 +16,7 @@ import { offersAgents } from '../host-facts.ts';
 
 export const GET_WORKFLOW = {
   method: 'get',
-  path: '/v1/workflows/{workflowId}',
+  path: '/workflows/{workflowId}',
   operationId: 'getWorkflow',
   summary: 'A workflow definition as it was loaded.',
   access: 'manifest:read',
@@ -26,7 +26,7 @@ export const GET_WORKFLOW = {
 
 export const LIST_AGENTS = {
   method: 'get',
-  path: '/v1/agents',
+  path: '/agents',
   operationId: 'listAgents',
   summary: 'The agents that can be invoked.',
   access: 'manifest:read',
@@ -39,7 +39,7 @@ export const LIST_AGENTS = {
 
 export const GET_AGENT = {
   method: 'get',
-  path: '/v1/agents/{agentId}',
+  path: '/agents/{agentId}',
   operationId: 'getAgent',
   summary: 'One agent.',
   access: 'manifest:read',
@@ -54,7 +54,7 @@ export const GET_AGENT = {
 /** This release makes no artifacts; the address answers, so that the key is asked for before existence is told. */
 export const GET_ARTIFACT = {
   method: 'get',
-  path: '/v1/runs/{runId}/artifacts/{artifactId}',
+  path: '/runs/{runId}/artifacts/{artifactId}',
   operationId: 'getArtifact',
   summary: 'An artifact of a run. Runs of this release make none.',
   access: 'artifacts:read',

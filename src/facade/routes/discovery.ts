@@ -8,10 +8,11 @@ import {
   MAX_RUN_DURATION_MS,
   REQUEST_BODY_BYTES,
 } from '../../rules/limits.ts';
-import { ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION } from '../../rules/versions.ts';
+import { ENGINE_VERSION, ERA } from '../../rules/versions.ts';
 import { CONFIGURABLE } from '../../runs/configurable.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { hostFacts } from '../host-facts.ts';
+import { FIRST, MAJORS, type Majors } from '../majors.ts';
 import { header, text } from '../parameters.ts';
 import { STALE_HEADER } from '../read-head.ts';
 import {
@@ -37,6 +38,7 @@ export const GET_CAPABILITIES = {
   operationId: 'getCapabilities',
   summary: 'What this host can do.',
   access: 'public',
+  ofNoMajor: true,
   parameters: {
     known: header(
       'If-None-Match',
@@ -48,15 +50,16 @@ export const GET_CAPABILITIES = {
   errors: ['service_unavailable'],
 } as const satisfies Declaration;
 
-export function discoveryRoute(deps: FacadeDeps): Route {
-  return answered(GET_CAPABILITIES, (input) => getCapabilities(deps, input));
+export function discoveryRoute(deps: FacadeDeps, majors: Majors): Route {
+  return answered(GET_CAPABILITIES, (input) => getCapabilities(deps, majors, input));
 }
 
 function getCapabilities(
   deps: FacadeDeps,
+  majors: Majors,
   { parameters: { known = '' } }: InputOf<typeof GET_CAPABILITIES>,
 ): Answer {
-  const body = discoveryDocument(deps);
+  const body = discoveryDocument(deps, majors);
   const digest = createHash('sha256').update(JSON.stringify(body)).digest('hex');
   const etag = `"${digest.slice(0, 32)}"`;
   const headers = { ETag: etag, 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}` };
@@ -65,13 +68,13 @@ function getCapabilities(
 }
 
 /** No clock, no randomness: the same deployment gives the same document. */
-export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
+export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS): JsonObject {
   const { config, catalog } = deps;
   const facts = hostFacts(deps);
   const families = familiesOf(facts);
   return {
-    protocolVersion: '1.0',
-    protocolVersions: ['1.0'],
+    protocolVersion: majors[0].version,
+    protocolVersions: majors.map(({ version }) => version),
     implementation: {
       name: 'openwop-temporal',
       // A closed object: what is special about this one is build metadata of its version.
@@ -79,7 +82,7 @@ export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
       vendor: 'openwop-temporal',
     },
     engineVersion: ENGINE_VERSION,
-    eventLogSchemaVersion: EVENT_LOG_SCHEMA_VERSION,
+    eventLogSchemaVersion: ERA,
     supportedTransports: ['rest'],
     supportedEnvelopes: Object.keys(ENVELOPES),
     schemaVersions: { ...ENVELOPES },
@@ -96,8 +99,8 @@ export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
     ...(config.testMode ? { fixtures: [...catalog.fixtures()] } : {}),
     extensions: {
       'openwop-temporal': {
-        listRuns: addressOf(LIST_RUNS),
-        pageLink: addressOf(CREATE_PAGE_LINK),
+        listRuns: addressOf(LIST_RUNS, FIRST),
+        pageLink: addressOf(CREATE_PAGE_LINK, FIRST),
         staleReadHeader: STALE_HEADER,
         ...(config.opensentience === true ? { opensentience: opensentienceAddresses() } : {}),
       },
@@ -107,7 +110,7 @@ export function discoveryDocument(deps: DiscoveryDeps): JsonObject {
 
 function opensentienceAddresses(): JsonObject {
   return Object.fromEntries(
-    Object.entries(OPENSENTIENCE).map(([name, declared]) => [name, addressOf(declared)]),
+    Object.entries(OPENSENTIENCE).map(([name, declared]) => [name, addressOf(declared, FIRST)]),
   );
 }
 

@@ -3,7 +3,7 @@ import { isTerminalEvent } from '../../rules/status.ts';
 import { principalOf } from '../../rules/subject.ts';
 import type { LogRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
-import { renderEventText } from '../../wire/render.ts';
+import { rowsShown, type ShownRows } from '../../wire/major.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { MAX_BUFFER_MS, RESUME_AFTER, resumePoint, STREAM_MODE } from '../event-query.ts';
 import { integer } from '../parameters.ts';
@@ -24,7 +24,7 @@ const PAGE_ROWS = 100;
 
 export const STREAM_RUN_EVENTS = {
   method: 'get',
-  path: '/v1/runs/{runId}/events',
+  path: '/runs/{runId}/events',
   operationId: 'streamRunEvents',
   summary: 'Events of a run: server-sent events, or the whole log as JSON.',
   access: { scope: 'runs:read', pageSession: 'runId' },
@@ -52,7 +52,7 @@ export function eventsRoute(deps: FacadeDeps, streams: StreamRegistry): Route {
 
 async function answerEvents(
   deps: FacadeDeps & { readonly streams: StreamRegistry },
-  { caller, run: row, parameters }: InputOf<typeof STREAM_RUN_EVENTS>,
+  { caller, major, run: row, parameters }: InputOf<typeof STREAM_RUN_EVENTS>,
   { request, response }: Exchange,
 ): Promise<void> {
   const { modes, bufferMs = 0, resumeAfter } = parameters;
@@ -63,7 +63,8 @@ async function answerEvents(
   const stream = deps.streams.open(principalOf(caller.subject), response);
   if (request.accepts(['text/event-stream', 'application/json']) !== 'text/event-stream') {
     response.status(200).type('application/json');
-    if (request.method !== 'HEAD') await sendLog(deps, row, stream);
+    if (request.method !== 'HEAD')
+      await sendLog(deps, { run: row, shown: rowsShown(major, row) }, stream);
     stream.end();
     return;
   }
@@ -77,7 +78,7 @@ async function answerEvents(
     });
     response.flushHeaders();
     if (request.method === 'HEAD') return;
-    const asked = { deps, row, query: { modes, bufferMs }, after };
+    const asked = { deps, major, row, query: { modes, bufferMs }, after };
     if (modes.has('values')) await streamSnapshots(asked, stream);
     else if (!nothingLeft) await streamEvents(asked, stream);
   } finally {
@@ -86,11 +87,15 @@ async function answerEvents(
 }
 
 /** Page by page, so that a long log does not stand in memory. */
-async function sendLog({ log }: FacadeDeps, run: RunRef, stream: OpenStream): Promise<void> {
+async function sendLog(
+  { log }: FacadeDeps,
+  { run, shown }: { readonly run: RunRef; readonly shown: ShownRows },
+  stream: OpenStream,
+): Promise<void> {
   let last: LogRow | undefined;
   if (!(await stream.send('{"events":['))) return;
   for await (const rows of log.rows(run, { pageRows: PAGE_ROWS })) {
-    const text = rows.map(renderEventText).join(',');
+    const text = rows.map((row) => shown.textOf(row)).join(',');
     if (!(await stream.send(last ? `,${text}` : text))) return;
     last = rows.at(-1);
   }

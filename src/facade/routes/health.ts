@@ -14,6 +14,7 @@ export const HEALTH = {
   operationId: 'health',
   summary: 'The process is up.',
   access: 'public',
+  ofNoMajor: true,
   success: { status: 200, description: 'It is.', schema: shape('Health') },
 } as const satisfies Declaration;
 
@@ -24,6 +25,7 @@ export const READINESS = {
   summary:
     'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most.',
   access: 'public',
+  ofNoMajor: true,
   success: { status: 200, description: 'Ready.', schema: shape('Readiness') },
   others: [{ status: 503, description: 'Not ready.', schema: shape('Readiness') }],
 } as const satisfies Declaration;

@@ -10,7 +10,7 @@ import { tellRun } from '../run-message.ts';
 
 export const RESOLVE_INTERRUPT = {
   method: 'post',
-  path: '/v1/runs/{runId}/interrupts/{nodeId}',
+  path: '/runs/{runId}/interrupts/{nodeId}',
   operationId: 'resolveInterrupt',
   summary: 'Answer what a run waits for at a node.',
   access: 'approvals:respond',
@@ -34,9 +34,9 @@ export const RESOLVE_INTERRUPT = {
 
 export function interruptRoute(deps: FacadeDeps): Route {
   return answered(RESOLVE_INTERRUPT, (input) => {
-    const { caller, run: row, path, body } = input;
+    const { caller, major, run: row, path, body } = input;
     const { nodeId } = path;
-    const { interruptId } = body;
+    const interruptId = body.interruptId && major.ids.parse('interrupt', body.interruptId, caller);
     const value = body.resumeValue as JsonValue;
     const answer = { row, nodeId, interruptId, value, resolvedBy: caller.subject };
     const call = { declared: RESOLVE_INTERRUPT, input, about: { nodeId } };

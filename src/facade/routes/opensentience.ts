@@ -31,7 +31,7 @@ const TOKEN_BYTES = 32;
 /** What an agent may be called; anything else is no agent of anybody. */
 const AGENT_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{2,127}$/;
 
-const BASE = '/v1/host/openwop-temporal/opensentience';
+const BASE = '/host/openwop-temporal/opensentience';
 
 /** The declarations, by the names under which discovery tells their addresses. */
 export const OPENSENTIENCE = {

@@ -4,7 +4,7 @@ import { answered, shape, type Declaration, type Route } from '../route.ts';
 
 export const CREATE_PAGE_LINK = {
   method: 'post',
-  path: '/v1/host/openwop-temporal/runs/{runId}/page-link',
+  path: '/host/openwop-temporal/runs/{runId}/page-link',
   operationId: 'createPageLink',
   summary: "A link that opens the run's page once, within 10 minutes. An extension of this host.",
   access: 'approvals:respond',

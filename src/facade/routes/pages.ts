@@ -15,11 +15,13 @@ import {
 } from '../../pages/index.ts';
 import type { LogRow } from '../../ports/log.ts';
 import type { RunRow } from '../../ports/runs.ts';
-import { renderEvent } from '../../wire/render.ts';
+import { rowsShown } from '../../wire/major.ts';
 import { answerOpen, requireOpen } from '../../runs/answer.ts';
 import { requireRun } from '../../runs/find.ts';
 import { readForm } from '../body.ts';
+import type { RunEventDoc, RunSnapshot } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
+import { FIRST } from '../majors.ts';
 import { envelopeOf } from '../errors.ts';
 import { queryText } from '../parameters.ts';
 import { isCsrfToken, type PageSession, type PageSessions } from '../page-sessions.ts';
@@ -104,7 +106,7 @@ function parameter(request: Request, name: string): string {
 }
 
 function sendErrorPage({ logger }: FacadeDeps, response: Response, error: unknown): void {
-  const { status, body, correlationId } = envelopeOf(error);
+  const { status, body, correlationId } = envelopeOf(error, FIRST);
   if (correlationId !== undefined)
     logger.error('page failed', {
       correlationId,
@@ -163,15 +165,16 @@ async function sendRunPage(
   const { head, stale } = await deps.log.fresh(row);
   if (stale) response.setHeader(STALE_HEADER, 'true');
   const rows = await newestRows(deps, row, head.nextSequence);
+  const shown = rowsShown(FIRST, row);
   const id = encodeURIComponent(row.runId);
   const asked = queryText(request, 'notice') ?? '';
   const html = renderRunPage({
-    snapshot: renderSnapshot(head, row),
-    events: rows.map(renderEvent),
+    snapshot: renderSnapshot(FIRST, head, row) as RunSnapshot,
+    events: rows.map((each) => JSON.parse(shown.textOf(each)) as RunEventDoc),
     stories: EVENT_STORIES,
     interrupts: timedInterrupts(head.snapshot, row),
     csrfToken: session.csrfToken,
-    eventsUrl: `/v1/runs/${id}/events?streamMode=debug`,
+    eventsUrl: `${FIRST.prefix}/runs/${id}/events?streamMode=debug`,
     answerUrlOf: (nodeId) => `/pages/runs/${id}/interrupts/${encodeURIComponent(nodeId)}`,
     stale,
     notice: notice ?? (Object.hasOwn(NOTICES, asked) ? NOTICES[asked] : undefined),
@@ -214,7 +217,10 @@ async function takeAnswer(deps: PageDeps, request: Request, response: Response):
     const code = codeOf(error);
     if (!code || code === 'internal_error') throw error;
     const text = refusalText(code, (error as HostError).details ?? {}, session);
-    await sendRunPage(deps, call, { status: ERRORS[code].status, notice: { kind: 'error', text } });
+    await sendRunPage(deps, call, {
+      status: FIRST.errors[code].status,
+      notice: { kind: 'error', text },
+    });
   }
 }
 

@@ -9,7 +9,7 @@ import { tellRun } from '../run-message.ts';
 
 export const PAUSE_RUN = {
   method: 'post',
-  path: '/v1/runs/{runId}:pause',
+  path: '/runs/{runId}:pause',
   operationId: 'pauseRun',
   summary: 'Hold a run: nothing new begins until it is resumed. What it asked can be answered.',
   access: 'runs:cancel',
@@ -31,7 +31,7 @@ export const PAUSE_RUN = {
 
 export const RESUME_RUN = {
   ...PAUSE_RUN,
-  path: '/v1/runs/{runId}:resume',
+  path: '/runs/{runId}:resume',
   operationId: 'resumeRun',
   summary: 'Let a paused run go on. An attempt that the pause cut begins anew.',
   body: {

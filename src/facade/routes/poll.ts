@@ -4,7 +4,7 @@ import { isTerminalEvent } from '../../rules/status.ts';
 import { principalOf } from '../../rules/subject.ts';
 import type { LogRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
-import { renderEventText } from '../../wire/render.ts';
+import { rowsShown, type ShownRows } from '../../wire/major.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { integer } from '../parameters.ts';
 import {
@@ -17,6 +17,7 @@ import {
 } from '../route.ts';
 import { readHead } from '../read-head.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
+import { shownRunId } from '../urls.ts';
 
 /** Rows in one answer unless the client asks for fewer. */
 const POLL_ROWS = 10_000;
@@ -32,7 +33,7 @@ const CURSOR = { min: -1, max: Number.MAX_SAFE_INTEGER, example: 17 };
 
 export const POLL_RUN_EVENTS = {
   method: 'get',
-  path: '/v1/runs/{runId}/events/poll',
+  path: '/runs/{runId}/events/poll',
   operationId: 'pollRunEvents',
   summary: 'Events behind a cursor; waits for the next one.',
   access: 'runs:read',
@@ -64,9 +65,10 @@ export function pollRoute(deps: FacadeDeps, streams: StreamRegistry): Route {
 /** A stream because it waits: it must know when its client goes. */
 async function answerPoll(
   deps: FacadeDeps & { readonly streams: StreamRegistry },
-  { caller, run, parameters }: InputOf<typeof POLL_RUN_EVENTS>,
+  input: InputOf<typeof POLL_RUN_EVENTS>,
   { response }: Exchange,
 ): Promise<void> {
+  const { caller, run, parameters } = input;
   const { lastSequence: after = -1, timeout: seconds, limit } = parameters;
   const read = await readHead(deps, run);
   response.set(read.headers);
@@ -85,7 +87,8 @@ async function answerPoll(
   }
   if (response.destroyed) return;
   sendPoll(response, {
-    runId: run.runId,
+    runId: shownRunId(input, run.runId),
+    shown: rowsShown(input.major, run),
     status: head.status,
     after,
     rows,
@@ -135,6 +138,7 @@ async function nextRows(
 
 interface PollAnswer {
   readonly runId: string;
+  readonly shown: ShownRows;
   readonly status: string;
   readonly after: number;
   readonly rows: readonly LogRow[];
@@ -144,7 +148,7 @@ interface PollAnswer {
 /** The union of the two documented shapes; events are the same bytes as in the JSON read. */
 function sendPoll(
   response: Exchange['response'],
-  { runId, status, after, rows, complete }: PollAnswer,
+  { runId, shown, status, after, rows, complete }: PollAnswer,
 ): void {
   const rest = {
     isComplete: complete,
@@ -153,7 +157,7 @@ function sendPoll(
     runStatus: status,
     isTerminal: complete,
   };
-  const events = rows.map(renderEventText).join(',');
+  const events = rows.map((row) => shown.textOf(row)).join(',');
   response
     .status(200)
     .type('application/json')

@@ -20,11 +20,11 @@ import {
 } from '../route.ts';
 import { readHead } from '../read-head.ts';
 import { renderSnapshot } from '../snapshot.ts';
-import { eventsUrlOf, statusUrlOf } from '../urls.ts';
+import { runUrls, shownRunId } from '../urls.ts';
 
 export const CREATE_RUN = {
   method: 'post',
-  path: '/v1/runs',
+  path: '/runs',
   operationId: 'createRun',
   summary: 'Start a run of a workflow, or of an agent.',
   access: 'runs:create',
@@ -53,7 +53,7 @@ export const CREATE_RUN = {
 
 export const LIST_RUNS = {
   method: 'get',
-  path: '/v1/runs',
+  path: '/runs',
   operationId: 'listRuns',
   summary: 'Runs, newest first. An extension of this host.',
   access: 'runs:read',
@@ -74,7 +74,7 @@ export const LIST_RUNS = {
 
 export const GET_RUN = {
   method: 'get',
-  path: '/v1/runs/{runId}',
+  path: '/runs/{runId}',
   operationId: 'getRun',
   summary: 'The state of a run.',
   access: 'runs:read',
@@ -86,32 +86,30 @@ export function runRoutes(deps: FacadeDeps): Route[] {
   return [
     answered(CREATE_RUN, (input) => createRun(deps, input)),
     answered(LIST_RUNS, (input) => listRuns(deps, input)),
-    answered(GET_RUN, async ({ run }) => {
+    answered(GET_RUN, async ({ run, major }) => {
       const { head, headers } = await readHead(deps, run);
-      return { headers, body: renderSnapshot(head, run) };
+      return { headers, body: renderSnapshot(major, head, run) };
     }),
   ];
 }
 
-async function createRun(
-  deps: FacadeDeps,
-  { caller, baseUrl, parameters: { idempotencyKey: key }, body }: InputOf<typeof CREATE_RUN>,
-): Promise<Answer> {
+async function createRun(deps: FacadeDeps, input: InputOf<typeof CREATE_RUN>): Promise<Answer> {
+  const { caller, major, parameters, body } = input;
+  const { idempotencyKey: key } = parameters;
   const run = parseRunRequest(caller, body);
-  const telling = toldAs<AcceptedRun>(201, createdAs(baseUrl));
-  const asked = { endpoint: addressOf(CREATE_RUN), target: [], body, key };
+  const telling = toldAs<AcceptedRun>(major, 201, createdAs(input));
+  const asked = { endpoint: addressOf(CREATE_RUN, major), target: [], body, key };
   const once = await acceptRun(deps, caller, { run, once: { asked, telling } });
   return { ...answerOnce(once, telling), runId: runIdOf(once) };
 }
 
 /** RunCreateResponse. */
-function createdAs(baseUrl: string): (accepted: AcceptedRun) => JsonObject {
+function createdAs(input: InputOf<typeof CREATE_RUN>): (accepted: AcceptedRun) => JsonObject {
   return ({ runId, status, warnings }) => {
     const answer: RunCreateResponse = {
-      runId,
+      runId: shownRunId(input, runId),
       status,
-      eventsUrl: eventsUrlOf(baseUrl, runId),
-      statusUrl: statusUrlOf(baseUrl, runId),
+      ...runUrls(input, runId),
       ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
     };
     return answer as unknown as JsonObject;
@@ -122,21 +120,18 @@ function runIdOf(once: Once<AcceptedRun>): string | undefined {
   return once.replayed ? (once.kept.body as { runId?: string }).runId : once.data.runId;
 }
 
-async function listRuns(
-  { stores }: FacadeDeps,
-  { caller, baseUrl, parameters }: InputOf<typeof LIST_RUNS>,
-): Promise<Answer> {
+async function listRuns({ stores }: FacadeDeps, input: InputOf<typeof LIST_RUNS>): Promise<Answer> {
+  const { caller, parameters } = input;
   const page = await stores.runs.list(caller.tenant, {
     ...parameters,
     // No stored text can have it.
     workflowId: parameters.workflowId?.replaceAll('\0', ''),
   });
   const runs = page.runs.map(({ runId, workflowId, status, createdAtMs, tags }) => ({
-    ...{ runId, workflowId, status },
+    ...{ runId: shownRunId(input, runId), workflowId, status },
     createdAt: new Date(createdAtMs).toISOString(),
     tags,
-    statusUrl: statusUrlOf(baseUrl, runId),
-    eventsUrl: eventsUrlOf(baseUrl, runId),
+    ...runUrls(input, runId),
   }));
   const { nextCursor } = page;
   return { body: { runs, ...(nextCursor === undefined ? {} : { nextCursor }) } };
