@@ -184,6 +184,7 @@ describe('the run, then the body, then parameters in their order', () => {
   });
   it('all of it, where nothing is wrong', async () => {
     expect(await given('r1', { a: 1 }, { first: '3' })).toEqual({
+      major: FIRST,
       caller: { tenant: 'default', subject: subjectOf('api-key', 'default', 'tester'), scopes: [] },
       ...{ baseUrl: 'http://h:1', path: { runId: 'r1' }, run: row, body: { a: 1 } },
       parameters: { first: 3, second: undefined },

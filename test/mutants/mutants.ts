@@ -422,6 +422,20 @@ const ROWS: readonly Row[] = [
     ],
     ['test/facade/access.test.ts', 'asks for a scope that its cookie has not'],
   ],
+  [
+    52,
+    [
+      'src/facade/urls.ts',
+      "return major.ids.bind('run', runId, caller.tenant)",
+      'return runId || String(major) + caller.tenant',
+    ],
+    ['test/facade/majors.test.ts', 'ids are bound in bodies'],
+  ],
+  [
+    52,
+    ['src/facade/sse.ts', 'shown.typeOf(row.type)', 'row.type'],
+    ['test/facade/majors.test.ts', 'rows are rendered by the era of the run and the major'],
+  ],
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(
