@@ -6,10 +6,12 @@ import { createLogger, type LogLevel } from './logger.ts';
 
 /** One Ctrl-C reaches this process twice, from the terminal and from npm: repeats within this time are the same. */
 const SAME_SIGNAL_MS = 1_500;
-/** Nothing may keep the process longer than this, whatever its parts do. */
-const EXIT_LIMIT_MS = 60_000;
+/** What ends beside the parts that have a limit of their own has this time, in ms. */
+const EXIT_MARGIN_MS = 5_000;
 
 export interface Running {
+  /** Longest time in ms that the parts take to stop, each within its own limit. */
+  readonly stopLimitMs: number;
   stop(): Promise<void>;
 }
 
@@ -46,21 +48,28 @@ export async function runCommand(command: Command): Promise<void> {
     if (!signal.aborted) return fail(error);
   }
   await stopped;
-  setTimeout(() => process.exit(1), EXIT_LIMIT_MS).unref();
-  await running?.stop();
+  if (running) {
+    setTimeout(() => process.exit(1), exitLimitMs(running)).unref();
+    await running.stop();
+  }
   process.exit(0);
+}
+
+/** Nothing keeps the process longer than this, in ms, whatever its parts do; none of them is cut off before its limit. */
+export function exitLimitMs({ stopLimitMs }: Pick<Running, 'stopLimitMs'>): number {
+  return stopLimitMs + EXIT_MARGIN_MS;
 }
 
 function onSignals(): { signal: AbortSignal; stopped: Promise<void> } {
   const abort = new AbortController();
-  let firstAt = 0;
+  let firstAtMs: number | undefined;
   const stopped = new Promise<void>((resolve) => {
     const onSignal = () => {
-      if (firstAt === 0) {
-        firstAt = Date.now();
+      if (firstAtMs === undefined) {
+        firstAtMs = performance.now();
         abort.abort();
         resolve();
-      } else if (Date.now() - firstAt > SAME_SIGNAL_MS) process.exit(130);
+      } else if (performance.now() - firstAtMs > SAME_SIGNAL_MS) process.exit(130);
     };
     process.on('SIGINT', onSignal);
     process.on('SIGTERM', onSignal);

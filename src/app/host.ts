@@ -35,6 +35,8 @@ export interface Host {
   readonly temporal: Temporal;
   /** True while this process polls for workflow tasks. */
   workerRunning(): boolean;
+  /** Longest time in ms that `stop` takes. */
+  readonly stopLimitMs: number;
   /** Drains: HTTP, worker, projector, database, and the dev server last. Idempotent. */
   stop(): Promise<void>;
 }
@@ -75,6 +77,7 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
     publicUrl: config.http.publicUrl ?? server?.url ?? '',
     apiKey: options.apiKey,
     workerRunning: () => worker?.running() ?? false,
+    stopLimitMs: started.stopLimitMs(),
     stop: () => started.stop(),
   };
 }

@@ -26,6 +26,7 @@ import { createAgentTools } from '../opensentience/agent-tools.ts';
 import type { Core } from '../opensentience/parts.ts';
 import type { Catalog, ResolvedAgent } from '../ports/catalog.ts';
 import type { RunEngine } from '../ports/engine.ts';
+import type { HistoryReader } from '../ports/history.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Models } from '../ports/models.ts';
 import type { Stores } from '../ports/stores.ts';
@@ -36,8 +37,8 @@ import type { Config } from './config.ts';
 import { withProgress, type Report } from './progress.ts';
 import type { Started } from './started.ts';
 
-/** Named limits of the orderly end, in ms. */
-const STOP_LIMITS = { temporal: 20_000, database: 5_000, reads: 3_000, connection: 3_000 };
+/** Named limits of the orderly end of the parts, in ms; roles have their own. */
+export const STOP_LIMITS = { temporal: 20_000, database: 5_000, reads: 3_000, connection: 3_000 };
 
 /** Of this product. */
 export const VERSION = (
@@ -150,6 +151,7 @@ export interface RunParts {
   readonly temporal: Temporal;
   readonly stores: Stores;
   readonly engine: RunEngine;
+  readonly history: HistoryReader;
   readonly log: Log;
   readonly projector: Projector;
   readonly redactor: Redactor;
@@ -171,7 +173,7 @@ export function joinLog(
     traits: temporal.traits,
   });
   const log = createLog({ stores, history, logger, processId });
-  const projector = createProjector({ log, stores, history, logger, processId });
+  const projector = createProjector({ log, stores, logger, processId });
   const redactor = createRedactor([
     ...config.secrets,
     ...(apiKey ? [{ id: 'OPENWOP_API_KEY', value: apiKey }] : []),
@@ -179,7 +181,7 @@ export function joinLog(
   started.add('connection', STOP_LIMITS.connection, () => connection.close());
   started.add('history', STOP_LIMITS.reads, () => history.close());
   started.add('log', STOP_LIMITS.reads, () => log.close());
-  return { temporal, stores, engine, log, projector, redactor };
+  return { temporal, stores, engine, history, log, projector, redactor };
 }
 
 /** What runs may be made of. */

@@ -10,6 +10,9 @@ import type { KeptWorker } from '../adapters/temporal/kept-worker.ts';
 import { createRunWorker } from '../adapters/temporal/worker.ts';
 import { DEFAULT_CALLER, type FacadeDeps } from '../facade/deps.ts';
 import { listen, type Listening } from '../facade/listen.ts';
+import { createArchiver } from '../log/archiver.ts';
+import { createSweeper } from '../log/sweeper.ts';
+import type { RunRef } from '../ports/runs.ts';
 import { createReaper } from '../runs/reaper.ts';
 import { createCore } from '../opensentience/core.ts';
 import type { Core } from '../opensentience/parts.ts';
@@ -79,6 +82,33 @@ const projector: Role<EarlyNeeds> = {
   async start({ projector }) {
     await projector.start();
     return { stop: () => projector.stop() };
+  },
+};
+
+/** Ends that no worker saw (architecture §3.4): found by asking Temporal, and caught up by the projector. */
+const sweeper: Role<EarlyNeeds> = {
+  name: 'sweeper',
+  half: 'both',
+  stopLimitMs: 5_000,
+  async start({ stores, history, projector, options: { logger } }) {
+    const catchUp = (run: RunRef) => projector.catchUp(run);
+    const running = createSweeper({ stores, history, catchUp, logger });
+    running.start();
+    return { stop: () => running.stop() };
+  },
+};
+
+/** Archives histories of closed segments while the projector has nothing to do (architecture §3.6). */
+const archiver: Role<EarlyNeeds> = {
+  name: 'archiver',
+  half: 'both',
+  stopLimitMs: 5_000,
+  async start({ stores, history, projector, options: { logger } }) {
+    const quietMs = () => projector.quietMs();
+    const running = createArchiver({ stores, history, quietMs, logger });
+    projector.onClosed(() => running.note());
+    running.start();
+    return { stop: () => running.stop() };
   },
 };
 
@@ -218,5 +248,5 @@ function portFault({ host, port }: Config['http'], error: unknown): unknown {
 }
 
 /** Before the catalog is loaded: whose tools agents bring is known then. */
-export const EARLY_ROLES: readonly Role<EarlyNeeds>[] = [projector, agents];
+export const EARLY_ROLES: readonly Role<EarlyNeeds>[] = [projector, sweeper, archiver, agents];
 export const LATE_ROLES: readonly Role<LateNeeds>[] = [agentQueues, worker, reaper, http];

@@ -45,6 +45,7 @@ async function startHost(
     signal,
   });
   const running: Running = {
+    stopLimitMs: host.stopLimitMs,
     async stop() {
       say('\nStopping …');
       await host.stop();

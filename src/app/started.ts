@@ -16,6 +16,11 @@ export class Started {
     this.#steps.unshift({ name, limitMs, stop });
   }
 
+  /** Longest time in ms that `stop` takes: the sum of the limits of what was started. */
+  stopLimitMs(): number {
+    return this.#steps.reduce((sum, { limitMs }) => sum + limitMs, 0);
+  }
+
   /** Idempotent. */
   stop(): Promise<void> {
     this.#stopping ??= stopInOrder(this.#steps, this.#logger);

@@ -4,10 +4,10 @@
 import type { Logger } from '../ports/logger.ts';
 import { archiveClosed } from './archive.ts';
 import type { LogParts } from './advance.ts';
-import { rest } from '../system/time.ts';
+import { Bell, Deadline, rest } from '../system/time.ts';
 
 /** A process without hints for so long, in ms, is idle. */
-export const IDLE_MS = 2_000;
+const IDLE_MS = 2_000;
 /** Longest time in ms that closed segments wait for that. */
 const WAIT_LIMIT_MS = 60_000;
 /**
@@ -20,62 +20,65 @@ const LOOK_EVERY_MS = 60_000;
 
 export interface ArchiverParts extends LogParts {
   readonly logger: Logger;
-  /** Nothing to write now, and nothing came for IDLE_MS. */
-  readonly isIdle: () => boolean;
-  readonly signal: AbortSignal;
+  /** Time in ms since the process last had a log to write; 0 while it has one. */
+  readonly quietMs: () => number;
   /** For tests; WAIT_LIMIT_MS when absent. */
   readonly waitLimitMs?: number;
 }
 
 export interface Archiver {
+  /** Looks at once for what is left, then again and again. */
+  start(): void;
   /** A run closed. Returns at once. */
   note(): void;
-  /** Looks at once for what is left, then again and again until the signal. */
-  run(): Promise<void>;
+  /** What was read is stored; the rest is left for others. */
+  stop(): Promise<void>;
 }
 
 class IdleArchiver implements Archiver {
   readonly #parts: ArchiverParts;
-  #noted = true;
-  #wake: (() => void) | undefined;
+  readonly #noted = new Bell();
+  readonly #stopping = new AbortController();
+  readonly #signal = this.#stopping.signal;
+  #running: Promise<void> | undefined;
 
   constructor(parts: ArchiverParts) {
     this.#parts = parts;
   }
 
-  note(): void {
-    this.#noted = true;
-    this.#wake?.();
+  start(): void {
+    this.#noted.ring();
+    this.#running ??= this.#run();
   }
 
-  async run(): Promise<void> {
-    const { signal, logger } = this.#parts;
-    while (!signal.aborted) {
-      await this.#asked();
-      this.#noted = false;
-      const deadline = Date.now() + (this.#parts.waitLimitMs ?? WAIT_LIMIT_MS);
+  note(): void {
+    this.#noted.ring();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  /** A look that failed comes again with the next. */
+  async #run(): Promise<void> {
+    const { logger, waitLimitMs = WAIT_LIMIT_MS } = this.#parts;
+    while (!this.#signal.aborted) {
+      await this.#noted.rung(this.#signal, LOOK_EVERY_MS);
+      const limit = new Deadline(waitLimitMs);
       try {
-        await archiveClosed(this.#parts, signal, () => this.#idle(deadline));
+        await archiveClosed(this.#parts, this.#signal, () => this.#idle(limit));
       } catch (error) {
         logger.warn('archiving failed', { reason: String(error) });
       }
     }
   }
 
-  /** A look that failed comes again with the next. */
-  async #asked(): Promise<void> {
-    if (this.#noted) return;
-    const woken = new AbortController();
-    this.#wake = () => woken.abort();
-    await rest(LOOK_EVERY_MS, AbortSignal.any([woken.signal, this.#parts.signal]));
-    this.#wake = undefined;
-  }
-
-  async #idle(deadline: number): Promise<void> {
-    const { isIdle, signal } = this.#parts;
-    for (let left = 1; left > 0 && !signal.aborted && !isIdle();) {
-      left = deadline - Date.now();
-      if (left > 0) await rest(Math.min(left, IDLE_MS), signal);
+  async #idle(limit: Deadline): Promise<void> {
+    while (!this.#signal.aborted && !limit.isOver()) {
+      const toIdleMs = IDLE_MS - this.#parts.quietMs();
+      if (toIdleMs <= 0) return;
+      await rest(Math.min(limit.leftMs(), toIdleMs), this.#signal);
     }
   }
 }

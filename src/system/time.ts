@@ -1,4 +1,7 @@
-// Time in the process: a rest that an abort ends, work that has a limit, and the pace of trying again.
+// Time in the process: a rest that an abort ends, work that has a limit, what is left of one, waiting for what is told,
+// and the pace of trying again. By the monotonic clock: a clock that is set moves nothing. Not here is what the platform
+// has: a signal that ends by itself (AbortSignal.timeout), a tick (setInterval), and a timer (setTimeout) of something
+// that others restart or call off.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Resolves after `ms`, or at once on abort. */
@@ -23,6 +26,52 @@ export async function within<Value, Late = Value>(
     return await Promise.race([work, over]);
   } finally {
     limit.abort();
+  }
+}
+
+/** What is left of a limit that begins now. */
+export class Deadline {
+  readonly #endsAtMs: number;
+
+  constructor(limitMs: number) {
+    this.#endsAtMs = performance.now() + limitMs;
+  }
+
+  /** In ms; 0 once it is over. */
+  leftMs(): number {
+    return Math.max(this.#endsAtMs - performance.now(), 0);
+  }
+
+  isOver(): boolean {
+    return this.leftMs() === 0;
+  }
+}
+
+/** Remembers that it rang until somebody asks. For one who waits. */
+export class Bell {
+  #rang = false;
+  #wake: (() => void) | undefined;
+
+  ring(): void {
+    this.#rang = true;
+    this.#wake?.();
+  }
+
+  /** Resolves at once if it rang since the last call, else when it rings, after `limitMs` or on abort. */
+  async rung(signal: AbortSignal, limitMs?: number): Promise<void> {
+    if (!this.#rang && !signal.aborted) {
+      let timer: NodeJS.Timeout | undefined;
+      let wake: () => void = () => undefined;
+      const woken = new Promise<void>((resolve) => (wake = resolve));
+      if (limitMs !== undefined) timer = setTimeout(wake, limitMs);
+      signal.addEventListener('abort', wake);
+      this.#wake = wake;
+      await woken;
+      this.#wake = undefined;
+      signal.removeEventListener('abort', wake);
+      clearTimeout(timer);
+    }
+    this.#rang = false;
   }
 }
 

@@ -1,9 +1,24 @@
 // Which process does what, and in which order it begins and ends.
-import { describe, expect, it } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { HostOptions } from '../../src/app/parts.ts';
-import { EARLY_ROLES, LATE_ROLES, startRoles, type Role } from '../../src/app/roles.ts';
+import {
+  EARLY_ROLES,
+  LATE_ROLES,
+  startRoles,
+  type EarlyNeeds,
+  type Role,
+} from '../../src/app/roles.ts';
+import { exitLimitMs } from '../../src/app/command.ts';
 import { Started } from '../../src/app/started.ts';
+import { createLog } from '../../src/log/log.ts';
+import { createProjector } from '../../src/log/projector.ts';
+import type { Logger } from '../../src/ports/logger.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import { openTestStores, registerRun, ScriptedHistory } from '../support/log-parts.ts';
+import { closes, isArchived, threeTasks } from '../support/projected.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { runRef } from '../support/run-ref.ts';
 
 interface Needs {
   readonly options: HostOptions;
@@ -32,6 +47,8 @@ describe('roles', () => {
     );
     expect(halves).toEqual({
       projector: 'both',
+      sweeper: 'both',
+      archiver: 'both',
       agents: 'worker',
       'agent queues': 'worker',
       worker: 'worker',
@@ -80,5 +97,92 @@ describe('roles', () => {
     const absent: Role<Needs> = { ...role('absent', 'both', []), start: async () => undefined };
     const given = await startRoles([absent, gives], needs(true, true), new Started(quietLogger));
     expect(given.worker).toBe(worker);
+  });
+
+  it('together have the time that each of those that were started may take, and the process has more', async () => {
+    const started = new Started(quietLogger);
+    started.add('a part', 500, () => undefined);
+    const absent: Role<Needs> = { ...role('absent', 'both', []), start: async () => undefined };
+    const rows = [role('one', 'both', []), role('two', 'facade', []), absent];
+    await startRoles([...rows, role('no', 'worker', [])], needs(true, false), started);
+    expect(started.stopLimitMs()).toBe(2_500);
+    expect(exitLimitMs({ stopLimitMs: 2_500 })).toBeGreaterThan(2_500);
+  });
+});
+
+describe('architecture §3.4, §3.6: the roles that keep logs', () => {
+  let stores: Stores;
+  beforeAll(async () => {
+    stores = await openTestStores();
+  });
+  afterAll(() => stores.close());
+
+  /** Those roles of the table, on PGlite and a played history. */
+  async function startLogRoles(names: readonly string[], logger: Logger = quietLogger) {
+    const history = new ScriptedHistory();
+    const processId = randomUUID();
+    const log = createLog({ stores, history, logger, processId });
+    const projector = createProjector({ log, stores, logger, processId });
+    const options = { parts: { facade: true, worker: true }, logger } as HostOptions;
+    const given = { options, stores, history, log, projector } as unknown as EarlyNeeds;
+    const started = new Started(logger);
+    const rows = EARLY_ROLES.filter(({ name }) => names.includes(name));
+    const start = async () => void (await startRoles(rows, given, started));
+    const stop = () => started.stop().finally(() => log.close());
+    return { history, projector, start, stop };
+  }
+
+  async function newRun(history: ScriptedHistory): Promise<string> {
+    const runId = randomUUID();
+    await registerRun(stores, runId);
+    history.add(`${runId}-t1`, threeTasks());
+    return runId;
+  }
+
+  it('a run is caught up by the projector and archived without being asked', async () => {
+    const host = await startLogRoles(['projector', 'archiver']);
+    const before = await newRun(host.history);
+    await host.start();
+    await isArchived(stores, before);
+    const behind = await newRun(host.history);
+    host.projector.hint(runRef(behind), `${behind}-t1`, 3, true);
+    await isArchived(stores, behind);
+    await host.stop();
+  });
+
+  it('each is there without the others: the sweeper alone finds an end, the projector alone archives nothing', async () => {
+    const sweeping = await startLogRoles(['sweeper']);
+    const swept = await newRun(sweeping.history);
+    sweeping.history.ended = { runIds: [swept], newestMs: Date.now() };
+    await sweeping.start();
+    await closes(stores, swept);
+    await sweeping.stop();
+    const projecting = await startLogRoles(['projector']);
+    const caughtUp = await newRun(projecting.history);
+    await projecting.start();
+    await closes(stores, caughtUp);
+    await projecting.stop();
+    expect((await stores.segments.ofRun(runRef(caughtUp)))[0]?.archive).toBeUndefined();
+  });
+
+  it('what fails in the background of one is said', async () => {
+    const said: string[] = [];
+    const note = (message: string) => void said.push(message);
+    const host = await startLogRoles(['sweeper', 'archiver'], {
+      ...quietLogger,
+      debug: note,
+      warn: note,
+    });
+    host.history.closedSince = () => Promise.reject(new Error('away'));
+    const claims = vi
+      .spyOn(stores.segments, 'claimUnarchived')
+      .mockRejectedValue(new Error('away'));
+    await host.start();
+    const failures = ['archiving failed', 'the sweep failed, trying again'];
+    await expect
+      .poll(() => [...said].sort(), { timeout: 30_000 })
+      .toEqual(expect.arrayContaining(failures));
+    await host.stop();
+    claims.mockRestore();
   });
 });

@@ -8,7 +8,10 @@ import { loadCatalog } from '../../src/adapters/catalog/index.ts';
 import { coreTools } from '../../src/adapters/tools/core-tools.ts';
 import { createTools } from '../../src/adapters/tools/index.ts';
 import type { ContentStore } from '../../src/ports/content.ts';
+import { exitLimitMs } from '../../src/app/command.ts';
 import { readConfig } from '../../src/app/config.ts';
+import { STOP_LIMITS } from '../../src/app/parts.ts';
+import { EARLY_ROLES, LATE_ROLES } from '../../src/app/roles.ts';
 import { readSource, repositoryFiles, ROOT } from '../support/source-tree.ts';
 
 interface Service {
@@ -19,6 +22,7 @@ interface Service {
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
   readonly healthcheck?: { readonly test: readonly string[] };
+  readonly stop_grace_period?: string;
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
 }
 
@@ -167,6 +171,21 @@ describe('docker-compose.yml', () => {
     expect(worker?.volumes).toEqual(facade?.volumes);
     expect(worker?.environment).toEqual(facade?.environment);
   });
+  it.each(['facade', 'worker'])(
+    'the %s is given the time that its parts may take to stop',
+    (half) => {
+      const { database, reads, connection } = STOP_LIMITS;
+      const limits = [...EARLY_ROLES, ...LATE_ROLES]
+        .filter((role) => role.half === half || role.half === 'both')
+        .map(({ stopLimitMs }) => stopLimitMs);
+      // Histories and logs are read by one part each.
+      const parts = [...limits, database, connection, reads, reads];
+      const stopLimitMs = parts.reduce((sum, limitMs) => sum + limitMs, 0);
+      const grace = /^(\d+)s$/.exec(compose.services[half]?.stop_grace_period ?? '');
+      expect(Number(grace?.[1]) * 1_000).toBeGreaterThanOrEqual(exitLimitMs({ stopLimitMs }));
+    },
+  );
+
   it('what is set from outside and has no default stops the start instead of being empty', () => {
     const text = read('docker-compose.yml');
     for (const [, variable = ''] of text.matchAll(/\$\{(\w+)\}/g))

@@ -1,7 +1,7 @@
 // The archive of closed segments on PGlite, with played histories (architecture §3.6): in groups, when nothing else is
 // to be done, and none is lost whatever ends the process.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { archiveClosed } from '../../src/log/archive.ts';
 import { createArchiver } from '../../src/log/archiver.ts';
 import { createLog } from '../../src/log/log.ts';
@@ -178,25 +178,18 @@ describe('architecture §3.6: closed segments are archived when the process is i
     over: Partial<Parameters<typeof createArchiver>[0]>,
     work: (archiver: ReturnType<typeof createArchiver>) => Promise<void>,
   ): Promise<void> {
-    const stop = new AbortController();
-    const archiver = createArchiver({
-      ...parts(),
-      isIdle: () => true,
-      signal: stop.signal,
-      ...over,
-    });
-    const running = archiver.run();
+    const archiver = createArchiver({ ...parts(), quietMs: () => Infinity, ...over });
+    archiver.start();
     try {
       await work(archiver);
     } finally {
-      stop.abort();
-      await running;
+      await archiver.stop();
     }
   }
 
   it('not while it has logs to write, then those that closed meanwhile together', async () => {
     let idle = false;
-    await archiving({ isIdle: () => idle }, async (archiver) => {
+    await archiving({ quietMs: () => (idle ? Infinity : 0) }, async (archiver) => {
       const runIds = await closedRuns(3);
       archiver.note();
       await new Promise((resolve) => setTimeout(resolve, 300));
@@ -209,9 +202,22 @@ describe('architecture §3.6: closed segments are archived when the process is i
 
   it('in a process that is never idle after a bounded time', async () => {
     const runIds = await closedRuns(2);
-    await archiving({ isIdle: () => false, waitLimitMs: 100 }, async () => {
+    await archiving({ quietMs: () => 0, waitLimitMs: 100 }, async () => {
       await eventually(async () => (await archivedOf(runIds)) === 2, 'the archive');
     });
+  });
+
+  it('also when the wall clock goes back meanwhile', async () => {
+    const runIds = await closedRuns(2);
+    let nowMs = Date.now();
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => (nowMs -= 60_000));
+    try {
+      await archiving({ quietMs: () => 0, waitLimitMs: 100 }, async () => {
+        await expect.poll(() => archivedOf(runIds)).toBe(2);
+      });
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   it('as it starts, whoever left them, and again when one closes; nothing is asked between', async () => {

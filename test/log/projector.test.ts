@@ -1,18 +1,18 @@
-// Hints, leases, sweep and followers on PGlite, with played histories (architecture §3.4).
+// Hints, leases and followers on PGlite, with played histories (architecture §3.4).
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import { createProjector, type Projector } from '../../src/log/projector.ts';
 import type { LogRow } from '../../src/ports/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import { complete, emitted, HistoryBuilder, memo, terminate } from '../support/histories.ts';
 import {
   openTestStores,
   registerRun,
   ScriptedHistory,
   silentLogger,
 } from '../support/log-parts.ts';
+import * as projected from '../support/projected.ts';
 import { runRef } from '../support/run-ref.ts';
 
 let stores: Stores;
@@ -37,10 +37,8 @@ beforeEach(async () => {
   projector = createProjector({
     log,
     stores,
-    history,
     logger: silentLogger,
     processId,
-    sweepEveryMs: 20,
     retryPauseMs: 20,
   });
   stopped = false;
@@ -51,29 +49,9 @@ beforeEach(async () => {
   };
 });
 
-/** Two tasks: started, then a gate, then the end. */
-function threeTasks(): HistoryBuilder {
-  const built = new HistoryBuilder();
-  built
-    .task(memo(built.carrier(emitted('run.started|r', 'run.started', { workflowId: 'w' }))))
-    .task(memo(built.carrier(emitted('x|1', 'x.y', { n: 1 }))))
-    .task(complete(built.carrier(emitted('terminal', 'run.completed', {}))));
-  return built;
-}
-
-/** Resolves when the stored log has `count` rows. */
-async function rowsReach(count: number): Promise<readonly LogRow[]> {
-  for (;;) {
-    const rows = await stores.log.read(runRef(runId), { after: -1, limit: 100 });
-    if (rows.length >= count) return rows;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
-async function closes(id = runId): Promise<void> {
-  while (!(await stores.log.head(runRef(id)))?.closed)
-    await new Promise((resolve) => setTimeout(resolve, 5));
-}
+const { threeTasks } = projected;
+const rowsReach = (count: number) => projected.rowsReach(stores, runId, count);
+const closes = (id = runId) => projected.closes(stores, id);
 
 describe('architecture §3.4: hints', () => {
   it('a hint brings the log up, also when the task is recorded only afterwards', async () => {
@@ -135,28 +113,6 @@ describe('architecture §3.4: nothing hides a run', () => {
     expect(wins.filter((holder) => holder === 'a dead worker')).toHaveLength(1);
   });
 
-  it('the sweep finds an end that no worker saw', async () => {
-    const built = new HistoryBuilder();
-    built.task(memo(built.carrier(emitted('run.started|r', 'run.started', { workflowId: 'w' }))));
-    built.lone(terminate[0], terminate[1]);
-    history.add(segment, built, 3);
-    await projector.start();
-    await rowsReach(1);
-    history.show(segment);
-    history.ended = { runIds: [runId, 'a run of somebody else'], newestMs: Date.now() };
-    await closes();
-    expect((await rowsReach(2)).at(-1)?.type).toBe('run.failed');
-  });
-
-  /** A second run, which stands behind `runId` in every list, with its whole history. */
-  async function neighbour(): Promise<{ id: string; at: string }> {
-    const id = `${runId}-neighbour`;
-    const at = `${id}-t1`;
-    await registerRun(stores, id);
-    history.add(at, threeTasks());
-    return { id, at };
-  }
-
   it('a run that Temporal never answers for hides no other that is open', async () => {
     history.add(segment, threeTasks());
     const others = await Promise.all(
@@ -177,49 +133,37 @@ describe('architecture §3.4: nothing hides a run', () => {
     await closes();
   });
 
-  it('one run with an unforeseen fault stops neither the sweep nor the open runs, shows it, and is tried again', async () => {
-    const { id, at } = await neighbour();
+  it('a run that was asked for and fails is tried again, and an end is told', async () => {
+    let told = 0;
+    projector.onClosed(() => (told += 1));
     history.add(segment, threeTasks(), 3);
-    history.show(at, 3);
-    await projector.start();
-    await rowsReach(1);
-    let mended = false;
-    history.onRead = async (read) => {
-      if (read === segment && !mended) throw new TypeError('unforeseen');
-    };
+    await projector.catchUp(runRef(runId));
+    expect(told).toBe(0);
+    history.failure = new HostError('service_unavailable');
     history.show(segment);
-    history.show(at);
-    history.ended = { runIds: [runId, id], newestMs: Date.now() };
-    await closes(id);
-    const problem = { runId, problem: 'internal_error' };
-    await expect.poll(() => stores.log.problems(100)).toContainEqual(problem);
-    mended = true;
+    await projector.catchUp(runRef(runId));
+    expect(told).toBe(0);
+    history.failure = undefined;
     await closes();
+    await expect.poll(() => told).toBe(1);
   });
+});
 
-  it('a sweep goes on behind a window that held less than all, also within the overlap', async () => {
-    const { id, at } = await neighbour();
-    history.add(segment, threeTasks(), 3);
-    history.show(at, 3);
-    await projector.start();
-    await rowsReach(1);
-    const later = Date.now() + 100_000;
-    history.closedSince = async (sinceMs) =>
-      sinceMs < later
-        ? { runIds: [runId], newestMs: 1, moreAfterMs: later }
-        : { runIds: [id], newestMs: 2 };
-    history.show(segment);
-    history.show(at);
-    await closes();
-    await closes(id);
-  });
+describe('how long nothing came', () => {
+  afterEach(() => void vi.restoreAllMocks());
+  const HOUR_MS = 3_600_000;
 
-  it('a closed run is archived without being asked', async () => {
+  it('is nothing while a hint is not done, and then no matter of the wall clock', async () => {
     history.add(segment, threeTasks());
-    await projector.start();
+    projector.hint(runRef(runId), segment, 3, false);
+    expect(projector.quietMs()).toBe(0);
     await closes();
-    while (!(await stores.segments.ofRun(runRef(runId)))[0]?.archive)
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    await expect.poll(() => projector.quietMs()).toBeGreaterThan(0);
+    const now = Date.now();
+    vi.spyOn(Date, 'now').mockReturnValue(now + HOUR_MS);
+    expect(projector.quietMs()).toBeLessThan(HOUR_MS);
+    vi.spyOn(Date, 'now').mockReturnValue(now - HOUR_MS);
+    expect(projector.quietMs()).toBeGreaterThan(0);
   });
 });
 
