@@ -3,6 +3,7 @@
 // gives the same snapshot.
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { WITHHELD } from '../rules/redaction.ts';
 import { durationLimitMs, ownPrincipal } from '../rules/run-input.ts';
 import { eraOf } from '../rules/versions.ts';
 import type { Head, LogRow } from '../ports/log.ts';
@@ -23,8 +24,6 @@ import {
 } from './fold-rows.ts';
 
 export type { FoldedRun, OpenInterrupt } from './fold-rows.ts';
-
-const MASK = '[sensitive]';
 
 /** The snapshot as stored in a head, readable; null (before the first row) is the empty one. */
 export function foldedRun(snapshot: JsonValue): FoldedRun {
@@ -77,7 +76,10 @@ function masked(variables: JsonObject, definition: WorkflowDefinition): JsonObje
   );
   if (sensitive.size === 0) return variables;
   return Object.fromEntries(
-    Object.entries(variables).map(([name, value]) => [name, sensitive.has(name) ? MASK : value]),
+    Object.entries(variables).map(([name, value]) => [
+      name,
+      sensitive.has(name) ? WITHHELD : value,
+    ]),
   );
 }
 

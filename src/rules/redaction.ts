@@ -11,10 +11,19 @@ export const MAX_HOLD_BACK = 8192;
 /** Beginnings shorter than this, and bare prefixes of credentials, tell nothing. */
 const MIN_BEGINNING_LENGTH = 4;
 
-/** What stands in the place of a secret: nobody mistakes it for a value. `id` names the secret, where one is known. */
+/**
+ * What stands in the place of a value that is not recorded: nobody mistakes it for one. `id` names the secret, where one
+ * is known. Nobody gets the value back from where this stands.
+ */
 export function mask(id?: string): string {
   return id === undefined ? '[REDACTED]' : `[REDACTED:${id}]`;
 }
+
+/**
+ * What a snapshot shows for a variable that is declared sensitive. Another word than `mask()`, because it says another
+ * thing: the run holds the value and works with it, and whoever reads is not shown it (observability.md).
+ */
+export const WITHHELD = '[sensitive]';
 
 export interface Secret {
   /** Named by the mask. */
