@@ -291,6 +291,25 @@ describe('names and words', () => {
     reached.delete(LIVE);
     expect([...reached].filter(([, found]) => found.length > 0)).toEqual([]);
   });
+  it('rests, limits and the pace of trying again are those of src/system/time.ts', () => {
+    // The SDK leaves the house, and its examples are programs of their own (architecture §1.1). The life of an agent is
+    // a pure rule that is given how often it failed.
+    const own =
+      /^(src\/system\/time|src\/opensentience\/process\/agent-life|src\/agent-sdk\/.*|examples\/.*)\.ts$/;
+    const byHand = /from '(node:)?timers\/promises'|\b2 \*\* /;
+    const strays = product.filter(({ path, text }) => !own.test(path) && byHand.test(text));
+    expect(strays.map(({ path }) => path)).toEqual([]);
+  });
+
+  it('a word that stands for a value is made in one place', () => {
+    const strays = product.filter(
+      ({ path, text }) =>
+        path !== 'src/rules/redaction.ts' &&
+        /['"`]\[(redacted|sensitive|hidden|masked|secret)\b/i.test(text),
+    );
+    expect(strays.map(({ path }) => path)).toEqual([]);
+  });
+
   it('there are no default exports', () => {
     const defaults = product.filter(({ text }) => /^export default /m.test(text));
     expect(defaults.map(({ path }) => path)).toEqual([]);

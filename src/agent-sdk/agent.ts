@@ -202,6 +202,7 @@ class ServingAgent implements Agent {
   async #pause(retryAfterMs = 0): Promise<void> {
     const { firstMs = RECONNECT.firstMs, mostMs = RECONNECT.mostMs } =
       this.#options.reconnect ?? {};
+    // The SDK leaves the house (architecture §1.1): its rests and its pace are its own.
     const grown = Math.min(mostMs, firstMs * 2 ** Math.min(this.#failures, 16));
     // Agents of one Core shall not come back all at once.
     const ownMs = grown * (0.5 + Math.random() / 2);

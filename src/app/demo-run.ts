@@ -1,5 +1,4 @@
 // The run that `npm start` shows: started once per data folder, followed in the terminal, found again by later starts.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { demoRunRequest } from '../demo/index.ts';
 import { openInterrupts } from '../log/fold.ts';
 import { eventRow } from '../rules/events.ts';
@@ -9,6 +8,7 @@ import type { LogRow } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { RunCreateResponse } from '../../schemas/types.generated.ts';
+import { rest } from '../system/time.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Host } from './host.ts';
 import { bearer, questionLines } from './question-lines.ts';
@@ -116,7 +116,7 @@ async function follow(parts: DemoParts, run: RunRef): Promise<void> {
     } catch (error) {
       if (signal.aborted) return;
       logger.warn('the demo run cannot be followed now', { runId: run.runId, error });
-      await sleep(FOLLOW_AGAIN_MS, undefined, { signal }).catch(() => undefined);
+      await rest(FOLLOW_AGAIN_MS, signal);
     }
   }
 }

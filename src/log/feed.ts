@@ -2,7 +2,7 @@
 // asked while nothing changes, except soon again behind a page that ended where somebody still wrote.
 import type { FeedPage, FeedQuery, FeedRow } from '../ports/feed.ts';
 import type { Stores } from '../ports/stores.ts';
-import { rest } from '../system/time.ts';
+import { BackOff, Bell, rest } from '../system/time.ts';
 
 /** Rows per page. */
 const PAGE_ROWS = 500;
@@ -20,33 +20,6 @@ type FeedParts = Pick<Stores, 'feed'> & {
   readonly log: Pick<Stores['log'], 'onChange' | 'onReconnect'>;
 };
 
-/** Remembers that something changed until it is asked. */
-class Changes {
-  #changed = false;
-  #wake: (() => void) | undefined;
-
-  note(): void {
-    this.#changed = true;
-    this.#wake?.();
-  }
-
-  /** Resolves at once after a change since the last call, else with the next one, after `limitMs` or on abort. */
-  async next(signal: AbortSignal, limitMs: number | undefined): Promise<void> {
-    const ended = new AbortController();
-    if (!this.#changed && !signal.aborted) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-        signal.addEventListener('abort', () => resolve(), { signal: ended.signal });
-        const timer = limitMs === undefined ? undefined : setTimeout(resolve, limitMs);
-        ended.signal.addEventListener('abort', () => clearTimeout(timer));
-      });
-      ended.abort();
-      this.#wake = undefined;
-    }
-    this.#changed = false;
-  }
-}
-
 /**
  * Pages of at most 500 rows, in the order of their positions, without end until `signal`. The next one is read when the
  * last was taken: a slow reader holds up nobody and fills no buffer. Throws what the store throws.
@@ -55,11 +28,11 @@ export async function* readFeed(
   { feed, log }: FeedParts,
   { tenant, sessionId, after, signal }: FeedReading,
 ): AsyncGenerator<readonly FeedRow[], void, void> {
-  const changes = new Changes();
-  const unsubscribe = [log.onChange(() => changes.note()), log.onReconnect(() => changes.note())];
+  const changed = new Bell();
+  const unsubscribe = [log.onChange(() => changed.ring()), log.onReconnect(() => changed.ring())];
+  const held = new BackOff(FIRST_HELD_MS, MAX_HELD_MS);
   try {
     let position = after;
-    let heldMs = FIRST_HELD_MS;
     while (!signal.aborted) {
       const page: FeedPage = await feed.read({
         tenant,
@@ -70,13 +43,13 @@ export async function* readFeed(
       const last = page.rows.at(-1);
       if (last) {
         position = last.position;
-        heldMs = FIRST_HELD_MS;
+        held.reset();
         yield page.rows;
         if (page.rows.length === PAGE_ROWS) continue;
       }
       await rest(REST_MS, signal);
-      await changes.next(signal, page.heldBack ? heldMs : undefined);
-      heldMs = page.heldBack ? Math.min(MAX_HELD_MS, heldMs * 2) : FIRST_HELD_MS;
+      if (!page.heldBack) held.reset();
+      await changed.rung(signal, page.heldBack ? held.next() : undefined);
     }
   } finally {
     for (const stop of unsubscribe) stop();

@@ -3,6 +3,7 @@
 import { codeOf } from '../rules/errors.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
+import { BackOff } from '../system/time.ts';
 import type { Advanced, Goal } from './advance.ts';
 
 /** Rest of an unwatched run between hint and catch-up, in ms. */
@@ -26,6 +27,8 @@ interface Pending {
   readonly goal: Goal;
   readonly failures: number;
   readonly unreached: number;
+  /** Of its tries again; absent before the first. */
+  readonly backOff?: BackOff;
   timer?: NodeJS.Timeout;
 }
 
@@ -104,6 +107,7 @@ class PendingHints implements HintQueue {
     const hint = this.#pending.get(runId);
     if (!hint) return;
     if (delayMs === 0 || this.#stopped) this.#makeReady(runId);
+    // No rest: a stop, or room for its work, calls it off.
     else hint.timer = setTimeout(() => this.#makeReady(runId), delayMs).unref();
   }
 
@@ -148,7 +152,11 @@ class PendingHints implements HintQueue {
     const newer = this.#pending.get(runId);
     const kept = newer
       ? { ...newer, goal: furthest(hint.goal, newer.goal) }
-      : { ...hint, timer: undefined };
+      : {
+          ...hint,
+          backOff: hint.backOff ?? new BackOff(FIRST_BACKOFF_MS, MAX_BACKOFF_MS),
+          timer: undefined,
+        };
     this.#pending.set(runId, kept);
   }
 
@@ -156,9 +164,8 @@ class PendingHints implements HintQueue {
     this.#running.delete(runId);
     const hint = this.#pending.get(runId);
     if (hint && !this.#stopped) {
-      const tries = hint.failures + hint.unreached;
-      if (tries === 0) this.#classify(hint.run);
-      else this.#wakeAfter(runId, Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (tries - 1)));
+      if (hint.backOff) this.#wakeAfter(runId, hint.backOff.next());
+      else this.#classify(hint.run);
     }
     this.#pump();
   }

@@ -1,12 +1,12 @@
 // Tools of agent processes as the runs see them (architecture §5; seed 004 §4.3): described from the registry, called
 // through Core in the worker that has the agent. A worker without it can describe a tool, and settle a call, but not
 // perform it.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { codeOf } from '../rules/errors.ts';
 import { sha256Hex } from '../rules/ids.ts';
 import { isJsonObject, type JsonValue } from '../rules/json.ts';
 import type { AgentInstance, AgentRegistry, AgentTool } from '../ports/agents.ts';
 import type { Tool, ToolCallContext, Tools } from '../ports/tools.ts';
+import { Deadline, rest } from '../system/time.ts';
 import { callFailure } from './call-failure.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
 import type { Core, SessionCall } from './parts.ts';
@@ -29,13 +29,13 @@ export interface AgentToolsOptions {
 export function createAgentTools(options: AgentToolsOptions): Pick<Tools, 'find'> {
   return {
     async find(tenant, toolIds, startMs = 0) {
-      const limitMs = Date.now() + startMs;
+      const start = new Deadline(startMs);
       for (;;) {
         const known = await options.registry.tools(tenant, toolIds);
         const found = new Map(known.map((tool) => [tool.toolId, toolOf(options, tool)]));
         const missing = toolIds.filter((toolId) => !found.has(toolId));
-        if (Date.now() >= limitMs || !(await anyStarts(options, tenant, missing))) return found;
-        await sleep(PROBE_MS);
+        if (start.isOver() || !(await anyStarts(options, tenant, missing))) return found;
+        await rest(PROBE_MS);
       }
     },
   };

@@ -1,8 +1,8 @@
 // Which agent's calls go where (seed 004 §4.5: no calls to a silent or unhealthy agent): sessions by agent, who is told
 // when one can be called, and calls that wait for one.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { HostError } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
+import { rest } from '../system/time.ts';
 import { callFailure } from './call-failure.ts';
 import { nowMs } from './clock.ts';
 import type { LiveSession, SessionCall } from './parts.ts';
@@ -80,7 +80,7 @@ export class Routing {
         return await session.call(call);
       } catch (error) {
         if (!wasNotSent(error) || nowMs() >= wait.endsAtMs) throw error;
-        await sleep(AGAIN_MS);
+        await rest(AGAIN_MS);
       }
     }
   }

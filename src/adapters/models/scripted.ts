@@ -100,6 +100,7 @@ async function say(
   }
 }
 
+/** No rest as others take: without `ms` it has no end, and an abort throws. */
 function pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = (): void => {

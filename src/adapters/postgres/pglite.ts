@@ -6,6 +6,7 @@ import { MessageChannel, Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports/logger.ts';
+import { within } from '../../system/time.ts';
 import { databaseError, isDeadlock, TRANSACTION_LIMIT_MS, TRANSACTION_TRIES } from './db.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';
 import type { PgliteCommand, PgliteNotice, PgliteReply, PgliteRequest } from './pglite-protocol.ts';
@@ -88,12 +89,10 @@ async function startWorker(dir: string | undefined, logger: Logger): Promise<Pgl
       const checkpoint = new Promise((resolve) =>
         worker.once('message', resolve).once('exit', resolve),
       );
-      const timer = setTimeout(() => void worker.terminate(), CLOSE_LIMIT_MS);
       if (!gone) {
         worker.postMessage({ kind: 'close' } satisfies PgliteCommand);
-        await checkpoint;
+        await within(CLOSE_LIMIT_MS, checkpoint, () => undefined);
       }
-      clearTimeout(timer);
       await worker.terminate();
     },
   };

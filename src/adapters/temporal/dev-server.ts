@@ -7,11 +7,11 @@ import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSyn
 import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports/logger.ts';
 import { isRunning, recordProcess, type ProcessRecord } from '../../system/processes.ts';
+import { BackOff, Deadline, rest } from '../../system/time.ts';
 import { obtainProgram, type ProgramOptions, type ServerProgram } from './server-program/index.ts';
 
 /** Time a started server has to answer. */
@@ -222,8 +222,8 @@ async function answers(
   limitMs: number,
   kind: ServerProgram['kind'] = 'dev',
 ): Promise<boolean> {
-  const until = Date.now() + limitMs;
-  while (Date.now() < until) {
+  const deadline = new Deadline(limitMs);
+  while (!deadline.isOver()) {
     if (identity && !isRunning(identity)) return false;
     const connection = await Connection.connect({
       address: `${IP}:${port}`,
@@ -242,7 +242,7 @@ async function answers(
         await connection.close();
       }
     }
-    await sleep(PROBE_MS);
+    await rest(PROBE_MS);
   }
   return false;
 }
@@ -275,11 +275,11 @@ function supervise(
   let stopping = false;
   const stop = new AbortController();
   const watching = (async () => {
-    let pauseMs = RESTART_FIRST_MS;
+    const backOff = new BackOff(RESTART_FIRST_MS, RESTART_MOST_MS);
     let program = started;
     while (!stopping) {
       if (record.process && isRunning(record.process)) {
-        await sleep(WATCH_MS, undefined, { signal: stop.signal }).catch(() => undefined);
+        await rest(WATCH_MS, stop.signal);
         continue;
       }
       if (stopping) return;
@@ -295,15 +295,14 @@ function supervise(
       try {
         program ??= await obtainProgram({ ...options.program, orInMemory: false });
         record = await start(program, record, options);
-        pauseMs = RESTART_FIRST_MS;
+        backOff.reset();
       } catch (error) {
         // The program may be gone, by an upgrade for one: looked for again.
         program = undefined;
         options.logger.error('the Temporal dev server does not start', {
           error: (error as Error).message,
         });
-        await sleep(pauseMs, undefined, { signal: stop.signal }).catch(() => undefined);
-        pauseMs = Math.min(pauseMs * 2, RESTART_MOST_MS);
+        await rest(backOff.next(), stop.signal);
       }
     }
   })();
@@ -332,8 +331,8 @@ async function end(identity: ProcessRecord): Promise<void> {
       if ((error as NodeJS.ErrnoException).code === 'ESRCH') return;
       throw error;
     }
-    const until = Date.now() + STOP_LIMIT_MS;
-    while (Date.now() < until && isRunning(identity)) await sleep(PROBE_MS);
+    const deadline = new Deadline(STOP_LIMIT_MS);
+    while (!deadline.isOver() && isRunning(identity)) await rest(PROBE_MS);
   }
 }
 

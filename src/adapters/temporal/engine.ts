@@ -1,6 +1,5 @@
 // The RunEngine port over Temporal's client (architecture §4): start, messages as Updates, durable cancel. Every call
 // ends within its deadline, with a server that is away, hangs, or has no worker.
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   Client,
   WorkflowExecutionAlreadyStartedError,
@@ -14,6 +13,7 @@ import { codeOf, HostError, isErrorCode } from '../../rules/errors.ts';
 import { MESSAGES, type MessageOutcome, type RunMessage } from '../../rules/messages.ts';
 import { RUN_TASK_QUEUE, RUN_WORKFLOW, type RunInput } from '../../rules/run-input.ts';
 import type { RunEngine } from '../../ports/engine.ts';
+import { Deadline, rest } from '../../system/time.ts';
 import { GRPC, grpcStatus, isAway, rpc, toHostError } from './rpc.ts';
 
 const START_DEADLINE_MS = 5_000;
@@ -161,20 +161,20 @@ export function metBorder(error: unknown): boolean {
 async function update(source: Source, sent: Sent): Promise<MessageOutcome> {
   const { runId, updateId, message } = sent;
   const { update: name, deadlineMs } = MESSAGES[message.kind];
-  const until = Date.now() + deadlineMs;
+  const deadline = new Deadline(deadlineMs);
   for (let left = BORDER_TRIES; ; left--) {
     try {
-      const leftMs = Math.max(until - Date.now(), 1);
+      const leftMs = Math.max(deadline.leftMs(), 1);
       return await rpc(source.connection, { deadlineMs: leftMs, tries: TRIES }, () =>
         source.client.workflow
           .getHandle(runId)
           .executeUpdate<MessageOutcome, [RunMessage]>(name, { updateId, args: [message] }),
       );
     } catch (error) {
-      if (left <= 0 || !metBorder(error) || Date.now() + BORDER_PAUSE_MS >= until) {
+      if (left <= 0 || !metBorder(error) || BORDER_PAUSE_MS >= deadline.leftMs()) {
         throw await sendError(source, runId, error);
       }
-      await sleep(BORDER_PAUSE_MS);
+      await rest(BORDER_PAUSE_MS);
     }
   }
 }

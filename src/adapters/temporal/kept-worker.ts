@@ -1,7 +1,7 @@
 // A worker that comes back by itself when Temporal went away and returned: the run worker, and the ones of agents' queues.
 import type { NativeConnection, Worker } from '@temporalio/worker';
 import type { Logger } from '../../ports/logger.ts';
-import { BackOff, rest } from '../../system/time.ts';
+import { BackOff, Deadline, rest } from '../../system/time.ts';
 import { connectWorker, type TemporalTarget } from './connection.ts';
 
 /** ms before a worker that stopped starts again; doubled up to RESTART_MOST_MS. */
@@ -53,13 +53,13 @@ export function keepWorker(options: KeptWorkerOptions): KeptWorker {
   async function runUntilStopped(): Promise<void> {
     const backOff = new BackOff(RESTART_FIRST_MS, RESTART_MOST_MS);
     while (!stopping.signal.aborted) {
-      const startedAt = Date.now();
+      const longEnough = new Deadline(RESTART_MOST_MS);
       const error = await runOnce().then(
         () => undefined,
         (caught: Error) => caught,
       );
       if (stopping.signal.aborted) return;
-      if (Date.now() - startedAt > RESTART_MOST_MS) backOff.reset();
+      if (longEnough.isOver()) backOff.reset();
       const inMs = backOff.next();
       if (error) logger.warn('the worker stopped and starts again', { error: error.message, inMs });
       await rest(inMs, stopping.signal);

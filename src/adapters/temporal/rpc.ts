@@ -8,7 +8,7 @@ import {
   type ConnectionOptions,
 } from '@temporalio/client';
 import { HostError } from '../../rules/errors.ts';
-import { BackOff, rest } from '../../system/time.ts';
+import { BackOff, Deadline, rest, within } from '../../system/time.ts';
 
 /** gRPC status codes that this room tells apart. */
 export const GRPC = {
@@ -49,7 +49,7 @@ export const CONNECTION_DEFAULTS = {
 
 const FIRST_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 500;
-/** gRPC's own deadline ends a call; this timer is for what gRPC does not see. */
+/** gRPC's own deadline ends a call; what gRPC does not see ends so many ms later. */
 const GUARD_MS = 250;
 
 export interface Limits {
@@ -124,36 +124,32 @@ export async function rpc<T>(
   limits: Limits,
   call: () => Promise<T>,
 ): Promise<T> {
-  const endsAt = Date.now() + limits.deadlineMs;
+  const deadline = new Deadline(limits.deadlineMs);
+  // As gRPC takes a deadline: by the wall clock.
+  const endsAtMs = Date.now() + limits.deadlineMs;
   const abort = new AbortController();
   const onAbort = () => abort.abort();
   limits.signal?.addEventListener('abort', onAbort, { once: true });
   if (limits.signal?.aborted) abort.abort();
-  let guard: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    guard = setTimeout(() => {
-      abort.abort();
-      reject(new HostError('service_unavailable', { reason: 'Temporal did not answer in time.' }));
-    }, limits.deadlineMs + GUARD_MS);
-  });
+  const late = (): never => {
+    abort.abort();
+    throw new HostError('service_unavailable', { reason: 'Temporal did not answer in time.' });
+  };
   const scoped = () =>
     withOwnSignal(abort.signal, (signal) =>
-      connection.withDeadline(endsAt, () => connection.withAbortSignal(signal, call)),
+      connection.withDeadline(endsAtMs, () => connection.withAbortSignal(signal, call)),
     );
   try {
-    return await Promise.race([
-      retrying(scoped, { endsAt, tries: limits.tries, signal: abort.signal }),
-      late,
-    ]);
+    const work = retrying(scoped, { deadline, tries: limits.tries, signal: abort.signal });
+    return await within(limits.deadlineMs + GUARD_MS, work, late);
   } finally {
-    clearTimeout(guard);
     limits.signal?.removeEventListener('abort', onAbort);
   }
 }
 
 async function retrying<T>(
   call: () => Promise<T>,
-  { endsAt, tries, signal }: { endsAt: number; tries: number; signal: AbortSignal },
+  { deadline, tries, signal }: { deadline: Deadline; tries: number; signal: AbortSignal },
 ): Promise<T> {
   const backOff = new BackOff(FIRST_BACKOFF_MS, MAX_BACKOFF_MS);
   for (let attempt = 1; ; attempt++) {
@@ -166,9 +162,8 @@ async function retrying<T>(
         !isTooLarge(error) &&
         isRetryableError(status as Parameters<typeof isRetryableError>[0]);
       const pauseMs = backOff.next();
-      if (!again || attempt >= tries || signal.aborted || Date.now() + pauseMs >= endsAt)
-        throw error;
-      await rest(pauseMs);
+      if (!again || attempt >= tries || signal.aborted || pauseMs >= deadline.leftMs()) throw error;
+      await rest(pauseMs, signal);
     }
   }
 }

@@ -1,9 +1,9 @@
 // Pages for a server that cannot wait at a history's tail: each read takes the whole history and gives what is behind
 // the token, which names segment and last event; waiting is reading again. Such a server holds all in memory, so its
 // histories are short.
-import { setTimeout as sleep } from 'node:timers/promises';
 import proto from '@temporalio/proto';
 import type { HistoryEvent } from '../../ports/history.ts';
+import { Deadline, rest } from '../../system/time.ts';
 import { durable } from './history-payloads.ts';
 
 const { EventType } = proto.temporal.api.enums.v1;
@@ -54,15 +54,15 @@ export async function pageOfWhole(
 ): Promise<{ events: readonly HistoryEvent[]; token: Uint8Array }> {
   const { temporalRunId, signal } = read;
   const behind = eventIdIn(read.token, temporalRunId);
-  const endsAt = Date.now() + read.waitMs;
+  const wait = new Deadline(read.waitMs);
   for (;;) {
     const all = durable(await read.whole());
     const events = all.filter(({ eventId }) => Number(eventId) > behind);
     if (endsSegment(all)) return { events, token: new Uint8Array() };
-    if (events.length > 0 || Date.now() >= endsAt) {
+    if (events.length > 0 || wait.isOver()) {
       const last = Number(events.at(-1)?.eventId ?? behind);
       return { events, token: tokenAt(temporalRunId, last) };
     }
-    await sleep(READ_AGAIN_MS, undefined, { signal }).catch(() => undefined);
+    await rest(READ_AGAIN_MS, signal);
   }
 }

@@ -2,8 +2,8 @@
 // ends what still runs. Only exactly those processes: pid, boot and start time have to match.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../ports/logger.ts';
+import { Deadline, rest } from '../../system/time.ts';
 import {
   isGroupRunning,
   isRunning,
@@ -61,13 +61,13 @@ export function openChildren(path: string, logger: Logger): Children {
 
 async function endGroup(leader: ProcessRecord): Promise<void> {
   signalGroup(leader.pid, 'SIGTERM');
-  const endsAt = Date.now() + ORPHAN_TERM_MS;
+  const deadline = new Deadline(ORPHAN_TERM_MS);
   while (isGroupRunning(leader)) {
-    if (Date.now() >= endsAt) {
+    if (deadline.isOver()) {
       signalGroup(leader.pid, 'SIGKILL');
       return;
     }
-    await sleep(LOOK_EVERY_MS);
+    await rest(LOOK_EVERY_MS);
   }
 }
 

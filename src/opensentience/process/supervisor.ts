@@ -1,8 +1,7 @@
 // Runs the agents of one Core (seed 004 §4.5, §5): one life each (supervised-agent.ts), started, watched and ended
 // together. What a former Core left running is ended first.
-import { within } from '../../system/time.ts';
+import { rest, within } from '../../system/time.ts';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { openChildren } from './children.ts';
 import { openLogFile } from './log-file.ts';
 import type { AgentFolder } from '../manifest.ts';
@@ -51,7 +50,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     [...lives.values()].filter((life) => life.view().status === 'starting').length;
   async function startAll(): Promise<void> {
     for (const life of lives.values()) {
-      while (!retired && starting() >= MAX_STARTING) await sleep(LOOK_EVERY_MS);
+      while (!retired && starting() >= MAX_STARTING) await rest(LOOK_EVERY_MS);
       if (retired) return;
       life.start();
     }

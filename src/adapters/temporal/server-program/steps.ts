@@ -5,7 +5,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
-import { rest } from '../../../system/time.ts';
+import { BackOff, rest } from '../../../system/time.ts';
 import {
   isExecutable,
   ProgramFault,
@@ -22,8 +22,10 @@ const UNRELEASED = '0.0.0';
 const VERSION_LIMIT_MS = 10_000;
 const SOURCES = fileURLToPath(new URL('../../../../dev-server', import.meta.url));
 const DIGEST_CHARS = 16;
-/** A passing network fault is tried again that often, after these pauses in ms. */
-const PAUSES_MS = [500, 2_000];
+/** Tries of what met a passing network fault, and the pauses between them in ms: the first, the longest. */
+const TRIES = 3;
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 2_000;
 
 type Version = readonly [number, number, number];
 
@@ -63,22 +65,22 @@ export class NoWay extends Error {}
 /** Another try may go through. */
 export class PassingFault extends Error {}
 
-/** Runs `work`; a PassingFault is tried again twice. What it throws in the end is a NoWay or unforeseen. */
+/** Runs `work`; a PassingFault is tried again. What it throws in the end is a NoWay or unforeseen. */
 export async function againIfPassing<T>(
   signal: AbortSignal | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
-  for (const pauseMs of [...PAUSES_MS, undefined]) {
+  const backOff = new BackOff(FIRST_PAUSE_MS, MAX_PAUSE_MS);
+  for (let tries = 1; ; tries++) {
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof PassingFault)) throw error;
-      if (pauseMs === undefined || signal?.aborted)
-        throw new NoWay(`${error.message}, ${PAUSES_MS.length + 1} times`, { cause: error });
-      await rest(pauseMs, signal);
+      if (tries === TRIES || signal?.aborted)
+        throw new NoWay(`${error.message}, ${TRIES} times`, { cause: error });
+      await rest(backOff.next(), signal);
     }
   }
-  throw new Error('unreachable');
 }
 
 const PASSING_WORDS =
