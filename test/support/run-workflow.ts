@@ -1,7 +1,12 @@
 // Runs workflow code once with scripted activities, on the dev server or the time-skipping server, and returns what
 // history holds: all segments and the journal read from their carriers, independently of src/translate.
 import { Context } from '@temporalio/activity';
-import { Client, type Connection, type WorkflowHandle } from '@temporalio/client';
+import {
+  Client,
+  WithStartWorkflowOperation,
+  type Connection,
+  type WorkflowHandle,
+} from '@temporalio/client';
 import { defaultPayloadConverter, type DataConverter, type Payload } from '@temporalio/common';
 import type { temporal } from '@temporalio/proto';
 import {
@@ -95,8 +100,16 @@ export interface RunRequest {
   readonly workflowType: string;
   readonly input: unknown;
   readonly activities?: ScriptedActivities;
+  /** Sent in one request with the start: the run's first workflow task has it. */
+  readonly withStart?: UpdateWithStart;
   /** Acts on the run while it goes: updates, cancel, time. The run's end is awaited afterwards. */
   readonly script?: (handle: WorkflowHandle) => Promise<void>;
+}
+
+export interface UpdateWithStart {
+  /** The Update's name. */
+  readonly update: string;
+  readonly message: object;
 }
 
 export interface WorkflowRunner {
@@ -222,12 +235,26 @@ async function perform(
   return activity(input as never);
 }
 
-async function runToEnd(client: Client, taskQueue: string, request: RunRequest) {
-  const handle = await client.workflow.start(request.workflowType, {
-    workflowId: request.runId,
-    taskQueue,
-    args: [request.input],
+async function start(client: Client, taskQueue: string, request: RunRequest) {
+  const { workflowType, runId: workflowId, input, withStart } = request;
+  const options = { workflowId, taskQueue, args: [input] };
+  if (!withStart) {
+    const handle = await client.workflow.start(workflowType, options);
+    return { handle, firstExecutionRunId: handle.firstExecutionRunId };
+  }
+  const startWorkflowOperation = new WithStartWorkflowOperation(workflowType, {
+    ...options,
+    workflowIdConflictPolicy: 'FAIL',
   });
+  const { update, message } = withStart;
+  await client.workflow.executeUpdateWithStart(update, { args: [message], startWorkflowOperation });
+  const handle = await startWorkflowOperation.workflowHandle();
+  const { raw } = await handle.describe();
+  return { handle, firstExecutionRunId: raw.workflowExecutionInfo?.firstRunId ?? '' };
+}
+
+async function runToEnd(client: Client, taskQueue: string, request: RunRequest) {
+  const { handle, firstExecutionRunId } = await start(client, taskQueue, request);
   const current = client.workflow.getHandle(request.runId);
   await request.script?.(current);
   let timer: NodeJS.Timeout | undefined;
@@ -247,7 +274,7 @@ async function runToEnd(client: Client, taskQueue: string, request: RunRequest) 
     ),
     late,
   ]).finally(() => clearTimeout(timer));
-  return { outcome, firstExecutionRunId: handle.firstExecutionRunId };
+  return { outcome, firstExecutionRunId };
 }
 
 interface Chain {

@@ -13,6 +13,7 @@ import {
   quietRuntime,
   type FinishedRun,
   type ScriptedActivities,
+  type UpdateWithStart,
   type WorkflowServer,
 } from './run-workflow.ts';
 import { CACHE_DIR, startTestTemporal } from './temporal.ts';
@@ -31,6 +32,7 @@ export interface LabOptions {
 export interface LabRun {
   readonly input: RunInput;
   readonly activities?: ScriptedActivities;
+  readonly withStart?: UpdateWithStart;
   /** Acts on the run: `clock.sleep(ms)` skips time on the time-skipping server and really waits on the other. */
   readonly script?: (handle: WorkflowHandle, clock: LabClock) => Promise<void>;
 }
@@ -112,12 +114,13 @@ export async function openWorkflowLab(options: LabOptions = {}): Promise<Workflo
   });
   return {
     clock: server.clock,
-    run: ({ input, activities, script }) =>
+    run: ({ input, activities, withStart, script }) =>
       runner.run({
         runId: input.runId,
         workflowType: RUN_WORKFLOW,
         input,
         activities,
+        withStart,
         script: script && ((handle) => script(handle, server.clock)),
       }),
     runOther: (workflowType, input, activities) =>

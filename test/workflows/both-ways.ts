@@ -14,6 +14,7 @@ import {
   type FinishedRun,
   type JournalItem,
   type ScriptedActivities,
+  type UpdateWithStart,
 } from '../support/run-workflow.ts';
 import { openWorkflowLab, type WorkflowLab } from '../support/workflow-lab.ts';
 
@@ -33,6 +34,7 @@ export type Fact = Extract<JournalItem, { type: string }>;
 export interface Scenario {
   readonly input: RunInput;
   readonly activities?: ScriptedActivities;
+  readonly withStart?: UpdateWithStart;
   readonly script?: (handle: WorkflowHandle) => Promise<void>;
   /** Parallel runs: only the order within a visit is the same. */
   readonly parallel?: boolean;
@@ -116,13 +118,13 @@ export async function runBothWays(scenario: Scenario): Promise<FinishedRun> {
 }
 
 export async function runOnce(
-  { input, activities, script }: Scenario,
+  { input, activities, withStart, script }: Scenario,
   suffix = '',
 ): Promise<FinishedRun> {
   if (!lab) throw new Error('useWorkflowRunner() is missing');
   // The id seed stays: ids inside payloads must be equal both ways.
   const runId = `${input.runId}${suffix}`;
-  const run = await lab.run({ input: { ...input, runId }, activities, script });
+  const run = await lab.run({ input: { ...input, runId }, activities, withStart, script });
   checkJournal(run);
   await run.replay();
   return run;

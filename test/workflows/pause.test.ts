@@ -7,7 +7,7 @@ import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activi
 import type { StepResult } from '../../src/rules/journal.ts';
 import { MESSAGES, type PauseRunMessage } from '../../src/rules/messages.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
-import { chain, node, runInput } from '../support/definitions.ts';
+import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
 import { isPaused, openInterruptIds } from '../support/run-workflow.ts';
 import {
@@ -34,6 +34,14 @@ const delayed = chain('delayed', [
   node('next', 'core.noop'),
 ]);
 const gated = chain('gated', [node('gate', 'core.approvalGate'), node('next', 'core.noop')]);
+
+/** Loads what its condition needs before it takes messages: what comes with the start is there first. */
+const patterned = definition(
+  'patterned',
+  [node('gate', 'core.approvalGate'), node('next', 'core.noop')],
+  [edge('gate', 'next', { condition: { type: 'regex', left: 'word', right: '^a' } })],
+  { variables: [{ name: 'word', type: 'string', defaultValue: 'abc' }] },
+);
 
 const BETWEEN_SEGMENTS = new Set(['service_unavailable']);
 
@@ -198,21 +206,56 @@ describe('what is refused', () => {
 });
 
 describe('what a pause must not do', () => {
-  it('end a run that it meets in its first task: it is noted once', async () => {
-    for (let round = 0; round < 3; round++) {
-      const run = await runOnce({
-        input: runInput(gated),
+  it.each([
+    ['drained, of a run that hears at once', gated, DRAIN],
+    ['at once, of a run that hears at once', gated, CUT],
+    ['drained, of a run that loads something before', patterned, DRAIN],
+    ['at once, of a run that loads something before', patterned, CUT],
+  ])(
+    'end a run that it meets in its first task, or be lost: %s; it is stated once, before any node',
+    async (_what, workflow, policy) => {
+      const run = await runBothWays({
+        input: runInput(workflow),
+        withStart: {
+          update: MESSAGES.pause.update,
+          message: { ...policy, kind: 'pause', reason: 'lunch', bodyDigest: 'b' },
+        },
         script: async (handle) => {
-          // At once: the run has not begun yet.
-          await tell(handle, 'pause', DRAIN);
           await until(() => isPaused(handle), 'it is paused');
-          await tell(handle, 'resume');
+          await tell(handle, 'resume', { reason: 'go' });
           await answer(handle, 'gate', { action: 'accept' }, GATE);
         },
       });
       expect(run.status).toBe('completed');
-    }
-  });
+      const [first = []] = run.segments;
+      const accepted = first.findIndex(
+        (event) => event.workflowExecutionUpdateAcceptedEventAttributes,
+      );
+      const tasks = first
+        .slice(0, accepted)
+        .filter((event) => event.workflowTaskStartedEventAttributes);
+      expect(tasks).toHaveLength(1);
+      expect(typesOf(run)).toEqual([
+        'run.started',
+        'run.paused',
+        'run.resumed',
+        'node.started gate',
+        'node.suspended gate',
+        'interrupt.requested gate',
+        'approval.requested gate',
+        'interrupt.resolved gate',
+        'approval.received gate',
+        'node.resumed gate',
+        'node.completed gate',
+        'node.started next',
+        'node.completed next',
+        'run.completed',
+      ]);
+      expect(payloadsOf(run, 'run.paused')).toEqual([{ ...policy, reason: 'lunch' }]);
+      expect(payloadsOf(run, 'run.resumed')).toEqual([{ reason: 'go' }]);
+      expect(payloadsOf(run, 'node.started').map(({ attempt }) => attempt)).toEqual([0, 0]);
+    },
+  );
 
   it('let a cut attempt of a node with a time limit work beside the next one', async () => {
     const { activities } = scripted({ turns: [decision('done', 1)] });
