@@ -81,8 +81,8 @@ const ROOMS: Record<string, Room> = {
     ],
     node: true,
   },
-  // What both ends of the wire speak: no dependency, so that the SDK can leave the house.
-  'src/opensentience/messages.ts': {},
+  // What both ends of the wire speak: no dependency but types, so that the SDK can leave the house.
+  'src/opensentience/messages.ts': { types: SHAPES },
   'src/opensentience/frame.ts': { rooms: ['src/opensentience/messages.ts'], node: true },
   'src/opensentience': {
     rooms: [...INSIDE, 'src/system', 'src/opensentience'],

@@ -1,5 +1,6 @@
 // The messages of the OpenSentience runtime protocol (seed 004 §3, §4) as both sides see them: types, names and
-// defaults, with no dependency, so that Core and the agent SDK speak from one page.
+// defaults, with no dependency, so that Core and the agent SDK speak from one page. What an agent sends has its schemas.
+import type * as Wire from '../../schemas/types.generated.ts';
 
 export const PROTOCOL_VERSION = 1;
 /** Seed 004 §2.2: a receiver closes the connection on a longer frame. */
@@ -16,111 +17,38 @@ export const TCP_PREFIX = 'tcp:';
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonMap = { [key: string]: Json };
 
+/** A shape of the wire as code reads and writes it: the fields that its schema names; a free object is JSON. */
+type Named<Shape> = Shape extends readonly (infer One)[]
+  ? readonly Named<One>[]
+  : Shape extends object
+    ? keyof KnownFields<Shape> extends never
+      ? JsonMap
+      : { readonly [Field in keyof KnownFields<Shape>]: Named<KnownFields<Shape>[Field]> }
+    : Shape;
+type KnownFields<Shape> = {
+  [Field in keyof Shape as string extends Field ? never : Field]: Shape[Field];
+};
+
 /** Seed 004 §3.2: metadata, never an authorization. */
-export interface Actor {
-  readonly type: 'human' | 'agent' | 'system';
-  readonly id: string;
-  readonly display?: string;
-}
-
+export type Actor = Named<Wire.OpenSentienceActor>;
 /** Seed 004 §3.3. `message` and `details` hold no secrets. */
-export interface ProtocolError {
-  readonly code: string;
-  readonly message: string;
-  readonly details?: JsonMap;
-  readonly retryable?: boolean;
-  readonly where?: string;
-  readonly debug?: JsonMap;
-}
-
+export type ProtocolError = Named<Wire.OpenSentienceError>;
+/** Seed 004 §4.2.1. `tool_id` is `<agent_id>/<name>`; `capabilities`: `streaming`, `cancellation`, `idempotency`. */
+export type DeclaredTool = Named<Wire.DeclaredAgentTool>;
 /** Seed 004 §3.1: echoed on every message that belongs to a request. */
-export interface Correlation {
-  readonly request_id?: string;
-  readonly correlation_id?: string;
-  readonly causation_id?: string;
-}
-
+export type Correlation = Pick<Envelope, 'request_id' | 'correlation_id' | 'causation_id'>;
 /** Seed 004 §3. */
-export interface Envelope<Type extends string = string, Payload = JsonMap> extends Correlation {
-  readonly v: number;
-  readonly type: Type;
-  readonly id: string;
-  /** RFC 3339. */
-  readonly ts: string;
-  readonly payload: Payload;
-  readonly in_reply_to?: string;
-  readonly actor?: Actor;
-  readonly error?: ProtocolError;
-}
+export type Envelope<Type extends string = string, Payload = JsonMap> = Omit<
+  Named<Wire.OpenSentienceEnvelope>,
+  'type' | 'payload'
+> & { readonly type: Type; readonly payload: Payload };
 
-/** Seed 004 §4.2.1. */
-export interface DeclaredTool {
-  /** `<agent_id>/<name>`. */
-  readonly tool_id: string;
-  readonly name: string;
-  readonly description: string;
-  readonly input_schema: JsonMap;
-  readonly output_schema?: JsonMap;
-  /** `streaming`, `cancellation`, `idempotency` (repeats with one idempotency_key have one effect). */
-  readonly capabilities?: readonly string[];
-  readonly side_effects?: boolean;
-  readonly requires_directive?: boolean;
-  readonly tags?: readonly string[];
-}
-
-export type StreamChannel = 'stdout' | 'stderr' | 'log' | 'partial_result' | 'status';
-export type AgentHealth = 'ok' | 'degraded' | 'unhealthy';
-
-/** Payloads of what an agent sends. */
-export interface AgentPayloads {
-  'agent.hello': {
-    readonly session_token: string;
-    readonly agent_id: string;
-    readonly agent_version: string;
-    readonly manifest_hash?: string;
-    readonly protocol: {
-      readonly supported_versions: readonly number[];
-      readonly capabilities: readonly string[];
-    };
-    readonly sdk?: { readonly name: string; readonly version: string };
-  };
-  'agent.tools.register': { readonly tools: readonly DeclaredTool[]; readonly replace?: boolean };
-  'agent.tools.unregister': { readonly tool_ids: readonly string[] };
-  'agent.tool.stream': {
-    readonly call_id: string;
-    /** From 1, by one. */
-    readonly seq: number;
-    readonly channel: StreamChannel;
-    readonly data: { readonly text?: string; readonly json?: JsonMap };
-    readonly done?: boolean;
-  };
-  'agent.tool.result': {
-    readonly call_id: string;
-    readonly status: 'succeeded' | 'failed' | 'canceled';
-    readonly output?: JsonMap;
-    readonly error?: ProtocolError;
-    readonly started_at?: string;
-    readonly finished_at?: string;
-    readonly metrics?: JsonMap;
-  };
-  'agent.tool.cancel_ack': {
-    readonly call_id: string;
-    readonly accepted: boolean;
-    readonly note?: string;
-  };
-  'agent.heartbeat': {
-    readonly session_id: string;
-    readonly uptime_ms: number;
-    readonly inflight_calls: number;
-    readonly status: AgentHealth;
-    readonly details?: JsonMap;
-  };
-  'agent.pong': JsonMap;
-  /** The agent will close the connection: Core sends no further calls and awaits those in flight. Not in seed 004. */
-  'agent.goodbye': { readonly reason?: string };
-  /** As core.error, from the agent; answers also what cannot have a result (a repeated call_id). Not in seed 004. */
-  'agent.error': JsonMap;
-}
+/** Payloads of what an agent sends. agent.goodbye and agent.error are not in seed 004: the agent's core.goodbye, core.error. */
+export type AgentPayloads = Omit<Named<Wire.OpenSentiencePayloads>, 'declared-tool'> & {
+  readonly 'agent.tools.register': { readonly tools: readonly DeclaredTool[] };
+};
+export type StreamChannel = AgentPayloads['agent.tool.stream']['channel'];
+export type AgentHealth = AgentPayloads['agent.heartbeat']['status'];
 
 /** Payloads of what Core sends. */
 export interface CorePayloads {

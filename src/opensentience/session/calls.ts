@@ -16,7 +16,7 @@ import { CallStream } from './call-stream.ts';
 import type { CallOutcome, Emit, SessionRules } from './effects.ts';
 import type { AgentPayloads, Correlation, Envelope, ProtocolError } from '../messages.ts';
 import type { SessionCall } from '../parts.ts';
-import { correlationOf } from './read-message.ts';
+import { CORRELATION, correlationOf } from './read-message.ts';
 import type { AcceptedTool } from './registration.ts';
 
 /** Bytes of a frame that the names of a call's fields, and the ids that Core gives, may take. */
@@ -353,8 +353,6 @@ export class CallTable {
     this.#emit({ kind: 'audit', what, details });
   }
 }
-
-const CORRELATION = ['request_id', 'correlation_id', 'causation_id'] as const;
 
 function idsOf(request: CallRequest): Correlation {
   return {

@@ -6,47 +6,35 @@ import type { ProtocolErrorCode } from '../messages.ts';
 import type { Session, SessionInputs } from './session.ts';
 
 /** After a bad frame the next boundary is not known: close (§2.2). */
-export function frameFault(
-  session: Session,
-  { fault }: SessionInputs['frame-fault'],
-  nowMs: number,
-): void {
+export function frameFault(session: Session, { fault }: SessionInputs['frame-fault']): void {
   session.audit(`frame.${fault.replaceAll('-', '_')}`);
-  if (fault === 'truncated') return over(session, 'ended', nowMs);
+  if (fault === 'truncated') return over(session, 'ended');
   const tooLarge = fault === 'too-large';
-  farewell(session, tooLarge ? 'protocol.frame_too_large' : 'protocol.invalid_frame', nowMs);
+  farewell(session, tooLarge ? 'protocol.frame_too_large' : 'protocol.invalid_frame');
 }
 
 /** core.goodbye with the reason as an error, then the end. */
-export function farewell(session: Session, code: ProtocolErrorCode, nowMs: number): void {
-  session.send({
-    type: 'core.goodbye',
-    payload: { reason: code },
-    error: protocolError(code),
-  });
-  over(session, code, nowMs);
+export function farewell(session: Session, code: ProtocolErrorCode): void {
+  session.send({ type: 'core.goodbye', payload: { reason: code }, error: protocolError(code) });
+  over(session, code);
 }
 
 /** By Core's own word, or a limit of the connection: then with its code. */
-export function closed(
-  session: Session,
-  { reason, code }: { readonly reason: string; readonly code?: ProtocolErrorCode },
-  nowMs: number,
-): void {
-  if (code) return farewell(session, code, nowMs);
+export function closed(session: Session, { reason, code }: SessionInputs['close']): void {
+  if (code) return farewell(session, code);
   session.send({ type: 'core.goodbye', payload: { reason } });
-  over(session, reason, nowMs);
+  over(session, reason);
 }
 
-export function ended(session: Session, _: object, nowMs: number): void {
-  over(session, 'ended', nowMs);
+export function ended(session: Session): void {
+  over(session, 'ended');
 }
 
-export function over(session: Session, reason: string, nowMs: number): void {
+export function over(session: Session, reason: string): void {
   const wasOpen = session.sessionId !== undefined;
   const calls = session.calls.inFlight;
-  session.enter('closed', nowMs);
-  session.calls.abandon(nowMs);
+  session.enter('closed');
+  session.calls.abandon(session.nowMs);
   session.audit(wasOpen ? 'session.closed' : 'connection.closed', { reason, calls });
   session.emit({ kind: 'close', reason });
 }

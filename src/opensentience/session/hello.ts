@@ -6,31 +6,27 @@ import { ToolTable } from './registration.ts';
 import type { Session, SessionInputs } from './session.ts';
 import { farewell, over } from './end.ts';
 
-export function hello(
-  session: Session,
-  message: SessionInputs['agent.hello'],
-  nowMs: number,
-): void {
+export function hello(session: Session, message: SessionInputs['agent.hello']): void {
   const { payload } = message;
   session.agentId = payload.agent_id;
   // The token goes to the gate and nowhere else.
   session.hello = { ...message, payload: { ...payload, session_token: '' } };
-  session.enter('checking', nowMs);
+  session.enter('checking');
   session.emit({ kind: 'check', hello: payload });
 }
 
-export function admitted(session: Session, input: SessionInputs['admitted'], nowMs: number): void {
+export function admitted(session: Session, input: SessionInputs['admitted']): void {
   const { sessionId, admission } = input;
   const { limits } = session.rules;
   session.sessionId = sessionId;
   session.admission = admission;
-  session.tools = new ToolTable(session.agentId ?? '', session.rules, nowMs);
+  session.tools = new ToolTable(session.agentId ?? '', session.rules, session.nowMs);
   session.calls.maxInflight = Math.min(
     limits.maxInflightRequests,
     admission.maxInflightRequests ?? limits.maxInflightRequests,
   );
-  session.connectedAtMs = nowMs;
-  session.enter('ready', nowMs);
+  session.connectedAtMs = session.nowMs;
+  session.enter('ready');
   session.send({ ...welcome(session, sessionId), in_reply_to: session.hello?.id ?? '' });
   const { attached, pid, manifestMatches } = admission;
   session.audit('session.opened', {
@@ -65,35 +61,35 @@ function unwelcome(session: Session, code: ProtocolErrorCode, inReplyTo?: string
   });
 }
 
-export function refused(session: Session, { code }: SessionInputs['refused'], nowMs: number): void {
+export function refused(session: Session, { code }: SessionInputs['refused']): void {
   session.audit('hello.refused', { code });
   unwelcome(session, code, session.hello?.id);
-  over(session, code, nowMs);
+  over(session, code);
 }
 
-export function invalidHello(session: Session, fault: MessageFault, nowMs: number): void {
-  if (fault.type !== 'agent.hello') return early(session, fault, nowMs);
+export function invalidHello(session: Session, fault: MessageFault): void {
+  if (fault.type !== 'agent.hello') return early(session);
   session.audit('hello.refused', { code: fault.code, pointer: fault.pointer });
-  unwelcome(session, fault.code, fault.id);
-  over(session, fault.code, nowMs);
+  unwelcome(session, fault.code, fault.reply.in_reply_to);
+  over(session, fault.code);
 }
 
 /** Nothing is accepted before the token is (§5.3). */
-export function early(session: Session, _: object, nowMs: number): void {
+export function early(session: Session): void {
   session.audit('message.before_welcome', { state: session.state });
-  farewell(session, 'protocol.unexpected_message', nowMs);
+  farewell(session, 'protocol.unexpected_message');
 }
 
-export function awaitHello(session: Session, _: object, nowMs: number): void {
-  if (nowMs - session.sinceMs <= session.rules.limits.helloMs) return;
+export function awaitHello(session: Session): void {
+  if (session.nowMs - session.sinceMs <= session.rules.limits.helloMs) return;
   session.audit('hello.too_slow');
-  farewell(session, 'protocol.too_slow', nowMs);
+  farewell(session, 'protocol.too_slow');
 }
 
 /** The gate has as long as the agent had. */
-export function awaitCheck(session: Session, _: object, nowMs: number): void {
-  if (nowMs - session.sinceMs <= session.rules.limits.helloMs) return;
+export function awaitCheck(session: Session): void {
+  if (session.nowMs - session.sinceMs <= session.rules.limits.helloMs) return;
   session.audit('hello.unchecked');
   unwelcome(session, 'protocol.too_slow', session.hello?.id);
-  over(session, 'protocol.too_slow', nowMs);
+  over(session, 'protocol.too_slow');
 }

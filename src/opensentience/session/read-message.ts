@@ -7,6 +7,7 @@ import {
   type AgentMessage,
   type AgentMessageType,
   type Correlation,
+  type Envelope,
   type ProtocolErrorCode,
 } from '../messages.ts';
 
@@ -24,12 +25,12 @@ export interface MessageFault {
   /** Absent when the type is not one that an agent sends. */
   readonly type?: AgentMessageType;
   readonly expectsReply: boolean;
-  /** The message's own id where it has one: what an answer names in `in_reply_to`. */
-  readonly id?: string;
-  readonly correlation: Correlation;
+  readonly reply: Reply;
   /** The call that the message claims to be about. */
   readonly callId?: string;
 }
+
+export type Reply = Pick<Envelope, 'in_reply_to'> & Correlation;
 
 export type ReadMessage =
   | { readonly ok: true; readonly message: AgentMessage }
@@ -85,7 +86,7 @@ function speaksOtherVersions(payload: { protocol?: unknown }): boolean {
 
 function fault(value: FrameValue, code: MessageFault['code'], pointer: string): ReadMessage {
   const type = knownType(value.type);
-  const id = idOf(value.id);
+  const reply = replyTo(value);
   const callId = idOf((value.payload as { call_id?: unknown } | null | undefined)?.call_id);
   return {
     ok: false,
@@ -93,9 +94,8 @@ function fault(value: FrameValue, code: MessageFault['code'], pointer: string): 
       code,
       pointer: pointer.slice(0, MAX_POINTER_LENGTH),
       ...(type && { type }),
-      expectsReply: id !== undefined && expectsReply(value, type),
-      ...(id !== undefined && { id }),
-      correlation: correlationOf(value),
+      expectsReply: reply.in_reply_to !== undefined && expectsReply(value, type),
+      reply,
       ...(callId !== undefined && { callId }),
     },
   };
@@ -107,24 +107,23 @@ function expectsReply(value: FrameValue, type: AgentMessageType | undefined): bo
   return idOf(value.request_id) !== undefined && value.in_reply_to === undefined;
 }
 
+type Ids = { readonly [Field in 'id' | keyof Correlation]?: unknown };
+
+/** What an answer to the message names: its id, where it has one, and the ids that are echoed. */
+export function replyTo(message: Ids): Reply {
+  const id = idOf(message.id);
+  return { ...(id !== undefined && { in_reply_to: id }), ...correlationOf(message) };
+}
+
+export const CORRELATION = ['request_id', 'correlation_id', 'causation_id'] as const;
+
 /** The ids that an answer echoes (§3.1). */
-export function correlationOf(value: {
-  readonly request_id?: unknown;
-  readonly correlation_id?: unknown;
-  readonly causation_id?: unknown;
-}): Correlation {
-  const request_id = idOf(value.request_id);
-  const correlation_id = idOf(value.correlation_id);
-  const causation_id = idOf(value.causation_id);
-  return {
-    ...(request_id !== undefined && { request_id }),
-    ...(correlation_id !== undefined && { correlation_id }),
-    ...(causation_id !== undefined && { causation_id }),
-  };
+export function correlationOf(message: Ids): Correlation {
+  const ids = CORRELATION.map((field) => [field, idOf(message[field])] as const);
+  return Object.fromEntries(ids.filter(([, id]) => id !== undefined));
 }
 
 function idOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value.length > 0 && value.length <= MAX_ID_LENGTH
-    ? value
-    : undefined;
+  const fits = typeof value === 'string' && value.length > 0 && value.length <= MAX_ID_LENGTH;
+  return fits ? value : undefined;
 }

@@ -3,7 +3,8 @@
 //   connected ──hello──▶ checking ──admitted──▶ ready ──drain, agent.goodbye──▶ draining ──▶ closed
 //       └──────────────────┴── anything else, too slow, refused ──▶ closed ◀── frame fault, lost, ended
 //
-// TABLE is complete: every state has a reaction to every input. Time and ids come in; effects go out, in order.
+// TABLE is complete: every state before the end has a reaction to every input. Time and ids come in; effects go out, in
+// order.
 import type { AgentSessionView } from '../../ports/agents.ts';
 import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import type { JsonObject } from '../../rules/json.ts';
@@ -63,11 +64,7 @@ export type SessionInput = {
   [Name in InputName]: { readonly name: Name; readonly of: SessionInputs[Name] };
 }[InputName];
 
-type Reaction<Name extends InputName> = (
-  session: Session,
-  input: SessionInputs[Name],
-  nowMs: number,
-) => void;
+type Reaction<Name extends InputName> = (session: Session, input: SessionInputs[Name]) => void;
 type Row = { readonly [Name in InputName]: Reaction<Name> };
 
 const EARLY = {
@@ -93,7 +90,7 @@ const OPEN = {
   'agent.hello': secondHello,
   'agent.tools.unregister': unregister,
   'agent.tool.stream': (session, message) => session.calls.onStream(message),
-  'agent.tool.result': (session, message, nowMs) => session.calls.onResult(message, nowMs),
+  'agent.tool.result': (session, message) => session.calls.onResult(message, session.nowMs),
   'agent.tool.cancel_ack': (session, message) => session.calls.onCancelAck(message),
   'agent.heartbeat': heartbeat,
   'agent.pong': pong,
@@ -103,13 +100,13 @@ const OPEN = {
   'frame-fault': frameFault,
   admitted: nothing,
   refused: nothing,
-  cancel: (session, { callId }, nowMs) => session.calls.cancel(callId, nowMs),
+  cancel: (session, { callId }) => session.calls.cancel(callId, session.nowMs),
   drain: drain,
   close: closed,
   ended: ended,
 } as const satisfies Partial<Row>;
 
-const TABLE: { readonly [State in SessionState]: Row } = {
+const TABLE: { readonly [State in Exclude<SessionState, 'closed'>]: Row } = {
   connected: {
     ...EARLY,
     'agent.hello': hello,
@@ -140,19 +137,6 @@ const TABLE: { readonly [State in SessionState]: Row } = {
     call: unroutable,
     tick: watchDrain,
   },
-  closed: {
-    ...{
-      'agent.hello': nothing,
-      'agent.tools.register': nothing,
-      'agent.tools.unregister': nothing,
-    },
-    ...{ 'agent.tool.stream': nothing, 'agent.tool.result': nothing },
-    ...{ 'agent.tool.cancel_ack': nothing, 'agent.heartbeat': nothing, 'agent.pong': nothing },
-    ...{ 'agent.goodbye': nothing, 'agent.error': nothing, invalid: nothing },
-    ...{ 'unknown-type': nothing, 'frame-fault': nothing, admitted: nothing, refused: nothing },
-    ...{ call: unroutable, cancel: nothing, tick: nothing, drain: nothing, close: nothing },
-    ended: nothing,
-  },
 };
 
 type Health = AgentSessionView['health'];
@@ -168,6 +152,8 @@ export class Session {
   hello: SessionInputs['agent.hello'] | undefined;
   admission: Extract<Admission, { ok: true }> | undefined;
   tools: ToolTable | undefined;
+  /** Of the input that is handled. */
+  nowMs: number;
   /** When the present state began. */
   sinceMs: number;
   connectedAtMs: number;
@@ -185,6 +171,7 @@ export class Session {
   constructor(rules: SessionRules, transport: 'unix' | 'tcp', nowMs: number) {
     this.rules = rules;
     this.transport = transport;
+    this.nowMs = nowMs;
     this.sinceMs = nowMs;
     this.connectedAtMs = nowMs;
     this.calls = new CallTable(rules, (effect) => this.emit(effect));
@@ -193,9 +180,14 @@ export class Session {
   /** What is to be done, in order. */
   step(input: SessionInput, nowMs: number): readonly Effect[] {
     this.#effects = [];
+    this.nowMs = nowMs;
+    if (this.state === 'closed') {
+      if (input.name === 'call') unroutable(this, input.of);
+      return this.#effects;
+    }
     const react = TABLE[this.state][input.name] as Reaction<InputName>;
-    react(this, input.of, nowMs);
-    if (this.state === 'draining' && this.calls.inFlight === 0) over(this, 'drained', nowMs);
+    react(this, input.of);
+    if (this.state === 'draining' && this.calls.inFlight === 0) over(this, 'drained');
     return this.#effects;
   }
 
@@ -211,9 +203,9 @@ export class Session {
     this.emit({ kind: 'audit', what, details });
   }
 
-  enter(state: SessionState, nowMs: number): void {
+  enter(state: SessionState): void {
     this.state = state;
-    this.sinceMs = nowMs;
+    this.sinceMs = this.nowMs;
   }
 
   get health(): Health {

@@ -501,8 +501,12 @@ describe('seed 004 §3: the envelope', () => {
     expect(fault).toMatchObject({
       code: 'protocol.unknown_type',
       expectsReply: true,
-      id: good.id,
-      correlation: { request_id: 'r', correlation_id: 'c', causation_id: 'e' },
+      reply: {
+        in_reply_to: good.id,
+        request_id: 'r',
+        correlation_id: 'c',
+        causation_id: 'e',
+      },
     });
     expect(faultOf({ ...good, type: 'agent.later', in_reply_to: 'm' }).expectsReply).toBe(false);
     expect(faultOf({ ...good, type: 'agent.later', request_id: undefined }).expectsReply).toBe(
