@@ -27,7 +27,7 @@ export interface CallSurface {
   /** Answers a message that can have no result. */
   refuse(message: Envelope, code: ProtocolErrorCode): void;
   toolOf(toolId: string): Tool | undefined;
-  readonly crowded: boolean;
+  crowded(): boolean;
   readonly limits: AgentLimits;
 }
 
@@ -88,8 +88,7 @@ export class Calls {
 
   /** No new calls; resolves when none is in flight, at the latest after drainMs and the calls' grace. */
   drain(): Promise<void> {
-    this.#drained ??= this.#drain();
-    return this.#drained;
+    return (this.#drained ??= this.#drain());
   }
 
   async #drain(): Promise<void> {
@@ -116,7 +115,7 @@ export class Calls {
     const { limits } = this.#surface;
     const stream = openStream(callId, limits, {
       send: (chunk) => this.#surface.send('agent.tool.stream', chunk, correlation),
-      crowded: () => this.#surface.crowded,
+      crowded: () => this.#surface.crowded(),
     });
     const abort = new AbortController();
     const timeoutMs = typeof payload.timeout_ms === 'number' ? payload.timeout_ms : undefined;

@@ -87,16 +87,13 @@ export class Session {
   private constructor(setup: SessionSetup) {
     this.#setup = setup;
     const { limits, tools, id } = setup;
-    const crowded = () => this.#wire.crowded;
     this.#calls = new Calls({
       limits,
       send: (type, payload, echoed) => this.#send(type, payload, echoed),
       refuse: (message, code) => this.#refuse(message, code),
       toolOf: (toolId) =>
         toolId.startsWith(`${id}/`) ? tools.get(toolId.slice(id.length + 1)) : undefined,
-      get crowded() {
-        return crowded();
-      },
+      crowded: () => this.#wire.crowded,
     });
   }
 

@@ -105,10 +105,20 @@ export class FrameDecoder {
   #takeBody(bytes: Uint8Array): Uint8Array | undefined {
     if (this.#bodyBytes === 0 && bytes.length === this.#length) return bytes;
     const needed = this.#bodyBytes + bytes.length;
-    this.#body = grown(this.#body, { needed, used: this.#bodyBytes, most: this.#length });
-    this.#body.set(bytes, this.#bodyBytes);
+    const body = this.#roomFor(needed);
+    body.set(bytes, this.#bodyBytes);
+    this.#body = body;
     this.#bodyBytes = needed;
-    return needed === this.#length ? this.#body.subarray(0, needed) : undefined;
+    return needed === this.#length ? body.subarray(0, needed) : undefined;
+  }
+
+  #roomFor(needed: number): Buffer {
+    const body = this.#body;
+    if (body && body.length >= needed) return body;
+    const doubled = Math.max(needed, (body?.length ?? 0) * 2, FIRST_BODY_BYTES);
+    const next = Buffer.allocUnsafeSlow(Math.min(this.#length, doubled));
+    if (body) next.set(body.subarray(0, this.#bodyBytes));
+    return next;
   }
 
   #next(): void {
@@ -124,20 +134,6 @@ export class FrameDecoder {
     this.#next();
     return { ok: false, fault };
   }
-}
-
-interface Growth {
-  readonly needed: number;
-  readonly used: number;
-  readonly most: number;
-}
-
-function grown(body: Buffer | undefined, { needed, used, most }: Growth): Buffer {
-  if (body && body.length >= needed) return body;
-  const doubled = Math.max(needed, (body?.length ?? 0) * 2, FIRST_BODY_BYTES);
-  const next = Buffer.allocUnsafeSlow(Math.min(most, doubled));
-  if (body) next.set(body.subarray(0, used));
-  return next;
 }
 
 // A byte order mark is kept, so that it is no JSON: the length counts JSON alone.

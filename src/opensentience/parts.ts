@@ -1,6 +1,8 @@
 // How the parts of Core fit together (seed 004; architecture §5): the server speaks the protocol with whoever connects,
 // the gate says who may, the supervisor starts processes and ends them, and Core joins them and takes calls from runs.
 import type { JsonObject } from '../rules/json.ts';
+import type { Redactor } from '../rules/redaction.ts';
+import type { Logger } from '../ports/logger.ts';
 import type { AgentAuditEntry, AgentSessionView } from '../ports/agents.ts';
 import type { AgentToolMetrics } from '../rules/tool-metrics.ts';
 import type { ToolProgress } from '../ports/tools.ts';
@@ -96,12 +98,8 @@ export interface AgentServerOptions {
   readonly events: SessionEvents;
   readonly audit: (note: AuditNote) => void;
   /** Takes known secrets out of text and JSON that an agent sent. */
-  readonly redactor: { text(text: string): string; json<Value>(value: Value): Value };
-  readonly logger: {
-    debug(message: string, fields?: Record<string, unknown>): void;
-    info(message: string, fields?: Record<string, unknown>): void;
-    warn(message: string, fields?: Record<string, unknown>): void;
-  };
+  readonly redactor: Pick<Redactor, 'text' | 'json'>;
+  readonly logger: Pick<Logger, 'warn'>;
 }
 
 export interface AgentServer {

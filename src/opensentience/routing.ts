@@ -27,8 +27,8 @@ export class Routing {
   readonly #sessions = new Map<string, LiveSession>();
   readonly #open = new Set<string>();
   readonly #listeners = new Set<RoutableListener>();
-  /** Called when something about an agent's session changed. */
-  readonly #waiting = new Set<(agentId: string) => void>();
+  /** Called when something about the agent's session changed. */
+  readonly #waiting = new Map<() => void, string>();
   #stopped = false;
 
   session(agentId: string): LiveSession | undefined {
@@ -52,7 +52,7 @@ export class Routing {
       else this.#open.delete(agentId);
       for (const listener of this.#listeners) listener(agentId, now);
     }
-    for (const look of [...this.#waiting]) look(agentId);
+    for (const [look, of] of [...this.#waiting]) if (of === agentId) look();
   }
 
   routable(): readonly string[] {
@@ -67,7 +67,7 @@ export class Routing {
   /** Calls that wait end, new ones are refused. */
   stop(): void {
     this.#stopped = true;
-    for (const look of [...this.#waiting]) look('');
+    for (const look of [...this.#waiting.keys()]) look();
   }
 
   /** As Core.call (parts.ts). A session that goes before the call was sent costs time, not the call. */
@@ -85,63 +85,46 @@ export class Routing {
     }
   }
 
-  #sessionFor(wait: Wait): Promise<LiveSession> {
-    const refusal = this.#refusal(wait);
-    if (refusal) return Promise.reject(refusal);
-    const ready = this.#ready(wait);
-    if (ready) return Promise.resolve(ready);
-    if (this.#waiting.size >= MAX_WAITING_CALLS)
-      return Promise.reject(callFailure('rate_limited', false));
+  async #sessionFor(wait: Wait): Promise<LiveSession> {
+    const found = this.#find(wait);
+    if (typeof found !== 'number') return found;
+    if (this.#waiting.size >= MAX_WAITING_CALLS) throw callFailure('rate_limited', false);
     return new Promise((resolve, reject) => {
-      const look = (agentId?: string) => {
-        if (agentId !== undefined && agentId !== '' && agentId !== wait.agentId) return;
-        const refused = this.#refusal(wait);
-        const session = refused ? undefined : this.#ready(wait);
-        if (!refused && !session) return arm();
-        this.#waiting.delete(look);
-        clearTimeout(timer);
-        wait.signal.removeEventListener('abort', aborted);
-        if (refused) reject(refused);
-        else if (session) resolve(session);
-      };
-      const aborted = () => look();
       let timer: NodeJS.Timeout | undefined;
-      const arm = () => {
+      const look = (): void => {
         clearTimeout(timer);
-        timer = setTimeout(look, this.#nextLookMs(wait));
+        try {
+          const found = this.#find(wait);
+          if (typeof found === 'number') return void (timer = setTimeout(look, found));
+          resolve(found);
+        } catch (refusal) {
+          reject(refusal as HostError);
+        }
+        this.#waiting.delete(look);
+        wait.signal.removeEventListener('abort', look);
       };
-      this.#waiting.add(look);
-      wait.signal.addEventListener('abort', aborted);
-      arm();
+      this.#waiting.set(look, wait.agentId);
+      wait.signal.addEventListener('abort', look);
+      look();
     });
   }
 
-  #refusal({ endsAtMs, signal, agentId, toolId }: Wait): HostError | undefined {
-    if (signal.aborted) return callFailure('cancelled', false);
-    if (this.#stopped) return callFailure('agent_unavailable', false);
-    const late = nowMs() >= endsAtMs;
-    return late && !this.#ready({ agentId, toolId, endsAtMs, signal })
-      ? callFailure('agent_unavailable', false)
-      : undefined;
-  }
-
-  /** A session that takes the call now, or whose word on it is final. */
-  #ready({ agentId, toolId, endsAtMs }: Wait): LiveSession | undefined {
+  /**
+   * A session that takes the call now, or whose word on it is final; else the ms until time alone changes the answer.
+   * Throws HostError when there will be none.
+   */
+  #find({ agentId, toolId, endsAtMs, signal }: Wait): LiveSession | number {
+    if (signal.aborted) throw callFailure('cancelled', false);
+    if (this.#stopped) throw callFailure('agent_unavailable', false);
     const session = this.#sessions.get(agentId);
-    if (!session?.routable()) return undefined;
-    if (session.tools().some((tool) => tool.tool_id === toolId)) return session;
+    const routable = session?.routable() ? session : undefined;
+    if (routable?.tools().some((tool) => tool.tool_id === toolId)) return routable;
     // A view is dear: it lists every call. Each call comes by here, few come further.
-    const settlesAtMs = Math.min(endsAtMs, session.view().connectedAtMs + REGISTRATION_MS);
-    return nowMs() >= settlesAtMs ? session : undefined;
-  }
-
-  #nextLookMs({ agentId, endsAtMs }: Wait): number {
-    const now = nowMs();
-    const session = this.#sessions.get(agentId);
-    const settlesAtMs = session?.routable()
-      ? session.view().connectedAtMs + REGISTRATION_MS
-      : endsAtMs;
-    return Math.max(1, Math.min(endsAtMs, settlesAtMs) - now);
+    const settlesAtMs = routable ? routable.view().connectedAtMs + REGISTRATION_MS : Infinity;
+    const waitMs = Math.min(endsAtMs, settlesAtMs) - nowMs();
+    if (waitMs > 0) return waitMs;
+    if (routable) return routable;
+    throw callFailure('agent_unavailable', false);
   }
 }
 

@@ -1,16 +1,8 @@
 // The life of one agent in one Core as a table (seed 004 §4.5, §5; restart policy with back-off and a crash-loop
-// stop). Pure: what happened and where we are give what to do; supervisor.ts does it.
-//
-// in \ event     opened        closed   exited    late       stop
-// starting       connect       –        judge     kill       end
-// connected      connect       leave    judge     settle     end
-// backing-off    connect       –        –         launch     rest
-// crash-loop     connect       –        –         –          rest
-// waiting        connect       –        –         –          rest
-// draining       connect       leave    judge     press      –
-// stopped        connect       –        –         –          rest
+// stop): what happened and where we are give what to do; supervised-agent.ts does it.
 import type { AgentInstance } from '../../ports/agents.ts';
 import type { OpensentienceAgent } from '../../../schemas/types.generated.ts';
+import { BackOff } from '../../system/time.ts';
 import type { Exit } from './launch.ts';
 import type { ProcessLimits } from './limits.ts';
 
@@ -58,36 +50,42 @@ export const AGENT_LIFE: Readonly<Record<LifeState, Row>> = {
   stopped: AT_REST,
 };
 
-/** Exits since the process was last stable. */
-export interface ExitRecord {
-  readonly count: number;
-  /** Times in ms of those within the crash loop's window, oldest first. */
-  readonly recentMs: readonly number[];
-}
-
-export const NO_EXITS: ExitRecord = { count: 0, recentMs: [] };
-
 export type Verdict =
-  | { readonly kind: 'again'; readonly delayMs: number; readonly exits: ExitRecord }
-  | { readonly kind: 'crash-loop'; readonly exits: ExitRecord }
-  | { readonly kind: 'stay'; readonly exits: ExitRecord };
+  | { readonly kind: 'again'; readonly delayMs: number }
+  | { readonly kind: 'crash-loop'; readonly exits: number }
+  | { readonly kind: 'stay' };
 
-/** What follows an exit, by the manifest's restart policy (default `always`). */
-export function judgeExit(
-  restart: OpensentienceAgent['restart'],
-  { exit, before, nowMs }: { exit: Exit; before: ExitRecord; nowMs: number },
-  limits: ProcessLimits,
-): Verdict {
-  const { policy = 'always', firstDelayMs = limits.firstDelayMs } = restart ?? {};
-  const crash = restart?.crashLoop ?? { exits: limits.crashExits, withinMs: limits.crashWithinMs };
-  const recentMs = [...before.recentMs, nowMs]
-    .filter((atMs) => nowMs - atMs < crash.withinMs)
-    .slice(-crash.exits);
-  const exits = { count: before.count + 1, recentMs };
-  if (policy === 'never' || (policy === 'on-failure' && exit.clean)) return { kind: 'stay', exits };
-  if (recentMs.length >= crash.exits) return { kind: 'crash-loop', exits };
-  const longest = Math.max(firstDelayMs, restart?.maxDelayMs ?? limits.maxDelayMs);
-  // Past 30 doublings the longest delay is reached for any first one.
-  const delayMs = Math.min(longest, firstDelayMs * 2 ** Math.min(before.count, 30));
-  return { kind: 'again', delayMs, exits };
+/** What follows an exit, by the manifest's restart policy (default `always`) and the exits since it was last stable. */
+export class Restarts {
+  readonly #policy: NonNullable<OpensentienceAgent['restart']>['policy'];
+  readonly #crash: { readonly exits: number; readonly withinMs: number };
+  readonly #pauses: BackOff;
+  /** Times in ms of exits within the crash loop's window, oldest first. */
+  #recentMs: readonly number[] = [];
+
+  constructor(restart: OpensentienceAgent['restart'] = {}, limits: ProcessLimits) {
+    const { policy, crashLoop, firstDelayMs = limits.firstDelayMs } = restart;
+    const { maxDelayMs = limits.maxDelayMs } = restart;
+    this.#policy = policy;
+    this.#crash = crashLoop ?? { exits: limits.crashExits, withinMs: limits.crashWithinMs };
+    this.#pauses = new BackOff(firstDelayMs, Math.max(firstDelayMs, maxDelayMs));
+  }
+
+  judge({ clean }: Pick<Exit, 'clean'>, nowMs: number): Verdict {
+    const { exits, withinMs } = this.#crash;
+    const recentMs = this.#recentMs.filter((atMs) => nowMs - atMs < withinMs);
+    this.#recentMs = [...recentMs, nowMs].slice(-exits);
+    const delayMs = this.#pauses.next();
+    if (this.#policy === 'never' || (this.#policy === 'on-failure' && clean))
+      return { kind: 'stay' };
+    return this.#recentMs.length >= exits
+      ? { kind: 'crash-loop', exits }
+      : { kind: 'again', delayMs };
+  }
+
+  /** It was stable, or somebody looked after it by hand. */
+  forget(): void {
+    this.#recentMs = [];
+    this.#pauses.reset();
+  }
 }

@@ -53,7 +53,9 @@ export function openChildren(path: string, logger: Logger): Children {
       if (orphans.length === 0) return [];
       const running = orphans.filter(({ process }) => isGroupRunning(process));
       await Promise.all(running.map(({ process }) => endGroup(process)));
-      change((list) => list.filter((child) => !orphans.some((one) => isSameChild(one, child))));
+      change((list) =>
+        list.filter((child) => !orphans.some((one) => isSame(one.process, child.process))),
+      );
       return running.map(({ agentId }) => agentId);
     },
   };
@@ -73,10 +75,6 @@ async function endGroup(leader: ProcessRecord): Promise<void> {
 
 function isSame(a: ProcessRecord, b: ProcessRecord): boolean {
   return a.pid === b.pid && a.startedAt === b.startedAt;
-}
-
-function isSameChild(a: Child, b: Child): boolean {
-  return isSame(a.process, b.process);
 }
 
 /** Empty where there is no list, or none that can be understood: nobody is ended on a guess. */

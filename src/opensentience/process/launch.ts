@@ -43,7 +43,7 @@ export interface LaunchedProcess {
 /** Never throws. Whatever the leader leaves behind in its group ends with it. */
 export function launchProcess(options: LaunchOptions): LaunchedProcess {
   const child = startChild(options);
-  if ('reason' in child) return failedLaunch(child);
+  if ('reason' in child) return { exited: Promise.resolve(child), signal: () => undefined };
   if (child.stdout) options.output.attach(child.stdout, 'stdout');
   if (child.stderr) options.output.attach(child.stderr, 'stderr');
   const { pid } = child;
@@ -106,10 +106,6 @@ function childEnvironment(options: Omit<LaunchOptions, 'output'>): Record<string
 function closeOutput({ stdout, stderr }: ChildProcess): void {
   stdout?.destroy();
   stderr?.destroy();
-}
-
-function failedLaunch(exit: Exit): LaunchedProcess {
-  return { exited: Promise.resolve(exit), signal: () => undefined };
 }
 
 function couldNotStart(error: unknown): Exit {

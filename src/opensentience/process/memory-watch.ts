@@ -10,7 +10,6 @@ interface Watched {
 export interface MemoryWatch {
   /** `onOver` is called once. Gives the end of the watch. */
   add(group: number, watched: Watched): () => void;
-  stop(): void;
 }
 
 /** Pages shared within a group count for each process that maps them. */
@@ -29,19 +28,15 @@ export function createMemoryWatch(everyMs: number): MemoryWatch {
   }
   function remove(group: number): void {
     watches.delete(group);
-    if (watches.size === 0) clearInterval(timer);
-    if (watches.size === 0) timer = undefined;
+    if (watches.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
   }
   return {
     add(group, watched) {
       watches.set(group, watched);
       timer ??= setInterval(look, everyMs).unref();
       return () => remove(group);
-    },
-    stop() {
-      watches.clear();
-      clearInterval(timer);
-      timer = undefined;
     },
   };
 }

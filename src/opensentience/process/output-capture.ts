@@ -1,7 +1,6 @@
 // What a launched agent writes to stdout and stderr (seed 004 §5.1, §7): taken line by line, bounded in length and
 // rate, without known secrets and session tokens, into the agent's log file. It is never parsed.
 import type { Readable } from 'node:stream';
-import { StringDecoder } from 'node:string_decoder';
 import type { Redactor } from '../../rules/redaction.ts';
 import { Pace } from '../session/pace.ts';
 import type { LogFile } from './log-file.ts';
@@ -63,7 +62,8 @@ export function createOutputCapture(options: CaptureOptions): OutputCapture {
     note: (text) => write('core', text),
     attach(stream, name) {
       const lines = createLineSplitter((line) => take(name, line));
-      stream.on('data', (piece: Buffer) => lines.push(piece));
+      stream.setEncoding('utf8');
+      stream.on('data', (text: string) => lines.push(text));
       stream.on('end', () => lines.end());
       // A pipe that breaks has said what it had to say.
       stream.on('error', () => lines.end());
@@ -78,10 +78,9 @@ interface Line {
 }
 
 function createLineSplitter(take: (line: Line) => void): {
-  push(piece: Buffer): void;
+  push(text: string): void;
   end(): void;
 } {
-  const decoder = new StringDecoder('utf8');
   let held = '';
   let cut = false;
   const finish = () => {
@@ -94,21 +93,16 @@ function createLineSplitter(take: (line: Line) => void): {
     if (text.length > room) cut = true;
     held += text.slice(0, room);
   };
-  const add = (text: string) => {
-    const parts = text.split('\n');
-    const last = parts.pop() ?? '';
-    for (const part of parts) {
-      hold(part);
-      finish();
-    }
-    hold(last);
-  };
   return {
-    push: (piece) => add(decoder.write(piece)),
-    end() {
-      add(decoder.end());
-      finish();
+    push(text) {
+      const [first = '', ...others] = text.split('\n');
+      hold(first);
+      for (const next of others) {
+        finish();
+        hold(next);
+      }
     },
+    end: finish,
   };
 }
 

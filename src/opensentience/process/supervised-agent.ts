@@ -3,7 +3,13 @@
 import type { Redactor } from '../../rules/redaction.ts';
 import type { AgentInstance } from '../../ports/agents.ts';
 import type { Logger } from '../../ports/logger.ts';
-import { AGENT_LIFE, judgeExit, NO_EXITS, type LifeEvent, type LifeState } from './agent-life.ts';
+import {
+  AGENT_LIFE,
+  Restarts,
+  type LifeAction,
+  type LifeEvent,
+  type LifeState,
+} from './agent-life.ts';
 import type { Children } from './children.ts';
 import { nowMs } from '../clock.ts';
 import { launchProcess, type Exit, type LaunchedProcess } from './launch.ts';
@@ -33,7 +39,7 @@ export interface LifeSupport {
 interface RunningProcess {
   readonly launched: LaunchedProcess;
   readonly token: LaunchToken;
-  readonly unwatch: () => void;
+  readonly unwatch?: () => void;
   /** Why Core ends it; absent when it ends by itself. */
   why?: string;
 }
@@ -44,10 +50,8 @@ export class SupervisedAgent {
   #state: LifeState = 'waiting';
   #session: LiveSession | undefined;
   #process: RunningProcess | undefined;
-  #exits = NO_EXITS;
   #launches = 0;
-  #lastExit: AgentInstance['lastExit'];
-  #lastExitWasClean = false;
+  #lastExit: (Exit & { readonly atMs: number }) | undefined;
   #stopping = false;
   /** SIGTERM was sent to the process that has to end. */
   #pressed = false;
@@ -62,12 +66,13 @@ export class SupervisedAgent {
   readonly #agent: AgentFolder;
   readonly #support: LifeSupport;
   readonly #file: LogFile;
+  readonly #restarts: Restarts;
 
   constructor(agent: AgentFolder, support: LifeSupport, file: LogFile) {
     this.#agent = agent;
     this.#support = support;
     this.#file = file;
-
+    this.#restarts = new Restarts(agent.manifest.restart, support.limits);
     const { redactor, desk, logger } = support;
     this.#output = createOutputCapture({
       redactor,
@@ -87,11 +92,11 @@ export class SupervisedAgent {
   }
 
   view(): LifeView {
-    const [state, launches, lastExit] = [this.#state, this.#launches, this.#lastExit];
+    const { atMs, reason } = this.#lastExit ?? {};
     return {
-      status: state,
-      restarts: Math.max(0, launches - 1),
-      ...(lastExit ? { lastExit } : {}),
+      status: this.#state,
+      restarts: Math.max(0, this.#launches - 1),
+      ...(atMs !== undefined && reason !== undefined && { lastExit: { atMs, reason } }),
     };
   }
 
@@ -129,31 +134,21 @@ export class SupervisedAgent {
     this.#file.close();
   }
 
+  readonly #actions: Readonly<Record<LifeAction, () => void>> = {
+    connect: () => this.#connect(),
+    leave: () => this.#leave(),
+    judge: () => this.#judge(),
+    kill: () => this.#end('SIGKILL', `no hello within ${this.#support.limits.startMs} ms`),
+    settle: () => this.#restarts.forget(),
+    end: () => this.#endForGood(),
+    press: () => this.#press(),
+    launch: () => this.#launch(),
+    rest: () => this.#enter('stopped'),
+    nothing: () => undefined,
+  };
+
   #happen(event: LifeEvent): void {
-    const action = AGENT_LIFE[this.#state][event];
-    switch (action) {
-      case 'connect':
-        return this.#connect();
-      case 'leave':
-        return this.#leave();
-      case 'judge':
-        return this.#judge();
-      case 'kill':
-        return this.#end('SIGKILL', `no hello within ${this.#support.limits.startMs} ms`);
-      case 'settle':
-        this.#exits = NO_EXITS;
-        return;
-      case 'end':
-        return this.#endForGood();
-      case 'press':
-        return this.#press();
-      case 'launch':
-        return this.#launch();
-      case 'rest':
-        return this.#enter('stopped');
-      case 'nothing':
-        return;
-    }
+    this.#actions[AGENT_LIFE[this.#state][event]]();
   }
 
   /** `ms` until the event `late`; absent: never. */
@@ -161,13 +156,12 @@ export class SupervisedAgent {
     clearTimeout(this.#timer);
     if (ms !== undefined) this.#timer = setTimeout(() => this.#happen('late'), ms);
     this.#state = state;
-    this.#support.onChange(this.#id);
-    if (this.#stopping && state === 'stopped' && !this.#process) this.#whenEnded();
+    this.#tell();
   }
 
-  #enterAgain(): void {
+  #tell(): void {
     this.#support.onChange(this.#id);
-    if (this.#stopping && this.#state === 'stopped') this.#whenEnded();
+    if (this.#stopping && this.#state === 'stopped' && !this.#process) this.#whenEnded();
   }
 
   #launch(): void {
@@ -176,26 +170,14 @@ export class SupervisedAgent {
     this.#session?.close('process_ended');
     const token = desk.mint(this.#id);
     const [agent, output] = [this.#agent, this.#output];
-    const launched = launchProcess({
-      agent,
-      output,
-      socketPath,
-      environment,
-      token: token.token,
-    });
+    const launched = launchProcess({ agent, output, socketPath, environment, token: token.token });
     const { record } = launched;
     const maxBytes = agent.manifest.limits?.memoryBytes;
-    const running: RunningProcess = {
-      launched,
-      token,
-      unwatch:
-        record && maxBytes !== undefined
-          ? memory.add(record.pid, {
-              maxBytes,
-              onOver: (bytes) => this.#overMemory(bytes, maxBytes),
-            })
-          : () => undefined,
-    };
+    const unwatch =
+      record &&
+      maxBytes !== undefined &&
+      memory.add(record.pid, { maxBytes, onOver: (bytes) => this.#overMemory(bytes, maxBytes) });
+    const running: RunningProcess = { launched, token, ...(unwatch && { unwatch }) };
     if (record) {
       token.bind(record.pid);
       children.add(this.#id, record);
@@ -211,17 +193,16 @@ export class SupervisedAgent {
 
   #exited(process: RunningProcess, exit: Exit): void {
     process.token.revoke();
-    process.unwatch();
+    process.unwatch?.();
     if (process.launched.record) this.#support.children.remove(process.launched.record);
     if (process !== this.#process) return;
     this.#process = undefined;
     const reason = process.why ?? exit.reason;
-    this.#lastExit = { atMs: Date.now(), reason };
-    this.#lastExitWasClean = exit.clean && process.why === undefined;
+    this.#lastExit = { atMs: Date.now(), reason, clean: exit.clean && process.why === undefined };
     this.#output.note(`process ended: ${reason}`);
     this.#audit('agent.exited', { reason });
     // A session that was opened by hand goes on without the process.
-    if (this.#session?.attached) return this.#enterAgain();
+    if (this.#session?.attached) return this.#tell();
     this.#linger();
     this.#happen('exited');
   }
@@ -239,32 +220,29 @@ export class SupervisedAgent {
 
   #judge(): void {
     if (this.#stopping) return this.#enter('stopped');
-    const { manifest } = this.#agent;
-    const exit: Exit = { clean: this.#lastExitWasClean, reason: this.#lastExit?.reason ?? '' };
-    const verdict = judgeExit(
-      manifest.restart,
-      { exit, before: this.#exits, nowMs: nowMs() },
-      this.#support.limits,
-    );
-    this.#exits = verdict.exits;
-    const fields = { agentId: this.#id, reason: exit.reason, logFile: this.#file.path };
-    if (verdict.kind === 'again') {
-      this.#support.logger.info('agent process ended, will be started again', {
-        ...fields,
-        delayMs: verdict.delayMs,
-      });
-      return this.#enter('backing-off', verdict.delayMs);
+    const { clean = false, reason = '' } = this.#lastExit ?? {};
+    const verdict = this.#restarts.judge({ clean }, nowMs());
+    const { logger } = this.#support;
+    const fields = { agentId: this.#id, reason, logFile: this.#file.path };
+    switch (verdict.kind) {
+      case 'again': {
+        const { delayMs } = verdict;
+        logger.info('agent process ended, will be started again', { ...fields, delayMs });
+        return this.#enter('backing-off', delayMs);
+      }
+      case 'stay':
+        logger.info('agent process ended, by its policy for good', fields);
+        return this.#enter('stopped');
+      case 'crash-loop': {
+        const { exits } = verdict;
+        this.#audit('agent.crash_loop', { exits, reason });
+        logger.error('agent ends again and again: it is not started any more', {
+          ...fields,
+          exits,
+        });
+        return this.#enter('crash-loop');
+      }
     }
-    if (verdict.kind === 'stay') {
-      this.#support.logger.info('agent process ended, by its policy for good', fields);
-      return this.#enter('stopped');
-    }
-    this.#audit('agent.crash_loop', { exits: verdict.exits.recentMs.length, reason: exit.reason });
-    this.#support.logger.error('agent ends again and again: it is not started any more', {
-      ...fields,
-      exits: verdict.exits.recentMs.length,
-    });
-    this.#enter('crash-loop');
   }
 
   #connect(): void {
@@ -288,7 +266,7 @@ export class SupervisedAgent {
     else if (this.#agent.manifest.restart?.policy === 'never') this.#enter('stopped');
     else {
       // Somebody looked after it by hand: former exits are forgotten.
-      this.#exits = NO_EXITS;
+      this.#restarts.forget();
       this.#launch();
     }
   }

@@ -77,7 +77,6 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       const longestMs = limits.leaveMs + limits.terminateMs + limits.lingerMs;
       const ended = Promise.all([...lives.values()].map((life) => life.ended));
       await within(longestMs, ended, () => undefined);
-      memory.stop();
       for (const life of lives.values()) life.kill();
     },
   };

@@ -11,25 +11,19 @@ const MAX_REASON_LENGTH = 2_000;
 const ERROR_CODE = /^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$/;
 const MAX_CODE_LENGTH = 64;
 
-interface Mapping {
-  readonly code: ErrorCode;
-  /** What the code means where the error does not say: whether asking again may succeed. */
-  readonly retryable: boolean;
-}
-
 /** Codes that are not here are the tool's own: `tool_failed`. */
-const HOST_CODES: Readonly<Record<string, Mapping>> = {
-  'tool.invalid_input': { code: 'tool_invalid_input', retryable: false },
-  'tool.invalid_output': { code: 'tool_invalid_output', retryable: false },
-  'tool.input_too_large': { code: 'payload_too_large', retryable: false },
-  'tool.output_too_large': { code: 'payload_too_large', retryable: false },
-  'tool.not_found': { code: 'tool_not_found', retryable: false },
-  'tool.timeout': { code: 'tool_timeout', retryable: false },
-  // By these the agent says "not now".
-  'tool.overloaded': { code: 'rate_limited', retryable: true },
-  'protocol.draining': { code: 'agent_unavailable', retryable: true },
+const HOST_CODES: Readonly<Record<string, ErrorCode>> = {
+  'tool.invalid_input': 'tool_invalid_input',
+  'tool.invalid_output': 'tool_invalid_output',
+  'tool.input_too_large': 'payload_too_large',
+  'tool.output_too_large': 'payload_too_large',
+  'tool.not_found': 'tool_not_found',
+  'tool.timeout': 'tool_timeout',
+  'tool.overloaded': 'rate_limited',
+  'protocol.draining': 'agent_unavailable',
 };
-const OWN: Mapping = { code: 'tool_failed', retryable: false };
+/** By these the agent says "not now": asking again may succeed, unless the error says otherwise. */
+const NOT_NOW: ReadonlySet<string> = new Set(['tool.overloaded', 'protocol.draining']);
 
 /** A call that ended without the agent's word, or before it was sent. */
 export function unanswered(code: ErrorCode, sent: boolean, details: JsonObject = {}): CallOutcome {
@@ -47,12 +41,11 @@ export function failedOutcome(
   redactor: SessionRules['redactor'],
 ): CallOutcome {
   const agentCode = error && ownCode(error.code, redactor);
-  const mapping = (agentCode && HOST_CODES[agentCode]) || OWN;
   const reason = redactor.text(error?.message ?? '').slice(0, MAX_REASON_LENGTH);
-  const retryable = error?.retryable ?? mapping.retryable;
+  const retryable = error?.retryable ?? (agentCode !== undefined && NOT_NOW.has(agentCode));
   return {
     ok: false,
-    code: mapping.code,
+    code: (agentCode && HOST_CODES[agentCode]) || 'tool_failed',
     sent: true,
     details: {
       ...(agentCode && { agentCode }),

@@ -31,6 +31,11 @@ export interface NewCall {
   readonly request: CallRequest;
 }
 
+interface Canceling {
+  readonly code: 'cancelled' | 'tool_timeout';
+  readonly untilMs: number;
+}
+
 interface Call extends NewCall {
   readonly tool: AcceptedTool;
   readonly stream: CallStream;
@@ -39,15 +44,15 @@ interface Call extends NewCall {
   sinceMs: number;
   sentAtMs: number;
   /** Why it is being canceled, and until when the agent may still say how it ended. */
-  canceling?: { readonly code: 'cancelled' | 'tool_timeout'; readonly untilMs: number };
+  canceling?: Canceling;
   mismatchNoted: boolean;
 }
 
 /** How a remembered call ended. */
 type Ended = 'result' | 'given-up' | 'error';
 
-type OfCall<Type extends 'agent.tool.stream' | 'agent.tool.result' | 'agent.tool.cancel_ack'> =
-  Envelope<Type, AgentPayloads[Type]>;
+type AboutCall = 'agent.tool.stream' | 'agent.tool.result' | 'agent.tool.cancel_ack';
+type OfCall<Type extends AboutCall = AboutCall> = Envelope<Type, AgentPayloads[Type]>;
 
 export class CallTable {
   readonly #rules: SessionRules;
@@ -72,9 +77,9 @@ export class CallTable {
   /** Sends it, lets it wait its turn, or says why not. */
   add(entry: NewCall, tool: AcceptedTool | undefined, nowMs: number): void {
     const { callId, request } = entry;
-    const refusal = tool ? this.#refusal(request, tool) : unanswered('tool_not_found', false);
-    if (!tool || refusal)
-      return this.#settle(callId, refusal ?? unanswered('tool_not_found', false));
+    if (!tool) return this.#settle(callId, unanswered('tool_not_found', false));
+    const refusal = this.#refusal(request, tool);
+    if (refusal) return this.#settle(callId, refusal);
     const times = { sinceMs: nowMs, sentAtMs: nowMs, deadlineMs: nowMs + request.timeoutMs };
     const stream = new CallStream(this.#rules);
     const call: Call = { ...entry, tool, stream, ...times, state: 'queued', mismatchNoted: false };
@@ -142,7 +147,7 @@ export class CallTable {
 
   onStream(message: OfCall<'agent.tool.stream'>): void {
     const { call_id: callId } = message.payload;
-    const call = this.#of(message, 'stream');
+    const call = this.#of(message);
     if (!call) return;
     const { progress, fault } = call.stream.take(message.payload);
     if (fault)
@@ -151,7 +156,7 @@ export class CallTable {
   }
 
   onCancelAck(message: OfCall<'agent.tool.cancel_ack'>): void {
-    const call = this.#of(message, 'cancel_ack');
+    const call = this.#of(message);
     if (!call) return;
     const { call_id: callId, accepted } = message.payload;
     this.#audit(call.canceling ? 'call.cancel_ack' : 'call.unasked_cancel_ack', {
@@ -161,7 +166,7 @@ export class CallTable {
   }
 
   onResult(message: OfCall<'agent.tool.result'>, nowMs: number): void {
-    const call = this.#of(message, 'result');
+    const call = this.#of(message);
     if (!call) return;
     const { status } = message.payload;
     const [outcome, ending] = this.#outcomeOf(call, message);
@@ -209,10 +214,7 @@ export class CallTable {
   }
 
   /** The call that a message is about, by its payload; the echoed ids are checked against it (§3.1). */
-  #of(
-    message: OfCall<'agent.tool.stream' | 'agent.tool.result' | 'agent.tool.cancel_ack'>,
-    what: 'stream' | 'result' | 'cancel_ack',
-  ): Call | undefined {
+  #of(message: OfCall): Call | undefined {
     const { call_id: callId } = message.payload;
     const call = this.#sent.get(callId);
     if (call) {
@@ -220,6 +222,7 @@ export class CallTable {
       return call;
     }
     const ended = this.#ended.get(callId);
+    const what = message.type.replace('agent.tool.', '');
     // An id that Core never gave is the agent's own text: it is not repeated.
     if (ended === undefined) this.#audit(`call.unknown_${what}`, {});
     else if (ended === 'result' && what === 'result') this.#audit('call.second_result', { callId });
@@ -238,12 +241,8 @@ export class CallTable {
 
   // --- cancellation and time -------------------------------------------------------------------------------------------
 
-  cancel(callId: string, nowMs: number): void {
-    this.#cancel(callId, 'cancelled', nowMs);
-  }
-
-  #cancel(callId: string, code: 'cancelled' | 'tool_timeout', nowMs: number): void {
-    if (this.#queued.delete(callId)) return this.#leaveQueue(callId, unanswered(code, false));
+  cancel(callId: string, nowMs: number, code: Canceling['code'] = 'cancelled'): void {
+    if (this.#queued.has(callId)) return this.#leaveQueue(callId, unanswered(code, false));
     const call = this.#sent.get(callId);
     if (!call || call.canceling) return;
     const { cancelMs } = this.#rules.limits;
@@ -265,7 +264,7 @@ export class CallTable {
   tick(nowMs: number): void {
     for (const call of [...this.#sent.values(), ...this.#queued.values()])
       if (!call.canceling && nowMs >= call.deadlineMs)
-        this.#cancel(call.callId, 'tool_timeout', nowMs);
+        this.cancel(call.callId, nowMs, 'tool_timeout');
     for (const call of [...this.#sent.values()]) {
       if (!call.canceling || nowMs < call.canceling.untilMs) continue;
       const outcome = unanswered(call.canceling.code, true);
@@ -278,20 +277,15 @@ export class CallTable {
 
   /** Calls that wait are told that this session will not send them. */
   dropQueued(): void {
-    for (const callId of [...this.#queued.keys()]) {
-      this.#queued.delete(callId);
+    for (const callId of [...this.#queued.keys()])
       this.#leaveQueue(callId, unanswered('agent_unavailable', false));
-    }
   }
 
   /** Calls that wait for a tool that is no more. */
   dropTools(toolIds: readonly string[]): void {
     const gone = new Set(toolIds);
-    for (const [callId, { request }] of [...this.#queued]) {
-      if (!gone.has(request.toolId)) continue;
-      this.#queued.delete(callId);
-      this.#leaveQueue(callId, unanswered('tool_not_found', false));
-    }
+    for (const [callId, { request }] of [...this.#queued])
+      if (gone.has(request.toolId)) this.#leaveQueue(callId, unanswered('tool_not_found', false));
   }
 
   /** The connection is over. */
@@ -333,6 +327,7 @@ export class CallTable {
   }
 
   #leaveQueue(callId: string, outcome: CallOutcome): void {
+    this.#queued.delete(callId);
     this.#settle(callId, outcome);
     this.#emit({ kind: 'changed', what: 'calls' });
   }

@@ -5,26 +5,18 @@ import type { JsonObject } from '../../rules/json.ts';
 import type { ToolProgress } from '../../ports/tools.ts';
 import {
   PROTOCOL_ERRORS,
-  type Actor,
   type AgentPayloads,
   type CoreMessageType,
   type CorePayloads,
-  type Correlation,
+  type Envelope,
   type ProtocolError,
   type ProtocolErrorCode,
 } from '../messages.ts';
 import type { AgentServerOptions } from '../parts.ts';
-import type { ProtocolLimits } from '../limits.ts';
 
 /** A message of Core without what the connection stamps: `v`, `id`, `ts`. */
 export type Outgoing = {
-  [Type in CoreMessageType]: Correlation & {
-    readonly type: Type;
-    readonly payload: CorePayloads[Type];
-    readonly in_reply_to?: string;
-    readonly actor?: Actor;
-    readonly error?: ProtocolError;
-  };
+  [Type in CoreMessageType]: Omit<Envelope<Type, CorePayloads[Type]>, 'v' | 'id' | 'ts'>;
 }[CoreMessageType];
 
 export type CallOutcome =
@@ -55,12 +47,10 @@ export type Effect =
 export type Emit = (effect: Effect) => void;
 
 /** What a session is told once. */
-export interface SessionRules {
-  readonly limits: ProtocolLimits;
-  readonly instanceId: string;
-  readonly coreVersion: string;
-  readonly redactor: AgentServerOptions['redactor'];
-}
+export type SessionRules = Pick<
+  AgentServerOptions,
+  'limits' | 'instanceId' | 'coreVersion' | 'redactor'
+>;
 
 /** Names Core in the `where` of its errors (seed 004 §3.3). */
 const WHERE = 'core.session';

@@ -26,10 +26,6 @@ export function closed(session: Session, { reason, code }: SessionInputs['close'
   over(session, reason);
 }
 
-export function ended(session: Session): void {
-  over(session, 'ended');
-}
-
 export function over(session: Session, reason: string): void {
   const wasOpen = session.sessionId !== undefined;
   const calls = session.calls.inFlight;

@@ -53,25 +53,24 @@ function welcome(session: Session, sessionId: string): Extract<Outgoing, { type:
 }
 
 /** core.welcome with a top-level error, then the end (§4.1.2). */
-function unwelcome(session: Session, code: ProtocolErrorCode, inReplyTo?: string): void {
+function unwelcome(session: Session, code: ProtocolErrorCode, inReplyTo = session.hello?.id): void {
   session.send({
     ...welcome(session, ''),
     ...(inReplyTo !== undefined && { in_reply_to: inReplyTo }),
     error: protocolError(code),
   });
+  over(session, code);
 }
 
 export function refused(session: Session, { code }: SessionInputs['refused']): void {
   session.audit('hello.refused', { code });
-  unwelcome(session, code, session.hello?.id);
-  over(session, code);
+  unwelcome(session, code);
 }
 
 export function invalidHello(session: Session, fault: MessageFault): void {
   if (fault.type !== 'agent.hello') return early(session);
   session.audit('hello.refused', { code: fault.code, pointer: fault.pointer });
   unwelcome(session, fault.code, fault.reply.in_reply_to);
-  over(session, fault.code);
 }
 
 /** Nothing is accepted before the token is (§5.3). */
@@ -90,6 +89,5 @@ export function awaitHello(session: Session): void {
 export function awaitCheck(session: Session): void {
   if (session.nowMs - session.sinceMs <= session.rules.limits.helloMs) return;
   session.audit('hello.unchecked');
-  unwelcome(session, 'protocol.too_slow', session.hello?.id);
-  over(session, 'protocol.too_slow');
+  unwelcome(session, 'protocol.too_slow');
 }

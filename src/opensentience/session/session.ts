@@ -6,22 +6,15 @@
 // TABLE is complete: every state before the end has a reaction to every input. Time and ids come in; effects go out, in
 // order.
 import type { AgentSessionView } from '../../ports/agents.ts';
-import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import type { JsonObject } from '../../rules/json.ts';
 import { CallTable, type NewCall } from './calls.ts';
 import type { Effect, Outgoing, SessionRules } from './effects.ts';
 import type { FrameFault } from '../frame.ts';
-import type {
-  AgentMessageType,
-  AgentPayloads,
-  DeclaredTool,
-  Envelope,
-  ProtocolErrorCode,
-} from '../messages.ts';
+import type { AgentMessageType, AgentPayloads, Envelope, ProtocolErrorCode } from '../messages.ts';
 import type { Admission } from '../parts.ts';
 import type { MessageFault } from './read-message.ts';
 import type { ToolTable } from './registration.ts';
-import { closed, ended, frameFault, over, unroutable } from './end.ts';
+import { closed, frameFault, over, unroutable } from './end.ts';
 import { admitted, awaitCheck, awaitHello, early, hello, invalidHello, refused } from './hello.ts';
 import {
   addCall,
@@ -67,7 +60,14 @@ export type SessionInput = {
 type Reaction<Name extends InputName> = (session: Session, input: SessionInputs[Name]) => void;
 type Row = { readonly [Name in InputName]: Reaction<Name> };
 
+const ENDING = {
+  'frame-fault': frameFault,
+  close: closed,
+  ended: (session: Session) => over(session, 'ended'),
+} as const;
+
 const EARLY = {
+  ...ENDING,
   'agent.tools.register': early,
   'agent.tools.unregister': early,
   'agent.tool.stream': early,
@@ -78,15 +78,13 @@ const EARLY = {
   'agent.goodbye': early,
   'agent.error': early,
   'unknown-type': early,
-  'frame-fault': frameFault,
   call: unroutable,
   cancel: nothing,
   drain: closed,
-  close: closed,
-  ended: ended,
 } as const;
 
 const OPEN = {
+  ...ENDING,
   'agent.hello': secondHello,
   'agent.tools.unregister': unregister,
   'agent.tool.stream': (session, message) => session.calls.onStream(message),
@@ -97,13 +95,10 @@ const OPEN = {
   'agent.error': agentError,
   invalid: invalid,
   'unknown-type': unknownType,
-  'frame-fault': frameFault,
   admitted: nothing,
   refused: nothing,
   cancel: (session, { callId }) => session.calls.cancel(callId, session.nowMs),
   drain: drain,
-  close: closed,
-  ended: ended,
 } as const satisfies Partial<Row>;
 
 const TABLE: { readonly [State in Exclude<SessionState, 'closed'>]: Row } = {
@@ -215,14 +210,6 @@ export class Session {
   /** Ready, signs of life in time, health not `unhealthy` (§4.5.1). */
   get routable(): boolean {
     return this.state === 'ready' && !this.silent && this.said !== 'unhealthy';
-  }
-
-  declarations(): readonly DeclaredTool[] {
-    return this.tools?.declarations() ?? [];
-  }
-
-  metrics(): readonly AgentToolMetrics[] {
-    return this.calls.metrics();
   }
 
   /** Content-free, but for names that the agent gave itself, redacted. */

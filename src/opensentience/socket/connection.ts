@@ -17,7 +17,7 @@ import {
   type ProtocolErrorCode,
 } from '../messages.ts';
 import { AuditQuota, Pace } from '../session/pace.ts';
-import type { AgentServerOptions, Hello, LiveSession, SessionCall } from '../parts.ts';
+import type { Admission, AgentServerOptions, LiveSession, SessionCall } from '../parts.ts';
 import { readMessage } from '../session/read-message.ts';
 import { Session, type SessionInput } from '../session/session.ts';
 
@@ -52,9 +52,10 @@ export class Connection implements LiveSession {
   readonly #quota: AuditQuota;
   readonly #pending = new Map<string, PendingCall>();
   readonly #inputs: SessionInput[] = [];
-  readonly #gone: Promise<void>;
-  #frames: Frame[] = [];
-  #nextFrame = 0;
+  /** Resolves when the socket is gone. */
+  readonly gone: Promise<void>;
+  /** Handled from the front; no more than one chunk's. */
+  readonly #frames: Frame[] = [];
   #stepping = false;
   #opened = false;
   #released = false;
@@ -80,7 +81,7 @@ export class Connection implements LiveSession {
     const { messagesPerSecond } = limits;
     this.#pace = new Pace({ perSecond: messagesPerSecond, burst: messagesPerSecond }, now);
     this.#quota = new AuditQuota(now);
-    this.#gone = new Promise((resolve) => socket.once('close', () => resolve()));
+    this.gone = new Promise((resolve) => socket.once('close', () => resolve()));
     socket.setNoDelay(true);
     socket.on('data', (chunk) => this.#guard(() => this.#read(chunk)));
     socket.on('end', () => this.#guard(() => this.#end()));
@@ -108,13 +109,8 @@ export class Connection implements LiveSession {
     return this.#session.state === 'ready' || this.#session.state === 'draining';
   }
 
-  /** Resolves when the socket is gone. */
-  get gone(): Promise<void> {
-    return this.#gone;
-  }
-
   tools(): readonly DeclaredTool[] {
-    return this.#session.declarations();
+    return this.#session.tools?.declarations() ?? [];
   }
 
   routable(): boolean {
@@ -126,7 +122,7 @@ export class Connection implements LiveSession {
   }
 
   metrics(): readonly AgentToolMetrics[] {
-    return this.#session.metrics();
+    return this.#session.calls.metrics();
   }
 
   call({ signal, onProgress, ...request }: SessionCall): Promise<JsonObject> {
@@ -143,7 +139,7 @@ export class Connection implements LiveSession {
 
   async drain(reason: string, deadlineMs: number): Promise<void> {
     this.#step({ name: 'drain', of: { reason, deadlineMs } });
-    await this.#gone;
+    await this.gone;
   }
 
   close(reason: string): void {
@@ -173,7 +169,7 @@ export class Connection implements LiveSession {
   /** Hands frames to the machine; rests while the gate thinks, the pace is too fast, or others wait. */
   #pump(): void {
     if (this.#wake) return;
-    for (let turn = 0; this.#nextFrame < this.#frames.length; turn += 1) {
+    for (let turn = 0; this.#frames.length > 0; turn += 1) {
       if (this.#session.state === 'closed') return;
       if (this.#session.state === 'checking') return this.#hold();
       const waitMs = turn < FRAMES_PER_TURN ? this.#pace.take(nowMs()) : 1;
@@ -185,18 +181,16 @@ export class Connection implements LiveSession {
         }, waitMs);
         return;
       }
-      const frame = this.#frames[this.#nextFrame] as Frame;
-      this.#nextFrame += 1;
-      this.#take(frame);
+      this.#takeNext();
     }
-    this.#frames = [];
-    this.#nextFrame = 0;
     if (this.#endSeen) return this.#end();
     if (this.#session.state === 'checking') this.#hold();
     else this.#resume();
   }
 
-  #take(frame: Frame): void {
+  #takeNext(): void {
+    const frame = this.#frames.shift();
+    if (!frame) return;
     if (!frame.ok) return this.#step({ name: 'frame-fault', of: { fault: frame.fault } });
     const read = readMessage(frame.value);
     if (read.ok) {
@@ -222,7 +216,7 @@ export class Connection implements LiveSession {
 
   #end(): void {
     this.#endSeen = true;
-    if (this.#nextFrame < this.#frames.length && this.#session.state !== 'closed') return;
+    if (this.#frames.length > 0 && this.#session.state !== 'closed') return;
     const fault = this.#decoder.end();
     if (fault) this.#step({ name: 'frame-fault', of: { fault } });
     this.#step({ name: 'ended', of: {} });
@@ -231,8 +225,7 @@ export class Connection implements LiveSession {
   #closed(): void {
     clearTimeout(this.#wake);
     // What an agent said before it died counts: a result that came is not asked for again.
-    for (; this.open && this.#nextFrame < this.#frames.length; this.#nextFrame += 1)
-      this.#take(this.#frames[this.#nextFrame] as Frame);
+    while (this.open && this.#frames.length > 0) this.#takeNext();
     this.#step({ name: 'ended', of: {} });
     this.#release();
   }
@@ -244,14 +237,11 @@ export class Connection implements LiveSession {
     this.#inputs.push(input);
     if (this.#stepping) return;
     this.#stepping = true;
-    try {
+    this.#guard(() => {
       for (let next = this.#inputs.shift(); next; next = this.#inputs.shift())
         for (const effect of this.#session.step(next, nowMs())) this.#perform(effect);
-    } catch (error) {
-      this.#fail(error);
-    } finally {
-      this.#stepping = false;
-    }
+    });
+    this.#stepping = false;
   }
 
   #perform(effect: Effect): void {
@@ -266,7 +256,6 @@ export class Connection implements LiveSession {
         this.#opened = true;
         return this.#tell(() => this.#parts.options.events.opened(this));
       case 'changed':
-        if (!this.#opened) return;
         return this.#tell(() => this.#parts.options.events.changed(this, effect.what));
       case 'progress':
         return this.#tell(() => this.#pending.get(effect.callId)?.onProgress?.(effect.progress));
@@ -279,34 +268,31 @@ export class Connection implements LiveSession {
 
   async #check(payload: AgentPayloads['agent.hello']): Promise<void> {
     this.#hold();
-    const { options, transport } = this.#parts;
-    let input: SessionInput;
-    try {
-      const admission = await options.gate(this.#helloOf(payload));
-      // Between two turns nothing changes: who finds the place free has it.
-      const taken =
-        admission.ok && this.#session.state === 'checking'
-          ? this.#parts.claim(this, admission.attached)
-          : undefined;
-      if (!admission.ok) input = { name: 'refused', of: { code: admission.code } };
-      else if (taken) input = { name: 'refused', of: { code: taken } };
-      else input = { name: 'admitted', of: { sessionId: randomUUID(), admission } };
-    } catch (error) {
-      options.logger.warn('The gate of OpenSentience failed', { transport, error: nameOf(error) });
-      input = { name: 'refused', of: { code: 'protocol.unauthorized' } };
-    }
-    this.#step(input);
+    const admission = await this.#admission(payload);
+    // Between two turns nothing changes: who finds the place free has it.
+    const taken =
+      admission.ok && this.#session.state === 'checking'
+        ? this.#parts.claim(this, admission.attached)
+        : undefined;
+    if (!admission.ok) this.#step({ name: 'refused', of: { code: admission.code } });
+    else if (taken) this.#step({ name: 'refused', of: { code: taken } });
+    else this.#step({ name: 'admitted', of: { sessionId: randomUUID(), admission } });
     this.#guard(() => this.#pump());
   }
 
-  #helloOf(payload: AgentPayloads['agent.hello']): Hello {
-    const { transport } = this.#parts;
-    return {
-      agentId: payload.agent_id,
-      sessionToken: payload.session_token,
-      ...(payload.manifest_hash !== undefined && { manifestHash: payload.manifest_hash }),
-      transport,
-    };
+  async #admission(payload: AgentPayloads['agent.hello']): Promise<Admission> {
+    const { options, transport } = this.#parts;
+    try {
+      return await options.gate({
+        agentId: payload.agent_id,
+        sessionToken: payload.session_token,
+        ...(payload.manifest_hash !== undefined && { manifestHash: payload.manifest_hash }),
+        transport,
+      });
+    } catch (error) {
+      options.logger.warn('The gate of OpenSentience failed', { transport, error: nameOf(error) });
+      return { ok: false, code: 'protocol.unauthorized', reason: 'gate_failed' };
+    }
   }
 
   #send(message: Outgoing, id: string): void {

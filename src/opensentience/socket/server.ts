@@ -1,5 +1,6 @@
 // The socket of Core (seed 004 §1): accepts agents on a Unix socket and, where asked for, on loopback TCP, and keeps one
 // session for each. Connections know nothing of each other.
+import { once } from 'node:events';
 import { chmod } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { Connection } from './connection.ts';
@@ -18,14 +19,14 @@ const MAX_TICK_MS = 100;
 export async function createAgentServer(options: AgentServerOptions): Promise<AgentServer> {
   const connections = new Connections(options);
   const unix = createServer((socket) => connections.accept(socket, 'unix'));
-  await listening(unix, () => unix.listen(options.socketPath));
+  await listening(unix.listen(options.socketPath));
   await chmod(options.socketPath, 0o600);
   const servers = [unix];
   let tcpAddress: string | undefined;
   if (options.tcpPort !== undefined) {
     const tcp = createServer((socket) => connections.accept(socket, 'tcp'));
     try {
-      await listening(tcp, () => tcp.listen(options.tcpPort, LOOPBACK));
+      await listening(tcp.listen(options.tcpPort, LOOPBACK));
     } catch (error) {
       unix.close();
       throw error;
@@ -54,17 +55,11 @@ function tickMs({ heartbeatIntervalMs, helloMs, frameMs, cancelMs }: ProtocolLim
   return Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest));
 }
 
-function listening(server: Server, listen: () => void): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.once('listening', () => {
-      server.removeListener('error', reject);
-      // A failed accept (no file descriptors left) is that connection's end, not the server's.
-      server.on('error', () => undefined);
-      resolve();
-    });
-    listen();
-  });
+/** Throws what `listen` failed with. */
+async function listening(server: Server): Promise<void> {
+  // A failed accept (no file descriptors left) is that connection's end, not the server's.
+  server.on('error', () => undefined);
+  await once(server, 'listening');
 }
 
 function closing(server: Server): Promise<void> {

@@ -2,9 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   AGENT_LIFE,
-  judgeExit,
-  NO_EXITS,
-  type ExitRecord,
+  Restarts,
   type LifeAction,
   type LifeEvent,
   type LifeState,
@@ -52,12 +50,8 @@ describe('life of an agent', () => {
 describe('restart policy with back-off and a crash-loop stop', () => {
   const failed = { clean: false, reason: 'exit code 1' };
   const clean = { clean: true, reason: 'exit code 0' };
-  const judge = (
-    restart: Parameters<typeof judgeExit>[0],
-    exit = failed,
-    before: ExitRecord = NO_EXITS,
-    nowMs = 1_000_000,
-  ) => judgeExit(restart, { exit, before, nowMs }, DEFAULT_PROCESS_LIMITS);
+  const restartsOf = (restart: ConstructorParameters<typeof Restarts>[0]) =>
+    new Restarts(restart, DEFAULT_PROCESS_LIMITS);
 
   it.each([
     [undefined, clean, 'again'],
@@ -66,24 +60,28 @@ describe('restart policy with back-off and a crash-loop stop', () => {
     [{ policy: 'on-failure' }, failed, 'again'],
     [{ policy: 'never' }, failed, 'stay'],
   ] as const)('%j after %j: %s', (restart, exit, kind) =>
-    expect(judge(restart, exit).kind).toBe(kind),
+    expect(restartsOf(restart).judge(exit, 1_000_000).kind).toBe(kind),
   );
   it('delays double up to the longest, without chance', () => {
-    const delays: number[] = [];
-    let exits = NO_EXITS;
-    for (let n = 0; n < 9; n++) {
-      const verdict = judge({ maxDelayMs: 4_000 }, failed, exits, n * 100_000);
-      exits = verdict.exits;
-      if (verdict.kind === 'again') delays.push(verdict.delayMs);
-    }
-    expect(delays).toEqual([500, 1000, 2000, 4000, 4000, 4000, 4000, 4000, 4000]);
+    const restarts = restartsOf({ maxDelayMs: 4_000 });
+    const delays = () =>
+      Array.from({ length: 9 }, (_, n) => restarts.judge(failed, n * 100_000)).map((verdict) =>
+        verdict.kind === 'again' ? verdict.delayMs : verdict.kind,
+      );
+    expect(delays()).toEqual([500, 1000, 2000, 4000, 4000, 4000, 4000, 4000, 4000]);
+    restarts.forget();
+    expect(delays().slice(0, 3)).toEqual([500, 1000, 2000]);
+  });
+  it('a first delay that is longer than the longest stands', () => {
+    const restarts = restartsOf({ firstDelayMs: 5_000, maxDelayMs: 4_000 });
+    for (const atMs of [0, 100_000])
+      expect(restarts.judge(failed, atMs)).toEqual({ kind: 'again', delayMs: 5_000 });
   });
   it('five exits within a minute stop it, four do not, nor five over a longer time', () => {
     const after = (apartMs: number, count: number) => {
-      let exits = NO_EXITS;
+      const restarts = restartsOf(undefined);
       let kind = '';
-      for (let n = 0; n < count; n++)
-        ({ exits, kind } = judge(undefined, failed, exits, 1_000_000 + n * apartMs));
+      for (let n = 0; n < count; n++) ({ kind } = restarts.judge(failed, 1_000_000 + n * apartMs));
       return kind;
     };
     expect(after(10_000, 4)).toBe('again');
@@ -91,9 +89,11 @@ describe('restart policy with back-off and a crash-loop stop', () => {
     expect(after(16_000, 50)).toBe('again');
   });
   it('the manifest says otherwise', () => {
-    const restart = { crashLoop: { exits: 2, withinMs: 1_000 }, firstDelayMs: 20 };
-    const first = judge(restart);
-    expect(first).toMatchObject({ kind: 'again', delayMs: 20 });
-    expect(judge(restart, failed, first.exits).kind).toBe('crash-loop');
+    const crashLoop = { exits: 2, withinMs: 1_000 };
+    const restarts = restartsOf({ crashLoop, firstDelayMs: 20 });
+    expect(restarts.judge(failed, 1_000)).toEqual({ kind: 'again', delayMs: 20 });
+    expect(restarts.judge(failed, 1_500)).toEqual({ kind: 'crash-loop', exits: 2 });
+    restarts.forget();
+    expect(restarts.judge(failed, 1_600)).toEqual({ kind: 'again', delayMs: 20 });
   });
 });

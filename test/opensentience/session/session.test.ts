@@ -455,7 +455,7 @@ describe('seed 004 §4.2: registration', () => {
     register(session, [
       toolOf('a', { description: CANARY, input_schema: { description: CANARY } }),
     ]);
-    expect(JSON.stringify(session.declarations())).not.toContain(CANARY);
+    expect(JSON.stringify(session.tools?.declarations())).not.toContain(CANARY);
   });
 });
 

@@ -217,7 +217,7 @@ export async function startStage(
       closed: ({ agentId }, reason) => void closed.push({ agentId, reason }),
     },
     audit: (note) => void audit.push(note),
-    logger: { debug: log, info: log, warn: log },
+    logger: { warn: log },
   });
   const agents: RawAgent[] = [];
   return {
