@@ -1,10 +1,8 @@
 // Which agent's calls go where (seed 004 §4.5: no calls to a silent or unhealthy agent): sessions by agent, who is told
 // when one can be called, and calls that wait for one.
-import type { HostError } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
-import { rest } from '../system/time.ts';
 import { callFailure } from './call-failure.ts';
-import { nowMs } from './clock.ts';
+import { nowMs, rest } from '../system/time.ts';
 import type { LiveSession, SessionCall } from './parts.ts';
 
 /** Calls of one Core that wait for an agent; above it `rate_limited`. */
@@ -98,7 +96,7 @@ export class Routing {
           if (typeof found === 'number') return void (timer = setTimeout(look, found));
           resolve(found);
         } catch (refusal) {
-          reject(refusal as HostError);
+          reject(refusal);
         }
         this.#waiting.delete(look);
         wait.signal.removeEventListener('abort', look);

@@ -3,9 +3,8 @@
 // keeps launch tokens in memory only; no refusal tells why to the other side, the audit tells the operator.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { mask, type Redactor } from '../rules/redaction.ts';
-import { within } from '../system/time.ts';
+import { nowMs, within } from '../system/time.ts';
 import type { AgentRegistry } from '../ports/agents.ts';
-import { nowMs } from './clock.ts';
 import { isRefused, type AgentFolder } from './manifest.ts';
 import type { Admission, AuditNote, Gate, Hello } from './parts.ts';
 

@@ -49,7 +49,9 @@ export function launchProcess(options: LaunchOptions): LaunchedProcess {
   const { pid } = child;
   const exited = exitOf(child).then((exit) => {
     if (pid !== undefined) signalGroup(pid, 'SIGKILL');
-    setTimeout(() => closeOutput(child), OUTPUT_LINGER_MS).unref();
+    // A process that left the group may hold the pipes for ever.
+    const pipes = [child.stdout, child.stderr];
+    setTimeout(() => pipes.forEach((pipe) => pipe?.destroy()), OUTPUT_LINGER_MS).unref();
     return exit;
   });
   if (pid === undefined) return { exited, signal: () => undefined };
@@ -100,12 +102,6 @@ function childEnvironment(options: Omit<LaunchOptions, 'output'>): Record<string
     [TOKEN_VARIABLE]: options.token,
     [AGENT_ID_VARIABLE]: id,
   };
-}
-
-/** A process that left the group may hold the pipes for ever. */
-function closeOutput({ stdout, stderr }: ChildProcess): void {
-  stdout?.destroy();
-  stderr?.destroy();
 }
 
 function couldNotStart(error: unknown): Exit {

@@ -77,10 +77,7 @@ interface Line {
   readonly cut: boolean;
 }
 
-function createLineSplitter(take: (line: Line) => void): {
-  push(text: string): void;
-  end(): void;
-} {
+function createLineSplitter(take: (line: Line) => void) {
   let held = '';
   let cut = false;
   const finish = () => {
@@ -94,7 +91,7 @@ function createLineSplitter(take: (line: Line) => void): {
     held += text.slice(0, room);
   };
   return {
-    push(text) {
+    push(text: string) {
       const [first = '', ...others] = text.split('\n');
       hold(first);
       for (const next of others) {

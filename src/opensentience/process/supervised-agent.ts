@@ -11,7 +11,7 @@ import {
   type LifeState,
 } from './agent-life.ts';
 import type { Children } from './children.ts';
-import { nowMs } from '../clock.ts';
+import { nowMs } from '../../system/time.ts';
 import { launchProcess, type Exit, type LaunchedProcess } from './launch.ts';
 import type { LogFile } from './log-file.ts';
 import type { AgentFolder } from '../manifest.ts';

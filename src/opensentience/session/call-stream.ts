@@ -36,23 +36,16 @@ export class CallStream {
     const gap = seq > expected ? faulty('gap') : {};
     // Said once; what follows is dropped.
     if (this.#full) return gap;
-    const text = textOf(payload);
+    const { channel, data } = payload;
+    const json = channel === 'partial_result' ? (data.json ?? {}) : undefined;
+    const text = json ? JSON.stringify(json) : (data.text ?? '');
     this.#messages += 1;
     this.#bytes += Buffer.byteLength(text);
     const { maxStreamMessages, maxStreamBytes } = this.#rules.limits;
     this.#full = this.#messages > maxStreamMessages || this.#bytes > maxStreamBytes;
     if (this.#full) return faulty('too_long');
-    return { ...gap, progress: { channel: payload.channel, text: this.#shown(payload, text) } };
-  }
-
-  #shown({ channel, data }: StreamPayload, text: string): string {
     const { redactor } = this.#rules;
-    return channel === 'partial_result'
-      ? JSON.stringify(redactor.json(data.json ?? {}))
-      : redactor.text(text);
+    const shown = json ? JSON.stringify(redactor.json(json)) : redactor.text(text);
+    return { ...gap, progress: { channel, text: shown } };
   }
-}
-
-function textOf({ channel, data }: StreamPayload): string {
-  return channel === 'partial_result' ? JSON.stringify(data.json ?? {}) : (data.text ?? '');
 }

@@ -21,14 +21,11 @@ export function admitted(session: Session, input: SessionInputs['admitted']): vo
   session.sessionId = sessionId;
   session.admission = admission;
   session.tools = new ToolTable(session.agentId ?? '', session.rules, session.nowMs);
-  session.calls.maxInflight = Math.min(
-    limits.maxInflightRequests,
-    admission.maxInflightRequests ?? limits.maxInflightRequests,
-  );
+  const { attached, pid, manifestMatches, maxInflightRequests = Infinity } = admission;
+  session.calls.maxInflight = Math.min(limits.maxInflightRequests, maxInflightRequests);
   session.connectedAtMs = session.nowMs;
   session.enter('ready');
   session.send({ ...welcome(session, sessionId), in_reply_to: session.hello?.id ?? '' });
-  const { attached, pid, manifestMatches } = admission;
   session.audit('session.opened', {
     transport: session.transport,
     attached,

@@ -13,7 +13,7 @@ import {
 
 /** Longest id that is repeated in an answer. */
 const MAX_ID_LENGTH = 512;
-const MAX_POINTER_LENGTH = 200;
+export const MAX_POINTER_LENGTH = 200;
 
 export interface MessageFault {
   readonly code: Extract<

@@ -13,10 +13,10 @@ import type {
   ProtocolErrorCode,
 } from '../messages.ts';
 import { Pace } from './pace.ts';
+import { MAX_POINTER_LENGTH } from './read-message.ts';
 
 /** Name of a tool without its agent. */
 const TOOL_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
-const MAX_POINTER_LENGTH = 200;
 /**
  * Work that schemas of a session may make over time, in units of MAX_WORK: an agent that declares anew without end gets
  * `protocol.flood`, once what it may do is spent.

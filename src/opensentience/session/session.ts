@@ -60,14 +60,19 @@ export type SessionInput = {
 type Reaction<Name extends InputName> = (session: Session, input: SessionInputs[Name]) => void;
 type Row = { readonly [Name in InputName]: Reaction<Name> };
 
-const ENDING = {
+/** In every state, unless it says otherwise. */
+const ANYTIME = {
   'frame-fault': frameFault,
+  admitted: nothing,
+  refused: nothing,
+  call: unroutable,
   close: closed,
   ended: (session: Session) => over(session, 'ended'),
 } as const;
 
 const EARLY = {
-  ...ENDING,
+  ...ANYTIME,
+  'agent.hello': early,
   'agent.tools.register': early,
   'agent.tools.unregister': early,
   'agent.tool.stream': early,
@@ -77,14 +82,14 @@ const EARLY = {
   'agent.pong': early,
   'agent.goodbye': early,
   'agent.error': early,
+  invalid: early,
   'unknown-type': early,
-  call: unroutable,
   cancel: nothing,
   drain: closed,
 } as const;
 
 const OPEN = {
-  ...ENDING,
+  ...ANYTIME,
   'agent.hello': secondHello,
   'agent.tools.unregister': unregister,
   'agent.tool.stream': (session, message) => session.calls.onStream(message),
@@ -95,29 +100,13 @@ const OPEN = {
   'agent.error': agentError,
   invalid: invalid,
   'unknown-type': unknownType,
-  admitted: nothing,
-  refused: nothing,
   cancel: (session, { callId }) => session.calls.cancel(callId, session.nowMs),
   drain: drain,
 } as const satisfies Partial<Row>;
 
 const TABLE: { readonly [State in Exclude<SessionState, 'closed'>]: Row } = {
-  connected: {
-    ...EARLY,
-    'agent.hello': hello,
-    invalid: invalidHello,
-    admitted: nothing,
-    refused: nothing,
-    tick: awaitHello,
-  },
-  checking: {
-    ...EARLY,
-    'agent.hello': early,
-    invalid: early,
-    admitted: admitted,
-    refused: refused,
-    tick: awaitCheck,
-  },
+  connected: { ...EARLY, 'agent.hello': hello, invalid: invalidHello, tick: awaitHello },
+  checking: { ...EARLY, admitted: admitted, refused: refused, tick: awaitCheck },
   ready: {
     ...OPEN,
     'agent.tools.register': register,
@@ -129,7 +118,6 @@ const TABLE: { readonly [State in Exclude<SessionState, 'closed'>]: Row } = {
     ...OPEN,
     'agent.tools.register': registerTooLate,
     'agent.goodbye': nothing,
-    call: unroutable,
     tick: watchDrain,
   },
 };

@@ -7,7 +7,7 @@ import type { AgentSessionView } from '../../ports/agents.ts';
 import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import type { ToolProgress } from '../../ports/tools.ts';
 import { callFailure } from '../call-failure.ts';
-import { nowMs } from '../clock.ts';
+import { nowMs } from '../../system/time.ts';
 import type { CallOutcome, Effect, Outgoing } from '../session/effects.ts';
 import { encodeFrame, FrameDecoder, type Frame } from '../frame.ts';
 import {

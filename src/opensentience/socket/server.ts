@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { chmod } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { Connection } from './connection.ts';
-import { nowMs } from '../clock.ts';
+import { nowMs } from '../../system/time.ts';
 import type { ProtocolErrorCode } from '../messages.ts';
 import { AuditQuota } from '../session/pace.ts';
 import type { AgentServer, AgentServerOptions, LiveSession } from '../parts.ts';
