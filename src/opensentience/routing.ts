@@ -50,7 +50,7 @@ export class Routing {
       else this.#open.delete(agentId);
       for (const listener of this.#listeners) listener(agentId, now);
     }
-    for (const [look, of] of [...this.#waiting]) if (of === agentId) look();
+    for (const [wake, of] of [...this.#waiting]) if (of === agentId) wake();
   }
 
   routable(): readonly string[] {
@@ -65,7 +65,7 @@ export class Routing {
   /** Calls that wait end, new ones are refused. */
   stop(): void {
     this.#stopped = true;
-    for (const look of [...this.#waiting.keys()]) look();
+    for (const wake of [...this.#waiting.keys()]) wake();
   }
 
   /** As Core.call (parts.ts). A session that goes before the call was sent costs time, not the call. */
@@ -84,26 +84,25 @@ export class Routing {
   }
 
   async #sessionFor(wait: Wait): Promise<LiveSession> {
-    const found = this.#find(wait);
-    if (typeof found !== 'number') return found;
-    if (this.#waiting.size >= MAX_WAITING_CALLS) throw callFailure('rate_limited', false);
-    return new Promise((resolve, reject) => {
-      let timer: NodeJS.Timeout | undefined;
-      const look = (): void => {
+    let found = this.#find(wait);
+    if (typeof found === 'number' && this.#waiting.size >= MAX_WAITING_CALLS)
+      throw callFailure('rate_limited', false);
+    for (; typeof found === 'number'; found = this.#find(wait)) await this.#news(wait, found);
+    return found;
+  }
+
+  /** Resolves when something about the agent's session changed, when the call is cancelled, or after `ms`. */
+  #news({ agentId, signal }: Wait, ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
         clearTimeout(timer);
-        try {
-          const found = this.#find(wait);
-          if (typeof found === 'number') return void (timer = setTimeout(look, found));
-          resolve(found);
-        } catch (refusal) {
-          reject(refusal);
-        }
-        this.#waiting.delete(look);
-        wait.signal.removeEventListener('abort', look);
+        this.#waiting.delete(wake);
+        signal.removeEventListener('abort', wake);
+        resolve();
       };
-      this.#waiting.set(look, wait.agentId);
-      wait.signal.addEventListener('abort', look);
-      look();
+      const timer = setTimeout(wake, ms);
+      this.#waiting.set(wake, agentId);
+      signal.addEventListener('abort', wake);
     });
   }
 

@@ -58,8 +58,7 @@ export function unregister(session: Session, message: Unregister): void {
 
 export function heartbeat(session: Session, { payload }: SessionInputs['agent.heartbeat']): void {
   if (payload.session_id !== session.sessionId) return session.audit('heartbeat.wrong_session');
-  session.lastHeartbeatAtMs = session.nowMs;
-  session.uptimeMs = payload.uptime_ms;
+  session.heartbeat = { lastHeartbeatAtMs: session.nowMs, uptimeMs: payload.uptime_ms };
   signOfLife(session, payload.status);
 }
 

@@ -140,11 +140,10 @@ export class Session {
   /** When the present state began. */
   sinceMs: number;
   connectedAtMs: number;
-  lastHeartbeatAtMs: number | undefined;
+  heartbeat: Pick<AgentSessionView, 'lastHeartbeatAtMs' | 'uptimeMs'> = {};
   /** A heartbeat or an answer to core.ping. */
   lastSignAtMs: number | undefined;
   lastPingAtMs = 0;
-  uptimeMs: number | undefined;
   said: 'ok' | 'degraded' | 'unhealthy' = 'ok';
   silent = false;
   faulty = 0;
@@ -216,8 +215,7 @@ export class Session {
       state: this.state === 'ready' ? 'ready' : 'draining',
       health: this.health,
       connectedAtMs: this.connectedAtMs,
-      ...(this.lastHeartbeatAtMs !== undefined && { lastHeartbeatAtMs: this.lastHeartbeatAtMs }),
-      ...(this.uptimeMs !== undefined && { uptimeMs: this.uptimeMs }),
+      ...this.heartbeat,
       ...(manifestMatches !== undefined && { manifestMatches }),
       toolIds: this.tools?.ids() ?? [],
       calls: this.calls.views(),
