@@ -30,7 +30,7 @@ export interface MessageFault {
   readonly callId?: string;
 }
 
-export type Reply = Pick<Envelope, 'in_reply_to'> & Correlation;
+type Reply = Pick<Envelope, 'in_reply_to'> & Correlation;
 
 export type ReadMessage =
   | { readonly ok: true; readonly message: AgentMessage }
