@@ -2,7 +2,7 @@
 // when one can be called, and calls that wait for one.
 import type { JsonObject } from '../rules/json.ts';
 import { callFailure } from './call-failure.ts';
-import { nowMs, rest } from '../system/time.ts';
+import { Bell, nowMs, rest } from '../system/time.ts';
 import type { LiveSession, SessionCall } from './parts.ts';
 
 /** Calls of one Core that wait for an agent; above it `rate_limited`. */
@@ -25,8 +25,8 @@ export class Routing {
   readonly #sessions = new Map<string, LiveSession>();
   readonly #open = new Set<string>();
   readonly #listeners = new Set<RoutableListener>();
-  /** Called when something about the agent's session changed. */
-  readonly #waiting = new Map<() => void, string>();
+  /** Rings when something about the agent's session changed. */
+  readonly #waiting = new Map<Bell, string>();
   #stopped = false;
 
   session(agentId: string): LiveSession | undefined {
@@ -50,7 +50,7 @@ export class Routing {
       else this.#open.delete(agentId);
       for (const listener of this.#listeners) listener(agentId, now);
     }
-    for (const [wake, of] of [...this.#waiting]) if (of === agentId) wake();
+    for (const [news, of] of this.#waiting) if (of === agentId) news.ring();
   }
 
   routable(): readonly string[] {
@@ -65,7 +65,7 @@ export class Routing {
   /** Calls that wait end, new ones are refused. */
   stop(): void {
     this.#stopped = true;
-    for (const wake of [...this.#waiting.keys()]) wake();
+    for (const news of this.#waiting.keys()) news.ring();
   }
 
   /** As Core.call (parts.ts). A session that goes before the call was sent costs time, not the call. */
@@ -87,23 +87,13 @@ export class Routing {
     let found = this.#find(wait);
     if (typeof found === 'number' && this.#waiting.size >= MAX_WAITING_CALLS)
       throw callFailure('rate_limited', false);
-    for (; typeof found === 'number'; found = this.#find(wait)) await this.#news(wait, found);
+    for (; typeof found === 'number'; found = this.#find(wait)) {
+      const news = new Bell();
+      this.#waiting.set(news, wait.agentId);
+      await news.rung(wait.signal, found);
+      this.#waiting.delete(news);
+    }
     return found;
-  }
-
-  /** Resolves when something about the agent's session changed, when the call is cancelled, or after `ms`. */
-  #news({ agentId, signal }: Wait, ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = (): void => {
-        clearTimeout(timer);
-        this.#waiting.delete(wake);
-        signal.removeEventListener('abort', wake);
-        resolve();
-      };
-      const timer = setTimeout(wake, ms);
-      this.#waiting.set(wake, agentId);
-      signal.addEventListener('abort', wake);
-    });
   }
 
   /**

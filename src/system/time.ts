@@ -1,7 +1,7 @@
-// Time in the process: its clock, a rest that an abort ends, work that has a limit, what is left of one, waiting for
-// what is told, and the pace of trying again. By the monotonic clock: a clock that is set moves nothing. Not here is what the platform
-// has: a signal that ends by itself (AbortSignal.timeout), a tick (setInterval), and a timer (setTimeout) of something
-// that others restart or call off.
+// Time in the process: its clock, a rest that an abort ends, work that has a limit, what is left of one, waiting for what
+// is told, and the pace of trying again. By the monotonic clock: a clock that is set moves nothing. Not here is what the
+// platform has: a signal that ends by itself (AbortSignal.timeout), a tick (setInterval), and a timer (setTimeout) of
+// something that others restart or call off.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** ms since the epoch that never go back, whatever becomes of the system's clock meanwhile: for waits and limits. */
