@@ -66,7 +66,10 @@ export async function answerInterrupt(
     throw overError(asked);
   const { interruptId = '', resumeSchema } = asked;
   await bind(interruptId);
-  return send(deps, { ...answer, value, interruptId, resumeSchema }, delivery);
+  // A key that is used again when nothing holds it any more is another answer where it is for another question.
+  const updateId = `${delivery.updateId}-${interruptId}`;
+  const question = { ...answer, value, interruptId, resumeSchema };
+  return send(deps, question, { updateId, bodyDigest: delivery.bodyDigest });
 }
 
 /** The open interrupt that is meant. Throws what became of it, or service_unavailable when that cannot be known. */
