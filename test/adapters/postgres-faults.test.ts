@@ -12,7 +12,6 @@ import type { DatabaseOptions } from '../../src/adapters/postgres/index.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
 import { openPglite } from '../../src/adapters/postgres/pglite.ts';
 import { openPool } from '../../src/adapters/postgres/pool.ts';
-import { createFeedStore } from '../../src/adapters/postgres/feed-store.ts';
 import { createSegmentStore } from '../../src/adapters/postgres/segment-store.ts';
 import type { Pglite } from '../../src/adapters/postgres/pglite.ts';
 import { appendRows, eventually, headOf, newId, startedRun, refTo } from '../contract/given.ts';
@@ -224,44 +223,6 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
     },
   );
 
-  it(
-    'architecture §3.6 the feed begins with the logs that are there, and holds what an older release writes',
-    { timeout: LIMIT_MS },
-    async () => {
-      const { db, close } = await openDatabase(await database(), quietLogger);
-      const write = (runId: string, first: number, atMs: number): Promise<unknown> =>
-        db.query(
-          `INSERT INTO run_events (run_id, sequence, tenant_id, event_id, key, type, payload, timestamp_ms)
-           SELECT $1::text, n, 'acme', $1::text || n, n::text, 'x.y', '{}', $3::bigint
-           FROM generate_series($2::integer, $2::integer + 1) n`,
-          [runId, first, atMs],
-        );
-      try {
-        const migrations = await readMigrations();
-        await migrate(db, migrations.slice(0, 6));
-        const input = { variables: { a: '\u0000\\"\ud800{' }, header: { sessionId: 'session-ü' } };
-        await db.query(
-          `INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms)
-           VALUES ('later', 'acme', 'w', $1, '[]', 0)`,
-          [JSON.stringify(input)],
-        );
-        await write('later', 0, 20);
-        await write('earlier', 0, 10);
-        await migrate(db, migrations);
-        await write('later', 2, 30);
-        const { rows } = await createFeedStore(db).read({ tenant: 'acme', after: 0, limit: 10 });
-        expect(rows.map(({ run, sequence }) => `${run.runId} ${sequence}`)).toEqual([
-          ...['earlier 0', 'earlier 1'],
-          ...['later 0', 'later 1', 'later 2', 'later 3'],
-        ]);
-        const sessions = new Set(rows.map(({ sessionId }) => sessionId));
-        expect([...sessions]).toEqual(['earlier', 'session-ü']);
-      } finally {
-        await close();
-      }
-    },
-  );
-
   it('architecture §10 every table of tenants has a tenant_id', { timeout: LIMIT_MS }, async () => {
     const { db, close } = await openDatabase(await database(), quietLogger);
     try {
@@ -273,6 +234,7 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
          ORDER BY 1`,
       );
       expect(without.map((row) => row.name)).toEqual([
+        'feed_backfill',
         'process_leases',
         'schema_migrations',
         'sweep_progress',

@@ -19,6 +19,7 @@ export const PROGRAMS = [
   './opensentience/fault-agent.ts',
   './opensentience/guest-agent.ts',
   './opensentience/rude-agent.ts',
+  '../adapters/feed-backfiller.ts',
   '../adapters/postgres-writer.ts',
 ];
 const { resolve } = createRequire(import.meta.url);

@@ -69,6 +69,13 @@ export function isDeadlock(error: unknown): boolean {
   return RETRYABLE.test((error as Partial<SqlError> | null)?.sqlState ?? '');
 }
 
+const LOCK_TIMEOUT = '55P03';
+
+/** True when a statement was given up because a lock that it needs was not free within `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return error instanceof HostError && (error.cause as { code?: unknown })?.code === LOCK_TIMEOUT;
+}
+
 /**
  * One form for the errors of both drivers: HostError `service_unavailable` when the database could not be asked or
  * took too long, `validation_error` for text that no text column can hold (NUL), SqlError for everything else.

@@ -9,6 +9,7 @@ import { createAgentRegistry } from './agent-registry.ts';
 import { createTableContentStore } from './content-store.ts';
 import type { Db } from './db.ts';
 import { createEffectLedger } from './effect-ledger.ts';
+import { startBackfill } from './feed-backfill.ts';
 import { createFeedStore } from './feed-store.ts';
 import { createIdempotencyStore } from './idempotency-store.ts';
 import { createLogStore } from './log-store.ts';
@@ -41,10 +42,12 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
   const { db, close } = await openDatabase(database, logger);
   try {
     await migrate(db, await readMigrations());
+    const log = await createLogStore(db, logger);
+    const backfill = await startBackfill(db, logger);
     return {
       runs: createRunStore(db),
       idempotency: createIdempotencyStore(db),
-      log: await createLogStore(db, logger),
+      log,
       feed: createFeedStore(db),
       projection: createProjectionStore(db),
       segments: createSegmentStore(db),
@@ -56,7 +59,10 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
       pageSessions: createPageSessionStore(db),
       agents: createAgentRegistry(db),
       ping: () => ping(db),
-      close,
+      async close() {
+        await backfill.stop();
+        await close();
+      },
     };
   } catch (error) {
     await close();

@@ -1,8 +1,10 @@
 // Numbered SQL migrations at start (architecture §7): each in one transaction under one advisory lock, so that any
-// number of processes may start at once. A database from a newer release is refused.
+// number of processes may start at once. Whoever works on meanwhile waits behind a migration's locks: it gives up after a
+// moment and comes again. A database from a newer release is refused.
 import { readdir, readFile } from 'node:fs/promises';
 import { HostError } from '../../rules/errors.ts';
-import type { Db } from './db.ts';
+import { BackOff, rest } from '../../system/time.ts';
+import { isLockTimeout, type Db } from './db.ts';
 
 const MIGRATIONS_DIR = new URL('./migrations/', import.meta.url);
 const FILE_NAME = /^(\d{3})-([a-z0-9-]+)\.sql$/;
@@ -10,6 +12,14 @@ const FILE_NAME = /^(\d{3})-([a-z0-9-]+)\.sql$/;
 const LOCK_ID = 0x6f776f70;
 /** Longest time in ms for one migration, waiting for other processes included. */
 const MIGRATION_LIMIT_MS = 10 * 60_000;
+/**
+ * Longest wait in ms of a migration for a lock, during which others wait behind it; how often it is tried; and the pauses
+ * in ms between two tries, the first and the longest. Together longer than any transaction of a host.
+ */
+const LOCK_LIMIT_MS = 1_000;
+const LOCK_TRIES = 90;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 2_000;
 
 export interface Migration {
   readonly version: number;
@@ -37,9 +47,36 @@ export async function readMigrations(): Promise<readonly Migration[]> {
   );
 }
 
-/** Brings the database to the last of `migrations`. Throws HostError `config_invalid` when it is beyond that. */
-export async function migrate(db: Db, migrations: readonly Migration[]): Promise<void> {
-  for (let done = false; !done;) done = await migrateOnce(db, migrations);
+/**
+ * Brings the database to the last of `migrations`. Throws HostError `config_invalid` when it is beyond that, and
+ * `service_unavailable` when a table is locked for longer than `lockTries` tries.
+ */
+export async function migrate(
+  db: Db,
+  migrations: readonly Migration[],
+  lockTries = LOCK_TRIES,
+): Promise<void> {
+  const backOff = new BackOff(FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
+  let tries = 0;
+  for (;;) {
+    try {
+      if (await migrateOnce(db, migrations)) return;
+      tries = 0;
+      backOff.reset();
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error;
+      tries += 1;
+      if (tries >= lockTries) throw lockedOut(tries, error);
+      await rest(backOff.next());
+    }
+  }
+}
+
+function lockedOut(tries: number, cause: unknown): HostError {
+  const reason =
+    `A migration of the database found its tables locked ${tries} times. ` +
+    'End the transaction that holds them (pg_locks and pg_stat_activity name it), and start again.';
+  return new HostError('service_unavailable', { part: 'database', reason }, cause);
 }
 
 /** Applies the next migration, if there is one; true when nothing is left to do. */
@@ -64,6 +101,7 @@ async function migrateOnce(db: Db, migrations: readonly Migration[]): Promise<bo
     }
     const next = migrations[version];
     if (!next) return true;
+    await tx.script(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}`);
     await tx.script(next.sql);
     await tx.query('INSERT INTO schema_migrations (version, name) VALUES ($1, $2)', [
       next.version,
