@@ -1,8 +1,7 @@
 // `npm run rebuild [-- <runId>…]`: writes logs and heads anew from Temporal history and its archive
 // (architecture §3.6), all runs or those named. On shared parts it may run beside hosts; embedded ones belong to the
 // one process that owns the data folder, so the host must be stopped.
-import { DEFAULT_CALLER } from '../facade/deps.ts';
-import { codeOf } from '../rules/errors.ts';
+import { codeOf, HostError } from '../rules/errors.ts';
 import { runCommand, type CommandParts, type Running } from './command.ts';
 import { openDataFolder } from './data-folder.ts';
 import { createHost, type Host } from './host.ts';
@@ -47,7 +46,9 @@ async function rebuild(
   let refused = 0;
   for (const runId of runIds) {
     try {
-      const { rows } = await log.rebuild(stores.runs.ref(DEFAULT_CALLER.tenant, runId));
+      const run = await stores.runs.locate(runId);
+      if (!run) throw new HostError('run_not_found', { runId });
+      const { rows } = await log.rebuild(run);
       say(`${runId}: ${rows.length} events`);
     } catch (error) {
       if (codeOf(error) === undefined) throw error;

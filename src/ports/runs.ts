@@ -81,6 +81,8 @@ export interface RunStore {
    * failed to start only while they have a head that does not say so yet.
    */
   unstarted(beforeMs: number, limit: number): Promise<readonly RunRow[]>;
+  /** Whose run this is, for an operator's command: its caller names no tenant. */
+  locate(runId: string): Promise<RunRef | undefined>;
   /** Every run whose id is above `after` ('' = from the first) in ascending order, for the rebuild. */
   allRuns(after: string, limit: number): Promise<readonly RunRef[]>;
 }

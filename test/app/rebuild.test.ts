@@ -30,6 +30,17 @@ async function storedRows(runId: string, drop: boolean): Promise<unknown> {
   }
 }
 
+/** What a stopped host knows of a run without its log. */
+async function giveTo(tenant: string, runId: string): Promise<void> {
+  const { db, close } = await openDatabase(
+    { kind: 'pglite', dir: join(dataDir, 'postgres') },
+    quietLogger,
+  );
+  for (const table of ['runs', 'run_segments', 'run_blocks'])
+    await db.query(`UPDATE ${table} SET tenant_id = $1 WHERE run_id = $2`, [tenant, runId]);
+  await close();
+}
+
 it('writes a run with deltas, a tool and an open question anew', async () => {
   const demo = await createDemo({ dataDir, logger: quietLogger });
   const host = await startTestHost({ dataDir, builtIn: demo, temporal: 'own' });
@@ -49,4 +60,20 @@ it('writes a run with deltas, a tool and an open question anew', async () => {
   expect(await command.exited).toBe(0);
   expect(command.stdout()).toContain('1 rebuilt, 0 refused');
   expect(await storedRows(runId, false)).toEqual(before);
-}, 180_000);
+
+  // By its name it is found too, whosever it is.
+  await storedRows(runId, true);
+  await giveTo('acme', runId);
+  const named = spawnCommand(
+    'rebuild',
+    {
+      OPENWOP_DATA_DIR: dataDir,
+      OPENWOP_CACHE_DIR: CACHE_DIR,
+      OPENWOP_API_KEY: TEST_API_KEY,
+    },
+    [runId, 'nobody'],
+  );
+  expect(await named.exited).toBe(1);
+  expect(named.stdout()).toContain(`${runId}: ${(before as unknown[]).length} events`);
+  expect(named.stdout()).toMatch(/^nobody: .*run/im);
+}, 360_000);

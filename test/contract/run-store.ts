@@ -196,6 +196,16 @@ export function runStoreContract(stores: GivenStores): void {
       expect(await runs.markStarted(refTo(started.runId), 'T2')).toBe('pending');
     });
 
+    it('architecture §3.6 a run is found for the rebuild whosever it is', async () => {
+      const run = newRun({ tenant: newId('tenant') });
+      await stores().runs.accept(run);
+      expect(await stores().runs.locate(run.runId)).toEqual({
+        tenant: run.tenant,
+        runId: run.runId,
+      });
+      expect(await stores().runs.locate(newId('run'))).toBeUndefined();
+    });
+
     it('architecture §3.6 all runs are listed for the rebuild, ascending, in pages', async () => {
       const ids = [newId('zz'), newId('zz')].sort();
       for (const runId of ids) await stores().runs.accept(newRun({ runId }));

@@ -235,8 +235,10 @@ export async function spawnHost(
 export function spawnCommand(
   kind: keyof typeof READY_LINE | 'rebuild',
   env: Environment,
+  args: readonly string[] = [],
 ): SpawnedHost {
-  const child = spawn(process.execPath, ['--import', 'tsx', join(ROOT, `src/app/${kind}.ts`)], {
+  const program = ['--import', 'tsx', join(ROOT, `src/app/${kind}.ts`), ...args];
+  const child = spawn(process.execPath, program, {
     cwd: ROOT,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

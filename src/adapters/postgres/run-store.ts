@@ -154,6 +154,13 @@ export function createRunStore(db: Db): RunStore {
       );
       return records.map(runOf);
     },
+    async locate(runId) {
+      const [row] = await db.query<{ tenant_id: string }>(
+        'SELECT tenant_id FROM runs WHERE run_id = $1',
+        [runId],
+      );
+      return row && refOf(row.tenant_id, runId);
+    },
     async allRuns(after, limit) {
       const rows = await db.query<{ tenant_id: string; run_id: string }>(
         'SELECT tenant_id, run_id FROM runs WHERE run_id > $1 ORDER BY run_id LIMIT $2',
