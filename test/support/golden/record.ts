@@ -10,7 +10,10 @@ import { connectTemporal } from '../../../src/adapters/temporal/connection.ts';
 import { createHistoryReader } from '../../../src/adapters/temporal/history.ts';
 import { createEncryption } from '../../../src/adapters/temporal/codec.ts';
 import { createDemo, demoRunRequest } from '../../../src/demo/index.ts';
+import type { ResolvedAgent } from '../../../src/ports/catalog.ts';
 import type { LogRow } from '../../../src/ports/log.ts';
+import type { Tool } from '../../../src/ports/tools.ts';
+import type { AgentScript } from '../../../schemas/types.generated.ts';
 import { agentNode, chain, definition, edge, node, runInput } from '../definitions.ts';
 import { startTestHost, type TestHost } from '../host.ts';
 import { startTestTemporal } from '../temporal.ts';
@@ -18,6 +21,8 @@ import { RECORDED, type Recording } from './recording.ts';
 import { runRef } from '../run-ref.ts';
 
 const TRIAGE = 'local.demo.refund-desk.triage';
+const PAYER = 'local.golden.payments.payer';
+const PAY = 'golden:pay';
 const gates = [
   node('gate', 'core.approvalGate', { config: { title: 'May I?' } }),
   node('end', 'core.end'),
@@ -62,6 +67,7 @@ const DEFINITIONS = [
     },
   ),
   chain('golden-approval', gates),
+  chain('golden-asks-at-once', [agentNode('think', PAYER)]),
   chain('golden-segments', [
     agentNode('think', TRIAGE, {
       inputs: {
@@ -72,6 +78,46 @@ const DEFINITIONS = [
     ...gates,
   ]),
 ];
+
+const payer: ResolvedAgent = {
+  manifest: {
+    agentId: PAYER,
+    persona: 'Payer',
+    modelClass: 'reasoning',
+    systemPrompt: 'You play a part.',
+    toolAllowlist: [PAY],
+    confidence: { defaultThreshold: 0.5 },
+  },
+  packName: 'local.golden.payments',
+  packVersion: '1.0.0',
+  systemPrompt: 'You play a part.',
+};
+
+/** One turn, two payments. */
+const payments: AgentScript = {
+  turns: [
+    { calls: ['one', 'two'].map((to) => ({ toolId: PAY, arguments: { to } })) as AgentScriptCalls },
+    { final: { decision: { paid: true }, confidence: 0.9 } },
+  ],
+};
+type AgentScriptCalls = NonNullable<AgentScript['turns'][number]['calls']>;
+
+const attempted = new Set<string>();
+/** Pays, and fails to say so the first time for each key: a human is asked. */
+const pay: Tool = {
+  toolId: PAY,
+  description: 'Pays.',
+  inputSchema: { type: 'object' },
+  idempotent: false,
+  timeoutMs: 5_000,
+  transport: 'native',
+  safetyTier: 'write',
+  async call(_input, { idempotencyKey }) {
+    if (attempted.has(idempotencyKey)) return { paid: true };
+    attempted.add(idempotencyKey);
+    throw new Error('The connection was lost.');
+  },
+};
 
 const answers = { accept: { action: 'accept' }, more: { answers: { note: 'A loyal customer.' } } };
 
@@ -89,6 +135,19 @@ async function answered(
     body: { resumeValue },
   });
   if (answer.status !== 200) throw new Error(`${nodeId}: ${answer.text}`);
+}
+
+/** The questions of a run, as soon as so many were asked. */
+async function openQuestions(host: TestHost, runId: string, count: number): Promise<string[]> {
+  for (;;) {
+    const rows = await host.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
+    const asked = rows.filter(({ type }) => type === 'node.suspended');
+    if (asked.length === count)
+      return asked.map(
+        ({ payload }) => (JSON.parse(payload) as { interruptId: string }).interruptId,
+      );
+    await sleep(50);
+  }
 }
 
 /** A run whose segments are forced: only its start input can ask for that. */
@@ -140,6 +199,20 @@ const SCENARIOS: Record<string, (host: TestHost, client: Client) => Promise<stri
     if (rest.status.startsWith('waiting')) await answered(host, runId, 'triage', answers.accept);
     return runId;
   },
+  async 'asks-at-once'(host) {
+    const runId = await host.startRun({ workflowId: 'golden-asks-at-once' });
+    const [one, two] = await openQuestions(host, runId, 2);
+    const words = [
+      [two, { action: 'reject' }],
+      [one, { action: 'accept' }],
+    ] as const;
+    for (const [interruptId, resumeValue] of words) {
+      const body = { interruptId, resumeValue };
+      const answer = await host.api(`/v1/runs/${runId}/interrupts/think`, { body });
+      if (answer.status !== 200) throw new Error(answer.text);
+    }
+    return runId;
+  },
   async segments(host) {
     const runId = await startForced(host, 'golden-segments');
     await answered(host, runId, 'think', answers.accept);
@@ -184,7 +257,12 @@ const demo = await createDemo({
 const temporal = await startTestTemporal({ own: true });
 const host = await startTestHost({
   dataDir,
-  builtIn: { ...demo, definitions: [...demo.definitions, ...DEFINITIONS] },
+  builtIn: {
+    definitions: [...demo.definitions, ...DEFINITIONS],
+    agents: [...demo.agents, payer],
+    scripts: { ...demo.scripts, [PAYER]: payments },
+    tools: [...demo.tools, pay],
+  },
   temporal: { address: temporal.address, namespace: 'default' },
 });
 const connection = connectTemporal(host.temporal);
