@@ -21,7 +21,7 @@ import { copyDatabase, programArgs } from '../support/prepared.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 120_000;
 const TENANT = 'acme';
 const postgres = await startPostgres();
 const dir = await mkdtemp(join(tmpdir(), 'openwop-migrating-'));
