@@ -197,12 +197,17 @@ function nextAttempt(frame: Frame): void {
 
 /** After a pause cut the attempt: what it left open is closed, and the next one has not begun. */
 export function beginAnew(run: Run, frame: Frame): void {
+  delete frame.isCut;
+  // It had failed by itself, and the next one stands ready: it waits for the resume in the place of its delay.
+  if (frame.phase === 'ready') {
+    frame.resumeAtMs = undefined;
+    return;
+  }
   const node = run.nodes.get(frame.nodeId);
   if (node) closeAttempt({ run, node, frame }, { code: 'paused', message: 'The run was paused.' });
   nextAttempt(frame);
   frame.cuts = (frame.cuts ?? 0) + 1;
   run.state.cuts = (run.state.cuts ?? 0) + 1;
-  delete frame.isCut;
 }
 
 function errorPayload({ code, message, details }: NodeError): PayloadOf<'node.failed'>['error'] {

@@ -52,8 +52,21 @@ export function openInterrupts(snapshot: JsonValue): readonly OpenInterrupt[] {
   return foldedRun(snapshot).interrupts;
 }
 
-/** The same with the deadlines that hold: the question's own, its node's or the run's, whichever is first. */
-export function timedInterrupts(snapshot: JsonValue, { input }: RunRow): OpenInterrupt[] {
+/**
+ * The same with the deadlines that hold, without those that nobody can answer any more: a pause keeps a question's
+ * deadline, and it is closed in the log only when the run goes on.
+ */
+export function askedInterrupts(
+  { snapshot, status }: Pick<Head, 'snapshot' | 'status'>,
+  run: RunRow,
+  nowMs = Date.now(),
+): OpenInterrupt[] {
+  const endMs = status === 'paused' ? nowMs : -Infinity;
+  return timedInterrupts(snapshot, run).filter(({ deadlineMs = Infinity }) => deadlineMs > endMs);
+}
+
+/** Each with the question's own deadline, its node's or the run's, whichever is first. */
+function timedInterrupts(snapshot: JsonValue, { input }: RunRow): OpenInterrupt[] {
   const { startedAtMs, interrupts } = foldedRun(snapshot);
   const runEndsMs = startedAtMs === undefined ? Infinity : startedAtMs + durationLimitMs(input);
   return interrupts.map((open) => {
@@ -101,10 +114,10 @@ function interruptView(open: OpenInterrupt): JsonObject {
  * The wire form. `status` is the head's: status notes move it without a row. Only declared inputs are in the row's
  * start values, so nothing else a client sent is shown.
  */
-export function snapshotOf(head: Head, run: RunRow): RunSnapshot {
+export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnapshot {
   const folded = foldedRun(head.snapshot);
   const { input } = run;
-  const [waiting] = timedInterrupts(head.snapshot, run);
+  const [waiting] = askedInterrupts(head, run, nowMs);
   const ended = folded.endedAtMs === undefined ? undefined : iso(folded.endedAtMs);
   return {
     runId: run.runId,

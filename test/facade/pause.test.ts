@@ -17,7 +17,7 @@ interface Told {
   readonly runId: string;
   readonly status?: string;
   readonly error?: string;
-  readonly details?: { readonly runStatus?: string };
+  readonly details?: { readonly runStatus?: string; readonly pausedAt?: string };
 }
 
 let host: TestHost;
@@ -79,6 +79,15 @@ describe('POST /v1/runs/{runId}:pause and :resume', () => {
     expect((await tell(runId, 'pause')).status).toBe(202);
     const second = await tell(runId, 'pause');
     expect([second.status, second.body.details?.runStatus]).toEqual([409, 'paused']);
+    await host.waitFor(runId, ({ status }) => status === 'paused');
+    const third = await tell(runId, 'pause');
+    const { events } = (
+      await host.api<{ events: { type: string; timestamp: string }[] }>(
+        `/v1/runs/${runId}/events/poll`,
+      )
+    ).body;
+    const told = events.find(({ type }) => type === 'run.paused');
+    expect(third.body.details).toEqual({ runStatus: 'paused', pausedAt: told?.timestamp });
     await host.api(`/v1/runs/${runId}/cancel`, { body: {} });
     await host.waitFor(runId, ({ status }) => status === 'cancelled');
     const late = await tell(runId, 'pause');

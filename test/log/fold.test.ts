@@ -242,6 +242,14 @@ describe('run-snapshot.schema.json: the wire form', () => {
     expect(ended.endedAt).toBe(ended.completedAt);
   });
 
+  it('run-snapshot.schema.json: a question whose time ended while the run is paused is asked no more', () => {
+    const head = headWith(fold(null, rowsOf([suspended, requested, ['run.paused', {}]])), 'paused');
+    const at = (nowMs: number) => snapshotOf(head, runRow('r'), nowMs);
+    expect(at(1_500)).toMatchObject({ currentNodeId: 'gate', interrupt: { interruptId: 'int-1' } });
+    expect(at(1_501)).not.toHaveProperty('interrupt');
+    expect(at(1_501)).not.toHaveProperty('currentNodeId');
+  });
+
   describe('run-snapshot.schema.json: the deadline shown is the first that ends the wait', () => {
     const iso = (ms: number) => new Date(ms).toISOString();
     const started: Given = ['run.started', {}];

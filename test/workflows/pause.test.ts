@@ -6,8 +6,11 @@ import { describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activities/contract.ts';
 import type { StepResult } from '../../src/rules/journal.ts';
 import { MESSAGES, type PauseRunMessage } from '../../src/rules/messages.ts';
+import type { Run } from '../../workflows/context.ts';
+import { newFrame, type Frame } from '../../workflows/frames.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
+import { beginAnew } from '../../workflows/visit.ts';
 import { until } from '../support/host.ts';
 import { isPaused, openInterruptIds } from '../support/run-workflow.ts';
 import {
@@ -293,6 +296,14 @@ describe('what a pause must not do', () => {
     ]);
     const outcomes = payloadsOf(run, 'agent.invocation.completed').map(({ outcome }) => outcome);
     expect(outcomes).toEqual(['failed', 'completed']);
+  });
+
+  it('give a number to an attempt that never begins: one that failed by itself as it was cut has a next one', () => {
+    const frame: Frame = { ...newFrame('think', 1), attempt: 1, isCut: true, resumeAtMs: 5 };
+    const state = { cuts: 0 };
+    beginAnew({ nodes: new Map(), state } as unknown as Run, frame);
+    expect(frame).toEqual({ ...newFrame('think', 1), attempt: 1 });
+    expect(state.cuts).toBe(0);
   });
 
   it('spend executions of nodes', async () => {

@@ -4,7 +4,7 @@ import { Router, type Request, type Response } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
 import { EVENT_STORIES } from '../../rules/events.ts';
 import { principalOf } from '../../rules/subject.ts';
-import { timedInterrupts } from '../../log/fold.ts';
+import { askedInterrupts } from '../../log/fold.ts';
 import {
   PAGE_ASSETS,
   renderErrorPage,
@@ -172,7 +172,7 @@ async function sendRunPage(
     snapshot: renderSnapshot(FIRST, head, row) as RunSnapshot,
     events: rows.map((each) => JSON.parse(shown.textOf(each)) as RunEventDoc),
     stories: EVENT_STORIES,
-    interrupts: timedInterrupts(head.snapshot, row),
+    interrupts: askedInterrupts(head, row),
     csrfToken: session.csrfToken,
     eventsUrl: `${FIRST.prefix}/runs/${id}/events?streamMode=debug`,
     answerUrlOf: (nodeId) => `/pages/runs/${id}/interrupts/${encodeURIComponent(nodeId)}`,
