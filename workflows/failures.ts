@@ -21,6 +21,14 @@ export class CancelledAfterResult extends CancelledFailure {
   }
 }
 
+/**
+ * For work that nobody waits for: it may be cancelled. Anything else is a fault of this code, and fails the workflow
+ * task by an unhandled rejection, so that it is seen and tried again.
+ */
+export function passCancellation(error: unknown): void {
+  if (!isCancellation(error)) throw error;
+}
+
 /** Code, message and details of whatever a step threw; undefined for a cancellation. */
 export function failureOf(
   error: unknown,

@@ -9,6 +9,7 @@
 //
 // A resume that comes while it is only asked takes it back, and nothing is stated.
 import type { PauseRunMessage, ResumeRunMessage } from '../src/rules/messages.ts';
+import { passCancellation } from './failures.ts';
 import type { Run, Visit } from './context.ts';
 import type { Frame } from './frames.ts';
 import { emit } from './journal.ts';
@@ -71,7 +72,7 @@ export async function gate(visit: Visit, step: string): Promise<void> {
 
 function awaitQuiet(run: Run): void {
   const { pause: asked } = run.state;
-  if (asked) watch(run, asked).catch(() => undefined); // the run is cancelled
+  if (asked) watch(run, asked).catch(passCancellation);
 }
 
 /** What was quiet may not be so any more when the wait ends: it is looked at again in the breath of the statement. */

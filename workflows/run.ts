@@ -13,6 +13,7 @@ import { closingsOf } from '../src/rules/endings.ts';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
 import type { EventOf } from '../src/rules/events.ts';
 import { durationLimitMs, ownerOf, type RunInput } from '../src/rules/run-input.ts';
+import { passCancellation } from './failures.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
 import { newRunState, restoredRunState } from './frames.ts';
@@ -108,7 +109,7 @@ function startClock(run: Run): CancellationScope | undefined {
   const limitMs = durationLimitMs(run.input);
   if (limitMs >= run.input.limits.maxRunDurationMs) return undefined;
   const clock = new CancellationScope();
-  clock.run(() => watchDuration(run, limitMs)).catch(() => undefined);
+  clock.run(() => watchDuration(run, limitMs)).catch(passCancellation);
   return clock;
 }
 
