@@ -9,6 +9,8 @@ import { repositoryFiles, ROOT } from './support/source-tree.ts';
 const LEAST_INVARIANTS = 25;
 const PAGE = 'docs/architecture.md';
 const textOf = (path: string): string => readFileSync(ROOT + path, 'utf8');
+/** A citation may go over the end of a line of a comment. */
+const flat = (text: string): string => text.replace(/\n\s*(\/\/|\*|--|#)?\s*/g, ' ');
 const page = textOf(PAGE);
 const citing = repositoryFiles('.').filter(
   (path) =>
@@ -105,19 +107,30 @@ describe('what cites architecture.md', () => {
   it('stands in the place of notes that are not in the repository', () => {
     // Put together here, so that this file does not find itself.
     const notes = new RegExp(['des' + 'ign §', 'spec/' + '0\\d', 'style' + '\\.md'].join('|'));
-    expect(citing.filter((path) => notes.test(textOf(path)))).toEqual([]);
+    expect(citing.filter((path) => notes.test(flat(textOf(path))))).toEqual([]);
+  });
+  it('quotes words that stand there', () => {
+    const words = flat(page).toLowerCase();
+    const quoted = citing.flatMap((path) =>
+      [...flat(textOf(path)).matchAll(/architecture §[\d.]+ "([^"]+)"/g)].map(
+        ([, quote = '']) => quote,
+      ),
+    );
+    expect(quoted.length).toBeGreaterThan(0);
+    expect(quoted.filter((quote) => !words.includes(quote))).toEqual([]);
   });
   it('names a section that is there', () => {
     const sections = new Set(
       [...page.matchAll(/^#{2,3} (\d+(?:\.\d+)?)\.? /gm)].map(([, number]) => number),
     );
     const dangling = citing.flatMap((path) =>
-      [...textOf(path).matchAll(/architecture((?:(?:, | and |–)?\s*§\d+(?:\.\d+)?)+)/g)].flatMap(
-        ([, cited = '']) =>
-          [...cited.matchAll(/§(\d+(?:\.\d+)?)/g)]
-            .map(([, number]) => number)
-            .filter((number) => !sections.has(number))
-            .map((number) => `${path}: §${number}`),
+      [
+        ...flat(textOf(path)).matchAll(/architecture((?:(?:, | and |–)?\s*§\d+(?:\.\d+)?)+)/g),
+      ].flatMap(([, cited = '']) =>
+        [...cited.matchAll(/§(\d+(?:\.\d+)?)/g)]
+          .map(([, number]) => number)
+          .filter((number) => !sections.has(number))
+          .map((number) => `${path}: §${number}`),
       ),
     );
     expect(dangling).toEqual([]);

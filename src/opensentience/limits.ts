@@ -1,5 +1,5 @@
-// The wire's bounds by name, and their defaults (seed 004 §2.2, §4.5; architecture §1 "every wait, queue, buffer and
-// retry has a limit").
+// The wire's bounds by name, and their defaults (seed 004 §2.2, §4.5; architecture §10 "every wait, queue, buffer and
+// retry has a named limit").
 import { MAX_FRAME_BYTES, MAX_INFLIGHT_REQUESTS } from './messages.ts';
 
 export const DEFAULT_LIMITS = {

@@ -1,4 +1,4 @@
-// What a schema that somebody wrote may cost (architecture §10 "bounded work"), to make it ready and to check a value
+// What a schema that somebody wrote may cost (architecture §10), to make it ready and to check a value
 // by it: both may be hostile, and everybody else of the process waits meanwhile. One count for all, not time: the same
 // schema and the same value always end the same.
 import { _, type KeywordCxt, type KeywordDefinition } from 'ajv/dist/2020.js';

@@ -1,5 +1,5 @@
-// The HTTP suite under payload encryption, on PostgreSQL, and the proof that raw history holds nothing readable (design
-// §7). Without PostgreSQL it is the embedded database, and the twin is skipped by name.
+// The HTTP suite under payload encryption, on PostgreSQL, and the proof that raw history holds nothing readable
+// (architecture §7). Without PostgreSQL it is the embedded database, and the twin is skipped by name.
 import { Connection } from '@temporalio/client';
 import { temporal } from '@temporalio/proto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

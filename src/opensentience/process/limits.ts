@@ -1,4 +1,4 @@
-// Bounds of agent processes (seed 004 §4.5, §5; architecture §1): every wait and retry of the supervisor by name.
+// Bounds of agent processes (seed 004 §4.5, §5; architecture §10): every wait and retry of the supervisor by name.
 
 export const DEFAULT_PROCESS_LIMITS = {
   /** From the start of a process to its valid hello, in ms; then it is killed. */
