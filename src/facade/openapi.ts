@@ -32,7 +32,7 @@ function pathParameters(path: string): JsonObject[] {
     return {
       ...{ name, in: 'path', required: true },
       ...{ description, example },
-      schema: { type: 'string', minLength: 1, maxLength: 128 },
+      schema: { type: 'string', minLength: 1 },
     };
   });
 }

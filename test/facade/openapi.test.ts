@@ -194,6 +194,18 @@ describe('openapi.yaml: the document declares what is answered', () => {
     expect(examples.length).toBeGreaterThan(30);
   });
 
+  it('a node has an address whatever its definition names it', () => {
+    const ajv = new Ajv2020({ strict: false });
+    const nodes = operations.flatMap(({ parameters }) =>
+      parameters.filter(({ name }) => name === 'nodeId'),
+    );
+    const named = { $ref: '#/components/schemas/WorkflowDefinition/properties/nodes/items' };
+    const node = { id: 'n'.repeat(500), typeId: 'core.noop', name: 'n', position: { x: 0, y: 0 } };
+    const fits = ajv.compile({ ...named, components });
+    expect([fits({ ...node, config: {}, inputs: {} }), fits.errors]).toEqual([true, null]);
+    expect(nodes.map(({ schema }) => ajv.validate(schema, node.id))).toEqual([true]);
+  });
+
   it('the addresses of extensions that discovery tells are operations here', async () => {
     const { body } = await host.api<{ extensions: Record<string, Record<string, unknown>> }>(
       '/.well-known/openwop',

@@ -47,7 +47,6 @@ export const GET_CAPABILITIES = {
   },
   success: { status: 200, description: 'The discovery document.', schema: shape('Capabilities') },
   others: [{ status: 304, description: 'The client has this document already.' }],
-  errors: ['service_unavailable'],
 } as const satisfies Declaration;
 
 export function discoveryRoute(deps: FacadeDeps, majors: Majors): Route {
