@@ -22,7 +22,7 @@ function frame(id: number, event: string, data: string): string {
 }
 
 export interface StreamRequest {
-  readonly deps: FacadeDeps;
+  readonly deps: Pick<FacadeDeps, 'log'>;
   readonly major: ServedMajor;
   readonly row: RunRow;
   readonly query: EventQuery;

@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
-import type { FacadeDeps } from '../../src/facade/deps.ts';
 import { FIRST } from '../../src/facade/majors.ts';
 import { frameKind, parseModes, type StreamMode } from '../../src/facade/event-query.ts';
 import { streamEvents } from '../../src/facade/sse.ts';
@@ -95,7 +94,6 @@ describe('stream-modes.md: a run in which a tool tells its progress', () => {
   async function shown(mode: string, bufferMs = 0): Promise<{ event: string; data: JsonObject }[]> {
     let text = '';
     const row = (await stores.runs.find('default', runId)) as RunRow;
-    const deps = { stores, log } as unknown as FacadeDeps;
     const signal = new AbortController().signal;
     const send = async (more: string): Promise<boolean> => {
       text += more;
@@ -103,7 +101,7 @@ describe('stream-modes.md: a run in which a tool tells its progress', () => {
     };
     const query = { modes: parseModes(mode), bufferMs };
     await streamEvents(
-      { deps, major: FIRST, row, query, after: -1 },
+      { deps: { log }, major: FIRST, row, query, after: -1 },
       { signal, send, end: () => undefined },
     );
     return [...text.matchAll(/event: (.*)\ndata: (.*)\n/g)].map(([, event = '', data = '']) => ({
