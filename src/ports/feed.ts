@@ -25,8 +25,8 @@ export interface FeedPage {
   /** Ascending by position. Nothing will ever come between them or before the first of them. */
   readonly rows: readonly FeedRow[];
   /**
-   * The page ends where a transaction still writes: rows behind it may be there already, and whether its own come is
-   * told by no change when it is rolled back. Ask again soon.
+   * The page ends where a transaction still writes, or where logs from before the feed still come into it: rows behind
+   * may be there already, and no change tells when that is over. Ask again soon.
    */
   readonly heldBack: boolean;
 }

@@ -1,5 +1,5 @@
-// Who acts: stored whole, in the form of the protocol's next major (architecture §9), and shown by its first one as the
-// one string that it knows. Types, not interfaces: they must be assignable to JsonValue.
+// Whose a run is and who answers it: stored whole, in the form of the protocol's next major (architecture §9), and shown
+// by its first one as the one string that it knows. Types, not interfaces: they must be assignable to JsonValue.
 import { isJsonObject, type JsonValue } from './json.ts';
 
 export type Subject = {

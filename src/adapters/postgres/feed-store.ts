@@ -1,5 +1,5 @@
 // The feed's port on Postgres (architecture §3.6). Its rows are written by a trigger in the transaction of each append
-// (migration 007, which says how readers know what may still commit).
+// (migration 008, which says how readers know what may still commit).
 import type { FeedPage, FeedQuery, FeedStore } from '../../ports/feed.ts';
 import type { Db, SqlValue } from './db.ts';
 import { refOf } from './run-ref.ts';
