@@ -180,6 +180,26 @@ describe('import arrows (architecture §1.1)', () => {
     );
     expect([...seen, ...reached].map(({ path }) => path)).toEqual([]);
   });
+  it('of the routes streams alone, and pages, are given the response', () => {
+    const routes = product.filter(({ path }) => path.startsWith('src/facade/routes/'));
+    const given = routes.filter(({ text }) => /\bresponse\b|from 'express'/.test(text));
+    const streams = routes.filter(({ text }) => /\bstreamed\(/.test(text));
+    const pages = 'src/facade/routes/pages.ts';
+    expect(given.map(({ path }) => path)).toEqual(
+      [...streams.map(({ path }) => path), pages].sort(),
+    );
+    expect(streams).not.toEqual([]);
+  });
+  it('an operation is named where it is declared', () => {
+    const facade = product.filter(({ path }) => path.startsWith('src/facade/'));
+    // A name of one word (`health`) is a word for other things, too.
+    const names = facade.flatMap(({ text }) =>
+      [...text.matchAll(/\boperationId: '(\w*[A-Z]\w*)'/g)].map(([, name = '']) => name),
+    );
+    const places = (name: string) => facade.filter(({ text }) => text.includes(`'${name}'`));
+    expect(names.filter((name) => places(name).length > 1)).toEqual([]);
+    expect(names.length).toBeGreaterThan(15);
+  });
   it('a run is named in one place', () => {
     const named = product.filter(({ text }) => /\bas (unknown as )?Run(Ref|Row)\b/.test(text));
     expect(named.map(({ path }) => path)).toEqual(['src/adapters/postgres/run-ref.ts']);
