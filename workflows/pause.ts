@@ -5,7 +5,7 @@
 // |----------|---------------------------|--------------|--------------------------------|--------------------|
 // | asked    | drain-current-node        | wait         | go on to their end or question | quiet: paused      |
 // | asked    | immediate                 | wait         | are cut, or begin no step      | quiet: paused      |
-// | paused   | `run.paused`              | wait         | there are none; no step begins | resume             |
+// | paused   | `run.paused`              | wait         | those that ask wait; no step   | resume             |
 //
 // A resume that comes while it is only asked takes it back, and nothing is stated.
 import type { PauseRunMessage, ResumeRunMessage } from '../src/rules/messages.ts';

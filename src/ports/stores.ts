@@ -1,6 +1,7 @@
 // All stores of one database. Like each port they are what the inside asks of the outside: types only, one contract
-// suite in test/contract/, run on every adapter. All times are ms epoch, all ids opaque strings. Every call that touches
-// tenant data names the tenant.
+// suite in test/contract/, run on every adapter. All times are ms epoch, all ids opaque strings. A call for somebody, or
+// about a run, names the tenant, by a RunRef or beside the id; a claimed effect goes by its claim. What goes over all
+// tenants is the host's own work: projection, archive, reaper, rebuild, readiness.
 import type { AgentRegistry } from './agents.ts';
 import type { ContentStore } from './content.ts';
 import type { EffectLedger } from './effects.ts';

@@ -18,8 +18,7 @@ type Hold = Omit<PauseRunMessage, 'bodyDigest'> | Omit<ResumeRunMessage, 'bodyDi
 /**
  * The status that the run takes: `paused`, once nothing is under way any more, or `running`. Throws run_state_conflict
  * with `details.runStatus` (a pause of a run that is paused or has ended, a resume of one that is not paused) and
- * `details.pausedAt` where it is paused,
- * idempotency_key_mismatch and service_unavailable.
+ * `details.pausedAt` where it is paused, idempotency_key_mismatch and service_unavailable.
  */
 export async function holdRun(
   deps: PauseDeps,
