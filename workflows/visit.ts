@@ -225,6 +225,8 @@ export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | unde
     return { kind: 'failed', error: missing };
   }
   for (;;) {
+    // The attempt failed by itself as a pause cut it: what comes next waits beyond the scope that was cancelled.
+    if (frame.isCut) throw new CancelledFailure('the node was cut');
     if (frame.resumeAtMs !== undefined)
       await run.steps.wait(stepKey(visit, RETRY), frame.resumeAtMs, () => false);
     frame.resumeAtMs = undefined;

@@ -2,6 +2,7 @@
 // told.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activities/contract.ts';
 import type { StepResult } from '../../src/rules/journal.ts';
@@ -305,6 +306,40 @@ describe('what a pause must not do', () => {
     expect(frame).toEqual({ ...newFrame('think', 1), attempt: 1 });
     expect(state.cuts).toBe(0);
   });
+
+  it.each([0, 1])(
+    'end a run whose attempt fails by itself as it is cut: the next one, due after %i ms, begins with the resume',
+    async (initialDelayMs) => {
+      const { activities } = scripted({ turns: [decision('done', 1)] });
+      const input = oneAgent();
+      const [think] = input.definition.nodes;
+      const settings = { retry: { maxAttempts: 2, initialDelayMs } };
+      let isWorking = false;
+      const run = await runOnce({
+        input: {
+          ...input,
+          definition: { ...input.definition, nodes: [{ ...think, settings }] },
+        },
+        activities: {
+          ...activities,
+          async inferTurn(given: InferTurnInput) {
+            if (isWorking) return activities.inferTurn(given);
+            isWorking = true;
+            await sleep(1_000);
+            throw ApplicationFailure.nonRetryable('away', 'model_unavailable');
+          },
+        },
+        script: async (handle) => {
+          await until(async () => isWorking, 'the model is asked');
+          await tell(handle, 'pause', CUT);
+          await until(() => isPaused(handle), 'it is paused');
+          await tell(handle, 'resume');
+        },
+      });
+      expect(run.status).toBe('completed');
+      expect(payloadsOf(run, 'node.started').map(({ attempt }) => attempt)).toEqual([0, 1]);
+    },
+  );
 
   it('spend executions of nodes', async () => {
     const run = await runOnce({
