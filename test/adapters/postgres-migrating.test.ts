@@ -2,7 +2,7 @@
 // long, nothing is in the feed twice and nothing is missing.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -13,8 +13,11 @@ import { backfillBatch, startBackfill } from '../../src/adapters/postgres/feed-b
 import { createFeedStore } from '../../src/adapters/postgres/feed-store.ts';
 import { openDatabase, openStores } from '../../src/adapters/postgres/index.ts';
 import type { DatabaseOptions } from '../../src/adapters/postgres/index.ts';
+import { createLogStore } from '../../src/adapters/postgres/log-store.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
+import { refOf } from '../../src/adapters/postgres/run-ref.ts';
 import type { FeedPage, FeedRow } from '../../src/ports/feed.ts';
+import type { Head, LogRow } from '../../src/ports/log.ts';
 import { appendRows, eventually, refTo, startedRun } from '../contract/given.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { copyDatabase, programArgs } from '../support/prepared.ts';
@@ -53,6 +56,12 @@ async function accept(db: Db, runId: string, sessionId: string): Promise<void> {
     [runId, JSON.stringify(input)],
   );
 }
+
+const headBehind = (rows: readonly LogRow[]): Head => ({
+  ...{ runId: 'a', tenant: TENANT, nextSequence: rows.length, lastTimestampMs: 0 },
+  ...{ status: 'running', closed: false, temporalRunId: 'T1', historyEventId: 0, token: '' },
+  ...{ translateVersion: 1, translateState: null, snapshot: null },
+});
 
 const read = (db: Db, after = 0): Promise<FeedPage> =>
   createFeedStore(db).read({ tenant: TENANT, after, limit: 10_000 });
@@ -135,6 +144,32 @@ function migratingRules(database: () => Promise<DatabaseOptions>): void {
         });
         while (await backfillBatch(db, 2));
         expect(sequences(await read(db), 'a')).toEqual([0, 1, 2, 3, 4, 5]);
+      } finally {
+        await close();
+      }
+    },
+  );
+
+  it(
+    'architecture §3.6 a log that went on before it is rebuilt has its rows in order, and a page that was read stays',
+    { timeout: LIMIT_MS },
+    async () => {
+      const { db, close, all } = await databaseAt(await database(), 6);
+      try {
+        await accept(db, 'a', 'session');
+        await write(db, 'a', { count: 6 });
+        await migrate(db, all);
+        await backfillBatch(db, 2);
+        await write(db, 'a', { first: 6 });
+        const part = await read(db);
+        const log = await createLogStore(db, quietLogger);
+        const run = refOf(TENANT, 'a');
+        const rows = await log.read(run, { after: -1, limit: 10 });
+        expect(await log.restore(run, { head: headBehind(rows), rows }, undefined)).toBe(true);
+        while (await backfillBatch(db, 2));
+        const whole = await read(db);
+        expect(sequences(whole, 'a')).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+        expect(whole.rows.slice(0, part.rows.length)).toEqual(part.rows);
       } finally {
         await close();
       }
@@ -377,6 +412,21 @@ it('architecture §3.6 what is filled in ends with the stores, and a batch that 
   await eventually(async () => (await read(db)).rows.length === 2, 'both rows');
   await backfill.stop();
   await close();
+});
+
+it('architecture §3.6 stores that do not open fill nothing in behind their end', async () => {
+  const folder = join(dir, 'not-opened');
+  const database = { kind: 'pglite', dir: folder } as const;
+  await copyDatabase(CACHE_DIR, folder);
+  const { db, close } = await databaseAt(database, 6);
+  await write(db, 'a', {});
+  await close();
+  const contentDir = join(dir, 'a-file');
+  await writeFile(contentDir, '');
+  const lines: string[] = [];
+  const logger = { ...quietLogger, info: (line: string) => void lines.push(line) };
+  await expect(openStores({ database, contentDir, logger })).rejects.toThrow();
+  expect(lines).toEqual([]);
 });
 
 /** Statements of a transaction that somebody else ends. */

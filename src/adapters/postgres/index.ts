@@ -43,6 +43,11 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
   try {
     await migrate(db, await readMigrations());
     const log = await createLogStore(db, logger);
+    const content =
+      database.kind === 'pglite' && contentDir !== undefined
+        ? await createFileContentStore(contentDir)
+        : createTableContentStore(db);
+    // Last: what fails before it leaves nothing that goes on.
     const backfill = await startBackfill(db, logger);
     return {
       runs: createRunStore(db),
@@ -51,10 +56,7 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
       feed: createFeedStore(db),
       projection: createProjectionStore(db),
       segments: createSegmentStore(db),
-      content:
-        database.kind === 'pglite' && contentDir !== undefined
-          ? await createFileContentStore(contentDir)
-          : createTableContentStore(db),
+      content,
       effects: createEffectLedger(db),
       pageSessions: createPageSessionStore(db),
       agents: createAgentRegistry(db),

@@ -33,6 +33,8 @@ function hasMoved(stored: Head | undefined, seen: Head | undefined): boolean {
 export function restore(db: Db, run: RunRef, { head, rows, seen }: Restored): Promise<boolean> {
   const { tenant, runId } = run;
   return db.transaction(async (tx) => {
+    // Whoever fills the feed in has this lock first, too: no batch is under way from here on.
+    await tx.query('SELECT 1 FROM feed_backfill FOR SHARE');
     const [known] = await tx.query(
       'SELECT 1 FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE',
       [runId, tenant],
@@ -45,6 +47,12 @@ export function restore(db: Db, run: RunRef, { head, rows, seen }: Restored): Pr
     );
     if (open.length > 0) return false;
     await tx.query('DELETE FROM run_events WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
+    // Rows from before the feed get their positions here: those behind them, which nobody has read yet, get new ones.
+    await tx.query(
+      `DELETE FROM run_feed
+       WHERE run_id = $1 AND tenant_id = $2 AND position > (SELECT position FROM feed_backfill)`,
+      [runId, tenant],
+    );
     for (let at = 0; at < rows.length; at += ROWS_PER_INSERT) {
       const part = eventRecords(rows.slice(at, at + ROWS_PER_INSERT));
       await tx.query(INSERT_EVENTS, [runId, tenant, part]);
