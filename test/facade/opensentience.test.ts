@@ -8,6 +8,8 @@ import { schemaDocument } from '../../src/wire/validators.ts';
 import { runCli } from '../../src/cli/program.ts';
 import { sha256Hex } from '../../src/rules/ids.ts';
 import { AGENT_RECORDS_RETENTION_MS, createReaper } from '../../src/runs/reaper.ts';
+import { FIRST } from '../../src/facade/majors.ts';
+import { pathOf } from '../../src/facade/route.ts';
 import { discoveryDocument } from '../../src/facade/routes/discovery.ts';
 import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
 import type { AgentSessionView } from '../../src/ports/agents.ts';
@@ -431,7 +433,8 @@ describe('with and without the feature', () => {
   it('without it the addresses are 404 and not told', async () => {
     expect(await discovery(off)).toBeUndefined();
     expect(Object.keys(await paths(off)).join(' ')).not.toContain('opensentience');
-    for (const { method, path } of Object.values(OPENSENTIENCE)) {
+    for (const declared of Object.values(OPENSENTIENCE)) {
+      const [method, path] = [declared.method, pathOf(declared, FIRST)];
       const request = { method: method.toUpperCase() };
       await refusedOff(path.replace('{agentId}', 'example.notes'), request, {
         ...{ status: 404, code: 'not_found' },
@@ -440,7 +443,8 @@ describe('with and without the feature', () => {
   });
 
   it('every address asks for the key first, and takes its own method alone', async () => {
-    for (const { method, path } of Object.values(OPENSENTIENCE)) {
+    for (const declared of Object.values(OPENSENTIENCE)) {
+      const [method, path] = [declared.method, pathOf(declared, FIRST)];
       const address = path.replace('{agentId}', 'example.notes');
       const anonymous = { method: method.toUpperCase(), headers: { authorization: '' } };
       await refused(address, anonymous, { status: 401, code: 'unauthenticated' });
