@@ -1,8 +1,7 @@
 // An answer to a question that is over is told what became of it (interrupt.md), as the log has it.
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
-import { subjectOf } from '../../src/rules/subject.ts';
-import { answerInterrupt, requireOpen } from '../../src/runs/answer.ts';
+import { requireOpen } from '../../src/runs/answer.ts';
 import { EMPTY_RUN } from '../../src/log/fold-rows.ts';
 import { runRef } from '../support/run-ref.ts';
 
@@ -42,35 +41,4 @@ test.each<[string, JsonObject, string]>([
   ['its node failed', { outcome: 'rejected', reason: 'internal_error' }, 'interrupt_gone'],
 ])('nobody is said to have answered who has not: %s', async (_how, resolved, code) => {
   await expect(refusal(resolved)).rejects.toMatchObject({ code });
-});
-
-test('architecture §4: a key that nothing holds any more is another answer for another question of the node', async () => {
-  const sent: string[] = [];
-  const answer = async (interruptId: string): Promise<void> => {
-    const open = { ...QUESTION, interruptId, kind: 'approval', data: {}, key: 'q' };
-    const head = { snapshot: { ...EMPTY_RUN, interrupts: [open] }, closed: false };
-    const deps = {
-      log: { fresh: async () => ({ head, stale: false }) },
-      redactor: { json: (value: JsonObject) => value },
-      engine: {
-        async send(_runId: string, updateId: string) {
-          sent.push(updateId);
-          return { status: 'resolved', bodyDigest: 'digest' };
-        },
-      },
-    } as unknown as Parameters<typeof answerInterrupt>[0];
-    const row = { ...runRef('r') } as unknown as Parameters<typeof answerInterrupt>[1]['row'];
-    const resolvedBy = subjectOf('api-key', 'default', 'ada');
-    await answerInterrupt(
-      deps,
-      { row, nodeId: 'gate', value: {}, resolvedBy },
-      {
-        ...{ updateId: 'k-1', bodyDigest: 'digest', isRepeatable: true },
-        binding: { interruptId: undefined, bind: async () => undefined },
-      },
-    );
-  };
-  for (const interruptId of ['int-1', 'int-1', 'int-2']) await answer(interruptId);
-  expect(sent[1]).toBe(sent[0]);
-  expect(sent[2]).not.toBe(sent[0]);
 });
