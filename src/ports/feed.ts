@@ -3,7 +3,7 @@ import type { RunRef } from './runs.ts';
 
 /** Where a row of a log stands in the feed; the row itself is read from its run's log. */
 export interface FeedRow {
-  /** Ascending over all runs, from 1; not dense. A rebuild changes none of a row that stays. */
+  /** Ascending over all runs, from 1; not dense. A rebuild changes none of a row that stays, once it can be read. */
   readonly position: number;
   /** The run's session (`RunHeader.sessionId`). */
   readonly sessionId: string;

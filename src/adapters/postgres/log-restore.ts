@@ -58,7 +58,7 @@ export function restore(db: Db, run: RunRef, { head, rows, seen }: Restored): Pr
       await tx.query(INSERT_EVENTS, [runId, tenant, part]);
     }
     await putHead(tx, run, head);
-    // Rows that stay keep their positions (migration 007); those that are no more take theirs along.
+    // Rows that stay keep their positions (migration 008); those that are no more take theirs along.
     await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2', [
       runId,
       rows.length,
