@@ -223,6 +223,11 @@ const ROWS: readonly Row[] = [
     [OF_ANSWERS, 'to another question of the same node is refused'],
   ],
   [
+    28,
+    ['src/runs/answer.ts', 'interrupt.interruptId === interruptId)', 'nodeId !== interruptId)'],
+    ['test/runs/answer.test.ts', 'one that is named is answered'],
+  ],
+  [
     29,
     [MESSAGES, 'if (known) return known;', ''],
     [OF_ANSWERS, 'comes again under its id gets the first outcome'],
