@@ -62,7 +62,10 @@ describe('architecture §4 an acceptance', () => {
       data: { runId, status: 'pending', warnings: [{ key: 'temprature' }] },
     });
     expect(once).not.toHaveProperty('replayed');
-    expect((await stores.runs.find('default', runId))?.temporalRunId).toBe(`t-${runId}`);
+    const row = await stores.runs.find('default', runId);
+    expect(row?.temporalRunId).toBe(`t-${runId}`);
+    // Its owner is kept whole (architecture §9).
+    expect(row?.input.subject).toEqual(CALLER.subject);
   });
 
   it('run-options.md: keeps configurable in one form, however it was written, and no credential', () => {

@@ -2,19 +2,22 @@
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
 import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
-import { subjectOf } from '../../src/rules/subject.ts';
+import { subjectOf, type StoredSubject } from '../../src/rules/subject.ts';
 import { fold } from '../../src/log/fold.ts';
 import { answerInterrupt } from '../../src/runs/answer.ts';
 import { runRef } from '../support/run-ref.ts';
 
+const ADA = subjectOf('api-key', 'default', 'ada');
+
 interface Sent {
   readonly updateId: string;
   readonly interruptId: string;
+  readonly resolvedBy: StoredSubject;
 }
 
 /** What goes to a run whose node asked these, in this order, and waits for all of them. */
-async function sentTo(asked: readonly string[], interruptId?: string): Promise<Sent | undefined> {
-  const rows = asked.map((id, sequence) => ({
+async function sentTo(open: readonly string[], interruptId?: string): Promise<Sent | undefined> {
+  const rows = open.map((id, sequence) => ({
     ...{ runId: 'r', sequence, eventId: `evt-${id}`, key: id, type: 'node.suspended' },
     ...{ nodeId: 'gate', timestampMs: sequence },
     payload: JSON.stringify({ nodeId: 'gate', interruptId: id, kind: 'approval', key: id }),
@@ -26,16 +29,16 @@ async function sentTo(asked: readonly string[], interruptId?: string): Promise<S
     redactor: { json: (value: JsonObject) => value },
     engine: {
       async send(_runId: string, updateId: string, message: ResolveInterruptMessage) {
-        sent = { updateId, interruptId: message.interruptId };
+        const { interruptId: asked, resolvedBy } = message;
+        sent = { updateId, interruptId: asked, resolvedBy };
         return { status: 'resolved', bodyDigest: 'digest' };
       },
     },
   } as unknown as Parameters<typeof answerInterrupt>[0];
   const row = runRef('r') as Parameters<typeof answerInterrupt>[1]['row'];
-  const resolvedBy = subjectOf('api-key', 'default', 'ada');
   await answerInterrupt(
     deps,
-    { row, nodeId: 'gate', interruptId, value: {}, resolvedBy },
+    { row, nodeId: 'gate', interruptId, value: {}, resolvedBy: ADA },
     {
       ...{ updateId: 'k-1', bodyDigest: 'digest', isRepeatable: true },
       binding: { interruptId: undefined, bind: async () => undefined },
@@ -60,4 +63,8 @@ test('a key that nothing holds any more is another answer for another question o
   ];
   expect(again?.updateId).toBe(first?.updateId);
   expect(other?.updateId).not.toBe(first?.updateId);
+});
+
+test('architecture §9: who answers is told to the run whole', async () => {
+  expect((await sentTo(['int-1']))?.resolvedBy).toEqual(ADA);
 });

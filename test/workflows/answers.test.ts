@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { digestOf } from '../../src/rules/ids.ts';
 import { canonicalJson } from '../../src/rules/json.ts';
 import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
+import { subjectOf } from '../../src/rules/subject.ts';
 import { approvalGate } from '../../workflows/nodes/approval-gate.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
@@ -46,6 +47,15 @@ test('an answer is taken once, and what it decides is stated in the same breath'
     'node.resumed',
   ]);
   expectRefused(plain, answer, 'interrupt_already_resolved');
+});
+
+test('architecture §9: who answers is stated whole', () => {
+  const { plain, answer } = asking('whole');
+  const resolvedBy = subjectOf('session', 'default', 'ada');
+  expect(plain.send('k-1', { ...answer, resolvedBy })).toEqual(RESOLVED);
+  const [resolved, received] = plain.stated();
+  expect(resolved?.payload).toMatchObject({ resolvedBy });
+  expect(received?.payload).toMatchObject({ decidedBy: 'ada' });
 });
 
 // [I26]
