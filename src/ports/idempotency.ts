@@ -45,7 +45,10 @@ export interface IdempotencyStore {
     owner: string,
     response: StoredResponse,
   ): Promise<void>;
-  /** Notes the interrupt that the key's answer is for; each later claim gives it. False: `owner` lost the claim. */
+  /**
+   * Notes what the key's message is for, the interrupt of an answer for one; each later claim gives it. False: `owner`
+   * lost the claim.
+   */
   bind(
     tenant: string,
     claim: IdempotencyClaim,

@@ -47,7 +47,7 @@ export async function answerInterrupt(
 ): Promise<string> {
   const { row, nodeId } = answer;
   const { binding } = delivery;
-  const meant: Meant = { nodeId, interruptId: answer.interruptId ?? binding.interruptId };
+  const meant: Meant = { nodeId, interruptId: answer.interruptId ?? binding.boundTo };
   // A body that names its interrupt means the same one each time.
   const bind = async (interruptId: string): Promise<void> =>
     answer.interruptId === undefined ? binding.bind(interruptId) : undefined;

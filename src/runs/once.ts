@@ -65,9 +65,9 @@ export function refusedClaim(
 /** What the tries of one key have in common. */
 export interface KeyBinding {
   /** Noted by an earlier try. */
-  readonly interruptId?: string;
+  readonly boundTo?: string;
   /** Notes it for the later ones, before anything is sent. Throws idempotency_in_flight when another try has the key. */
-  bind(interruptId: string): Promise<void>;
+  bind(boundTo: string): Promise<void>;
 }
 
 const NO_BINDING: KeyBinding = { bind: async () => {} };
@@ -95,7 +95,7 @@ export async function performOnce<Data>(
     throw refusedClaim({ kind: 'in-flight', retryAfterSeconds: CLAIM_LEASE_MS / 1000 });
   };
   try {
-    const data = await perform({ interruptId, bind });
+    const data = await perform({ boundTo: interruptId, bind });
     await store.complete(tenant, claim, owner, telling.told(data));
     return { replayed: false, data };
   } catch (error) {

@@ -23,15 +23,19 @@ type Hold = Omit<PauseRunMessage, 'bodyDigest'> | Omit<ResumeRunMessage, 'bodyDi
 export async function holdRun(
   deps: PauseDeps,
   { row, hold }: { readonly row: RunRow; readonly hold: Hold },
-  { updateId, bodyDigest }: Pick<Delivery, 'updateId' | 'bodyDigest'>,
+  { updateId, bodyDigest, binding }: Delivery,
 ): Promise<'paused' | 'running'> {
   const { runId } = row;
   const ended = await endedAs(deps, row);
   if (ended !== undefined) throw new HostError('run_state_conflict', { runStatus: ended });
   const reason = hold.reason === undefined ? {} : { reason: deps.redactor.text(hold.reason) };
   const message = { ...hold, ...reason, bodyDigest };
+  // Temporal knows an Update for as long as the run goes on. A key that is used again when nothing holds it any more is
+  // another message: the log has gone on since.
+  const since = binding.boundTo ?? `${(await deps.log.head(row))?.nextSequence ?? 0}`;
+  await binding.bind(since);
   try {
-    await sendMessage(deps, runId, { updateId, message });
+    await sendMessage(deps, runId, { updateId: `${updateId}-${since}`, message });
   } catch (error) {
     if (codeOf(error) !== 'run_state_conflict') throw error;
     const { status } = await requireFreshHead(deps, row);

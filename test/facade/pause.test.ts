@@ -20,6 +20,8 @@ interface Told {
   readonly details?: { readonly runStatus?: string; readonly pausedAt?: string };
 }
 
+const HOUR_MS = 3_600_000;
+
 let host: TestHost;
 beforeAll(async () => {
   host = await startTestHost({ builtIn });
@@ -102,6 +104,16 @@ describe('POST /v1/runs/{runId}:pause and :resume', () => {
     expect(again.headers.get('openwop-idempotent-replay')).toBe('true');
     const other = await tell(runId, 'pause', { reason: 'other' }, 'pause-key-1');
     expect(other.status).toBe(409);
+    await host.api(`/v1/runs/${runId}/cancel`, { body: {} });
+  });
+
+  it('a key that nothing holds any more pauses once more', async () => {
+    const runId = await waiting();
+    for (const verb of ['pause', 'resume', 'pause'] as const) {
+      await host.stores.idempotency.expire(Date.now() + HOUR_MS);
+      expect((await tell(runId, verb, {}, `${verb}-key`)).status).toBe(202);
+      await host.waitFor(runId, ({ status }) => (status === 'paused') === (verb === 'pause'));
+    }
     await host.api(`/v1/runs/${runId}/cancel`, { body: {} });
   });
 

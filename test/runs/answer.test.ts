@@ -41,7 +41,7 @@ async function sentTo(open: readonly string[], interruptId?: string): Promise<Se
     { row, nodeId: 'gate', interruptId, value: {}, resolvedBy: ADA },
     {
       ...{ updateId: 'k-1', bodyDigest: 'digest', isRepeatable: true },
-      binding: { interruptId: undefined, bind: async () => undefined },
+      binding: { boundTo: undefined, bind: async () => undefined },
     },
   );
   return sent;
