@@ -22,6 +22,17 @@ const BUILD_LIMIT_MS = 20 * 60_000;
 const GO_LIMIT_MS = 10_000;
 /** Older ones cannot read the go.mod files, newer ones fetch the toolchain that these ask for. */
 const MINIMUM_GO = [1, 21, 0] as const;
+/**
+ * Of the dev server. What an archive in Google's cloud would take over gRPC, and what debuggers read, is a quarter of the
+ * work, and neither is used here.
+ */
+const BUILD_FLAGS = [
+  '-trimpath',
+  '-mod=readonly',
+  '-tags=disable_grpc_modules',
+  '-gcflags=all=-dwarf=false',
+  '-ldflags=-s -w',
+];
 const CLI_PACKAGE = 'github.com/temporalio/cli/cmd/temporal';
 
 /** Builds dev-server/ into the cache. Throws NoWay. */
@@ -33,7 +44,7 @@ export async function byDevServerBuild(options: ProgramOptions): Promise<Found> 
   report('Temporal: building its dev server with Go, once (3 to 5 minutes)');
   return inFreshFolder(cacheDir, 'build', async (folder) => {
     const built = join(folder, 'dev-server');
-    const build = ['build', '-trimpath', '-mod=readonly', '-ldflags=-s -w', '-o', built, '.'];
+    const build = ['build', ...BUILD_FLAGS, '-o', built, '.'];
     await runGo(go, build, { options, folder, cwd: sourcesOf(options), what: 'the build', signal });
     const { path, version } = await keep(built, target);
     return { kind: 'dev', path, what: `built the dev server, ${version}` };
