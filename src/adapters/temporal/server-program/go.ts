@@ -23,7 +23,7 @@ const GO_LIMIT_MS = 10_000;
 /** Older ones cannot read the go.mod files, newer ones fetch the toolchain that these ask for. */
 const MINIMUM_GO = [1, 21, 0] as const;
 /**
- * Of the dev server. What an archive in Google's cloud would take over gRPC, and what debuggers read, is a quarter of the
+ * Of the dev server. What an archive in Google's cloud would take over gRPC, and what debuggers read, is a fifth of the
  * work, and neither is used here.
  */
 const BUILD_FLAGS = [
