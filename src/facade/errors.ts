@@ -6,8 +6,9 @@ import { codeOf, ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
 import { withoutCredentials } from '../rules/redaction.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { Logger } from '../ports/logger.ts';
+import { withShownIds } from '../wire/major.ts';
 import type { ErrorEnvelope } from '../../schemas/types.generated.ts';
-import { majorOf, type ServedMajor } from './majors.ts';
+import { majorOf, tenantOf, type ServedMajor } from './majors.ts';
 
 /** Seconds that a client waits before it tries again when nothing better is known. */
 const RETRY_AFTER_SECONDS = 2;
@@ -28,8 +29,11 @@ interface Told {
   readonly correlationId?: string;
 }
 
-/** Envelope of a HostError, or of anything else as internal_error with a correlation id. */
-export function envelopeOf(error: unknown, major: ServedMajor): Told {
+/**
+ * Envelope of a HostError, or of anything else as internal_error with a correlation id. Ids in details are those of the
+ * tenant who asks; before that is known there are none.
+ */
+export function envelopeOf(error: unknown, major: ServedMajor, tenant?: string): Told {
   const code = frameworkCode(error) ?? codeOf(error) ?? 'internal_error';
   const { status, error: name } = major.errors[code];
   const { message } = ERRORS[code];
@@ -41,7 +45,8 @@ export function envelopeOf(error: unknown, major: ServedMajor): Told {
   const retryAfter =
     typeof known === 'number' ? known : RETRY_HEADER.has(code) ? RETRY_AFTER_SECONDS : undefined;
   const safe = JSON.parse(withoutCredentials(JSON.stringify(details))) as JsonObject;
-  const told = major.detailsOf(safe, retryAfter);
+  const named = tenant === undefined ? safe : withShownIds(major, tenant, safe);
+  const told = major.detailsOf(named, retryAfter);
   return {
     ...{ status, retryAfter },
     body: { error: name, message, ...(Object.keys(told).length > 0 && { details: told }) },
@@ -77,7 +82,7 @@ function sendError(response: Response, error: unknown, logger: Logger): void {
     body: envelope,
     retryAfter,
     correlationId,
-  } = envelopeOf(error, majorOf(response));
+  } = envelopeOf(error, majorOf(response), tenantOf(response));
   const body =
     codeOf(error) === 'service_unavailable' && response.locals.keyed === true
       ? { ...envelope, message: envelope.message + SAME_KEY }

@@ -6,9 +6,10 @@ import type { JsonValue } from '../rules/json.ts';
 import type { StoredResponse } from '../ports/idempotency.ts';
 import type { Once, Telling } from '../runs/once.ts';
 import { envelopeOf } from './errors.ts';
-import type { ServedMajor } from './majors.ts';
 import { header, text, type Parameter } from './parameters.ts';
-import type { Answer } from './route.ts';
+import type { Answer, Input } from './route.ts';
+
+type Asker = Pick<Input, 'major' | 'caller'>;
 
 /** Longest key in characters. */
 const MAX_KEY_LENGTH = 255;
@@ -26,24 +27,24 @@ export const IDEMPOTENCY_KEY: Parameter<string | undefined> = {
 };
 
 /** Final are the 4xx that a retry cannot change; 400 validation_error, 401, 403 are never kept. */
-function keptRefusal(error: unknown, major: ServedMajor): StoredResponse | undefined {
+function keptRefusal(error: unknown, asked: Asker): StoredResponse | undefined {
   const code = codeOf(error);
   if (!code || code === 'validation_error') return undefined;
-  const { status, body } = envelopeOf(error, major);
+  const { status, body } = envelopeOf(error, asked.major, asked.caller.tenant);
   const isFinal =
     status >= 400 && status < 500 && ![401, 403, 429].includes(status) && !ERRORS[code].retryable;
   return isFinal ? { status, body: body as unknown as JsonValue } : undefined;
 }
 
-/** How a request with this status and body on success is told in a major, and what its key keeps. */
+/** How a request with this status and body on success is told, and what its key keeps. */
 export function toldAs<Data>(
-  major: ServedMajor,
+  asked: Asker,
   status: number,
   body: (data: Data) => JsonValue,
 ): Telling<Data> {
   return {
     told: (data) => ({ status, body: body(data) }),
-    refused: (error) => keptRefusal(error, major),
+    refused: (error) => keptRefusal(error, asked),
   };
 }
 

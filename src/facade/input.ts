@@ -4,10 +4,11 @@ import type { Request } from 'express';
 import type { JsonValue } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
 import { requireRun } from '../runs/find.ts';
+import { ID_FIELDS } from '../wire/major.ts';
 import type { FacadeDeps } from './deps.ts';
 import type { ServedMajor } from './majors.ts';
 import { readParameter } from './parameters.ts';
-import { PATH_PARAMETERS, type Declaration, type Input } from './route.ts';
+import type { Declaration, Input } from './route.ts';
 import { baseUrlOf } from './urls.ts';
 
 /** Guarded JSON, undefined without a body. */
@@ -26,8 +27,8 @@ export async function readInput(
 ): Promise<Input> {
   const path = Object.fromEntries(
     Object.entries(request.params as Record<string, string>).map(([name, shown]) => {
-      const { id } = PATH_PARAMETERS[name as keyof typeof PATH_PARAMETERS];
-      return [name, major.ids.parse(id, shown, caller)];
+      const kind = ID_FIELDS[name as keyof typeof ID_FIELDS];
+      return [name, major.ids.parse(kind, shown, caller)];
     }),
   );
   const run = about === 'run' ? await requireRun({ stores }, caller, path.runId ?? '') : undefined;

@@ -33,6 +33,11 @@ export function decideMajor(majors: Majors): RequestHandler {
   };
 }
 
+/** Of who asks; undefined before that is known. */
+export function tenantOf({ locals }: Pick<Response, 'locals'>): string | undefined {
+  return locals.tenant as string | undefined;
+}
+
 /** Of the request that this answers. */
 export function majorOf({ locals }: Pick<Response, 'locals'>): ServedMajor {
   return locals.major as ServedMajor;

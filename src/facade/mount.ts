@@ -53,6 +53,7 @@ async function serve(
     Object.values(route.parameters ?? {}).includes(IDEMPOTENCY_KEY);
   if (typeof runId === 'string') response.locals.runId = runId.slice(0, MAX_LOGGED_ID);
   const caller = await deps.gate.admit(request, route.access);
+  response.locals.tenant = caller.tenant;
   const body = route.method === 'post' ? await readJsonBody(request, response) : undefined;
   const input = await readInput(deps, route, { request, major, caller, body });
   if (route.kind === 'stream') await route.stream(input, exchange);

@@ -7,7 +7,7 @@ import type { ErrorCode } from '../rules/errors.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { RunRow } from '../ports/runs.ts';
-import type { IdKind } from '../wire/major.ts';
+import type { ID_FIELDS } from '../wire/major.ts';
 import type { ServedMajor } from './majors.ts';
 import type { Parameter } from './parameters.ts';
 
@@ -63,19 +63,18 @@ export interface Declaration {
 }
 
 interface PathParameter {
-  readonly id: IdKind;
   readonly description: string;
   readonly example: string;
 }
 
 /** What stands in addresses, by its name there. */
 export const PATH_PARAMETERS = {
-  runId: { id: 'run', description: 'A run.', example: 'run-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
-  nodeId: { id: 'node', description: "A node of the run's workflow.", example: 'approve' },
-  workflowId: { id: 'workflow', description: 'A workflow.', example: 'refund' },
-  agentId: { id: 'agent', description: 'An agent.', example: 'example.notes' },
-  artifactId: { id: 'artifact', description: 'An artifact.', example: 'report' },
-} as const satisfies Record<string, PathParameter>;
+  runId: { description: 'A run.', example: 'run-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
+  nodeId: { description: "A node of the run's workflow.", example: 'approve' },
+  workflowId: { description: 'A workflow.', example: 'refund' },
+  agentId: { description: 'An agent.', example: 'example.notes' },
+  artifactId: { description: 'An artifact.', example: 'report' },
+} as const satisfies Partial<Record<keyof typeof ID_FIELDS, PathParameter>>;
 
 type PathNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Name | PathNames<Rest>

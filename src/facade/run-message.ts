@@ -3,11 +3,11 @@ import type { JsonObject } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { RunRow } from '../ports/runs.ts';
 import { messageOnce, type Delivery } from '../runs/messages.ts';
+import { withShownIds } from '../wire/major.ts';
 import type { FacadeDeps } from './deps.ts';
 import { answerOnce, toldAs } from './idempotency.ts';
 import type { ServedMajor } from './majors.ts';
 import { addressOf, type Answer, type Declaration } from './route.ts';
-import { shownRunId } from './urls.ts';
 
 export interface RunMessageCall {
   readonly declared: Declaration;
@@ -29,14 +29,14 @@ export async function tellRun(
   send: (delivery: Delivery) => Promise<string>,
 ): Promise<Answer> {
   const { caller, major, run, parameters, body } = input;
-  const shown = { runId: shownRunId(input, run.runId), ...about };
+  const shown = withShownIds(major, caller.tenant, { runId: run.runId, ...about });
   const asked = {
     endpoint: addressOf(declared, major),
     target: [run.runId, ...Object.values(about)],
     body: { ...body } as JsonObject,
     key: parameters.idempotencyKey,
   };
-  const telling = toldAs<string>(major, declared.success.status, (status) => ({
+  const telling = toldAs<string>(input, declared.success.status, (status) => ({
     ...shown,
     status,
   }));

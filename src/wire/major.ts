@@ -10,6 +10,16 @@ import type { LogRow } from '../ports/log.ts';
 /** What an id names. */
 export type IdKind = 'run' | 'interrupt' | 'node' | 'workflow' | 'agent' | 'artifact';
 
+/** Fields of answers, addresses and requests that hold an id. */
+export const ID_FIELDS = {
+  runId: 'run',
+  interruptId: 'interrupt',
+  nodeId: 'node',
+  workflowId: 'workflow',
+  agentId: 'agent',
+  artifactId: 'artifact',
+} as const satisfies Readonly<Record<string, IdKind>>;
+
 /** The one seam between ids inside and ids on the wire. */
 export interface IdForm {
   /** As bodies and documents show it. */
@@ -42,6 +52,19 @@ export interface Major {
   detailsOf(details: JsonObject, retryAfter: number | undefined): JsonObject;
   /** Rows of a log of each era. */
   readonly events: Readonly<Record<Era, EventForm>>;
+}
+
+/** The same fields, those that hold an id as the major shows them. */
+export function withShownIds<Fields extends JsonObject>(
+  { ids }: Pick<Major, 'ids'>,
+  tenant: string,
+  fields: Fields,
+): Fields {
+  const shown = Object.entries(ID_FIELDS).flatMap(([name, kind]) => {
+    const id = fields[name];
+    return typeof id === 'string' ? [[name, ids.bind(kind, id, tenant)]] : [];
+  });
+  return { ...fields, ...(Object.fromEntries(shown) as Partial<Fields>) };
 }
 
 /** EventForm for the rows of one run. */

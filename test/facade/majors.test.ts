@@ -30,10 +30,11 @@ const TRIAL: ServedMajor = {
   version: '9.0',
   prefix: '',
   ids: {
-    bind: (kind, id, tenant) => (kind === 'run' || kind === 'interrupt' ? `${tenant}/${id}` : id),
+    bind: (kind, id, tenant) =>
+      kind === 'run' || kind === 'interrupt' ? `${tenant}/${id}` : `${kind}~${id}`,
     project: (shown) => shown.replaceAll('/', '~2F'),
     parse(kind, shown, { tenant }) {
-      if (kind !== 'run' && kind !== 'interrupt') return shown;
+      if (kind !== 'run' && kind !== 'interrupt') return shown.replace(`${kind}~`, '');
       const [owner, id] = shown.replace('~2F', '/').split('/');
       if (owner !== tenant || id === undefined) throw new HostError('forbidden');
       return id;
@@ -108,7 +109,7 @@ const auth = { authorization: `Bearer ${KEY}` };
 describe('[I52] a second major is one more row (architecture §9)', () => {
   it('ids are bound in bodies and projected in addresses, which are those of the major that was asked', async () => {
     const { status, body } = await client.api<Record<string, string>>('/runs', {
-      body: { workflowId: 'noop' },
+      body: { workflowId: 'workflow~noop' },
     });
     const id = body.runId?.replace('default/', '') ?? '';
     expect({ status, body }).toMatchObject({
@@ -118,9 +119,10 @@ describe('[I52] a second major is one more row (architecture §9)', () => {
     // Inside it is bare.
     expect(parts.temporal.started.at(-1)?.runId).toBe(id);
     expect(id).toMatch(/^run-/);
-    const list = await client.api<{ runs: JsonObject[] }>('/runs?limit=1');
+    const list = await client.api<{ runs: JsonObject[] }>('/runs?limit=1&workflowId=workflow~noop');
     expect(list.body.runs[0]).toMatchObject({
       runId: bound(id),
+      workflowId: 'workflow~noop',
       eventsUrl: `${url}/runs/default~2F${id}/events`,
     });
     const first = await client.api<{ runs: JsonObject[] }>('/v1/runs?limit=1');
@@ -175,15 +177,17 @@ describe('[I52] a second major is one more row (architecture §9)', () => {
     parts.temporal.away = false;
     expect(away).toMatchObject({ status: 502, body: { error: 'trial.away' } });
     expect(away.body.details).not.toHaveProperty('retryAfter');
+    expect((away.body.details as JsonObject).runId).toMatch(/^default\/run-/);
+    expect((first.body.details as JsonObject).runId).toMatch(/^run-/);
     expect(away.headers.get('retry-after')).toBe('2');
     expect(first).toMatchObject({ status: 503, body: { details: { retryAfter: 2 } } });
   });
 
   it('a message reaches the run, and what a key keeps belongs to the major that it was used in', async () => {
     const body = { resumeValue: {}, interruptId: bound('int-1') };
-    expect(await client.api(`${HERE}/interrupts/gate`, { body })).toMatchObject({
+    expect(await client.api(`${HERE}/interrupts/node~gate`, { body })).toMatchObject({
       status: 200,
-      body: { runId: bound('run-waits'), nodeId: 'gate', status: 'resolved' },
+      body: { runId: bound('run-waits'), nodeId: 'node~gate', status: 'resolved' },
     });
     const headers = { 'idempotency-key': 'once' };
     const cancel = () => client.api(`${HERE}/cancel`, { body: {}, headers });
@@ -195,6 +199,13 @@ describe('[I52] a second major is one more row (architecture §9)', () => {
     expect(first.body).toEqual({ runId: 'run-waits', status: 'cancelling' });
     const kept = { body: { workflowId: 'nothing' }, headers: { 'idempotency-key': 'refused' } };
     expect((await client.api('/runs', kept)).text).toBe((await client.api('/runs', kept)).text);
+    const again = { body: { workflowId: 'noop' }, headers: { 'idempotency-key': 'run' } };
+    const accepted = await client.api<{ runId: string }>('/runs', again);
+    expect((await client.api('/runs', again)).text).toBe(accepted.text);
+    // The log names runs as they are called inside.
+    const logged = parts.lines.map(({ fields }) => fields.runId);
+    expect(logged).toContain(accepted.body.runId.replace('default/', ''));
+    expect(logged).not.toContain(accepted.body.runId);
   });
 
   it('what is at one address for all is there once, and the preferred major is told first', async () => {

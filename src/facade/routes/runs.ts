@@ -4,7 +4,8 @@ import type { JsonObject, JsonValue } from '../../rules/json.ts';
 import { RUN_STATUSES } from '../../rules/status.ts';
 import { acceptRun, type AcceptedRun } from '../../runs/accept.ts';
 import type { Once } from '../../runs/once.ts';
-import { parseRunRequest } from '../../runs/request.ts';
+import { parseRunRequest, type RunRequest } from '../../runs/request.ts';
+import { withShownIds } from '../../wire/major.ts';
 import type { RunCreateResponse } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { answerOnce, IDEMPOTENCY_KEY, toldAs } from '../idempotency.ts';
@@ -15,6 +16,7 @@ import {
   shape,
   type Answer,
   type Declaration,
+  type Input,
   type InputOf,
   type Route,
 } from '../route.ts';
@@ -96,11 +98,11 @@ export function runRoutes(deps: FacadeDeps): Route[] {
 async function createRun(deps: FacadeDeps, input: InputOf<typeof CREATE_RUN>): Promise<Answer> {
   const { caller, major, parameters, body } = input;
   const { idempotencyKey: key } = parameters;
-  const run = parseRunRequest(caller, body);
-  const telling = toldAs<AcceptedRun>(major, 201, createdAs(input));
+  const run = idsInside(input, parseRunRequest(caller, body));
+  const telling = toldAs<AcceptedRun>(input, 201, createdAs(input));
   const asked = { endpoint: addressOf(CREATE_RUN, major), target: [], body, key };
   const once = await acceptRun(deps, caller, { run, once: { asked, telling } });
-  return { ...answerOnce(once, telling), runId: runIdOf(once) };
+  return { ...answerOnce(once, telling), runId: runIdOf(input, once) };
 }
 
 /** RunCreateResponse. */
@@ -116,19 +118,39 @@ function createdAs(input: InputOf<typeof CREATE_RUN>): (accepted: AcceptedRun) =
   };
 }
 
-function runIdOf(once: Once<AcceptedRun>): string | undefined {
-  return once.replayed ? (once.kept.body as { runId?: string }).runId : once.data.runId;
+/** What is asked for, under its name inside. */
+function idsInside(
+  { major, caller }: Pick<Input, 'major' | 'caller'>,
+  request: RunRequest,
+): RunRequest {
+  const { workflowId, agentId } = request;
+  return {
+    ...request,
+    ...(workflowId && { workflowId: major.ids.parse('workflow', workflowId, caller) }),
+    ...(agentId && { agentId: major.ids.parse('agent', agentId, caller) }),
+  };
+}
+
+/** Of an earlier try it is in the answer that was kept. */
+function runIdOf(
+  { major, caller }: Pick<Input, 'major' | 'caller'>,
+  once: Once<AcceptedRun>,
+): string | undefined {
+  if (!once.replayed) return once.data.runId;
+  const { runId } = once.kept.body as { runId?: string };
+  return runId && major.ids.parse('run', runId, caller);
 }
 
 async function listRuns({ stores }: FacadeDeps, input: InputOf<typeof LIST_RUNS>): Promise<Answer> {
-  const { caller, parameters } = input;
+  const { caller, major, parameters } = input;
+  const { workflowId: asked } = parameters;
   const page = await stores.runs.list(caller.tenant, {
     ...parameters,
-    // No stored text can have it.
-    workflowId: parameters.workflowId?.replaceAll('\0', ''),
+    // No stored text can have a NUL.
+    workflowId: asked && major.ids.parse('workflow', asked.replaceAll('\0', ''), caller),
   });
   const runs = page.runs.map(({ runId, workflowId, status, createdAtMs, tags }) => ({
-    ...{ runId: shownRunId(input, runId), workflowId, status },
+    ...withShownIds(major, caller.tenant, { runId, workflowId, status }),
     createdAt: new Date(createdAtMs).toISOString(),
     tags,
     ...runUrls(input, runId),
