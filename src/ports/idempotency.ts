@@ -20,7 +20,8 @@ export type ClaimOutcome =
       readonly kind: 'claimed';
       readonly owner: string;
       readonly runId?: string;
-      readonly interruptId?: string;
+      /** What an earlier try noted of its message. */
+      readonly boundTo?: string;
     }
   | { readonly kind: 'replay'; readonly response: StoredResponse }
   | { readonly kind: 'mismatch' }
@@ -49,12 +50,7 @@ export interface IdempotencyStore {
    * Notes what the key's message is for, the interrupt of an answer for one; each later claim gives it. False: `owner`
    * lost the claim.
    */
-  bind(
-    tenant: string,
-    claim: IdempotencyClaim,
-    owner: string,
-    interruptId: string,
-  ): Promise<boolean>;
+  bind(tenant: string, claim: IdempotencyClaim, owner: string, boundTo: string): Promise<boolean>;
   /** Ends the claim: one that is bound to a run or an interrupt stays so, any other is forgotten. */
   release(tenant: string, claim: IdempotencyClaim, owner: string): Promise<void>;
   /** Deletes records older than `beforeMs`; returns how many. */

@@ -89,13 +89,13 @@ export async function performOnce<Data>(
   const outcome = await store.claim(tenant, claim, CLAIM_LEASE_MS);
   if (outcome.kind === 'replay') return { replayed: true, kept: outcome.response };
   if (outcome.kind !== 'claimed') throw refusedClaim(outcome);
-  const { owner, interruptId } = outcome;
+  const { owner, boundTo } = outcome;
   const bind = async (found: string): Promise<void> => {
     if (await store.bind(tenant, claim, owner, found)) return;
     throw refusedClaim({ kind: 'in-flight', retryAfterSeconds: CLAIM_LEASE_MS / 1000 });
   };
   try {
-    const data = await perform({ boundTo: interruptId, bind });
+    const data = await perform({ boundTo, bind });
     await store.complete(tenant, claim, owner, telling.told(data));
     return { replayed: false, data };
   } catch (error) {

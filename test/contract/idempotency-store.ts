@@ -104,10 +104,10 @@ export function idempotencyStoreContract(stores: GivenStores): void {
       expect(await store().bind('default', claim, 'another', 'int-2')).toBe(false);
       await store().release('default', claim, owner);
       const again = await store().claim('default', claim, NO_LEASE_MS);
-      expect(again).toMatchObject({ kind: 'claimed', interruptId: 'int-1' });
+      expect(again).toMatchObject({ kind: 'claimed', boundTo: 'int-1' });
       expect(await store().bind('default', claim, owner, 'int-2')).toBe(false);
       expect(await store().claim('default', claim, LEASE_MS)).toMatchObject({
-        interruptId: 'int-1',
+        boundTo: 'int-1',
       });
     });
 

@@ -93,7 +93,7 @@ function retentionTests(twin: string, given: () => Promise<DatabaseOptions>): vo
       const answers = await ask(host);
       const outcome = await host.stores.idempotency.claim('default', binding, 0);
       if (outcome.kind !== 'claimed') throw new Error(outcome.kind);
-      return { answers, calls: [...host.temporal.calls], bound: outcome.interruptId };
+      return { answers, calls: [...host.temporal.calls], bound: outcome.boundTo };
     };
 
     beforeAll(async () => {

@@ -90,7 +90,7 @@ export async function claimRecord(
   if (!record) return claimRecord(tx, tenant, { claim, leaseMs, runId });
   const standing = outcomeOf(record, claim.requestDigest);
   if (standing !== 'fresh' && standing !== 'reclaim') return standing;
-  const bound = standing === 'reclaim' ? boundTo(record) : {};
+  const bound = standing === 'reclaim' ? bindingOf(record) : {};
   await tx.query(
     `UPDATE idempotency_records SET request_digest = $4, owner = $5, lease_until_ms = openwop_now_ms() + $6::bigint,
        run_id = $7, interrupt_id = $8, response_status = NULL, response_body = NULL,
@@ -102,17 +102,18 @@ export async function claimRecord(
       owner,
       leaseMs,
       bound.runId ?? runId ?? null,
-      bound.interruptId ?? null,
+      bound.boundTo ?? null,
       standing === 'reclaim',
     ],
   );
   return { kind: 'claimed', owner, ...bound };
 }
 
-function boundTo({ run_id, interrupt_id }: RecordRow): { runId?: string; interruptId?: string } {
+/** The column is older than what it is for: answers were the first messages that are bound. */
+function bindingOf({ run_id, interrupt_id }: RecordRow): { runId?: string; boundTo?: string } {
   return {
     ...(run_id === null ? {} : { runId: run_id }),
-    ...(interrupt_id === null ? {} : { interruptId: interrupt_id }),
+    ...(interrupt_id === null ? {} : { boundTo: interrupt_id }),
   };
 }
 
@@ -152,10 +153,10 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
         [...recordKey(tenant, claim), owner, status, JSON.stringify(body)],
       );
     },
-    async bind(tenant, claim, owner, interruptId) {
+    async bind(tenant, claim, owner, boundTo) {
       const bound = await db.query(
         `UPDATE idempotency_records SET interrupt_id = $5 WHERE ${OWN} RETURNING 1`,
-        [...recordKey(tenant, claim), owner, interruptId],
+        [...recordKey(tenant, claim), owner, boundTo],
       );
       return bound.length > 0;
     },
