@@ -307,12 +307,6 @@ describe('names and words', () => {
     );
     expect(readers.map(({ path }) => path)).toEqual([]);
   });
-  it('a test leaves its process as it found it: the next file runs there', () => {
-    const tests = files.filter(({ path }) => path.endsWith('.test.ts'));
-    const lasting =
-      /\bprocess\.(env(\.\w+|\[\w+\]) = |chdir\(|umask\()|Object\.assign\(process\.env|\bvi\.(mock|stub\w+|useFakeTimers)\(/;
-    expect(tests.filter(({ text }) => lasting.test(text)).map(({ path }) => path)).toEqual([]);
-  });
   // [I44]
   it('workflow code reaches time, the world and people through live Steps alone (architecture §4)', () => {
     const LIVE = 'workflows/live-steps.ts';
