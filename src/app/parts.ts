@@ -20,6 +20,7 @@ import { coreTools } from '../adapters/tools/core-tools.ts';
 import { createTools } from '../adapters/tools/index.ts';
 import { capabilityKeys, familiesOf } from '../rules/capabilities.ts';
 import { DEFAULT_CALLER, type FacadeConfig } from '../facade/deps.ts';
+import { hostFacts } from '../facade/host-facts.ts';
 import { createLog, type Log } from '../log/log.ts';
 import { createProjector, type Projector } from '../log/projector.ts';
 import { createAgentTools } from '../opensentience/agent-tools.ts';
@@ -200,9 +201,11 @@ export async function loadAgentParts(
   const tools = createTools([...coreTools(), ...(builtIn?.tools ?? [])], agentTools);
   const { testMode, escalation } = config;
   const { tenant } = DEFAULT_CALLER;
-  const offered = familiesOf({
-    ...{ agents: true, tools: tools.list(tenant).length > 0, live: config.openai !== undefined },
-    ...{ providers: [], testMode, escalation },
+  const facts = hostFacts({
+    ...{ agents: true, tools },
+    // Models come after the catalog, whose scripts they take; which providers there are is no capability.
+    models: { isLive: () => config.openai !== undefined, providers: () => [] },
+    config: { testMode, escalation, opensentience: config.opensentience !== undefined },
   });
   const catalog = await loadCatalog({
     fixturesDir: config.fixturesDir,
@@ -211,7 +214,7 @@ export async function loadAgentParts(
     content: stores.content,
     tenant,
     tools,
-    capabilities: capabilityKeys(offered),
+    capabilities: capabilityKeys(familiesOf(facts)),
     testMode,
     logger,
   });

@@ -11,7 +11,7 @@ import {
 import { ENGINE_VERSION, ERA } from '../../rules/versions.ts';
 import { CONFIGURABLE } from '../../runs/configurable.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { hostFacts } from '../host-facts.ts';
+import { hostFacts, offersAgents } from '../host-facts.ts';
 import { FIRST, MAJORS, type Majors } from '../majors.ts';
 import { header, text } from '../parameters.ts';
 import { STALE_HEADER } from '../read-head.ts';
@@ -69,7 +69,7 @@ function getCapabilities(
 /** No clock, no randomness: the same deployment gives the same document. */
 export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS): JsonObject {
   const { config, catalog } = deps;
-  const facts = hostFacts(deps);
+  const facts = hostFacts({ ...deps, agents: offersAgents(deps) });
   const families = familiesOf(facts);
   return {
     protocolVersion: majors[0].version,
