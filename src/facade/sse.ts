@@ -5,7 +5,7 @@ import { isTerminalEvent } from '../rules/status.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import { eventRow } from '../rules/events.ts';
-import { rowsShown, type ShownRows } from '../wire/major.ts';
+import { rowsShown, withShownIds, type ShownRows } from '../wire/major.ts';
 import type { FacadeDeps } from './deps.ts';
 import { frameKind, type EventQuery } from './event-query.ts';
 import type { ServedMajor } from './majors.ts';
@@ -49,12 +49,11 @@ async function sendRows(
   { query, major, row: run, shown }: StreamRequest & { readonly shown: ShownRows },
   stream: OpenStream,
 ): Promise<boolean> {
-  const shownId = major.ids.bind('run', run.runId, run.tenant);
   let text = '';
   for (const row of rows) {
     text +=
       frameKind(query.modes, row) === 'message'
-        ? frame(row.sequence, 'ai.message.chunk', messageChunk(row, shownId))
+        ? frame(row.sequence, 'ai.message.chunk', messageChunk(row, major, run.tenant))
         : frame(row.sequence, shown.typeOf(row.type), shown.textOf(row));
     if (text.length < SEND_LENGTH) continue;
     if (!(await stream.send(text))) return false;
@@ -64,9 +63,14 @@ async function sendRows(
 }
 
 /** Payload of a piece of an answer, with the fields that the frame promises (stream-modes.md). */
-function messageChunk({ payload, nodeId }: LogRow, runId: string): string {
+function messageChunk(
+  { payload, runId, nodeId }: LogRow,
+  major: ServedMajor,
+  tenant: string,
+): string {
   const chunk = JSON.parse(payload) as JsonObject;
-  return JSON.stringify({ ...(nodeId === undefined ? {} : { nodeId }), runId, ...chunk });
+  const fields: JsonObject = { ...(nodeId === undefined ? {} : { nodeId }), runId, ...chunk };
+  return JSON.stringify(withShownIds(major, tenant, fields));
 }
 
 interface Batcher {

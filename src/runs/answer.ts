@@ -19,7 +19,7 @@ import { compileUserSchema } from '../wire/user-schema.ts';
 import type { RunsDeps } from './deps.ts';
 import { requireFreshHead } from './find.ts';
 import { fateOf, type Fate, type Meant } from './interrupt-fate.ts';
-import { sendMessage, type Delivery } from './messages.ts';
+import { sendMessage, updateIdFor, type Delivery } from './messages.ts';
 
 interface LogDeps {
   readonly log: Pick<RunsDeps['log'], 'fresh' | 'rows'>;
@@ -66,8 +66,7 @@ export async function answerInterrupt(
     throw overError(asked);
   const { interruptId = '', resumeSchema } = asked;
   await bind(interruptId);
-  // A key that is used again when nothing holds it any more is another answer where it is for another question.
-  const updateId = `${delivery.updateId}-${interruptId}`;
+  const updateId = updateIdFor(delivery, interruptId);
   const question = { ...answer, value, interruptId, resumeSchema };
   return send(deps, question, { updateId, bodyDigest: delivery.bodyDigest });
 }

@@ -40,6 +40,14 @@ export function messageOnce<Data>(
 }
 
 /**
+ * The id of a message about what its key is bound to (a question, where the log stood). Temporal knows an Update for as
+ * long as the run goes on: a key that is used again when nothing holds it any more is another message.
+ */
+export function updateIdFor({ updateId }: Pick<Delivery, 'updateId'>, boundTo: string): string {
+  return `${updateId}-${boundTo}`;
+}
+
+/**
  * The status that the run's workflow gave, in its kind's own word. Throws idempotency_key_mismatch where this id has
  * answered another body, and what RunEngine.send throws.
  */

@@ -6,7 +6,7 @@ import { TERMINAL_STATUSES } from '../rules/status.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
 import { requireFreshHead } from './find.ts';
-import { sendMessage, type Delivery } from './messages.ts';
+import { sendMessage, updateIdFor, type Delivery } from './messages.ts';
 import { endedAs } from './start.ts';
 
 /** Rows read from the store at once when the log is searched. */
@@ -23,19 +23,18 @@ type Hold = Omit<PauseRunMessage, 'bodyDigest'> | Omit<ResumeRunMessage, 'bodyDi
 export async function holdRun(
   deps: PauseDeps,
   { row, hold }: { readonly row: RunRow; readonly hold: Hold },
-  { updateId, bodyDigest, binding }: Delivery,
+  delivery: Delivery,
 ): Promise<'paused' | 'running'> {
   const { runId } = row;
+  const { bodyDigest, binding } = delivery;
   const ended = await endedAs(deps, row);
   if (ended !== undefined) throw new HostError('run_state_conflict', { runStatus: ended });
   const reason = hold.reason === undefined ? {} : { reason: deps.redactor.text(hold.reason) };
   const message = { ...hold, ...reason, bodyDigest };
-  // Temporal knows an Update for as long as the run goes on. A key that is used again when nothing holds it any more is
-  // another message: the log has gone on since.
   const since = binding.boundTo ?? `${(await deps.log.head(row))?.nextSequence ?? 0}`;
   await binding.bind(since);
   try {
-    await sendMessage(deps, runId, { updateId: `${updateId}-${since}`, message });
+    await sendMessage(deps, runId, { updateId: updateIdFor(delivery, since), message });
   } catch (error) {
     if (codeOf(error) !== 'run_state_conflict') throw error;
     const { status } = await requireFreshHead(deps, row);
