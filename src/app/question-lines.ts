@@ -2,7 +2,8 @@
 // it, in the form that this kind of question takes (interrupt.md).
 import { printable, printableJson } from '../cli/terminal.ts';
 import type { JsonValue } from '../rules/json.ts';
-import { choicesOf, type PageInterrupt } from '../pages/index.ts';
+import { choicesOf } from '../words/choices.ts';
+import type { OpenQuestion } from '../words/question.ts';
 
 export interface AnswerAddress {
   readonly url: string;
@@ -12,7 +13,7 @@ export interface AnswerAddress {
 }
 
 /** Lines to print; the requests can be pasted into a POSIX shell. */
-export function questionLines(open: PageInterrupt, address: AnswerAddress): readonly string[] {
+export function questionLines(open: OpenQuestion, address: AnswerAddress): readonly string[] {
   const { nodeId, interruptId, data, deadlineMs } = open;
   const [first, ...others] = choicesOf(open);
   const text = (name: string): string[] =>

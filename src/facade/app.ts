@@ -11,8 +11,8 @@ import { hostCheck, securityHeaders, traceContext } from './headers.ts';
 import { decideMajor, MAJORS, type Majors } from './majors.ts';
 import { mountRoutes } from './mount.ts';
 import { createPageSessions } from './page-sessions.ts';
+import { pagesRouter } from './pages/router.ts';
 import { routesOf } from './route-table.ts';
-import { pagesRouter } from './routes/pages.ts';
 import { createStreamRegistry, MAX_STREAMS_PER_KEY } from './stream-registry.ts';
 
 export interface Facade {

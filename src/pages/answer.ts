@@ -1,18 +1,14 @@
 // From a submitted form to the value that resumes an interrupt (interrupt.md, architecture §9). Pure: the facade checks
 // the result against the interrupt's frozen schema like any other answer.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
+import {
+  editableOf,
+  formShapeOf,
+  questionsOf,
+  type FormShape,
+  type OpenQuestion,
+} from '../words/question.ts';
 import { isFlatObject } from './timeline-html.js';
-
-/** An open interrupt, as the snapshot's fold gives it. */
-export interface PageInterrupt {
-  readonly nodeId: string;
-  readonly interruptId: string;
-  readonly kind: string;
-  readonly data: JsonObject;
-  readonly resumeSchema?: unknown;
-  readonly requestedAtMs: number;
-  readonly deadlineMs?: number;
-}
 
 /** Fields of a form as a body parser gives them; repeated fields are refused. */
 export type AnswerForm = Readonly<Record<string, unknown>>;
@@ -26,49 +22,13 @@ const FIELD_CHARACTERS = 64 * 1024;
 const ANSWER = 'answer.';
 const FIELD = 'field.';
 
-export type FormShape =
-  'approval' | 'low-confidence' | 'clarification' | 'effect' | 'tool-call' | 'none';
-
-/** What the host itself asks about, by artifactType. */
-const SHAPES: ReadonlyMap<unknown, FormShape> = new Map([
-  ['effect-in-doubt', 'effect'],
-  ['tool-call', 'tool-call'],
-]);
-
-/** Which form an interrupt gets. Kinds that another system answers get none. */
-export function formShapeOf(interrupt: Pick<PageInterrupt, 'kind' | 'data'>): FormShape {
-  if (interrupt.kind === 'approval') {
-    return SHAPES.get(interrupt.data.artifactType) ?? 'approval';
-  }
-  if (interrupt.kind === 'low-confidence' || interrupt.kind === 'clarification') {
-    return interrupt.kind;
-  }
-  return 'none';
-}
-
-/** The value that a form is proposed to change: an artifact, a decision, the outcome of an effect. */
-export function editableOf(interrupt: Pick<PageInterrupt, 'kind' | 'data'>): JsonValue {
-  switch (formShapeOf(interrupt)) {
-    case 'low-confidence':
-      return interrupt.data.decision ?? null;
-    case 'approval':
-      return interrupt.data.artifactData ?? null;
-    case 'effect':
-      return {};
-    case 'tool-call':
-    case 'clarification':
-    case 'none':
-      return null;
-  }
-}
-
 /**
  * The resume value that a form stands for. Fields: `action` (accept | reject | edit-accept | refine | answer),
  * `reason`, `editedDecision` (JSON text) or `field.<member>` for each member of a flat value, `answer.<questionId>`.
  */
 export function resumeValueOf(
   form: AnswerForm,
-  interrupt: Pick<PageInterrupt, 'kind' | 'data'>,
+  interrupt: Pick<OpenQuestion, 'kind' | 'data'>,
 ): ResumeValue {
   const bad = Object.entries(form).find(
     ([, value]) => typeof value !== 'string' || value.length > FIELD_CHARACTERS,
@@ -116,7 +76,7 @@ function feedback(fields: Readonly<Record<string, string>>, shape: FormShape): J
 
 function edited(
   fields: Readonly<Record<string, string>>,
-  interrupt: Pick<PageInterrupt, 'kind' | 'data'>,
+  interrupt: Pick<OpenQuestion, 'kind' | 'data'>,
 ): ResumeValue {
   const value = editedValue(fields, interrupt);
   if (!value.ok) return value;
@@ -127,7 +87,7 @@ function edited(
 
 function editedValue(
   fields: Readonly<Record<string, string>>,
-  interrupt: Pick<PageInterrupt, 'kind' | 'data'>,
+  interrupt: Pick<OpenQuestion, 'kind' | 'data'>,
 ): ResumeValue {
   const original = editableOf(interrupt);
   const named = Object.keys(fields).some((name) => name.startsWith(FIELD));
@@ -161,33 +121,6 @@ function editedMembers(
     }
   }
   return yes(value);
-}
-
-export interface Question {
-  readonly id: string;
-  readonly question: string;
-  readonly schema?: JsonObject;
-}
-
-/** Questions of a clarification; a low-confidence escalation has one free one. */
-export function questionsOf(data: JsonObject): readonly Question[] {
-  const list = Array.isArray(data.questions) ? data.questions : [];
-  const questions = list.flatMap((item) =>
-    isJsonObject(item) && typeof item.id === 'string' && typeof item.question === 'string'
-      ? [{ id: item.id, question: item.question, schema: schemaOf(item.schema) }]
-      : [],
-  );
-  return questions.length > 0
-    ? questions
-    : [{ id: 'guidance', question: 'What should the agent know?' }];
-}
-
-function isJsonObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function schemaOf(value: JsonValue | undefined): JsonObject | undefined {
-  return isJsonObject(value) ? value : undefined;
 }
 
 function answersOf(fields: Readonly<Record<string, string>>, data: JsonObject): ResumeValue {

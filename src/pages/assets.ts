@@ -10,15 +10,22 @@ export interface PageAsset {
   readonly text: () => string;
 }
 
-const FILES = ['./run.css', './timeline.js', './timeline-html.js', './live.js'];
+const FILES = [
+  './run.css',
+  './timeline.js',
+  './timeline-html.js',
+  './live.js',
+  '../words/duration.js',
+];
 
 function asset(file: string): PageAsset {
+  const place = new URL(file, import.meta.url);
   let text: string | undefined;
-  const read = () => readFileSync(new URL(file, import.meta.url), 'utf8');
   return {
-    path: `/pages/${file.slice(2)}`,
+    // As it lies beside this file, so that one import fits both.
+    path: new URL(file, 'http://host/pages/').pathname,
     type: file.endsWith('.css') ? 'text/css' : 'text/javascript',
-    text: () => (text ??= read()),
+    text: () => (text ??= readFileSync(place, 'utf8')),
   };
 }
 

@@ -16,7 +16,7 @@ const ICON =
 const STYLE = '/pages/run.css';
 /** The module that the page starts, and those that it imports: asked for at once, not when the first one is read. */
 const SCRIPT = '/pages/live.js';
-const IMPORTED = ['/pages/timeline.js', '/pages/timeline-html.js'];
+const IMPORTED = ['/pages/timeline.js', '/pages/timeline-html.js', '/words/duration.js'];
 
 /** A whole HTML document. `body` is HTML already, the rest is text. */
 export function renderDocument({ title, body, script }: Document): string {

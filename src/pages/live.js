@@ -3,7 +3,8 @@
 // it, answering included. Served as it is, with the two modules that it imports (RFC 0024: deltas are shown as they
 // come).
 import { emptyTimeline, foldEvent, movesHead } from './timeline.js';
-import { duration, renderItem } from './timeline-html.js';
+import { duration } from '../words/duration.js';
+import { renderItem } from './timeline-html.js';
 
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;

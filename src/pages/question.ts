@@ -2,25 +2,21 @@
 // text field submits the first button of its form: a field for a reason must never accept something.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
+import { wordsOf } from '../words/choices.ts';
+import { duration } from '../words/duration.js';
 import {
   editableOf,
   formShapeOf,
+  headOf,
   questionsOf,
-  type PageInterrupt,
+  type OpenQuestion,
   type Question,
-} from './answer.ts';
-import { wordsOf } from './choices.ts';
+} from '../words/question.ts';
 import { renderDate } from './layout.ts';
-import {
-  duration,
-  escapeHtml,
-  isFlatObject,
-  renderConfidence,
-  renderValue,
-} from './timeline-html.js';
+import { escapeHtml, isFlatObject, renderConfidence, renderValue } from './timeline-html.js';
 
 export interface QuestionModel {
-  readonly interrupt: PageInterrupt;
+  readonly interrupt: OpenQuestion;
   readonly csrfToken: string;
   /** Address that takes the answer. */
   readonly answerUrl: string;
@@ -36,8 +32,9 @@ const LINE_CHARACTERS = 80;
 
 /** One card: what is asked, why, what follows, until when, and the answers. */
 export function renderQuestion(model: QuestionModel): string {
-  const { interrupt } = model;
-  const { title, lead } = headOf(model);
+  const { interrupt, definition } = model;
+  const node = definition?.nodes.find(({ id }) => id === interrupt.nodeId);
+  const { title, lead } = headOf(interrupt, node?.name ?? interrupt.nodeId);
   return `<section class="card question" data-interrupt="${escapeHtml(interrupt.interruptId)}" aria-labelledby="q-${escapeHtml(interrupt.interruptId)}">
 <h2 id="q-${escapeHtml(interrupt.interruptId)}">${escapeHtml(title)}</h2>
 <p class="lead">${escapeHtml(lead)}</p>
@@ -46,52 +43,6 @@ ${subject(interrupt)}
 ${why(model.reasoning)}
 ${forms(model)}
 </section>`;
-}
-
-function headOf({ interrupt, definition }: QuestionModel): { title: string; lead: string } {
-  const { data, nodeId } = interrupt;
-  const node = definition?.nodes.find((one) => one.id === nodeId)?.name ?? nodeId;
-  const text = (name: string) =>
-    typeof data[name] === 'string' ? data[name] || undefined : undefined;
-  switch (formShapeOf(interrupt)) {
-    case 'low-confidence':
-      return {
-        title: text('title') ?? `${node}: is this decision right?`,
-        lead:
-          text('description') ??
-          `The agent ${text('agentId') ?? ''} decided, but is less sure than required. The run waits for you.`,
-      };
-    case 'effect':
-      return {
-        title: text('title') ?? `${node}: perform this again?`,
-        lead:
-          text('description') ??
-          'The host was interrupted while it performed this, and cannot find out whether it took effect. It is not repeated without your word.',
-      };
-    case 'tool-call':
-      return {
-        title: text('title') ?? `${node}: may this be called?`,
-        lead:
-          text('description') ??
-          "The agent asks for a tool that is called only with a human's word.",
-      };
-    case 'approval':
-      return {
-        title: text('title') ?? `${node}: approve?`,
-        lead: text('description') ?? 'The run waits for an approval.',
-      };
-    case 'clarification':
-      return {
-        title: text('title') ?? `${node}: a question`,
-        lead: text('description') ?? 'The run waits for an answer.',
-      };
-    case 'none':
-      return {
-        title: text('title') ?? `${node}: waits for another system`,
-        lead:
-          text('description') ?? 'Nothing has to be done here; it goes on when the event arrives.',
-      };
-  }
 }
 
 function deadline({ interrupt, nowMs }: QuestionModel): string {
@@ -105,7 +56,7 @@ function deadline({ interrupt, nowMs }: QuestionModel): string {
 }
 
 /** What is to be judged. */
-function subject({ data, ...interrupt }: PageInterrupt): string {
+function subject({ data, ...interrupt }: OpenQuestion): string {
   const number = (value: JsonValue | undefined) => (typeof value === 'number' ? value : undefined);
   switch (formShapeOf({ ...interrupt, data })) {
     case 'low-confidence':

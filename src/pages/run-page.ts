@@ -6,11 +6,13 @@ import type {
   WorkflowDefinition,
 } from '../../schemas/types.generated.ts';
 import type { EventStories } from '../rules/events.ts';
-import type { PageInterrupt } from './answer.ts';
+import { duration } from '../words/duration.js';
+import type { OpenQuestion } from '../words/question.ts';
+import { STATUS_WORDS } from '../words/status.ts';
 import { renderDate, renderDocument } from './layout.ts';
 import { renderQuestion } from './question.ts';
 import { emptyTimeline, foldEvent, type Timeline } from './timeline.js';
-import { duration, escapeHtml, renderItem } from './timeline-html.js';
+import { escapeHtml, renderItem } from './timeline-html.js';
 
 export interface RunPageModel {
   readonly snapshot: RunSnapshot;
@@ -18,7 +20,7 @@ export interface RunPageModel {
   readonly events: readonly RunEventDoc[];
   /** What each event type tells; the script goes on by the same. */
   readonly stories: EventStories;
-  readonly interrupts: readonly PageInterrupt[];
+  readonly interrupts: readonly OpenQuestion[];
   readonly csrfToken: string;
   /** Event stream of this run, same origin; the script adds `streamMode=debug` where it says none. */
   readonly eventsUrl: string;
@@ -63,19 +65,6 @@ function timelineOf({ events, definition, stories }: RunPageModel): Timeline {
   for (const event of events) foldEvent(timeline, event);
   return timeline;
 }
-
-const STATUS_WORDS: Record<RunSnapshot['status'], { mark: string; text: string }> = {
-  pending: { mark: '…', text: 'Starting' },
-  running: { mark: '▶', text: 'Running' },
-  paused: { mark: '⏸', text: 'Paused' },
-  'waiting-approval': { mark: '●', text: 'Waiting for you' },
-  'waiting-input': { mark: '●', text: 'Waiting for an answer' },
-  'waiting-external': { mark: '◌', text: 'Waiting for another system' },
-  cancelling: { mark: '…', text: 'Being cancelled' },
-  completed: { mark: '✓', text: 'Completed' },
-  failed: { mark: '✕', text: 'Failed' },
-  cancelled: { mark: '–', text: 'Cancelled' },
-};
 
 function status({ snapshot, nowMs }: RunPageModel, timeline: Timeline): string {
   const words = STATUS_WORDS[snapshot.status];

@@ -1,5 +1,6 @@
 // Items of the timeline as HTML. Runs on the server and in the browser, like timeline.js. Everything that comes from
 // a run passes `escapeHtml`: models and tools are untrusted (RFC 0077 §B, architecture §5).
+import { duration } from '../words/duration.js';
 
 /** @typedef {import('./timeline.js').TimelineItem} TimelineItem */
 
@@ -81,19 +82,6 @@ export function renderConfidence(confidence, threshold) {
       ? ''
       : `<line class="threshold" x1="${needed}" x2="${needed}" y1="0" y2="10"/>`;
   return `<div class="confidence${low ? ' low' : ''}"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="6" y="2" rx="1"/><rect class="bar" width="${value}" height="6" y="2" rx="1"/>${line}</svg><span>${words}</span></div>`;
-}
-
-/**
- * @param {number | undefined} ms
- */
-export function duration(ms) {
-  if (ms === undefined || !Number.isFinite(ms)) return '';
-  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
-  const minutes = Math.round(ms / 60_000);
-  if (minutes < 60) return `${minutes} min`;
-  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-  return `${Math.round(minutes / 1440)} days`;
 }
 
 /**

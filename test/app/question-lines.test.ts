@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { questionLines } from '../../src/app/question-lines.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
-import { choicesOf, type PageInterrupt } from '../../src/pages/index.ts';
+import { choicesOf } from '../../src/words/choices.ts';
+import type { OpenQuestion } from '../../src/words/question.ts';
 import { compileUserSchema } from '../../src/wire/user-schema.ts';
 import { validate } from '../../src/wire/validators.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
@@ -17,7 +18,7 @@ import {
 const address = { url: 'http://127.0.0.1:1', apiKey: 'key', runId: 'run-1' };
 const EVIL = `it's "so" \u001b[2J \u202e`;
 
-function open(kind: string, data: JsonObject, resumeSchema?: JsonObject): PageInterrupt {
+function open(kind: string, data: JsonObject, resumeSchema?: JsonObject): OpenQuestion {
   return { nodeId: `n'1`, interruptId: 'int-1', kind, data, resumeSchema, requestedAtMs: 1 };
 }
 
@@ -48,7 +49,7 @@ const DOUBT = ['accept', 'reject', 'edit-accept'];
 const GATE = ['accept', 'reject', 'edit-accept', 'refine', 'ask'];
 const BOTH = ['accept', 'reject'];
 
-const CASES: readonly (readonly [string, PageInterrupt, readonly string[]])[] = [
+const CASES: readonly (readonly [string, OpenQuestion, readonly string[]])[] = [
   [
     'an effect in doubt',
     open(

@@ -1,8 +1,9 @@
 // Forms become resume values (interrupt.md, architecture §9): every form, every action, every wrong one.
 import { describe, expect, it } from 'vitest';
-import { resumeValueOf, type PageInterrupt } from '../../src/pages/index.ts';
+import { resumeValueOf } from '../../src/pages/index.ts';
+import type { OpenQuestion } from '../../src/words/question.ts';
 
-type Asked = Pick<PageInterrupt, 'kind' | 'data'>;
+type Asked = Pick<OpenQuestion, 'kind' | 'data'>;
 
 const approval: Asked = {
   kind: 'approval',

@@ -6,11 +6,11 @@ import {
   renderErrorPage,
   renderLinkPage,
   renderRunPage,
-  type PageInterrupt,
   type RunPageModel,
 } from '../../src/pages/index.ts';
 import { refundDesk } from '../../src/demo/definition.ts';
 import { RUN_STATUSES } from '../../src/rules/status.ts';
+import type { OpenQuestion } from '../../src/words/question.ts';
 import { afterAnswer, eventsOf, question, STARTED_MS, untilQuestion } from './sample-run.ts';
 
 const model: RunPageModel = {
@@ -187,13 +187,13 @@ describe('what the page shows', () => {
 });
 
 describe('the forms of a question', () => {
-  const actionsOf = (interrupt: Partial<PageInterrupt>) => {
+  const actionsOf = (interrupt: Partial<OpenQuestion>) => {
     const html = renderRunPage({ ...model, interrupts: [{ ...question, ...interrupt }] });
     return [...html.matchAll(/name="action" value="([a-z-]+)"/g)]
       .map(([, action]) => action)
       .sort();
   };
-  it.each<[string, Partial<PageInterrupt>, string[]]>([
+  it.each<[string, Partial<OpenQuestion>, string[]]>([
     ['low confidence', {}, ['accept', 'answer', 'edit-accept', 'reject']],
     [
       'approval, everything allowed',

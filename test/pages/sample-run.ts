@@ -1,5 +1,5 @@
 // A run of the refund desk as its log has it, for tests of the pages.
-import type { PageInterrupt } from '../../src/pages/index.ts';
+import type { OpenQuestion } from '../../src/words/question.ts';
 import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 /** A while ago, so that relative times are as a reader sees them. */
@@ -145,7 +145,7 @@ export const untilQuestion = eventsOf([
   },
 ]);
 
-export const question: PageInterrupt = {
+export const question: OpenQuestion = {
   nodeId: 'triage',
   interruptId: 'int-1',
   kind: 'low-confidence',

@@ -1,13 +1,11 @@
 // The run's page (architecture §10): opened by a one-time link, live by the run's own event stream, answered by plain
-// forms. Everything here speaks HTML, errors included.
-import { Router, type Request, type Response } from 'express';
+// forms.
+import type { Request, Response, Router } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
 import { EVENT_STORIES } from '../../rules/events.ts';
 import { principalOf } from '../../rules/subject.ts';
 import { askedInterrupts } from '../../log/fold.ts';
 import {
-  PAGE_ASSETS,
-  renderErrorPage,
   renderLinkPage,
   renderRunPage,
   resumeValueOf,
@@ -22,26 +20,15 @@ import { readForm } from '../body.ts';
 import type { RunEventDoc, RunSnapshot } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { FIRST } from '../majors.ts';
-import { envelopeOf } from '../errors.ts';
 import { queryText } from '../parameters.ts';
-import { isCsrfToken, type PageSession, type PageSessions } from '../page-sessions.ts';
+import { isCsrfToken, type PageSession } from '../page-sessions.ts';
 import { STALE_HEADER } from '../read-head.ts';
 import { renderSnapshot } from '../snapshot.ts';
+import { page, parameter, type PageDeps } from './page.ts';
 
 /** Events that a page shows when it is loaded; of a longer run the newest. */
 const PAGE_EVENTS = 2_000;
 const READ_ROWS = 500;
-const ASSET_MAX_AGE_SECONDS = 300;
-const CSP = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join('; ');
 
 /** What a redirect may say on the next page; anything else in the address says nothing. */
 const NOTICES: Readonly<Record<string, NonNullable<RunPageModel['notice']>>> = {
@@ -57,74 +44,10 @@ const OVER: Partial<Readonly<Record<ErrorCode, string>>> = {
   interrupt_gone: 'The run has ended or gone on without an answer to this.',
 };
 
-type PageDeps = FacadeDeps & { readonly sessions: PageSessions };
-type Handler = (request: Request, response: Response) => Promise<void>;
-
-export function pagesRouter(facade: FacadeDeps, sessions: PageSessions): Router {
-  const deps: PageDeps = { ...facade, sessions };
-  const router = Router();
-  router.use((_request, response, next) => {
-    response.set({ 'Content-Security-Policy': CSP, 'Referrer-Policy': 'same-origin' });
-    next();
-  });
-  for (const { path, type, text } of PAGE_ASSETS) {
-    router.get(path, (_request, response) => {
-      response.set('Cache-Control', `max-age=${ASSET_MAX_AGE_SECONDS}`).type(type).send(text());
-    });
-  }
-  const page = (handler: Handler) => async (request: Request, response: Response) => {
-    try {
-      await handler(request, response);
-    } catch (error) {
-      sendErrorPage(deps, response, error);
-    }
-  };
-  router.get(
-    '/pages/runs/:runId',
-    page((request, response) => showPage(deps, request, response)),
-  );
-  router.post(
-    '/pages/runs/:runId',
-    page((request, response) => consumeLink(deps, request, response)),
-  );
-  router.post(
-    '/pages/runs/:runId/interrupts/:nodeId',
-    page((request, response) => takeAnswer(deps, request, response)),
-  );
-  router.all(
-    /^\/pages(\/.*)?$/,
-    page(async () => {
-      throw new HostError('not_found');
-    }),
-  );
-  return router;
-}
-
-function parameter(request: Request, name: string): string {
-  const value = request.params[name];
-  return typeof value === 'string' ? value : '';
-}
-
-function sendErrorPage({ logger }: FacadeDeps, response: Response, error: unknown): void {
-  const { status, body, correlationId } = envelopeOf(error, FIRST);
-  if (correlationId !== undefined)
-    logger.error('page failed', {
-      correlationId,
-      error: error instanceof Error ? error.stack : typeof error,
-    });
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
-  const title = status === 410 ? 'This link no longer works' : 'This cannot be shown';
-  const hint =
-    body.error === 'link_expired' || body.error === 'unauthenticated' ? ' Ask for a new link.' : '';
-  const message =
-    body.error === 'unauthenticated' ? 'This page is opened by a one-time link.' : body.message;
-  response
-    .status(status)
-    .type('html')
-    .send(renderErrorPage({ status, title, message: message + hint }));
+export function mountRunPage(router: Router, deps: PageDeps): void {
+  router.get('/pages/runs/:runId', page(deps, showPage));
+  router.post('/pages/runs/:runId', page(deps, consumeLink));
+  router.post('/pages/runs/:runId/interrupts/:nodeId', page(deps, takeAnswer));
 }
 
 async function showPage(deps: PageDeps, request: Request, response: Response): Promise<void> {

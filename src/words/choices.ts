@@ -6,8 +6,8 @@ import {
   formShapeOf,
   questionsOf,
   type FormShape,
-  type PageInterrupt,
-} from './answer.ts';
+  type OpenQuestion,
+} from './question.ts';
 
 export interface Choice {
   /** accept | reject | edit-accept | refine | ask | answers, or what a definition calls it. */
@@ -18,7 +18,7 @@ export interface Choice {
   readonly value: JsonValue;
 }
 
-type Asked = Pick<PageInterrupt, 'kind' | 'data'>;
+type Asked = Pick<OpenQuestion, 'kind' | 'data'>;
 
 /** Where the question itself has no words: a definition's gates, and runs of earlier versions. */
 const GATE_WORDS: Readonly<Record<string, string>> = {

@@ -1,0 +1,42 @@
+// The pages: their assets, their headers, and what an address gets that is no page. Everything below /pages speaks HTML,
+// errors included.
+import { Router } from 'express';
+import { HostError } from '../../rules/errors.ts';
+import { PAGE_ASSETS } from '../../pages/index.ts';
+import type { FacadeDeps } from '../deps.ts';
+import type { PageSessions } from '../page-sessions.ts';
+import { page, type PageDeps } from './page.ts';
+import { mountRunPage } from './run-page.ts';
+
+const ASSET_MAX_AGE_SECONDS = 300;
+const CSP = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join('; ');
+
+export function pagesRouter(facade: FacadeDeps, sessions: PageSessions): Router {
+  const deps: PageDeps = { ...facade, sessions };
+  const router = Router();
+  router.use((_request, response, next) => {
+    response.set({ 'Content-Security-Policy': CSP, 'Referrer-Policy': 'same-origin' });
+    next();
+  });
+  for (const { path, type, text } of PAGE_ASSETS) {
+    router.get(path, (_request, response) => {
+      response.set('Cache-Control', `max-age=${ASSET_MAX_AGE_SECONDS}`).type(type).send(text());
+    });
+  }
+  mountRunPage(router, deps);
+  router.all(/^\/pages(\/.*)?$/, page(deps, noPage));
+  return router;
+}
+
+async function noPage(): Promise<void> {
+  throw new HostError('not_found');
+}

@@ -1,0 +1,125 @@
+// What a run asks: the shape of the question, what it is called, and what may be changed in it (interrupt.md). Page,
+// terminal and command line take it from here.
+import type { JsonObject, JsonValue } from '../rules/json.ts';
+
+/** An open interrupt, as the snapshot's fold gives it. */
+export interface OpenQuestion {
+  readonly nodeId: string;
+  readonly interruptId: string;
+  readonly kind: string;
+  readonly data: JsonObject;
+  readonly resumeSchema?: unknown;
+  readonly requestedAtMs: number;
+  readonly deadlineMs?: number;
+}
+
+export type FormShape =
+  'approval' | 'low-confidence' | 'clarification' | 'effect' | 'tool-call' | 'none';
+
+/** What the host itself asks about, by artifactType. */
+const SHAPES: ReadonlyMap<unknown, FormShape> = new Map([
+  ['effect-in-doubt', 'effect'],
+  ['tool-call', 'tool-call'],
+]);
+
+/** Which form an interrupt gets. Kinds that another system answers get none. */
+export function formShapeOf(interrupt: Pick<OpenQuestion, 'kind' | 'data'>): FormShape {
+  if (interrupt.kind === 'approval') {
+    return SHAPES.get(interrupt.data.artifactType) ?? 'approval';
+  }
+  if (interrupt.kind === 'low-confidence' || interrupt.kind === 'clarification') {
+    return interrupt.kind;
+  }
+  return 'none';
+}
+
+/** The value that a form is proposed to change: an artifact, a decision, the outcome of an effect. */
+export function editableOf(interrupt: Pick<OpenQuestion, 'kind' | 'data'>): JsonValue {
+  switch (formShapeOf(interrupt)) {
+    case 'low-confidence':
+      return interrupt.data.decision ?? null;
+    case 'approval':
+      return interrupt.data.artifactData ?? null;
+    case 'effect':
+      return {};
+    case 'tool-call':
+    case 'clarification':
+    case 'none':
+      return null;
+  }
+}
+
+/** What is asked: the question's own words, else the usual ones. `node` names the step that asks. */
+export function headOf(
+  { kind, data }: Pick<OpenQuestion, 'kind' | 'data'>,
+  node: string,
+): { readonly title: string; readonly lead: string } {
+  const text = (name: string) =>
+    typeof data[name] === 'string' ? data[name] || undefined : undefined;
+  switch (formShapeOf({ kind, data })) {
+    case 'low-confidence':
+      return {
+        title: text('title') ?? `${node}: is this decision right?`,
+        lead:
+          text('description') ??
+          `The agent ${text('agentId') ?? ''} decided, but is less sure than required. The run waits for you.`,
+      };
+    case 'effect':
+      return {
+        title: text('title') ?? `${node}: perform this again?`,
+        lead:
+          text('description') ??
+          'The host was interrupted while it performed this, and cannot find out whether it took effect. It is not repeated without your word.',
+      };
+    case 'tool-call':
+      return {
+        title: text('title') ?? `${node}: may this be called?`,
+        lead:
+          text('description') ??
+          "The agent asks for a tool that is called only with a human's word.",
+      };
+    case 'approval':
+      return {
+        title: text('title') ?? `${node}: approve?`,
+        lead: text('description') ?? 'The run waits for an approval.',
+      };
+    case 'clarification':
+      return {
+        title: text('title') ?? `${node}: a question`,
+        lead: text('description') ?? 'The run waits for an answer.',
+      };
+    case 'none':
+      return {
+        title: text('title') ?? `${node}: waits for another system`,
+        lead:
+          text('description') ?? 'Nothing has to be done here; it goes on when the event arrives.',
+      };
+  }
+}
+
+export interface Question {
+  readonly id: string;
+  readonly question: string;
+  readonly schema?: JsonObject;
+}
+
+/** Questions of a clarification; a low-confidence escalation has one free one. */
+export function questionsOf(data: JsonObject): readonly Question[] {
+  const list = Array.isArray(data.questions) ? data.questions : [];
+  const questions = list.flatMap((item) =>
+    isJsonObject(item) && typeof item.id === 'string' && typeof item.question === 'string'
+      ? [{ id: item.id, question: item.question, schema: schemaOf(item.schema) }]
+      : [],
+  );
+  return questions.length > 0
+    ? questions
+    : [{ id: 'guidance', question: 'What should the agent know?' }];
+}
+
+function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function schemaOf(value: JsonValue | undefined): JsonObject | undefined {
+  return isJsonObject(value) ? value : undefined;
+}
