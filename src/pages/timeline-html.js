@@ -8,6 +8,8 @@ import { duration } from '../words/duration.js';
 const VALUE_CHARACTERS = 4_000;
 /** Objects with more members than this are shown as JSON text. */
 const TABLE_ROWS = 12;
+/** Tables in a table, one in the other. */
+const TABLE_DEPTH = 2;
 
 /**
  * The one escape function of the pages: safe in text and in double-quoted attributes.
@@ -29,22 +31,68 @@ function clip(text) {
 }
 
 /**
- * A JSON value for people: scalars as text, small flat objects as a table, the rest as indented JSON.
+ * A JSON value for people: scalars as text, small objects as a table, tables in it included, the rest as indented JSON.
  * @param {unknown} value
  */
 export function renderValue(value) {
   if (value === undefined) return '';
-  if (isFlatObject(value)) {
-    const rows = Object.entries(/** @type {Record<string, unknown>} */ (value));
-    const cells = rows.map(
-      ([name, part]) => `<dt>${escapeHtml(name)}</dt><dd>${escapeHtml(clip(scalar(part)))}</dd>`,
-    );
-    return `<dl class="value">${cells.join('')}</dl>`;
+  if (typeof value !== 'object' || value === null) {
+    return `<p class="value">${escapeHtml(clip(scalar(value)))}</p>`;
   }
-  if (typeof value === 'object' && value !== null) {
-    return `<pre class="value">${escapeHtml(clip(JSON.stringify(value, null, 2)))}</pre>`;
-  }
-  return `<p class="value">${escapeHtml(clip(scalar(value)))}</p>`;
+  return isReadable(value, TABLE_DEPTH) ? table(value) : json(value);
+}
+
+/** @param {unknown} value */
+function json(value) {
+  return `<pre class="value">${escapeHtml(clip(JSON.stringify(value, null, 2)))}</pre>`;
+}
+
+/**
+ * @param {object} value
+ * @returns {string}
+ */
+function table(value) {
+  const cells = Object.entries(value).map(
+    ([name, part]) => `<dt>${escapeHtml(name)}</dt><dd>${cell(part)}</dd>`,
+  );
+  return `<dl class="value">${cells.join('')}</dl>`;
+}
+
+/**
+ * @param {unknown} part
+ * @returns {string}
+ */
+function cell(part) {
+  if (typeof part !== 'object' || part === null) return escapeHtml(clip(scalar(part)));
+  if (!Array.isArray(part)) return table(part);
+  return escapeHtml(clip(part.map(scalar).join(', ')));
+}
+
+/**
+ * Whether an object is small enough for a table: its members are scalars, lists of scalars, or objects of which the same
+ * is true. What is empty, or a list with a comma in one of its texts, reads better as JSON.
+ * @param {object} value
+ * @param {number} depth tables that may stand in this one, one in the other
+ * @returns {boolean}
+ */
+function isReadable(value, depth) {
+  const parts = Object.values(value);
+  if (Array.isArray(value) || parts.length === 0 || parts.length > TABLE_ROWS) return false;
+  return parts.every((/** @type {unknown} */ part) => {
+    if (typeof part !== 'object' || part === null) return true;
+    return Array.isArray(part) ? isList(part) : depth > 0 && isReadable(part, depth - 1);
+  });
+}
+
+/** @param {readonly unknown[]} parts */
+function isList(parts) {
+  return (
+    parts.length > 0 &&
+    parts.length <= TABLE_ROWS &&
+    parts.every(
+      (part) => (typeof part !== 'object' || part === null) && !scalar(part).includes(','),
+    )
+  );
 }
 
 /** @param {unknown} value */

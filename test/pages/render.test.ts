@@ -11,6 +11,7 @@ import {
 import { refundDesk } from '../../src/demo/definition.ts';
 import { RUN_STATUSES } from '../../src/rules/status.ts';
 import type { OpenQuestion } from '../../src/words/question.ts';
+import { renderValue } from '../../src/pages/timeline-html.js';
 import { afterAnswer, eventsOf, question, STARTED_MS, untilQuestion } from './sample-run.ts';
 
 const model: RunPageModel = {
@@ -269,5 +270,38 @@ describe('assets', () => {
   it('the style is there', () => {
     const style = PAGE_ASSETS.find(({ type }) => type === 'text/css');
     expect(style?.text()).toContain(':root');
+  });
+});
+
+describe('a JSON value for people', () => {
+  const cases: readonly (readonly [string, unknown, string])[] = [
+    [
+      'a table in a table',
+      { person: 'Ada', review: { risk: 'high', limits: { days: 30 } } },
+      '<dl class="value"><dt>person</dt><dd>Ada</dd><dt>review</dt><dd><dl class="value"><dt>risk</dt><dd>high</dd><dt>limits</dt><dd><dl class="value"><dt>days</dt><dd>30</dd></dl></dd></dl></dd></dl>',
+    ],
+    [
+      'a list of scalars in one line',
+      { tags: ['a', 2, null] },
+      '<dl class="value"><dt>tags</dt><dd>a, 2, null</dd></dl>',
+    ],
+    [
+      'names and texts of all depths are text',
+      { '<b>': { '<i>': ['<u>'] } },
+      '<dl class="value"><dt>&lt;b&gt;</dt><dd><dl class="value"><dt>&lt;i&gt;</dt><dd>&lt;u&gt;</dd></dl></dd></dl>',
+    ],
+  ];
+  it.each(cases)('%s', (_name, value, html) => {
+    expect(renderValue(value)).toBe(html);
+  });
+  it.each([
+    ['too deep', { a: { b: { c: { d: 1 } } } }],
+    ['too many', { a: Object.fromEntries([...Array(13).keys()].map((n) => [n, n])) }],
+    ['empty inside', { a: {} }],
+    ['a list of texts with commas', { a: ['x, y', 'z'] }],
+    ['a list of objects', { a: [{ b: 1 }] }],
+    ['a list', [1, 2]],
+  ])('%s: as JSON', (_name, value) => {
+    expect(renderValue(value)).toMatch(/^<pre class="value">/);
   });
 });
