@@ -13,6 +13,7 @@ import {
   joinLog,
   loadAgentParts,
   locateTemporal,
+  mayForget,
   openDatabase,
   type HostOptions,
   type Temporal,
@@ -57,7 +58,7 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   const { config, parts, report, logger } = options;
   const bundling = parts.worker ? bundleFor(config, report) : undefined;
   bundling?.catch(() => undefined);
-  const located = await locateTemporal(options);
+  const located = await locateTemporal(options, { orInMemory: mayForget(config) });
   const [temporal, stores] = await bothOrNone(
     located.start(started),
     openDatabase(options, started, located.traits),

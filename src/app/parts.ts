@@ -84,9 +84,22 @@ interface LocatedTemporal {
   start(started: Started): Promise<Temporal>;
 }
 
-/** What the server can do is known before anything is opened: the database follows it. */
-export async function locateTemporal(options: HostOptions): Promise<LocatedTemporal> {
-  const { config, logger, report, signal } = options;
+/**
+ * A database that others may share must not hold runs that end with this process, and runs that are kept must not seem
+ * to be gone.
+ */
+export function mayForget({ database, dataDir }: Config): boolean {
+  return database.kind === 'pglite' && !hasKeptRuns(dataDir);
+}
+
+/**
+ * What the server can do is known before anything is opened: the database follows it. `orInMemory`: one that forgets its
+ * runs will do.
+ */
+export async function locateTemporal(
+  { config, logger, report, signal }: Pick<HostOptions, 'config' | 'logger' | 'report' | 'signal'>,
+  { orInMemory }: { readonly orInMemory: boolean },
+): Promise<LocatedTemporal> {
   if (config.temporal.kind === 'external') {
     const temporal = { ...config.temporal, traits: FULL_SERVER, pid: () => undefined };
     return { traits: FULL_SERVER, start: async () => temporal };
@@ -101,9 +114,7 @@ export async function locateTemporal(options: HostOptions): Promise<LocatedTempo
         env: config.env,
         downloadService: config.temporalDownload,
         report,
-        // A database that others may share must not hold runs that end with this process, and runs that are kept
-        // must not seem to be gone.
-        orInMemory: config.database.kind === 'pglite' && !hasKeptRuns(config.dataDir),
+        orInMemory,
         signal,
       },
       logger,

@@ -2,6 +2,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { recordProcess } from '../../src/system/processes.ts';
 import { apiClient, spawnCommand, spawnHost, until, type SpawnedHost } from '../support/host.ts';
@@ -92,6 +93,36 @@ describe('npm start', () => {
       expect.stringMatching(/^openwop-temporal: OPENWOP_PORT must be/),
       expect.stringMatching(/^openwop-temporal: OPENWOP_TEST_MODE must be/),
     ]);
+  });
+});
+
+describe('npm run temporal', () => {
+  it('starts the server that halves share; it survives kill -9, is gone on with, and ends by SIGTERM', async () => {
+    const first = await spawnOf('temporal', env());
+    const connection = await Connection.connect({ address: first.url });
+    const { namespaceInfo } = await connection.workflowService.describeNamespace({
+      namespace: /TEMPORAL_NAMESPACE=(\S+)/.exec(first.stdout())?.[1],
+    });
+    expect(namespaceInfo?.name).toBe('default');
+    await connection.close();
+    const beside = spawnCommand('temporal', env());
+    expect(await beside.exited).toBe(1);
+    expect(beside.stderr()).toMatch(/data folder \S+ is in use by process/);
+
+    await first.kill('SIGKILL');
+    const second = await spawnOf('temporal', env());
+    expect(second.url).toBe(first.url);
+    expect(second.stdout()).toContain('going on with the server that is still running');
+    const pid = serverPid();
+    expect(await second.kill('SIGTERM')).toBe(0);
+    expect(recordProcess(pid)).toBeUndefined();
+    expect(existsSync(join(folder, 'data/owner.lock'))).toBe(false);
+  }, 120_000);
+
+  it('beside a server that is named there is nothing to start: one line', async () => {
+    const { exited, stderr } = spawnCommand('temporal', { ...env(), TEMPORAL_ADDRESS: '[::1]:1' });
+    expect(await exited).toBe(1);
+    expect(stderr().trim()).toMatch(/^openwop-temporal: TEMPORAL_ADDRESS names a server/);
   });
 });
 

@@ -211,6 +211,7 @@ const READY_LINE = {
   start: /OpenWOP host +(\S+)\/\.well-known/,
   serve: /OpenWOP facade +(\S+)\/\.well-known/,
   worker: /OpenWOP worker on ()/,
+  temporal: /export TEMPORAL_ADDRESS=(\S+)/,
 };
 
 /** Runs a command as its own process and resolves when it is ready. The environment is `env` and PATH, HOME only. */
