@@ -1,7 +1,7 @@
 // The run that `npm start` shows: started once per data folder, followed in the terminal, found again by later starts.
 import { demoRunRequest } from '../demo/index.ts';
 import { openInterrupts } from '../log/fold.ts';
-import { eventRow } from '../rules/events.ts';
+import type { JsonValue } from '../rules/json.ts';
 import { TERMINAL_STATUSES } from '../rules/status.ts';
 import { DEFAULT_CALLER } from '../facade/deps.ts';
 import type { LogRow } from '../ports/log.ts';
@@ -9,10 +9,10 @@ import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { RunCreateResponse } from '../../schemas/types.generated.ts';
 import { rest } from '../system/time.ts';
+import { createRunPrinter, turnOf, type PrintedEvent } from '../words/run-printer.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Host } from './host.ts';
 import { bearer, questionLines } from './question-lines.ts';
-import { createRunPrinter } from './run-printer.ts';
 
 const RUN_FILE = 'demo-run';
 /** Makes a start that was cut off find its run instead of starting another. */
@@ -95,9 +95,8 @@ async function post<T>(
   return (await response.json()) as T;
 }
 
-function isQuestion({ type }: LogRow): boolean {
-  const { part } = eventRow(type);
-  return part === 'wait-opens' || part === 'wait-asks';
+function printed({ sequence, type, nodeId, payload }: LogRow): PrintedEvent {
+  return { sequence, type, nodeId, payload: JSON.parse(payload) as JsonValue };
 }
 
 async function follow(parts: DemoParts, run: RunRef): Promise<void> {
@@ -107,9 +106,9 @@ async function follow(parts: DemoParts, run: RunRef): Promise<void> {
   while (!signal.aborted) {
     try {
       for await (const rows of host.log.follow(run, { after, signal })) {
-        printer.print(rows);
+        printer.print(rows.map(printed));
         after = rows.at(-1)?.sequence ?? after;
-        if (rows.some(isQuestion)) await sayQuestion(parts, run);
+        if (rows.some(({ type }) => turnOf(type).asks)) await sayQuestion(parts, run);
       }
       if (!signal.aborted) say('\nThe run has ended. Ctrl-C stops the host.');
       return;

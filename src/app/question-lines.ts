@@ -1,6 +1,6 @@
 // A run's question as the terminal shows it: the same words as on the page, and for each answer the request that gives
 // it, in the form that this kind of question takes (interrupt.md).
-import { printable, printableJson } from '../cli/terminal.ts';
+import { printable, printableJson } from '../words/printable.ts';
 import type { JsonValue } from '../rules/json.ts';
 import { choicesOf } from '../words/choices.ts';
 import type { OpenQuestion } from '../words/question.ts';

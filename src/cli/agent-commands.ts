@@ -16,7 +16,7 @@ import {
   toolsTable,
 } from './agent-tables.ts';
 import { CliFault, type HostClient } from './host-client.ts';
-import { printable } from './terminal.ts';
+import { printable } from '../words/printable.ts';
 
 const DEFAULT_COMMAND = 'list';
 const DEFAULT_AUDIT_ENTRIES = 50;

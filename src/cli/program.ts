@@ -2,7 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import { addAgentCommands } from './agent-commands.ts';
 import { CliFault, createHostClient, type HostAddress } from './host-client.ts';
-import { printable } from './terminal.ts';
+import { printable } from '../words/printable.ts';
 
 const FAILED = 1;
 const USAGE = 2;

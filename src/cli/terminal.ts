@@ -1,23 +1,8 @@
 // Text for a human's terminal: tables, and strings of agents and hosts without anything that a terminal would obey.
+import { printable } from '../words/printable.ts';
 
 /** Longest text of a cell, in characters. */
 const MAX_CELL = 100;
-/** Control and format characters, line separators, lone surrogates: escape sequences and texts that run backwards. */
-const OBEYED = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
-
-export function printable(text: string): string {
-  return text.replace(OBEYED, '\u{fffd}');
-}
-
-/** JSON that a terminal shows as it is: what it would obey is escaped, the value is the same. */
-export function printableJson(value: unknown): string {
-  return JSON.stringify(value).replace(OBEYED, (character) =>
-    [...Array(character.length).keys()]
-      .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`)
-      .join(''),
-  );
-}
-
 export type Cell = string | number | undefined;
 
 /** Columns as wide as what they hold; an absent value is `-`. */

@@ -13,6 +13,7 @@ const PURE = [
   // On PGlite alone.
   'runs',
   'pages',
+  'words',
   'demo',
   'system',
   'deploy',

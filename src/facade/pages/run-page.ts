@@ -5,14 +5,11 @@ import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts
 import { EVENT_STORIES } from '../../rules/events.ts';
 import { principalOf } from '../../rules/subject.ts';
 import { askedInterrupts } from '../../log/fold.ts';
-import {
-  renderLinkPage,
-  renderRunPage,
-  resumeValueOf,
-  type RunPageModel,
-} from '../../pages/index.ts';
+import { renderLinkPage, renderRunPage, type RunPageModel } from '../../pages/index.ts';
 import type { LogRow } from '../../ports/log.ts';
 import type { RunRow } from '../../ports/runs.ts';
+import { resumeValueOf } from '../../words/answer.ts';
+import { ANSWER_NOTICES, ANSWERED_ALREADY, OVER } from '../../words/outcome.ts';
 import { rowsShown } from '../../wire/major.ts';
 import { answerOpen, requireOpen } from '../../runs/answer.ts';
 import { requireRun } from '../../runs/find.ts';
@@ -32,16 +29,8 @@ const READ_ROWS = 500;
 
 /** What a redirect may say on the next page; anything else in the address says nothing. */
 const NOTICES: Readonly<Record<string, NonNullable<RunPageModel['notice']>>> = {
-  answered: { kind: 'info', text: 'Your answer is taken.' },
-  counted: { kind: 'info', text: 'Your vote is counted. More are needed.' },
-};
-
-/** What became of a question that somebody still wanted to answer. */
-const OVER: Partial<Readonly<Record<ErrorCode, string>>> = {
-  interrupt_already_resolved: 'Somebody else has answered this. Your answer was not taken.',
-  interrupt_expired: 'The time for this answer is over: nobody answered in time.',
-  interrupt_cancelled: 'The run was cancelled: it waits for no answer any more.',
-  interrupt_gone: 'The run has ended or gone on without an answer to this.',
+  answered: { kind: 'info', text: ANSWER_NOTICES.resolved },
+  counted: { kind: 'info', text: ANSWER_NOTICES.open },
 };
 
 export function mountRunPage(router: Router, deps: PageDeps): void {
@@ -155,7 +144,7 @@ function refusalText(
 ): string {
   if (code === 'validation_error' && typeof reason === 'string') return reason;
   if (code === 'interrupt_already_resolved' && resolvedBy === principalOf(caller.subject))
-    return 'You have answered this already.';
+    return ANSWERED_ALREADY;
   return OVER[code] ?? ERRORS[code].message;
 }
 

@@ -1,6 +1,6 @@
 // Forms become resume values (interrupt.md, architecture §9): every form, every action, every wrong one.
 import { describe, expect, it } from 'vitest';
-import { resumeValueOf } from '../../src/pages/index.ts';
+import { resumeValueOf } from '../../src/words/answer.ts';
 import type { OpenQuestion } from '../../src/words/question.ts';
 
 type Asked = Pick<OpenQuestion, 'kind' | 'data'>;

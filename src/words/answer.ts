@@ -1,5 +1,6 @@
-// From a submitted form to the value that resumes an interrupt (interrupt.md, architecture §9). Pure: the facade checks
-// the result against the interrupt's frozen schema like any other answer.
+// From what a person filled in, in a form of the page or at the command line, to the value that resumes an interrupt
+// (interrupt.md, architecture §9). Pure: the host checks the result against the interrupt's frozen schema like any other
+// answer.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import {
   editableOf,
@@ -7,8 +8,7 @@ import {
   questionsOf,
   type FormShape,
   type OpenQuestion,
-} from '../words/question.ts';
-import { isFlatObject } from './timeline-html.js';
+} from './question.ts';
 
 /** Fields of a form as a body parser gives them; repeated fields are refused. */
 export type AnswerForm = Readonly<Record<string, unknown>>;
@@ -23,7 +23,7 @@ const ANSWER = 'answer.';
 const FIELD = 'field.';
 
 /**
- * The resume value that a form stands for. Fields: `action` (accept | reject | edit-accept | refine | answer),
+ * The resume value that a form stands for. Fields: `action` (accept | reject | edit-accept | refine | ask | answer),
  * `reason`, `editedDecision` (JSON text) or `field.<member>` for each member of a flat value, `answer.<questionId>`.
  */
 export function resumeValueOf(
@@ -51,6 +51,9 @@ export function resumeValueOf(
         action: 'refine',
         refineFeedback: { scope: 'whole', text: fields.reason.trim() },
       });
+    case 'ask':
+      if (shape !== 'approval' || !fields.reason?.trim()) return no('Say what you want to know.');
+      return yes({ action: 'ask', feedback: fields.reason.trim() });
     case 'answer':
       if (shape !== 'low-confidence') return no('This question is not answered with text.');
       return answersOf(fields, interrupt.data);
@@ -91,12 +94,18 @@ function editedValue(
 ): ResumeValue {
   const original = editableOf(interrupt);
   const named = Object.keys(fields).some((name) => name.startsWith(FIELD));
-  if (named && isFlatObject(original)) return editedMembers(fields, original);
+  if (named && isFlat(original)) return editedMembers(fields, original);
   try {
     return yes(JSON.parse(fields.editedDecision ?? '') as JsonValue);
   } catch {
     return no('The changed value is not valid JSON. Nothing was sent.');
   }
+}
+
+/** Its members have a field each. */
+function isFlat(value: JsonValue): value is Record<string, string | number | boolean | null> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return Object.values(value).every((part) => typeof part !== 'object' || part === null);
 }
 
 /** Each member keeps the type that it had. */
