@@ -7,13 +7,13 @@ import type {
   ChatCompletionMessageParam,
 } from 'openai/resources/chat/completions';
 import { HostError } from '../../rules/errors.ts';
-import { utf8Length, type JsonValue } from '../../rules/json.ts';
-import { MODEL_OUTPUT_BYTES } from '../../rules/limits.ts';
-import { BYTES_PER_TOKEN, estimateTokens } from '../../rules/tokens.ts';
 import type { Model, ModelRequest, ModelResponse, TranscriptItem } from '../../ports/models.ts';
-import { MAX_RETRY_AFTER_MS, MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
 import { boundedFetch } from './bounded-fetch.ts';
+import { MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
+import { argumentsOf, OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
+import { faultOf, lostConnection } from './provider-faults.ts';
+import { StallTimer } from './stall-timer.ts';
 import { functionNameOf, toolIdOf } from './tool-names.ts';
 
 export interface OpenAiConfig {
@@ -68,31 +68,6 @@ export function createOpenAiModel(config: OpenAiConfig): Model {
       }
     },
   };
-}
-
-/** Aborts a response that says nothing for too long. */
-class StallTimer {
-  readonly #controller = new AbortController();
-  #timer: NodeJS.Timeout | undefined;
-
-  readonly #timeoutMs: number;
-
-  constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs;
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  restart(): void {
-    this.stop();
-    this.#timer = setTimeout(() => this.#controller.abort(), this.#timeoutMs);
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-  }
 }
 
 function bodyOf(request: ModelRequest, config: OpenAiConfig): ChatCompletionCreateParamsStreaming {
@@ -165,7 +140,7 @@ class Reading {
   #finishReason: string | undefined;
   #usage: ChatCompletionChunk['usage'];
   #model: string;
-  #bytes = 0;
+  readonly #meter = new OutputMeter();
 
   readonly #request: ModelRequest;
 
@@ -197,26 +172,20 @@ class Reading {
     };
     const thought = delta.reasoning_content ?? delta.reasoning;
     if (typeof thought === 'string' && thought !== '') {
-      this.#grow(thought);
+      this.#meter.take(thought);
       this.#say(thought);
     }
-    if (typeof delta.refusal === 'string') this.#refusal += this.#grow(delta.refusal);
-    if (typeof delta.content === 'string') this.#splitter.push(this.#grow(delta.content));
+    if (typeof delta.refusal === 'string') this.#refusal += this.#meter.take(delta.refusal);
+    if (typeof delta.content === 'string') this.#splitter.push(this.#meter.take(delta.content));
     for (const call of delta.tool_calls ?? []) this.#takeCall(call);
   }
 
   #takeCall(call: ChatCompletionChunk.Choice.Delta.ToolCall): void {
     const known = this.#calls.get(call.index) ?? { name: '', arguments: '' };
     this.#calls.set(call.index, {
-      name: known.name + this.#grow(call.function?.name ?? ''),
-      arguments: known.arguments + this.#grow(call.function?.arguments ?? ''),
+      name: known.name + this.#meter.take(call.function?.name ?? ''),
+      arguments: known.arguments + this.#meter.take(call.function?.arguments ?? ''),
     });
-  }
-
-  #grow(text: string): string {
-    this.#bytes += utf8Length(text);
-    if (this.#bytes > MODEL_OUTPUT_BYTES) throw new HostError('model_output_too_large');
-    return text;
   }
 
   response(): ModelResponse {
@@ -236,11 +205,10 @@ class Reading {
       calls,
       final,
       ...(refused ? { refusal: this.#refusal } : {}),
-      usage: {
-        inputTokens:
-          this.#usage?.prompt_tokens ?? estimateTokens(JSON.stringify(this.#request.items)),
-        outputTokens: this.#usage?.completion_tokens ?? Math.ceil(this.#bytes / BYTES_PER_TOKEN),
-      },
+      usage: this.#meter.usage(this.#request, {
+        inputTokens: this.#usage?.prompt_tokens,
+        outputTokens: this.#usage?.completion_tokens,
+      }),
       model: this.#model,
     };
   }
@@ -250,24 +218,6 @@ class Reading {
     if (this.#finishReason === 'length') return 'truncated';
     return calls > 0 ? 'calls' : 'final';
   }
-}
-
-/** Arguments that are no JSON stay text: the tool's schema refuses them and the model is told. */
-function argumentsOf(text: string): JsonValue {
-  if (text.trim() === '') return {};
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return text;
-  }
-}
-
-function lostConnection(cause?: unknown): HostError {
-  return new HostError(
-    'model_unavailable',
-    { reason: 'The connection to the model provider was lost.' },
-    cause,
-  );
 }
 
 /** Messages of providers may repeat the key: only status and code go on. */
@@ -280,31 +230,10 @@ function hostErrorOf(error: unknown): unknown {
   if (error instanceof OpenAI.APIConnectionError || error.status === undefined) {
     return lostConnection(error);
   }
-  const status = error.status as number;
-  const details = {
-    status,
-    ...(typeof error.code === 'string' ? { providerCode: error.code } : {}),
-  };
-  if (status === 429 && error.code !== 'insufficient_quota') {
-    return new HostError('rate_limited', {
-      ...details,
-      retryAfterMs: retryAfterMs(error.headers as Headers | undefined),
-    });
-  }
-  if (status >= 500 || status === 408 || status === 409) {
-    return new HostError('model_unavailable', details);
-  }
-  return new HostError('model_rejected_request', {
-    ...details,
-    reason: `The model provider rejected the request with HTTP ${status}.`,
-  });
-}
-
-/** Retry-After in seconds or as a date, in ms; 0 when absent, at most MAX_RETRY_AFTER_MS. */
-function retryAfterMs(headers: Headers | undefined): number {
-  const value = headers?.get('retry-after');
-  if (!value) return 0;
-  const seconds = Number(value);
-  const ms = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(value) - Date.now();
-  return Number.isFinite(ms) ? Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS) : 0;
+  const { status, code } = error as { status: number; code?: unknown };
+  const headers = error.headers as Headers | undefined;
+  return faultOf(
+    { status, headers, ...(typeof code === 'string' ? { providerCode: code } : {}) },
+    code !== 'insufficient_quota',
+  );
 }

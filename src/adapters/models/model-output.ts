@@ -1,0 +1,38 @@
+// What a model gives within one answer: bounded, and counted where its provider counts nothing.
+import { HostError } from '../../rules/errors.ts';
+import { utf8Length, type JsonValue } from '../../rules/json.ts';
+import { MODEL_OUTPUT_BYTES } from '../../rules/limits.ts';
+import { BYTES_PER_TOKEN, estimateTokens } from '../../rules/tokens.ts';
+import type { ModelRequest, ModelUsage } from '../../ports/models.ts';
+
+export class OutputMeter {
+  #bytes = 0;
+
+  /** Gives the text back. Throws HostError model_output_too_large above MODEL_OUTPUT_BYTES in all. */
+  take(text: string): string {
+    this.#bytes += utf8Length(text);
+    if (this.#bytes > MODEL_OUTPUT_BYTES) throw new HostError('model_output_too_large');
+    return text;
+  }
+
+  /** As counted by the provider, else estimated. */
+  usage(
+    request: ModelRequest,
+    counted: { readonly [Name in keyof ModelUsage]?: number | undefined },
+  ): ModelUsage {
+    return {
+      inputTokens: counted.inputTokens ?? estimateTokens(JSON.stringify(request.items)),
+      outputTokens: counted.outputTokens ?? Math.ceil(this.#bytes / BYTES_PER_TOKEN),
+    };
+  }
+}
+
+/** Arguments that are no JSON stay text: the tool's schema refuses them and the model is told. */
+export function argumentsOf(text: string): JsonValue {
+  if (text.trim() === '') return {};
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return text;
+  }
+}
