@@ -176,6 +176,12 @@ function readResponse(ports: ActivityPorts, speaker: Speaker, response: ModelRes
         violation: 'form',
         message: 'The output was cut at its length limit.',
       };
+    case 'unusable':
+      return {
+        kind: 'invalid',
+        violation: 'form',
+        message: response.unusable ?? 'The output cannot be read.',
+      };
     case 'calls':
       return readCalls(ports, response);
     case 'final': {

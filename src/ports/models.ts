@@ -41,11 +41,14 @@ export interface ModelUsage {
 export interface ModelResponse {
   /** Assistant text before a call or decision: the reasoning. The whole text, equal to the streamed pieces. */
   readonly reasoning: string;
-  readonly kind: 'calls' | 'final' | 'refusal' | 'truncated';
+  /** `unusable`: no one intention can be read from it, so that none of its calls may be performed. */
+  readonly kind: 'calls' | 'final' | 'refusal' | 'truncated' | 'unusable';
   readonly calls: readonly { toolId: string; arguments: JsonValue }[];
-  /** Final output text (JSON expected), when kind is `final`. */
+  /** Final output text (JSON expected), when kind is `final`; when it is `unusable`, what was said in its place. */
   readonly final: string;
   readonly refusal?: string;
+  /** When kind is `unusable`: why, for the model that is asked again; nothing that the model said. */
+  readonly unusable?: string;
   readonly usage: ModelUsage;
   /** As stamped by the provider. */
   readonly model: string;
@@ -61,6 +64,27 @@ export interface Model {
     request: ModelRequest,
     options: { signal: AbortSignal; onReasoning: (piece: string) => void },
   ): Promise<ModelResponse>;
+}
+
+/** What an endpoint says when it is asked for its list of models. */
+export type EndpointState =
+  | {
+      readonly kind: 'answers';
+      /** Models that it lists; a list in pages counts its first page. */
+      readonly count: number;
+      /** Models of the configuration that are not in a list that is whole. */
+      readonly missing: readonly string[];
+    }
+  | { readonly kind: 'refuses'; readonly status: number }
+  | { readonly kind: 'silent' };
+
+/** A provider that is asked over a network, for those who start the host. */
+export interface ModelEndpoint {
+  readonly provider: string;
+  /** What agents get of it, each model once, the one for all classes first. */
+  readonly models: readonly string[];
+  /** No tokens are spent. Never throws: an endpoint that has not answered when `signal` aborts is `silent`. */
+  check(signal: AbortSignal): Promise<EndpointState>;
 }
 
 export interface Models {

@@ -1,0 +1,115 @@
+// The decision as the arguments of one final tool (architecture §5): what a model is told about it, and how an answer
+// is read, alike for every provider. Text before a call streams as reasoning wherever there are tools; the transcript
+// knows nothing of it, there the final output is text.
+import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
+import type { ModelRequest, ModelResponse, TranscriptItem } from '../../ports/models.ts';
+import { toolIdOf } from './tool-names.ts';
+
+/** No tool id gives this name: in the names of tools `_o` is no escape (tool-names.ts). */
+export const DECISION_TOOL = 'final_output';
+export const DECISION_TOOL_DESCRIPTION =
+  'Takes your final output and ends the task. Called alone, once, after everything else.';
+
+const TOOL_RULE = `Here the final output is no text but the arguments of the tool ${DECISION_TOOL}: think aloud in plain text first, then call either tools or ${DECISION_TOOL}, that one alone and once.`;
+const FENCED = /^```[A-Za-z]*[ \t]*\n([\s\S]*?)\n?```\s*$/;
+
+/** The conversation with the rule of the decision tool in its system text. */
+export function toldOfDecisionTool(items: readonly TranscriptItem[]): TranscriptItem[] {
+  return withRule(items, TOOL_RULE);
+}
+
+/** The conversation with the schema of the final output in its system text. */
+export function toldOfSchema({
+  items,
+  outputSchema,
+}: Pick<ModelRequest, 'items' | 'outputSchema'>): TranscriptItem[] {
+  const rule = `The final output is text and matches this JSON Schema: ${JSON.stringify(outputSchema)}`;
+  return withRule(items, rule);
+}
+
+/** Endpoints differ in whether they take a second system message: there is one. */
+function withRule(items: readonly TranscriptItem[], rule: string): TranscriptItem[] {
+  const at = items.findIndex(({ role }) => role === 'system');
+  const told = {
+    role: 'system' as const,
+    text: [items[at]?.text, rule].filter(Boolean).join('\n'),
+  };
+  return at < 0 ? [told, ...items] : items.map((item, index) => (index === at ? told : item));
+}
+
+/** What a streamed answer came to. */
+export interface Answer {
+  /** Functions by the names that the provider knows, arguments as sent, in the order of the calls. */
+  readonly calls: readonly { readonly name: string; readonly arguments: string }[];
+  /** Text that is no reasoning: the final output of a model that writes it. */
+  readonly text: string;
+  /** The provider said that the answer is finished. */
+  readonly finished: boolean;
+}
+
+type ReadAnswer = Pick<ModelResponse, 'kind' | 'calls' | 'final' | 'unusable'>;
+
+/**
+ * `final` for the decision alone, by its tool or as text; `calls` for tools alone; `unusable` for everything from which
+ * no one intention can be read: then nothing is called, and the model is told why.
+ */
+export function readAnswer(answer: Answer, { tools }: Pick<ModelRequest, 'tools'>): ReadAnswer {
+  const { calls, text } = answer;
+  if (calls.length === 0) return { kind: 'final', calls: [], final: text };
+  const decisions = calls.filter(({ name }) => name === DECISION_TOOL);
+  const values = calls.map(({ arguments: sent }) => argumentsOf(sent));
+  const fault = faultOf(answer, decisions.length, values);
+  if (fault !== undefined) return unusable(answer, fault);
+  if (decisions.length === 1) return { kind: 'final', calls: [], final: JSON.stringify(values[0]) };
+  const offered = tools.map(({ toolId }) => toolId);
+  return {
+    kind: 'calls',
+    calls: calls.map(({ name }, at) => ({
+      toolId: toolIdOf(name, offered),
+      arguments: values[at] ?? null,
+    })),
+    final: text,
+  };
+}
+
+function faultOf(
+  { calls, text, finished }: Answer,
+  decisionCalls: number,
+  values: readonly (JsonValue | undefined)[],
+): string | undefined {
+  if (!finished || values.includes(undefined))
+    return 'A call of a tool was cut off: its arguments are no JSON.';
+  const decisions = decisionCalls + (isDecision(text) ? 1 : 0);
+  if (decisions > 1) return 'There were two final outputs at once.';
+  if (decisions === 1 && calls.length > decisionCalls)
+    return 'There was a final output beside calls of tools: give the one or the other.';
+  return undefined;
+}
+
+/** What was said stays in the conversation as text: the model has to see what it is asked to mend. */
+function unusable({ calls, text }: Answer, fault: string): ReadAnswer {
+  const said = calls.map(({ name, arguments: sent }) => `${name} ${sent}`);
+  const final = [text, ...said].filter(Boolean).join('\n');
+  return { kind: 'unusable', calls: [], final, unusable: `${fault} No tool was called.` };
+}
+
+/** Whether a text is a final output, fenced or not, and no JSON that somebody quotes while thinking. */
+export function isDecision(text: string): boolean {
+  const inner = FENCED.exec(text.trim())?.[1] ?? text;
+  const value = parsed(inner);
+  if (!isJsonObject(value)) return false;
+  return Object.hasOwn(value, 'decision') || value.type === 'clarification.request';
+}
+
+/** No arguments at all are those of a function without parameters; undefined for what is no JSON. */
+function argumentsOf(sent: string): JsonValue | undefined {
+  return sent.trim() === '' ? ({} satisfies JsonObject) : parsed(sent);
+}
+
+function parsed(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
