@@ -14,6 +14,7 @@ import { opensentienceRoutes } from './routes/opensentience.ts';
 import { pauseRoutes } from './routes/pause.ts';
 import { pageLinkRoute } from './routes/page-link.ts';
 import { pollRoute } from './routes/poll.ts';
+import { questionsRoute } from './routes/questions.ts';
 import { runRoutes } from './routes/runs.ts';
 import type { StreamRegistry } from './stream-registry.ts';
 
@@ -40,6 +41,7 @@ export function routesOf(
     interruptRoute(deps),
     ...catalogRoutes(deps),
     pageLinkRoute(sessions),
+    questionsRoute(deps),
     ...opensentienceRoutes(deps),
   ];
   return routes;

@@ -87,6 +87,52 @@ const INLINE: JsonObject = {
     },
     required: ['status', 'temporal', 'engine', 'database', 'projection'],
   },
+  QuestionList: {
+    type: 'object',
+    properties: {
+      questions: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            nodeId: text,
+            interruptId: text,
+            kind: text,
+            requestedAt: { type: 'string', format: 'date-time' },
+            deadline: { type: 'string', format: 'date-time' },
+            resumeSchema: { type: 'object' },
+          },
+          required: ['nodeId', 'interruptId', 'kind', 'requestedAt'],
+        },
+      },
+    },
+    required: ['questions'],
+  },
+  WorkflowList: {
+    type: 'object',
+    properties: {
+      workflows: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            workflowId: text,
+            name: text,
+            version: text,
+            description: text,
+            inputs: {
+              type: 'array',
+              items: {
+                $ref: '#/components/schemas/WorkflowDefinition/properties/variables/items',
+              },
+            },
+          },
+          required: ['workflowId', 'name', 'version', 'inputs'],
+        },
+      },
+    },
+    required: ['workflows'],
+  },
   PageLink: {
     type: 'object',
     properties: { url: text, expiresAt: { type: 'string', format: 'date-time' } },

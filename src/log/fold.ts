@@ -96,7 +96,8 @@ function masked(variables: JsonObject, definition: WorkflowDefinition): JsonObje
   );
 }
 
-function interruptView(open: OpenInterrupt): JsonObject {
+/** The wire form of a question. */
+export function interruptView(open: OpenInterrupt): JsonObject {
   const { data, nodeId, interruptId, kind, key, resumeSchema, requestedAtMs, deadlineMs } = open;
   return {
     ...data,

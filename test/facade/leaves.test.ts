@@ -23,11 +23,13 @@ import {
   GET_ARTIFACT,
   GET_WORKFLOW,
   LIST_AGENTS,
+  LIST_WORKFLOWS,
 } from '../../src/facade/routes/catalog.ts';
 import { GET_CAPABILITIES } from '../../src/facade/routes/discovery.ts';
 import { HEALTH, READINESS } from '../../src/facade/routes/health.ts';
 import { RESOLVE_INTERRUPT } from '../../src/facade/routes/interrupts.ts';
 import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
+import { LIST_QUESTIONS } from '../../src/facade/routes/questions.ts';
 import { CREATE_PAGE_LINK } from '../../src/facade/routes/page-link.ts';
 import { PAUSE_RUN, RESUME_RUN } from '../../src/facade/routes/pause.ts';
 import { CREATE_RUN, GET_RUN, LIST_RUNS } from '../../src/facade/routes/runs.ts';
@@ -202,6 +204,31 @@ const LEAVES: readonly Leaf[] = [
     GET_WORKFLOW,
     { given: () => ({ path: { workflowId: 'noop' } }), told: { body: { id: 'noop' } } },
     { given: () => ({ path: { workflowId: 'nothing' } }), told: 'workflow_not_found' },
+  ),
+  leaf(
+    LIST_WORKFLOWS,
+    {
+      told: {
+        body: {
+          workflows: expect.arrayContaining([
+            { workflowId: 'noop', name: 'noop', version: '1.0', inputs: [] },
+          ]) as unknown,
+        },
+      },
+    },
+    'never',
+  ),
+  leaf(
+    LIST_QUESTIONS,
+    {
+      given: waiting,
+      without: 'temporal',
+      told: {
+        headers: { 'openwop-log-stale': 'true' },
+        body: { questions: [{ nodeId: 'gate', kind: 'approval', interruptId: text }] },
+      },
+    },
+    { given: waiting, ...databaseAway },
   ),
   leaf(LIST_AGENTS, { told: { body: { total: 1, agents: [{ agentId: AGENT_ID }] } } }, 'never'),
   leaf(
@@ -400,11 +427,11 @@ describe('the response is out of reach of who gives a value', () => {
     answered(CANCEL_RUN, ({ parameters }) => ({ text: parameters.idempotencyKey.trim() }));
   });
 
-  it('streams and the pages alone know Express', () => {
+  it('streams alone know Express', () => {
     const folder = new URL('../../src/facade/routes/', import.meta.url);
     const known = readdirSync(folder).filter((name) =>
       /\bExchange\b|'express'/.test(readFileSync(new URL(name, folder), 'utf8')),
     );
-    expect(known.sort()).toEqual(['events.ts', 'pages.ts', 'poll.ts']);
+    expect(known.sort()).toEqual(['events.ts', 'poll.ts']);
   });
 });

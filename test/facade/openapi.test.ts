@@ -210,10 +210,17 @@ describe('openapi.yaml: the document declares what is answered', () => {
     const { body } = await host.api<{ extensions: Record<string, Record<string, unknown>> }>(
       '/.well-known/openwop',
     );
-    const { listRuns, pageLink, opensentience } = body.extensions['openwop-temporal'] ?? {};
-    const told = [listRuns, pageLink, ...Object.values(opensentience as Record<string, string>)];
+    const { listRuns, pageLink, questions, workflows, opensentience } =
+      body.extensions['openwop-temporal'] ?? {};
+    const told = [
+      listRuns,
+      pageLink,
+      questions,
+      workflows,
+      ...Object.values(opensentience as Record<string, string>),
+    ];
     const served = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
     expect(told.filter((address) => !served.includes(String(address)))).toEqual([]);
-    expect(told).toHaveLength(7);
+    expect(told).toHaveLength(9);
   });
 });

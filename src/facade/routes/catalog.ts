@@ -1,7 +1,8 @@
-// What can be run: GET /v1/workflows/{workflowId}, GET /v1/agents, GET /v1/agents/{agentId} (rest-endpoints.md,
+// What can be run: GET /v1/workflows/{workflowId} and this host's list of them, GET /v1/agents, GET /v1/agents/{agentId} (rest-endpoints.md,
 // RFC 0072).
 import { HostError } from '../../rules/errors.ts';
 import type { CatalogAgent } from '../../ports/catalog.ts';
+import { withShownIds } from '../../wire/major.ts';
 import type { AgentInventoryEntry } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
 import {
@@ -22,6 +23,16 @@ export const GET_WORKFLOW = {
   access: 'manifest:read',
   success: { status: 200, description: 'The definition.', schema: shape('WorkflowDefinition') },
   errors: ['workflow_not_found'],
+} as const satisfies Declaration;
+
+export const LIST_WORKFLOWS = {
+  method: 'get',
+  path: '/host/openwop-temporal/workflows',
+  operationId: 'listWorkflows',
+  summary:
+    'The workflows that can be started, by id, with their inputs. An extension of this host.',
+  access: 'manifest:read',
+  success: { status: 200, description: 'Sorted by id.', schema: shape('WorkflowList') },
 } as const satisfies Declaration;
 
 export const LIST_AGENTS = {
@@ -73,6 +84,7 @@ export function catalogRoutes(deps: FacadeDeps): Route[] {
   ];
   return [
     answered(GET_WORKFLOW, (input) => getWorkflow(deps, input)),
+    answered(LIST_WORKFLOWS, (input) => listWorkflows(deps, input)),
     ...(offersAgents(deps) ? agents : []),
     answered(GET_ARTIFACT, () => {
       throw new HostError('artifact_not_found');
@@ -87,6 +99,20 @@ function getWorkflow(
   const definition = catalog.definition(caller.tenant, path.workflowId);
   if (!definition) throw new HostError('workflow_not_found');
   return { body: definition };
+}
+
+function listWorkflows(
+  { catalog }: FacadeDeps,
+  { caller, major }: InputOf<typeof LIST_WORKFLOWS>,
+): Answer {
+  const workflows = [...catalog.definitions(caller.tenant)]
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+    .map(({ id, name, version, description, variables }) => ({
+      ...withShownIds(major, caller.tenant, { workflowId: id }),
+      ...{ name, version, inputs: variables },
+      ...(description === undefined ? {} : { description }),
+    }));
+  return { body: { workflows } };
 }
 
 function getAgent({ catalog }: FacadeDeps, { caller, path }: InputOf<typeof GET_AGENT>): Answer {

@@ -24,8 +24,10 @@ import {
   type InputOf,
   type Route,
 } from '../route.ts';
+import { LIST_WORKFLOWS } from './catalog.ts';
 import { OPENSENTIENCE } from './opensentience.ts';
 import { CREATE_PAGE_LINK } from './page-link.ts';
+import { LIST_QUESTIONS } from './questions.ts';
 import { LIST_RUNS } from './runs.ts';
 
 const MAX_AGE_SECONDS = 300;
@@ -100,6 +102,8 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
       'openwop-temporal': {
         listRuns: addressOf(LIST_RUNS, FIRST),
         pageLink: addressOf(CREATE_PAGE_LINK, FIRST),
+        questions: addressOf(LIST_QUESTIONS, FIRST),
+        workflows: addressOf(LIST_WORKFLOWS, FIRST),
         staleReadHeader: STALE_HEADER,
         ...(config.opensentience === true ? { opensentience: opensentienceAddresses() } : {}),
       },
