@@ -1474,6 +1474,60 @@ export interface EnvelopeRetryExhaustedPayload {
   finalError?: string | null;
 }
 
+export interface RunOverviewList {
+  runs: RunOverview[];
+  /**
+   * Of the next page; absent on the last.
+   */
+  nextCursor?: string;
+}
+export interface RunOverview {
+  runId: string;
+  workflowId: string;
+  /**
+   * Of the definition that the run was started with.
+   */
+  workflowName: string;
+  status:
+    | 'pending'
+    | 'running'
+    | 'paused'
+    | 'waiting-approval'
+    | 'waiting-input'
+    | 'waiting-external'
+    | 'cancelling'
+    | 'completed'
+    | 'failed'
+    | 'cancelled';
+  createdAt: string;
+  startedAt?: string;
+  endedAt?: string;
+  tags: string[];
+  /**
+   * What can be answered now, oldest first.
+   */
+  waiting: RunWait[];
+}
+export interface RunWait {
+  nodeId: string;
+  nodeName: string;
+  interruptId: string;
+  kind: 'approval' | 'clarification' | 'external-event' | 'custom' | 'low-confidence';
+  /**
+   * What is asked, in words.
+   */
+  title: string;
+  /**
+   * False: another system's event answers it.
+   */
+  forPerson: boolean;
+  requestedAt: string;
+  /**
+   * Of the question, its node or the run, whichever is first.
+   */
+  deadline?: string;
+}
+
 export interface RunPauseRequest {
   reason?: string;
   drainPolicy?: 'drain-current-node' | 'immediate';

@@ -14,7 +14,15 @@ import type { RunSettings } from '../runs/deps.ts';
 /** The part of the log that serves reads (architecture §3.3). */
 export type RunLog = Pick<
   Log,
-  'fresh' | 'head' | 'rows' | 'sequenceOf' | 'follow' | 'problems' | 'endUnstarted'
+  | 'fresh'
+  | 'head'
+  | 'rows'
+  | 'sequenceOf'
+  | 'follow'
+  | 'problems'
+  | 'endUnstarted'
+  | 'overview'
+  | 'countWaiting'
 >;
 
 export interface FacadeConfig extends RunSettings {

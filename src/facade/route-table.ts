@@ -11,6 +11,7 @@ import { eventsRoute } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
 import { interruptRoute } from './routes/interrupts.ts';
 import { opensentienceRoutes } from './routes/opensentience.ts';
+import { overviewRoute } from './routes/overview.ts';
 import { pauseRoutes } from './routes/pause.ts';
 import { pageLinkRoute } from './routes/page-link.ts';
 import { pollRoute } from './routes/poll.ts';
@@ -34,6 +35,7 @@ export function routesOf(
     discoveryRoute(deps, majors),
     ...healthRoutes(deps, isDraining),
     ...runRoutes(deps),
+    overviewRoute(deps),
     eventsRoute(deps, streams),
     pollRoute(deps, streams),
     cancelRoute(deps),

@@ -12,6 +12,7 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   RunPauseRequest: 'run-pause-request',
   RunResumeRequest: 'run-resume-request',
   RunSnapshot: 'run-snapshot',
+  RunOverviewList: 'run-overview-list',
   RunEventDoc: 'run-event',
   EventPollResponse: 'events-poll-response',
   InterruptResolveRequest: 'interrupt-resolve-request',

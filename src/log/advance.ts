@@ -4,6 +4,7 @@
 import { expandDeltas } from '../rules/deltas.ts';
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
+import { MAY_WAIT } from '../rules/status.ts';
 import type { HistoryPage, HistoryReader } from '../ports/history.ts';
 import type { Head, NewRow } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
@@ -11,7 +12,7 @@ import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
 import { historyEventIdOf, translate, type Translation } from '../translate/translate.ts';
 import { readCutOff } from './cut-off.ts';
-import { fold } from './fold.ts';
+import { fold, summaryOf } from './fold.ts';
 
 /** Pages that one call reads at most: a bound on a loop that ends at the history's tail. */
 const MAX_PAGES = 10_000;
@@ -149,6 +150,8 @@ async function append(
     const index = next === undefined ? segment : segment - 1;
     await stores.segments.record(run, { index, temporalRunId });
   }
+  // Nothing can be open in the other statuses: the run's input, which may be large, is read for none of them.
+  const row = MAY_WAIT.has(status) ? await stores.runs.find(run.tenant, run.runId) : undefined;
   const outcome = await stores.log.append({
     run,
     behind: head,
@@ -163,6 +166,7 @@ async function append(
     closed,
     translateState: state,
     fold: (snapshot: JsonValue, rows) => fold(snapshot, rows),
+    summary: (snapshot) => summaryOf(snapshot, row),
   });
   return outcome.head;
 }

@@ -5,9 +5,10 @@ import { eventRow } from '../rules/events.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { WITHHELD } from '../rules/redaction.ts';
 import { durationLimitMs, ownPrincipal } from '../rules/run-input.ts';
+import type { RunStatus } from '../rules/status.ts';
 import { eraOf } from '../rules/versions.ts';
 import type { Head, LogRow } from '../ports/log.ts';
-import type { RunRow } from '../ports/runs.ts';
+import type { RunRow, RunSummary, SummedWait } from '../ports/runs.ts';
 import type {
   NodeSettings,
   RunSnapshot,
@@ -61,8 +62,17 @@ export function askedInterrupts(
   run: RunRow,
   nowMs = Date.now(),
 ): OpenInterrupt[] {
+  return stillAsked(timedInterrupts(snapshot, run), status, nowMs);
+}
+
+/** Of what is open, what can still be answered. */
+export function stillAsked<Open extends { readonly deadlineMs?: number }>(
+  open: readonly Open[],
+  status: RunStatus,
+  nowMs: number,
+): Open[] {
   const endMs = status === 'paused' ? nowMs : -Infinity;
-  return timedInterrupts(snapshot, run).filter(({ deadlineMs = Infinity }) => deadlineMs > endMs);
+  return open.filter(({ deadlineMs = Infinity }) => deadlineMs > endMs);
 }
 
 /** Each with the question's own deadline, its node's or the run's, whichever is first. */
@@ -76,6 +86,37 @@ function timedInterrupts(snapshot: JsonValue, { input }: RunRow): OpenInterrupt[
     const first = Math.min(deadlineMs, attemptSinceMs + timeoutMs, runEndsMs);
     return first === Infinity ? open : { ...open, deadlineMs: first };
   });
+}
+
+/** What the title of a question is made of (src/words). */
+const TITLE_FIELDS = ['title', 'artifactType'];
+/** Texts of a summary are cut behind this many UTF-16 units: a list shows one line of each. */
+const SUMMARY_TEXT_LENGTH = 300;
+
+/** What lists tell of a run. `run` may be absent where nothing can be open (`MAY_WAIT`). */
+export function summaryOf(snapshot: JsonValue, run: RunRow | undefined): RunSummary {
+  const { startedAtMs, endedAtMs } = foldedRun(snapshot);
+  const waits = run ? timedInterrupts(snapshot, run).map((open) => summedWait(open, run)) : [];
+  return {
+    ...(startedAtMs === undefined ? {} : { startedAtMs }),
+    ...(endedAtMs === undefined ? {} : { endedAtMs }),
+    waits,
+  };
+}
+
+function summedWait(open: OpenInterrupt, { input }: RunRow): SummedWait {
+  const { nodeId, interruptId, kind, requestedAtMs, deadlineMs, data } = open;
+  const node = input.definition.nodes.find(({ id }) => id === nodeId);
+  const texts = TITLE_FIELDS.flatMap((name) => {
+    const value = data[name];
+    return typeof value === 'string' ? [[name, value.slice(0, SUMMARY_TEXT_LENGTH)]] : [];
+  });
+  return {
+    ...{ nodeId, interruptId, kind, requestedAtMs },
+    nodeName: (node?.name ?? nodeId).slice(0, SUMMARY_TEXT_LENGTH),
+    data: Object.fromEntries(texts) as JsonObject,
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
+  };
 }
 
 function iso(ms: number): string {

@@ -3,12 +3,13 @@
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { HistoryReader } from '../ports/history.ts';
 import type { Head, LogRow } from '../ports/log.ts';
-import type { RunRef, StartFailure } from '../ports/runs.ts';
+import type { OverviewQuery, RunRef, StartFailure } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
 import { advance, type Advanced, type Goal } from './advance.ts';
 import { coalesce } from './coalesce.ts';
 import { createFollowers, type FollowOptions } from './followers.ts';
+import { countWaiting, overview } from './overview.ts';
 import { rebuild, rebuildAll, type Rebuilt } from './rebuild.ts';
 import { readRows, type RowsQuery } from './rows.ts';
 import { startFailedBatch } from './start-failed.ts';
@@ -47,6 +48,10 @@ export interface Log {
   endUnstarted(run: RunRef, failure: StartFailure): Promise<boolean>;
   /** Runs whose projection stopped, and the code of what stopped it. */
   problems(limit: number): ReturnType<Stores['log']['problems']>;
+  /** Lists of runs with what each waits for, as they are stored. */
+  overview(tenant: string, query: OverviewQuery): ReturnType<typeof overview>;
+  /** How many runs wait for a person, counted no further than `limit`. */
+  countWaiting(tenant: string, limit: number): Promise<number>;
   /** Waits for a hinted piece of history. For the projector. */
   advance(run: RunRef, goal: Goal): Promise<Advanced>;
   /** Throws HostError run_state_conflict while the run streams. */
@@ -94,6 +99,8 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     follow: (run, options) => followers.follow(run, options),
     endUnstarted,
     problems: (limit) => stores.log.problems(limit),
+    overview: (tenant, query) => overview(stores, tenant, query),
+    countWaiting: (tenant, limit) => countWaiting(stores, tenant, limit),
     advance: (run, goal) => advance(parts, run, goal),
     rebuild: (run) => rebuild(parts, run),
     rebuildAll: () => rebuildAll(parts),

@@ -5,7 +5,7 @@ import type { EventOf } from '../rules/events.ts';
 import { eventIdOf, TERMINAL_KEY } from '../rules/ids.ts';
 import type { AppendBatch, Head, NewRow } from '../ports/log.ts';
 import type { RunRef, RunRow, StartFailure } from '../ports/runs.ts';
-import { fold } from './fold.ts';
+import { fold, summaryOf } from './fold.ts';
 
 function terminalRow(runId: string, { cause, atMs }: StartFailure): NewRow {
   const error = { code: 'start_failed', message: ERRORS.start_failed.message, details: { cause } };
@@ -34,6 +34,7 @@ export function startFailedBatch(run: RunRef, head: Head, failure: StartFailure)
     closed: true,
     translateState,
     fold,
+    summary: (snapshot) => summaryOf(snapshot, undefined),
   };
 }
 

@@ -2,7 +2,7 @@
 import type { CausedBy } from '../rules/journal.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { RunStatus } from '../rules/status.ts';
-import type { RunRef } from './runs.ts';
+import type { RunRef, RunSummary } from './runs.ts';
 
 export interface LogRow {
   readonly runId: string;
@@ -65,6 +65,8 @@ export interface AppendBatch {
   readonly translateState: JsonValue;
   /** Called inside the transaction with the rows as they will be stored. Synchronous, pure. */
   readonly fold: (snapshot: JsonValue, rows: readonly LogRow[]) => JsonValue;
+  /** Of the folded snapshot, the same way. Without it lists make the summary when they need it. */
+  readonly summary?: (snapshot: JsonValue) => RunSummary;
 }
 
 export type AppendOutcome =
@@ -101,6 +103,8 @@ export interface LogStore {
   sequenceOf(run: RunRef, eventId: string): Promise<number | undefined>;
   /** A closed run gets none: another process could read what this one could not, and nobody would take it back. */
   setProblem(run: RunRef, problem: string | undefined): Promise<void>;
+  /** Keeps the summary that was made at `at`; nothing once the log went on. */
+  summarize(run: RunRef, at: HistoryCursor, summary: RunSummary): Promise<void>;
   problems(limit: number): Promise<readonly { runId: string; problem: string }[]>;
 
   /** Same lock. Opens the block with the first call. A higher `try` supersedes lower ones. */

@@ -1,6 +1,7 @@
 // The rows of runs, whoever asks for them (architecture §4).
+import type { JsonObject } from '../rules/json.ts';
 import type { RunInput } from '../rules/run-input.ts';
-import type { RunStatus } from '../rules/status.ts';
+import type { InterruptKind, RunStatus } from '../rules/status.ts';
 import type { ClaimOutcome, IdempotencyClaim } from './idempotency.ts';
 
 declare const named: unique symbol;
@@ -46,6 +47,48 @@ export interface RunListItem {
   readonly tags: readonly string[];
 }
 
+/** What is open in a run, as lists tell it. */
+export interface SummedWait {
+  readonly nodeId: string;
+  /** Of the run's own definition. */
+  readonly nodeName: string;
+  readonly interruptId: string;
+  readonly kind: InterruptKind;
+  readonly requestedAtMs: number;
+  readonly deadlineMs?: number;
+  /** Of what is asked only what its title is made of. */
+  readonly data: JsonObject;
+}
+
+/** What lists tell of a run beside status and registry, kept with its head so that they read no snapshot. JSON. */
+export interface RunSummary {
+  readonly startedAtMs?: number;
+  readonly endedAtMs?: number;
+  /** Oldest first, with the deadlines that hold. */
+  readonly waits: readonly SummedWait[];
+}
+
+export interface OverviewRow extends RunListItem {
+  readonly run: RunRef;
+  readonly workflowName: string;
+  /** Undefined: to be made of the run's snapshot (`unsummed`). */
+  readonly summary?: RunSummary;
+}
+
+export interface OverviewQuery {
+  readonly status?: RunStatus;
+  readonly workflowId?: string;
+  /**
+   * Only runs that wait for a person, the soonest deadline first, then the oldest question; else all, newest first. Runs
+   * without a summary are not among them.
+   */
+  readonly waiting?: boolean;
+  /** Opaque, of a page of the same order. Throws validation_error. */
+  readonly cursor?: string;
+  /** 1..200 */
+  readonly limit: number;
+}
+
 /** As of a claim; a run that was inserted comes back as its row. */
 export type AcceptOutcome =
   | Exclude<ClaimOutcome, { kind: 'claimed' }>
@@ -76,6 +119,16 @@ export interface RunStore {
     tenant: string,
     query: { status?: RunStatus; workflowId?: string; cursor?: string; limit: number },
   ): Promise<{ runs: readonly RunListItem[]; nextCursor?: string }>;
+  /** The same with what lists show of each run; a paused run's questions count while their time lasts (`nowMs`). */
+  overview(
+    tenant: string,
+    query: OverviewQuery,
+    nowMs: number,
+  ): Promise<{ runs: readonly OverviewRow[]; nextCursor?: string }>;
+  /** How many runs wait for a person, counted no further than `limit`. Runs without a summary are not among them. */
+  countWaiting(tenant: string, limit: number, nowMs: number): Promise<number>;
+  /** Runs that may wait and have no summary of where their log stands: an older release appended last, or a rebuild. */
+  unsummed(tenant: string, limit: number): Promise<readonly RunRef[]>;
   /**
    * Runs accepted before `beforeMs` whose start is not confirmed and whose log is not closed, oldest first; those that
    * failed to start only while they have a head that does not say so yet.

@@ -39,6 +39,22 @@ export const WAITING_STATUS: Record<InterruptKind, RunStatus> = {
   'external-event': 'waiting-external',
 };
 
+/** Interrupts of this kind are questions to a person; the others end by another system's event. */
+export const ASKS_A_PERSON: Readonly<Record<InterruptKind, boolean>> = {
+  approval: true,
+  'low-confidence': true,
+  clarification: true,
+  custom: false,
+  'external-event': false,
+};
+
+/** Statuses in which an interrupt may be open: beside the waiting ones those that go before a wait (`statusOf`). */
+export const MAY_WAIT: ReadonlySet<RunStatus> = new Set([
+  ...Object.values(WAITING_STATUS),
+  'paused',
+  'cancelling',
+]);
+
 /** Small JSON carried by translate: what is noted, and what waits. */
 export interface StatusState {
   /** Status without regard to waits. */

@@ -24,6 +24,7 @@ import type {
   RunCreateRequest,
   RunCreateResponse,
   RunEventDoc,
+  RunOverviewList,
   RunSnapshot,
   WorkflowDefinition,
 } from '../../schemas/types.generated.ts';
@@ -151,6 +152,7 @@ export const validate = {
   runCreateResponse: shape<RunCreateResponse>('run-create-response'),
   interruptResolveRequest: bodyShape<InterruptResolveRequest>('interrupt-resolve-request'),
   eventsPollResponse: shape<EventsPollResponse>('events-poll-response'),
+  runOverviewList: shape<RunOverviewList>('run-overview-list'),
   snapshot: shape<RunSnapshot>('run-snapshot'),
   errorEnvelope: shape<ErrorEnvelope>('error-envelope'),
   capabilities: shape<Capabilities>('capabilities'),

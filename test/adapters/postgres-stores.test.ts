@@ -23,6 +23,7 @@ import type { GivenStores } from '../contract/given.ts';
 import { idempotencyStoreContract } from '../contract/idempotency-store.ts';
 import { deltaContract, logStoreContract } from '../contract/log-store.ts';
 import { projectionStoreContract } from '../contract/projection-store.ts';
+import { runListsContract } from '../contract/run-lists.ts';
 import { runStoreContract } from '../contract/run-store.ts';
 import { tenantsContract } from '../contract/tenants.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -52,6 +53,7 @@ function opened(options: () => Promise<Omit<OpenStoresOptions, 'logger'>>): Give
 
 function contracts(stores: GivenStores): void {
   runStoreContract(stores);
+  runListsContract(stores);
   idempotencyStoreContract(stores);
   logStoreContract(stores);
   deltaContract(stores);

@@ -6,7 +6,13 @@ import { readSse } from './sse-client.ts';
 import { interruptTests } from './suite-interrupts.ts';
 import { pageTests } from './suite-pages.ts';
 import { readLog, type Envelope, type Suite } from './suite-parts.ts';
-import { agentTests, cancelTests, discoveryTests, lifecycleTests } from './suite-runs.ts';
+import {
+  agentTests,
+  cancelTests,
+  discoveryTests,
+  lifecycleTests,
+  overviewTests,
+} from './suite-runs.ts';
 import { pollTests, streamTests } from './suite-streams.ts';
 
 /** `start` gives a ready host with the workflows of suite-workflows.ts. */
@@ -36,6 +42,7 @@ export function httpSuite(name: string, start: () => Promise<TestHost>): void {
     };
     discoveryTests(suite);
     lifecycleTests(suite);
+    overviewTests(suite);
     streamTests(suite);
     pollTests(suite);
     cancelTests(suite);

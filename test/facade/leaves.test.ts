@@ -29,6 +29,7 @@ import { GET_CAPABILITIES } from '../../src/facade/routes/discovery.ts';
 import { HEALTH, READINESS } from '../../src/facade/routes/health.ts';
 import { RESOLVE_INTERRUPT } from '../../src/facade/routes/interrupts.ts';
 import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
+import { RUN_OVERVIEW } from '../../src/facade/routes/overview.ts';
 import { LIST_QUESTIONS } from '../../src/facade/routes/questions.ts';
 import { CREATE_PAGE_LINK } from '../../src/facade/routes/page-link.ts';
 import { PAUSE_RUN, RESUME_RUN } from '../../src/facade/routes/pause.ts';
@@ -140,6 +141,23 @@ const LEAVES: readonly Leaf[] = [
       given: () => ({ parameters: { ...list, cursor: 'nobody-gave-it' } }),
       told: 'validation_error',
     },
+  ),
+  leaf(
+    RUN_OVERVIEW,
+    {
+      given: () => ({ parameters: { ...list, waiting: 'true', workflowId: 'w\0' } }),
+      told: {
+        body: {
+          runs: [
+            {
+              ...{ workflowId: 'w', workflowName: 'W' },
+              waiting: [{ nodeId: 'gate', kind: 'approval', forPerson: true }],
+            },
+          ],
+        },
+      },
+    },
+    { given: () => ({ parameters: { ...list, waiting: undefined } }), ...databaseAway },
   ),
   leaf(
     GET_RUN,

@@ -210,10 +210,11 @@ describe('openapi.yaml: the document declares what is answered', () => {
     const { body } = await host.api<{ extensions: Record<string, Record<string, unknown>> }>(
       '/.well-known/openwop',
     );
-    const { listRuns, pageLink, questions, workflows, opensentience } =
+    const { listRuns, overview, pageLink, questions, workflows, opensentience } =
       body.extensions['openwop-temporal'] ?? {};
     const told = [
       listRuns,
+      overview,
       pageLink,
       questions,
       workflows,
@@ -221,6 +222,6 @@ describe('openapi.yaml: the document declares what is answered', () => {
     ];
     const served = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
     expect(told.filter((address) => !served.includes(String(address)))).toEqual([]);
-    expect(told).toHaveLength(9);
+    expect(told).toHaveLength(10);
   });
 });

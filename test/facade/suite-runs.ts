@@ -1,6 +1,7 @@
 // HTTP suite: discovery, the life of a run, cancel, an agent run (capabilities.md; rest-endpoints.md,
 // run-event.schema.json, RFC 0002).
 import { describe, expect, it } from 'vitest';
+import type { RunOverviewList } from '../../schemas/types.generated.ts';
 import { validate } from '../../src/wire/validators.ts';
 import {
   ended,
@@ -210,6 +211,62 @@ export function lifecycleTests({ host, log }: Suite): void {
         expect([bad, status, body.error]).toEqual([bad, 400, 'validation_error']);
       }
       for (const runId of runIds) await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
+    });
+  });
+}
+
+/** The extension: what people look at. */
+export function overviewTests({ host, resolve }: Suite): void {
+  const at = '/v1/host/openwop-temporal/runs';
+  describe('runs with what each waits for', () => {
+    it('a run that waits is there with its question, above all others when its time is shortest; answered it is gone', async () => {
+      const early = await host().startRun({ workflowId: 'approval' });
+      await host().waitFor(early, waiting);
+      const runId = await host().startRun({
+        workflowId: 'approval',
+        ...{ tags: ['desk'], configurable: { runTimeoutMs: 600_000 } },
+      });
+      const { interrupt } = await host().waitFor(runId, waiting);
+      const list = () => host().api<RunOverviewList>(`${at}?waiting=true&workflowId=approval`);
+      await expect.poll(async () => (await list()).body.runs[0]?.runId).toBe(runId);
+      const { status, body } = await list();
+      expect(status).toBe(200);
+      expect(validate.runOverviewList(body)).toMatchObject({ ok: true });
+      expect(body.runs[0]).toMatchObject({
+        ...{ runId, workflowId: 'approval', workflowName: 'approval', tags: ['desk'] },
+        status: 'waiting-approval',
+        waiting: [
+          {
+            ...{ nodeId: 'gate', interruptId: interrupt?.interruptId, title: 'Ship it?' },
+            ...{ kind: 'approval', forPerson: true, deadline: interrupt?.deadline },
+            requestedAt: interrupt?.requestedAt,
+          },
+        ],
+      });
+      expect(body.runs.findIndex((run) => run.runId === early)).toBeGreaterThan(0);
+      await resolve(runId, 'gate', { action: 'accept' });
+      await host().waitFor(runId, ended);
+      expect((await list()).body.runs.map((run) => run.runId)).not.toContain(runId);
+      const all = await host().api<RunOverviewList>(`${at}?status=completed&limit=1`);
+      expect(validate.runOverviewList(all.body)).toMatchObject({ ok: true });
+      expect(all.body.runs).toMatchObject([{ runId, status: 'completed', waiting: [] }]);
+      expect(Date.parse(all.body.runs[0]?.endedAt ?? '')).toBeGreaterThan(0);
+      await host().api(`/v1/runs/${early}/cancel`, { method: 'POST' });
+    });
+
+    it('what a list cannot be asked for is 400; without a key it is 401', async () => {
+      const newest = Buffer.from('[1,"run"]').toString('base64url');
+      for (const bad of [
+        ...['status=odd', 'limit=0', 'limit=201', 'limit=x', 'waiting=1', 'waiting='],
+        ...['cursor=%00', 'cursor=abc', `waiting=true&cursor=${newest}`, 'limit=1&limit=2'],
+      ]) {
+        const { status, body } = await host().api<Envelope>(`${at}?${bad}`);
+        expect([bad, status, body.error]).toEqual([bad, 400, 'validation_error']);
+      }
+      const none = await host().api<RunOverviewList>(`${at}?workflowId=%00%3C%25b%3E%27%3B--`);
+      expect([none.status, none.body]).toEqual([200, { runs: [] }]);
+      const unknown = await host().api<Envelope>(at, { headers: { authorization: '' } });
+      expect([unknown.status, unknown.body.error]).toEqual([401, 'unauthenticated']);
     });
   });
 }

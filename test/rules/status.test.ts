@@ -1,9 +1,11 @@
 // Run states as a fold over event types (run-snapshot.schema.json): every state against every kind of event.
 import { describe, expect, test } from 'vitest';
 import {
+  ASKS_A_PERSON,
   foldStatus,
   INITIAL_STATUS,
   isTerminalEvent,
+  MAY_WAIT,
   RUN_STATUSES,
   statusOf,
   TERMINAL_STATUSES,
@@ -12,6 +14,7 @@ import {
   type RunStatus,
   type StatusState,
 } from '../../src/rules/status.ts';
+import { formShapeOf } from '../../src/words/question.ts';
 
 type Event = keyof typeof moves | 'node.completed';
 type Base = Exclude<RunStatus, 'waiting-approval' | 'waiting-input' | 'waiting-external'>;
@@ -87,6 +90,20 @@ describe('run-snapshot.schema.json', () => {
 
   test.each(['cancelling', 'paused'] as const)('a %s run shows that, not its wait', (base) => {
     expect(statusOf({ base, waiting: [['i', 'approval']] })).toBe(base);
+  });
+
+  test('in what status ever an interrupt can be open, MAY_WAIT has it', () => {
+    const bases = ['running', 'paused', 'cancelling'] as const;
+    const kinds = Object.keys(WAITING_STATUS) as InterruptKind[];
+    const seen = bases.flatMap((base) =>
+      kinds.map((kind) => statusOf({ base, waiting: [['i', kind]] })),
+    );
+    expect(new Set(seen)).toEqual(MAY_WAIT);
+  });
+
+  test('a kind asks a person where there is a form for it', () => {
+    for (const [kind, asks] of Object.entries(ASKS_A_PERSON))
+      expect([kind, formShapeOf({ kind, data: {} }) !== 'none']).toEqual([kind, asks]);
   });
 
   test.each(Object.entries(ends))('%s forgets open waits and is terminal', (type, expected) => {

@@ -6,6 +6,7 @@ import { deltaKey } from '../../rules/ids.ts';
 import type { AppendBatch, AppendOutcome, Head, LogRow, NewRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import type { Db, Transaction } from './db.ts';
+import { putAsks, summaryValues } from './run-summaries.ts';
 import { eventRecords, HEAD_COLUMNS, headOf, INSERT_EVENTS } from './rows.ts';
 import type { HeadRecord } from './rows.ts';
 
@@ -27,9 +28,11 @@ const WRITE = `
   WITH added AS (${INSERT_EVENTS}),
   moved AS (
     UPDATE run_heads SET next_sequence = $4, last_timestamp_ms = $5, temporal_run_id = $6, history_event_id = $7,
-      token = $8, status = $9, closed = $10, translate_state = $11, snapshot = $12, problem = NULL
+      token = $8, status = $9, closed = $10, translate_state = $11, snapshot = $12, problem = NULL,
+      summary = $15, summary_of = $16
     WHERE run_id = $1 AND tenant_id = $2
   ),
+  ${putAsks('SELECT 1', 17)},
   sealed AS (
     INSERT INTO run_blocks (run_id, activity_id, tenant_id, try_number, closed)
     SELECT $1::text, block, $2::text, 0, true FROM unnest($13::text[]) AS block
@@ -82,6 +85,7 @@ export function append(db: Db, batch: AppendBatch): Promise<AppendOutcome> {
       JSON.stringify(moved.snapshot),
       [...new Set(batch.closedBlocks)],
       rows.length > 0 || moved.status !== head.status,
+      ...summaryValues(moved, batch.summary?.(moved.snapshot)),
     ]);
     return { kind: 'appended', head: moved };
   });

@@ -82,7 +82,8 @@ async function putHead(tx: Transaction, { tenant, runId }: RunRef, head: Head): 
        next_sequence = excluded.next_sequence, last_timestamp_ms = excluded.last_timestamp_ms,
        temporal_run_id = excluded.temporal_run_id, history_event_id = excluded.history_event_id,
        token = excluded.token, translate_version = excluded.translate_version,
-       translate_state = excluded.translate_state, snapshot = excluded.snapshot, problem = excluded.problem`,
+       translate_state = excluded.translate_state, snapshot = excluded.snapshot, problem = excluded.problem,
+       summary = NULL, summary_of = NULL`,
     [
       runId,
       head.status,

@@ -8,6 +8,7 @@ import { appendDeltas, closeBlock, storedDeltas } from './log-deltas.ts';
 import { restore } from './log-restore.ts';
 import { EVENT_COLUMNS, HEAD_COLUMNS, headOf, logRowOf } from './rows.ts';
 import type { EventRecord, HeadRecord } from './rows.ts';
+import { summarize } from './run-summaries.ts';
 
 type Change = { runId: string; nextSequence: number };
 
@@ -31,6 +32,7 @@ export async function createLogStore(db: Db, logger: Logger): Promise<LogStore> 
         [runId, problem ?? null, tenant],
       );
     },
+    summarize: (run, at, summary) => summarize(db, run, { at, summary }),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

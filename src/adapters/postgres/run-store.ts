@@ -1,18 +1,11 @@
 // The registry of runs (architecture §4, accept): who was accepted with what, whether Temporal has it, and the lists.
 import { randomUUID } from 'node:crypto';
-import { HostError } from '../../rules/errors.ts';
 import type { RunInput } from '../../rules/run-input.ts';
 import type { RunStatus } from '../../rules/status.ts';
 import type { IdempotencyClaim } from '../../ports/idempotency.ts';
-import type {
-  AcceptOutcome,
-  NewRun,
-  RunListItem,
-  RunRow,
-  RunStore,
-  StartFailure,
-} from '../../ports/runs.ts';
+import type { AcceptOutcome, NewRun, RunRow, RunStore, StartFailure } from '../../ports/runs.ts';
 import type { Db, Queries, SqlValue } from './db.ts';
+import { lists } from './run-lists.ts';
 import { refOf } from './run-ref.ts';
 import { claimRecord, insertClaim, newClaimValues, standingOf } from './idempotency-store.ts';
 
@@ -46,8 +39,8 @@ function runOf(record: RunRecord): RunRow {
 
 /** Inserts a run (runValues, from $1 on) with its head where the CTE `claim` has a row. */
 const INSERT_RUN = `run AS (
-    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id)
-    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text FROM claim
+    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id, workflow_name)
+    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text FROM claim
   )
   INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
     last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
@@ -64,6 +57,8 @@ function runValues(run: NewRun): SqlValue[] {
     run.createdAtMs,
     run.input.translateVersion,
     run.input.header.sessionId,
+    // No column can hold a NUL.
+    run.input.definition.name.replaceAll('\0', ''),
   ];
 }
 
@@ -143,7 +138,7 @@ export function createRunStore(db: Db): RunStore {
       );
       return record && runOf(record);
     },
-    list: (tenant, query) => list(db, tenant, query),
+    ...lists(db),
     async unstarted(beforeMs, limit) {
       const records = await db.query<RunRecord>(
         `SELECT ${COLUMNS} FROM runs WHERE temporal_run_id IS NULL AND created_at_ms < $1
@@ -169,73 +164,4 @@ export function createRunStore(db: Db): RunStore {
       return rows.map((row) => refOf(row.tenant_id, row.run_id));
     },
   };
-}
-
-interface ListRecord {
-  readonly run_id: string;
-  readonly workflow_id: string;
-  readonly status: string | null;
-  readonly created_at_ms: number;
-  readonly tags: string;
-}
-
-/** Keyset pages, newest first. With a status the heads lead, because their index holds it. */
-async function list(
-  db: Db,
-  tenant: string,
-  query: Parameters<RunStore['list']>[1],
-): Promise<{ runs: readonly RunListItem[]; nextCursor?: string }> {
-  const values: SqlValue[] = [tenant];
-  const bind = (value: SqlValue): string => `$${values.push(value)}`;
-  const lead = query.status === undefined ? 'r' : 'h';
-  const where = [`${lead}.tenant_id = $1`];
-  if (query.status !== undefined) where.push(`h.status = ${bind(query.status)}`);
-  if (query.workflowId !== undefined) where.push(`${lead}.workflow_id = ${bind(query.workflowId)}`);
-  if (query.cursor !== undefined) {
-    const { createdAtMs, runId } = cursorOf(query.cursor);
-    where.push(
-      `(${lead}.created_at_ms, ${lead}.run_id) < (${bind(createdAtMs)}::bigint, ${bind(runId)}::text)`,
-    );
-  }
-  const join = query.status === undefined ? 'LEFT JOIN' : 'JOIN';
-  const records = await db.query<ListRecord>(
-    `SELECT r.run_id, r.workflow_id, h.status, r.created_at_ms, r.tags
-     FROM runs r ${join} run_heads h ON h.run_id = r.run_id
-     WHERE ${where.join(' AND ')}
-     ORDER BY ${lead}.created_at_ms DESC, ${lead}.run_id DESC LIMIT ${bind(query.limit + 1)}`,
-    values,
-  );
-  const runs = records.slice(0, query.limit).map((record) => ({
-    runId: record.run_id,
-    workflowId: record.workflow_id,
-    status: (record.status ?? 'pending') as RunStatus,
-    createdAtMs: record.created_at_ms,
-    tags: JSON.parse(record.tags) as string[],
-  }));
-  const last = runs.at(-1);
-  return records.length > query.limit && last ? { runs, nextCursor: cursorText(last) } : { runs };
-}
-
-function cursorText(run: { createdAtMs: number; runId: string }): string {
-  return Buffer.from(JSON.stringify([run.createdAtMs, run.runId])).toString('base64url');
-}
-
-function cursorOf(text: string): { createdAtMs: number; runId: string } {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
-    if (
-      Array.isArray(value) &&
-      Number.isSafeInteger(value[0]) &&
-      typeof value[1] === 'string' &&
-      value.length === 2
-    ) {
-      return { createdAtMs: value[0] as number, runId: value[1] };
-    }
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-  }
-  throw new HostError('validation_error', {
-    reason: 'The cursor is not one that this host gave.',
-    field: 'cursor',
-  });
 }

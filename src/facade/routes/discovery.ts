@@ -27,6 +27,7 @@ import {
 import { LIST_WORKFLOWS } from './catalog.ts';
 import { OPENSENTIENCE } from './opensentience.ts';
 import { CREATE_PAGE_LINK } from './page-link.ts';
+import { RUN_OVERVIEW } from './overview.ts';
 import { LIST_QUESTIONS } from './questions.ts';
 import { LIST_RUNS } from './runs.ts';
 
@@ -101,6 +102,7 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
     extensions: {
       'openwop-temporal': {
         listRuns: addressOf(LIST_RUNS, FIRST),
+        overview: addressOf(RUN_OVERVIEW, FIRST),
         pageLink: addressOf(CREATE_PAGE_LINK, FIRST),
         questions: addressOf(LIST_QUESTIONS, FIRST),
         workflows: addressOf(LIST_WORKFLOWS, FIRST),

@@ -53,6 +53,19 @@ export const CREATE_RUN = {
   ],
 } as const satisfies Declaration;
 
+/** What lists of runs are asked by. */
+export const RUN_LIST = {
+  status: oneOf('Only runs in this status.', RUN_STATUSES, {
+    reason: 'is not a run status',
+    example: 'completed',
+  }),
+  cursor: text('`nextCursor` of the page before.', {
+    ...{ pattern: /^[!-~]{1,512}$/, reason: 'is not a cursor', example: 'MTc2NzMyMzA0NQ' },
+  }),
+  workflowId: text('Only runs of this workflow.', { example: 'refund' }),
+  limit: integer('Runs in one page.', { min: 1, max: 200, default: 50, example: 20 }),
+};
+
 export const LIST_RUNS = {
   method: 'get',
   path: '/runs',
@@ -60,15 +73,7 @@ export const LIST_RUNS = {
   summary: 'Runs, newest first. An extension of this host.',
   access: 'runs:read',
   parameters: {
-    status: oneOf('Only runs in this status.', RUN_STATUSES, {
-      reason: 'is not a run status',
-      example: 'completed',
-    }),
-    cursor: text('`nextCursor` of the page before.', {
-      ...{ pattern: /^[!-~]{1,512}$/, reason: 'is not a cursor', example: 'MTc2NzMyMzA0NQ' },
-    }),
-    workflowId: text('Only runs of this workflow.', { example: 'refund' }),
-    limit: integer('Runs in one page.', { min: 1, max: 200, default: 50, example: 20 }),
+    ...RUN_LIST,
   },
   success: { status: 200, description: 'One page.', schema: shape('RunList') },
   errors: ['service_unavailable'],
@@ -141,13 +146,20 @@ function runIdOf(
   return runId && major.ids.parse('run', runId, caller);
 }
 
+/** Under its name inside. No stored text can have a NUL. */
+export function workflowAsked(
+  { major, caller }: Pick<Input, 'major' | 'caller'>,
+  asked: string | undefined,
+): string | undefined {
+  return asked && major.ids.parse('workflow', asked.replaceAll('\0', ''), caller);
+}
+
 async function listRuns({ stores }: FacadeDeps, input: InputOf<typeof LIST_RUNS>): Promise<Answer> {
   const { caller, major, parameters } = input;
   const { workflowId: asked } = parameters;
   const page = await stores.runs.list(caller.tenant, {
     ...parameters,
-    // No stored text can have a NUL.
-    workflowId: asked && major.ids.parse('workflow', asked.replaceAll('\0', ''), caller),
+    workflowId: workflowAsked(input, asked),
   });
   const runs = page.runs.map(({ runId, workflowId, status, createdAtMs, tags }) => ({
     ...withShownIds(major, caller.tenant, { runId, workflowId, status }),

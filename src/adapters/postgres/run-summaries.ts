@@ -1,0 +1,63 @@
+// Summaries of runs for lists (migration 010): kept with the head by its append, or by whoever had to make one; and the
+// rows by which those that wait for a person are found in the order of their deadlines.
+import { ASKS_A_PERSON } from '../../rules/status.ts';
+import type { HistoryCursor } from '../../ports/log.ts';
+import type { RunRef, RunSummary } from '../../ports/runs.ts';
+import type { Db, SqlValue } from './db.ts';
+
+/** Stands for no deadline: behind every other. */
+const NEVER_MS = Number.MAX_SAFE_INTEGER;
+
+/**
+ * The head's summary is of where its log stands. As a CASE, because the planner takes an equation for rare: it would
+ * read all that waits for one page.
+ */
+export const IS_SUMMED =
+  "CASE WHEN h.summary_of = h.temporal_run_id || ':' || h.history_event_id THEN true ELSE false END";
+
+/** Two CTEs that put or take away the run's ($1, of tenant $2) row, where `when` has a row; values from `$at` on. */
+export function putAsks(when: string, at: number): string {
+  const [until, since, last] = [at, at + 1, at + 2].map((n) => `$${n}::bigint`);
+  return `asked AS (
+    INSERT INTO run_asks (run_id, tenant_id, until_ms, since_ms, last_until_ms)
+    SELECT $1::text, $2::text, ${until}, ${since}, ${last} WHERE ${until} IS NOT NULL AND EXISTS (${when})
+    ON CONFLICT (run_id) DO UPDATE SET until_ms = excluded.until_ms, since_ms = excluded.since_ms,
+      last_until_ms = excluded.last_until_ms
+  ),
+  unasked AS (
+    DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2 AND ${until} IS NULL AND EXISTS (${when})
+  )`;
+}
+
+/** summary, summary_of, and the three values of `putAsks`; without a summary there is none of this place in the log. */
+export function summaryValues(at: HistoryCursor, summary: RunSummary | undefined): SqlValue[] {
+  if (!summary) return [null, null, null, null, null];
+  const asked = summary.waits.filter(({ kind }) => ASKS_A_PERSON[kind]);
+  const untils = asked.map(({ deadlineMs = NEVER_MS }) => deadlineMs);
+  const sinces = asked.map(({ requestedAtMs }) => requestedAtMs);
+  return [
+    JSON.stringify(summary),
+    `${at.temporalRunId}:${at.historyEventId}`,
+    ...(asked.length === 0
+      ? [null, null, null]
+      : [Math.min(...untils), Math.min(...sinces), Math.max(...untils)]),
+  ];
+}
+
+/** One statement, behind the head's lock: an append that comes first makes this one void. */
+export async function summarize(
+  db: Db,
+  { runId, tenant }: RunRef,
+  { at, summary }: { readonly at: HistoryCursor; readonly summary: RunSummary },
+): Promise<void> {
+  await db.query(
+    `WITH summed AS (
+       UPDATE run_heads SET summary = $3, summary_of = $4
+       WHERE run_id = $1 AND tenant_id = $2 AND temporal_run_id || ':' || history_event_id = $4::text
+       RETURNING 1
+     ),
+     ${putAsks('SELECT 1 FROM summed', 5)}
+     SELECT 1`,
+    [runId, tenant, ...summaryValues(at, summary)],
+  );
+}

@@ -1,0 +1,65 @@
+// Lists of runs with what each waits for (architecture §3.3): from summaries that every append keeps. What an older
+// release appended has none; it is made here, once, and kept.
+import type { OverviewQuery, OverviewRow, RunRef, RunSummary } from '../ports/runs.ts';
+import type { Stores } from '../ports/stores.ts';
+import { stillAsked, summaryOf } from './fold.ts';
+
+/** Summaries made in one go, and how often before a list: a bound on what the first list after an upgrade does. */
+const MADE_AT_ONCE = 50;
+const MAX_ROUNDS = 400;
+
+type OverviewStores = Pick<Stores, 'runs' | 'log'>;
+
+export interface Overview extends Omit<OverviewRow, 'run'> {
+  /** With what can be answered now. */
+  readonly summary: RunSummary;
+}
+
+/** As it is stored, without a look into history. Throws validation_error of a cursor that this host did not give. */
+export async function overview(
+  stores: OverviewStores,
+  tenant: string,
+  query: OverviewQuery,
+): Promise<{ runs: readonly Overview[]; nextCursor?: string }> {
+  const nowMs = Date.now();
+  if (query.waiting && query.cursor === undefined) await sumUp(stores, tenant);
+  const page = await stores.runs.overview(tenant, query, nowMs);
+  const runs: Overview[] = [];
+  for (const { run, summary = await made(stores, run), ...row } of page.runs)
+    runs.push({
+      ...row,
+      summary: { ...summary, waits: stillAsked(summary.waits, row.status, nowMs) },
+    });
+  return { ...page, runs };
+}
+
+/** How many runs wait for a person, counted no further than `limit`. */
+export async function countWaiting(
+  stores: OverviewStores,
+  tenant: string,
+  limit: number,
+): Promise<number> {
+  await sumUp(stores, tenant);
+  return stores.runs.countWaiting(tenant, limit, Date.now());
+}
+
+/** Nobody is missing in the order of deadlines: it is made of summaries alone. */
+async function sumUp(stores: OverviewStores, tenant: string): Promise<void> {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const runs = await stores.runs.unsummed(tenant, MADE_AT_ONCE);
+    for (const run of runs) await made(stores, run);
+    if (runs.length < MADE_AT_ONCE) return;
+  }
+}
+
+/** Of a run that is gone meanwhile there is nothing to tell. */
+async function made(stores: OverviewStores, run: RunRef): Promise<RunSummary> {
+  const [row, head] = await Promise.all([
+    stores.runs.find(run.tenant, run.runId),
+    stores.log.head(run),
+  ]);
+  if (!row || !head) return { waits: [] };
+  const summary = summaryOf(head.snapshot, row);
+  await stores.log.summarize(run, head, summary);
+  return summary;
+}
