@@ -105,7 +105,12 @@ const ROOMS: Record<string, Room> = {
     packages: ['commander'],
     node: true,
   },
-  'src/adapters/models': { rooms: INSIDE, types: SHAPES, packages: ['openai'], node: true },
+  'src/adapters/models': {
+    rooms: INSIDE,
+    types: SHAPES,
+    packages: ['openai', '@anthropic-ai/sdk'],
+    node: true,
+  },
   'src/adapters/tools': { rooms: INSIDE, node: true },
   'src/app': {
     rooms: ['src', 'workflows', 'activities'],

@@ -3,9 +3,11 @@
 import { HostError } from '../../rules/errors.ts';
 import { MODEL_RESPONSE_BYTES } from './limits.ts';
 
+/** `onBytes` is called for each piece of the body. */
 export async function boundedFetch(
   url: string | URL | Request,
   init?: RequestInit,
+  onBytes?: () => void,
 ): Promise<Response> {
   const response = await fetch(url, init);
   if (!response.body) return response;
@@ -13,6 +15,7 @@ export async function boundedFetch(
   const bound = new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {
       bytes += chunk.byteLength;
+      onBytes?.();
       if (bytes > MODEL_RESPONSE_BYTES) controller.error(new HostError('model_output_too_large'));
       else controller.enqueue(chunk);
     },

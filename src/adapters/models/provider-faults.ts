@@ -22,10 +22,13 @@ export function lostConnection(cause?: unknown): HostError {
 export function faultOf(answer: ProviderAnswer, mayRetry = true): HostError {
   const { status, providerCode, headers } = answer;
   const details = { status, ...(providerCode === undefined ? {} : { providerCode }) };
+  const waitMs = retryAfterMs(headers);
   if (status === 429 && mayRetry)
-    return new HostError('rate_limited', { ...details, retryAfterMs: retryAfterMs(headers) });
-  if (status >= 500 || status === 408 || status === 409)
-    return new HostError('model_unavailable', details);
+    return new HostError('rate_limited', { ...details, retryAfterMs: waitMs });
+  if ((status >= 500 && status !== 501) || status === 408 || status === 409) {
+    const wait = waitMs > 0 ? { retryAfterMs: waitMs } : {};
+    return new HostError('model_unavailable', { ...details, ...wait });
+  }
   return new HostError('model_rejected_request', {
     ...details,
     reason: `The model provider rejected the request with HTTP ${status}.`,

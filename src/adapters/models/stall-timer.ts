@@ -3,6 +3,7 @@
 export class StallTimer {
   readonly #controller = new AbortController();
   #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
 
   readonly #timeoutMs: number;
 
@@ -14,12 +15,14 @@ export class StallTimer {
     return this.#controller.signal;
   }
 
+  /** Of no effect behind `stop`: what comes late starts nothing. */
   restart(): void {
-    this.stop();
-    this.#timer = setTimeout(() => this.#controller.abort(), this.#timeoutMs);
+    clearTimeout(this.#timer);
+    if (!this.#stopped) this.#timer = setTimeout(() => this.#controller.abort(), this.#timeoutMs);
   }
 
   stop(): void {
+    this.#stopped = true;
     clearTimeout(this.#timer);
   }
 }

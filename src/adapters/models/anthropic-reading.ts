@@ -1,0 +1,190 @@
+// What one streamed answer of Anthropic's Messages API adds up to. Thoughts and text before a call are the reasoning;
+// `redacted_thinking` and signatures are nobody's to read. Block types, events and reasons to stop that are new to this
+// code are passed over: the API says that it may add some.
+import type Anthropic from '@anthropic-ai/sdk';
+import { HostError } from '../../rules/errors.ts';
+import { isJsonObject, type JsonValue } from '../../rules/json.ts';
+import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
+import { unwrapped } from './anthropic-request.ts';
+import { readAnswer } from './decision-tool.ts';
+import { OutputMeter } from './model-output.ts';
+import { OutputSplitter } from './output-splitter.ts';
+import { lostConnection } from './provider-faults.ts';
+
+interface ToolUse {
+  readonly name: string;
+  arguments: string;
+}
+
+export class AnthropicReading {
+  readonly #request: ModelRequest;
+  readonly #onReasoning: (piece: string) => void;
+  readonly #splitter = new OutputSplitter((piece) => this.#say(piece));
+  readonly #meter = new OutputMeter();
+  /** Kinds of all blocks that began, by their index. */
+  readonly #blocks = new Map<number, string>();
+  readonly #calls = new Map<number, ToolUse>();
+  readonly #usage: Partial<Record<keyof Anthropic.MessageDeltaUsage, number>> = {};
+  #reasoning = '';
+  /** Thoughts and text are blocks of their own: what follows a block begins on a new line. */
+  #newBlock = false;
+  #model: string;
+  #stopReason: string | undefined;
+  #refusal = '';
+  #stopped = false;
+
+  constructor(
+    request: ModelRequest,
+    { onReasoning }: Pick<Parameters<Model['infer']>[1], 'onReasoning'>,
+  ) {
+    this.#request = request;
+    this.#model = request.model;
+    this.#onReasoning = onReasoning;
+  }
+
+  /** Throws HostError model_output_too_large, and model_unavailable for a stream that contradicts itself. */
+  take(event: Anthropic.RawMessageStreamEvent): void {
+    switch (event.type) {
+      case 'message_start':
+        this.#model = event.message.model || this.#model;
+        this.#count(event.message.usage);
+        break;
+      case 'content_block_start':
+        this.#begin(event.index, event.content_block);
+        break;
+      case 'content_block_delta':
+        this.#grow(event.index, event.delta);
+        break;
+      case 'message_delta':
+        this.#end(event.delta);
+        this.#count(event.usage);
+        break;
+      case 'message_stop':
+        this.#stopped = true;
+        break;
+      case 'content_block_stop':
+        break;
+    }
+  }
+
+  #begin(index: number, block: Anthropic.RawContentBlockStartEvent['content_block']): void {
+    if (this.#blocks.has(index)) throw lostConnection();
+    this.#blocks.set(index, block.type);
+    this.#newBlock = true;
+    switch (block.type) {
+      case 'tool_use':
+        this.#calls.set(index, { name: this.#meter.take(block.name), arguments: '' });
+        // Compatible endpoints give the whole input here.
+        if (isJsonObject(block.input) && Object.keys(block.input).length > 0)
+          this.#argue(index, JSON.stringify(block.input));
+        break;
+      case 'text':
+        this.#text(block.text);
+        break;
+      case 'thinking':
+        this.#think(block.thinking);
+        break;
+      default:
+    }
+  }
+
+  #grow(index: number, delta: Anthropic.RawContentBlockDelta): void {
+    const kind = this.#blocks.get(index);
+    if (kind === undefined) throw lostConnection();
+    switch (delta.type) {
+      case 'text_delta':
+        if (kind === 'text') this.#text(delta.text);
+        break;
+      case 'thinking_delta':
+        if (kind === 'thinking') this.#think(delta.thinking);
+        break;
+      case 'input_json_delta':
+        if (kind === 'tool_use') this.#argue(index, delta.partial_json);
+        break;
+      case 'signature_delta':
+      case 'citations_delta':
+        break;
+    }
+  }
+
+  #argue(index: number, piece: string): void {
+    const call = this.#calls.get(index);
+    if (call) call.arguments += this.#meter.take(piece);
+  }
+
+  #text(text: string): void {
+    if (text !== '') this.#splitter.push(this.#meter.take(text));
+  }
+
+  #think(text: string): void {
+    if (text !== '') this.#say(this.#meter.take(text));
+  }
+
+  #say(piece: string): void {
+    const apart = this.#newBlock && this.#reasoning !== '' && !/\s$/.test(this.#reasoning);
+    const said = apart ? `\n${piece}` : piece;
+    this.#newBlock = false;
+    this.#reasoning += said;
+    this.#onReasoning(said);
+  }
+
+  #end({ stop_reason, stop_details }: Anthropic.RawMessageDeltaEvent['delta']): void {
+    this.#stopReason = stop_reason ?? this.#stopReason;
+    this.#refusal = stop_details?.explanation ?? stop_details?.category ?? this.#refusal;
+  }
+
+  /** The counts are cumulative: the last one holds. */
+  #count(usage: Partial<Anthropic.MessageDeltaUsage> | undefined): void {
+    for (const name of ['input_tokens', 'output_tokens', ...CACHE_COUNTS] as const)
+      this.#usage[name] = usage?.[name] ?? this.#usage[name];
+  }
+
+  /** Throws HostError model_unavailable for half an answer, model_rejected_request where the conversation is too long. */
+  response(): ModelResponse {
+    if (!this.#stopped || this.#stopReason === undefined) throw lostConnection();
+    if (this.#stopReason === 'model_context_window_exceeded') {
+      const reason = "The conversation is longer than the model's context window.";
+      throw new HostError('model_rejected_request', { reason });
+    }
+    const text = this.#splitter.end();
+    const refused = this.#stopReason === 'refusal';
+    const answer = readAnswer({ calls: this.#sent(), text, finished: true }, this.#request);
+    const cut = this.#stopReason === 'max_tokens';
+    return {
+      reasoning: this.#reasoning,
+      ...answer,
+      ...(cut ? { kind: 'truncated' as const } : {}),
+      ...(refused ? { kind: 'refusal' as const, refusal: this.#refusal } : {}),
+      usage: this.#meter.usage(this.#request, {
+        inputTokens: this.#inputTokens(),
+        outputTokens: this.#usage.output_tokens,
+      }),
+      model: this.#model,
+    };
+  }
+
+  /** What went into the cache or came from it was input too. */
+  #inputTokens(): number | undefined {
+    const { input_tokens: plain } = this.#usage;
+    if (plain === undefined) return undefined;
+    return CACHE_COUNTS.reduce((sum, name) => sum + (this.#usage[name] ?? 0), plain);
+  }
+
+  #sent(): { name: string; arguments: string }[] {
+    return [...this.#calls.entries()]
+      .sort(([a], [b]) => a - b)
+      .map(([, { name, arguments: sent }]) => ({ name, arguments: this.#unwrapped(name, sent) }));
+  }
+
+  #unwrapped(name: string, sent: string): string {
+    try {
+      const value = JSON.parse(sent) as JsonValue;
+      return JSON.stringify(unwrapped(value, name, this.#request.tools));
+    } catch {
+      // No JSON: whoever reads the answer says so.
+      return sent;
+    }
+  }
+}
+
+const CACHE_COUNTS = ['cache_creation_input_tokens', 'cache_read_input_tokens'] as const;
