@@ -55,7 +55,7 @@ const ROOMS: Record<string, Room> = {
   },
   'src/runs': { rooms: [...INSIDE, 'src/log'], types: SHAPES, node: true },
   'src/facade': {
-    rooms: [...INSIDE, 'src/log', 'src/runs', 'src/words', 'src/pages'],
+    rooms: [...INSIDE, 'src/log', 'src/runs', 'src/system', 'src/words', 'src/pages'],
     types: SHAPES,
     packages: ['express', 'prom-client'],
     node: true,

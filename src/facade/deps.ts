@@ -72,5 +72,6 @@ export const DEFAULT_CALLER: Caller = {
     'artifacts:read',
     'approvals:respond',
     'agents:operate',
+    'pages:sign-in',
   ],
 };

@@ -1,30 +1,30 @@
-// Who may see a run's page (architecture §10): a one-time link opens a session for one run. Links and sessions are
-// random, stored hashed, and die on their own; the CSRF token follows from the session, so that it survives restarts.
-import { subjectOf } from '../rules/subject.ts';
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+// Who may see a run's page (architecture §10): a one-time link opens a session for one run, and who is signed in sees those
+// of the tenant. Links and sessions are random, stored hashed, and die on their own.
 import type { Request, Response } from 'express';
-import type { Caller } from '../ports/caller.ts';
+import { subjectOf } from '../rules/subject.ts';
 import type { PageSessionStore } from '../ports/page-sessions.ts';
+import { createHostSessions, type HostSession, type HostSessions } from './host-sessions.ts';
 import { FIRST } from './majors.ts';
+import {
+  cookieTokens,
+  createMint,
+  csrfTokenOf,
+  hashOf,
+  LINK_LIFE_MS,
+  SESSION_LIFE_MS,
+  setCookies,
+} from './page-tokens.ts';
 import { addressedHost, isSecure } from './urls.ts';
 
-const LINK_LIFE_MS = 10 * 60 * 1000;
-const SESSION_LIFE_MS = 12 * 3600 * 1000;
-const RANDOM_BYTES = 32;
-const SEAL_BYTES = 16;
-/** Random bytes and their seal in base64url. */
-const TOKEN = /^[\w-]{64}$/;
 const COOKIE = 'openwop_page';
-/** Sessions of one request that are looked up: a browser sends one for each path that fits. */
-const MAX_COOKIES = 4;
 
-export interface PageSession {
-  readonly caller: Caller;
+export interface PageSession extends HostSession {
   readonly runId: string;
-  readonly csrfToken: string;
+  /** Who sees it is signed in, and sees the host's pages too. */
+  readonly signedIn: boolean;
 }
 
-export interface PageSessions {
+export interface PageSessions extends HostSessions {
   /** A link that opens the run's page once, within 10 minutes. */
   createLink(
     run: { readonly tenant: string; readonly runId: string },
@@ -35,36 +35,13 @@ export interface PageSessions {
     target: { readonly runId: string; readonly link: string },
     response: Response,
   ): Promise<boolean>;
-  /** The session of this request for this run, if it has one. */
+  /**
+   * The session of this request for this run, if it has one: of its link, or of who is signed in. Whether the run is
+   * there for its caller is for the reader to find out.
+   */
   find(request: Request, runId: string): Promise<PageSession | undefined>;
   /** A form that another site sends carries that site's Origin; `null` is no origin of ours. */
   isOwnOrigin(request: Request): boolean;
-}
-
-function hashOf(token: string): string {
-  return createHash('sha256').update(token).digest('hex');
-}
-
-/**
- * Tokens carry a seal of this deployment over what they are for: what somebody made up, or another run's, is known
- * without asking the database. All facades have the same key, and a new key ends all links and sessions.
- */
-function createMint(apiKey: string) {
-  const key = createHmac('sha256', apiKey).update('openwop run pages').digest();
-  const sealOf = (random: Buffer, purpose: string): Buffer =>
-    createHmac('sha256', key).update(random).update(purpose).digest().subarray(0, SEAL_BYTES);
-  return {
-    issue(purpose: string): string {
-      const random = randomBytes(RANDOM_BYTES);
-      return Buffer.concat([random, sealOf(random, purpose)]).toString('base64url');
-    },
-    isOurs(token: string, purpose: string): boolean {
-      if (!TOKEN.test(token)) return false;
-      const bytes = Buffer.from(token, 'base64url');
-      const random = bytes.subarray(0, RANDOM_BYTES);
-      return timingSafeEqual(bytes.subarray(RANDOM_BYTES), sealOf(random, purpose));
-    },
-  };
 }
 
 export function createPageSessions(
@@ -72,7 +49,21 @@ export function createPageSessions(
   { apiKey, publicUrl }: { readonly apiKey: string; readonly publicUrl?: string },
 ): PageSessions {
   const mint = createMint(apiKey);
+  const hosts = createHostSessions(store, { mint, publicUrl });
+  async function findOfRun(request: Request, runId: string): Promise<HostSession | undefined> {
+    const tokens = cookieTokens(
+      request,
+      { name: COOKIE, secure: isSecure(request, publicUrl) },
+      (token) => mint.isOurs(token, `session ${runId}`),
+    );
+    for (const token of tokens) {
+      const found = await store.findSession(hashOf(token), Date.now());
+      if (found?.runId === runId) return sessionOf(found.tenant, token);
+    }
+    return undefined;
+  }
   return {
+    ...hosts,
     async createLink({ tenant, runId }, baseUrl) {
       const token = mint.issue(`link ${runId}`);
       const expiresAtMs = Date.now() + LINK_LIFE_MS;
@@ -89,19 +80,18 @@ export function createPageSessions(
       if (target?.runId !== runId) return false;
       const token = mint.issue(`session ${runId}`);
       await store.createSession(target.tenant, runId, hashOf(token), nowMs + SESSION_LIFE_MS);
-      setCookies(response, { runId, token, secure: isSecure(response.req, publicUrl) });
+      const id = encodeURIComponent(runId);
+      const paths = [`/pages/runs/${id}`, `${FIRST.prefix}/runs/${id}/events`];
+      const secure = isSecure(response.req, publicUrl);
+      setCookies(response, { name: COOKIE, secure, paths }, token);
       return true;
     },
     async find(request, runId) {
-      const name = cookieName(isSecure(request, publicUrl));
-      const tokens = cookieTokens(request, name).filter((token) =>
-        mint.isOurs(token, `session ${runId}`),
-      );
-      for (const token of tokens.slice(0, MAX_COOKIES)) {
-        const found = await store.findSession(hashOf(token), Date.now());
-        if (found?.runId === runId) return sessionOf(found, token);
-      }
-      return undefined;
+      const ofRun = await findOfRun(request, runId);
+      const ofHost = await hosts.findHost(request);
+      const session = ofRun ?? ofHost;
+      if (!session) return undefined;
+      return { ...session, runId, signedIn: ofHost?.caller.tenant === session.caller.tenant };
     },
     isOwnOrigin(request) {
       const { origin } = request.headers;
@@ -111,53 +101,13 @@ export function createPageSessions(
   };
 }
 
-/** A browser takes the prefixed name over TLS only: nobody on an open network can plant a session. */
-function cookieName(secure: boolean): string {
-  return secure ? `__Secure-${COOKIE}` : COOKIE;
-}
-
-function setCookies(
-  response: Response,
-  { runId, token, secure }: { runId: string; token: string; secure: boolean },
-): void {
-  const id = encodeURIComponent(runId);
-  for (const path of [`/pages/runs/${id}`, `${FIRST.prefix}/runs/${id}/events`]) {
-    response.cookie(cookieName(secure), token, {
-      path,
-      httpOnly: true,
-      sameSite: 'strict',
-      secure,
-      maxAge: SESSION_LIFE_MS,
-      encode: String,
-    });
-  }
-}
-
-function cookieTokens(request: Request, cookie: string): string[] {
-  return (request.headers.cookie ?? '')
-    .split(';')
-    .map((pair) => pair.trim().split('='))
-    .filter(([name]) => name === cookie)
-    .map(([, value = '']) => value);
-}
-
-function sessionOf(
-  { tenant, runId }: { tenant: string; runId: string },
-  token: string,
-): PageSession {
-  const caller: Caller = {
-    tenant,
-    subject: subjectOf('session', tenant, `page-session:${hashOf(token).slice(0, 16)}`),
-    scopes: ['runs:read', 'approvals:respond'],
-  };
+function sessionOf(tenant: string, token: string): HostSession {
   return {
-    caller,
-    runId,
-    csrfToken: createHmac('sha256', token).update('csrf').digest('base64url'),
+    caller: {
+      tenant,
+      subject: subjectOf('session', tenant, `page-session:${hashOf(token).slice(0, 16)}`),
+      scopes: ['runs:read', 'approvals:respond'],
+    },
+    csrfToken: csrfTokenOf(token),
   };
-}
-
-export function isCsrfToken(session: PageSession, given: string): boolean {
-  const expected = createHash('sha256').update(session.csrfToken).digest();
-  return timingSafeEqual(expected, createHash('sha256').update(given).digest());
 }

@@ -17,6 +17,7 @@ import { pageLinkRoute } from './routes/page-link.ts';
 import { pollRoute } from './routes/poll.ts';
 import { questionsRoute } from './routes/questions.ts';
 import { runRoutes } from './routes/runs.ts';
+import { signInLinkRoute } from './routes/sign-in-link.ts';
 import type { StreamRegistry } from './stream-registry.ts';
 
 export interface FacadeParts {
@@ -43,6 +44,7 @@ export function routesOf(
     interruptRoute(deps),
     ...catalogRoutes(deps),
     pageLinkRoute(sessions),
+    signInLinkRoute(sessions),
     questionsRoute(deps),
     ...opensentienceRoutes(deps),
   ];

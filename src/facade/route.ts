@@ -18,11 +18,12 @@ export type Scope =
   | 'runs:cancel'
   | 'artifacts:read'
   | 'approvals:respond'
-  | 'agents:operate';
+  | 'agents:operate'
+  | 'pages:sign-in';
 
 /**
- * `public` asks for no key. `pageSession` names the path parameter of a run: the cookie of that run's page opens this
- * route for GET; a bearer, where sent, decides.
+ * `public` asks for no key. `pageSession` names the path parameter of a run: the cookie of that run's page, or of who is
+ * signed in, opens this route for GET; a bearer, where sent, decides.
  */
 export type Access = 'public' | Scope | { readonly scope: Scope; readonly pageSession: 'runId' };
 

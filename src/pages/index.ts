@@ -1,4 +1,6 @@
 // What the facade takes from the pages: pure renderers and the assets.
 export { PAGE_ASSETS } from './assets.ts';
-export { renderErrorPage, renderLinkPage } from './link-page.ts';
+export { renderHomePage } from './home.ts';
+export { renderErrorPage, renderLinkPage, type ErrorPageModel } from './link-page.ts';
 export { renderRunPage, type RunPageModel } from './run-page.ts';
+export { renderSignInLinkPage, renderSignInPage, type SignInModel } from './sign-in.ts';

@@ -14,6 +14,8 @@ export interface ErrorPageModel {
   readonly status: number;
   readonly title: string;
   readonly message: string;
+  /** Where it goes on from here, if anywhere. */
+  readonly way?: { readonly href: string; readonly text: string };
 }
 
 /** One button that opens the run's page. Works without JavaScript. */
@@ -27,9 +29,10 @@ export function renderLinkPage({ runId, action }: LinkPageModel): string {
 }
 
 /** What went wrong, in words. `message` must be safe to show. */
-export function renderErrorPage({ status, title, message }: ErrorPageModel): string {
+export function renderErrorPage({ status, title, message, way }: ErrorPageModel): string {
+  const onward = way ? `<p><a href="${escapeHtml(way.href)}">${escapeHtml(way.text)}</a></p>` : '';
   return renderDocument({
     title,
-    body: `<main class="small"><h1>${escapeHtml(title)}</h1><p>${escapeHtml(message)}</p><p class="facts">${status}</p></main>`,
+    body: `<main class="small"><h1>${escapeHtml(title)}</h1><p>${escapeHtml(message)}</p>${onward}<p class="facts">${status}</p></main>`,
   });
 }

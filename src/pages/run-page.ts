@@ -22,6 +22,8 @@ export interface RunPageModel {
   readonly stories: EventStories;
   readonly interrupts: readonly OpenQuestion[];
   readonly csrfToken: string;
+  /** The host's page; absent for who sees this run alone. */
+  readonly homeUrl?: string;
   /** Event stream of this run, same origin; the script adds `streamMode=debug` where it says none. */
   readonly eventsUrl: string;
   readonly answerUrlOf: (nodeId: string) => string;
@@ -44,7 +46,7 @@ export function renderRunPage(model: RunPageModel): string {
   return renderDocument({
     title: `${words.mark} ${words.text} · ${name}`,
     script: true,
-    body: `<header class="top"><div><h1>${escapeHtml(name)}</h1><p class="facts"><code>${escapeHtml(snapshot.runId)}</code></p></div><p id="live" role="status"></p></header>
+    body: `<header class="top"><div>${homeLink(model)}<h1>${escapeHtml(name)}</h1><p class="facts"><code>${escapeHtml(snapshot.runId)}</code></p></div><p id="live" role="status"></p></header>
 <p id="announce" class="unseen" role="status" aria-live="polite"></p>
 <main>
 <div id="notices">${notices(model)}</div>
@@ -57,6 +59,10 @@ export function renderRunPage(model: RunPageModel): string {
 </div>
 </main>`,
   });
+}
+
+function homeLink({ homeUrl }: RunPageModel): string {
+  return homeUrl === undefined ? '' : `<p><a href="${escapeHtml(homeUrl)}">All runs</a></p>`;
 }
 
 function timelineOf({ events, definition, stories }: RunPageModel): Timeline {

@@ -1,4 +1,4 @@
-// Sessions of the runs' pages (architecture §10).
+// Who may see pages (architecture §10): links and sessions of one run, and those of the whole host, which are a tenant's.
 
 export interface PageSessionStore {
   /** Stores the hash of a one-time link for a run. */
@@ -18,4 +18,12 @@ export interface PageSessionStore {
     sessionHash: string,
     nowMs: number,
   ): Promise<{ tenant: string; runId: string } | undefined>;
+  /** Stores the hash of a one-time link that signs in. */
+  createHostLink(tenant: string, linkHash: string, expiresAtMs: number): Promise<void>;
+  /** Consumes it, once. */
+  consumeHostLink(linkHash: string, nowMs: number): Promise<{ tenant: string } | undefined>;
+  createHostSession(tenant: string, sessionHash: string, expiresAtMs: number): Promise<void>;
+  findHostSession(sessionHash: string, nowMs: number): Promise<{ tenant: string } | undefined>;
+  /** Of one that is not there nothing is ended. */
+  endHostSession(sessionHash: string): Promise<void>;
 }

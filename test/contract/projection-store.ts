@@ -229,5 +229,45 @@ export function projectionStoreContract(stores: GivenStores): void {
       });
       expect(await stores().pageSessions.findSession(session, now + 60_000)).toBeUndefined();
     });
+
+    it('architecture §10 a link that signs in does so once and not after its time', async () => {
+      const sessions = stores().pageSessions;
+      const [link, late] = [newId('link'), newId('link')];
+      const now = Date.now();
+      await sessions.createHostLink('acme', late, now + 50_000);
+      await sessions.createHostLink('acme', link, now + 60_000);
+      const opened = await Promise.all(
+        Array.from({ length: 4 }, () => sessions.consumeHostLink(link, now)),
+      );
+      expect(opened.filter(Boolean)).toEqual([{ tenant: 'acme' }]);
+      expect(await sessions.consumeHostLink(late, now + 50_000)).toBeUndefined();
+    });
+
+    it('architecture §10 a session of the host is found until its time or until it is ended', async () => {
+      const sessions = stores().pageSessions;
+      const [first, second] = [newId('session'), newId('session')];
+      const now = Date.now();
+      await sessions.createHostSession('acme', first, now + 60_000);
+      await sessions.createHostSession('acme', second, now + 60_000);
+      expect(await sessions.findHostSession(first, now)).toEqual({ tenant: 'acme' });
+      expect(await sessions.findHostSession(first, now + 60_000)).toBeUndefined();
+      await sessions.endHostSession(first);
+      expect(await sessions.findHostSession(first, now)).toBeUndefined();
+      expect(await sessions.findHostSession(second, now)).toEqual({ tenant: 'acme' });
+    });
+
+    it('architecture §10 what is of a run signs in nowhere, and the other way round', async () => {
+      const sessions = stores().pageSessions;
+      const [ofRun, ofHost] = [newId('token'), newId('token')];
+      const now = Date.now();
+      await sessions.createLink('acme', 'run-1', ofRun, now + 60_000);
+      await sessions.createSession('acme', 'run-1', ofRun, now + 60_000);
+      await sessions.createHostLink('acme', ofHost, now + 60_000);
+      await sessions.createHostSession('acme', ofHost, now + 60_000);
+      expect(await sessions.consumeHostLink(ofRun, now)).toBeUndefined();
+      expect(await sessions.findHostSession(ofRun, now)).toBeUndefined();
+      expect(await sessions.consumeLink(ofHost, now)).toBeUndefined();
+      expect(await sessions.findSession(ofHost, now)).toBeUndefined();
+    });
   });
 }

@@ -21,7 +21,7 @@ const gate = createGate(KEY, {
   async find({ headers }, runId) {
     looked.push(runId);
     return headers.cookie === `page=${runId}`
-      ? { caller: visitor, runId, csrfToken: 'unused' }
+      ? { caller: visitor, runId, csrfToken: 'unused', signedIn: false }
       : undefined;
   },
 });

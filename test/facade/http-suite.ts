@@ -13,6 +13,7 @@ import {
   lifecycleTests,
   overviewTests,
 } from './suite-runs.ts';
+import { signInTests } from './suite-sign-in.ts';
 import { pollTests, streamTests } from './suite-streams.ts';
 
 /** `start` gives a ready host with the workflows of suite-workflows.ts. */
@@ -49,5 +50,6 @@ export function httpSuite(name: string, start: () => Promise<TestHost>): void {
     interruptTests(suite);
     agentTests(suite);
     pageTests(suite);
+    signInTests(suite);
   });
 }

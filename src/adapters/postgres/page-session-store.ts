@@ -1,4 +1,4 @@
-// One-time links of run pages and the sessions they open, by hash only (architecture §10).
+// One-time links of pages, a run's or the whole host's, and the sessions they open, by hash only (architecture §10).
 import type { PageSessionStore } from '../../ports/page-sessions.ts';
 import type { Db } from './db.ts';
 
@@ -8,6 +8,12 @@ interface Found {
 }
 
 export function createPageSessionStore(db: Db): PageSessionStore {
+  return { ...createRunSessionStore(db), ...createHostSessionStore(db) };
+}
+
+type HostPart = Extract<keyof PageSessionStore, `${string}Host${string}`>;
+
+function createRunSessionStore(db: Db): Omit<PageSessionStore, HostPart> {
   return {
     async createLink(tenant, runId, linkHash, expiresAtMs) {
       await db.query(
@@ -38,6 +44,44 @@ export function createPageSessionStore(db: Db): PageSessionStore {
         [sessionHash, nowMs],
       );
       return found;
+    },
+  };
+}
+
+function createHostSessionStore(db: Db): Pick<PageSessionStore, HostPart> {
+  return {
+    async createHostLink(tenant, linkHash, expiresAtMs) {
+      await db.query(
+        `WITH gone AS (DELETE FROM host_links WHERE expires_at_ms <= openwop_now_ms())
+         INSERT INTO host_links (link_hash, tenant_id, expires_at_ms) VALUES ($2, $1, $3)`,
+        [tenant, linkHash, expiresAtMs],
+      );
+    },
+    async consumeHostLink(linkHash, nowMs) {
+      const [found] = await db.query<{ tenant: string }>(
+        `DELETE FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2
+         RETURNING tenant_id AS tenant`,
+        [linkHash, nowMs],
+      );
+      return found;
+    },
+    async createHostSession(tenant, sessionHash, expiresAtMs) {
+      await db.query(
+        `WITH gone AS (DELETE FROM host_sessions WHERE expires_at_ms <= openwop_now_ms())
+         INSERT INTO host_sessions (session_hash, tenant_id, expires_at_ms) VALUES ($2, $1, $3)`,
+        [tenant, sessionHash, expiresAtMs],
+      );
+    },
+    async findHostSession(sessionHash, nowMs) {
+      const [found] = await db.query<{ tenant: string }>(
+        `SELECT tenant_id AS tenant FROM host_sessions
+         WHERE session_hash = $1 AND expires_at_ms > $2`,
+        [sessionHash, nowMs],
+      );
+      return found;
+    },
+    async endHostSession(sessionHash) {
+      await db.query('DELETE FROM host_sessions WHERE session_hash = $1', [sessionHash]);
     },
   };
 }

@@ -1,10 +1,19 @@
-// What each page's handler is made of: its errors leave as pages (architecture §10).
+// What each page's handler is made of: its errors leave as pages, and who must be signed in is (architecture §10).
 import type { Request, RequestHandler, Response } from 'express';
-import { renderErrorPage } from '../../pages/index.ts';
+import { ERRORS, HostError } from '../../rules/errors.ts';
+import { renderErrorPage, renderSignInPage, type ErrorPageModel } from '../../pages/index.ts';
+import { readForm } from '../body.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { envelopeOf } from '../errors.ts';
 import { FIRST } from '../majors.ts';
+import type { HostSession } from '../host-sessions.ts';
 import type { PageSessions } from '../page-sessions.ts';
+import { isCsrfToken } from '../page-tokens.ts';
+
+export const HOME = '/pages';
+export const SIGN_IN = '/pages/sign-in';
+/** Longest path that a sign-in leads back to, in characters. */
+const MAX_PATH = 2_000;
 
 export type PageDeps = FacadeDeps & { readonly sessions: PageSessions };
 
@@ -20,14 +29,71 @@ export function page(deps: PageDeps, handler: Handler): RequestHandler {
   };
 }
 
+/** What a handler is given whose visitor is signed in. */
+export interface SignedInCall {
+  readonly request: Request;
+  readonly response: Response;
+  readonly session: HostSession;
+  /** Of a POST; empty for others. */
+  readonly form: Readonly<Record<string, string>>;
+}
+
+/**
+ * Without a session a GET shows the sign-in form, which leads back to this address, and a POST is `unauthenticated`.
+ * A POST is ours: its origin and its field `csrf` are checked before the handler runs.
+ */
+export function signedIn(handler: (deps: PageDeps, call: SignedInCall) => Promise<void>): Handler {
+  return async (deps, request, response) => {
+    const session = await deps.sessions.findHost(request);
+    const isPost = request.method === 'POST';
+    if (!session) {
+      if (isPost) throw new HostError('unauthenticated');
+      askToSignIn(request, response);
+      return;
+    }
+    const form = isPost ? await readForm(request, response) : {};
+    if (isPost && !(deps.sessions.isOwnOrigin(request) && isCsrfToken(session, form.csrf ?? '')))
+      throw new HostError('forbidden');
+    await handler(deps, { request, response, session, form });
+  };
+}
+
+/** The form in the place of this address, which it leads back to. */
+export function askToSignIn(request: Request, response: Response): void {
+  const to = ownPath(request.originalUrl);
+  response.status(401).type('html').send(renderSignInPage({ to }));
+}
+
+/** Where a sign-in may lead to: a page of this host, read as a browser would read it; else its home. */
+export function ownPath(to: string): string {
+  const base = 'http://host';
+  if (to.length > MAX_PATH || !URL.canParse(to, base)) return HOME;
+  const { origin, pathname, search } = new URL(to, base);
+  const isPage = pathname === HOME || pathname.startsWith(`${HOME}/`);
+  const isSigning = pathname.startsWith(`${HOME}/sign-`);
+  return origin === base && isPage && !isSigning ? pathname + search : HOME;
+}
+
 /** '' where the address has none. */
 export function parameter(request: Request, name: string): string {
   const value = request.params[name];
   return typeof value === 'string' ? value : '';
 }
 
+/** Of errors for which a page knows better words, and a way on. */
+const WORDS: Readonly<Record<string, Pick<ErrorPageModel, 'message' | 'way'>>> = {
+  unauthenticated: {
+    message: 'You are not signed in, or no longer. What you sent was not taken.',
+    way: { href: SIGN_IN, text: 'Sign in' },
+  },
+  link_expired: {
+    message: `${ERRORS.link_expired.message} Ask for a new link, or sign in.`,
+    way: { href: SIGN_IN, text: 'Sign in' },
+  },
+};
+
 function sendErrorPage({ logger }: FacadeDeps, response: Response, error: unknown): void {
-  const { status, body, correlationId } = envelopeOf(error, FIRST);
+  const { status, body, retryAfter, correlationId } = envelopeOf(error, FIRST);
   if (correlationId !== undefined)
     logger.error('page failed', {
       correlationId,
@@ -37,13 +103,8 @@ function sendErrorPage({ logger }: FacadeDeps, response: Response, error: unknow
     response.destroy();
     return;
   }
+  if (retryAfter !== undefined) response.set('Retry-After', String(retryAfter));
   const title = status === 410 ? 'This link no longer works' : 'This cannot be shown';
-  const hint =
-    body.error === 'link_expired' || body.error === 'unauthenticated' ? ' Ask for a new link.' : '';
-  const message =
-    body.error === 'unauthenticated' ? 'This page is opened by a one-time link.' : body.message;
-  response
-    .status(status)
-    .type('html')
-    .send(renderErrorPage({ status, title, message: message + hint }));
+  const { message, way } = WORDS[body.error] ?? { message: body.message };
+  response.status(status).type('html').send(renderErrorPage({ status, title, message, way }));
 }

@@ -5,8 +5,10 @@ import { HostError } from '../../rules/errors.ts';
 import { PAGE_ASSETS } from '../../pages/index.ts';
 import type { FacadeDeps } from '../deps.ts';
 import type { PageSessions } from '../page-sessions.ts';
+import { mountHomePage } from './home.ts';
 import { page, type PageDeps } from './page.ts';
 import { mountRunPage } from './run-page.ts';
+import { mountSignIn } from './sign-in.ts';
 
 const ASSET_MAX_AGE_SECONDS = 300;
 const CSP = [
@@ -32,6 +34,8 @@ export function pagesRouter(facade: FacadeDeps, sessions: PageSessions): Router 
       response.set('Cache-Control', `max-age=${ASSET_MAX_AGE_SECONDS}`).type(type).send(text());
     });
   }
+  mountHomePage(router, deps);
+  mountSignIn(router, deps);
   mountRunPage(router, deps);
   router.all(/^\/pages(\/.*)?$/, page(deps, noPage));
   return router;

@@ -1,4 +1,4 @@
-// The run's page (architecture §10): opened by a one-time link, live by the run's own event stream, answered by plain
+// The run's page (architecture §10): opened by a one-time link or by who is signed in, live by the run's own event stream, answered by plain
 // forms.
 import type { Request, Response, Router } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
@@ -18,10 +18,11 @@ import type { RunEventDoc, RunSnapshot } from '../../../schemas/types.generated.
 import type { FacadeDeps } from '../deps.ts';
 import { FIRST } from '../majors.ts';
 import { queryText } from '../parameters.ts';
-import { isCsrfToken, type PageSession } from '../page-sessions.ts';
+import type { PageSession } from '../page-sessions.ts';
+import { isCsrfToken } from '../page-tokens.ts';
 import { STALE_HEADER } from '../read-head.ts';
 import { renderSnapshot } from '../snapshot.ts';
-import { page, parameter, type PageDeps } from './page.ts';
+import { askToSignIn, HOME, page, parameter, type PageDeps } from './page.ts';
 
 /** Events that a page shows when it is loaded; of a longer run the newest. */
 const PAGE_EVENTS = 2_000;
@@ -48,7 +49,10 @@ async function showPage(deps: PageDeps, request: Request, response: Response): P
     return;
   }
   const link = queryText(request, 'link');
-  if (link === undefined) throw new HostError('unauthenticated');
+  if (link === undefined) {
+    askToSignIn(request, response);
+    return;
+  }
   const action = `/pages/runs/${encodeURIComponent(runId)}?link=${encodeURIComponent(link)}`;
   response.status(200).type('html').send(renderLinkPage({ runId, action }));
 }
@@ -86,6 +90,7 @@ async function sendRunPage(
     stories: EVENT_STORIES,
     interrupts: askedInterrupts(head, row),
     csrfToken: session.csrfToken,
+    homeUrl: session.signedIn ? HOME : undefined,
     eventsUrl: `${FIRST.prefix}/runs/${id}/events?streamMode=debug`,
     answerUrlOf: (nodeId) => `/pages/runs/${id}/interrupts/${encodeURIComponent(nodeId)}`,
     stale,

@@ -1,0 +1,112 @@
+// Who may see the host's pages (architecture §10): a session belongs to a tenant, and is opened by the key in a form or by
+// a one-time link. It sees and answers runs; it operates nothing.
+import type { Request, Response } from 'express';
+import { subjectOf } from '../rules/subject.ts';
+import type { Caller } from '../ports/caller.ts';
+import type { PageSessionStore } from '../ports/page-sessions.ts';
+import { FIRST } from './majors.ts';
+import {
+  clearCookies,
+  cookieTokens,
+  csrfTokenOf,
+  hashOf,
+  LINK_LIFE_MS,
+  SESSION_LIFE_MS,
+  setCookies,
+  type CookiePlace,
+  type Mint,
+} from './page-tokens.ts';
+import type { Scope } from './route.ts';
+import { isSecure } from './urls.ts';
+
+/** What the tokens are for; those of runs begin otherwise. */
+const LINK = 'host link';
+const SESSION = 'host session';
+const COOKIE = 'openwop_host';
+/** The pages, and the event streams that they read. */
+const COOKIE_PATHS = ['/pages', `${FIRST.prefix}/runs`];
+export const HOST_SESSION_SCOPES: readonly Scope[] = [
+  'manifest:read',
+  'runs:create',
+  'runs:read',
+  'runs:cancel',
+  'artifacts:read',
+  'approvals:respond',
+];
+
+export interface HostSession {
+  readonly caller: Caller;
+  readonly csrfToken: string;
+}
+
+export interface HostSessions {
+  /** A link that signs in once, within 10 minutes. */
+  createHostLink(
+    tenant: string,
+    baseUrl: string,
+  ): Promise<{ readonly url: string; readonly expiresAtMs: number }>;
+  /** Consumes the link and signs in. False: used, expired or unknown. */
+  openHost(link: string, response: Response): Promise<boolean>;
+  /** Sets the cookies of a new session. */
+  signIn(tenant: string, response: Response): Promise<void>;
+  /** The session of this request for the host's pages, if it has one. */
+  findHost(request: Request): Promise<HostSession | undefined>;
+  /** Ends the sessions of this request and takes their cookies back. */
+  signOut(request: Request, response: Response): Promise<void>;
+}
+
+export function createHostSessions(
+  store: PageSessionStore,
+  { mint, publicUrl }: { readonly mint: Mint; readonly publicUrl: string | undefined },
+): HostSessions {
+  const place = (request: Request): CookiePlace => ({
+    name: COOKIE,
+    secure: isSecure(request, publicUrl),
+    paths: COOKIE_PATHS,
+  });
+  const tokensOf = (request: Request) =>
+    cookieTokens(request, place(request), (token) => mint.isOurs(token, SESSION));
+  async function signIn(tenant: string, response: Response): Promise<void> {
+    const token = mint.issue(SESSION);
+    await store.createHostSession(tenant, hashOf(token), Date.now() + SESSION_LIFE_MS);
+    setCookies(response, place(response.req), token);
+  }
+  return {
+    signIn,
+    async createHostLink(tenant, baseUrl) {
+      const token = mint.issue(LINK);
+      const expiresAtMs = Date.now() + LINK_LIFE_MS;
+      await store.createHostLink(tenant, hashOf(token), expiresAtMs);
+      return { url: `${baseUrl}/pages/sign-in?link=${token}`, expiresAtMs };
+    },
+    async openHost(link, response) {
+      if (!mint.isOurs(link, LINK)) return false;
+      const found = await store.consumeHostLink(hashOf(link), Date.now());
+      if (!found) return false;
+      await signIn(found.tenant, response);
+      return true;
+    },
+    async findHost(request) {
+      for (const token of tokensOf(request)) {
+        const found = await store.findHostSession(hashOf(token), Date.now());
+        if (found) return sessionOf(found.tenant, token);
+      }
+      return undefined;
+    },
+    async signOut(request, response) {
+      for (const token of tokensOf(request)) await store.endHostSession(hashOf(token));
+      clearCookies(response, place(request));
+    },
+  };
+}
+
+function sessionOf(tenant: string, token: string): HostSession {
+  return {
+    caller: {
+      tenant,
+      subject: subjectOf('session', tenant, `host-session:${hashOf(token).slice(0, 16)}`),
+      scopes: HOST_SESSION_SCOPES,
+    },
+    csrfToken: csrfTokenOf(token),
+  };
+}
