@@ -1,6 +1,5 @@
 // The configuration: environment variables, read and checked once at start, every fault reported. README.md holds the
 // same table for users.
-import { accessSync, constants, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -8,7 +7,11 @@ import type { DatabaseOptions } from '../adapters/postgres/index.ts';
 import { parseEncryptionKeys, type EncryptionKey } from '../adapters/temporal/codec.ts';
 import type { TemporalTarget } from '../adapters/temporal/connection.ts';
 import { HostError, codeOf } from '../rules/errors.ts';
+import { Reader, type Environment } from './environment.ts';
 import { isLogLevel, type LogLevel } from './logger.ts';
+import { readModels, type ModelSettings } from './model-settings.ts';
+
+export type { Environment } from './environment.ts';
 
 export interface ExternalTemporal extends TemporalTarget {
   readonly kind: 'external';
@@ -48,12 +51,7 @@ export interface Config {
   readonly encryptionKeys: readonly EncryptionKey[];
   readonly database: DatabaseOptions;
   readonly temporal: { readonly kind: 'dev' } | ExternalTemporal;
-  /** A live model: present with a key, or with the address of an endpoint that asks for none. */
-  readonly openai?: {
-    readonly apiKey?: string;
-    readonly baseUrl?: string;
-    readonly model?: string;
-  };
+  readonly models: ModelSettings;
   /** RFC 0002 §F: false goes on with a decision below its threshold, and notes it, where true asks a human. */
   readonly escalation: boolean;
   /** Absent: each command has its own default. */
@@ -63,8 +61,6 @@ export interface Config {
   /** For the commands that obtain the dev server. */
   readonly env: Environment;
 }
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export const DEFAULT_PORT = 8787;
 export const DEFAULT_DATA_DIR = '.data';
@@ -111,14 +107,14 @@ export function readConfig(env: Environment): Config {
       ? { kind: 'postgres', url: databaseUrl }
       : { kind: 'pglite', dir: join(dataDir, 'postgres') },
     temporal: readTemporal(reader),
-    openai: readOpenAi(reader),
+    models: readModels(reader),
     escalation: reader.flag('OPENWOP_ESCALATION') ?? true,
     logLevel: readLogLevel(reader),
     secrets: readSecrets(env),
     env,
   };
   if (reader.faults.length > 0) throw invalid(reader.faults);
-  return config;
+  return { ...config, secrets: [...config.secrets, ...reader.fileSecrets] };
 }
 
 function invalid(faults: readonly string[]): HostError {
@@ -140,83 +136,6 @@ export function requireShared(config: Config, command: string, half: { facade: b
     need('OPENWOP_API_KEY', 'all facades take the same key.');
   if (faults.length > 0) throw invalid(faults);
   return config.apiKey ?? '';
-}
-
-class Reader {
-  readonly faults: string[] = [];
-  readonly #env: Environment;
-
-  constructor(env: Environment) {
-    this.#env = env;
-  }
-
-  /** Empty is absent: shells and compose files pass empty variables on. */
-  text(name: string): string | undefined {
-    return this.#env[name]?.trim() || undefined;
-  }
-
-  fault(name: string, what: string): undefined {
-    this.faults.push(`${name} ${what}`);
-    return undefined;
-  }
-
-  port(name: string): number | undefined {
-    const text = this.text(name);
-    if (text === undefined) return undefined;
-    const port = Number(text);
-    const valid = /^\d+$/.test(text) && port <= 65_535;
-    return valid ? port : this.fault(name, `must be a port number from 0 to 65535, not "${text}".`);
-  }
-
-  /** A whole number within bounds. */
-  count(name: string, least: number, most: number): number | undefined {
-    const text = this.text(name);
-    if (text === undefined) return undefined;
-    const count = Number(text);
-    const valid = /^\d+$/.test(text) && count >= least && count <= most;
-    return valid
-      ? count
-      : this.fault(name, `must be a whole number from ${least} to ${most}, not "${text}".`);
-  }
-
-  flag(name: string): boolean | undefined {
-    const text = this.text(name)?.toLowerCase();
-    if (text === undefined) return undefined;
-    if (['1', 'true', 'yes', 'on'].includes(text)) return true;
-    if (['0', 'false', 'no', 'off'].includes(text)) return false;
-    return this.fault(name, `must be true or false, not "${text}".`);
-  }
-
-  url(name: string, protocols: readonly string[]): string | undefined {
-    const text = this.text(name);
-    if (text === undefined) return undefined;
-    if (URL.canParse(text) && protocols.includes(new URL(text).protocol)) return text;
-    // The value is not shown: a database URL holds a password.
-    return this.fault(
-      name,
-      `must be a URL that begins with ${protocols.map((it) => `${it}//`).join(' or ')}.`,
-    );
-  }
-
-  folder(name: string): string | undefined {
-    const text = this.text(name);
-    if (text === undefined) return undefined;
-    const isFolder = statSync(text, { throwIfNoEntry: false })?.isDirectory() ?? false;
-    return isFolder
-      ? resolve(text)
-      : this.fault(name, `must be an existing folder, not "${text}".`);
-  }
-
-  file(name: string): string | undefined {
-    const text = this.text(name);
-    if (text === undefined) return undefined;
-    try {
-      accessSync(text, constants.R_OK);
-      return resolve(text);
-    } catch {
-      return this.fault(name, `must be a readable file, not "${text}".`);
-    }
-  }
 }
 
 function readDownload(reader: Reader): string | undefined {
@@ -348,16 +267,6 @@ function readTls(reader: Reader, byDefault: boolean): ExternalTemporal['tls'] {
   return (reader.flag('TEMPORAL_TLS') ?? implied)
     ? { caPath, certPath, keyPath, serverName }
     : undefined;
-}
-
-function readOpenAi(reader: Reader): Config['openai'] {
-  const apiKey = reader.text('OPENAI_API_KEY');
-  const baseUrl = reader.url('OPENAI_BASE_URL', ['http:', 'https:']);
-  const model = reader.text('OPENAI_MODEL');
-  if (apiKey !== undefined || baseUrl !== undefined) return { apiKey, baseUrl, model };
-  if (model !== undefined)
-    reader.fault('OPENAI_MODEL', 'has no effect without OPENAI_API_KEY or OPENAI_BASE_URL.');
-  return undefined;
 }
 
 const OPENSENTIENCE_VARIABLES = [

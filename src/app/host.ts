@@ -7,6 +7,7 @@ import type { Log } from '../log/log.ts';
 import type { Projector } from '../log/projector.ts';
 import type { Catalog } from '../ports/catalog.ts';
 import type { RunEngine } from '../ports/engine.ts';
+import type { Models } from '../ports/models.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { Config } from './config.ts';
 import {
@@ -33,6 +34,7 @@ export interface Host {
   readonly log: Log;
   readonly projector: Projector;
   readonly catalog: Catalog;
+  readonly models: Models;
   readonly temporal: Temporal;
   /** True while this process polls for workflow tasks. */
   workerRunning(): boolean;
@@ -71,9 +73,9 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   const { server, worker, ...host } = await startRoles(LATE_ROLES, needs, started);
   if (worker && config.temporal.kind === 'dev')
     await withProgress(report, 'Starting the worker', () => worker.ready);
-  const { engine, log, projector, catalog } = host;
+  const { engine, log, projector, catalog, models } = host;
   return {
-    ...{ temporal, stores, engine, log, projector, catalog },
+    ...{ temporal, stores, engine, log, projector, catalog, models },
     url: server?.url ?? '',
     publicUrl: config.http.publicUrl ?? server?.url ?? '',
     apiKey: options.apiKey,

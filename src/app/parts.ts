@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadCatalog } from '../adapters/catalog/index.ts';
-import { createModels } from '../adapters/models/index.ts';
+import { createModels, hasLiveModel } from '../adapters/models/index.ts';
 import { openStores } from '../adapters/postgres/index.ts';
 import { createEncryption, dataConverter } from '../adapters/temporal/codec.ts';
 import { connectTemporal, type TemporalTarget } from '../adapters/temporal/connection.ts';
@@ -215,7 +215,7 @@ export async function loadAgentParts(
   const facts = hostFacts({
     ...{ agents: true, tools },
     // Models come after the catalog, whose scripts they take; which providers there are is no capability.
-    models: { isLive: () => config.openai !== undefined, providers: () => [] },
+    models: { isLive: () => hasLiveModel(config.models), providers: () => [] },
     config: { testMode, escalation, opensentience: config.opensentience !== undefined },
   });
   const catalog = await loadCatalog({
@@ -231,7 +231,7 @@ export async function loadAgentParts(
   });
   const models = createModels({
     scripts: { ...builtIn?.scripts, ...Object.fromEntries(catalog.scripts) },
-    openai: config.openai,
+    ...config.models,
     // What scripts decide is the operator's choice: a caller may name them in test mode, and for the demo's agents.
     scriptedByCaller: testMode ? 'all' : new Set(Object.keys(builtIn?.scripts ?? {})),
   });

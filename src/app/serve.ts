@@ -2,10 +2,11 @@
 import { runCommand } from './command.ts';
 import { requireShared } from './config.ts';
 import { createHost } from './host.ts';
+import { sayModels } from './model-lines.ts';
 
 await runCommand({
   logLevel: 'info',
-  async start({ config, logger, say }) {
+  async start({ config, logger, say, signal }) {
     const apiKey = requireShared(config, 'npm run serve', { facade: true });
     const host = await createHost({
       config,
@@ -16,6 +17,7 @@ await runCommand({
     });
     say(`OpenWOP facade   ${host.url}/.well-known/openwop`);
     if (host.publicUrl !== host.url) say(`Public URL       ${host.publicUrl}`);
+    void sayModels({ models: host.models, say, signal });
     return host;
   },
 });

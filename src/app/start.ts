@@ -4,6 +4,7 @@ import { runCommand, type CommandParts, type Running } from './command.ts';
 import { openDataFolder, type DataFolder } from './data-folder.ts';
 import { showDemoRun } from './demo-run.ts';
 import { createHost } from './host.ts';
+import { sayModels } from './model-lines.ts';
 
 /** No crash is survived: said where nobody overlooks it. */
 const IN_MEMORY_WARNING =
@@ -62,6 +63,7 @@ async function startHost(
         ? 'API key        as set by OPENWOP_API_KEY'
         : `API key        ${host.apiKey}   (kept in ${folder.path})`,
     );
+    void sayModels({ models: host.models, say, signal });
     if (host.temporal.uiUrl) say(`Temporal UI    ${host.temporal.uiUrl}`);
     if (!host.temporal.traits.keepsRuns) say(IN_MEMORY_WARNING);
     if (config.opensentience)

@@ -2,10 +2,11 @@
 import { runCommand } from './command.ts';
 import { requireShared } from './config.ts';
 import { createHost } from './host.ts';
+import { sayModels } from './model-lines.ts';
 
 await runCommand({
   logLevel: 'info',
-  async start({ config, logger, say }) {
+  async start({ config, logger, say, signal }) {
     const apiKey = requireShared(config, 'npm run worker', { facade: false });
     const host = await createHost({
       config,
@@ -15,6 +16,7 @@ await runCommand({
       report: say,
     });
     say(`OpenWOP worker on ${host.temporal.address}, namespace ${host.temporal.namespace}`);
+    void sayModels({ models: host.models, say, signal });
     return host;
   },
 });

@@ -92,6 +92,8 @@ export interface Models {
   providers(agentIds?: readonly string[]): readonly string[];
   /** Whether agents are asked of a model that is one: false while they only play scripts. */
   isLive(): boolean;
+  /** The providers that are asked over a network, the default first; none while agents only play scripts. */
+  endpoints(): readonly ModelEndpoint[];
   /**
    * Throws HostError model_not_configured (a provider that is not there, or that a caller may not name) and
    * model_unavailable (the scripted one, for an agent without a script: no agent decides by itself).

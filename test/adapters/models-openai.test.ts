@@ -1,6 +1,7 @@
 // The provider `openai` against an HTTP server of the test's own: real sockets, the protocol as endpoints speak it.
 import { afterEach, describe, expect, test } from 'vitest';
 import { createOpenAiModel, type OpenAiConfig } from '../../src/adapters/models/openai.ts';
+import { DECISION_TOOL } from '../../src/adapters/models/decision-tool.ts';
 import { functionNameOf, toolIdOf } from '../../src/adapters/models/tool-names.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 import type { ModelRequest, ToolDescription } from '../../src/ports/models.ts';
@@ -76,7 +77,7 @@ async function codeOfFailure(config: OpenAiConfig): Promise<unknown> {
 }
 
 describe('what is sent', () => {
-  test('messages, tools under allowed names, schema output, one logical key', async () => {
+  test('messages, tools under allowed names, the decision as one more tool, one logical key', async () => {
     let seen: Record<string, unknown> = {};
     let key: unknown;
     const config = await endpoint((response, body, request) => {
@@ -90,7 +91,10 @@ describe('what is sent', () => {
       model: 'asked-1',
       stream: true,
       messages: [
-        { role: 'system', content: 'You decide.' },
+        {
+          role: 'system',
+          content: expect.stringMatching(/^You decide\.\n.*final_output/) as string,
+        },
         { role: 'user', content: 'Task' },
         {
           role: 'assistant',
@@ -100,9 +104,13 @@ describe('what is sent', () => {
         },
         { role: 'tool', tool_call_id: 'call-1', content: '{}' },
       ],
-      tools: [{ type: 'function', function: { name, parameters: ORDERS.inputSchema } }],
-      response_format: { type: 'json_schema', json_schema: { schema: { type: 'object' } } },
+      tools: [
+        { type: 'function', function: { name, parameters: ORDERS.inputSchema } },
+        { type: 'function', function: { name: DECISION_TOOL, parameters: REQUEST.outputSchema } },
+      ],
+      tool_choice: 'auto',
     });
+    expect(seen).not.toHaveProperty('response_format');
     expect(key).toBe('key-1');
   });
 
@@ -145,7 +153,7 @@ describe('what comes back', () => {
         chunk(callPiece(0, name, '{"id"')),
         chunk(callPiece(1, 'unknown_tool', '')),
         chunk(callPiece(0, undefined, ':"A-1"}')),
-        chunk(callPiece(1, undefined, '{broken')),
+        chunk(callPiece(1, undefined, '{}')),
         chunk({}, 'tool_calls'),
         USAGE,
         DONE,
@@ -158,7 +166,7 @@ describe('what comes back', () => {
       kind: 'calls',
       calls: [
         { toolId: 'demo:orders.get', arguments: { id: 'A-1' } },
-        { toolId: 'unknown_tool', arguments: '{broken' },
+        { toolId: 'unknown_tool', arguments: {} },
       ],
       final: '',
       usage: { inputTokens: 11, outputTokens: 7 },

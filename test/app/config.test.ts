@@ -33,14 +33,14 @@ describe('defaults and values', () => {
     expect(config.database.kind).toBe('pglite');
     expect(config).toMatchObject({ testMode: false, encryptionKeys: [], secrets: [] });
     // RFC 0002 §F: a human is asked unless the operator says otherwise.
-    expect(config).toMatchObject({ escalation: true, openai: undefined });
+    expect(config).toMatchObject({ escalation: true, models: { openai: undefined } });
     expect(config.dataDir.endsWith('.data')).toBe(true);
   });
 
   it('any compatible endpoint: a base URL alone is a provider', () => {
     const env = { OPENAI_BASE_URL: 'http://127.0.0.1:11434/v1', OPENAI_MODEL: 'm' };
-    const openai = { apiKey: undefined, baseUrl: env.OPENAI_BASE_URL, model: 'm' };
-    expect(readConfig(env).openai).toEqual(openai);
+    const openai = { baseUrl: env.OPENAI_BASE_URL, model: 'm', modelByClass: {} };
+    expect(readConfig(env).models).toEqual({ openai });
   });
 
   it("the download of Temporal's CLI goes to a mirror, or nowhere", () => {

@@ -48,6 +48,9 @@ const SECRETS: Readonly<Record<string, string>> = {
 
 const VARIABLE = /\b(?:OPENWOP|OPENAI|TEMPORAL)_[A-Z_]+\b|\bDATABASE_URL\b/g;
 
+/** One variable for each class of models: the code reads the first part, the README names it with an underscore behind. */
+const CLASS_OF_MODELS = /^([A-Z]+_MODEL)_(?!PROVIDER)[A-Z]+$/;
+
 /** Those that the table of the configuration names. */
 function variablesOfReadme(): string[] {
   const table = read('README.md')
@@ -202,15 +205,18 @@ describe('docker-compose.yml', () => {
   });
   it('every variable of the host is one that the code reads', () => {
     const names = Object.keys({ ...compose.services.facade?.environment, ...imageEnvironment() });
-    const unread = names.filter((name) => !appSources.includes(`'${name}'`));
+    const readAs = (name: string) => name.replace(CLASS_OF_MODELS, '$1');
+    const unread = names.filter((name) => !appSources.includes(`'${readAs(name)}'`));
     expect(unread.filter((name) => name !== 'NODE_ENV')).toEqual([]);
   });
   it('what operators choose is passed on', () => {
-    const given = { ...compose.services.facade?.environment, ...imageEnvironment() };
-    /** Other values than these need another deployment: an image with agents in it, a cluster elsewhere. */
-    const fixed = /^OPENWOP_(OPENSENTIENCE|PORT|CACHE|TEMPORAL|TEST)|^TEMPORAL_(API_KEY|TLS)/;
+    const names = Object.keys({ ...compose.services.facade?.environment, ...imageEnvironment() });
+    const given = new Set([...names, ...names.map((name) => name.replace(CLASS_OF_MODELS, '$1_'))]);
+    /** Other values than these need another deployment: an image with agents in it, a cluster elsewhere, a secret. */
+    const fixed =
+      /^OPENWOP_(OPENSENTIENCE|PORT|CACHE|TEMPORAL|TEST)|^TEMPORAL_(API_KEY|TLS)|_FILE$/;
     const variables = variablesOfReadme().filter((name) => !fixed.test(name));
-    expect(variables.filter((name) => !(name in given))).toEqual([]);
+    expect(variables.filter((name) => !given.has(name))).toEqual([]);
   });
   it('commands and checks are lists of text: YAML made nothing else of them', () => {
     for (const [, { command = [], healthcheck }] of services)
@@ -287,7 +293,10 @@ describe('commands and documents', () => {
     else expect(script).not.toContain('.ts');
   });
   it('the README names exactly the variables that the code reads', () => {
-    const known = new Set(read('src/app/config.ts').match(VARIABLE) ?? []);
+    const readers = ['config', 'model-settings']
+      .map((file) => read(`src/app/${file}.ts`))
+      .join('\n');
+    const known = new Set(readers.match(VARIABLE) ?? []);
     expect(variablesOfReadme().sort()).toEqual(
       [...known].filter((name) => !/_VARIABLES$/.test(name)).sort(),
     );

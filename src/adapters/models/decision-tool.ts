@@ -59,9 +59,9 @@ export function readAnswer(answer: Answer, { tools }: Pick<ModelRequest, 'tools'
   const decisions = calls.filter(({ name }) => name === DECISION_TOOL);
   const values = calls.map(({ arguments: sent }) => argumentsOf(sent));
   const fault = faultOf(answer, decisions.length, values);
-  if (fault !== undefined) return unusable(answer, fault);
-  if (decisions.length === 1) return { kind: 'final', calls: [], final: JSON.stringify(values[0]) };
   const offered = tools.map(({ toolId }) => toolId);
+  if (fault !== undefined) return unusable(answer, fault, offered);
+  if (decisions.length === 1) return { kind: 'final', calls: [], final: JSON.stringify(values[0]) };
   return {
     kind: 'calls',
     calls: calls.map(({ name }, at) => ({
@@ -87,8 +87,8 @@ function faultOf(
 }
 
 /** What was said stays in the conversation as text: the model has to see what it is asked to mend. */
-function unusable({ calls, text }: Answer, fault: string): ReadAnswer {
-  const said = calls.map(({ name, arguments: sent }) => `${name} ${sent}`);
+function unusable({ calls, text }: Answer, fault: string, offered: readonly string[]): ReadAnswer {
+  const said = calls.map(({ name, arguments: sent }) => `${toolIdOf(name, offered)} ${sent}`);
   const final = [text, ...said].filter(Boolean).join('\n');
   return { kind: 'unusable', calls: [], final, unusable: `${fault} No tool was called.` };
 }

@@ -1,16 +1,35 @@
-// The models of this process (RFC 0077 §B step 1): which providers there are, and which model a class of agents gets.
+// The models of this process (RFC 0077 §B step 1): which providers there are, which one is asked where nobody names
+// one, and which model a class of agents gets.
 import { HostError } from '../../rules/errors.ts';
-import type { Model, Models } from '../../ports/models.ts';
-import { createOpenAiModel, type OpenAiConfig } from './openai.ts';
+import type { Model, ModelEndpoint, Models } from '../../ports/models.ts';
+import { checkOpenAi, createOpenAiModel, type OpenAiConfig } from './openai.ts';
 import { createScriptedModel, withoutScript } from './scripted.ts';
 
 const SCRIPTED_PROVIDER = 'scripted';
 export const SCRIPTED_MODEL = 'scripted-1';
-const OPENAI_PROVIDER = 'openai';
-/** Used for every model class that the configuration does not name. */
-const DEFAULT_OPENAI_MODEL = 'gpt-4.1-mini';
 
-export interface ModelsConfig {
+/** Which model agents get of one provider. */
+export interface ModelChoice {
+  /** Absent: the provider's default. */
+  readonly model?: string;
+  /** Above `model`, by the class of the agent. */
+  readonly modelByClass?: Readonly<Record<string, string>>;
+}
+
+/** Providers that are asked over a network, each present where it is configured. */
+export interface LiveModels {
+  readonly openai?: OpenAiConfig & ModelChoice;
+}
+
+export type LiveProvider = keyof LiveModels;
+
+/** In the order in which one of several configured is the default. */
+export const LIVE_PROVIDERS = ['openai'] as const satisfies readonly LiveProvider[];
+
+/** Used for every model class that the configuration does not name. */
+const DEFAULT_MODELS: Readonly<Record<LiveProvider, string>> = { openai: 'gpt-4.1-mini' };
+
+export interface ModelsConfig extends LiveModels {
   /** Scripts of the provider `scripted` by agentId, as loaded: they are checked here. */
   readonly scripts?: Readonly<Record<string, unknown>>;
   /**
@@ -18,27 +37,28 @@ export interface ModelsConfig {
    * a script decides is the operator's choice and never a caller's.
    */
   readonly scriptedByCaller?: 'all' | ReadonlySet<string>;
-  /** Present: the provider `openai` exists and is the default. */
-  readonly openai?: OpenAiConfig & {
-    readonly model?: string;
-    readonly modelByClass?: Readonly<Record<string, string>>;
-  };
+  /** The one that is asked where nobody names one; absent: the first configured of LIVE_PROVIDERS. */
+  readonly provider?: LiveProvider | typeof SCRIPTED_PROVIDER;
+}
+
+interface LiveModel extends ModelEndpoint {
+  readonly model: Model;
+  modelFor(modelClass: string): string;
+}
+
+/** Whether agents are asked of a model that is one. */
+export function hasLiveModel(config: LiveModels): boolean {
+  return LIVE_PROVIDERS.some((provider) => config[provider] !== undefined);
 }
 
 /** Throws HostError config_invalid with the first fault of a script. */
 export function createModels(config: ModelsConfig): Models {
   const { scripts = {}, scriptedByCaller = new Set<string>() } = config;
-  const byProvider = new Map<string, Model>([[SCRIPTED_PROVIDER, createScriptedModel(scripts)]]);
-  if (config.openai) byProvider.set(OPENAI_PROVIDER, createOpenAiModel(config.openai));
-  const defaultProvider = config.openai ? OPENAI_PROVIDER : SCRIPTED_PROVIDER;
-  const defaultModel = (provider: string, modelClass: string): string => {
-    if (provider === SCRIPTED_PROVIDER) return SCRIPTED_MODEL;
-    return (
-      config.openai?.modelByClass?.[modelClass] ?? config.openai?.model ?? DEFAULT_OPENAI_MODEL
-    );
-  };
+  const scripted = createScriptedModel(scripts);
+  const live = new Map(liveModels(config).map((each) => [each.provider, each]));
+  const defaultProvider = config.provider ?? [...live.keys()][0] ?? SCRIPTED_PROVIDER;
   const get = (provider: string): Model => {
-    const model = byProvider.get(provider);
+    const model = provider === SCRIPTED_PROVIDER ? scripted : live.get(provider)?.model;
     if (!model) throw new HostError('model_not_configured', { provider });
     return model;
   };
@@ -48,10 +68,9 @@ export function createModels(config: ModelsConfig): Models {
   };
   return {
     providers: (agentIds) =>
-      [...byProvider.keys()]
-        .filter((provider) => provider !== SCRIPTED_PROVIDER || mayNameScripted(agentIds))
-        .sort(),
-    isLive: () => config.openai !== undefined,
+      [...live.keys(), ...(mayNameScripted(agentIds) ? [SCRIPTED_PROVIDER] : [])].sort(),
+    isLive: () => live.size > 0,
+    endpoints: () => [...live.values()],
     choose: ({ agentId, modelClass }, asked) => {
       const provider = asked.provider ?? defaultProvider;
       get(provider);
@@ -59,8 +78,33 @@ export function createModels(config: ModelsConfig): Models {
         throw new HostError('model_not_configured', { provider });
       if (provider === SCRIPTED_PROVIDER && !Object.hasOwn(scripts, agentId))
         throw withoutScript(agentId);
-      return { provider, model: asked.model ?? defaultModel(provider, modelClass) };
+      const model = live.get(provider)?.modelFor(modelClass) ?? SCRIPTED_MODEL;
+      return { provider, model: asked.model ?? model };
     },
     get,
+  };
+}
+
+/** The default first. */
+function liveModels({ provider, openai }: ModelsConfig): LiveModel[] {
+  const live: LiveModel[] = [];
+  if (openai) {
+    const choice = choiceOf('openai', openai);
+    live.push({
+      ...choice,
+      model: createOpenAiModel(openai),
+      check: (signal) => checkOpenAi(openai, choice.models, signal),
+    });
+  }
+  return live.sort((a, b) => Number(b.provider === provider) - Number(a.provider === provider));
+}
+
+function choiceOf(provider: LiveProvider, { model, modelByClass = {} }: ModelChoice) {
+  const forAll = model ?? DEFAULT_MODELS[provider];
+  return {
+    provider,
+    models: [...new Set([forAll, ...Object.values(modelByClass)])],
+    modelFor: (modelClass: string) =>
+      Object.hasOwn(modelByClass, modelClass) ? (modelByClass[modelClass] ?? forAll) : forAll,
   };
 }

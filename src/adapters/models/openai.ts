@@ -1,28 +1,24 @@
-// Any OpenAI-compatible endpoint: streamed chat completions with tools and structured output. Retries belong to
-// Temporal, so the client makes none; a cancelled call closes its socket.
+// Any OpenAI-compatible endpoint: streamed chat completions with tools, the decision by a tool of its own, as JSON by a
+// schema, or as text. Retries belong to Temporal, so the client makes none; a cancelled call closes its socket.
 import OpenAI from 'openai';
-import type {
-  ChatCompletionChunk,
-  ChatCompletionCreateParamsStreaming,
-  ChatCompletionMessageParam,
-} from 'openai/resources/chat/completions';
 import { HostError } from '../../rules/errors.ts';
-import type { Model, ModelRequest, ModelResponse, TranscriptItem } from '../../ports/models.ts';
-import { boundedFetch } from './bounded-fetch.ts';
+import type { EndpointState, Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
+import { DecisionModes, type DecisionMode } from './decision-modes.ts';
 import { MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
-import { argumentsOf, OutputMeter } from './model-output.ts';
-import { OutputSplitter } from './output-splitter.ts';
-import { faultOf, lostConnection } from './provider-faults.ts';
+import { hostErrorOf, honestFetch, mayBeOfMode, speaksOfTools } from './openai-faults.ts';
+import { Reading } from './openai-reading.ts';
+import { bodyOf } from './openai-request.ts';
 import { StallTimer } from './stall-timer.ts';
-import { functionNameOf, toolIdOf } from './tool-names.ts';
 
 export interface OpenAiConfig {
   /** Absent: the endpoint asks for none, and no Authorization header is sent. */
   readonly apiKey?: string;
   /** Absent: the provider's own address. */
   readonly baseUrl?: string;
-  /** `json_object` or `none` for endpoints that do not know JSON Schema output. */
-  readonly structuredOutput?: 'json_schema' | 'json_object' | 'none';
+  /** Absent: the first one that the endpoint takes, remembered for each model. */
+  readonly decision?: DecisionMode;
+  /** For tests; MODEL_CONNECT_TIMEOUT_MS when absent. */
+  readonly connectTimeoutMs?: number;
   /** For tests; MODEL_STALL_TIMEOUT_MS when absent. */
   readonly stallTimeoutMs?: number;
 }
@@ -30,7 +26,25 @@ export interface OpenAiConfig {
 type Options = Parameters<Model['infer']>[1];
 
 export function createOpenAiModel(config: OpenAiConfig): Model {
-  const client = new OpenAI({
+  const client = clientOf(config);
+  const modes = new DecisionModes(config.decision);
+  const stallTimeoutMs = config.stallTimeoutMs ?? MODEL_STALL_TIMEOUT_MS;
+  return {
+    infer: async (request, options) => {
+      const refusals: unknown[] = [];
+      for (const mode of modes.of(request.model)) {
+        const call = new Call({ client, modes, mode, stallTimeoutMs });
+        const asked = await call.ask(request, options);
+        if ('response' in asked) return asked.response;
+        refusals.push(asked.refusal);
+      }
+      throw refused(refusals, request);
+    },
+  };
+}
+
+function clientOf(config: OpenAiConfig): OpenAI {
+  return new OpenAI({
     // The client insists on one; without one of our own its header is left out.
     apiKey: config.apiKey ?? 'none',
     ...(config.apiKey === undefined ? { defaultHeaders: { Authorization: null } } : {}),
@@ -38,202 +52,104 @@ export function createOpenAiModel(config: OpenAiConfig): Model {
     organization: null,
     project: null,
     maxRetries: 0,
-    timeout: MODEL_CONNECT_TIMEOUT_MS,
-    fetch: boundedFetch,
+    timeout: config.connectTimeoutMs ?? MODEL_CONNECT_TIMEOUT_MS,
+    fetch: honestFetch,
     logLevel: 'off',
   });
-  return {
-    infer: async (request, options) => {
-      const stall = new StallTimer(config.stallTimeoutMs ?? MODEL_STALL_TIMEOUT_MS);
-      const signal = AbortSignal.any([options.signal, stall.signal]);
-      try {
-        const stream = await client.chat.completions.create(bodyOf(request, config), {
-          signal,
-          headers: { 'Idempotency-Key': request.idempotencyKey },
-        });
-        const reading = new Reading(request, options);
+}
+
+interface CallParts {
+  readonly client: OpenAI;
+  readonly modes: DecisionModes;
+  readonly mode: DecisionMode;
+  readonly stallTimeoutMs: number;
+}
+
+/** One request, in one way of asking for the decision. */
+class Call {
+  readonly #parts: CallParts;
+
+  constructor(parts: CallParts) {
+    this.#parts = parts;
+  }
+
+  /** A refusal that may be of the way of asking is an answer: it came before anything was said. */
+  async ask(
+    request: ModelRequest,
+    options: Options,
+  ): Promise<{ response: ModelResponse } | { refusal: unknown }> {
+    const { client, modes, mode, stallTimeoutMs } = this.#parts;
+    const stall = new StallTimer(stallTimeoutMs);
+    const signal = AbortSignal.any([options.signal, stall.signal]);
+    let opened = false;
+    try {
+      const stream = await client.chat.completions.create(bodyOf(request, mode), {
+        signal,
+        headers: { 'Idempotency-Key': request.idempotencyKey },
+      });
+      opened = true;
+      const reading = new Reading(request, options);
+      stall.restart();
+      for await (const chunk of stream) {
+        modes.took(request.model, mode);
         stall.restart();
-        for await (const chunk of stream) {
-          stall.restart();
-          reading.take(chunk);
-        }
-        // An aborted stream ends like a finished one.
-        signal.throwIfAborted();
-        return reading.response();
-      } catch (error) {
-        options.signal.throwIfAborted();
-        throw hostErrorOf(error);
-      } finally {
-        stall.stop();
+        reading.take(chunk);
       }
-    },
-  };
-}
-
-function bodyOf(request: ModelRequest, config: OpenAiConfig): ChatCompletionCreateParamsStreaming {
-  const { structuredOutput = 'json_schema' } = config;
-  return {
-    model: request.model,
-    messages: request.items.map(messageOf),
-    stream: true,
-    stream_options: { include_usage: true },
-    ...(request.tools.length === 0
-      ? {}
-      : {
-          tools: request.tools.map(({ toolId, description, inputSchema }) => ({
-            type: 'function' as const,
-            function: { name: functionNameOf(toolId), description, parameters: inputSchema },
-          })),
-        }),
-    ...(structuredOutput === 'json_schema'
-      ? {
-          response_format: {
-            type: 'json_schema' as const,
-            json_schema: { name: 'decision', schema: request.outputSchema, strict: false },
-          },
-        }
-      : {}),
-    ...(structuredOutput === 'json_object'
-      ? { response_format: { type: 'json_object' as const } }
-      : {}),
-    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-    ...(request.maxOutputTokens === undefined
-      ? {}
-      : { max_completion_tokens: request.maxOutputTokens }),
-  };
-}
-
-function messageOf(item: TranscriptItem): ChatCompletionMessageParam {
-  switch (item.role) {
-    case 'system':
-      return { role: 'system', content: item.text };
-    case 'user':
-      return { role: 'user', content: item.text };
-    case 'tool':
-      return { role: 'tool', tool_call_id: item.callId, content: item.text };
-    case 'assistant':
-      return {
-        role: 'assistant',
-        content: item.text,
-        ...(item.calls.length === 0
-          ? {}
-          : {
-              tool_calls: item.calls.map((call) => ({
-                type: 'function' as const,
-                id: call.callId,
-                function: {
-                  name: functionNameOf(call.toolId),
-                  arguments: JSON.stringify(call.arguments),
-                },
-              })),
-            }),
-      };
-  }
-}
-
-/** What one streamed answer adds up to. */
-class Reading {
-  readonly #splitter: OutputSplitter;
-  readonly #calls = new Map<number, { name: string; arguments: string }>();
-  #reasoning = '';
-  #refusal = '';
-  #finishReason: string | undefined;
-  #usage: ChatCompletionChunk['usage'];
-  #model: string;
-  readonly #meter = new OutputMeter();
-
-  readonly #request: ModelRequest;
-
-  constructor(request: ModelRequest, options: Options) {
-    this.#request = request;
-
-    this.#model = request.model;
-    this.#splitter = new OutputSplitter((piece) => this.#say(piece));
-    this.#onReasoning = options.onReasoning;
-  }
-
-  readonly #onReasoning: (piece: string) => void;
-
-  #say(piece: string): void {
-    this.#reasoning += piece;
-    this.#onReasoning(piece);
-  }
-
-  take(chunk: ChatCompletionChunk): void {
-    if (chunk.model) this.#model = chunk.model;
-    if (chunk.usage) this.#usage = chunk.usage;
-    const choice = chunk.choices?.[0];
-    if (!choice) return;
-    if (choice.finish_reason) this.#finishReason = choice.finish_reason;
-    // `reasoning_content` and `reasoning` are extensions of compatible endpoints.
-    const delta = (choice.delta ?? {}) as ChatCompletionChunk.Choice.Delta & {
-      reasoning_content?: unknown;
-      reasoning?: unknown;
-    };
-    const thought = delta.reasoning_content ?? delta.reasoning;
-    if (typeof thought === 'string' && thought !== '') {
-      this.#meter.take(thought);
-      this.#say(thought);
+      // An aborted stream ends like a finished one.
+      signal.throwIfAborted();
+      return { response: reading.response() };
+    } catch (error) {
+      options.signal.throwIfAborted();
+      if (!opened && mayBeOfMode(error)) return { refusal: error };
+      throw hostErrorOf(error);
+    } finally {
+      stall.stop();
     }
-    if (typeof delta.refusal === 'string') this.#refusal += this.#meter.take(delta.refusal);
-    if (typeof delta.content === 'string') this.#splitter.push(this.#meter.take(delta.content));
-    for (const call of delta.tool_calls ?? []) this.#takeCall(call);
-  }
-
-  #takeCall(call: ChatCompletionChunk.Choice.Delta.ToolCall): void {
-    const known = this.#calls.get(call.index) ?? { name: '', arguments: '' };
-    this.#calls.set(call.index, {
-      name: known.name + this.#meter.take(call.function?.name ?? ''),
-      arguments: known.arguments + this.#meter.take(call.function?.arguments ?? ''),
-    });
-  }
-
-  response(): ModelResponse {
-    if (this.#finishReason === undefined) throw lostConnection();
-    const final = this.#splitter.end();
-    const offered = this.#request.tools.map(({ toolId }) => toolId);
-    const calls = [...this.#calls.entries()]
-      .sort(([a], [b]) => a - b)
-      .map(([, call]) => ({
-        toolId: toolIdOf(call.name, offered),
-        arguments: argumentsOf(call.arguments),
-      }));
-    const refused = this.#refusal !== '' || this.#finishReason === 'content_filter';
-    return {
-      reasoning: this.#reasoning,
-      kind: this.#kindOf(refused, calls.length),
-      calls,
-      final,
-      ...(refused ? { refusal: this.#refusal } : {}),
-      usage: this.#meter.usage(this.#request, {
-        inputTokens: this.#usage?.prompt_tokens,
-        outputTokens: this.#usage?.completion_tokens,
-      }),
-      model: this.#model,
-    };
-  }
-
-  #kindOf(refused: boolean, calls: number): ModelResponse['kind'] {
-    if (refused) return 'refusal';
-    if (this.#finishReason === 'length') return 'truncated';
-    return calls > 0 ? 'calls' : 'final';
   }
 }
 
-/** Messages of providers may repeat the key: only status and code go on. */
-function hostErrorOf(error: unknown): unknown {
-  if (!(error instanceof OpenAI.APIError)) {
-    if (typeof (error as { code?: unknown }).code === 'string' && error instanceof HostError)
-      return error;
-    return lostConnection(error);
+/** Every way was refused: the first refusal is told, and whether it may be for the agent's tools. */
+function refused(refusals: readonly unknown[], request: ModelRequest): unknown {
+  const [first, ...others] = refusals;
+  const error = hostErrorOf(first);
+  if (!(error instanceof HostError) || request.tools.length === 0) return error;
+  const { reason } = error.details ?? {};
+  const tools = `The agent ${request.agentId} has tools`;
+  if (speaksOfTools(refusals.at(-1)))
+    return rejected(error, `${String(reason)} ${tools}, and this endpoint or model takes none.`);
+  if (others.length === 0) return error;
+  return rejected(error, `${String(reason)} ${tools}, which this endpoint or model may not take.`);
+}
+
+function rejected({ details, cause }: HostError, reason: string): HostError {
+  return new HostError('model_rejected_request', { ...details, reason }, cause);
+}
+
+/** Whether the endpoint answers, by its list of models: no tokens are spent. `models` are looked for in it. */
+export async function checkOpenAi(
+  config: OpenAiConfig,
+  models: readonly string[],
+  signal: AbortSignal,
+): Promise<EndpointState> {
+  try {
+    const listed = idsOf(await clientOf(config).get('/models', { signal }));
+    return {
+      kind: 'answers',
+      count: listed.length,
+      missing: models.filter((model) => !listed.includes(model)),
+    };
+  } catch (error) {
+    const status =
+      error instanceof OpenAI.APIError ? (error.status as number | undefined) : undefined;
+    return status === undefined ? { kind: 'silent' } : { kind: 'refuses', status };
   }
-  if (error instanceof OpenAI.APIConnectionError || error.status === undefined) {
-    return lostConnection(error);
-  }
-  const { status, code } = error as { status: number; code?: unknown };
-  const headers = error.headers as Headers | undefined;
-  return faultOf(
-    { status, headers, ...(typeof code === 'string' ? { providerCode: code } : {}) },
-    code !== 'insufficient_quota',
+}
+
+/** Some endpoints give the list itself, and not an object around it. */
+function idsOf(body: unknown): string[] {
+  const rows = Array.isArray(body) ? body : (body as { data?: unknown } | null)?.data;
+  if (!Array.isArray(rows)) return [];
+  return rows.flatMap((row: { id?: unknown } | null) =>
+    typeof row?.id === 'string' ? [row.id] : [],
   );
 }

@@ -25,6 +25,7 @@ export function faultOf(answer: ProviderAnswer, mayRetry = true): HostError {
   const waitMs = retryAfterMs(headers);
   if (status === 429 && mayRetry)
     return new HostError('rate_limited', { ...details, retryAfterMs: waitMs });
+  // What an endpoint does not implement it will not implement either when it is asked again.
   if ((status >= 500 && status !== 501) || status === 408 || status === 409) {
     const wait = waitMs > 0 ? { retryAfterMs: waitMs } : {};
     return new HostError('model_unavailable', { ...details, ...wait });

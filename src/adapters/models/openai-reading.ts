@@ -1,0 +1,139 @@
+// What one streamed answer of an OpenAI-compatible endpoint adds up to. Endpoints differ, and lie: nothing is believed
+// of a chunk but what it has, and a call is what its pieces make, by their place and not by their ids.
+import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
+import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
+import { isDecision, readAnswer } from './decision-tool.ts';
+import { OutputMeter } from './model-output.ts';
+import { OutputSplitter } from './output-splitter.ts';
+import { lostConnection } from './provider-faults.ts';
+
+type Options = Parameters<Model['infer']>[1];
+type CallPiece = ChatCompletionChunk.Choice.Delta.ToolCall;
+
+interface Call {
+  readonly index: number;
+  name: string;
+  arguments: string;
+}
+
+export class Reading {
+  readonly #splitter: OutputSplitter;
+  /** In the order in which they began. */
+  readonly #calls: Call[] = [];
+  #reasoning = '';
+  #refusal = '';
+  #finishReason: string | undefined;
+  #usage: Partial<Record<'prompt_tokens' | 'completion_tokens', unknown>> | undefined;
+  #model: string;
+  readonly #meter = new OutputMeter();
+
+  readonly #request: ModelRequest;
+  readonly #onReasoning: (piece: string) => void;
+
+  constructor(request: ModelRequest, options: Options) {
+    this.#request = request;
+    this.#model = request.model;
+    this.#splitter = new OutputSplitter((piece) => this.#say(piece));
+    this.#onReasoning = options.onReasoning;
+  }
+
+  #say(piece: string): void {
+    this.#reasoning += piece;
+    this.#onReasoning(piece);
+  }
+
+  /** Throws HostError model_output_too_large. */
+  take(chunk: ChatCompletionChunk | null): void {
+    if (typeof chunk?.model === 'string' && chunk.model !== '') this.#model = chunk.model;
+    if (chunk?.usage) this.#usage = chunk.usage;
+    const choice = chunk?.choices?.[0];
+    if (!choice) return;
+    // The first one counts: some endpoints say it again, with the usage or with an empty delta.
+    this.#finishReason ??= choice.finish_reason ?? undefined;
+    // `reasoning_content` and `reasoning` are extensions of compatible endpoints.
+    const delta = (choice.delta ?? {}) as ChatCompletionChunk.Choice.Delta & {
+      reasoning_content?: unknown;
+      reasoning?: unknown;
+    };
+    const thought = delta.reasoning_content ?? delta.reasoning;
+    if (typeof thought === 'string' && thought !== '') this.#say(this.#meter.take(thought));
+    if (typeof delta.refusal === 'string') this.#refusal += this.#meter.take(delta.refusal);
+    if (typeof delta.content === 'string') this.#splitter.push(this.#meter.take(delta.content));
+    for (const piece of delta.tool_calls ?? []) this.#takeCall(piece);
+  }
+
+  #takeCall(piece: CallPiece): void {
+    const name = this.#meter.take(textOf(piece.function?.name));
+    const args = this.#meter.take(textOf(piece.function?.arguments));
+    const known = this.#callOf(piece, name);
+    if (known.name !== name) known.name += name;
+    known.arguments += args;
+  }
+
+  /**
+   * The call that a piece goes on with. A name behind whole arguments begins another one: some endpoints number all
+   * their calls alike, others say the name with each piece, and some give no number at all.
+   */
+  #callOf({ index }: CallPiece, name: string): Call {
+    const place = Number.isInteger(index) ? index : undefined;
+    const open = this.#calls.findLast((call) => place === undefined || call.index === place);
+    if (open && !(name !== '' && open.name !== '' && isWhole(open.arguments))) return open;
+    const begun = { index: place ?? this.#calls.length, name: '', arguments: '' };
+    this.#calls.push(begun);
+    return begun;
+  }
+
+  /** Throws HostError model_unavailable for an answer that has no end. */
+  response(): ModelResponse {
+    const finish = this.#finishReason;
+    if (finish === undefined && this.#calls.length === 0) throw lostConnection();
+    const text = this.#finalText();
+    const refused = this.#refusal !== '' || finish === 'content_filter';
+    return {
+      reasoning: this.#reasoning,
+      ...this.#outcome(text, refused),
+      ...(refused ? { refusal: this.#refusal } : {}),
+      usage: this.#meter.usage(this.#request, {
+        inputTokens: countOf(this.#usage?.prompt_tokens),
+        outputTokens: countOf(this.#usage?.completion_tokens),
+      }),
+      model: this.#model,
+    };
+  }
+
+  /** JSON that a model quotes before it calls a tool is thought aloud. */
+  #finalText(): string {
+    const text = this.#splitter.end();
+    if (text === '' || this.#calls.length === 0 || isDecision(text)) return text;
+    this.#say(text);
+    return '';
+  }
+
+  #outcome(
+    text: string,
+    refused: boolean,
+  ): Pick<ModelResponse, 'kind' | 'calls' | 'final' | 'unusable'> {
+    if (refused) return { kind: 'refusal', calls: [], final: text };
+    if (this.#finishReason === 'length') return { kind: 'truncated', calls: [], final: text };
+    const calls = this.#calls.toSorted((a, b) => a.index - b.index);
+    return readAnswer({ calls, text, finished: this.#finishReason !== undefined }, this.#request);
+  }
+}
+
+/** Arguments that come as an object and not as its text are taken as well. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : '';
+}
+
+function isWhole(text: string): boolean {
+  try {
+    return typeof JSON.parse(text) === 'object';
+  } catch {
+    return false;
+  }
+}
+
+function countOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined;
+}

@@ -1,0 +1,58 @@
+// What the commands say of models at their start: which provider is asked for which, and whether each endpoint answers.
+// Nothing waits for that, no tokens are spent, and neither a key nor what an endpoint says is shown.
+import type { EndpointState, ModelEndpoint, Models } from '../ports/models.ts';
+
+/** Time in ms in which an endpoint has to give its list of models. */
+const CHECK_LIMIT_MS = 5_000;
+/** Models that one line names; of more their number is told. */
+const NAMED_MODELS = 5;
+
+export interface ModelLines {
+  readonly models: Pick<Models, 'endpoints'>;
+  readonly say: (line: string) => void;
+  /** Of the process: when it ends nothing more is said. */
+  readonly signal?: AbortSignal;
+}
+
+/** The checks go on in the background; their end is returned for tests. */
+export async function sayModels({ models, say, signal }: ModelLines): Promise<void> {
+  const endpoints = models.endpoints();
+  const providers = endpoints.map((each) => `${each.provider} (${named(each.models)})`);
+  say(`Models         ${providers.join(', then ') || 'scripted: no provider is configured'}`);
+  await Promise.all(
+    endpoints.map(async (endpoint) => {
+      const limit = AbortSignal.timeout(CHECK_LIMIT_MS);
+      const state = await endpoint.check(AbortSignal.any(signal ? [signal, limit] : [limit]));
+      const late = limit.aborted ? ` within ${CHECK_LIMIT_MS / 1000} s` : '';
+      if (signal?.aborted) return;
+      say(`Endpoint       ${endpoint.provider} ${stateText(endpoint, state, late)}`);
+    }),
+  );
+}
+
+function named(models: readonly string[]): string {
+  const more = models.length - NAMED_MODELS;
+  return [...models.slice(0, NAMED_MODELS), ...(more > 0 ? [`${more} more`] : [])].join(', ');
+}
+
+function stateText(
+  { models }: Pick<ModelEndpoint, 'models'>,
+  state: EndpointState,
+  late: string,
+): string {
+  switch (state.kind) {
+    case 'answers': {
+      const { missing } = state;
+      const count = `${state.count} ${state.count === 1 ? 'model' : 'models'}`;
+      const [names, some] = missing.length > 0 ? [missing, ' not'] : [models, ''];
+      const are = names.length === 1 ? 'is' : 'are';
+      return `answers (${count}; ${named(names)} ${are}${some} among them)`;
+    }
+    case 'refuses':
+      return state.status === 401 || state.status === 403
+        ? `refuses the key (${state.status})`
+        : `answers, but not with its models (${state.status})`;
+    case 'silent':
+      return `does not answer${late}`;
+  }
+}
