@@ -160,7 +160,7 @@ describe.concurrent('the refund desk on an OpenAI-compatible endpoint', () => {
     ]);
     expect(told.snapshot.outputs).toMatchObject({ receipt: { status: 'refunded' } });
     const [first, second] = asked.get('desk') ?? [];
-    expect(first).toMatchObject({ stream: true, response_format: { type: 'json_schema' } });
+    expect(first).toMatchObject({ stream: true, tool_choice: 'auto' });
     const [called] = payloads(told, 'agent.toolCalled');
     const messages = second?.messages as JsonObject[];
     expect(messages.at(-2)).toMatchObject({
