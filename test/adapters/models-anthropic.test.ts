@@ -103,7 +103,8 @@ function failureOf(config: AnthropicConfig, more: Partial<ModelRequest> = {}): P
 }
 
 const decision = (index = 0): string => toolBlock(index, DECISION_TOOL, '{"decision":1}');
-const DECIDES = streaming(begin(), decision(), end('tool_use'));
+const WHOLE = decision() + end('tool_use');
+const DECIDES = streaming(begin(), WHOLE);
 
 /** The body of the request that these items make, which the rules of the endpoint let through. */
 async function sent(
@@ -523,9 +524,12 @@ describe('faults by class', () => {
     ['no end', textBlock(0, ['Half a '])],
     ['no message_stop', textBlock(0, ['{"decision":1}']) + end('end_turn').replace(STOP, '')],
     ['no reason to stop', textBlock(0, ['{"decision":1}']) + end(null)],
-    ['a piece of a block that never began', blockDelta(3, { type: 'text_delta', text: 'x' })],
-    ['a block that begins twice', blockStart(0, { type: 'text', text: '' }).repeat(2)],
-    ['no JSON', 'event: content_block_start\ndata: {"index": [\n\n'],
+    [
+      'a piece of a block that never began',
+      blockDelta(3, { type: 'text_delta', text: 'x' }) + WHOLE,
+    ],
+    ['a block that begins twice', blockStart(0, { type: 'text', text: '' }) + WHOLE],
+    ['no JSON', `event: content_block_start\ndata: {"index": [\n\n${WHOLE}`],
   ];
   test.each(halves)('a stream with %s', async (_name, parts) => {
     const config = await endpoint(streaming(begin(), parts));
