@@ -74,6 +74,7 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/;
 const SECRET_VARIABLES = [
   'OPENWOP_API_KEY',
   'OPENAI_API_KEY',
+  'ANTHROPIC_API_KEY',
   'TEMPORAL_API_KEY',
   'DATABASE_URL',
 ] as const;

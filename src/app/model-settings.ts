@@ -6,17 +6,21 @@ import {
   type ModelChoice,
   type ModelsConfig,
 } from '../adapters/models/index.ts';
+import { MIN_THINKING_TOKENS, type Thinking } from '../adapters/models/anthropic-request.ts';
 import { DECISION_MODES } from '../adapters/models/decision-modes.ts';
 import { MODEL_CLASSES } from '../rules/model-choice.ts';
 import type { Reader } from './environment.ts';
 
 export type ModelSettings = Pick<ModelsConfig, 'provider' | LiveProvider>;
 
+/** No model gives as many: above it a number is a slip. */
+const MOST_TOKENS = 1_000_000;
+
 export function readModels(reader: Reader): ModelSettings {
   const provider = reader.choice('OPENWOP_MODEL_PROVIDER', [...LIVE_PROVIDERS, 'scripted']);
   // The environment may hold keys that are meant for other programs: they are not even looked at.
   if (provider === 'scripted') return { provider };
-  const live: LiveModels = { openai: readOpenAi(reader) };
+  const live: LiveModels = { openai: readOpenAi(reader), anthropic: readAnthropic(reader) };
   if (provider === undefined) return live;
   if (live[provider] === undefined && reader.faults.length === 0)
     reader.fault('OPENWOP_MODEL_PROVIDER', `is ${provider}, which is not configured.`);
@@ -29,16 +33,54 @@ function readOpenAi(reader: Reader): LiveModels['openai'] {
   const decision = reader.choice('OPENAI_DECISION', DECISION_MODES);
   const settings = { baseUrl, decision, ...readChoice(reader, 'OPENAI_MODEL') };
   if (apiKey !== undefined || baseUrl !== undefined) return { apiKey, ...settings };
-  const asked = ['OPENAI_API_KEY', 'OPENAI_API_KEY_FILE', 'OPENAI_BASE_URL'];
-  if (asked.every((name) => reader.text(name) === undefined)) {
-    for (const name of ['OPENAI_DECISION', ...reader.namesOf('OPENAI_MODEL')])
-      if (reader.text(name) !== undefined)
-        reader.fault(name, 'has no effect without OPENAI_API_KEY or OPENAI_BASE_URL.');
-  }
-  return undefined;
+  const names = ['OPENAI_DECISION', ...reader.namesOf('OPENAI_MODEL')];
+  return withoutEffect(reader, ['OPENAI_API_KEY', 'OPENAI_API_KEY_FILE', 'OPENAI_BASE_URL'], names);
 }
 
-/** `OPENAI_MODEL`, and above it `OPENAI_MODEL_<CLASS>` for agents of a class. */
+function readAnthropic(reader: Reader): LiveModels['anthropic'] {
+  const apiKey = reader.secret('ANTHROPIC_API_KEY');
+  // The client adds the version itself; with it the address of other tools is understood as well.
+  const baseUrl = reader.url('ANTHROPIC_BASE_URL', ['http:', 'https:'])?.replace(/\/(v1\/?)?$/, '');
+  const settings = {
+    baseUrl,
+    thinking: readThinking(reader),
+    maxTokens: reader.count('ANTHROPIC_MAX_TOKENS', 1, MOST_TOKENS),
+    ...readChoice(reader, 'ANTHROPIC_MODEL'),
+  };
+  if (apiKey !== undefined || baseUrl !== undefined) return { apiKey, ...settings };
+  return withoutEffect(
+    reader,
+    ['ANTHROPIC_API_KEY', 'ANTHROPIC_API_KEY_FILE', 'ANTHROPIC_BASE_URL'],
+    ['ANTHROPIC_THINKING_TOKENS', 'ANTHROPIC_MAX_TOKENS', ...reader.namesOf('ANTHROPIC_MODEL')],
+  );
+}
+
+function readThinking(reader: Reader): Thinking | undefined {
+  const name = 'ANTHROPIC_THINKING_TOKENS';
+  const text = reader.text(name);
+  if (text === undefined || text === 'adaptive' || text === 'off') return text;
+  const tokens = Number(text);
+  const valid = /^\d+$/.test(text) && tokens >= MIN_THINKING_TOKENS && tokens <= MOST_TOKENS;
+  const range = `a whole number from ${MIN_THINKING_TOKENS} to ${MOST_TOKENS}`;
+  return valid ? tokens : reader.fault(name, `must be adaptive, off or ${range}, not "${text}".`);
+}
+
+/** What is said of a provider that is not there: `asked` make it one, `names` are set for nothing. */
+function withoutEffect(
+  reader: Reader,
+  asked: readonly [key: string, file: string, url: string],
+  names: readonly string[],
+): undefined {
+  // One that is set has a fault of its own.
+  if (asked.some((name) => reader.text(name) !== undefined)) return;
+  const [key, , url] = asked;
+  for (const name of names) {
+    if (reader.text(name) !== undefined)
+      reader.fault(name, `has no effect without ${key} or ${url}.`);
+  }
+}
+
+/** The model, and above it `OPENAI_MODEL_<CLASS>`, `ANTHROPIC_MODEL_<CLASS>` for agents of a class. */
 function readChoice(reader: Reader, name: string): ModelChoice {
   const known = new Map(MODEL_CLASSES.map((each) => [`${name}_${variableOf(each)}`, each]));
   for (const variable of reader.namesOf(`${name}_`)) {

@@ -46,7 +46,7 @@ const SECRETS: Readonly<Record<string, string>> = {
   OPENWOP_API_KEY: 'k'.repeat(24),
 };
 
-const VARIABLE = /\b(?:OPENWOP|OPENAI|TEMPORAL)_[A-Z_]+\b|\bDATABASE_URL\b/g;
+const VARIABLE = /\b(?:OPENWOP|OPENAI|ANTHROPIC|TEMPORAL)_[A-Z_]+\b|\bDATABASE_URL\b/g;
 
 /** One variable for each class of models: the code reads the first part, the README names it with an underscore behind. */
 const CLASS_OF_MODELS = /^([A-Z]+_MODEL)_(?!PROVIDER)[A-Z]+$/;

@@ -155,6 +155,10 @@ export interface AnthropicServerOptions {
   readonly answerOf: (body: Json, index: number, key: string) => AnthropicAnswer | undefined;
   /** Absent: any key will do, or none. */
   readonly key?: string;
+  /** Ids in the list of models. */
+  readonly models?: readonly string[];
+  /** The list goes on behind its first page. */
+  readonly hasMoreModels?: boolean;
 }
 
 interface Notes {
@@ -205,13 +209,7 @@ function answer({ options, notes, request, text }: Asked): AnthropicAnswer {
     return failing(401, 'authentication_error', { message: `invalid x-api-key: ${keys.join()}` });
   if (!/^(2023-06-01|2026-10-21)$/.test(String(headers['anthropic-version'])))
     return refuse(notes, 'anthropic-version: header is required');
-  if (method === 'GET' && url?.startsWith('/v1/models')) {
-    notes.listed++;
-    return (response) => {
-      response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ data: [], has_more: false, first_id: null, last_id: null }));
-    };
-  }
+  if (method === 'GET' && url?.startsWith('/v1/models')) return listing(options, notes);
   if (method !== 'POST' || url !== '/v1/messages') return failing(404, 'not_found_error');
   const body = JSON.parse(text) as Json;
   const fault = faultOfMessages(body);
@@ -219,6 +217,19 @@ function answer({ options, notes, request, text }: Asked): AnthropicAnswer {
   const key = headers['idempotency-key']?.toString() ?? '';
   const told = options.answerOf(body, notes.requests.push(body) - 1, key);
   return (response) => (told ?? failing(404, 'not_found_error'))(response, body, request);
+}
+
+function listing(
+  { models = [], hasMoreModels = false }: AnthropicServerOptions,
+  notes: Notes,
+): AnthropicAnswer {
+  notes.listed++;
+  const data = models.map((id) => ({ type: 'model', id, display_name: id }));
+  const ends = { first_id: models[0] ?? null, last_id: models.at(-1) ?? null };
+  return (response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ data, has_more: hasMoreModels, ...ends }));
+  };
 }
 
 function refuse(notes: Notes, fault: string): AnthropicAnswer {

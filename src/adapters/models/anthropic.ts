@@ -2,11 +2,12 @@
 // none; a cancelled call closes its socket.
 import Anthropic from '@anthropic-ai/sdk';
 import { codeOf, HostError } from '../../rules/errors.ts';
-import type { Model, ModelRequest } from '../../ports/models.ts';
+import type { EndpointState, Model, ModelRequest } from '../../ports/models.ts';
 import { AnthropicReading } from './anthropic-reading.ts';
 import { DEFAULT_ANTHROPIC_MAX_TOKENS, messagesBody, type Thinking } from './anthropic-request.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 import { MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
+import { listedModels } from './model-list.ts';
 import { faultOf, lostConnection } from './provider-faults.ts';
 import { StallTimer } from './stall-timer.ts';
 
@@ -24,6 +25,8 @@ export interface AnthropicConfig {
 }
 
 const BAD_REQUEST = 400;
+/** Most models that the API lists on one page. */
+const LISTED_MODELS = 1000;
 
 export function createAnthropicModel(config: AnthropicConfig): Model {
   /** Models that refused to think adaptively and then answered: no more than the provider has. */
@@ -82,7 +85,7 @@ export function createAnthropicModel(config: AnthropicConfig): Model {
 }
 
 /** Every option that the client would otherwise take from the environment is named. */
-function clientOf({ apiKey, baseUrl }: AnthropicConfig, onBytes: () => void): Anthropic {
+function clientOf({ apiKey, baseUrl }: AnthropicConfig, onBytes?: () => void): Anthropic {
   return new Anthropic({
     // The client insists on one; without one of our own its header is left out.
     apiKey: apiKey ?? 'none',
@@ -137,4 +140,28 @@ function hostErrorOf(error: unknown): unknown {
     headers: error.headers as Headers | undefined,
     ...(known ? { providerCode: type } : {}),
   });
+}
+
+/** Whether the API answers, by its list of models: no tokens are spent. `models` are looked for in it. */
+export async function checkAnthropic(
+  config: AnthropicConfig,
+  models: readonly string[],
+  signal: AbortSignal,
+): Promise<EndpointState> {
+  try {
+    const query = { limit: LISTED_MODELS };
+    const body: unknown = await clientOf(config).get('/v1/models', { query, signal });
+    const listed = listedModels(body);
+    const isWhole = (body as { has_more?: unknown } | null)?.has_more !== true;
+    const missing = models.filter((model) => !listed.some((id) => isNamed(id, model)));
+    return { kind: 'answers', count: listed.length, missing: isWhole ? missing : [] };
+  } catch (error) {
+    const status = statusOf(error);
+    return status === undefined ? { kind: 'silent' } : { kind: 'refuses', status };
+  }
+}
+
+/** The list has models by their full names; the API takes them without the date too. */
+function isNamed(id: string, model: string): boolean {
+  return id === model || id.replace(/-\d{8}$/, '') === model;
 }

@@ -2,6 +2,7 @@
 // one, and which model a class of agents gets.
 import { HostError } from '../../rules/errors.ts';
 import type { Model, ModelEndpoint, Models } from '../../ports/models.ts';
+import { checkAnthropic, createAnthropicModel, type AnthropicConfig } from './anthropic.ts';
 import { checkOpenAi, createOpenAiModel, type OpenAiConfig } from './openai.ts';
 import { createScriptedModel, withoutScript } from './scripted.ts';
 
@@ -19,15 +20,19 @@ export interface ModelChoice {
 /** Providers that are asked over a network, each present where it is configured. */
 export interface LiveModels {
   readonly openai?: OpenAiConfig & ModelChoice;
+  readonly anthropic?: AnthropicConfig & ModelChoice;
 }
 
 export type LiveProvider = keyof LiveModels;
 
 /** In the order in which one of several configured is the default. */
-export const LIVE_PROVIDERS = ['openai'] as const satisfies readonly LiveProvider[];
+export const LIVE_PROVIDERS = ['openai', 'anthropic'] as const satisfies readonly LiveProvider[];
 
 /** Used for every model class that the configuration does not name. */
-const DEFAULT_MODELS: Readonly<Record<LiveProvider, string>> = { openai: 'gpt-4.1-mini' };
+const DEFAULT_MODELS: Readonly<Record<LiveProvider, string>> = {
+  openai: 'gpt-4.1-mini',
+  anthropic: 'claude-sonnet-5-5',
+};
 
 export interface ModelsConfig extends LiveModels {
   /** Scripts of the provider `scripted` by agentId, as loaded: they are checked here. */
@@ -86,7 +91,7 @@ export function createModels(config: ModelsConfig): Models {
 }
 
 /** The default first. */
-function liveModels({ provider, openai }: ModelsConfig): LiveModel[] {
+function liveModels({ provider, openai, anthropic }: ModelsConfig): LiveModel[] {
   const live: LiveModel[] = [];
   if (openai) {
     const choice = choiceOf('openai', openai);
@@ -94,6 +99,14 @@ function liveModels({ provider, openai }: ModelsConfig): LiveModel[] {
       ...choice,
       model: createOpenAiModel(openai),
       check: (signal) => checkOpenAi(openai, choice.models, signal),
+    });
+  }
+  if (anthropic) {
+    const choice = choiceOf('anthropic', anthropic);
+    live.push({
+      ...choice,
+      model: createAnthropicModel(anthropic),
+      check: (signal) => checkAnthropic(anthropic, choice.models, signal),
     });
   }
   return live.sort((a, b) => Number(b.provider === provider) - Number(a.provider === provider));

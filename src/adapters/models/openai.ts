@@ -5,6 +5,7 @@ import { HostError } from '../../rules/errors.ts';
 import type { EndpointState, Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { DecisionModes, type DecisionMode } from './decision-modes.ts';
 import { MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
+import { listedModels } from './model-list.ts';
 import { hostErrorOf, honestFetch, mayBeOfMode, speaksOfTools } from './openai-faults.ts';
 import { Reading } from './openai-reading.ts';
 import { bodyOf } from './openai-request.ts';
@@ -132,7 +133,7 @@ export async function checkOpenAi(
   signal: AbortSignal,
 ): Promise<EndpointState> {
   try {
-    const listed = idsOf(await clientOf(config).get('/models', { signal }));
+    const listed = listedModels(await clientOf(config).get('/models', { signal }));
     return {
       kind: 'answers',
       count: listed.length,
@@ -143,13 +144,4 @@ export async function checkOpenAi(
       error instanceof OpenAI.APIError ? (error.status as number | undefined) : undefined;
     return status === undefined ? { kind: 'silent' } : { kind: 'refuses', status };
   }
-}
-
-/** Some endpoints give the list itself, and not an object around it. */
-function idsOf(body: unknown): string[] {
-  const rows = Array.isArray(body) ? body : (body as { data?: unknown } | null)?.data;
-  if (!Array.isArray(rows)) return [];
-  return rows.flatMap((row: { id?: unknown } | null) =>
-    typeof row?.id === 'string' ? [row.id] : [],
-  );
 }
