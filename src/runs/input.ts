@@ -2,12 +2,14 @@
 // filled from defaults and inputs, known secrets taken out.
 import { randomInt } from 'node:crypto';
 import { AGENT_NODE_TYPE } from '../rules/capabilities.ts';
+import { pointerSegment } from '../rules/definition-graph.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { askedModel } from '../rules/model-choice.ts';
 import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
 import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../rules/run-input.ts';
 import type { Caller } from '../ports/caller.ts';
+import type { Fault } from '../wire/checked.ts';
 import type {
   WorkflowDefinition,
   WorkflowNode,
@@ -140,20 +142,15 @@ function typeOf(value: JsonValue): WorkflowVariable['type'] {
  * (run-event.schema.json).
  */
 function startVariables(declared: readonly WorkflowVariable[], inputs: JsonObject): JsonObject {
+  const errors = inputFaults(declared, inputs);
+  const [first] = errors;
+  if (first) throw invalid(first.pointer, first.message, { errors });
   const variables: JsonObject = {};
-  for (const { name, type, required, defaultValue } of declared) {
-    const value = Object.hasOwn(inputs, name)
-      ? inputs[name]
-      : (defaultValue as JsonValue | undefined);
-    if (value === undefined) {
-      if (required) throw invalid(`/inputs/${name}`, 'is required');
-      continue;
-    }
-    if (value !== null && !hasType(value, type))
-      throw invalid(`/inputs/${name}`, `must be of type ${type}`);
-    if (value === null && required) throw invalid(`/inputs/${name}`, 'is required');
+  for (const variable of declared) {
+    const value = startValue(variable, inputs);
+    if (value === undefined) continue;
     // A name such as __proto__ must become a plain member, whatever it is.
-    Object.defineProperty(variables, name, {
+    Object.defineProperty(variables, variable.name, {
       value,
       enumerable: true,
       writable: true,
@@ -163,6 +160,27 @@ function startVariables(declared: readonly WorkflowVariable[], inputs: JsonObjec
   if (jsonBytes(variables) > INPUTS_BYTES)
     throw new HostError('payload_too_large', { field: '/inputs', limit: INPUTS_BYTES });
   return variables;
+}
+
+/** What is wrong with the inputs for these variables: one fault for each variable at most, in their order. */
+export function inputFaults(
+  declared: readonly WorkflowVariable[],
+  inputs: JsonObject,
+): readonly Fault[] {
+  return declared.flatMap((variable) => {
+    const { name, type, required } = variable;
+    const value = startValue(variable, inputs) ?? null;
+    const isRight = value === null ? !required : hasType(value, type);
+    const message = value === null ? 'is required' : `must be of type ${type}`;
+    return isRight ? [] : [{ pointer: `/inputs/${pointerSegment(name)}`, message }];
+  });
+}
+
+function startValue(
+  { name, defaultValue }: WorkflowVariable,
+  inputs: JsonObject,
+): JsonValue | undefined {
+  return Object.hasOwn(inputs, name) ? inputs[name] : (defaultValue as JsonValue | undefined);
 }
 
 function hasType(value: JsonValue, type: WorkflowVariable['type']): boolean {
