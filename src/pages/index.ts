@@ -4,3 +4,13 @@ export { renderHomePage } from './home.ts';
 export { renderErrorPage, renderLinkPage, type ErrorPageModel } from './link-page.ts';
 export { renderRunPage, type RunPageModel } from './run-page.ts';
 export { renderSignInLinkPage, renderSignInPage, type SignInModel } from './sign-in.ts';
+export {
+  AGENT_FIELDS,
+  fieldsOf,
+  filledForm,
+  sentInputs,
+  type FormTexts,
+  type InputFault,
+  type StartField,
+} from './start-fields.ts';
+export { renderStartPage, type StartPageModel } from './start-form.ts';
