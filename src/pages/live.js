@@ -128,6 +128,7 @@ async function refreshHead() {
     const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
     swap('status', fresh);
     swap('notices', fresh);
+    swapControls(fresh);
     mergeQuestions(fresh);
     document.title = fresh.title;
     showTimes(document);
@@ -148,6 +149,14 @@ function swap(id, fresh) {
   if (!now || !next) return;
   now.className = next.className;
   if (now.innerHTML !== next.innerHTML) now.innerHTML = next.innerHTML;
+}
+
+/** The same offers keep what was opened and typed there. */
+function swapControls(fresh) {
+  const now = document.getElementById('controls');
+  const next = fresh.getElementById('controls');
+  const offers = (box) => box?.firstElementChild?.dataset.offers;
+  if (now && next && offers(now) !== offers(next)) now.replaceChildren(...next.childNodes);
 }
 
 /** A question that is still open keeps its form, with what was typed. */

@@ -11,6 +11,7 @@ import type { OpenQuestion } from '../words/question.ts';
 import { STATUS_WORDS } from '../words/status.ts';
 import { renderDate, renderDocument } from './layout.ts';
 import { renderQuestion } from './question.ts';
+import { renderControls, type RunControls } from './run-controls.ts';
 import { emptyTimeline, foldEvent, type Timeline } from './timeline.js';
 import { escapeHtml, renderItem } from './timeline-html.js';
 
@@ -31,6 +32,8 @@ export interface RunPageModel {
   readonly stale: boolean;
   /** Result of the last action, e.g. of a form that was sent. */
   readonly notice?: { readonly kind: 'info' | 'error'; readonly text: string };
+  /** For who may do more than answer. */
+  readonly controls?: RunControls;
   /** Names nodes and says what follows an answer. */
   readonly definition?: WorkflowDefinition;
   /** ms epoch; the present by default. */
@@ -51,6 +54,7 @@ export function renderRunPage(model: RunPageModel): string {
 <main>
 <div id="notices">${notices(model)}</div>
 <div id="status" class="status ${snapshot.status}">${status(model, timeline)}</div>
+<div id="controls">${model.controls ? renderControls(model.controls, snapshot.status, model.csrfToken) : ''}</div>
 <div class="columns">
 <div id="questions">${questions(model, timeline)}</div>
 <section aria-label="Timeline"><h2 class="unseen">Timeline</h2>

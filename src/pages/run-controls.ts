@@ -1,0 +1,50 @@
+// What may be done with a run besides answering it: hold it, let it go on, cancel it, start another like it. Each is a
+// plain form, shown only while it applies; a cancel is asked for once more.
+import type { RunStatus } from '../rules/status.ts';
+import { escapeHtml } from './timeline-html.js';
+
+export type RunControl = 'pause' | 'resume' | 'cancel';
+
+export interface RunControls {
+  /** Addresses that take the forms. */
+  readonly urls: Readonly<Record<RunControl, string>>;
+  /** The form that starts another run with the inputs of this one. */
+  readonly anotherUrl: string;
+}
+
+const UNDER_WAY: readonly RunControl[] = ['pause', 'cancel'];
+
+const OFFERED: Readonly<Record<RunStatus, readonly RunControl[]>> = {
+  pending: UNDER_WAY,
+  running: UNDER_WAY,
+  'waiting-approval': UNDER_WAY,
+  'waiting-input': UNDER_WAY,
+  'waiting-external': UNDER_WAY,
+  paused: ['resume', 'cancel'],
+  cancelling: [],
+  completed: [],
+  failed: [],
+  cancelled: [],
+};
+
+/** The forms that apply in this status. `data-offers` tells the script whether they are others than before. */
+export function renderControls(
+  { urls, anotherUrl }: RunControls,
+  status: RunStatus,
+  csrfToken: string,
+): string {
+  const csrf = `<input type="hidden" name="csrf" value="${escapeHtml(csrfToken)}">`;
+  const form = (control: RunControl, inside: string): string =>
+    `<form method="post" action="${escapeHtml(urls[control])}">${csrf}${inside}</form>`;
+  const forms: Readonly<Record<RunControl, string>> = {
+    pause: form('pause', '<button>Pause</button>'),
+    resume: form('resume', '<button class="primary">Resume</button>'),
+    cancel: `<details class="cancel"><summary>Cancel the run…</summary>${form('cancel', CANCEL)}</details>`,
+  };
+  const offered = OFFERED[status];
+  return `<div class="controls" data-offers="${offered.join(' ')}">${offered.map((control) => forms[control]).join('')}<a href="${escapeHtml(anotherUrl)}">Start another like this</a></div>`;
+}
+
+const CANCEL = `<p>What runs is stopped, and nothing new begins. What was done stays done: nothing is undone. A cancelled run does not go on again.</p>
+<label>Reason (optional)<textarea name="reason" rows="2" maxlength="4096"></textarea></label>
+<button class="danger">Cancel the run now</button>`;

@@ -1,0 +1,45 @@
+// What the run's page offers besides answers, by status, to who may do more than answer.
+import { describe, expect, it } from 'vitest';
+import { EVENT_STORIES } from '../../src/rules/events.ts';
+import { RUN_STATUSES, type RunStatus } from '../../src/rules/status.ts';
+import { renderRunPage } from '../../src/pages/index.ts';
+
+const urls = { pause: '/to/pause', resume: '/to/resume', cancel: '/to/cancel' };
+const underWay = ['/to/pause', '/to/cancel'];
+
+function actions(status: RunStatus, hasControls = true): string[] {
+  const html = renderRunPage({
+    snapshot: { runId: 'run-1', workflowId: 'refund', status },
+    events: [],
+    stories: EVENT_STORIES,
+    interrupts: [],
+    csrfToken: 'csrf-1',
+    eventsUrl: '/events',
+    answerUrlOf: (nodeId) => nodeId,
+    stale: false,
+    ...(hasControls ? { controls: { urls, anotherUrl: '/to/another?from="<' } } : {}),
+  });
+  expect(html.includes('href="/to/another?from=&quot;&lt;"')).toBe(hasControls);
+  const forms = [...html.matchAll(/<form method="post" action="([^"]*)">(.*?)<\/form>/gs)];
+  for (const [, , inside] of forms) expect(inside).toContain('name="csrf" value="csrf-1"');
+  return forms.map(([, action]) => action ?? '');
+}
+
+describe('what may be done with a run is offered only while it applies', () => {
+  const expected: Record<RunStatus, string[]> = {
+    pending: underWay,
+    running: underWay,
+    'waiting-approval': underWay,
+    'waiting-input': underWay,
+    'waiting-external': underWay,
+    paused: ['/to/resume', '/to/cancel'],
+    cancelling: [],
+    completed: [],
+    failed: [],
+    cancelled: [],
+  };
+  it.each(RUN_STATUSES)('%s', (status) => {
+    expect(actions(status)).toEqual(expected[status]);
+    expect(actions(status, false)).toEqual([]);
+  });
+});
