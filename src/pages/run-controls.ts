@@ -10,6 +10,8 @@ export interface RunControls {
   readonly urls: Readonly<Record<RunControl, string>>;
   /** The form that starts another run with the inputs of this one. */
   readonly anotherUrl: string;
+  /** Of who is signed in; the page itself may have been opened by a link. */
+  readonly csrfToken: string;
 }
 
 const UNDER_WAY: readonly RunControl[] = ['pause', 'cancel'];
@@ -29,9 +31,8 @@ const OFFERED: Readonly<Record<RunStatus, readonly RunControl[]>> = {
 
 /** The forms that apply in this status. `data-offers` tells the script whether they are others than before. */
 export function renderControls(
-  { urls, anotherUrl }: RunControls,
+  { urls, anotherUrl, csrfToken }: RunControls,
   status: RunStatus,
-  csrfToken: string,
 ): string {
   const csrf = `<input type="hidden" name="csrf" value="${escapeHtml(csrfToken)}">`;
   const form = (control: RunControl, inside: string): string =>

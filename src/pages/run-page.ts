@@ -54,7 +54,7 @@ export function renderRunPage(model: RunPageModel): string {
 <main>
 <div id="notices">${notices(model)}</div>
 <div id="status" class="status ${snapshot.status}">${status(model, timeline)}</div>
-<div id="controls">${model.controls ? renderControls(model.controls, snapshot.status, model.csrfToken) : ''}</div>
+<div id="controls">${model.controls ? renderControls(model.controls, snapshot.status) : ''}</div>
 <div class="columns">
 <div id="questions">${questions(model, timeline)}</div>
 <section aria-label="Timeline"><h2 class="unseen">Timeline</h2>

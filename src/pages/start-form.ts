@@ -56,8 +56,8 @@ const TAGS_ID = 'tags';
 
 /** The page, empty or with what was wrong. */
 export function renderStartPage(model: StartPageModel): string {
-  const { name, kind, description, fields, faults = [] } = model;
-  const title = `Start ${kind === 'agent' ? 'the agent ' : ''}${name}`;
+  const { name, description, fields, faults = [] } = model;
+  const title = `Start a run: ${name}`;
   const what = description ? `<p class="lead">${escapeHtml(description)}</p>` : '';
   return renderDocument({
     title: faults.length > 0 ? `Not started: ${title}` : title,
@@ -136,7 +136,7 @@ function tags({ form: sent, faults = [] }: StartPageModel): string {
   const told = found
     ? `<p class="fault" id="tags-fault">A tag ${escapeHtml(found.message)}</p>`
     : '';
-  return `<details class="more"${text || found ? ' open' : ''}><summary>Tags</summary><div class="field${found ? ' wrong' : ''}"><label for="${TAGS_ID}">Tags <span class="type">optional</span></label><p class="hint" id="tags-hint">Words that the run is marked with, separated by commas.</p>${told}<input id="${TAGS_ID}" name="${TAGS_CONTROL}" value="${escapeHtml(text)}" autocomplete="off" aria-describedby="tags-hint${found ? ' tags-fault' : ''}"${wrong}></div></details>`;
+  return `<details class="more"${text || found ? ' open' : ''}><summary>Tags of the run</summary><div class="field${found ? ' wrong' : ''}"><label for="${TAGS_ID}">Tags <span class="type">optional</span></label><p class="hint" id="tags-hint">Words that the run is marked with, separated by commas.</p>${told}<input id="${TAGS_ID}" name="${TAGS_CONTROL}" value="${escapeHtml(text)}" autocomplete="off" aria-describedby="tags-hint${found ? ' tags-fault' : ''}"${wrong}></div></details>`;
 }
 
 interface Placed {
@@ -148,7 +148,8 @@ function renderField(model: StartPageModel, placed: Placed): string {
   const { field, index } = placed;
   const { label, type, required, description } = field;
   const found = (model.faults ?? []).filter((each) => isAbout(each, field.pointer));
-  const facts = [TYPE_WORDS[type], ...(field.format ? [field.format] : [])];
+  const { format = '' } = field;
+  const facts = [TYPE_WORDS[type], ...(format && !LONG_FORMATS.has(format) ? [format] : [])];
   const must = required && !hasDefault(field) ? '<b>required</b>' : 'optional';
   const told = found.map((each) => escapeHtml(sentence(model.fields, each))).join('<br>');
   return `<div class="field${told && ' wrong'}">
@@ -174,16 +175,20 @@ function hint(model: StartPageModel, field: StartField): string {
   else if (sensitive && (faults.length > 0 || told?.kind === 'error') && sent[field.control])
     words.push('This is not shown back: type it again.');
   else if (sensitive) words.push('Kept from view, here and on the page of the run.');
-  if (hasDefault(field))
-    words.push(
-      sensitive
-        ? 'Left empty, the default is used; it is not shown.'
-        : 'Left empty, the default is used.',
-    );
+  if (hasDefault(field) && type !== 'boolean') words.push(defaultWords(field));
   else if (!required && type !== 'boolean') words.push('Left empty, it is not given.');
   if (type === 'object') words.push('Such as {"key": "value"}.');
   if (type === 'array') words.push('Such as ["one", "two"].');
   return words.join(' ');
+}
+
+/** A short one is named: who has changed the field sees what it was. */
+function defaultWords({ defaultValue = null, sensitive }: StartField): string {
+  if (sensitive) return 'Left empty, the default is used; it is not shown.';
+  const text = JSON.stringify(defaultValue);
+  return text.length <= LINE_CHARACTERS
+    ? `Left empty, the default is used: ${text}`
+    : 'Left empty, the default is used.';
 }
 
 function control(model: StartPageModel, { field, index }: Placed, isWrong: boolean): string {
@@ -217,12 +222,15 @@ function area(facts: string, text: string, isJson: boolean): string {
 
 /** That nothing is said is another answer than no. */
 function yesOrNo(field: StartField, text: string): string {
-  const nothing = hasDefault(field) ? 'the default' : field.required ? 'choose…' : 'not given';
+  const { defaultValue, sensitive, required } = field;
+  const preset = sensitive
+    ? 'the default'
+    : `the default (${defaultValue === true ? 'yes' : 'no'})`;
   const options = [
-    ['', nothing],
+    ['', hasDefault(field) ? preset : required ? 'choose…' : 'not given'],
     ['true', 'yes'],
     ['false', 'no'],
-    ...(field.required ? [] : [['null', 'null (given, and empty)']]),
+    ...(required ? [] : [['null', EMPTY_WORDS.null]]),
   ];
   return options
     .map(
