@@ -8,10 +8,10 @@ import { REQUEST_BODY_BYTES } from '../rules/limits.ts';
 
 /** Deepest nesting of a request body. */
 const BODY_DEPTH = 64;
-/** Largest form that the run's page may send, in bytes. */
-const FORM_BYTES = 256 * 1024;
+/** Largest form that a page may send, in bytes: a run's inputs at their limit, each byte as `%xx`, and their names. */
+const FORM_BYTES = 512 * 1024;
 /** Fields of such a form. */
-const FORM_FIELDS = 200;
+const FORM_FIELDS = 2_000;
 
 const readJson = express.json({
   limit: REQUEST_BODY_BYTES,
@@ -59,7 +59,7 @@ export async function readJsonBody(
   return body;
 }
 
-/** A form of the run's page: the last value of each field. */
+/** A form of a page: the last value of each field. What is larger is refused: a field that is lost would be another word. */
 export async function readForm(
   request: Request,
   response: Response,
@@ -67,15 +67,17 @@ export async function readForm(
   if (mediaType(request) !== 'application/x-www-form-urlencoded')
     throw new HostError('unsupported_media_type');
   const body = hasBody(request) ? await read(readText, request, response) : '';
-  const fields = [...new URLSearchParams(typeof body === 'string' ? body : '')].slice(
-    0,
-    FORM_FIELDS,
-  );
+  const fields = [...new URLSearchParams(typeof body === 'string' ? body : '')];
+  if (fields.length > FORM_FIELDS)
+    throw new HostError('payload_too_large', { limit: FORM_FIELDS, reason: 'too many fields' });
   return Object.assign(Object.create(null) as object, Object.fromEntries(fields));
 }
 
-/** Iterative on purpose: a recursive walk would overflow on what it is there to refuse. */
-function guardJson(value: JsonValue): void {
+/**
+ * Throws validation_error for what no JSON of a client may be. Iterative on purpose: a recursive walk would overflow on
+ * what it is there to refuse.
+ */
+export function guardJson(value: JsonValue): void {
   const open: { value: JsonValue; depth: number }[] = [{ value, depth: 0 }];
   for (let item = open.pop(); item; item = open.pop()) {
     const { value: current, depth } = item;

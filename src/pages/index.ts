@@ -2,7 +2,6 @@
 export { PAGE_ASSETS } from './assets.ts';
 export { renderHomePage } from './home.ts';
 export { renderErrorPage, renderLinkPage, type ErrorPageModel } from './link-page.ts';
-export { renderErrorPage, renderLinkPage } from './link-page.ts';
 export type { RunControl } from './run-controls.ts';
 export { renderRunPage, type RunPageModel } from './run-page.ts';
 export { renderSignInLinkPage, renderSignInPage, type SignInModel } from './sign-in.ts';

@@ -14,6 +14,7 @@ import {
   overviewTests,
 } from './suite-runs.ts';
 import { signInTests } from './suite-sign-in.ts';
+import { startTests } from './suite-start.ts';
 import { pollTests, streamTests } from './suite-streams.ts';
 
 /** `start` gives a ready host with the workflows of suite-workflows.ts. */
@@ -51,5 +52,6 @@ export function httpSuite(name: string, start: () => Promise<TestHost>): void {
     agentTests(suite);
     pageTests(suite);
     signInTests(suite);
+    startTests(suite);
   });
 }

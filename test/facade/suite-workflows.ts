@@ -38,6 +38,18 @@ export const SUITE: Partial<BuiltIn> = {
         variables: [{ name: 'payload', type: 'object' }],
       },
     ),
+    // One variable of each type: what a form that starts a run is made of.
+    chain('typed', [node('only', 'core.noop')], {
+      variables: [
+        { name: 'note', type: 'string', required: true, format: 'text' },
+        { name: 'count', type: 'number', defaultValue: 1 },
+        { name: 'gift', type: 'boolean' },
+        { name: 'order', type: 'object' },
+        { name: 'lines', type: 'array', required: true },
+        { name: 'pin', type: 'string', sensitive: true },
+        { name: 'a/b~c', type: 'string' },
+      ],
+    }),
     chain('failing', [node('bad', 'core.fail')]),
     chain('sleeping', [node('sleep', 'core.delay', { config: { ms: 3_600_000 } })]),
     chain('resting', [

@@ -17,11 +17,13 @@ function actions(status: RunStatus, hasControls = true): string[] {
     eventsUrl: '/events',
     answerUrlOf: (nodeId) => nodeId,
     stale: false,
-    ...(hasControls ? { controls: { urls, anotherUrl: '/to/another?from="<' } } : {}),
+    ...(hasControls
+      ? { controls: { urls, anotherUrl: '/to/another?from="<', csrfToken: 'csrf-2' } }
+      : {}),
   });
   expect(html.includes('href="/to/another?from=&quot;&lt;"')).toBe(hasControls);
   const forms = [...html.matchAll(/<form method="post" action="([^"]*)">(.*?)<\/form>/gs)];
-  for (const [, , inside] of forms) expect(inside).toContain('name="csrf" value="csrf-1"');
+  for (const [, , inside] of forms) expect(inside).toContain('name="csrf" value="csrf-2"');
   return forms.map(([, action]) => action ?? '');
 }
 

@@ -36,7 +36,7 @@ describe('rest-endpoints.md: inputs are held to the variables', () => {
 
   it.each(TYPES)('%s: absent and null are refused where it is required alone', (type) => {
     const required = true;
-    for (const inputs of [{}, { a: null }]) {
+    for (const inputs of [{}, { a: null }] as JsonObject[]) {
       expect(messages({ type }, inputs)).toEqual([]);
       expect(messages({ type, required }, inputs)).toEqual(['is required']);
     }

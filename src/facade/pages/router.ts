@@ -7,8 +7,10 @@ import type { FacadeDeps } from '../deps.ts';
 import type { PageSessions } from '../page-sessions.ts';
 import { mountHomePage } from './home.ts';
 import { page, type PageDeps } from './page.ts';
+import { mountRunControls } from './run-controls.ts';
 import { mountRunPage } from './run-page.ts';
 import { mountSignIn } from './sign-in.ts';
+import { mountStartPages } from './start.ts';
 
 const ASSET_MAX_AGE_SECONDS = 300;
 const CSP = [
@@ -37,6 +39,8 @@ export function pagesRouter(facade: FacadeDeps, sessions: PageSessions): Router 
   mountHomePage(router, deps);
   mountSignIn(router, deps);
   mountRunPage(router, deps);
+  mountRunControls(router, deps);
+  mountStartPages(router, deps);
   router.all(/^\/pages(\/.*)?$/, page(deps, noPage));
   return router;
 }

@@ -1,11 +1,16 @@
-// The run's page (architecture §10): opened by a one-time link or by who is signed in, live by the run's own event stream, answered by plain
-// forms.
+// The run's page (architecture §10): opened by a one-time link or by who is signed in, live by the run's own event
+// stream, answered by plain forms.
 import type { Request, Response, Router } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
 import { EVENT_STORIES } from '../../rules/events.ts';
 import { principalOf } from '../../rules/subject.ts';
 import { askedInterrupts } from '../../log/fold.ts';
-import { renderLinkPage, renderRunPage, type RunPageModel } from '../../pages/index.ts';
+import {
+  renderLinkPage,
+  renderRunPage,
+  type RunControl,
+  type RunPageModel,
+} from '../../pages/index.ts';
 import type { LogRow } from '../../ports/log.ts';
 import type { RunRow } from '../../ports/runs.ts';
 import { resumeValueOf } from '../../words/answer.ts';
@@ -23,6 +28,7 @@ import { isCsrfToken } from '../page-tokens.ts';
 import { STALE_HEADER } from '../read-head.ts';
 import { renderSnapshot } from '../snapshot.ts';
 import { askToSignIn, HOME, page, parameter, type PageDeps } from './page.ts';
+import { startAnotherUrl } from './start.ts';
 
 /** Events that a page shows when it is loaded; of a longer run the newest. */
 const PAGE_EVENTS = 2_000;
@@ -32,6 +38,18 @@ const READ_ROWS = 500;
 const NOTICES: Readonly<Record<string, NonNullable<RunPageModel['notice']>>> = {
   answered: { kind: 'info', text: ANSWER_NOTICES.resolved },
   counted: { kind: 'info', text: ANSWER_NOTICES.open },
+  started: { kind: 'info', text: 'The run is started.' },
+  'started-before': {
+    kind: 'info',
+    text: 'The form had started this run already: it was not started again.',
+  },
+  pausing: {
+    kind: 'info',
+    text: 'The run is being paused: what runs comes to its end, and nothing new begins until it is resumed.',
+  },
+  resumed: { kind: 'info', text: 'The run goes on.' },
+  cancelling: { kind: 'info', text: 'The run is being cancelled.' },
+  ended: { kind: 'info', text: 'The run had ended already: there was nothing to cancel.' },
 };
 
 export function mountRunPage(router: Router, deps: PageDeps): void {
@@ -72,8 +90,9 @@ interface PageCall {
   readonly session: PageSession;
 }
 
-async function sendRunPage(
-  deps: FacadeDeps,
+/** `notice` goes before what the address says. */
+export async function sendRunPage(
+  deps: PageDeps,
   { request, response, session }: PageCall,
   { status = 200, notice }: { status?: number; notice?: RunPageModel['notice'] },
 ): Promise<void> {
@@ -91,6 +110,7 @@ async function sendRunPage(
     interrupts: askedInterrupts(head, row),
     csrfToken: session.csrfToken,
     homeUrl: session.signedIn ? HOME : undefined,
+    controls: session.signedIn ? await controlsOf(deps, request, row) : undefined,
     eventsUrl: `${FIRST.prefix}/runs/${id}/events?streamMode=debug`,
     answerUrlOf: (nodeId) => `/pages/runs/${id}/interrupts/${encodeURIComponent(nodeId)}`,
     stale,
@@ -98,6 +118,23 @@ async function sendRunPage(
     definition: row.input.definition,
   });
   response.status(status).type('html').send(html);
+}
+
+/** Of who is signed in, also where a link had opened the page: its forms are checked by another token then. */
+async function controlsOf(
+  { sessions }: PageDeps,
+  request: Request,
+  row: RunRow,
+): Promise<RunPageModel['controls']> {
+  const host = await sessions.findHost(request);
+  if (!host) return undefined;
+  const url = (control: RunControl): string =>
+    `/pages/runs/${encodeURIComponent(row.runId)}/${control}`;
+  return {
+    urls: { pause: url('pause'), resume: url('resume'), cancel: url('cancel') },
+    anotherUrl: startAnotherUrl(row),
+    csrfToken: host.csrfToken,
+  };
 }
 
 async function newestRows(
