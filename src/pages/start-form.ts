@@ -1,6 +1,5 @@
 // The page that starts a run: a form made of what the workflow declares, one field for each variable. One plain form
 // without script; what was wrong stands at its field and, with links to the fields, on top.
-import type { JsonValue } from '../rules/json.ts';
 import { renderDocument } from './layout.ts';
 import {
   DEFAULT_CHARACTERS,
