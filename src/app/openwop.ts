@@ -1,14 +1,20 @@
 // `npm run -s openwop -- …`: the operator's command line over the HTTP API (src/cli). The environment says where the
 // host is, in the host's own variables; beside `npm start` nothing need be said, because the data folder keeps its
 // address and key.
+import { join } from 'node:path';
 import { runCli } from '../cli/program.ts';
 import { DEFAULT_DATA_DIR, DEFAULT_PORT } from './config.ts';
 import { keptApiKey, keptUrl } from './data-folder.ts';
 
+const ROOT = join(import.meta.dirname, '..', '..');
+/** One Ctrl-C reaches this process twice, from the terminal and from npm: repeats within this time (ms) are the same. */
+const SAME_SIGNAL_MS = 1_500;
+
 /** Empty is absent, as in the host's own configuration. */
 const variable = (name: string): string | undefined => process.env[name]?.trim() || undefined;
 
-const dataDir = variable('OPENWOP_DATA_DIR') ?? DEFAULT_DATA_DIR;
+/** Of the checkout, wherever this was called from: npm runs the host there. */
+const dataDir = variable('OPENWOP_DATA_DIR') ?? join(ROOT, DEFAULT_DATA_DIR);
 
 /** As said; else where a host with this environment listens, or with a free port (0) listened last. */
 function hostUrl(): string {
@@ -21,14 +27,42 @@ function hostUrl(): string {
   );
 }
 
+/** What a terminal is told; else only where somebody says how wide it is. */
+function screen(): { columns: number | undefined; colour: boolean } {
+  const { isTTY, columns } = process.stdout;
+  const said = Number(variable('COLUMNS'));
+  const width = isTTY && columns > 0 ? columns : undefined;
+  return {
+    columns: Number.isInteger(said) && said > 0 ? said : width,
+    colour: isTTY === true && variable('NO_COLOR') === undefined && variable('TERM') !== 'dumb',
+  };
+}
+
+function ctrlC(): AbortSignal {
+  const abort = new AbortController();
+  let firstAtMs: number | undefined;
+  process.on('SIGINT', () => {
+    abort.abort();
+    firstAtMs ??= performance.now();
+    if (performance.now() - firstAtMs > SAME_SIGNAL_MS) process.exit(130);
+  });
+  return abort.signal;
+}
+
 // A reader that has enough (`| head`) is no fault.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === 'EPIPE' ? 0 : 1);
-});
+for (const stream of [process.stdout, process.stderr])
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    process.exit(error.code === 'EPIPE' ? 0 : 1);
+  });
 
 process.exitCode = await runCli(process.argv.slice(2), {
   url: hostUrl(),
   apiKey: variable('OPENWOP_API_KEY') ?? keptApiKey(dataDir),
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
+  screen: screen(),
+  input: process.stdin,
+  isAttended: process.stdin.isTTY === true && process.stderr.isTTY === true,
+  signal: ctrlC(),
+  self: [process.execPath, join(import.meta.dirname, 'openwop-bin.js')],
 });

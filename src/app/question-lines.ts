@@ -1,5 +1,6 @@
 // A run's question as the terminal shows it: the same words as on the page, and for each answer the request that gives
 // it, in the form that this kind of question takes (interrupt.md).
+import { commandLines, questionHead, quoted } from '../cli/question-lines.ts';
 import { printable, printableJson } from '../words/printable.ts';
 import type { JsonValue } from '../rules/json.ts';
 import { choicesOf } from '../words/choices.ts';
@@ -12,28 +13,23 @@ export interface AnswerAddress {
   readonly runId: string;
 }
 
-/** Lines to print; the requests can be pasted into a POSIX shell. */
+/** Lines to print; the commands can be pasted into a POSIX shell. */
 export function questionLines(open: OpenQuestion, address: AnswerAddress): readonly string[] {
-  const { nodeId, interruptId, data, deadlineMs } = open;
+  const { nodeId, interruptId } = open;
   const [first, ...others] = choicesOf(open);
-  const text = (name: string): string[] =>
-    typeof data[name] === 'string' && data[name] !== '' ? [printable(data[name])] : [];
-  const lines = [
-    '',
-    `A human is asked (${printable(nodeId)}): ${text('title')[0] ?? open.kind}`,
-    ...text('description').map((description) => `  ${description}`),
-    ...(deadlineMs === undefined ? [] : [`  Answer until ${new Date(deadlineMs).toISOString()}.`]),
-  ];
+  const lines = ['', ...questionHead(open)];
   if (!first) return [...lines, '  Another system answers this.', ''];
   const path = `/v1/runs/${address.runId}/interrupts/${encodeURIComponent(nodeId)}`;
   return [
     ...lines,
-    `Answer on the page, or: (${first.action}) ${printable(first.words)}`,
+    'Answer on the page, or:',
+    ...commandLines(open, address.runId),
+    `or by HTTP: (${printable(first.action)})`,
     `  curl -X POST ${quoted(`${address.url}${path}`)} \\`,
     `    -H ${bearer(address.apiKey)} -H 'Content-Type: application/json' \\`,
     `    ${body(interruptId, first.value)}`,
-    ...others.flatMap(({ action, words, value }) => [
-      `  or, in place of the last line: (${action}) ${printable(words)}`,
+    ...others.flatMap(({ action, value }) => [
+      `  or, in place of the last line: (${printable(action)})`,
       `    ${body(interruptId, value)}`,
     ]),
     '',
@@ -49,9 +45,4 @@ export function bearer(apiKey: string | undefined): string {
   return apiKey === undefined
     ? '"Authorization: Bearer $OPENWOP_API_KEY"'
     : quoted(`Authorization: Bearer ${apiKey}`);
-}
-
-/** One word of a shell, whatever it holds. */
-function quoted(text: string): string {
-  return `'${printable(text).replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -15,9 +15,12 @@ import {
   callsTable,
   toolsTable,
 } from './agent-tables.ts';
-import { CliFault, type HostClient } from './host-client.ts';
+import { CALLED, type Cli, type JsonFlag } from './cli.ts';
+import { CliFault, codeOf } from './faults.ts';
+import type { HostClient } from './host-client.ts';
 import { printable } from '../words/printable.ts';
 
+const BASE = '/v1/host/openwop-temporal/opensentience';
 const DEFAULT_COMMAND = 'list';
 const DEFAULT_AUDIT_ENTRIES = 50;
 /** Most entries that one command prints; more are read by the API, page by page. */
@@ -25,23 +28,13 @@ const MAX_AUDIT_ENTRIES = 10_000;
 /** Entries that the host gives at once. */
 const AUDIT_PAGE = 200;
 
-interface JsonFlag {
-  readonly json?: true;
-}
-
-export interface AgentCommandParts {
-  readonly client: HostClient;
-  /** Prints text and ends the line. */
-  readonly say: (text: string) => void;
-}
-
-export function addAgentCommands(program: Command, parts: AgentCommandParts): void {
+export function addAgentCommands(program: Command, cli: Cli): void {
   const agents = program
     .command('agents')
     .description('Agents that run as processes and bring tools to runs.');
-  const { client } = parts;
-  const tell = ({ json }: JsonFlag, document: unknown, text: () => string): void =>
-    parts.say(json ? JSON.stringify(document, null, 2) : text());
+  const { screen } = cli;
+  const client = agentsClient(cli.client);
+  const tell = cli.tell;
 
   command(agents, DEFAULT_COMMAND, 'All agents, and how they are (the default).')
     // What follows `agents` and is no command arrives here: it is to be called by its name.
@@ -50,24 +43,24 @@ export function addAgentCommands(program: Command, parts: AgentCommandParts): vo
       const [unknown] = list.args;
       if (unknown !== undefined) list.error(`error: unknown command '${printable(unknown)}'`);
       const answer = await client.get<OpenSentienceAgentList>('/agents');
-      tell(options, answer, () => agentsTable(answer.agents));
+      tell(options, answer, () => agentsTable(answer.agents, screen));
     });
   command(agents, 'show <agentId>', 'One agent: Cores, sessions, tools, calls, metrics.').action(
     async (agentId: string, options: JsonFlag) => {
       const agent = await agentOf(client, agentId);
-      tell(options, agent, () => agentText(agent));
+      tell(options, agent, () => agentText(agent, screen));
     },
   );
   command(agents, 'tools [agentId]', 'Tools of one agent or of all, with their policy.').action(
     async (agentId: string | undefined, options: JsonFlag) => {
       const tools = (await agentsOf(client, agentId)).flatMap((agent) => agent.tools);
-      tell(options, { tools }, () => toolsTable(tools));
+      tell(options, { tools }, () => toolsTable(tools, screen));
     },
   );
   command(agents, 'calls [agentId]', 'Calls in flight and queued, by id.').action(
     async (agentId: string | undefined, options: JsonFlag) => {
       const calls = (await agentsOf(client, agentId)).flatMap((agent) => agent.calls);
-      tell(options, { calls }, () => callsTable(calls));
+      tell(options, { calls }, () => callsTable(calls, screen));
     },
   );
   command(agents, 'audit', 'What happened between host and agents, newest first.')
@@ -75,7 +68,7 @@ export function addAgentCommands(program: Command, parts: AgentCommandParts): vo
     .option('--limit <n>', `entries, up to ${MAX_AUDIT_ENTRIES}`, auditLimit, DEFAULT_AUDIT_ENTRIES)
     .action(async (options: JsonFlag & { agent?: string; limit: number }) => {
       const entries = await auditOf(client, options);
-      tell(options, { entries }, () => auditTable(entries));
+      tell(options, { entries }, () => auditTable(entries, screen));
     });
   command(
     agents,
@@ -96,6 +89,24 @@ function command(parent: Command, usage: string, description: string): Command {
     .option('--json', 'one JSON document, for programs');
 }
 
+type AgentsClient = Pick<HostClient, 'get' | 'post'>;
+
+/** Below the host's addresses of agents; a host that takes none has nothing there. */
+function agentsClient(client: HostClient): AgentsClient {
+  return {
+    get: <Answer>(path: string) => client.get<Answer>(`${BASE}${path}`).catch(takesNone),
+    post: <Answer>(path: string) => client.post<Answer>(`${BASE}${path}`).catch(takesNone),
+  };
+}
+
+function takesNone(error: unknown): never {
+  if (!(error instanceof CliFault) || error.code !== 'not_found') throw error;
+  throw new CliFault(
+    'This host takes no agents as processes. Set OPENWOP_OPENSENTIENCE_DIR where it runs and start it anew.',
+    { ...error.facts, cause: error },
+  );
+}
+
 function auditLimit(text: string): number {
   const value = /^\d{1,6}$/.test(text) ? Number(text) : NaN;
   if (value >= 1 && value <= MAX_AUDIT_ENTRIES) return value;
@@ -103,28 +114,28 @@ function auditLimit(text: string): number {
 }
 
 function isUnknownAgent(error: unknown): boolean {
-  return error instanceof CliFault && error.code === 'agent_not_found';
+  return codeOf(error) === 'agent_not_found';
 }
 
 /** The host does not repeat which agent it lacks. */
 function named(agentId: string): (error: unknown) => never {
   return (error) => {
     if (!isUnknownAgent(error)) throw error;
-    throw new CliFault(`The host knows no agent ${agentId}. \`openwop agents\` lists them.`, {
+    throw new CliFault(`The host knows no agent ${agentId}. \`${CALLED} agents\` lists them.`, {
       code: 'agent_not_found',
       cause: error,
     });
   };
 }
 
-function agentOf(client: HostClient, agentId: string): Promise<OpenSentienceAgentDetail> {
+function agentOf(client: AgentsClient, agentId: string): Promise<OpenSentienceAgentDetail> {
   return client
     .get<OpenSentienceAgentDetail>(`/agents/${encodeURIComponent(agentId)}`)
     .catch(named(agentId));
 }
 
 async function agentsOf(
-  client: HostClient,
+  client: AgentsClient,
   agentId: string | undefined,
 ): Promise<OpenSentienceAgentDetail[]> {
   if (agentId !== undefined) return [await agentOf(client, agentId)];
@@ -142,7 +153,7 @@ async function agentsOf(
 }
 
 async function auditOf(
-  client: HostClient,
+  client: AgentsClient,
   { agent, limit }: { agent?: string; limit: number },
 ): Promise<OpenSentienceAuditEntry[]> {
   const entries: OpenSentienceAuditEntry[] = [];

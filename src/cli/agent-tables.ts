@@ -9,9 +9,9 @@ import type {
   OpenSentienceTool,
   OpenSentienceToolMetrics,
 } from '../../schemas/types.generated.ts';
-import { fields, table } from './terminal.ts';
+import { fields, table, type Screen } from './terminal.ts';
 
-export function agentsTable(agents: readonly OpenSentienceAgentSummary[]): string {
+export function agentsTable(agents: readonly OpenSentienceAgentSummary[], screen: Screen): string {
   if (agents.length === 0) return 'No agents.';
   return table(
     ['AGENT', 'STATUS', 'HEALTH', 'TOOLS', 'IN FLIGHT', 'QUEUED', 'CORES', 'VERSION'],
@@ -19,37 +19,46 @@ export function agentsTable(agents: readonly OpenSentienceAgentSummary[]): strin
       ...[agent.agentId, agent.status, agent.health, agent.toolCount, agent.inFlight],
       ...[agent.queued, agent.instances.length, agent.version],
     ]),
+    { screen },
   );
 }
 
-export function agentText(agent: OpenSentienceAgentDetail): string {
-  const head = fields([
-    ['Agent', agent.agentId],
-    ['Name', agent.name],
-    ['Version', agent.version],
-    ['Status', agent.status],
-    ['Health', agent.health],
-    ['Calls', `${agent.inFlight} in flight, ${agent.queued} queued`],
-  ]);
+export function agentText(agent: OpenSentienceAgentDetail, screen: Screen): string {
+  const head = fields(
+    [
+      ['Agent', agent.agentId],
+      ['Name', agent.name],
+      ['Version', agent.version],
+      ['Status', agent.status],
+      ['Health', agent.health],
+      ['Calls', `${agent.inFlight} in flight, ${agent.queued} queued`],
+    ],
+    screen,
+  );
   const parts: [string, number, string][] = [
-    ['Cores', agent.instances.length, instancesTable(agent.instances)],
-    ['Permissions', permissionsOf(agent.instances).length, permissionsTable(agent.instances)],
-    ['Sessions', sessionsOf(agent.instances).length, sessionsTable(agent.instances)],
-    ['Tools', agent.tools.length, toolsTable(agent.tools)],
-    ['Calls', agent.calls.length, callsTable(agent.calls)],
-    ['Metrics', agent.metrics.length, metricsTable(agent.metrics)],
+    ['Cores', agent.instances.length, instancesTable(agent.instances, screen)],
+    [
+      'Permissions',
+      permissionsOf(agent.instances).length,
+      permissionsTable(agent.instances, screen),
+    ],
+    ['Sessions', sessionsOf(agent.instances).length, sessionsTable(agent.instances, screen)],
+    ['Tools', agent.tools.length, toolsTable(agent.tools, screen)],
+    ['Calls', agent.calls.length, callsTable(agent.calls, screen)],
+    ['Metrics', agent.metrics.length, metricsTable(agent.metrics, screen)],
   ];
   const shown = parts.filter(([, size]) => size > 0).map(([name, , text]) => `${name}\n${text}`);
   return [head, ...shown].join('\n\n');
 }
 
-function instancesTable(instances: readonly OpenSentienceInstance[]): string {
+function instancesTable(instances: readonly OpenSentienceInstance[], screen: Screen): string {
   return table(
     ['CORE', 'HOST', 'LAUNCH', 'STATUS', 'RESTARTS', 'LAST EXIT', 'SOCKET'],
     instances.map((one) => [
       ...[one.instanceId, one.coreHost, one.launch, one.status, one.restarts],
       ...[one.lastExit && `${one.lastExit.at} ${one.lastExit.reason}`, one.socket],
     ]),
+    { screen },
   );
 }
 
@@ -61,12 +70,13 @@ function permissionsOf(instances: readonly OpenSentienceInstance[]) {
 }
 
 /** The host enforces none: who acknowledges one gives it. */
-function permissionsTable(instances: readonly OpenSentienceInstance[]): string {
+function permissionsTable(instances: readonly OpenSentienceInstance[], screen: Screen): string {
   return table(
     ['PERMISSION', 'STATE', 'CORE'],
     permissionsOf(instances).map(({ permission, state, instanceId }) => [
       ...[permission, state === 'refused' ? 'refused' : 'acknowledged, not enforced', instanceId],
     ]),
+    { screen },
   );
 }
 
@@ -74,7 +84,7 @@ function sessionsOf(instances: readonly OpenSentienceInstance[]) {
   return instances.flatMap(({ session }) => session ?? []);
 }
 
-function sessionsTable(instances: readonly OpenSentienceInstance[]): string {
+function sessionsTable(instances: readonly OpenSentienceInstance[], screen: Screen): string {
   return table(
     ['SESSION', 'STATE', 'HEALTH', 'PID', 'VIA', 'CONNECTED', 'LAST HEARTBEAT', 'SDK'],
     sessionsOf(instances).map((session) => [
@@ -82,10 +92,11 @@ function sessionsTable(instances: readonly OpenSentienceInstance[]): string {
       ...[session.transport + (session.attached ? ', attached' : ''), session.connectedAt],
       ...[session.lastHeartbeatAt, session.sdk && `${session.sdk.name} ${session.sdk.version}`],
     ]),
+    { screen },
   );
 }
 
-export function toolsTable(tools: readonly OpenSentienceTool[]): string {
+export function toolsTable(tools: readonly OpenSentienceTool[], screen: Screen): string {
   if (tools.length === 0) return 'No tools.';
   return table(
     ['TOOL', 'APPROVAL', 'EFFECTS', 'DIRECTIVE', 'TIMEOUT', 'DESCRIPTION'],
@@ -93,28 +104,31 @@ export function toolsTable(tools: readonly OpenSentienceTool[]): string {
       ...[tool.toolId, tool.approval, tool.sideEffects ? 'yes' : 'no'],
       ...[tool.requiresDirective ? 'yes' : 'no', `${tool.timeoutMs / 1000} s`, tool.description],
     ]),
+    { screen },
   );
 }
 
-export function callsTable(calls: readonly OpenSentienceCall[]): string {
+export function callsTable(calls: readonly OpenSentienceCall[], screen: Screen): string {
   if (calls.length === 0) return 'No calls.';
   return table(
     ['CALL', 'TOOL', 'RUN', 'STATE', 'SINCE', 'CORE'],
     calls.map((one) => [one.callId, one.toolId, one.runId, one.state, one.since, one.instanceId]),
+    { screen },
   );
 }
 
-function metricsTable(metrics: readonly OpenSentienceToolMetrics[]): string {
+function metricsTable(metrics: readonly OpenSentienceToolMetrics[], screen: Screen): string {
   return table(
     ['TOOL', 'CALLS', 'SUCCEEDED', 'FAILED', 'CANCELED', 'UNANSWERED', 'MEAN MS', 'MAX MS'],
     metrics.map((one) => [
       ...[one.toolId, one.calls, one.succeeded, one.failed, one.canceled],
       ...[one.unanswered, one.meanMs, one.maxMs],
     ]),
+    { screen },
   );
 }
 
-export function auditTable(entries: readonly OpenSentienceAuditEntry[]): string {
+export function auditTable(entries: readonly OpenSentienceAuditEntry[], screen: Screen): string {
   if (entries.length === 0) return 'No entries.';
   return table(
     ['TIME', 'KIND', 'AGENT', 'SESSION', 'DETAILS'],
@@ -126,6 +140,7 @@ export function auditTable(entries: readonly OpenSentienceAuditEntry[]): string 
         )
         .join(' '),
     ]),
+    { screen },
   );
 }
 
@@ -135,9 +150,13 @@ export function attachmentText({
   token,
   expiresAt,
 }: OpenSentienceAttachment): string {
-  const environment = fields([
-    ['OPENSENTIENCE_SOCKET', socket],
-    ['OPENSENTIENCE_SESSION_TOKEN', token],
-  ]);
+  // To be copied: never broken.
+  const environment = fields(
+    [
+      ['OPENSENTIENCE_SOCKET', socket],
+      ['OPENSENTIENCE_SESSION_TOKEN', token],
+    ],
+    { colour: false },
+  );
   return `Start ${agentId} with these in its environment, once, before ${expiresAt}:\n\n${environment}`;
 }

@@ -1,8 +1,17 @@
-// The host by its HTTP API: asks, and turns what goes wrong into one sentence that says what to do.
+// The host by its HTTP API: asks, and turns what goes wrong into words that say what to do. What changes something has a
+// key, so that it can be sent again when its answer is lost (idempotency.md).
+import { BackOff, rest } from '../system/time.ts';
+import { printable } from '../words/printable.ts';
+import { CliFault, EXIT } from './faults.ts';
 
 /** Time in ms that the host may take for one answer. */
 const REQUEST_LIMIT_MS = 10_000;
-const BASE = '/v1/host/openwop-temporal/opensentience';
+/** A message whose answer is lost, or for which the host is not ready, is sent again this many times. */
+const SENT_AGAIN = 4;
+const AGAIN_FIRST_MS = 250;
+const AGAIN_LONGEST_MS = 2_000;
+/** Refusals that pass. */
+const PASSING: ReadonlySet<string> = new Set(['service_unavailable', 'idempotency_in_flight']);
 
 export interface HostAddress {
   /** Base of the API. */
@@ -11,64 +20,143 @@ export interface HostAddress {
   readonly apiKey?: string;
 }
 
-/** What a person can act upon: its message is the whole of what is printed. */
-export class CliFault extends Error {
-  override readonly name = 'CliFault';
-  /** The host's code, where it said one. */
-  readonly code: string | undefined;
-
-  constructor(message: string, options: { code?: string; cause?: unknown } = {}) {
-    super(message, { cause: options.cause });
-    this.code = options.code;
-  }
-}
-
 interface Envelope {
   readonly error: string;
   readonly message: string;
-  readonly details?: { readonly reason?: unknown };
+  readonly details?: Readonly<Record<string, unknown>>;
 }
 
+export interface Sent {
+  readonly body?: unknown;
+  /** Given: sent again with the same key where the answer is lost. */
+  readonly idempotencyKey?: string;
+}
+
+/** All throw CliFault. Paths are below the host's address, or below what the client was made for. */
 export interface HostClient {
-  /** `path` below the host's OpenSentience addresses. Throws CliFault. */
-  get<Answer>(path: string): Promise<Answer>;
-  post<Answer>(path: string): Promise<Answer>;
+  get<Answer>(path: string, limitMs?: number): Promise<Answer>;
+  post<Answer>(path: string, sent?: Sent): Promise<Answer>;
+  /** The body of server-sent events, as it comes, after the sequence where one is given. */
+  events(path: string, after?: number): Promise<ReadableStream<Uint8Array>>;
 }
 
-export function createHostClient(address: HostAddress): HostClient {
+interface Client extends HostAddress {
+  readonly signal: AbortSignal;
+}
+
+interface Request {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly limitMs?: number;
+}
+
+/** The signal is Ctrl-C: what is under way then ends with the code `interrupted`. */
+export function createHostClient(address: HostAddress, signal: AbortSignal): HostClient {
+  const client = { ...address, signal };
   return {
-    get: <Answer>(path: string) => ask<Answer>(address, 'GET', path),
-    post: <Answer>(path: string) => ask<Answer>(address, 'POST', path),
+    get: <Answer>(path: string, limitMs?: number) =>
+      ask<Answer>(client, { method: 'GET', path, limitMs }),
+    post: <Answer>(path: string, sent: Sent = {}) => send<Answer>(client, path, sent),
+    events: (path, after) => openEvents(client, path, after),
   };
 }
 
-async function ask<Answer>(address: HostAddress, method: string, path: string): Promise<Answer> {
-  const { status, text } = await exchange(address, method, path);
-  const body = parsed(text);
-  if (status < 300 && body !== undefined) return body as Answer;
-  throw faultOf(address, status, body);
+async function send<Answer>(client: Client, path: string, sent: Sent): Promise<Answer> {
+  const { body, idempotencyKey } = sent;
+  const request: Request = {
+    method: 'POST',
+    path,
+    headers: {
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  };
+  const pauses = new BackOff(AGAIN_FIRST_MS, AGAIN_LONGEST_MS);
+  for (let again = 0; ; again++) {
+    try {
+      return await ask<Answer>(client, request);
+    } catch (error) {
+      const passes = error instanceof CliFault && (error.facts.isLost || PASSING.has(error.code));
+      if (idempotencyKey === undefined || !passes || again >= SENT_AGAIN) throw error;
+      await rest(pauses.next(), client.signal);
+    }
+  }
 }
 
-async function exchange(
-  { url, apiKey }: HostAddress,
-  method: string,
-  path: string,
-): Promise<{ status: number; text: string }> {
+async function ask<Answer>(client: Client, request: Request): Promise<Answer> {
+  const limit = AbortSignal.timeout(request.limitMs ?? REQUEST_LIMIT_MS);
+  const { response, text } = await exchange(client, request, limit);
+  const body = parsed(text);
+  if (response.status < 300 && body !== undefined) return body as Answer;
+  throw faultOf(client, response.status, body);
+}
+
+async function exchange(client: Client, request: Request, limit: AbortSignal) {
   try {
-    const response = await fetch(`${url.replace(/\/+$/, '')}${BASE}${path}`, {
-      method,
-      headers: {
-        accept: 'application/json',
-        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-      },
-      // The key goes to the host that was named, and nowhere that it points to.
-      redirect: 'manual',
-      signal: AbortSignal.timeout(REQUEST_LIMIT_MS),
-    });
-    return { status: response.status, text: await response.text() };
+    const response = await fetched(client, request, limit);
+    return { response, text: await response.text() };
   } catch (error) {
-    throw new CliFault(unreachable(url, error), { cause: error });
+    throw lost(client, error);
   }
+}
+
+function fetched(client: Client, request: Request, limit: AbortSignal): Promise<Response> {
+  const { url, apiKey, signal } = client;
+  const { method, path, headers, body } = request;
+  return fetch(`${url.replace(/\/+$/, '')}${path}`, {
+    method,
+    headers: {
+      accept: 'application/json',
+      ...headers,
+      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+    },
+    body,
+    // The key goes to the host that was named, and nowhere that it points to.
+    redirect: 'manual',
+    signal: AbortSignal.any([limit, signal]),
+  });
+}
+
+async function openEvents(
+  client: Client,
+  path: string,
+  after: number | undefined,
+): Promise<ReadableStream<Uint8Array>> {
+  const headers = {
+    accept: 'text/event-stream',
+    ...(after === undefined ? {} : { 'last-event-id': String(after) }),
+  };
+  const limit = new AbortController();
+  const timer = setTimeout(
+    () => limit.abort(new DOMException('no answer', 'TimeoutError')),
+    REQUEST_LIMIT_MS,
+  );
+  let response: Response;
+  try {
+    response = await fetched(client, { method: 'GET', path, headers }, limit.signal);
+  } catch (error) {
+    throw lost(client, error);
+  } finally {
+    clearTimeout(timer);
+  }
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
+  if (response.status === 200 && isStream && response.body) return response.body;
+  const text = await response.text().catch(() => '');
+  throw faultOf(client, response.status, parsed(text));
+}
+
+export function interrupted(cause?: unknown): CliFault {
+  return new CliFault('Stopped.', { code: 'interrupted', exitCode: EXIT.interrupted, cause });
+}
+
+function lost({ url, signal }: Client, error: unknown): CliFault {
+  if (signal.aborted) return interrupted(error);
+  return new CliFault(unreachable(url, error), {
+    ...{ code: 'host_unreachable', isLost: true, cause: error },
+  });
 }
 
 function unreachable(url: string, error: unknown): string {
@@ -90,21 +178,43 @@ function parsed(text: string): unknown {
 }
 
 function faultOf({ url, apiKey }: HostAddress, status: number, body: unknown): CliFault {
-  const { error: code, message, details } = (body ?? {}) as Partial<Envelope>;
+  const { error: code, message, details = {} } = (body ?? {}) as Partial<Envelope>;
   if (typeof code !== 'string' || typeof message !== 'string')
-    return new CliFault(`What answers at ${url} is no OpenWOP host (status ${status}).`);
+    return new CliFault(`What answers at ${url} is no OpenWOP host (status ${status}).`, {
+      ...{ code: 'not_a_host', status },
+      // A proxy's word while its host is away.
+      ...(status >= 502 && status <= 504 ? { isLost: true } : {}),
+    });
+  const facts = { code, status, details };
   if (code === 'unauthenticated') {
     const tried = apiKey === undefined ? 'There is no API key' : 'The host refuses the API key';
     return new CliFault(
       `${tried}. Set OPENWOP_API_KEY, or OPENWOP_DATA_DIR to the data folder of the host, which keeps its key.`,
-      { code },
+      facts,
     );
   }
   if (code === 'not_found')
-    return new CliFault(
-      'This host takes no agents as processes. Set OPENWOP_OPENSENTIENCE_DIR where it runs and start it anew.',
-      { code },
-    );
-  const reason = typeof details?.reason === 'string' ? ` ${details.reason}` : '';
-  return new CliFault(`${message}${reason} (${code}, status ${status})`, { code });
+    return new CliFault(`The host at ${url} does not know this: it may be an older one.`, facts);
+  return new CliFault(refusalWords({ error: code, message, details }, status), facts);
+}
+
+/** One fault in one line; several with their places (JSON pointers) in a line each. */
+function refusalWords({ error, message, details = {} }: Envelope, status: number): string {
+  const told = `(${printable(error)}, status ${status})`;
+  const several = faultsIn(details.errors);
+  if (several.length > 1)
+    return [`${printable(message)} ${told}`, ...several.map((line) => `  ${line}`)].join('\n');
+  const words = ['field', 'reason'].map((name) => details[name]);
+  const shown = words.filter((word): word is string => typeof word === 'string' && word !== '');
+  return [message, ...shown].map(printable).concat(told).join(' ');
+}
+
+function faultsIn(errors: unknown): readonly string[] {
+  if (!Array.isArray(errors)) return [];
+  return errors.map((one: { pointer?: unknown; message?: unknown }) =>
+    [one.pointer, one.message]
+      .filter((part) => typeof part === 'string')
+      .map(printable)
+      .join(' '),
+  );
 }

@@ -1,11 +1,12 @@
 // The command line `openwop`: arguments in, text out, an exit code. Knows only the host's HTTP API.
 import { Command, CommanderError } from 'commander';
+import { printableJson, printableLines } from '../words/printable.ts';
 import { addAgentCommands } from './agent-commands.ts';
-import { CliFault, createHostClient, type HostAddress } from './host-client.ts';
-import { printable } from '../words/printable.ts';
-
-const FAILED = 1;
-const USAGE = 2;
+import { cliOf, type CliParts } from './cli.ts';
+import { addCompletion } from './completion.ts';
+import { CliFault, EXIT, usageFault, type ExitCode } from './faults.ts';
+import { addRunCommands } from './run-commands.ts';
+import { addStartCommands } from './start-command.ts';
 
 const ENVIRONMENT = `
 Environment:
@@ -13,35 +14,66 @@ Environment:
                     data folder listened last, else http://127.0.0.1:8787
   OPENWOP_API_KEY   its key; when absent the one kept in the data folder of \`npm start\`
   OPENWOP_DATA_DIR  that folder; .data when absent
+  NO_COLOR          set to anything: no colours
+  COLUMNS           width of what is printed; when absent that of the terminal
 
-Exit codes: 0 done, 1 the host or the network said no, 2 the command was not understood.`;
+Exit codes:
+  ${EXIT.done}    done; of a run that was followed: completed
+  ${EXIT.refused}    the host or the network said no; of a run that was followed: failed
+  ${EXIT.usage}    the command was not understood, or wants more said
+  ${EXIT.waits}    a human is asked (runs follow --until-question)
+  ${EXIT.cancelled}    the run that was followed was cancelled
+  ${EXIT.interrupted}  Ctrl-C: what was followed goes on
 
-export interface CliParts extends HostAddress {
-  readonly out: (text: string) => void;
-  readonly err: (text: string) => void;
-}
+With --json the result is JSON and alone on the standard output (runs follow: one document per line); errors are
+{"error": {"code", "message", …}} on the standard error.`;
 
 /** Resolves to the exit code; everything that a person can act upon was printed. */
 export async function runCli(args: readonly string[], parts: CliParts): Promise<number> {
+  const asJson = isJson(args);
+  let code: ExitCode = EXIT.done;
+  const cli = cliOf(parts, (ended) => void (code = ended));
   const program = new Command('openwop')
-    .description('Looks at an OpenWOP host, and lets agents attach to it.')
+    .description('Looks at an OpenWOP host: its runs, what they ask, its agents.')
     .exitOverride()
-    .configureOutput({ writeOut: parts.out, writeErr: parts.err })
+    .configureOutput({
+      writeOut: parts.out,
+      writeErr: (text) => asJson || parts.err(printableLines(text)),
+      getOutHelpWidth: () => parts.screen?.columns ?? 100,
+      getErrHelpWidth: () => parts.screen?.columns ?? 100,
+    })
     .showHelpAfterError('(add --help for what can be said)')
     .addHelpText('after', ENVIRONMENT);
-  addAgentCommands(program, {
-    client: createHostClient(parts),
-    say: (text) => parts.out(`${text}\n`),
-  });
+  addStartCommands(program, cli);
+  addRunCommands(program, cli);
+  addAgentCommands(program, cli);
+  addCompletion(program, cli);
   try {
     if (!URL.canParse(parts.url) || !/^https?:$/.test(new URL(parts.url).protocol))
-      throw new CliFault('OPENWOP_URL must be a URL that begins with http:// or https://.');
+      throw new CliFault('OPENWOP_URL must be a URL that begins with http:// or https://.', {
+        code: 'bad_url',
+      });
     await program.parseAsync([...args], { from: 'user' });
-    return 0;
+    return code;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return EXIT.done;
+      if (asJson) tellFault(parts, usageFault(error.message.replace(/^error: /, '')), asJson);
+      return EXIT.usage;
+    }
     if (!(error instanceof CliFault)) throw error;
-    parts.err(`openwop: ${printable(error.message)}\n`);
-    return FAILED;
+    tellFault(parts, error, asJson);
+    return error.exitCode;
   }
+}
+
+function isJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end < 0 ? args.length : end).includes('--json');
+}
+
+function tellFault({ err }: CliParts, fault: CliFault, asJson: boolean): void {
+  const { status, details } = fault.facts;
+  const error = { code: fault.code, message: fault.message, status, details };
+  err(asJson ? `${printableJson({ error })}\n` : `openwop: ${printableLines(fault.message)}\n`);
 }

@@ -8,10 +8,20 @@ export function printable(text: string): string {
 }
 
 /** JSON that a terminal shows as it is: what it would obey is escaped, the value is the same. */
-export function printableJson(value: unknown): string {
-  return JSON.stringify(value).replace(OBEYED, (character) =>
-    [...Array(character.length).keys()]
-      .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`)
-      .join(''),
-  );
+export function printableJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent)
+    .split('\n')
+    .map((line) => line.replace(OBEYED, escaped))
+    .join('\n');
+}
+
+function escaped(character: string): string {
+  return [...Array(character.length).keys()]
+    .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`)
+    .join('');
+}
+
+/** The same of several lines, which stay lines. */
+export function printableLines(text: string): string {
+  return text.split(/\r?\n/).map(printable).join('\n');
 }

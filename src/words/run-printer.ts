@@ -3,7 +3,7 @@
 import { eventRow } from '../rules/events.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { TERMINAL_STATUSES, type RunStatus } from '../rules/status.ts';
-import { printable } from './printable.ts';
+import { printable, printableLines } from './printable.ts';
 
 /** A line stays readable in a terminal. */
 const SHOWN_CHARS = 140;
@@ -52,11 +52,6 @@ export function turnOf(type: string): { readonly ended?: RunStatus; readonly ask
     asks: part === 'wait-opens' || part === 'wait-asks',
     ...(part === 'run-ends' && run !== null && TERMINAL_STATUSES.has(run) ? { ended: run } : {}),
   };
-}
-
-/** Paragraphs of reasoning stay paragraphs. */
-function printableLines(text: string): string {
-  return text.split(/\r?\n/).map(printable).join('\n');
 }
 
 function lineStart({ sequence, type, nodeId }: PrintedEvent): string {

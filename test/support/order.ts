@@ -9,6 +9,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'faults/sigkill-rounds.test.ts': 99,
   'bench/bench.test.ts': 93,
   'journeys/agent-run.test.ts': 55,
+  'journeys/command-line.test.ts': 52,
   'journeys/opensentience.test.ts': 51,
   'faults/opensentience.test.ts': 50,
   'adapters/postgres-faults.test.ts': 49,

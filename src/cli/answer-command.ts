@@ -1,0 +1,325 @@
+// `openwop runs answer`: what a run asks, answered once, and what became of the answer in the words of the page
+// (interrupt.md). The question that was shown is named, so that an answer never meets the next one.
+import type { JsonObject, JsonValue } from '../rules/json.ts';
+import type { RunEventDoc } from '../../schemas/types.generated.ts';
+import { resumeValueOf } from '../words/answer.ts';
+import { choicesOf, wordsOf, type Choice } from '../words/choices.ts';
+import { ANSWER_NOTICES, OVER } from '../words/outcome.ts';
+import { questionsOf, type OpenQuestion } from '../words/question.ts';
+import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
+import { CliFault, EXIT, usageFault } from './faults.ts';
+import { nothingSent, openPrompt, type Prompt } from './prompt.ts';
+import { commandLines, questionHead, subjectLines } from './question-lines.ts';
+import { getQuestions, getRun, namedRun, runPath } from './run-reads.ts';
+import { statusText } from './run-tables.ts';
+import { wrapped } from './terminal.ts';
+
+export interface AnswerFlags extends JsonFlag {
+  readonly node?: string;
+  readonly interrupt?: string;
+  readonly answer?: readonly string[];
+  readonly reason?: string;
+  readonly value?: string;
+}
+
+export interface AnswerCall {
+  readonly runId: string;
+  readonly action: string | undefined;
+  readonly flags: AnswerFlags;
+}
+
+interface Answer {
+  readonly nodeId: string;
+  readonly interruptId: string;
+  readonly value: JsonValue;
+}
+
+export async function answerRun(cli: Cli, call: AnswerCall): Promise<void> {
+  const { runId, flags } = call;
+  const { open } = await getQuestions(cli.client, runId);
+  const meant = open.filter(
+    ({ nodeId, interruptId }) =>
+      (flags.node ?? nodeId) === nodeId && (flags.interrupt ?? interruptId) === interruptId,
+  );
+  if (meant.length === 0) {
+    const over = await overAnswer(cli, call);
+    if (!over) throw await asksNothing(cli, call, open);
+    return send(cli, call, over);
+  }
+  const action = call.action ?? impliedAction(flags);
+  const isSaid = action !== undefined || flags.value !== undefined;
+  if (cli.isAttended && !flags.json && (!isSaid || meant.length > 1))
+    return asked(cli, { ...call, action }, meant);
+  const [question, ...others] = meant;
+  if (!question || others.length > 0 || !isSaid) return listChoices(cli, call, meant);
+  return send(cli, call, { ...question, value: valueOf(question, { action, flags }) });
+}
+
+/** Answers to questions can be nothing else. */
+function impliedAction({ answer, value }: AnswerFlags): string | undefined {
+  return answer !== undefined && value === undefined ? 'answers' : undefined;
+}
+
+/** In a pipe nobody is asked: the choices are told, and the command wants more said. */
+function listChoices(cli: Cli, { runId, flags }: AnswerCall, open: readonly OpenQuestion[]): void {
+  const { screen } = cli;
+  cli.tell(
+    flags,
+    {
+      questions: open.map((question) => ({
+        ...{ nodeId: question.nodeId, interruptId: question.interruptId, kind: question.kind },
+        choices: choicesOf(question),
+      })),
+    },
+    () =>
+      open
+        .map((question) =>
+          [
+            ...questionHead(question, screen),
+            ...subjectLines(question),
+            ...commandLines(question, runId, screen),
+          ].join('\n'),
+        )
+        .join('\n\n'),
+  );
+  if (!flags.json) cli.note('Nothing was sent: say which answer.');
+  cli.ends(EXIT.usage);
+}
+
+interface Said {
+  readonly action: string | undefined;
+  readonly flags: AnswerFlags;
+}
+
+/** What is sent for what was said. Throws CliFault where the question has no such answer. */
+function valueOf(question: OpenQuestion, { action, flags }: Said): JsonValue {
+  const { value, reason } = flags;
+  if (action === undefined) return parsedJson(value ?? '');
+  const choices = choicesOf(question);
+  const choice = choices.find((each) => each.action === action);
+  if (!choice) {
+    const known = choices.map((each) => each.action).join(', ');
+    throw usageFault(
+      known === ''
+        ? 'No person answers this: it goes on when another system sends its event. Nothing was sent.'
+        : `This question has no answer "${action}", but: ${known}. Nothing was sent.`,
+    );
+  }
+  if (value !== undefined && !isEdit(action))
+    throw usageFault('--value goes with edit-accept, or alone. Nothing was sent.');
+  const told = formOf(question, { action, flags });
+  if (told === undefined) return { action, ...(reason === undefined ? {} : { feedback: reason }) };
+  const result = resumeValueOf(told, question);
+  if (!result.ok) throw usageFault(`${result.message} ${hintOf(action)}`.trim());
+  return result.value;
+}
+
+function isEdit(action: string): boolean {
+  return action === 'edit-accept' || action === 'edit';
+}
+
+/** The fields of the page's form; undefined for an answer that a definition named itself. */
+function formOf(
+  { data }: OpenQuestion,
+  { action, flags }: Said,
+): Readonly<Record<string, string>> | undefined {
+  const reason: Record<string, string> = flags.reason === undefined ? {} : { reason: flags.reason };
+  switch (action) {
+    case 'accept':
+    case 'reject':
+    case 'refine':
+    case 'ask':
+      return { action, ...reason };
+    case 'edit-accept':
+    case 'edit':
+      return { action: 'edit-accept', editedDecision: flags.value ?? '' };
+    case 'answers':
+      return { action: 'answer', ...answersOf(data, flags.answer ?? []) };
+    default:
+      return undefined;
+  }
+}
+
+function hintOf(action: string): string {
+  if (isEdit(action)) return "(--value '{…}')";
+  if (action === 'answers') return '(--answer id=text)';
+  return action === 'refine' || action === 'ask' ? "(--reason '…')" : '';
+}
+
+function answersOf(data: JsonObject, given: readonly string[]): Readonly<Record<string, string>> {
+  const ids = questionsOf(data).map(({ id }) => id);
+  return Object.fromEntries(
+    given.map((text) => {
+      const at = text.indexOf('=');
+      const id = text.slice(0, Math.max(at, 0));
+      if (!ids.includes(id))
+        throw usageFault(
+          `--answer is id=text, with one of the ids ${ids.join(', ')}. Nothing was sent.`,
+        );
+      return [`answer.${id}`, text.slice(at + 1)];
+    }),
+  );
+}
+
+function parsedJson(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw usageFault(`--value is no valid JSON: ${(error as Error).message}. Nothing was sent.`);
+  }
+}
+
+/** With the person at the terminal: which question, which answer, what it does, and a last word. */
+async function asked(cli: Cli, call: AnswerCall, open: readonly OpenQuestion[]): Promise<void> {
+  const prompt = openPrompt(cli);
+  try {
+    const question = await pick(cli, prompt, {
+      from: open,
+      shown: (each) => [...questionHead(each, cli.screen), ...subjectLines(each)].join('\n'),
+    });
+    const said = call.action ?? (await choose(cli, prompt, question)).action;
+    const flags = await missing(prompt, question, { action: said, flags: call.flags });
+    const value = valueOf(question, { action: said, flags });
+    const sure = await prompt.ask(`${said}: ${wordsOf(question, said)}. Send this? (y/n)`);
+    if (!/^y(es)?$/i.test(sure)) throw nothingSent();
+    await send(cli, call, { ...question, value });
+  } finally {
+    prompt.close();
+  }
+}
+
+function choose(cli: Cli, prompt: Prompt, question: OpenQuestion): Promise<Choice> {
+  const from = choicesOf(question);
+  // Says that no person answers this.
+  if (from.length === 0) valueOf(question, { action: 'answer', flags: {} });
+  return pick(cli, prompt, {
+    from,
+    shown: ({ action, words }) => `${action}: ${words}`,
+    always: true,
+  });
+}
+
+interface Offer<Item> {
+  readonly from: readonly Item[];
+  readonly shown: (item: Item) => string;
+  /** Also where there is but one. */
+  readonly always?: true;
+}
+
+/** One of those offered, by its number. The only question is not asked about, the only answer is. */
+async function pick<Item>(
+  { note, screen }: Cli,
+  prompt: Prompt,
+  { from, shown, always }: Offer<Item>,
+): Promise<Item> {
+  const [only] = from;
+  if (only !== undefined && from.length === 1 && !always) {
+    note(shown(only));
+    return only;
+  }
+  from.forEach((item, at) => {
+    const [first = '', ...more] = shown(item).split('\n');
+    note([...wrapped(`${at + 1}. ${first}`, '', screen), ...more].join('\n'));
+  });
+  for (;;) {
+    const text = await prompt.ask(`Which? (1 to ${from.length}; nothing: leave it as it is)`);
+    if (text === '') throw nothingSent();
+    const item = /^\d{1,3}$/.test(text) ? from[Number(text) - 1] : undefined;
+    if (item !== undefined) return item;
+    note(`"${text}" is none of them.`);
+  }
+}
+
+/** What the answer needs beside its name, where it was not said. */
+async function missing(
+  prompt: Prompt,
+  question: OpenQuestion,
+  { action, flags }: Said & { readonly action: string },
+): Promise<AnswerFlags> {
+  switch (action) {
+    case 'answers': {
+      const answer = [...(flags.answer ?? [])];
+      for (const { id, question: text, schema } of questionsOf(question.data)) {
+        if (answer.some((each) => each.startsWith(`${id}=`))) continue;
+        const options = Array.isArray(schema?.enum)
+          ? ` (${schema.enum.map(String).join(', ')})`
+          : '';
+        answer.push(`${id}=${await prompt.ask(text + options)}`);
+      }
+      return { ...flags, answer };
+    }
+    case 'edit-accept':
+    case 'edit':
+      return { ...flags, value: flags.value ?? (await prompt.ask('The changed value, as JSON:')) };
+    case 'refine':
+      return { ...flags, reason: flags.reason ?? (await prompt.ask('What should change?')) };
+    case 'ask':
+      return { ...flags, reason: flags.reason ?? (await prompt.ask('What do you want to know?')) };
+    case 'reject':
+      return { ...flags, reason: flags.reason ?? (await prompt.ask('Reason (may be empty):')) };
+    default:
+      return flags;
+  }
+}
+
+async function send(
+  cli: Cli,
+  { runId, flags }: AnswerCall,
+  { nodeId, interruptId, value }: Answer,
+): Promise<void> {
+  const path = `${runPath(runId)}/interrupts/${encodeURIComponent(nodeId)}`;
+  const answer = await cli.client
+    .post<{ status: keyof typeof ANSWER_NOTICES }>(path, {
+      body: { resumeValue: value, interruptId },
+      idempotencyKey: freshKey(),
+    })
+    .catch(namedRun(runId))
+    .catch(inWords);
+  cli.tell(flags, answer, () => ANSWER_NOTICES[answer.status]);
+}
+
+/** The words of the page for what became of the question. */
+function inWords(error: unknown): never {
+  if (!(error instanceof CliFault)) throw error;
+  const words = (OVER as Readonly<Record<string, string | undefined>>)[error.code];
+  if (words === undefined) throw error;
+  const { resolvedBy } = error.facts.details ?? {};
+  const who = typeof resolvedBy === 'string' ? ` It was: ${resolvedBy}.` : '';
+  throw new CliFault(words + who, { ...error.facts, cause: error });
+}
+
+/**
+ * A question that was named and is not open any more: the host tells what became of it, to who answers. Its node
+ * stands in the log.
+ */
+async function overAnswer(
+  cli: Cli,
+  { runId, action, flags }: AnswerCall,
+): Promise<Answer | undefined> {
+  const { interrupt: interruptId, value } = flags;
+  if (interruptId === undefined || (action === undefined && value === undefined)) return undefined;
+  const { events } = await cli.client.get<{ events: readonly RunEventDoc[] }>(
+    `${runPath(runId)}/events`,
+  );
+  const event = events.find(
+    ({ payload }) => (payload as JsonObject | null)?.interruptId === interruptId,
+  );
+  if (event?.nodeId === undefined) return undefined;
+  const answer = action === undefined ? parsedJson(value ?? '') : { action };
+  return { nodeId: event.nodeId, interruptId, value: answer };
+}
+
+async function asksNothing(
+  cli: Cli,
+  { runId, flags }: AnswerCall,
+  open: readonly OpenQuestion[],
+): Promise<CliFault> {
+  const facts = { code: 'interrupt_not_found' };
+  if (open.length > 0)
+    return new CliFault(
+      `Run ${runId} asks no such question${flags.node === undefined ? '' : ` at ${flags.node}`}. \`${CALLED} runs answer ${runId}\` shows what it asks.`,
+      facts,
+    );
+  const { status } = await getRun(cli.client, runId);
+  return new CliFault(`Run ${runId} asks nothing now. It is: ${statusText(status)}.`, facts);
+}

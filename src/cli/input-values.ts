@@ -1,0 +1,67 @@
+// `--input k=v`: text, typed by the variable of the workflow that it is for, so that a wrong type is told before
+// anything is sent.
+import type { WorkflowVariable } from '../../schemas/types.generated.ts';
+import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { usageFault } from './faults.ts';
+
+type Variable = Pick<WorkflowVariable, 'name' | 'type'>;
+
+/** `k=v` by the type of k, `k:=json` as it is. Throws CliFault for one that is not known or does not fit. */
+export function inputsOf(given: readonly string[], declared: readonly Variable[]): JsonObject {
+  return Object.fromEntries(given.map((text) => inputOf(text, declared)));
+}
+
+function inputOf(text: string, declared: readonly Variable[]): readonly [string, JsonValue] {
+  const at = text.indexOf('=');
+  if (at < 1) throw usageFault(`--input is name=value or name:=JSON, and not "${text}".`);
+  const isRaw = text[at - 1] === ':';
+  const name = text.slice(0, isRaw ? at - 1 : at);
+  const value = text.slice(at + 1);
+  const variable = declared.find((each) => each.name === name);
+  if (!variable) {
+    const names = declared.map((each) => each.name).join(', ');
+    const known = names === '' ? 'It has none' : `It has: ${names}`;
+    throw usageFault(`The workflow has no input "${name}". ${known}.`);
+  }
+  return [name, isRaw ? rawOf(variable, value) : typedOf(variable, value)];
+}
+
+function rawOf({ name, type }: Variable, text: string): JsonValue {
+  const value = jsonOf(text);
+  if (value === undefined) throw usageFault(`The input "${name}" is no valid JSON.`);
+  if (value !== null && typeOf(value) !== type) throw mismatch({ name, type });
+  return value;
+}
+
+function typedOf({ name, type }: Variable, text: string): JsonValue {
+  if (type === 'string') return text;
+  const value = jsonOf(text);
+  if (value === undefined || typeOf(value) !== type) throw mismatch({ name, type });
+  return value;
+}
+
+const EXAMPLES: Readonly<Record<WorkflowVariable['type'], string>> = {
+  string: 'some words',
+  number: '12.5',
+  boolean: 'true',
+  object: '{"a":1}',
+  array: '[1,2]',
+};
+
+function mismatch({ name, type }: Variable): Error {
+  return usageFault(`The input "${name}" must be of type ${type}, as in ${name}=${EXAMPLES[type]}`);
+}
+
+function typeOf(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array';
+  return value === null ? 'null' : typeof value;
+}
+
+function jsonOf(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    // What is no JSON has no type here.
+    return undefined;
+  }
+}

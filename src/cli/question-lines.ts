@@ -1,0 +1,89 @@
+// A run's question in a terminal: the same words as on the page, and for each answer the command that gives it.
+import type { JsonValue } from '../rules/json.ts';
+import { choicesOf, type Choice } from '../words/choices.ts';
+import { printable, printableJson } from '../words/printable.ts';
+import { formShapeOf, headOf, questionsOf, type OpenQuestion } from '../words/question.ts';
+import { CALLED } from './cli.ts';
+import { wrapped, type Screen } from './terminal.ts';
+
+const WIDE: Screen = { colour: false };
+
+/** What is asked, what it is about, and until when. */
+export function questionHead(open: OpenQuestion, screen: Screen = WIDE): readonly string[] {
+  const { nodeId, deadlineMs } = open;
+  const { title, lead } = headOf(open, nodeId);
+  const who = formShapeOf(open) === 'none' ? 'Another system is awaited' : 'A human is asked';
+  return [
+    ...wrapped(`${who} (${printable(nodeId)}): ${printable(title)}`, '', screen),
+    ...wrapped(printable(lead), '  ', screen),
+    ...(deadlineMs === undefined
+      ? []
+      : wrapped(`Answer until ${new Date(deadlineMs).toISOString()}.`, '  ', screen)),
+  ];
+}
+
+/** What is to be judged, as JSON; nothing where the question has none. */
+export function subjectLines({ kind, data }: OpenQuestion): readonly string[] {
+  const subject =
+    formShapeOf({ kind, data }) === 'low-confidence' ? data.decision : data.artifactData;
+  const about = subject ?? data.correlation ?? data.payload;
+  return about === undefined
+    ? []
+    : printableJson(about, 2)
+        .split('\n')
+        .map((line) => `  ${line}`);
+}
+
+/** One answer per pair of lines: what it does, and the command, which is never broken. */
+export function commandLines(
+  open: OpenQuestion,
+  runId: string,
+  screen: Screen = WIDE,
+): readonly string[] {
+  return choicesOf(open).flatMap((choice) => [
+    ...wrapped(`${printable(choice.action)}: ${printable(choice.words)}`, '  ', screen),
+    `    ${answerCommand(open, runId, choice)}`,
+  ]);
+}
+
+/** A word of a shell for each part, whatever the question holds. */
+function answerCommand(open: OpenQuestion, runId: string, choice: Choice): string {
+  return [
+    ...[CALLED, 'runs answer', shellWord(runId), shellWord(choice.action)],
+    ...['--interrupt', shellWord(open.interruptId)],
+    ...givenWith(open, choice),
+  ].join(' ');
+}
+
+function givenWith(open: OpenQuestion, { action, value }: Choice): readonly string[] {
+  const parts = value as Readonly<Record<string, JsonValue>>;
+  switch (action) {
+    case 'answers': {
+      const answers = parts.answers as Readonly<Record<string, JsonValue>>;
+      return questionsOf(open.data).map(({ id }) => {
+        const answer = answers[id] ?? '…';
+        const text = typeof answer === 'string' ? answer : printableJson(answer);
+        return `--answer ${quoted(`${id}=${text}`)}`;
+      });
+    }
+    case 'edit-accept':
+    case 'edit':
+      return [
+        `--value ${quoted(printableJson(parts.decision ?? parts.editedArtifactData ?? null))}`,
+      ];
+    case 'refine':
+    case 'ask':
+      return ["--reason '…'"];
+    default:
+      return [];
+  }
+}
+
+/** One word of a shell, whatever it holds. */
+export function quoted(text: string): string {
+  return `'${printable(text).replaceAll("'", String.raw`'\''`)}'`;
+}
+
+function shellWord(text: string): string {
+  return /^[\w.:-]+$/.test(text) ? text : quoted(text);
+}

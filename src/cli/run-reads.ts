@@ -1,0 +1,62 @@
+// What the host tells of runs, as commands use it.
+import type { RunSnapshot } from '../../schemas/types.generated.ts';
+import type { JsonObject, JsonValue } from '../rules/json.ts';
+import type { OpenQuestion } from '../words/question.ts';
+import { CliFault, codeOf } from './faults.ts';
+import type { HostClient } from './host-client.ts';
+import { CALLED } from './cli.ts';
+
+export const RUNS = '/v1/runs';
+export const OVERVIEW = '/v1/host/openwop-temporal/runs';
+
+export function runPath(runId: string): string {
+  return `${RUNS}/${encodeURIComponent(runId)}`;
+}
+
+export function getRun(client: HostClient, runId: string): Promise<RunSnapshot> {
+  return client.get<RunSnapshot>(runPath(runId)).catch(namedRun(runId));
+}
+
+/** The host does not repeat which run it lacks. */
+export function namedRun(runId: string): (error: unknown) => never {
+  return (error) => {
+    if (codeOf(error) !== 'run_not_found') throw error;
+    throw new CliFault(`The host knows no run ${runId}. \`${CALLED} runs\` lists them.`, {
+      ...(error as CliFault).facts,
+      cause: error,
+    });
+  };
+}
+
+interface QuestionView {
+  readonly nodeId: string;
+  readonly interruptId: string;
+  readonly kind: string;
+  readonly requestedAt: string;
+  readonly deadline?: string;
+  readonly resumeSchema?: JsonValue;
+  readonly [part: string]: JsonValue | undefined;
+}
+
+export interface Questions {
+  readonly views: readonly QuestionView[];
+  readonly open: readonly OpenQuestion[];
+}
+
+/** What the run waits for, oldest first. */
+export async function getQuestions(client: HostClient, runId: string): Promise<Questions> {
+  const path = `${OVERVIEW}/${encodeURIComponent(runId)}/questions`;
+  const answer = await client
+    .get<{ questions: readonly QuestionView[] }>(path)
+    .catch(namedRun(runId));
+  return { views: answer.questions, open: answer.questions.map(openOf) };
+}
+
+function openOf(view: QuestionView): OpenQuestion {
+  const { nodeId, interruptId, kind, requestedAt, deadline, resumeSchema, ...data } = view;
+  return {
+    ...{ nodeId, interruptId, kind, data: data as JsonObject, resumeSchema },
+    requestedAtMs: Date.parse(requestedAt),
+    ...(deadline === undefined ? {} : { deadlineMs: Date.parse(deadline) }),
+  };
+}

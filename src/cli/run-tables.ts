@@ -1,0 +1,91 @@
+// Runs as a human reads them: the same words as on the page.
+import type { RunOverview, RunSnapshot, RunWait } from '../../schemas/types.generated.ts';
+import type { RunStatus } from '../rules/status.ts';
+import { duration } from '../words/duration.js';
+import { printableJson } from '../words/printable.ts';
+import type { OpenQuestion } from '../words/question.ts';
+import { STATUS_WORDS } from '../words/status.ts';
+import { commandLines, questionHead, subjectLines } from './question-lines.ts';
+import { fields, table, type Colour, type Screen } from './terminal.ts';
+
+const COLOURS: Partial<Readonly<Record<RunStatus, Colour>>> = {
+  'waiting-approval': 'yellow',
+  'waiting-input': 'yellow',
+  completed: 'green',
+  failed: 'red',
+};
+const STATUS_COLUMN = 1;
+
+/** `nowMs`: of the reader's clock. */
+export function runsTable(
+  runs: readonly RunOverview[],
+  { screen, nowMs }: { readonly screen: Screen; readonly nowMs: number },
+): string {
+  return table(
+    ['RUN', 'STATUS', 'WORKFLOW', 'AGE', 'WAITS FOR'],
+    runs.map(({ runId, status, workflowId, createdAt, waiting }) => [
+      ...[runId, statusText(status), workflowId],
+      ...[duration(nowMs - Date.parse(createdAt)), waiting.map(waitText).join('; ')],
+    ]),
+    {
+      screen,
+      colourOf: (row, column) =>
+        column === STATUS_COLUMN ? COLOURS[runs[row]?.status ?? 'pending'] : undefined,
+    },
+  );
+}
+
+/** A status of a later host is shown as it is. */
+export function statusText(status: string): string {
+  return (STATUS_WORDS as Readonly<Record<string, { text: string }>>)[status]?.text ?? status;
+}
+
+function waitText({ title, forPerson, deadline }: RunWait): string {
+  const until =
+    deadline === undefined ? '' : ` (until ${deadline.slice(0, 16).replace('T', ' ')} UTC)`;
+  return `${forPerson ? 'you' : 'another system'}: ${title}${until}`;
+}
+
+export function runText(
+  run: RunSnapshot,
+  open: readonly OpenQuestion[],
+  { screen, nowMs }: { readonly screen: Screen; readonly nowMs: number },
+): string {
+  const { status, createdAt, startedAt, endedAt, error } = run;
+  const began = typeof startedAt === 'string' ? Date.parse(startedAt) : undefined;
+  const until = endedAt === undefined ? nowMs : Date.parse(endedAt);
+  const head = fields(
+    [
+      ['Run', run.runId],
+      ['Status', statusText(status), COLOURS[status]],
+      ['Workflow', run.workflowId],
+      ['Created', typeof createdAt === 'string' ? createdAt : undefined],
+      ['Started', startedAt],
+      ['Ended', endedAt],
+      [
+        endedAt === undefined ? 'For' : 'Took',
+        began === undefined ? undefined : duration(until - began),
+      ],
+      ['Tags', run.tags?.join(', ')],
+      ['Error', error && `${error.code}: ${error.message}`, 'red'],
+    ],
+    screen,
+  );
+  const values = [
+    ['Inputs', run.inputs],
+    ['Outputs', run.outputs],
+  ] as const;
+  const shown = values
+    .filter(([, value]) => value !== undefined && Object.keys(value).length > 0)
+    .map(([name, value]) => `${name}\n${printableJson(value, 2)}`);
+  const asked = open.map((each) => questionText(each, run.runId, screen));
+  return [head, ...shown, ...asked].join('\n\n');
+}
+
+export function questionText(open: OpenQuestion, runId: string, screen: Screen): string {
+  return [
+    ...questionHead(open, screen),
+    ...subjectLines(open),
+    ...commandLines(open, runId, screen),
+  ].join('\n');
+}

@@ -1,0 +1,178 @@
+// `openwop start` and `openwop workflows`: what can be started, and a run of it.
+import { readFile } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import type { Command } from 'commander';
+import type {
+  RunCreateResponse,
+  WorkflowDefinition,
+  WorkflowVariable,
+} from '../../schemas/types.generated.ts';
+import type { JsonObject } from '../rules/json.ts';
+import { printableJson } from '../words/printable.ts';
+import { CALLED, collect, freshKey, type Cli, type JsonFlag } from './cli.ts';
+import { CliFault, codeOf, usageFault } from './faults.ts';
+import { followRun } from './follow.ts';
+import type { HostClient } from './host-client.ts';
+import { inputsOf } from './input-values.ts';
+import { command, DEFAULT_COMMAND } from './run-commands.ts';
+import { RUNS } from './run-reads.ts';
+import { statusText } from './run-tables.ts';
+import { fields, table } from './terminal.ts';
+
+const WORKFLOWS = '/v1/host/openwop-temporal/workflows';
+/** Longest text of --inputs, in characters: what the host takes is less. */
+const MAX_INPUTS = 1024 * 1024;
+
+interface StartFlags extends JsonFlag {
+  readonly input?: readonly string[];
+  readonly inputs?: string;
+  readonly tag?: readonly string[];
+  readonly follow?: true;
+  readonly idempotencyKey?: string;
+}
+
+export interface WorkflowView {
+  readonly workflowId: string;
+  readonly name: string;
+  readonly version: string;
+  readonly description?: string;
+  readonly inputs: readonly WorkflowVariable[];
+}
+
+export function listWorkflows(client: HostClient, limitMs?: number) {
+  return client.get<{ workflows: readonly WorkflowView[] }>(WORKFLOWS, limitMs);
+}
+
+export function addStartCommands(program: Command, cli: Cli): void {
+  command(program, 'start <workflowId>', 'Start a run of a workflow.')
+    .option(
+      '--input <name=value>',
+      'an input, typed as the workflow says; name:=JSON as it is',
+      collect,
+    )
+    .option('--inputs <JSON>', 'all inputs as one object: JSON, @file, or - for the input')
+    .option('--tag <tag>', 'a tag (again for each)', collect)
+    .option('--follow', 'follow the run until it ends')
+    .option('--idempotency-key <key>', 'the same key starts one run, for 24 hours')
+    .action((workflowId: string, flags: StartFlags) => startRun(cli, workflowId, flags));
+  const workflows = program.command('workflows').description('What can be started.');
+  command(workflows, DEFAULT_COMMAND, 'All workflows (the default).')
+    .allowExcessArguments()
+    .action(async (flags: JsonFlag, list: Command) => {
+      const [unknown] = list.args;
+      if (unknown !== undefined) list.error(`error: unknown command '${unknown}'`);
+      const answer = await listWorkflows(cli.client);
+      cli.tell(flags, answer, () => workflowsTable(cli, answer.workflows));
+    });
+  command(workflows, 'show <workflowId>', 'One workflow: its inputs and its steps.').action(
+    async (workflowId: string, flags: JsonFlag) => {
+      const definition = await getWorkflow(cli.client, workflowId);
+      cli.tell(flags, definition, () => workflowText(cli, definition));
+    },
+  );
+}
+
+async function startRun(cli: Cli, workflowId: string, flags: StartFlags): Promise<void> {
+  const { variables } = await getWorkflow(cli.client, workflowId);
+  const inputs = {
+    ...(flags.inputs === undefined ? {} : await wholeInputs(cli, flags.inputs)),
+    ...inputsOf(flags.input ?? [], variables),
+  };
+  const body = { workflowId, inputs, ...(flags.tag === undefined ? {} : { tags: flags.tag }) };
+  const idempotencyKey = flags.idempotencyKey ?? freshKey();
+  const started = await cli.client.post<RunCreateResponse>(RUNS, { body, idempotencyKey });
+  const { runId, status, warnings = [] } = started;
+  for (const { message } of warnings) if (!flags.json) cli.note(`Warning: ${message}`);
+  if (flags.json) cli.out(`${printableJson(started, flags.follow ? undefined : 2)}\n`);
+  else cli.out(`Run ${runId}: ${statusText(status)}.\n`);
+  if (flags.follow) cli.ends(await followRun(cli, runId, { json: flags.json }));
+  else if (!flags.json) cli.note(`Follow it: ${CALLED} runs follow ${runId}`);
+}
+
+/** JSON, @file or - for the input: an object. */
+async function wholeInputs({ input }: Cli, given: string): Promise<JsonObject> {
+  const text = given === '-' ? await readAll(input) : await textOf(given);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw usageFault(`--inputs is no valid JSON: ${(error as Error).message}`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw usageFault('--inputs must be a JSON object with the inputs by name.');
+  return value as JsonObject;
+}
+
+async function textOf(given: string): Promise<string> {
+  if (!given.startsWith('@')) return given;
+  try {
+    return await readFile(given.slice(1), 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw usageFault(`The file ${given.slice(1)} cannot be read (${code ?? 'unknown'}).`);
+  }
+}
+
+async function readAll(input: Readable | undefined): Promise<string> {
+  let text = '';
+  for await (const piece of input ?? []) {
+    text += String(piece);
+    if (text.length > MAX_INPUTS)
+      throw usageFault(`--inputs are longer than ${MAX_INPUTS} characters.`);
+  }
+  return text;
+}
+
+function getWorkflow(client: HostClient, workflowId: string): Promise<WorkflowDefinition> {
+  return client
+    .get<WorkflowDefinition>(`/v1/workflows/${encodeURIComponent(workflowId)}`)
+    .catch((error: unknown) => {
+      if (codeOf(error) !== 'workflow_not_found') throw error;
+      throw new CliFault(
+        `The host knows no workflow ${workflowId}. \`${CALLED} workflows\` lists them.`,
+        { ...(error as CliFault).facts, cause: error },
+      );
+    });
+}
+
+function workflowsTable({ screen }: Cli, workflows: readonly WorkflowView[]): string {
+  if (workflows.length === 0) return 'No workflows.';
+  return table(
+    ['WORKFLOW', 'NAME', 'INPUTS'],
+    workflows.map(({ workflowId, name, inputs }) => [
+      ...[workflowId, name],
+      inputs.map((each) => (each.required ? each.name : `[${each.name}]`)).join(' '),
+    ]),
+    { screen },
+  );
+}
+
+function workflowText({ screen }: Cli, definition: WorkflowDefinition): string {
+  const { id, name, version, description, variables, nodes } = definition;
+  const head = fields(
+    [
+      ['Workflow', id],
+      ['Name', name],
+      ['Version', version],
+      ['About', description],
+    ],
+    screen,
+  );
+  const inputs = table(
+    ['INPUT', 'TYPE', 'REQUIRED', 'DEFAULT', 'ABOUT'],
+    variables.map((each) => [
+      ...[each.name, each.type, each.required ? 'yes' : 'no'],
+      each.defaultValue === undefined ? undefined : JSON.stringify(each.defaultValue),
+      each.description,
+    ]),
+    { screen },
+  );
+  const steps = table(
+    ['STEP', 'NAME', 'KIND', 'AGENT'],
+    nodes.map((node) => [node.id, node.name, node.typeId, node.agent?.agentId]),
+    { screen },
+  );
+  return [head, ...(variables.length > 0 ? [`Inputs\n${inputs}`] : []), `Steps\n${steps}`].join(
+    '\n\n',
+  );
+}
