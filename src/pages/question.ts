@@ -13,7 +13,13 @@ import {
   type Question,
 } from '../words/question.ts';
 import { renderDate } from './layout.ts';
-import { escapeHtml, isFlatObject, renderConfidence, renderValue } from './timeline-html.js';
+import {
+  escapeHtml,
+  isFlatObject,
+  renderConfidence,
+  renderValue,
+  SCROLLS,
+} from './timeline-html.js';
 
 export interface QuestionModel {
   readonly interrupt: OpenQuestion;
@@ -75,7 +81,7 @@ function subject({ data, ...interrupt }: OpenQuestion): string {
 
 function why(reasoning: string | undefined): string {
   if (!reasoning) return '';
-  return `<details class="why" open><summary>Why the agent thinks so</summary><blockquote>${escapeHtml(reasoning)}</blockquote></details>`;
+  return `<details class="why" open><summary>Why the agent thinks so</summary><blockquote ${SCROLLS} aria-label="What the agent thought">${escapeHtml(reasoning)}</blockquote></details>`;
 }
 
 function forms(model: QuestionModel): string {

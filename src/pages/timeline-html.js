@@ -11,6 +11,9 @@ const TABLE_ROWS = 12;
 /** Tables in a table, one in the other. */
 const TABLE_DEPTH = 2;
 
+/** Of what may be longer than its box: the keyboard can reach it and scroll it. */
+export const SCROLLS = 'tabindex="0" role="group"';
+
 /**
  * The one escape function of the pages: safe in text and in double-quoted attributes.
  * @param {unknown} value
@@ -44,7 +47,7 @@ export function renderValue(value) {
 
 /** @param {unknown} value */
 function json(value) {
-  return `<pre class="value">${escapeHtml(clip(JSON.stringify(value, null, 2)))}</pre>`;
+  return `<pre class="value" ${SCROLLS} aria-label="Value">${escapeHtml(clip(JSON.stringify(value, null, 2)))}</pre>`;
 }
 
 /**
@@ -194,7 +197,7 @@ function body(item) {
  */
 function progress({ progress: text, state }) {
   if (!text) return '';
-  return `<details${state === 'running' ? ' open' : ''}><summary>Told</summary><pre class="progress">${escapeHtml(text)}</pre></details>`;
+  return `<details${state === 'running' ? ' open' : ''}><summary>Told</summary><pre class="progress" ${SCROLLS} aria-label="What the tool told">${escapeHtml(text)}</pre></details>`;
 }
 
 /**

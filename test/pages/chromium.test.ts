@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { EVENT_STORIES } from '../../src/rules/events.ts';
 import type { RunPageModel } from '../../src/pages/index.ts';
+import { graveFindings } from '../support/axe.ts';
 import { chromiumPath, launchChromium } from '../support/chromium.ts';
 import { startPageServer, type PageServer } from './page-server.ts';
 import { afterAnswer, eventsOf, question, STARTED_MS, untilQuestion } from './sample-run.ts';
@@ -128,6 +129,29 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
     expect(await page.getByLabel('What should the agent know?').inputValue()).toBe(
       'The customer sent a photo',
     );
+  });
+
+  it.each(
+    [PHONE, DESKTOP].flatMap((viewport) =>
+      (['light', 'dark'] as const).map((colorScheme) => ({ viewport, colorScheme })),
+    ),
+  )('axe finds nothing grave: $colorScheme, $viewport.width px', async (look) => {
+    server.model = { ...waiting, homeUrl: '/pages', notice: { kind: 'error', text: 'Not taken.' } };
+    await open(look);
+    await page.getByText('Live', { exact: true }).waitFor();
+    // What is folded counts too.
+    await page.evaluate(
+      'document.querySelectorAll("details").forEach((each) => (each.open = true))',
+    );
+    expect(await graveFindings(page)).toEqual([]);
+    server.model = completed;
+    server.push(afterAnswer);
+    await page.getByRole('heading', { name: 'Run completed' }).waitFor();
+    await page.locator('[data-interrupt]').waitFor({ state: 'detached' });
+    await page.evaluate(
+      'document.querySelectorAll("details").forEach((each) => (each.open = true))',
+    );
+    expect(await graveFindings(page)).toEqual([]);
   });
 
   it.each([true, false])('answers are plain forms (JavaScript: %s)', async (javaScriptEnabled) => {

@@ -302,6 +302,6 @@ describe('a JSON value for people', () => {
     ['a list of objects', { a: [{ b: 1 }] }],
     ['a list', [1, 2]],
   ])('%s: as JSON', (_name, value) => {
-    expect(renderValue(value)).toMatch(/^<pre class="value">/);
+    expect(renderValue(value)).toMatch(/^<pre class="value" /);
   });
 });
