@@ -12,6 +12,7 @@ import { rest } from '../system/time.ts';
 import { createRunPrinter, turnOf, type PrintedEvent } from '../words/run-printer.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Host } from './host.ts';
+import { post } from './own-api.ts';
 import { bearer, questionLines } from './question-lines.ts';
 
 const RUN_FILE = 'demo-run';
@@ -47,7 +48,7 @@ export async function showDemoRun(parts: DemoParts): Promise<void> {
       ? `Demo run ${runId}: a refund agent at work.`
       : `Demo run ${runId}: ${head.status}.`,
   );
-  say(`  page       ${await pageLink(host, runId)}`);
+  say(`  page       ${host.publicUrl}/pages/runs/${encodeURIComponent(runId)}`);
   if (host.temporal.uiUrl) {
     say(
       `  Temporal   ${host.temporal.uiUrl}/namespaces/${host.temporal.namespace}/workflows/${runId}`,
@@ -69,30 +70,6 @@ async function startDemoRun({ host, say }: DemoParts): Promise<string> {
   });
   for (const { message } of answer.warnings ?? []) say(`Warning: ${message}`);
   return answer.runId;
-}
-
-async function pageLink(host: Host, runId: string): Promise<string> {
-  const path = `/v1/host/openwop-temporal/runs/${encodeURIComponent(runId)}/page-link`;
-  const { url } = await post<{ url: string }>(host, path, { body: {} });
-  return `${url}  (opens once, within 10 minutes)`;
-}
-
-async function post<T>(
-  host: Host,
-  path: string,
-  request: { body: unknown; idempotencyKey?: string },
-): Promise<T> {
-  const response = await fetch(`${host.url}${path}`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${host.apiKey}`,
-      'content-type': 'application/json',
-      ...(request.idempotencyKey && { 'idempotency-key': request.idempotencyKey }),
-    },
-    body: JSON.stringify(request.body),
-  });
-  if (!response.ok) throw new Error(`POST ${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as T;
 }
 
 function printed({ sequence, type, nodeId, payload }: LogRow): PrintedEvent {

@@ -3,8 +3,9 @@ import { createDemo, type Demo } from '../demo/index.ts';
 import { runCommand, type CommandParts, type Running } from './command.ts';
 import { openDataFolder, type DataFolder } from './data-folder.ts';
 import { showDemoRun } from './demo-run.ts';
-import { createHost } from './host.ts';
+import { createHost, type Host } from './host.ts';
 import { sayModels } from './model-lines.ts';
+import { post } from './own-api.ts';
 
 /** No crash is survived: said where nobody overlooks it. */
 const IN_MEMORY_WARNING =
@@ -56,6 +57,7 @@ async function startHost(
   };
   try {
     folder.keepUrl(host.url);
+    say(`Open           ${await signInLink(host)}   (signs in once, within 10 minutes)`);
     say(`OpenWOP host   ${host.url}/.well-known/openwop`);
     if (host.publicUrl !== host.url) say(`Public URL     ${host.publicUrl}`);
     say(
@@ -78,4 +80,10 @@ async function startHost(
     await host.stop();
     throw error;
   }
+}
+
+/** What a newcomer clicks first: the host's pages, without typing a key. */
+async function signInLink(host: Host): Promise<string> {
+  const path = '/v1/host/openwop-temporal/sign-in-link';
+  return (await post<{ url: string }>(host, path, { body: {} })).url;
 }

@@ -35,6 +35,22 @@ const serverPid = () =>
   (JSON.parse(kept('temporal.json')) as { process: { pid: number } }).process.pid;
 
 describe('npm start', () => {
+  it('the link that it prints signs in, once, and leads to the demo run too', async () => {
+    const host = await spawnOf('start', env());
+    await until(() => host.stdout().includes('/pages/runs/'), 'the demo run is printed');
+    const [line = '', link = ''] =
+      /^Open +(\S+) +\(signs in once, within 10 minutes\)$/m.exec(host.stdout()) ?? [];
+    // What a newcomer should click stands before all other addresses of the host.
+    expect(host.stdout().indexOf(host.url)).toBe(host.stdout().indexOf(line) + line.indexOf(link));
+    const opened = await fetch(link, { method: 'POST', redirect: 'manual' });
+    expect([opened.status, opened.headers.get('location')]).toEqual([303, '/pages']);
+    expect((await fetch(link, { method: 'POST' })).status).toBe(410);
+    const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+    const page = await fetch(`${host.url}/pages/runs/${kept('demo-run')}`, { headers: { cookie } });
+    expect(page.status).toBe(200);
+    expect(await host.kill('SIGTERM')).toBe(0);
+  }, 180_000);
+
   it('shows the demo run; it survives kill -9; the kept key answers it; SIGTERM ends everything', async () => {
     const first = await spawnOf('start', env());
     await until(
@@ -42,7 +58,7 @@ describe('npm start', () => {
       'the question is printed',
     );
     const runId = kept('demo-run');
-    expect(first.stdout()).toContain(`${first.url}/pages/runs/${runId}?link=`);
+    expect(first.stdout()).toContain(`${first.url}/pages/runs/${runId}\n`);
     expect(first.stdout()).toMatch(/curl -N -H '[^']+' '\S+\/events\?streamMode=debug'/);
     await first.kill('SIGKILL');
 
