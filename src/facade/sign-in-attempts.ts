@@ -16,21 +16,21 @@ export type Begun =
   | { readonly kind: 'refused'; readonly retryAfterMs: number };
 
 export interface SignInAttempts {
-  /** `nowMs` of a clock that never goes back. */
-  begin(address: string, nowMs: number): Begun;
+  /** `atMs` of a clock that never goes back. */
+  begin(address: string, atMs: number): Begun;
 }
 
 export function createSignInAttempts(): SignInAttempts {
   /** Ascending. */
   let counted: { readonly address: string; readonly endsAtMs: number }[] = [];
   return {
-    begin(address, nowMs) {
-      counted = counted.filter(({ endsAtMs }) => endsAtMs > nowMs);
+    begin(address, atMs) {
+      counted = counted.filter(({ endsAtMs }) => endsAtMs > atMs);
       const own = counted.filter((each) => each.address === address);
       const full = own.length >= PER_ADDRESS ? own : counted.length >= IN_ALL ? counted : [];
       const [oldest] = full;
-      if (oldest) return { kind: 'refused', retryAfterMs: oldest.endsAtMs - nowMs };
-      const attempt = { address, endsAtMs: nowMs + WINDOW_MS };
+      if (oldest) return { kind: 'refused', retryAfterMs: oldest.endsAtMs - atMs };
+      const attempt = { address, endsAtMs: atMs + WINDOW_MS };
       counted.push(attempt);
       return {
         kind: 'counted',

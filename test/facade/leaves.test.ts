@@ -32,6 +32,7 @@ import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
 import { RUN_OVERVIEW } from '../../src/facade/routes/overview.ts';
 import { LIST_QUESTIONS } from '../../src/facade/routes/questions.ts';
 import { CREATE_PAGE_LINK } from '../../src/facade/routes/page-link.ts';
+import { CREATE_SIGN_IN_LINK } from '../../src/facade/routes/sign-in-link.ts';
 import { PAUSE_RUN, RESUME_RUN } from '../../src/facade/routes/pause.ts';
 import { CREATE_RUN, GET_RUN, LIST_RUNS } from '../../src/facade/routes/runs.ts';
 import { components } from '../../src/facade/shapes.ts';
@@ -264,6 +265,11 @@ const LEAVES: readonly Leaf[] = [
       },
     },
     { given: waiting, ...databaseAway },
+  ),
+  leaf(
+    CREATE_SIGN_IN_LINK,
+    { told: { body: { url: like(/^http:\/\/h:1\/pages\/sign-in\?link=/) } } },
+    databaseAway,
   ),
   leaf(
     OPENSENTIENCE.listAgents,

@@ -210,18 +210,19 @@ describe('openapi.yaml: the document declares what is answered', () => {
     const { body } = await host.api<{ extensions: Record<string, Record<string, unknown>> }>(
       '/.well-known/openwop',
     );
-    const { listRuns, overview, pageLink, questions, workflows, opensentience } =
+    const { listRuns, overview, pageLink, signInLink, questions, workflows, opensentience } =
       body.extensions['openwop-temporal'] ?? {};
     const told = [
       listRuns,
       overview,
       pageLink,
+      signInLink,
       questions,
       workflows,
       ...Object.values(opensentience as Record<string, string>),
     ];
     const served = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
     expect(told.filter((address) => !served.includes(String(address)))).toEqual([]);
-    expect(told).toHaveLength(10);
+    expect(told).toHaveLength(11);
   });
 });

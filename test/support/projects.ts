@@ -31,6 +31,7 @@ const PURE = [
   'facade/access.test.ts',
   'facade/input.test.ts',
   'facade/leaves.test.ts',
+  'facade/sign-in-attempts.test.ts',
   // On Java's server alone.
   'app/in-memory.test.ts',
   'adapters/history-java.test.ts',

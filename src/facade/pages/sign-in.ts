@@ -3,7 +3,7 @@
 import type { Request, Response, Router } from 'express';
 import { HostError } from '../../rules/errors.ts';
 import { renderSignInLinkPage, renderSignInPage, type SignInModel } from '../../pages/index.ts';
-import { rest } from '../../system/time.ts';
+import { nowMs, rest } from '../../system/time.ts';
 import { duration } from '../../words/duration.js';
 import { keyCheck } from '../auth.ts';
 import { readForm } from '../body.ts';
@@ -74,7 +74,7 @@ async function takeKey(
 ): Promise<void> {
   const form = await readForm(request, response);
   const to = ownPath(form.to ?? '');
-  const attempt = attempts.begin(request.ip ?? '', performance.now());
+  const attempt = attempts.begin(request.ip ?? '', nowMs());
   if (attempt.kind === 'refused') {
     response.set('Retry-After', String(Math.ceil(attempt.retryAfterMs / 1000)));
     const text = `Too many wrong keys. Try again in ${duration(attempt.retryAfterMs)}.`;

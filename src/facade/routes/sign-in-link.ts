@@ -9,6 +9,7 @@ export const CREATE_SIGN_IN_LINK = {
   summary:
     "A link that signs a browser in to the host's pages once, within 10 minutes. An extension of this host.",
   access: 'pages:sign-in',
+  errors: ['service_unavailable'],
   success: { status: 201, description: 'The link.', schema: shape('PageLink') },
 } as const satisfies Declaration;
 
