@@ -25,7 +25,7 @@ const SESSION = 'host session';
 const COOKIE = 'openwop_host';
 /** The pages, and the event streams that they read. */
 const COOKIE_PATHS = ['/pages', `${FIRST.prefix}/runs`];
-export const HOST_SESSION_SCOPES: readonly Scope[] = [
+const HOST_SESSION_SCOPES: readonly Scope[] = [
   'manifest:read',
   'runs:create',
   'runs:read',
