@@ -3,9 +3,8 @@
 // code are passed over: the API says that it may add some.
 import type Anthropic from '@anthropic-ai/sdk';
 import { HostError } from '../../rules/errors.ts';
-import { isJsonObject, type JsonValue } from '../../rules/json.ts';
+import { isJsonObject } from '../../rules/json.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
-import { unwrapped } from './anthropic-request.ts';
 import { readAnswer } from './decision-tool.ts';
 import { OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
@@ -173,17 +172,7 @@ export class AnthropicReading {
   #sent(): { name: string; arguments: string }[] {
     return [...this.#calls.entries()]
       .sort(([a], [b]) => a - b)
-      .map(([, { name, arguments: sent }]) => ({ name, arguments: this.#unwrapped(name, sent) }));
-  }
-
-  #unwrapped(name: string, sent: string): string {
-    try {
-      const value = JSON.parse(sent) as JsonValue;
-      return JSON.stringify(unwrapped(value, name, this.#request.tools));
-    } catch {
-      // No JSON: whoever reads the answer says so.
-      return sent;
-    }
+      .map(([, { name, arguments: sent }]) => ({ name, arguments: sent }));
   }
 }
 

@@ -1,12 +1,11 @@
 // What Anthropic's Messages API is asked (API version 2026-10-21): the conversation as turns of content blocks that
 // alternate, the tools, and the decision as the last of them.
 import type Anthropic from '@anthropic-ai/sdk';
-import type { JsonObject, JsonValue } from '../../rules/json.ts';
-import { isJsonObject } from '../../rules/json.ts';
 import { sha256Hex } from '../../rules/ids.ts';
 import type { ModelRequest, ToolDescription, TranscriptItem } from '../../ports/models.ts';
 import { DECISION_TOOL, DECISION_TOOL_DESCRIPTION, toldOfDecisionTool } from './decision-tool.ts';
 import { functionNameOf } from './tool-names.ts';
+import { objectArguments, objectSchema } from './tool-schema.ts';
 
 type Block =
   Anthropic.TextBlockParam | Anthropic.ToolUseBlockParam | Anthropic.ToolResultBlockParam;
@@ -26,8 +25,6 @@ export type Thinking = 'adaptive' | 'off' | number;
 const ALLOWED_ID = /^[a-zA-Z0-9_-]+$/;
 /** Stands where the API wants a turn of the user and the conversation has none: first and last. */
 const GO_ON = 'Go on.';
-/** The one member of a tool's input whose schema is none of an object. */
-const WRAPPED_MEMBER = 'value';
 
 export function messagesBody(
   request: ModelRequest,
@@ -73,38 +70,7 @@ function decisionTool({ outputSchema }: ModelRequest): Anthropic.Tool {
 }
 
 function toolOf({ toolId, description, inputSchema }: ToolDescription): Anthropic.Tool {
-  return {
-    name: functionNameOf(toolId),
-    description,
-    input_schema: isWrapped(inputSchema)
-      ? wrapped(inputSchema)
-      : { ...inputSchema, type: 'object' },
-  };
-}
-
-/** The API takes objects alone, without alternatives at the top. */
-function isWrapped(schema: JsonObject): boolean {
-  const alternatives = ['anyOf', 'oneOf', 'allOf'].some((keyword) =>
-    Object.hasOwn(schema, keyword),
-  );
-  return alternatives || (schema.type !== undefined && schema.type !== 'object');
-}
-
-/** The schema is told and not imposed: its references keep their meaning, and the host checks the arguments anyway. */
-function wrapped(schema: JsonObject): Anthropic.Tool.InputSchema {
-  const description = `Matches this JSON Schema: ${JSON.stringify(schema)}`;
-  return {
-    type: 'object',
-    properties: { [WRAPPED_MEMBER]: { description } },
-    required: [WRAPPED_MEMBER],
-  };
-}
-
-/** Arguments as the tool's own schema knows them. */
-export function unwrapped(sent: JsonValue, name: string, tools: ModelRequest['tools']): JsonValue {
-  const tool = tools.find(({ toolId }) => functionNameOf(toolId) === name);
-  if (!tool || !isWrapped(tool.inputSchema)) return sent;
-  return isJsonObject(sent) && sent[WRAPPED_MEMBER] !== undefined ? sent[WRAPPED_MEMBER] : sent;
+  return { name: functionNameOf(toolId), description, input_schema: objectSchema(inputSchema) };
 }
 
 /** Begins and ends with the user; what would be empty is left out, because the API refuses it. */
@@ -149,7 +115,7 @@ function callsOf(
     type: 'tool_use',
     id: ids.called(call.callId),
     name: functionNameOf(call.toolId),
-    input: isJsonObject(call.arguments) ? call.arguments : { [WRAPPED_MEMBER]: call.arguments },
+    input: objectArguments(call.arguments),
   }));
 }
 

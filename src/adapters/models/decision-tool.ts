@@ -4,6 +4,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
 import type { ModelRequest, ModelResponse, TranscriptItem } from '../../ports/models.ts';
 import { toolIdOf } from './tool-names.ts';
+import { unwrapped } from './tool-schema.ts';
 
 /** No tool id gives this name: in the names of tools `_o` is no escape (tool-names.ts). */
 export const DECISION_TOOL = 'final_output';
@@ -66,7 +67,7 @@ export function readAnswer(answer: Answer, { tools }: Pick<ModelRequest, 'tools'
     kind: 'calls',
     calls: calls.map(({ name }, at) => ({
       toolId: toolIdOf(name, offered),
-      arguments: values[at] ?? null,
+      arguments: unwrapped(values[at] ?? null, name, tools),
     })),
     final: text,
   };

@@ -74,8 +74,11 @@ export function mayBeOfMode(error: unknown): boolean {
   return MODE_STATUSES.has(error.status) && !OTHER_CAUSES.test(error.code ?? '');
 }
 
-/** Whether the endpoint, refusing, speaks of tools. What it says goes nowhere. */
-export function speaksOfTools(error: unknown): boolean {
+/** Whether the endpoint says, refusing, that it takes no tools. What it says goes nowhere. */
+export function refusesTools(error: unknown): boolean {
   if (!(error instanceof OpenAI.APIError)) return false;
-  return /\b(tools?|tool_choice|functions?)\b/i.test(`${error.param ?? ''} ${error.message}`);
+  const told = error.message;
+  // A schema that it does not like is another fault, though it names the function.
+  if (!/\b(tools?|tool_choice|functions?)\b/i.test(told) || /schema/i.test(told)) return false;
+  return /support|unavailable|allow|permit|enable|implement|unknown|unrecognized/i.test(told);
 }

@@ -14,6 +14,7 @@ import {
   toldOfSchema,
 } from './decision-tool.ts';
 import { functionNameOf } from './tool-names.ts';
+import { objectArguments, objectSchema } from './tool-schema.ts';
 
 export function bodyOf(
   request: ModelRequest,
@@ -68,7 +69,8 @@ function toolOf(
   description: string,
   parameters: JsonObject,
 ): ChatCompletionFunctionTool {
-  return { type: 'function', function: { name, description, parameters } };
+  const schema = objectSchema(parameters);
+  return { type: 'function', function: { name, description, parameters: schema } };
 }
 
 /** A turn in which the model said nothing has no message. */
@@ -86,7 +88,7 @@ function messageOf(item: TranscriptItem): ChatCompletionMessageParam[] {
         id: call.callId,
         function: {
           name: functionNameOf(call.toolId),
-          arguments: JSON.stringify(call.arguments),
+          arguments: JSON.stringify(objectArguments(call.arguments)),
         },
       }));
       if (tool_calls.length > 0) return [{ role: 'assistant', content: item.text, tool_calls }];

@@ -6,7 +6,7 @@ import type { EndpointState, Model, ModelRequest, ModelResponse } from '../../po
 import { DecisionModes, type DecisionMode } from './decision-modes.ts';
 import { MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
 import { listedModels } from './model-list.ts';
-import { hostErrorOf, honestFetch, mayBeOfMode, speaksOfTools } from './openai-faults.ts';
+import { hostErrorOf, honestFetch, mayBeOfMode, refusesTools } from './openai-faults.ts';
 import { Reading } from './openai-reading.ts';
 import { bodyOf } from './openai-request.ts';
 import { StallTimer } from './stall-timer.ts';
@@ -116,7 +116,7 @@ function refused(refusals: readonly unknown[], request: ModelRequest): unknown {
   if (!(error instanceof HostError) || request.tools.length === 0) return error;
   const { reason } = error.details ?? {};
   const tools = `The agent ${request.agentId} has tools`;
-  if (speaksOfTools(refusals.at(-1)))
+  if (refusesTools(refusals.at(-1)))
     return rejected(error, `${String(reason)} ${tools}, and this endpoint or model takes none.`);
   if (others.length === 0) return error;
   return rejected(error, `${String(reason)} ${tools}, which this endpoint or model may not take.`);

@@ -1,0 +1,38 @@
+// Schemas of tools as providers take them: objects alone, without alternatives at the top. Other arguments travel as the
+// one member of an object, whose schema is told.
+import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
+import type { ModelRequest } from '../../ports/models.ts';
+import { functionNameOf } from './tool-names.ts';
+
+const WRAPPED_MEMBER = 'value';
+const ALTERNATIVES = ['anyOf', 'oneOf', 'allOf', 'enum', 'not'];
+
+type ObjectSchema = JsonObject & { readonly type: 'object' };
+
+/** A schema that is wrapped is told and not imposed: its references keep their meaning, and the host checks anyway. */
+export function objectSchema(schema: JsonObject): ObjectSchema {
+  if (!isWrapped(schema)) return { ...schema, type: 'object' };
+  const description = `Matches this JSON Schema: ${JSON.stringify(schema)}`;
+  return {
+    type: 'object',
+    properties: { [WRAPPED_MEMBER]: { description } },
+    required: [WRAPPED_MEMBER],
+  };
+}
+
+function isWrapped(schema: JsonObject): boolean {
+  const alternatives = ALTERNATIVES.some((keyword) => Object.hasOwn(schema, keyword));
+  return alternatives || (schema.type !== undefined && schema.type !== 'object');
+}
+
+/** Arguments as an object, for the conversation. */
+export function objectArguments(sent: JsonValue): JsonObject {
+  return isJsonObject(sent) ? sent : { [WRAPPED_MEMBER]: sent };
+}
+
+/** Arguments as the tool's own schema knows them. */
+export function unwrapped(sent: JsonValue, name: string, tools: ModelRequest['tools']): JsonValue {
+  const tool = tools.find(({ toolId }) => functionNameOf(toolId) === name);
+  if (!tool || !isWrapped(tool.inputSchema)) return sent;
+  return isJsonObject(sent) && sent[WRAPPED_MEMBER] !== undefined ? sent[WRAPPED_MEMBER] : sent;
+}
