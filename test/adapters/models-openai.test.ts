@@ -1,6 +1,10 @@
 // The provider `openai` against an HTTP server of the test's own: real sockets, the protocol as endpoints speak it.
 import { afterEach, describe, expect, test } from 'vitest';
-import { createOpenAiModel, type OpenAiConfig } from '../../src/adapters/models/openai.ts';
+import {
+  checkOpenAi,
+  createOpenAiModel,
+  type OpenAiConfig,
+} from '../../src/adapters/models/openai.ts';
 import { DECISION_TOOL } from '../../src/adapters/models/decision-tool.ts';
 import { functionNameOf, toolIdOf } from '../../src/adapters/models/tool-names.ts';
 import { codeOf } from '../../src/rules/errors.ts';
@@ -8,6 +12,7 @@ import type { ModelRequest, ToolDescription } from '../../src/ports/models.ts';
 import {
   callPiece,
   chunk,
+  deciding,
   DONE,
   failing,
   startOpenAiServer,
@@ -22,6 +27,12 @@ afterEach(async () => {
   await server?.stop();
   server = undefined;
 });
+
+/** An endpoint that lacks something, and decides in the way that it is asked. */
+async function lacking(...without: readonly ('tools' | 'json_schema')[]): Promise<OpenAiConfig> {
+  server = await startOpenAiServer(() => deciding(['Hm. '], { decision: 1 }), { without });
+  return { baseUrl: server.url };
+}
 
 async function endpoint(...answers: ServerAnswer[]): Promise<OpenAiConfig> {
   server = await startOpenAiServer((_body, index) => answers[Math.min(index, answers.length - 1)]);
@@ -330,5 +341,159 @@ describe('faults by class', () => {
     });
     await expect(infer(config, stop.signal)).rejects.toThrow('stopped');
     expect(await closed).toBe('closed');
+  });
+});
+
+describe('the way of asking for a decision', () => {
+  const bare = { ...REQUEST, tools: [] };
+  const noReasoning = { signal: new AbortController().signal, onReasoning: () => {} };
+
+  test.each([
+    [[], 0],
+    [['tools'], 1],
+    [['tools', 'json_schema'], 2],
+  ] as const)(
+    'an endpoint without %j: the first way that it takes, and from then on that one',
+    async (without, refusals) => {
+      const model = createOpenAiModel(await lacking(...without));
+      for (const time of ['first', 'second']) {
+        const { kind, final } = await model.infer(bare, noReasoning);
+        expect([kind, final], time).toEqual(['final', '{"decision":1}']);
+      }
+      expect([server?.refused.length, server?.requests.length]).toEqual([refusals, 2]);
+    },
+  );
+
+  test('by setting there is one way alone', async () => {
+    const config = await lacking('tools');
+    const model = createOpenAiModel({ ...config, decision: 'tool' });
+    await expect(model.infer(bare, noReasoning)).rejects.toMatchObject({
+      code: 'model_rejected_request',
+    });
+    expect(server?.refused).toHaveLength(1);
+  });
+
+  test('all ways refused: the first refusal is told, and that the agent has tools', async () => {
+    const config = await lacking('tools');
+    const failure = await codeOfFailure(config);
+    expect(failure).toMatchObject({ code: 'model_rejected_request', details: { status: 400 } });
+    expect(JSON.stringify(failure)).toContain(`${REQUEST.agentId} has tools`);
+    expect(server?.refused).toHaveLength(3);
+  });
+
+  test.each([401, 403, 429, 500, 503])('HTTP %i is of no way: asked once', async (status) => {
+    await codeOfFailure(await endpoint(failing(status)));
+    expect(server?.requests).toHaveLength(1);
+  });
+
+  test('a way that was once taken is not left for a refusal', async () => {
+    const config = await endpoint(deciding([], { decision: 1 }), failing(400));
+    const model = createOpenAiModel(config);
+    await model.infer(REQUEST, noReasoning);
+    await expect(model.infer(REQUEST, noReasoning)).rejects.toMatchObject({
+      code: 'model_rejected_request',
+    });
+    expect(server?.requests).toHaveLength(2);
+  });
+
+  test('a schema told in words where there is neither tool nor format', async () => {
+    await infer({ ...(await lacking()), decision: 'text' });
+    const [body] = server?.requests ?? [];
+    expect(body).not.toHaveProperty('response_format');
+    expect(JSON.stringify(body?.messages)).toContain('matches this JSON Schema');
+  });
+});
+
+describe('a stream that lies', () => {
+  const name = functionNameOf('demo:orders.get');
+  const called = { kind: 'calls', calls: [{ toolId: 'demo:orders.get', arguments: { id: 'A' } }] };
+  const piece = (more: Record<string, unknown>, args: string) =>
+    chunk({ tool_calls: [{ ...more, function: { arguments: args } }] });
+  const whole = chunk(callPiece(0, name, '{"id":"A"}'));
+  const end = chunk({}, 'tool_calls') + DONE;
+  const nothing = chunk({ content: null, tool_calls: null, refusal: null, reasoning: null });
+
+  test.each<[string, string]>([
+    [
+      'ids that change between pieces',
+      chunk(callPiece(0, name, '{"id"')) + piece({ index: 0, id: 'other' }, ':"A"}') + end,
+    ],
+    [
+      'the name with each piece',
+      chunk(callPiece(0, name, '{"id"')) + chunk(callPiece(0, name, ':"A"}')) + end,
+    ],
+    ['pieces without a number', chunk(callPiece(0, name, '{"id"')) + piece({}, ':"A"}') + end],
+    ['null everywhere', nothing + whole + `data: null\n\n` + end],
+    ['a second finish', whole + chunk({}, 'tool_calls') + chunk({}, 'stop') + DONE],
+    ['data behind the end', whole + end + chunk({ content: 'and ' }, 'stop')],
+    ['CRLF', (whole + end).replaceAll('\n', '\r\n')],
+  ])('%s', async (_name, text) => {
+    expect((await infer(await endpoint(streaming(text)))).response).toMatchObject(called);
+  });
+
+  test('chunks out of the order of their numbers; calls numbered alike', async () => {
+    const b = chunk(callPiece(1, 'b', '{}'));
+    const text = b + whole + chunk(callPiece(1, 'c', '{}')) + end;
+    const { calls } = (await infer(await endpoint(streaming(text)))).response;
+    expect(calls.map(({ toolId }) => toolId)).toEqual(['demo:orders.get', 'b', 'c']);
+  });
+
+  test('half a call: nothing is called', async () => {
+    const cut = chunk(callPiece(0, name, '{"id"'));
+    const config = await endpoint(streaming(cut + end), streaming(whole + DONE));
+    expect((await infer(config)).response).toMatchObject({ kind: 'unusable', calls: [] });
+    const unfinished = await endpoint(streaming(whole + DONE));
+    expect((await infer(unfinished)).response).toMatchObject({ kind: 'unusable', calls: [] });
+  });
+
+  test.each([
+    [{ type: 'server_error', code: null }, 'model_unavailable'],
+    [{ code: 429 }, 'rate_limited'],
+    [{ code: 'insufficient_quota' }, 'model_rejected_request'],
+    [{ code: 'invalid_api_key' }, 'model_rejected_request'],
+    ['overloaded', 'model_unavailable'],
+  ])('200 with the error %j, as body and as event, is %s', async (error, code) => {
+    const text = JSON.stringify({ error });
+    const body: ServerAnswer = (response) => {
+      response.writeHead(200, { 'content-type': 'application/json; charset=utf-8' });
+      response.end(text);
+    };
+    expect(await codeOfFailure(await endpoint(body))).toMatchObject({ code });
+    await server?.stop();
+    const config = await endpoint(streaming(chunk({ content: 'Hm. ' }), `data: ${text}\n\n`));
+    expect(await codeOfFailure(config)).toMatchObject({ code });
+  });
+
+  test('an endpoint that does not begin to answer', async () => {
+    const config = await endpoint(() => {});
+    const failure = await codeOfFailure({ ...config, connectTimeoutMs: 50 });
+    expect(failure).toMatchObject({ code: 'model_unavailable' });
+  });
+
+  test('overloaded, with a time to wait', async () => {
+    const config = await endpoint(failing(529, {}, { 'retry-after': '2' }));
+    const details = { status: 529, retryAfterMs: 2000 };
+    expect(await codeOfFailure(config)).toMatchObject({ code: 'model_unavailable', details });
+  });
+});
+
+describe('whether an endpoint answers', () => {
+  const signal = new AbortController().signal;
+
+  test('its list of models, and which of ours are not in it', async () => {
+    server = await startOpenAiServer(() => undefined, { models: ['a', 'b'], key: 'k' });
+    const config = { apiKey: 'k', baseUrl: server.url };
+    const state = { kind: 'answers', count: 2, missing: ['c'] };
+    expect(await checkOpenAi(config, ['a', 'c'], signal)).toEqual(state);
+    const wrong = await checkOpenAi({ ...config, apiKey: 'other' }, ['a'], signal);
+    expect(wrong).toEqual({ kind: 'refuses', status: 401 });
+    expect(server.requests).toEqual([]);
+  });
+
+  test('nobody listens', async () => {
+    const config = await endpoint();
+    await server?.stop();
+    server = undefined;
+    expect(await checkOpenAi(config, [], signal)).toEqual({ kind: 'silent' });
   });
 });

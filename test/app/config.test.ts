@@ -1,5 +1,5 @@
 // The configuration by environment: every fault at once, one sentence each, no secret in any.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -41,6 +41,41 @@ describe('defaults and values', () => {
     const env = { OPENAI_BASE_URL: 'http://127.0.0.1:11434/v1', OPENAI_MODEL: 'm' };
     const openai = { baseUrl: env.OPENAI_BASE_URL, model: 'm', modelByClass: {} };
     expect(readConfig(env).models).toEqual({ openai });
+  });
+
+  it('models by the class of the agent, above the one for all', () => {
+    const { openai } = readConfig({
+      OPENAI_API_KEY: 'k',
+      OPENAI_MODEL: 'm',
+      OPENAI_MODEL_CODING: 'c',
+    }).models;
+    expect(openai).toMatchObject({ model: 'm', modelByClass: { coding: 'c' } });
+    expect(faultsOf({ OPENAI_API_KEY: 'k', OPENAI_MODEL_POETRY: 'p' })).toMatchObject([
+      expect.stringMatching(/^OPENAI_MODEL_POETRY names no class of models/),
+    ]);
+  });
+
+  it('scripted alone: no endpoint is asked, though keys are in the environment', () => {
+    const env = { OPENAI_API_KEY: 'k', OPENWOP_MODEL_PROVIDER: 'scripted' };
+    expect(readConfig(env).models).toEqual({ provider: 'scripted' });
+    expect(faultsOf({ OPENWOP_MODEL_PROVIDER: 'openai' })[0]).toMatch(
+      /^OPENWOP_MODEL_PROVIDER is openai, which is not configured/,
+    );
+  });
+
+  it('a key in a file that its user alone may read, known to the redactor', () => {
+    const file = join(folder, 'key');
+    writeFileSync(file, 'sk-in-a-file\n', { mode: 0o600 });
+    const config = readConfig({ OPENAI_API_KEY_FILE: file });
+    expect(config.models.openai?.apiKey).toBe('sk-in-a-file');
+    expect(config.secrets).toContainEqual({ id: 'OPENAI_API_KEY_FILE', value: 'sk-in-a-file' });
+    const both = faultsOf({ OPENAI_API_KEY_FILE: file, OPENAI_API_KEY: 'k' });
+    expect(both).toMatchObject([expect.stringMatching(/^OPENAI_API_KEY_FILE is set beside/)]);
+    chmodSync(file, 0o640);
+    const open = faultsOf({ OPENAI_API_KEY_FILE: file });
+    expect(open).toMatchObject([expect.stringMatching(/^OPENAI_API_KEY_FILE .*chmod 600/)]);
+    expect(faultsOf({ OPENAI_API_KEY_FILE: folder })[0]).toMatch(/must name a file/);
+    expect(faultsOf({ OPENAI_API_KEY_FILE: join(folder, 'none') })[0]).toMatch(/can read/);
   });
 
   it("the download of Temporal's CLI goes to a mirror, or nowhere", () => {
