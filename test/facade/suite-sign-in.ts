@@ -80,7 +80,7 @@ export function signInTests({ host, resolve }: Suite): void {
       '//evil.example',
       '/\\evil.example',
       '\\\\evil.example',
-      'https://evil.example/pages',
+      'https://evil.example/pages/runs/run-1',
       '/pages/..//evil.example',
       '/pages/%2e%2e//evil.example',
       '\t//evil.example',

@@ -136,7 +136,19 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
       (['light', 'dark'] as const).map((colorScheme) => ({ viewport, colorScheme })),
     ),
   )('axe finds nothing grave: $colorScheme, $viewport.width px', async (look) => {
-    server.model = { ...waiting, homeUrl: '/pages', notice: { kind: 'error', text: 'Not taken.' } };
+    const events = untilQuestion.map((event) =>
+      event.type === 'agent.reasoned'
+        ? {
+            ...event,
+            payload: {
+              ...(event.payload as object),
+              reasoning: 'Longer than its box. '.repeat(200),
+            },
+          }
+        : event,
+    );
+    const notice = { kind: 'error', text: 'Not taken.' } as const;
+    server.model = { ...waiting, events, homeUrl: '/pages', notice };
     await open(look);
     await page.getByText('Live', { exact: true }).waitFor();
     // What is folded counts too.
