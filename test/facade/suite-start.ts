@@ -1,5 +1,6 @@
 // HTTP suite: a run is started by a form of the pages, and paused, resumed and cancelled on its page (architecture §10).
 import { describe, expect, it } from 'vitest';
+import { HostError } from '../../src/rules/errors.ts';
 import { ended, waiting, type Envelope, type Suite } from './suite-parts.ts';
 import { AGENT } from './suite-workflows.ts';
 
@@ -153,6 +154,7 @@ export function startTests({ host }: Suite): void {
       ['too deep', { 'input.lines': '['.repeat(70) + ']'.repeat(70) }, 400, 'lines cannot be sent'],
       ['a tag too long', { tags: 'x'.repeat(300) }, 400, 'A tag must'],
       ['larger than inputs may be', { 'input.note': 'x'.repeat(140_000) }, 413, 'at most 128 KiB'],
+      ['more fields than a form may have', manyFields(), 413, 'larger than permitted'],
       [
         'larger than a form may be',
         { 'input.note': 'ä'.repeat(140_000) },
@@ -193,6 +195,50 @@ export function startTests({ host }: Suite): void {
       const theirs = await open(other, '/pages/start/typed');
       runIdOf(await other.post(action, { ...RIGHT, csrf: theirs.csrf }));
       expect((await runs('typed')).length).toBe(before + 3);
+    });
+
+    it('a click that comes while the one before starts the run is led to that run', async () => {
+      const who = await visitor();
+      const { action, csrf } = await open(who, '/pages/start/typed');
+      const { engine, stores } = host();
+      const [start, accept] = [engine.start.bind(engine), stores.runs.accept.bind(stores.runs)];
+      let goOn = () => {};
+      const held = new Promise<void>((resolve) => (goOn = resolve));
+      engine.start = async (input) => {
+        engine.start = start;
+        await held;
+        return start(input);
+      };
+      const outcomes: string[] = [];
+      stores.runs.accept = async (...asked) => {
+        const outcome = await accept(...asked);
+        outcomes.push(outcome.kind);
+        if (outcome.kind === 'in-flight') goOn();
+        return outcome;
+      };
+      const clicks = [1, 2].map(() => who.post(action, { ...RIGHT, csrf }));
+      const [first, second] = (await Promise.all(clicks)).map(runIdOf);
+      stores.runs.accept = accept;
+      expect(second).toBe(first);
+      expect(outcomes.slice(0, 2)).toEqual(['claimed', 'in-flight']);
+    });
+
+    it('while the engine is away the run is accepted, said so, and the same form goes on with it', async () => {
+      const who = await visitor();
+      const { action, csrf } = await open(who, '/pages/start/typed');
+      const { engine } = host();
+      const start = engine.start.bind(engine);
+      engine.start = async () => {
+        engine.start = start;
+        throw new HostError('service_unavailable');
+      };
+      const answer = await who.post(action, { ...RIGHT, csrf });
+      const html = await answer.text();
+      expect(answer.status).toBe(503);
+      expect(html).toContain('The run is accepted, but the engine cannot be reached');
+      expect(html).not.toContain('hush-1234');
+      const runId = /href="\/pages\/runs\/([^"]*)">Open the run/.exec(html)?.[1];
+      expect(runIdOf(await who.post(action, { ...RIGHT, csrf }))).toBe(runId);
     });
 
     it('a workflow that nobody has is 404, a form without its number 400', async () => {
@@ -281,6 +327,11 @@ export function startTests({ host }: Suite): void {
       await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
     });
   });
+}
+
+/** A field that is lost would be another word: more than 2,000 are refused. */
+function manyFields(): Fields {
+  return Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`other.${at}`, '']));
 }
 
 function csrfOf(html: string, where = /name="csrf" value="([^"]*)"/): string {
