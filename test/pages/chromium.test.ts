@@ -166,6 +166,25 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
     expect(await graveFindings(page)).toEqual([]);
   });
 
+  it('what is typed for a cancel survives live events, until the run cannot be cancelled', async () => {
+    const urls = { pause: '/pause', resume: '/resume', cancel: '/cancel' };
+    const controls = { urls, anotherUrl: '/another', csrfToken: 'csrf-2' };
+    server.model = { ...waiting, controls };
+    await open({ viewport: PHONE });
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByText('Cancel the run…').click();
+    await page.getByLabel('Reason (optional)').first().fill('Nobody needs it');
+    const status = 'running' as const;
+    server.model = { ...server.model, snapshot: { ...waiting.snapshot, status } };
+    server.push(eventsOf([{ type: 'run.resumed', payload: {} }], untilQuestion.length));
+    await page.locator('.status.running').waitFor();
+    expect(await page.getByLabel('Reason (optional)').first().inputValue()).toBe('Nobody needs it');
+    server.model = { ...completed, controls };
+    server.push(afterAnswer.map((event) => ({ ...event, sequence: event.sequence + 1 })));
+    await page.getByText('Cancel the run…').waitFor({ state: 'detached' });
+    expect(await page.getByRole('link', { name: 'Start another like this' }).count()).toBe(1);
+  });
+
   it.each([true, false])('answers are plain forms (JavaScript: %s)', async (javaScriptEnabled) => {
     await open({ viewport: PHONE, javaScriptEnabled });
     await page.getByText('Change it first').click();
