@@ -2,6 +2,7 @@
 // (architecture §10).
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { graveFindings } from '../support/axe.ts';
 import { chromiumPath, launchChromium } from '../support/chromium.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { SUITE } from './suite-workflows.ts';
@@ -53,6 +54,7 @@ describe.skipIf(!chromiumPath)('[chromium] a run is started by a form', () => {
       await page.keyboard.type('12');
       expect(await page.getByLabel('count').first().inputValue()).toBe('12');
       await page.getByLabel('lines').fill('["a"]');
+      if (javaScriptEnabled) expect(await graveFindings(page)).toEqual([]);
       const width = await page.evaluate('document.documentElement.scrollWidth').catch(() => 390);
       expect(width).toBeLessThanOrEqual(PHONE.width);
       await page.getByRole('button', { name: 'Start the run' }).click();
@@ -80,6 +82,7 @@ describe.skipIf(!chromiumPath)('[chromium] a run is started by a form', () => {
       expect(runIdOf(page)).toBe(runId);
       await page.getByText('Cancel the run…').focus();
       await page.keyboard.press('Enter');
+      if (javaScriptEnabled) expect(await graveFindings(page)).toEqual([]);
       await page.keyboard.press('Tab');
       await page.keyboard.type('Nobody needs it.');
       await page.keyboard.press('Tab');
