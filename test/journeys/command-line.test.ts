@@ -5,12 +5,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createDemo, demoRunRequest, type Demo } from '../../src/demo/index.ts';
 import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
 import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { noTerminal, openTerminal, type TerminalSession } from '../support/pseudo-terminal.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+
+// Each step is a process of its own.
+vi.setConfig({ testTimeout: 180_000 });
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const PROGRAM = [process.execPath, '--import', 'tsx', join(ROOT, 'src/app/openwop.ts')] as const;
