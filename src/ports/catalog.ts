@@ -21,6 +21,16 @@ export interface ResolvedAgent {
   readonly returnSchema?: JsonObject;
 }
 
+/** Something that loading left out, and why. */
+export interface CatalogFault {
+  readonly what: 'workflow' | 'agent' | 'script' | 'folder';
+  /** Name of the file without its folder, of the folder as it was given, or `built in`. */
+  readonly source: string;
+  /** JSON pointer into the file; '' is the whole. */
+  readonly pointer: string;
+  readonly message: string;
+}
+
 /** Definitions and agents of this process, loaded and validated at start. */
 export interface Catalog {
   definition(tenant: string, workflowId: string): WorkflowDefinition | undefined;
@@ -28,6 +38,11 @@ export interface Catalog {
   agent(tenant: string, agentId: string): CatalogAgent | undefined;
   /** Sorted by agentId. */
   agents(tenant: string): readonly CatalogAgent[];
+  /**
+   * What loading left out, in its order, and how many more there are than are kept. A file names no tenant: it was to be
+   * loaded for the tenant of the catalog, which could read it by the API had it been right.
+   */
+  faults(tenant: string): { readonly faults: readonly CatalogFault[]; readonly more: number };
   /** Ids of definitions that came from OPENWOP_FIXTURES_DIR. */
   fixtures(): readonly string[];
 }

@@ -71,6 +71,29 @@ describe('definitions', () => {
     );
   });
 
+  test('what is left out is kept for its tenant, with file, place and reason; no more than 100 faults', async () => {
+    await cp(join(SAMPLES, 'definitions'), folder, { recursive: true });
+    await write('broken.json', '{ "id": ');
+    await write('empty.json', '{}');
+    await write('bad.agent.json', JSON.stringify({ agentId: CLERK, systemPromptRef: '../x' }));
+    const catalog = await load({ fixturesDir: folder, agentsDir: folder });
+    const { faults, more } = catalog.faults('default');
+    const told = faults.map(({ what, source, pointer }) => `${what} ${source} ${pointer}`);
+    expect(told).toContain('workflow broken.json ');
+    expect(told).toContain('workflow empty.json ');
+    expect(told.filter((one) => one.startsWith('agent bad.agent.json')).length).toBeGreaterThan(0);
+    expect(faults.filter(({ source }) => source === 'empty.json')).toHaveLength(5);
+    expect(faults.find(({ source }) => source === 'broken.json')?.message).toContain('not JSON');
+    expect(more).toBe(0);
+    expect(catalog.faults('other')).toEqual({ faults: [], more: 0 });
+    for (let at = 0; at < 30; at++) await write(`empty-${at}.json`, '{}');
+    const many = (await load({ fixturesDir: folder })).faults('default');
+    expect([many.faults.length, many.more > 0]).toEqual([100, true]);
+    const nowhere = join(folder, 'nowhere');
+    const none = await load({ fixturesDir: nowhere, agentsDir: nowhere });
+    expect(none.faults('default').faults).toMatchObject([{ what: 'folder', source: nowhere }]);
+  });
+
   test('rest-endpoints.md: a definition is served verbatim, and to its tenant only', async () => {
     const catalog = await load({ fixturesDir: join(SAMPLES, 'definitions') });
     const { default: file } = (await import('../fixtures/definitions/chain.json')) as {

@@ -111,6 +111,7 @@ export function catalogOf(
     definitions: () => definitions,
     agent: (_tenant, id) => agents.find(({ pinned }) => pinned.agentId === id),
     agents: () => agents,
+    faults: () => ({ faults: [], more: 0 }),
     fixtures: () => ['noop'],
   };
 }

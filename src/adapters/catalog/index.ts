@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { LACKING, nodeTypesOf } from '../../rules/capabilities.ts';
 import { isAgentToolId } from '../../rules/ids.ts';
 import { canonicalJson } from '../../rules/json.ts';
-import type { Catalog, CatalogAgent, ResolvedAgent } from '../../ports/catalog.ts';
+import type { Catalog, CatalogAgent, CatalogFault, ResolvedAgent } from '../../ports/catalog.ts';
 import type { ContentStore } from '../../ports/content.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Tools } from '../../ports/tools.ts';
@@ -13,8 +13,9 @@ import type { AgentManifest, WorkflowDefinition } from '../../../schemas/types.g
 import { filesIn, isFileProblem, readJson } from './files.ts';
 import { agentFaults, resolveManifest, type ManifestFault } from './manifests.ts';
 
-/** Faults of one file that its log line names. */
-const LOGGED_FAULTS = 5;
+/** Faults of one file that its log line names, and that are kept of it; and those that are kept of all. */
+const FILE_FAULTS = 5;
+const KEPT_FAULTS = 100;
 const MANIFEST_ENDING = '.agent.json';
 const SCRIPT_ENDING = '.script.json';
 
@@ -42,9 +43,15 @@ export interface LoadedCatalog extends Catalog {
   readonly scripts: ReadonlyMap<string, unknown>;
 }
 
+/** What is loaded, and what was left out. */
+interface Loading extends CatalogOptions {
+  readonly faults: CatalogFault[];
+}
+
 /** Loads once; folders are not watched. Throws what the content store throws, nothing for bad files. */
-export async function loadCatalog(options: CatalogOptions): Promise<LoadedCatalog> {
-  const { builtIn, tenant } = options;
+export async function loadCatalog(given: CatalogOptions): Promise<LoadedCatalog> {
+  const options: Loading = { ...given, faults: [] };
+  const { builtIn, tenant, faults } = options;
   const scripts = new Map<string, unknown>();
   const agents = new Map<string, CatalogAgent>();
   for (const agent of builtIn.agents)
@@ -61,7 +68,7 @@ export async function loadCatalog(options: CatalogOptions): Promise<LoadedCatalo
     const id = addDefinition(definitions, json, { source, agents, options });
     if (id !== undefined) fixtures.push(id);
   }
-  return catalogOf({ tenant, definitions, agents, fixtures, scripts });
+  return catalogOf({ tenant, definitions, agents, fixtures, scripts, faults });
 }
 
 function catalogOf(loaded: {
@@ -70,8 +77,11 @@ function catalogOf(loaded: {
   agents: ReadonlyMap<string, CatalogAgent>;
   fixtures: readonly string[];
   scripts: ReadonlyMap<string, unknown>;
+  faults: readonly CatalogFault[];
 }): LoadedCatalog {
   const { tenant, definitions, fixtures, scripts } = loaded;
+  const faults = loaded.faults.slice(0, KEPT_FAULTS);
+  const more = loaded.faults.length - faults.length;
   const sorted = [...loaded.agents.values()].sort((a, b) =>
     a.manifest.agentId < b.manifest.agentId ? -1 : 1,
   );
@@ -81,6 +91,7 @@ function catalogOf(loaded: {
     definitions: (asking) => (asking === tenant ? [...definitions.values()] : []),
     agent: (asking, agentId) => (asking === tenant ? loaded.agents.get(agentId) : undefined),
     agents: (asking) => (asking === tenant ? sorted : []),
+    faults: (asking) => (asking === tenant ? { faults, more } : { faults: [], more: 0 }),
     fixtures: () => fixtures,
     scripts,
   };
@@ -89,7 +100,7 @@ function catalogOf(loaded: {
 interface Origin {
   /** File, or `built in`: what a log line names. */
   readonly source: string;
-  readonly options: CatalogOptions;
+  readonly options: Loading;
 }
 
 async function addAgent(
@@ -97,14 +108,15 @@ async function addAgent(
   agent: ResolvedAgent,
   origin: Origin,
 ): Promise<boolean> {
-  const { content, tenant, tools, logger, capabilities = new Set() } = origin.options;
+  const { options, source } = origin;
+  const { content, tenant, tools, logger, capabilities = new Set() } = options;
   const { manifest } = agent;
   const { agentId, modelClass, toolAllowlist = [], requiresCapabilities = [] } = manifest;
   const faults = agents.has(agentId)
     ? [{ pointer: '/agentId', message: `"${agentId}" is already loaded` }]
     : agentFaults(agent);
   if (faults.length > 0) {
-    skipped(logger, `agent of ${origin.source} skipped`, faults);
+    skipped(options, { what: 'agent', source }, faults);
     return false;
   }
   const registered = new Set(tools.list(tenant).map(({ toolId }) => toolId));
@@ -145,51 +157,58 @@ function addDefinition(
   json: unknown,
   origin: Origin & { agents: ReadonlyMap<string, CatalogAgent> },
 ): string | undefined {
-  const { logger, testMode = false } = origin.options;
+  const { options, source } = origin;
+  const { logger, testMode = false } = options;
   const checked = checkDefinition(json, {
     nodeTypes: nodeTypesOf({ testMode }),
     agents: (agentId) => origin.agents.has(agentId),
     testMode,
   });
   if (!checked.ok) {
-    skipped(logger, `workflow definition of ${origin.source} skipped`, checked.faults);
+    skipped(options, { what: 'workflow', source }, checked.faults);
     return undefined;
   }
   const { definition } = checked;
   if (definitions.has(definition.id)) {
     const fault = { pointer: '/id', message: `"${definition.id}" is already loaded` };
-    skipped(logger, `workflow definition of ${origin.source} skipped`, [fault]);
+    skipped(options, { what: 'workflow', source }, [fault]);
     return undefined;
   }
   for (const { id, agent } of definition.nodes) {
     const [sharing = ''] = agent?.agentSharing?.split(':') ?? [];
     if (LACKING.agentSharing.has(sharing))
       logger.warn(
-        `workflow definition of ${origin.source}: node "${id}" asks for a shared context; each node has its own`,
+        `workflow definition of ${source}: node "${id}" asks for a shared context; each node has its own`,
       );
   }
   definitions.set(definition.id, definition);
   return definition.id;
 }
 
-function skipped(logger: Logger, what: string, faults: readonly ManifestFault[]): void {
-  const named = faults
-    .slice(0, LOGGED_FAULTS)
-    .map(({ pointer, message }) => `${pointer || '/'} ${message}`);
-  const more = faults.length > LOGGED_FAULTS ? ` (and ${faults.length - LOGGED_FAULTS} more)` : '';
-  logger.warn(`${what}: ${named.join('; ')}${more}`);
+/** How log lines call it. */
+const CALLED = { workflow: 'workflow definition', agent: 'agent' } as const;
+
+/** Told in the log, and kept for who asks later. */
+function skipped(
+  { logger, faults: kept }: Loading,
+  { what, source }: { readonly what: keyof typeof CALLED; readonly source: string },
+  faults: readonly ManifestFault[],
+): void {
+  const first = faults.slice(0, FILE_FAULTS);
+  for (const { pointer, message } of first) kept.push({ what, source, pointer, message });
+  const named = first.map(({ pointer, message }) => `${pointer || '/'} ${message}`);
+  const more = faults.length > FILE_FAULTS ? ` (and ${faults.length - FILE_FAULTS} more)` : '';
+  logger.warn(`${CALLED[what]} of ${source} skipped: ${named.join('; ')}${more}`);
 }
 
-async function folderDefinitions(
-  options: CatalogOptions,
-): Promise<{ json: unknown; source: string }[]> {
+async function folderDefinitions(options: Loading): Promise<{ json: unknown; source: string }[]> {
   const { fixturesDir, logger } = options;
   if (fixturesDir === undefined) return [];
-  const names = await namesIn(fixturesDir, '.json', logger);
+  const names = await namesIn(fixturesDir, '.json', options);
   const found = await Promise.all(
     names.map(async (name) => ({
       source: name,
-      json: await jsonOf(join(fixturesDir, name), logger),
+      json: await jsonOf(join(fixturesDir, name), 'workflow', options),
     })),
   );
   logger.info(`workflow definitions in ${fixturesDir}: ${names.length} files`);
@@ -197,26 +216,28 @@ async function folderDefinitions(
 }
 
 async function folderAgents(
-  options: CatalogOptions,
+  options: Loading,
 ): Promise<{ agent: ResolvedAgent; source: string; script: unknown }[]> {
   const { agentsDir, logger } = options;
   if (agentsDir === undefined) return [];
-  const names = await namesIn(agentsDir, MANIFEST_ENDING, logger);
-  const scripts = new Set(await namesIn(agentsDir, SCRIPT_ENDING, logger));
+  const names = await namesIn(agentsDir, MANIFEST_ENDING, options);
+  const scripts = new Set(await namesIn(agentsDir, SCRIPT_ENDING, options));
   const found: { agent: ResolvedAgent; source: string; script: unknown }[] = [];
   for (const name of names) {
-    const json = await jsonOf(join(agentsDir, name), logger);
+    const json = await jsonOf(join(agentsDir, name), 'agent', options);
     if (json === undefined) continue;
     const resolved = await resolveManifest(json, agentsDir);
     if (!resolved.ok) {
-      skipped(logger, `agent of ${name} skipped`, resolved.faults);
+      skipped(options, { what: 'agent', source: name }, resolved.faults);
       continue;
     }
     const script = `${basename(name, MANIFEST_ENDING)}${SCRIPT_ENDING}`;
     found.push({
       agent: resolved.agent,
       source: name,
-      script: scripts.has(script) ? await jsonOf(join(agentsDir, script), logger) : undefined,
+      script: scripts.has(script)
+        ? await jsonOf(join(agentsDir, script), 'script', options)
+        : undefined,
     });
   }
   logger.info(`agent manifests in ${agentsDir}: ${names.length} files`);
@@ -224,10 +245,16 @@ async function folderAgents(
 }
 
 /** An unreadable folder is told loudly and counts as empty. */
-async function namesIn(folder: string, ending: string, logger: Logger): Promise<readonly string[]> {
+async function namesIn(
+  folder: string,
+  ending: string,
+  { logger, faults }: Loading,
+): Promise<readonly string[]> {
   try {
     return await filesIn(folder, ending);
   } catch (error) {
+    if (!faults.some(({ source }) => source === folder))
+      faults.push({ what: 'folder', source: folder, pointer: '', message: 'cannot be read' });
     logger.error(`the folder ${folder} cannot be read: nothing of it is loaded`, {
       reason: (error as Error).message,
     });
@@ -235,11 +262,16 @@ async function namesIn(folder: string, ending: string, logger: Logger): Promise<
   }
 }
 
-async function jsonOf(path: string, logger: Logger): Promise<unknown> {
+async function jsonOf(
+  path: string,
+  what: CatalogFault['what'],
+  { logger, faults }: Loading,
+): Promise<unknown> {
   try {
     return await readJson(path);
   } catch (error) {
     if (!isFileProblem(error)) throw error;
+    faults.push({ what, source: basename(path), pointer: '', message: error.message });
     logger.warn(`${basename(path)} skipped: ${error.message}`);
     return undefined;
   }
