@@ -23,6 +23,7 @@ export type RunLog = Pick<
   | 'endUnstarted'
   | 'overview'
   | 'countWaiting'
+  | 'changes'
 >;
 
 export interface FacadeConfig extends RunSettings {

@@ -7,6 +7,7 @@ import type { OverviewQuery, RunRef, StartFailure } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
 import { advance, type Advanced, type Goal } from './advance.ts';
+import { createChanges } from './changes.ts';
 import { coalesce } from './coalesce.ts';
 import { createFollowers, type FollowOptions } from './followers.ts';
 import { countWaiting, overview } from './overview.ts';
@@ -52,6 +53,8 @@ export interface Log {
   overview(tenant: string, query: OverviewQuery): ReturnType<typeof overview>;
   /** How many runs wait for a person, counted no further than `limit`. */
   countWaiting(tenant: string, limit: number): Promise<number>;
+  /** Yields when something of the tenant's runs may have changed, the first time at once, until `signal` (changes.ts). */
+  changes(tenant: string, signal: AbortSignal): AsyncIterable<'changed'>;
   /** Waits for a hinted piece of history. For the projector. */
   advance(run: RunRef, goal: Goal): Promise<Advanced>;
   /** Throws HostError run_state_conflict while the run streams. */
@@ -67,6 +70,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     async (run: RunRef) => (await advance(parts, run)).head,
     ({ tenant, runId }) => JSON.stringify([tenant, runId]),
   );
+  const changes = createChanges(stores, logger);
   const followers = createFollowers({ stores, logger, processId, catchUp });
 
   async function fresh(run: RunRef): Promise<Fresh> {
@@ -101,9 +105,13 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     problems: (limit) => stores.log.problems(limit),
     overview: (tenant, query) => overview(stores, tenant, query),
     countWaiting: (tenant, limit) => countWaiting(stores, tenant, limit),
+    changes: (tenant, signal) => changes.watch(tenant, signal),
     advance: (run, goal) => advance(parts, run, goal),
     rebuild: (run) => rebuild(parts, run),
     rebuildAll: () => rebuildAll(parts),
-    close: () => followers.close(),
+    close() {
+      followers.close();
+      changes.close();
+    },
   };
 }

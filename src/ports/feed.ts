@@ -34,6 +34,8 @@ export interface FeedPage {
 export interface FeedStore {
   /** A transaction of ours holds reads back for as long as it lasts; one of anybody else never does. */
   read(query: FeedQuery): Promise<FeedPage>;
+  /** Behind this position comes what comes; nothing before it will. For who wants no row that is there. */
+  end(): Promise<number>;
   /** How far the named consumer of this tenant came; 0 before its first `advance`. */
   cursor(tenant: string, consumer: string): Promise<number>;
   /**

@@ -122,6 +122,16 @@ export function feedContract(stores: GivenStores): void {
       expect(named(after.slice(-1))).toEqual([`${runId} 2`]);
     });
 
+    it('architecture §3.6 behind its end comes what comes, and nothing that is there', async () => {
+      const tenant = newId('tenant');
+      const runId = await runOf(tenant);
+      const after = await feed().end();
+      expect(await feed().read({ tenant, after, limit: 10 })).toMatchObject({ rows: [] });
+      await appendRows(stores(), runId, ['later']);
+      const { rows } = await feed().read({ tenant, after, limit: 10 });
+      expect(named(rows)).toEqual([`${runId} ${rows[0]?.sequence}`]);
+    });
+
     // [I23]
     it('architecture §3.6 a named consumer has a durable cursor that never goes back', async () => {
       const [tenant, consumer] = [newId('tenant'), newId('consumer')];

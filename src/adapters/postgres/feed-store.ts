@@ -11,12 +11,16 @@ interface FeedRecord {
   readonly sequence: number;
 }
 
-/** Two statements, in this order: the end is what no row that the second does not see can lie below. */
-async function read(db: Db, { tenant, sessionId, after, limit }: FeedQuery): Promise<FeedPage> {
+async function endOf(db: Db): Promise<{ given: number; endsAt: number }> {
   const [end] = await db.query<{ given: number; ends_at: number }>(
     'SELECT given, ends_at FROM openwop_feed_end()',
   );
-  const { given = 0, ends_at: endsAt = 0 } = end ?? {};
+  return { given: end?.given ?? 0, endsAt: end?.ends_at ?? 0 };
+}
+
+/** Two statements, in this order: the end is what no row that the second does not see can lie below. */
+async function read(db: Db, { tenant, sessionId, after, limit }: FeedQuery): Promise<FeedPage> {
+  const { given, endsAt } = await endOf(db);
   const heldBack = endsAt < given;
   if (endsAt <= after) return { rows: [], heldBack };
   const values: SqlValue[] = [tenant, after, endsAt, limit];
@@ -39,6 +43,7 @@ async function read(db: Db, { tenant, sessionId, after, limit }: FeedQuery): Pro
 export function createFeedStore(db: Db): FeedStore {
   return {
     read: (query) => read(db, query),
+    end: async () => (await endOf(db)).endsAt,
     async cursor(tenant, consumer) {
       const [row] = await db.query<{ position: number }>(
         'SELECT position FROM feed_cursors WHERE tenant_id = $1 AND consumer = $2',

@@ -1,0 +1,109 @@
+// Who looks at many runs is told that something changed (architecture §3.6), by one reader for all who watch.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createChanges } from '../../src/log/changes.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import { appendRows, eventually, newId, startedRun } from '../contract/given.ts';
+import { openTestStores, silentLogger } from '../support/log-parts.ts';
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openTestStores();
+}, 60_000);
+afterAll(() => stores.close());
+
+/** Counts reads of the feed, and fails them while `broken`. */
+function counted() {
+  const state = { reads: 0, broken: false };
+  const looked = <Value>(work: () => Promise<Value>): Promise<Value> => {
+    state.reads += 1;
+    if (state.broken) throw new HostError('service_unavailable');
+    return work();
+  };
+  const { feed, log } = stores;
+  const parts = {
+    log,
+    feed: {
+      ...feed,
+      end: () => looked(() => feed.end()),
+      read: (query: Parameters<typeof feed.read>[0]) => looked(() => feed.read(query)),
+    },
+  };
+  return { state, changes: createChanges(parts, silentLogger) };
+}
+
+function watching(changes: ReturnType<typeof createChanges>, tenant: string) {
+  const gone = new AbortController();
+  const told = { times: 0, gone };
+  const done = (async () => {
+    for await (const what of changes.watch(tenant, gone.signal))
+      told.times += what === 'changed' ? 1 : 0;
+  })();
+  return Object.assign(told, { done });
+}
+
+const times = (watcher: { times: number }, least: number) =>
+  eventually(() => watcher.times >= least, `${least} times`);
+
+describe('architecture §3.6 changes of a tenant', () => {
+  it('are told at once, and again when a row was appended to one of its runs and to none of another tenant', async () => {
+    const { changes, state } = counted();
+    const [tenant, other] = [newId('tenant'), newId('tenant')];
+    const runId = await startedRun(stores, { tenant });
+    const foreign = await startedRun(stores, { tenant: other });
+    const watcher = watching(changes, tenant);
+    await eventually(() => state.reads >= 2, 'the reader waits');
+    const before = watcher.times;
+    expect(before).toBeGreaterThan(0);
+    await appendRows(stores, foreign, ['a']);
+    await appendRows(stores, runId, ['a']);
+    await times(watcher, before + 1);
+    watcher.gone.abort();
+    await watcher.done;
+    changes.close();
+  });
+
+  it('are told of many rows few times', async () => {
+    const { changes, state } = counted();
+    const tenant = newId('tenant');
+    const runId = await startedRun(stores, { tenant });
+    const watcher = watching(changes, tenant);
+    await eventually(() => state.reads >= 2, 'the reader waits');
+    const before = watcher.times;
+    for (let at = 0; at < 40; at++) await appendRows(stores, runId, [`k${at}`]);
+    await times(watcher, before + 1);
+    expect(watcher.times - before).toBeLessThan(20);
+    changes.close();
+    await watcher.done;
+  });
+
+  it('cost one reader, however many watch, and none when nobody does', async () => {
+    const { changes, state } = counted();
+    const tenant = newId('tenant');
+    const runId = await startedRun(stores, { tenant });
+    const watchers = Array.from({ length: 10 }, () => watching(changes, tenant));
+    await Promise.all(watchers.map((watcher) => times(watcher, 1)));
+    await eventually(() => state.reads >= 2, 'the reader waits');
+    expect(state.reads).toBeLessThan(10);
+    for (const { gone } of watchers) gone.abort();
+    await Promise.all(watchers.map(({ done }) => done));
+    const reads = state.reads;
+    await appendRows(stores, runId, ['a']);
+    expect(state.reads).toBe(reads);
+    changes.close();
+  });
+
+  it('are told again when the database was away meanwhile', async () => {
+    const { changes, state } = counted();
+    const tenant = newId('tenant');
+    const runId = await startedRun(stores, { tenant });
+    state.broken = true;
+    const watcher = watching(changes, tenant);
+    await eventually(() => state.reads >= 2, 'it tries again');
+    state.broken = false;
+    await appendRows(stores, runId, ['a']);
+    await times(watcher, 2);
+    changes.close();
+    await watcher.done;
+  });
+});
