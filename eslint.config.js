@@ -2,6 +2,9 @@
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
+/** What runs in the browser alone. */
+const BROWSER = ['src/pages/live.js', 'src/pages/home-live.js', 'src/pages/browser.js'];
+
 export default tseslint.config(
   { ignores: ['node_modules', '.data', '.cache', 'schemas/types.generated.ts'] },
   js.configs.recommended,
@@ -31,10 +34,10 @@ export default tseslint.config(
       ],
     },
   },
-  { files: ['*.js', 'src/pages/live.js'], ...tseslint.configs.disableTypeChecked },
+  { files: ['*.js', ...BROWSER], ...tseslint.configs.disableTypeChecked },
   {
     // Runs in the browser only: the project has no DOM types, so neither compiler nor lint can know its globals.
-    files: ['src/pages/live.js'],
+    files: BROWSER,
     rules: { 'no-undef': 'off', '@typescript-eslint/ban-ts-comment': 'off' },
   },
 );

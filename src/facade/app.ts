@@ -39,7 +39,7 @@ export function createFacade(deps: FacadeDeps, majors: Majors = MAJORS): Facade 
     { ...deps, gate, majors },
     routesOf(deps, { streams, sessions, majors, isDraining: () => draining }),
   );
-  app.use(pagesRouter(deps, sessions));
+  app.use(pagesRouter(deps, { sessions, streams }));
   app.use(lastResort);
   app.use(errorHandler(logger));
   return {

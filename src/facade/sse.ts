@@ -12,6 +12,13 @@ import type { ServedMajor } from './majors.ts';
 import { renderSnapshot } from './snapshot.ts';
 import type { OpenStream } from './stream-registry.ts';
 
+/** Headers of an event stream. */
+export const EVENT_STREAM = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  'Cache-Control': 'no-cache',
+  'X-Accel-Buffering': 'no',
+} as const;
+
 /** Text gathered before it is handed to the socket, in UTF-16 units. */
 const SEND_LENGTH = 64 * 1024;
 /** Events in one batch at most. */

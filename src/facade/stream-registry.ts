@@ -22,10 +22,11 @@ export interface OpenStream {
 
 export interface StreamRegistry {
   /**
-   * Takes a place until the answer or its connection ends; throws rate_limited when the key has none left. A client that
+   * Takes a place until the answer or its connection ends; throws rate_limited when the key has none left,
+   * of the usual number of places or of `max`, whichever is smaller. A client that
    * has gone already takes none: its stream is over from the start.
    */
-  open(key: string, response: Response): OpenStream;
+  open(key: string, response: Response, max?: number): OpenStream;
   /** Ends every open stream with a comment; the waiting ones answer with what there is. */
   drain(): void;
   readonly size: number;
@@ -95,12 +96,12 @@ export function createStreamRegistry(options: {
     heartbeat ??= setInterval(beat, HEARTBEAT_MS).unref();
     return entry;
   };
-  const open = (key: string, response: Response): OpenStream => {
+  const open = (key: string, response: Response, max = Infinity): OpenStream => {
     if (isGone(response)) return OVER;
     if (draining) throw new HostError('service_unavailable');
     const held = [...entries].reduce((count, entry) => count + (entry.key === key ? 1 : 0), 0);
-    if (held >= options.maxPerKey)
-      throw new HostError('rate_limited', { scope: 'key', limit: options.maxPerKey });
+    const limit = Math.min(options.maxPerKey, max);
+    if (held >= limit) throw new HostError('rate_limited', { scope: 'key', limit });
     const entry = enter(key, response);
     const end = (): void => {
       leave(entry);

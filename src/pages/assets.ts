@@ -15,6 +15,8 @@ const FILES = [
   './timeline.js',
   './timeline-html.js',
   './live.js',
+  './home-live.js',
+  './browser.js',
   '../words/duration.js',
 ];
 

@@ -1,12 +1,13 @@
 // The frame of every page: one document without inline script or style, so that a strict Content-Security-Policy
 // (`default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'`) holds.
+import { ago, duration } from '../words/duration.js';
 import { escapeHtml } from './timeline-html.js';
 
 export interface Document {
   readonly title: string;
   /** HTML of the body. */
   readonly body: string;
-  readonly script?: boolean;
+  readonly script?: keyof typeof SCRIPTS;
 }
 
 /** In the page itself: browsers would ask for /favicon.ico. The policy permits images from `data:`. */
@@ -14,9 +15,15 @@ const ICON =
   'data:image/svg+xml,%3Csvg xmlns=%27http://www.w3.org/2000/svg%27 viewBox=%270 0 16 16%27%3E%3Ccircle cx=%278%27 cy=%278%27 r=%276%27 fill=%27%232456d6%27/%3E%3C/svg%3E';
 
 const STYLE = '/pages/run.css';
-/** The module that the page starts, and those that it imports: asked for at once, not when the first one is read. */
-const SCRIPT = '/pages/live.js';
-const IMPORTED = ['/pages/timeline.js', '/pages/timeline-html.js', '/words/duration.js'];
+/** The modules of the pages that have one, and those that they import: asked for at once, not when the first one is read. */
+const SHARED = ['/pages/browser.js', '/words/duration.js'];
+const SCRIPTS = {
+  run: {
+    start: '/pages/live.js',
+    imported: [...SHARED, '/pages/timeline.js', '/pages/timeline-html.js'],
+  },
+  home: { start: '/pages/home-live.js', imported: SHARED },
+} as const;
 
 /** A whole HTML document. `body` is HTML already, the rest is text. */
 export function renderDocument({ title, body, script }: Document): string {
@@ -31,7 +38,7 @@ export function renderDocument({ title, body, script }: Document): string {
 <title>${escapeHtml(title)}</title>
 <link rel="icon" href="${ICON}">
 <link rel="stylesheet" href="${STYLE}">
-${script ? scriptTags() : ''}
+${script ? scriptTags(script) : ''}
 </head>
 <body>
 ${body}
@@ -40,13 +47,27 @@ ${body}
 `;
 }
 
-function scriptTags(): string {
-  const preloads = IMPORTED.map((path) => `<link rel="modulepreload" href="${path}">`);
-  return [...preloads, `<script type="module" src="${SCRIPT}"></script>`].join('\n');
+function scriptTags(script: keyof typeof SCRIPTS): string {
+  const { start, imported } = SCRIPTS[script];
+  const preloads = imported.map((path) => `<link rel="modulepreload" href="${path}">`);
+  return [...preloads, `<script type="module" src="${start}"></script>`].join('\n');
 }
 
 /** Date and time in UTC, shown in local time by the script. */
 export function renderDate(ms: number): string {
   const iso = new Date(ms).toISOString();
   return `<time datetime="${iso}" data-form="date">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
+}
+
+/** How long ago it was when the page was made; the script goes on counting. */
+export function renderAge(ms: number, nowMs: number): string {
+  const iso = new Date(ms).toISOString();
+  return `<time datetime="${iso}" data-form="ago" title="${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC">${ago(nowMs - ms)}</time>`;
+}
+
+/** The time that is left, the same way. */
+export function renderLeft(ms: number, nowMs: number): string {
+  const left = ms - nowMs;
+  const words = left > 0 ? `${duration(left)} left` : 'time is up';
+  return `<time datetime="${new Date(ms).toISOString()}" data-form="left">${words}</time>`;
 }

@@ -3,7 +3,6 @@
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { wordsOf } from '../words/choices.ts';
-import { duration } from '../words/duration.js';
 import {
   editableOf,
   formShapeOf,
@@ -12,7 +11,7 @@ import {
   type OpenQuestion,
   type Question,
 } from '../words/question.ts';
-import { renderDate } from './layout.ts';
+import { renderDate, renderLeft } from './layout.ts';
 import {
   escapeHtml,
   isFlatObject,
@@ -55,10 +54,7 @@ function deadline({ interrupt, nowMs }: QuestionModel): string {
   const asked = `asked ${renderDate(interrupt.requestedAtMs)}`;
   const { deadlineMs } = interrupt;
   if (deadlineMs === undefined) return `<p class="deadline">No time limit · ${asked}</p>`;
-  const left = deadlineMs - nowMs;
-  const words = left > 0 ? `${duration(left)} left` : 'time is up';
-  const iso = new Date(deadlineMs).toISOString();
-  return `<p class="deadline">Answer until <b>${renderDate(deadlineMs)}</b> · <time datetime="${iso}" data-form="left">${words}</time> · ${asked}</p>`;
+  return `<p class="deadline">Answer until <b>${renderDate(deadlineMs)}</b> · ${renderLeft(deadlineMs, nowMs)} · ${asked}</p>`;
 }
 
 /** What is to be judged. */

@@ -48,7 +48,7 @@ export function renderRunPage(model: RunPageModel): string {
   const words = STATUS_WORDS[snapshot.status];
   return renderDocument({
     title: `${words.mark} ${words.text} · ${name}`,
-    script: true,
+    script: 'run',
     body: `<header class="top"><div>${homeLink(model)}<h1>${escapeHtml(name)}</h1><p class="facts"><code>${escapeHtml(snapshot.runId)}</code></p></div><p id="live" role="status"></p></header>
 <p id="announce" class="unseen" role="status" aria-live="polite"></p>
 <main>

@@ -4,6 +4,7 @@ import { EVENT_STORIES } from '../../src/rules/events.ts';
 import {
   PAGE_ASSETS,
   renderErrorPage,
+  renderHomePage,
   renderLinkPage,
   renderRunPage,
   type RunPageModel,
@@ -12,6 +13,7 @@ import { refundDesk } from '../../src/demo/definition.ts';
 import { RUN_STATUSES } from '../../src/rules/status.ts';
 import type { OpenQuestion } from '../../src/words/question.ts';
 import { renderValue } from '../../src/pages/timeline-html.js';
+import { EMPTY } from './sample-home.ts';
 import { afterAnswer, eventsOf, question, STARTED_MS, untilQuestion } from './sample-run.ts';
 
 const model: RunPageModel = {
@@ -247,17 +249,32 @@ describe('the forms of a question', () => {
 
 describe('assets', () => {
   const modules = PAGE_ASSETS.filter(({ type }) => type === 'text/javascript');
-  it('the page starts one module and asks for every other at once', () => {
-    const html = renderRunPage(model);
-    const started = [...html.matchAll(/<script type="module" src="([^"]*)">/g)].map(
-      ([, src]) => src,
-    );
-    const preloaded = [...html.matchAll(/<link rel="modulepreload" href="([^"]*)">/g)];
-    expect(started).toEqual(['/pages/live.js']);
-    expect([...preloaded.map(([, href]) => href), ...started].sort()).toEqual(
-      modules.map(({ path }) => path).sort(),
-    );
-  });
+  /** By imports, from where a page starts. */
+  const reached = (path: string, seen = new Set<string>()): Set<string> => {
+    if (seen.has(path)) return seen;
+    seen.add(path);
+    const text = modules.find((module) => module.path === path)?.text() ?? '';
+    for (const [, from = ''] of text.matchAll(/^import [^;]* from '([^']*)';$/gm))
+      reached(new URL(from, `http://host${path}`).pathname, seen);
+    return seen;
+  };
+  it.each([
+    ['/pages/live.js', () => renderRunPage(model)],
+    ['/pages/home-live.js', () => renderHomePage(EMPTY)],
+  ])(
+    'a page starts one module, %s, and asks for every other that it needs at once',
+    (script, render) => {
+      const html = render();
+      const started = [...html.matchAll(/<script type="module" src="([^"]*)">/g)].map(
+        ([, src]) => src,
+      );
+      const preloaded = [...html.matchAll(/<link rel="modulepreload" href="([^"]*)">/g)];
+      expect(started).toEqual([script]);
+      expect([...preloaded.map(([, href]) => href), ...started].sort()).toEqual(
+        [...reached(script)].sort(),
+      );
+    },
+  );
   it.each(modules)('$path imports only what is served beside it', ({ path, text }) => {
     const imports = [...text().matchAll(/^import [^;]* from '([^']*)';$/gm)].map(
       ([, from]) => from,

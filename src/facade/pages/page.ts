@@ -8,6 +8,7 @@ import { envelopeOf } from '../errors.ts';
 import { FIRST } from '../majors.ts';
 import type { HostSession } from '../host-sessions.ts';
 import type { PageSessions } from '../page-sessions.ts';
+import type { StreamRegistry } from '../stream-registry.ts';
 import { isCsrfToken } from '../page-tokens.ts';
 
 export const HOME = '/pages';
@@ -15,7 +16,10 @@ export const SIGN_IN = '/pages/sign-in';
 /** Longest path that a sign-in leads back to, in characters. */
 const MAX_PATH = 2_000;
 
-export type PageDeps = FacadeDeps & { readonly sessions: PageSessions };
+export type PageDeps = FacadeDeps & {
+  readonly sessions: PageSessions;
+  readonly streams: StreamRegistry;
+};
 
 type Handler = (deps: PageDeps, request: Request, response: Response) => Promise<void>;
 

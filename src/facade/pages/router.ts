@@ -5,6 +5,7 @@ import { HostError } from '../../rules/errors.ts';
 import { PAGE_ASSETS } from '../../pages/index.ts';
 import type { FacadeDeps } from '../deps.ts';
 import type { PageSessions } from '../page-sessions.ts';
+import type { StreamRegistry } from '../stream-registry.ts';
 import { mountHomePage } from './home.ts';
 import { page, type PageDeps } from './page.ts';
 import { mountRunControls } from './run-controls.ts';
@@ -24,8 +25,11 @@ const CSP = [
   "base-uri 'none'",
 ].join('; ');
 
-export function pagesRouter(facade: FacadeDeps, sessions: PageSessions): Router {
-  const deps: PageDeps = { ...facade, sessions };
+export function pagesRouter(
+  facade: FacadeDeps,
+  parts: { readonly sessions: PageSessions; readonly streams: StreamRegistry },
+): Router {
+  const deps: PageDeps = { ...facade, ...parts };
   const router = Router();
   router.use((_request, response, next) => {
     response.set({ 'Content-Security-Policy': CSP, 'Referrer-Policy': 'same-origin' });

@@ -16,7 +16,7 @@ import {
   type Route,
 } from '../route.ts';
 import { readHead } from '../read-head.ts';
-import { streamEvents, streamSnapshots } from '../sse.ts';
+import { EVENT_STREAM, streamEvents, streamSnapshots } from '../sse.ts';
 import type { OpenStream, StreamRegistry } from '../stream-registry.ts';
 
 /** Rows read from the store at once. */
@@ -71,11 +71,7 @@ async function answerEvents(
   if (stream.signal.aborted) return;
   const nothingLeft = head.closed && after >= head.nextSequence - 1;
   try {
-    response.status(200).set({
-      'Content-Type': 'text/event-stream; charset=utf-8',
-      'Cache-Control': 'no-cache',
-      'X-Accel-Buffering': 'no',
-    });
+    response.status(200).set(EVENT_STREAM);
     response.flushHeaders();
     if (request.method === 'HEAD') return;
     const asked = { deps, major, row, query: { modes, bufferMs }, after };

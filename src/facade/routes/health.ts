@@ -2,6 +2,7 @@
 import { codeOf } from '../../rules/errors.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { answered, shape, type Declaration, type Route } from '../route.ts';
+import { shared } from '../shared.ts';
 
 /** Runs with a stopped projection that readiness names. */
 const NAMED_PROBLEMS = 20;
@@ -50,19 +51,6 @@ export function healthRoutes(deps: FacadeDeps, isDraining: () => boolean): Route
       return { status: ready ? 200 : 503, body };
     }),
   ];
-}
-
-/** One call at a time, whose answer is kept for `keepMs`; a failure is not kept. */
-function shared<T>(ask: () => Promise<T>, keepMs: number): () => Promise<T> {
-  let asked: Promise<T> | undefined;
-  const forget = (): void => void (asked = undefined);
-  return () => {
-    if (asked) return asked;
-    const answer = ask();
-    asked = answer;
-    answer.then(() => setTimeout(forget, keepMs).unref(), forget);
-    return answer;
-  };
 }
 
 interface Readiness {
