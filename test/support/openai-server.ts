@@ -112,7 +112,7 @@ export function callingTools(
 }
 
 /** Whether a request offers the tool that takes the decision. */
-export function takesDecision({ tools = [] }: Delta): boolean {
+function takesDecision({ tools = [] }: Delta): boolean {
   return (tools as { function: Delta }[]).some((tool) => tool.function.name === DECISION_TOOL);
 }
 

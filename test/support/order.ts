@@ -30,7 +30,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'facade/limits.test.ts': 23,
   'facade/encrypted.test.ts': 22,
   'journeys/refund-desk-page.test.ts': 22,
-  'journeys/openai.test.ts': 21,
+  'journeys/openai.test.ts': 88,
   'workflows/pause.test.ts': 21,
   'workflows/parallel-questions.test.ts': 18,
   'wire/user-schema.test.ts': 18,

@@ -1,6 +1,6 @@
 // What a model gives within one answer: bounded, and counted where its provider counts nothing.
 import { HostError } from '../../rules/errors.ts';
-import { utf8Length, type JsonValue } from '../../rules/json.ts';
+import { utf8Length } from '../../rules/json.ts';
 import { MODEL_OUTPUT_BYTES } from '../../rules/limits.ts';
 import { BYTES_PER_TOKEN, estimateTokens } from '../../rules/tokens.ts';
 import type { ModelRequest, ModelUsage } from '../../ports/models.ts';
@@ -24,15 +24,5 @@ export class OutputMeter {
       inputTokens: counted.inputTokens ?? estimateTokens(JSON.stringify(request.items)),
       outputTokens: counted.outputTokens ?? Math.ceil(this.#bytes / BYTES_PER_TOKEN),
     };
-  }
-}
-
-/** Arguments that are no JSON stay text: the tool's schema refuses them and the model is told. */
-export function argumentsOf(text: string): JsonValue {
-  if (text.trim() === '') return {};
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return text;
   }
 }
