@@ -13,6 +13,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'journeys/opensentience.test.ts': 51,
   'faults/opensentience.test.ts': 50,
   'adapters/postgres-faults.test.ts': 49,
+  'journeys/anthropic.test.ts': 45,
   'app/in-memory.test.ts': 45,
   'faults/processes.test.ts': 41,
   'adapters/postgres-migrating.test.ts': 39,
