@@ -166,8 +166,8 @@ const ROWS: readonly Row[] = [
     22,
     [
       'src/adapters/postgres/feed-store.ts',
-      'const { given = 0, ends_at: endsAt = 0 } = end ?? {};',
-      'const { given = 0, given: endsAt = 0 } = end ?? {};',
+      'endsAt: end?.ends_at ?? 0',
+      'endsAt: end?.given ?? 0',
     ],
     ['test/adapters/postgres-feed.test.ts', 'a row is read only when no lower one may still come'],
   ],
