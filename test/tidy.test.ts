@@ -113,6 +113,11 @@ const ROOMS: Record<string, Room> = {
     node: true,
   },
   'src/adapters/tools': { rooms: INSIDE, node: true },
+  // Called many times an hour: it loads no adapter.
+  'src/app/openwop.ts': {
+    rooms: ['src/cli', 'src/app/data-folder.ts', 'src/app/defaults.ts'],
+    node: true,
+  },
   'src/app': {
     rooms: ['src', 'workflows', 'activities'],
     types: SHAPES,

@@ -8,6 +8,7 @@ import { parseEncryptionKeys, type EncryptionKey } from '../adapters/temporal/co
 import type { TemporalTarget } from '../adapters/temporal/connection.ts';
 import { HostError, codeOf } from '../rules/errors.ts';
 import { Reader, type Environment } from './environment.ts';
+import { DEFAULT_DATA_DIR, DEFAULT_PORT } from './defaults.ts';
 import { isLogLevel, type LogLevel } from './logger.ts';
 import { readModels, type ModelSettings } from './model-settings.ts';
 
@@ -62,8 +63,6 @@ export interface Config {
   readonly env: Environment;
 }
 
-export const DEFAULT_PORT = 8787;
-export const DEFAULT_DATA_DIR = '.data';
 /** Bounds of a frame between Core and an agent: a registration must fit, and one message must not fill the memory. */
 const MIN_FRAME_BYTES = 64 * 1024;
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;

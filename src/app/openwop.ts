@@ -3,8 +3,8 @@
 // address and key.
 import { join } from 'node:path';
 import { runCli } from '../cli/program.ts';
-import { DEFAULT_DATA_DIR, DEFAULT_PORT } from './config.ts';
 import { keptApiKey, keptUrl } from './data-folder.ts';
+import { DEFAULT_DATA_DIR, DEFAULT_PORT } from './defaults.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** One Ctrl-C reaches this process twice, from the terminal and from npm: repeats within this time (ms) are the same. */
