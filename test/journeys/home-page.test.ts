@@ -153,7 +153,7 @@ describe.skipIf(!chromiumPath)("[chromium] the host's page, real", () => {
     await page.waitForURL('**/pages?cursor=*');
     await page.getByRole('link', { name: 'Newest runs' }).click();
     await page.waitForURL('**/pages');
-    expect(await page.locator('.run').count()).toBe(30);
+    expect(await page.locator('.run-row').count()).toBe(30);
   });
 
   it.each([
