@@ -54,8 +54,10 @@ export function headOf(
   { kind, data }: Pick<OpenQuestion, 'kind' | 'data'>,
   node: string,
 ): { readonly title: string; readonly lead: string } {
-  const text = (name: string) =>
-    typeof data[name] === 'string' ? data[name] || undefined : undefined;
+  const text = (name: string) => {
+    const said = name === 'description' ? unspelled(data) : data[name];
+    return typeof said === 'string' ? said || undefined : undefined;
+  };
   switch (formShapeOf({ kind, data })) {
     case 'low-confidence':
       return {
@@ -95,6 +97,26 @@ export function headOf(
           text('description') ?? 'Nothing has to be done here; it goes on when the event arrives.',
       };
   }
+}
+
+/**
+ * The description without the answers that end it (`accept: Call it once.`): who reads nothing else needs them there, and
+ * whoever uses this shows each answer's own words.
+ */
+function unspelled({ description, actionWords }: JsonObject): JsonValue | undefined {
+  if (typeof description !== 'string' || !isJsonObject(actionWords)) return description;
+  const spelled = Object.entries(actionWords).map(
+    ([action, does]) => `${action}: ${typeof does === 'string' ? does : ''}.`,
+  );
+  let text = description.trimEnd();
+  // Stored JSON has no order of its own.
+  for (let rest = [...spelled]; rest.length > 0;) {
+    const last = rest.findIndex((answer) => text.endsWith(answer));
+    if (last < 0) return description;
+    text = text.slice(0, -(rest[last]?.length ?? 0)).trimEnd();
+    rest = rest.filter((_, at) => at !== last);
+  }
+  return text;
 }
 
 export interface Question {
