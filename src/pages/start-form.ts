@@ -145,11 +145,11 @@ interface Placed {
 
 function renderField(model: StartPageModel, placed: Placed): string {
   const { field, index } = placed;
-  const { label, type, required, description } = field;
+  const { label, type, description } = field;
   const found = (model.faults ?? []).filter((each) => isAbout(each, field.pointer));
   const { format = '' } = field;
   const facts = [TYPE_WORDS[type], ...(format && !LONG_FORMATS.has(format) ? [format] : [])];
-  const must = required && !hasDefault(field) ? '<b>required</b>' : 'optional';
+  const must = isRequired(field) ? '<b>required</b>' : 'optional';
   const told = found.map((each) => escapeHtml(sentence(model.fields, each))).join('<br>');
   return `<div class="field${told && ' wrong'}">
 <label for="f${index}">${escapeHtml(label)} <span class="type">${escapeHtml(facts.join(', '))} · ${must}</span></label>
@@ -157,7 +157,11 @@ ${description ? `<p class="about" id="f${index}-about">${escapeHtml(description)
 <p class="hint" id="f${index}-hint">${escapeHtml(hint(model, field))}</p>
 ${told && `<p class="fault" id="f${index}-fault">${told}</p>`}
 ${control(model, placed, told !== '')}
-${longDefault(field)}${emptyChoice(model, placed)}</div>`;
+${longDefault(field)}${emptyChoice(model, placed, told !== '')}</div>`;
+}
+
+function isRequired(field: StartField): boolean {
+  return field.required && !hasDefault(field);
 }
 
 function hasDefault({ defaultValue }: StartField): boolean {
@@ -198,7 +202,7 @@ function control(model: StartPageModel, { field, index }: Placed, isWrong: boole
     `f${index}-hint`,
     ...(isWrong ? [`f${index}-fault`] : []),
   ];
-  const must = field.required && !hasDefault(field);
+  const must = isRequired(field);
   const facts = `id="f${index}" name="${escapeHtml(field.control)}" aria-describedby="${told.join(' ')}"${must ? ' aria-required="true"' : ''}${isWrong ? ' aria-invalid="true"' : ''}`;
   if (type === 'boolean') return `<select ${facts}>${yesOrNo(field, text)}</select>`;
   if (sensitive) return `<input type="password" ${facts} autocomplete="new-password">`;
@@ -248,12 +252,18 @@ function longDefault({ defaultValue, sensitive, label }: StartField): string {
 
 const EMPTY_WORDS = { text: 'an empty text', null: 'null (given, and empty)' };
 
-function emptyChoice({ form: sent }: StartPageModel, { field, index }: Placed): string {
+/** A required field is to be filled: only who has left one empty is asked whether that was meant. */
+function emptyChoice(
+  { form: sent }: StartPageModel,
+  { field, index }: Placed,
+  isWrong: boolean,
+): string {
   const meanings = emptyMeanings(field);
   if (meanings.length === 0) return '';
   const name = emptyControl(field);
   const chosen = sent[name];
   const isChosen = meanings.some((meaning) => meaning === chosen);
+  if (isRequired(field) && !isWrong && !isChosen) return '';
   const options = meanings.map(
     (meaning) =>
       `<option value="${meaning}"${meaning === chosen ? ' selected' : ''}>${EMPTY_WORDS[meaning]}</option>`,
