@@ -134,8 +134,9 @@ async function temporalFor({ temporal }: TestHostOptions) {
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
+  limitMs = WAIT_LIMIT_MS,
 ): Promise<void> {
-  const limit = Date.now() + WAIT_LIMIT_MS;
+  const limit = Date.now() + limitMs;
   while (!(await condition())) {
     if (Date.now() > limit) throw new Error(`waited in vain until ${what}`);
     await sleep(WAIT_PROBE_MS);

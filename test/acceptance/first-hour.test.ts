@@ -1,0 +1,99 @@
+// docs/first-hour.md, block by block, in a folder that looks like a checkout: what it says a newcomer can do.
+import { mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { deciding, startOpenAiServer, type OpenAiServer } from '../support/openai-server.ts';
+import { startPostgres, type StartedPostgres } from '../support/postgres.ts';
+import { CACHE_DIR } from '../support/temporal.ts';
+import { blocksOf, Walk, type Block } from '../support/walk.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const BLOCKS = blocksOf(readFileSync(join(ROOT, 'docs/first-hour.md'), 'utf8'));
+const SECTIONS = [...new Set(BLOCKS.map(({ section }) => section))];
+const LIMIT_MS = 240_000;
+/** Not the checkout's own, or made by the walk. */
+const LEFT_OUT = new Set(['.data', '.git', 'mine', 'coverage']);
+/** What each command that stays says when it takes work. */
+const READY: Readonly<Record<string, RegExp>> = {
+  start: /OpenWOP host +(\S+)\/\.well-known/,
+  serve: /OpenWOP facade +(\S+)\/\.well-known/,
+  worker: /OpenWOP worker on (\S+),/,
+  temporal: /export TEMPORAL_ADDRESS=(\S+)/,
+};
+/** What the sections before PostgreSQL need of no machine. */
+const NEEDS_POSTGRES = /^[89]\./;
+
+let folder = '';
+let walk: Walk;
+let endpoint: OpenAiServer;
+let postgres: StartedPostgres;
+/** In the place of the addresses that the page uses. */
+const places = new Map<string, string>();
+/** Where the command line asks, once a host listens elsewhere than the folder says. */
+const asked: Record<string, string> = {};
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'first-hour-'));
+  for (const name of readdirSync(ROOT).filter((one) => !LEFT_OUT.has(one)))
+    symlinkSync(join(ROOT, name), join(folder, name));
+  walk = new Walk(folder, {
+    PATH: process.env.PATH,
+    HOME: process.env.HOME,
+    OPENWOP_PORT: '0',
+    OPENWOP_DATA_DIR: join(folder, '.data'),
+    OPENWOP_CACHE_DIR: CACHE_DIR,
+    OPENWOP_TEMPORAL_DOWNLOAD: 'off',
+  });
+  const decision = { action: 'decline', orderId: 'A-1008', amountCents: 0, reason: 'Too late.' };
+  endpoint = await startOpenAiServer(() => deciding(['Hm. '], { decision, confidence: 0.5 }));
+  places.set('http://127.0.0.1:11434/v1', endpoint.url);
+  postgres = await startPostgres();
+  if (!('missing' in postgres))
+    places.set('postgres://me@127.0.0.1/openwop', await postgres.createDatabase());
+});
+afterAll(async () => {
+  await walk.end();
+  await endpoint.stop();
+  if (!('missing' in postgres)) await postgres.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function stay({ place, text }: Block): Promise<void> {
+  const said = [...places].reduce((all, [told, here]) => all.replaceAll(told, here), text);
+  const terminal = await walk.terminal(place, said);
+  const [, kind = ''] = /npm (?:run )?(\w+)\s*$/.exec(said) ?? [];
+  const found = await terminal.line(READY[kind] ?? /$^/);
+  if (kind === 'temporal') places.set('127.0.0.1:7233', found);
+  if (kind === 'serve') asked.OPENWOP_URL = found;
+}
+
+async function follow(block: Block): Promise<void> {
+  const { language, place, text } = block;
+  if (language !== 'sh') walk.writeFile(place, text);
+  else if (place !== '') await stay(block);
+  else await walk.command(text, asked);
+}
+
+describe('docs/first-hour.md', () => {
+  it('has its steps in order', () => {
+    expect(SECTIONS.map((section) => Number.parseInt(section))).toEqual(
+      SECTIONS.map((_, index) => index + 1),
+    );
+    expect(SECTIONS).toHaveLength(9);
+  });
+
+  for (const section of SECTIONS)
+    it(
+      section,
+      async ({ skip }) => {
+        if (NEEDS_POSTGRES.test(section) && 'missing' in postgres) skip(postgres.missing);
+        const blocks = BLOCKS.filter((block) => block.section === section);
+        const staying = blocks.filter(({ place }) => place.startsWith('terminal-'));
+        for (const { place } of staying) if (!section.startsWith('3.')) await walk.stop(place);
+        for (const block of blocks) await follow(block);
+      },
+      LIMIT_MS,
+    );
+});

@@ -1,0 +1,136 @@
+// A page of docs/ as a walk: its blocks, and terminals that run them as a reader would.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { until } from './host.ts';
+
+/** A fenced block: `sh` (a command that ends), `sh terminal-N` (its last command stays), or a file with its path. */
+export interface Block {
+  /** Heading of level 2 that it stands under. */
+  readonly section: string;
+  readonly language: string;
+  /** `terminal-N` or a path; '' for a plain block. */
+  readonly place: string;
+  readonly text: string;
+}
+
+const FENCE = /^## (?<section>.+)$|^```(?<language>\w+) ?(?<place>\S*)\n(?<text>[\s\S]*?)^```$/gm;
+
+export function blocksOf(markdown: string): readonly Block[] {
+  let section = '';
+  return [...markdown.matchAll(FENCE)].flatMap(({ groups = {} }) => {
+    if (groups.section !== undefined) section = groups.section;
+    const { language, place = '', text = '' } = groups;
+    return language === undefined ? [] : [{ section, language, place, text }];
+  });
+}
+
+const ENDS_WITHIN_MS = 120_000;
+/** Also where something is obtained first. */
+const STARTS_WITHIN_MS = 90_000;
+/** What a reader's shells keep from block to block. */
+const SHELL = '.shell';
+const TERMINALS = '.terminals';
+
+export class Walk {
+  readonly #folder: string;
+  readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly #terminals = new Map<string, Terminal>();
+
+  constructor(folder: string, env: Readonly<Record<string, string | undefined>>) {
+    this.#folder = folder;
+    this.#env = env;
+  }
+
+  writeFile(path: string, text: string): void {
+    const target = join(this.#folder, path);
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(target, text);
+  }
+
+  /** Runs to its end; what it printed. Throws with all of it when a command fails. */
+  async command(text: string, more: Readonly<Record<string, string>> = {}): Promise<string> {
+    const script = `set -euo pipefail\n${this.#kept(SHELL)}\n${text}\n{ declare -p RUN OPENWOP_API_KEY 2>/dev/null || true; declare -f; } > ${SHELL}`;
+    const one = this.#spawn(script, more);
+    const code = await Promise.race([
+      one.exited,
+      new Promise<string>((resolve) => setTimeout(resolve, ENDS_WITHIN_MS, 'no end').unref()),
+    ]);
+    if (code !== 0) {
+      await one.stop('SIGKILL');
+      throw new Error(`${text}\nended with ${code}:\n${one.output()}`);
+    }
+    return one.output();
+  }
+
+  /** Stops what the terminal runs, as Ctrl-C does, and runs the block, whose last command stays. */
+  async terminal(name: string, text: string): Promise<Terminal> {
+    await this.stop(name);
+    const lines = text.trimEnd().replaceAll('\\\n', ' ').split('\n');
+    const last = lines.pop() ?? '';
+    const script = `set -euo pipefail\n${this.#kept(TERMINALS)}\n${lines.join('\n')}\nexport -p > ${TERMINALS}\n${last}`;
+    const terminal = this.#spawn(script, {});
+    this.#terminals.set(name, terminal);
+    return terminal;
+  }
+
+  async stop(name: string): Promise<void> {
+    await this.#terminals.get(name)?.stop('SIGINT');
+    this.#terminals.delete(name);
+  }
+
+  async end(): Promise<void> {
+    for (const name of [...this.#terminals.keys()].reverse()) await this.stop(name);
+  }
+
+  #kept(file: string): string {
+    return existsSync(join(this.#folder, file)) ? `. ./${file}` : '';
+  }
+
+  #spawn(script: string, more: Readonly<Record<string, string>>): Terminal {
+    const child = spawn('bash', ['-c', script], {
+      cwd: this.#folder,
+      env: { ...this.#env, ...more },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // A group of its own, which Ctrl-C reaches whole.
+      detached: true,
+    });
+    return new Terminal(child);
+  }
+}
+
+export class Terminal {
+  readonly exited: Promise<number | string | null>;
+  #output = '';
+  readonly #child: ChildProcess;
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', (piece: Buffer) => void (this.#output += piece.toString()));
+    this.exited = new Promise((resolve) => {
+      child.once('close', (code, signal) => resolve(signal ?? code));
+    });
+  }
+
+  output(): string {
+    return this.#output;
+  }
+
+  /** The first group of `pattern` in what was printed, as soon as it is there. */
+  async line(pattern: RegExp): Promise<string> {
+    await until(() => pattern.test(this.#output) || this.#ended(), `${pattern} is printed`, STARTS_WITHIN_MS);
+    const found = pattern.exec(this.#output);
+    if (!found) throw new Error(`no ${pattern} in:\n${this.#output}`);
+    return found[1] ?? '';
+  }
+
+  async stop(signal: NodeJS.Signals): Promise<void> {
+    if (!this.#ended() && this.#child.pid !== undefined) process.kill(-this.#child.pid, signal);
+    await this.exited;
+  }
+
+  #ended(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+}
