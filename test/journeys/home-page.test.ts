@@ -1,15 +1,28 @@
 // The host's page, real: signed in with the key, live over the feed, with and without JavaScript, on phone and desktop
 // (architecture §10).
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { graveFindings } from '../support/axe.ts';
 import { chromiumPath, launchChromium } from '../support/chromium.ts';
 import { chain, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
+import { startTestTemporal } from '../support/temporal.ts';
 
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 900 };
 const gate = { title: 'Ship it?', actions: ['accept', 'reject'] };
+const builtIn = {
+  definitions: [
+    {
+      ...chain('approval', [node('gate', 'core.approvalGate', { config: gate })]),
+      ...{ name: 'Release <b>desk</b>', description: 'Asks before it ships.' },
+    },
+    chain('noop', [node('only', 'core.noop')]),
+  ],
+};
 
 describe.skipIf(!chromiumPath)("[chromium] the host's page, real", () => {
   let browser: Browser;
@@ -19,17 +32,7 @@ describe.skipIf(!chromiumPath)("[chromium] the host's page, real", () => {
 
   beforeAll(async () => {
     browser = await launchChromium();
-    host = await startTestHost({
-      builtIn: {
-        definitions: [
-          {
-            ...chain('approval', [node('gate', 'core.approvalGate', { config: gate })]),
-            ...{ name: 'Release <b>desk</b>', description: 'Asks before it ships.' },
-          },
-          chain('noop', [node('only', 'core.noop')]),
-        ],
-      },
-    });
+    host = await startTestHost({ builtIn });
   });
   afterAll(async () => {
     await browser?.close();
@@ -56,7 +59,7 @@ describe.skipIf(!chromiumPath)("[chromium] the host's page, real", () => {
   }
   const asking = () => host.startRun({ workflowId: 'approval' });
   const ask = (page: Page, runId: string) => page.locator(`.ask[data-key^="${runId} "]`);
-  const row = (page: Page, runId: string) => page.locator(`.run[data-key="${runId}"]`);
+  const row = (page: Page, runId: string) => page.locator(`.run-row[data-key="${runId}"]`);
 
   it.each([
     ['desktop', DESKTOP],
@@ -145,6 +148,32 @@ describe.skipIf(!chromiumPath)("[chromium] the host's page, real", () => {
     await page.waitForURL(`**/pages/runs/${runId}`);
     await host.api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
   });
+
+  it('a host that goes away is told of; when it is back the page shows what came meanwhile, without reload', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'home-page-'));
+    const server = await startTestTemporal();
+    const temporal = { address: server.address, namespace: await server.namespace() };
+    const shared = host;
+    host = await startTestHost({ builtIn, dataDir, temporal });
+    try {
+      const page = await signIn();
+      await page.getByText('Live', { exact: true }).waitFor();
+      await page.evaluate('window.untouched = true');
+      const { port } = new URL(host.url);
+      await host.stop();
+      await page.getByText('Connection lost, trying again…').waitFor();
+      host = await startTestHost({ builtIn, dataDir, temporal, env: { OPENWOP_PORT: port } });
+      const runId = await asking();
+      await ask(page, runId).waitFor();
+      await page.getByText('Live', { exact: true }).waitFor();
+      expect(await page.evaluate('window.untouched')).toBe(true);
+    } finally {
+      await host.stop();
+      host = shared;
+      await server.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    }
+  }, 90_000);
 
   it('pages of runs are links, there and back', async () => {
     for (let count = 0; count < 31; count++) await host.startRun({ workflowId: 'noop' });
