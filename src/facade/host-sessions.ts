@@ -1,5 +1,5 @@
 // Who may see the host's pages (architecture §10): a session belongs to a tenant, and is opened by the key in a form or by
-// a one-time link. It sees and answers runs; it operates nothing.
+// a one-time link. By the forms of its pages it starts, answers, pauses, resumes and cancels runs; it operates no agents.
 import type { Request, Response } from 'express';
 import { subjectOf } from '../rules/subject.ts';
 import type { Caller } from '../ports/caller.ts';

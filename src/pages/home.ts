@@ -26,7 +26,7 @@ export interface HomePageModel extends OffersModel {
   readonly olderUrl?: string;
   readonly newestUrl?: string;
   readonly filter: { readonly status?: RunStatus; readonly workflowId?: string };
-  /** The engine is away: what is shown may be old, and nothing can be started or answered now. */
+  /** The engine is away: what is shown may be old, nothing begins and nothing can be answered now. */
   readonly stale: boolean;
   /** ms epoch; the present by default. */
   readonly nowMs?: number;
@@ -51,7 +51,7 @@ ${renderOffers(model)}
 
 function notices(model: HomePageModel): string {
   return model.stale
-    ? '<p class="notice stale" role="status">The engine cannot be reached. What you see may be old; nothing can be started, and answers are not taken, until it is back.</p>'
+    ? '<p class="notice stale" role="status">The engine cannot be reached. What you see may be old. A run that you start begins when it is back; answers are not taken until then.</p>'
     : '';
 }
 

@@ -32,7 +32,7 @@ async function follow(list, timeline) {
   if (!url.searchParams.has('streamMode')) url.searchParams.set('streamMode', 'debug');
   await readStream({
     url,
-    ended: 'This page’s session has ended. Open a new link.',
+    ended: 'You are signed out. Reload the page to sign in, or open a new link.',
     headers: () =>
       timeline.lastSequence >= 0 ? { 'last-event-id': String(timeline.lastSequence) } : {},
     onData: (data) => eventsOf(data).forEach(onEvent),

@@ -32,7 +32,7 @@ export function renderSignInLinkPage({ action }: { readonly action: string }): s
   return renderDocument({
     title: 'Sign in',
     body: `<main class="small"><h1>Sign in</h1>
-<p>This link shows the runs of this host in this browser for 12 hours, and lets you answer their questions. It works once.</p>
+<p>This link shows the runs of this host in this browser for 12 hours, and lets you start, answer and cancel them. It works once.</p>
 <form method="post" action="${escapeHtml(action)}"><button class="primary">Sign in</button></form></main>`,
   });
 }
