@@ -61,6 +61,7 @@ describe('what is read', () => {
     });
   });
 
+  // [I54]
   test.each<[string, Partial<Answer>, string]>([
     ['two decisions', { calls: [decides, decides] }, 'two final outputs'],
     ['a decision as text and one by the tool', { calls: [decides], text: DECISION }, 'two final'],

@@ -63,6 +63,7 @@ describe('defaults and values', () => {
     );
   });
 
+  // [I59]
   it('a key in a file that its user alone may read, known to the redactor', () => {
     const file = join(folder, 'key');
     writeFileSync(file, 'sk-in-a-file\n', { mode: 0o600 });

@@ -167,6 +167,7 @@ describe('seed 004 §5 openwop agents, for humans', () => {
     expect(out).toMatch(/network:egress +acknowledged, not enforced +core-1/);
     expect(out).toMatch(/filesystem:read:\/ +refused +core-1/);
   });
+  // [I61]
   it('nothing that an agent says is obeyed by the terminal', async () => {
     const hostile = 'a\u001b[2Jb\r\nc\u0007\u202ed\u009be\ud800';
     expect(printable(hostile)).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}]/u);

@@ -230,6 +230,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       expect(await stores().pageSessions.findSession(session, now + 60_000)).toBeUndefined();
     });
 
+    // [I58]
     it('architecture §10 a link that signs in does so once and not after its time', async () => {
       const sessions = stores().pageSessions;
       const [link, late] = [newId('link'), newId('link')];

@@ -1,7 +1,7 @@
 // Lists of runs as people see them (architecture §3.3): by what each waits for, from summaries that appends keep.
 import { describe, expect, it } from 'vitest';
 import { overview, countWaiting } from '../../src/log/overview.ts';
-import { fold, summaryOf } from '../../src/log/fold.ts';
+import { askedInterrupts, fold, summaryOf } from '../../src/log/fold.ts';
 import type { AppendBatch } from '../../src/ports/log.ts';
 import type { OverviewQuery } from '../../src/ports/runs.ts';
 import type { InterruptKind } from '../../src/rules/status.ts';
@@ -73,6 +73,41 @@ export function runListsContract(stores: GivenStores): void {
       const [wait] = runs[0]?.summary.waits ?? [];
       expect(Object.keys(wait?.data ?? {})).toEqual(['title']);
       expect(wait?.data.title).toHaveLength(300);
+    });
+
+    // [I57]
+    it('what a list tells of a run is what its snapshot tells: status, questions, and until when', async () => {
+      const tenant = newId('tenant');
+      const { input } = newRun({ tenant });
+      const ofOneSecond = { ...input, definition: { ...input.definition, settings: {} } };
+      const given: readonly Asking[] = [
+        // By the question's own time, then by the run's, which is over sooner.
+        { timeoutMs: 50 },
+        { timeoutMs: 600_000 },
+        {},
+        { status: 'paused', timeoutMs: 1 },
+      ];
+      const untilMs = new Map<string, readonly number[]>();
+      for (const [at, asking] of given.entries()) {
+        const runId = await startedRun(stores(), { tenant, input: ofOneSecond });
+        const started = entry(runId, 'started', {
+          ...{ type: 'run.started', payload: '{"inputs":{}}', timestampMs: 900 },
+        });
+        await append(runId, [started], { status: 'running' });
+        await ask(runId, asking);
+        untilMs.set(runId, [[1_050], [1_900], [1_900], []][at] ?? []);
+      }
+      const { runs } = await overview(stores(), tenant, { limit: 10 });
+      expect(runs).toHaveLength(given.length);
+      for (const { runId, status, summary } of runs) {
+        const head = await headOf(stores(), runId);
+        const row = await stores().runs.find(tenant, runId);
+        const asked = row ? askedInterrupts(head, row) : [];
+        const facts = (one: { interruptId: string; deadlineMs?: number }) =>
+          [one.interruptId, one.deadlineMs] as const;
+        expect([status, summary.waits.map(facts)]).toEqual([head.status, asked.map(facts)]);
+        expect(asked.map(({ deadlineMs }) => deadlineMs)).toEqual(untilMs.get(runId));
+      }
     });
 
     it('a run that no row was written of yet has nothing to tell', async () => {

@@ -39,6 +39,7 @@ describe('a wrong key', () => {
     expect(answers[0]).toMatch(/^401 [^]*This is not the key of this host\./);
   });
 
+  // [I56]
   it('beyond the limit of one client, attempts at once included, it is 429, and so is the right one; others come in', async () => {
     const answers = await Promise.all(
       Array.from({ length: 2 * PER_ADDRESS }, () => signIn({ key: TYPED }, '10.0.0.2')),

@@ -164,11 +164,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     22,
-    [
-      'src/adapters/postgres/feed-store.ts',
-      'endsAt: end?.ends_at ?? 0',
-      'endsAt: end?.given ?? 0',
-    ],
+    ['src/adapters/postgres/feed-store.ts', 'endsAt: end?.ends_at ?? 0', 'endsAt: end?.given ?? 0'],
     ['test/adapters/postgres-feed.test.ts', 'a row is read only when no lower one may still come'],
   ],
   [
@@ -440,6 +436,75 @@ const ROWS: readonly Row[] = [
     52,
     ['src/facade/sse.ts', 'shown.typeOf(row.type)', 'row.type'],
     ['test/facade/majors.test.ts', 'rows are rendered by the era of the run and the major'],
+  ],
+  [
+    53,
+    [
+      'src/facade/pages/start.ts',
+      'canonicalJson([csrfToken, kind, id, form])',
+      'canonicalJson([csrfToken, kind, id, form, randomBytes(8).toString("hex")])',
+    ],
+    ['test/facade/host-session.test.ts', 'starts one run, however many clicks come'],
+  ],
+  [
+    54,
+    [
+      'src/adapters/models/decision-tool.ts',
+      'if (decisions === 1 && calls.length > decisionCalls)',
+      'if (decisions > calls.length)',
+    ],
+    ['test/adapters/decision-tool.test.ts', 'unusable, nothing is called'],
+  ],
+  [
+    55,
+    [
+      'src/facade/host-sessions.ts',
+      'if (found) return sessionOf(found.tenant, token);',
+      "if (found) return sessionOf('default', token);",
+    ],
+    ['test/facade/host-session.test.ts', 'of another tenant sees no run of this one'],
+  ],
+  [
+    56,
+    [
+      'src/facade/sign-in-attempts.ts',
+      'counted.push(attempt);',
+      'setTimeout(() => counted.push(attempt), 1_000);',
+    ],
+    ['test/facade/wrong-keys.test.ts', 'beyond the limit of one client'],
+  ],
+  [
+    57,
+    [
+      'src/log/fold.ts',
+      'run ? timedInterrupts(snapshot, run).map(',
+      'run ? openInterrupts(snapshot).map(',
+    ],
+    [OF_STORES, 'what a list tells of a run is what its snapshot tells'],
+  ],
+  [
+    58,
+    [
+      'src/adapters/postgres/page-session-store.ts',
+      '`DELETE FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2\n         RETURNING tenant_id AS tenant`',
+      '`SELECT tenant_id AS tenant FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2`',
+    ],
+    [OF_STORES, 'a link that signs in does so once'],
+  ],
+  [
+    59,
+    ['src/app/environment.ts', 'this.fileSecrets.push({ id: name, value: read.value });', ''],
+    ['test/app/config.test.ts', 'a key in a file that its user alone may read'],
+  ],
+  [
+    60,
+    ['src/pages/start-form.ts', "sensitive ? '' : (model.form", '(model.form'],
+    ['test/pages/start-form.test.ts', 'a sensitive value is never in the page'],
+  ],
+  [
+    61,
+    ['src/words/printable.ts', "return text.replace(OBEYED, '\\u{fffd}');", 'return text;'],
+    ['test/cli/agents.test.ts', 'nothing that an agent says is obeyed by the terminal'],
   ],
 ];
 

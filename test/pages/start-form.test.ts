@@ -176,6 +176,7 @@ describe('the form shows what the workflow declares', () => {
     expect(like['input.note']).toBe(`${long}!`);
   });
 
+  // [I60]
   it('a sensitive value is never in the page: no default, nothing that was typed, no fault with it', () => {
     const kinds: Variable['type'][] = ['string', 'number', 'boolean', 'object', 'array'];
     for (const type of kinds) {
