@@ -101,21 +101,21 @@ describe("the host's page", () => {
     expect(html.length).toBeLessThan(PAGE_LENGTH);
     expect(html).toContain('<span class="count">1000 or more</span>');
     const newest = Array.from({ length: 30 }, (_, at) => `run-${RUNS - at}`);
-    expect(keysOf(html, 'run ')).toEqual(newest);
+    expect(keysOf(html, 'run-row ')).toEqual(newest);
     const soonest = Array.from({ length: 10 }, (_, at) => `run-${2 * (at + 1)}`);
     expect(keysOf(html, 'card ask')).toEqual(soonest);
     const older = await home(linkOf(html, 'Older runs'));
-    expect(keysOf(older.html, 'run ')[0]).toBe(`run-${RUNS - 30}`);
+    expect(keysOf(older.html, 'run-row ')[0]).toBe(`run-${RUNS - 30}`);
     expect(linkOf(older.html, 'Newest runs')).toBe('');
     expect(older.html).toContain('<a href="/pages">Newest runs</a>');
     const more = await home(linkOf(html, 'More that wait'));
     expect(keysOf(more.html, 'card ask')[0]).toBe('run-22');
-    expect(keysOf(more.html, 'run ')).toEqual(newest);
+    expect(keysOf(more.html, 'run-row ')).toEqual(newest);
   });
 
   it('the filter is a plain form, whose empty fields ask for all', async () => {
     const { html } = await home('?status=completed&workflow=');
-    expect(keysOf(html, 'run ').slice(0, 2)).toEqual([`run-${RUNS - 1}`, `run-${RUNS - 3}`]);
+    expect(keysOf(html, 'run-row ').slice(0, 2)).toEqual([`run-${RUNS - 1}`, `run-${RUNS - 3}`]);
     expect(linkOf(html, 'Older runs')).toContain('status=completed');
     expect((await home('?status=&workflow=')).status).toBe(200);
     const none = await home(`?workflow=${encodeURIComponent(`${ODD}\0`)}`);
