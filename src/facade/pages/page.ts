@@ -1,5 +1,5 @@
 // What each page's handler is made of: its errors leave as pages, and who must be signed in is (architecture §10).
-import type { Request, RequestHandler, Response } from 'express';
+import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { ERRORS, HostError } from '../../rules/errors.ts';
 import { renderErrorPage, renderSignInPage, type ErrorPageModel } from '../../pages/index.ts';
 import { readForm } from '../body.ts';
@@ -90,11 +90,25 @@ const WORDS: Readonly<Record<string, Pick<ErrorPageModel, 'message' | 'way'>>> =
     message: 'You are not signed in, or no longer. What you sent was not taken.',
     way: { href: SIGN_IN, text: 'Sign in' },
   },
+  // Who has no right to a page sees the sign-in form: what is refused here is a form that is not of this session.
+  forbidden: {
+    message:
+      'This form is not of your present session: you signed in anew since it was shown, or another site sent it. Nothing was taken. Load the page again, and send the form from there.',
+  },
+  unsupported_media_type: { message: 'This is not how a form of this page is sent.' },
   link_expired: {
     message: `${ERRORS.link_expired.message} Ask for a new link, or sign in.`,
     way: { href: SIGN_IN, text: 'Sign in' },
   },
 };
+
+/** What Express itself refuses below /pages, such as an address that is no text, leaves as a page too. */
+export function pageErrors(deps: FacadeDeps): ErrorRequestHandler {
+  return (error, { path }, response, next) => {
+    if (path === HOME || path.startsWith(`${HOME}/`)) sendErrorPage(deps, response, error);
+    else next(error);
+  };
+}
 
 function sendErrorPage({ logger }: FacadeDeps, response: Response, error: unknown): void {
   const { status, body, retryAfter, correlationId } = envelopeOf(error, FIRST);

@@ -7,7 +7,7 @@ import type { FacadeDeps } from '../deps.ts';
 import type { PageSessions } from '../page-sessions.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
 import { mountHomePage } from './home.ts';
-import { page, type PageDeps } from './page.ts';
+import { page, pageErrors, type PageDeps } from './page.ts';
 import { mountRunControls } from './run-controls.ts';
 import { mountRunPage } from './run-page.ts';
 import { mountSignIn } from './sign-in.ts';
@@ -46,6 +46,7 @@ export function pagesRouter(
   mountRunControls(router, deps);
   mountStartPages(router, deps);
   router.all(/^\/pages(\/.*)?$/, page(deps, noPage));
+  router.use(pageErrors(deps));
   return router;
 }
 
