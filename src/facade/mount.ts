@@ -1,7 +1,7 @@
 // Routes on Express: access, body, input, handler, in this order; what answers a method or an address that nobody
 // declared; and how an answer leaves as a value.
 import type { Express, Request, Response } from 'express';
-import { HostError } from '../rules/errors.ts';
+import { codeOf, HostError } from '../rules/errors.ts';
 import type { Gate } from './auth.ts';
 import { readJsonBody } from './body.ts';
 import type { FacadeDeps } from './deps.ts';
@@ -9,12 +9,15 @@ import { IDEMPOTENCY_KEY } from './idempotency.ts';
 import { readInput } from './input.ts';
 import { majorOf, type Majors } from './majors.ts';
 import { pathOf, scopeOf, type Answer, type Route } from './route.ts';
+import { isGone } from './stream-registry.ts';
 
 interface MountDeps extends Pick<FacadeDeps, 'stores' | 'config'> {
   readonly gate: Gate;
   readonly majors: Majors;
 }
 
+/** Whether the session still lasts by which a stream was opened is asked this often, in ms. */
+const SESSION_CHECK_MS = 30_000;
 /** Longest id of a run in the access log, in characters. */
 const MAX_LOGGED_ID = 128;
 
@@ -56,8 +59,26 @@ async function serve(
   response.locals.tenant = caller.tenant;
   const body = route.method === 'post' ? await readJsonBody(request, response) : undefined;
   const input = await readInput(deps, route, { request, major, caller, body });
-  if (route.kind === 'stream') await route.stream(input, exchange);
-  else send(response, route, await route.handle(input));
+  if (route.kind === 'stream') {
+    if (caller.subject.lane === 'session') endWithSession(deps.gate, route, exchange);
+    await route.stream(input, exchange);
+  } else send(response, route, await route.handle(input));
+}
+
+/** Who has signed out, or whose session is over, is shown no more of a stream; what is told of it is the next request's. */
+function endWithSession(
+  gate: Gate,
+  { access }: Route,
+  { request, response }: { readonly request: Request; readonly response: Response },
+): void {
+  const timer = setInterval(() => {
+    if (isGone(response)) return clearInterval(timer);
+    // A database that is away says nothing of the session.
+    gate.admit(request, access).catch((error: unknown) => {
+      if (codeOf(error) === 'unauthenticated') response.destroy();
+    });
+  }, SESSION_CHECK_MS).unref();
+  response.once('close', () => clearInterval(timer));
 }
 
 function send(response: Response, { success }: Route, answer: Answer): void {

@@ -47,7 +47,7 @@ function isEventStream(response: Response): boolean {
 }
 
 /** `close` comes once, and not again for those that listen later. */
-function isGone(response: Response): boolean {
+export function isGone(response: Response): boolean {
   return response.destroyed || response.closed || response.req.socket.destroyed;
 }
 

@@ -148,9 +148,9 @@ function offersOf(
   };
 }
 
-/** Says that something of the tenant's runs changed; what, the page reads itself. */
+/** Says that something of the tenant's runs changed, while the session lasts; what, the page reads itself. */
 async function streamChanges(
-  { streams, log }: PageDeps,
+  { streams, log, sessions }: PageDeps,
   { request, response, session }: SignedInCall,
 ): Promise<void> {
   const { subject, tenant } = session.caller;
@@ -160,8 +160,10 @@ async function streamChanges(
     response.status(200).set(EVENT_STREAM);
     response.flushHeaders();
     if (request.method === 'HEAD') return;
-    for await (const what of log.changes(tenant, stream.signal))
+    for await (const what of log.changes(tenant, stream.signal)) {
+      if (!(await sessions.findHost(request))) return;
       if (!(await stream.send(`event: ${what}\ndata: {}\n\n`))) return;
+    }
   } finally {
     stream.end();
   }
