@@ -125,13 +125,20 @@ async function showForm(deps: PageDeps, call: SignedInCall, of: StartableOf): Pr
   });
 }
 
-/** Sensitive values, and those of which only a mask was kept, are left empty. */
+/**
+ * Sensitive values, and those of which only a mask was kept, are left empty. What the run's own definition calls sensitive
+ * is so in every form: this one may be of something else, which has a variable of that name or takes them all.
+ */
 function filledAs(
   { kind, fields }: Startable,
   { input }: RunRow,
 ): Pick<SentPage, 'texts' | 'withheld'> {
   const entries = Object.entries(input.variables);
-  const known = entries.filter(([, value]) => !JSON.stringify(value).includes(MASKED));
+  const declared = input.definition.variables;
+  const secret = new Set(declared.filter(({ sensitive }) => sensitive).map(({ name }) => name));
+  const known = entries.filter(
+    ([name, value]) => !secret.has(name) && !JSON.stringify(value).includes(MASKED),
+  );
   const inputs = Object.fromEntries(known);
   const lost = new Set(
     entries.filter(([name]) => !Object.hasOwn(inputs, name)).map(([name]) => name),
