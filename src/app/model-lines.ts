@@ -17,8 +17,10 @@ export interface ModelLines {
 /** The checks go on in the background; their end is returned for tests. */
 export async function sayModels({ models, say, signal }: ModelLines): Promise<void> {
   const endpoints = models.endpoints();
-  const providers = endpoints.map((each) => `${each.provider} (${named(each.models)})`);
-  say(`Models         ${providers.join(', then ') || 'scripted: no provider is configured'}`);
+  const [first, ...others] = endpoints.map((each) => `${each.provider} (${named(each.models)})`);
+  // Nobody falls back on another provider: the others are asked for runs that name them.
+  const asked = others.length > 0 ? `; for runs that name it ${others.join(', ')}` : '';
+  say(`Models         ${first === undefined ? 'scripted: no endpoint is asked' : first + asked}`);
   await Promise.all(
     endpoints.map(async (endpoint) => {
       const limit = AbortSignal.timeout(CHECK_LIMIT_MS);

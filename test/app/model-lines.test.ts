@@ -21,6 +21,14 @@ test.each<[EndpointState, string]>([
   expect(await linesOf(state)).toEqual(['Models: openai (m, c)', `Endpoint: openai ${text}`]);
 });
 
+test('of several providers the first is asked; none is promised to follow where it fails', async () => {
+  const lines: string[] = [];
+  const check = async (): Promise<EndpointState> => ({ kind: 'silent' });
+  const endpoints = ['anthropic', 'openai'].map((provider) => ({ provider, models: ['m'], check }));
+  await sayModels({ models: { endpoints: () => endpoints }, say: (line) => void lines.push(line) });
+  expect(lines[0]).toMatch(/^Models +anthropic \(m\); for runs that name it openai \(m\)$/);
+});
+
 test('no provider: agents play their scripts', async () => {
-  expect(await linesOf(undefined)).toEqual(['Models: scripted: no provider is configured']);
+  expect(await linesOf(undefined)).toEqual(['Models: scripted: no endpoint is asked']);
 });
