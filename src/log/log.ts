@@ -10,7 +10,7 @@ import { advance, type Advanced, type Goal } from './advance.ts';
 import { createChanges } from './changes.ts';
 import { coalesce } from './coalesce.ts';
 import { createFollowers, type FollowOptions } from './followers.ts';
-import { countWaiting, overview } from './overview.ts';
+import { countWaiting, overview, sumUp } from './overview.ts';
 import { rebuild, rebuildAll, type Rebuilt } from './rebuild.ts';
 import { readRows, type RowsQuery } from './rows.ts';
 import { startFailedBatch } from './start-failed.ts';
@@ -70,6 +70,12 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     async (run: RunRef) => (await advance(parts, run)).head,
     ({ tenant, runId }) => JSON.stringify([tenant, runId]),
   );
+  // The first list after an upgrade may take long: who looks again meanwhile waits for that one.
+  const summed = coalesce(
+    (tenant: string) => sumUp(stores, tenant),
+    (tenant) => tenant,
+  );
+  const listed = { ...stores, summed };
   const changes = createChanges(stores, logger);
   const followers = createFollowers({ stores, logger, processId, catchUp });
 
@@ -103,8 +109,8 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     follow: (run, options) => followers.follow(run, options),
     endUnstarted,
     problems: (limit) => stores.log.problems(limit),
-    overview: (tenant, query) => overview(stores, tenant, query),
-    countWaiting: (tenant, limit) => countWaiting(stores, tenant, limit),
+    overview: (tenant, query) => overview(listed, tenant, query),
+    countWaiting: (tenant, limit) => countWaiting(listed, tenant, limit),
     changes: (tenant, signal) => changes.watch(tenant, signal),
     advance: (run, goal) => advance(parts, run, goal),
     rebuild: (run) => rebuild(parts, run),

@@ -10,6 +10,11 @@ const MAX_ROUNDS = 400;
 
 type OverviewStores = Pick<Stores, 'runs' | 'log'>;
 
+export interface OverviewParts extends OverviewStores {
+  /** `sumUp`, shared by those who ask at the same time. Default: each does it alone. */
+  readonly summed?: (tenant: string) => Promise<void>;
+}
+
 export interface Overview extends Omit<OverviewRow, 'run'> {
   /** With what can be answered now. */
   readonly summary: RunSummary;
@@ -17,12 +22,13 @@ export interface Overview extends Omit<OverviewRow, 'run'> {
 
 /** As it is stored, without a look into history. Throws validation_error of a cursor that this host did not give. */
 export async function overview(
-  stores: OverviewStores,
+  { summed, ...stores }: OverviewParts,
   tenant: string,
   query: OverviewQuery,
 ): Promise<{ runs: readonly Overview[]; nextCursor?: string }> {
   const nowMs = Date.now();
-  if (query.waiting && query.cursor === undefined) await sumUp(stores, tenant);
+  if (query.waiting && query.cursor === undefined)
+    await (summed?.(tenant) ?? sumUp(stores, tenant));
   const page = await stores.runs.overview(tenant, query, nowMs);
   const runs: Overview[] = [];
   for (const { run, summary = await made(stores, run), ...row } of page.runs)
@@ -35,16 +41,16 @@ export async function overview(
 
 /** How many runs wait for a person, counted no further than `limit`. */
 export async function countWaiting(
-  stores: OverviewStores,
+  { summed, ...stores }: OverviewParts,
   tenant: string,
   limit: number,
 ): Promise<number> {
-  await sumUp(stores, tenant);
+  await (summed?.(tenant) ?? sumUp(stores, tenant));
   return stores.runs.countWaiting(tenant, limit, Date.now());
 }
 
 /** Nobody is missing in the order of deadlines: it is made of summaries alone. */
-async function sumUp(stores: OverviewStores, tenant: string): Promise<void> {
+export async function sumUp(stores: OverviewStores, tenant: string): Promise<void> {
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const runs = await stores.runs.unsummed(tenant, MADE_AT_ONCE);
     for (const run of runs) await made(stores, run);
