@@ -125,6 +125,26 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     expect(listed).not.toContain(run.runId);
   });
 
+  it('architecture §3.6 a rebuild that finds the run ended leaves nothing of what it asked', async () => {
+    const runId = await startedRun(stores());
+    const wait = { kind: 'approval', nodeId: 'gate', nodeName: 'Gate', interruptId: 'i' } as const;
+    const waits = [{ ...wait, requestedAtMs: 1, data: {} }];
+    const asking = batchAfter(await headOf(stores(), runId), [entry(runId, 'asks')], {
+      ...{ status: 'waiting-approval', summary: () => ({ waits }) },
+    });
+    await stores().log.append(asking);
+    const { db, close } = await openDatabase({ kind: 'postgres', url }, quietLogger);
+    const asked = async () =>
+      (await db.query('SELECT 1 FROM run_asks WHERE run_id = $1', [runId])).length;
+    expect(await asked()).toBe(1);
+    const seen = await headOf(stores(), runId);
+    const rows = await stores().log.read(refTo(runId), { after: -1, limit: 10 });
+    const head = { ...seen, status: 'cancelled', closed: true } as const;
+    expect(await stores().log.restore(refTo(runId), { head, rows }, seen)).toBe(true);
+    expect(await asked()).toBe(0);
+    await close();
+  });
+
   it('architecture §3.4 a change is told in another process that shares the database', async () => {
     const runId = await startedRun(stores());
     const seen: number[] = [];

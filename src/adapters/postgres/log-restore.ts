@@ -58,6 +58,8 @@ export function restore(db: Db, run: RunRef, { head, rows, seen }: Restored): Pr
       await tx.query(INSERT_EVENTS, [runId, tenant, part]);
     }
     await putHead(tx, run, head);
+    // Nobody appends to a run that has ended: this would stand for ever. Of one that waits it is made anew.
+    await tx.query('DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
     // Rows that stay keep their positions (migration 008); those that are no more take theirs along.
     await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2', [
       runId,
