@@ -54,6 +54,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'acceptance/streams.test.ts': 10,
   'opensentience/process/supervisor.test.ts': 10,
   'facade/leaving-clients.test.ts': 9,
+  'facade/host-session.test.ts': 9,
   'workflows/questions.test.ts': 9,
   'facade/pause.test.ts': 9,
   'histories/golden.test.ts': 9,
