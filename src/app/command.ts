@@ -39,6 +39,7 @@ export async function runCommand(command: Command): Promise<void> {
   } catch (error) {
     return fail(error);
   }
+  for (const warning of config.warnings) say(`Warning: ${warning}`);
   const logger = createLogger({ level: config.logLevel ?? command.logLevel });
   const { signal, stopped } = onSignals();
   let running: Running | undefined;

@@ -57,6 +57,8 @@ export interface Config {
   readonly escalation: boolean;
   /** Absent: each command has its own default. */
   readonly logLevel?: LogLevel;
+  /** What is set for nothing, one sentence each. */
+  readonly warnings: readonly string[];
   /** Values that must never leave the host, by name: for redaction. */
   readonly secrets: readonly { readonly id: string; readonly value: string }[];
   /** For the commands that obtain the dev server. */
@@ -110,6 +112,7 @@ export function readConfig(env: Environment): Config {
     models: readModels(reader),
     escalation: reader.flag('OPENWOP_ESCALATION') ?? true,
     logLevel: readLogLevel(reader),
+    warnings: reader.warnings,
     secrets: readSecrets(env),
     env,
   };

@@ -18,6 +18,8 @@ const MAX_SECRET_BYTES = 16 * 1024;
 /** Reads variables, and notes one sentence for each that is at fault. */
 export class Reader {
   readonly faults: string[] = [];
+  /** What is set for nothing: said, and no reason not to start. */
+  readonly warnings: string[] = [];
   /** What was read from files: for redaction. */
   readonly fileSecrets: { readonly id: string; readonly value: string }[] = [];
   readonly #env: Environment;

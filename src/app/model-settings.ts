@@ -65,7 +65,10 @@ function readThinking(reader: Reader): Thinking | undefined {
   return valid ? tokens : reader.fault(name, `must be adaptive, off or ${range}, not "${text}".`);
 }
 
-/** What is said of a provider that is not there: `asked` make it one, `names` are set for nothing. */
+/**
+ * What is said of a provider that is not there: `asked` make it one, `names` are set for nothing. No fault: other programs
+ * know variables of these names.
+ */
 function withoutEffect(
   reader: Reader,
   asked: readonly [key: string, file: string, url: string],
@@ -76,7 +79,7 @@ function withoutEffect(
   const [key, , url] = asked;
   for (const name of names) {
     if (reader.text(name) !== undefined)
-      reader.fault(name, `has no effect without ${key} or ${url}.`);
+      reader.warnings.push(`${name} has no effect without ${key} or ${url}.`);
   }
 }
 
