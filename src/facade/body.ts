@@ -20,11 +20,26 @@ const readJson = express.json({
   type: () => true,
   verify: (...[, , bytes, encoding]) => mustBeText(bytes, encoding),
 });
-const readText = express.text({ limit: FORM_BYTES, inflate: false, type: () => true });
+const readText = express.text({
+  limit: FORM_BYTES,
+  inflate: false,
+  type: () => true,
+  verify: (...[, , bytes, encoding]) => mustBeText(bytes, encoding),
+});
 
 /** Bytes that are no text would be read as replacement characters: another value than was sent. */
 function mustBeText(bytes: Buffer, encoding: string): void {
   if (encoding === 'utf-8' && !isUtf8(bytes)) throw invalid('', 'the body is not UTF-8');
+}
+
+/** The same of the bytes that stand as `%xx`. */
+function mustBeEscapedText(form: string): void {
+  try {
+    decodeURIComponent(form);
+  } catch (error) {
+    if (error instanceof URIError) throw invalid('', 'the form is not UTF-8');
+    throw error;
+  }
 }
 
 function read(parser: typeof readJson, request: Request, response: Response): Promise<unknown> {
@@ -67,7 +82,9 @@ export async function readForm(
   if (mediaType(request) !== 'application/x-www-form-urlencoded')
     throw new HostError('unsupported_media_type');
   const body = hasBody(request) ? await read(readText, request, response) : '';
-  const fields = [...new URLSearchParams(typeof body === 'string' ? body : '')];
+  const sent = typeof body === 'string' ? body : '';
+  mustBeEscapedText(sent);
+  const fields = [...new URLSearchParams(sent)];
   if (fields.length > FORM_FIELDS)
     throw new HostError('payload_too_large', { limit: FORM_FIELDS, reason: 'too many fields' });
   return Object.assign(Object.create(null) as object, Object.fromEntries(fields));
