@@ -71,6 +71,32 @@ describe('architecture §10: the pages, asked otherwise', () => {
     expect(await answer.text()).toContain('you signed in anew since it was shown');
   });
 
+  it.each(['%ff%fe', '%ed%a0%80', '%', '\xff'])(
+    'a form whose bytes are no text starts nothing: another value than was sent would be taken (%j)',
+    async (bytes) => {
+      const cookie = await signIn();
+      const form = `csrf=${await csrfOf(cookie)}&input.pin=${bytes}`;
+      const answer = await fetch(`${host.url}/pages/start/open?${FORM}`, {
+        ...{ method: 'POST', redirect: 'manual', body: Buffer.from(form, 'latin1') },
+        headers: { cookie, 'content-type': 'application/x-www-form-urlencoded' },
+      });
+      expect(answer.status).toBe(400);
+      expect(host.temporal.started.map(({ definition }) => definition.id)).not.toContain('open');
+    },
+  );
+
+  it.each(['OPTIONS', 'PUT', 'POST'])(
+    'the bare address is a page for who reads alone: %s gets what it always got',
+    async (method) => {
+      const headers = { accept: 'text/html' };
+      const answer = await fetch(`${host.url}/`, { method, redirect: 'manual', headers });
+      expect([answer.status, await answer.json()]).toMatchObject([
+        400,
+        { error: 'validation_error' },
+      ]);
+    },
+  );
+
   it('an address that is no text is refused as a page', async () => {
     const answer = await send('/pages/runs/%E0%A4%A', await signIn());
     expect([answer.status, answer.headers.get('content-type')]).toEqual([

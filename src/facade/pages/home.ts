@@ -35,8 +35,10 @@ const ASKED = {
 
 export function mountHomePage(router: Router, deps: PageDeps): void {
   const isAway = shared(() => deps.engine.ping().then(...AWAY), ENGINE_ASKED_MS);
-  router.get('/', (request, response, next) => {
-    if (prefersHtml(request)) response.redirect(303, HOME);
+  // No route of its own: Express would answer OPTIONS for it, and this address is none of the API's.
+  router.use((request, response, next) => {
+    const isAsked = request.path === '/' && ['GET', 'HEAD'].includes(request.method);
+    if (isAsked && prefersHtml(request)) response.redirect(303, HOME);
     else next();
   });
   router.get(
