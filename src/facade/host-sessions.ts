@@ -81,9 +81,11 @@ export function createHostSessions(
     },
     async openHost(link, response) {
       if (!mint.isOurs(link, LINK)) return false;
-      const found = await store.consumeHostLink(hashOf(link), Date.now());
-      if (!found) return false;
-      await signIn(found.tenant, response);
+      const token = mint.issue(SESSION);
+      const nowMs = Date.now();
+      const session = { sessionHash: hashOf(token), expiresAtMs: nowMs + SESSION_LIFE_MS };
+      if (!(await store.consumeHostLink(hashOf(link), nowMs, session))) return false;
+      setCookies(response, place(response.req), token);
       return true;
     },
     async findHost(request) {

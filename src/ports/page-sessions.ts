@@ -20,8 +20,12 @@ export interface PageSessionStore {
   ): Promise<{ tenant: string; runId: string } | undefined>;
   /** Stores the hash of a one-time link that signs in. */
   createHostLink(tenant: string, linkHash: string, expiresAtMs: number): Promise<void>;
-  /** Consumes it, once. */
-  consumeHostLink(linkHash: string, nowMs: number): Promise<{ tenant: string } | undefined>;
+  /** Consumes it, once, in one step with the session that it opens: nothing else uses a link up. */
+  consumeHostLink(
+    linkHash: string,
+    nowMs: number,
+    session: { readonly sessionHash: string; readonly expiresAtMs: number },
+  ): Promise<{ tenant: string } | undefined>;
   createHostSession(tenant: string, sessionHash: string, expiresAtMs: number): Promise<void>;
   findHostSession(sessionHash: string, nowMs: number): Promise<{ tenant: string } | undefined>;
   /** Of one that is not there nothing is ended. */

@@ -237,11 +237,17 @@ export function projectionStoreContract(stores: GivenStores): void {
       const now = Date.now();
       await sessions.createHostLink('acme', late, now + 50_000);
       await sessions.createHostLink('acme', link, now + 60_000);
+      const given = Array.from({ length: 4 }, () => newId('session'));
+      const session = (sessionHash: string) => ({ sessionHash, expiresAtMs: now + 90_000 });
       const opened = await Promise.all(
-        Array.from({ length: 4 }, () => sessions.consumeHostLink(link, now)),
+        given.map((hash) => sessions.consumeHostLink(link, now, session(hash))),
       );
       expect(opened.filter(Boolean)).toEqual([{ tenant: 'acme' }]);
-      expect(await sessions.consumeHostLink(late, now + 50_000)).toBeUndefined();
+      const found = await Promise.all(given.map((hash) => sessions.findHostSession(hash, now)));
+      expect(found).toEqual(opened);
+      const tooLate = session(newId('session'));
+      expect(await sessions.consumeHostLink(late, now + 50_000, tooLate)).toBeUndefined();
+      expect(await sessions.findHostSession(tooLate.sessionHash, now)).toBeUndefined();
     });
 
     it('architecture §10 a session of the host is found until its time or until it is ended', async () => {
@@ -265,7 +271,8 @@ export function projectionStoreContract(stores: GivenStores): void {
       await sessions.createSession('acme', 'run-1', ofRun, now + 60_000);
       await sessions.createHostLink('acme', ofHost, now + 60_000);
       await sessions.createHostSession('acme', ofHost, now + 60_000);
-      expect(await sessions.consumeHostLink(ofRun, now)).toBeUndefined();
+      const session = { sessionHash: newId('session'), expiresAtMs: now + 60_000 };
+      expect(await sessions.consumeHostLink(ofRun, now, session)).toBeUndefined();
       expect(await sessions.findHostSession(ofRun, now)).toBeUndefined();
       expect(await sessions.consumeLink(ofHost, now)).toBeUndefined();
       expect(await sessions.findSession(ofHost, now)).toBeUndefined();

@@ -1,6 +1,7 @@
 // What the pages must not do when somebody asks in another way than they offer (architecture §10): tell a sensitive value
 // by another form, go on for who has signed out, answer as the API does.
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { HostError } from '../../src/rules/errors.ts';
 import { chain, node } from '../support/definitions.ts';
 import { appendRows, eventually } from '../contract/given.ts';
 import { catalogOf, DEFINITIONS, KEY, startFaultHost, type FaultHost } from './fault-host.ts';
@@ -96,6 +97,20 @@ describe('architecture §10: the pages, asked otherwise', () => {
       ]);
     },
   );
+
+  it('a link that signs in is used up in one step with the session that it opens', async () => {
+    const path = '/v1/host/openwop-temporal/sign-in-link';
+    const { url } = (await host.api<{ url: string }>(path, { method: 'POST' })).body;
+    const { pageSessions } = host.stores;
+    const broken = vi
+      .spyOn(pageSessions, 'createHostSession')
+      .mockRejectedValue(new HostError('service_unavailable'));
+    const { pathname, search } = new URL(url);
+    const first = await post(pathname + search, '', {});
+    broken.mockRestore();
+    const cookies = first.status === 303 ? first : await post(pathname + search, '', {});
+    expect(cookies.headers.getSetCookie().length).toBeGreaterThan(0);
+  });
 
   it('an address that is no text is refused as a page', async () => {
     const answer = await send('/pages/runs/%E0%A4%A', await signIn());

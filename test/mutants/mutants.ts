@@ -486,8 +486,8 @@ const ROWS: readonly Row[] = [
     58,
     [
       'src/adapters/postgres/page-session-store.ts',
-      '`DELETE FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2\n         RETURNING tenant_id AS tenant`',
-      '`SELECT tenant_id AS tenant FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2`',
+      'DELETE FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2 RETURNING tenant_id',
+      'SELECT tenant_id FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2',
     ],
     [OF_STORES, 'a link that signs in does so once'],
   ],

@@ -57,11 +57,14 @@ function createHostSessionStore(db: Db): Pick<PageSessionStore, HostPart> {
         [tenant, linkHash, expiresAtMs],
       );
     },
-    async consumeHostLink(linkHash, nowMs) {
+    async consumeHostLink(linkHash, nowMs, { sessionHash, expiresAtMs }) {
       const [found] = await db.query<{ tenant: string }>(
-        `DELETE FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2
-         RETURNING tenant_id AS tenant`,
-        [linkHash, nowMs],
+        `WITH link AS (
+           DELETE FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2 RETURNING tenant_id
+         ), gone AS (DELETE FROM host_sessions WHERE expires_at_ms <= openwop_now_ms())
+         INSERT INTO host_sessions (session_hash, tenant_id, expires_at_ms)
+         SELECT $3::text, tenant_id, $4::bigint FROM link RETURNING tenant_id AS tenant`,
+        [linkHash, nowMs, sessionHash, expiresAtMs],
       );
       return found;
     },
