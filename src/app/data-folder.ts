@@ -84,11 +84,16 @@ export function keptUrl(folder: string): string | undefined {
   return kept(folder, URL_FILE);
 }
 
+/** What says of a path that no file is kept there, or not for this user. */
+const NOT_FOR_US: ReadonlySet<string | undefined> = new Set([
+  ...['EACCES', 'EPERM', 'ENOTDIR', 'EISDIR', 'ELOOP', 'ENAMETOOLONG'],
+]);
+
 function kept(folder: string, name: string): string | undefined {
   try {
     return readText(join(resolve(folder), name))?.trim() || undefined;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EACCES') return undefined;
+    if (NOT_FOR_US.has((error as NodeJS.ErrnoException).code)) return undefined;
     throw error;
   }
 }

@@ -9,6 +9,7 @@ import type {
   OpenSentienceTool,
   OpenSentienceToolMetrics,
 } from '../../schemas/types.generated.ts';
+import { printable } from '../words/printable.ts';
 import { fields, table, type Screen } from './terminal.ts';
 
 export function agentsTable(agents: readonly OpenSentienceAgentSummary[], screen: Screen): string {
@@ -158,5 +159,5 @@ export function attachmentText({
     ],
     { colour: false },
   );
-  return `Start ${agentId} with these in its environment, once, before ${expiresAt}:\n\n${environment}`;
+  return `Start ${printable(agentId)} with these in its environment, once, before ${printable(expiresAt)}:\n\n${environment}`;
 }

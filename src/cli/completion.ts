@@ -15,6 +15,8 @@ import { listWorkflows } from './start-command.ts';
 /** Longer than this (ms) nobody waits for a completion: then there is none. */
 const HOST_LIMIT_MS = 1_500;
 const MAX_RUNS = 100;
+/** A shell puts a candidate into the line as it is: one that it would obey there is none. */
+const PLAIN_WORD = /^(--)?\w[\w.:-]*$/;
 
 interface Candidate {
   readonly value: string;
@@ -33,8 +35,8 @@ export function addCompletion(program: Command, cli: Cli): void {
     const current = words.at(-1) ?? '';
     const found = await candidatesAt(placeOf(program, words.slice(0, -1)), current, cli);
     const lines = found
-      .filter(({ value }) => value.startsWith(current))
-      .map(({ value, about }) => `${printable(value)}\t${printable(about)}\n`);
+      .filter(({ value }) => value.startsWith(current) && PLAIN_WORD.test(value))
+      .map(({ value, about }) => `${value}\t${printable(about)}\n`);
     cli.out(lines.join(''));
   });
 }

@@ -16,7 +16,7 @@ export const EXIT = {
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export interface FaultFacts {
-  /** The host's code, or one of this program: host_unreachable, not_a_host, usage, interrupted. */
+  /** The host's code, or one of this program: host_unreachable, not_a_host, bad_url, bad_key, usage, interrupted. */
   readonly code: string;
   readonly exitCode?: ExitCode;
   /** HTTP status and details, where the host answered. */

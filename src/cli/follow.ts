@@ -86,12 +86,17 @@ class Follower {
     const path = `${runPath(this.#runId)}/events?streamMode=debug`;
     const after = this.#after < 0 ? undefined : this.#after;
     const body = await client.events(path, after).catch(namedRun(this.#runId));
-    this.#reached();
-    if (this.#after >= 0 && (await this.#showQuestions())) return EXIT.waits;
-    for await (const events of eventBatches(body)) {
-      this.#pauses.reset();
-      const code = await this.#take(events);
-      if (code !== undefined) return code;
+    try {
+      this.#reached();
+      if (this.#after >= 0 && (await this.#showQuestions())) return EXIT.waits;
+      for await (const events of eventBatches(body)) {
+        this.#pauses.reset();
+        const code = await this.#take(events);
+        if (code !== undefined) return code;
+      }
+    } finally {
+      // A stream that nobody reads would keep the process alive. One that was read is ended already.
+      await body.cancel().catch(() => undefined);
     }
     // Where nothing is left to send the host ends the stream at once.
     const { status, atSeq } = await getRun(client, this.#runId);
@@ -102,7 +107,8 @@ class Follower {
   async #take(events: readonly RunEventDoc[]): Promise<ExitCode | undefined> {
     let ended: RunStatus | undefined;
     let asks = false;
-    for (const event of events) {
+    // What stands between may not know where a reader was, and begin anew.
+    for (const event of events.filter(({ sequence }) => sequence > this.#after)) {
       const payload = event.payload as JsonValue;
       if (this.#flags.json) this.#cli.out(`${printableJson(event)}\n`);
       else this.#printer.print([{ ...event, payload }]);

@@ -6,6 +6,8 @@ import { CliFault, EXIT } from './faults.ts';
 
 /** Time in ms that the host may take for one answer. */
 const REQUEST_LIMIT_MS = 10_000;
+/** Longest answer in bytes, far above what a host gives at once: nothing fills this process's memory. */
+const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 /** A message whose answer is lost, or for which the host is not ready, is sent again this many times. */
 const SENT_AGAIN = 4;
 const AGAIN_FIRST_MS = 250;
@@ -97,10 +99,23 @@ async function ask<Answer>(client: Client, request: Request): Promise<Answer> {
 async function exchange(client: Client, request: Request, limit: AbortSignal) {
   try {
     const response = await fetched(client, request, limit);
-    return { response, text: await response.text() };
+    return { response, text: await textOf(client, response) };
   } catch (error) {
+    if (error instanceof CliFault) throw error;
     throw lost(client, error);
   }
+}
+
+async function textOf({ url }: Client, { body, status }: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let bytes = 0;
+  let text = '';
+  for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>) {
+    bytes += piece.byteLength;
+    if (bytes > MAX_ANSWER_BYTES) throw noHost(url, status);
+    text += decoder.decode(piece, { stream: true });
+  }
+  return text + decoder.decode();
 }
 
 function fetched(client: Client, request: Request, limit: AbortSignal): Promise<Response> {
@@ -134,18 +149,27 @@ async function openEvents(
     () => limit.abort(new DOMException('no answer', 'TimeoutError')),
     REQUEST_LIMIT_MS,
   );
-  let response: Response;
   try {
-    response = await fetched(client, { method: 'GET', path, headers }, limit.signal);
-  } catch (error) {
-    throw lost(client, error);
+    const request = { method: 'GET', path, headers } as const;
+    const response = await fetched(client, request, limit.signal).catch((error: unknown) => {
+      throw lost(client, error);
+    });
+    if (isStream(response)) return response.body;
+    // What is no stream has to end within the limit: its status tells, whatever becomes of its words.
+    const text = await textOf(client, response).catch(() => '');
+    throw faultOf(client, response.status, parsed(text));
   } finally {
     clearTimeout(timer);
   }
-  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
-  if (response.status === 200 && isStream && response.body) return response.body;
-  const text = await response.text().catch(() => '');
-  throw faultOf(client, response.status, parsed(text));
+}
+
+function isStream(
+  response: Response,
+): response is Response & { readonly body: NonNullable<Response['body']> } {
+  const type = response.headers.get('content-type');
+  return (
+    response.status === 200 && type?.startsWith('text/event-stream') === true && !!response.body
+  );
 }
 
 export function interrupted(cause?: unknown): CliFault {
@@ -179,12 +203,7 @@ function parsed(text: string): unknown {
 
 function faultOf({ url, apiKey }: HostAddress, status: number, body: unknown): CliFault {
   const { error: code, message, details = {} } = (body ?? {}) as Partial<Envelope>;
-  if (typeof code !== 'string' || typeof message !== 'string')
-    return new CliFault(`What answers at ${url} is no OpenWOP host (status ${status}).`, {
-      ...{ code: 'not_a_host', status },
-      // A proxy's word while its host is away.
-      ...(status >= 502 && status <= 504 ? { isLost: true } : {}),
-    });
+  if (typeof code !== 'string' || typeof message !== 'string') return noHost(url, status);
   const facts = { code, status, details };
   if (code === 'unauthenticated') {
     const tried = apiKey === undefined ? 'There is no API key' : 'The host refuses the API key';
@@ -196,6 +215,14 @@ function faultOf({ url, apiKey }: HostAddress, status: number, body: unknown): C
   if (code === 'not_found')
     return new CliFault(`The host at ${url} does not know this: it may be an older one.`, facts);
   return new CliFault(refusalWords({ error: code, message, details }, status), facts);
+}
+
+function noHost(url: string, status: number): CliFault {
+  return new CliFault(`What answers at ${url} is no OpenWOP host (status ${status}).`, {
+    ...{ code: 'not_a_host', status },
+    // A proxy's word while its host is away.
+    ...(status >= 502 && status <= 504 ? { isLost: true } : {}),
+  });
 }
 
 /** One fault in one line; several with their places (JSON pointers) in a line each. */

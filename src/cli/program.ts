@@ -49,10 +49,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addAgentCommands(program, cli);
   addCompletion(program, cli);
   try {
-    if (!URL.canParse(parts.url) || !/^https?:$/.test(new URL(parts.url).protocol))
-      throw new CliFault('OPENWOP_URL must be a URL that begins with http:// or https://.', {
-        code: 'bad_url',
-      });
+    checkAddress(parts);
     await program.parseAsync([...args], { from: 'user' });
     return code;
   } catch (error) {
@@ -61,10 +58,39 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
       if (asJson) tellFault(parts, usageFault(error.message.replace(/^error: /, '')), asJson);
       return EXIT.usage;
     }
-    if (!(error instanceof CliFault)) throw error;
-    tellFault(parts, error, asJson);
-    return error.exitCode;
+    const fault = error instanceof CliFault ? error : unreadable(parts, error);
+    tellFault(parts, fault, asJson);
+    return fault.exitCode;
   }
+}
+
+/** Said before anything is asked: no request could be made, and its error would not say why. */
+function checkAddress({ url, apiKey }: CliParts): void {
+  const address = URL.canParse(url) ? new URL(url) : undefined;
+  if (!address || !/^https?:$/.test(address.protocol))
+    throw new CliFault('OPENWOP_URL must be a URL that begins with http:// or https://.', {
+      code: 'bad_url',
+    });
+  if (address.username !== '' || address.password !== '')
+    throw new CliFault(
+      'OPENWOP_URL must hold no user and no password: OPENWOP_API_KEY is the key.',
+      {
+        code: 'bad_url',
+      },
+    );
+  if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey))
+    throw new CliFault('OPENWOP_API_KEY must have visible ASCII characters alone.', {
+      code: 'bad_key',
+    });
+}
+
+/** JSON that is no answer of a host is seen where a part of it is missing or of another kind. */
+function unreadable({ url }: CliParts, error: unknown): CliFault {
+  if (!(error instanceof TypeError || error instanceof RangeError)) throw error;
+  return new CliFault(
+    `What answers at ${url} gave what no OpenWOP host of this version gives (${error.message}).`,
+    { code: 'not_a_host', cause: error },
+  );
 }
 
 function isJson(args: readonly string[]): boolean {

@@ -2,7 +2,7 @@
 import type { RunOverview, RunSnapshot, RunWait } from '../../schemas/types.generated.ts';
 import type { RunStatus } from '../rules/status.ts';
 import { duration } from '../words/duration.js';
-import { printableJson } from '../words/printable.ts';
+import { printable, printableJson } from '../words/printable.ts';
 import type { OpenQuestion } from '../words/question.ts';
 import { STATUS_WORDS } from '../words/status.ts';
 import { commandLines, questionHead, subjectLines } from './question-lines.ts';
@@ -37,7 +37,9 @@ export function runsTable(
 
 /** A status of a later host is shown as it is. */
 export function statusText(status: string): string {
-  return (STATUS_WORDS as Readonly<Record<string, { text: string }>>)[status]?.text ?? status;
+  return (
+    (STATUS_WORDS as Readonly<Record<string, { text: string }>>)[status]?.text ?? printable(status)
+  );
 }
 
 function waitText({ title, forPerson, deadline }: RunWait): string {

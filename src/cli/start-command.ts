@@ -8,7 +8,7 @@ import type {
   WorkflowVariable,
 } from '../../schemas/types.generated.ts';
 import type { JsonObject } from '../rules/json.ts';
-import { printableJson } from '../words/printable.ts';
+import { printable, printableJson } from '../words/printable.ts';
 import { CALLED, collect, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, codeOf, usageFault } from './faults.ts';
 import { followRun } from './follow.ts';
@@ -82,9 +82,11 @@ async function startRun(cli: Cli, workflowId: string, flags: StartFlags): Promis
   const idempotencyKey = flags.idempotencyKey ?? freshKey();
   const started = await cli.client.post<RunCreateResponse>(RUNS, { body, idempotencyKey });
   const { runId, status, warnings = [] } = started;
+  if (typeof runId !== 'string')
+    throw new CliFault('The host does not say which run it started.', { code: 'not_a_host' });
   for (const { message } of warnings) if (!flags.json) cli.note(`Warning: ${message}`);
   if (flags.json) cli.out(`${printableJson(started, flags.follow ? undefined : 2)}\n`);
-  else cli.out(`Run ${runId}: ${statusText(status)}.\n`);
+  else cli.out(`Run ${printable(runId)}: ${statusText(status)}.\n`);
   if (flags.follow) cli.ends(await followRun(cli, runId, { json: flags.json }));
   else if (!flags.json) cli.note(`Follow it: ${CALLED} runs follow ${runId}`);
 }

@@ -1,11 +1,11 @@
 // The data folder has one owner, and keeps the development key (architecture §7).
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { recordProcess } from '../../src/system/processes.ts';
-import { openCoreFolder, openDataFolder } from '../../src/app/data-folder.ts';
+import { keptApiKey, keptUrl, openCoreFolder, openDataFolder } from '../../src/app/data-folder.ts';
 
 let root: string;
 let path: string;
@@ -87,6 +87,14 @@ describe('architecture §10 what is kept is private', () => {
     expect([folder.read('demo-run'), folder.read('other')]).toEqual(['run-1', undefined]);
     folder.release();
   });
+});
+
+it('what is kept in a folder that is none, or that is no file, is absent', () => {
+  writeFileSync(path, '');
+  expect([keptApiKey(path), keptUrl(path)]).toEqual([undefined, undefined]);
+  const folder = join(root, 'other');
+  mkdirSync(join(folder, 'api-key'), { recursive: true });
+  expect([keptApiKey(folder), keptUrl(folder)]).toEqual([undefined, undefined]);
 });
 
 describe('Cores on one data folder', () => {

@@ -181,6 +181,76 @@ describe('what goes wrong', () => {
     expect(err).not.toContain(KEY);
   });
 
+  it.each<[string[]]>([
+    [['runs']],
+    [['runs', 'show', 'run-1']],
+    [['runs', 'answer', 'run-1']],
+    [['workflows']],
+    [['start', 'w']],
+  ])('%j: JSON that is no answer of a host is said in words, not by a stack', async (args) => {
+    for (const body of [{}, null, [], 'words']) {
+      const strange = { body };
+      host.script({
+        ...{ [OVERVIEW]: strange, [RUN]: strange, [QUESTIONS]: strange },
+        ...{ 'GET /v1/host/openwop-temporal/workflows': strange, 'GET /v1/workflows/w': strange },
+        'POST /v1/runs': strange,
+      });
+      const { code, out, err } = await host.run(args);
+      expect([code, out, lines(err).length]).toEqual([1, '', 1]);
+    }
+  });
+
+  it('a deadline that is no time is said in words', async () => {
+    host.script({
+      [RUN]: snapshot('running'),
+      [QUESTIONS]: asking(question({ deadline: 'soon' })),
+    });
+    const { code, err } = await host.run(['runs', 'show', 'run-1']);
+    expect([code, lines(err)]).toEqual([1, [expect.stringContaining('no OpenWOP host')]]);
+  });
+
+  it('an answer without an end is not waited for, and one that is too long not read', async () => {
+    const piece = ' '.repeat(8 * 1024 * 1024);
+    host.script({
+      [OVERVIEW]: (response) => {
+        const more = (): void => void response.write(piece, (error) => error ?? more());
+        more();
+      },
+    });
+    const { code, err } = await host.run(['runs']);
+    expect([code, err]).toEqual([1, expect.stringContaining('no OpenWOP host')]);
+  });
+
+  it.each([
+    ['http://user:hunter2@127.0.0.1:1', KEY, 'bad_url'],
+    ['http://127.0.0.1:1', 'k\u2019ey', 'bad_key'],
+    ['http://127.0.0.1:1', 'k\ney', 'bad_key'],
+  ])('an address or a key that no request can have: %s, %j', async (url, apiKey, code) => {
+    const { err } = await host.run(['runs', '--json'], { url, apiKey });
+    expect(JSON.parse(err)).toMatchObject({ error: { code } });
+    expect(err).not.toContain('hunter2');
+  });
+
+  it('nothing that the host says of what was done is obeyed', async () => {
+    host.script({
+      'GET /v1/workflows/w': { body: { variables: [] } },
+      'POST /v1/runs': { body: { runId: HOSTILE, status: HOSTILE } },
+      'POST /v1/runs/run-1/cancel': { body: { status: HOSTILE } },
+      'POST /v1/host/openwop-temporal/opensentience/agents/a/attach': {
+        body: { agentId: HOSTILE, socket: 's', token: 't', expiresAt: HOSTILE },
+      },
+    });
+    for (const args of [
+      ['start', 'w'],
+      ['runs', 'cancel', 'run-1'],
+      ['agents', 'attach', 'a'],
+    ]) {
+      const { out, err } = await host.run(args);
+      expect(out).toContain('a\ufffd[2Jb');
+      expect((out + err).replaceAll('\n', '')).not.toMatch(OBEYED);
+    }
+  });
+
   it('a pipe that closes is no fault', async () => {
     host.script({
       [OVERVIEW]: { body: { runs: Array.from({ length: 2_000 }, () => overview()) } },
@@ -323,6 +393,37 @@ describe('openwop runs follow', () => {
     host.script({ [EVENTS]: streaming([STARTED, event(1, type)]) });
     const told = await follow();
     expect([told.code, lines(told.out).at(-1)]).toEqual([code, `Run run-1: ${words}.`]);
+  });
+
+  it('a stream that is not read any more is ended: it would keep the process', async () => {
+    let ended: Promise<unknown> = Promise.resolve('never asked');
+    host.script({
+      [EVENTS]: (response) => {
+        ended = new Promise((resolve) => response.once('close', () => resolve('ended')));
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write(':keepalive\n\n');
+      },
+      [QUESTIONS]: asking(question()),
+    });
+    expect((await follow('--from', '3', '--until-question')).code).toBe(3);
+    expect(await ended).toBe('ended');
+  });
+
+  it('a refusal whose words have no end is not waited for', async () => {
+    host.script({
+      [EVENTS]: (response) =>
+        void response.writeHead(500, { 'content-type': 'text/html' }).write('x'),
+    });
+    const { code, err } = await follow();
+    expect([code, err]).toEqual([1, expect.stringContaining('no OpenWOP host (status 500)')]);
+  });
+
+  it('no event twice, where the place to go on from is lost on the way', async () => {
+    host.script({
+      [EVENTS]: [streaming([STARTED, SUSPENDED], true), streaming([STARTED, SUSPENDED, COMPLETED])],
+      [QUESTIONS]: asking(),
+    });
+    const told = lines((await follow('--json')).out).map((line) => JSON.parse(line) as object);
+    expect(told).toEqual([STARTED, SUSPENDED, COMPLETED]);
   });
 
   it('goes on behind the last event over a break, a restart and a host that is not ready', async () => {
@@ -486,6 +587,16 @@ describe('completion', () => {
     expect(await complete('runs', 'answer', '')).toEqual([`run-${'a'.repeat(27)}`]);
     expect(host.asked.at(-1)?.line).toContain('waiting=true');
     expect(await complete('completion', 'z')).toEqual(['zsh']);
+  });
+
+  it('nothing that a shell would obey', async () => {
+    const ids = ['$(touch x)', 'a;id', '`id`', '-rf', 'a b', 'a\u001b', 'fine-1'];
+    host.script({
+      'GET /v1/host/openwop-temporal/workflows': {
+        body: { workflows: ids.map((workflowId) => ({ workflowId, name: 'x', inputs: [] })) },
+      },
+    });
+    expect(await complete('start', '')).toEqual(['fine-1']);
   });
 
   it('is silent when the host does not answer', async () => {
