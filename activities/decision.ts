@@ -1,6 +1,12 @@
 // The final structured output of a model (architecture §5): `{decision, confidence?, reasoning?}`, read from text that
 // is untrusted, and checked against the agent's return schema before it is recorded (RFC 0077 §B step 6).
-import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import {
+  hasLevelsAbove,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+} from '../src/rules/json.ts';
+import { MODEL_VALUE_LEVELS } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import { askedOf, CLARIFICATION_SCHEMA, type Asked } from './clarification.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
@@ -54,6 +60,9 @@ function moved(schema: JsonValue): JsonValue {
 export function parseDecision(text: string): ParsedDecision {
   const value = parseObject(text.trim());
   if (value === undefined) return { ok: false, message: 'The output is not one JSON object.' };
+  if (hasLevelsAbove(value, MODEL_VALUE_LEVELS)) {
+    return { ok: false, message: `The output is nested deeper than ${MODEL_VALUE_LEVELS} levels.` };
+  }
   const asked = askedOf(value);
   if (asked) return asked;
   if (!Object.hasOwn(value, 'decision') || value.decision === undefined) {

@@ -15,6 +15,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Largest file that holds one secret. */
 const MAX_SECRET_BYTES = 16 * 1024;
 
+/** What a header can hold: another key would fail each request, with an error that repeats it. */
+const VISIBLE = /^[\x21-\x7e]+$/;
+
 /** Reads variables, and notes one sentence for each that is at fault. */
 export class Reader {
   readonly faults: string[] = [];
@@ -111,11 +114,24 @@ export class Reader {
     );
   }
 
+  /** Of a service that is asked with a key: who asks it may not put a password into its address. */
+  serviceUrl(name: string): string | undefined {
+    const text = this.url(name, ['http:', 'https:']);
+    if (text === undefined) return undefined;
+    const { username, password } = new URL(text);
+    return username === '' && password === ''
+      ? text
+      : this.fault(name, 'must hold no user and no password.');
+  }
+
   /** A value from `NAME` itself, or from the file that `NAME_FILE` names and that this user alone may read. */
   secret(name: string): string | undefined {
     const value = this.text(name);
     const file = this.text(`${name}_FILE`);
-    if (file === undefined) return value;
+    if (file === undefined)
+      return value === undefined || VISIBLE.test(value)
+        ? value
+        : this.fault(name, 'must have visible ASCII characters alone.');
     if (value !== undefined)
       return this.fault(`${name}_FILE`, `is set beside ${name}: remove one of the two.`);
     return this.#secretOf(`${name}_FILE`, file);
@@ -148,7 +164,7 @@ function secretFile(path: string): { readonly value: string } | { readonly fault
     if (stat.size > MAX_SECRET_BYTES)
       return { fault: `must name a file of at most ${MAX_SECRET_BYTES} bytes` };
     const value = readFileSync(file, 'utf8').trim();
-    if (!/^[\x21-\x7e]+$/.test(value))
+    if (!VISIBLE.test(value))
       return { fault: 'must name a file with one line of visible ASCII characters' };
     return { value };
   } finally {

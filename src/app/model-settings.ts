@@ -29,7 +29,7 @@ export function readModels(reader: Reader): ModelSettings {
 
 function readOpenAi(reader: Reader): LiveModels['openai'] {
   const apiKey = reader.secret('OPENAI_API_KEY');
-  const baseUrl = reader.url('OPENAI_BASE_URL', ['http:', 'https:']);
+  const baseUrl = reader.serviceUrl('OPENAI_BASE_URL');
   const decision = reader.choice('OPENAI_DECISION', DECISION_MODES);
   const settings = { baseUrl, decision, ...readChoice(reader, 'OPENAI_MODEL') };
   if (apiKey !== undefined || baseUrl !== undefined) return { apiKey, ...settings };
@@ -40,7 +40,7 @@ function readOpenAi(reader: Reader): LiveModels['openai'] {
 function readAnthropic(reader: Reader): LiveModels['anthropic'] {
   const apiKey = reader.secret('ANTHROPIC_API_KEY');
   // The client adds the version itself; with it the address of other tools is understood as well.
-  const baseUrl = reader.url('ANTHROPIC_BASE_URL', ['http:', 'https:'])?.replace(/\/(v1\/?)?$/, '');
+  const baseUrl = reader.serviceUrl('ANTHROPIC_BASE_URL')?.replace(/\/(v1\/?)?$/, '');
   const settings = {
     baseUrl,
     thinking: readThinking(reader),

@@ -9,6 +9,12 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether objects and arrays are nested deeper than that many levels; looks no deeper. */
+export function hasLevelsAbove(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((member) => hasLevelsAbove(member, levels - 1));
+}
+
 /** RFC 8785 canonical text: keys in UTF-16 code-unit order, no white space, undefined members left out. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value))

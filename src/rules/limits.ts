@@ -65,3 +65,5 @@ export const HEARTBEAT_TIMEOUT_MS = 5_000;
 export const CANCELLATION_GRACE_MS = 3_000;
 /** Most that one model call may give (reasoning, arguments, final output), in UTF-8 bytes. */
 export const MODEL_OUTPUT_BYTES = 1024 * 1024;
+/** Deepest nesting of objects and arrays in what a model says: what walks a value needs a stack for it. */
+export const MODEL_VALUE_LEVELS = 128;

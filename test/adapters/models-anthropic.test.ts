@@ -1,4 +1,6 @@
 // What the provider `anthropic` makes of answers, streamed over real sockets as the API sends them and as it should not.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { checkAnthropic } from '../../src/adapters/models/anthropic.ts';
 import {
@@ -61,6 +63,40 @@ describe('what comes back', () => {
       usage: { inputTokens: 11, outputTokens: 7 },
       model: 'served-1',
     });
+  });
+
+  test.each([
+    [{ input_tokens: '50', output_tokens: -3 }],
+    [{ input_tokens: 1.5, output_tokens: 1e300 }],
+    [{ input_tokens: {}, output_tokens: null }],
+  ])('counts that are none are not believed: %j', async (usage) => {
+    const config = await endpoint(
+      streaming(begin(usage), textBlock(0, ['{"decision":1}']), end('end_turn', { usage })),
+    );
+    const { inputTokens, outputTokens } = (await infer(config)).response.usage;
+    for (const count of [inputTokens, outputTokens])
+      expect(Number.isSafeInteger(count) && count > 0, String(count)).toBe(true);
+  });
+
+  test('the key goes to the endpoint that was named, and nowhere that it points to', async () => {
+    const seen: unknown[] = [];
+    const other = createServer((request, response) => {
+      seen.push(request.headers);
+      response.end('{}');
+    });
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const location = `http://127.0.0.1:${(other.address() as AddressInfo).port}/v1/messages`;
+    const config = await endpoint((response) => void response.writeHead(307, { location }).end());
+    const failure = await failureOf(config);
+    other.close();
+    expect([failure, seen]).toMatchObject([{ code: 'model_rejected_request' }, []]);
+  });
+
+  test('a refusal without words is not waited for', async () => {
+    const config = await endpoint((response) => {
+      response.writeHead(500, { 'content-type': 'text/html' }).flushHeaders();
+    });
+    expect(await failureOf(config)).toMatchObject({ code: 'model_unavailable' });
   });
 
   test('a call without input has no arguments', async () => {

@@ -154,6 +154,41 @@ describe('what is sent', () => {
   });
 });
 
+describe('a tool whose arguments are wrapped', () => {
+  const wrapped = {
+    ...ORDERS,
+    inputSchema: { anyOf: [{ type: 'object', properties: { op: {}, value: {} } }] },
+  };
+  const name = functionNameOf(ORDERS.toolId);
+  const ask = async (args: string, sent?: unknown) => {
+    const config = await endpoint(
+      streaming(chunk(callPiece(0, name, args)), chunk({}, 'tool_calls'), DONE),
+    );
+    const items = REQUEST.items.map((item) =>
+      item.role === 'assistant' && sent !== undefined
+        ? { ...item, calls: item.calls.map((call) => ({ ...call, arguments: sent as never })) }
+        : item,
+    );
+    const { calls } = await createOpenAiModel(config).infer(
+      { ...REQUEST, items, tools: [wrapped] },
+      { signal: new AbortController().signal, onReasoning: () => {} },
+    );
+    return calls[0]?.arguments;
+  };
+
+  test('what has a member of that name among others is not wrapped', async () => {
+    expect(await ask('{"value":{"op":"set"}}')).toEqual({ op: 'set' });
+    expect(await ask('{"op":"set","value":5}')).toEqual({ op: 'set', value: 5 });
+  });
+
+  test('the conversation shows calls as they are asked for', async () => {
+    await ask('{}', { op: 'set', value: 5 });
+    expect(JSON.stringify(server?.requests.at(-1)?.messages)).toContain(
+      JSON.stringify(JSON.stringify({ value: { op: 'set', value: 5 } })).slice(1, -1),
+    );
+  });
+});
+
 describe('what comes back', () => {
   test('streamed tool calls, in pieces and interleaved; text before them is the reasoning', async () => {
     const name = functionNameOf('demo:orders.get');
@@ -350,17 +385,17 @@ describe('the way of asking for a decision', () => {
 
   test.each([
     [[], 0],
-    [['tools'], 1],
-    [['tools', 'json_schema'], 2],
+    [['tools'], 2],
+    [['tools', 'json_schema'], 4],
   ] as const)(
-    'an endpoint without %j: the first way that it takes, and from then on that one',
+    'an endpoint without %j: the first way that it takes, and after two answers that one alone',
     async (without, refusals) => {
       const model = createOpenAiModel(await lacking(...without));
-      for (const time of ['first', 'second']) {
+      for (const time of ['first', 'second', 'third']) {
         const { kind, final } = await model.infer(bare, noReasoning);
         expect([kind, final], time).toEqual(['final', '{"decision":1}']);
       }
-      expect([server?.refused.length, server?.requests.length]).toEqual([refusals, 2]);
+      expect([server?.refused.length, server?.requests.length]).toEqual([refusals, 3]);
     },
   );
 
@@ -394,6 +429,47 @@ describe('the way of asking for a decision', () => {
       code: 'model_rejected_request',
     });
     expect(server?.requests).toHaveLength(2);
+  });
+
+  test('a refusal that passes moves no model to another way for good', async () => {
+    const config = await endpoint(failing(404), deciding([], { decision: 1 }));
+    const model = createOpenAiModel(config);
+    for (let time = 0; time < 3; time++) await model.infer(bare, noReasoning);
+    expect(server?.requests.map(({ tools }) => tools !== undefined)).toEqual([
+      ...[true, false, true, true],
+    ]);
+  });
+
+  test('of two first calls the one that is taken in the better way counts', async () => {
+    let refuse: () => void = () => {};
+    const isHeld = new Promise<void>((resolve) => (refuse = resolve));
+    let first = true;
+    server = await startOpenAiServer(() => {
+      if (!first) return deciding([], { decision: 1 });
+      first = false;
+      return (response, body, request) =>
+        void isHeld.then(() => failing(400)(response, body, request));
+    });
+    const model = createOpenAiModel({ baseUrl: server.url });
+    const slow = model.infer(bare, noReasoning);
+    await expect.poll(() => server?.requests.length).toBe(1);
+    await model.infer(bare, noReasoning);
+    refuse();
+    await slow;
+    await model.infer(bare, noReasoning);
+    expect(server.requests.map(({ tools }) => tools !== undefined)).toEqual([
+      ...[true, true, false, true],
+    ]);
+  });
+
+  test('another way is another request, by its key', async () => {
+    const keys: unknown[] = [];
+    const config = await endpoint((response, body, request) => {
+      keys.push(request.headers['idempotency-key']);
+      (keys.length < 3 ? failing(400) : deciding([], { decision: 1 }))(response, body, request);
+    });
+    await createOpenAiModel(config).infer(bare, noReasoning);
+    expect(keys).toEqual(['key-1', 'key-1-json_schema', 'key-1-text']);
   });
 
   test('a schema told in words where there is neither tool nor format', async () => {
@@ -463,6 +539,63 @@ describe('a stream that lies', () => {
     const config = await endpoint(streaming(chunk({ content: 'Hm. ' }), `data: ${text}\n\n`));
     expect(await codeOfFailure(config)).toMatchObject({ code });
   });
+
+  test('the name with each piece, behind what closes in a string', async () => {
+    const text = chunk(callPiece(0, name, '{"id":"}')) + chunk(callPiece(0, name, '\\"{A"}')) + end;
+    const { calls } = (await infer(await endpoint(streaming(text)))).response;
+    expect(calls).toEqual([{ toolId: 'demo:orders.get', arguments: { id: '}"{A' } }]);
+  });
+
+  test('more calls than can be meant', async () => {
+    const calls = Array.from({ length: 2000 }, (_, index) => chunk(callPiece(index, name, '{}')));
+    const config = await endpoint(streaming(...calls, end));
+    expect(await codeOfFailure(config)).toMatchObject({ code: 'model_output_too_large' });
+  });
+
+  test('blanks without an end are no beginning of a decision', async () => {
+    const blanks = chunk({ content: ' '.repeat(1000) });
+    const text = blanks + blanks + chunk({ content: 'Hm.' }, 'stop') + DONE;
+    const { pieces, response } = await infer(await endpoint(streaming(text)));
+    expect([pieces[0]?.length, response.reasoning.length]).toEqual([2000, 2003]);
+  });
+
+  test('arguments nested deeper than a stack: nothing is called', async () => {
+    const deep = `{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
+    for (const called of [name, DECISION_TOOL]) {
+      const config = await endpoint(streaming(chunk(callPiece(0, called, deep)) + end));
+      const { kind, calls, unusable } = (await infer(config)).response;
+      expect([kind, calls, unusable]).toEqual([
+        'unusable',
+        [],
+        expect.stringContaining('nested deeper'),
+      ]);
+    }
+  });
+
+  test('key and conversation go to the endpoint that was named, and nowhere that it points to', async () => {
+    let asked = 0;
+    const other = await startOpenAiServer(() => {
+      asked++;
+      return deciding([], { decision: 1 });
+    });
+    const config = await endpoint((response) => {
+      response.writeHead(307, { location: `${other.url}/chat/completions` }).end();
+    });
+    const failure = await codeOfFailure(config);
+    await other.stop();
+    expect([failure, asked]).toMatchObject([{ code: 'model_rejected_request' }, 0]);
+  });
+
+  test.each([400, 500])(
+    'a refusal (%i) whose words have no end is not waited for',
+    async (status) => {
+      const config = await endpoint((response) => {
+        response.writeHead(status, { 'content-type': 'application/json' }).write('{"error":');
+      });
+      const failure = await codeOfFailure({ ...config, decision: 'tool' });
+      expect(failure).toMatchObject({ details: { status } });
+    },
+  );
 
   test('an endpoint that does not begin to answer', async () => {
     const config = await endpoint(() => {});

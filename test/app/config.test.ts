@@ -257,6 +257,16 @@ describe('faults', () => {
       /^OPENWOP_ENCRYPTION_KEYS is not/,
     ],
     [
+      'a password in the address of models',
+      () => ({ OPENAI_BASE_URL: 'http://user:hunter2@models.example/v1' }),
+      /^OPENAI_BASE_URL must hold no user and no password\.$/,
+    ],
+    [
+      'a key that no header can hold',
+      () => ({ ANTHROPIC_API_KEY: 'sk-ant\u2019hunter2' }),
+      /^ANTHROPIC_API_KEY must have visible ASCII characters alone\.$/,
+    ],
+    [
       'another database',
       () => ({ DATABASE_URL: 'mysql://x' }),
       /^DATABASE_URL must be a URL that begins with postgres:/,

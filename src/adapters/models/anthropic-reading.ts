@@ -6,7 +6,8 @@ import { HostError } from '../../rules/errors.ts';
 import { isJsonObject } from '../../rules/json.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { readAnswer } from './decision-tool.ts';
-import { OutputMeter } from './model-output.ts';
+import { MODEL_ANSWER_CALLS } from './limits.ts';
+import { countOf, OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
 import { lostConnection } from './provider-faults.ts';
 
@@ -45,7 +46,7 @@ export class AnthropicReading {
   take(event: Anthropic.RawMessageStreamEvent): void {
     switch (event.type) {
       case 'message_start':
-        this.#model = event.message.model || this.#model;
+        this.#model = textIn(event.message.model) ?? this.#model;
         this.#count(event.message.usage);
         break;
       case 'content_block_start':
@@ -72,6 +73,7 @@ export class AnthropicReading {
     this.#newBlock = true;
     switch (block.type) {
       case 'tool_use':
+        if (this.#calls.size >= MODEL_ANSWER_CALLS) throw new HostError('model_output_too_large');
         this.#calls.set(index, { name: this.#meter.take(block.name), arguments: '' });
         // Compatible endpoints give the whole input here.
         if (isJsonObject(block.input) && Object.keys(block.input).length > 0)
@@ -120,7 +122,7 @@ export class AnthropicReading {
   }
 
   #say(piece: string): void {
-    const apart = this.#newBlock && this.#reasoning !== '' && !/\s$/.test(this.#reasoning);
+    const apart = this.#newBlock && this.#reasoning !== '' && !/\s/.test(this.#reasoning.slice(-1));
     const said = apart ? `\n${piece}` : piece;
     this.#newBlock = false;
     this.#reasoning += said;
@@ -129,13 +131,14 @@ export class AnthropicReading {
 
   #end({ stop_reason, stop_details }: Anthropic.RawMessageDeltaEvent['delta']): void {
     this.#stopReason = stop_reason ?? this.#stopReason;
-    this.#refusal = stop_details?.explanation ?? stop_details?.category ?? this.#refusal;
+    this.#refusal =
+      textIn(stop_details?.explanation) ?? textIn(stop_details?.category) ?? this.#refusal;
   }
 
   /** The counts are cumulative: the last one holds. */
   #count(usage: Partial<Anthropic.MessageDeltaUsage> | undefined): void {
     for (const name of ['input_tokens', 'output_tokens', ...CACHE_COUNTS] as const)
-      this.#usage[name] = usage?.[name] ?? this.#usage[name];
+      this.#usage[name] = countOf(usage?.[name]) ?? this.#usage[name];
   }
 
   /** Throws HostError model_unavailable for half an answer, model_rejected_request where the conversation is too long. */
@@ -174,6 +177,11 @@ export class AnthropicReading {
       .sort(([a], [b]) => a - b)
       .map(([, { name, arguments: sent }]) => ({ name, arguments: sent }));
   }
+}
+
+/** Nothing is believed of what should be text. */
+function textIn(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 const CACHE_COUNTS = ['cache_creation_input_tokens', 'cache_read_input_tokens'] as const;

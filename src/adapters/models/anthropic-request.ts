@@ -32,7 +32,7 @@ export function messagesBody(
 ): Anthropic.MessageCreateParamsStreaming {
   const items = toldOfDecisionTool(request.items);
   const system = items.flatMap((item) => (item.role === 'system' ? [item.text] : [])).join('\n\n');
-  const messages = turnsOf(items);
+  const messages = turnsOf(items, request.tools);
   const budget = typeof thinking === 'number' && !continuesToolUse(messages) ? thinking : 0;
   return {
     model: request.model,
@@ -74,7 +74,7 @@ function toolOf({ toolId, description, inputSchema }: ToolDescription): Anthropi
 }
 
 /** Begins and ends with the user; what would be empty is left out, because the API refuses it. */
-function turnsOf(items: readonly TranscriptItem[]): Turn[] {
+function turnsOf(items: readonly TranscriptItem[], offered: ModelRequest['tools']): Turn[] {
   const turns: Turn[] = [];
   const ids = new CallIds();
   const say = (role: Turn['role'], content: readonly Block[]): void => {
@@ -91,7 +91,7 @@ function turnsOf(items: readonly TranscriptItem[]): Turn[] {
         say('user', textOf(item.text));
         break;
       case 'assistant':
-        say('assistant', [...textOf(item.text), ...callsOf(item, ids)]);
+        say('assistant', [...textOf(item.text), ...callsOf(item, { ids, offered })]);
         break;
       case 'tool':
         say('user', resultOf(item, ids));
@@ -108,14 +108,14 @@ function textOf(text: string): Anthropic.TextBlockParam[] {
 
 function callsOf(
   { calls }: Extract<TranscriptItem, { role: 'assistant' }>,
-  ids: CallIds,
+  { ids, offered }: { readonly ids: CallIds; readonly offered: ModelRequest['tools'] },
 ): Anthropic.ToolUseBlockParam[] {
   ids.turn();
   return calls.map((call) => ({
     type: 'tool_use',
     id: ids.called(call.callId),
     name: functionNameOf(call.toolId),
-    input: objectArguments(call.arguments),
+    input: objectArguments(call, offered),
   }));
 }
 

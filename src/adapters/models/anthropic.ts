@@ -37,11 +37,11 @@ export function createAnthropicModel(config: AnthropicConfig): Model {
 
   const open = async (client: Anthropic, request: ModelRequest, signal: AbortSignal) => {
     const { maxTokens = DEFAULT_ANTHROPIC_MAX_TOKENS } = config;
-    const ask = (thinking: Thinking) =>
+    const ask = (thinking: Thinking, idempotencyKey = request.idempotencyKey) =>
       client.messages.create(messagesBody(request, { thinking, maxTokens }), {
         signal,
         // The API knows none; gateways in front of it may.
-        headers: { 'Idempotency-Key': request.idempotencyKey },
+        headers: { 'Idempotency-Key': idempotencyKey },
       });
     const thinking = thinkingOf(request);
     try {
@@ -50,7 +50,7 @@ export function createAnthropicModel(config: AnthropicConfig): Model {
       // Which models take it is in no error code: whether it was that, the same request without it tells.
       const maybeThinking = config.thinking === undefined && thinking === 'adaptive';
       if (!maybeThinking || statusOf(error) !== BAD_REQUEST) throw error;
-      const stream = await ask('off');
+      const stream = await ask('off', `${request.idempotencyKey}-off`);
       withoutThinking.add(request.model);
       return stream;
     }

@@ -1,8 +1,9 @@
 // The decision as the arguments of one final tool (architecture §5): what a model is told about it, and how an answer
 // is read, alike for every provider. Text before a call streams as reasoning wherever there are tools; the transcript
 // knows nothing of it, there the final output is text.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
+import { hasLevelsAbove, isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
 import type { ModelRequest, ModelResponse, TranscriptItem } from '../../ports/models.ts';
+import { MODEL_VALUE_LEVELS } from '../../rules/limits.ts';
 import { toolIdOf } from './tool-names.ts';
 import { unwrapped } from './tool-schema.ts';
 
@@ -80,6 +81,8 @@ function faultOf(
 ): string | undefined {
   if (!finished || values.includes(undefined))
     return 'A call of a tool was cut off: its arguments are no JSON.';
+  if (values.some((value) => hasLevelsAbove(value, MODEL_VALUE_LEVELS)))
+    return `The arguments of a call are nested deeper than ${MODEL_VALUE_LEVELS} levels.`;
   const decisions = decisionCalls + (isDecision(text) ? 1 : 0);
   if (decisions > 1) return 'There were two final outputs at once.';
   if (decisions === 1 && calls.length > decisionCalls)

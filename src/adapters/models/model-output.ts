@@ -15,14 +15,18 @@ export class OutputMeter {
     return text;
   }
 
-  /** As counted by the provider, else estimated. */
+  /** As counted by the provider, else estimated: what is no count is not believed. */
   usage(
     request: ModelRequest,
-    counted: { readonly [Name in keyof ModelUsage]?: number | undefined },
+    counted: { readonly [Name in keyof ModelUsage]?: unknown },
   ): ModelUsage {
     return {
-      inputTokens: counted.inputTokens ?? estimateTokens(JSON.stringify(request.items)),
-      outputTokens: counted.outputTokens ?? Math.ceil(this.#bytes / BYTES_PER_TOKEN),
+      inputTokens: countOf(counted.inputTokens) ?? estimateTokens(JSON.stringify(request.items)),
+      outputTokens: countOf(counted.outputTokens) ?? Math.ceil(this.#bytes / BYTES_PER_TOKEN),
     };
   }
+}
+
+export function countOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }

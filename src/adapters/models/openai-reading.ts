@@ -1,8 +1,10 @@
 // What one streamed answer of an OpenAI-compatible endpoint adds up to. Endpoints differ, and lie: nothing is believed
 // of a chunk but what it has, and a call is what its pieces make, by their place and not by their ids.
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
+import { HostError } from '../../rules/errors.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { isDecision, readAnswer } from './decision-tool.ts';
+import { MODEL_ANSWER_CALLS } from './limits.ts';
 import { OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
 import { lostConnection } from './provider-faults.ts';
@@ -14,6 +16,7 @@ interface Call {
   readonly index: number;
   name: string;
   arguments: string;
+  readonly brackets: Brackets;
 }
 
 export class Reading {
@@ -68,6 +71,7 @@ export class Reading {
     const known = this.#callOf(piece, name);
     if (known.name !== name) known.name += name;
     known.arguments += args;
+    known.brackets.take(args);
   }
 
   /**
@@ -77,8 +81,12 @@ export class Reading {
   #callOf({ index }: CallPiece, name: string): Call {
     const place = Number.isInteger(index) ? index : undefined;
     const open = this.#calls.findLast((call) => place === undefined || call.index === place);
-    if (open && !(name !== '' && open.name !== '' && isWhole(open.arguments))) return open;
-    const begun = { index: place ?? this.#calls.length, name: '', arguments: '' };
+    if (open && !(name !== '' && open.name !== '' && open.brackets.areClosed)) return open;
+    if (this.#calls.length >= MODEL_ANSWER_CALLS) throw new HostError('model_output_too_large');
+    const begun: Call = {
+      ...{ index: place ?? this.#calls.length, name: '', arguments: '' },
+      brackets: new Brackets(),
+    };
     this.#calls.push(begun);
     return begun;
   }
@@ -94,8 +102,8 @@ export class Reading {
       ...this.#outcome(text, refused),
       ...(refused ? { refusal: this.#refusal } : {}),
       usage: this.#meter.usage(this.#request, {
-        inputTokens: countOf(this.#usage?.prompt_tokens),
-        outputTokens: countOf(this.#usage?.completion_tokens),
+        inputTokens: this.#usage?.prompt_tokens,
+        outputTokens: this.#usage?.completion_tokens,
       }),
       model: this.#model,
     };
@@ -126,14 +134,31 @@ function textOf(value: unknown): string {
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : '';
 }
 
-function isWhole(text: string): boolean {
-  try {
-    return typeof JSON.parse(text) === 'object';
-  } catch {
-    return false;
-  }
-}
+/** Whether an object or array that comes in pieces is whole: each piece is looked at once. */
+class Brackets {
+  #open = 0;
+  #began = false;
+  #inString = false;
+  #escaped = false;
 
-function countOf(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined;
+  get areClosed(): boolean {
+    return this.#began && this.#open === 0;
+  }
+
+  take(text: string): void {
+    for (const character of text) {
+      if (this.#inString) this.#takeOfString(character);
+      else if (character === '"') this.#inString = true;
+      else if (character === '{' || character === '[') {
+        this.#began = true;
+        this.#open++;
+      } else if (character === '}' || character === ']') this.#open--;
+    }
+  }
+
+  #takeOfString(character: string): void {
+    if (this.#escaped) this.#escaped = false;
+    else if (character === '\\') this.#escaped = true;
+    else if (character === '"') this.#inString = false;
+  }
 }

@@ -23,7 +23,7 @@ export function bodyOf(
   const tools = toolsOf(request, mode);
   return {
     model: request.model,
-    messages: itemsOf(request, mode).flatMap(messageOf),
+    messages: itemsOf(request, mode).flatMap((item) => messageOf(item, request.tools)),
     stream: true,
     stream_options: { include_usage: true },
     ...(tools.length === 0 ? {} : { tools }),
@@ -74,7 +74,10 @@ function toolOf(
 }
 
 /** A turn in which the model said nothing has no message. */
-function messageOf(item: TranscriptItem): ChatCompletionMessageParam[] {
+function messageOf(
+  item: TranscriptItem,
+  offered: ModelRequest['tools'],
+): ChatCompletionMessageParam[] {
   switch (item.role) {
     case 'system':
       return [{ role: 'system', content: item.text }];
@@ -88,7 +91,7 @@ function messageOf(item: TranscriptItem): ChatCompletionMessageParam[] {
         id: call.callId,
         function: {
           name: functionNameOf(call.toolId),
-          arguments: JSON.stringify(objectArguments(call.arguments)),
+          arguments: JSON.stringify(objectArguments(call, offered)),
         },
       }));
       if (tool_calls.length > 0) return [{ role: 'assistant', content: item.text, tool_calls }];

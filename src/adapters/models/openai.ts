@@ -3,7 +3,7 @@
 import OpenAI from 'openai';
 import { HostError } from '../../rules/errors.ts';
 import type { EndpointState, Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
-import { DecisionModes, type DecisionMode } from './decision-modes.ts';
+import { DECISION_MODES, DecisionModes, type DecisionMode } from './decision-modes.ts';
 import { MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
 import { listedModels } from './model-list.ts';
 import { hostErrorOf, honestFetch, mayBeOfMode, refusesTools } from './openai-faults.ts';
@@ -86,13 +86,15 @@ class Call {
     try {
       const stream = await client.chat.completions.create(bodyOf(request, mode), {
         signal,
-        headers: { 'Idempotency-Key': request.idempotencyKey },
+        headers: { 'Idempotency-Key': keyOf(request, mode) },
       });
       opened = true;
       const reading = new Reading(request, options);
       stall.restart();
+      let began = false;
       for await (const chunk of stream) {
-        modes.took(request.model, mode);
+        if (!began) modes.took(request.model, mode);
+        began = true;
         stall.restart();
         reading.take(chunk);
       }
@@ -107,6 +109,11 @@ class Call {
       stall.stop();
     }
   }
+}
+
+/** Another way is another request: a gateway that knows the key would give the refusal again, or refuse the key. */
+function keyOf({ idempotencyKey }: ModelRequest, mode: DecisionMode): string {
+  return mode === DECISION_MODES[0] ? idempotencyKey : `${idempotencyKey}-${mode}`;
 }
 
 /** Every way was refused: the first refusal is told, and whether it may be for the agent's tools. */

@@ -7,6 +7,8 @@ const CLOSE = '</think>';
 const FINAL = /^[ \t]*(?:\{|```)/;
 /** Beginnings of a line that may still become the final output's first line. */
 const UNDECIDED = /^[ \t]*(?:`{0,2})$/;
+/** Blanks at the start of a line, in characters, behind which no final output is waited for. */
+const MAX_BLANKS = 1024;
 
 export class OutputSplitter {
   /** Text not decided yet: at most an unfinished tag or the blank start of a line. */
@@ -50,7 +52,7 @@ export class OutputSplitter {
         this.#finalText = '';
         return true;
       }
-      if (UNDECIDED.test(this.#pending)) return false;
+      if (this.#pending.length <= MAX_BLANKS && UNDECIDED.test(this.#pending)) return false;
     }
     return this.#showProse();
   }

@@ -25,14 +25,20 @@ function isWrapped(schema: JsonObject): boolean {
   return alternatives || (schema.type !== undefined && schema.type !== 'object');
 }
 
-/** Arguments as an object, for the conversation. */
-export function objectArguments(sent: JsonValue): JsonObject {
-  return isJsonObject(sent) ? sent : { [WRAPPED_MEMBER]: sent };
+/** Arguments as the model gives them, for the conversation: it goes on as it sees that it began. */
+export function objectArguments(
+  { toolId, arguments: sent }: { readonly toolId: string; readonly arguments: JsonValue },
+  tools: ModelRequest['tools'],
+): JsonObject {
+  const tool = tools.find((each) => each.toolId === toolId);
+  const asIs = tool === undefined || !isWrapped(tool.inputSchema);
+  return asIs && isJsonObject(sent) ? sent : { [WRAPPED_MEMBER]: sent };
 }
 
-/** Arguments as the tool's own schema knows them. */
+/** Arguments as the tool's own schema knows them. A model may forget the wrapping, and have a `value` of its own. */
 export function unwrapped(sent: JsonValue, name: string, tools: ModelRequest['tools']): JsonValue {
   const tool = tools.find(({ toolId }) => functionNameOf(toolId) === name);
   if (!tool || !isWrapped(tool.inputSchema)) return sent;
-  return isJsonObject(sent) && sent[WRAPPED_MEMBER] !== undefined ? sent[WRAPPED_MEMBER] : sent;
+  const [member, ...others] = isJsonObject(sent) ? Object.entries(sent) : [];
+  return member?.[0] === WRAPPED_MEMBER && others.length === 0 ? member[1] : sent;
 }
