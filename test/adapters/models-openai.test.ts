@@ -1,12 +1,8 @@
 // The provider `openai` against an HTTP server of the test's own: real sockets, the protocol as endpoints speak it.
 import { afterEach, describe, expect, test } from 'vitest';
-import {
-  checkOpenAi,
-  createOpenAiModel,
-  type OpenAiConfig,
-} from '../../src/adapters/models/openai.ts';
+import { createOpenAiModel, type OpenAiConfig } from '../../src/adapters/models/openai.ts';
 import { DECISION_TOOL } from '../../src/adapters/models/decision-tool.ts';
-import { functionNameOf, toolIdOf } from '../../src/adapters/models/tool-names.ts';
+import { functionNameOf } from '../../src/adapters/models/tool-names.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 import type { ModelRequest, ToolDescription } from '../../src/ports/models.ts';
 import {
@@ -133,24 +129,6 @@ describe('what is sent', () => {
     });
     await infer({ baseUrl });
     expect(authorization).toBeUndefined();
-  });
-
-  test('tool ids become names of the allowed form, none twice, and come back', () => {
-    const ids = [
-      'a:b',
-      'a_cb',
-      'a__cb',
-      'a.b',
-      'a/b',
-      'a:ü',
-      `x:${'y'.repeat(100)}`,
-      `x:${'y'.repeat(101)}`,
-    ];
-    const names = ids.map(functionNameOf);
-    for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
-    expect(new Set(names).size).toBe(ids.length);
-    expect(names.map((name) => toolIdOf(name, ids))).toEqual(ids);
-    expect(toolIdOf('made_up', ids)).toBe('made_up');
   });
 });
 
@@ -607,26 +585,5 @@ describe('a stream that lies', () => {
     const config = await endpoint(failing(529, {}, { 'retry-after': '2' }));
     const details = { status: 529, retryAfterMs: 2000 };
     expect(await codeOfFailure(config)).toMatchObject({ code: 'model_unavailable', details });
-  });
-});
-
-describe('whether an endpoint answers', () => {
-  const signal = new AbortController().signal;
-
-  test('its list of models, and which of ours are not in it', async () => {
-    server = await startOpenAiServer(() => undefined, { models: ['a', 'b'], key: 'k' });
-    const config = { apiKey: 'k', baseUrl: server.url };
-    const state = { kind: 'answers', count: 2, missing: ['c'] };
-    expect(await checkOpenAi(config, ['a', 'c'], signal)).toEqual(state);
-    const wrong = await checkOpenAi({ ...config, apiKey: 'other' }, ['a'], signal);
-    expect(wrong).toEqual({ kind: 'refuses', status: 401 });
-    expect(server.requests).toEqual([]);
-  });
-
-  test('nobody listens', async () => {
-    const config = await endpoint();
-    await server?.stop();
-    server = undefined;
-    expect(await checkOpenAi(config, [], signal)).toEqual({ kind: 'silent' });
   });
 });
