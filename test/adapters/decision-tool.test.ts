@@ -68,6 +68,7 @@ describe('what is read', () => {
     ['a decision beside a call', { calls: [reads, decides] }, 'beside calls'],
     ['a decision as text beside a call', { calls: [reads], text: DECISION }, 'beside calls'],
     ['a call cut in its arguments', { calls: [{ name: NAME, arguments: '{"id"' }] }, 'cut off'],
+    ['a call without a name', { calls: [{ name: ' ', arguments: '{}' }] }, 'names no tool'],
     ['a decision cut off', { calls: [{ ...decides, arguments: '{"deci' }] }, 'cut off'],
     ['a call without an end of the answer', { calls: [reads], finished: false }, 'cut off'],
   ])('%s: unusable, nothing is called, and what was said is kept', (_name, answer, told) => {

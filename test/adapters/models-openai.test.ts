@@ -344,6 +344,21 @@ describe('faults by class', () => {
     });
   });
 
+  test('a provider that sends comments while its model thinks is not silent', async () => {
+    const config = await endpoint((response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(chunk({ content: 'Half a minute. ' }));
+      const thinking = setInterval(() => response.write(': PROCESSING\n\n'), 200);
+      setTimeout(() => {
+        clearInterval(thinking);
+        response.write(chunk({ content: '\n{"decision":1}' }, 'stop'));
+        response.end(DONE);
+      }, 1_600);
+    });
+    const { response } = await infer({ ...config, stallTimeoutMs: 1_000 });
+    expect(response).toMatchObject({ kind: 'final', final: '{"decision":1}' });
+  });
+
   test('a cancelled call closes its socket', async () => {
     const stop = new AbortController();
     let closed: Promise<unknown> = Promise.resolve('never asked');

@@ -81,6 +81,7 @@ function faultOf(
 ): string | undefined {
   if (!finished || values.includes(undefined))
     return 'A call of a tool was cut off: its arguments are no JSON.';
+  if (calls.some(({ name }) => name.trim() === '')) return 'A call names no tool.';
   if (values.some((value) => hasLevelsAbove(value, MODEL_VALUE_LEVELS)))
     return `The arguments of a call are nested deeper than ${MODEL_VALUE_LEVELS} levels.`;
   const decisions = decisionCalls + (isDecision(text) ? 1 : 0);

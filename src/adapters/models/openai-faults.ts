@@ -13,12 +13,13 @@ const OTHER_CAUSES = /^(model_not_found|context_length_exceeded|content_\w+|inva
 /** A code and no sentence: it may go on. */
 const CODE = /^[A-Za-z0-9_.-]{1,64}$/;
 
-/** `fetch` that sees a failure that came with the status of a success: some gateways answer 200 and an error. */
+/** `boundedFetch` that sees a failure that came with the status of a success: some gateways answer 200 and an error. */
 export async function honestFetch(
   url: string | URL | Request,
   init?: RequestInit,
+  onBytes?: () => void,
 ): Promise<Response> {
-  const response = await boundedFetch(url, init);
+  const response = await boundedFetch(url, init, onBytes);
   const isJson = response.headers.get('content-type')?.includes('application/json') ?? false;
   if (!response.ok || !isJson) return response;
   const text = await response.text();

@@ -54,7 +54,7 @@ function clientOf(config: OpenAiConfig): OpenAI {
     project: null,
     maxRetries: 0,
     timeout: config.connectTimeoutMs ?? MODEL_CONNECT_TIMEOUT_MS,
-    fetch: honestFetch,
+    fetch: (url, init) => honestFetch(url, init),
     logLevel: 'off',
   });
 }
@@ -84,10 +84,15 @@ class Call {
     const signal = AbortSignal.any([options.signal, stall.signal]);
     let opened = false;
     try {
-      const stream = await client.chat.completions.create(bodyOf(request, mode), {
-        signal,
-        headers: { 'Idempotency-Key': keyOf(request, mode) },
-      });
+      // Comments, which the client keeps to itself, are signs of life: gateways send them while a model thinks.
+      const fetch: typeof honestFetch = (url, init) =>
+        honestFetch(url, init, () => stall.restart());
+      const stream = await client
+        .withOptions({ fetch })
+        .chat.completions.create(bodyOf(request, mode), {
+          signal,
+          headers: { 'Idempotency-Key': keyOf(request, mode) },
+        });
       opened = true;
       const reading = new Reading(request, options);
       stall.restart();
@@ -95,7 +100,6 @@ class Call {
       for await (const chunk of stream) {
         if (!began) modes.took(request.model, mode);
         began = true;
-        stall.restart();
         reading.take(chunk);
       }
       // An aborted stream ends like a finished one.
