@@ -10,11 +10,12 @@ import { blockOfKey } from '../rules/ids.ts';
 import type { RecordedDeltas } from '../rules/journal.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { Head, HistoryCursor, LogRow, LogStore, NewRow } from '../ports/log.ts';
-import type { RunRef, RunRow } from '../ports/runs.ts';
+import { MAY_WAIT } from '../rules/status.ts';
+import type { RunRef, RunRow, RunSummary } from '../ports/runs.ts';
 import { historyEventIdOf, translate, type LogEntry } from '../translate/translate.ts';
 import { readPage, type LogParts } from './advance.ts';
 import { cutOffItems } from './cut-off.ts';
-import { fold } from './fold.ts';
+import { fold, summaryOf } from './fold.ts';
 import { readRows } from './rows.ts';
 import { startFailedLog } from './start-failed.ts';
 
@@ -168,6 +169,12 @@ interface Retraced extends Rebuilt {
   /** The stored head, and rows that it has and the history does not tell. */
   readonly seen: Head | undefined;
   readonly lost: readonly LogRow[];
+  /** As the append that made the head kept it. */
+  readonly summary: RunSummary;
+}
+
+function summaryAt({ status, snapshot }: Head, run: RunRow): RunSummary {
+  return summaryOf(snapshot, MAY_WAIT.has(status) ? run : undefined);
 }
 
 /** What `rebuild` would store, without storing it. Throws HostError run_not_found, history_missing and more. */
@@ -179,7 +186,9 @@ export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promi
   if (temporalRunId === '') {
     if (run.startFailure) {
       const seen = await log.head(run);
-      return { ...startFailedLog(run, run.startFailure), segments: [], seen, lost: [] };
+      const failed = startFailedLog(run, run.startFailure);
+      const summary = summaryAt(failed.head, run);
+      return { ...failed, segments: [], seen, lost: [], summary };
     }
     throw new HostError('history_missing', { runId });
   }
@@ -208,7 +217,7 @@ export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promi
     snapshot: fold(null, rows),
   };
   const lost = stored.filter(({ eventId }) => !eventIds.has(eventId));
-  return { head, rows, segments: told.segments, seen, lost };
+  return { head, rows, segments: told.segments, seen, lost, summary: summaryAt(head, run) };
 }
 
 /** A run that is told for the first time here has none; without them it would never be archived. */
@@ -235,9 +244,9 @@ export async function rebuild(parts: LogParts, run: RunRef): Promise<Rebuilt> {
   for (let tries = 1; tries <= MAX_TRIES; tries++) {
     const open = await log.openBlocks(run);
     if (open.length > 0) break;
-    const { head, rows, segments, seen, lost } = await retrace(parts, run);
+    const { head, rows, segments, seen, lost, summary } = await retrace(parts, run);
     if (lost.length > 0) reason = seen?.closed ? WOULD_LOSE : STREAMING;
-    else if (await log.restore(run, { head, rows }, seen)) {
+    else if (await log.restore(run, { head, rows, summary }, seen)) {
       await recordSegments(parts, run, segments);
       return { head, rows };
     }

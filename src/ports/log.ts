@@ -125,7 +125,12 @@ export interface LogStore {
    */
   restore(
     run: RunRef,
-    told: { readonly head: Head; readonly rows: readonly LogRow[] },
+    told: {
+      readonly head: Head;
+      readonly rows: readonly LogRow[];
+      /** Without it lists make the summary when they need it. */
+      readonly summary?: RunSummary;
+    },
     seen: Head | undefined,
   ): Promise<boolean>;
 

@@ -1,10 +1,11 @@
 // The end of a rebuild (architecture §3.6): head and rows of one run replaced in one transaction.
 import { HostError } from '../../rules/errors.ts';
 import type { Head, LogRow } from '../../ports/log.ts';
-import type { RunRef } from '../../ports/runs.ts';
+import type { RunRef, RunSummary } from '../../ports/runs.ts';
 import type { Db, Transaction } from './db.ts';
 import { LOG_CHANNEL, lockHead } from './log-append.ts';
 import { eventRecords, INSERT_EVENTS } from './rows.ts';
+import { summarize } from './run-summaries.ts';
 
 /** Rows per statement, and the longest time in ms for a whole run. */
 const ROWS_PER_INSERT = 500;
@@ -13,6 +14,7 @@ const RESTORE_LIMIT_MS = 120_000;
 export interface Restored {
   readonly head: Head;
   readonly rows: readonly LogRow[];
+  readonly summary?: RunSummary;
   /** The head as it was when the rows were told. */
   readonly seen: Head | undefined;
 }
@@ -30,7 +32,11 @@ function hasMoved(stored: Head | undefined, seen: Head | undefined): boolean {
  * False while a block of the run is open: its deltas are in no history yet; and when the log went on. The lock is the registry row's, because
  * the head may be gone. Throws HostError run_not_found when the run is not registered.
  */
-export function restore(db: Db, run: RunRef, { head, rows, seen }: Restored): Promise<boolean> {
+export function restore(
+  db: Db,
+  run: RunRef,
+  { head, rows, seen, summary }: Restored,
+): Promise<boolean> {
   const { tenant, runId } = run;
   return db.transaction(async (tx) => {
     // Whoever fills the feed in has this lock first, too: no batch is under way from here on.
@@ -58,8 +64,9 @@ export function restore(db: Db, run: RunRef, { head, rows, seen }: Restored): Pr
       await tx.query(INSERT_EVENTS, [runId, tenant, part]);
     }
     await putHead(tx, run, head);
-    // Nobody appends to a run that has ended: this would stand for ever. Of one that waits it is made anew.
+    // Nobody appends to a run that has ended: this would stand for ever.
     await tx.query('DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
+    if (summary) await summarize(tx, run, { at: head, summary });
     // Rows that stay keep their positions (migration 008); those that are no more take theirs along.
     await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2', [
       runId,

@@ -46,7 +46,7 @@ export function summaryValues(at: HistoryCursor, summary: RunSummary | undefined
 
 /** One statement, behind the head's lock: an append that comes first makes this one void. */
 export async function summarize(
-  db: Db,
+  db: Pick<Db, 'query'>,
   { runId, tenant }: RunRef,
   { at, summary }: { readonly at: HistoryCursor; readonly summary: RunSummary },
 ): Promise<void> {
