@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallToolInput, InferTurnInput } from '../../activities/contract.ts';
 import { EVENT_STORIES } from '../../src/rules/events.ts';
+import { headOf } from '../../src/words/question.ts';
 import { questionLines } from '../../src/app/question-lines.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { renderRunPage } from '../../src/pages/index.ts';
@@ -145,7 +146,10 @@ describe('an effect in doubt: what the words promise is what happens (architectu
     const terminal = questionLines(asked, { url: 'u', apiKey: 'k', runId: 'r' }).join('\n');
     const labels = Object.values(data.actionWords as Record<string, string>);
     expect(labels).toHaveLength(3);
-    for (const words of [data.title as string, data.description as string, ...labels]) {
+    // The answers that the description spells are shown by their own words.
+    const { title, lead } = headOf({ kind: 'approval', data }, 'pay');
+    expect(data.description).toContain(lead);
+    for (const words of [title, lead, ...labels]) {
       expect(page).toContain(words);
       expect(terminal).toContain(words);
     }
