@@ -64,7 +64,7 @@ async function refresh() {
     await readAgain().catch(() => {
       // The stream notices that the host is away and says so.
     });
-  } while (refreshAgain);
+  } while (refreshAgain && !document.hidden);
   refreshing = false;
 }
 
