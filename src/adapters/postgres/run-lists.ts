@@ -1,29 +1,42 @@
-// Lists of runs (rest-endpoints.md; migration 010): pages by place, without any run's snapshot or input.
+// Lists of runs (rest-endpoints.md; migration 009): pages by place, without any run's snapshot or input.
 import type { RunInput } from '../../rules/run-input.ts';
 import { MAY_WAIT, type RunStatus } from '../../rules/status.ts';
-import type { OverviewQuery, OverviewRow, RunStore, RunSummary } from '../../ports/runs.ts';
+import type {
+  OverviewQuery,
+  OverviewRow,
+  RunListItem,
+  RunStore,
+  RunSummary,
+} from '../../ports/runs.ts';
 import type { Db, SqlValue } from './db.ts';
 import { cursorOf, cursorText, NEWEST_FIRST, SOONEST_FIRST } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
 import { IS_SUMMED } from './run-summaries.ts';
 
-interface OverviewRecord {
+interface ListRecord {
   readonly run_id: string;
-  readonly tenant_id: string;
   readonly workflow_id: string;
-  readonly workflow_name: string | null;
-  /** Of runs from before names were kept. */
-  readonly input: string | null;
   readonly tags: string;
   readonly created_at_ms: number;
   readonly status: string | null;
+}
+
+interface OverviewRecord extends ListRecord {
+  readonly tenant_id: string;
+  readonly workflow_name: string | null;
+  /** Of runs from before names were kept. */
+  readonly input: string | null;
   readonly summary: string | null;
   readonly is_new: boolean;
+}
+
+interface WaitingRecord extends OverviewRecord {
   readonly until_ms: number;
   readonly since_ms: number;
 }
 
-const COLUMNS = `r.run_id, r.tenant_id, r.workflow_id, r.workflow_name, r.tags, r.created_at_ms, h.status,
+const LISTED = 'r.run_id, r.workflow_id, r.tags, r.created_at_ms, h.status';
+const OVERVIEW = `${LISTED}, r.tenant_id, r.workflow_name,
   CASE WHEN r.workflow_name IS NULL THEN r.input END AS input,
   CASE WHEN ${IS_SUMMED} THEN h.summary END AS summary, coalesce(h.next_sequence, 0) = 0 AS is_new`;
 
@@ -34,39 +47,48 @@ const IS_ASKED = (nowMs: string): string =>
 /** No row of the log yet: nothing can be told of the run. */
 const NOTHING_YET: RunSummary = { waits: [] };
 
-function rowOf(record: OverviewRecord): OverviewRow {
-  const { run_id: runId, workflow_id: workflowId, workflow_name: name, input, summary } = record;
-  const told = summary === null ? undefined : (JSON.parse(summary) as RunSummary);
+function listed(record: ListRecord): RunListItem {
   return {
-    ...{ runId, workflowId },
-    run: refOf(record.tenant_id, runId),
+    runId: record.run_id,
+    workflowId: record.workflow_id,
     status: (record.status ?? 'pending') as RunStatus,
     createdAtMs: record.created_at_ms,
     tags: JSON.parse(record.tags) as string[],
+  };
+}
+
+function overviewRow(record: OverviewRecord): OverviewRow {
+  const { workflow_name: name, input, summary } = record;
+  const told = summary === null ? undefined : (JSON.parse(summary) as RunSummary);
+  return {
+    ...listed(record),
+    run: refOf(record.tenant_id, record.run_id),
     workflowName: name ?? (JSON.parse(input ?? '{}') as Partial<RunInput>).definition?.name ?? '',
     summary: told ?? (record.is_new ? NOTHING_YET : undefined),
   };
 }
 
-interface Page {
-  readonly runs: readonly OverviewRow[];
+interface Page<Row> {
+  readonly runs: readonly Row[];
   readonly nextCursor?: string;
 }
 
-function pageOf(
-  records: readonly OverviewRecord[],
+function pageOf<Row>(
+  rows: readonly Row[],
   limit: number,
-  placeOf: (record: OverviewRecord) => readonly (string | number)[],
-): Page {
-  const runs = records.slice(0, limit).map(rowOf);
-  const last = records[limit - 1];
-  return records.length > limit && last
-    ? { runs, nextCursor: cursorText(placeOf(last)) }
-    : { runs };
+  placeOf: (row: Row) => readonly (string | number)[],
+): Page<Row> {
+  const runs = rows.slice(0, limit);
+  const last = rows[limit - 1];
+  return rows.length > limit && last ? { runs, nextCursor: cursorText(placeOf(last)) } : { runs };
 }
 
 /** The registry leads; with a status the heads do, because their index holds it. */
-async function newest(db: Db, tenant: string, query: OverviewQuery): Promise<Page> {
+async function newest<Stored extends ListRecord>(
+  db: Db,
+  { tenant, columns }: { readonly tenant: string; readonly columns: string },
+  query: OverviewQuery,
+): Promise<Page<Stored>> {
   const values: SqlValue[] = [tenant];
   const bind = (value: SqlValue): string => `$${values.push(value)}`;
   const lead = query.status === undefined ? 'r' : 'h';
@@ -79,8 +101,8 @@ async function newest(db: Db, tenant: string, query: OverviewQuery): Promise<Pag
       `(${lead}.created_at_ms, ${lead}.run_id) < (${bind(createdAtMs)}::bigint, ${bind(runId)}::text)`,
     );
   }
-  const records = await db.query<OverviewRecord>(
-    `SELECT ${COLUMNS}, 0 AS until_ms, 0 AS since_ms
+  const records = await db.query<Stored>(
+    `SELECT ${columns}
      FROM runs r ${query.status === undefined ? 'LEFT JOIN' : 'JOIN'} run_heads h ON h.run_id = r.run_id
      WHERE ${where.join(' AND ')}
      ORDER BY ${lead}.created_at_ms DESC, ${lead}.run_id DESC LIMIT ${bind(query.limit + 1)}`,
@@ -93,7 +115,7 @@ async function soonest(
   db: Db,
   { tenant, nowMs }: { readonly tenant: string; readonly nowMs: number },
   query: OverviewQuery,
-): Promise<Page> {
+): Promise<Page<OverviewRecord>> {
   const values: SqlValue[] = [tenant, nowMs];
   const bind = (value: SqlValue): string => `$${values.push(value)}`;
   const where = ['a.tenant_id = $1', 'h.tenant_id = $1', IS_ASKED('$2')];
@@ -105,8 +127,8 @@ async function soonest(
       `(a.until_ms, a.since_ms, a.run_id) > (${bind(untilMs)}::bigint, ${bind(sinceMs)}::bigint, ${bind(runId)}::text)`,
     );
   }
-  const records = await db.query<OverviewRecord>(
-    `SELECT ${COLUMNS}, a.until_ms, a.since_ms
+  const records = await db.query<WaitingRecord>(
+    `SELECT ${OVERVIEW}, a.until_ms, a.since_ms
      FROM run_asks a JOIN run_heads h ON h.run_id = a.run_id JOIN runs r ON r.run_id = a.run_id
      WHERE ${where.join(' AND ')}
      ORDER BY a.until_ms, a.since_ms, a.run_id LIMIT ${bind(query.limit + 1)}`,
@@ -118,14 +140,15 @@ async function soonest(
 export function lists(db: Db): Pick<RunStore, 'list' | 'overview' | 'countWaiting' | 'unsummed'> {
   return {
     async list(tenant, query) {
-      const page = await newest(db, tenant, query);
-      const runs = page.runs.map(({ runId, workflowId, status, createdAtMs, tags }) => ({
-        ...{ runId, workflowId, status, createdAtMs, tags },
-      }));
-      return { ...page, runs };
+      const page = await newest(db, { tenant, columns: LISTED }, query);
+      return { ...page, runs: page.runs.map(listed) };
     },
-    overview: (tenant, query, nowMs) =>
-      query.waiting ? soonest(db, { tenant, nowMs }, query) : newest(db, tenant, query),
+    async overview(tenant, query, nowMs) {
+      const page = await (query.waiting
+        ? soonest(db, { tenant, nowMs }, query)
+        : newest<OverviewRecord>(db, { tenant, columns: OVERVIEW }, query));
+      return { ...page, runs: page.runs.map(overviewRow) };
+    },
     async countWaiting(tenant, limit, nowMs) {
       const [row] = await db.query<{ waiting: number }>(
         `SELECT count(*) AS waiting FROM (

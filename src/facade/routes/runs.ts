@@ -72,9 +72,7 @@ export const LIST_RUNS = {
   operationId: 'listRuns',
   summary: 'Runs, newest first. An extension of this host.',
   access: 'runs:read',
-  parameters: {
-    ...RUN_LIST,
-  },
+  parameters: RUN_LIST,
   success: { status: 200, description: 'One page.', schema: shape('RunList') },
   errors: ['service_unavailable'],
 } as const satisfies Declaration;
