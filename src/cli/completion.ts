@@ -1,6 +1,5 @@
 // `openwop completion bash|zsh|fish`: a script that asks this program, by the hidden command `complete`, what may stand
-// at a place. Ids of runs and workflows are asked of the host. What libraries there are for this (omelette, tabtab,
-// @bomb.sh/tab) complete from fixed lists alone, or answer before a host could be asked.
+// at a place. Ids of runs and workflows are asked of the host: @bomb.sh/tab, whose handlers answer at once, could not.
 import { Argument, type Command, type Option } from 'commander';
 import type { RunOverviewList } from '../../schemas/types.generated.ts';
 import { printable } from '../words/printable.ts';

@@ -10,7 +10,6 @@ import { blockOfKey } from '../rules/ids.ts';
 import type { RecordedDeltas } from '../rules/journal.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { Head, HistoryCursor, LogRow, LogStore, NewRow } from '../ports/log.ts';
-import { MAY_WAIT } from '../rules/status.ts';
 import type { RunRef, RunRow, RunSummary } from '../ports/runs.ts';
 import { historyEventIdOf, translate, type LogEntry } from '../translate/translate.ts';
 import { readPage, type LogParts } from './advance.ts';
@@ -173,10 +172,6 @@ interface Retraced extends Rebuilt {
   readonly summary: RunSummary;
 }
 
-function summaryAt({ status, snapshot }: Head, run: RunRow): RunSummary {
-  return summaryOf(snapshot, MAY_WAIT.has(status) ? run : undefined);
-}
-
 /** What `rebuild` would store, without storing it. Throws HostError run_not_found, history_missing and more. */
 export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promise<Retraced> {
   const { log } = parts.stores;
@@ -187,7 +182,7 @@ export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promi
     if (run.startFailure) {
       const seen = await log.head(run);
       const failed = startFailedLog(run, run.startFailure);
-      const summary = summaryAt(failed.head, run);
+      const summary = summaryOf(failed.head.snapshot, run);
       return { ...failed, segments: [], seen, lost: [], summary };
     }
     throw new HostError('history_missing', { runId });
@@ -217,7 +212,14 @@ export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promi
     snapshot: fold(null, rows),
   };
   const lost = stored.filter(({ eventId }) => !eventIds.has(eventId));
-  return { head, rows, segments: told.segments, seen, lost, summary: summaryAt(head, run) };
+  return {
+    head,
+    rows,
+    segments: told.segments,
+    seen,
+    lost,
+    summary: summaryOf(head.snapshot, run),
+  };
 }
 
 /** A run that is told for the first time here has none; without them it would never be archived. */
