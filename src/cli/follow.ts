@@ -37,12 +37,14 @@ export async function followRun(cli: Cli, runId: string, flags: FollowFlags): Pr
   try {
     return await new Follower(cli, runId, flags).follow();
   } catch (error) {
-    if (cli.signal.aborted && !flags.json)
-      throw new CliFault(
-        `The run goes on without you. \`${CALLED} runs follow ${runId}\` follows it again.`,
-        interrupted(error).facts,
-      );
-    throw error;
+    if (!cli.signal.aborted) throw error;
+    // Wherever it struck: between two events a stream that breaks off looks like a host that is gone.
+    const stopped = interrupted(error);
+    if (flags.json) throw stopped;
+    throw new CliFault(
+      `The run goes on without you. \`${CALLED} runs follow ${runId}\` follows it again.`,
+      stopped.facts,
+    );
   }
 }
 
