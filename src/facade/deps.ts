@@ -22,7 +22,7 @@ export type RunLog = Pick<
   | 'problems'
   | 'endUnstarted'
   | 'overview'
-  | 'countWaiting'
+  | 'waitingRuns'
   | 'changes'
 >;
 

@@ -25,14 +25,17 @@ const SESSION = 'host session';
 const COOKIE = 'openwop_host';
 /** The pages, and the event streams that they read. */
 const COOKIE_PATHS = ['/pages', `${FIRST.prefix}/runs`];
-const HOST_SESSION_SCOPES: readonly Scope[] = [
-  'manifest:read',
-  'runs:create',
-  'runs:read',
-  'runs:cancel',
-  'artifacts:read',
-  'approvals:respond',
-];
+const HOST_SESSION = {
+  kind: 'host-session',
+  scopes: [
+    'manifest:read',
+    'runs:create',
+    'runs:read',
+    'runs:cancel',
+    'artifacts:read',
+    'approvals:respond',
+  ],
+} as const;
 
 export interface HostSession {
   readonly caller: Caller;
@@ -91,7 +94,7 @@ export function createHostSessions(
     async findHost(request) {
       for (const token of tokensOf(request)) {
         const found = await store.findHostSession(hashOf(token), Date.now());
-        if (found) return sessionOf(found.tenant, token);
+        if (found) return sessionOf(found.tenant, token, HOST_SESSION);
       }
       return undefined;
     },
@@ -102,13 +105,12 @@ export function createHostSessions(
   };
 }
 
-function sessionOf(tenant: string, token: string): HostSession {
-  return {
-    caller: {
-      tenant,
-      subject: subjectOf('session', tenant, `host-session:${hashOf(token).slice(0, 16)}`),
-      scopes: HOST_SESSION_SCOPES,
-    },
-    csrfToken: csrfTokenOf(token),
-  };
+/** `kind` goes into the subject: who answers by a session is told from others. */
+export function sessionOf(
+  tenant: string,
+  token: string,
+  { kind, scopes }: { readonly kind: string; readonly scopes: readonly Scope[] },
+): HostSession {
+  const subject = subjectOf('session', tenant, `${kind}:${hashOf(token).slice(0, 16)}`);
+  return { caller: { tenant, subject, scopes }, csrfToken: csrfTokenOf(token) };
 }

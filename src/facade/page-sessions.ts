@@ -1,14 +1,17 @@
 // Who may see a run's page (architecture §10): a one-time link opens a session for one run, and who is signed in sees those
 // of the tenant. Links and sessions are random, stored hashed, and die on their own.
 import type { Request, Response } from 'express';
-import { subjectOf } from '../rules/subject.ts';
 import type { PageSessionStore } from '../ports/page-sessions.ts';
-import { createHostSessions, type HostSession, type HostSessions } from './host-sessions.ts';
+import {
+  createHostSessions,
+  sessionOf,
+  type HostSession,
+  type HostSessions,
+} from './host-sessions.ts';
 import { FIRST } from './majors.ts';
 import {
   cookieTokens,
   createMint,
-  csrfTokenOf,
   hashOf,
   LINK_LIFE_MS,
   SESSION_LIFE_MS,
@@ -17,11 +20,12 @@ import {
 import { addressedHost, isSecure } from './urls.ts';
 
 const COOKIE = 'openwop_page';
+const RUN_SESSION = { kind: 'page-session', scopes: ['runs:read', 'approvals:respond'] } as const;
 
 export interface PageSession extends HostSession {
   readonly runId: string;
-  /** Who sees it is signed in, and sees the host's pages too. */
-  readonly signedIn: boolean;
+  /** Of who is signed in, and sees the host's pages too; also where a link had opened the run's page. */
+  readonly host?: HostSession;
 }
 
 export interface PageSessions extends HostSessions {
@@ -58,7 +62,7 @@ export function createPageSessions(
     );
     for (const token of tokens) {
       const found = await store.findSession(hashOf(token), Date.now());
-      if (found?.runId === runId) return sessionOf(found.tenant, token);
+      if (found?.runId === runId) return sessionOf(found.tenant, token, RUN_SESSION);
     }
     return undefined;
   }
@@ -91,23 +95,13 @@ export function createPageSessions(
       const ofHost = await hosts.findHost(request);
       const session = ofRun ?? ofHost;
       if (!session) return undefined;
-      return { ...session, runId, signedIn: ofHost?.caller.tenant === session.caller.tenant };
+      const isSame = ofHost?.caller.tenant === session.caller.tenant;
+      return { ...session, runId, ...(isSame ? { host: ofHost } : {}) };
     },
     isOwnOrigin(request) {
       const { origin } = request.headers;
       if (origin === undefined || origin === publicUrl) return true;
       return URL.canParse(origin) && new URL(origin).host === addressedHost(request);
     },
-  };
-}
-
-function sessionOf(tenant: string, token: string): HostSession {
-  return {
-    caller: {
-      tenant,
-      subject: subjectOf('session', tenant, `page-session:${hashOf(token).slice(0, 16)}`),
-      scopes: ['runs:read', 'approvals:respond'],
-    },
-    csrfToken: csrfTokenOf(token),
   };
 }

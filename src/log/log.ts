@@ -10,7 +10,7 @@ import { advance, type Advanced, type Goal } from './advance.ts';
 import { createChanges } from './changes.ts';
 import { coalesce } from './coalesce.ts';
 import { createFollowers, type FollowOptions } from './followers.ts';
-import { countWaiting, overview, sumUp } from './overview.ts';
+import { overview, sumUp, waitingRuns, type WaitingQuery } from './overview.ts';
 import { rebuild, rebuildAll, type Rebuilt } from './rebuild.ts';
 import { readRows, type RowsQuery } from './rows.ts';
 import { startFailedBatch } from './start-failed.ts';
@@ -51,8 +51,8 @@ export interface Log {
   problems(limit: number): ReturnType<Stores['log']['problems']>;
   /** Lists of runs with what each waits for, as they are stored. */
   overview(tenant: string, query: OverviewQuery): ReturnType<typeof overview>;
-  /** How many runs wait for a person, counted no further than `limit`. */
-  countWaiting(tenant: string, limit: number): Promise<number>;
+  /** Those that wait for a person, and how many there are, counted no further than `countTo`. */
+  waitingRuns(tenant: string, query: WaitingQuery): ReturnType<typeof waitingRuns>;
   /** Yields when something of the tenant's runs may have changed, the first time at once, until `signal` (changes.ts). */
   changes(tenant: string, signal: AbortSignal): AsyncIterable<'changed'>;
   /** Waits for a hinted piece of history. For the projector. */
@@ -110,7 +110,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     endUnstarted,
     problems: (limit) => stores.log.problems(limit),
     overview: (tenant, query) => overview(listed, tenant, query),
-    countWaiting: (tenant, limit) => countWaiting(listed, tenant, limit),
+    waitingRuns: (tenant, query) => waitingRuns(listed, tenant, query),
     changes: (tenant, signal) => changes.watch(tenant, signal),
     advance: (run, goal) => advance(parts, run, goal),
     rebuild: (run) => rebuild(parts, run),

@@ -8,6 +8,10 @@ import { stillAsked, summaryOf } from './fold.ts';
 const MADE_AT_ONCE = 50;
 const MAX_ROUNDS = 400;
 
+export interface WaitingQuery extends Pick<OverviewQuery, 'cursor' | 'limit'> {
+  readonly countTo: number;
+}
+
 type OverviewStores = Pick<Stores, 'runs' | 'log'>;
 
 export interface OverviewParts extends OverviewStores {
@@ -20,15 +24,39 @@ export interface Overview extends Omit<OverviewRow, 'run'> {
   readonly summary: RunSummary;
 }
 
+interface OverviewPage {
+  readonly runs: readonly Overview[];
+  readonly nextCursor?: string;
+}
+
 /** As it is stored, without a look into history. Throws validation_error of a cursor that this host did not give. */
 export async function overview(
   { summed, ...stores }: OverviewParts,
   tenant: string,
   query: OverviewQuery,
-): Promise<{ runs: readonly Overview[]; nextCursor?: string }> {
-  const nowMs = Date.now();
+): Promise<OverviewPage> {
   if (query.waiting && query.cursor === undefined)
     await (summed?.(tenant) ?? sumUp(stores, tenant));
+  return pageOf(stores, tenant, query);
+}
+
+/** Runs that wait for a person, and how many there are, counted no further than `countTo`. */
+export async function waitingRuns(
+  { summed, ...stores }: OverviewParts,
+  tenant: string,
+  { countTo, ...query }: WaitingQuery,
+): Promise<OverviewPage & { readonly count: number }> {
+  await (summed?.(tenant) ?? sumUp(stores, tenant));
+  const page = await pageOf(stores, tenant, { ...query, waiting: true });
+  return { ...page, count: await stores.runs.countWaiting(tenant, countTo, Date.now()) };
+}
+
+async function pageOf(
+  stores: OverviewStores,
+  tenant: string,
+  query: OverviewQuery,
+): Promise<OverviewPage> {
+  const nowMs = Date.now();
   const page = await stores.runs.overview(tenant, query, nowMs);
   const runs: Overview[] = [];
   for (const { run, summary = await made(stores, run), ...row } of page.runs)
@@ -37,16 +65,6 @@ export async function overview(
       summary: { ...summary, waits: stillAsked(summary.waits, row.status, nowMs) },
     });
   return { ...page, runs };
-}
-
-/** How many runs wait for a person, counted no further than `limit`. */
-export async function countWaiting(
-  { summed, ...stores }: OverviewParts,
-  tenant: string,
-  limit: number,
-): Promise<number> {
-  await (summed?.(tenant) ?? sumUp(stores, tenant));
-  return stores.runs.countWaiting(tenant, limit, Date.now());
 }
 
 /** Nobody is missing in the order of deadlines: it is made of summaries alone. */

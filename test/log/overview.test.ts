@@ -57,7 +57,7 @@ it('who asks at the same time shares the making of missing summaries', async () 
   const log = createLog({ stores: counting, history, logger: silentLogger, processId: 'p' });
   const pages = Array.from({ length: ASKING }, async () => [
     (await log.overview(tenant, { waiting: true, limit: 50 })).runs.length,
-    await log.countWaiting(tenant, 100),
+    (await log.waitingRuns(tenant, { limit: 1, countTo: 100 })).count,
   ]);
   expect(await Promise.all(pages)).toEqual(pages.map(() => [RUNS, RUNS]));
   expect(made.sort()).toEqual([...new Set(made)]);

@@ -459,8 +459,8 @@ const ROWS: readonly Row[] = [
     55,
     [
       'src/facade/host-sessions.ts',
-      'if (found) return sessionOf(found.tenant, token);',
-      "if (found) return sessionOf('default', token);",
+      'if (found) return sessionOf(found.tenant, token, HOST_SESSION);',
+      "if (found) return sessionOf('default', token, HOST_SESSION);",
     ],
     ['test/facade/host-session.test.ts', 'of another tenant sees no run of this one'],
   ],

@@ -97,9 +97,8 @@ async function waitingOf(
   caller: Caller,
   asked: Asked,
 ): Promise<HomePageModel['waiting']> {
-  const query = { waiting: true, cursor: asked.waiting, limit: SHOWN_WAITING };
-  const { runs, nextCursor } = await log.overview(caller.tenant, query);
-  const count = await log.countWaiting(caller.tenant, COUNTED_WAITING);
+  const query = { cursor: asked.waiting, limit: SHOWN_WAITING, countTo: COUNTED_WAITING };
+  const { runs, nextCursor, count } = await log.waitingRuns(caller.tenant, query);
   return {
     ...{ count, countedTo: COUNTED_WAITING },
     runs: runs.map((run) => overviewOf({ major: FIRST, caller }, run)),

@@ -23,6 +23,7 @@ import type { RunEventDoc, RunSnapshot } from '../../../schemas/types.generated.
 import type { FacadeDeps } from '../deps.ts';
 import { FIRST } from '../majors.ts';
 import { queryText } from '../parameters.ts';
+import type { HostSession } from '../host-sessions.ts';
 import type { PageSession } from '../page-sessions.ts';
 import { isCsrfToken } from '../page-tokens.ts';
 import { STALE_HEADER } from '../read-head.ts';
@@ -109,8 +110,8 @@ export async function sendRunPage(
     stories: EVENT_STORIES,
     interrupts: askedInterrupts(head, row),
     csrfToken: session.csrfToken,
-    homeUrl: session.signedIn ? HOME : undefined,
-    controls: session.signedIn ? await controlsOf(deps, request, row) : undefined,
+    homeUrl: session.host && HOME,
+    controls: session.host && controlsOf(session.host, row),
     eventsUrl: `${FIRST.prefix}/runs/${id}/events?streamMode=debug`,
     answerUrlOf: (nodeId) => `/pages/runs/${id}/interrupts/${encodeURIComponent(nodeId)}`,
     stale,
@@ -121,13 +122,7 @@ export async function sendRunPage(
 }
 
 /** Of who is signed in, also where a link had opened the page: its forms are checked by another token then. */
-async function controlsOf(
-  { sessions }: PageDeps,
-  request: Request,
-  row: RunRow,
-): Promise<RunPageModel['controls']> {
-  const host = await sessions.findHost(request);
-  if (!host) return undefined;
+function controlsOf(host: HostSession, row: RunRow): RunPageModel['controls'] {
   const url = (control: RunControl): string =>
     `/pages/runs/${encodeURIComponent(row.runId)}/${control}`;
   return {
