@@ -928,6 +928,14 @@ export interface RunCreateRequest {
   inputs?: {
     [k: string]: unknown;
   };
+  /**
+   * Extension of this host (seed 003): the conversation that the run belongs to, of the caller's tenant. One that is not there yet is made; absent, the run has a session of its own.
+   */
+  sessionId?: string;
+  /**
+   * Extension of this host: what people call the session. The first title of a session stays.
+   */
+  sessionTitle?: string;
   tenantId?: string;
   scopeId?: string;
   callbackUrl?: string;
@@ -984,6 +992,10 @@ export interface RunCreateResponse {
     | 'cancelled'
     | 'cancelling'
     | 'paused';
+  /**
+   * Extension of this host (seed 003): the session that the run is in.
+   */
+  sessionId?: string;
   eventsUrl: string;
   statusUrl?: string;
   /**

@@ -49,7 +49,10 @@ export interface FacadeConfig extends RunSettings {
 
 export interface FacadeDeps {
   /** Of logs it sees no store but `log`. */
-  readonly stores: Pick<Stores, 'runs' | 'idempotency' | 'pageSessions' | 'agents' | 'ping'>;
+  readonly stores: Pick<
+    Stores,
+    'runs' | 'idempotency' | 'sessions' | 'pageSessions' | 'agents' | 'ping'
+  >;
   readonly engine: RunEngine;
   readonly log: RunLog;
   readonly catalog: Catalog;

@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import type { JsonValue } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
 import { requireRun } from '../runs/find.ts';
-import { ID_FIELDS } from '../wire/major.ts';
+import { ID_FIELDS, type IdKind } from '../wire/major.ts';
 import type { FacadeDeps } from './deps.ts';
 import type { ServedMajor } from './majors.ts';
 import { readParameter } from './parameters.ts';
@@ -27,8 +27,9 @@ export async function readInput(
 ): Promise<Input> {
   const path = Object.fromEntries(
     Object.entries(request.params as Record<string, string>).map(([name, shown]) => {
-      const kind = ID_FIELDS[name as keyof typeof ID_FIELDS];
-      return [name, major.ids.parse(kind, shown, caller)];
+      // What no field of the protocol names is shown in one form by every major.
+      const kind = (ID_FIELDS as Partial<Record<string, IdKind>>)[name];
+      return [name, kind ? major.ids.parse(kind, shown, caller) : shown];
     }),
   );
   const run = about === 'run' ? await requireRun({ stores }, caller, path.runId ?? '') : undefined;

@@ -17,6 +17,7 @@ import { pageLinkRoute } from './routes/page-link.ts';
 import { pollRoute } from './routes/poll.ts';
 import { questionsRoute } from './routes/questions.ts';
 import { runRoutes } from './routes/runs.ts';
+import { sessionRoutes } from './routes/sessions.ts';
 import { signInLinkRoute } from './routes/sign-in-link.ts';
 import type { StreamRegistry } from './stream-registry.ts';
 
@@ -37,6 +38,7 @@ export function routesOf(
     ...healthRoutes(deps, isDraining),
     ...runRoutes(deps),
     overviewRoute(deps),
+    ...sessionRoutes(deps),
     eventsRoute(deps, streams),
     pollRoute(deps, streams),
     cancelRoute(deps),

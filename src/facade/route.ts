@@ -75,7 +75,8 @@ export const PATH_PARAMETERS = {
   workflowId: { description: 'A workflow.', example: 'refund' },
   agentId: { description: 'An agent.', example: 'example.notes' },
   artifactId: { description: 'An artifact.', example: 'report' },
-} as const satisfies Partial<Record<keyof typeof ID_FIELDS, PathParameter>>;
+  sessionId: { description: 'A session.', example: 'session-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
+} as const satisfies Partial<Record<keyof typeof ID_FIELDS | 'sessionId', PathParameter>>;
 
 type PathNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Name | PathNames<Rest>

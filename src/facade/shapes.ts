@@ -26,6 +26,17 @@ const INDEX_SCHEMA = 'opensentience-operations';
 
 const text: JsonObject = { type: 'string' };
 
+const SESSION = {
+  properties: {
+    sessionId: text,
+    title: text,
+    tags: { type: 'array', items: text },
+    createdAt: { type: 'string', format: 'date-time' },
+    lastActivityAt: { type: 'string', format: 'date-time' },
+  },
+  required: ['sessionId', 'tags', 'createdAt', 'lastActivityAt'],
+};
+
 /** Shapes of answers that no schema file describes: small, and read by nobody but clients. */
 const INLINE: JsonObject = {
   RunEventList: {
@@ -68,6 +79,36 @@ const INLINE: JsonObject = {
       nextCursor: text,
     },
     required: ['runs'],
+  },
+  SessionList: {
+    type: 'object',
+    properties: {
+      sessions: { type: 'array', items: { type: 'object', ...SESSION } },
+      nextCursor: text,
+    },
+    required: ['sessions'],
+  },
+  Session: {
+    type: 'object',
+    properties: {
+      ...SESSION.properties,
+      runs: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            ...{ runId: text, workflowId: text, parentRunId: text, causationId: text },
+            status: { enum: [...RUN_STATUSES] },
+            createdAt: { type: 'string', format: 'date-time' },
+            tags: { type: 'array', items: text },
+            ...{ statusUrl: text, eventsUrl: text },
+          },
+          required: ['runId', 'workflowId', 'status', 'createdAt', 'tags'],
+        },
+      },
+      nextCursor: text,
+    },
+    required: [...SESSION.required, 'runs'],
   },
   Health: {
     type: 'object',

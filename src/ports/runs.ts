@@ -23,6 +23,8 @@ export interface NewRun {
   readonly workflowId: string;
   /** Whole start input: the reaper starts again from it. */
   readonly input: RunInput;
+  /** Of its session, where that has none yet. */
+  readonly sessionTitle?: string;
   readonly createdAtMs: number;
 }
 

@@ -12,6 +12,7 @@ import type { LogStore } from './log.ts';
 import type { PageSessionStore } from './page-sessions.ts';
 import type { ProjectionStore } from './projection.ts';
 import type { RunStore } from './runs.ts';
+import type { SessionStore } from './sessions.ts';
 
 /** All stores of one database. */
 export interface Stores {
@@ -19,6 +20,7 @@ export interface Stores {
   readonly idempotency: IdempotencyStore;
   readonly log: LogStore;
   readonly feed: FeedStore;
+  readonly sessions: SessionStore;
   readonly projection: ProjectionStore;
   readonly segments: SegmentStore;
   readonly content: ContentStore;

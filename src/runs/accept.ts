@@ -28,6 +28,8 @@ export interface AcceptRequest {
 /** What is known of a run when Temporal has it. */
 export interface AcceptedRun {
   readonly runId: string;
+  /** Given by the caller, or made. */
+  readonly sessionId: string;
   readonly status: RunStatus;
   /** Keys of `configurable` that have no effect; as they may be shown. */
   readonly warnings: readonly RunCreateWarning[];
@@ -110,6 +112,7 @@ async function startClaimed(
   const warnings = warningsOf(deps, row, run);
   return {
     runId: row.runId,
+    sessionId: row.input.header.sessionId,
     status: status ?? (await deps.log.head(row))?.status ?? 'pending',
     warnings,
   };
@@ -140,6 +143,9 @@ function newRun(deps: AcceptDeps, caller: Caller, run: RunRequest): NewRun {
     tenant: caller.tenant,
     workflowId: input.definition.id,
     input,
+    ...(run.sessionTitle === undefined
+      ? {}
+      : { sessionTitle: deps.redactor.text(run.sessionTitle) }),
     createdAtMs: Date.now(),
   };
 }

@@ -51,7 +51,7 @@ export function buildRunInput(deps: InputDeps, caller: Caller, request: RunReque
     subject: caller.subject,
     idSeed: runId,
     translateVersion: TRANSLATE_VERSION,
-    header: { sessionId: randomId('session'), correlationId: runId },
+    header: { sessionId: request.sessionId ?? randomId('session'), correlationId: runId },
     definition: withPublishedRefs(definition),
     source: request.agentId === undefined ? 'workflow-node' : 'run-api',
     variables: redactor.json(startVariables(definition.variables, request.inputs)),

@@ -26,6 +26,9 @@ export interface RunRequest {
   /** Exactly one of the two. */
   readonly workflowId?: string;
   readonly agentId?: string;
+  /** Extension fields of this host (seed 003): the session that the run joins or makes, and its title where it has none. */
+  readonly sessionId?: string;
+  readonly sessionTitle?: string;
   readonly inputs: JsonObject;
   readonly configurable: JsonObject;
   readonly tags?: readonly string[];
@@ -41,7 +44,7 @@ export function parseRunRequest(caller: Caller, body: JsonValue | undefined): Ru
   for (const [field, reason] of REASONS.requestFields) {
     if (Object.hasOwn(request, field)) throw invalid(`/${field}`, reason);
   }
-  const { workflowId, agentId, tags, metadata, tenantId } = request;
+  const { workflowId, agentId, tags, metadata, tenantId, sessionId, sessionTitle } = request;
   if ((workflowId?.length ?? 0) > MAX_ID_LENGTH)
     throw invalid('/workflowId', `must not be longer than ${MAX_ID_LENGTH}`);
   if (tenantId !== undefined && tenantId !== caller.tenant) {
@@ -57,6 +60,8 @@ export function parseRunRequest(caller: Caller, body: JsonValue | undefined): Ru
   return {
     workflowId,
     agentId,
+    sessionId,
+    sessionTitle,
     inputs: bounded(request.inputs, '/inputs', INPUTS_BYTES),
     configurable: bounded(request.configurable, '/configurable', INLINE_VALUE_BYTES),
     tags,

@@ -15,6 +15,7 @@ import { openDatabase, openStores } from '../../src/adapters/postgres/index.ts';
 import type { DatabaseOptions } from '../../src/adapters/postgres/index.ts';
 import { createLogStore } from '../../src/adapters/postgres/log-store.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
+import { createSessionStore } from '../../src/adapters/postgres/session-store.ts';
 import { refOf } from '../../src/adapters/postgres/run-ref.ts';
 import type { FeedPage, FeedRow } from '../../src/ports/feed.ts';
 import type { Head, LogRow } from '../../src/ports/log.ts';
@@ -123,6 +124,38 @@ function migratingRules(database: () => Promise<DatabaseOptions>): void {
         expect(heldBack).toBe(false);
         expect(named({ rows })).toEqual(['a 0', 'a 1', 'b 0', 'b 1', 'b 2', 'b 3', 'b 4']);
         expect([...new Set(rows.map(({ sessionId }) => sessionId))]).toEqual(['a', 'session-ü']);
+      } finally {
+        await close();
+      }
+    },
+  );
+
+  it(
+    'seed 003 §3.1 runs that were there, and those that an older release accepts, are in their sessions',
+    { timeout: LIMIT_MS },
+    async () => {
+      const { db, close, all } = await databaseAt(await database(), 6);
+      try {
+        await accept(db, 'a', 'talk');
+        await accept(db, 'b', 'talk');
+        await accept(db, 'c', 'other');
+        await db.query(
+          `INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
+             last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
+           VALUES ('b', '${TENANT}', 'w', 0, 'running', false, 1, 7000, '', 0, '', 1, 'null', 'null')`,
+        );
+        await migrate(db, all);
+        await accept(db, 'd', 'talk');
+        const sessions = createSessionStore(db);
+        const runsOf = async (sessionId: string) =>
+          (await sessions.runs(TENANT, sessionId, { limit: 10 })).runs.map(({ runId }) => runId);
+        expect(await runsOf('talk')).toEqual(['b', 'a']);
+        expect(await runsOf('other')).toEqual(['c']);
+        expect(await sessions.find(TENANT, 'talk')).toEqual({
+          ...{ sessionId: 'talk', tags: [], createdAtMs: 0, lastActivityMs: 7_000 },
+        });
+        await write(db, 'd', { count: 1 });
+        expect(await runsOf('talk')).toEqual(['d', 'b', 'a']);
       } finally {
         await close();
       }

@@ -25,6 +25,7 @@ import { deltaContract, logStoreContract } from '../contract/log-store.ts';
 import { projectionStoreContract } from '../contract/projection-store.ts';
 import { runListsContract } from '../contract/run-lists.ts';
 import { runStoreContract } from '../contract/run-store.ts';
+import { sessionStoreContract } from '../contract/sessions.ts';
 import { tenantsContract } from '../contract/tenants.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
@@ -58,6 +59,7 @@ function contracts(stores: GivenStores): void {
   logStoreContract(stores);
   deltaContract(stores);
   feedContract(stores);
+  sessionStoreContract(stores);
   effectLedgerContract(stores);
   contentStoreContract(() => stores().content);
   projectionStoreContract(stores);

@@ -20,6 +20,7 @@ import { openPool } from './pool.ts';
 import { createProjectionStore } from './projection-store.ts';
 import { createRunStore } from './run-store.ts';
 import { createSegmentStore } from './segment-store.ts';
+import { createSessionStore } from './session-store.ts';
 
 /** `dir` absent: in memory, for tests. */
 export type DatabaseOptions =
@@ -54,6 +55,7 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
       idempotency: createIdempotencyStore(db),
       log,
       feed: createFeedStore(db),
+      sessions: createSessionStore(db),
       projection: createProjectionStore(db),
       segments: createSegmentStore(db),
       content,

@@ -7,6 +7,7 @@ import type { AcceptOutcome, NewRun, RunRow, RunStore, StartFailure } from '../.
 import type { Db, Queries, SqlValue } from './db.ts';
 import { lists } from './run-lists.ts';
 import { refOf } from './run-ref.ts';
+import { joinSession, sessionValues } from './session-store.ts';
 import { claimRecord, insertClaim, newClaimValues, standingOf } from './idempotency-store.ts';
 
 /** How long in ms an acceptance may take before a retry with the same key goes on with its run. */
@@ -37,14 +38,15 @@ function runOf(record: RunRecord): RunRow {
   };
 }
 
-/** Inserts a run (runValues, from $1 on) with its head where the CTE `claim` has a row. */
+/** Inserts a run (runValues, from $1 on) with its head and its place in its session where the CTE `claim` has a row. */
 const INSERT_RUN = `run AS (
     INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id, workflow_name)
     SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text FROM claim
-  )
+  ),
+  ${joinSession(10)}
   INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
     last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
-  SELECT $1, $2, $3, $6, 'pending', false, 0, 0, '', 0, '', $7::integer, 'null', 'null' FROM claim
+  SELECT $1, $2, $3, $6, 'pending', false, 0, 0, '', 0, '', $7::integer, 'null', 'null' FROM session
   RETURNING 1`;
 
 function runValues(run: NewRun): SqlValue[] {
@@ -59,10 +61,11 @@ function runValues(run: NewRun): SqlValue[] {
     run.input.header.sessionId,
     // No column can hold a NUL.
     run.input.definition.name.replaceAll('\0', ''),
+    ...sessionValues(run),
   ];
 }
 
-function rowOf(run: NewRun): RunRow {
+function rowOf({ sessionTitle: _, ...run }: NewRun): RunRow {
   return { ...run, ...refOf(run.tenant, run.runId) };
 }
 

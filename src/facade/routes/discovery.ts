@@ -30,6 +30,7 @@ import { CREATE_PAGE_LINK } from './page-link.ts';
 import { RUN_OVERVIEW } from './overview.ts';
 import { LIST_QUESTIONS } from './questions.ts';
 import { LIST_RUNS } from './runs.ts';
+import { GET_SESSION, LIST_SESSIONS } from './sessions.ts';
 import { CREATE_SIGN_IN_LINK } from './sign-in-link.ts';
 
 const MAX_AGE_SECONDS = 300;
@@ -104,6 +105,8 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
       'openwop-temporal': {
         listRuns: addressOf(LIST_RUNS, FIRST),
         overview: addressOf(RUN_OVERVIEW, FIRST),
+        sessions: addressOf(LIST_SESSIONS, FIRST),
+        session: addressOf(GET_SESSION, FIRST),
         pageLink: addressOf(CREATE_PAGE_LINK, FIRST),
         signInLink: addressOf(CREATE_SIGN_IN_LINK, FIRST),
         questions: addressOf(LIST_QUESTIONS, FIRST),

@@ -110,9 +110,10 @@ async function createRun(deps: FacadeDeps, input: InputOf<typeof CREATE_RUN>): P
 
 /** RunCreateResponse. */
 function createdAs(input: InputOf<typeof CREATE_RUN>): (accepted: AcceptedRun) => JsonObject {
-  return ({ runId, status, warnings }) => {
+  return ({ runId, sessionId, status, warnings }) => {
     const answer: RunCreateResponse = {
       runId: shownRunId(input, runId),
+      sessionId,
       status,
       ...runUrls(input, runId),
       ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),

@@ -1,0 +1,42 @@
+// Sessions (seed 003): what groups the runs of one conversation, made by the first run that names it.
+import type { RunListItem } from './runs.ts';
+
+export interface SessionRow {
+  readonly sessionId: string;
+  /** The first that a run gave. */
+  readonly title?: string;
+  /** Of its runs, each once, the earliest first; at most 100. */
+  readonly tags: readonly string[];
+  readonly createdAtMs: number;
+  /** When a run was last accepted, or a log last grew: told to the second. */
+  readonly lastActivityMs: number;
+}
+
+/** A run of a session, with what places it among the others. */
+export interface SessionRun extends RunListItem {
+  readonly parentRunId?: string;
+  /** callId of the call that spawned it. */
+  readonly causationId?: string;
+}
+
+/** `cursor` is opaque and of the list it came from (throws validation_error); limit 1..200. */
+export interface PageQuery {
+  readonly cursor?: string;
+  readonly limit: number;
+}
+
+/** A session belongs to one tenant: one of the same name elsewhere is another one. */
+export interface SessionStore {
+  find(tenant: string, sessionId: string): Promise<SessionRow | undefined>;
+  /** The last active first. One that is active meanwhile may come again, or move before the first page. */
+  list(
+    tenant: string,
+    query: PageQuery,
+  ): Promise<{ readonly sessions: readonly SessionRow[]; readonly nextCursor?: string }>;
+  /** Newest first; none of a session that is not there. */
+  runs(
+    tenant: string,
+    sessionId: string,
+    query: PageQuery,
+  ): Promise<{ readonly runs: readonly SessionRun[]; readonly nextCursor?: string }>;
+}
