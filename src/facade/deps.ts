@@ -19,6 +19,8 @@ export type RunLog = Pick<
   | 'rows'
   | 'sequenceOf'
   | 'follow'
+  | 'followSession'
+  | 'positionOf'
   | 'problems'
   | 'endUnstarted'
   | 'overview'

@@ -17,6 +17,7 @@ import { pageLinkRoute } from './routes/page-link.ts';
 import { pollRoute } from './routes/poll.ts';
 import { questionsRoute } from './routes/questions.ts';
 import { runRoutes } from './routes/runs.ts';
+import { sessionEventsRoute } from './routes/session-events.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 import { signInLinkRoute } from './routes/sign-in-link.ts';
 import type { StreamRegistry } from './stream-registry.ts';
@@ -39,6 +40,7 @@ export function routesOf(
     ...runRoutes(deps),
     overviewRoute(deps),
     ...sessionRoutes(deps),
+    sessionEventsRoute(deps, streams),
     eventsRoute(deps, streams),
     pollRoute(deps, streams),
     cancelRoute(deps),

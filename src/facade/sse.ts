@@ -20,7 +20,7 @@ export const EVENT_STREAM = {
 } as const;
 
 /** Text gathered before it is handed to the socket, in UTF-16 units. */
-const SEND_LENGTH = 64 * 1024;
+export const SEND_LENGTH = 64 * 1024;
 /** Events in one batch at most. */
 const BATCH_EVENTS = 500;
 

@@ -30,29 +30,42 @@ export async function* readFeed(
 ): AsyncGenerator<readonly FeedRow[], void, void> {
   const changed = new Bell();
   const unsubscribe = [log.onChange(() => changed.ring()), log.onReconnect(() => changed.ring())];
-  const held = new BackOff(FIRST_HELD_MS, MAX_HELD_MS);
+  const read = (position: number): Promise<FeedPage> =>
+    feed.read({ tenant, sessionId, after: position, limit: PAGE_ROWS });
   try {
-    let position = after;
-    while (!signal.aborted) {
-      const page: FeedPage = await feed.read({
-        tenant,
-        sessionId,
-        after: position,
-        limit: PAGE_ROWS,
-      });
-      const last = page.rows.at(-1);
-      if (last) {
-        position = last.position;
-        held.reset();
-        yield page.rows;
-        if (page.rows.length === PAGE_ROWS) continue;
-      }
-      await rest(REST_MS, signal);
-      if (!page.heldBack) held.reset();
-      await changed.rung(signal, page.heldBack ? held.next() : undefined);
-    }
+    yield* pagesBehind({ read, pageRows: PAGE_ROWS, changed }, { after, signal });
   } finally {
     for (const stop of unsubscribe) stop();
+  }
+}
+
+export interface PageSource<Row> {
+  read(after: number): Promise<{ readonly rows: readonly Row[]; readonly heldBack: boolean }>;
+  /** What a page holds that ends before the last row there is. */
+  readonly pageRows: number;
+  /** Rings when there may be more. */
+  readonly changed: Bell;
+}
+
+/** Page after page, each read when the one before was taken and something may have come behind it. */
+export async function* pagesBehind<Row extends { readonly position: number }>(
+  { read, pageRows, changed }: PageSource<Row>,
+  { after, signal }: { readonly after: number; readonly signal: AbortSignal },
+): AsyncGenerator<readonly Row[], void, void> {
+  const held = new BackOff(FIRST_HELD_MS, MAX_HELD_MS);
+  let position = after;
+  while (!signal.aborted) {
+    const page = await read(position);
+    const last = page.rows.at(-1);
+    if (last) {
+      position = last.position;
+      held.reset();
+      yield page.rows;
+      if (page.rows.length === pageRows) continue;
+    }
+    await rest(REST_MS, signal);
+    if (!page.heldBack) held.reset();
+    await changed.rung(signal, page.heldBack ? held.next() : undefined);
   }
 }
 

@@ -13,6 +13,7 @@ import { createFollowers, type FollowOptions } from './followers.ts';
 import { overview, sumUp, waitingRuns, type WaitingQuery } from './overview.ts';
 import { rebuild, rebuildAll, type Rebuilt } from './rebuild.ts';
 import { readRows, type RowsQuery } from './rows.ts';
+import { createSessions, type Sessions } from './session-stream.ts';
 import { startFailedBatch } from './start-failed.ts';
 
 export interface LogDeps {
@@ -45,6 +46,10 @@ export interface Log {
   sequenceOf(run: RunRef, eventId: string): Promise<number | undefined>;
   /** Rows after a sequence: backlog, then live, ends behind the terminal row or on abort. */
   follow(run: RunRef, options: FollowOptions): AsyncIterable<readonly LogRow[]>;
+  /** Rows of all runs of a session behind a position of the feed: backlog, then live, until `signal`. */
+  followSession: Sessions['follow'];
+  /** Position in the feed of an eventId of a session. */
+  positionOf: Stores['feed']['positionOf'];
   /** Ends the log of a run that no workflow ever ran for. False: it has ended already, or there is none. */
   endUnstarted(run: RunRef, failure: StartFailure): Promise<boolean>;
   /** Runs whose projection stopped, and the code of what stopped it. */
@@ -107,6 +112,8 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     rows: (run, query) => readRows(stores.log, run, query),
     sequenceOf: (run, eventId) => stores.log.sequenceOf(run, eventId),
     follow: (run, options) => followers.follow(run, options),
+    followSession: createSessions(stores).follow,
+    positionOf: (tenant, sessionId, eventId) => stores.feed.positionOf(tenant, sessionId, eventId),
     endUnstarted,
     problems: (limit) => stores.log.problems(limit),
     overview: (tenant, query) => overview(listed, tenant, query),

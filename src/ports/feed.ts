@@ -1,4 +1,5 @@
 // The feed (architecture §3.6): every row of every log in one order, whatever its run, for named consumers.
+import type { LogRow } from './log.ts';
 import type { RunRef } from './runs.ts';
 
 /** Where a row of a log stands in the feed; the row itself is read from its run's log. */
@@ -31,9 +32,22 @@ export interface FeedPage {
   readonly heldBack: boolean;
 }
 
+/** A row of a log with its place in the feed. */
+export interface FedRow {
+  readonly position: number;
+  readonly run: RunRef;
+  readonly row: LogRow;
+}
+
 export interface FeedStore {
   /** A transaction of ours holds reads back for as long as it lasts; one of anybody else never does. */
   read(query: FeedQuery): Promise<FeedPage>;
+  /** As `read`, of one session, with the rows themselves. */
+  events(
+    query: FeedQuery & { readonly sessionId: string },
+  ): Promise<{ readonly rows: readonly FedRow[] } & Pick<FeedPage, 'heldBack'>>;
+  /** Where the event stands that has this id, if it is one of the session's. */
+  positionOf(tenant: string, sessionId: string, eventId: string): Promise<number | undefined>;
   /** Behind this position comes what comes; nothing before it will. For who wants no row that is there. */
   end(): Promise<number>;
   /** How far the named consumer of this tenant came; 0 before its first `advance`. */

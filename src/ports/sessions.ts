@@ -33,6 +33,8 @@ export interface SessionStore {
     tenant: string,
     query: PageQuery,
   ): Promise<{ readonly sessions: readonly SessionRow[]; readonly nextCursor?: string }>;
+  /** True of a run of the session. */
+  holds(tenant: string, sessionId: string, runId: string): Promise<boolean>;
   /** Newest first; none of a session that is not there. */
   runs(
     tenant: string,

@@ -124,6 +124,8 @@ export interface EventRow {
   readonly closes: Readonly<Partial<Record<EventType, string>>>;
   /** RFC 0002 §B, architecture §9. Only open payloads have any. */
   readonly twins: readonly Twin[];
+  /** Its name in the seed of sessions and ids (seed 003 §3.3), where that names it. */
+  readonly inSession: string | null;
   /** Its name in the protocol's next major (event-codemap.json); null where that has no such event. */
   readonly nextMajor: string | null;
 }
@@ -141,6 +143,7 @@ const NOTHING_MORE = {
   opens: null,
   closes: {},
   twins: [],
+  inSession: null,
 } as const;
 
 /** `shown`: u = updates, v = values, m = messages, n = node-scoped. */
@@ -220,7 +223,10 @@ const ROWS: Readonly<Record<EventType | ReadType, WrittenRow>> = {
   'clarification.resolved': row('uvn', 'detail'),
   'variable.changed': row('', 'variable'),
   'channel.written': row('', 'channel'),
-  'output.chunk': row('mn', 'output-piece', { piece: { text: 'chunk', whole: null } }),
+  'output.chunk': row('mn', 'output-piece', {
+    inSession: 'workflow.node.output.delta',
+    piece: { text: 'chunk', whole: null },
+  }),
   'workflow.loopback-limit': row('', 'note'),
   'cap.breached': row('', 'limit'),
   'agent.invocation.started': row('n', 'detail', {
@@ -257,6 +263,7 @@ const ROWS: Readonly<Record<EventType | ReadType, WrittenRow>> = {
   }),
   'agent.toolReturned': row('n', 'return', {
     ...BY_AGENT,
+    inSession: 'workflow.tool.completed',
     nextMajor: 'agent.tool-returned',
     twins: [
       TOOL_NAME,

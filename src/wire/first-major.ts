@@ -1,7 +1,7 @@
 // The protocol's first major: ids leave as they are, codes keep their names, rows of era 2 are its own.
 import { ERRORS, type ErrorCode } from '../rules/errors.ts';
 import type { Major, WireError } from './major.ts';
-import { renderEventText } from './render.ts';
+import { payloadText, renderEventText } from './render.ts';
 
 /**
  * HTTP statuses (rest-endpoints.md §Error response shape); codes that only runs and nodes have carry that of their
@@ -92,5 +92,5 @@ export const FIRST_MAJOR: Major = {
   // The number of the header once more (scale-profiles.md §Retry).
   detailsOf: (details, retryAfter) =>
     retryAfter === undefined ? details : { ...details, retryAfter },
-  events: { 2: { typeOf: (type) => type, textOf: renderEventText } },
+  events: { 2: { typeOf: (type) => type, textOf: renderEventText, payloadOf: payloadText } },
 };

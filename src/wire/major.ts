@@ -41,6 +41,8 @@ export interface EventForm {
   typeOf(type: string): string;
   /** One line of JSON: the same bytes in SSE and JSON reads. */
   textOf(row: LogRow, tenant: string): string;
+  /** Its payload alone, as it stands in that text. */
+  payloadOf(row: LogRow, tenant: string): string;
 }
 
 export interface Major {
@@ -71,6 +73,7 @@ export function withShownIds<Fields extends JsonObject>(
 export interface ShownRows {
   typeOf(type: string): string;
   textOf(row: LogRow): string;
+  payloadOf(row: LogRow): string;
 }
 
 /** How rows of this run are shown: the one place that knows era and major together. */
@@ -79,5 +82,9 @@ export function rowsShown(
   { tenant, input }: { readonly tenant: string; readonly input: { readonly era?: Era } },
 ): ShownRows {
   const form = events[eraOf(input)];
-  return { typeOf: (type) => form.typeOf(type), textOf: (row) => form.textOf(row, tenant) };
+  return {
+    typeOf: (type) => form.typeOf(type),
+    textOf: (row) => form.textOf(row, tenant),
+    payloadOf: (row) => form.payloadOf(row, tenant),
+  };
 }

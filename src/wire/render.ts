@@ -24,7 +24,7 @@ function withTwins(type: string, payload: JsonValue): JsonValue {
 }
 
 /** Payload as JSON text: as stored, byte for byte, where no twin is added. */
-function payloadText(row: LogRow): string {
+export function payloadText(row: LogRow): string {
   if (eventRow(row.type).twins.length === 0) return row.payload;
   return JSON.stringify(withTwins(row.type, JSON.parse(row.payload) as JsonValue));
 }

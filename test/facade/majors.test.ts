@@ -52,6 +52,7 @@ const TRIAL: ServedMajor = {
       typeOf: nameOf,
       textOf: ({ runId, type, sequence }, tenant) =>
         JSON.stringify({ runId: `${tenant}/${runId}`, type: nameOf(type), sequence }),
+      payloadOf: ({ payload }) => payload,
     },
   },
   snapshot: ({ runId, status }, { tenant }) => ({ runId: `${tenant}/${runId}`, status }),

@@ -1,7 +1,8 @@
 // The feed's port on Postgres (architecture §3.6). Its rows are written by a trigger in the transaction of each append
 // (migration 008, which says how readers know what may still commit).
-import type { FeedPage, FeedQuery, FeedStore } from '../../ports/feed.ts';
+import type { FedRow, FeedPage, FeedQuery, FeedRow, FeedStore } from '../../ports/feed.ts';
 import type { Db, SqlValue } from './db.ts';
+import { EVENT_COLUMNS, logRowOf, type EventRecord } from './rows.ts';
 import { refOf } from './run-ref.ts';
 
 interface FeedRecord {
@@ -18,31 +19,66 @@ async function endOf(db: Db): Promise<{ given: number; endsAt: number }> {
   return { given: end?.given ?? 0, endsAt: end?.ends_at ?? 0 };
 }
 
-/** Two statements, in this order: the end is what no row that the second does not see can lie below. */
-async function read(db: Db, { tenant, sessionId, after, limit }: FeedQuery): Promise<FeedPage> {
+/**
+ * Two statements, in this order: the end is what no row that the second does not see can lie below. `select` takes the
+ * tenant ($1), the places between (`> $2`, `<= $3`), the limit ($4) and the session ($5) where there is one.
+ */
+async function readTo<Stored, Row>(
+  db: Db,
+  { tenant, sessionId, after, limit }: FeedQuery,
+  { select, rowOf }: { readonly select: string; readonly rowOf: (record: Stored) => Row },
+): Promise<{ readonly rows: readonly Row[]; readonly heldBack: boolean }> {
   const { given, endsAt } = await endOf(db);
   const heldBack = endsAt < given;
   if (endsAt <= after) return { rows: [], heldBack };
   const values: SqlValue[] = [tenant, after, endsAt, limit];
   if (sessionId !== undefined) values.push(sessionId);
-  const records = await db.query<FeedRecord>(
-    `SELECT position, session_id, run_id, sequence FROM run_feed
-     WHERE tenant_id = $1 AND position > $2 AND position <= $3 ${sessionId === undefined ? '' : 'AND session_id = $5'}
-     ORDER BY position LIMIT $4`,
-    values,
-  );
-  const rows = records.map((record) => ({
-    position: record.position,
-    sessionId: record.session_id,
-    run: refOf(tenant, record.run_id),
-    sequence: record.sequence,
-  }));
+  const rows = (await db.query<Stored>(select, values)).map(rowOf);
   return { rows, heldBack: heldBack && rows.length < limit };
+}
+
+function read(db: Db, query: FeedQuery): Promise<FeedPage> {
+  const ofSession = query.sessionId === undefined ? '' : 'AND session_id = $5';
+  return readTo(db, query, {
+    select: `SELECT position, session_id, run_id, sequence FROM run_feed
+      WHERE tenant_id = $1 AND position > $2 AND position <= $3 ${ofSession} ORDER BY position LIMIT $4`,
+    rowOf: (record: FeedRecord): FeedRow => ({
+      position: record.position,
+      sessionId: record.session_id,
+      run: refOf(query.tenant, record.run_id),
+      sequence: record.sequence,
+    }),
+  });
+}
+
+function events(db: Db, query: FeedQuery & { readonly sessionId: string }) {
+  return readTo(db, query, {
+    select: `SELECT f.position, ${EVENT_COLUMNS.split(', ')
+      .map((column) => `e.${column}`)
+      .join(', ')}
+      FROM run_feed f JOIN run_events e ON e.run_id = f.run_id AND e.sequence = f.sequence
+      WHERE f.tenant_id = $1 AND f.position > $2 AND f.position <= $3 AND f.session_id = $5
+      ORDER BY f.position LIMIT $4`,
+    rowOf: (record: EventRecord & { readonly position: number }): FedRow => ({
+      position: record.position,
+      run: refOf(query.tenant, record.run_id),
+      row: logRowOf(record),
+    }),
+  });
 }
 
 export function createFeedStore(db: Db): FeedStore {
   return {
     read: (query) => read(db, query),
+    events: (query) => events(db, query),
+    async positionOf(tenant, sessionId, eventId) {
+      const [found] = await db.query<{ position: number }>(
+        `SELECT f.position FROM run_events e JOIN run_feed f ON f.run_id = e.run_id AND f.sequence = e.sequence
+         WHERE e.event_id = $1 AND f.tenant_id = $2 AND f.session_id = $3`,
+        [eventId, tenant, sessionId],
+      );
+      return found?.position;
+    },
     end: async () => (await endOf(db)).endsAt,
     async cursor(tenant, consumer) {
       const [row] = await db.query<{ position: number }>(

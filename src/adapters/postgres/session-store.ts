@@ -146,6 +146,13 @@ export function createSessionStore(db: Db): SessionStore {
       );
       return record && sessionOf(record);
     },
+    async holds(tenant, sessionId, runId) {
+      const held = await db.query(
+        'SELECT 1 FROM session_runs WHERE run_id = $1 AND tenant_id = $2 AND session_id = $3',
+        [runId, tenant, sessionId],
+      );
+      return held.length > 0;
+    },
     list: (tenant, query) => list(db, tenant, query),
     runs: (tenant, sessionId, query) => runs(db, { tenant, sessionId }, query),
   };

@@ -30,6 +30,7 @@ import { CREATE_PAGE_LINK } from './page-link.ts';
 import { RUN_OVERVIEW } from './overview.ts';
 import { LIST_QUESTIONS } from './questions.ts';
 import { LIST_RUNS } from './runs.ts';
+import { STREAM_SESSION_EVENTS } from './session-events.ts';
 import { GET_SESSION, LIST_SESSIONS } from './sessions.ts';
 import { CREATE_SIGN_IN_LINK } from './sign-in-link.ts';
 
@@ -107,6 +108,7 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         overview: addressOf(RUN_OVERVIEW, FIRST),
         sessions: addressOf(LIST_SESSIONS, FIRST),
         session: addressOf(GET_SESSION, FIRST),
+        sessionEvents: addressOf(STREAM_SESSION_EVENTS, FIRST),
         pageLink: addressOf(CREATE_PAGE_LINK, FIRST),
         signInLink: addressOf(CREATE_SIGN_IN_LINK, FIRST),
         questions: addressOf(LIST_QUESTIONS, FIRST),

@@ -1,0 +1,126 @@
+// GET /v1/host/openwop-temporal/sessions/{sessionId}/events (seed 003 §3.3): server-sent events over all runs of a
+// session. It stays open until the client goes; `id:` is the event's id, by which a client goes on.
+import { HostError, invalid } from '../../rules/errors.ts';
+import { principalOf } from '../../rules/subject.ts';
+import type { FedRow } from '../../ports/feed.ts';
+import type { FacadeDeps } from '../deps.ts';
+import { header, text, type Parameter } from '../parameters.ts';
+import { streamed, type Declaration, type Exchange, type InputOf, type Route } from '../route.ts';
+import { inSession, type RunFacts } from '../session-envelope.ts';
+import { EVENT_STREAM, SEND_LENGTH } from '../sse.ts';
+import type { OpenStream, StreamRegistry } from '../stream-registry.ts';
+import { requireSession } from './sessions.ts';
+
+/** Runs of which a stream keeps what it tells with each event. */
+const RUNS_KEPT = 500;
+
+const RESUME_TEXT: Parameter<string | undefined> = {
+  ...text('Go on after the event with this id.', {
+    pattern: /^(evt-[0-9A-Za-z]{27})?$/,
+    reason: 'is no eventId',
+    example: 'evt-1srOrx2ZWZBpBUvZwXKQmoEYga2',
+  }),
+  emptyIsAbsent: true,
+};
+
+/** The query is for clients that cannot send the header with their first request. */
+const RESUME_AFTER: Parameter<string | undefined> = {
+  ...header('Last-Event-ID', RESUME_TEXT),
+  otherwise: { ...RESUME_TEXT, name: 'lastEventId' },
+};
+
+export const STREAM_SESSION_EVENTS = {
+  method: 'get',
+  path: '/host/openwop-temporal/sessions/{sessionId}/events',
+  operationId: 'streamSessionEvents',
+  summary: 'Events of all runs of a session, as server-sent events. An extension of this host.',
+  access: 'runs:read',
+  parameters: { resumeAfter: RESUME_AFTER },
+  success: {
+    status: 200,
+    description: 'The events.',
+    schema: { type: 'string' },
+    mediaTypes: ['text/event-stream'],
+  },
+  errors: ['not_found', 'service_unavailable'],
+} as const satisfies Declaration;
+
+export function sessionEventsRoute(deps: FacadeDeps, streams: StreamRegistry): Route {
+  return streamed(STREAM_SESSION_EVENTS, (input, exchange) =>
+    answerEvents({ ...deps, streams }, input, exchange),
+  );
+}
+
+type StreamDeps = FacadeDeps & { readonly streams: StreamRegistry };
+
+async function answerEvents(
+  deps: StreamDeps,
+  input: InputOf<typeof STREAM_SESSION_EVENTS>,
+  { request, response }: Exchange,
+): Promise<void> {
+  const { caller } = input;
+  const { tenant } = caller;
+  const { sessionId } = await requireSession(deps, input);
+  const after = await positionAfter(deps, { tenant, sessionId }, input.parameters.resumeAfter);
+  const stream = deps.streams.open(principalOf(caller.subject), response);
+  try {
+    response.status(200).set(EVENT_STREAM);
+    response.flushHeaders();
+    if (request.method === 'HEAD' || stream.signal.aborted) return;
+    const factsOf = createFacts(deps, tenant);
+    const pages = deps.log.followSession({ tenant, sessionId, after, signal: stream.signal });
+    for await (const rows of pages)
+      if (!(await send(rows, { major: input.major, factsOf }, stream))) return;
+  } finally {
+    stream.end();
+  }
+}
+
+/** Throws validation_error for an id that no event of the session has. */
+async function positionAfter(
+  { log }: FacadeDeps,
+  { tenant, sessionId }: { readonly tenant: string; readonly sessionId: string },
+  eventId: string | undefined,
+): Promise<number> {
+  if (eventId === undefined) return 0;
+  const position = await log.positionOf(tenant, sessionId, eventId);
+  if (position === undefined)
+    throw invalid('Last-Event-ID', 'is not the eventId of an event of this session');
+  return position;
+}
+
+type FactsOf = (runId: string) => Promise<RunFacts>;
+
+/** What never changes of a run is read once for a stream; of many runs, of those that came last. */
+function createFacts({ stores }: FacadeDeps, tenant: string): FactsOf {
+  const kept = new Map<string, RunFacts>();
+  return async (runId) => {
+    const known = kept.get(runId);
+    if (known) return known;
+    const found = await stores.runs.find(tenant, runId);
+    if (!found)
+      throw new HostError('internal_error', { reason: 'a row of a run that is not there' });
+    const { header, era } = found.input;
+    const facts: RunFacts = { tenant, header, input: era === undefined ? {} : { era } };
+    const [oldest] = kept.keys();
+    if (kept.size >= RUNS_KEPT && oldest !== undefined) kept.delete(oldest);
+    kept.set(runId, facts);
+    return facts;
+  };
+}
+
+async function send(
+  rows: readonly FedRow[],
+  { major, factsOf }: Pick<InputOf<typeof STREAM_SESSION_EVENTS>, 'major'> & { factsOf: FactsOf },
+  stream: OpenStream,
+): Promise<boolean> {
+  let frames = '';
+  for (const { row, run } of rows) {
+    const { eventType, text: data } = inSession(major, await factsOf(run.runId), row);
+    frames += `id: ${row.eventId}\nevent: ${eventType}\ndata: ${data}\n\n`;
+    if (frames.length < SEND_LENGTH) continue;
+    if (!(await stream.send(frames))) return false;
+    frames = '';
+  }
+  return frames === '' || stream.send(frames);
+}

@@ -1,0 +1,69 @@
+// The events of a session (seed 003 §3.3): those of all its runs in the order of the feed, backlog, then live, without
+// end. Followers that stand at the same place share a read; of other sessions' runs nothing wakes them.
+import type { FedRow } from '../ports/feed.ts';
+import type { Stores } from '../ports/stores.ts';
+import { Bell } from '../system/time.ts';
+import { coalesce } from './coalesce.ts';
+import { pagesBehind } from './feed.ts';
+
+/** Rows per page. */
+const PAGE_ROWS = 100;
+/** Runs of which a follower remembers whether they are of its session. */
+const RUNS_KNOWN = 10_000;
+
+export interface SessionFollowing {
+  readonly tenant: string;
+  readonly sessionId: string;
+  /** Position in the feed, exclusive; 0 = from the session's first event. */
+  readonly after: number;
+  readonly signal: AbortSignal;
+}
+
+export interface Sessions {
+  /** Pages of at most 100 rows; the next is read when the last was taken. Throws what the stores throw. */
+  follow(following: SessionFollowing): AsyncGenerator<readonly FedRow[], void, void>;
+}
+
+type SessionParts = Pick<Stores, 'feed' | 'sessions'> & {
+  readonly log: Pick<Stores['log'], 'onChange' | 'onReconnect'>;
+};
+
+export function createSessions({ feed, sessions, log }: SessionParts): Sessions {
+  const read = coalesce(
+    (query: { readonly tenant: string; readonly sessionId: string; readonly after: number }) =>
+      feed.events({ ...query, limit: PAGE_ROWS }),
+    ({ tenant, sessionId, after }) => JSON.stringify([tenant, sessionId, after]),
+  );
+  const holds = coalesce(
+    (asked: { readonly tenant: string; readonly sessionId: string; readonly runId: string }) =>
+      sessions.holds(asked.tenant, asked.sessionId, asked.runId),
+    ({ tenant, sessionId, runId }) => JSON.stringify([tenant, sessionId, runId]),
+  );
+
+  return {
+    async *follow({ tenant, sessionId, after, signal }) {
+      const changed = new Bell();
+      const isOurs = new Map<string, boolean>();
+      const noted = async (runId: string): Promise<void> => {
+        const known = isOurs.get(runId) ?? (await holds({ tenant, sessionId, runId }));
+        if (isOurs.size >= RUNS_KNOWN) isOurs.clear();
+        isOurs.set(runId, known);
+        if (known) changed.ring();
+      };
+      const unsubscribe = [
+        // Where it cannot be asked whose run that is, a look too many is taken.
+        log.onChange(({ runId }) => void noted(runId).catch(() => changed.ring())),
+        log.onReconnect(() => changed.ring()),
+      ];
+      const source = {
+        ...{ changed, pageRows: PAGE_ROWS },
+        read: (position: number) => read({ tenant, sessionId, after: position }),
+      };
+      try {
+        yield* pagesBehind(source, { after, signal });
+      } finally {
+        for (const stop of unsubscribe) stop();
+      }
+    },
+  };
+}
