@@ -113,13 +113,24 @@ test('run-event.schema.json: events of nodes, interrupts and agents carry nodeId
   }
 });
 
+test('seed 003 §3.3 the types that the seed names', () => {
+  const named = TYPES.flatMap((type) => {
+    const { inSession } = eventRow(type);
+    return inSession === null ? [] : [[type, inSession]];
+  });
+  expect(named).toEqual([
+    ['output.chunk', 'workflow.node.output.delta'],
+    ['agent.toolReturned', 'workflow.tool.completed'],
+  ]);
+});
+
 test.each(['openwop-temporal.note', 'toString', '__proto__', ''])(
   'stream-modes.md: the unknown type %j is in debug only, and tells nothing but itself',
   (type) => {
     expect(eventRow(type)).toEqual({
       ...{ updates: false, values: false, messages: false, nodeScoped: false, urgent: false },
       ...{ part: 'note', run: null, node: null, actor: null, piece: null },
-      ...{ opens: null, closes: {}, twins: [], nextMajor: null },
+      ...{ opens: null, closes: {}, twins: [], inSession: null, nextMajor: null },
     });
   },
 );
