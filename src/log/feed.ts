@@ -40,7 +40,9 @@ export async function* readFeed(
 }
 
 export interface PageSource<Row> {
-  read(after: number): Promise<{ readonly rows: readonly Row[]; readonly heldBack: boolean }>;
+  readonly read: (
+    after: number,
+  ) => Promise<{ readonly rows: readonly Row[]; readonly heldBack: boolean }>;
   /** What a page holds that ends before the last row there is. */
   readonly pageRows: number;
   /** Rings when there may be more. */

@@ -21,7 +21,7 @@ export interface SessionFollowing {
 
 export interface Sessions {
   /** Pages of at most 100 rows; the next is read when the last was taken. Throws what the stores throw. */
-  follow(following: SessionFollowing): AsyncGenerator<readonly FedRow[], void, void>;
+  readonly follow: (following: SessionFollowing) => AsyncGenerator<readonly FedRow[], void, void>;
 }
 
 type SessionParts = Pick<Stores, 'feed' | 'sessions'> & {
