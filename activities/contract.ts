@@ -186,7 +186,20 @@ export interface SealBlockOutput {
   readonly deltas: number;
 }
 
+// --- checkValue: a value against a schema of the definition ----------------------------------------------------------
+
+export interface CheckValueInput {
+  readonly context: StepContext;
+  readonly value: JsonValue;
+  readonly schema: JsonObject;
+}
+/** events: none. */
+export type CheckValueOutput =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly message: string; readonly errors: JsonValue };
+
 export interface Activities {
+  checkValue(input: CheckValueInput): Promise<StepResult<CheckValueOutput>>;
   prepareInvocation(input: PrepareInvocationInput): Promise<StepResult<PrepareInvocationOutput>>;
   inferTurn(input: InferTurnInput): Promise<StepResult<InferTurnOutput>>;
   callTool(input: CallToolInput): Promise<StepResult<CallToolOutput>>;

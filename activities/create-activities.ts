@@ -1,6 +1,7 @@
 // The activities of a worker (architecture §1): everything that touches the world, over the ports that the worker
 // composes.
 import { callTool } from './call-tool.ts';
+import { checkValue } from './check-value.ts';
 import type { Activities } from './contract.ts';
 import { guarded } from './failures.ts';
 import { inferTurn } from './infer-turn.ts';
@@ -12,6 +13,7 @@ export type { ActivityPorts } from './ports.ts';
 
 export function createActivities(ports: ActivityPorts): Activities {
   return {
+    checkValue: (input) => guarded(ports, () => checkValue(input)),
     prepareInvocation: (input) => guarded(ports, () => prepareInvocation(ports, input)),
     inferTurn: (input) => guarded(ports, () => inferTurn(ports, input)),
     callTool: (input) => guarded(ports, () => callTool(ports, input)),

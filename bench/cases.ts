@@ -259,6 +259,10 @@ export function createDoubles(cases: readonly BenchCase[], asked: Asked = () => 
       const events = [returned(input.context.nodeId, call?.callId)];
       return { output: { kind: 'returned', status: 'ok', resultHash }, events };
     },
+    async checkValue(input) {
+      note('checkValue', input);
+      return { output: { ok: true }, events: [] };
+    },
     async sealBlock(input) {
       note('sealBlock', input);
       return { output: { deltas: 0 }, events: [] };

@@ -361,6 +361,7 @@ export interface NodeKindConfigs {
   'core.fail': FailConfig;
   'core.delay': DelayConfig;
   'core.setVariable': SetVariableConfig;
+  'core.channelWrite': ChannelWriteConfig;
   'core.approvalGate': ApprovalGateConfig;
   'core.clarificationGate': ClarificationGateConfig;
   'core.agent': AgentNodeConfig;
@@ -394,6 +395,13 @@ export interface DelayConfig {
 }
 export interface SetVariableConfig {
   variableName: string;
+  value?: unknown;
+  [k: string]: unknown;
+}
+export interface ChannelWriteConfig {
+  channelName: string;
+  reducer?: string;
+  ttlMs?: number;
   value?: unknown;
   [k: string]: unknown;
 }
@@ -1036,6 +1044,7 @@ export interface RunEventPayloads {
   'clarification.requested': ClarificationRequestedPayload;
   'clarification.resolved': ClarificationResolvedPayload;
   'variable.changed': VariableChangedPayload;
+  'channel.written': ChannelWrittenPayload;
   'output.chunk': OutputChunkPayload;
   'workflow.loopback-limit': WorkflowLoopbackLimitPayload;
   'cap.breached': CapBreachedPayload;
@@ -1290,6 +1299,14 @@ export interface VariableChangedPayload {
   next?: unknown;
   nodeId?: string;
   [k: string]: unknown;
+}
+export interface ChannelWrittenPayload {
+  channel: string;
+  value: unknown;
+  reducer: 'replace' | 'append' | 'merge' | 'counter' | 'votes' | 'feedback' | 'message';
+  writtenAt: string;
+  nodeId?: string;
+  schemaVersion?: number;
 }
 export interface OutputChunkPayload {
   nodeId: string;
@@ -1810,7 +1827,18 @@ export interface ChannelDeclaration {
   options?: {
     [k: string]: unknown;
   };
-  access?: unknown;
+  access?:
+    | ('public' | 'private')
+    | {
+        /**
+         * @maxItems 256
+         */
+        readers?: string[];
+        /**
+         * @maxItems 256
+         */
+        writers?: string[];
+      };
   schemaVersion?: number;
   compatibleWith?: number[];
   sensitive?: boolean;

@@ -7,6 +7,7 @@ import type { ActivityName, StepQueue } from './steps.ts';
 const RETRY = { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 30_000 };
 
 const OPTIONS: Record<ActivityName, ActivityOptions> = {
+  checkValue: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 5 } },
   prepareInvocation: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 5 } },
   inferTurn: {
     startToCloseTimeout: 600_000,

@@ -71,6 +71,8 @@ export interface RunState {
   readonly startedAtMs: number;
   segment: number;
   variables: JsonObject;
+  /** What was written to declared channels; absent before the first write. */
+  channels?: Record<string, JsonValue>;
   nodes: Record<string, NodeState>;
   edges: Record<string, EdgeDecision>;
   frames: Record<string, Frame>;

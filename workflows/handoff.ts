@@ -4,6 +4,7 @@ import { AGENT_NODE_TYPE } from '../src/rules/capabilities.ts';
 import { holds } from './conditions.ts';
 import type { Visit } from './context.ts';
 import { outputsOf, type AgentDecision } from './agent-work.ts';
+import { readable } from './values.ts';
 
 /** The agent that takes over, or undefined: no other agent, or several nodes go on in parallel. */
 export function nextAgent(
@@ -11,7 +12,7 @@ export function nextAgent(
   decision: AgentDecision,
 ): { agentId: string; reason?: string } | undefined {
   const { run, frame, node } = visit;
-  const scope = { variables: run.state.variables, outputs: outputsOf(decision) };
+  const scope = { variables: readable(run), outputs: outputsOf(decision) };
   const taken = (run.graph.forwardOut.get(frame.nodeId) ?? []).filter((edge) =>
     holds(edge.condition, scope),
   );

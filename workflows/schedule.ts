@@ -12,6 +12,7 @@ import { endRun, nodeState, type Run } from './context.ts';
 import { newFrame, type EdgeDecision, type Frame, type NodeError } from './frames.ts';
 import { emit } from './journal.ts';
 import { failureOf } from './failures.ts';
+import { readable } from './values.ts';
 import { beginAnew, visitNode, type VisitEnd } from './visit.ts';
 
 /** Decides over live (not dead) in-edges; there is at least one. */
@@ -104,7 +105,7 @@ function settle(run: Run, frame: Frame, end: VisitEnd | undefined): void {
 }
 
 function decide(run: Run, edge: WorkflowEdge, end: VisitEnd): EdgeDecision {
-  const { variables } = run.state;
+  const variables = readable(run);
   if (end.kind === 'completed') {
     return holds(edge.condition, { variables, outputs: end.outputs }) ? 'taken' : 'dead';
   }

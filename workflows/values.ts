@@ -1,6 +1,8 @@
 // Values inside a run: where a node's inputs come from, what may be shown of them, and how large they may get
 // (workflow-definition.schema.json, observability.md; architecture §2.6).
 import type { ApplicationFailure } from '@temporalio/workflow';
+import { channelValues } from '../src/rules/channels.ts';
+import type { CausedBy } from '../src/rules/journal.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import { jsonBytes } from '../src/rules/json.ts';
 import { mask } from '../src/rules/redaction.ts';
@@ -11,14 +13,21 @@ import type { RunState } from './frames.ts';
 
 const MASK = mask();
 
-function portValue(run: Run, port: PortValue): JsonValue | undefined {
+/** Variables and channels by name, as conditions and input ports read them. */
+export function readable({ input, state }: Pick<Run, 'input' | 'state'>): JsonObject {
+  const { channels } = input.definition;
+  if (!channels) return state.variables;
+  return { ...state.variables, ...channelValues(channels, state.channels ?? {}) };
+}
+
+function portValue({ state }: Run, variables: JsonObject, port: PortValue): JsonValue | undefined {
   switch (port.type) {
     case 'static':
       return port.value as JsonValue;
     case 'variable':
-      return run.state.variables[port.variableName];
+      return variables[port.variableName];
     case 'connection':
-      return run.state.nodes[port.nodeId]?.outputs[port.outputKey];
+      return state.nodes[port.nodeId]?.outputs[port.outputKey];
     case 'expression':
       return undefined; // refused when the definition is loaded
   }
@@ -26,10 +35,12 @@ function portValue(run: Run, port: PortValue): JsonValue | undefined {
 
 /** The node's input ports with their values now; ports without a value are left out. */
 export function inputsOf(visit: Visit): JsonObject {
+  const { run } = visit;
+  const variables = readable(run);
   // Not by assignment: it would lose one called __proto__.
   const inputs: JsonObject = Object.fromEntries(
     Object.entries(visit.node.inputs).flatMap(([name, port]): [string, JsonValue][] => {
-      const value = portValue(visit.run, port);
+      const value = portValue(run, variables, port);
       return value === undefined ? [] : [[name, value]];
     }),
   );
@@ -52,11 +63,10 @@ function tooLarge(what: string, limitBytes: number, bytes: number): ApplicationF
 }
 
 /** Size of the values that a run keeps. */
-export function heldBytesOf({ variables, nodes }: RunState): number {
-  return Object.values(nodes).reduce(
-    (sum, { outputs }) => sum + jsonBytes(outputs),
-    jsonBytes(variables),
-  );
+export function heldBytesOf({ variables, channels = {}, nodes }: RunState): number {
+  const written = Object.values(channels).map(jsonBytes);
+  const outputs = Object.values(nodes).map((node) => jsonBytes(node.outputs));
+  return [...written, ...outputs].reduce((sum, bytes) => sum + bytes, jsonBytes(variables));
 }
 
 /** Keeps room for `next` in the place of `before` among the values of the run, or fails the node. */
@@ -68,25 +78,50 @@ export function hold(run: Run, before: JsonValue | undefined, next: JsonValue): 
   run.heldBytes = held;
 }
 
-/** Sets a variable and states it; sensitive values are masked in the event (observability.md). */
-export function setVariable(visit: Visit, name: string, value: JsonValue): void {
-  const { run } = visit;
+/** Whether a variable is declared sensitive. */
+export function isSensitive({ input }: Run, name: string): boolean {
+  return input.definition.variables.some(
+    (variable) => variable.name === name && variable.sensitive === true,
+  );
+}
+
+/** Keeps a variable's value and returns the one before; it is not stated yet (`stateVariable`). */
+export function keepVariable(run: Run, name: string, value: JsonValue): JsonValue | undefined {
   bounded(value, `variable ${name}`);
   const previous = run.state.variables[name];
   hold(run, previous, value);
   run.state.variables[name] = value;
-  const sensitive = run.input.definition.variables.some(
-    (variable) => variable.name === name && variable.sensitive,
-  );
+  return previous;
+}
+
+interface VariableChange {
+  readonly name: string;
+  readonly previous: JsonValue | undefined;
+  readonly next: JsonValue;
+}
+
+/** States what a variable became; sensitive values are masked in the event (observability.md). */
+export function stateVariable(
+  visit: Visit,
+  { name, previous, next }: VariableChange,
+  place: { readonly step: string; readonly causedBy?: CausedBy },
+): void {
+  const sensitive = isSensitive(visit.run, name);
   emitFact(visit, 'variable.changed', {
-    step: `var.${name}`,
+    ...place,
     payload: {
       name,
       ...(previous === undefined ? {} : { previous: sensitive ? MASK : previous }),
-      next: sensitive ? MASK : value,
+      next: sensitive ? MASK : next,
       nodeId: visit.frame.nodeId,
     },
   });
+}
+
+/** Sets a variable and states it. */
+export function setVariable(visit: Visit, name: string, value: JsonValue): void {
+  const previous = keepVariable(visit.run, name, value);
+  stateVariable(visit, { name, previous, next: value }, { step: `var.${name}` });
 }
 
 /** Start values as `run.started` may show them: declared variables only (the input holds no others). */

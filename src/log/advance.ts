@@ -12,7 +12,7 @@ import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
 import { historyEventIdOf, translate, type Translation } from '../translate/translate.ts';
 import { readCutOff } from './cut-off.ts';
-import { fold, summaryOf } from './fold.ts';
+import { fold, needsDefinition, summaryOf } from './fold.ts';
 
 /** Pages that one call reads at most: a bound on a loop that ends at the history's tail. */
 const MAX_PAGES = 10_000;
@@ -151,7 +151,11 @@ async function append(
     await stores.segments.record(run, { index, temporalRunId });
   }
   // Nothing can be open in the other statuses: the run's input, which may be large, is read for none of them.
-  const row = MAY_WAIT.has(status) ? await stores.runs.find(run.tenant, run.runId) : undefined;
+  const rows = rowsOf(head.runId, translated);
+  const row =
+    MAY_WAIT.has(status) || needsDefinition(rows)
+      ? await stores.runs.find(run.tenant, run.runId)
+      : undefined;
   const outcome = await stores.log.append({
     run,
     behind: head,
@@ -160,12 +164,12 @@ async function append(
       next === undefined
         ? { temporalRunId, historyEventId: translated.cursorEventId, token }
         : { temporalRunId: next, historyEventId: 0, token: '' },
-    rows: rowsOf(head.runId, translated),
+    rows,
     closedBlocks,
     status,
     closed,
     translateState: state,
-    fold: (snapshot: JsonValue, rows) => fold(snapshot, rows),
+    fold: (snapshot: JsonValue, appended) => fold(snapshot, appended, row?.input.definition),
     summary: (snapshot) => summaryOf(snapshot, row),
   });
   return outcome.head;

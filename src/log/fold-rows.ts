@@ -1,8 +1,9 @@
 // What each event type does to the folded run (run-snapshot.schema.json): one small pure function per family.
+import { foldWrite, type ChannelRules } from '../rules/channels.ts';
 import { codeOf } from '../rules/errors.ts';
 import { eventRow, type EventPart, type NodeStatus } from '../rules/events.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
-import { reduce, REDUCERS } from '../rules/reducers.ts';
+import { isReducer } from '../rules/reducers.ts';
 import type { InterruptKind } from '../rules/status.ts';
 import type { AgentRef } from '../../schemas/types.generated.ts';
 
@@ -185,23 +186,36 @@ function foldUsage(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
   return { ...run, cost };
 }
 
-/** A write that does not fit its reducer changes nothing: it was refused where it was made. */
-function reduced(before: JsonValue | undefined, { payload, timeMs }: FoldableRow): JsonValue {
-  const write = payload.value ?? null;
-  const reducer = REDUCERS.find((name) => name === payload.reducer);
-  if (!reducer) return write;
+/**
+ * By the reducer that was recorded with the write (channels-and-reducers.md §Replay determinism). A write that does not
+ * fit it changes nothing: it was refused where it was made, or is masked.
+ */
+function reduced(
+  before: JsonValue | undefined,
+  { reducer, value = null }: JsonObject,
+  rules: ChannelRules,
+): JsonValue {
+  const recorded = text(reducer);
+  if (!isReducer(recorded)) return value;
   try {
-    return reduce(reducer, { state: before, write }, { nowMs: timeMs });
+    return foldWrite({ ...rules, reducer: recorded }, before, value);
   } catch (error) {
     if (codeOf(error) === 'validation_error') return before ?? null;
     throw error;
   }
 }
 
-function foldChannel(run: FoldedRun, row: FoldableRow): FoldedRun {
-  const channel = text(row.payload.channel);
-  const next = reduced(run.channels[channel], row);
-  return { ...run, channels: { ...run.channels, [channel]: next } };
+/** What is written to no channel of the definition is a variable, and stands in the log as one too. */
+function foldChannel(
+  run: FoldedRun,
+  { payload }: FoldableRow,
+  channels: FoldedChannels,
+): FoldedRun {
+  const name = text(payload.channel);
+  const declared = Object.hasOwn(channels, name) ? channels[name] : undefined;
+  if (!declared) return run;
+  const next = reduced(run.channels[name] ?? declared.initial, payload, declared.rules);
+  return { ...run, channels: { ...run.channels, [name]: next } };
 }
 
 function foldEnd(run: FoldedRun, { type, payload, timeMs }: FoldableRow): FoldedRun {
@@ -223,7 +237,12 @@ function foldEnd(run: FoldedRun, { type, payload, timeMs }: FoldableRow): Folded
   };
 }
 
-type Fold = (run: FoldedRun, row: FoldableRow) => FoldedRun;
+/** Channels that a run's definition declares, by name. */
+export type FoldedChannels = Readonly<
+  Record<string, { readonly rules: ChannelRules; readonly initial?: JsonValue }>
+>;
+
+type Fold = (run: FoldedRun, row: FoldableRow, channels: FoldedChannels) => FoldedRun;
 
 /** Parts that say more than where their node is and who acts. */
 const FOLDS: Partial<Readonly<Record<EventPart, Fold>>> = {
@@ -249,7 +268,7 @@ const FOLDS: Partial<Readonly<Record<EventPart, Fold>>> = {
 };
 
 /** One row of any type; types that say nothing about the run's state change nothing. */
-export function foldRow(run: FoldedRun, row: FoldableRow): FoldedRun {
+export function foldRow(run: FoldedRun, row: FoldableRow, channels: FoldedChannels): FoldedRun {
   const fold = FOLDS[eventRow(row.type).part];
-  return fold ? fold(run, row) : foldAgent(moveNode(run, row), row);
+  return fold ? fold(run, row, channels) : foldAgent(moveNode(run, row), row);
 }

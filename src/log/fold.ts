@@ -1,6 +1,7 @@
 // Entries -> snapshot: what a head keeps of a run beside its rows, and its wire form RunSnapshot
 // (run-snapshot.schema.json). Live deltas do not change it: the append of a delta need not touch it, and a rebuild
 // gives the same snapshot.
+import { channelRules, channelValues } from '../rules/channels.ts';
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { WITHHELD } from '../rules/redaction.ts';
@@ -20,6 +21,7 @@ import {
   objectOr,
   text,
   type FoldableRow,
+  type FoldedChannels,
   type FoldedRun,
   type OpenInterrupt,
 } from './fold-rows.ts';
@@ -31,9 +33,22 @@ export function foldedRun(snapshot: JsonValue): FoldedRun {
   return snapshot === null ? EMPTY_RUN : (snapshot as unknown as FoldedRun);
 }
 
-/** Folds rows, in log order, into a head's snapshot. Pure: batches may be cut anywhere. */
-export function fold(snapshot: JsonValue, rows: readonly LogRow[]): JsonValue {
+/** Whether folding rows of these types needs the run's own definition. */
+export function needsDefinition(rows: readonly Pick<LogRow, 'type'>[]): boolean {
+  return rows.some(({ type }) => eventRow(type).part === 'channel');
+}
+
+/**
+ * Folds rows, in log order, into a head's snapshot. Pure: batches may be cut anywhere. `definition` may be absent where
+ * none is needed (`needsDefinition`).
+ */
+export function fold(
+  snapshot: JsonValue,
+  rows: readonly LogRow[],
+  definition?: Pick<WorkflowDefinition, 'channels'>,
+): JsonValue {
   let run = foldedRun(snapshot);
+  const channels = channelsOf(definition);
   for (const { type, nodeId, payload, timestampMs, sequence } of rows) {
     if (eventRow(type).piece) continue;
     const body = objectOr(JSON.parse(payload) as JsonValue, {});
@@ -43,9 +58,18 @@ export function fold(snapshot: JsonValue, rows: readonly LogRow[]): JsonValue {
       payload: body,
       timeMs: timestampMs,
     };
-    run = { ...foldRow(run, row), atSequence: sequence };
+    run = { ...foldRow(run, row, channels), atSequence: sequence };
   }
   return run as unknown as JsonValue;
+}
+
+function channelsOf(definition: Pick<WorkflowDefinition, 'channels'> | undefined): FoldedChannels {
+  return Object.fromEntries(
+    Object.entries(definition?.channels ?? {}).map(([name, declared]) => [
+      name,
+      { rules: channelRules(declared), initial: declared.default as JsonValue | undefined },
+    ]),
+  );
 }
 
 /** What waits for an answer, oldest first. */
@@ -137,6 +161,16 @@ function masked(variables: JsonObject, definition: WorkflowDefinition): JsonObje
   );
 }
 
+/** Post-reduction, defaults included; what is declared `sensitive` never leaves. */
+function shownChannels({ channels }: WorkflowDefinition, written: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(channelValues(channels, written)).map(([name, value]) => [
+      name,
+      channels?.[name]?.sensitive ? WITHHELD : value,
+    ]),
+  );
+}
+
 /** The wire form of a question. */
 export function interruptView(open: OpenInterrupt): JsonObject {
   const { data, nodeId, interruptId, kind, key, resumeSchema, requestedAtMs, deadlineMs } = open;
@@ -161,6 +195,7 @@ export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnap
   const { input } = run;
   const [waiting] = askedInterrupts(head, run, nowMs);
   const ended = folded.endedAtMs === undefined ? undefined : iso(folded.endedAtMs);
+  const channels = shownChannels(input.definition, folded.channels);
   return {
     runId: run.runId,
     workflowId: run.workflowId,
@@ -175,8 +210,12 @@ export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnap
     ...(folded.agent ? { agent: folded.agent } : {}),
     nodeStates: { ...folded.nodes },
     inputs: masked(input.variables, input.definition),
-    variables: masked({ ...input.variables, ...folded.variables }, input.definition),
-    ...(Object.keys(folded.channels).length > 0 ? { channels: folded.channels } : {}),
+    // Channels stand on both surfaces (channels-and-reducers.md §Channel TTL).
+    variables: {
+      ...masked({ ...input.variables, ...folded.variables }, input.definition),
+      ...channels,
+    },
+    ...(input.definition.channels ? { channels } : {}),
     ...(folded.error ? { error: folded.error } : {}),
     ...(folded.outputs ? { outputs: folded.outputs } : {}),
     eventLogSchemaVersion: eraOf(input),

@@ -209,7 +209,7 @@ export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promi
     closed,
     translateVersion: run.input.translateVersion,
     translateState: state,
-    snapshot: fold(null, rows),
+    snapshot: fold(null, rows, run.input.definition),
   };
   const lost = stored.filter(({ eventId }) => !eventIds.has(eventId));
   return {

@@ -46,8 +46,6 @@ interface CapabilityRow {
   readonly testNodeTypes?: readonly string[];
   /** Test mode: names in a node's config or inputs by which test definitions ask for it (conformance/fixtures.md). */
   readonly hooks?: readonly string[];
-  /** Fields of a definition's root, one fault for each member. */
-  readonly rootFields?: readonly string[];
   /** Fields of a node. */
   readonly nodeFields?: readonly string[];
   /** Fields of an agent node's `agent`. */
@@ -56,6 +54,8 @@ interface CapabilityRow {
   readonly metadata?: readonly string[];
   /** Fields of any node's `agent`, whether the node invokes it or not. */
   readonly refFields?: Reasons;
+  /** Types of a definition's triggers. */
+  readonly triggerTypes?: Reasons;
   /** Types of a node's inputs, and of conditions. */
   readonly valueTypes?: Reasons;
   /** Values of an agent's `agentSharing` up to their colon; told to be without effect. */
@@ -113,6 +113,13 @@ const TABLE = {
       'core.approvalGate',
       'core.clarificationGate',
     ],
+    shown: hidden,
+  },
+  // channels-and-reducers.md; no family of discovery.
+  channels: {
+    offered: always,
+    nodeTypes: ['core.channelWrite'],
+    hooks: ['emitDuplicateMessageId'],
     shown: hidden,
   },
   idempotency: {
@@ -194,7 +201,9 @@ const TABLE = {
   'agents.packs': lacking({ metadata: ['requiresAgentId', 'requiresInstalledPack'] }),
   'aiProviders.byok': lacking({ aiOptions: { credentialRef: 'credential_forbidden' } }),
   budget: lacking({ configurable: ['budget'] }),
-  channels: lacking({ rootFields: ['channels'], hooks: ['emitDuplicateMessageId'] }),
+  'channels.channelWriteTrigger': lacking({
+    triggerTypes: { 'channel-write': 'channel-write triggers are not supported' },
+  }),
   conversationPrimitive: lacking({ nodeTypes: ['core.conversationGate'] }),
   'credentials.supported': lacking({ nodeFields: ['credentialsRef'] }),
   'dispatch.supported': lacking({ nodeTypes: ['core.dispatch'] }),
@@ -217,7 +226,7 @@ const TABLE = {
 export type Capability = keyof typeof TABLE;
 
 /** Node types that this release has code for. */
-export type NodeType = (typeof TABLE)['run' | 'agents']['nodeTypes'][number];
+export type NodeType = (typeof TABLE)['run' | 'channels' | 'agents']['nodeTypes'][number];
 
 const ROWS = Object.entries(TABLE) as readonly (readonly [Capability, CapabilityRow])[];
 
@@ -236,14 +245,13 @@ type Ask =
   | 'nodeTypes'
   | 'testNodeTypes'
   | 'hooks'
-  | 'rootFields'
   | 'nodeFields'
   | 'agentFields'
   | 'metadata'
   | 'agentSharing'
   | 'memoryShape'
   | 'configurable';
-type ReasonAsk = 'refFields' | 'valueTypes' | 'requestFields';
+type ReasonAsk = 'refFields' | 'triggerTypes' | 'valueTypes' | 'requestFields';
 type CodeAsk = 'configurableCodes' | 'aiOptions';
 
 /** The names of one column that ask for what no deployment offers, each with its capability. */
@@ -260,7 +268,6 @@ export const LACKING: Readonly<Record<Ask, ReadonlyMap<string, Capability>>> = {
   nodeTypes: lackingBy('nodeTypes'),
   testNodeTypes: lackingBy('testNodeTypes'),
   hooks: lackingBy('hooks'),
-  rootFields: lackingBy('rootFields'),
   nodeFields: lackingBy('nodeFields'),
   agentFields: lackingBy('agentFields'),
   metadata: lackingBy('metadata'),
@@ -279,6 +286,7 @@ function refusedBy<Word extends string>(
 /** What is refused with validation_error: name → reason. */
 export const REASONS: Readonly<Record<ReasonAsk, ReadonlyMap<string, string>>> = {
   refFields: refusedBy((row) => row.refFields),
+  triggerTypes: refusedBy((row) => row.triggerTypes),
   valueTypes: refusedBy((row) => row.valueTypes),
   requestFields: refusedBy((row) => row.requestFields),
 };

@@ -228,7 +228,10 @@ function closure(
 }
 
 function portFaults(definition: WorkflowDefinition): GraphFault[] {
-  const variables = new Set(definition.variables.map((variable) => variable.name));
+  const variables = new Set([
+    ...definition.variables.map((variable) => variable.name),
+    ...Object.keys(definition.channels ?? {}),
+  ]);
   const ids = definition.nodes.map((node) => node.id);
   const next = groupBy(ids, definition.edges, (edge) => edge.sourceNodeId);
   const precedes = memo((id: string) =>

@@ -74,6 +74,10 @@ export const ERRORS = {
     retryable: false,
     message: 'The run started more nodes than permitted.',
   },
+  channel_access_denied: {
+    retryable: false,
+    message: 'The channel may not be used by this node.',
+  },
   run_timeout: { retryable: false, message: 'The run took longer than permitted.' },
   run_terminated: { retryable: false, message: 'The run was ended from outside.' }, // own
   start_failed: { retryable: true, message: 'The run could not be started.' }, // own

@@ -16,9 +16,6 @@ import {
 /** What this host states: every type has a payload schema. */
 export type EventType = keyof RunEventPayloads;
 
-/** Read where a log has it, stated by nothing here, shown in `debug` alone. */
-type ReadType = 'channel.written';
-
 /** What a schema leaves open is JSON. */
 type AsJson<T> = unknown extends T
   ? JsonValue
@@ -189,7 +186,7 @@ const BY_AGENT = { actor: 'agentId' } as const;
 const NODE_CLOSED = { closes: { 'node.started': 'nodeId' } } as const;
 
 /** Catalogue order. */
-const ROWS: Readonly<Record<EventType | ReadType, WrittenRow>> = {
+const ROWS: Readonly<Record<EventType, WrittenRow>> = {
   'run.started': row('uv', 'run-starts', {
     run: 'running',
     twins: [{ from: 'owner', to: 'owner', value: ownerInFirstMajor }],
@@ -292,7 +289,7 @@ const ROWS: Readonly<Record<EventType | ReadType, WrittenRow>> = {
 
 export const EVENT_TYPES = Object.fromEntries(
   Object.entries(ROWS).map(([type, written]) => [type, { nextMajor: type, ...written }]),
-) as Readonly<Record<EventType | ReadType, EventRow>>;
+) as Readonly<Record<EventType, EventRow>>;
 
 /** By type, for who shows events and knows no table: the part, and what the run or the node is from here on. */
 export type EventStories = Readonly<
@@ -311,5 +308,5 @@ const UNKNOWN: EventRow = { ...row('', 'note'), nextMajor: null };
 
 /** Types that are not in the table are shown in `debug` only, and tell nothing but themselves. */
 export function eventRow(type: string): EventRow {
-  return Object.hasOwn(EVENT_TYPES, type) ? EVENT_TYPES[type as EventType | ReadType] : UNKNOWN;
+  return Object.hasOwn(EVENT_TYPES, type) ? EVENT_TYPES[type as EventType] : UNKNOWN;
 }

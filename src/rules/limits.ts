@@ -19,8 +19,10 @@ export const NODE_INPUTS_BYTES = 256 * 1024;
 export const TURN_ARGUMENTS_BYTES = 256 * 1024;
 /** Outputs of a run: they stand in one entry. */
 export const RUN_OUTPUTS_BYTES = 256 * 1024;
-/** Variables and outputs of all nodes that a run keeps: every segment carries them on. */
+/** Variables, channels and outputs of all nodes that a run keeps: every segment carries them on. */
 export const RUN_VALUES_BYTES = 1024 * 1024;
+/** One channel, reduced. All of them together are among RUN_VALUES_BYTES. */
+export const CHANNEL_BYTES = 256 * 1024;
 /** What a segment is started with: the run's input and its state. */
 export const SEGMENT_BYTES = 1792 * 1024;
 /** Entries that ride on the start of the next segment; more go on a command of their own. */

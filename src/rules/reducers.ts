@@ -14,7 +14,16 @@ export const REDUCERS = [
 ] as const;
 export type ReducerName = (typeof REDUCERS)[number];
 
-export interface ChannelRules {
+/** Those whose entries have an age. */
+export const KEEPS_TIMES: ReadonlySet<ReducerName> = new Set(['append', 'votes', 'feedback']);
+/** Longest id of a message in UTF-16 units (conversation-turn.schema.json). */
+const MESSAGE_ID_LENGTH = 256;
+
+export function isReducer(name: string): name is ReducerName {
+  return (REDUCERS as readonly string[]).includes(name);
+}
+
+export interface FoldRules {
   /** Most entries: append, votes and feedback drop the oldest, the others refuse the write. */
   readonly maxSize?: number;
   /** append, votes, feedback: entries are kept as `{value, _ts}` and pruned at write time. */
@@ -44,7 +53,7 @@ function listOf(state: JsonValue | undefined): JsonValue[] {
 function keep(
   entries: JsonValue[],
   write: JsonValue,
-  { maxSize, ttlMs, nowMs }: ChannelRules,
+  { maxSize, ttlMs, nowMs }: FoldRules,
 ): JsonValue[] {
   const alive =
     ttlMs === undefined ? entries : entries.filter((entry) => timeOf(entry) >= nowMs - ttlMs);
@@ -63,7 +72,7 @@ function userOf(entry: JsonValue, wrapped: boolean): JsonValue | undefined {
   return isJsonObject(vote) ? vote.userId : undefined;
 }
 
-function vote(state: JsonValue | undefined, write: JsonValue, rules: ChannelRules): JsonValue {
+function vote(state: JsonValue | undefined, write: JsonValue, rules: FoldRules): JsonValue {
   if (!isJsonObject(write) || typeof write.userId !== 'string') refuse('A vote needs a userId.');
   const others = listOf(state).filter(
     (entry) => userOf(entry, rules.ttlMs !== undefined) !== write.userId,
@@ -71,7 +80,7 @@ function vote(state: JsonValue | undefined, write: JsonValue, rules: ChannelRule
   return keep(others, write, rules);
 }
 
-function feedback(state: JsonValue | undefined, write: JsonValue, rules: ChannelRules): JsonValue {
+function feedback(state: JsonValue | undefined, write: JsonValue, rules: FoldRules): JsonValue {
   if (!isJsonObject(write) || write.feedback === undefined)
     refuse('Feedback needs the field feedback.');
   return keep(listOf(state), write, rules);
@@ -85,12 +94,17 @@ function merge(state: JsonValue | undefined, write: JsonValue): JsonValue {
 function count(state: JsonValue | undefined, write: JsonValue): JsonValue {
   if (typeof write !== 'number' || !Number.isFinite(write))
     refuse('counter takes a finite number.');
-  return (typeof state === 'number' ? state : 0) + write;
+  const sum = (typeof state === 'number' ? state : 0) + write;
+  // JSON has no word for it.
+  return Number.isFinite(sum) ? sum : refuse('The sum is no finite number.');
 }
 
 function message(state: JsonValue | undefined, write: JsonValue): JsonValue {
   if (!isJsonObject(write) || typeof write.messageId !== 'string')
     refuse('A message needs a messageId.');
+  const { length } = write.messageId;
+  if (length < 1 || length > MESSAGE_ID_LENGTH)
+    refuse(`A messageId has 1 to ${MESSAGE_ID_LENGTH} characters.`);
   return [...applyMessage(listOf(state) as unknown as Message[], write as Message)];
 }
 
@@ -103,7 +117,7 @@ function sizeOf(state: JsonValue): number {
 export function reduce(
   reducer: ReducerName,
   { state, write }: { state: JsonValue | undefined; write: JsonValue },
-  rules: ChannelRules,
+  rules: FoldRules,
 ): JsonValue {
   const bounded = (next: JsonValue): JsonValue =>
     rules.maxSize !== undefined && sizeOf(next) > rules.maxSize

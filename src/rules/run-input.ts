@@ -63,6 +63,8 @@ export interface RunInput {
     readonly escalation: boolean;
     readonly verbosity: 'summary' | 'full' | 'off';
   };
+  /** Test mode, and a definition made for tests: what its nodes ask for by test hooks happens (conformance/fixtures.md). */
+  readonly testHooks?: true;
   /** Tests only: continue-as-new after this many history events, at most 5 times (architecture §4). */
   readonly forceContinueAsNewAfter?: number;
   /** State carried over continue-as-new; absent in the first segment. Its form belongs to workflows/. */

@@ -13,6 +13,8 @@ export interface RunSettings {
   readonly escalation: boolean;
   /** Time that a question to a human stands where its node names none, in ms. Default INTERRUPT_TIMEOUT_MS. */
   readonly interruptTimeoutMs?: number;
+  /** Test hooks of test definitions count (conformance/fixtures.md). */
+  readonly testMode?: boolean;
   /** Tests only: continue-as-new after this many history events. */
   readonly forceContinueAsNewAfter?: number;
 }

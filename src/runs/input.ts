@@ -21,6 +21,8 @@ import { INPUTS_BYTES, type RunRequest } from './request.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ID_LENGTH = 27;
+/** Ids of definitions made for tests begin so (conformance/fixtures.md). */
+const TEST_DEFINITIONS = 'conformance-';
 /** Id of the only agent node of a run that was started by agentId. */
 const AGENT_NODE = 'agent';
 
@@ -64,6 +66,7 @@ export function buildRunInput(deps: InputDeps, caller: Caller, request: RunReque
       interruptTimeoutMs: config.interruptTimeoutMs ?? INTERRUPT_TIMEOUT_MS,
     },
     policy: { escalation: config.escalation, verbosity },
+    ...(config.testMode && definition.id.startsWith(TEST_DEFINITIONS) ? { testHooks: true } : {}),
     ...(config.forceContinueAsNewAfter === undefined
       ? {}
       : { forceContinueAsNewAfter: config.forceContinueAsNewAfter }),

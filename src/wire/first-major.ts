@@ -39,6 +39,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   unsupported_mock_provider: 400,
   link_expired: 410,
   recursion_limit_exceeded: 422,
+  channel_access_denied: 400,
   run_timeout: 422,
   run_terminated: 422,
   start_failed: 503,

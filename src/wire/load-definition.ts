@@ -6,6 +6,7 @@ import { graphFaults, pointerSegment } from '../rules/definition-graph.ts';
 import type { ErrorCode } from '../rules/errors.ts';
 import { jsonBytes, type JsonObject } from '../rules/json.ts';
 import { DEFINITION_BYTES } from '../rules/limits.ts';
+import { channelFaults } from './channel-faults.ts';
 import type { Fault } from './checked.ts';
 import { conditionPatternFault } from './linear-pattern.ts';
 import type {
@@ -20,7 +21,11 @@ import { validate } from './validators.ts';
 export interface DefinitionFault extends Fault {
   readonly code: Extract<
     ErrorCode,
-    'validation_error' | 'capability_required' | 'agent_not_found' | 'payload_too_large'
+    | 'validation_error'
+    | 'capability_required'
+    | 'channel_access_denied'
+    | 'agent_not_found'
+    | 'payload_too_large'
   >;
   readonly details?: JsonObject;
 }
@@ -66,6 +71,8 @@ export function checkDefinition(json: unknown, context: DefinitionContext): Defi
     ...definition.variables.flatMap((variable, index) =>
       variableFaults(variable, `/variables/${index}`),
     ),
+    ...triggerFaults(definition),
+    ...channelFaults(definition),
     ...rootFaults(definition),
   ];
   return faults.length === 0 ? { ok: true, definition } : refused(faults);
@@ -210,6 +217,7 @@ function targetFaults(
 ): DefinitionFault[] {
   const name = String(node.config.variableName);
   if (definition.variables.some((variable) => variable.name === name)) return [];
+  if (Object.hasOwn(definition.channels ?? {}, name)) return [];
   return [
     asFault({
       pointer: `${pointer}/config/variableName`,
@@ -307,17 +315,19 @@ export function isOfType(type: WorkflowVariable['type'], value: unknown): boolea
   }
 }
 
+function triggerFaults({ triggers }: WorkflowDefinition): DefinitionFault[] {
+  return triggers.flatMap(({ type }, index) => {
+    const message = REASONS.triggerTypes.get(type);
+    return message === undefined ? [] : [asFault({ pointer: `/triggers/${index}/type`, message })];
+  });
+}
+
 function rootFaults(definition: WorkflowDefinition): DefinitionFault[] {
   const { configurableSchema, metadata } = definition;
   const compiled =
     configurableSchema === undefined ? undefined : compileUserSchema(configurableSchema);
   return [
     ...(compiled && !compiled.ok ? below('/configurableSchema', compiled.errors) : []),
-    ...[...LACKING.rootFields].flatMap(([field, capability]) =>
-      Object.keys((definition as unknown as Record<string, object | undefined>)[field] ?? {}).map(
-        (name) => capabilityFault(`/${field}/${pointerSegment(name)}`, capability),
-      ),
-    ),
     ...lackingFields(metadata, LACKING.metadata, '/metadata'),
   ];
 }

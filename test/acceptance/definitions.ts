@@ -29,6 +29,8 @@ export const SERVED = [
   'agent-identity',
   'agent-memory-pin',
   'capability-missing',
+  'channel-ttl',
+  'message-reducer',
 ] as const;
 
 /** A node as the files write it; `position` lies anywhere. */
@@ -147,6 +149,29 @@ function servedFiles(): Record<(typeof SERVED)[number], Json> {
     'capability-missing': file('capability-missing', {
       nodes: [node('needs-it', 'conformance.requiresMissing')],
     }),
+    ...channelFiles(),
+  };
+}
+
+function channelFiles() {
+  const write = (id: string, value: string) =>
+    node(id, 'core.channelWrite', {
+      config: { channelName: 'events', reducer: 'append', ttlMs: 200, value },
+    });
+  const ids = ['write-a', 'write-b', 'write-c', 'pause', 'write-d'];
+  return {
+    'channel-ttl': file('channel-ttl', {
+      nodes: [
+        ...[write('write-a', 'a'), write('write-b', 'b'), write('write-c', 'c')],
+        node('pause', 'core.delay', { config: { ms: 300 } }),
+        write('write-d', 'd'),
+      ],
+      edges: ids.slice(1).map((id, at) => edge(ids[at] ?? '', id)),
+    }),
+    'message-reducer': file('message-reducer', {
+      nodes: [node('agent', 'core.identity', { config: { emitDuplicateMessageId: true } })],
+      more: { channels: { messages: { reducer: 'message', schema: { type: 'object' } } } },
+    }),
   };
 }
 
@@ -210,9 +235,6 @@ function leftOutFiles(): Record<string, Json> {
         }),
       ],
     }),
-    'message-reducer': file('message-reducer', {
-      nodes: [node('agent', 'core.identity', { config: { emitDuplicateMessageId: true } })],
-    }),
     'agent-channel-dispatch': file('agent-channel-dispatch', {
       nodes: [
         node('agent', 'core.identity', {
@@ -234,10 +256,6 @@ function leftOutFiles(): Record<string, Json> {
     'orchestrator-dispatch': file('orchestrator-dispatch', {
       nodes: [node('lead', 'core.orchestrator.supervisor'), node('dispatch', 'core.dispatch')],
       edges: [edge('lead', 'dispatch'), edge('dispatch', 'lead')],
-    }),
-    'channel-ttl': file('channel-ttl', {
-      nodes: [node('write-a', 'core.channelWrite')],
-      more: { channels: { events: { reducer: 'append', ttlMs: 200 } } },
     }),
     'interrupt-external-event': file('interrupt-external-event', {
       nodes: [node('wait-for-external', 'core.interrupt', { config: { kind: 'external-event' } })],

@@ -486,3 +486,21 @@ describe('capabilities.md §Engine-enforced limits: limits', () => {
     expect(breached.observed).toBeGreaterThan(breached.limit);
   });
 });
+
+describe('channels-and-reducers.md: channels', () => {
+  it('conformance-channel-ttl: entries have their times, and the fourth write leaves itself alone', async () => {
+    const runId = await start('channel-ttl');
+    const { variables } = await host.waitFor(runId, ended);
+    expect(variables).toEqual({ events: [{ value: 'd', _ts: expect.any(Number) as number }] });
+  });
+
+  it('conformance-message-reducer: one entry of each messageId, on both surfaces', async () => {
+    const runId = await start('message-reducer');
+    const { channels, variables } = await host.waitFor(runId, ended);
+    const { messages } = channels as { messages: { messageId: string }[] };
+    expect(messages).toHaveLength(2);
+    expect(new Set(messages.map(({ messageId }) => messageId)).size).toBe(2);
+    expect(variables).toMatchObject({ messages });
+    expect((await log(runId)).filter(({ type }) => type === 'channel.written')).toHaveLength(3);
+  });
+});

@@ -177,7 +177,43 @@ describe('run-snapshot.schema.json: the fold', () => {
       'channel.written',
       { channel: 'c', value, reducer: 'append' },
     ];
-    expect(folded(write('a'), write('b')).channels).toEqual({ c: ['a', 'b'] });
+    const definition = { channels: { c: { reducer: 'append', default: ['z'] } } };
+    const rows = rowsOf([write('a'), write('b')]);
+    expect(foldedRun(fold(null, rows, definition)).channels).toEqual({ c: ['z', 'a', 'b'] });
+  });
+
+  it('channels-and-reducers.md §Channel TTL: the fold prunes by the times of the writes, not by those of the rows', () => {
+    const at = (value: string, _ts: number): Given => [
+      'channel.written',
+      { channel: 'c', value: { value, _ts }, reducer: 'append' },
+    ];
+    const definition = { channels: { c: { reducer: 'append', ttlMs: 100, maxSize: 2 } } };
+    const after = (...given: Given[]) =>
+      foldedRun(fold(null, rowsOf(given), definition)).channels.c;
+    expect(after(at('a', 0), at('b', 50), at('c', 60))).toEqual([
+      { value: 'b', _ts: 50 },
+      { value: 'c', _ts: 60 },
+    ]);
+    expect(after(at('a', 0), at('b', 50), at('d', 500))).toEqual([{ value: 'd', _ts: 500 }]);
+  });
+
+  it('channels-and-reducers.md §Replay determinism: the reducer that was recorded with a write folds it', () => {
+    const write = (value: JsonValue, reducer: string): Given => [
+      'channel.written',
+      { channel: 'c', value, reducer },
+    ];
+    const rows = rowsOf([write('a', 'replace'), write('b', 'append'), write(2, 'counter')]);
+    const definition = { channels: { c: { reducer: 'append' } } };
+    expect(foldedRun(fold(null, rows, definition)).channels).toEqual({ c: 2 });
+  });
+
+  it('channels-and-reducers.md §Legacy mode: what no definition declares is a variable, and no channel', () => {
+    const rows = rowsOf([
+      ['channel.written', { channel: 'c', value: 'a', reducer: 'append' }],
+      ['variable.changed', { name: 'c', next: ['a'] }],
+    ]);
+    const { channels, variables } = foldedRun(fold(null, rows, { channels: {} }));
+    expect({ channels, variables }).toEqual({ channels: {}, variables: { c: ['a'] } });
   });
 
   it('the end keeps error or outputs and closes what waits', () => {

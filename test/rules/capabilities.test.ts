@@ -121,6 +121,7 @@ describe('what is asked for', () => {
   it.each([
     ['requestFields', ['callbackUrl', 'residency', 'evalSuiteRef']],
     ['refFields', ['channel']],
+    ['triggerTypes', ['channel-write']],
     ['valueTypes', ['expression']],
   ] as const)('%s are refused in words, the first of them first', (column, names) => {
     expect([...REASONS[column].keys()]).toEqual(names);

@@ -71,12 +71,6 @@ describe('a new event is one schema, one row, one emit', () => {
     expect(besideTable(type)).toEqual(MORE[type] ?? (only === undefined ? [] : [only]));
   });
 
-  test('what is only read is named by its row alone', () => {
-    const schemas = new Set<string>(EVENT_TYPE_NAMES);
-    const readOnly = [...TYPES].filter((type) => !schemas.has(type));
-    expect(readOnly.flatMap((type) => besideTable(type))).toEqual([]);
-  });
-
   test('interrupt.resolved is known in two files, comments counted', () => {
     const mention = sources.filter(({ text }) => text.includes('interrupt.resolved'));
     expect(mention.map(({ path }) => path)).toEqual([TABLE, 'workflows/interrupts.ts']);

@@ -5,7 +5,7 @@ import type { JsonValue } from '../../src/rules/json.ts';
 import {
   applyMessage,
   reduce,
-  type ChannelRules,
+  type FoldRules,
   type Message,
   type ReducerName,
 } from '../../src/rules/reducers.ts';
@@ -55,7 +55,7 @@ describe('reducers (channels-and-reducers.md)', () => {
     expect(state).toEqual(['a']);
   });
 
-  const refusals: readonly [ReducerName, JsonValue, Partial<ChannelRules>][] = [
+  const refusals: readonly [ReducerName, JsonValue, Partial<FoldRules>][] = [
     ['merge', [1], {}],
     ['counter', '1', {}],
     ['votes', { action: 'yes' }, {}],

@@ -37,6 +37,7 @@ const ACTIVITY_TYPES = [
   'prepareInvocation',
   'inferTurn',
   'callTool',
+  'checkValue',
   'sealBlock',
   'scripted',
 ] as const;

@@ -212,9 +212,9 @@ describe('refused', () => {
       nodes(node('a', 'core.noop', { credentialsRef: 'c' })),
       ['/nodes/0/credentialsRef capability_required'],
     ],
-    'a channel': [
-      { channels: { 'a/b': { reducer: 'append' } } },
-      ['/channels/a~1b capability_required'],
+    'a trigger by a channel': [
+      { triggers: [{ type: 'channel-write', config: { channel: 'c' } }] },
+      ['/triggers/0/type validation_error'],
     ],
     'a target that is not declared': [
       nodes(node('a', 'core.setVariable', { config: { variableName: 'v' } })),
@@ -346,7 +346,6 @@ describe('conformance/fixtures.md: in test mode', () => {
     const config = { memoryAction: 'write-then-read', emitDuplicateMessageId: true };
     const inputs = { memoryAction: { type: 'static', value: 'ttl-probe' } };
     expect(pointers(nodes(node('a', 'core.identity', { config, inputs })))).toEqual([
-      '/nodes/0/config/emitDuplicateMessageId capability_required',
       '/nodes/0/config/memoryAction capability_required',
       '/nodes/0/inputs/memoryAction capability_required',
     ]);

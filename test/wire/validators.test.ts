@@ -49,6 +49,14 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
   'clarification.requested': { nodeId, questions: [{ id: 'q', question: '?' }] },
   'clarification.resolved': { nodeId, answers: { q: 'a' } },
   'variable.changed': { name: 'v', previous: 1, next: null },
+  'channel.written': {
+    channel: 'c',
+    value: { value: 1, _ts: 1 },
+    reducer: 'append',
+    writtenAt: '2026-01-01T00:00:00.000Z',
+    nodeId,
+    schemaVersion: 1,
+  },
   'output.chunk': { nodeId, runId: 'r', chunk: '', isLast: true, meta: { finishReason: 'stop' } },
   'workflow.loopback-limit': { nodeId, iterations: 6, limit: 5 },
   'cap.breached': { kind: 'confidence-escalation-suppressed', limit: 0.7, observed: 0.5 },
@@ -93,6 +101,7 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
 
 /** Published as closed (run-event-payloads.schema.json): an extra field makes the record invalid. */
 const CLOSED = new Set([
+  'channel.written',
   'interrupt.requested',
   'agent.promptResolved',
   'prompt.composed',

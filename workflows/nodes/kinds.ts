@@ -6,6 +6,7 @@ import type { WorkflowNode } from '../../schemas/types.generated.ts';
 import type { NodeKind } from '../context.ts';
 import { agent } from './agent.ts';
 import { approvalGate } from './approval-gate.ts';
+import { channelWrite } from './channel-write.ts';
 import { clarificationGate } from './clarification-gate.ts';
 import { delay } from './delay.ts';
 import { fail } from './fail.ts';
@@ -15,6 +16,7 @@ import { setVariableNode } from './set-variable.ts';
 const KINDS: Readonly<Record<NodeType, NodeKind>> = {
   'core.agent': agent,
   'core.approvalGate': approvalGate,
+  'core.channelWrite': channelWrite,
   'core.clarificationGate': clarificationGate,
   'core.conditional': noop,
   'core.delay': delay,

@@ -3,6 +3,7 @@
 // emits agent.* events.
 import type { NodeKind } from '../context.ts';
 import { bounded, inputsOf, setVariable } from '../values.ts';
+import { probeMessages } from './message-probe.ts';
 
 export const start: NodeKind = async () => ({ kind: 'completed', outputs: {} });
 
@@ -12,6 +13,7 @@ export const noop: NodeKind = async () => ({ kind: 'completed', outputs: {} });
 export const end: NodeKind = async (visit) => ({ kind: 'completed', outputs: inputsOf(visit) });
 
 export const identity: NodeKind = async (visit) => {
+  if (visit.run.input.testHooks) await probeMessages(visit);
   // Before any variable is set: each one stands in the log twice, as it was and as it is.
   const outputs = bounded(inputsOf(visit), 'the outputs of the node');
   for (const variable of visit.run.input.definition.variables) {
