@@ -230,7 +230,12 @@ describe('§Channel access control', () => {
     ['by its type', { writers: ['core.*'] }, write({}), true],
     ['every type', { writers: ['*'] }, write({}), true],
     ['another branch of types', { writers: ['core.ai.*'] }, write({}), false],
-    ['the beginning of a word is no branch', { writers: ['co.*', 'core', 'core.cha*'] }, write({}), false],
+    [
+      'the beginning of a word is no branch',
+      { writers: ['co.*', 'core', 'core.cha*'] },
+      write({}),
+      false,
+    ],
     ['a reader', { readers: ['r'] }, reading, true],
     ['no reader', { readers: ['w'] }, reading, false],
   ])('%s', (_, access, more, allowed) => {
