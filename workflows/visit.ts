@@ -1,6 +1,6 @@
 // A visit of a node, from node.started to its end: attempts, time limits and the closing of what an attempt left
 // open (architecture §4). Node retries are a loop here, not Temporal's: each attempt is in the log.
-import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
+import { CancellationScope, CancelledFailure, isCancellation, patched } from '@temporalio/workflow';
 import { closingsOf, type Ending as ClosingReason } from '../src/rules/endings.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { isJsonObject, type JsonObject } from '../src/rules/json.ts';
@@ -109,21 +109,34 @@ function start(visit: Visit): boolean {
 
 /** Runs the node kind within the attempt's time. */
 async function attempt(visit: Visit, deadlineMs: number): Promise<NodeOutcome> {
+  const { run } = visit;
   const scope = new CancellationScope();
   let done = false;
-  const work = scope.run(() => kindOf(visit.node)(visit)).finally(() => (done = true));
+  let left = false;
+  const work = scope
+    .run(() => kindOf(visit.node)(visit))
+    .finally(() => {
+      done = true;
+      // The kind has done all, and nothing of it is stated yet: no segment may end here, where it would be done again.
+      if (!left) run.inFlight++;
+    });
   work.catch(() => undefined);
   try {
-    if (await visit.run.steps.wait(stepKey(visit, DEADLINE), deadlineMs, () => done)) return work;
+    if (await run.steps.wait(stepKey(visit, DEADLINE), deadlineMs, () => done)) return work;
+    scope.cancel();
+    await work.catch((error: unknown) => {
+      if (!isCancellation(error) && !failureOf(error)) throw error;
+    });
   } catch (error) {
-    // The next attempt of a node that a pause cut begins when nothing of this one is under way.
-    if (visit.frame.isCut) await work.catch(() => undefined);
+    // The run's end, and the next attempt of a node that a pause cut, come when nothing of this one is under way: what
+    // it streams is sealed first.
+    if (visit.frame.isCut || patched('cancelled-attempt-ends-first'))
+      await work.catch(() => undefined);
     throw error;
+  } finally {
+    left = true;
+    if (done) run.inFlight--;
   }
-  scope.cancel();
-  await work.catch((error: unknown) => {
-    if (!isCancellation(error) && !failureOf(error)) throw error;
-  });
   return {
     kind: 'failed',
     error: { code: 'node_timeout', message: 'The node took longer than permitted.' },

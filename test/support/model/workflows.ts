@@ -1,0 +1,137 @@
+// Generated definitions and inputs of runs: what a case runs. A new node kind is one more row of KINDS.
+import type { JsonObject } from '../../../src/rules/json.ts';
+import type { RunInput } from '../../../src/rules/run-input.ts';
+import { nodeTypesOf } from '../../../src/rules/capabilities.ts';
+import { checkDefinition } from '../../../src/wire/load-definition.ts';
+import type { WorkflowEdge, WorkflowNode } from '../../../schemas/types.generated.ts';
+import { agentNode, definition, edge, node, pinned, runInput } from '../definitions.ts';
+import { drawsOf, type Draws } from './draws.ts';
+
+export const AGENTS = ['model.agent-a', 'model.agent-b'] as const;
+const MOST_NODES = 6;
+/** Every question ends in a case, whether or not somebody answers. */
+const INTERRUPT_TIMEOUT_MS = 60_000;
+
+type Make = (id: string, draws: Draws) => WorkflowNode;
+
+const agent: Make = (id, draws) =>
+  agentNode(id, draws.pick(AGENTS), {
+    config: draws.chance(0.2) ? { escalationTimeoutMs: draws.int(1, 5_000) } : {},
+  });
+const approval: Make = (id, draws) =>
+  node(id, 'core.approvalGate', {
+    config: {
+      actions: ['accept', 'reject', ...(draws.chance(0.3) ? ['ask', 'edit-accept'] : [])],
+      ...(draws.chance(0.3) ? { requiredApprovals: draws.int(2, 3) } : {}),
+      ...(draws.chance(0.3) ? { timeoutMs: draws.int(1, 5_000) } : {}),
+    },
+  });
+const clarification: Make = (id) =>
+  node(id, 'core.clarificationGate', { config: { questions: [{ id: 'q', question: 'Which?' }] } });
+const delay: Make = (id, draws) => node(id, 'core.delay', { config: { ms: draws.int(0, 4_000) } });
+const fails: Make = (id) => node(id, 'core.fail', { config: { code: 'made_to_fail' } });
+const sets: Make = (id, draws) =>
+  node(id, 'core.setVariable', { config: { variableName: 'v', value: draws.int(0, 9) } });
+const passes: Make = (id) => node(id, 'core.noop');
+
+/**
+ * Weighted by repetition. Node kinds that start child runs (core.subWorkflow, core.dispatch behind its supervisor) are
+ * added HERE, their activities and the children's ends in `behaviours.ts`, and "every child ended once" in
+ * `legality.ts`.
+ */
+const KINDS = [
+  ...[agent, agent, agent, agent, agent, agent, agent, agent, agent, agent],
+  ...[approval, approval, clarification, delay, delay, sets, passes, fails],
+] as const satisfies readonly Make[];
+
+function settingsOf(draws: Draws): JsonObject {
+  return {
+    ...(draws.chance(0.3)
+      ? { retry: { maxAttempts: draws.int(1, 3), initialDelayMs: draws.int(1, 500) } }
+      : {}),
+    ...(draws.chance(0.2) ? { timeoutMs: draws.int(1, 20_000) } : {}),
+  };
+}
+
+function edgesOf(nodes: readonly WorkflowNode[], draws: Draws): WorkflowEdge[] {
+  const edges: WorkflowEdge[] = [];
+  const triggerRule = (): Pick<WorkflowEdge, 'triggerRule'> =>
+    draws.chance(0.4)
+      ? {
+          triggerRule: draws.pick([
+            'all_success',
+            'any_success',
+            'all_complete',
+            'none_failed',
+            'any_failed',
+          ]),
+        }
+      : {};
+  nodes.forEach((target, index) => {
+    // More than one first node: branches that run side by side.
+    if (index === 0 || draws.chance(0.15)) return;
+    const sources = new Set([draws.int(0, index - 1), draws.int(0, index - 1)]);
+    // Of one node all in-edges have one rule.
+    const rule = triggerRule();
+    for (const source of sources) {
+      const condition: Pick<WorkflowEdge, 'condition'> = draws.chance(0.15)
+        ? { condition: { type: 'equals', left: 'outputs.decision', right: draws.int(0, 1) } }
+        : {};
+      edges.push(edge(nodes[source]?.id ?? '', target.id, { ...rule, ...condition }));
+    }
+  });
+  const last = nodes.at(-1)?.id ?? '';
+  // A loop leads back to where its source came from, and to no node that the run begins with.
+  const targets = edges.map(({ targetNodeId }) => targetNodeId);
+  const back = targets[draws.int(0, MOST_NODES)] ?? '';
+  if (draws.chance(0.4) && (back === last || leads(edges, back, last))) {
+    const rule = edges.find(({ targetNodeId }) => targetNodeId === back)?.triggerRule;
+    edges.push(edge(last, back, { id: 'back', ...(rule ? { triggerRule: rule } : {}) }));
+  }
+  return edges;
+}
+
+function leads(edges: readonly WorkflowEdge[], from: string, to: string): boolean {
+  return edges.some(
+    ({ sourceNodeId, targetNodeId }) =>
+      sourceNodeId === from && (targetNodeId === to || leads(edges, targetNodeId, to)),
+  );
+}
+
+/** What the case `seed` runs; a definition that the host itself would refuse is a fault of this file. */
+export function generatedInput(seed: string): RunInput {
+  const draws = drawsOf(seed, 'input');
+  const nodes = Array.from({ length: draws.int(1, MOST_NODES) }, (_, index) => {
+    const made = draws.pick(KINDS as unknown as readonly [Make, ...Make[]])(`n${index}`, draws);
+    return { ...made, settings: settingsOf(draws) };
+  });
+  const workflow = definition(`case-${seed}`, nodes, edgesOf(nodes, draws), {
+    variables: [{ name: 'v', type: 'number', defaultValue: 0 }],
+    settings: {
+      ...(draws.chance(0.1) ? { timeout: draws.int(1, 20_000) } : {}),
+      ...(draws.chance(0.5) ? { maxLoopbackIterations: draws.int(1, 3) } : {}),
+    },
+  });
+  const checked = checkDefinition(workflow, {
+    nodeTypes: nodeTypesOf({ testMode: true }),
+    agents: () => true,
+  });
+  if (!checked.ok) throw new Error(JSON.stringify(checked.faults));
+  return runInput(workflow, {
+    runId: `run-${seed}`,
+    agentList: AGENTS.map((agentId) =>
+      pinned(agentId, draws.chance(0.5) ? { confidenceThreshold: 0.5 } : {}),
+    ),
+    configurable: {
+      ...(draws.chance(0.2) ? { escalationThreshold: 0.9 } : {}),
+      ...(draws.chance(0.1) ? { recursionLimit: draws.int(1, 6) } : {}),
+    },
+    limits: {
+      maxNodeExecutions: 100,
+      maxRunDurationMs: 86_400_000,
+      interruptTimeoutMs: INTERRUPT_TIMEOUT_MS,
+    },
+    policy: { escalation: draws.chance(0.9), verbosity: draws.pick(['summary', 'summary', 'off']) },
+    ...(draws.chance(0.5) ? { forceContinueAsNewAfter: draws.int(5, 40) } : {}),
+  });
+}

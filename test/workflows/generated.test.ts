@@ -1,0 +1,74 @@
+// Generated behaviours through the real workflow code, in a model of Temporal and of time (test/support/model): every
+// prefix of every log is legal, whatever models, tools, humans, operators and workers do, and each worker that begins
+// anew comes to the same commands.
+//
+// OPENWOP_GENERATED_CASES: how many; OPENWOP_GENERATED_SEED: another series of them; OPENWOP_GENERATED_CASE: one alone,
+// by the seed that a failure names.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ACTIVITY_NAMES } from '../support/model/behaviours.ts';
+import { playCase, type CaseEnd } from '../support/model/case.ts';
+import { openIsolate, type Isolate } from '../support/model/isolate.ts';
+
+/** Within about 20 s of one core. */
+const CASES = 500;
+/** Of all that a red run shows, the first few are enough. */
+const MOST_FAILURES = 5;
+/** From so many cases on, everything that can happen has happened. */
+const ENOUGH_CASES = 400;
+
+const {
+  OPENWOP_GENERATED_CASES,
+  OPENWOP_GENERATED_SEED = 'openwop',
+  OPENWOP_GENERATED_CASE,
+} = process.env;
+const count = Number(OPENWOP_GENERATED_CASES ?? CASES);
+const seeds = OPENWOP_GENERATED_CASE
+  ? [OPENWOP_GENERATED_CASE]
+  : Array.from({ length: count }, (_, index) => `${OPENWOP_GENERATED_SEED}-${index}`);
+/** One case may take this long, in ms, beside others that use the machine. */
+const CASE_LIMIT_MS = 400;
+
+let isolate: Isolate;
+beforeAll(async () => {
+  isolate = await openIsolate(ACTIVITY_NAMES);
+}, 120_000);
+afterAll(() => isolate.close());
+
+/** What a series must have met, or it shows nothing. */
+const MET = [
+  ...['agent.decided', 'agent.handoff', 'agent.toolCalled', 'agent.toolReturned', 'cap.breached'],
+  ...['clarification.resolved', 'envelope.retry.exhausted', 'interrupt.resolved', 'node.cancelled'],
+  ...[
+    'node.resumed',
+    'node.retried',
+    'node.skipped',
+    'run.cancelled',
+    'run.completed',
+    'run.failed',
+  ],
+  ...['run.paused', 'run.resumed', 'variable.changed', 'workflow.loopback-limit'],
+];
+
+test(
+  'of every generated run each prefix is legal, and each replay the same',
+  async () => {
+    console.info(`${seeds.length} generated cases of the series ${OPENWOP_GENERATED_SEED}`);
+    const failures: string[] = [];
+    const met = new Set<string>();
+    let continued = 0;
+    for (const seed of seeds) {
+      const end: CaseEnd | undefined = await playCase(isolate, seed).catch((error: Error) => {
+        failures.push(error.message);
+        return undefined;
+      });
+      end?.types.forEach((type) => met.add(type));
+      continued += (end?.executions ?? 1) - 1;
+      if (failures.length >= MOST_FAILURES) break;
+    }
+    expect(failures).toEqual([]);
+    if (seeds.length < ENOUGH_CASES) return;
+    expect(MET.filter((type) => !met.has(type))).toEqual([]);
+    expect(continued).toBeGreaterThan(seeds.length / 10);
+  },
+  60_000 + seeds.length * CASE_LIMIT_MS,
+);

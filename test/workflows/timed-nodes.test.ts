@@ -1,0 +1,77 @@
+// Nodes with a time limit of their own (`settings.timeoutMs`): what is true of every node is true of them.
+import { randomUUID } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { activityIdOf } from '../../src/rules/ids.ts';
+import { MESSAGES } from '../../src/rules/messages.ts';
+import { chain, definition, node, pinned, agentNode, runInput } from '../support/definitions.ts';
+import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
+import {
+  answer,
+  payloadsOf,
+  runBothWays,
+  runOnce,
+  taken,
+  typesOf,
+  useWorkflowRunner,
+} from './both-ways.ts';
+import { AGENT, decision, scripted } from './scripted-agent.ts';
+
+useWorkflowRunner();
+const timeoutMs = 60_000;
+const questions = [{ id: 'q', question: 'Which?' }];
+
+// [I3]
+it('no segment ends between the last thing that a node did and its end: nobody is asked twice', async () => {
+  const gate = node('gate', 'core.clarificationGate', {
+    config: { questions },
+    settings: { timeoutMs },
+  });
+  const run = await runBothWays({
+    input: runInput(chain(`timed-${randomUUID().slice(0, 8)}`, [gate, node('end', 'core.end')])),
+    script: async (handle) => {
+      await answer(handle, 'gate', { answers: { q: 'this' } }, answersSchema(questions));
+    },
+  });
+  expect(run.status).toBe('completed');
+  expect(payloadsOf(run, 'node.suspended')).toHaveLength(1);
+});
+
+it('the stream of a model call that the end of the run cuts off is sealed before that end (architecture §3.5)', async () => {
+  const { activities, seals } = scripted({ turns: [decision(1)] });
+  let begun: () => void = () => {};
+  let giveUp: (error: Error) => void = () => {};
+  const isThinking = new Promise<void>((resolve) => (begun = resolve));
+  const cutOff = {
+    ...activities,
+    inferTurn: (): Promise<never> => {
+      begun();
+      return new Promise((_, reject) => (giveUp = reject));
+    },
+  };
+  const nodes = [agentNode('think', AGENT, { settings: { timeoutMs } })];
+  const run = await runOnce({
+    input: runInput(definition(`timed-${randomUUID().slice(0, 8)}`, nodes), {
+      agentList: [pinned(AGENT)],
+    }),
+    activities: cutOff,
+    script: async (handle) => {
+      await isThinking;
+      const message = { kind: 'cancel', cancelledBy: 'tester', bodyDigest: '' } as const;
+      await taken(() => handle.executeUpdate(MESSAGES.cancel.update, { args: [message] }));
+    },
+  });
+  giveUp(new Error('nobody waits any more'));
+  expect(run.status).toBe('cancelled');
+  const sealedActivityId = activityIdOf({
+    nodeId: 'think',
+    visit: 1,
+    attempt: 0,
+    step: 'i0.t0.infer',
+  });
+  expect(seals).toMatchObject([{ sealedActivityId }]);
+  expect(typesOf(run).slice(-3)).toEqual([
+    'agent.invocation.completed think',
+    'node.cancelled think',
+    'run.cancelled',
+  ]);
+});
