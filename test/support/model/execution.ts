@@ -119,8 +119,10 @@ function written(commands: readonly Command[]): string {
 }
 
 /** Milliseconds of a protobuf duration. */
-function msOf(duration: { seconds?: unknown; nanos?: number | null } | null | undefined): number {
-  return Number(String(duration?.seconds ?? 0)) * 1000 + (duration?.nanos ?? 0) / 1_000_000;
+function msOf(
+  duration: { seconds?: { toString(): string } | null; nanos?: number | null } | null | undefined,
+): number {
+  return Number((duration?.seconds ?? 0).toString()) * 1000 + (duration?.nanos ?? 0) / 1_000_000;
 }
 
 /** Commands of a task that is not over: what it schedules and takes back again never reaches the server. */
@@ -352,7 +354,7 @@ class ModelledExecution implements Execution {
       } else if (completed)
         this.#of.world.answered(update, {
           kind: 'taken',
-          outcome: defaultPayloadConverter.fromPayload(completed as Payload),
+          outcome: defaultPayloadConverter.fromPayload(completed),
         });
       else throw new Error(`Update ${update.id} was neither taken nor refused`);
     }
@@ -422,7 +424,7 @@ class ModelledExecution implements Execution {
         input: defaultPayloadConverter.fromPayload(payloads[0] as Payload),
       };
     } else throw new Error(`the model knows no command ${Object.keys(command).join(' ')}`);
-    for (const { takeOff } of [...this.#running.values(), ...this.#timers.values()]) takeOff();
+    for (const planned of [...this.#running.values(), ...this.#timers.values()]) planned.takeOff();
   }
 
   #schedule({

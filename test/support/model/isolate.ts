@@ -89,7 +89,7 @@ export async function openIsolate(activityNames: readonly string[]): Promise<Iso
         now: startedAtMs,
         showStackTraceSources: false,
         failureExceptionTypeNames: [],
-      } as never);
+      });
       return {
         async activate({ jobs, nowMs, isReplaying, historyLength, flags }) {
           const completion = await workflow.activate(

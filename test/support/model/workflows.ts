@@ -7,7 +7,7 @@ import type { WorkflowEdge, WorkflowNode } from '../../../schemas/types.generate
 import { agentNode, definition, edge, node, pinned, runInput } from '../definitions.ts';
 import { drawsOf, type Draws } from './draws.ts';
 
-export const AGENTS = ['model.agent-a', 'model.agent-b'] as const;
+const AGENTS = ['model.agent-a', 'model.agent-b'] as const;
 const MOST_NODES = 6;
 /** Every question ends in a case, whether or not somebody answers. */
 const INTERRUPT_TIMEOUT_MS = 60_000;
@@ -102,7 +102,7 @@ function leads(edges: readonly WorkflowEdge[], from: string, to: string): boolea
 export function generatedInput(seed: string): RunInput {
   const draws = drawsOf(seed, 'input');
   const nodes = Array.from({ length: draws.int(1, MOST_NODES) }, (_, index) => {
-    const made = draws.pick(KINDS as unknown as readonly [Make, ...Make[]])(`n${index}`, draws);
+    const made = draws.pick(KINDS)(`n${index}`, draws);
     return { ...made, settings: settingsOf(draws) };
   });
   const workflow = definition(`case-${seed}`, nodes, edgesOf(nodes, draws), {
