@@ -3,8 +3,7 @@
 // call that is refused now may have been performed before: what the ledger knows is told first (architecture §5).
 import type { PayloadOf } from '../src/rules/events.ts';
 import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
-import { utf8Length, type JsonValue } from '../src/rules/json.ts';
-import { INLINE_VALUE_BYTES } from '../src/rules/limits.ts';
+import type { JsonValue } from '../src/rules/json.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import type { Tool } from '../src/ports/tools.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
@@ -18,11 +17,9 @@ import {
 } from './perform-effect.ts';
 import type { ActivityPorts } from './ports.ts';
 import { showingProgress } from './progress-writer.ts';
+import { shownValue } from './shown-value.ts';
 import { toolError, type ToolError } from './tool-errors.ts';
 import { writeJson } from './transcript.ts';
-
-/** Bytes of a large outcome that its event shows. */
-const PREVIEW_BYTES = 1024;
 
 type Result = StepResult<CallToolOutput>;
 type Told = { status: 'error' | 'forbidden'; error: ToolError; durationMs?: number };
@@ -84,7 +81,7 @@ async function told({ ports, input }: KnownEffect, result: EffectResult): Promis
       return returned(ports, input, { status: 'error', ...result });
     case 'done': {
       const { outcome, hash, durationMs } = result;
-      const payload = { outcome: shown(outcome, hash), status: 'ok' as const };
+      const payload = { outcome: shownValue(outcome, hash), status: 'ok' as const };
       return {
         output: { kind: 'returned', status: 'ok', resultHash: hash },
         events: [returnedEvent(input, payload, durationMs)],
@@ -137,12 +134,4 @@ function returnedEvent(
       ...(durationMs === undefined ? {} : { durationMs }),
     },
   };
-}
-
-/** An outcome as its event shows it: above INLINE_VALUE_BYTES by reference (architecture §2.6). */
-function shown(outcome: JsonValue, hash: string): JsonValue {
-  const text = JSON.stringify(outcome);
-  const bytes = utf8Length(text);
-  if (bytes <= INLINE_VALUE_BYTES) return outcome;
-  return { contentRef: hash, bytes, preview: boundText(text, PREVIEW_BYTES) };
 }

@@ -5,6 +5,7 @@ import type { PayloadOf } from '../src/rules/events.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { CausedBy, StepResult } from '../src/rules/journal.ts';
 import type { PinnedAgent, RunHeader } from '../src/rules/run-input.ts';
+import type { ChildEnd, ChildRequest, ChildStart } from '../src/runs/children.ts';
 
 /** Where an activity runs: filled by Steps, the same for all. */
 export interface StepContext {
@@ -65,6 +66,8 @@ export type PrepareInvocationOutput =
         transport: 'native' | 'http' | 'mcp';
         /** A tool of an agent process: where its calls wait, how long, and whether a human decides about each. */
         remote?: { agentId: string; waitMs: number; asks: boolean };
+        /** A call is a run of this agent. */
+        runs?: string;
       }[];
       /** Present when the manifest has handoff.returnSchemaRef. */
       readonly returnSchema?: JsonObject;
@@ -198,10 +201,60 @@ export type CheckValueOutput =
   | { readonly ok: true }
   | { readonly ok: false; readonly message: string; readonly errors: JsonValue };
 
+// --- child runs (RFC 0007, RFC 0022): src/runs/children.ts -----------------------------------------------------------
+
+export interface StartChildrenInput {
+  readonly context: StepContext;
+  /** One batch, in its order. */
+  readonly requests: readonly ChildRequest[];
+}
+/** In the order of the requests. */
+export interface StartChildrenOutput {
+  readonly starts: readonly ChildStart[];
+}
+
+export interface EndChildInput {
+  readonly context: StepContext;
+  readonly childRunId: string;
+  /** Variables of the child that are taken. */
+  readonly harvest: readonly string[];
+  /** It was never started: this is told in the place of an end. */
+  readonly refused?: { readonly code: string; readonly message: string };
+  /** The call that it answers, where an agent called it as a tool. */
+  readonly tool?: {
+    readonly agentId: string;
+    readonly callId: string;
+    readonly toolId: string;
+    readonly calledKey?: CausedBy;
+  };
+}
+export interface EndChildOutput {
+  readonly status: ChildEnd['status'];
+  /** Those of `harvest` that are there; of a child that completed. */
+  readonly variables?: JsonObject;
+  readonly error?: { readonly code: string; readonly message: string };
+  /** Of a tool's call. */
+  readonly resultHash?: string;
+}
+// events of endChild: exactly one agent.toolReturned for a tool's call, else none.
+
+export interface CancelChildInput {
+  readonly context: StepContext;
+  readonly childRunId: string;
+  readonly reason: string;
+}
+/** As it was found: it ends soon where it was open. */
+export interface CancelChildOutput {
+  readonly found: 'open' | 'ended' | 'none';
+}
+
 export interface Activities {
   checkValue(input: CheckValueInput): Promise<StepResult<CheckValueOutput>>;
   prepareInvocation(input: PrepareInvocationInput): Promise<StepResult<PrepareInvocationOutput>>;
   inferTurn(input: InferTurnInput): Promise<StepResult<InferTurnOutput>>;
   callTool(input: CallToolInput): Promise<StepResult<CallToolOutput>>;
   sealBlock(input: SealBlockInput): Promise<StepResult<SealBlockOutput>>;
+  startChildren(input: StartChildrenInput): Promise<StepResult<StartChildrenOutput>>;
+  endChild(input: EndChildInput): Promise<StepResult<EndChildOutput>>;
+  cancelChild(input: CancelChildInput): Promise<StepResult<CancelChildOutput>>;
 }

@@ -2,6 +2,7 @@
 // composes.
 import { callTool } from './call-tool.ts';
 import { checkValue } from './check-value.ts';
+import { cancelChild, endChild, startChildren } from './child-runs.ts';
 import type { Activities } from './contract.ts';
 import { guarded } from './failures.ts';
 import { inferTurn } from './infer-turn.ts';
@@ -18,5 +19,8 @@ export function createActivities(ports: ActivityPorts): Activities {
     inferTurn: (input) => guarded(ports, () => inferTurn(ports, input)),
     callTool: (input) => guarded(ports, () => callTool(ports, input)),
     sealBlock: (input) => guarded(ports, () => sealBlock(ports, input)),
+    startChildren: (input) => guarded(ports, () => startChildren(ports, input)),
+    endChild: (input) => guarded(ports, () => endChild(ports, input)),
+    cancelChild: (input) => guarded(ports, () => cancelChild(ports, input)),
   };
 }

@@ -4,12 +4,14 @@ import type { Logger } from '../src/ports/logger.ts';
 import type { Models } from '../src/ports/models.ts';
 import type { RunRef } from '../src/ports/runs.ts';
 import type { Stores } from '../src/ports/stores.ts';
+import type { Children } from '../src/runs/children.ts';
 import type { Tools } from '../src/ports/tools.ts';
 
 export interface ActivityPorts {
   readonly stores: Pick<Stores, 'log' | 'content' | 'effects' | 'runs'>;
   /** Brings the run's log up to its history: deltas may only follow what history already says. */
   readonly log: { catchUp(run: RunRef): Promise<{ readonly nextSequence: number }> };
+  readonly children: Children;
   readonly models: Models;
   readonly tools: Tools;
   readonly redactor: Redactor;

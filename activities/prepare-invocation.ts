@@ -116,8 +116,8 @@ async function toolSurface(
   return allowed.flatMap((toolId) => {
     const tool = tools.get(toolId);
     if (!tool || tool.remote?.approval === 'deny') return [];
-    const { idempotent = false, timeoutMs, transport, remote } = tool;
-    if (!remote) return [{ toolId, idempotent, timeoutMs, transport }];
+    const { idempotent = false, timeoutMs, transport, remote, runs } = tool;
+    if (!remote) return [{ toolId, idempotent, timeoutMs, transport, ...(runs ? { runs } : {}) }];
     const { agentId, waitMs, approval } = remote;
     return [
       {

@@ -11,6 +11,7 @@ import { createTools } from '../src/adapters/tools/index.ts';
 import type { TemporalTarget } from '../src/adapters/temporal/connection.ts';
 import { readConfig } from '../src/app/config.ts';
 import { createHost, type Host } from '../src/app/host.ts';
+import { createChildren } from '../src/runs/children.ts';
 import { createRedactor } from '../src/rules/redaction.ts';
 import { RUN_WORKFLOW, type RunInput } from '../src/rules/run-input.ts';
 import type { ResolvedAgent } from '../src/ports/catalog.ts';
@@ -142,14 +143,15 @@ export async function startRealWorker(
     systemPrompt: PROMPT,
   };
   const hash = await stores.content.put(TENANT, Buffer.from(JSON.stringify(agent)));
-  const activities = createActivities({
+  const parts = {
     stores,
     log,
     models: timed(createModels({ scripts: { [BENCH_AGENT]: script } }), onToken),
-    tools,
     redactor: createRedactor([{ id: 'OPENWOP_API_KEY', value: API_KEY }]),
     logger: benchLogger,
-  });
+  };
+  const children = createChildren({ ...bench.host, ...parts, config: { escalation: true } });
+  const activities = createActivities({ ...parts, tools, children });
   const { taskQueue, stop } = await startWorker(bench.closing, {
     target: bench.target,
     bundle: bench.bundles.journal,

@@ -234,6 +234,11 @@ function returned(nodeId: string, callId = NO_CALL): ActivityEvent {
   return { type: 'agent.toolReturned', nodeId, payload };
 }
 
+/** No case has children. */
+function noChild(): Promise<never> {
+  throw new Error('a case of the bench started a child run');
+}
+
 /** For both workflows: what it answers depends on the case (`context.workflowId`) and the activity's id alone. */
 export function createDoubles(cases: readonly BenchCase[], asked: Asked = () => {}): Activities {
   const byName = new Map(cases.map((one) => [one.name, one]));
@@ -267,5 +272,8 @@ export function createDoubles(cases: readonly BenchCase[], asked: Asked = () => 
       note('sealBlock', input);
       return { output: { deltas: 0 }, events: [] };
     },
+    startChildren: noChild,
+    endChild: noChild,
+    cancelChild: noChild,
   };
 }

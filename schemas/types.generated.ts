@@ -366,6 +366,7 @@ export interface NodeKindConfigs {
   'core.clarificationGate': ClarificationGateConfig;
   'core.agent': AgentNodeConfig;
   'conformance.requiresMissing': RequiresMissingConfig;
+  'core.subWorkflow': SubWorkflowConfig;
 }
 export interface StartConfig {
   [k: string]: unknown;
@@ -450,6 +451,26 @@ export interface AgentNodeConfig {
   [k: string]: unknown;
 }
 export interface RequiresMissingConfig {
+  [k: string]: unknown;
+}
+export interface SubWorkflowConfig {
+  workflowId: string;
+  waitForCompletion?: true;
+  onChildFailure?: 'fail-parent' | 'absorb';
+  /**
+   * child variable <- parent variable
+   */
+  inputMapping?: {
+    [k: string]: string;
+  };
+  /**
+   * parent variable <- child variable
+   */
+  outputMapping?: {
+    [k: string]: string;
+  };
+  propagateCancellation?: boolean;
+  timeoutMs?: number;
   [k: string]: unknown;
 }
 
@@ -1037,6 +1058,7 @@ export interface RunEventPayloads {
   'node.retried': NodeRetriedPayload;
   'node.skipped': NodeSkippedPayload;
   'node.cancelled': NodeCancelledPayload;
+  'node.dispatched': NodeDispatchedPayload;
   'interrupt.requested': InterruptRequestedPayload;
   'interrupt.resolved': InterruptResolvedPayload;
   'approval.requested': ApprovalRequestedPayload;
@@ -1200,6 +1222,11 @@ export interface NodeCancelledPayload {
   reason?: string;
   [k: string]: unknown;
 }
+export interface NodeDispatchedPayload {
+  childRunId: string;
+  childWorkflowId: string;
+  childStatus?: string;
+}
 export interface InterruptRequestedPayload {
   kind:
     | 'approval'
@@ -1359,7 +1386,12 @@ export interface CapBreachedPayload {
     | 'budget-cost'
     | 'budget-tool-calls'
     | 'budget-retries'
-    | 'confidence-escalation-suppressed';
+    | 'confidence-escalation-suppressed'
+    | 'dispatch-iterations'
+    | 'child-depth'
+    | 'child-fan-out'
+    | 'child-open'
+    | 'child-runs';
   limit: number;
   observed: number;
   nodeId?: string;

@@ -19,6 +19,22 @@ const OPTIONS: Record<ActivityName, ActivityOptions> = {
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry: { ...RETRY, maximumAttempts: 8 },
   },
+  startChildren: {
+    startToCloseTimeout: 120_000,
+    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+    retry: { ...RETRY, maximumAttempts: 20 },
+  },
+  // Its child's last words may be under way: asked again soon, and for minutes.
+  endChild: {
+    startToCloseTimeout: 30_000,
+    retry: {
+      initialInterval: 100,
+      backoffCoefficient: 2,
+      maximumInterval: 10_000,
+      maximumAttempts: 60,
+    },
+  },
+  cancelChild: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 10 } },
   sealBlock: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 20 } },
 };
 

@@ -7,6 +7,7 @@ import type {
 } from '../activities/contract.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { PinnedAgent } from '../src/rules/run-input.ts';
+import type { Child } from './child-runs.ts';
 import type { Visit } from './context.ts';
 import type { NodeError } from './frames.ts';
 
@@ -47,6 +48,8 @@ export type ToolCall = {
   /** What a human said about the call, until the call has a result. */
   resolution?: CallToolInput['resolution'];
   resultHash?: string;
+  /** A call of an agent: its run. */
+  child?: Child;
 };
 
 export type Invocation = {

@@ -15,7 +15,12 @@ import type { Steps } from './steps.ts';
 export type Ending =
   | { readonly kind: 'completed' }
   | { readonly kind: 'failed'; readonly error: NodeError; readonly failedNodeId?: string }
-  | { readonly kind: 'cancelled'; readonly reason?: string; readonly cancelledBy?: string }
+  | {
+      readonly kind: 'cancelled';
+      readonly reason?: string;
+      readonly cancelledBy?: string;
+      readonly parentRunId?: string;
+    }
   | { readonly kind: 'continue' };
 
 export interface Run {

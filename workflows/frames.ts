@@ -58,6 +58,13 @@ export interface Interrupt {
   resolution?: Resolution | 'timeout';
 }
 
+/** A child run that has not been taken to its end, by its parent. */
+export interface OpenChild {
+  readonly nodeId: string;
+  /** It has told that it ended, or somebody has for it. */
+  hasEnded?: true;
+}
+
 export interface NodeState {
   visits: number;
   outcome?: 'completed' | 'failed' | 'skipped';
@@ -78,6 +85,8 @@ export interface RunState {
   frames: Record<string, Frame>;
   /** By interruptId, oldest first: a node may have several open. */
   readonly interrupts: Record<string, Interrupt>;
+  /** By childRunId; absent before the first. */
+  children?: Record<string, OpenChild>;
   executions: number;
   /** Times each back edge was taken. */
   loops: Record<string, number>;

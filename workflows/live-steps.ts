@@ -7,13 +7,16 @@ import {
   CancellationScope,
   condition,
   currentUpdateInfo,
+  defineSignal,
   defineUpdate,
+  getExternalWorkflowHandle,
   scheduleActivity,
   setHandler,
   sleep,
   type ActivityOptions,
 } from '@temporalio/workflow';
 import type { StepContext } from '../activities/contract.ts';
+import { CHILD_ENDED_SIGNAL, type ChildEnded } from '../src/rules/children.ts';
 import { activityIdOf } from '../src/rules/ids.ts';
 import { ownPrincipal } from '../src/rules/run-input.ts';
 import type { StepResult } from '../src/rules/journal.ts';
@@ -55,6 +58,7 @@ export function liveSteps(): Steps {
       claim(read, key);
       return Date.now();
     },
+    tellParent,
     receive,
     nextTask: nextTaskOf(),
     until: (ready, limitMs) =>
@@ -190,9 +194,24 @@ function shield(): CancellationScope {
   return new CancellationScope({ cancellable: false });
 }
 
+/** Longest time in ms that a run which has ended stays for the sake of its parent; the family keeper tells it then. */
+const TELL_LIMIT_MS = 60_000;
+
+async function tellParent(parentRunId: string, ended: ChildEnded): Promise<void> {
+  const signalled = getExternalWorkflowHandle(parentRunId)
+    .signal(CHILD_ENDED_SIGNAL, ended)
+    .catch(() => undefined);
+  let isTold = false;
+  void signalled.then(() => (isTold = true));
+  await condition(() => isTold, TELL_LIMIT_MS);
+}
+
 /** One handler for each kind of message; Temporal's own cancel request comes in the same way. */
 function receive(inbox: Inbox): void {
   CancellationScope.current().cancelRequested.catch(() => inbox.cancelled());
+  setHandler(defineSignal<[ChildEnded]>(CHILD_ENDED_SIGNAL), ({ childRunId }) =>
+    inbox.childEnded(childRunId),
+  );
   for (const kind of Object.keys(MESSAGES) as MessageKind[]) receiveKind(inbox, kind);
 }
 

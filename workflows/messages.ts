@@ -33,8 +33,8 @@ const HANDLERS: { readonly [Kind in MessageKind]: Handler<MessageOf<Kind>> } = {
   'resolve-interrupt': { refusal: resolutionRefusal, take: takeAnswer },
   cancel: {
     refusal: () => undefined,
-    take(run, { cancelledBy, reason }) {
-      cancel(run, cancelledBy, reason);
+    take(run, { cancelledBy, reason, parentRunId }) {
+      cancel(run, { cancelledBy, reason, parentRunId });
       return 'cancelling';
     },
   },
@@ -120,7 +120,13 @@ export function answerMessages(run: Run): void {
       run.progress++;
       return remember(run, entered, { bodyDigest: message.bodyDigest, status });
     },
-    cancelled: () => cancel(run, 'temporal'),
+    cancelled: () => cancel(run, { cancelledBy: 'temporal' }),
+    childEnded(childRunId) {
+      const child = run.state.children?.[childRunId];
+      if (!child) return;
+      child.hasEnded = true;
+      run.progress++;
+    },
   });
 }
 
@@ -138,8 +144,11 @@ function handlerOf(message: RunMessage): Handler<RunMessage> {
 }
 
 /** Everything stops; the first cancel's reason stands. */
-function cancel(run: Run, cancelledBy: string, reason?: string): void {
+function cancel(
+  run: Run,
+  by: { readonly cancelledBy: string; readonly reason?: string; readonly parentRunId?: string },
+): void {
   if (run.ending) return;
   noteStatus('cancelling');
-  endRun(run, { kind: 'cancelled', cancelledBy, reason });
+  endRun(run, { kind: 'cancelled', ...by });
 }

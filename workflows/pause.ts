@@ -110,8 +110,10 @@ function runningFrames(run: Run): Frame[] {
       .filter(({ resolution }) => resolution === undefined || isKept)
       .map(({ nodeId }) => nodeId),
   );
+  // One that waits for a child rests as well: to cut it would end the child.
+  const waiting = new Set(Object.values(run.state.children ?? {}).map(({ nodeId }) => nodeId));
   return Object.values(run.state.frames).filter(
-    ({ phase, nodeId }) => phase === 'started' && !asking.has(nodeId),
+    ({ phase, nodeId }) => phase === 'started' && !asking.has(nodeId) && !waiting.has(nodeId),
   );
 }
 

@@ -142,7 +142,14 @@ async function close(run: Run, ending: Exclude<Ending, { kind: 'continue' }>): P
   const { type, payload } = terminalEvent(run, ending);
   emit(type, payload, { key: TERMINAL_KEY });
   endJournal(ending.kind);
+  await tellParent(run);
   if (!allHandlersFinished()) await run.steps.until(allHandlersFinished);
+}
+
+/** Its end stands in the log by then: who is told may look at once. */
+async function tellParent({ input, steps }: Run): Promise<void> {
+  const { parentRunId } = input.header;
+  if (parentRunId !== undefined) await steps.tellParent(parentRunId, { childRunId: input.runId });
 }
 
 function terminalEvent(
@@ -162,12 +169,13 @@ function terminalEvent(
       };
     }
     case 'cancelled': {
-      const { reason, cancelledBy } = ending;
+      const { reason, cancelledBy, parentRunId } = ending;
       return {
         type: 'run.cancelled',
         payload: {
           ...(reason === undefined ? {} : { reason }),
           ...(cancelledBy === undefined ? {} : { cancelledBy }),
+          ...(parentRunId === undefined ? {} : { parentRunId }),
         },
       };
     }

@@ -3,6 +3,7 @@
 // key. So every activity, wait and clock read of a visit has a key of its own, the same in every replay.
 import { CancellationScope } from '@temporalio/workflow';
 import type { Activities } from '../activities/contract.ts';
+import type { ChildEnded } from '../src/rules/children.ts';
 import { activityIdOf, encodeTuple } from '../src/rules/ids.ts';
 import type { MessageOutcome, RunMessage } from '../src/rules/messages.ts';
 import { tupleOf, type Place, type Run } from './context.ts';
@@ -42,6 +43,8 @@ export interface Inbox {
   take(entered: Entered): MessageOutcome;
   /** Somebody cancelled the execution itself. */
   cancelled(): void;
+  /** A child run has ended; any number of times, also of one that is not known. */
+  childEnded(childRunId: string): void;
 }
 
 /** Keys are `stepKey` and `runKey`; each is used once in a segment by `wait`, and once by `now`. */
@@ -59,6 +62,8 @@ export interface Steps {
   wait(key: string, deadlineMs: number | undefined, ready: () => boolean): Promise<boolean>;
   /** Workflow time in ms. */
   now(key: string): number;
+  /** Tells the run that started this one that it has ended. A parent that is not there any more need not know. */
+  tellParent(parentRunId: string, ended: ChildEnded): Promise<void>;
   /** From now on messages enter through `inbox`. */
   receive(inbox: Inbox): void;
   /**
@@ -103,6 +108,6 @@ export async function seal(
 }
 
 /** Runs something that must happen also while the run is being cancelled. */
-async function uncancelled<T>(fn: () => Promise<T>): Promise<T> {
+export async function uncancelled<T>(fn: () => Promise<T>): Promise<T> {
   return CancellationScope.nonCancellable(fn);
 }

@@ -8,8 +8,17 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json
 import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';
 import { agentTaskQueue } from '../src/rules/run-input.ts';
 import { principalOf } from '../src/rules/subject.ts';
-import type { AgentWork, Invocation, ToolCall } from './agent-work.ts';
-import { nodeFailure } from './context.ts';
+import { stepName, type AgentWork, type Invocation, type ToolCall } from './agent-work.ts';
+import {
+  endOf,
+  newChild,
+  refuse,
+  requireRoom,
+  startChildren,
+  type Asked,
+  type Wanted,
+} from './child-runs.ts';
+import { nodeFailure, type Visit } from './context.ts';
 import { CancelledAfterResult, failureOf, isUnreached } from './failures.ts';
 import type { NodeError, Resolution } from './frames.ts';
 import { approvalSchema, interrupt, type InterruptRequest } from './interrupts.ts';
@@ -36,9 +45,9 @@ export async function performCalls(
   const { calls } = invocation;
   const failed = failureIn(calls);
   if (failed) throw nodeFailure(failed.code, failed.message, failed.details);
-  const open = calls
-    .filter(({ resultHash }) => resultHash === undefined)
-    .map((call) => ({ work, invocation, call }));
+  const left = calls.filter(({ resultHash }) => resultHash === undefined);
+  const runs = startRuns(work, invocation, left);
+  const open = left.map((call) => ({ work, invocation, call, runs }));
   const asking = open.filter(({ call }) => isAsking(call));
   await settled([
     ...open.filter((placed) => !asking.includes(placed)).map(perform),
@@ -70,6 +79,8 @@ interface Placed {
   readonly work: AgentWork;
   readonly invocation: Invocation;
   readonly call: ToolCall;
+  /** The runs of all agents that the turn calls are there. */
+  readonly runs: Promise<void>;
 }
 
 /** A call that asks while others of its turn have no result does not wait for them. */
@@ -133,6 +144,7 @@ async function callTool(placed: Placed): Promise<CallToolOutput> {
   const { work, invocation, call } = placed;
   if (call.unreached) return giveUp(placed, call.unreached);
   const { resolution } = call;
+  if (runsOf(invocation, call) !== undefined) return callAgent(placed);
   const tool = invocation.tools.find(({ toolId }) => toolId === call.toolId);
   // Only what is performed needs the agent; what is only settled does not.
   const isPerformed = resolution === undefined || resolution.kind === 'perform';
@@ -142,8 +154,8 @@ async function callTool(placed: Placed): Promise<CallToolOutput> {
   const input = inputOf(placed, resolution);
   const { steps } = work.visit.run;
   if (!remote) return steps.run(work.visit, 'callTool', { step: name, input, timeoutMs });
-  const { agentId, waitMs } = remote;
-  const taskQueue = agentTaskQueue(work.visit.run.input.tenant, agentId);
+  const { waitMs } = remote;
+  const taskQueue = agentTaskQueue(work.visit.run.input.tenant, remote.agentId);
   try {
     return await steps.run(work.visit, 'callTool', {
       step: name,
@@ -161,6 +173,58 @@ async function callTool(placed: Placed): Promise<CallToolOutput> {
     if (!(error instanceof CancelledAfterResult)) await sealCall(placed, name);
     throw error;
   }
+}
+
+/** The agent whose run this call is. */
+function runsOf({ tools }: Invocation, { calledKey, toolId }: ToolCall): string | undefined {
+  if (calledKey === undefined) return undefined;
+  return tools.find((tool) => tool.toolId === toolId)?.runs;
+}
+
+/** What an agent is asked is an object: its members are the run's variables. */
+const NO_TASK = 'The arguments of an agent are an object.';
+
+/** The agents that a turn calls are one batch, in the model's order (seed 003 §3.4). */
+async function startRuns(
+  work: AgentWork,
+  invocation: Invocation,
+  calls: readonly ToolCall[],
+): Promise<void> {
+  const { visit } = work;
+  const agents = calls.flatMap((call) => {
+    const agentId = runsOf(invocation, call);
+    return agentId === undefined ? [] : [{ call, agentId }];
+  });
+  if (agents.length === 0) return;
+  const batch = `${stepName(work, `t${invocation.turn}`)}.runs`;
+  requireRoom(visit, batch, agents.filter(({ call }) => !call.child).length);
+  const wanted = agents.map(({ call, agentId }) => wantedOf(visit, call, agentId));
+  await startChildren(visit, batch, wanted);
+}
+
+function wantedOf(visit: Visit, call: ToolCall, agentId: string): Wanted {
+  const { step, callId, calledKey = '' } = call;
+  const child = (call.child ??= newChild(visit, { step, callId }));
+  const isTask = isJsonObject(call.arguments);
+  if (!isTask) refuse(child, 'tool_invalid_input', NO_TASK);
+  const asked: Asked = {
+    target: { agentId },
+    inputs: isTask ? (call.arguments) : {},
+    cause: 'agent-tool',
+    startedBy: calledKey,
+    harvest: [],
+  };
+  return { child, asked };
+}
+
+/** The decision of the agent's run, or why there is none, is what the model gets (RFC 0007). */
+async function callAgent({ work, call, runs }: Placed): Promise<CallToolOutput> {
+  await runs;
+  const { callId, toolId, calledKey = '', child } = call;
+  if (!child) throw nodeFailure('internal_error', 'The call has no run.');
+  const tool = { agentId: work.agent.agentId, callId, toolId, calledKey };
+  const { status, resultHash = '' } = await endOf(work.visit, child, { harvest: [], tool });
+  return { kind: 'returned', status: status === 'completed' ? 'ok' : 'error', resultHash };
 }
 
 function nameOf({ step: name, rounds }: ToolCall): string {

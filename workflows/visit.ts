@@ -38,6 +38,8 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
   'envelope_refusal',
   'effect_skipped',
   'payload_too_large',
+  'unknown_child_workflow',
+  'child_limit_exceeded',
 ]);
 
 /** Waits of an attempt: for its end within its time, and for its beginning after the last one failed. */

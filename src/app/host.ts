@@ -20,7 +20,8 @@ import {
   type Temporal,
 } from './parts.ts';
 import { withProgress, type Report } from './progress.ts';
-import { EARLY_ROLES, LATE_ROLES, startRoles } from './roles.ts';
+import { createChildren } from '../runs/children.ts';
+import { EARLY_ROLES, LATE_ROLES, runSettings, startRoles } from './roles.ts';
 import { Started } from './started.ts';
 
 export interface Host {
@@ -68,7 +69,8 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   const runs = { ...joinLog(options, started, { temporal, stores }), options };
   const early = await startRoles(EARLY_ROLES, runs, started);
   const inside = { ...early, ...(await loadAgentParts(options, early)) };
-  const activities = createActivities({ ...inside, logger });
+  const children = createChildren({ ...inside, logger, config: runSettings(options) });
+  const activities = createActivities({ ...inside, children, logger });
   const needs = { ...inside, activities, bundle: await bundling };
   const { server, worker, ...host } = await startRoles(LATE_ROLES, needs, started);
   if (worker && config.temporal.kind === 'dev')

@@ -16,6 +16,7 @@ import {
   IN_MEMORY_SERVER,
   type ServerTraits,
 } from '../adapters/temporal/server-traits.ts';
+import { createAgentRunTools } from '../adapters/tools/agent-run-tools.ts';
 import { coreTools } from '../adapters/tools/core-tools.ts';
 import { createTools } from '../adapters/tools/index.ts';
 import { capabilityKeys, familiesOf } from '../rules/capabilities.ts';
@@ -209,7 +210,8 @@ export async function loadAgentParts(
   { stores, core }: { readonly stores: Stores; readonly core?: Core },
 ): Promise<AgentParts> {
   const agentTools = createAgentTools({ registry: stores.agents, core });
-  const tools = createTools([...coreTools(), ...(builtIn?.tools ?? [])], agentTools);
+  const agentRuns = createAgentRunTools(() => catalog);
+  const tools = createTools([...coreTools(), ...(builtIn?.tools ?? [])], agentTools, agentRuns);
   const { testMode, escalation } = config;
   const { tenant } = DEFAULT_CALLER;
   const facts = hostFacts({
@@ -218,7 +220,7 @@ export async function loadAgentParts(
     models: { isLive: () => hasLiveModel(config.models), providers: () => [] },
     config: { testMode, escalation, opensentience: config.opensentience !== undefined },
   });
-  const catalog = await loadCatalog({
+  const catalog: Catalog & { readonly scripts: ReadonlyMap<string, unknown> } = await loadCatalog({
     fixturesDir: config.fixturesDir,
     agentsDir: config.agentsDir,
     builtIn: { definitions: builtIn?.definitions ?? [], agents: builtIn?.agents ?? [] },

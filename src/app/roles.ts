@@ -13,6 +13,8 @@ import { listen, type Listening } from '../facade/listen.ts';
 import { createArchiver } from '../log/archiver.ts';
 import { createSweeper } from '../log/sweeper.ts';
 import type { RunRef } from '../ports/runs.ts';
+import type { RunSettings } from '../runs/deps.ts';
+import { createFamilyKeeper } from '../runs/family-keeper.ts';
 import { createReaper } from '../runs/reaper.ts';
 import { createCore } from '../opensentience/core.ts';
 import type { Core } from '../opensentience/parts.ts';
@@ -187,6 +189,16 @@ const worker: Role<LateNeeds> = {
   },
 };
 
+/** What the operator decided for every run, whoever starts it. */
+export function runSettings({ config, facade = {} }: HostOptions): RunSettings {
+  const { forceContinueAsNewAfter } = facade;
+  return {
+    escalation: config.escalation,
+    interruptTimeoutMs: config.interruptTimeoutMs,
+    ...(forceContinueAsNewAfter === undefined ? {} : { forceContinueAsNewAfter }),
+  };
+}
+
 function facadeDeps(needs: LateNeeds): FacadeDeps {
   const { config, logger, apiKey, facade, parts } = needs.options;
   return {
@@ -197,8 +209,7 @@ function facadeDeps(needs: LateNeeds): FacadeDeps {
       trustedProxies: config.http.trustedProxies,
       apiKey,
       testMode: config.testMode,
-      escalation: config.escalation,
-      interruptTimeoutMs: config.interruptTimeoutMs,
+      ...runSettings(needs.options),
       version: VERSION,
       inMemory: !needs.temporal.traits.keepsRuns,
       // A facade of its own cannot know which workers have agents.
@@ -216,6 +227,19 @@ const reaper: Role<LateNeeds> = {
   stopLimitMs: 3_000,
   async start(needs) {
     const running = createReaper({ ...needs, logger: needs.options.logger });
+    running.start();
+    return { stop: () => running.stop() };
+  },
+};
+
+/** Ends of children and parents whose own code could not tell them (architecture §4). */
+const families: Role<LateNeeds> = {
+  name: 'families',
+  half: 'worker',
+  stopLimitMs: 10_000,
+  async start(needs) {
+    const { logger } = needs.options;
+    const running = createFamilyKeeper({ ...needs, logger, config: runSettings(needs.options) });
     running.start();
     return { stop: () => running.stop() };
   },
@@ -249,4 +273,4 @@ function portFault({ host, port }: Config['http'], error: unknown): unknown {
 
 /** Before the catalog is loaded: whose tools agents bring is known then. */
 export const EARLY_ROLES: readonly Role<EarlyNeeds>[] = [projector, sweeper, archiver, agents];
-export const LATE_ROLES: readonly Role<LateNeeds>[] = [agentQueues, worker, reaper, http];
+export const LATE_ROLES: readonly Role<LateNeeds>[] = [agentQueues, worker, reaper, families, http];

@@ -17,6 +17,7 @@
  * @property {string} key of a wait
  * @property {string} toolName
  * @property {string} toAgentId
+ * @property {string} childWorkflowId
  * @property {unknown} [inputs]
  * @property {unknown} [outcome]
  * @property {unknown} [outputs]
@@ -324,6 +325,7 @@ const FOLDS = {
       agentId,
     });
   },
+  child: (step) => add(step, { kind: 'note', title: `Starts ${step.payload.childWorkflowId}` }),
   handoff: (step) => add(step, { kind: 'note', title: `Hands over to ${step.payload.toAgentId}` }),
   'wait-asks': (step) => {
     const title = step.payload.data?.title ?? QUESTION_TITLES[step.payload.kind] ?? 'Waits';

@@ -8,6 +8,8 @@ export interface CatalogAgent {
   readonly packName: string;
   readonly packVersion: string;
   readonly pinned: PinnedAgent;
+  /** What a task of it must match. */
+  readonly taskSchema?: JsonObject;
   readonly degraded: readonly string[];
 }
 

@@ -1,4 +1,5 @@
 // Runs in Temporal: started, told things, ended (architecture §4).
+import type { ChildEnded } from '../rules/children.ts';
 import type { MessageOutcome, RunMessage } from '../rules/messages.ts';
 import type { RunInput } from '../rules/run-input.ts';
 
@@ -13,6 +14,8 @@ export interface RunEngine {
    * time or Temporal does not know the run (accepted, not yet started).
    */
   send(runId: string, updateId: string, message: RunMessage): Promise<MessageOutcome>;
+  /** Tells a run that a child of it has ended. A run that is not there, or not any more, need not know. Throws service_unavailable. */
+  childEnded(parentRunId: string, ended: ChildEnded): Promise<void>;
   /** Throws HostError service_unavailable when the frontend does not answer within 2 s. */
   ping(): Promise<void>;
 }

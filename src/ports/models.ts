@@ -120,4 +120,6 @@ export interface ToolDescription {
    * (architecture §5).
    */
   readonly remote?: RemoteTool;
+  /** A call is a run of this agent. */
+  readonly runs?: string;
 }

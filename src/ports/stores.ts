@@ -5,6 +5,7 @@
 import type { AgentRegistry } from './agents.ts';
 import type { ContentStore } from './content.ts';
 import type { EffectLedger } from './effects.ts';
+import type { FamilyStore } from './families.ts';
 import type { FeedStore } from './feed.ts';
 import type { SegmentStore } from './history.ts';
 import type { IdempotencyStore } from './idempotency.ts';
@@ -17,6 +18,7 @@ import type { SessionStore } from './sessions.ts';
 /** All stores of one database. */
 export interface Stores {
   readonly runs: RunStore;
+  readonly families: FamilyStore;
   readonly idempotency: IdempotencyStore;
   readonly log: LogStore;
   readonly feed: FeedStore;

@@ -112,6 +112,7 @@ const TABLE = {
       'core.fail',
       'core.approvalGate',
       'core.clarificationGate',
+      'core.subWorkflow',
     ],
     shown: hidden,
   },

@@ -135,6 +135,15 @@ export const ERRORS = {
   tool_denied: { retryable: false, message: 'The tool may not be called.' }, // own
   effect_in_doubt: { retryable: false, message: 'It is not known whether the effect happened.' }, // own
   effect_skipped: { retryable: false, message: 'A human decided not to perform the effect.' }, // own
+  // child runs
+  unknown_child_workflow: {
+    retryable: false,
+    message: 'There is no such workflow to run as a child.',
+  },
+  child_failed: { retryable: false, message: 'The child run did not complete.' }, // own
+  child_timeout: { retryable: false, message: 'The child run took longer than permitted.' }, // own
+  child_lost: { retryable: false, message: 'The child run is not there any more.' }, // own
+  child_limit_exceeded: { retryable: false, message: 'More child runs than permitted.' }, // own
   // storage and history
   history_undecodable: { retryable: false, message: "The run's history cannot be decoded." }, // own
   history_missing: {

@@ -61,6 +61,8 @@ export type EventPart =
   | 'return'
   /** Text of a call at work, or an answer's. */
   | 'output-piece'
+  /** A run of its own begins for a node. */
+  | 'child'
   | 'decision'
   | 'handoff'
   | 'variable'
@@ -210,6 +212,7 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
   'node.retried': row('n', 'node-ends', { node: 'retrying', ...NODE_CLOSED }),
   'node.skipped': row('uvn', 'node-skipped', { node: 'skipped' }),
   'node.cancelled': row('uvn', 'node-ends', { node: 'cancelled', ...NODE_CLOSED }),
+  'node.dispatched': row('uvn', 'child'),
   'interrupt.requested': row('uvn', 'wait-asks'),
   'interrupt.resolved': row('uvn', 'wait-ends', {
     twins: [{ from: 'resolvedBy', to: 'resolvedBy', value: subjectInFirstMajor }],

@@ -77,6 +77,12 @@ export function eventIdOf(runId: string, key: string): string {
   return `evt-${ksuidText(sha256(utf8ToBytes(`${runId}\0${key}`)).subarray(0, 20))}`;
 }
 
+/** Id of a child run: the same for every try to start it (seed 003 §3.4). */
+export function childRunIdOf(parentRunId: string, callId: string, index: number): string {
+  const name = JSON.stringify([parentRunId, callId, index]);
+  return `run-${ksuidText(sha256(utf8ToBytes(`child\0${name}`)).subarray(0, 20))}`;
+}
+
 export type PayloadIdKind = 'call' | 'inv' | 'int';
 
 /**

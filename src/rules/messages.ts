@@ -22,6 +22,8 @@ export interface CancelRunMessage {
   readonly kind: 'cancel';
   readonly reason?: string;
   readonly cancelledBy: string;
+  /** Whose end ends this run. */
+  readonly parentRunId?: string;
   readonly bodyDigest: string;
 }
 

@@ -2,6 +2,8 @@
 // (architecture §2.6). Everything that may change between start and end of a run is pinned in it.
 import type { AgentManifest, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import type { JsonObject, JsonValue } from './json.ts';
+import type { CausedBy } from './journal.ts';
+import type { ChildCause } from './children.ts';
 import type { Era } from './versions.ts';
 import { principalOf, type StoredOwner, type Subject } from './subject.ts';
 
@@ -28,6 +30,13 @@ export interface RunHeader {
   readonly correlationId: string;
   /** callId of the call that spawned this run. */
   readonly causationId?: string;
+  /** Generations between the root and this run; absent: this is a root. */
+  readonly depth?: number;
+  readonly childCause?: ChildCause;
+  /** Event of the parent that this run began with. */
+  readonly startedBy?: CausedBy;
+  /** The end of its parent does not end it. */
+  readonly isDetached?: true;
 }
 
 export interface RunInput {

@@ -11,6 +11,8 @@ export interface Cancellation {
   readonly row: RunRow;
   readonly reason?: string;
   readonly cancelledBy: string;
+  /** Whose end ends this run. */
+  readonly parentRunId?: string;
 }
 
 type CancelDeps = Pick<RunsDeps, 'stores' | 'engine' | 'log' | 'redactor' | 'logger'>;
@@ -21,7 +23,7 @@ type CancelDeps = Pick<RunsDeps, 'stores' | 'engine' | 'log' | 'redactor' | 'log
  */
 export async function cancelRun(
   deps: CancelDeps,
-  { row, reason, cancelledBy }: Cancellation,
+  { row, reason, cancelledBy, parentRunId }: Cancellation,
   { updateId, bodyDigest }: Pick<Delivery, 'updateId' | 'bodyDigest'>,
 ): Promise<RunStatus> {
   const ended = await endedAs(deps, row);
@@ -30,6 +32,7 @@ export async function cancelRun(
     kind: 'cancel',
     ...(reason === undefined ? {} : { reason: deps.redactor.text(reason) }),
     cancelledBy,
+    ...(parentRunId === undefined ? {} : { parentRunId }),
     bodyDigest,
   };
   const told = await sendMessage(deps, row.runId, { updateId, message });

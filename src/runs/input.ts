@@ -4,10 +4,16 @@ import { randomInt } from 'node:crypto';
 import { AGENT_NODE_TYPE } from '../rules/capabilities.ts';
 import { pointerSegment } from '../rules/definition-graph.ts';
 import { HostError, invalid } from '../rules/errors.ts';
-import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { askedModel } from '../rules/model-choice.ts';
 import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
-import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../rules/run-input.ts';
+import {
+  TRANSLATE_VERSION,
+  type PinnedAgent,
+  type RunHeader,
+  type RunInput,
+} from '../rules/run-input.ts';
+import { hasType } from '../rules/variables.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { Fault } from '../wire/checked.ts';
 import type {
@@ -33,17 +39,36 @@ function randomId(prefix: string): string {
 
 type InputDeps = Pick<RunsDeps, 'catalog' | 'models' | 'redactor' | 'config'>;
 
+/** What a run is among runs. */
+export interface Birth {
+  readonly runId: string;
+  readonly header: RunHeader;
+  /** Variables that begin without a value, whatever their default. */
+  readonly unset?: readonly string[];
+}
+
+/** The first of a chain, in the session that is asked for or in one of its own. */
+function rootBirth({ sessionId = randomId('session') }: RunRequest): Birth {
+  const runId = randomId('run');
+  return { runId, header: { sessionId, correlationId: runId } };
+}
+
 /**
  * Throws workflow_not_found, agent_not_found, model_unavailable, validation_error, unsupported_mock_provider,
  * payload_too_large.
  */
-export function buildRunInput(deps: InputDeps, caller: Caller, request: RunRequest): RunInput {
+export function buildRunInput(
+  deps: InputDeps,
+  caller: Caller,
+  request: RunRequest,
+  birth: Birth = rootBirth(request),
+): RunInput {
   const { catalog, config, redactor } = deps;
+  const { runId, header, unset = [] } = birth;
   const definition = definitionOf(deps, caller, request);
   const configurable = readConfigurable(request.configurable, definition, deps.models);
   const agents = pinnedAgents(catalog, caller, definition);
   requireModels(deps, definition, { agents, configurable });
-  const runId = randomId('run');
   const { reasoningVerbosity } = configurable;
   const verbosity =
     reasoningVerbosity === 'full' || reasoningVerbosity === 'off' ? reasoningVerbosity : 'summary';
@@ -53,10 +78,12 @@ export function buildRunInput(deps: InputDeps, caller: Caller, request: RunReque
     subject: caller.subject,
     idSeed: runId,
     translateVersion: TRANSLATE_VERSION,
-    header: { sessionId: request.sessionId ?? randomId('session'), correlationId: runId },
+    header,
     definition: withPublishedRefs(definition),
     source: request.agentId === undefined ? 'workflow-node' : 'run-api',
-    variables: redactor.json(startVariables(definition.variables, request.inputs)),
+    variables: redactor.json(
+      startVariables(withoutDefaults(definition.variables, unset), request.inputs),
+    ),
     configurable: redactor.json(configurable),
     ...(request.tags ? { tags: request.tags.map((tag) => redactor.text(tag)) } : {}),
     ...(request.metadata ? { metadata: redactor.json(request.metadata) } : {}),
@@ -165,6 +192,18 @@ function startVariables(declared: readonly WorkflowVariable[], inputs: JsonObjec
   return variables;
 }
 
+function withoutDefaults(
+  declared: readonly WorkflowVariable[],
+  unset: readonly string[],
+): readonly WorkflowVariable[] {
+  if (unset.length === 0) return declared;
+  return declared.map(({ defaultValue, ...variable }) =>
+    defaultValue === undefined || unset.includes(variable.name)
+      ? variable
+      : { ...variable, defaultValue },
+  );
+}
+
 /** What is wrong with the inputs for these variables: one fault for each variable at most, in their order. */
 export function inputFaults(
   declared: readonly WorkflowVariable[],
@@ -184,19 +223,6 @@ function startValue(
   inputs: JsonObject,
 ): JsonValue | undefined {
   return Object.hasOwn(inputs, name) ? inputs[name] : (defaultValue as JsonValue | undefined);
-}
-
-function hasType(value: JsonValue, type: WorkflowVariable['type']): boolean {
-  switch (type) {
-    case 'array':
-      return Array.isArray(value);
-    case 'object':
-      return isJsonObject(value);
-    case 'string':
-    case 'number':
-    case 'boolean':
-      return typeof value === type;
-  }
 }
 
 function pinnedAgents(

@@ -17,6 +17,7 @@ import type { TranscriptItem } from '../../src/ports/models.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { Tool } from '../../src/ports/tools.ts';
 import type { AgentManifest, AgentScriptTurn } from '../../schemas/types.generated.ts';
+import type { Children } from '../../src/runs/children.ts';
 import { validateEvent } from '../../src/wire/validators.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
 import { silentLogger } from '../support/log-parts.ts';
@@ -35,10 +36,21 @@ export interface RigOptions {
   readonly taskSchema?: JsonObject;
   readonly returnSchema?: JsonObject;
   readonly node?: Parameters<typeof node>[2];
+  readonly children?: Children;
   readonly models?: Parameters<typeof createModels>[0];
   /** Rows that the run's log has once it is caught up; 0: the host has not noted the run's start. */
   readonly caughtUpTo?: number;
 }
+
+const NO_CHILDREN: Children = {
+  accept: async () => ({
+    kind: 'refused',
+    code: 'workflow_not_found',
+    message: 'No such workflow.',
+  }),
+  end: async () => 'lost',
+  cancel: async () => 'none',
+};
 
 /** What the agent says where a test does not care. */
 const DECIDES = { final: { decision: 'done', confidence: 1 } };
@@ -88,6 +100,7 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
             .map((tool) => [tool.toolId, tool]),
         ),
     }),
+    children: options.children ?? NO_CHILDREN,
     redactor: createRedactor(options.secrets ?? []),
     logger: silentLogger,
   });

@@ -64,6 +64,9 @@ function playedEngine(temporal: PlayedTemporal): RunEngine {
       call(kind);
       return { bodyDigest, status: kind === 'cancel' ? 'cancelling' : 'resolved' };
     },
+    async childEnded() {
+      call('childEnded');
+    },
     async ping() {
       if (temporal.away) throw away();
     },

@@ -43,6 +43,7 @@ function deps(): Parameters<typeof acceptRun>[0] {
         const first = sent.find((one) => one.updateId === updateId);
         return { bodyDigest: first?.message.bodyDigest ?? '', status: 'cancelling' };
       },
+      childEnded: async () => {},
       ping: async () => {},
     },
     catalog: { definition: () => NOOP, agent: () => undefined },

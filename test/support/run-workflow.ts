@@ -39,6 +39,9 @@ const ACTIVITY_TYPES = [
   'callTool',
   'checkValue',
   'sealBlock',
+  'startChildren',
+  'endChild',
+  'cancelChild',
   'scripted',
 ] as const;
 /** What a scripted run says besides its history is not looked at. */

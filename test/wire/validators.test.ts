@@ -42,6 +42,7 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
   'node.retried': { nodeId, attempt: 1, delayMs: 0, lastError: error },
   'node.skipped': { nodeId, reason: 'r' },
   'node.cancelled': { nodeId, reason: 'r' },
+  'node.dispatched': { childRunId: 'r', childWorkflowId: 'w', childStatus: 'completed' },
   'interrupt.requested': { kind: 'approval', key: 'k', data: {}, resumeSchema: {}, timeoutMs: 1 },
   'interrupt.resolved': { ...suspended, kind: 'approval', resumeValue: {}, resolvedBy: 'p' },
   'approval.requested': { nodeId, artifactId: 'a', artifactType: 't', actions: ['accept', 'edit'] },

@@ -45,7 +45,7 @@ async function callsOf(nodeId: string, turns: readonly (readonly JsonObject[])[]
   });
   const plain = plainRun(
     input,
-    (name, given) => answers[name](given as CallToolInput) as JsonValue,
+    (name, given) => answers[name as keyof typeof answers](given as CallToolInput) as JsonValue,
   );
   expect(await agent(plain.visit(nodeId))).toMatchObject({ kind: 'completed' });
   plain.stated();

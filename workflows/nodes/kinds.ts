@@ -12,6 +12,7 @@ import { delay } from './delay.ts';
 import { fail } from './fail.ts';
 import { end, identity, noop, start } from './passthrough.ts';
 import { setVariableNode } from './set-variable.ts';
+import { subWorkflow } from './sub-workflow.ts';
 
 const KINDS: Readonly<Record<NodeType, NodeKind>> = {
   'core.agent': agent,
@@ -26,6 +27,7 @@ const KINDS: Readonly<Record<NodeType, NodeKind>> = {
   'core.noop': noop,
   'core.setVariable': setVariableNode,
   'core.start': start,
+  'core.subWorkflow': subWorkflow,
 };
 
 export function kindOf({ typeId }: WorkflowNode): NodeKind {

@@ -2,6 +2,7 @@
 // (conformance/fixtures.md, RFC 0003). A bad file is skipped with one line that says where it is wrong; never a crash.
 import { basename, join } from 'node:path';
 import { LACKING, nodeTypesOf } from '../../rules/capabilities.ts';
+import { agentOfTool } from '../../rules/children.ts';
 import { isAgentToolId } from '../../rules/ids.ts';
 import { canonicalJson } from '../../rules/json.ts';
 import type { Catalog, CatalogAgent, CatalogFault, ResolvedAgent } from '../../ports/catalog.ts';
@@ -121,8 +122,8 @@ async function addAgent(
   }
   const registered = new Set(tools.list(tenant).map(({ toolId }) => toolId));
   const degraded = [
-    // A tool of an agent process comes and goes: its absence at start says nothing.
-    ...toolAllowlist.filter((toolId) => !registered.has(toolId) && !isAgentToolId(toolId)),
+    // A tool of an agent process comes and goes, and an agent may be loaded later: absence now says nothing.
+    ...toolAllowlist.filter((toolId) => !registered.has(toolId) && !isElsewhere(toolId)),
     ...requiresCapabilities.filter((capability) => !capabilities.has(capability)),
     ...unboundMemory(manifest),
   ];
@@ -138,9 +139,14 @@ async function addAgent(
     packName: agent.packName,
     packVersion: agent.packVersion,
     pinned,
+    ...(agent.taskSchema ? { taskSchema: agent.taskSchema } : {}),
     degraded,
   });
   return true;
+}
+
+function isElsewhere(toolId: string): boolean {
+  return isAgentToolId(toolId) || agentOfTool(toolId) !== undefined;
 }
 
 /** Memory that this host does not offer: an agent that wants it runs without. */

@@ -100,3 +100,8 @@ export function databaseError(error: unknown): Error {
   }
   return new SqlError(message ?? 'SQL error', sqlState, { constraint, cause: error });
 }
+
+/** A row with this key is there already. */
+export function isUniqueViolation(error: unknown): boolean {
+  return error instanceof SqlError && error.sqlState === '23505';
+}

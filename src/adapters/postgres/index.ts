@@ -10,6 +10,7 @@ import { createTableContentStore } from './content-store.ts';
 import type { Db } from './db.ts';
 import { createEffectLedger } from './effect-ledger.ts';
 import { startBackfill } from './feed-backfill.ts';
+import { createFamilyStore } from './family-store.ts';
 import { createFeedStore } from './feed-store.ts';
 import { createIdempotencyStore } from './idempotency-store.ts';
 import { createLogStore } from './log-store.ts';
@@ -52,6 +53,7 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
     const backfill = await startBackfill(db, logger);
     return {
       runs: createRunStore(db),
+      families: createFamilyStore(db),
       idempotency: createIdempotencyStore(db),
       log,
       feed: createFeedStore(db),

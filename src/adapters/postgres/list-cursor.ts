@@ -10,6 +10,8 @@ type Place<Kinds extends Form> = {
 
 /** When a run was accepted, and its id. */
 export const NEWEST_FIRST = ['number', 'string'] as const;
+/** The same of a list that begins with the oldest. */
+export const OLDEST_FIRST = NEWEST_FIRST;
 /** The deadline, when it was asked, and the run's id. */
 export const SOONEST_FIRST = ['number', 'number', 'string'] as const;
 

@@ -41,6 +41,13 @@ const WRITE = `
   cut_off AS (
     UPDATE run_blocks SET closed = true
     WHERE run_id = $1 AND tenant_id = $2 AND $10 AND NOT closed AND activity_id <> ALL ($13::text[])
+  ),
+  told AS (
+    INSERT INTO run_ends (tenant_id, run_id, ended_at_ms)
+    SELECT r.tenant_id, r.run_id, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM runs r
+    WHERE $10 AND r.run_id = $1 AND r.tenant_id = $2 AND (r.parent_run_id IS NOT NULL
+      OR EXISTS (SELECT 1 FROM runs c WHERE c.tenant_id = $2 AND c.parent_run_id = $1))
+    ON CONFLICT DO NOTHING
   )
   SELECT pg_notify('${LOG_CHANNEL}', $1::text || ':' || $4::bigint::text) WHERE $14::boolean`;
 

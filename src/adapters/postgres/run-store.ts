@@ -39,17 +39,20 @@ function runOf(record: RunRecord): RunRow {
 }
 
 /** Inserts a run (runValues, from $1 on) with its head and its place in its session where the CTE `claim` has a row. */
-const INSERT_RUN = `run AS (
-    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id, workflow_name)
-    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text FROM claim
+export const INSERT_RUN = `run AS (
+    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id, workflow_name,
+      parent_run_id, root_run_id)
+    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text,
+      $10::text, $11::text FROM claim
   ),
-  ${joinSession(10)}
+  ${joinSession(12)}
   INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
     last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
   SELECT $1, $2, $3, $6, 'pending', false, 0, 0, '', 0, '', $7::integer, 'null', 'null' FROM session
   RETURNING 1`;
 
-function runValues(run: NewRun): SqlValue[] {
+export function runValues(run: NewRun): SqlValue[] {
+  const { parentRunId, correlationId } = run.input.header;
   return [
     run.runId,
     run.tenant,
@@ -61,12 +64,26 @@ function runValues(run: NewRun): SqlValue[] {
     run.input.header.sessionId,
     // No column can hold a NUL.
     run.input.definition.name.replaceAll('\0', ''),
+    parentRunId ?? null,
+    parentRunId === undefined ? null : correlationId,
     ...sessionValues(run),
   ];
 }
 
-function rowOf({ sessionTitle: _, ...run }: NewRun): RunRow {
+export function rowOf({ sessionTitle: _, ...run }: NewRun): RunRow {
   return { ...run, ...refOf(run.tenant, run.runId) };
+}
+
+export async function findRun(
+  queries: Queries,
+  tenant: string,
+  runId: string,
+): Promise<RunRow | undefined> {
+  const [record] = await queries.query<RunRecord>(
+    `SELECT ${COLUMNS} FROM runs WHERE run_id = $1 AND tenant_id = $2`,
+    [runId, tenant],
+  );
+  return record && runOf(record);
 }
 
 async function insertRun(queries: Queries, run: NewRun): Promise<RunRow> {
@@ -134,13 +151,7 @@ export function createRunStore(db: Db): RunStore {
       );
       return row && (JSON.parse(row.start_failure) as StartFailure);
     },
-    async find(tenant, runId) {
-      const [record] = await db.query<RunRecord>(
-        `SELECT ${COLUMNS} FROM runs WHERE run_id = $1 AND tenant_id = $2`,
-        [runId, tenant],
-      );
-      return record && runOf(record);
-    },
+    find: (tenant, runId) => findRun(db, tenant, runId),
     ...lists(db),
     async unstarted(beforeMs, limit) {
       const records = await db.query<RunRecord>(

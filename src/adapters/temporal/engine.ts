@@ -9,6 +9,7 @@ import {
   type Connection,
   type DataConverter,
 } from '@temporalio/client';
+import { CHILD_ENDED_SIGNAL, type ChildEnded } from '../../rules/children.ts';
 import { codeOf, HostError, isErrorCode } from '../../rules/errors.ts';
 import { MESSAGES, type MessageOutcome, type RunMessage } from '../../rules/messages.ts';
 import { RUN_TASK_QUEUE, RUN_WORKFLOW, type RunInput } from '../../rules/run-input.ts';
@@ -18,6 +19,7 @@ import { GRPC, grpcStatus, isAway, rpc, toHostError } from './rpc.ts';
 
 const START_DEADLINE_MS = 5_000;
 const CANCEL_REQUEST_DEADLINE_MS = 2_000;
+const SIGNAL_DEADLINE_MS = 2_000;
 const PING_DEADLINE_MS = 2_000;
 /** Tries of one call; the deadline ends them earlier. */
 const TRIES = 20;
@@ -212,6 +214,16 @@ async function send(source: Source, sent: Sent): Promise<MessageOutcome> {
   }
 }
 
+async function childEnded(source: Source, parentRunId: string, ended: ChildEnded): Promise<void> {
+  try {
+    await rpc(source.connection, { deadlineMs: SIGNAL_DEADLINE_MS, tries: TRIES }, () =>
+      source.client.workflow.getHandle(parentRunId).signal(CHILD_ENDED_SIGNAL, ended),
+    );
+  } catch (error) {
+    if (!isUnknown(error)) throw toHostError(error);
+  }
+}
+
 export function createRunEngine(options: RunEngineOptions): RunEngine {
   const { connection, namespace, dataConverter, taskQueue = RUN_TASK_QUEUE } = options;
   const source = {
@@ -223,6 +235,7 @@ export function createRunEngine(options: RunEngineOptions): RunEngine {
   return {
     start: (input) => start(source, input),
     send: (runId, updateId, message) => send(source, { runId, updateId, message }),
+    childEnded: (parentRunId, ended) => childEnded(source, parentRunId, ended),
     async ping() {
       try {
         await rpc(connection, { deadlineMs: PING_DEADLINE_MS, tries: TRIES }, () =>

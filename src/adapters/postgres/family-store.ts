@@ -1,0 +1,117 @@
+// Runs and the runs that they started (migration 012): rows of children, what is below a root, and ends that are still
+// to be told. A child's row is one statement: it counts below its root, or is refused.
+import { HostError } from '../../rules/errors.ts';
+import type { RunStatus } from '../../rules/status.ts';
+import type { FamilyMember, FamilyStore } from '../../ports/families.ts';
+import type { NewRun } from '../../ports/runs.ts';
+import { isUniqueViolation, type Db, type SqlValue } from './db.ts';
+import { cursorOf, cursorText, OLDEST_FIRST } from './list-cursor.ts';
+import { refOf } from './run-ref.ts';
+import { findRun, INSERT_RUN, rowOf, runValues } from './run-store.ts';
+
+interface MemberRecord {
+  readonly run_id: string;
+  readonly tenant_id: string;
+  readonly workflow_id: string;
+  readonly parent_run_id: string;
+  readonly tags: string;
+  readonly created_at_ms: number;
+  readonly status: string | null;
+  readonly closed: boolean | null;
+}
+
+const MEMBER = `r.run_id, r.tenant_id, r.workflow_id, r.parent_run_id, r.tags, r.created_at_ms, h.status, h.closed
+  FROM runs r LEFT JOIN run_heads h ON h.run_id = r.run_id`;
+const OLDEST = 'ORDER BY r.created_at_ms, r.run_id';
+
+function memberOf(record: MemberRecord): FamilyMember {
+  return {
+    run: refOf(record.tenant_id, record.run_id),
+    runId: record.run_id,
+    workflowId: record.workflow_id,
+    parentRunId: record.parent_run_id,
+    status: (record.status ?? 'pending') as RunStatus,
+    closed: record.closed ?? false,
+    createdAtMs: record.created_at_ms,
+    tags: JSON.parse(record.tags) as string[],
+  };
+}
+
+/** `limit`: the parameter behind those of runValues. */
+const acceptChild = (limit: number): string => `WITH parent AS (
+    -- The end of the parent's log takes this lock as well: it comes before the child, or knows of it.
+    SELECT 1 FROM run_heads WHERE run_id = $10 AND tenant_id = $2 AND NOT closed FOR SHARE
+  ), claim AS (
+    INSERT INTO run_families (tenant_id, root_run_id, descendants) SELECT $2, $11, 1 FROM parent
+    ON CONFLICT (tenant_id, root_run_id) DO UPDATE SET descendants = run_families.descendants + 1
+      WHERE run_families.descendants < $${limit}::bigint
+    RETURNING 1
+  ), ${INSERT_RUN}`;
+
+/** Throws service_unavailable where the parent's log is just being rebuilt. */
+async function isEnded(db: Db, { tenant, input }: NewRun): Promise<boolean> {
+  const [head] = await db.query<{ closed: boolean }>(
+    'SELECT closed FROM run_heads WHERE run_id = $1 AND tenant_id = $2',
+    [input.header.parentRunId ?? '', tenant],
+  );
+  if (!head) throw new HostError('service_unavailable');
+  return head.closed;
+}
+
+export function createFamilyStore(db: Db): FamilyStore {
+  return {
+    async acceptChild(child, limit) {
+      const { tenant, runId } = child;
+      const known = await findRun(db, tenant, runId);
+      if (known) return known;
+      try {
+        const values = runValues(child);
+        const inserted = await db.query(acceptChild(values.length + 1), [...values, limit]);
+        if (inserted.length > 0) return rowOf(child);
+        return (await isEnded(db, child)) ? 'parent-ended' : 'full';
+      } catch (error) {
+        // Another try of the same step came between, and its row counts.
+        if (!isUniqueViolation(error)) throw error;
+        return (await findRun(db, tenant, runId)) ?? 'full';
+      }
+    },
+    async children({ tenant, runId }, { cursor, limit }) {
+      const values: SqlValue[] = [tenant, runId, limit + 1];
+      let behind = '';
+      if (cursor !== undefined) {
+        values.push(...cursorOf(cursor, OLDEST_FIRST));
+        behind = 'AND (r.created_at_ms, r.run_id) > ($4::bigint, $5::text)';
+      }
+      const records = await db.query<MemberRecord>(
+        `SELECT ${MEMBER} WHERE r.tenant_id = $1 AND r.parent_run_id = $2 ${behind} ${OLDEST} LIMIT $3`,
+        values,
+      );
+      const runs = records.slice(0, limit).map(memberOf);
+      const last = runs.at(-1);
+      return records.length > limit && last
+        ? { runs, nextCursor: cursorText([last.createdAtMs, last.runId]) }
+        : { runs };
+    },
+    async descendants({ tenant, runId }, limit) {
+      const records = await db.query<MemberRecord>(
+        `SELECT ${MEMBER} WHERE r.tenant_id = $1 AND r.root_run_id = $2 ${OLDEST} LIMIT $3`,
+        [tenant, runId, limit],
+      );
+      return records.map(memberOf);
+    },
+    async untoldEnds(beforeMs, limit) {
+      const records = await db.query<{ tenant_id: string; run_id: string; ended_at_ms: number }>(
+        `SELECT tenant_id, run_id, ended_at_ms FROM run_ends WHERE ended_at_ms < $1
+         ORDER BY ended_at_ms, run_id LIMIT $2`,
+        [beforeMs, limit],
+      );
+      return records.map((record) => ({
+        run: refOf(record.tenant_id, record.run_id),
+        endedAtMs: record.ended_at_ms,
+      }));
+    },
+    async endTold({ tenant, runId }) {
+      await db.query('DELETE FROM run_ends WHERE tenant_id = $1 AND run_id = $2', [tenant, runId]);
+    },
+  };
+}

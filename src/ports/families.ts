@@ -1,0 +1,34 @@
+// Runs and the runs that they started (architecture §4).
+import type { NewRun, RunListItem, RunRef, RunRow } from './runs.ts';
+
+export interface FamilyMember extends RunListItem {
+  readonly run: RunRef;
+  readonly parentRunId: string;
+  readonly closed: boolean;
+}
+
+/** A run that has ended, and whose parent or children may not know it. */
+export interface UntoldEnd {
+  readonly run: RunRef;
+  readonly endedAtMs: number;
+}
+
+export interface FamilyStore {
+  /**
+   * Inserts the row of a child (`pending`, with its head) unless it is there: a later try finds the row of the first.
+   * Counted below its root in the same statement: `full` where that has `limit` runs below it already. Throws
+   * service_unavailable.
+   */
+  acceptChild(child: NewRun, limit: number): Promise<RunRow | 'full' | 'parent-ended'>;
+  /** Children of a run, oldest first, from behind the page whose `nextCursor` this is. Throws validation_error. */
+  children(
+    parent: RunRef,
+    query: { readonly cursor?: string; readonly limit: number },
+  ): Promise<{ readonly runs: readonly FamilyMember[]; readonly nextCursor?: string }>;
+  /** Everything below a root, oldest first, `limit` at most. */
+  descendants(root: RunRef, limit: number): Promise<readonly FamilyMember[]>;
+  /** Ends before a time (ms epoch) that nobody has taken, oldest first. Over all tenants. */
+  untoldEnds(beforeMs: number, limit: number): Promise<readonly UntoldEnd[]>;
+  /** Whom it concerns knows. */
+  endTold(run: RunRef): Promise<void>;
+}

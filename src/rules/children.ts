@@ -1,0 +1,37 @@
+// Runs that a run starts (RFC 0007, RFC 0022; seed 003 §3.4): what names them, what bounds them, and how one tells the
+// run that waits for it. A child is a run of its own; that it is one stands in its header alone.
+import type { RunHeader } from './run-input.ts';
+
+/** What in a run can start another one, as ancestry tells it. */
+export const CHILD_CAUSES = ['core.subWorkflow', 'core.dispatch', 'agent-tool'] as const;
+export type ChildCause = (typeof CHILD_CAUSES)[number];
+
+/** Generations below a root: agents that call themselves, or each other in a ring, end here (`child-depth`). */
+export const MAX_CHILD_DEPTH = 8;
+/** Runs below one root over its whole life (`child-runs`). */
+export const MAX_DESCENDANTS = 2_000;
+/** Children that one step starts together (`child-fan-out`). */
+export const MAX_FAN_OUT = 100;
+/** Children of one run that have not ended (`child-open`): its state holds each of them. */
+export const MAX_OPEN_CHILDREN = 500;
+/** Time in ms that a run that ends waits for the ends of the children that it cancels. */
+export const CHILD_CANCEL_MS = 30_000;
+
+/** Signal by which a child tells its parent that it has ended; its argument is a `ChildEnded`. It stands in histories. */
+export const CHILD_ENDED_SIGNAL = 'childEnded';
+
+export interface ChildEnded {
+  readonly childRunId: string;
+}
+
+/** 0 for a root. */
+export function depthOf({ depth = 0 }: Pick<RunHeader, 'depth'>): number {
+  return depth;
+}
+
+/** Prefix by which an allowlist names an agent as a tool: a call is a run of that agent. */
+const AGENT_TOOL = 'agent:';
+
+export function agentOfTool(toolId: string): string | undefined {
+  return toolId.startsWith(AGENT_TOOL) ? toolId.slice(AGENT_TOOL.length) : undefined;
+}

@@ -1,0 +1,279 @@
+// Child runs (RFC 0007, RFC 0022; seed 003 §3.4): how a run's activity accepts one, learns how it ended, and ends it. A
+// child is accepted as every run is, under an id that its parent's step fixes: each try of that step finds the same run.
+import { depthOf, MAX_CHILD_DEPTH, MAX_DESCENDANTS, type ChildCause } from '../rules/children.ts';
+import { codeOf, HostError } from '../rules/errors.ts';
+import { isJsonObject, type JsonObject } from '../rules/json.ts';
+import type { RunHeader, RunInput } from '../rules/run-input.ts';
+import { TERMINAL_STATUSES } from '../rules/status.ts';
+import { subjectOf } from '../rules/subject.ts';
+import type { Caller } from '../ports/caller.ts';
+import type { RunRef, RunRow } from '../ports/runs.ts';
+import type { Stores } from '../ports/stores.ts';
+import { compileUserSchema } from '../wire/user-schema.ts';
+import { foldedRun } from '../log/fold.ts';
+import { cancelRun } from './cancel.ts';
+import type { RunsDeps } from './deps.ts';
+import { buildRunInput } from './input.ts';
+import { startRun } from './start.ts';
+
+export type ChildrenDeps = Omit<RunsDeps, 'stores'> & {
+  readonly stores: RunsDeps['stores'] & Pick<Stores, 'families'>;
+};
+
+/** Of a child as its parent's step asks for it. JSON: it travels in history. */
+export interface ChildRequest {
+  readonly runId: string;
+  readonly callId: string;
+  /** Node of the parent. */
+  readonly nodeId: string;
+  readonly target: { readonly workflowId: string } | { readonly agentId: string };
+  readonly inputs: JsonObject;
+  /** Variables that begin without a value, whatever their default: what they are mapped from has none (RFC 0022). */
+  readonly unset?: readonly string[];
+  readonly cause: ChildCause;
+  /** Key of the parent's event that the child begins with. */
+  readonly startedBy: string;
+  readonly isDetached?: true;
+  /** Variables of the child that the parent will take: they must be there to be taken. */
+  readonly harvest: readonly string[];
+}
+
+/** `code` is one of the error table's. */
+export type ChildStart =
+  | { readonly kind: 'started'; readonly workflowId: string }
+  | {
+      readonly kind: 'refused';
+      readonly code: string;
+      readonly message: string;
+      readonly details?: JsonObject;
+      /** A bound that it would have passed. */
+      readonly breach?: { readonly kind: 'child-depth' | 'child-runs'; readonly limit: number };
+    };
+
+/** What of a child run its parent may go by. */
+export interface ChildEnd {
+  readonly status: 'completed' | 'failed' | 'cancelled';
+  readonly outputs: JsonObject;
+  readonly variables: JsonObject;
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+/** For activities. Parents and children belong to one tenant. */
+export interface Children {
+  accept(parent: RunRef, request: ChildRequest): Promise<ChildStart>;
+  end(parent: RunRef, childRunId: string): Promise<ChildEnd | 'lost' | undefined>;
+  cancel(
+    parent: RunRef,
+    child: { readonly childRunId: string; readonly reason: string },
+  ): Promise<'open' | 'ended' | 'none'>;
+}
+
+export function createChildren(deps: ChildrenDeps): Children {
+  return {
+    accept: (parent, request) => acceptChild(deps, parent, request),
+    end: (parent, childRunId) => endOfChild(deps, parent, childRunId),
+    cancel: (parent, child) => cancelChild(deps, parent, child),
+  };
+}
+
+/** Keys of `configurable` that bound one run; everything else is a child's as its parent's. */
+const OWN_CONFIGURABLE: ReadonlySet<string> = new Set(['recursionLimit', 'runTimeoutMs']);
+
+/** Refusals that are the parent's to deal with; anything else is a fault, and the step is tried again. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'workflow_not_found',
+  'agent_not_found',
+  'validation_error',
+  'handoff_task_schema_violation',
+  'payload_too_large',
+  'model_unavailable',
+  'model_not_configured',
+  'unsupported_mock_provider',
+  'capability_required',
+]);
+
+/**
+ * Accepts and starts a child of `parent`. Throws service_unavailable, and internal_error where another parent has a run
+ * of this id.
+ */
+async function acceptChild(
+  deps: ChildrenDeps,
+  parent: RunRef,
+  request: ChildRequest,
+): Promise<ChildStart> {
+  const known = await deps.stores.runs.find(parent.tenant, request.runId);
+  const row = known ?? (await newChild(deps, await rowOf(deps, parent), request));
+  if ('kind' in row) return row;
+  const { parentRunId, causationId } = row.input.header;
+  if (parentRunId !== parent.runId || causationId !== request.callId)
+    throw new HostError('internal_error', {
+      reason: 'The id of the child belongs to another run.',
+    });
+  await startRun(deps, row);
+  return { kind: 'started', workflowId: row.workflowId };
+}
+
+async function rowOf({ stores }: Pick<ChildrenDeps, 'stores'>, run: RunRef): Promise<RunRow> {
+  const row = await stores.runs.find(run.tenant, run.runId);
+  if (!row) throw new HostError('run_not_found', { runId: run.runId });
+  return row;
+}
+
+async function newChild(
+  deps: ChildrenDeps,
+  parent: RunRow,
+  request: ChildRequest,
+): Promise<RunRow | Extract<ChildStart, { kind: 'refused' }>> {
+  const header = headerOf(parent, request);
+  if (depthOf(header) > MAX_CHILD_DEPTH) return breached('child-depth', MAX_CHILD_DEPTH);
+  let input: RunInput;
+  try {
+    requireTask(deps, parent.tenant, request);
+    input = childInput(deps, parent, { request, header });
+  } catch (error) {
+    return refused(error, request);
+  }
+  const { variables } = input.definition;
+  const hidden = variables.find(
+    ({ name, sensitive }) => sensitive && request.harvest.includes(name),
+  );
+  if (hidden) return refused(sensitiveHarvest(hidden.name), request);
+  const row = await deps.stores.families.acceptChild(
+    {
+      runId: input.runId,
+      tenant: parent.tenant,
+      workflowId: input.definition.id,
+      input,
+      createdAtMs: Date.now(),
+    },
+    MAX_DESCENDANTS,
+  );
+  if (row === 'parent-ended') throw new HostError('run_state_conflict');
+  return row === 'full' ? breached('child-runs', MAX_DESCENDANTS) : row;
+}
+
+function headerOf({ runId, input }: RunRow, request: ChildRequest): RunHeader {
+  const { sessionId, correlationId } = input.header;
+  return {
+    sessionId,
+    parentRunId: runId,
+    parentNodeId: request.nodeId,
+    correlationId,
+    causationId: request.callId,
+    depth: depthOf(input.header) + 1,
+    childCause: request.cause,
+    startedBy: { runId, key: request.startedBy },
+    ...(request.isDetached ? { isDetached: true } : {}),
+  };
+}
+
+/** The target's task schema is checked before anything is started (RFC 0077 §B step 6, inbound). */
+function requireTask(
+  { catalog }: Pick<ChildrenDeps, 'catalog'>,
+  tenant: string,
+  { target, inputs }: ChildRequest,
+): void {
+  const { taskSchema } = ('agentId' in target && catalog.agent(tenant, target.agentId)) || {};
+  if (taskSchema === undefined) return;
+  const compiled = compileUserSchema(taskSchema);
+  const checked = compiled.ok ? compiled.value.validate(inputs) : compiled;
+  if (checked.ok) return;
+  const [{ pointer, message }] = checked.errors;
+  throw new HostError('handoff_task_schema_violation', {
+    reason: `The task does not match the agent's task schema: ${pointer || '/'} ${message}.`,
+  });
+}
+
+/** What a log masks nobody reads out of it: a mapping would hand its mask on. */
+function sensitiveHarvest(name: string): HostError {
+  const reason = `The variable ${name} of the child workflow is sensitive: no mapping takes it.`;
+  return new HostError('validation_error', { field: '/outputMapping', reason });
+}
+
+function childInput(
+  deps: ChildrenDeps,
+  parent: RunRow,
+  { request, header }: { readonly request: ChildRequest; readonly header: RunHeader },
+): RunInput {
+  const { configurable } = parent.input;
+  const passed = Object.entries(configurable).filter(([name]) => !OWN_CONFIGURABLE.has(name));
+  const { runId, unset } = request;
+  return buildRunInput(
+    deps,
+    callerOf(parent),
+    { ...request.target, inputs: request.inputs, configurable: Object.fromEntries(passed) },
+    { runId, header, ...(unset ? { unset } : {}) },
+  );
+}
+
+/** A child is started in the name of who started its parent, and may do no more than be run. */
+function callerOf({ tenant, input }: RunRow): Caller {
+  const subject = input.subject ?? subjectOf('api-key', tenant, input.principal ?? '');
+  return { tenant, subject, scopes: [] };
+}
+
+function breached(
+  kind: 'child-depth' | 'child-runs',
+  limit: number,
+): Extract<ChildStart, { kind: 'refused' }> {
+  const message =
+    kind === 'child-depth'
+      ? `Runs may start each other over ${limit} generations.`
+      : `A run may have ${limit} runs below it.`;
+  return { kind: 'refused', code: 'child_limit_exceeded', message, breach: { kind, limit } };
+}
+
+/** Throws what is not the request's fault. */
+function refused(
+  error: unknown,
+  { target }: ChildRequest,
+): Extract<ChildStart, { kind: 'refused' }> {
+  const code = codeOf(error);
+  if (code === undefined || !REFUSALS.has(code)) throw error;
+  const { message, details } = error as HostError;
+  const told = code === 'workflow_not_found' ? 'unknown_child_workflow' : code;
+  const known = isJsonObject(details) ? details : {};
+  return { kind: 'refused', code: told, message, details: { ...known, ...target } };
+}
+
+/**
+ * Undefined while it has not ended. `lost`: there is no such child, or not any more. Throws service_unavailable where
+ * its log cannot be read fresh.
+ */
+async function endOfChild(
+  { stores, log }: Pick<ChildrenDeps, 'stores' | 'log'>,
+  parent: RunRef,
+  childRunId: string,
+): Promise<ChildEnd | 'lost' | undefined> {
+  const row = await stores.runs.find(parent.tenant, childRunId);
+  if (row?.input.header.parentRunId !== parent.runId) return 'lost';
+  const { head, stale } = await log.fresh(row);
+  if (!head.closed) {
+    if (stale) throw new HostError('service_unavailable');
+    return undefined;
+  }
+  await stores.families.endTold(row);
+  const { outputs = {}, variables, error } = foldedRun(head.snapshot);
+  return {
+    status: head.status as ChildEnd['status'],
+    outputs,
+    variables,
+    ...(error ? { error: { code: error.code, message: error.message } } : {}),
+  };
+}
+
+/** Asks a child to end because its parent does; one that has ended already, or is gone, stays so. */
+export async function cancelChild(
+  deps: ChildrenDeps,
+  parent: RunRef,
+  { childRunId, reason }: { readonly childRunId: string; readonly reason: string },
+): Promise<'open' | 'ended' | 'none'> {
+  const row = await deps.stores.runs.find(parent.tenant, childRunId);
+  if (row?.input.header.parentRunId !== parent.runId) return 'none';
+  const status = await cancelRun(
+    deps,
+    { row, reason, cancelledBy: `run:${parent.runId}`, parentRunId: parent.runId },
+    { updateId: `parent-${childRunId}`, bodyDigest: '' },
+  );
+  return TERMINAL_STATUSES.has(status) ? 'ended' : 'open';
+}

@@ -1,0 +1,245 @@
+// Child runs (RFC 0007, RFC 0022; seed 003 §3.4). A child is a run of its own that an activity accepts, under an id that
+// this code fixes before; it tells by a signal that it has ended, and what it came to is read from its log by another
+// activity, so that a child which could tell nothing any more ends the same way.
+//
+//   phase     what happens                                         next
+//   asked     its id is known, and that this run waits for it      running, or it is refused
+//   running   it is there: node.dispatched                         ended: it told so, was cancelled, or took too long
+//
+// A wait that is cancelled cancels its child, and sees it end before the run that waited comes to its own end.
+import { isCancellation } from '@temporalio/workflow';
+import type { EndChildInput, EndChildOutput } from '../activities/contract.ts';
+import { CHILD_CANCEL_MS, MAX_FAN_OUT, MAX_OPEN_CHILDREN } from '../src/rules/children.ts';
+import { childRunIdOf } from '../src/rules/ids.ts';
+import type { ChildRequest, ChildStart } from '../src/runs/children.ts';
+import { emitFact, nodeFailure, type Run, type Visit } from './context.ts';
+import { gate, isPaused } from './pause.ts';
+import { stepKey, uncancelled } from './steps.ts';
+
+/** A type, not an interface: it is part of a frame's JSON. */
+export type Child = {
+  /** Names it within the node attempt. */
+  readonly step: string;
+  readonly runId: string;
+  readonly callId: string;
+  phase: 'asked' | 'running' | 'refused';
+  /** It outlives the run that waits for it. */
+  readonly isDetached?: true;
+  refusal?: { code: string; message: string };
+  /** End of its time (workflow time), where it has one. */
+  deadlineMs?: number;
+  /** It was told to end, and why. */
+  dismissed?: 'timeout' | 'not-needed';
+};
+
+/** What is asked of a child beside its identity. */
+export type Asked = Omit<ChildRequest, 'runId' | 'callId' | 'nodeId' | 'isDetached'>;
+
+/** A child to be started. `timeoutMs`: of its whole life. */
+export interface Wanted {
+  readonly child: Child;
+  readonly asked: Asked;
+  readonly timeoutMs?: number;
+}
+
+export type ChildResult = EndChildOutput & { readonly childRunId: string };
+
+/** The index-th child of a call. It is known from now on: what it tells is taken, however early it comes. */
+export function newChild(
+  { run, frame }: Visit,
+  {
+    step,
+    callId,
+    index = 0,
+    isDetached,
+  }: Pick<Child, 'step' | 'callId' | 'isDetached'> & { readonly index?: number },
+): Child {
+  const runId = childRunIdOf(run.input.runId, callId, index);
+  (run.state.children ??= {})[runId] = { nodeId: frame.nodeId };
+  return { step, runId, callId, phase: 'asked', ...(isDetached ? { isDetached } : {}) };
+}
+
+/** Throws child_limit_exceeded where a batch, or what is open with it, would be more than permitted. */
+export function requireRoom(visit: Visit, step: string, count: number): void {
+  if (count > MAX_FAN_OUT)
+    throw breached(visit, step, { kind: 'child-fan-out', limit: MAX_FAN_OUT, observed: count });
+  const observed = Object.keys(visit.run.state.children ?? {}).length + count;
+  if (observed > MAX_OPEN_CHILDREN)
+    throw breached(visit, step, { kind: 'child-open', limit: MAX_OPEN_CHILDREN, observed });
+}
+
+type Breach = {
+  readonly kind: 'child-depth' | 'child-fan-out' | 'child-open' | 'child-runs';
+  readonly limit: number;
+  readonly observed: number;
+};
+
+/** States the bound; returns what the node fails with. */
+function breached(visit: Visit, step: string, breach: Breach) {
+  const { nodeId } = visit.frame;
+  emitFact(visit, 'cap.breached', { step: `${step}.bound`, payload: { ...breach, nodeId } });
+  const { kind, limit, observed } = breach;
+  return nodeFailure('child_limit_exceeded', `More child runs than permitted (${kind} ${limit}).`, {
+    ...{ kind, limit, observed },
+  });
+}
+
+/**
+ * Starts those of a batch that are not started, in their order, and states node.dispatched for each that is. A child that
+ * is refused says why in `refusal`.
+ */
+export async function startChildren(
+  visit: Visit,
+  step: string,
+  batch: readonly Wanted[],
+): Promise<void> {
+  const { run } = visit;
+  const wanted = batch.filter(({ child }) => child.phase === 'asked');
+  if (wanted.length === 0) return;
+  const requests = wanted.map((one) => requestOf(visit, one));
+  const { starts } = await orCancelled(
+    visit,
+    wanted.map(({ child }) => child),
+    () => run.steps.run(visit, 'startChildren', { step: `${step}.start`, input: { requests } }),
+  );
+  const atMs = run.steps.now(stepKey(visit, `${step}.started`));
+  wanted.forEach((one, index) => {
+    const start = starts[index];
+    if (start?.kind === 'started') noteStarted(visit, one, { ...start, atMs });
+    else noteRefused(visit, one.child, start);
+  });
+}
+
+function requestOf({ frame }: Visit, { child, asked }: Wanted): ChildRequest {
+  const { runId, callId, isDetached } = child;
+  const { nodeId } = frame;
+  return { ...asked, runId, callId, nodeId, ...(isDetached ? { isDetached } : {}) };
+}
+
+function noteStarted(
+  visit: Visit,
+  { child, asked, timeoutMs }: Wanted,
+  { workflowId, atMs }: { readonly workflowId: string; readonly atMs: number },
+): void {
+  child.phase = 'running';
+  if (timeoutMs !== undefined) child.deadlineMs = atMs + timeoutMs;
+  emitFact(visit, 'node.dispatched', {
+    step: child.step,
+    payload: { childRunId: child.runId, childWorkflowId: workflowId },
+    causedBy: asked.startedBy,
+  });
+}
+
+function noteRefused(
+  visit: Visit,
+  child: Child,
+  refusal: Extract<ChildStart, { kind: 'refused' }> | undefined,
+): void {
+  const { code = 'internal_error', message = 'It was not started.', breach } = refusal ?? {};
+  if (breach) breached(visit, child.step, { ...breach, observed: breach.limit + 1 });
+  refuse(child, code, message);
+  forget(visit.run, child);
+}
+
+/** It is not started, and ends as this says. */
+export function refuse(child: Child, code: string, message: string): void {
+  child.phase = 'refused';
+  child.refusal = { code, message };
+}
+
+/** Waits for the end of a child; one that takes too long is cancelled, and ends as `child_timeout`. */
+export async function endOf(
+  visit: Visit,
+  child: Child,
+  taken: Pick<EndChildInput, 'harvest' | 'tool'>,
+): Promise<ChildResult> {
+  const { run } = visit;
+  const { runId: childRunId, refusal } = child;
+  try {
+    await orCancelled(visit, [child], () => ended(visit, child));
+    while (isPaused(run)) await gate(visit, child.step);
+    const result = await run.steps.run(visit, 'endChild', {
+      step: `${child.step}.end`,
+      input: { childRunId, ...taken, ...(refusal ? { refused: refusal } : {}) },
+    });
+    if (child.dismissed !== 'timeout' || result.status === 'completed')
+      return { ...result, childRunId };
+    const message = 'The child run took longer than permitted.';
+    return { ...result, childRunId, error: { code: 'child_timeout', message } };
+  } finally {
+    forget(run, child);
+  }
+}
+
+async function ended(visit: Visit, child: Child): Promise<void> {
+  if (child.phase !== 'running') return;
+  const { run } = visit;
+  const hasEnded = () => !isOpen(run, child);
+  const key = stepKey(visit, `${child.step}.wait`);
+  if (await run.steps.wait(key, child.deadlineMs, hasEnded)) return;
+  child.dismissed ??= 'timeout';
+  await cancelChild(visit, child, { step: 'timeout', reason: 'child_timeout' });
+}
+
+/** Ends a child that nobody needs any more: who waits for it finds out what it came to. */
+export async function dismiss(visit: Visit, child: Child, reason: string): Promise<void> {
+  if (child.phase !== 'running' || child.dismissed || !isOpen(visit.run, child)) return;
+  child.dismissed = 'not-needed';
+  await cancelChild(visit, child, { step: 'dismissed', reason });
+}
+
+/** Tells the child, and waits for its end, no longer than CHILD_CANCEL_MS: that it was told is durable. */
+async function cancelChild(
+  visit: Visit,
+  child: Child,
+  { step, reason }: { readonly step: string; readonly reason: string },
+): Promise<void> {
+  const { run } = visit;
+  const { runId: childRunId } = child;
+  const name = `${child.step}.${step}`;
+  const input = { childRunId, reason };
+  const { found } = await run.steps.run(visit, 'cancelChild', { step: name, input });
+  if (found !== 'open') return;
+  const untilMs = run.steps.now(stepKey(visit, name)) + CHILD_CANCEL_MS;
+  await run.steps.wait(stepKey(visit, name), untilMs, () => !isOpen(run, child));
+}
+
+/**
+ * Whatever cancels the work cancels these children, each before this run's own end (RFC 0007 §D, cascade). A run that
+ * fails or an attempt that is over ends them too: nobody would take what they come to.
+ */
+async function orCancelled<T>(
+  visit: Visit,
+  children: readonly Child[],
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    const { run } = visit;
+    const open = children.filter((child) => !child.isDetached && isOpen(run, child));
+    const by = { step: 'cascade', reason: reasonOf(run) };
+    // What cannot be told now the family keeper tells, once this run has ended.
+    await uncancelled(() =>
+      Promise.all(open.map((child) => cancelChild(visit, child, by).catch(() => undefined))),
+    );
+    for (const child of children) forget(run, child);
+    throw error;
+  }
+}
+
+function isOpen(run: Run, { runId }: Child): boolean {
+  const child = run.state.children?.[runId];
+  return child !== undefined && child.hasEnded !== true;
+}
+
+function forget(run: Run, { runId }: Child): void {
+  delete run.state.children?.[runId];
+}
+
+/** `parent-cancelled` is the protocol's word (run.cancelled). */
+function reasonOf({ ending }: Run): string {
+  if (ending?.kind === 'failed') return 'parent-failed';
+  return ending ? 'parent-cancelled' : 'not-needed';
+}
