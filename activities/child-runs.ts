@@ -7,7 +7,7 @@ import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
 import { jsonBytes, type JsonObject } from '../src/rules/json.ts';
 import { NODE_INPUTS_BYTES } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
-import type { ChildEnd, ChildStart } from '../src/runs/children.ts';
+import type { ChildEnd, ChildStart } from '../src/rules/children.ts';
 import type {
   CancelChildInput,
   CancelChildOutput,

@@ -5,7 +5,7 @@ import type { PayloadOf } from '../src/rules/events.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { CausedBy, StepResult } from '../src/rules/journal.ts';
 import type { PinnedAgent, RunHeader } from '../src/rules/run-input.ts';
-import type { ChildEnd, ChildRequest, ChildStart } from '../src/runs/children.ts';
+import type { ChildEnd, ChildRequest, ChildStart } from '../src/rules/children.ts';
 
 /** Where an activity runs: filled by Steps, the same for all. */
 export interface StepContext {

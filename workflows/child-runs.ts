@@ -9,9 +9,14 @@
 // A wait that is cancelled cancels its child, and sees it end before the run that waited comes to its own end.
 import { isCancellation } from '@temporalio/workflow';
 import type { EndChildInput, EndChildOutput } from '../activities/contract.ts';
-import { CHILD_CANCEL_MS, MAX_FAN_OUT, MAX_OPEN_CHILDREN } from '../src/rules/children.ts';
+import {
+  CHILD_CANCEL_MS,
+  MAX_FAN_OUT,
+  MAX_OPEN_CHILDREN,
+  type ChildRequest,
+  type ChildStart,
+} from '../src/rules/children.ts';
 import { childRunIdOf } from '../src/rules/ids.ts';
-import type { ChildRequest, ChildStart } from '../src/runs/children.ts';
 import { emitFact, nodeFailure, type Run, type Visit } from './context.ts';
 import { gate, isPaused } from './pause.ts';
 import { stepKey, uncancelled } from './steps.ts';

@@ -99,6 +99,11 @@ export function emitFact<T extends EventType>(
   return key;
 }
 
+/** Key of the event that the attempt began with. */
+export function attemptKey(place: Place): string {
+  return emissionKey('node.started', tupleOf(place, 'node'));
+}
+
 /** A node's expected failure: thrown inside a node kind, it becomes `node.failed` (or a retry). */
 export function nodeFailure(
   code: string,

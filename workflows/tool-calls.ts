@@ -209,7 +209,7 @@ function wantedOf(visit: Visit, call: ToolCall, agentId: string): Wanted {
   if (!isTask) refuse(child, 'tool_invalid_input', NO_TASK);
   const asked: Asked = {
     target: { agentId },
-    inputs: isTask ? (call.arguments) : {},
+    inputs: isTask ? call.arguments : {},
     cause: 'agent-tool',
     startedBy: calledKey,
     harvest: [],

@@ -1,9 +1,10 @@
 // Runs that a run starts (RFC 0007, RFC 0022; seed 003 §3.4): what names them, what bounds them, and how one tells the
 // run that waits for it. A child is a run of its own; that it is one stands in its header alone.
+import type { JsonObject } from './json.ts';
 import type { RunHeader } from './run-input.ts';
 
 /** What in a run can start another one, as ancestry tells it. */
-export const CHILD_CAUSES = ['core.subWorkflow', 'core.dispatch', 'agent-tool'] as const;
+export const CHILD_CAUSES = ['core.subWorkflow', 'agent-tool'] as const;
 export type ChildCause = (typeof CHILD_CAUSES)[number];
 
 /** Generations below a root: agents that call themselves, or each other in a ring, end here (`child-depth`). */
@@ -22,6 +23,44 @@ export const CHILD_ENDED_SIGNAL = 'childEnded';
 
 export interface ChildEnded {
   readonly childRunId: string;
+}
+
+/** Of a child as its parent's step asks for it. JSON: it travels in history. */
+export interface ChildRequest {
+  readonly runId: string;
+  readonly callId: string;
+  /** Node of the parent. */
+  readonly nodeId: string;
+  readonly target: { readonly workflowId: string } | { readonly agentId: string };
+  readonly inputs: JsonObject;
+  /** Variables that begin without a value, whatever their default: what they are mapped from has none (RFC 0022). */
+  readonly unset?: readonly string[];
+  readonly cause: ChildCause;
+  /** Key of the parent's event that the child begins with. */
+  readonly startedBy: string;
+  readonly isDetached?: true;
+  /** Variables of the child that the parent will take: they must be there to be taken. */
+  readonly harvest: readonly string[];
+}
+
+/** `code` is one of the error table's. */
+export type ChildStart =
+  | { readonly kind: 'started'; readonly workflowId: string }
+  | {
+      readonly kind: 'refused';
+      readonly code: string;
+      readonly message: string;
+      readonly details?: JsonObject;
+      /** A bound that it would have passed. */
+      readonly breach?: { readonly kind: 'child-depth' | 'child-runs'; readonly limit: number };
+    };
+
+/** What of a child run its parent may go by. */
+export interface ChildEnd {
+  readonly status: 'completed' | 'failed' | 'cancelled';
+  readonly outputs: JsonObject;
+  readonly variables: JsonObject;
+  readonly error?: { readonly code: string; readonly message: string };
 }
 
 /** 0 for a root. */

@@ -1,8 +1,15 @@
 // Child runs (RFC 0007, RFC 0022; seed 003 §3.4): how a run's activity accepts one, learns how it ended, and ends it. A
 // child is accepted as every run is, under an id that its parent's step fixes: each try of that step finds the same run.
-import { depthOf, MAX_CHILD_DEPTH, MAX_DESCENDANTS, type ChildCause } from '../rules/children.ts';
+import {
+  depthOf,
+  MAX_CHILD_DEPTH,
+  MAX_DESCENDANTS,
+  type ChildEnd,
+  type ChildRequest,
+  type ChildStart,
+} from '../rules/children.ts';
 import { codeOf, HostError } from '../rules/errors.ts';
-import { isJsonObject, type JsonObject } from '../rules/json.ts';
+import { isJsonObject } from '../rules/json.ts';
 import type { RunHeader, RunInput } from '../rules/run-input.ts';
 import { TERMINAL_STATUSES } from '../rules/status.ts';
 import { subjectOf } from '../rules/subject.ts';
@@ -19,44 +26,6 @@ import { startRun } from './start.ts';
 export type ChildrenDeps = Omit<RunsDeps, 'stores'> & {
   readonly stores: RunsDeps['stores'] & Pick<Stores, 'families'>;
 };
-
-/** Of a child as its parent's step asks for it. JSON: it travels in history. */
-export interface ChildRequest {
-  readonly runId: string;
-  readonly callId: string;
-  /** Node of the parent. */
-  readonly nodeId: string;
-  readonly target: { readonly workflowId: string } | { readonly agentId: string };
-  readonly inputs: JsonObject;
-  /** Variables that begin without a value, whatever their default: what they are mapped from has none (RFC 0022). */
-  readonly unset?: readonly string[];
-  readonly cause: ChildCause;
-  /** Key of the parent's event that the child begins with. */
-  readonly startedBy: string;
-  readonly isDetached?: true;
-  /** Variables of the child that the parent will take: they must be there to be taken. */
-  readonly harvest: readonly string[];
-}
-
-/** `code` is one of the error table's. */
-export type ChildStart =
-  | { readonly kind: 'started'; readonly workflowId: string }
-  | {
-      readonly kind: 'refused';
-      readonly code: string;
-      readonly message: string;
-      readonly details?: JsonObject;
-      /** A bound that it would have passed. */
-      readonly breach?: { readonly kind: 'child-depth' | 'child-runs'; readonly limit: number };
-    };
-
-/** What of a child run its parent may go by. */
-export interface ChildEnd {
-  readonly status: 'completed' | 'failed' | 'cancelled';
-  readonly outputs: JsonObject;
-  readonly variables: JsonObject;
-  readonly error?: { readonly code: string; readonly message: string };
-}
 
 /** For activities. Parents and children belong to one tenant. */
 export interface Children {
@@ -88,8 +57,6 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'payload_too_large',
   'model_unavailable',
   'model_not_configured',
-  'unsupported_mock_provider',
-  'capability_required',
 ]);
 
 /**
@@ -198,12 +165,12 @@ function childInput(
   const { configurable } = parent.input;
   const passed = Object.entries(configurable).filter(([name]) => !OWN_CONFIGURABLE.has(name));
   const { runId, unset } = request;
-  return buildRunInput(
-    deps,
-    callerOf(parent),
-    { ...request.target, inputs: request.inputs, configurable: Object.fromEntries(passed) },
-    { runId, header, ...(unset ? { unset } : {}) },
-  );
+  return buildRunInput(deps, callerOf(parent), {
+    ...request.target,
+    inputs: request.inputs,
+    configurable: Object.fromEntries(passed),
+    birth: { runId, header, ...(unset ? { unset } : {}) },
+  });
 }
 
 /** A child is started in the name of who started its parent, and may do no more than be run. */

@@ -60,11 +60,10 @@ function rootBirth({ sessionId = randomId('session') }: RunRequest): Birth {
 export function buildRunInput(
   deps: InputDeps,
   caller: Caller,
-  request: RunRequest,
-  birth: Birth = rootBirth(request),
+  { birth, ...request }: RunRequest & { readonly birth?: Birth },
 ): RunInput {
   const { catalog, config, redactor } = deps;
-  const { runId, header, unset = [] } = birth;
+  const { runId, header, unset = [] } = birth ?? rootBirth(request);
   const definition = definitionOf(deps, caller, request);
   const configurable = readConfigurable(request.configurable, definition, deps.models);
   const agents = pinnedAgents(catalog, caller, definition);

@@ -17,9 +17,18 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   // The workflow; where it ended without its own code, translate; where it never began, the start.
   'run.failed': ['src/log/start-failed.ts', 'src/translate/v1.ts', 'workflows/run.ts'],
   'run.cancelled': ['src/translate/v1.ts', 'workflows/run.ts'],
+  // Its key is told to who is caused by it.
+  'node.started': ['workflows/context.ts', 'workflows/visit.ts'],
+  // A call of an agent is answered by that agent's run.
+  'agent.toolReturned': ['activities/call-tool.ts', 'activities/child-runs.ts'],
   // Whoever holds the limit.
   'cap.breached': [
-    ...['workflows/invocation.ts', 'workflows/nodes/agent.ts', 'workflows/run.ts'],
+    ...[
+      'workflows/child-runs.ts',
+      'workflows/invocation.ts',
+      'workflows/nodes/agent.ts',
+      'workflows/run.ts',
+    ],
     'workflows/visit.ts',
   ],
   // The workflow states an answer, an activity shows what a call tells.

@@ -29,6 +29,7 @@ test('stream-modes.md: updates shows exactly these types', () => {
       'node.resumed',
       'node.skipped',
       'node.cancelled',
+      'node.dispatched',
     ],
     ...['interrupt.requested', 'interrupt.resolved', 'approval.requested', 'approval.received'],
     ...['clarification.requested', 'clarification.resolved'],

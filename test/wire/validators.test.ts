@@ -103,6 +103,7 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
 /** Published as closed (run-event-payloads.schema.json): an extra field makes the record invalid. */
 const CLOSED = new Set([
   'channel.written',
+  'node.dispatched',
   'interrupt.requested',
   'agent.promptResolved',
   'prompt.composed',
@@ -143,7 +144,7 @@ describe('run-event-payloads.schema.json: payloads', () => {
     ['agent.toolCalled', { argsHash: 'sha256:x' }, '/argsHash'],
     ['agent.decided', { confidence: 1.1 }, '/confidence'],
     ['agent.reasoning.delta', { sequence: -1 }, '/sequence'],
-    ['cap.breached', { kind: 'dispatch-iterations' }, '/kind'],
+    ['cap.breached', { kind: 'x-iterations' }, '/kind'],
     ['node.suspended', { kind: 'other' }, '/kind'],
     ['node.started', { attempt: 0.5 }, '/attempt'],
     ['node.started', { agent: { agentId, prompt: 'x' } }, '/agent/prompt'],

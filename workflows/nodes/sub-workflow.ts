@@ -1,7 +1,7 @@
 // core.subWorkflow (node-packs.md §subWorkflow contract): a child run of another definition, waited for. Its variables
 // begin as `inputMapping` says, once; those of `outputMapping` come back when it completed.
 import type { JsonObject } from '../../src/rules/json.ts';
-import { emissionKey, payloadId } from '../../src/rules/ids.ts';
+import { payloadId } from '../../src/rules/ids.ts';
 import { hasType } from '../../src/rules/variables.ts';
 import type { SubWorkflowConfig } from '../../schemas/types.generated.ts';
 import {
@@ -12,7 +12,7 @@ import {
   type Asked,
   type Child,
 } from '../child-runs.ts';
-import { nodeFailure, tupleOf, type NodeKind, type Visit } from '../context.ts';
+import { attemptKey, nodeFailure, tupleOf, type NodeKind, type Visit } from '../context.ts';
 import { inputsOf, setVariable } from '../values.ts';
 
 const STEP = 'child';
@@ -70,7 +70,7 @@ function askedOf(visit: Visit, config: SubWorkflowConfig): Asked {
     inputs,
     ...(unset.length > 0 ? { unset } : {}),
     cause: 'core.subWorkflow',
-    startedBy: emissionKey('node.started', tupleOf(visit, 'node')),
+    startedBy: attemptKey(visit),
     harvest: [...new Set(Object.values(outputMapping))],
   };
 }
