@@ -5,7 +5,7 @@ import type { RunStatus } from '../../rules/status.ts';
 import type { FamilyMember, FamilyStore } from '../../ports/families.ts';
 import type { NewRun } from '../../ports/runs.ts';
 import { isUniqueViolation, type Db, type SqlValue } from './db.ts';
-import { cursorOf, cursorText, OLDEST_FIRST } from './list-cursor.ts';
+import { cursorOf, cursorText, NEWEST_FIRST } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
 import { findRun, INSERT_RUN, rowOf, runValues } from './run-store.ts';
 
@@ -79,7 +79,7 @@ export function createFamilyStore(db: Db): FamilyStore {
       const values: SqlValue[] = [tenant, runId, limit + 1];
       let behind = '';
       if (cursor !== undefined) {
-        values.push(...cursorOf(cursor, OLDEST_FIRST));
+        values.push(...cursorOf(cursor, NEWEST_FIRST));
         behind = 'AND (r.created_at_ms, r.run_id) > ($4::bigint, $5::text)';
       }
       const records = await db.query<MemberRecord>(

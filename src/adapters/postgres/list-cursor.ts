@@ -8,10 +8,8 @@ type Place<Kinds extends Form> = {
   readonly [At in keyof Kinds]: Kinds[At] extends 'number' ? number : string;
 };
 
-/** When a run was accepted, and its id. */
+/** When a run was accepted, and its id: of lists that begin with the oldest, too. */
 export const NEWEST_FIRST = ['number', 'string'] as const;
-/** The same of a list that begins with the oldest. */
-export const OLDEST_FIRST = NEWEST_FIRST;
 /** The deadline, when it was asked, and the run's id. */
 export const SOONEST_FIRST = ['number', 'number', 'string'] as const;
 
