@@ -364,6 +364,7 @@ export interface NodeKindConfigs {
   'core.channelWrite': ChannelWriteConfig;
   'core.approvalGate': ApprovalGateConfig;
   'core.clarificationGate': ClarificationGateConfig;
+  'core.conversationGate': ConversationGateConfig;
   'core.agent': AgentNodeConfig;
   'conformance.requiresMissing': RequiresMissingConfig;
   'core.subWorkflow': SubWorkflowConfig;
@@ -444,6 +445,23 @@ export interface ClarificationGateConfig {
   ];
   timeoutMs?: number;
   title?: string;
+  [k: string]: unknown;
+}
+export interface ConversationGateConfig {
+  title?: string;
+  prompt?: string;
+  agentId?: string;
+  turnSchema?: {
+    [k: string]: unknown;
+  };
+  outcomeSchema?: {
+    [k: string]: unknown;
+  };
+  maxTurns?: number;
+  timeoutMs?: number;
+  lifecycle?: 'open-exchange-close';
+  mockAutoResume?: boolean;
+  turnCount?: number;
   [k: string]: unknown;
 }
 export interface AgentNodeConfig {
@@ -1067,6 +1085,9 @@ export interface RunEventPayloads {
   'clarification.resolved': ClarificationResolvedPayload;
   'variable.changed': VariableChangedPayload;
   'channel.written': ChannelWrittenPayload;
+  'conversation.opened': ConversationOpenedPayload;
+  'conversation.exchanged': ConversationExchangedPayload;
+  'conversation.closed': ConversationClosedPayload;
   'output.chunk': OutputChunkPayload;
   'workflow.loopback-limit': WorkflowLoopbackLimitPayload;
   'cap.breached': CapBreachedPayload;
@@ -1335,6 +1356,38 @@ export interface ChannelWrittenPayload {
   nodeId?: string;
   schemaVersion?: number;
 }
+export interface ConversationOpenedPayload {
+  conversationId: string;
+  initialTurn: ConversationTurn;
+  agentId?: string;
+  schema?: {
+    [k: string]: unknown;
+  };
+  capabilities?: ('multi-turn' | 'streaming')[];
+}
+export interface ConversationTurn {
+  messageId: string;
+  from: string;
+  content: unknown;
+  ts: number;
+  role: 'user' | 'agent' | 'system';
+  turnIndex: number;
+  to?: string;
+  groupId?: string;
+  speakerId?: string;
+  [k: string]: unknown;
+}
+export interface ConversationExchangedPayload {
+  conversationId: string;
+  turnIndex: number;
+  turn: ConversationTurn;
+}
+export interface ConversationClosedPayload {
+  conversationId: string;
+  turnIndex: number;
+  finalTurn: ConversationTurn;
+  outcome?: unknown;
+}
 export interface OutputChunkPayload {
   nodeId: string;
   runId: string;
@@ -1573,7 +1626,13 @@ export interface RunWait {
   nodeId: string;
   nodeName: string;
   interruptId: string;
-  kind: 'approval' | 'clarification' | 'external-event' | 'custom' | 'low-confidence';
+  kind:
+    | 'approval'
+    | 'clarification'
+    | 'external-event'
+    | 'custom'
+    | 'low-confidence'
+    | 'conversation.exchange';
   /**
    * What is asked, in words.
    */

@@ -40,6 +40,8 @@ export interface Resolution {
   readonly resolvedBy: StoredSubject;
   /** Key of the entry that closes it. */
   readonly key: string;
+  /** Of a conversation: all turns, the first and the last included. */
+  readonly turnCount?: number;
 }
 
 /** An interrupt from `node.suspended` until its frame has taken the resolution. */
@@ -55,6 +57,20 @@ export interface Interrupt {
   readonly attempt: number;
   readonly deadlineMs?: number;
   votes: { voter: string; action: string }[];
+  /** Turns so far, of a conversation. */
+  conversation?: {
+    readonly conversationId: string;
+    readonly maxTurns: number;
+    /** Index of the next turn. */
+    turns: number;
+    /** All turns together, in UTF-8 bytes of JSON. */
+    bytes: number;
+    messageIds: string[];
+    /** Key of its last event, and that event's time. */
+    lastKey: string;
+    lastMs: number;
+    isClosed?: true;
+  };
   resolution?: Resolution | 'timeout';
 }
 

@@ -8,6 +8,7 @@ import type { InterruptKind } from '../src/rules/status.ts';
 import { principalOf, type StoredSubject } from '../src/rules/subject.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Run, type Visit } from './context.ts';
 import type { Interrupt, NodeError, Resolution } from './frames.ts';
+import { abandonConversation, takeTurn } from './conversation.ts';
 import { emit } from './journal.ts';
 import { gate, isPaused } from './pause.ts';
 import { isCrowded, stepKey } from './steps.ts';
@@ -22,6 +23,8 @@ export interface InterruptRequest {
   readonly timeoutMs?: number;
   /** Further fields of node.suspended (low confidence: reason, agentId, threshold, observed). */
   readonly suspended?: JsonObject;
+  /** Right behind what raises it, once. */
+  readonly onRaised?: (open: Interrupt) => void;
   /** Why the answer is not needed any more, once it is not: the question is closed, and its wait fails with that. */
   readonly withdrawnBy?: () => NodeError | undefined;
 }
@@ -69,6 +72,7 @@ function raise(visit: Visit, request: InterruptRequest): Interrupt {
     votes: [],
   };
   run.state.interrupts[interruptId] = interrupt;
+  request.onRaised?.(interrupt);
   return interrupt;
 }
 
@@ -173,6 +177,7 @@ function remove(run: Run, { interruptId, nodeId }: Interrupt): void {
 export function closeInterrupt(run: Run, open: Interrupt, reason: string): void {
   remove(run, open);
   if (open.resolution) return;
+  abandonConversation(open, reason);
   const { nodeId, interruptId, kind, suspendedKey } = open;
   emit(
     'interrupt.resolved',
@@ -190,6 +195,7 @@ function factKey(open: Interrupt, type: string): string {
 function expire(open: Interrupt): void {
   const { nodeId, interruptId, kind } = open;
   open.resolution = 'timeout';
+  abandonConversation(open, 'timeout');
   const key = factKey(open, 'interrupt.resolved');
   emit(
     'interrupt.resolved',
@@ -260,15 +266,23 @@ export function answersOf(value: JsonValue): JsonObject {
   );
 }
 
+interface Answered {
+  readonly value: JsonValue;
+  readonly resolvedBy: StoredSubject;
+  readonly atMs: number;
+}
+
 /**
  * Takes an answer: called by the Update's handler, synchronous. Returns whether it ended the wait; a vote that does
  * not complete the quorum leaves the interrupt open.
  */
-export function resolve(open: Interrupt, value: JsonValue, resolvedBy: StoredSubject): boolean {
-  const { nodeId, interruptId, kind } = open;
+export function resolve(open: Interrupt, { value, resolvedBy, atMs }: Answered): boolean {
+  const { nodeId, interruptId, kind, conversation } = open;
   const principal = principalOf(resolvedBy);
+  const closedKey = conversation && takeTurn(open, { value, by: principal, atMs });
+  if (conversation && closedKey === undefined) return false;
   const action =
-    isJsonObject(value) && typeof value.action === 'string'
+    !conversation && isJsonObject(value) && typeof value.action === 'string'
       ? decidingAction(open, value, principal)
       : 'answer';
   if (action === undefined) return false;
@@ -276,7 +290,7 @@ export function resolve(open: Interrupt, value: JsonValue, resolvedBy: StoredSub
   emit(
     'interrupt.resolved',
     { nodeId, interruptId, kind, resumeValue: value, resolvedBy },
-    { key, nodeId, causedBy: open.suspendedKey },
+    { key, nodeId, causedBy: closedKey ?? open.suspendedKey },
   );
   if (kind === 'approval') emitReceived(open, { action, value, principal, causedBy: key });
   if (kind === 'clarification') {
@@ -292,7 +306,11 @@ export function resolve(open: Interrupt, value: JsonValue, resolvedBy: StoredSub
     { key: factKey(open, 'node.resumed'), nodeId, causedBy: key },
   );
   const decided = isJsonObject(value) && action !== 'answer' ? { ...value, action } : value;
-  open.resolution = { value: decided, resolvedBy, key };
+  const turnCount = conversation?.turns;
+  open.resolution = {
+    ...{ value: decided, resolvedBy, key },
+    ...(turnCount === undefined ? {} : { turnCount }),
+  };
   return true;
 }
 

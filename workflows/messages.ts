@@ -12,6 +12,7 @@ import type {
 } from '../src/rules/messages.ts';
 import { durationLimitMs } from '../src/rules/run-input.ts';
 import { endRun, type Run } from './context.ts';
+import { turnRefusal } from './conversation.ts';
 import { resolve } from './interrupts.ts';
 import { noteStatus } from './journal.ts';
 import { isPausing, pause, resume } from './pause.ts';
@@ -26,7 +27,7 @@ interface Handler<Message> {
   /** Why the message may not be taken now. Asked of a run whose segment goes on, also of one that is ending. */
   refusal(run: Run, message: Message, atMs: number): ErrorCode | undefined;
   /** Takes it and returns the outcome's status. A replay, which validates nothing, takes what was taken. */
-  take(run: Run, message: Message): string;
+  take(run: Run, message: Message, atMs: number): string;
 }
 
 const HANDLERS: { readonly [Kind in MessageKind]: Handler<MessageOf<Kind>> } = {
@@ -96,13 +97,15 @@ function resolutionRefusal(
   const ends = [open.deadlineMs, run.state.frames[message.nodeId]?.deadlineMs, runEndMs];
   if (ends.some((deadlineMs) => deadlineMs !== undefined && atMs >= deadlineMs))
     return 'interrupt_expired';
-  return open.schemaDigest === message.schemaDigest ? undefined : 'interrupt_already_resolved';
+  if (open.schemaDigest !== message.schemaDigest) return 'interrupt_already_resolved';
+  return turnRefusal(open, message.value);
 }
 
-function takeAnswer(run: Run, message: ResolveInterruptMessage): string {
+function takeAnswer(run: Run, message: ResolveInterruptMessage, atMs: number): string {
   const open = run.state.interrupts[message.interruptId];
   if (!open) throw refuse('interrupt_not_found');
-  return resolve(open, message.value, message.resolvedBy) ? 'resolved' : 'open';
+  const { value, resolvedBy } = message;
+  return resolve(open, { value, resolvedBy, atMs }) ? 'resolved' : 'open';
 }
 
 /** Takes messages from now on. Called before anything waits, so that no message finds the run deaf. */
@@ -115,8 +118,8 @@ export function answerMessages(run: Run): void {
     take(entered) {
       const known = knownOutcome(run, entered);
       if (known) return known;
-      const { message } = entered;
-      const status = handlerOf(message).take(run, message);
+      const { message, atMs } = entered;
+      const status = handlerOf(message).take(run, message, atMs);
       run.progress++;
       return remember(run, entered, { bodyDigest: message.bodyDigest, status });
     },

@@ -5,7 +5,7 @@ import type { RunEventDoc } from '../../schemas/types.generated.ts';
 import { resumeValueOf } from '../words/answer.ts';
 import { choicesOf, wordsOf, type Choice } from '../words/choices.ts';
 import { ANSWER_NOTICES, OVER } from '../words/outcome.ts';
-import { questionsOf, type OpenQuestion } from '../words/question.ts';
+import { outcomeSchemaOf, questionsOf, type OpenQuestion } from '../words/question.ts';
 import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, EXIT, usageFault } from './faults.ts';
 import { nothingSent, openPrompt, type Prompt } from './prompt.ts';
@@ -105,7 +105,7 @@ function valueOf(question: OpenQuestion, { action, flags }: Said): JsonValue {
         : `This question has no answer "${action}", but: ${known}. Nothing was sent.`,
     );
   }
-  if (value !== undefined && !isEdit(action))
+  if (value !== undefined && !isEdit(action) && action !== 'close')
     throw usageFault('--value goes with edit-accept, or alone. Nothing was sent.');
   const told = formOf(question, { action, flags });
   if (told === undefined) return { action, ...(reason === undefined ? {} : { feedback: reason }) };
@@ -128,8 +128,11 @@ function formOf(
     case 'accept':
     case 'reject':
     case 'refine':
+    case 'say':
     case 'ask':
       return { action, ...reason };
+    case 'close':
+      return { action, ...reason, editedDecision: flags.value ?? '' };
     case 'edit-accept':
     case 'edit':
       return { action: 'edit-accept', editedDecision: flags.value ?? '' };
@@ -143,7 +146,8 @@ function formOf(
 function hintOf(action: string): string {
   if (isEdit(action)) return "(--value '{…}')";
   if (action === 'answers') return '(--answer id=text)';
-  return action === 'refine' || action === 'ask' ? "(--reason '…')" : '';
+  if (action === 'close') return "(--value '…')";
+  return action === 'refine' || action === 'ask' || action === 'say' ? "(--reason '…')" : '';
 }
 
 function answersOf(data: JsonObject, given: readonly string[]): Readonly<Record<string, string>> {
@@ -255,6 +259,12 @@ async function missing(
       return { ...flags, reason: flags.reason ?? (await prompt.ask('What should change?')) };
     case 'ask':
       return { ...flags, reason: flags.reason ?? (await prompt.ask('What do you want to know?')) };
+    case 'say':
+      return { ...flags, reason: flags.reason ?? (await prompt.ask('What do you say?')) };
+    case 'close':
+      return outcomeSchemaOf(question.data)
+        ? { ...flags, value: flags.value ?? (await prompt.ask('The outcome:')) }
+        : flags;
     case 'reject':
       return { ...flags, reason: flags.reason ?? (await prompt.ask('Reason (may be empty):')) };
     default:

@@ -71,7 +71,10 @@ function givenWith(open: OpenQuestion, { action, value }: Choice): readonly stri
       return [
         `--value ${quoted(printableJson(parts.decision ?? parts.editedArtifactData ?? null))}`,
       ];
+    case 'close':
+      return parts.outcome === undefined ? [] : [`--value ${quoted(printableJson(parts.outcome))}`];
     case 'refine':
+    case 'say':
     case 'ask':
       return ["--reason '…'"];
     default:

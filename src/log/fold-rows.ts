@@ -2,7 +2,8 @@
 import { foldWrite, type ChannelRules } from '../rules/channels.ts';
 import { codeOf } from '../rules/errors.ts';
 import { eventRow, type EventPart, type NodeStatus } from '../rules/events.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import { isReducer } from '../rules/reducers.ts';
 import type { InterruptKind } from '../rules/status.ts';
 import type { AgentRef } from '../../schemas/types.generated.ts';
@@ -162,6 +163,22 @@ function describe(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): Fol
   return { ...run, interrupts: run.interrupts.with(at, described) };
 }
 
+/** Newest turns of an open conversation that its question shows, in UTF-8 bytes of JSON together. */
+const SHOWN_TURNS_BYTES = INLINE_VALUE_BYTES;
+
+/** What was said last stands with the question, and which turn is next. */
+function foldTurn(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
+  const { conversationId, turnIndex = 0 } = payload;
+  const at = run.interrupts.findIndex(({ data }) => data.conversationId === conversationId);
+  const found = run.interrupts[at];
+  if (!found || conversationId === undefined) return run;
+  const before = Array.isArray(found.data.turns) ? found.data.turns : [];
+  const turns = [...before, payload.initialTurn ?? payload.turn ?? payload.finalTurn ?? null];
+  while (jsonBytes(turns) > SHOWN_TURNS_BYTES) turns.shift();
+  const data = { ...found.data, turns, turnIndex: count(turnIndex) + 1 };
+  return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
+}
+
 function foldAgent(run: FoldedRun, { type, nodeId, payload }: FoldableRow): FoldedRun {
   const { actor } = eventRow(type);
   const agentId = actor === null ? '' : text(payload[actor]);
@@ -264,6 +281,7 @@ const FOLDS: Partial<Readonly<Record<EventPart, Fold>>> = {
     variables: { ...run.variables, [text(payload.name)]: payload.next ?? null },
   }),
   channel: foldChannel,
+  turn: foldTurn,
   usage: foldUsage,
 };
 

@@ -7,7 +7,9 @@ import {
   editableOf,
   formShapeOf,
   headOf,
+  outcomeSchemaOf,
   questionsOf,
+  turnsOf,
   type OpenQuestion,
   type Question,
 } from '../words/question.ts';
@@ -72,7 +74,41 @@ function subject({ data, ...interrupt }: OpenQuestion): string {
       return renderValue(data.correlation ?? data.payload);
     case 'clarification':
       return '';
+    case 'talk':
+      return renderTurns(data);
   }
+}
+
+function renderTurns(data: JsonObject): string {
+  const turns = turnsOf(data).map(
+    ({ who, content }) =>
+      `<li><b>${escapeHtml(who)}</b>${typeof content === 'string' ? `<p>${escapeHtml(content)}</p>` : renderValue(content)}</li>`,
+  );
+  return turns.length === 0 ? '' : `<ol class="turns">${turns.join('')}</ol>`;
+}
+
+/** A turn more, or the end: two forms, so that Enter in the one never does the other. */
+function talk(model: QuestionModel): string {
+  const { interrupt } = model;
+  const close = wordsOf(interrupt, 'close');
+  const outcome = outcomeSchemaOf(interrupt.data)
+    ? area({ name: 'editedDecision', label: 'The outcome', required: true })
+    : '';
+  return [
+    form(
+      model,
+      'say',
+      `${area({ name: 'reason', label: 'What you say', required: true })}${button('Send', 'primary')}`,
+    ),
+    fold(
+      close,
+      form(
+        model,
+        'close',
+        `${outcome}${area({ name: 'reason', label: 'A last word (optional)' })}${button(close)}${nextSteps(model)}`,
+      ),
+    ),
+  ].join('');
 }
 
 function why(reasoning: string | undefined): string {
@@ -93,6 +129,8 @@ function forms(model: QuestionModel): string {
         'answer',
         `${questionsOf(interrupt.data).map(questionField).join('')}${button('Send the answer', 'primary')}`,
       );
+    case 'talk':
+      return talk(model);
     case 'effect':
       return [
         accept(model),

@@ -8,6 +8,7 @@
 
 /**
  * The fields of event payloads that are shown, whatever the event; all may be absent.
+ * @typedef {{from?: string, speakerId?: string, content?: unknown}} Said a turn of a conversation
  * @typedef {object} Payload
  * @property {string} nodeId
  * @property {string} agentId
@@ -24,6 +25,9 @@
  * @property {unknown} [decision]
  * @property {unknown} [resumeValue]
  * @property {{title?: string}} [data]
+ * @property {Said} [initialTurn]
+ * @property {Said} [turn]
+ * @property {Said} [finalTurn]
  * @property {{code: string, message: string}} [error]
  * @property {string} [status]
  * @property {string} [reason]
@@ -326,6 +330,15 @@ const FOLDS = {
     });
   },
   child: (step) => add(step, { kind: 'note', title: `Starts ${step.payload.childWorkflowId}` }),
+  turn: (step) => {
+    const { initialTurn, turn, finalTurn } = step.payload;
+    /** @type {Said} */
+    const said = initialTurn ?? turn ?? finalTurn ?? {};
+    const title = `${said.speakerId ?? said.from ?? 'Somebody'} says`;
+    return typeof said.content === 'string'
+      ? add(step, { kind: 'note', title, text: said.content })
+      : add(step, { kind: 'note', title, outcome: said.content });
+  },
   handoff: (step) => add(step, { kind: 'note', title: `Hands over to ${step.payload.toAgentId}` }),
   'wait-asks': (step) => {
     const title = step.payload.data?.title ?? QUESTION_TITLES[step.payload.kind] ?? 'Waits';
@@ -356,5 +369,6 @@ const QUESTION_TITLES = {
   approval: 'Asks for approval',
   'low-confidence': 'Is not sure and asks a human',
   clarification: 'Asks a question',
+  'conversation.exchange': 'Opens a conversation',
   'external-event': 'Waits for another system',
 };

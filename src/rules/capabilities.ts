@@ -46,6 +46,8 @@ interface CapabilityRow {
   readonly testNodeTypes?: readonly string[];
   /** Test mode: names in a node's config or inputs by which test definitions ask for it (conformance/fixtures.md). */
   readonly hooks?: readonly string[];
+  /** Fields of a conversation gate's config. */
+  readonly talkFields?: readonly string[];
   /** Fields of a node. */
   readonly nodeFields?: readonly string[];
   /** Fields of an agent node's `agent`. */
@@ -167,6 +169,12 @@ const TABLE = {
   'agents.toolEvents': { offered: ({ tools }) => tools, shown: ({ tools }) => tools },
   'agents.handoffEvents': { offered: withAgents },
   'agents.decisionEvents': { offered: withAgents },
+  // RFC 0005.
+  conversationPrimitive: {
+    offered: always,
+    nodeTypes: ['core.conversationGate'],
+    hooks: ['mockAutoResume'],
+  },
   // Refs are named in the chain of agent.promptResolved and never applied: there is no library to find them in.
   // Invocations tell of their own prompt all the same, and this is how (RFC 0027 §D).
   prompts: {
@@ -205,7 +213,6 @@ const TABLE = {
   'channels.channelWriteTrigger': lacking({
     triggerTypes: { 'channel-write': 'channel-write triggers are not supported' },
   }),
-  conversationPrimitive: lacking({ nodeTypes: ['core.conversationGate'] }),
   'credentials.supported': lacking({ nodeFields: ['credentialsRef'] }),
   'dispatch.supported': lacking({ nodeTypes: ['core.dispatch'] }),
   expressions: lacking({ valueTypes: { expression: 'expressions are not supported' } }),
@@ -216,6 +223,8 @@ const TABLE = {
   }),
   'memory.supported': lacking({ hooks: ['memoryAction'] }),
   'multiAgent.executionModel.supported': lacking({ configurable: ['maxLoopIterations'] }),
+  // RFC 0101: who may speak is not limited to a list.
+  multiPartyConversation: lacking({ talkFields: ['participants'] }),
   'orchestrator.supported': lacking({ nodeTypes: ['core.orchestrator.supervisor'] }),
   'testing.mockProviders': lacking({
     configurableCodes: { mockProvider: 'unsupported_mock_provider' },
@@ -227,7 +236,8 @@ const TABLE = {
 export type Capability = keyof typeof TABLE;
 
 /** Node types that this release has code for. */
-export type NodeType = (typeof TABLE)['run' | 'channels' | 'agents']['nodeTypes'][number];
+export type NodeType = (typeof TABLE)[
+  'run' | 'channels' | 'conversationPrimitive' | 'agents']['nodeTypes'][number];
 
 const ROWS = Object.entries(TABLE) as readonly (readonly [Capability, CapabilityRow])[];
 
@@ -246,6 +256,7 @@ type Ask =
   | 'nodeTypes'
   | 'testNodeTypes'
   | 'hooks'
+  | 'talkFields'
   | 'nodeFields'
   | 'agentFields'
   | 'metadata'
@@ -269,6 +280,7 @@ export const LACKING: Readonly<Record<Ask, ReadonlyMap<string, Capability>>> = {
   nodeTypes: lackingBy('nodeTypes'),
   testNodeTypes: lackingBy('testNodeTypes'),
   hooks: lackingBy('hooks'),
+  talkFields: lackingBy('talkFields'),
   nodeFields: lackingBy('nodeFields'),
   agentFields: lackingBy('agentFields'),
   metadata: lackingBy('metadata'),

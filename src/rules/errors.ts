@@ -84,6 +84,10 @@ export const ERRORS = {
   node_timeout: { retryable: true, message: 'The node took longer than permitted.' }, // own
   cancelled: { retryable: false, message: 'Cancelled.' }, // own
   interrupt_timeout: { retryable: false, message: 'Nobody answered within the time allowed.' }, // own
+  conversation_limit_exceeded: {
+    retryable: false,
+    message: 'The conversation has as many turns as permitted: it can only be closed.',
+  }, // own
   approval_rejected: { retryable: false, message: 'The approval was rejected.' }, // own
   escalation_rejected: { retryable: false, message: 'The decision was rejected by a human.' }, // own
   escalation_limit: { retryable: false, message: 'The node escalated more often than permitted.' }, // own

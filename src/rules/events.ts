@@ -65,6 +65,8 @@ export type EventPart =
   | 'child'
   | 'decision'
   | 'handoff'
+  /** Something was said in a conversation. */
+  | 'turn'
   | 'variable'
   | 'channel'
   | 'usage'
@@ -223,6 +225,9 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
   'clarification.resolved': row('uvn', 'detail'),
   'variable.changed': row('', 'variable'),
   'channel.written': row('', 'channel'),
+  'conversation.opened': row('n', 'turn'),
+  'conversation.exchanged': row('n', 'turn'),
+  'conversation.closed': row('n', 'turn'),
   'output.chunk': row('mn', 'output-piece', {
     inSession: 'workflow.node.output.delta',
     piece: { text: 'chunk', whole: null },

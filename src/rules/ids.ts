@@ -83,7 +83,7 @@ export function childRunIdOf(parentRunId: string, callId: string, index: number)
   return `run-${ksuidText(sha256(utf8ToBytes(`child\0${name}`)).subarray(0, 20))}`;
 }
 
-export type PayloadIdKind = 'call' | 'inv' | 'int';
+export type PayloadIdKind = 'call' | 'inv' | 'int' | 'conv';
 
 /**
  * Id inside a payload (`callId`, `invocationId`, `interruptId`): a hash of the id seed and the tuple. The seed is the

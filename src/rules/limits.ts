@@ -55,6 +55,10 @@ export const SCHEMA_ROUNDS = 2;
 export const MAX_ESCALATIONS_PER_VISIT = 3;
 /** Default time in ms that a question to a human stands: 7 days. A setting of the operator, and of a node. */
 export const INTERRUPT_TIMEOUT_MS = 7 * 24 * 3600 * 1000;
+/** Turns of one conversation between the first and the last. A node may permit fewer. */
+export const MAX_CONVERSATION_TURNS = 200;
+/** All turns of one conversation together. */
+export const CONVERSATION_BYTES = 256 * 1024;
 /** Default confidence threshold (RFC 0002 §F). */
 export const DEFAULT_CONFIDENCE_THRESHOLD = 0.7;
 /** Bound of a `summary` reasoning trace in tokens (RFC 0002 §B, agents.reasoning.tokenLimit). */

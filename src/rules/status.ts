@@ -28,12 +28,18 @@ export function isTerminalEvent(type: string): boolean {
 }
 
 export type InterruptKind =
-  'approval' | 'clarification' | 'external-event' | 'custom' | 'low-confidence';
+  | 'approval'
+  | 'clarification'
+  | 'external-event'
+  | 'custom'
+  | 'low-confidence'
+  | 'conversation.exchange';
 
 /** Status of a run that waits for one interrupt of this kind (interrupt.md). */
 export const WAITING_STATUS: Record<InterruptKind, RunStatus> = {
   approval: 'waiting-approval',
   'low-confidence': 'waiting-approval',
+  'conversation.exchange': 'waiting-approval',
   clarification: 'waiting-input',
   custom: 'waiting-input',
   'external-event': 'waiting-external',
@@ -43,6 +49,7 @@ export const WAITING_STATUS: Record<InterruptKind, RunStatus> = {
 export const ASKS_A_PERSON: Readonly<Record<InterruptKind, boolean>> = {
   approval: true,
   'low-confidence': true,
+  'conversation.exchange': true,
   clarification: true,
   custom: false,
   'external-event': false,

@@ -63,7 +63,7 @@ export async function answerInterrupt(
   if (fault) throw fault;
   const asked = open ?? (await fateOf(deps.log, row, meant));
   if ('code' in asked && (asked.code === 'interrupt_not_found' || !delivery.isRepeatable))
-    throw overError(asked);
+    throw overError(asked, value);
   const { interruptId = '', resumeSchema } = asked;
   await bind(interruptId);
   const updateId = updateIdFor(delivery, interruptId);
@@ -79,7 +79,7 @@ export async function requireOpen(
 ): Promise<OpenInterrupt> {
   const head = await requireFreshHead(deps, run);
   const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, meant));
-  if (!open) throw overError(await fateOf(deps.log, run, meant));
+  if (!open) throw overError(await fateOf(deps.log, run, meant), null);
   return open;
 }
 
@@ -137,7 +137,7 @@ async function send(
     if (refusal !== 'run_state_conflict' && refusal !== 'interrupt_already_resolved') throw error;
     // It was over when the message came: the log tells how.
     await requireFreshHead(deps, row);
-    throw overError(await fateOf(deps.log, row, message), error);
+    throw overError(await fateOf(deps.log, row, message), value, error);
   }
 }
 
@@ -163,7 +163,11 @@ function faultOf(value: JsonValue, schema: JsonObject | undefined): HostError | 
 }
 
 /** An answer that comes too late is told why, and who answered instead. */
-function overError({ code, resolvedBy }: Fate, cause?: unknown): HostError {
+function overError({ code, kind, resolvedBy }: Fate, value: JsonValue, cause?: unknown): HostError {
+  // RFC 0005: a turn in a conversation that is closed is not valid.
+  const isTurn = isJsonObject(value) && value.operation === 'exchange';
+  if (kind === 'conversation.exchange' && isTurn && code === 'interrupt_already_resolved')
+    return new HostError('validation_error', { reason: 'The conversation is closed.' }, cause);
   const isAnswered = code === 'interrupt_already_resolved' && resolvedBy !== undefined;
   return new HostError(code, isAnswered ? { resolvedBy } : undefined, cause);
 }

@@ -24,6 +24,8 @@ export interface Fate {
     | 'interrupt_cancelled';
   readonly interruptId?: string;
   readonly key?: string;
+  /** Absent in logs of earlier versions. */
+  readonly kind?: string;
   readonly resumeSchema?: JsonObject;
   /** Principal. */
   readonly resolvedBy?: string;
@@ -46,10 +48,11 @@ function nextFate(fate: Fate, row: FateRow, meant: Meant): Fate {
   if (row.nodeId !== meant.nodeId) return fate;
   switch (part) {
     case 'wait-opens': {
-      const { interruptId, key } = payloadOf(row);
+      const { interruptId, key, kind } = payloadOf(row);
       if (typeof interruptId !== 'string' || typeof key !== 'string') return fate;
       const isOther = meant.interruptId !== undefined && meant.interruptId !== interruptId;
-      return isOther ? fate : { code: 'interrupt_gone', interruptId, key };
+      const asked = { interruptId, key, ...(typeof kind === 'string' ? { kind } : {}) };
+      return isOther ? fate : { code: 'interrupt_gone', ...asked };
     }
     case 'wait-asks': {
       const { key, resumeSchema } = payloadOf(row);

@@ -46,6 +46,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   node_timeout: 422,
   cancelled: 422,
   interrupt_timeout: 422,
+  conversation_limit_exceeded: 409,
   approval_rejected: 422,
   escalation_rejected: 422,
   escalation_limit: 422,

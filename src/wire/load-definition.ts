@@ -205,9 +205,19 @@ function typeFaults(node: WorkflowNode, pointer: string, context: NodeContext): 
       return targetFaults(node, pointer, context.definition);
     case 'core.clarificationGate':
       return questionFaults(node, pointer);
+    case 'core.conversationGate':
+      return talkFaults(node, pointer);
     default:
       return [];
   }
+}
+
+function talkFaults({ config }: WorkflowNode, pointer: string): DefinitionFault[] {
+  const schemas = (['turnSchema', 'outcomeSchema'] as const).flatMap((field) => {
+    const compiled = config[field] === undefined ? undefined : compileUserSchema(config[field]);
+    return compiled && !compiled.ok ? below(`${pointer}/config/${field}`, compiled.errors) : [];
+  });
+  return [...schemas, ...lackingFields(config, LACKING.talkFields, `${pointer}/config`)];
 }
 
 function targetFaults(

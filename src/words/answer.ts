@@ -5,6 +5,7 @@ import type { JsonObject, JsonValue } from '../rules/json.ts';
 import {
   editableOf,
   formShapeOf,
+  outcomeSchemaOf,
   questionsOf,
   type FormShape,
   type OpenQuestion,
@@ -23,7 +24,7 @@ const ANSWER = 'answer.';
 const FIELD = 'field.';
 
 /**
- * The resume value that a form stands for. Fields: `action` (accept | reject | edit-accept | refine | ask | answer),
+ * The resume value that a form stands for. Fields: `action` (accept | reject | edit-accept | refine | ask | answer | say | close),
  * `reason`, `editedDecision` (JSON text) or `field.<member>` for each member of a flat value, `answer.<questionId>`.
  */
 export function resumeValueOf(
@@ -38,6 +39,7 @@ export function resumeValueOf(
   const shape = formShapeOf(interrupt);
   if (shape === 'none') return no('This wait is not answered by a person.');
   if (shape === 'clarification') return answersOf(fields, interrupt.data);
+  if (shape === 'talk') return saidOf(fields, interrupt.data);
   switch (fields.action) {
     case 'accept':
       return yes({ action: 'accept', ...feedback(fields, shape) });
@@ -60,6 +62,27 @@ export function resumeValueOf(
     default:
       return no('Choose one of the answers.');
   }
+}
+
+/** A turn names the one before it that its sender saw: the same words said again are another turn. */
+function saidOf(fields: Readonly<Record<string, string>>, data: JsonObject): ResumeValue {
+  const text = fields.reason?.trim();
+  if (fields.action === 'say') {
+    if (!text) return no('Say something.');
+    const { turnIndex } = data;
+    return yes({
+      operation: 'exchange',
+      turn: { content: text, ...(typeof turnIndex === 'number' ? { turnIndex } : {}) },
+    });
+  }
+  if (fields.action !== 'close') return no('Choose one of the answers.');
+  const schema = outcomeSchemaOf(data);
+  const last: JsonObject = text ? { turn: { content: text } } : {};
+  if (!schema) return yes({ operation: 'close', ...last });
+  const given = fields.editedDecision?.trim();
+  const outcome = given ? typed(given, schema) : undefined;
+  if (outcome === undefined) return no('The outcome is missing or has the wrong form.');
+  return yes({ operation: 'close', outcome, ...last });
 }
 
 function yes(value: JsonValue): ResumeValue {

@@ -4,6 +4,7 @@ import type { JsonObject, JsonValue } from '../rules/json.ts';
 import {
   editableOf,
   formShapeOf,
+  outcomeSchemaOf,
   questionsOf,
   type FormShape,
   type OpenQuestion,
@@ -45,10 +46,15 @@ const DECISION_WORDS: Readonly<Record<string, string>> = {
   answers: 'Tell the agent more',
   reject: 'Reject',
 };
+const TALK_WORDS: Readonly<Record<string, string>> = {
+  say: 'Say something; the conversation goes on',
+  close: 'Close the conversation; the run goes on',
+};
 const USUAL: Readonly<Record<FormShape, Readonly<Record<string, string>>>> = {
   approval: GATE_WORDS,
   'low-confidence': DECISION_WORDS,
   clarification: { answers: 'Send the answer' },
+  talk: TALK_WORDS,
   effect: EFFECT_WORDS,
   'tool-call': CALL_WORDS,
   none: {},
@@ -72,6 +78,8 @@ function actionsOf({ kind, data }: Asked): readonly string[] {
       return [];
     case 'clarification':
       return ['answers'];
+    case 'talk':
+      return Object.keys(TALK_WORDS);
     case 'low-confidence':
       return Object.keys(DECISION_WORDS);
     case 'effect':
@@ -102,9 +110,18 @@ function valueOf(interrupt: Asked, action: string): JsonValue {
       return { action, refineFeedback: { scope: 'whole', text: '…' } };
     case 'ask':
       return { action, feedback: '…' };
+    case 'say':
+      return { operation: 'exchange', turn: { content: '…' } };
+    case 'close':
+      return closingExample(interrupt.data);
     default:
       return { action };
   }
+}
+
+function closingExample(data: JsonObject): JsonObject {
+  const schema = outcomeSchemaOf(data);
+  return { operation: 'close', ...(schema ? { outcome: exampleOf(schema) } : {}) };
 }
 
 /** One value per question that its schema's type and enum permit. */

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../rules/errors.ts';
 /** By the status that the host gives. */
 export const ANSWER_NOTICES = {
   resolved: 'Your answer is taken.',
-  open: 'Your vote is counted. More are needed.',
+  open: 'Your answer is taken. The run goes on waiting.',
 } as const;
 
 export const ANSWERED_ALREADY = 'You have answered this already.';

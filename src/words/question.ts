@@ -14,7 +14,7 @@ export interface OpenQuestion {
 }
 
 export type FormShape =
-  'approval' | 'low-confidence' | 'clarification' | 'effect' | 'tool-call' | 'none';
+  'approval' | 'low-confidence' | 'clarification' | 'talk' | 'effect' | 'tool-call' | 'none';
 
 /** What the host itself asks about, by artifactType. */
 const SHAPES: ReadonlyMap<unknown, FormShape> = new Map([
@@ -30,7 +30,7 @@ export function formShapeOf(interrupt: Pick<OpenQuestion, 'kind' | 'data'>): For
   if (interrupt.kind === 'low-confidence' || interrupt.kind === 'clarification') {
     return interrupt.kind;
   }
-  return 'none';
+  return interrupt.kind === 'conversation.exchange' ? 'talk' : 'none';
 }
 
 /** The value that a form is proposed to change: an artifact, a decision, the outcome of an effect. */
@@ -44,6 +44,7 @@ export function editableOf(interrupt: Pick<OpenQuestion, 'kind' | 'data'>): Json
       return {};
     case 'tool-call':
     case 'clarification':
+    case 'talk':
     case 'none':
       return null;
   }
@@ -90,6 +91,11 @@ export function headOf(
         title: text('title') ?? `${node}: a question`,
         lead: text('description') ?? 'The run waits for an answer.',
       };
+    case 'talk':
+      return {
+        title: text('title') ?? `${node}: a conversation`,
+        lead: text('prompt') ?? 'The run waits until somebody closes the conversation.',
+      };
     case 'none':
       return {
         title: text('title') ?? `${node}: waits for another system`,
@@ -117,6 +123,20 @@ function unspelled({ description, actionWords }: JsonObject): JsonValue | undefi
     rest = rest.filter((_, at) => at !== last);
   }
   return text;
+}
+
+/** What was said in a conversation, as far as its question shows it; oldest first. */
+export function turnsOf(data: JsonObject): readonly { who: string; content: JsonValue }[] {
+  const turns = Array.isArray(data.turns) ? data.turns : [];
+  return turns.filter(isJsonObject).map(({ speakerId, from, content = null }) => {
+    const who = speakerId ?? from;
+    return { who: typeof who === 'string' ? who : '', content };
+  });
+}
+
+/** The schema that the outcome of a conversation has to fit; undefined: it may be closed without one. */
+export function outcomeSchemaOf(data: JsonObject): JsonObject | undefined {
+  return schemaOf(data.outcomeSchema);
 }
 
 export interface Question {

@@ -31,6 +31,8 @@ export const SERVED = [
   'capability-missing',
   'channel-ttl',
   'message-reducer',
+  'conversation-lifecycle',
+  'conversation',
 ] as const;
 
 /** A node as the files write it; `position` lies anywhere. */
@@ -154,6 +156,7 @@ function servedFiles(): Record<(typeof SERVED)[number], Json> {
 }
 
 function channelFiles() {
+  const talk = (config: Json) => node('talk', 'core.conversationGate', { config });
   const write = (id: string, value: string) =>
     node(id, 'core.channelWrite', {
       config: { channelName: 'events', reducer: 'append', ttlMs: 200, value },
@@ -167,6 +170,12 @@ function channelFiles() {
         write('write-d', 'd'),
       ],
       edges: ids.slice(1).map((id, at) => edge(ids[at] ?? '', id)),
+    }),
+    'conversation-lifecycle': file('conversation-lifecycle', {
+      nodes: [talk({ lifecycle: 'open-exchange-close', mockAutoResume: true, turnCount: 2 })],
+    }),
+    conversation: file('conversation', {
+      nodes: [talk({ prompt: 'Which colour?', outcomeSchema: { enum: ['red', 'blue'] } })],
     }),
     'message-reducer': file('message-reducer', {
       nodes: [node('agent', 'core.identity', { config: { emitDuplicateMessageId: true } })],

@@ -504,3 +504,44 @@ describe('channels-and-reducers.md: channels', () => {
     expect((await log(runId)).filter(({ type }) => type === 'channel.written')).toHaveLength(3);
   });
 });
+
+describe('RFC 0005: conversations', () => {
+  it('conformance-conversation-lifecycle: opened, exchanged, closed under one id', async () => {
+    const runId = await start('conversation-lifecycle');
+    expect((await host.waitFor(runId, ended)).status).toBe('completed');
+    const told = (await log(runId)).filter(({ type }) => type.startsWith('conversation.'));
+    expect(types(told)).toEqual([
+      ...['conversation.opened', 'conversation.exchanged'],
+      ...['conversation.exchanged', 'conversation.closed'],
+    ]);
+    const ids = told.map(({ payload }) => (payload as { conversationId: string }).conversationId);
+    expect(new Set(ids).size).toBe(1);
+  });
+
+  it('people talk until one closes; what they said stands with the question; afterwards nothing can be said', async () => {
+    const runId = await start('conversation');
+    const say = (content: string) =>
+      resolve(runId, 'talk', { operation: 'exchange', turn: { content } });
+    const asked = await host.waitFor(runId, waiting);
+    expect(asked).toMatchObject({ status: 'waiting-approval', currentNodeId: 'talk' });
+    expect((await say('yes')).body.status).toBe('open');
+    expect((await say('yes')).body.status).toBe('open');
+    const { interrupt, status } = (await snapshotOf(runId)) as unknown as {
+      interrupt: { turns: { content: string; role: string }[]; turnIndex: number };
+      status: string;
+    };
+    expect([status, interrupt.turnIndex]).toEqual(['waiting-approval', 3]);
+    expect(interrupt.turns.map(({ role, content }) => `${role}: ${content}`)).toEqual([
+      ...['system: Which colour?', 'user: yes', 'user: yes'],
+    ]);
+    const green = await resolve(runId, 'talk', { operation: 'close', outcome: 'green' });
+    expect([green.status, green.body.error]).toEqual([400, 'validation_error']);
+    expect((await resolve(runId, 'talk', { operation: 'close', outcome: 'blue' })).status).toBe(
+      200,
+    );
+    const done = await host.waitFor(runId, ended);
+    expect(done).toMatchObject({ status: 'completed', outputs: { outcome: 'blue', turnCount: 4 } });
+    const late = await say('wait');
+    expect([late.status, late.body.error]).toEqual([400, 'validation_error']);
+  });
+});

@@ -99,7 +99,7 @@ describe('capabilities.md: discovery', () => {
         'debugBundle',
         'secrets',
       ],
-      ...['testing', 'restTransport', 'conversationPrimitive', 'feedback', 'production', 'auth'],
+      ...['testing', 'restTransport', 'feedback', 'production', 'auth'],
     ])
       expect(root).not.toHaveProperty([absent]);
   });

@@ -358,6 +358,22 @@ describe('openwop runs answer', () => {
     expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('How many?')]);
   });
 
+  it('RFC 0005 a conversation: a turn more, or its close with the outcome that it asks for', async () => {
+    const about = { actions: undefined, turnIndex: 2, outcomeSchema: { type: 'integer' } };
+    const asked = question({ kind: 'conversation.exchange', ...about });
+    host.script({ [QUESTIONS]: asking(asked), [ANSWER]: { body: { status: 'open' } } });
+    const said = await answer('say', '--reason', 'Hello');
+    expect([said.code, said.out]).toEqual([0, `${ANSWER_NOTICES.open}\n`]);
+    expect(host.asked.at(-1)?.body).toMatchObject({
+      resumeValue: { operation: 'exchange', turn: { content: 'Hello', turnIndex: 2 } },
+    });
+    expect((await answer('close', '--value', '7')).code).toBe(0);
+    expect(host.asked.at(-1)?.body).toMatchObject({
+      resumeValue: { operation: 'close', outcome: 7 },
+    });
+    expect((await answer('close')).code).toBe(2);
+  });
+
   it('asked at a terminal: by number, with what it does, and a last word', async () => {
     host.script({ [QUESTIONS]: asking(question()), [ANSWER]: { body: { status: 'resolved' } } });
     const typed = (...given: string[]) => ({

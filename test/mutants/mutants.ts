@@ -194,8 +194,8 @@ const ROWS: readonly Row[] = [
     26,
     [
       MESSAGES,
-      "return open.schemaDigest === message.schemaDigest ? undefined : 'interrupt_already_resolved';",
-      'return undefined;',
+      "if (open.schemaDigest !== message.schemaDigest) return 'interrupt_already_resolved';",
+      '',
     ],
     [OF_ANSWERS, 'checked against another schema is refused'],
   ],

@@ -60,6 +60,11 @@ describe('architecture §10 what a run says is text', () => {
           kind: 'clarification',
           data: { questions: [{ id: EVIL, question: EVIL, schema: { enum: [EVIL] } }] },
         },
+        {
+          ...question,
+          kind: 'conversation.exchange',
+          data: { title: EVIL, prompt: EVIL, turns: [{ speakerId: EVIL, content: EVIL }] },
+        },
       ],
       csrfToken: EVIL,
       notice: { kind: 'error', text: EVIL },
@@ -230,6 +235,11 @@ describe('the forms of a question', () => {
       'clarification',
       { kind: 'clarification', data: { questions: [{ id: 'q', question: 'Q?' }] } },
       ['answer'],
+    ],
+    [
+      'RFC 0005 a conversation: a turn more, or its close',
+      { kind: 'conversation.exchange', data: { turns: [{ from: 'user', content: 'Hi' }] } },
+      ['close', 'say'],
     ],
     ['an external event', { kind: 'external-event', data: { eventType: 'e' } }, []],
   ])('interrupt.md: %s', (_, interrupt, actions) => {

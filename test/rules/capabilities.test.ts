@@ -50,6 +50,7 @@ describe('capabilities.md: families', () => {
         handoffEvents: true,
         decisionEvents: true,
       },
+      conversationPrimitive: true,
       prompts: { supported: false, observability: 'hashed' },
       aiProviders: { supported: ['openai'], byok: [] },
       providerUsage: { supported: true, costEstimates: false },
@@ -74,7 +75,9 @@ describe('capabilities.md: families', () => {
   });
 
   it('without agents nothing of agents is told, part or family', () => {
-    expect(Object.keys(familiesOf({ ...ALL, agents: false }))).toEqual(['idempotency', 'runs']);
+    expect(Object.keys(familiesOf({ ...ALL, agents: false }))).toEqual([
+      ...['idempotency', 'runs', 'conversationPrimitive'],
+    ]);
   });
 
   it('RFC 0092 keys are those of what is offered: a part of what is not is none', () => {
@@ -96,6 +99,7 @@ describe('capabilities.md: families', () => {
       'agents.toolEvents',
       'agents.handoffEvents',
       'agents.decisionEvents',
+      'conversationPrimitive',
       'aiProviders',
       'providerUsage',
       'providerUsage.supported',
@@ -142,6 +146,8 @@ describe('what is asked for', () => {
 
 /** The same words for something else, and why. */
 const OTHER_MEANING = new Set([
+  // What an open question knows of its turns, and no memory of an agent.
+  'workflows/conversation.ts: conversation',
   // A credential is never kept, whether it may be sent or not.
   'src/runs/configurable.ts: credentialRef',
   // RFC 0131 forbids memory to a skill, whatever the host offers.

@@ -54,6 +54,7 @@ describe('run-snapshot.schema.json', () => {
   const waits: Record<InterruptKind, RunStatus> = {
     approval: 'waiting-approval',
     clarification: 'waiting-input',
+    'conversation.exchange': 'waiting-approval',
     custom: 'waiting-input',
     'external-event': 'waiting-external',
     'low-confidence': 'waiting-approval',

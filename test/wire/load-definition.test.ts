@@ -159,9 +159,24 @@ describe('refused', () => {
       ['/nodes/0/typeId capability_required'],
     ],
     'a dispatch': [nodes(node('a', 'core.dispatch')), ['/nodes/0/typeId capability_required']],
-    'a conversation': [
-      nodes(node('a', 'core.conversationGate')),
-      ['/nodes/0/typeId capability_required'],
+    'a conversation of some alone': [
+      nodes(node('a', 'core.conversationGate', { config: { participants: [] } })),
+      ['/nodes/0/config/participants capability_required'],
+    ],
+    'a conversation with schemas that are none': [
+      nodes(
+        node('a', 'core.conversationGate', {
+          config: { turnSchema: { type: 'nope' }, outcomeSchema: { type: 'nope' } },
+        }),
+      ),
+      [
+        '/nodes/0/config/turnSchema validation_error',
+        '/nodes/0/config/outcomeSchema validation_error',
+      ],
+    ],
+    'a conversation of more turns than there may be': [
+      nodes(node('a', 'core.conversationGate', { config: { maxTurns: 201 } })),
+      ['/nodes/0/config/maxTurns validation_error'],
     ],
     'an expression port': [
       nodes(node('a', 'core.noop', { inputs: { p: { type: 'expression', expression: '1+1' } } })),

@@ -19,6 +19,10 @@ const error = { code: 'tool_failed', message: 'm' };
 const invocation = { invocationId: 'inv-1', agentId };
 const suspended = { nodeId, interruptId: 'int-1' };
 
+const turn = (turnIndex: number) => ({
+  ...{ messageId: `m${turnIndex}`, from: 'user', content: 'x', ts: 1, role: 'user', turnIndex },
+});
+
 /** One valid payload of each type; an index of what the host may emit. */
 const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> = {
   'run.started': { workflowId: 'w', inputs: {}, transport: 'rest', tags: ['t'] },
@@ -50,6 +54,16 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
   'clarification.requested': { nodeId, questions: [{ id: 'q', question: '?' }] },
   'clarification.resolved': { nodeId, answers: { q: 'a' } },
   'variable.changed': { name: 'v', previous: 1, next: null },
+  'conversation.opened': {
+    conversationId: 'conv',
+    initialTurn: turn(0),
+    capabilities: ['multi-turn'],
+  },
+  'conversation.exchanged': { conversationId: 'conv', turnIndex: 1, turn: turn(1) },
+  'conversation.closed': {
+    ...{ conversationId: 'conv', turnIndex: 2, finalTurn: turn(2) },
+    outcome: null,
+  },
   'channel.written': {
     channel: 'c',
     value: { value: 1, _ts: 1 },
@@ -102,6 +116,9 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
 
 /** Published as closed (run-event-payloads.schema.json): an extra field makes the record invalid. */
 const CLOSED = new Set([
+  'conversation.opened',
+  'conversation.exchanged',
+  'conversation.closed',
   'channel.written',
   'node.dispatched',
   'interrupt.requested',

@@ -33,6 +33,11 @@ const clarification: Asked = {
     ],
   },
 };
+const talk: Asked = { kind: 'conversation.exchange', data: { turnIndex: 3 } };
+const bounded: Asked = {
+  kind: 'conversation.exchange',
+  data: { outcomeSchema: { type: 'integer' } },
+};
 const external: Asked = { kind: 'external-event', data: { eventType: 'paid', correlation: {} } };
 
 const answers = {
@@ -45,6 +50,19 @@ const answers = {
 describe('interrupt.md: a form that is right', () => {
   it.each<[string, Asked, Record<string, string>, unknown]>([
     ['approve', approval, { action: 'accept' }, { action: 'accept' }],
+    [
+      'a turn, with the place that it was said at',
+      talk,
+      { action: 'say', reason: ' Hello ' },
+      { operation: 'exchange', turn: { content: 'Hello', turnIndex: 3 } },
+    ],
+    ['a close', talk, { action: 'close', reason: '' }, { operation: 'close' }],
+    [
+      'a close with an outcome and a last word',
+      bounded,
+      { action: 'close', editedDecision: '7', reason: 'Bye' },
+      { operation: 'close', outcome: 7, turn: { content: 'Bye' } },
+    ],
     [
       'approve with a word',
       approval,
@@ -158,6 +176,15 @@ describe('interrupt.md: a form that is wrong is refused in words, and nothing is
       approval,
       { action: 'answer', 'answer.x': 'y' },
       /not answered with text/,
+    ],
+    ['a turn without words', talk, { action: 'say', reason: ' ' }, /Say something/],
+    ['no word what to do in a conversation', talk, { reason: 'x' }, /Choose/],
+    ['a close without its outcome', bounded, { action: 'close' }, /outcome/],
+    [
+      'a close with an outcome of another form',
+      bounded,
+      { action: 'close', editedDecision: 'seven' },
+      /outcome/,
     ],
     ['a missing answer', clarification, { ...answers, 'answer.colour': '' }, /Which colour/],
     ['text for a count', clarification, { ...answers, 'answer.count': 'two' }, /How many/],

@@ -257,7 +257,8 @@ describe('what a channel refuses fails the node, and nothing is written', () => 
       }),
     );
     // Segments end where something waits.
-    nodes.splice(20, 0, node('pause', 'core.delay', { config: { ms: 1 } }));
+    const pauses = ['p1', 'p2'].map((id) => node(id, 'core.delay', { config: { ms: 200 } }));
+    nodes.splice(20, 0, ...pauses);
     const run = await runBothWays({ input: runInput(chain('sum', nodes, { channels })) });
     expect(payloadsOf(run, 'node.failed')[0]).toMatchObject({
       error: {

@@ -8,6 +8,7 @@ import { agent } from './agent.ts';
 import { approvalGate } from './approval-gate.ts';
 import { channelWrite } from './channel-write.ts';
 import { clarificationGate } from './clarification-gate.ts';
+import { conversationGate } from './conversation-gate.ts';
 import { delay } from './delay.ts';
 import { fail } from './fail.ts';
 import { end, identity, noop, start } from './passthrough.ts';
@@ -20,6 +21,7 @@ const KINDS: Readonly<Record<NodeType, NodeKind>> = {
   'core.channelWrite': channelWrite,
   'core.clarificationGate': clarificationGate,
   'core.conditional': noop,
+  'core.conversationGate': conversationGate,
   'core.delay': delay,
   'core.end': end,
   'core.fail': fail,
