@@ -1,11 +1,13 @@
 // Child runs on a real host (RFC 0007, RFC 0022; node-packs.md §subWorkflow contract; seed 003 §3.4): core.subWorkflow and
 // agents as tools, their ends, failures, cancels and bounds.
+import { Client } from '@temporalio/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type {
   RunEventDoc,
   RunSnapshot,
   WorkflowDefinition,
 } from '../../schemas/types.generated.ts';
+import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import type { ResolvedAgent } from '../../src/ports/catalog.ts';
 import { ended, expectLawful, readLog, waiting } from '../facade/suite-parts.ts';
 import { agentNode, chain, definition, node } from '../support/definitions.ts';
@@ -156,6 +158,13 @@ const payloads = (events: readonly RunEventDoc[], type: string) =>
     .map(({ payload }) => payload as Record<string, unknown>);
 const snapshotOf = async (runId: string) => (await host.api<RunSnapshot>(`/v1/runs/${runId}`)).body;
 
+async function terminate(runId: string): Promise<void> {
+  const connection = connectTemporal(host.temporal);
+  const client = new Client({ connection, namespace: host.temporal.namespace });
+  await client.workflow.getHandle(runId).terminate('tested');
+  await connection.close();
+}
+
 /** The children that a log names, once there are so many. */
 async function childrenOf(runId: string, count = 1): Promise<string[]> {
   for (let tries = 0; tries < 400; tries++) {
@@ -284,4 +293,28 @@ describe('an agent as a tool', () => {
       called.slice(0, 2).map(({ eventId }) => eventId),
     );
   });
+});
+
+describe('ends that nobody could tell', () => {
+  it('architecture §4: a child terminated from outside fails its parent', async () => {
+    const runId = await start('waits');
+    const [childRunId = ''] = await childrenOf(runId);
+    await host.waitFor(childRunId, waiting);
+    await terminate(childRunId);
+    expect(await host.waitFor(runId, ended)).toMatchObject({
+      error: { code: 'child_failed', message: expect.stringContaining('from outside') as string },
+    });
+  }, 60_000);
+
+  it('architecture §4: the children of a parent terminated from outside are cancelled', async () => {
+    const runId = await start('waits');
+    const [childRunId = ''] = await childrenOf(runId);
+    await host.waitFor(childRunId, waiting);
+    await terminate(runId);
+    await host.waitFor(childRunId, ended);
+    expect((await log(childRunId)).at(-1)).toMatchObject({
+      type: 'run.cancelled',
+      payload: { reason: 'parent-ended', parentRunId: runId },
+    });
+  }, 60_000);
 });

@@ -9,6 +9,7 @@ import type { Stores } from '../../src/ports/stores.ts';
 import { agentRegistryContract } from '../contract/agent-registry.ts';
 import { contentStoreContract } from '../contract/content-store.ts';
 import { effectLedgerContract } from '../contract/effect-ledger.ts';
+import { familiesContract } from '../contract/families.ts';
 import { feedContract } from '../contract/feed.ts';
 import {
   batchAfter,
@@ -55,6 +56,7 @@ function opened(options: () => Promise<Omit<OpenStoresOptions, 'logger'>>): Give
 function contracts(stores: GivenStores): void {
   runStoreContract(stores);
   runListsContract(stores);
+  familiesContract(stores);
   idempotencyStoreContract(stores);
   logStoreContract(stores);
   deltaContract(stores);

@@ -1,0 +1,230 @@
+// How workflow code waits for children (RFC 0007; architecture §4): the signal of a child's end, early, twice or of a
+// stranger; a cancel in each phase; segment borders in between.
+import type { WorkflowHandle } from '@temporalio/client';
+import { describe, expect, it } from 'vitest';
+import type {
+  CancelChildInput,
+  EndChildInput,
+  StartChildrenInput,
+} from '../../activities/contract.ts';
+import { CHILD_ENDED_SIGNAL } from '../../src/rules/children.ts';
+import { childRunIdOf } from '../../src/rules/ids.ts';
+import { MESSAGES, type RunMessage } from '../../src/rules/messages.ts';
+import type { RunInput } from '../../src/rules/run-input.ts';
+import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
+import { chain, node, runInput } from '../support/definitions.ts';
+import type { ScriptedActivities } from '../support/run-workflow.ts';
+import {
+  payloadsOf,
+  runBothWays,
+  runOnce,
+  taken,
+  typesOf,
+  useWorkflowRunner,
+} from './both-ways.ts';
+
+useWorkflowRunner();
+
+const VARIABLES = [
+  { name: 'got', type: 'string', defaultValue: 'nothing' },
+] as WorkflowDefinition['variables'];
+const sub = (config: object = {}) =>
+  node('sub', 'core.subWorkflow', {
+    config: { workflowId: 'child', outputMapping: { got: 'result' }, ...config },
+  });
+const inputOf = (name: string, config: object = {}): RunInput =>
+  runInput(
+    chain(name, [node('before', 'core.noop'), sub(config), node('after', 'core.noop')], {
+      variables: VARIABLES,
+    }),
+  );
+
+/** What became of children in the world that the activities are. */
+interface World {
+  readonly started: string[];
+  readonly asked: EndChildInput[];
+  readonly cancelled: CancelChildInput[];
+  readonly activities: ScriptedActivities;
+}
+
+function world(more: ScriptedActivities = {}): World {
+  const started: string[] = [];
+  const asked: EndChildInput[] = [];
+  const cancelled: CancelChildInput[] = [];
+  const activities: ScriptedActivities = {
+    async startChildren({ requests }: StartChildrenInput) {
+      started.push(...requests.map(({ runId }) => runId));
+      const starts = requests.map(() => ({ kind: 'started', workflowId: 'child' }));
+      return { output: { starts }, events: [] };
+    },
+    async endChild(input: EndChildInput) {
+      asked.push(input);
+      return { output: { status: 'completed', variables: { result: 'paid' } }, events: [] };
+    },
+    async cancelChild(input: CancelChildInput) {
+      cancelled.push(input);
+      return { output: { found: 'open' }, events: [] };
+    },
+    ...more,
+  } as ScriptedActivities;
+  return { started, asked, cancelled, activities };
+}
+
+const until = async (ready: () => boolean): Promise<void> => {
+  for (let tries = 0; !ready() && tries < 400; tries++)
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  expect(ready()).toBe(true);
+};
+
+/** Whoever says it: a child's own code, or the keeper for it. */
+const tell = (handle: WorkflowHandle, childRunId: string) =>
+  handle.signal(CHILD_ENDED_SIGNAL, { childRunId });
+
+function cancel(handle: WorkflowHandle): Promise<unknown> {
+  const message: RunMessage = { kind: 'cancel', cancelledBy: 'tester', bodyDigest: '' };
+  return taken(() => handle.executeUpdate(MESSAGES.cancel.update, { args: [message] }));
+}
+
+describe('RFC 0007 a child run', () => {
+  it('is waited for over segment borders; its end is taken once, however often it is told', async () => {
+    const { started, asked, activities } = world();
+    let seen = 0;
+    const run = await runBothWays({
+      input: inputOf('told'),
+      activities,
+      script: async (handle) => {
+        await until(() => started.length > seen);
+        seen = started.length;
+        const childRunId = started.at(-1) ?? '';
+        await tell(handle, 'run-of-somebody-else');
+        for (let times = 0; times < 3; times++) await tell(handle, childRunId);
+        await handle.result().catch(() => undefined);
+      },
+    });
+    expect(run.status).toBe('completed');
+    expect(asked).toHaveLength(2);
+    expect(payloadsOf(run, 'variable.changed')).toMatchObject([{ name: 'got', next: 'paid' }]);
+    expect(payloadsOf(run, 'node.dispatched')).toHaveLength(1);
+  });
+
+  it('may end before its parent knows that it began', async () => {
+    let handleOf: WorkflowHandle | undefined;
+    const { asked, activities } = world({
+      async startChildren({ requests }: StartChildrenInput) {
+        if (handleOf) await tell(handleOf, requests[0]?.runId ?? '');
+        return { output: { starts: [{ kind: 'started', workflowId: 'child' }] }, events: [] };
+      },
+    } as ScriptedActivities);
+    const run = await runOnce({
+      input: inputOf('early'),
+      activities,
+      script: async (handle) => {
+        handleOf = handle;
+        await handle.result();
+      },
+    });
+    expect([run.status, asked.length]).toEqual(['completed', 1]);
+  });
+
+  it('seed 003 §3.4: its id is a function of parent, call and index, whatever starts it', async () => {
+    const { started, activities } = world({
+      // The first try dies behind its effect.
+      startChildren: (() => {
+        let tries = 0;
+        return async ({ requests }: StartChildrenInput) => {
+          started.push(...requests.map(({ runId }) => runId));
+          if (tries++ === 0) throw new Error('the worker died');
+          return { output: { starts: [{ kind: 'started', workflowId: 'child' }] }, events: [] };
+        };
+      })(),
+    } as unknown as ScriptedActivities);
+    const input = inputOf('again');
+    await runOnce({
+      input,
+      activities,
+      script: async (handle) => {
+        await until(() => started.length === 2);
+        await tell(handle, started[0] ?? '');
+        await handle.result();
+      },
+    });
+    expect(new Set(started).size).toBe(1);
+    expect(childRunIdOf('a', 'c', 0)).not.toBe(childRunIdOf('a', 'c', 1));
+  });
+});
+
+describe('a cancel of the parent', () => {
+  it.each([
+    ['while the child is being started', 'starting'],
+    ['while it is waited for', 'running'],
+    ['while its end is read', 'ending'],
+  ])('%s: the child is told, seen to end, and the run ends once', async (_when, phase) => {
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    let reached = phase === 'running';
+    const given = world();
+    const hold = (name: string) => async (input: never) => {
+      reached = true;
+      await held;
+      return given.activities[name]?.(input);
+    };
+    const activities = {
+      ...given.activities,
+      ...(phase === 'starting' ? { startChildren: hold('startChildren') } : {}),
+      ...(phase === 'ending' ? { endChild: hold('endChild') } : {}),
+    } as ScriptedActivities;
+    const input = inputOf(`cancelled-${phase}`);
+    const run = await runOnce({
+      input,
+      activities,
+      script: async (handle) => {
+        if (phase !== 'starting') await until(() => given.started.length === 1);
+        if (phase === 'ending') await tell(handle, given.started[0] ?? '');
+        await until(() => reached);
+        await cancel(handle);
+        release();
+        if (phase !== 'ending') {
+          await until(() => given.cancelled.length === 1);
+          await tell(handle, given.cancelled[0]?.childRunId ?? '');
+        }
+        await handle.result().catch(() => undefined);
+      },
+    });
+    expect(run.status).toBe('cancelled');
+    expect(typesOf(run).slice(-2)).toEqual(['node.cancelled sub', 'run.cancelled']);
+    expect(given.cancelled.map(({ reason }) => reason)).toEqual(
+      phase === 'ending' ? [] : ['parent-cancelled'],
+    );
+  });
+});
+
+describe('a pause of the parent', () => {
+  it('rests while its child goes on, and takes the end that came meanwhile at the resume', async () => {
+    const { started, asked, activities } = world();
+    const send = (handle: WorkflowHandle, kind: 'pause' | 'resume') =>
+      taken(() =>
+        handle.executeUpdate(MESSAGES[kind].update, {
+          args: [{ kind, drainPolicy: 'immediate', bodyDigest: '' }],
+        }),
+      );
+    const run = await runOnce({
+      input: inputOf('paused'),
+      activities,
+      script: async (handle) => {
+        await until(() => started.length === 1);
+        await send(handle, 'pause');
+        await tell(handle, started[0] ?? '');
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        expect(asked).toEqual([]);
+        await send(handle, 'resume');
+        await handle.result();
+      },
+    });
+    expect(run.status).toBe('completed');
+    expect(typesOf(run).filter((type) => /pause|resume/.test(type))).toEqual([
+      'run.paused',
+      'run.resumed',
+    ]);
+    expect(asked).toHaveLength(1);
+  });
+});
