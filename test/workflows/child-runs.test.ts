@@ -66,7 +66,7 @@ function world(more: ScriptedActivities = {}): World {
       return { output: { found: 'open' }, events: [] };
     },
     ...more,
-  } as ScriptedActivities;
+  };
   return { started, asked, cancelled, activities };
 }
 
@@ -114,7 +114,7 @@ describe('RFC 0007 a child run', () => {
         if (handleOf) await tell(handleOf, requests[0]?.runId ?? '');
         return { output: { starts: [{ kind: 'started', workflowId: 'child' }] }, events: [] };
       },
-    } as ScriptedActivities);
+    });
     const run = await runOnce({
       input: inputOf('early'),
       activities,
@@ -137,7 +137,7 @@ describe('RFC 0007 a child run', () => {
           return { output: { starts: [{ kind: 'started', workflowId: 'child' }] }, events: [] };
         };
       })(),
-    } as unknown as ScriptedActivities);
+    });
     const input = inputOf('again');
     await runOnce({
       input,
