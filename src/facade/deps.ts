@@ -21,6 +21,8 @@ export type RunLog = Pick<
   | 'follow'
   | 'followSession'
   | 'positionOf'
+  | 'causesOf'
+  | 'effectsOf'
   | 'problems'
   | 'endUnstarted'
   | 'overview'

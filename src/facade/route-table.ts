@@ -5,6 +5,7 @@ import { openApiDocument, openApiRoute } from './openapi.ts';
 import type { PageSessions } from './page-sessions.ts';
 import type { Route } from './route.ts';
 import { cancelRoute } from './routes/cancel.ts';
+import { causationRoutes } from './routes/causation.ts';
 import { catalogRoutes } from './routes/catalog.ts';
 import { discoveryRoute } from './routes/discovery.ts';
 import { eventsRoute } from './routes/events.ts';
@@ -39,6 +40,7 @@ export function routesOf(
     ...healthRoutes(deps, isDraining),
     ...runRoutes(deps),
     overviewRoute(deps),
+    ...causationRoutes(deps),
     ...sessionRoutes(deps),
     sessionEventsRoute(deps, streams),
     eventsRoute(deps, streams),

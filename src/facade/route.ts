@@ -76,7 +76,10 @@ export const PATH_PARAMETERS = {
   agentId: { description: 'An agent.', example: 'example.notes' },
   artifactId: { description: 'An artifact.', example: 'report' },
   sessionId: { description: 'A session.', example: 'session-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
-} as const satisfies Partial<Record<keyof typeof ID_FIELDS | 'sessionId', PathParameter>>;
+  eventId: { description: 'An event of the run.', example: 'evt-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
+} as const satisfies Partial<
+  Record<keyof typeof ID_FIELDS | 'sessionId' | 'eventId', PathParameter>
+>;
 
 type PathNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Name | PathNames<Rest>

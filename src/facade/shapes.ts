@@ -26,6 +26,17 @@ const INDEX_SCHEMA = 'opensentience-operations';
 
 const text: JsonObject = { type: 'string' };
 
+/** An event without what it says. */
+const EVENT_LINK: JsonObject = {
+  type: 'object',
+  properties: {
+    ...{ eventId: text, runId: text, type: text, nodeId: text, causationId: text },
+    ...{ sequence: { type: 'integer' }, depth: { type: 'integer' } },
+    timestamp: { type: 'string', format: 'date-time' },
+  },
+  required: ['eventId', 'runId', 'sequence', 'type', 'timestamp'],
+};
+
 const SESSION = {
   properties: {
     sessionId: text,
@@ -109,6 +120,42 @@ const INLINE: JsonObject = {
       nextCursor: text,
     },
     required: [...SESSION.required, 'runs'],
+  },
+  RunAncestry: {
+    type: 'object',
+    properties: {
+      ...{ runId: text, hostId: text },
+      parent: {
+        type: ['object', 'null'],
+        properties: {
+          ...{ runId: text, hostId: text, wellKnownUrl: text },
+          cause: { enum: ['mcp-tool-call', 'a2a-message', 'core.subWorkflow', 'core.dispatch'] },
+        },
+        required: ['runId', 'hostId', 'cause'],
+        additionalProperties: false,
+      },
+    },
+    required: ['runId', 'hostId', 'parent'],
+    additionalProperties: false,
+  },
+  EventCauses: {
+    type: 'object',
+    properties: {
+      event: EVENT_LINK,
+      causes: { type: 'array', items: EVENT_LINK },
+      truncated: { const: true },
+      beyond: text,
+    },
+    required: ['event', 'causes'],
+  },
+  EventEffects: {
+    type: 'object',
+    properties: {
+      event: EVENT_LINK,
+      effects: { type: 'array', items: EVENT_LINK },
+      truncated: { const: true },
+    },
+    required: ['event', 'effects'],
   },
   Health: {
     type: 'object',

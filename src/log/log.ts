@@ -7,6 +7,7 @@ import type { OverviewQuery, RunRef, StartFailure } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
 import { advance, type Advanced, type Goal } from './advance.ts';
+import { causesOf, effectsOf } from './causation.ts';
 import { createChanges } from './changes.ts';
 import { coalesce } from './coalesce.ts';
 import { createFollowers, type FollowOptions } from './followers.ts';
@@ -50,6 +51,9 @@ export interface Log {
   followSession: Sessions['follow'];
   /** Position in the feed of an eventId of a session. */
   positionOf: Stores['feed']['positionOf'];
+  /** What an event of the run follows from, and what followed from it (causation.ts). */
+  causesOf(run: RunRef, eventId: string): ReturnType<typeof causesOf>;
+  effectsOf(run: RunRef, eventId: string): ReturnType<typeof effectsOf>;
   /** Ends the log of a run that no workflow ever ran for. False: it has ended already, or there is none. */
   endUnstarted(run: RunRef, failure: StartFailure): Promise<boolean>;
   /** Runs whose projection stopped, and the code of what stopped it. */
@@ -114,6 +118,8 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     follow: (run, options) => followers.follow(run, options),
     followSession: createSessions(stores).follow,
     positionOf: (tenant, sessionId, eventId) => stores.feed.positionOf(tenant, sessionId, eventId),
+    causesOf: (run, eventId) => causesOf(stores, run, eventId),
+    effectsOf: (run, eventId) => effectsOf(stores, run, eventId),
     endUnstarted,
     problems: (limit) => stores.log.problems(limit),
     overview: (tenant, query) => overview(listed, tenant, query),

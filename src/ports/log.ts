@@ -24,6 +24,9 @@ export interface LogRow {
 /** A row before the head lock gives it sequence and clamped timestamp. */
 export type NewRow = Omit<LogRow, 'sequence'>;
 
+/** A row without what it says: for walks along causes. */
+export type LogLink = Omit<LogRow, 'key' | 'causedBy' | 'payload'>;
+
 export interface HistoryCursor {
   /** Segment that is being read. '' before the start is confirmed. */
   readonly temporalRunId: string;
@@ -101,6 +104,13 @@ export interface LogStore {
   read(run: RunRef, query: { after: number; limit: number }): Promise<readonly LogRow[]>;
   /** Sequence of an eventId of this run. */
   sequenceOf(run: RunRef, eventId: string): Promise<number | undefined>;
+  /**
+   * An event of the tenant's and what it follows from, one behind the other, over all runs: at most `limit` and itself.
+   * Empty: there is no such event.
+   */
+  causes(tenant: string, eventId: string, limit: number): Promise<readonly LogLink[]>;
+  /** As `read`, without what the rows say. */
+  links(run: RunRef, query: { after: number; limit: number }): Promise<readonly LogLink[]>;
   /** A closed run gets none: another process could read what this one could not, and nobody would take it back. */
   setProblem(run: RunRef, problem: string | undefined): Promise<void>;
   /** Keeps the summary that was made at `at`; nothing once the log went on. */

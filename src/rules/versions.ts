@@ -3,6 +3,9 @@
 
 export const ENGINE_VERSION = 1;
 
+/** Names this host where causes cross hosts (RFC 0040). */
+export const HOST_ID = 'openwop-temporal';
+
 /** The vocabulary that a run's log is stored in, for the run's whole life: 2 is the first major's. */
 export type Era = 2;
 

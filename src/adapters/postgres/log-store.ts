@@ -5,6 +5,7 @@ import type { Logger } from '../../ports/logger.ts';
 import type { Db } from './db.ts';
 import { append, LOG_CHANNEL } from './log-append.ts';
 import { appendDeltas, closeBlock, storedDeltas } from './log-deltas.ts';
+import { logLinks } from './log-links.ts';
 import { restore } from './log-restore.ts';
 import { EVENT_COLUMNS, HEAD_COLUMNS, headOf, logRowOf } from './rows.ts';
 import type { EventRecord, HeadRecord } from './rows.ts';
@@ -21,6 +22,7 @@ export async function createLogStore(db: Db, logger: Logger): Promise<LogStore> 
   });
   return {
     ...reads(db),
+    ...logLinks(db),
     append: (batch) => append(db, batch),
     appendDeltas: (run, activityId, tryNumber, deltas) =>
       appendDeltas(db, { run, activityId, tryNumber, deltas }),

@@ -2,7 +2,7 @@
 import type { CausedBy } from '../../rules/journal.ts';
 import type { JsonValue } from '../../rules/json.ts';
 import type { RunStatus } from '../../rules/status.ts';
-import type { Head, LogRow } from '../../ports/log.ts';
+import type { Head, LogRow, LogLink } from '../../ports/log.ts';
 
 export const EVENT_COLUMNS =
   'run_id, sequence, event_id, key, type, node_id, causation_id, caused_by, payload, timestamp_ms';
@@ -31,6 +31,22 @@ export function logRowOf(record: EventRecord): LogRow {
     ...(record.causation_id === null ? {} : { causationId: record.causation_id }),
     ...(record.caused_by === null ? {} : { causedBy: JSON.parse(record.caused_by) as CausedBy }),
     payload: record.payload,
+    timestampMs: record.timestamp_ms,
+  };
+}
+
+export const LINK_COLUMNS = 'run_id, sequence, event_id, type, node_id, causation_id, timestamp_ms';
+
+export type LinkRecord = Omit<EventRecord, 'key' | 'caused_by' | 'payload'>;
+
+export function linkOf(record: LinkRecord): LogLink {
+  return {
+    runId: record.run_id,
+    sequence: record.sequence,
+    eventId: record.event_id,
+    type: record.type,
+    ...(record.node_id === null ? {} : { nodeId: record.node_id }),
+    ...(record.causation_id === null ? {} : { causationId: record.causation_id }),
     timestampMs: record.timestamp_ms,
   };
 }

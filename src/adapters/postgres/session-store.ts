@@ -4,6 +4,7 @@ import type { RunStatus } from '../../rules/status.ts';
 import type { NewRun } from '../../ports/runs.ts';
 import type { PageQuery, SessionRow, SessionRun, SessionStore } from '../../ports/sessions.ts';
 import type { Db, SqlValue } from './db.ts';
+import { refOf } from './run-ref.ts';
 import { cursorOf, cursorText, NEWEST_FIRST } from './list-cursor.ts';
 
 interface SessionRecord {
@@ -152,6 +153,15 @@ export function createSessionStore(db: Db): SessionStore {
         [runId, tenant, sessionId],
       );
       return held.length > 0;
+    },
+    async childrenOf({ tenant, runId }, limit) {
+      const children = await db.query<{ run_id: string }>(
+        `SELECT c.run_id FROM session_runs p JOIN session_runs c
+           ON c.tenant_id = p.tenant_id AND c.session_id = p.session_id AND c.parent_run_id = p.run_id
+         WHERE p.run_id = $1 AND p.tenant_id = $2 ORDER BY c.created_at_ms, c.run_id LIMIT $3`,
+        [runId, tenant, limit],
+      );
+      return children.map((child) => refOf(tenant, child.run_id));
     },
     list: (tenant, query) => list(db, tenant, query),
     runs: (tenant, sessionId, query) => runs(db, { tenant, sessionId }, query),

@@ -30,6 +30,7 @@ import { CREATE_PAGE_LINK } from './page-link.ts';
 import { RUN_OVERVIEW } from './overview.ts';
 import { LIST_QUESTIONS } from './questions.ts';
 import { LIST_RUNS } from './runs.ts';
+import { GET_ANCESTRY, GET_CAUSES, GET_EFFECTS } from './causation.ts';
 import { STREAM_SESSION_EVENTS } from './session-events.ts';
 import { GET_SESSION, LIST_SESSIONS } from './sessions.ts';
 import { CREATE_SIGN_IN_LINK } from './sign-in-link.ts';
@@ -109,6 +110,9 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         sessions: addressOf(LIST_SESSIONS, FIRST),
         session: addressOf(GET_SESSION, FIRST),
         sessionEvents: addressOf(STREAM_SESSION_EVENTS, FIRST),
+        ancestry: addressOf(GET_ANCESTRY, FIRST),
+        causes: addressOf(GET_CAUSES, FIRST),
+        effects: addressOf(GET_EFFECTS, FIRST),
         pageLink: addressOf(CREATE_PAGE_LINK, FIRST),
         signInLink: addressOf(CREATE_SIGN_IN_LINK, FIRST),
         questions: addressOf(LIST_QUESTIONS, FIRST),
