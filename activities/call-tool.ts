@@ -18,6 +18,7 @@ import {
 import type { ActivityPorts } from './ports.ts';
 import { showingProgress } from './progress-writer.ts';
 import { shownValue } from './shown-value.ts';
+import { placeOf } from './place.ts';
 import { toolError, type ToolError } from './tool-errors.ts';
 import { writeJson } from './transcript.ts';
 
@@ -124,7 +125,7 @@ function returnedEvent(
 ): ActivityEvent {
   return {
     type: 'agent.toolReturned',
-    nodeId: context.nodeId,
+    ...placeOf(context),
     ...(calledKey === undefined ? {} : { causedBy: calledKey }),
     payload: {
       agentId,

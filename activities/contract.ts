@@ -19,6 +19,8 @@ export interface StepContext {
   readonly visit: number;
   readonly attempt: number;
   readonly activityId: string;
+  /** Of the events that it states itself. Absent: the run states no causes. */
+  readonly cause?: CausedBy;
 }
 
 export interface ModelChoice {

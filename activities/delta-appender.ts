@@ -12,7 +12,8 @@
 import type { EventType } from '../src/rules/events.ts';
 import { deltaPayload, type DeltaForm, type DeltaPiece } from '../src/rules/deltas.ts';
 import { HostError } from '../src/rules/errors.ts';
-import { deltaKey, eventIdOf } from '../src/rules/ids.ts';
+import { causeFields, deltaKey, eventIdOf } from '../src/rules/ids.ts';
+import type { CausedBy } from '../src/rules/journal.ts';
 import type { LogRow, LogStore, NewDelta } from '../src/ports/log.ts';
 import type { RunRef } from '../src/ports/runs.ts';
 import type { Logger } from '../src/ports/logger.ts';
@@ -35,6 +36,8 @@ export interface DeltaBlock extends DeltaForm {
   readonly run: RunRef;
   readonly activityId: string;
   readonly nodeId: string;
+  /** Of each delta; absent in runs that state no causes. */
+  readonly causedBy?: CausedBy;
   /** Temporal's try, from 1. */
   readonly tryNumber: number;
   /** Event type of its deltas. */
@@ -255,13 +258,14 @@ export class DeltaAppender {
   }
 
   #deltaOf(piece: DeltaPiece, index: number): NewDelta {
-    const { run, activityId, nodeId, type } = this.#block;
+    const { run, activityId, nodeId, causedBy, type } = this.#block;
     const { runId } = run;
     const k = this.#nextK + index;
     const key = deltaKey(activityId, k);
     const payload = deltaPayload(this.#block, piece, k);
     const eventId = eventIdOf(runId, key);
-    return { k, row: { runId, eventId, key, type, nodeId, payload, timestampMs: Date.now() } };
+    const place = { nodeId, ...causeFields(runId, causedBy) };
+    return { k, row: { runId, eventId, key, type, ...place, payload, timestampMs: Date.now() } };
   }
 
   /** The block takes no more: closed by an earlier try or a seal, taken over by a later try, or the run has ended. */

@@ -19,6 +19,7 @@ import type { AskedQuestion, InferTurnInput, InferTurnOutput } from './contract.
 import { outputSchema, parseDecision, returnViolation, type ParsedDecision } from './decision.ts';
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
+import { placeOf } from './place.ts';
 import { openReasoning, reasonedEvent, reasoningBytes } from './reasoning-writer.ts';
 import { appendTranscript, linkCalls, loadTranscript, readJson } from './transcript.ts';
 
@@ -257,14 +258,15 @@ function eventsOf(
     nodeId,
   };
   const text = reasoning.trim() === '' ? summaryOf(spoken) : reasoning;
-  const agent = { agentId: input.agent.agentId, nodeId };
+  const place = placeOf(input.context);
+  const agent = { agentId: input.agent.agentId, context: input.context };
   const reasoned = input.verbosity === 'off' ? [] : [reasonedEvent(agent, input.verbosity, text)];
   const refusalText = boundText(ports.redactor.text(response.refusal ?? ''), REFUSAL_BYTES);
   const refusal: ActivityEvent[] =
     spoken.kind === 'refusal'
-      ? [{ type: 'envelope.refusal', nodeId, payload: { nodeId, provider, model, refusalText } }]
+      ? [{ type: 'envelope.refusal', ...place, payload: { nodeId, provider, model, refusalText } }]
       : [];
-  return [...reasoned, { type: 'provider.usage', nodeId, payload: usage }, ...refusal];
+  return [...reasoned, { type: 'provider.usage', ...place, payload: usage }, ...refusal];
 }
 
 /** Stands for the reasoning of a model that gave none (RFC 0077 §E: still one agent.reasoned). */

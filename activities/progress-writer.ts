@@ -8,6 +8,7 @@ import type { CallToolInput } from './contract.ts';
 import { DeltaWriter } from './delta-writer.ts';
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
+import { placeOf } from './place.ts';
 import { recordDeltas } from './recorded-deltas.ts';
 
 /** UTF-8 bytes of progress that one call may show: it stands in history, and there a control character takes six. */
@@ -63,7 +64,7 @@ function openProgress(ports: ActivityPorts, input: CallToolInput): LiveProgress 
   };
 }
 
-function newWriter(ports: ActivityPorts, { call, context }: CallToolInput): DeltaWriter {
+function newWriter(ports: ActivityPorts, { call, calledKey, context }: CallToolInput): DeltaWriter {
   const { tenant, runId, activityId, nodeId } = context;
   const { callId, toolId } = call;
   return new DeltaWriter(
@@ -76,7 +77,9 @@ function newWriter(ports: ActivityPorts, { call, context }: CallToolInput): Delt
     {
       run: ports.stores.runs.ref(tenant, runId),
       activityId,
-      nodeId,
+      ...placeOf(context),
+      // Of a run that states causes; the call is nearer than what the turn followed from.
+      ...(context.cause === undefined ? {} : { causedBy: calledKey ?? context.cause }),
       tryNumber: Context.current().info.attempt,
       type: 'output.chunk',
       base: { nodeId, runId, isLast: false, callId, toolId },

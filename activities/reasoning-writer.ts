@@ -5,9 +5,10 @@ import type { ActivityEvent, RecordedDeltas } from '../src/rules/journal.ts';
 import { REASONING_TOKEN_LIMIT } from '../src/rules/limits.ts';
 import type { RedactorStream } from '../src/rules/redaction.ts';
 import { BYTES_PER_TOKEN, boundText } from '../src/rules/tokens.ts';
-import type { InferTurnInput } from './contract.ts';
+import type { InferTurnInput, StepContext } from './contract.ts';
 import { DeltaWriter } from './delta-writer.ts';
 import type { ActivityPorts } from './ports.ts';
+import { placeOf } from './place.ts';
 import { recordDeltas } from './recorded-deltas.ts';
 
 /** Bound of a `full` reasoning trace in bytes: it stands in history twice, as deltas and as the closing event. */
@@ -22,12 +23,13 @@ export function reasoningBytes(verbosity: Verbosity): number {
 
 /** Payload of the closing event of a reasoning block. */
 export function reasonedEvent(
-  { agentId, nodeId }: { agentId: string; nodeId: string },
+  { agentId, context }: { agentId: string; context: StepContext },
   verbosity: Verbosity,
   text: string,
 ): ActivityEvent {
   const reasoning = boundText(text, reasoningBytes(verbosity));
-  return { type: 'agent.reasoned', nodeId, payload: { agentId, reasoning, verbosity } };
+  const payload = { agentId, reasoning, verbosity };
+  return { type: 'agent.reasoned', ...placeOf(context), payload };
 }
 
 /** Keeps what a redactor's stream lets through. */
@@ -73,7 +75,7 @@ export async function openReasoning(
   ports: ActivityPorts,
   { agent, context, verbosity }: InferTurnInput,
 ): Promise<LiveReasoning> {
-  const { tenant, runId, activityId, nodeId } = context;
+  const { tenant, runId, activityId } = context;
   const kept = new KeptStream(ports.redactor.stream());
   const writer = new DeltaWriter(
     {
@@ -85,7 +87,7 @@ export async function openReasoning(
     {
       run: ports.stores.runs.ref(tenant, runId),
       activityId,
-      nodeId,
+      ...placeOf(context),
       tryNumber: Context.current().info.attempt,
       type: 'agent.reasoning.delta',
       base: { agentId: agent.agentId, verbosity },

@@ -41,6 +41,7 @@ export function recordDeltas(
     activityId,
     type,
     ...(first.nodeId === undefined ? {} : { nodeId: first.nodeId }),
+    ...(first.causedBy === undefined ? {} : { causedBy: first.causedBy }),
     ...readDelta(type, first.payload).form,
     ...(channels.length === 0 ? {} : { channels }),
     text,

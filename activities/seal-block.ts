@@ -10,7 +10,7 @@ export async function sealBlock(
   ports: ActivityPorts,
   input: SealBlockInput,
 ): Promise<StepResult<SealBlockOutput>> {
-  const { tenant, runId, nodeId } = input.context;
+  const { tenant, runId } = input.context;
   const run = ports.stores.runs.ref(tenant, runId);
   const rows = await ports.stores.log.closeBlock(run, input.sealedActivityId);
   const deltas = recordDeltas(input.sealedActivityId, rows);
@@ -19,7 +19,7 @@ export async function sealBlock(
   // A tool's progress has no closing event: agent.toolReturned says how the call ended.
   if (input.kind === 'tool') return { output, events: [], deltas };
   const partial = reasonedEvent(
-    { agentId: input.agentId, nodeId },
+    { agentId: input.agentId, context: input.context },
     input.verbosity,
     [...deltaTexts(rows).values()].join(''),
   );

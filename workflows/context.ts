@@ -7,6 +7,7 @@ import type { CausedBy } from '../src/rules/journal.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { RunInput } from '../src/rules/run-input.ts';
 import type { WorkflowNode } from '../schemas/types.generated.ts';
+import { causeOf } from './causes.ts';
 import type { Frame, NodeError, NodeState, RunState } from './frames.ts';
 import { emit } from './journal.ts';
 import type { Steps } from './steps.ts';
@@ -34,6 +35,8 @@ export interface Run {
   readonly scope: CancellationScope;
   /** Set once; the first ending wins. */
   ending?: Ending;
+  /** Key of the fact that it ended by, where causes are stated. */
+  endedBy?: string;
   /** Frames whose coroutine runs in this segment. */
   readonly active: Map<string, Promise<void>>;
   /** By node: what a pause cuts an attempt with. */
@@ -65,6 +68,7 @@ export interface QueuedStep {
 export function endRun(run: Run, ending: Ending): void {
   if (run.ending) return;
   run.ending = ending;
+  run.endedBy = causeOf();
   run.holding.clear();
   if (ending.kind !== 'completed') run.scope.cancel();
 }
@@ -92,10 +96,17 @@ export function tupleOf({ frame }: Place, step: string): Tuple {
 export function emitFact<T extends EventType>(
   visit: Visit,
   type: T,
-  fact: { step: string; index?: number; payload: PayloadOf<T>; causedBy?: CausedBy },
+  fact: {
+    step: string;
+    index?: number;
+    payload: PayloadOf<T>;
+    causedBy?: CausedBy;
+    because?: string;
+  },
 ): string {
   const key = emissionKey(type, tupleOf(visit, fact.step), fact.index);
-  emit(type, fact.payload, { key, nodeId: visit.frame.nodeId, causedBy: fact.causedBy });
+  const { causedBy, because } = fact;
+  emit(type, fact.payload, { key, nodeId: visit.frame.nodeId, causedBy, because });
   return key;
 }
 

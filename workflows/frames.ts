@@ -5,6 +5,7 @@ import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { MessageOutcome, PauseRunMessage } from '../src/rules/messages.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
 import type { StoredSubject } from '../src/rules/subject.ts';
+import type { Causes } from './causes.ts';
 
 /** What became of an edge: its source ended well, badly, or the edge was not taken. */
 export type EdgeDecision = 'taken' | 'failed' | 'dead';
@@ -125,6 +126,8 @@ export interface RunState {
     isEffective: boolean;
   };
   open: readonly OpenItem[];
+  /** Absent in runs that state no causes. */
+  readonly causes?: Causes;
 }
 
 export function newRunState(startedAtMs: number, variables: JsonObject): RunState {

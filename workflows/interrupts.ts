@@ -21,6 +21,8 @@ export interface InterruptRequest {
   readonly resumeSchema: JsonObject;
   /** Absent: the node's, else the run's. */
   readonly timeoutMs?: number;
+  /** Key of the fact that it is asked for, where that is not what its node came to last. */
+  readonly because?: string;
   /** Further fields of node.suspended (low confidence: reason, agentId, threshold, observed). */
   readonly suspended?: JsonObject;
   /** Right behind what raises it, once. */
@@ -50,13 +52,14 @@ function raise(visit: Visit, request: InterruptRequest): Interrupt {
   const suspendedKey = emitFact(visit, 'node.suspended', {
     step,
     payload: { nodeId, interruptId, kind, key, ...request.suspended },
+    because: request.because,
   });
   emitFact(visit, 'interrupt.requested', {
     step,
     causedBy: suspendedKey,
     payload: { kind, key, data, resumeSchema, ...(timeoutMs === undefined ? {} : { timeoutMs }) },
   });
-  emitShadow(visit, request, interruptId);
+  emitShadow(visit, request, { interruptId, suspendedKey });
   const interrupt: Interrupt = {
     interruptId,
     nodeId,
@@ -94,7 +97,7 @@ function isLegacyAction(action: string): action is LegacyAction {
 function emitShadow(
   visit: Visit,
   { step, kind, data }: InterruptRequest,
-  interruptId: string,
+  { interruptId, suspendedKey }: Pick<Interrupt, 'interruptId' | 'suspendedKey'>,
 ): void {
   const { nodeId } = visit.frame;
   if (kind === 'approval') {
@@ -106,6 +109,7 @@ function emitShadow(
     const { artifactId = nodeId, artifactType = 'approval', title = '', requiredApprovals } = asked;
     emitFact(visit, 'approval.requested', {
       step,
+      because: suspendedKey,
       payload: {
         nodeId,
         interruptId,
@@ -120,6 +124,7 @@ function emitShadow(
     const { questions = [] } = data as Partial<PayloadOf<'clarification.requested'>>;
     emitFact(visit, 'clarification.requested', {
       step,
+      because: suspendedKey,
       payload: { nodeId, interruptId, questions },
     });
   }

@@ -2,6 +2,7 @@
 // it takes down waits in the outbox until the interceptor puts it on a command of the same activation. Module state
 // belongs to one Temporal run: the sandbox gives every run its own modules.
 import { ApplicationFailure } from '@temporalio/workflow';
+import { causeOf, ifTraced, noteFact } from './causes.ts';
 import type { EventType, PayloadOf } from '../src/rules/events.ts';
 import { trackOpen, type OpenItem } from '../src/rules/endings.ts';
 import { activityEventKey } from '../src/rules/ids.ts';
@@ -65,18 +66,22 @@ export interface EmitOptions {
   readonly key: string;
   readonly nodeId?: string;
   readonly causedBy?: CausedBy;
+  /** Its cause where every event names one; absent: what its node, or the run, came to last (causes.ts). */
+  readonly because?: string;
 }
 
 /** States a fact. After the terminal event nothing is taken down any more. */
 export function emit<T extends EventType>(
   type: T,
   payload: PayloadOf<T>,
-  options: EmitOptions,
+  { because, ...options }: EmitOptions,
 ): void {
   if (ended) return;
   claimKey(options.key);
-  take({ kind: 'emit', type, payload, ...options });
+  const causedBy = options.causedBy ?? ifTraced(because) ?? causeOf(options.nodeId);
+  take({ kind: 'emit', type, payload, ...options, causedBy });
   open = trackOpen(open, { type, payload, ...options });
+  noteFact({ type, ...options });
 }
 
 /** Gives the events of an activity's recorded result their place, in their order. */
@@ -87,6 +92,7 @@ export function admit(activityId: string, events: readonly ActivityEvent[]): voi
     claimKey(key);
     take({ kind: 'admit', activityId, k });
     open = trackOpen(open, { ...event, key });
+    noteFact({ ...event, key });
   });
 }
 

@@ -29,6 +29,7 @@ import {
   type RunMessage,
 } from '../src/rules/messages.ts';
 import { optionsOf } from './activity-options.ts';
+import { causeOf } from './causes.ts';
 import { tupleOf, type Place, type QueuedStep, type Run } from './context.ts';
 import { CancelledAfterResult } from './failures.ts';
 import { admit, isBeginning, spend } from './journal.ts';
@@ -147,6 +148,7 @@ async function runStep<Name extends ActivityName>(
 /** The context of an activity but for its run's header, for ids and isolation on the other side. */
 function contextOf(place: Place, activityId: string): Omit<StepContext, 'header'> {
   const { run, frame } = place;
+  const cause = causeOf(frame.nodeId);
   return {
     runId: run.input.runId,
     tenant: run.input.tenant,
@@ -156,6 +158,7 @@ function contextOf(place: Place, activityId: string): Omit<StepContext, 'header'
     visit: frame.visit,
     attempt: frame.attempt,
     activityId,
+    ...(cause === undefined ? {} : { cause }),
   };
 }
 

@@ -41,7 +41,7 @@ export function resume(run: Run, { reason }: ResumeRunMessage): void {
   emit(
     'run.resumed',
     { ...(reason === undefined ? {} : { reason }) },
-    { key: `run.resumed|${held.number}` },
+    { key: `run.resumed|${held.number}`, because: `run.paused|${held.number}` },
   );
 }
 

@@ -13,6 +13,7 @@ import { closingsOf } from '../src/rules/endings.ts';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
 import type { EventOf } from '../src/rules/events.ts';
 import { durationLimitMs, ownerOf, type RunInput } from '../src/rules/run-input.ts';
+import { inTheWakeOf, traceCauses } from './causes.ts';
 import { passCancellation } from './failures.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
@@ -57,6 +58,7 @@ function open(input: RunInput): Run {
       ? newRunState(steps.now(runKey('start')), variables)
       : restoredRunState(carried);
   restoreOpenItems(state.open);
+  traceCauses(state.causes);
   const shield = new CancellationScope({ cancellable: false });
   return {
     input,
@@ -75,6 +77,8 @@ function open(input: RunInput): Run {
   };
 }
 
+const STARTED_KEY = 'run.started';
+
 function stateStart({ input }: Run): void {
   const { definition, tags, metadata } = input;
   emit(
@@ -87,8 +91,9 @@ function stateStart({ input }: Run): void {
       ...(tags ? { tags: [...tags] } : {}),
       ...(metadata ? { metadata } : {}),
     },
-    { key: 'run.started' },
+    { key: STARTED_KEY },
   );
+  if (input.statesCauses) traceCauses([['', STARTED_KEY]]);
 }
 
 /** Waits until the run, or this segment of it, has ended. */
@@ -122,12 +127,10 @@ async function watchDuration(run: Run, limit: number): Promise<void> {
   await steps.wait(runKey('clock'), deadlineMs, () => run.ending !== undefined);
   if (run.ending) return;
   const observed = Math.max(steps.now(runKey('clock.struck')) - startedAtMs, limit + 1);
-  emit(
-    'cap.breached',
-    { kind: 'run-duration', limit, observed },
-    { key: 'cap.breached|run-duration' },
-  );
-  endRun(run, { kind: 'failed', error: durationError(limit, observed) });
+  const key = 'cap.breached|run-duration';
+  emit('cap.breached', { kind: 'run-duration', limit, observed }, { key });
+  const error = durationError(limit, observed);
+  inTheWakeOf(key, () => endRun(run, { kind: 'failed', error }));
 }
 
 /** Clean-up for every ending: frames come to rest, what is open is closed, and the terminal event is stated. */
@@ -140,7 +143,7 @@ async function close(run: Run, ending: Exclude<Ending, { kind: 'continue' }>): P
   for (const { type, payload, ...options } of closingsOf(openItems(), reason))
     emit(type, payload, options);
   const { type, payload } = terminalEvent(run, ending);
-  emit(type, payload, { key: TERMINAL_KEY });
+  emit(type, payload, { key: TERMINAL_KEY, because: run.endedBy });
   endJournal(ending.kind);
   await tellParent(run);
   if (!allHandlersFinished()) await run.steps.until(allHandlersFinished);

@@ -7,6 +7,7 @@ import { jsonBytes, type JsonObject } from '../src/rules/json.ts';
 import { DEFAULT_LOOPBACK_ITERATIONS, RUN_OUTPUTS_BYTES } from '../src/rules/limits.ts';
 import type { TriggerRule } from '../src/rules/definition-graph.ts';
 import type { WorkflowEdge } from '../schemas/types.generated.ts';
+import { beginCauses, causeOf, endCauses, inTheWakeOf } from './causes.ts';
 import { holds } from './conditions.ts';
 import { endRun, nodeState, type Run } from './context.ts';
 import { newFrame, type EdgeDecision, type Frame, type NodeError } from './frames.ts';
@@ -60,6 +61,7 @@ function begin(run: Run, nodeId: string): void {
   if (node.disabled) return skip(run, nodeId, 'disabled');
   const frame = newFrame(nodeId, state.visits);
   run.state.frames[nodeId] = frame;
+  beginCauses(nodeId);
   launch(run, frame);
 }
 
@@ -86,11 +88,11 @@ function settleError(run: Run, frame: Frame, error: unknown): void {
   }
   const failure = failureOf(error);
   const message = failure?.message ?? 'Something went wrong inside the host.';
-  endRun(run, {
-    kind: 'failed',
-    error: { code: failure?.code ?? 'internal_error', message },
-    failedNodeId: frame.nodeId,
-  });
+  const found = { code: failure?.code ?? 'internal_error', message };
+  const { nodeId } = frame;
+  inTheWakeOf(causeOf(nodeId), () =>
+    endRun(run, { kind: 'failed', error: found, failedNodeId: nodeId }),
+  );
 }
 
 function settle(run: Run, frame: Frame, end: VisitEnd | undefined): void {
@@ -98,10 +100,18 @@ function settle(run: Run, frame: Frame, end: VisitEnd | undefined): void {
   run.progress++;
   if (!end) return;
   delete run.state.frames[frame.nodeId];
+  endCauses(frame.nodeId);
   if (run.ending) return;
-  decideEdges(run, frame.nodeId, end);
-  startLoops(run);
-  endAtRest(run);
+  inTheWakeOf(endKey(frame, end), () => {
+    decideEdges(run, frame.nodeId, end);
+    startLoops(run);
+    endAtRest(run);
+  });
+}
+
+/** Key of the event that a visit ended with. */
+function endKey({ nodeId, visit, attempt }: Frame, { kind }: VisitEnd): string {
+  return emissionKey(`node.${kind}`, { nodeId, visit, attempt, step: 'node' });
 }
 
 function decide(run: Run, edge: WorkflowEdge, end: VisitEnd): EdgeDecision {
@@ -175,10 +185,12 @@ function skip(run: Run, nodeId: string, reason: string): void {
     step: `skip${run.state.executions}`,
   });
   emit('node.skipped', { nodeId, reason }, { key, nodeId });
-  for (const edge of run.graph.forwardOut.get(nodeId) ?? []) {
-    run.state.edges[edge.id] = 'dead';
-    consider(run, edge.targetNodeId);
-  }
+  inTheWakeOf(key, () => {
+    for (const edge of run.graph.forwardOut.get(nodeId) ?? []) {
+      run.state.edges[edge.id] = 'dead';
+      consider(run, edge.targetNodeId);
+    }
+  });
 }
 
 /** Takes the back edge when its condition holds and its bound is not reached (settings.maxLoopbackIterations). */

@@ -1,6 +1,7 @@
 // Where a run's history ends and the next one begins (continue-as-new, architecture §4): when a segment should end, how
 // new steps are held back until nothing is in flight, and the breath in which state and journal are frozen.
 import { allHandlersFinished, workflowInfo } from '@temporalio/workflow';
+import { tracedCauses } from './causes.ts';
 import { jsonBytes, type JsonValue } from '../src/rules/json.ts';
 import { SEGMENT_BYTES } from '../src/rules/limits.ts';
 import { endRun, type Run } from './context.ts';
@@ -51,7 +52,10 @@ function freezeWhenDrained(run: Run, note: (found: typeof OVERSIZE) => void): ()
     const drained = between && run.inFlight === 0 && allHandlersFinished();
     between = true;
     if (!drained) return false;
-    const state: RunState = { ...run.state, segment: run.state.segment + 1, open: openItems() };
+    const state: RunState = {
+      ...run.state,
+      ...{ segment: run.state.segment + 1, open: openItems(), causes: tracedCauses() },
+    };
     const carried = JSON.parse(JSON.stringify(state)) as JsonValue;
     if (jsonBytes({ ...run.input, carried }) > SEGMENT_BYTES) {
       note(OVERSIZE);

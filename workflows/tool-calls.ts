@@ -280,8 +280,12 @@ function askAndPerform(placed: Placed): Promise<void> {
   return placed.call.doubt ? askAboutDoubt(placed) : askForApproval(placed);
 }
 
-function ask({ work, invocation }: Placed, request: InterruptRequest): Promise<Resolution> {
-  return interrupt(work.visit, { ...request, withdrawnBy: () => failureIn(invocation.calls) });
+function ask({ work, invocation, call }: Placed, request: InterruptRequest): Promise<Resolution> {
+  return interrupt(work.visit, {
+    ...request,
+    ...(call.calledKey === undefined ? {} : { because: call.calledKey }),
+    withdrawnBy: () => failureIn(invocation.calls),
+  });
 }
 
 async function askAboutDoubt(placed: Placed): Promise<void> {

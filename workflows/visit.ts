@@ -4,6 +4,7 @@ import { CancellationScope, CancelledFailure, isCancellation, patched } from '@t
 import { closingsOf, type Ending as ClosingReason } from '../src/rules/endings.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { isJsonObject, type JsonObject } from '../src/rules/json.ts';
+import { inTheWakeOf } from './causes.ts';
 import { emitFact, endRun, nodeState, type Run, type NodeOutcome, type Visit } from './context.ts';
 import type { Frame, NodeError } from './frames.ts';
 import { emit, openItems } from './journal.ts';
@@ -66,7 +67,7 @@ function countExecution(visit: Visit): boolean {
   if (executions >= limit) {
     const observed = executions + 1;
     const { nodeId } = frame;
-    emitFact(visit, 'cap.breached', {
+    const breached = emitFact(visit, 'cap.breached', {
       step: 'executions',
       payload: { kind: 'node-executions', limit, observed, nodeId },
     });
@@ -75,7 +76,7 @@ function countExecution(visit: Visit): boolean {
       message: `The run may start at most ${limit} nodes.`,
       details: { limit, observed },
     };
-    endRun(run, { kind: 'failed', error });
+    inTheWakeOf(breached, () => endRun(run, { kind: 'failed', error }));
     return false;
   }
   run.state.executions++;

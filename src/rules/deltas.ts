@@ -1,8 +1,8 @@
 // Live deltas as rows and as recorded compactly (architecture §3.5): one form for what a model thinks and what a tool
 // says while it works, written by the activity when it streams and when it records, read by the rebuild.
 import { eventRow } from './events.ts';
-import { deltaKey, eventIdOf } from './ids.ts';
-import type { RecordedDeltas } from './journal.ts';
+import { causeFields, deltaKey, eventIdOf } from './ids.ts';
+import type { CausedBy, RecordedDeltas } from './journal.ts';
 import type { JsonObject } from './json.ts';
 
 /** A recorded delta with everything that its row has. */
@@ -11,6 +11,8 @@ export interface ExpandedDelta {
   readonly eventId: string;
   readonly type: string;
   readonly nodeId?: string;
+  readonly causedBy?: CausedBy;
+  readonly causationId?: string;
   /** JSON text, byte for byte as streamed. */
   readonly payload: string;
   readonly sequence: number;
@@ -74,7 +76,7 @@ function allChannels({ channels = [] }: RecordedDeltas): string[] {
 
 /** The deltas of one recording, in order. */
 export function expandDeltas(runId: string, recorded: RecordedDeltas): ExpandedDelta[] {
-  const { activityId, type, nodeId, text, cuts, times } = recorded;
+  const { activityId, type, nodeId, causedBy, text, cuts, times } = recorded;
   const sequences = allSequences(recorded.sequences);
   const channels = allChannels(recorded);
   let timestampMs = 0;
@@ -91,6 +93,7 @@ export function expandDeltas(runId: string, recorded: RecordedDeltas): ExpandedD
       eventId: eventIdOf(runId, key),
       type,
       ...(nodeId === undefined ? {} : { nodeId }),
+      ...causeFields(runId, causedBy),
       payload: deltaPayload(recorded, piece, k),
       sequence: sequences[k] ?? -1,
       timestampMs,

@@ -1,5 +1,6 @@
 // What is open, and how it is closed (architecture §3.1), by the table of event types. The workflow's clean-up uses it
 // on cancel and failure; translate uses it when no workflow code ran (terminated, timed out).
+import { deltaKey } from './ids.ts';
 import { eventRow, type EventOf, type EventType } from './events.ts';
 import type { JsonObject } from './json.ts';
 import { isTerminalEvent } from './status.ts';
@@ -17,6 +18,8 @@ export type Closing = EventOf & {
   readonly key: string;
   readonly nodeId?: string;
   readonly causedBy?: string;
+  /** Key of what it closes, of a stream its first piece: the cause where every event names one. */
+  readonly because: string;
 };
 
 export interface Ending {
@@ -99,6 +102,7 @@ export function closingsOf(open: readonly OpenItem[], ending: Ending, nodeId?: s
         key: closingKey(item, closing),
         nodeId: item.nodeId,
         causedBy: causedByOpening ? item.key : undefined,
+        because: eventRow(item.type).piece ? deltaKey(item.key, 0) : item.key,
       };
     });
 }

@@ -112,6 +112,8 @@ export interface EventRow {
   /** Nobody is kept waiting for it: a batch that holds it leaves at once (stream-modes.md). */
   readonly urgent: boolean;
   readonly part: EventPart;
+  /** What its node does next follows from it. */
+  readonly leads: boolean;
   /** What the run is from here on, waits aside. */
   readonly run: RunSnapshot['status'] | null;
   /** What its node is from here on. */
@@ -137,6 +139,7 @@ type WrittenRow = Omit<EventRow, 'nextMajor'> & Partial<Pick<EventRow, 'nextMajo
 
 const NOTHING_MORE = {
   urgent: false,
+  leads: false,
   run: null,
   node: null,
   actor: null,
@@ -201,6 +204,7 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
   'run.failed': row('uv', 'run-ends', { run: 'failed', urgent: true }),
   'run.cancelled': row('uv', 'run-ends', { run: 'cancelled', urgent: true }),
   'node.started': row('vn', 'node-starts', {
+    leads: true,
     node: 'running',
     opens: closedAs('node.cancelled', ['nodeId'], {
       order: 2,
@@ -210,13 +214,14 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
   'node.completed': row('uvn', 'node-ends', { node: 'completed', ...NODE_CLOSED }),
   'node.failed': row('uvn', 'node-ends', { node: 'failed', ...NODE_CLOSED }),
   'node.suspended': row('uvn', 'wait-opens', { node: 'suspended', urgent: true }),
-  'node.resumed': row('uvn', 'detail', { node: 'running' }),
-  'node.retried': row('n', 'node-ends', { node: 'retrying', ...NODE_CLOSED }),
+  'node.resumed': row('uvn', 'detail', { node: 'running', leads: true }),
+  'node.retried': row('n', 'node-ends', { node: 'retrying', ...NODE_CLOSED, leads: true }),
   'node.skipped': row('uvn', 'node-skipped', { node: 'skipped' }),
   'node.cancelled': row('uvn', 'node-ends', { node: 'cancelled', ...NODE_CLOSED }),
   'node.dispatched': row('uvn', 'child'),
   'interrupt.requested': row('uvn', 'wait-asks'),
   'interrupt.resolved': row('uvn', 'wait-ends', {
+    leads: true,
     twins: [{ from: 'resolvedBy', to: 'resolvedBy', value: subjectInFirstMajor }],
   }),
   'approval.requested': row('uvn', 'detail'),
@@ -235,6 +240,7 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
   'workflow.loopback-limit': row('', 'note'),
   'cap.breached': row('', 'limit'),
   'agent.invocation.started': row('n', 'detail', {
+    leads: true,
     ...BY_AGENT,
     nextMajor: 'agent.invocation-started',
     opens: closedAs('agent.invocation.completed', ['invocationId', 'agentId'], {
@@ -242,8 +248,12 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
       payload: (ids) => ({ ...ids, outcome: 'failed' }),
     }),
   }),
-  'agent.promptResolved': row('n', 'detail', { ...BY_AGENT, nextMajor: 'agent.prompt-resolved' }),
-  'prompt.composed': row('n', 'detail'),
+  'agent.promptResolved': row('n', 'detail', {
+    ...BY_AGENT,
+    nextMajor: 'agent.prompt-resolved',
+    leads: true,
+  }),
+  'prompt.composed': row('n', 'detail', { leads: true }),
   // No workflow code sees deltas, so of a stream that was cut off only translate closes them, with what the log holds
   // of the block; where workflow code runs, the stream's result or its seal does.
   'agent.reasoning.delta': row('n', 'reasoning-piece', {
@@ -255,7 +265,7 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
       payload: (ids) => ({ ...ids }),
     }),
   }),
-  'agent.reasoned': row('n', 'reasoning', BY_AGENT),
+  'agent.reasoned': row('n', 'reasoning', { ...BY_AGENT, leads: true }),
   'agent.toolCalled': row('n', 'call', {
     ...BY_AGENT,
     nextMajor: 'agent.tool-called',
@@ -267,6 +277,7 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
     }),
   }),
   'agent.toolReturned': row('n', 'return', {
+    leads: true,
     ...BY_AGENT,
     inSession: 'workflow.tool.completed',
     nextMajor: 'agent.tool-returned',
@@ -277,7 +288,7 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
     ],
     closes: { 'agent.toolCalled': 'callId' },
   }),
-  'agent.decided': row('n', 'decision', BY_AGENT),
+  'agent.decided': row('n', 'decision', { ...BY_AGENT, leads: true }),
   'agent.handoff': row('n', 'handoff', {
     actor: 'toAgentId',
     twins: [

@@ -2,6 +2,7 @@
 // place in it where the fact arose, so that a replay, a retry or a rebuild gives the same id. No clock, no randomness.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import type { CausedBy } from './journal.ts';
 import { utf8Length } from './json.ts';
 
 /** The identity of everything: where in the run, which visit, which node attempt, which step of it. */
@@ -101,4 +102,14 @@ export function digestOf(text: string): string {
 /** `<agent_id>/<tool_name>` (seed 004 §4.2): a tool of an agent process. */
 export function isAgentToolId(toolId: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}\/[A-Za-z0-9_.-]{1,128}$/.test(toolId);
+}
+
+/** A cause as rows hold it: as it was authored, and the id of its event. */
+export function causeFields(
+  runId: string,
+  causedBy: CausedBy | undefined,
+): { readonly causedBy?: CausedBy; readonly causationId?: string } {
+  if (causedBy === undefined) return {};
+  const { runId: of, key } = typeof causedBy === 'string' ? { runId, key: causedBy } : causedBy;
+  return { causedBy, causationId: eventIdOf(of, key) };
 }

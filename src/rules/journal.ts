@@ -71,6 +71,8 @@ export interface RecordedDeltas {
   readonly activityId: string;
   readonly type: string;
   readonly nodeId?: string;
+  /** Of each delta. Absent in runs that state no causes. */
+  readonly causedBy?: CausedBy;
   readonly base: JsonObject;
   /** Payload field that holds the text; absent: `delta`. */
   readonly field?: 'chunk';

@@ -74,6 +74,8 @@ export interface RunInput {
   };
   /** Test mode, and a definition made for tests: what its nodes ask for by test hooks happens (conformance/fixtures.md). */
   readonly testHooks?: true;
+  /** Every event names its cause. Absent in runs of earlier versions: only those that the protocol asks for do. */
+  readonly statesCauses?: true;
   /** Tests only: continue-as-new after this many history events, at most 5 times (architecture §4). */
   readonly forceContinueAsNewAfter?: number;
   /** State carried over continue-as-new; absent in the first segment. Its form belongs to workflows/. */

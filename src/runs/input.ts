@@ -93,6 +93,7 @@ export function buildRunInput(
     },
     policy: { escalation: config.escalation, verbosity },
     ...(config.testMode && definition.id.startsWith(TEST_DEFINITIONS) ? { testHooks: true } : {}),
+    statesCauses: true,
     ...(config.forceContinueAsNewAfter === undefined
       ? {}
       : { forceContinueAsNewAfter: config.forceContinueAsNewAfter }),

@@ -13,12 +13,11 @@
 //   Terminated                  |
 import { closingsOf, trackOpen, type Ending, type OpenItem } from '../rules/endings.ts';
 import { ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
-import { activityEventKey, eventIdOf, TERMINAL_KEY } from '../rules/ids.ts';
+import { activityEventKey, causeFields, eventIdOf, TERMINAL_KEY } from '../rules/ids.ts';
 import {
   CARRIER_MEMO_FIELD,
   type RecordedEvent,
   type Carrier,
-  type CausedBy,
   type JournalEntry,
   type RecordedDeltas,
 } from '../rules/journal.ts';
@@ -63,6 +62,8 @@ interface State {
   status: StatusState;
   open: readonly OpenItem[];
   ended: boolean;
+  /** Key of the run's first event, where every other one names its cause: that of the first node. */
+  causes?: string;
 }
 
 /**
@@ -94,13 +95,6 @@ function initialState(): State {
     open: [],
     ended: false,
   };
-}
-
-function causationIdOf(runId: string, causedBy: CausedBy | undefined): string | undefined {
-  if (causedBy === undefined) return undefined;
-  return typeof causedBy === 'string'
-    ? eventIdOf(runId, causedBy)
-    : eventIdOf(causedBy.runId, causedBy.key);
 }
 
 /** One call's work: the state it moves and what it has found so far. */
@@ -272,12 +266,12 @@ class Page {
       key,
       type,
       ...(nodeId === undefined ? {} : { nodeId }),
-      ...(causedBy === undefined
-        ? {}
-        : { causedBy, causationId: causationIdOf(this.#runId, causedBy) }),
+      ...causeFields(this.#runId, causedBy),
       payload: JSON.stringify(payload),
       timestampMs: timeMs,
     });
+    if (typeof causedBy === 'string' && eventRow(type).part === 'node-starts')
+      this.#state.causes ??= causedBy;
     this.#state.status = foldStatus(this.#state.status, type, payload);
     this.#state.open = trackOpen(this.#state.open, { type, key, nodeId, payload });
     this.#state.ended = isTerminalEvent(type);
@@ -291,14 +285,16 @@ class Page {
     this.cutOff = [...Object.values(this.#state.activities), ...Object.keys(this.#streams)];
     const ending: Ending = { code, message: ERRORS[code].message };
     const open = [...this.#state.open, ...this.#openBlocks];
-    for (const { key, type, nodeId, causedBy, payload } of closingsOf(open, ending)) {
+    const { causes } = this.#state;
+    for (const { key, type, nodeId, payload, because, ...closing } of closingsOf(open, ending)) {
+      const causedBy = closing.causedBy ?? (causes === undefined ? undefined : because);
       this.#write({ key, event: { type, nodeId, causedBy, payload }, timeMs });
     }
     const event: EventOf =
       code === 'cancelled'
         ? { type: 'run.cancelled', payload: {} }
         : { type: 'run.failed', payload: { error: { ...ending } } };
-    this.#write({ key: TERMINAL_KEY, event, timeMs });
+    this.#write({ key: TERMINAL_KEY, event: { ...event, causedBy: causes }, timeMs });
   }
 }
 

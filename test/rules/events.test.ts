@@ -129,7 +129,7 @@ test.each(['openwop-temporal.note', 'toString', '__proto__', ''])(
     expect(eventRow(type)).toEqual({
       ...{ updates: false, values: false, messages: false, nodeScoped: false, urgent: false },
       ...{ part: 'note', run: null, node: null, actor: null, piece: null },
-      ...{ opens: null, closes: {}, twins: [], inSession: null, nextMajor: null },
+      ...{ opens: null, closes: {}, twins: [], leads: false, inSession: null, nextMajor: null },
     });
   },
 );

@@ -89,6 +89,7 @@ export function runInput(
     agents: Object.fromEntries(agentList.map((agent) => [agent.agentId, agent])),
     limits: { maxNodeExecutions: MAX_NODE_EXECUTIONS, maxRunDurationMs: MAX_RUN_DURATION_MS },
     policy: { escalation: true, verbosity: 'summary' },
+    statesCauses: true,
     ...rest,
   };
 }

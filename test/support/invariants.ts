@@ -80,7 +80,17 @@ async function readSegments({
   return segments;
 }
 
-function checkRows(rows: readonly LogRow[], head: Head): void {
+/** Every event but the first names its cause, which stands before it, or in another run (seed 003 §1.2). */
+function checkCauses(rows: readonly LogRow[], statesCauses: boolean): void {
+  const places = new Map(rows.map(({ eventId, sequence }) => [eventId, sequence]));
+  for (const { runId, sequence, type, causationId, causedBy } of rows) {
+    if (sequence === 0 || !statesCauses) continue;
+    const place = typeof causedBy === 'object' ? -1 : (places.get(causationId ?? '') ?? sequence);
+    assert.ok(place < sequence, `${runId}: ${type} at ${sequence} names its cause: ${causationId}`);
+  }
+}
+
+function checkRows(rows: readonly LogRow[], head: Head, statesCauses: boolean): void {
   const { runId } = head;
   assert.deepEqual(
     rows.map(({ sequence }) => sequence),
@@ -99,6 +109,7 @@ function checkRows(rows: readonly LogRow[], head: Head): void {
     );
   });
   assert.equal(new Set(rows.map(({ eventId }) => eventId)).size, rows.length, 'ids are unique');
+  checkCauses(rows, statesCauses);
   checkEnding(rows, head);
 }
 
@@ -211,7 +222,8 @@ async function checkRun(inspection: Inspection): Promise<SegmentHistory[]> {
   const log = createLog({ stores, history, logger: silentLogger, processId: 'invariants' });
   const head = await log.catchUp(runRef(runId)).finally(() => log.close());
   const rows = await readLog(stores, runId);
-  checkRows(rows, head);
+  const row = await stores.runs.find(head.tenant, runId);
+  checkRows(rows, head, row?.input.statesCauses === true);
   const segments = await readSegments(inspection);
   checkEmissions(rows, segments);
   if (head.closed) checkDeltas(rows, segments, runId);

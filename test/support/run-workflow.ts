@@ -15,6 +15,7 @@ import {
   type NativeConnection,
   type WorkflowBundleOption,
 } from '@temporalio/worker';
+import type { StepContext } from '../../activities/contract.ts';
 import { decodeEvents } from '../../src/adapters/temporal/history-payloads.ts';
 import { installRuntime } from '../../src/adapters/temporal/worker.ts';
 import { activityEventKey } from '../../src/rules/ids.ts';
@@ -236,7 +237,16 @@ async function perform(
   const runId = Context.current().info.workflowExecution?.workflowId ?? '';
   const activity = scripts.get(runId)?.[type];
   if (!activity) throw new Error(`run ${runId} has no script for ${type}`);
-  return activity(input as never);
+  return withCause(await activity(input as never), input);
+}
+
+/** As activities do: what a script states follows from what the activity was asked for, where it says nothing else. */
+function withCause(result: unknown, input: unknown): unknown {
+  const { cause } = (input as { readonly context?: StepContext }).context ?? {};
+  const { events } = (result ?? {}) as Partial<StepResult>;
+  if (cause === undefined || !events) return result;
+  const caused = events.map((event) => ({ ...event, causedBy: event.causedBy ?? cause }));
+  return { ...(result as StepResult), events: caused };
 }
 
 async function start(client: Client, taskQueue: string, request: RunRequest) {

@@ -74,7 +74,7 @@ export function payloadsOf(run: FinishedRun, type: string): Record<string, JsonV
 }
 
 /** Every invariant that needs no server but Temporal (architecture §8). */
-function checkJournal(run: FinishedRun): void {
+function checkJournal(run: FinishedRun, { statesCauses }: Pick<RunInput, 'statesCauses'>): void {
   const facts = factsOf(run);
   const keys = facts.map((fact) => fact.key);
   expect(keys.filter((key, index) => keys.indexOf(key) !== index)).toEqual([]);
@@ -84,6 +84,11 @@ function checkJournal(run: FinishedRun): void {
   for (const { causedBy } of facts) {
     if (typeof causedBy === 'string') expect(keys).toContain(causedBy);
   }
+  // Each names what it follows from, which stands before it.
+  const causes = facts.slice(1).map(({ causedBy }) => keys.indexOf(String(causedBy)));
+  const isCaused = (cause: number, at: number) => cause >= 0 && cause <= at;
+  if (statesCauses)
+    expect(facts.slice(1).filter((_, at) => !isCaused(causes[at] ?? -1, at))).toEqual([]);
 }
 
 /**
@@ -103,6 +108,9 @@ const setOf = (run: FinishedRun): string[] =>
     .map(({ key, type, payload }) => `${key} ${type} ${canonicalJson(ofAnyRun(payload))}`)
     .sort();
 
+const causesOf = (run: FinishedRun): string[] =>
+  factsOf(run).map(({ key, causedBy }) => `${key} by ${JSON.stringify(causedBy)}`);
+
 function byVisit(run: FinishedRun): Record<string, string[]> {
   const visits: Record<string, string[]> = {};
   for (const { nodeId, key } of factsOf(run)) (visits[nodeId ?? ''] ??= []).push(key);
@@ -118,6 +126,7 @@ export async function runBothWays(scenario: Scenario): Promise<FinishedRun> {
     '-can',
   );
   expect(setOf(forced)).toEqual(setOf(plain));
+  if (!scenario.parallel) expect(causesOf(forced)).toEqual(causesOf(plain));
   expect(byVisit(forced)).toEqual(byVisit(plain));
   if (!scenario.parallel)
     expect(factsOf(forced).map(({ key }) => key)).toEqual(factsOf(plain).map(({ key }) => key));
@@ -132,7 +141,7 @@ export async function runOnce(
   // The id seed stays: ids inside payloads must be equal both ways.
   const runId = `${input.runId}${suffix}`;
   const run = await lab.run({ input: { ...input, runId }, activities, withStart, script });
-  checkJournal(run);
+  checkJournal(run, input);
   await run.replay();
   return run;
 }
