@@ -91,7 +91,7 @@ function stateStart({ input }: Run): void {
       ...(tags ? { tags: [...tags] } : {}),
       ...(metadata ? { metadata } : {}),
     },
-    { key: STARTED_KEY },
+    { key: STARTED_KEY, causedBy: input.header.startedBy },
   );
   if (input.statesCauses) traceCauses([['', STARTED_KEY]]);
 }

@@ -1,5 +1,6 @@
 // The shapes that the OpenAPI document publishes: the schema files by name, and small ones of its own.
 import type { JsonObject } from '../rules/json.ts';
+import { ANCESTRY_CAUSES } from '../rules/children.ts';
 import { RUN_STATUSES } from '../rules/status.ts';
 import { schemaDocument } from '../wire/validators.ts';
 
@@ -129,7 +130,7 @@ const INLINE: JsonObject = {
         type: ['object', 'null'],
         properties: {
           ...{ runId: text, hostId: text, wellKnownUrl: text },
-          cause: { enum: ['mcp-tool-call', 'a2a-message', 'core.subWorkflow', 'core.dispatch'] },
+          cause: { enum: [...new Set(Object.values(ANCESTRY_CAUSES))] },
         },
         required: ['runId', 'hostId', 'cause'],
         additionalProperties: false,

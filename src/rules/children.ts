@@ -7,6 +7,12 @@ import type { RunHeader } from './run-input.ts';
 export const CHILD_CAUSES = ['core.subWorkflow', 'agent-tool'] as const;
 export type ChildCause = (typeof CHILD_CAUSES)[number];
 
+/** The protocol's list of causes is closed (RFC 0040), and has no word for a call of a tool. */
+export const ANCESTRY_CAUSES = {
+  'core.subWorkflow': 'core.subWorkflow',
+  'agent-tool': 'core.subWorkflow',
+} as const satisfies Readonly<Record<ChildCause, string>>;
+
 /** Generations below a root: agents that call themselves, or each other in a ring, end here (`child-depth`). */
 export const MAX_CHILD_DEPTH = 8;
 /** Runs below one root over its whole life (`child-runs`). */

@@ -37,7 +37,7 @@ describe('seed 003 §3.4 where a run comes from', () => {
       (await host.api<object>(`/v1/runs/${runId}/ancestry`)).body;
     const hostId = 'openwop-temporal';
     expect(await ancestry(parent)).toEqual({ runId: parent, hostId, parent: null });
-    const called = { runId: parent, hostId, cause: 'core.dispatch' };
+    const called = { runId: parent, hostId, cause: 'core.subWorkflow' };
     expect(await ancestry(child)).toEqual({ runId: child, hostId, parent: called });
     const below = { runId: child, hostId, cause: 'core.subWorkflow' };
     expect(await ancestry(nested)).toEqual({ runId: nested, hostId, parent: below });

@@ -123,7 +123,7 @@ function checkCalls(events: readonly RunEventDoc[]): void {
     } else if (event.type === 'agent.toolReturned') {
       const called = out.get(callId);
       if (!called) expect(status, 'only a refused call was never called').toBe('forbidden');
-      expect(event.causationId).toBe(called?.eventId);
+      else expect(event.causationId).toBe(called.eventId);
       out.delete(callId);
     } else expect([...out.keys()], `${event.type} while calls are out`).toEqual([]);
   }

@@ -85,7 +85,9 @@ function checkJournal(run: FinishedRun, { statesCauses }: Pick<RunInput, 'states
     if (typeof causedBy === 'string') expect(keys).toContain(causedBy);
   }
   // Each names what it follows from, which stands before it.
-  const causes = facts.slice(1).map(({ causedBy }) => keys.indexOf(String(causedBy)));
+  const causes = facts
+    .slice(1)
+    .map(({ causedBy }) => keys.indexOf(typeof causedBy === 'string' ? causedBy : ''));
   const isCaused = (cause: number, at: number) => cause >= 0 && cause <= at;
   if (statesCauses)
     expect(facts.slice(1).filter((_, at) => !isCaused(causes[at] ?? -1, at))).toEqual([]);

@@ -2,6 +2,7 @@
 // causes and the effects of an event over all runs (seed 003 §2.3 scenario 3).
 import { HostError } from '../../rules/errors.ts';
 import { HOST_ID } from '../../rules/versions.ts';
+import { ANCESTRY_CAUSES } from '../../rules/children.ts';
 import type { RunHeader } from '../../rules/run-input.ts';
 import type { LogLink } from '../../ports/log.ts';
 import type { FacadeDeps } from '../deps.ts';
@@ -71,9 +72,9 @@ function ancestryOf(input: InputOf<typeof GET_ANCESTRY>): object {
   };
 }
 
-/** In the protocol's words: a tool call that starts an agent's run dispatches it. */
-function causeOf({ causationId }: RunHeader): 'core.subWorkflow' | 'core.dispatch' {
-  return causationId === undefined ? 'core.subWorkflow' : 'core.dispatch';
+/** In the protocol's words, which have none for a tool call that starts an agent's run. */
+function causeOf({ childCause }: RunHeader): string {
+  return ANCESTRY_CAUSES[childCause ?? 'agent-tool'];
 }
 
 /** No event has another. */
