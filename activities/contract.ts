@@ -250,11 +250,28 @@ export interface CancelChildOutput {
   readonly found: 'open' | 'ended' | 'none';
 }
 
+// --- tellReasoning: the reasoning of an agent that is scripted node by node (RFC 0023), in test mode ------------------
+
+export interface TellReasoningInput {
+  readonly context: StepContext;
+  readonly agentId: string;
+  /** Each is one live delta. */
+  readonly chunks: readonly string[];
+  readonly verbosity: 'summary' | 'full' | 'off';
+  /** Key of what the closing event follows from. */
+  readonly causedBy: CausedBy;
+}
+/** events: agent.reasoned, with all that was told. */
+export interface TellReasoningOutput {
+  readonly told: true;
+}
+
 export interface Activities {
   checkValue(input: CheckValueInput): Promise<StepResult<CheckValueOutput>>;
   prepareInvocation(input: PrepareInvocationInput): Promise<StepResult<PrepareInvocationOutput>>;
   inferTurn(input: InferTurnInput): Promise<StepResult<InferTurnOutput>>;
   callTool(input: CallToolInput): Promise<StepResult<CallToolOutput>>;
+  tellReasoning(input: TellReasoningInput): Promise<StepResult<TellReasoningOutput>>;
   sealBlock(input: SealBlockInput): Promise<StepResult<SealBlockOutput>>;
   startChildren(input: StartChildrenInput): Promise<StepResult<StartChildrenOutput>>;
   endChild(input: EndChildInput): Promise<StepResult<EndChildOutput>>;

@@ -9,6 +9,7 @@ import { inferTurn } from './infer-turn.ts';
 import type { ActivityPorts } from './ports.ts';
 import { prepareInvocation } from './prepare-invocation.ts';
 import { sealBlock } from './seal-block.ts';
+import { tellReasoning } from './tell-reasoning.ts';
 
 export type { ActivityPorts } from './ports.ts';
 
@@ -18,6 +19,7 @@ export function createActivities(ports: ActivityPorts): Activities {
     prepareInvocation: (input) => guarded(ports, () => prepareInvocation(ports, input)),
     inferTurn: (input) => guarded(ports, () => inferTurn(ports, input)),
     callTool: (input) => guarded(ports, () => callTool(ports, input)),
+    tellReasoning: (input) => guarded(ports, () => tellReasoning(ports, input)),
     sealBlock: (input) => guarded(ports, () => sealBlock(ports, input)),
     startChildren: (input) => guarded(ports, () => startChildren(ports, input)),
     endChild: (input) => guarded(ports, () => endChild(ports, input)),

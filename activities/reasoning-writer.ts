@@ -70,13 +70,19 @@ export interface LiveReasoning {
   abandon(): Promise<void>;
 }
 
+/** Whose reasoning it is, where it stands, and how much of it is shown. */
+type Speaker = Pick<InferTurnInput, 'context' | 'verbosity'> & {
+  readonly agent: Pick<InferTurnInput['agent'], 'agentId'>;
+};
+
 /** A later try takes the block over here, before it asks the model. */
 export async function openReasoning(
   ports: ActivityPorts,
-  { agent, context, verbosity }: InferTurnInput,
+  { agent, context, verbosity }: Speaker,
+  redacted: RedactorStream = ports.redactor.stream(),
 ): Promise<LiveReasoning> {
   const { tenant, runId, activityId } = context;
-  const kept = new KeptStream(ports.redactor.stream());
+  const kept = new KeptStream(redacted);
   const writer = new DeltaWriter(
     {
       log: ports.stores.log,

@@ -268,6 +268,10 @@ export function createDoubles(cases: readonly BenchCase[], asked: Asked = () => 
       note('checkValue', input);
       return { output: { ok: true }, events: [] };
     },
+    async tellReasoning(input) {
+      note('tellReasoning', input);
+      return { output: { told: true }, events: [] };
+    },
     async sealBlock(input) {
       note('sealBlock', input);
       return { output: { deltas: 0 }, events: [] };

@@ -17,8 +17,11 @@ export async function generateTypes(): Promise<string> {
   for (const name of names) {
     const schema = JSON.parse(readFileSync(new URL(name, folder), 'utf8')) as JSONSchema;
     // "Exactly one of these fields" is no type of its own: the validators hold it.
-    if (schema.oneOf?.every((choice) => Object.keys(choice).join() === 'required'))
-      delete schema.oneOf;
+    const shapes = Object.values((schema.$defs ?? {}) as Record<string, JSONSchema>);
+    for (const shape of [schema, ...shapes]) {
+      if (shape.oneOf?.every((choice) => Object.keys(choice).join() === 'required'))
+        delete shape.oneOf;
+    }
     const code = await compile(schema, name, {
       bannerComment: '',
       format: false,

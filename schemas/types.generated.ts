@@ -368,6 +368,7 @@ export interface NodeKindConfigs {
   'core.agent': AgentNodeConfig;
   'conformance.requiresMissing': RequiresMissingConfig;
   'core.subWorkflow': SubWorkflowConfig;
+  'core.conformance.mock-agent': MockAgentConfig;
 }
 export interface StartConfig {
   [k: string]: unknown;
@@ -490,6 +491,46 @@ export interface SubWorkflowConfig {
   propagateCancellation?: boolean;
   timeoutMs?: number;
   [k: string]: unknown;
+}
+export interface MockAgentConfig {
+  agentId?: string;
+  mockReasoning?: true | MockReasoning;
+  /**
+   * @maxItems 32
+   */
+  mockToolCalls?: MockToolCall[];
+  mockHandoff?: MockHandoff;
+  mockDecision?: MockDecision;
+  mockConfidence?: number;
+}
+export interface MockReasoning {
+  summary: string;
+  trace?: string;
+  tokenCount?: number;
+  /**
+   * @maxItems 256
+   */
+  streamChunks?: string[];
+}
+export interface MockToolCall {
+  toolId: string;
+  arguments?: unknown;
+  result?: unknown;
+  error?: {
+    error: string;
+    message: string;
+  };
+  durationMs?: number;
+}
+export interface MockHandoff {
+  toAgentId: string;
+  reason?: string;
+  context?: unknown;
+}
+export interface MockDecision {
+  decision: unknown;
+  confidence?: number;
+  reasoning?: string;
 }
 
 export interface NodeSettings {

@@ -35,6 +35,11 @@ const OPTIONS: Record<ActivityName, ActivityOptions> = {
     },
   },
   cancelChild: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 10 } },
+  tellReasoning: {
+    startToCloseTimeout: 60_000,
+    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+    retry: { ...RETRY, maximumAttempts: 6 },
+  },
   sealBlock: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 20 } },
 };
 

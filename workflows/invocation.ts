@@ -11,6 +11,7 @@
 // visit's clean-up (src/rules/endings.ts). Phases are data: a later segment enters again where the last one stopped.
 import { digestOf, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import type { RunInput } from '../src/rules/run-input.ts';
 import {
   MAX_CALLS_PER_TURN,
   MAX_TURNS_PER_INVOCATION,
@@ -140,9 +141,9 @@ function statePrompts(work: AgentWork, { prompts, composed }: Invocation): void 
 
 async function inferTurn(work: AgentWork, invocation: Invocation): Promise<void> {
   const { visit, agent } = work;
-  const { configurable, policy } = visit.run.input;
+  const { configurable } = visit.run.input;
   const name = stepName(work, `t${invocation.turn}.infer`);
-  const verbosity = verbosityOf(configurable, policy.verbosity);
+  const verbosity = verbosityOf(visit.run.input);
   let output: InferTurnOutput;
   try {
     output = await visit.run.steps.run(visit, 'inferTurn', {
@@ -169,12 +170,13 @@ async function inferTurn(work: AgentWork, invocation: Invocation): Promise<void>
   take(work, invocation, output);
 }
 
-function verbosityOf(
-  configurable: JsonObject,
-  byDefault: 'summary' | 'full' | 'off',
-): 'summary' | 'full' | 'off' {
+/** How much of an agent's reasoning a run shows. */
+export function verbosityOf({
+  configurable,
+  policy,
+}: Pick<RunInput, 'configurable' | 'policy'>): 'summary' | 'full' | 'off' {
   const asked = configurable.reasoningVerbosity;
-  return asked === 'summary' || asked === 'full' || asked === 'off' ? asked : byDefault;
+  return asked === 'summary' || asked === 'full' || asked === 'off' ? asked : policy.verbosity;
 }
 
 function nextTurn(invocation: Invocation): void {

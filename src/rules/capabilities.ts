@@ -44,6 +44,8 @@ interface CapabilityRow {
    * (capabilities.md §Refusal).
    */
   readonly testNodeTypes?: readonly string[];
+  /** Its types of nodes run in definitions made for tests alone, in test mode (conformance/fixtures.md). */
+  readonly ofTests?: true;
   /** Test mode: names in a node's config or inputs by which test definitions ask for it (conformance/fixtures.md). */
   readonly hooks?: readonly string[];
   /** Fields of a conversation gate's config. */
@@ -230,6 +232,13 @@ const TABLE = {
     configurableCodes: { mockProvider: 'unsupported_mock_provider' },
   }),
   'workspace.supported': lacking({ metadata: ['requiresWorkspaceAgent'] }),
+  // RFC 0023: advertised, it would be for definitions of every name.
+  'conformance.mockAgent': {
+    offered: ({ testMode }) => testMode,
+    ofTests: true,
+    nodeTypes: ['core.conformance.mock-agent'],
+    shown: hidden,
+  },
   'conformance.never-provided': lacking({ testNodeTypes: ['conformance.requiresMissing'] }),
 } as const satisfies Readonly<Record<string, CapabilityRow>>;
 
@@ -237,7 +246,11 @@ export type Capability = keyof typeof TABLE;
 
 /** Node types that this release has code for. */
 export type NodeType = (typeof TABLE)[
-  'run' | 'channels' | 'conversationPrimitive' | 'agents']['nodeTypes'][number];
+  | 'run'
+  | 'channels'
+  | 'conversationPrimitive'
+  | 'agents'
+  | 'conformance.mockAgent']['nodeTypes'][number];
 
 const ROWS = Object.entries(TABLE) as readonly (readonly [Capability, CapabilityRow])[];
 
@@ -288,6 +301,20 @@ export const LACKING: Readonly<Record<Ask, ReadonlyMap<string, Capability>>> = {
   memoryShape: lackingBy('memoryShape'),
   configurable: lackingBy('configurable'),
 };
+
+/** Types of nodes that only definitions made for tests may have, each with its capability. */
+export const TEST_NODE_TYPES: ReadonlyMap<string, Capability> = new Map(
+  ROWS.flatMap(([name, { ofTests, nodeTypes = [] }]) =>
+    ofTests ? nodeTypes.map((type): [string, Capability] => [type, name]) : [],
+  ),
+);
+
+/** Ids of definitions made for tests begin so (conformance/fixtures.md). */
+const TEST_DEFINITIONS = 'conformance-';
+
+export function isTestDefinition({ id }: { readonly id: string }): boolean {
+  return id.startsWith(TEST_DEFINITIONS);
+}
 
 /** The names of one column that are refused in words of their own, or with a code of their own. */
 function refusedBy<Word extends string>(

@@ -1,7 +1,7 @@
 // From a valid request to what the run is started with (architecture §2.6): definition and agents pinned, variables
 // filled from defaults and inputs, known secrets taken out.
 import { randomInt } from 'node:crypto';
-import { AGENT_NODE_TYPE } from '../rules/capabilities.ts';
+import { AGENT_NODE_TYPE, isTestDefinition } from '../rules/capabilities.ts';
 import { pointerSegment } from '../rules/definition-graph.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
@@ -27,8 +27,6 @@ import { INPUTS_BYTES, type RunRequest } from './request.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ID_LENGTH = 27;
-/** Ids of definitions made for tests begin so (conformance/fixtures.md). */
-const TEST_DEFINITIONS = 'conformance-';
 /** Id of the only agent node of a run that was started by agentId. */
 const AGENT_NODE = 'agent';
 
@@ -92,7 +90,7 @@ export function buildRunInput(
       interruptTimeoutMs: config.interruptTimeoutMs ?? INTERRUPT_TIMEOUT_MS,
     },
     policy: { escalation: config.escalation, verbosity },
-    ...(config.testMode && definition.id.startsWith(TEST_DEFINITIONS) ? { testHooks: true } : {}),
+    ...(config.testMode && isTestDefinition(definition) ? { testHooks: true } : {}),
     statesCauses: true,
     ...(config.forceContinueAsNewAfter === undefined
       ? {}

@@ -1,7 +1,13 @@
 // Whether a workflow definition can be run here (workflow-definition.schema.json; conformance/fixtures.md): shape,
 // graph, node types, configs, conditions, schemas. One fault per place, each with its JSON pointer; nothing is repaired
 // or filled in.
-import { AGENT_NODE_TYPE, LACKING, REASONS } from '../rules/capabilities.ts';
+import {
+  AGENT_NODE_TYPE,
+  isTestDefinition,
+  LACKING,
+  REASONS,
+  TEST_NODE_TYPES,
+} from '../rules/capabilities.ts';
 import { graphFaults, pointerSegment } from '../rules/definition-graph.ts';
 import type { ErrorCode } from '../rules/errors.ts';
 import { jsonBytes, type JsonObject } from '../rules/json.ts';
@@ -188,6 +194,9 @@ function nodeFaults(node: WorkflowNode, pointer: string, context: NodeContext): 
 function typeFaults(node: WorkflowNode, pointer: string, context: NodeContext): DefinitionFault[] {
   const { typeId, id: nodeId } = node;
   const details = { offendingTypeId: typeId, nodeId };
+  const ofTests = TEST_NODE_TYPES.get(typeId);
+  if (ofTests && !(context.testMode && isTestDefinition(context.definition)))
+    return [capabilityFault(`${pointer}/typeId`, ofTests, details)];
   if (!context.nodeTypes.has(typeId)) {
     const capability = LACKING.nodeTypes.get(typeId);
     if (capability) return [capabilityFault(`${pointer}/typeId`, capability, details)];

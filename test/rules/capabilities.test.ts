@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import {
   CODES,
   LACKING,
+  TEST_NODE_TYPES,
   REASONS,
   capabilityKeys,
   familiesOf,
@@ -112,6 +113,7 @@ describe('what is asked for', () => {
     const types = nodeTypesOf({ testMode: false });
     const inTests = nodeTypesOf({ testMode: true });
     expect([...inTests].filter((type) => !types.has(type))).toEqual([
+      ...TEST_NODE_TYPES.keys(),
       ...LACKING.testNodeTypes.keys(),
     ]);
     for (const type of LACKING.nodeTypes.keys()) expect(inTests).not.toContain(type);

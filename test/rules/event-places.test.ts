@@ -9,6 +9,9 @@ import { readSource, repositoryFiles } from '../support/source-tree.ts';
 const TABLE = 'src/rules/events.ts';
 const TYPES = new Set(Object.keys(EVENT_TYPES));
 
+/** An agent that is scripted node by node states what live ones state (RFC 0023). */
+const SCRIPTED = 'workflows/nodes/mock-agent.ts';
+
 /** Types that are in more files than their row's and one that states them. */
 const MORE: Readonly<Record<string, readonly string[]>> = {
   // What the activity hands on is stated by the workflow: the contract takes its shape from the schema.
@@ -20,17 +23,22 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   // Its key is told to who is caused by it.
   'node.started': ['workflows/context.ts', 'workflows/visit.ts'],
   // A call of an agent is answered by that agent's run.
-  'agent.toolReturned': ['activities/call-tool.ts', 'activities/child-runs.ts'],
+  'agent.toolReturned': ['activities/call-tool.ts', 'activities/child-runs.ts', SCRIPTED],
   // Whoever holds the limit.
   'cap.breached': [
     ...[
       'workflows/child-runs.ts',
       'workflows/invocation.ts',
       'workflows/nodes/agent.ts',
+      SCRIPTED,
       'workflows/run.ts',
     ],
     'workflows/visit.ts',
   ],
+  'agent.reasoned': ['activities/reasoning-writer.ts', SCRIPTED],
+  'agent.toolCalled': ['workflows/invocation.ts', SCRIPTED],
+  'agent.handoff': ['workflows/invocation.ts', SCRIPTED],
+  'agent.decided': ['workflows/invocation.ts', SCRIPTED],
   // The workflow states an answer, an activity shows what a call tells.
   'output.chunk': ['activities/progress-writer.ts', 'workflows/invocation.ts'],
 };

@@ -43,6 +43,7 @@ const ACTIVITY_TYPES = [
   'startChildren',
   'endChild',
   'cancelChild',
+  'tellReasoning',
   'scripted',
 ] as const;
 /** What a scripted run says besides its history is not looked at. */

@@ -152,7 +152,7 @@ describe('refused', () => {
     ],
     'a test node type': [
       nodes(node('a', 'core.conformance.mock-agent')),
-      ['/nodes/0/typeId validation_error'],
+      ['/nodes/0/typeId capability_required'],
     ],
     'a supervisor': [
       nodes(node('a', 'core.orchestrator.supervisor')),
@@ -364,6 +364,41 @@ describe('conformance/fixtures.md: in test mode', () => {
       '/nodes/0/config/memoryAction capability_required',
       '/nodes/0/inputs/memoryAction capability_required',
     ]);
+  });
+
+  test('nodes made for tests are for definitions made for tests, in test mode (node-packs.md)', () => {
+    const mocked = nodes(
+      node('a', 'core.conformance.mock-agent', { config: { mockConfidence: 1 } }),
+    );
+    const ofTests = { ...mocked, id: 'conformance-mine' };
+    expect(pointers(ofTests)).toEqual([]);
+    expect(pointers(mocked)).toEqual(['/nodes/0/typeId capability_required']);
+    expect(faults(ofTests)).toEqual(['/nodes/0/typeId capability_required']);
+  });
+
+  test.each<[string, object, boolean]>([
+    ['a call with a result', { mockToolCalls: [{ toolId: 't', result: 1 }] }, true],
+    [
+      'a call that fails',
+      { mockToolCalls: [{ toolId: 't', error: { error: 'e', message: '' } }] },
+      true,
+    ],
+    ['a call with neither', { mockToolCalls: [{ toolId: 't' }] }, false],
+    [
+      'a call with both',
+      { mockToolCalls: [{ toolId: 't', result: 1, error: { error: 'e', message: '' } }] },
+      false,
+    ],
+    ['reasoning without a summary', { mockReasoning: { trace: 't' } }, false],
+    ['reasoning that is false', { mockReasoning: false }, false],
+    ['a confidence above one', { mockConfidence: 1.1 }, false],
+    ['a short agentId', { agentId: 'ab' }, false],
+    ['a decision without a decision', { mockDecision: { confidence: 1 } }, false],
+    ['a handoff to nobody', { mockHandoff: {} }, false],
+    ['a field that it does not know', { mockEverything: true }, false],
+  ])('RFC 0023, the closed config of core.conformance.mock-agent: %s', (_, config, ok) => {
+    const mocked = nodes(node('a', 'core.conformance.mock-agent', { config: { ...config } }));
+    expect(pointers({ ...mocked, id: 'conformance-mine' }).length === 0).toBe(ok);
   });
 
   test('what must be installed for the run is refused in every mode', () => {

@@ -38,6 +38,7 @@ async function callsOf(nodeId: string, turns: readonly (readonly JsonObject[])[]
       return { kind: 'returned', status: 'ok', resultHash: 'sha256:0' };
     },
     sealBlock: () => ({ deltas: 0 }),
+    tellReasoning: () => ({ told: true }),
     checkValue: () => ({ ok: true }),
   };
   const input = runInput(definition('pay', [agentNode(nodeId, AGENT)]), {

@@ -64,7 +64,7 @@ function lowThreshold(
  * What a human may answer; `decision` of an edit is held to the agent's return schema, which keeps its own root for
  * `#` references by an `$id`.
  */
-function ratificationSchema(returnSchema: JsonObject | undefined): JsonObject {
+export function ratificationSchema(returnSchema: JsonObject | undefined): JsonObject {
   const action = (name: string, more: JsonObject, required: string[] = []): JsonObject => ({
     type: 'object',
     required: ['action', ...required],

@@ -11,6 +11,7 @@ import { clarificationGate } from './clarification-gate.ts';
 import { conversationGate } from './conversation-gate.ts';
 import { delay } from './delay.ts';
 import { fail } from './fail.ts';
+import { mockAgent } from './mock-agent.ts';
 import { end, identity, noop, start } from './passthrough.ts';
 import { setVariableNode } from './set-variable.ts';
 import { subWorkflow } from './sub-workflow.ts';
@@ -21,6 +22,7 @@ const KINDS: Readonly<Record<NodeType, NodeKind>> = {
   'core.channelWrite': channelWrite,
   'core.clarificationGate': clarificationGate,
   'core.conditional': noop,
+  'core.conformance.mock-agent': mockAgent,
   'core.conversationGate': conversationGate,
   'core.delay': delay,
   'core.end': end,
