@@ -52,6 +52,7 @@ export function familiesContract(stores: GivenStores): void {
       expect(more.every((row) => typeof row === 'object')).toBe(true);
     });
 
+    // [I65]
     it('counts below the root over all generations, and refuses the one above the limit', async () => {
       const parent = await parentRun();
       const first = childOf(parent);
@@ -66,6 +67,7 @@ export function familiesContract(stores: GivenStores): void {
       expect(await stores().families.descendants(parent, 100)).toHaveLength(LIMIT);
     });
 
+    // [I63]
     it('no child begins for a parent that has ended', async () => {
       const parent = await parentRun();
       await end(parent);

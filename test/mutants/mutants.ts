@@ -506,6 +506,47 @@ const ROWS: readonly Row[] = [
     ['src/words/printable.ts', "return text.replace(OBEYED, '\\u{fffd}');", 'return text;'],
     ['test/cli/agents.test.ts', 'nothing that an agent says is obeyed by the terminal'],
   ],
+  [
+    62,
+    [
+      'src/rules/ids.ts',
+      'const name = JSON.stringify([parentRunId, callId, index]);',
+      'const name = JSON.stringify([parentRunId, callId]) + String(index - index);',
+    ],
+    ['test/workflows/child-runs.test.ts', 'its id is a function of parent, call and index'],
+  ],
+  [
+    63,
+    ['src/adapters/postgres/family-store.ts', 'AND NOT closed FOR SHARE', 'FOR SHARE'],
+    [OF_STORES, 'no child begins for a parent that has ended'],
+  ],
+  [
+    64,
+    [
+      'workflows/child-runs.ts',
+      'const open = children.filter((child) => !child.isDetached && isOpen(run, child));',
+      'const open: Child[] = [];',
+    ],
+    ['test/workflows/child-runs.test.ts', 'while it is waited for: the child is told'],
+  ],
+  [
+    65,
+    [
+      'src/adapters/postgres/family-store.ts',
+      'WHERE run_families.descendants < $${limit}::bigint',
+      'WHERE $${limit}::bigint > 0',
+    ],
+    [OF_STORES, 'counts below the root over all generations'],
+  ],
+  [
+    66,
+    [
+      'src/runs/children.ts',
+      'if (hidden) return refused(',
+      'if (hidden && !request) return refused(',
+    ],
+    ['test/runs/children.test.ts', 'a mapping takes no sensitive variable'],
+  ],
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

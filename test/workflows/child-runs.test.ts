@@ -126,6 +126,7 @@ describe('RFC 0007 a child run', () => {
     expect([run.status, asked.length]).toEqual(['completed', 1]);
   });
 
+  // [I62]
   it('seed 003 §3.4: its id is a function of parent, call and index, whatever starts it', async () => {
     const { started, activities } = world({
       // The first try dies behind its effect.
@@ -154,6 +155,7 @@ describe('RFC 0007 a child run', () => {
 });
 
 describe('a cancel of the parent', () => {
+  // [I64]
   it.each([
     ['while the child is being started', 'starting'],
     ['while it is waited for', 'running'],

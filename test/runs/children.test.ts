@@ -1,0 +1,183 @@
+// What a parent may ask of children, and is told (src/runs/children.ts): refusals by their codes, what is passed on, and
+// whose child is whose.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openStores } from '../../src/adapters/postgres/index.ts';
+import { createModels } from '../../src/adapters/models/index.ts';
+import type { ChildRequest } from '../../src/rules/children.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import type { RunInput } from '../../src/rules/run-input.ts';
+import type { CatalogAgent } from '../../src/ports/catalog.ts';
+import type { RunRef } from '../../src/ports/runs.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import { createChildren, type ChildrenDeps } from '../../src/runs/children.ts';
+import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
+import { definition, node, runInput } from '../support/definitions.ts';
+import { silentLogger } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
+
+const TENANT = 'default';
+const CHILD = definition('child', [node('n', 'core.noop')], [], {
+  variables: [
+    { name: 'order', type: 'string', required: true },
+    { name: 'pin', type: 'string', sensitive: true, defaultValue: '0000' },
+  ] as WorkflowDefinition['variables'],
+});
+const CLERK = {
+  manifest: { agentId: 'local.desk.clerk' },
+  pinned: { agentId: 'local.desk.clerk', modelClass: 'general', toolAllowlist: [] },
+  taskSchema: { type: 'object', required: ['order'] },
+} as unknown as CatalogAgent;
+
+let stores: Stores;
+const started: RunInput[] = [];
+
+beforeAll(async () => {
+  stores = await openStores({ database: { kind: 'pglite' }, logger: silentLogger });
+});
+afterAll(() => stores.close());
+
+function deps(): ChildrenDeps {
+  return {
+    stores,
+    log: {
+      head: (run) => stores.log.head(run),
+      fresh: async (run) => {
+        const head = await stores.log.head(run);
+        if (!head) throw new HostError('run_not_found');
+        return { head, stale: false };
+      },
+      endUnstarted: async () => false,
+      rows: () => {
+        throw new Error('not read');
+      },
+    },
+    engine: {
+      async start(input) {
+        started.push(input);
+        return { temporalRunId: `t-${input.runId}` };
+      },
+      send: async (_runId, _updateId, { bodyDigest }) => ({ bodyDigest, status: 'cancelling' }),
+      childEnded: async () => {},
+      ping: async () => {},
+    },
+    catalog: {
+      definition: (_tenant, id) => (id === 'child' ? CHILD : undefined),
+      agent: (_tenant, id) => (id === 'local.desk.clerk' ? CLERK : undefined),
+    },
+    models: createModels({
+      scripts: { 'local.desk.clerk': { turns: [{ final: { decision: 1 } }] } },
+    }),
+    redactor: { json: (value) => value, text: (text) => text },
+    config: { escalation: true },
+    logger: silentLogger,
+  };
+}
+
+async function parentRun(over: Partial<RunInput> = {}): Promise<RunRef> {
+  const input = runInput(definition('parent', [node('n', 'core.noop')]), over);
+  const { runId } = input;
+  await stores.runs.accept({ runId, tenant: TENANT, workflowId: 'parent', input, createdAtMs: 1 });
+  return runRef(runId);
+}
+
+let count = 0;
+const asked = (over: Partial<ChildRequest> = {}): ChildRequest => ({
+  runId: `run-child-${count++}`,
+  callId: 'call-1',
+  nodeId: 'sub',
+  target: { workflowId: 'child' },
+  inputs: { order: 'A-1' },
+  cause: 'core.subWorkflow',
+  startedBy: 'node.started|n/1/0/node',
+  harvest: [],
+  ...over,
+});
+
+describe('a child that is asked for', () => {
+  it('seed 003 §3.4: is of its parent’s session, root and subject, one generation below', async () => {
+    const parent = await parentRun({
+      configurable: { temperature: 0.5, recursionLimit: 3, runTimeoutMs: 10_000 },
+    });
+    const request = asked();
+    const children = createChildren(deps());
+    expect(await children.accept(parent, request)).toEqual({
+      kind: 'started',
+      workflowId: 'child',
+    });
+    const child = await stores.runs.find(TENANT, request.runId);
+    const row = await stores.runs.find(TENANT, parent.runId);
+    expect(child?.input.header).toEqual({
+      sessionId: row?.input.header.sessionId,
+      correlationId: row?.input.header.correlationId,
+      parentRunId: parent.runId,
+      parentNodeId: 'sub',
+      causationId: 'call-1',
+      depth: 1,
+      childCause: 'core.subWorkflow',
+      startedBy: { runId: parent.runId, key: 'node.started|n/1/0/node' },
+    });
+    expect(child?.input.subject).toEqual(row?.input.subject ?? child?.input.subject);
+    // What bounds one run bounds no other.
+    expect(child?.input.configurable).toEqual({ temperature: 0.5 });
+  });
+
+  it.each([
+    ['an unknown workflow', { target: { workflowId: 'nothing' } }, 'unknown_child_workflow'],
+    ['an unknown agent', { target: { agentId: 'local.desk.nobody' } }, 'agent_not_found'],
+    ['a missing input', { inputs: {} }, 'validation_error'],
+    ['an input of another type', { inputs: { order: 7 } }, 'validation_error'],
+    ['a required one that is unset', { unset: ['order'], inputs: {} }, 'validation_error'],
+    [
+      'a task against its schema',
+      { target: { agentId: 'local.desk.clerk' }, inputs: {} },
+      'handoff_task_schema_violation',
+    ],
+    ['too much', { inputs: { order: 'x'.repeat(200_000) } }, 'payload_too_large'],
+  ])('%s is refused, and nothing begins', async (_what, over, code) => {
+    const parent = await parentRun();
+    const before = started.length;
+    expect(await createChildren(deps()).accept(parent, asked(over))).toMatchObject({
+      kind: 'refused',
+      code,
+    });
+    expect(started).toHaveLength(before);
+    expect((await stores.families.children(parent, { limit: 10 })).runs).toEqual([]);
+  });
+
+  // [I66]
+  it('a mapping takes no sensitive variable', async () => {
+    const refused = await createChildren(deps()).accept(
+      await parentRun(),
+      asked({ harvest: ['pin'] }),
+    );
+    expect(refused).toMatchObject({ kind: 'refused', code: 'validation_error' });
+  });
+
+  it('two parents that claim one id: the second gets an error, and never the run of the first', async () => {
+    const children = createChildren(deps());
+    const request = asked();
+    await children.accept(await parentRun(), request);
+    const other = await parentRun();
+    await expect(children.accept(other, request)).rejects.toMatchObject({ code: 'internal_error' });
+    expect(await children.end(other, request.runId)).toBe('lost');
+    expect(await children.cancel(other, { childRunId: request.runId, reason: 'r' })).toBe('none');
+  });
+
+  it('a definition that changes meanwhile: a later try finds the run as it was accepted', async () => {
+    const parent = await parentRun();
+    const request = asked();
+    await createChildren(deps()).accept(parent, request);
+    const gone = { ...deps(), catalog: { definition: () => undefined, agent: () => undefined } };
+    expect(await createChildren(gone).accept(parent, request)).toMatchObject({ kind: 'started' });
+    expect(await createChildren(gone).end(parent, request.runId)).toBeUndefined();
+  });
+
+  it('the eighth generation has no children', async () => {
+    const header = { sessionId: 's', correlationId: 'run-root', parentRunId: 'run-7', depth: 8 };
+    const refused = await createChildren(deps()).accept(await parentRun({ header }), asked());
+    expect(refused).toMatchObject({
+      code: 'child_limit_exceeded',
+      breach: { kind: 'child-depth' },
+    });
+  });
+});
