@@ -33,6 +33,8 @@ export const SERVED = [
   'message-reducer',
   'conversation-lifecycle',
   'conversation',
+  'subworkflow-parent',
+  'subworkflow-child',
 ] as const;
 
 /** A node as the files write it; `position` lies anywhere. */
@@ -126,6 +128,32 @@ function servedFiles(): Record<(typeof SERVED)[number], Json> {
     'cap-breach': file('cap-breach', chainOf('n1', 'n2', 'n3', 'n4', 'n5', 'n6')),
     'run-duration-breach': file('run-duration-breach', {
       nodes: [node('long', 'core.delay', { config: { durationMs: 30_000 } })],
+    }),
+    'subworkflow-parent': file('subworkflow-parent', {
+      nodes: [
+        node('parent-start', 'core.start'),
+        node('subwf-call', 'core.subWorkflow', {
+          config: {
+            workflowId: 'conformance-subworkflow-child',
+            waitForCompletion: true,
+            onChildFailure: 'fail-parent',
+            outputMapping: { childOutcome: 'childResult' },
+          },
+        }),
+        node('parent-end', 'core.end'),
+      ],
+      edges: [edge('parent-start', 'subwf-call'), edge('subwf-call', 'parent-end')],
+      variables: [{ name: 'childOutcome', type: 'string', required: false }],
+    }),
+    'subworkflow-child': file('subworkflow-child', {
+      nodes: [
+        node('child-n1', 'core.setVariable', {
+          config: { variableName: 'childResult', value: 'child-completed' },
+        }),
+        node('child-n2', 'core.noop'),
+      ],
+      edges: [edge('child-n1', 'child-n2')],
+      variables: [{ name: 'childResult', type: 'string', required: false }],
     }),
     ...gateFiles(),
     'agent-identity': file('agent-identity', {
@@ -258,9 +286,6 @@ function leftOutFiles(): Record<string, Json> {
     'agent-pack-handoff-schema-validation': file('agent-pack-handoff-schema-validation', {
       nodes: [node('agent', 'core.identity')],
       more: { metadata: { requiresAgentId: 'core.conformance.pack.agent' } },
-    }),
-    'subworkflow-parent': file('subworkflow-parent', {
-      nodes: [node('call', 'core.subWorkflow', { config: { workflowId: 'conformance-noop' } })],
     }),
     'orchestrator-dispatch': file('orchestrator-dispatch', {
       nodes: [node('lead', 'core.orchestrator.supervisor'), node('dispatch', 'core.dispatch')],

@@ -62,6 +62,25 @@ function resolve(runId: string, nodeId: string, resumeValue: unknown) {
 const snapshotOf = async (runId: string): Promise<RunSnapshot> =>
   (await host.api<RunSnapshot>(`/v1/runs/${runId}`)).body;
 
+describe('node-packs.md §subWorkflow contract: a definition from a folder', () => {
+  it('runs another one as a child, waits, and takes its variable', async () => {
+    const runId = await start('subworkflow-parent');
+    const parent = await host.waitFor(runId, ended);
+    expect(parent).toMatchObject({
+      status: 'completed',
+      variables: { childOutcome: 'child-completed' },
+    });
+    const { childRunId } = only(await log(runId), 'node.dispatched') as { childRunId: string };
+    expect(await snapshotOf(childRunId)).toMatchObject({
+      status: 'completed',
+      parentRunId: runId,
+      parentNodeId: 'subwf-call',
+    });
+    const ancestry = await host.api(`/v1/runs/${childRunId}/ancestry`);
+    expect(ancestry.body).toMatchObject({ parent: { runId, cause: 'core.subWorkflow' } });
+  });
+});
+
 describe('rest-endpoints.md: run lifecycle and snapshot', () => {
   it('a no-op run: 201, found at once, four events, completed with its times', async () => {
     const created = await host.api<{ runId: string; status: string }>('/v1/runs', {

@@ -139,7 +139,12 @@ describe('conformance/fixtures.md: definitions from a folder', () => {
   });
 
   it('leaves the others out with a line each, and cannot start them', async () => {
-    for (const id of ['agent-reasoning', 'agent-memory-roundtrip', 'subworkflow-parent', 'inner']) {
+    for (const id of [
+      'agent-reasoning',
+      'agent-memory-roundtrip',
+      'orchestrator-dispatch',
+      'inner',
+    ]) {
       const workflowId = `conformance-${id}`;
       expect((await host.api(`/v1/workflows/${workflowId}`)).status).toBe(404);
       const { status, body } = await host.api<Envelope>('/v1/runs', { body: { workflowId } });
@@ -227,9 +232,10 @@ describe('auth.md: authentication and errors', () => {
     const absent: [string, string][] = [
       ['POST', `${run}:fork`],
       ['GET', `${run}:diff?against=${runId}`],
-      ...['debug-bundle', 'ancestry', 'annotations', 'eval-summary'].map(
-        (part): [string, string] => ['GET', `${run}/${part}`],
-      ),
+      ...['debug-bundle', 'annotations', 'eval-summary'].map((part): [string, string] => [
+        'GET',
+        `${run}/${part}`,
+      ]),
       ['POST', '/v1/runs:bulk-cancel'],
       ['POST', '/v1/webhooks'],
       ['GET', '/v1/interrupts/token'],
