@@ -65,8 +65,14 @@ export function renderRunPage(model: RunPageModel): string {
   });
 }
 
-function homeLink({ homeUrl }: RunPageModel): string {
-  return homeUrl === undefined ? '' : `<p><a href="${escapeHtml(homeUrl)}">All runs</a></p>`;
+/** Up: to the run that started this one, and to the list of all. */
+function homeLink({ homeUrl, snapshot: { parentRunId } }: RunPageModel): string {
+  const parent =
+    typeof parentRunId === 'string'
+      ? `<p><a href="/pages/runs/${encodeURIComponent(parentRunId)}">The run that started this one</a></p>`
+      : '';
+  const home = homeUrl === undefined ? '' : `<p><a href="${escapeHtml(homeUrl)}">All runs</a></p>`;
+  return `${home}${parent}`;
 }
 
 function timelineOf({ events, definition, stories }: RunPageModel): Timeline {

@@ -154,6 +154,8 @@ function facts(item) {
   const words = [];
   if (item.agentId && item.kind === 'step') words.push(escapeHtml(item.agentId));
   if (item.state && item.state !== 'done') words.push(`<b>${escapeHtml(item.state)}</b>`);
+  if (item.runId !== undefined)
+    words.push(`<a href="/pages/runs/${encodeURIComponent(item.runId)}">Its run</a>`);
   if (item.tookMs !== undefined) words.push(duration(item.tookMs));
   words.push(renderTime(item.atMs));
   return `<span class="facts">${words.join(' · ')}</span>`;

@@ -18,6 +18,7 @@
  * @property {string} key of a wait
  * @property {string} toolName
  * @property {string} toAgentId
+ * @property {string} childRunId
  * @property {string} childWorkflowId
  * @property {unknown} [inputs]
  * @property {unknown} [outcome]
@@ -64,6 +65,7 @@
  * @property {number} [threshold]
  * @property {number} [tookMs]
  * @property {string} [by] who answered
+ * @property {string} [runId] of a run that began here
  */
 
 /** Characters of a call's progress that are shown: the last ones. */
@@ -329,7 +331,10 @@ const FOLDS = {
       agentId,
     });
   },
-  child: (step) => add(step, { kind: 'note', title: `Starts ${step.payload.childWorkflowId}` }),
+  child: (step) => {
+    const { childRunId, childWorkflowId } = step.payload;
+    return add(step, { kind: 'note', title: `Starts ${childWorkflowId}`, runId: childRunId });
+  },
   turn: (step) => {
     const { initialTurn, turn, finalTurn } = step.payload;
     /** @type {Said} */

@@ -135,6 +135,18 @@ describe('what the page shows', () => {
     const returned = renderRunPage({ ...model, events, interrupts: [] });
     expect(returned).toContain('<details><summary>Told</summary>');
   });
+  it('seed 003 §3.3 a run that began here, and the run that this one began in, with their pages', () => {
+    const dispatched = { childRunId: 'run-2"', childWorkflowId: 'agent:clerk' };
+    const html = renderRunPage({
+      ...model,
+      snapshot: { ...model.snapshot, parentRunId: 'run-0' },
+      events: eventsOf([{ type: 'node.dispatched', nodeId: 'boss', payload: dispatched }]),
+    });
+    expect(html).toContain('Starts agent:clerk');
+    expect(html).toContain('<a href="/pages/runs/run-2%22">Its run</a>');
+    expect(html).toContain('<a href="/pages/runs/run-0">The run that started this one</a>');
+  });
+
   it('a call that was refused is shown, although it was never made', () => {
     const error = { code: 'forbidden', message: `The tool ${EVIL} is not available.` };
     const payload = {

@@ -1,0 +1,58 @@
+// The third story of examples/: agents that call agents (examples/team), on a host of its own.
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunSnapshot } from '../../schemas/types.generated.ts';
+import { ended, expectLawful, readLog, waiting } from '../facade/suite-parts.ts';
+import { startTestHost, type TestHost } from '../support/host.ts';
+import { checkInvariants } from '../support/invariants.ts';
+
+const at = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+let host: TestHost;
+
+beforeAll(async () => {
+  host = await startTestHost({
+    fixturesDir: at('examples/team/definitions'),
+    agentsDir: at('examples/team/agents'),
+  });
+});
+afterAll(() => host.stop());
+
+interface Session {
+  readonly runs: readonly { readonly runId: string }[];
+}
+
+describe('examples/team', () => {
+  it('two researchers work at once, a person confirms each, and the editor answers; all in one session', async () => {
+    const created = await host.api<{ runId: string; sessionId: string }>('/v1/runs', {
+      body: { workflowId: 'research' },
+    });
+    const { runId, sessionId } = created.body;
+    let children: string[] = [];
+    for (let tries = 0; children.length < 2 && tries < 400; tries++) {
+      await new Promise((resolve) => setTimeout(resolve, 25));
+      const { body } = await host.api<Session>(`/v1/host/openwop-temporal/sessions/${sessionId}`);
+      children = body.runs.map((run) => run.runId).filter((id) => id !== runId);
+    }
+    expect(children).toHaveLength(2);
+    for (const child of children) {
+      const { body } = await host.api<RunSnapshot>(`/v1/runs/${child}`);
+      expect(body.parentRunId).toBe(runId);
+      await host.waitFor(child, waiting);
+      const answered = await host.api(`/v1/runs/${child}/interrupts/agent`, {
+        body: { resumeValue: { action: 'accept' } },
+      });
+      expect(answered.status).toBe(200);
+    }
+    const { status, outputs } = await host.waitFor(runId, ended);
+    expect([status, outputs]).toEqual([
+      'completed',
+      expect.objectContaining({
+        decision: expect.objectContaining({ sources: ['the bridge', 'the river'] }) as unknown,
+      }),
+    ]);
+    for (const id of [runId, ...children]) {
+      expectLawful((await readLog(host, id)).events);
+      await checkInvariants(host, id);
+    }
+  });
+});
