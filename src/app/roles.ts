@@ -236,7 +236,7 @@ const reaper: Role<LateNeeds> = {
 const families: Role<LateNeeds> = {
   name: 'families',
   half: 'worker',
-  stopLimitMs: 10_000,
+  stopLimitMs: 5_000,
   async start(needs) {
     const { logger } = needs.options;
     const running = createFamilyKeeper({ ...needs, logger, config: runSettings(needs.options) });
