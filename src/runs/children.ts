@@ -219,7 +219,7 @@ async function endOfChild(
     if (stale) throw new HostError('service_unavailable');
     return undefined;
   }
-  await stores.families.endTold(row);
+  await stores.families.endTaken(row);
   const { outputs = {}, variables, error } = foldedRun(head.snapshot);
   return {
     status: head.status as ChildEnd['status'],

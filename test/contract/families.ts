@@ -110,6 +110,36 @@ export function familiesContract(stores: GivenStores): void {
       expect(await untold(parent.tenant)).toEqual([parent.runId]);
     });
 
+    it('an end that its parent takes stays to be told where children of it are open', async () => {
+      const parent = await parentRun();
+      const child = childOf(parent);
+      await accept(child);
+      const ref = { ...refTo(child.runId), tenant: parent.tenant } as RunRef;
+      await stores().runs.markStarted(ref, 'T1');
+      const below = childOf(ref, parent.runId);
+      await accept(below);
+      await end(ref);
+      await stores().families.endTaken(ref);
+      expect(await untold(parent.tenant)).toEqual([child.runId]);
+      const lowest = { ...refTo(below.runId), tenant: parent.tenant } as RunRef;
+      await stores().runs.markStarted(lowest, 'T1');
+      await end(lowest);
+      await stores().families.endTaken(ref);
+      expect(await untold(parent.tenant)).toEqual([below.runId]);
+    });
+
+    it('ends that are to be told are read on from behind one of them', async () => {
+      const parent = await parentRun();
+      await accept(childOf(parent));
+      await end(parent);
+      const { families } = stores();
+      const all = await families.untoldEnds(LATER_MS, 10_000);
+      const [first] = await families.untoldEnds(LATER_MS, 1);
+      expect(first).toEqual(all[0]);
+      expect(await families.untoldEnds(LATER_MS, 10_000, first)).toEqual(all.slice(1));
+      expect(await families.untoldEnds(LATER_MS, 10_000, all.at(-1))).toEqual([]);
+    });
+
     it('another tenant sees no children', async () => {
       const parent = await parentRun();
       await accept(childOf(parent));

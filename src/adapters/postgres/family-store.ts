@@ -99,16 +99,25 @@ export function createFamilyStore(db: Db): FamilyStore {
       );
       return records.map(memberOf);
     },
-    async untoldEnds(beforeMs, limit) {
+    async untoldEnds(beforeMs, limit, behind) {
       const records = await db.query<{ tenant_id: string; run_id: string; ended_at_ms: number }>(
-        `SELECT tenant_id, run_id, ended_at_ms FROM run_ends WHERE ended_at_ms < $1
+        `SELECT tenant_id, run_id, ended_at_ms FROM run_ends
+         WHERE ended_at_ms < $1 AND (ended_at_ms, run_id) > ($3::bigint, $4::text)
          ORDER BY ended_at_ms, run_id LIMIT $2`,
-        [beforeMs, limit],
+        [beforeMs, limit, behind?.endedAtMs ?? 0, behind?.run.runId ?? ''],
       );
       return records.map((record) => ({
         run: refOf(record.tenant_id, record.run_id),
         endedAtMs: record.ended_at_ms,
       }));
+    },
+    async endTaken({ tenant, runId }) {
+      await db.query(
+        `DELETE FROM run_ends WHERE tenant_id = $1 AND run_id = $2 AND NOT EXISTS (
+           SELECT 1 FROM runs c LEFT JOIN run_heads h ON h.run_id = c.run_id
+           WHERE c.tenant_id = $1 AND c.parent_run_id = $2 AND h.closed IS NOT TRUE)`,
+        [tenant, runId],
+      );
     },
     async endTold({ tenant, runId }) {
       await db.query('DELETE FROM run_ends WHERE tenant_id = $1 AND run_id = $2', [tenant, runId]);
