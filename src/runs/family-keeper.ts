@@ -2,7 +2,7 @@
 // terminated, ran out of time or never started; and a parent that could not end its children. Each end of a run that has
 // a parent or children stands in `run_ends` until whom it concerns has taken it.
 import { codeOf } from '../rules/errors.ts';
-import type { RunRow } from '../ports/runs.ts';
+import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { UntoldEnd } from '../ports/families.ts';
 import { cancelChild, type ChildrenDeps } from './children.ts';
 
@@ -28,9 +28,13 @@ export interface FamilyKeeper {
 export function createFamilyKeeper(deps: ChildrenDeps): FamilyKeeper {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
+  /** The last one that was looked at: what cannot be told keeps nothing behind it waiting. */
+  let behind: UntoldEnd | undefined;
   const round = (nowMs = Date.now()): Promise<void> => {
     running = running
-      .then(() => tellEnds(deps, nowMs))
+      .then(async () => {
+        behind = await tellEnds(deps, nowMs, behind);
+      })
       .catch((error: unknown) =>
         deps.logger.warn('ends of runs are not told, trying again', {
           code: codeOf(error) ?? 'internal_error',
@@ -51,8 +55,14 @@ export function createFamilyKeeper(deps: ChildrenDeps): FamilyKeeper {
   };
 }
 
-async function tellEnds(deps: ChildrenDeps, nowMs: number): Promise<void> {
-  for (const end of await deps.stores.families.untoldEnds(nowMs - OWN_TIME_MS, ROUND_ENDS)) {
+/** Returns the end that the next round goes on behind; undefined: it begins anew. */
+async function tellEnds(
+  deps: ChildrenDeps,
+  nowMs: number,
+  behind: UntoldEnd | undefined,
+): Promise<UntoldEnd | undefined> {
+  const ends = await deps.stores.families.untoldEnds(nowMs - OWN_TIME_MS, ROUND_ENDS, behind);
+  for (const end of ends) {
     try {
       await tellEnd(deps, end);
     } catch (error) {
@@ -61,9 +71,11 @@ async function tellEnds(deps: ChildrenDeps, nowMs: number): Promise<void> {
         runId: end.run.runId,
         code,
       });
-      if (code === 'service_unavailable') return;
+      // Whom it concerns may be the only one who is away.
+      if (code === 'service_unavailable') await deps.engine.ping();
     }
   }
+  return ends.length === ROUND_ENDS ? ends.at(-1) : undefined;
 }
 
 async function tellEnd(deps: ChildrenDeps, { run }: UntoldEnd): Promise<void> {
@@ -78,17 +90,29 @@ async function tellEnd(deps: ChildrenDeps, { run }: UntoldEnd): Promise<void> {
   await stores.families.endTold(run);
 }
 
+/** Throws the first error behind the last child: one that cannot be cancelled keeps no other running. */
 async function cancelChildren(deps: ChildrenDeps, parent: RunRow): Promise<void> {
   const { stores } = deps;
   let cursor: string | undefined;
+  const failed: unknown[] = [];
   do {
     const page = await stores.families.children(parent, { cursor, limit: PAGE });
     for (const { run, closed } of page.runs) {
       if (closed) continue;
-      const child = await stores.runs.find(run.tenant, run.runId);
-      if (child?.input.header.isDetached) continue;
-      await cancelChild(deps, parent, { childRunId: run.runId, reason: PARENT_ENDED });
+      try {
+        await cancelOf(deps, parent, run);
+      } catch (error) {
+        failed.push(error);
+        if (codeOf(error) === 'service_unavailable') await deps.engine.ping();
+      }
     }
     cursor = page.nextCursor;
   } while (cursor !== undefined);
+  if (failed.length > 0) throw failed[0];
+}
+
+async function cancelOf(deps: ChildrenDeps, parent: RunRow, run: RunRef): Promise<void> {
+  const child = await deps.stores.runs.find(run.tenant, run.runId);
+  if (child?.input.header.isDetached) return;
+  await cancelChild(deps, parent, { childRunId: run.runId, reason: PARENT_ENDED });
 }

@@ -1,0 +1,164 @@
+// The keeper of families (architecture §4): what cannot be told, or cancelled, keeps nothing else waiting.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { openStores } from '../../src/adapters/postgres/index.ts';
+import { createModels } from '../../src/adapters/models/index.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import type { RunRef } from '../../src/ports/runs.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import { createChildren, type ChildrenDeps } from '../../src/runs/children.ts';
+import { createFamilyKeeper } from '../../src/runs/family-keeper.ts';
+import { batchAfter, entry } from '../contract/given.ts';
+import { definition, node, runInput } from '../support/definitions.ts';
+import { silentLogger } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
+
+const TENANT = 'default';
+/** Every end is old enough. */
+const LATER_MS = Date.now() + 3_600_000;
+const MANY = 2_000;
+
+let stores: Stores;
+let isTemporalAway = false;
+/** Runs that nobody can be told of. */
+const deaf = new Set<string>();
+const told: string[] = [];
+const cancelled: string[] = [];
+
+beforeAll(async () => {
+  stores = await openStores({ database: { kind: 'pglite' }, logger: silentLogger });
+});
+afterAll(() => stores.close());
+beforeEach(() => {
+  isTemporalAway = false;
+  deaf.clear();
+  told.length = 0;
+  cancelled.length = 0;
+});
+
+function deps(): ChildrenDeps {
+  const unavailable = (runId: string): void => {
+    if (isTemporalAway || deaf.has(runId)) throw new HostError('service_unavailable');
+  };
+  return {
+    stores,
+    log: {
+      head: (run) => stores.log.head(run),
+      fresh: async (run) => {
+        const head = await stores.log.head(run);
+        if (!head) throw new HostError('run_not_found');
+        return { head, stale: false };
+      },
+      endUnstarted: async () => false,
+      rows: () => {
+        throw new Error('not read');
+      },
+    },
+    engine: {
+      start: async ({ runId }) => ({ temporalRunId: `t-${runId}` }),
+      async send(runId, _updateId, { bodyDigest }) {
+        unavailable(runId);
+        cancelled.push(runId);
+        return { bodyDigest, status: 'cancelling' };
+      },
+      async childEnded(_parentRunId, { childRunId }) {
+        unavailable(childRunId);
+        told.push(childRunId);
+      },
+      async ping() {
+        unavailable('');
+      },
+    },
+    catalog: { definition: () => undefined, agent: () => undefined },
+    models: createModels({ scripts: {} }),
+    redactor: { json: (value) => value, text: (text) => text },
+    config: { escalation: true },
+    logger: silentLogger,
+  };
+}
+
+async function accepted(parent?: RunRef): Promise<RunRef> {
+  const runId = `run-${randomUUID()}`;
+  const input = {
+    ...runInput(definition('w', [node('n', 'core.noop')])),
+    runId,
+    header: {
+      sessionId: 's',
+      correlationId: parent?.runId ?? runId,
+      ...(parent ? { parentRunId: parent.runId, causationId: 'call-1' } : {}),
+    },
+  };
+  const row = { runId, tenant: TENANT, workflowId: 'w', input, createdAtMs: 1 };
+  if (parent) await stores.families.acceptChild(row, MANY);
+  else await stores.runs.accept(row);
+  await stores.runs.markStarted(runRef(runId), 'T1');
+  return runRef(runId);
+}
+
+async function end(run: RunRef): Promise<void> {
+  const head = await stores.log.head(run);
+  if (!head) throw new Error('no head');
+  const rows = [entry(run.runId, 'terminal', { type: 'run.completed' })];
+  await stores.log.append(batchAfter(head, rows, { run, status: 'completed', closed: true }));
+}
+
+const untold = async () =>
+  (await stores.families.untoldEnds(LATER_MS, MANY)).map(({ run }) => run.runId);
+
+describe('the keeper of families', () => {
+  it('ends that cannot be told keep nothing behind them waiting, a whole round of them neither', async () => {
+    const parent = await accepted();
+    const children: RunRef[] = [];
+    for (let count = 0; count < 52; count++) children.push(await accepted(parent));
+    for (const child of children) await end(child);
+    const [last] = (await untold()).slice(-1);
+    for (const { runId } of children) if (runId !== last) deaf.add(runId);
+    const keeper = createFamilyKeeper(deps());
+    await keeper.round(LATER_MS);
+    await keeper.round(LATER_MS);
+    expect(told).toEqual([last]);
+    deaf.clear();
+    await keeper.round(LATER_MS);
+    await keeper.round(LATER_MS);
+    expect(await untold()).toEqual([]);
+  });
+
+  it('where Temporal is away the round is over with the first one, and the next begins anew', async () => {
+    const parent = await accepted();
+    const children = [await accepted(parent), await accepted(parent)];
+    for (const child of children) await end(child);
+    const keeper = createFamilyKeeper(deps());
+    isTemporalAway = true;
+    await keeper.round(LATER_MS);
+    expect(await untold()).toHaveLength(2);
+    isTemporalAway = false;
+    await keeper.round(LATER_MS);
+    expect(told.toSorted()).toEqual(children.map(({ runId }) => runId).toSorted());
+  });
+
+  it('a child that cannot be cancelled keeps no other running, and its parent’s end stays to be told', async () => {
+    const parent = await accepted();
+    const children = [await accepted(parent), await accepted(parent), await accepted(parent)];
+    await end(parent);
+    deaf.add(children[0]?.runId ?? '');
+    const keeper = createFamilyKeeper(deps());
+    await keeper.round(LATER_MS);
+    expect(cancelled.toSorted()).toEqual(
+      children
+        .slice(1)
+        .map(({ runId }) => runId)
+        .toSorted(),
+    );
+    expect(await untold()).toEqual([parent.runId]);
+  });
+
+  it('the children of a child are ended also where its parent has taken its end before', async () => {
+    const root = await accepted();
+    const child = await accepted(root);
+    const below = await accepted(child);
+    await end(child);
+    await createChildren(deps()).end(root, child.runId);
+    await createFamilyKeeper(deps()).round(LATER_MS);
+    expect(cancelled).toContain(below.runId);
+  });
+});
