@@ -55,7 +55,7 @@ export interface FacadeDeps {
   /** Of logs it sees no store but `log`. */
   readonly stores: Pick<
     Stores,
-    'runs' | 'idempotency' | 'sessions' | 'pageSessions' | 'agents' | 'ping'
+    'runs' | 'families' | 'idempotency' | 'sessions' | 'pageSessions' | 'agents' | 'ping'
   >;
   readonly engine: RunEngine;
   readonly log: RunLog;

@@ -16,6 +16,7 @@ import { overviewRoute } from './routes/overview.ts';
 import { pauseRoutes } from './routes/pause.ts';
 import { pageLinkRoute } from './routes/page-link.ts';
 import { pollRoute } from './routes/poll.ts';
+import { childrenRoute } from './routes/children.ts';
 import { questionsRoute } from './routes/questions.ts';
 import { runRoutes } from './routes/runs.ts';
 import { sessionEventsRoute } from './routes/session-events.ts';
@@ -52,6 +53,7 @@ export function routesOf(
     pageLinkRoute(sessions),
     signInLinkRoute(sessions),
     questionsRoute(deps),
+    childrenRoute(deps),
     ...opensentienceRoutes(deps),
   ];
   return routes;

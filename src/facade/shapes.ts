@@ -28,6 +28,19 @@ const INDEX_SCHEMA = 'opensentience-operations';
 const text: JsonObject = { type: 'string' };
 
 /** An event without what it says. */
+const question: JsonObject = {
+  type: 'object',
+  properties: {
+    nodeId: text,
+    interruptId: text,
+    kind: text,
+    requestedAt: { type: 'string', format: 'date-time' },
+    deadline: { type: 'string', format: 'date-time' },
+    resumeSchema: { type: 'object' },
+  },
+  required: ['nodeId', 'interruptId', 'kind', 'requestedAt'],
+};
+
 const EVENT_LINK: JsonObject = {
   type: 'object',
   properties: {
@@ -179,24 +192,34 @@ const INLINE: JsonObject = {
   },
   QuestionList: {
     type: 'object',
+    properties: { questions: { type: 'array', items: question } },
+    required: ['questions'],
+  },
+  RunsBelow: {
+    type: 'object',
     properties: {
-      questions: {
+      runs: {
         type: 'array',
         items: {
           type: 'object',
           properties: {
-            nodeId: text,
-            interruptId: text,
-            kind: text,
-            requestedAt: { type: 'string', format: 'date-time' },
-            deadline: { type: 'string', format: 'date-time' },
-            resumeSchema: { type: 'object' },
+            runId: text,
+            parentRunId: text,
+            workflowId: text,
+            status: text,
+            createdAt: { type: 'string', format: 'date-time' },
+            questions: {
+              type: 'array',
+              items: question,
+              description: 'Absent where it may ask and was not looked at: read its own questions.',
+            },
           },
-          required: ['nodeId', 'interruptId', 'kind', 'requestedAt'],
+          required: ['runId', 'parentRunId', 'workflowId', 'status', 'createdAt'],
         },
       },
+      more: { type: 'boolean', description: 'There are runs below that are not told.' },
     },
-    required: ['questions'],
+    required: ['runs', 'more'],
   },
   WorkflowList: {
     type: 'object',

@@ -26,7 +26,7 @@ export interface FamilyStore {
     query: { readonly cursor?: string; readonly limit: number },
   ): Promise<{ readonly runs: readonly FamilyMember[]; readonly nextCursor?: string }>;
   /** Everything below a root, oldest first, `limit` at most. */
-  descendants(root: RunRef, limit: number): Promise<readonly FamilyMember[]>;
+  descendants(tenant: string, rootRunId: string, limit: number): Promise<readonly FamilyMember[]>;
   /** Ends before a time (ms epoch) that nobody has taken, oldest first, from behind one of them. Over all tenants. */
   untoldEnds(beforeMs: number, limit: number, behind?: UntoldEnd): Promise<readonly UntoldEnd[]>;
   /** Its parent has taken it: told, but where it has children that have not ended. */

@@ -17,6 +17,11 @@ beforeAll(async () => {
 });
 afterAll(() => host.stop());
 
+interface Below {
+  readonly runId: string;
+  readonly questions: readonly unknown[];
+}
+
 interface Session {
   readonly runs: readonly { readonly runId: string }[];
 }
@@ -34,6 +39,12 @@ describe('examples/team', () => {
       children = body.runs.map((run) => run.runId).filter((id) => id !== runId);
     }
     expect(children).toHaveLength(2);
+    const path = `/v1/host/openwop-temporal/runs/${runId}/children`;
+    for (const child of children) await host.waitFor(child, waiting);
+    const below = await host.api<{ runs: Below[] }>(path);
+    expect(below.body.runs.map((one) => one.runId).sort()).toEqual([...children].sort());
+    for (const { questions } of below.body.runs)
+      expect(questions).toMatchObject([{ kind: 'low-confidence', nodeId: 'agent' }]);
     for (const child of children) {
       const { body } = await host.api<RunSnapshot>(`/v1/runs/${child}`);
       expect(body.parentRunId).toBe(runId);

@@ -64,7 +64,9 @@ export function familiesContract(stores: GivenStores): void {
       );
       expect(outcomes.filter((row) => typeof row === 'object')).toHaveLength(LIMIT - 1);
       expect(outcomes.filter((row) => row === 'full')).toHaveLength(3);
-      expect(await stores().families.descendants(parent, 100)).toHaveLength(LIMIT);
+      expect(await stores().families.descendants(parent.tenant, parent.runId, 100)).toHaveLength(
+        LIMIT,
+      );
     });
 
     // [I63]
@@ -72,7 +74,7 @@ export function familiesContract(stores: GivenStores): void {
       const parent = await parentRun();
       await end(parent);
       expect(await accept(childOf(parent))).toBe('parent-ended');
-      expect(await stores().families.descendants(parent, 10)).toEqual([]);
+      expect(await stores().families.descendants(parent.tenant, parent.runId, 10)).toEqual([]);
     });
 
     it('pages children, oldest first', async () => {
@@ -145,7 +147,7 @@ export function familiesContract(stores: GivenStores): void {
       await accept(childOf(parent));
       const foreign = { ...parent, tenant: newId('tenant') } as RunRef;
       expect(await stores().families.children(foreign, { limit: 10 })).toEqual({ runs: [] });
-      expect(await stores().families.descendants(foreign, 10)).toEqual([]);
+      expect(await stores().families.descendants(foreign.tenant, foreign.runId, 10)).toEqual([]);
     });
   });
 }

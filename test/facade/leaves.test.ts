@@ -30,6 +30,9 @@ import { HEALTH, READINESS } from '../../src/facade/routes/health.ts';
 import { RESOLVE_INTERRUPT } from '../../src/facade/routes/interrupts.ts';
 import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
 import { RUN_OVERVIEW } from '../../src/facade/routes/overview.ts';
+import { GET_ANCESTRY, GET_CAUSES, GET_EFFECTS } from '../../src/facade/routes/causation.ts';
+import { GET_SESSION, LIST_SESSIONS } from '../../src/facade/routes/sessions.ts';
+import { LIST_CHILDREN } from '../../src/facade/routes/children.ts';
 import { LIST_QUESTIONS } from '../../src/facade/routes/questions.ts';
 import { CREATE_PAGE_LINK } from '../../src/facade/routes/page-link.ts';
 import { CREATE_SIGN_IN_LINK } from '../../src/facade/routes/sign-in-link.ts';
@@ -236,6 +239,50 @@ const LEAVES: readonly Leaf[] = [
       },
     },
     'never',
+  ),
+  leaf(
+    GET_ANCESTRY,
+    { given: waiting, without: 'temporal', told: { body: { runId: text, parent: null } } },
+    'never',
+  ),
+  ...[GET_CAUSES, GET_EFFECTS].map((declared) =>
+    leaf(declared, 'never', {
+      given: () => ({ ...waiting(), path: { runId: row.runId, eventId: 'evt-of-nothing' } }),
+      told: 'not_found',
+    }),
+  ),
+  leaf(
+    LIST_SESSIONS,
+    {
+      given: () => ({ parameters: { cursor: undefined, limit: 1 } }),
+      told: { body: { sessions: [{ sessionId: text }] } },
+    },
+    {
+      given: () => ({ parameters: { cursor: 'nobody-gave-it', limit: 1 } }),
+      told: 'validation_error',
+    },
+  ),
+  leaf(
+    GET_SESSION,
+    {
+      given: () => ({
+        path: { sessionId: row.input.header.sessionId },
+        parameters: { cursor: undefined, limit: 1 },
+      }),
+      told: { body: { sessionId: text, runs: [{ runId: text }] } },
+    },
+    {
+      given: () => ({
+        path: { sessionId: 'session-of-nobody' },
+        parameters: { cursor: undefined, limit: 1 },
+      }),
+      told: 'not_found',
+    },
+  ),
+  leaf(
+    LIST_CHILDREN,
+    { given: waiting, told: { body: { runs: [], more: false } } },
+    { given: waiting, ...databaseAway },
   ),
   leaf(
     LIST_QUESTIONS,
@@ -456,6 +503,6 @@ describe('the response is out of reach of who gives a value', () => {
     const known = readdirSync(folder).filter((name) =>
       /\bExchange\b|'express'/.test(readFileSync(new URL(name, folder), 'utf8')),
     );
-    expect(known.sort()).toEqual(['events.ts', 'poll.ts']);
+    expect(known.sort()).toEqual(['events.ts', 'poll.ts', 'session-events.ts']);
   });
 });

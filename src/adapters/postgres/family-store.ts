@@ -92,10 +92,10 @@ export function createFamilyStore(db: Db): FamilyStore {
         ? { runs, nextCursor: cursorText([last.createdAtMs, last.runId]) }
         : { runs };
     },
-    async descendants({ tenant, runId }, limit) {
+    async descendants(tenant, rootRunId, limit) {
       const records = await db.query<MemberRecord>(
         `SELECT ${MEMBER} WHERE r.tenant_id = $1 AND r.root_run_id = $2 ${OLDEST} LIMIT $3`,
-        [tenant, runId, limit],
+        [tenant, rootRunId, limit],
       );
       return records.map(memberOf);
     },

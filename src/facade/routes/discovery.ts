@@ -28,6 +28,7 @@ import { LIST_WORKFLOWS } from './catalog.ts';
 import { OPENSENTIENCE } from './opensentience.ts';
 import { CREATE_PAGE_LINK } from './page-link.ts';
 import { RUN_OVERVIEW } from './overview.ts';
+import { LIST_CHILDREN } from './children.ts';
 import { LIST_QUESTIONS } from './questions.ts';
 import { LIST_RUNS } from './runs.ts';
 import { GET_ANCESTRY, GET_CAUSES, GET_EFFECTS } from './causation.ts';
@@ -116,6 +117,7 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         pageLink: addressOf(CREATE_PAGE_LINK, FIRST),
         signInLink: addressOf(CREATE_SIGN_IN_LINK, FIRST),
         questions: addressOf(LIST_QUESTIONS, FIRST),
+        children: addressOf(LIST_CHILDREN, FIRST),
         workflows: addressOf(LIST_WORKFLOWS, FIRST),
         staleReadHeader: STALE_HEADER,
         ...(config.opensentience === true ? { opensentience: opensentienceAddresses() } : {}),
