@@ -102,7 +102,7 @@ export async function startChildren(
   const wanted = batch.filter(({ child }) => child.phase === 'asked');
   if (wanted.length === 0) return;
   const requests = wanted.map((one) => requestOf(visit, one));
-  const { starts } = await orCancelled(
+  const { starts } = await orEnded(
     visit,
     wanted.map(({ child }) => child),
     () => run.steps.run(visit, 'startChildren', { step: `${step}.start`, input: { requests } }),
@@ -161,7 +161,7 @@ export async function endOf(
   const { run } = visit;
   const { runId: childRunId, refusal } = child;
   try {
-    await orCancelled(visit, [child], () => ended(visit, child));
+    await orEnded(visit, [child], () => ended(visit, child));
     while (isPaused(run)) await gate(visit, child.step);
     const result = await run.steps.run(visit, 'endChild', {
       step: `${child.step}.end`,
@@ -211,9 +211,10 @@ async function cancelChild(
 
 /**
  * Whatever cancels the work cancels these children, each before this run's own end (RFC 0007 §D, cascade). A run that
- * fails or an attempt that is over ends them too: nobody would take what they come to.
+ * fails or an attempt that is over ends them too, and so does a step that fails when some of them have begun: nobody
+ * would take what they come to.
  */
-async function orCancelled<T>(
+async function orEnded<T>(
   visit: Visit,
   children: readonly Child[],
   work: () => Promise<T>,
@@ -221,9 +222,11 @@ async function orCancelled<T>(
   try {
     return await work();
   } catch (error) {
-    if (!isCancellation(error)) throw error;
     const { run } = visit;
-    const open = children.filter((child) => !child.isDetached && isOpen(run, child));
+    // A detached one outlives the wait for it, but nobody knows of one whose start is not noted.
+    const isLeft = ({ isDetached, phase }: Child) =>
+      isDetached && (isCancellation(error) || phase === 'running');
+    const open = children.filter((child) => !isLeft(child) && isOpen(run, child));
     const by = { step: 'cascade', reason: reasonOf(run) };
     // What cannot be told now the family keeper tells, once this run has ended.
     await uncancelled(() =>

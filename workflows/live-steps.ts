@@ -100,8 +100,12 @@ function nextTaskOf(): Steps['nextTask'] {
   };
 }
 
-/** Steps wait while a segment tries to end or the run is paused. What closes a block does not: both come behind it. */
+/**
+ * Steps wait while a segment tries to end or the run is paused. What closes a block does not: both come behind it. Nor
+ * does what ends a child: the time of a node or of its child runs on in a pause.
+ */
 function isHeld(run: Run, name: ActivityName): boolean {
+  if (name === 'cancelChild') return run.frozen !== undefined;
   return run.holding.size > 0 && name !== 'sealBlock';
 }
 

@@ -524,8 +524,8 @@ const ROWS: readonly Row[] = [
     64,
     [
       'workflows/child-runs.ts',
-      'const open = children.filter((child) => !child.isDetached && isOpen(run, child));',
-      'const open: Child[] = [];',
+      'const open = children.filter((child) => !isLeft(child) && isOpen(run, child));',
+      'const open = children.filter((child) => isLeft(child) && isOpen(run, child));',
     ],
     ['test/workflows/child-runs.test.ts', 'while it is waited for: the child is told'],
   ],

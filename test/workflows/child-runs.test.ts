@@ -1,6 +1,7 @@
 // How workflow code waits for children (RFC 0007; architecture §4): the signal of a child's end, early, twice or of a
 // stranger; a cancel in each phase; segment borders in between.
 import type { WorkflowHandle } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
 import type {
   CancelChildInput,
@@ -32,11 +33,13 @@ const sub = (config: object = {}) =>
   node('sub', 'core.subWorkflow', {
     config: { workflowId: 'child', outputMapping: { got: 'result' }, ...config },
   });
-const inputOf = (name: string, config: object = {}): RunInput =>
+const inputOf = (name: string, config: object = {}, settings = {}): RunInput =>
   runInput(
-    chain(name, [node('before', 'core.noop'), sub(config), node('after', 'core.noop')], {
-      variables: VARIABLES,
-    }),
+    chain(
+      name,
+      [node('before', 'core.noop'), { ...sub(config), settings }, node('after', 'core.noop')],
+      { variables: VARIABLES },
+    ),
   );
 
 /** What became of children in the world that the activities are. */
@@ -200,7 +203,69 @@ describe('a cancel of the parent', () => {
   });
 });
 
+describe('a start that fails', () => {
+  it('ends what it has begun, and the next attempt begins another child', async () => {
+    const asked: string[] = [];
+    const { cancelled, activities } = world({
+      async startChildren({ requests }: StartChildrenInput) {
+        asked.push(...requests.map(({ runId }) => runId));
+        // The run is there, and what follows its row failed for good.
+        if (asked.length === 1)
+          throw ApplicationFailure.create({ type: 'forbidden', nonRetryable: true });
+        return { output: { starts: [{ kind: 'started', workflowId: 'child' }] }, events: [] };
+      },
+    });
+    const run = await runOnce({
+      input: inputOf('half', {}, { retry: { maxAttempts: 2, initialDelayMs: 1 } }),
+      activities,
+      script: async (handle) => {
+        await until(() => cancelled.length === 1);
+        await tell(handle, asked[0] ?? '');
+        await until(() => asked.length === 2);
+        await tell(handle, asked[1] ?? '');
+        await handle.result();
+      },
+    });
+    expect(run.status).toBe('completed');
+    expect(cancelled).toMatchObject([{ childRunId: asked[0], reason: 'not-needed' }]);
+    expect(asked[1]).not.toBe(asked[0]);
+  });
+});
+
 describe('a pause of the parent', () => {
+  it.each([
+    ['of the child', { timeoutMs: 600 }, {}],
+    ['of the node', {}, { timeoutMs: 600 }],
+  ])(
+    'the time %s runs on: the child is ended before the resume',
+    async (_whose, config, settings) => {
+      const { started, cancelled, activities } = world();
+      const send = (handle: WorkflowHandle, kind: 'pause' | 'resume') =>
+        taken(() =>
+          handle.executeUpdate(MESSAGES[kind].update, {
+            args: [{ kind, drainPolicy: 'drain-current-node', bodyDigest: '' }],
+          }),
+        );
+      const run = await runOnce({
+        input: inputOf('paused-late', config, settings),
+        activities,
+        script: async (handle) => {
+          await until(() => started.length === 1);
+          await send(handle, 'pause');
+          await until(() => cancelled.length === 1);
+          await tell(handle, started[0] ?? '');
+          await send(handle, 'resume');
+          await handle.result().catch(() => undefined);
+        },
+      });
+      expect(typesOf(run).filter((type) => /pause|resume/.test(type))).toEqual([
+        'run.paused',
+        'run.resumed',
+      ]);
+      expect(cancelled).toHaveLength(1);
+    },
+  );
+
   it('rests while its child goes on, and takes the end that came meanwhile at the resume', async () => {
     const { started, asked, activities } = world();
     const send = (handle: WorkflowHandle, kind: 'pause' | 'resume') =>
