@@ -533,8 +533,8 @@ const ROWS: readonly Row[] = [
     65,
     [
       'src/adapters/postgres/family-store.ts',
-      'WHERE run_families.descendants < $${limit}::bigint',
-      'WHERE $${limit}::bigint > 0',
+      'WHERE run_families.descendants < ${limit}::bigint',
+      'WHERE ${limit}::bigint > 0',
     ],
     [OF_STORES, 'counts below the root over all generations'],
   ],

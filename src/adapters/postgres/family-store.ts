@@ -20,9 +20,9 @@ interface MemberRecord {
   readonly closed: boolean | null;
 }
 
-const MEMBER = `r.run_id, r.tenant_id, r.workflow_id, r.parent_run_id, r.tags, r.created_at_ms, h.status, h.closed
-  FROM runs r LEFT JOIN run_heads h ON h.run_id = r.run_id`;
-const OLDEST = 'ORDER BY r.created_at_ms, r.run_id';
+const MEMBER = `s.run_id, s.tenant_id, r.workflow_id, s.parent_run_id, r.tags, s.created_at_ms, h.status, h.closed
+  FROM session_runs s JOIN runs r ON r.run_id = s.run_id LEFT JOIN run_heads h ON h.run_id = s.run_id`;
+const OLDEST = 'ORDER BY s.created_at_ms, s.run_id';
 
 function memberOf(record: MemberRecord): FamilyMember {
   return {
@@ -37,16 +37,19 @@ function memberOf(record: MemberRecord): FamilyMember {
   };
 }
 
-/** `limit`: the parameter behind those of runValues. */
-const acceptChild = (limit: number): string => `WITH parent AS (
+/** `first`: the parameter behind those of runValues: parent, root, limit. */
+function acceptChild(first: number): string {
+  const [parent, root, limit] = [first, first + 1, first + 2].map((at) => `$${at}`);
+  return `WITH parent AS (
     -- The end of the parent's log takes this lock as well: it comes before the child, or knows of it.
-    SELECT 1 FROM run_heads WHERE run_id = $10 AND tenant_id = $2 AND NOT closed FOR SHARE
+    SELECT 1 FROM run_heads WHERE run_id = ${parent} AND tenant_id = $2 AND NOT closed FOR SHARE
   ), claim AS (
-    INSERT INTO run_families (tenant_id, root_run_id, descendants) SELECT $2, $11, 1 FROM parent
+    INSERT INTO run_families (tenant_id, root_run_id, descendants) SELECT $2, ${root}, 1 FROM parent
     ON CONFLICT (tenant_id, root_run_id) DO UPDATE SET descendants = run_families.descendants + 1
-      WHERE run_families.descendants < $${limit}::bigint
+      WHERE run_families.descendants < ${limit}::bigint
     RETURNING 1
   ), ${INSERT_RUN}`;
+}
 
 /** Throws service_unavailable where the parent's log is just being rebuilt. */
 async function isEnded(db: Db, { tenant, input }: NewRun): Promise<boolean> {
@@ -61,12 +64,16 @@ async function isEnded(db: Db, { tenant, input }: NewRun): Promise<boolean> {
 export function createFamilyStore(db: Db): FamilyStore {
   return {
     async acceptChild(child, limit) {
-      const { tenant, runId } = child;
+      const { tenant, runId, input } = child;
+      const { parentRunId, correlationId } = input.header;
       const known = await findRun(db, tenant, runId);
       if (known) return known;
       try {
         const values = runValues(child);
-        const inserted = await db.query(acceptChild(values.length + 1), [...values, limit]);
+        const inserted = await db.query(acceptChild(values.length + 1), [
+          ...values,
+          ...[parentRunId ?? '', correlationId, limit],
+        ]);
         if (inserted.length > 0) return rowOf(child);
         return (await isEnded(db, child)) ? 'parent-ended' : 'full';
       } catch (error) {
@@ -80,10 +87,10 @@ export function createFamilyStore(db: Db): FamilyStore {
       let behind = '';
       if (cursor !== undefined) {
         values.push(...cursorOf(cursor, NEWEST_FIRST));
-        behind = 'AND (r.created_at_ms, r.run_id) > ($4::bigint, $5::text)';
+        behind = 'AND (s.created_at_ms, s.run_id) > ($4::bigint, $5::text)';
       }
       const records = await db.query<MemberRecord>(
-        `SELECT ${MEMBER} WHERE r.tenant_id = $1 AND r.parent_run_id = $2 ${behind} ${OLDEST} LIMIT $3`,
+        `SELECT ${MEMBER} WHERE s.tenant_id = $1 AND s.parent_run_id = $2 ${behind} ${OLDEST} LIMIT $3`,
         values,
       );
       const runs = records.slice(0, limit).map(memberOf);
@@ -94,7 +101,7 @@ export function createFamilyStore(db: Db): FamilyStore {
     },
     async descendants(tenant, rootRunId, limit) {
       const records = await db.query<MemberRecord>(
-        `SELECT ${MEMBER} WHERE r.tenant_id = $1 AND r.root_run_id = $2 ${OLDEST} LIMIT $3`,
+        `SELECT ${MEMBER} WHERE s.tenant_id = $1 AND s.correlation_id = $2 AND s.parent_run_id IS NOT NULL ${OLDEST} LIMIT $3`,
         [tenant, rootRunId, limit],
       );
       return records.map(memberOf);
@@ -114,7 +121,7 @@ export function createFamilyStore(db: Db): FamilyStore {
     async endTaken({ tenant, runId }) {
       await db.query(
         `DELETE FROM run_ends WHERE tenant_id = $1 AND run_id = $2 AND NOT EXISTS (
-           SELECT 1 FROM runs c LEFT JOIN run_heads h ON h.run_id = c.run_id
+           SELECT 1 FROM session_runs c LEFT JOIN run_heads h ON h.run_id = c.run_id
            WHERE c.tenant_id = $1 AND c.parent_run_id = $2 AND h.closed IS NOT TRUE)`,
         [tenant, runId],
       );

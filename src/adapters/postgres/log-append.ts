@@ -44,9 +44,9 @@ const WRITE = `
   ),
   told AS (
     INSERT INTO run_ends (tenant_id, run_id, ended_at_ms)
-    SELECT r.tenant_id, r.run_id, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM runs r
-    WHERE $10 AND r.run_id = $1 AND r.tenant_id = $2 AND (r.parent_run_id IS NOT NULL
-      OR EXISTS (SELECT 1 FROM runs c WHERE c.tenant_id = $2 AND c.parent_run_id = $1))
+    SELECT $2, $1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint WHERE $10 AND EXISTS (
+      SELECT 1 FROM session_runs WHERE run_id = $1 AND tenant_id = $2 AND parent_run_id IS NOT NULL
+      UNION ALL SELECT 1 FROM session_runs WHERE tenant_id = $2 AND parent_run_id = $1)
     ON CONFLICT DO NOTHING
   )
   SELECT pg_notify('${LOG_CHANNEL}', $1::text || ':' || $4::bigint::text) WHERE $14::boolean`;

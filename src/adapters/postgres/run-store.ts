@@ -40,19 +40,16 @@ function runOf(record: RunRecord): RunRow {
 
 /** Inserts a run (runValues, from $1 on) with its head and its place in its session where the CTE `claim` has a row. */
 export const INSERT_RUN = `run AS (
-    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id, workflow_name,
-      parent_run_id, root_run_id)
-    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text,
-      $10::text, $11::text FROM claim
+    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id, workflow_name)
+    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text FROM claim
   ),
-  ${joinSession(12)}
+  ${joinSession(10)}
   INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
     last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
   SELECT $1, $2, $3, $6, 'pending', false, 0, 0, '', 0, '', $7::integer, 'null', 'null' FROM session
   RETURNING 1`;
 
 export function runValues(run: NewRun): SqlValue[] {
-  const { parentRunId, correlationId } = run.input.header;
   return [
     run.runId,
     run.tenant,
@@ -64,8 +61,6 @@ export function runValues(run: NewRun): SqlValue[] {
     run.input.header.sessionId,
     // No column can hold a NUL.
     run.input.definition.name.replaceAll('\0', ''),
-    parentRunId ?? null,
-    parentRunId === undefined ? null : correlationId,
     ...sessionValues(run),
   ];
 }

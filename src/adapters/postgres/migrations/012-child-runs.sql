@@ -1,9 +1,9 @@
--- Runs that runs start (architecture §4): who started whom, how many a root has below it, and whose end is still to be
--- told to a parent or to children.
-ALTER TABLE runs ADD COLUMN parent_run_id TEXT;
-ALTER TABLE runs ADD COLUMN root_run_id TEXT;
-CREATE INDEX runs_by_parent ON runs (tenant_id, parent_run_id, created_at_ms, run_id) WHERE parent_run_id IS NOT NULL;
-CREATE INDEX runs_by_root ON runs (tenant_id, root_run_id, created_at_ms, run_id) WHERE root_run_id IS NOT NULL;
+-- Runs that runs start (architecture §4): how many a root has below it, and whose end is still to be told to a parent or to
+-- children. Who started whom stands in session_runs, which every run joins as it is accepted.
+CREATE INDEX session_runs_by_parent ON session_runs (tenant_id, parent_run_id, created_at_ms, run_id)
+  WHERE parent_run_id IS NOT NULL;
+CREATE INDEX session_runs_by_root ON session_runs (tenant_id, correlation_id, created_at_ms, run_id)
+  WHERE parent_run_id IS NOT NULL;
 
 CREATE TABLE run_families (
   tenant_id TEXT NOT NULL,
