@@ -47,6 +47,23 @@ export function inputsOf(visit: Visit): JsonObject {
   return bounded(inputs, 'the inputs of the node', NODE_INPUTS_BYTES);
 }
 
+/** Those among `inputsOf`, and what is mapped from variables over them, that come from where they are masked. */
+export function sensitiveInputs(
+  { run, node }: Visit,
+  mapping: Readonly<Record<string, string>>,
+): string[] {
+  const masked = ([, port]: [string, PortValue]): boolean => {
+    if (port.type === 'variable') return isSensitive(run, port.variableName);
+    if (port.type !== 'connection') return false;
+    return run.nodes.get(port.nodeId)?.outputSensitivity?.[port.outputKey] === true;
+  };
+  const ports = Object.entries(node.inputs).filter(masked);
+  const mapped = Object.entries(mapping).filter(([, from]) => isSensitive(run, from));
+  const isOver = ([name]: [string, PortValue]) =>
+    mapping[name] === undefined || run.state.variables[mapping[name]] === undefined;
+  return [...ports.filter(isOver), ...mapped].map(([name]) => name);
+}
+
 /** A value that workflow code builds itself fails the node above the limit. */
 export function bounded<T extends JsonValue>(
   value: T,

@@ -41,6 +41,8 @@ export interface ChildRequest {
   readonly inputs: JsonObject;
   /** Variables that begin without a value, whatever their default: what they are mapped from has none (RFC 0022). */
   readonly unset?: readonly string[];
+  /** Inputs that are sensitive where they come from: what a child does not keep so, it is not given. */
+  readonly sensitive?: readonly string[];
   readonly cause: ChildCause;
   /** Key of the parent's event that the child begins with. */
   readonly startedBy: string;

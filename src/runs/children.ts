@@ -100,11 +100,8 @@ async function newChild(
   } catch (error) {
     return refused(error, request);
   }
-  const { variables } = input.definition;
-  const hidden = variables.find(
-    ({ name, sensitive }) => sensitive && request.harvest.includes(name),
-  );
-  if (hidden) return refused(sensitiveHarvest(hidden.name), request);
+  const exposed = exposure(input, request);
+  if (exposed) return refused(exposed, request);
   const row = await deps.stores.families.acceptChild(
     {
       runId: input.runId,
@@ -151,10 +148,24 @@ function requireTask(
   });
 }
 
-/** What a log masks nobody reads out of it: a mapping would hand its mask on. */
-function sensitiveHarvest(name: string): HostError {
-  const reason = `The variable ${name} of the child workflow is sensitive: no mapping takes it.`;
-  return new HostError('validation_error', { field: '/outputMapping', reason });
+/** What a log masks nobody reads out of it: a mapping would hand its mask on, or show what it hides. */
+function exposure(
+  { definition }: Pick<RunInput, 'definition'>,
+  { harvest, sensitive: given = [] }: ChildRequest,
+): HostError | undefined {
+  const taken = definition.variables.find(
+    ({ name, sensitive }) => sensitive && harvest.includes(name),
+  );
+  if (taken) {
+    const reason = `The variable ${taken.name} of the child workflow is sensitive: no mapping takes it.`;
+    return new HostError('validation_error', { field: '/outputMapping', reason });
+  }
+  const shown = definition.variables.find(
+    ({ name, sensitive }) => !sensitive && given.includes(name),
+  );
+  if (!shown) return undefined;
+  const reason = `The variable ${shown.name} of the child workflow is given a sensitive value, and is not sensitive.`;
+  return new HostError('validation_error', { field: '/inputMapping', reason });
 }
 
 function childInput(

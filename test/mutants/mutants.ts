@@ -542,8 +542,8 @@ const ROWS: readonly Row[] = [
     66,
     [
       'src/runs/children.ts',
-      'if (hidden) return refused(',
-      'if (hidden && !request) return refused(',
+      '({ name, sensitive }) => sensitive && harvest.includes(name)',
+      '({ name, sensitive }) => !name && sensitive && harvest.includes(name)',
     ],
     ['test/runs/children.test.ts', 'a mapping takes no sensitive variable'],
   ],

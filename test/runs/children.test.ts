@@ -153,6 +153,21 @@ describe('a child that is asked for', () => {
     expect(refused).toMatchObject({ kind: 'refused', code: 'validation_error' });
   });
 
+  it('a sensitive value is given to no variable that would show it', async () => {
+    const children = createChildren(deps());
+    const shown = asked({ sensitive: ['order'] });
+    expect(await children.accept(await parentRun(), shown)).toMatchObject({
+      kind: 'refused',
+      code: 'validation_error',
+    });
+    // Where it stays sensitive it is given, and what the child does not declare reaches nothing.
+    const kept = asked({
+      inputs: { order: 'A-1', pin: '1234', more: 'x' },
+      sensitive: ['pin', 'more'],
+    });
+    expect(await children.accept(await parentRun(), kept)).toMatchObject({ kind: 'started' });
+  });
+
   it('two parents that claim one id: the second gets an error, and never the run of the first', async () => {
     const children = createChildren(deps());
     const request = asked();

@@ -203,6 +203,53 @@ describe('a cancel of the parent', () => {
   });
 });
 
+describe('what a child is given', () => {
+  it('says what of it is sensitive in its parent: variables, ports and outputs that are masked there', async () => {
+    const given: StartChildrenInput['requests'][number][] = [];
+    const { activities } = world({
+      async startChildren({ requests }: StartChildrenInput) {
+        given.push(...requests);
+        const refusal = { kind: 'refused', code: 'validation_error', message: 'no' };
+        return { output: { starts: [refusal] }, events: [] };
+      },
+    });
+    const port = (variableName: string) => ({ type: 'variable' as const, variableName });
+    const nodes = [
+      {
+        ...node('before', 'core.noop', { inputs: { key: port('key') } }),
+        outputSensitivity: { key: true },
+      },
+      {
+        ...sub({ inputMapping: { mapped: 'pin', over: 'open', unset: 'none' } }),
+        inputs: {
+          port: port('pin'),
+          shown: port('open'),
+          over: port('pin'),
+          unset: port('pin'),
+          from: { type: 'connection' as const, nodeId: 'before', outputKey: 'key' },
+        },
+      },
+    ] as WorkflowDefinition['nodes'];
+    const variables = [
+      { name: 'pin', type: 'string', sensitive: true, defaultValue: '1' },
+      { name: 'key', type: 'string', defaultValue: '2' },
+      { name: 'open', type: 'string', defaultValue: '3' },
+      { name: 'none', type: 'string' },
+      { name: 'got', type: 'string' },
+    ] as WorkflowDefinition['variables'];
+    const input = runInput(chain('masked', nodes, { variables }), {
+      variables: { pin: '1', key: '2', open: '3' },
+    });
+    await runOnce({
+      input,
+      activities,
+      script: async (handle) => void (await handle.result().catch(() => undefined)),
+    });
+    expect(given[0]?.inputs).toMatchObject({ mapped: '1', over: '3', port: '1' });
+    expect(given[0]?.sensitive?.toSorted()).toEqual(['from', 'mapped', 'port', 'unset']);
+  });
+});
+
 describe('a start that fails', () => {
   it('ends what it has begun, and the next attempt begins another child', async () => {
     const asked: string[] = [];

@@ -13,7 +13,7 @@ import {
   type Child,
 } from '../child-runs.ts';
 import { attemptKey, nodeFailure, tupleOf, type NodeKind, type Visit } from '../context.ts';
-import { inputsOf, setVariable } from '../values.ts';
+import { inputsOf, sensitiveInputs, setVariable } from '../values.ts';
 
 const STEP = 'child';
 
@@ -65,10 +65,12 @@ function askedOf(visit: Visit, config: SubWorkflowConfig): Asked {
   const values = mapped.filter(isSet).map(([to, from]) => [to, variables[from] ?? null] as const);
   const unset = mapped.filter((one) => !isSet(one)).map(([to]) => to);
   const inputs: JsonObject = Object.fromEntries([...Object.entries(inputsOf(visit)), ...values]);
+  const sensitive = sensitiveInputs(visit, inputMapping);
   return {
     target: { workflowId },
     inputs,
     ...(unset.length > 0 ? { unset } : {}),
+    ...(sensitive.length > 0 ? { sensitive } : {}),
     cause: 'core.subWorkflow',
     startedBy: attemptKey(visit),
     harvest: [...new Set(Object.values(outputMapping))],
