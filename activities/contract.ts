@@ -30,12 +30,19 @@ export interface ModelChoice {
 
 // --- prepareInvocation: RFC 0077 §B steps 1, 2, 3 and the inbound half of 6 -----------------------------------------
 
+/** The agent says what comes next in its run: what it decides is an OrchestratorDecision (RFC 0006). */
+export interface Orchestrates {
+  /** Whom it may name. */
+  readonly workerIds?: readonly string[];
+}
+
 export interface PrepareInvocationInput {
   readonly context: StepContext;
   readonly agent: PinnedAgent;
   /** The node's resolved input ports; for run-api the run's inputs. */
   readonly task: JsonValue;
   readonly configurable: JsonObject;
+  readonly orchestrates?: Orchestrates;
   /** A human's answers to an escalation continue the conversation `transcript` (architecture §9). */
   readonly resume?: { readonly transcript: string; readonly answers: JsonValue };
 }
@@ -71,7 +78,7 @@ export type PrepareInvocationOutput =
         /** A call is a run of this agent. */
         runs?: string;
       }[];
-      /** Present when the manifest has handoff.returnSchemaRef. */
+      /** Present when the manifest has handoff.returnSchemaRef, or the agent orchestrates. */
       readonly returnSchema?: JsonObject;
     }
   | {
@@ -96,6 +103,7 @@ export interface InferTurnInput {
   /** Why the previous output was not usable; the model is asked to repair it. */
   readonly repair?: string;
   readonly verbosity: 'summary' | 'full' | 'off';
+  readonly orchestrates?: Orchestrates;
 }
 
 /** A type, not an interface: it is part of a frame's JSON. */

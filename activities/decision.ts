@@ -8,7 +8,10 @@ import {
 } from '../src/rules/json.ts';
 import { MODEL_VALUE_LEVELS } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
+import { decisionSchema } from '../src/rules/orchestrator.ts';
+import type { ResolvedAgent } from '../src/ports/catalog.ts';
 import { askedOf, CLARIFICATION_SCHEMA, type Asked } from './clarification.ts';
+import type { Orchestrates } from './contract.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 
 /** Longest text in bytes that tells what was wrong. */
@@ -25,6 +28,14 @@ export type ParsedDecision =
       readonly confidence?: number;
       readonly reasoning?: string;
     };
+
+/** What a decision must be: an orchestrator's is one that its host can follow, whatever else its manifest asks of it. */
+export function returnSchemaOf(
+  { returnSchema }: Pick<ResolvedAgent, 'returnSchema'>,
+  orchestrates: Orchestrates | undefined,
+): JsonObject | undefined {
+  return orchestrates ? decisionSchema(orchestrates.workerIds) : returnSchema;
+}
 
 /** Schema of the output, for the provider. References of the return schema follow it to its new place. */
 export function outputSchema(returnSchema: JsonObject | undefined): JsonObject {

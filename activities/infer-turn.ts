@@ -16,7 +16,13 @@ import type {
   TranscriptItem,
 } from '../src/ports/models.ts';
 import type { AskedQuestion, InferTurnInput, InferTurnOutput } from './contract.ts';
-import { outputSchema, parseDecision, returnViolation, type ParsedDecision } from './decision.ts';
+import {
+  outputSchema,
+  parseDecision,
+  returnSchemaOf,
+  returnViolation,
+  type ParsedDecision,
+} from './decision.ts';
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
 import { placeOf } from './place.ts';
@@ -42,7 +48,7 @@ export async function inferTurn(
     const items = linkCalls([...before, ...added]);
     const request = requestOf({ input, agent, items, tools });
     const { response, reasoning, deltas } = await inferLive(ports, input, request);
-    const spoken = readResponse(ports, { agent, verbosity: input.verbosity }, response);
+    const spoken = readResponse(ports, { ...input, agent }, response);
     const assistant: TranscriptItem = {
       role: 'assistant',
       text: [reasoning, ports.redactor.text(response.final)].filter(Boolean).join('\n'),
@@ -103,7 +109,7 @@ function requestOf(turn: {
     agentId: input.agent.agentId,
     items,
     tools: input.tools.flatMap((toolId) => tools.get(toolId) ?? []),
-    outputSchema: outputSchema(agent.returnSchema),
+    outputSchema: outputSchema(returnSchemaOf(agent, input.orchestrates)),
     ...(typeof temperature === 'number' ? { temperature } : {}),
     ...(typeof maxTokens === 'number' ? { maxOutputTokens: maxTokens } : {}),
     idempotencyKey: sha256Hex(`${input.context.runId}\0${input.context.activityId}`),
@@ -162,9 +168,8 @@ type Spoken = InferTurnOutput extends infer Member
   : never;
 
 /** Who speaks, and how much of the reasoning may be shown. */
-interface Speaker {
+interface Speaker extends Pick<InferTurnInput, 'verbosity' | 'orchestrates'> {
   readonly agent: ResolvedAgent;
-  readonly verbosity: InferTurnInput['verbosity'];
 }
 
 function readResponse(ports: ActivityPorts, speaker: Speaker, response: ModelResponse): Spoken {
@@ -215,11 +220,14 @@ function readQuestions(questions: readonly AskedQuestion[]): Spoken {
 }
 
 function readDecision(
-  { agent: { returnSchema }, verbosity }: Speaker,
+  { agent, verbosity, orchestrates }: Speaker,
   parsed: Extract<ParsedDecision, { kind: 'decision' }>,
 ): Spoken {
   const { decision, confidence, reasoning } = parsed;
-  const message = returnSchema && returnViolation(decision, returnSchema);
+  const schemas = [returnSchemaOf(agent, orchestrates), agent.returnSchema];
+  const [message] = schemas.flatMap(
+    (schema) => (schema && returnViolation(decision, schema)) ?? [],
+  );
   if (message !== undefined) return { kind: 'invalid', violation: 'return-schema', message };
   if (jsonBytes(decision) > INLINE_VALUE_BYTES) {
     throw new HostError('payload_too_large', {
@@ -235,7 +243,7 @@ function readDecision(
     ...(reasoning === undefined || verbosity === 'off'
       ? {}
       : { reasoning: boundText(reasoning, bound) }),
-    schemaValidated: returnSchema !== undefined,
+    schemaValidated: schemas[0] !== undefined,
   };
 }
 

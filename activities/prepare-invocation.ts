@@ -7,6 +7,7 @@ import { askedModel } from '../src/rules/model-choice.ts';
 import type { ResolvedAgent } from '../src/ports/catalog.ts';
 import { compileUserSchema } from '../src/wire/user-schema.ts';
 import type { ModelChoice, PrepareInvocationInput, PrepareInvocationOutput } from './contract.ts';
+import { returnSchemaOf } from './decision.ts';
 import type { ActivityPorts } from './ports.ts';
 import { composeAnswers, composedPayload, composeFirst, resolvePrompts } from './prompts.ts';
 import { appendTranscript, loadTranscript, readJson } from './transcript.ts';
@@ -39,6 +40,7 @@ export async function prepareInvocation(
     nodeId: context.nodeId,
     ...(run ? { definition: run.input.definition } : {}),
   });
+  const returnSchema = returnSchemaOf(agent, input.orchestrates);
   const { transcript, items } = await compose(ports, { input, agent, task });
   return {
     output: {
@@ -48,7 +50,7 @@ export async function prepareInvocation(
       prompts,
       composed: composedPayload(prompts, items),
       tools: await toolSurface(ports, input),
-      ...(agent.returnSchema ? { returnSchema: agent.returnSchema } : {}),
+      ...(returnSchema ? { returnSchema } : {}),
     },
     events: [],
   };

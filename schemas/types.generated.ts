@@ -369,6 +369,8 @@ export interface NodeKindConfigs {
   'conformance.requiresMissing': RequiresMissingConfig;
   'core.subWorkflow': SubWorkflowConfig;
   'core.conformance.mock-agent': MockAgentConfig;
+  'core.orchestrator.supervisor': SupervisorConfig;
+  'core.dispatch': DispatchConfig;
 }
 export interface StartConfig {
   [k: string]: unknown;
@@ -531,6 +533,66 @@ export interface MockDecision {
   decision: unknown;
   confidence?: number;
   reasoning?: string;
+}
+export interface SupervisorConfig {
+  escalationTimeoutMs?: number;
+  /**
+   * @minItems 1
+   * @maxItems 256
+   */
+  workerIds?: [string, ...string[]];
+  agentId?: string;
+  mockConfidence?: number;
+  mockPendingDecision?: {
+    [k: string]: unknown;
+  };
+  mockDispatchPlan?: {
+    [k: string]: unknown;
+  }[];
+  mockDecisions?: {
+    [k: string]: unknown;
+  }[];
+  [k: string]: unknown;
+}
+export interface DispatchConfig {
+  askUserRouting?: 'conversation' | 'clarification' | 'auto';
+  workerDispatchModel?: 'child-run';
+  fanOutPolicy?: 'sequential' | 'reject' | 'parallel';
+  joinPolicy?: {
+    mode: 'wait-all' | 'quorum' | 'first' | 'race';
+    quorum?: number;
+    onChildFailure?: 'collect' | 'fail-fast' | 'absorb';
+  };
+  maxConcurrency?: number;
+  iterationCap?: number;
+  /**
+   * child variable <- parent variable
+   */
+  inputMapping?: {
+    [k: string]: string;
+  };
+  /**
+   * parent variable <- child variable
+   */
+  outputMapping?: {
+    [k: string]: string;
+  };
+  /**
+   * by worker: in the place of inputMapping
+   */
+  perWorkerInputMappings?: {
+    [k: string]: {
+      [k: string]: string;
+    };
+  };
+  /**
+   * by worker: in the place of outputMapping
+   */
+  perWorkerOutputMappings?: {
+    [k: string]: {
+      [k: string]: string;
+    };
+  };
 }
 
 export interface NodeSettings {
@@ -1102,6 +1164,29 @@ export interface RunCreateWarning {
   message: string;
 }
 
+export type OrchestratorDecision =
+  | {
+      kind: 'next-worker';
+      /**
+       * @minItems 1
+       */
+      nextWorkerIds: [string, ...string[]];
+      confidence?: number;
+    }
+  | {
+      kind: 'ask-user';
+      prompt: string;
+    }
+  | {
+      kind: 'terminate';
+      reason?: string;
+      confidence?: number;
+      successCriteria?: {
+        key: string;
+        met: boolean;
+      }[];
+    };
+
 export interface RunEventPayloads {
   'run.started': RunStartedPayload;
   'run.paused': RunPausedPayload;
@@ -1118,6 +1203,11 @@ export interface RunEventPayloads {
   'node.skipped': NodeSkippedPayload;
   'node.cancelled': NodeCancelledPayload;
   'node.dispatched': NodeDispatchedPayload;
+  'runOrchestrator.decided': RunOrchestratorDecidedPayload;
+  'core.workflowChain.event': WorkflowChainEventPayload;
+  'core.workflowChain.confidence-escalated': ConfidenceEscalatedPayload;
+  'core.dispatch.fanOut': DispatchFanOutPayload;
+  'core.dispatch.join': DispatchJoinPayload;
   'interrupt.requested': InterruptRequestedPayload;
   'interrupt.resolved': InterruptResolvedPayload;
   'approval.requested': ApprovalRequestedPayload;
@@ -1288,6 +1378,54 @@ export interface NodeDispatchedPayload {
   childRunId: string;
   childWorkflowId: string;
   childStatus?: string;
+}
+export interface RunOrchestratorDecidedPayload {
+  agentId: string;
+  decision: OrchestratorDecision;
+  iteration?: number;
+  causationHostId?: string;
+}
+export interface WorkflowChainEventPayload {
+  phase:
+    | 'dispatch.began'
+    | 'dispatch.succeeded'
+    | 'dispatch.failed'
+    | 'child.completed'
+    | 'child.failed'
+    | 'child.cancelled'
+    | 'output.harvested';
+  workerId: string;
+  parentRunId: string;
+  childRunId?: string;
+  harvestedKeys?: string[];
+  attestation?: {
+    checksum: string;
+    algorithm: 'sha256';
+  };
+  error?: EventError;
+  causationHostId?: string;
+}
+export interface ConfidenceEscalatedPayload {
+  confidence: number;
+  floor: number;
+  escalationKind: 'clarify' | 'escalate';
+  workerId?: string;
+  parentRunId: string;
+  originalDecision?: OrchestratorDecision;
+  causationHostId?: string;
+}
+export interface DispatchFanOutPayload {
+  fanOutPolicy: 'parallel';
+  childCount: number;
+  maxConcurrency?: number;
+  joinMode?: 'wait-all' | 'quorum' | 'first' | 'race';
+}
+export interface DispatchJoinPayload {
+  joinOutcome: 'satisfied' | 'failed' | 'partial';
+  completedCount: number;
+  failedCount: number;
+  mergeOrder: string[];
+  cancelledCount?: number;
 }
 export interface InterruptRequestedPayload {
   kind:

@@ -3,6 +3,7 @@ import type {
   AskedQuestion,
   CallToolInput,
   ModelChoice,
+  Orchestrates,
   PrepareInvocationOutput,
 } from '../activities/contract.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
@@ -80,6 +81,8 @@ export interface AgentWork {
   readonly number: number;
   readonly task: JsonValue;
   readonly resume?: { transcript: string; answers: JsonValue };
+  /** The agent says what comes next in the run. */
+  readonly orchestrates?: Orchestrates;
   /** Calls of the node attempt so far, by tool and arguments: the n-th equal call is an effect of its own. */
   readonly occurrences: { [call: string]: number };
   keep(invocation: Invocation): void;

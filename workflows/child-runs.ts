@@ -249,5 +249,6 @@ function forget(run: Run, { runId }: Child): void {
 /** `parent-cancelled` is the protocol's word (run.cancelled). */
 function reasonOf({ ending }: Run): string {
   if (ending?.kind === 'failed') return 'parent-failed';
+  if (ending?.kind === 'completed') return 'parent-completed';
   return ending ? 'parent-cancelled' : 'not-needed';
 }

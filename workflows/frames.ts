@@ -1,5 +1,6 @@
 // A run's state as data (architecture §4): everything that the next segment needs is in `RunState`, plain JSON. A visit
 // of a node is a frame; its `data` belongs to the node kind, which can be entered again at every phase.
+import type { OrchestratorDecision } from '../schemas/types.generated.ts';
 import type { OpenItem } from '../src/rules/endings.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { MessageOutcome, PauseRunMessage } from '../src/rules/messages.ts';
@@ -91,6 +92,17 @@ export interface NodeState {
   resolvedInterrupts: number;
 }
 
+/** What an orchestrator said comes next, until a dispatch takes it (RFC 0006). */
+export interface Turn {
+  /** Key of its runOrchestrator.decided. */
+  readonly key: string;
+  readonly decision: OrchestratorDecision;
+  /** A human has seen it. */
+  readonly isRatified?: true;
+  /** It acts once: what it is taken by may attempt it again. */
+  takenBy?: { readonly nodeId: string; readonly visit: number };
+}
+
 export interface RunState {
   readonly startedAtMs: number;
   segment: number;
@@ -104,6 +116,15 @@ export interface RunState {
   readonly interrupts: Record<string, Interrupt>;
   /** By childRunId; absent before the first. */
   children?: Record<string, OpenChild>;
+  /** The run's orchestrator: `turns` and what `dispatches` did of them, over the whole run. */
+  orchestrator?: {
+    readonly agentId: string;
+    turns: number;
+    dispatches: number;
+    latest: Turn;
+    /** The run ends where it is, completed. */
+    isTerminated?: true;
+  };
   executions: number;
   /** Times each back edge was taken. */
   loops: Record<string, number>;

@@ -56,11 +56,15 @@ export async function infer(work: AgentWork): Promise<Concluded> {
 }
 
 async function prepare(work: AgentWork): Promise<Invocation> {
-  const { visit, agent, task, resume } = work;
+  const { visit, agent, task, resume, orchestrates } = work;
   const { configurable } = visit.run.input;
   const prepared = await visit.run.steps.run(visit, 'prepareInvocation', {
     step: stepName(work, 'prepare'),
-    input: { agent, task, configurable, ...(resume ? { resume } : {}) },
+    input: {
+      ...{ agent, task, configurable },
+      ...(resume ? { resume } : {}),
+      ...(orchestrates ? { orchestrates } : {}),
+    },
   });
   if (!prepared.ok) {
     openBracket(work, {});
@@ -140,7 +144,7 @@ function statePrompts(work: AgentWork, { prompts, composed }: Invocation): void 
 }
 
 async function inferTurn(work: AgentWork, invocation: Invocation): Promise<void> {
-  const { visit, agent } = work;
+  const { visit, agent, orchestrates } = work;
   const { configurable } = visit.run.input;
   const name = stepName(work, `t${invocation.turn}.infer`);
   const verbosity = verbosityOf(visit.run.input);
@@ -157,6 +161,7 @@ async function inferTurn(work: AgentWork, invocation: Invocation): Promise<void>
         results: invocation.results,
         ...(invocation.repair === undefined ? {} : { repair: invocation.repair }),
         verbosity,
+        ...(orchestrates ? { orchestrates } : {}),
       },
     });
   } catch (error) {

@@ -29,6 +29,12 @@ const DECISION_WORDS = {
   reject: 'Reject the decision: the node fails',
 } as const satisfies Words;
 
+const TURN_WORDS = {
+  accept: 'Do what the orchestrator says',
+  reject: 'Do not: the node fails',
+} as const satisfies Words;
+
+export const TURN_ACTIONS: readonly string[] = Object.keys(TURN_WORDS);
 export const DOUBT_ACTIONS: readonly string[] = Object.keys(DOUBT_WORDS);
 export const REFUSED_DOUBT_ACTIONS: readonly string[] = Object.keys(REFUSED_DOUBT_WORDS);
 export const APPROVAL_ACTIONS: readonly string[] = Object.keys(APPROVAL_WORDS);
@@ -68,4 +74,10 @@ export function approvalQuestion(agentId: string, toolId: string): JsonObject {
 export function decisionQuestion(agentId: string): JsonObject {
   const why = `${agentId} is less sure of this decision than required.`;
   return question(`Go on with the decision of ${agentId}?`, why, DECISION_WORDS);
+}
+
+/** What an orchestrator says comes next, and is not sure of (RFC 0039 §A). */
+export function turnQuestion(agentId: string): JsonObject {
+  const why = `${agentId} is less sure of what comes next than required.`;
+  return { ...question(`Go on as ${agentId} says?`, why, TURN_WORDS), actions: [...TURN_ACTIONS] };
 }

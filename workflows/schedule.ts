@@ -46,6 +46,13 @@ export function startFrames(run: Run): void {
   endAtRest(run);
 }
 
+/** An orchestrator's last word: the run is complete, whatever else of it is under way (RFC 0006). */
+function terminate(run: Run, nodeId: string, outputs: JsonObject): void {
+  if (!giveOutputs(run, nodeId, outputs)) return;
+  endRun(run, { kind: 'completed' });
+  run.scope.cancel();
+}
+
 /** The run is complete when nothing runs, nothing waits and no loop is pending. */
 function endAtRest(run: Run): void {
   const { frames, pendingLoops } = run.state;
@@ -103,6 +110,8 @@ function settle(run: Run, frame: Frame, end: VisitEnd | undefined): void {
   endCauses(frame.nodeId);
   if (run.ending) return;
   inTheWakeOf(endKey(frame, end), () => {
+    if (run.state.orchestrator?.isTerminated && end.kind === 'completed')
+      return terminate(run, frame.nodeId, end.outputs);
     decideEdges(run, frame.nodeId, end);
     startLoops(run);
     endAtRest(run);

@@ -41,6 +41,9 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
   'payload_too_large',
   'unknown_child_workflow',
   'child_limit_exceeded',
+  'no_pending_decision',
+  'fan_out_unsupported',
+  'loop_limit_exceeded',
 ]);
 
 /** Waits of an attempt: for its end within its time, and for its beginning after the last one failed. */

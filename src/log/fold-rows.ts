@@ -54,6 +54,8 @@ export interface FoldedRun {
   readonly nodeAgents: Readonly<Record<string, AgentRef>>;
   /** The agent that acted last. */
   readonly agent?: AgentRef;
+  /** The agent that says what comes next in this run: the same as long as it lasts. */
+  readonly runOrchestrator?: AgentRef;
   readonly error?: {
     readonly code: string;
     readonly message: string;
@@ -183,8 +185,18 @@ function foldAgent(run: FoldedRun, { type, nodeId, payload }: FoldableRow): Fold
   const { actor } = eventRow(type);
   const agentId = actor === null ? '' : text(payload[actor]);
   if (agentId === '' || agentId === 'core.system' || agentId === run.agent?.agentId) return run;
-  const pinned = run.nodeAgents[nodeId];
-  return { ...run, agent: pinned?.agentId === agentId ? pinned : { agentId } };
+  return { ...run, agent: refOf(run, nodeId, agentId) };
+}
+
+function refOf({ nodeAgents }: FoldedRun, nodeId: string, agentId: string): AgentRef {
+  const pinned = nodeAgents[nodeId];
+  return pinned?.agentId === agentId ? pinned : { agentId };
+}
+
+function foldOrchestration(before: FoldedRun, row: FoldableRow): FoldedRun {
+  const run = foldAgent(before, row);
+  if (run.runOrchestrator) return run;
+  return { ...run, runOrchestrator: refOf(run, row.nodeId, text(row.payload.agentId)) };
 }
 
 function foldUsage(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
@@ -282,6 +294,7 @@ const FOLDS: Partial<Readonly<Record<EventPart, Fold>>> = {
   }),
   channel: foldChannel,
   turn: foldTurn,
+  orchestration: foldOrchestration,
   usage: foldUsage,
 };
 

@@ -208,6 +208,7 @@ export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnap
     ...(input.header.parentRunId ? { parentRunId: input.header.parentRunId } : {}),
     ...(input.header.parentNodeId ? { parentNodeId: input.header.parentNodeId } : {}),
     ...(folded.agent ? { agent: folded.agent } : {}),
+    ...(folded.runOrchestrator ? { runOrchestrator: folded.runOrchestrator } : {}),
     nodeStates: { ...folded.nodes },
     inputs: masked(input.variables, input.definition),
     // Channels stand on both surfaces (channels-and-reducers.md §Channel TTL).

@@ -344,6 +344,10 @@ const FOLDS = {
       ? add(step, { kind: 'note', title, text: said.content })
       : add(step, { kind: 'note', title, outcome: said.content });
   },
+  orchestration: (step) => {
+    const { decision, agentId } = step.payload;
+    return add(step, { kind: 'decision', title: 'Says what is next', outcome: decision, agentId });
+  },
   handoff: (step) => add(step, { kind: 'note', title: `Hands over to ${step.payload.toAgentId}` }),
   'wait-asks': (step) => {
     const title = step.payload.data?.title ?? QUESTION_TITLES[step.payload.kind] ?? 'Waits';

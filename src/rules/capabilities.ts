@@ -3,10 +3,12 @@
 // What stands here as offered is done; what is not done is absent, refused by the name of its row or in the words that
 // stand there, or told to be without effect.
 import type { ErrorCode } from './errors.ts';
+import { MAX_FAN_OUT } from './children.ts';
 import { DRAIN_POLICIES } from './messages.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import {
   IDEMPOTENCY_RETENTION_SECONDS,
+  CONFIDENCE_FLOOR,
   MAX_ESCALATIONS_PER_VISIT,
   REASONING_TOKEN_LIMIT,
   SCHEMA_ROUNDS,
@@ -68,6 +70,8 @@ interface CapabilityRow {
   readonly memoryShape?: readonly string[];
   /** Values of fields of a run's request; capability_not_provided, by the row's name. */
   readonly request?: Readonly<Record<string, string>>;
+  /** Values of `askUserRouting` of a dispatch. */
+  readonly askUserRoutings?: Reasons;
   /** Fields of a run's request. */
   readonly requestFields?: Reasons;
   /** Keys of `configurable` that are permitted, and have no effect without it. */
@@ -86,6 +90,7 @@ interface CapabilityRow {
 const always = (): boolean => true;
 const never = (): boolean => false;
 const withAgents = ({ agents }: HostFacts): boolean => agents;
+const orchestrates = ({ agents, testMode }: HostFacts): boolean => agents || testMode;
 const hidden = (): undefined => undefined;
 const shownWith =
   (offered: CapabilityRow['offered'], value: (facts: HostFacts) => JsonValue) =>
@@ -171,6 +176,42 @@ const TABLE = {
   'agents.toolEvents': { offered: ({ tools }) => tools, shown: ({ tools }) => tools },
   'agents.handoffEvents': { offered: withAgents },
   'agents.decisionEvents': { offered: withAgents },
+  'agents.orchestrator': { offered: withAgents },
+  'agents.dispatch': { offered: withAgents },
+  'agents.dispatchMapping': { offered: withAgents },
+  // RFC 0006: an agent says what comes next. In test mode plans of test definitions stand for one.
+  orchestrator: {
+    offered: orchestrates,
+    nodeTypes: ['core.orchestrator.supervisor'],
+    shown: shownWith(orchestrates, () => ({ supported: true, fanOutSupported: true })),
+  },
+  // RFC 0007, RFC 0022, RFC 0118.
+  dispatch: {
+    offered: orchestrates,
+    nodeTypes: ['core.dispatch'],
+    shown: shownWith(orchestrates, () => ({
+      supported: true,
+      models: ['child-run'],
+      fanOutSupported: true,
+      fanOutPolicies: ['sequential', 'reject', 'parallel'],
+      joinModes: ['wait-all', 'quorum', 'first', 'race'],
+      onChildFailureModes: ['collect', 'fail-fast', 'absorb'],
+      maxFanOut: MAX_FAN_OUT,
+      perItemInput: false,
+      askUserRoutings: ['clarification', 'auto'],
+    })),
+  },
+  multiAgent: { offered: orchestrates, shown: shownWith(orchestrates, () => ({})) },
+  // RFC 0037 (loop and handoff) and RFC 0039 (confidence floor); its parts about memory and replay are gated on those.
+  'multiAgent.executionModel': {
+    offered: orchestrates,
+    shown: () => ({
+      supported: true,
+      version: 2,
+      confidenceEscalationFloor: CONFIDENCE_FLOOR,
+      confidenceEscalationInterruptKind: 'approval',
+    }),
+  },
   // RFC 0005.
   conversationPrimitive: {
     offered: always,
@@ -215,8 +256,10 @@ const TABLE = {
   'channels.channelWriteTrigger': lacking({
     triggerTypes: { 'channel-write': 'channel-write triggers are not supported' },
   }),
+  'dispatch.conversation': lacking({
+    askUserRoutings: { conversation: 'a dispatch asks its user by a clarification alone' },
+  }),
   'credentials.supported': lacking({ nodeFields: ['credentialsRef'] }),
-  'dispatch.supported': lacking({ nodeTypes: ['core.dispatch'] }),
   expressions: lacking({ valueTypes: { expression: 'expressions are not supported' } }),
   'memory.conversation': lacking({ memoryShape: ['conversation'] }),
   'memory.longTerm': lacking({ memoryShape: ['longTerm'] }),
@@ -224,10 +267,8 @@ const TABLE = {
     configurable: ['distillation', 'distillation.tokenBudget'],
   }),
   'memory.supported': lacking({ hooks: ['memoryAction'] }),
-  'multiAgent.executionModel.supported': lacking({ configurable: ['maxLoopIterations'] }),
   // RFC 0101: who may speak is not limited to a list.
   multiPartyConversation: lacking({ talkFields: ['participants'] }),
-  'orchestrator.supported': lacking({ nodeTypes: ['core.orchestrator.supervisor'] }),
   'testing.mockProviders': lacking({
     configurableCodes: { mockProvider: 'unsupported_mock_provider' },
   }),
@@ -250,6 +291,8 @@ export type NodeType = (typeof TABLE)[
   | 'channels'
   | 'conversationPrimitive'
   | 'agents'
+  | 'orchestrator'
+  | 'dispatch'
   | 'conformance.mockAgent']['nodeTypes'][number];
 
 const ROWS = Object.entries(TABLE) as readonly (readonly [Capability, CapabilityRow])[];
@@ -259,6 +302,8 @@ const LACKING_ROWS = ROWS.filter(([, { offered }]) => offered === never);
 
 /** A live agent invocation (RFC 0077): the node's `agent` names who is invoked. */
 export const AGENT_NODE_TYPE = 'core.agent' satisfies NodeType;
+/** An agent that says what comes next (RFC 0006): the node's `agent`, or a plan of a test definition. */
+export const SUPERVISOR_NODE_TYPE = 'core.orchestrator.supervisor' satisfies NodeType;
 /**
  * Forms in which a human is asked, with their versions: by gates, and by agents in the place of a decision. With or
  * without agents, the profile openwop-interrupts is derived from them (profiles.md).
@@ -276,7 +321,7 @@ type Ask =
   | 'agentSharing'
   | 'memoryShape'
   | 'configurable';
-type ReasonAsk = 'refFields' | 'triggerTypes' | 'valueTypes' | 'requestFields';
+type ReasonAsk = 'refFields' | 'triggerTypes' | 'valueTypes' | 'askUserRoutings' | 'requestFields';
 type CodeAsk = 'configurableCodes' | 'aiOptions';
 
 /** The names of one column that ask for what no deployment offers, each with its capability. */
@@ -328,6 +373,7 @@ export const REASONS: Readonly<Record<ReasonAsk, ReadonlyMap<string, string>>> =
   refFields: refusedBy((row) => row.refFields),
   triggerTypes: refusedBy((row) => row.triggerTypes),
   valueTypes: refusedBy((row) => row.valueTypes),
+  askUserRoutings: refusedBy((row) => row.askUserRoutings),
   requestFields: refusedBy((row) => row.requestFields),
 };
 

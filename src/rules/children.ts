@@ -4,12 +4,13 @@ import type { JsonObject } from './json.ts';
 import type { RunHeader } from './run-input.ts';
 
 /** What in a run can start another one, as ancestry tells it. */
-export const CHILD_CAUSES = ['core.subWorkflow', 'agent-tool'] as const;
+export const CHILD_CAUSES = ['core.subWorkflow', 'core.dispatch', 'agent-tool'] as const;
 export type ChildCause = (typeof CHILD_CAUSES)[number];
 
 /** The protocol's list of causes is closed (RFC 0040), and has no word for a call of a tool. */
 export const ANCESTRY_CAUSES = {
   'core.subWorkflow': 'core.subWorkflow',
+  'core.dispatch': 'core.dispatch',
   'agent-tool': 'core.subWorkflow',
 } as const satisfies Readonly<Record<ChildCause, string>>;
 
@@ -76,9 +77,9 @@ export function depthOf({ depth = 0 }: Pick<RunHeader, 'depth'>): number {
   return depth;
 }
 
-/** Prefix by which an allowlist names an agent as a tool: a call is a run of that agent. */
-const AGENT_TOOL = 'agent:';
+/** Prefix by which an allowlist names an agent as a tool, and an orchestrator one as a worker: a run of that agent. */
+const AGENT_PREFIX = 'agent:';
 
-export function agentOfTool(toolId: string): string | undefined {
-  return toolId.startsWith(AGENT_TOOL) ? toolId.slice(AGENT_TOOL.length) : undefined;
+export function agentNamed(name: string): string | undefined {
+  return name.startsWith(AGENT_PREFIX) ? name.slice(AGENT_PREFIX.length) : undefined;
 }

@@ -148,6 +148,16 @@ export const ERRORS = {
   child_timeout: { retryable: false, message: 'The child run took longer than permitted.' }, // own
   child_lost: { retryable: false, message: 'The child run is not there any more.' }, // own
   child_limit_exceeded: { retryable: false, message: 'More child runs than permitted.' }, // own
+  // orchestration
+  no_pending_decision: {
+    retryable: false,
+    message: 'No decision of an orchestrator waits for this node.',
+  },
+  fan_out_unsupported: { retryable: false, message: 'The node starts one worker at a time.' },
+  loop_limit_exceeded: {
+    retryable: false,
+    message: 'The run took more turns than permitted.',
+  },
   // storage and history
   history_undecodable: { retryable: false, message: "The run's history cannot be decoded." }, // own
   history_missing: {

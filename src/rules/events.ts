@@ -63,6 +63,8 @@ export type EventPart =
   | 'output-piece'
   /** A run of its own begins for a node. */
   | 'child'
+  /** An orchestrator says what comes next. */
+  | 'orchestration'
   | 'decision'
   | 'handoff'
   /** Something was said in a conversation. */
@@ -219,6 +221,16 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
   'node.skipped': row('uvn', 'node-skipped', { node: 'skipped' }),
   'node.cancelled': row('uvn', 'node-ends', { node: 'cancelled', ...NODE_CLOSED }),
   'node.dispatched': row('uvn', 'child'),
+  'runOrchestrator.decided': row('n', 'orchestration', {
+    ...BY_AGENT,
+    nextMajor: 'orchestrator.decided',
+  }),
+  'core.workflowChain.event': row('n', 'detail', { nextMajor: 'workflow-chain.event' }),
+  'core.workflowChain.confidence-escalated': row('n', 'note', {
+    nextMajor: 'workflow-chain.confidence-escalated',
+  }),
+  'core.dispatch.fanOut': row('n', 'note', { nextMajor: 'dispatch.fanned-out' }),
+  'core.dispatch.join': row('n', 'note', { nextMajor: 'dispatch.joined' }),
   'interrupt.requested': row('uvn', 'wait-asks'),
   'interrupt.resolved': row('uvn', 'wait-ends', {
     leads: true,

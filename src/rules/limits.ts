@@ -61,6 +61,8 @@ export const MAX_CONVERSATION_TURNS = 200;
 export const CONVERSATION_BYTES = 256 * 1024;
 /** Default confidence threshold (RFC 0002 §F). */
 export const DEFAULT_CONFIDENCE_THRESHOLD = 0.7;
+/** Confidence of an orchestrator's decision below which a human is asked before anything comes of it (RFC 0039 §A). */
+export const CONFIDENCE_FLOOR = 0.5;
 /** Bound of a `summary` reasoning trace in tokens (RFC 0002 §B, agents.reasoning.tokenLimit). */
 export const REASONING_TOKEN_LIMIT = 512;
 /** Seconds that an Idempotency-Key record lives: 24 h (idempotency.md §Layer 1). */

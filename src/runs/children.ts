@@ -232,10 +232,12 @@ async function endOfChild(
   }
   await stores.families.endTaken(row);
   const { outputs = {}, variables, error } = foldedRun(head.snapshot);
+  // What an agent was given are its run's variables; what it decided are the run's outputs.
+  const isAgents = row.input.source === 'run-api';
   return {
     status: head.status as ChildEnd['status'],
     outputs,
-    variables,
+    variables: isAgents ? { ...variables, ...outputs } : variables,
     ...(error ? { error: { code: error.code, message: error.message } } : {}),
   };
 }

@@ -1,10 +1,11 @@
 // `configurable` of a run (run-options.md): reserved keys with their ranges, the workflow's own schema, and the
 // ceilings of every run. One table serves the checks and the discovery document.
-import { AGENT_NODE_TYPE, CODES } from '../rules/capabilities.ts';
+import { CODES } from '../rules/capabilities.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../rules/limits.ts';
 import { aiOption } from '../rules/model-choice.ts';
+import { invokesAgent } from '../rules/orchestrator.ts';
 import type { RunInput } from '../rules/run-input.ts';
 import type { Models } from '../ports/models.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
@@ -32,6 +33,13 @@ export const CONFIGURABLE: Readonly<Record<string, Range>> = {
     min: 1,
     max: MAX_RUN_DURATION_MS,
     description: 'Duration of the run in ms.',
+  },
+  maxLoopIterations: {
+    type: 'integer',
+    min: 1,
+    // A turn is a node execution.
+    max: MAX_NODE_EXECUTIONS,
+    description: 'Turns of the orchestrator of the run.',
   },
   escalationThreshold: {
     type: 'number',
@@ -90,7 +98,7 @@ function checkConfigurable(
       supported: providers,
     });
   }
-  const callsModels = definition.nodes.some(({ typeId }) => typeId === AGENT_NODE_TYPE);
+  const callsModels = definition.nodes.some(invokesAgent);
   for (const [name, code] of callsModels ? CODES.aiOptions : []) {
     if (aiOption(configurable, name) !== undefined)
       throw new HostError(code, { key: `ai.${name}` });
@@ -99,8 +107,8 @@ function checkConfigurable(
 
 /** The agents that a run of the definition invokes. */
 export function agentsOf({ nodes }: WorkflowDefinition): string[] {
-  return nodes.flatMap(({ typeId, agent, disabled }) =>
-    typeId === AGENT_NODE_TYPE && agent && disabled !== true ? [agent.agentId] : [],
+  return nodes.flatMap((node) =>
+    invokesAgent(node) && node.agent && node.disabled !== true ? [node.agent.agentId] : [],
   );
 }
 

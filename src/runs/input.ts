@@ -7,6 +7,7 @@ import { HostError, invalid } from '../rules/errors.ts';
 import { jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { askedModel } from '../rules/model-choice.ts';
 import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
+import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
 import {
   TRANSLATE_VERSION,
   type PinnedAgent,
@@ -229,12 +230,13 @@ function pinnedAgents(
   definition: WorkflowDefinition,
 ): Record<string, PinnedAgent> {
   const pinned: Record<string, PinnedAgent> = {};
-  for (const { agent, typeId } of definition.nodes) {
+  for (const node of definition.nodes) {
+    const { agent } = node;
     if (!agent) continue;
     const found = catalog.agent(caller.tenant, agent.agentId);
     if (found) pinned[agent.agentId] = found.pinned;
     // A pin on another kind of node only names the agent; a node that invokes one needs it.
-    else if (typeId === AGENT_NODE_TYPE)
+    else if (invokesAgent(node) && !isMocked(node, definition))
       throw new HostError('agent_not_found', { agentId: agent.agentId });
   }
   return pinned;

@@ -1,20 +1,16 @@
 // Whether a workflow definition can be run here (workflow-definition.schema.json; conformance/fixtures.md): shape,
 // graph, node types, configs, conditions, schemas. One fault per place, each with its JSON pointer; nothing is repaired
 // or filled in.
-import {
-  AGENT_NODE_TYPE,
-  isTestDefinition,
-  LACKING,
-  REASONS,
-  TEST_NODE_TYPES,
-} from '../rules/capabilities.ts';
+import { isTestDefinition, LACKING, REASONS, TEST_NODE_TYPES } from '../rules/capabilities.ts';
 import { graphFaults, pointerSegment } from '../rules/definition-graph.ts';
 import type { ErrorCode } from '../rules/errors.ts';
 import { jsonBytes, type JsonObject } from '../rules/json.ts';
 import { DEFINITION_BYTES } from '../rules/limits.ts';
+import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
 import { channelFaults } from './channel-faults.ts';
 import type { Fault } from './checked.ts';
 import { conditionPatternFault } from './linear-pattern.ts';
+import { orchestrationFaults } from './orchestration-faults.ts';
 import type {
   WorkflowDefinition,
   WorkflowEdge,
@@ -79,6 +75,7 @@ export function checkDefinition(json: unknown, context: DefinitionContext): Defi
     ),
     ...triggerFaults(definition),
     ...channelFaults(definition),
+    ...orchestrationFaults(definition).map(asFault),
     ...rootFaults(definition),
   ];
   return faults.length === 0 ? { ok: true, definition } : refused(faults);
@@ -261,15 +258,15 @@ function questionFaults(node: WorkflowNode, pointer: string): DefinitionFault[] 
 }
 
 function agentFaults(node: WorkflowNode, pointer: string, context: NodeContext): DefinitionFault[] {
-  const { agent } = node;
+  const { agent, typeId } = node;
+  const isPlanned = context.testMode === true && isMocked(node, context.definition);
+  const isInvoked = invokesAgent(node) && !isPlanned;
   if (!agent) {
-    if (node.typeId !== AGENT_NODE_TYPE) return [];
-    return [
-      asFault({ pointer, message: `a node of type ${AGENT_NODE_TYPE} must have the field agent` }),
-    ];
+    if (!isInvoked) return [];
+    return [asFault({ pointer, message: `a node of type ${typeId} must have the field agent` })];
   }
   const faults: DefinitionFault[] = [];
-  if (node.typeId === AGENT_NODE_TYPE && !context.agents(agent.agentId)) {
+  if (isInvoked && !context.agents(agent.agentId)) {
     const message = `there is no agent "${agent.agentId}"`;
     faults.push({
       pointer: `${pointer}/agent/agentId`,
@@ -283,8 +280,7 @@ function agentFaults(node: WorkflowNode, pointer: string, context: NodeContext):
       asFault({ pointer: `${pointer}/agent/${field}`, message }),
     ),
   );
-  if (node.typeId === AGENT_NODE_TYPE)
-    faults.push(...lackingFields(agent, LACKING.agentFields, `${pointer}/agent`));
+  if (isInvoked) faults.push(...lackingFields(agent, LACKING.agentFields, `${pointer}/agent`));
   return faults;
 }
 

@@ -33,6 +33,7 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
       SCRIPTED,
       'workflows/run.ts',
     ],
+    'workflows/turns.ts',
     'workflows/visit.ts',
   ],
   'agent.reasoned': ['activities/reasoning-writer.ts', SCRIPTED],

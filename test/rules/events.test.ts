@@ -94,9 +94,14 @@ const RENAMED = {
   'agent.invocation.started': 'agent.invocation-started',
   'agent.invocation.completed': 'agent.invocation-completed',
   'envelope.retry.exhausted': 'envelope.retry-exhausted',
+  'runOrchestrator.decided': 'orchestrator.decided',
+  'core.workflowChain.event': 'workflow-chain.event',
+  'core.workflowChain.confidence-escalated': 'workflow-chain.confidence-escalated',
+  'core.dispatch.fanOut': 'dispatch.fanned-out',
+  'core.dispatch.join': 'dispatch.joined',
 };
 
-test('event-codemap.json: seven types are renamed in the next major, and the map can be inverted', () => {
+test('event-codemap.json: these types are renamed in the next major, and the map can be inverted', () => {
   const names = TYPES.map((type) => [type, eventRow(type).nextMajor] as const);
   expect(Object.fromEntries(names.filter(([type, next]) => next !== type))).toEqual(RENAMED);
   expect(new Set(names.map(([, next]) => next)).size).toBe(names.length);

@@ -103,6 +103,11 @@ describe('accepted unchanged', () => {
   });
 });
 
+const supervisor = (id: string, agentId: string, config: object = {}) =>
+  node(id, 'core.orchestrator.supervisor', { agent: { agentId }, config: { ...config } });
+const dispatches = (config: object) =>
+  nodes(supervisor('a', 'core.demo'), node('b', 'core.dispatch', { config: { ...config } }));
+
 describe('refused', () => {
   const cases: Record<string, [object, string[]]> = {
     'names that every object has': [
@@ -154,11 +159,44 @@ describe('refused', () => {
       nodes(node('a', 'core.conformance.mock-agent')),
       ['/nodes/0/typeId capability_required'],
     ],
-    'a supervisor': [
+    'RFC 0006 a supervisor without an agent': [
       nodes(node('a', 'core.orchestrator.supervisor')),
-      ['/nodes/0/typeId capability_required'],
+      ['/nodes/0 validation_error'],
     ],
-    'a dispatch': [nodes(node('a', 'core.dispatch')), ['/nodes/0/typeId capability_required']],
+    'RFC 0006 a supervisor of an agent that is not there': [
+      nodes(node('a', 'core.orchestrator.supervisor', { agent: { agentId: 'local.no.body' } })),
+      ['/nodes/0/agent/agentId agent_not_found'],
+    ],
+    'RFC 0006 CO-2 two orchestrators': [
+      nodes(supervisor('a', 'core.demo'), supervisor('b', 'core.other')),
+      ['/nodes/1/agent/agentId agent_not_found', '/nodes/1/agent/agentId validation_error'],
+    ],
+    'RFC 0006 a plan of what is no decision': [
+      nodes(supervisor('a', 'core.demo', { mockDecisions: [{ kind: 'magic' }] })),
+      ['/nodes/0/config/mockDecisions/0 validation_error'],
+    ],
+    'RFC 0007 a dispatch without a supervisor': [
+      nodes(node('a', 'core.dispatch')),
+      ['/nodes/0 validation_error'],
+    ],
+    'dispatch-config.schema.json: a member that it has not': [
+      dispatches({ memoryScopeIsolation: 'isolated' }),
+      ['/nodes/1/config/memoryScopeIsolation validation_error'],
+    ],
+    'dispatch-config.schema.json: a conversation': [
+      dispatches({ askUserRouting: 'conversation' }),
+      ['/nodes/1/config/askUserRouting validation_error'],
+    ],
+    'RFC 0118 a join of nothing parallel': [
+      dispatches({ joinPolicy: { mode: 'first' }, maxConcurrency: 2 }),
+      ['/nodes/1/config/joinPolicy', '/nodes/1/config/maxConcurrency'].map(
+        (pointer) => `${pointer} validation_error`,
+      ),
+    ],
+    'RFC 0118 a quorum of nobody': [
+      dispatches({ fanOutPolicy: 'parallel', joinPolicy: { mode: 'quorum' } }),
+      ['/nodes/1/config/joinPolicy/quorum validation_error'],
+    ],
     'a conversation of some alone': [
       nodes(node('a', 'core.conversationGate', { config: { participants: [] } })),
       ['/nodes/0/config/participants capability_required'],
@@ -316,13 +354,16 @@ describe('refused', () => {
   });
 
   test('capabilities.md §Refusal: a gated type names its capability, itself and its node', () => {
-    const checked = checkDefinition({ ...chain, ...nodes(node('a', 'core.dispatch')) }, context);
+    const checked = checkDefinition(
+      { ...chain, ...nodes(node('a', 'core.conformance.mock-agent')) },
+      context,
+    );
     expect(checked).toMatchObject({
       faults: [
         {
           details: {
-            requiredCapability: 'dispatch.supported',
-            offendingTypeId: 'core.dispatch',
+            requiredCapability: 'conformance.mockAgent',
+            offendingTypeId: 'core.conformance.mock-agent',
             nodeId: 'a',
           },
         },

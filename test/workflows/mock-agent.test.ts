@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { TellReasoningInput } from '../../activities/contract.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
-import { ratificationSchema } from '../../workflows/nodes/agent.ts';
+import { ratificationSchema } from '../../workflows/ratification.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
 import {
   answer,

@@ -1,15 +1,17 @@
 // The agent node (`core.agent`, WorkflowNode.agent): a live manifest invocation (RFC 0077 §B) and what a low
 // confidence leads to (RFC 0002 §F, architecture §9). Invocations of a visit follow each other, each in its own
 // bracket.
-import type { AskedQuestion } from '../../activities/contract.ts';
+import type { AskedQuestion, Orchestrates } from '../../activities/contract.ts';
+import { SUPERVISOR_NODE_TYPE } from '../../src/rules/capabilities.ts';
 import { effectiveThreshold, isBelowThreshold } from '../../src/rules/confidence.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../src/rules/json.ts';
+import type { JsonValue } from '../../src/rules/json.ts';
 import { MAX_ESCALATIONS_PER_VISIT } from '../../src/rules/limits.ts';
 import type { PinnedAgent } from '../../src/rules/run-input.ts';
+import type { SupervisorConfig } from '../../schemas/types.generated.ts';
 import { emitFact, nodeFailure, type Visit, type NodeKind } from '../context.ts';
 import { answersOf, interrupt } from '../interrupts.ts';
 import { outputsOf, type AgentDecision, type AgentWork, type Invocation } from '../agent-work.ts';
-import { decisionQuestion } from '../questions.ts';
+import { ratified } from '../ratification.ts';
 import { answersSchema } from './clarification-gate.ts';
 import { closeInvocation, infer, openRatification } from '../invocation.ts';
 import { inputsOf } from '../values.ts';
@@ -30,6 +32,13 @@ function pinned(visit: Visit): PinnedAgent {
   if (!agent)
     throw nodeFailure('agent_not_found', 'The agent of this node is not pinned in the run.');
   return agent;
+}
+
+/** Of a node whose agent says what comes next in the run. */
+function orchestratesOf({ node }: Visit): Orchestrates | undefined {
+  if (node.typeId !== SUPERVISOR_NODE_TYPE) return undefined;
+  const { workerIds } = node.config as SupervisorConfig;
+  return workerIds ? { workerIds } : {};
 }
 
 function dataOf(visit: Visit): AgentData {
@@ -60,66 +69,33 @@ function lowThreshold(
   return undefined;
 }
 
-/**
- * What a human may answer; `decision` of an edit is held to the agent's return schema, which keeps its own root for
- * `#` references by an `$id`.
- */
-export function ratificationSchema(returnSchema: JsonObject | undefined): JsonObject {
-  const action = (name: string, more: JsonObject, required: string[] = []): JsonObject => ({
-    type: 'object',
-    required: ['action', ...required],
-    properties: { action: { const: name }, ...more },
-  });
-  return {
-    anyOf: [
-      action('accept', {}),
-      action('reject', { reason: { type: 'string', maxLength: 8192 } }),
-      action(
-        'edit-accept',
-        { decision: returnSchema ? { ...returnSchema, $id: 'decision' } : {} },
-        ['decision'],
-      ),
-      { type: 'object', required: ['answers'], properties: { answers: { type: 'object' } } },
-    ],
-  };
-}
-
 /** Waits for the human; returns the ratified decision, or undefined when the agent goes on with answers. */
 async function escalate(visit: Visit, agent: PinnedAgent): Promise<AgentDecision | undefined> {
   const data = dataOf(visit);
   const { invocation, escalated } = data;
   if (!invocation || !escalated) throw nodeFailure('internal_error', 'Nothing is escalated.');
   const { decision, threshold } = escalated;
-  const facts = { agentId: agent.agentId, threshold, observed: decision.confidence ?? 0 };
-  const { value } = await interrupt(visit, {
+  const answer = await ratified(visit, {
     step: `i${invocation.number}.escalation`,
-    kind: 'low-confidence',
-    data: { ...decisionQuestion(agent.agentId), ...facts, decision: decision.decision },
-    resumeSchema: ratificationSchema(invocation.returnSchema),
-    timeoutMs: visit.node.config.escalationTimeoutMs as number | undefined,
-    suspended: { reason: 'low-confidence', ...facts },
+    agentId: agent.agentId,
+    threshold,
+    decision: decision.decision,
+    confidence: decision.confidence,
+    ...(invocation.returnSchema ? { returnSchema: invocation.returnSchema } : {}),
+    orchestrates: orchestratesOf(visit) !== undefined,
   });
-  const answer = isJsonObject(value) ? value : {};
-  if (answer.action === 'reject') {
-    const reason =
-      typeof answer.reason === 'string' ? answer.reason : 'A human rejected the decision.';
-    throw nodeFailure('escalation_rejected', reason);
-  }
-  if (answer.action === undefined) {
-    data.answers = answersOf(value);
+  if ('answers' in answer) {
+    data.answers = answer.answers;
     return undefined;
   }
-  const edited = answer.action === 'edit-accept' ? (answer.decision ?? null) : decision.decision;
-  return {
-    decision: edited,
-    reasoning: decision.reasoning,
-    schemaValidated: decision.schemaValidated,
-  };
+  const { reasoning, schemaValidated } = decision;
+  return { decision: answer.decision, reasoning, schemaValidated };
 }
 
 function workOf(visit: Visit, agent: PinnedAgent): AgentWork {
   const data = dataOf(visit);
   const { number, answers, invocation, occurrences } = data;
+  const orchestrates = orchestratesOf(visit);
   const resume =
     answers === undefined || !invocation
       ? undefined
@@ -130,6 +106,7 @@ function workOf(visit: Visit, agent: PinnedAgent): AgentWork {
     number,
     task: inputsOf(visit),
     resume,
+    ...(orchestrates ? { orchestrates } : {}),
     occurrences,
     keep: (next) => (data.invocation = next),
     current: () => (data.invocation?.number === number ? data.invocation : undefined),
@@ -190,11 +167,14 @@ function noteEscalation(work: AgentWork, decision: AgentDecision, threshold: num
   dataOf(visit).escalated = { decision, threshold };
 }
 
-function completed(decision: AgentDecision): { kind: 'completed'; outputs: JsonObject } {
-  return { kind: 'completed', outputs: outputsOf(decision) };
+/** What the agent of the node decided: its own, or what a human made of it. */
+export interface Decided {
+  readonly decision: AgentDecision;
+  readonly isRatified: boolean;
 }
 
-export const agent: NodeKind = async (visit) => {
+/** The invocations of an attempt, up to a decision that stands. Throws node failures. */
+export async function decided(visit: Visit): Promise<Decided> {
   const manifest = pinned(visit);
   for (;;) {
     const data = dataOf(visit);
@@ -210,18 +190,23 @@ export const agent: NodeKind = async (visit) => {
       const threshold = lowThreshold(visit, manifest, decision);
       if (threshold === undefined) {
         closeInvocation(work, 'completed', decision);
-        return completed(decision);
+        return { decision, isRatified: false };
       }
       noteEscalation(work, decision, threshold);
     }
-    const ratified = await escalate(visit, manifest);
+    const decision = await escalate(visit, manifest);
     data.number++;
-    if (ratified) {
+    if (decision) {
       const work = workOf(visit, manifest);
-      openRatification(work, ratified);
-      closeInvocation(work, 'completed', ratified);
-      return completed(ratified);
+      openRatification(work, decision);
+      closeInvocation(work, 'completed', decision);
+      return { decision, isRatified: true };
     }
     data.escalated = undefined;
   }
+}
+
+export const agent: NodeKind = async (visit) => {
+  const { decision } = await decided(visit);
+  return { kind: 'completed', outputs: outputsOf(decision) };
 };

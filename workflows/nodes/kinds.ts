@@ -11,10 +11,12 @@ import { clarificationGate } from './clarification-gate.ts';
 import { conversationGate } from './conversation-gate.ts';
 import { delay } from './delay.ts';
 import { fail } from './fail.ts';
+import { dispatch } from './dispatch.ts';
 import { mockAgent } from './mock-agent.ts';
 import { end, identity, noop, start } from './passthrough.ts';
 import { setVariableNode } from './set-variable.ts';
 import { subWorkflow } from './sub-workflow.ts';
+import { supervisor } from './supervisor.ts';
 
 const KINDS: Readonly<Record<NodeType, NodeKind>> = {
   'core.agent': agent,
@@ -25,10 +27,12 @@ const KINDS: Readonly<Record<NodeType, NodeKind>> = {
   'core.conformance.mock-agent': mockAgent,
   'core.conversationGate': conversationGate,
   'core.delay': delay,
+  'core.dispatch': dispatch,
   'core.end': end,
   'core.fail': fail,
   'core.identity': identity,
   'core.noop': noop,
+  'core.orchestrator.supervisor': supervisor,
   'core.setVariable': setVariableNode,
   'core.start': start,
   'core.subWorkflow': subWorkflow,

@@ -24,7 +24,7 @@ import { verbosityOf } from '../invocation.ts';
 import { decisionQuestion } from '../questions.ts';
 import { seal } from '../steps.ts';
 import { bounded } from '../values.ts';
-import { ratificationSchema } from './agent.ts';
+import { ratificationSchema } from '../ratification.ts';
 
 /** What is said where the config only says that something is. */
 const REASONING = 'The agent thinks.';

@@ -2,7 +2,7 @@
 // (conformance/fixtures.md, RFC 0003). A bad file is skipped with one line that says where it is wrong; never a crash.
 import { basename, join } from 'node:path';
 import { LACKING, nodeTypesOf } from '../../rules/capabilities.ts';
-import { agentOfTool } from '../../rules/children.ts';
+import { agentNamed } from '../../rules/children.ts';
 import { isAgentToolId } from '../../rules/ids.ts';
 import { canonicalJson } from '../../rules/json.ts';
 import type { Catalog, CatalogAgent, CatalogFault, ResolvedAgent } from '../../ports/catalog.ts';
@@ -146,7 +146,7 @@ async function addAgent(
 }
 
 function isElsewhere(toolId: string): boolean {
-  return isAgentToolId(toolId) || agentOfTool(toolId) !== undefined;
+  return isAgentToolId(toolId) || agentNamed(toolId) !== undefined;
 }
 
 /** Memory that this host does not offer: an agent that wants it runs without. */

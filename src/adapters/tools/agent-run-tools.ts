@@ -2,7 +2,7 @@
 // call of it is a run of that agent, which workflow code starts: nothing is performed here.
 import type { Catalog, CatalogAgent } from '../../ports/catalog.ts';
 import type { Tool } from '../../ports/tools.ts';
-import { agentOfTool } from '../../rules/children.ts';
+import { agentNamed } from '../../rules/children.ts';
 import { HostError } from '../../rules/errors.ts';
 import type { RemoteTools } from './index.ts';
 
@@ -16,7 +16,7 @@ export function createAgentRunTools(catalog: () => Pick<Catalog, 'agent'>): Remo
   return {
     async find(tenant, toolIds) {
       const found = toolIds.flatMap((toolId): [string, Tool][] => {
-        const agent = catalog().agent(tenant, agentOfTool(toolId) ?? '');
+        const agent = catalog().agent(tenant, agentNamed(toolId) ?? '');
         return agent ? [[toolId, toolOf(toolId, agent)]] : [];
       });
       return new Map(found);

@@ -1,6 +1,6 @@
 // Every tool that an agent can call, by id: those of this process (`<scope>:<tool-id>`, RFC 0078), and those of
 // agent processes (`<agent_id>/<tool_name>`, seed 004 §4.2), which come and go.
-import { agentOfTool } from '../../rules/children.ts';
+import { agentNamed } from '../../rules/children.ts';
 import { HostError } from '../../rules/errors.ts';
 import type { Tool, Tools } from '../../ports/tools.ts';
 import { isAgentToolId } from '../../rules/ids.ts';
@@ -36,7 +36,7 @@ export function createTools(
         remote && elsewhere.length > 0
           ? await remote.find(tenant, elsewhere, startMs)
           : new Map<string, Tool>();
-      const runs = toolIds.filter((toolId) => agentOfTool(toolId) !== undefined);
+      const runs = toolIds.filter((toolId) => agentNamed(toolId) !== undefined);
       const agents = agentRuns && runs.length > 0 ? await agentRuns.find(tenant, runs) : [];
       return new Map([...here.map((tool) => [tool.toolId, tool] as const), ...found, ...agents]);
     },
@@ -44,7 +44,7 @@ export function createTools(
 }
 
 function faultOf(tool: Tool): string | undefined {
-  if (agentOfTool(tool.toolId) !== undefined) return 'has an id that names an agent';
+  if (agentNamed(tool.toolId) !== undefined) return 'has an id that names an agent';
   if (!TOOL_ID.test(tool.toolId)) return 'has an id that is not <scope>:<tool-id>';
   if (!(tool.timeoutMs > 0 && tool.timeoutMs <= MAX_TOOL_TIMEOUT_MS)) {
     return `has a timeout outside 1..${MAX_TOOL_TIMEOUT_MS} ms`;

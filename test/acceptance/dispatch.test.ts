@@ -1,0 +1,427 @@
+// Orchestrators and their workers on a real host (RFC 0006, RFC 0007, RFC 0022, RFC 0037, RFC 0039, RFC 0118): an agent
+// says what comes next, child runs do it, and the log tells of each step with its cause.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type {
+  DispatchConfig,
+  RunEventDoc,
+  RunSnapshot,
+  WorkflowDefinition,
+  WorkflowNode,
+} from '../../schemas/types.generated.ts';
+import type { ResolvedAgent } from '../../src/ports/catalog.ts';
+import { ended, expectLawful, readLog, waiting } from '../facade/suite-parts.ts';
+import { chain, definition, edge, node } from '../support/definitions.ts';
+import { startTestHost, type TestHost } from '../support/host.ts';
+import { checkInvariants } from '../support/invariants.ts';
+
+const variable = (name: string, type: string, more: object = {}) => ({ name, type, ...more });
+const BOSS = 'local.dispatch.desk.boss';
+const CLERK = 'local.dispatch.desk.clerk';
+
+const WORKERS = [
+  chain(
+    'worker-echo',
+    [
+      node('echo', 'core.setVariable', {
+        config: { variableName: 'result' },
+        inputs: { value: { type: 'variable', variableName: 'order' } },
+      }),
+    ],
+    {
+      variables: [
+        variable('order', 'string', { defaultValue: 'A-0' }),
+        variable('result', 'string'),
+      ] as WorkflowDefinition['variables'],
+    },
+  ),
+  chain('worker-fails', [node('fails', 'core.fail')]),
+  chain('worker-waits', [node('gate', 'core.approvalGate', { config: { title: 'Shall it?' } })]),
+  chain('conformance-noop', [node('noop', 'core.noop')]),
+];
+
+/** The orchestrator does what the variable `plan` says, and ends once it is told of a worker or of an answer. */
+const SUPERVISOR = node('boss', 'core.orchestrator.supervisor', {
+  agent: { agentId: BOSS },
+  inputs: {
+    plan: { type: 'variable', variableName: 'plan' },
+    told: { type: 'connection', nodeId: 'work', outputKey: 'childStatus' },
+    answers: { type: 'connection', nodeId: 'work', outputKey: 'answers' },
+  },
+});
+
+function loop(
+  id: string,
+  config: DispatchConfig = {},
+  supervisor: WorkflowNode = SUPERVISOR,
+): WorkflowDefinition {
+  return definition(
+    id,
+    [supervisor, node('work', 'core.dispatch', { config: { ...config } })],
+    [edge(supervisor.id, 'work'), edge('work', supervisor.id)],
+    {
+      variables: [
+        variable('plan', 'object'),
+        variable('mine', 'string', { defaultValue: 'A-1' }),
+        variable('got', 'string', { defaultValue: 'nothing' }),
+      ] as WorkflowDefinition['variables'],
+    },
+  );
+}
+
+const planned = (config: object) =>
+  node('boss', 'core.orchestrator.supervisor', { config: { ...config } });
+const MAPPED: DispatchConfig = {
+  inputMapping: { order: 'mine' },
+  outputMapping: { got: 'result' },
+};
+const parallel = (mode: 'wait-all' | 'first' | 'race', more: object = {}): DispatchConfig => ({
+  fanOutPolicy: 'parallel',
+  joinPolicy: { mode, ...more },
+});
+const next = (...nextWorkerIds: string[]) => ({ kind: 'next-worker', nextWorkerIds });
+
+const LOOPS = [
+  loop('maps', MAPPED),
+  loop('maps-each', {
+    ...MAPPED,
+    perWorkerInputMappings: { 'worker-echo': { order: 'got' } },
+    perWorkerOutputMappings: { [`agent:${CLERK}`]: { got: 'decision' } },
+  }),
+  loop('one-only', { fanOutPolicy: 'reject' }),
+  loop(
+    'capped',
+    { iterationCap: 1 },
+    {
+      ...SUPERVISOR,
+      inputs: { plan: { type: 'variable', variableName: 'plan' } },
+    },
+  ),
+  loop('all', { ...parallel('wait-all'), ...MAPPED }),
+  loop('narrow', { ...parallel('wait-all'), maxConcurrency: 1 }),
+  loop('first', { ...parallel('first'), ...MAPPED }),
+  loop('fails-fast', parallel('wait-all', { onChildFailure: 'fail-fast' })),
+  loop('conformance-dispatch-loop', {}, planned({})),
+  loop(
+    'conformance-low',
+    {},
+    planned({
+      mockConfidence: 0.3,
+      mockPendingDecision: next('conformance-noop'),
+    }),
+  ),
+  loop('conformance-plan', {}, planned({ mockDispatchPlan: [next('worker-echo')] })),
+];
+
+const agentOf = (agentId: string): ResolvedAgent => ({
+  packName: 'local.dispatch.desk',
+  packVersion: '1.0.0',
+  systemPrompt: 'You decide.',
+  manifest: {
+    agentId,
+    persona: agentId,
+    modelClass: 'general',
+    systemPrompt: 'You decide.',
+  },
+});
+const DONE = { final: { decision: { kind: 'terminate', reason: 'done' }, confidence: 1 } };
+const SCRIPTS = {
+  [CLERK]: { turns: [{ final: { decision: 'paid', confidence: 1 } }] },
+  [BOSS]: {
+    turns: [
+      {
+        cases: [
+          { path: 'task.told', equals: 'completed', turn: DONE },
+          { path: 'task.told', equals: 'failed', turn: DONE },
+          { path: 'task.told', equals: 'cancelled', turn: DONE },
+          { path: 'task.answers.answer', equals: 'no', turn: DONE },
+        ],
+        final: { decision: '{{task.plan}}', confidence: 1 },
+      },
+    ],
+  },
+};
+
+let host: TestHost;
+const started: string[] = [];
+
+beforeAll(async () => {
+  host = await startTestHost({
+    builtIn: {
+      definitions: [...WORKERS, ...LOOPS],
+      agents: [BOSS, CLERK].map(agentOf),
+      scripts: SCRIPTS,
+    },
+    env: { OPENWOP_TEST_MODE: 'true' },
+  });
+});
+afterEach(async () => {
+  for (const runId of started.splice(0)) {
+    const { events, isComplete } = await readLog(host, runId);
+    if (isComplete) expectLawful(events);
+    await checkInvariants(host, runId);
+  }
+});
+afterAll(() => host.stop());
+
+async function start(workflowId: string, plan?: object, more: object = {}): Promise<string> {
+  const runId = await host.startRun({ workflowId, ...(plan ? { inputs: { plan } } : {}), ...more });
+  started.push(runId);
+  return runId;
+}
+
+const log = async (runId: string): Promise<RunEventDoc[]> => (await readLog(host, runId)).events;
+const ofType = (events: readonly RunEventDoc[], type: string) =>
+  events.filter((event) => event.type === type);
+const payloads = (events: readonly RunEventDoc[], type: string) =>
+  ofType(events, type).map(({ payload }) => payload as Record<string, unknown>);
+const phases = (events: readonly RunEventDoc[]) =>
+  payloads(events, 'core.workflowChain.event').map(({ phase }) => phase);
+const snapshotOf = async (runId: string) => (await host.api<RunSnapshot>(`/v1/runs/${runId}`)).body;
+const doneAs = async (runId: string) => host.waitFor(runId, ended);
+
+/** The children that a log names, once there are so many. */
+async function childrenOf(runId: string, count = 1): Promise<string[]> {
+  for (let tries = 0; tries < 400; tries++) {
+    const found = payloads(await log(runId), 'node.dispatched').map((one) =>
+      String(one.childRunId),
+    );
+    if (found.length >= count) {
+      started.push(...found);
+      return found;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  throw new Error('no children');
+}
+
+const resolve = (runId: string, nodeId: string, resumeValue: unknown) =>
+  host.api(`/v1/runs/${runId}/interrupts/${nodeId}`, { body: { resumeValue } });
+
+describe('a supervisor and its workers', () => {
+  it('RFC 0037 §handoff: each step is told with its cause, and what the worker made is taken', async () => {
+    const runId = await start('maps', next('worker-echo'));
+    const run = await doneAs(runId);
+    expect(run).toMatchObject({
+      status: 'completed',
+      variables: { got: 'A-1' },
+      runOrchestrator: { agentId: BOSS },
+      outputs: { reason: 'done' },
+    });
+    const events = await log(runId);
+    expect(payloads(events, 'runOrchestrator.decided')).toEqual([
+      { agentId: BOSS, decision: next('worker-echo'), iteration: 1 },
+      { agentId: BOSS, decision: { kind: 'terminate', reason: 'done' }, iteration: 2 },
+    ]);
+    const [decided] = ofType(events, 'runOrchestrator.decided');
+    const told = ofType(events, 'core.workflowChain.event');
+    expect(phases(events)).toEqual([
+      ...['dispatch.began', 'dispatch.succeeded', 'child.completed', 'output.harvested'],
+    ]);
+    expect(told.map(({ causationId }) => causationId)).toEqual(
+      [decided, ...told.slice(0, -1)].map((event) => event?.eventId),
+    );
+    const [childRunId = ''] = await childrenOf(runId);
+    expect(told.at(-1)?.payload).toEqual({
+      ...{ phase: 'output.harvested', workerId: 'worker-echo', parentRunId: runId },
+      ...{ childRunId, harvestedKeys: ['got'] },
+    });
+    expect(ofType(events, 'node.dispatched')[0]?.causationId).toBe(told[0]?.eventId);
+    expect(await snapshotOf(childRunId)).toMatchObject({
+      ...{ parentRunId: runId, parentNodeId: 'work', inputs: { order: 'A-1' } },
+    });
+  });
+
+  it('RFC 0022: mappings of one worker, an agent as one, and what one gives the next is given', async () => {
+    const runId = await start('maps-each', next(`agent:${CLERK}`, 'worker-echo'));
+    expect(await doneAs(runId)).toMatchObject({ status: 'completed', variables: { got: 'paid' } });
+    const [clerk = '', echo = ''] = await childrenOf(runId, 2);
+    expect(await snapshotOf(clerk)).toMatchObject({ inputs: { order: 'A-1' } });
+    expect(await snapshotOf(echo)).toMatchObject({ inputs: { order: 'paid' } });
+  });
+
+  it('a worker that fails, and one that is not there, are told; nothing of them is taken', async () => {
+    const runId = await start('maps', next('worker-fails', 'no-such-workflow'));
+    expect(await doneAs(runId)).toMatchObject({
+      status: 'completed',
+      variables: { got: 'nothing' },
+    });
+    const events = await log(runId);
+    expect(phases(events)).toEqual([
+      ...['dispatch.began', 'dispatch.succeeded', 'child.failed'],
+      ...['dispatch.began', 'dispatch.failed'],
+    ]);
+    expect(payloads(events, 'core.workflowChain.event').at(-1)).toMatchObject({
+      error: { code: 'unknown_child_workflow' },
+    });
+  });
+
+  it('an output that is no decision is given back to the model, and starts nobody', async () => {
+    const runId = await start('maps', { kind: 'next-worker', nextWorkerIds: [] });
+    expect(await doneAs(runId)).toMatchObject({
+      error: { code: 'handoff_return_schema_violation' },
+    });
+    const events = await log(runId);
+    expect(ofType(events, 'runOrchestrator.decided')).toEqual([]);
+    expect(ofType(events, 'node.dispatched')).toEqual([]);
+  });
+
+  it('ask-user: a human is asked, and the orchestrator is told the answer', async () => {
+    const runId = await start('maps', { kind: 'ask-user', prompt: 'Shall I go on?' });
+    const asked = await host.waitFor(runId, waiting);
+    expect(asked).toMatchObject({
+      status: 'waiting-input',
+      interrupt: { questions: [{ id: 'answer', question: 'Shall I go on?' }] },
+    });
+    await resolve(runId, 'work', { answers: { answer: 'no' } });
+    expect(await doneAs(runId)).toMatchObject({ status: 'completed', outputs: { reason: 'done' } });
+  });
+
+  it.each([
+    [
+      'RFC 0058: more turns than asked for',
+      'capped',
+      { configurable: { maxLoopIterations: 1 } },
+      'loop-iterations',
+    ],
+    ['more dispatches than its cap', 'capped', {}, 'dispatch-iterations'],
+  ])('%s end the run with loop_limit_exceeded', async (_, workflowId, more, kind) => {
+    const runId = await start(workflowId, next('worker-echo'), more);
+    expect(await doneAs(runId)).toMatchObject({
+      ...{ status: 'failed', error: { code: 'loop_limit_exceeded' } },
+    });
+    expect(payloads(await log(runId), 'cap.breached')).toMatchObject([
+      { kind, limit: 1, observed: 2 },
+    ]);
+  });
+
+  it('more than one worker where one is permitted: fan_out_unsupported', async () => {
+    const runId = await start('one-only', next('worker-echo', 'worker-echo'));
+    expect(await doneAs(runId)).toMatchObject({ error: { code: 'fan_out_unsupported' } });
+  });
+
+  it('more workers than may be started together: child_limit_exceeded, and none is', async () => {
+    const runId = await start('maps', next(...Array<string>(101).fill('worker-echo')));
+    expect(await doneAs(runId)).toMatchObject({ error: { code: 'child_limit_exceeded' } });
+    expect(ofType(await log(runId), 'node.dispatched')).toEqual([]);
+  });
+});
+
+describe('side by side (RFC 0118)', () => {
+  it.each(['all', 'narrow'])(
+    'wait-all: all are waited for, their order is told: %s',
+    async (id) => {
+      const runId = await start(id, next('worker-echo', 'worker-fails', 'worker-echo'));
+      expect(await doneAs(runId)).toMatchObject({ status: 'completed' });
+      const events = await log(runId);
+      const children = await childrenOf(runId, 3);
+      const [decided] = ofType(events, 'runOrchestrator.decided');
+      const [fanned] = ofType(events, 'core.dispatch.fanOut');
+      const [joined] = ofType(events, 'core.dispatch.join');
+      expect([fanned?.causationId, joined?.causationId]).toEqual([
+        ...[decided?.eventId, decided?.eventId],
+      ]);
+      expect(fanned?.payload).toMatchObject({ fanOutPolicy: 'parallel', childCount: 3 });
+      expect(joined?.payload).toMatchObject({
+        ...{ joinOutcome: 'partial', completedCount: 2, failedCount: 1, cancelledCount: 0 },
+      });
+      const { mergeOrder } = (joined?.payload ?? {}) as { mergeOrder?: string[] };
+      expect([...(mergeOrder ?? [])].sort()).toEqual([...children].sort());
+      const ends = payloads(events, 'core.workflowChain.event').filter(({ phase }) =>
+        String(phase).startsWith('child.'),
+      );
+      expect(ends.map(({ childRunId }) => childRunId)).toEqual(mergeOrder);
+    },
+  );
+
+  it('first: the others are cancelled before the join is told', async () => {
+    const runId = await start('first', next('worker-waits', 'worker-echo', 'worker-waits'));
+    expect(await doneAs(runId)).toMatchObject({ status: 'completed', variables: { got: 'A-1' } });
+    const children = await childrenOf(runId, 3);
+    const found = await Promise.all(children.map(snapshotOf));
+    expect(found.map(({ status }) => status)).toEqual(['cancelled', 'completed', 'cancelled']);
+    expect(payloads(await log(runId), 'core.dispatch.join')).toEqual([
+      {
+        ...{ joinOutcome: 'satisfied', completedCount: 1, failedCount: 0, cancelledCount: 2 },
+        mergeOrder: [children[1]],
+      },
+    ]);
+  });
+
+  it('fail-fast: the first failure ends the others and fails the node', async () => {
+    const runId = await start('fails-fast', next('worker-waits', 'worker-fails'));
+    expect(await doneAs(runId)).toMatchObject({ error: { code: 'child_failed' } });
+    const children = await childrenOf(runId, 2);
+    expect((await snapshotOf(children[0] ?? '')).status).toBe('cancelled');
+  });
+
+  it('RFC 0007: a cancel ends the workers first', async () => {
+    const runId = await start('all', next('worker-waits', 'worker-waits'));
+    const children = await childrenOf(runId, 2);
+    await Promise.all(children.map((childRunId) => host.waitFor(childRunId, waiting)));
+    await host.api(`/v1/runs/${runId}/cancel`, { body: {} });
+    expect(await doneAs(runId)).toMatchObject({ status: 'cancelled' });
+    for (const childRunId of children)
+      expect((await log(childRunId)).at(-1)).toMatchObject({
+        ...{ type: 'run.cancelled', payload: { reason: 'parent-cancelled' } },
+      });
+  });
+});
+
+describe('what is not sure enough', () => {
+  const unsure = { ...next('worker-echo'), confidence: 0.3 };
+
+  it('RFC 0039 §A: below the floor nobody is started before a human agreed', async () => {
+    const runId = await start('maps', unsure);
+    expect(await host.waitFor(runId, waiting)).toMatchObject({ status: 'waiting-approval' });
+    const before = await log(runId);
+    expect(phases(before)).toEqual([]);
+    const [decided] = ofType(before, 'runOrchestrator.decided');
+    expect(ofType(before, 'core.workflowChain.confidence-escalated')).toMatchObject([
+      {
+        causationId: decided?.eventId,
+        payload: {
+          ...{ confidence: 0.3, floor: 0.5, escalationKind: 'escalate' },
+          ...{ workerId: 'worker-echo', parentRunId: runId, originalDecision: unsure },
+        },
+      },
+    ]);
+    await resolve(runId, 'work', { action: 'accept' });
+    expect(await doneAs(runId)).toMatchObject({ status: 'completed', variables: { got: 'A-1' } });
+    const after = await log(runId);
+    expect(ofType(after, 'core.workflowChain.confidence-escalated')).toHaveLength(1);
+  });
+
+  it('rejected: nobody is started', async () => {
+    const runId = await start('maps', unsure);
+    await host.waitFor(runId, waiting);
+    await resolve(runId, 'work', { action: 'reject' });
+    expect(await doneAs(runId)).toMatchObject({ error: { code: 'escalation_rejected' } });
+    expect(ofType(await log(runId), 'node.dispatched')).toEqual([]);
+  });
+
+  it('CP-1: below its own threshold the decision is held, and stated once when it is ratified', async () => {
+    const runId = await start('conformance-low');
+    expect(await host.waitFor(runId, waiting)).toMatchObject({ status: 'waiting-approval' });
+    const before = await log(runId);
+    expect(ofType(before, 'runOrchestrator.decided')).toEqual([]);
+    expect(payloads(before, 'node.suspended')).toMatchObject([
+      { reason: 'low-confidence', threshold: 0.7, observed: 0.3 },
+    ]);
+    await resolve(runId, 'boss', { kind: 'terminate', reason: 'enough' });
+    expect(await doneAs(runId)).toMatchObject({ status: 'completed' });
+    expect(payloads(await log(runId), 'runOrchestrator.decided')).toMatchObject([
+      { decision: { kind: 'terminate', reason: 'enough' }, iteration: 1 },
+    ]);
+  });
+});
+
+describe('conformance/fixtures.md: plans of test definitions', () => {
+  it.each(['conformance-dispatch-loop', 'conformance-plan'])('%s', async (workflowId) => {
+    const runId = await start(workflowId);
+    expect(await doneAs(runId)).toMatchObject({ status: 'completed' });
+    const decided = payloads(await log(runId), 'runOrchestrator.decided');
+    expect(decided.map(({ decision }) => (decision as { kind: string }).kind)).toEqual([
+      ...['next-worker', 'terminate'],
+    ]);
+  });
+});

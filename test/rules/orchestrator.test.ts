@@ -1,0 +1,42 @@
+// Orchestrators (RFC 0006): one form of decisions for models, humans and the wire.
+import { expect, test } from 'vitest';
+import { decisionSchema, invokesAgent, isMocked } from '../../src/rules/orchestrator.ts';
+import { schemaDocument } from '../../src/wire/validators.ts';
+import { compileUserSchema } from '../../src/wire/user-schema.ts';
+import { node } from '../support/definitions.ts';
+
+test('orchestrator-decision.schema.json: what a model is asked for is what the wire has', () => {
+  const { $defs } = schemaDocument('run-event-payloads') as {
+    $defs: Record<string, { anyOf?: unknown }>;
+  };
+  expect(decisionSchema().anyOf).toEqual($defs.OrchestratorDecision?.anyOf);
+});
+
+test('whom an orchestrator may name is held where it is said', () => {
+  const accepts = (workerIds: string[] | undefined, ...named: string[]) => {
+    const compiled = compileUserSchema(decisionSchema(workerIds));
+    return compiled.ok && compiled.value.validate({ kind: 'next-worker', nextWorkerIds: named }).ok;
+  };
+  expect(accepts(undefined, 'anyone')).toBe(true);
+  expect(accepts(['a', 'b'], 'b', 'a')).toBe(true);
+  expect(accepts(['a', 'b'], 'a', 'c')).toBe(false);
+});
+
+test('a plan stands for an agent in definitions made for tests alone', () => {
+  const supervisor = (more: object) => node('s', 'core.orchestrator.supervisor', more);
+  const agent = { agentId: 'local.a.b' };
+  const of = (more: object, id = 'conformance-x') => isMocked(supervisor(more), { id });
+  expect(of({})).toBe(true);
+  expect(of({ agent })).toBe(false);
+  expect(of({ agent, config: { mockConfidence: 0.1 } })).toBe(true);
+  expect(of({ config: { mockDecisions: [] } }, 'refunds')).toBe(false);
+  expect(isMocked(node('s', 'core.agent'), { id: 'conformance-x' })).toBe(false);
+});
+
+test.each([
+  ['core.agent', true],
+  ['core.orchestrator.supervisor', true],
+  ['core.identity', false],
+])('a node of type %s invokes its agent: %s', (typeId, invokes) => {
+  expect(invokesAgent({ typeId })).toBe(invokes);
+});

@@ -1,0 +1,73 @@
+// A decision that a human looks at before it stands (RFC 0002 §F; interrupt.md low-confidence): what is asked, what may
+// be answered, and what an answer makes of it.
+import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import { decisionSchema, isDecision } from '../src/rules/orchestrator.ts';
+import { nodeFailure, type Visit } from './context.ts';
+import { answersOf, interrupt } from './interrupts.ts';
+import { decisionQuestion } from './questions.ts';
+
+export interface Doubted {
+  readonly step: string;
+  readonly agentId: string;
+  readonly threshold: number;
+  readonly decision: JsonValue;
+  readonly confidence: number | undefined;
+  /** What a changed decision must be. */
+  readonly returnSchema?: JsonObject;
+  /** It says what comes next in the run: another one may be given by itself, as orchestrators give theirs. */
+  readonly orchestrates?: boolean;
+}
+
+/** Waits for the human: the ratified decision, or answers to go on with. Throws the node failure escalation_rejected. */
+export async function ratified(
+  visit: Visit,
+  doubted: Doubted,
+): Promise<{ readonly decision: JsonValue } | { readonly answers: JsonObject }> {
+  const { step, agentId, threshold, decision, confidence, returnSchema, orchestrates } = doubted;
+  const facts = { agentId, threshold, observed: confidence ?? 0 };
+  const { value } = await interrupt(visit, {
+    step,
+    kind: 'low-confidence',
+    data: { ...decisionQuestion(agentId), ...facts, decision },
+    resumeSchema: ratificationSchema(returnSchema, orchestrates ? [decisionSchema()] : []),
+    timeoutMs: visit.node.config.escalationTimeoutMs as number | undefined,
+    suspended: { reason: 'low-confidence', ...facts },
+  });
+  const answer = isJsonObject(value) ? value : {};
+  if (answer.action === 'reject') {
+    const reason =
+      typeof answer.reason === 'string' ? answer.reason : 'A human rejected the decision.';
+    throw nodeFailure('escalation_rejected', reason);
+  }
+  if (answer.action === 'edit-accept') return { decision: answer.decision ?? null };
+  if (answer.action !== undefined) return { decision };
+  return orchestrates && isDecision(value) ? { decision: value } : { answers: answersOf(value) };
+}
+
+/**
+ * What a human may answer; `decision` of an edit is held to the agent's return schema, which keeps its own root for
+ * `#` references by an `$id`.
+ */
+export function ratificationSchema(
+  returnSchema: JsonObject | undefined,
+  more: readonly JsonObject[] = [],
+): JsonObject {
+  const action = (name: string, members: JsonObject, required: string[] = []): JsonObject => ({
+    type: 'object',
+    required: ['action', ...required],
+    properties: { action: { const: name }, ...members },
+  });
+  return {
+    anyOf: [
+      action('accept', {}),
+      action('reject', { reason: { type: 'string', maxLength: 8192 } }),
+      action(
+        'edit-accept',
+        { decision: returnSchema ? { ...returnSchema, $id: 'decision' } : {} },
+        ['decision'],
+      ),
+      { type: 'object', required: ['answers'], properties: { answers: { type: 'object' } } },
+      ...more,
+    ],
+  };
+}
