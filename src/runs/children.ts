@@ -225,6 +225,8 @@ async function endOfChild(
 ): Promise<ChildEnd | 'lost' | undefined> {
   const row = await stores.runs.find(parent.tenant, childRunId);
   if (row?.input.header.parentRunId !== parent.runId) return 'lost';
+  // A log that is gone comes back: it can be rebuilt.
+  if (!(await log.head(row))) throw new HostError('service_unavailable');
   const { head, stale } = await log.fresh(row);
   if (!head.closed) {
     if (stale) throw new HostError('service_unavailable');

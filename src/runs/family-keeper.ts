@@ -84,7 +84,8 @@ async function tellEnd(deps: ChildrenDeps, { run }: UntoldEnd): Promise<void> {
   const parentRunId = row?.input.header.parentRunId;
   if (parentRunId !== undefined) {
     const parent = await log.head(stores.runs.ref(run.tenant, parentRunId));
-    if (parent && !parent.closed) await engine.childEnded(parentRunId, { childRunId: run.runId });
+    // Of one whose log is just gone nobody knows whether it waits.
+    if (!parent?.closed) await engine.childEnded(parentRunId, { childRunId: run.runId });
   }
   if (row) await cancelChildren(deps, row);
   await stores.families.endTold(run);

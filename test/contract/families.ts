@@ -130,6 +130,23 @@ export function familiesContract(stores: GivenStores): void {
       expect(await untold(parent.tenant)).toEqual([below.runId]);
     });
 
+    it('an end that a rebuild finds before any append is kept, one that was told is not kept anew', async () => {
+      const parent = await parentRun();
+      const child = childOf(parent);
+      await accept(child);
+      const ref = { ...refTo(child.runId), tenant: parent.tenant } as RunRef;
+      await stores().runs.markStarted(ref, 'T1');
+      const { log, families } = stores();
+      const seen = await log.head(ref);
+      if (!seen) throw new Error('no head');
+      const head = { ...seen, status: 'failed', closed: true } as const;
+      expect(await log.restore(ref, { head, rows: [] }, seen)).toBe(true);
+      expect(await untold(parent.tenant)).toEqual([child.runId]);
+      await families.endTold(ref);
+      expect(await log.restore(ref, { head, rows: [] }, head)).toBe(true);
+      expect(await untold(parent.tenant)).toEqual([]);
+    });
+
     it('ends that are to be told are read on from behind one of them', async () => {
       const parent = await parentRun();
       await accept(childOf(parent));

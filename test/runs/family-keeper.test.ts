@@ -22,6 +22,8 @@ let stores: Stores;
 let isTemporalAway = false;
 /** Runs that nobody can be told of. */
 const deaf = new Set<string>();
+/** Runs whose logs are dropped, and not rebuilt yet. */
+const gone = new Set<string>();
 const told: string[] = [];
 const cancelled: string[] = [];
 
@@ -32,6 +34,7 @@ afterAll(() => stores.close());
 beforeEach(() => {
   isTemporalAway = false;
   deaf.clear();
+  gone.clear();
   told.length = 0;
   cancelled.length = 0;
 });
@@ -43,7 +46,7 @@ function deps(): ChildrenDeps {
   return {
     stores,
     log: {
-      head: (run) => stores.log.head(run),
+      head: async (run) => (gone.has(run.runId) ? undefined : stores.log.head(run)),
       fresh: async (run) => {
         const head = await stores.log.head(run);
         if (!head) throw new HostError('run_not_found');
@@ -150,6 +153,22 @@ describe('the keeper of families', () => {
         .toSorted(),
     );
     expect(await untold()).toEqual([parent.runId]);
+  });
+
+  it('a parent whose log is just dropped is told, and finds out when the child’s is there again', async () => {
+    const parent = await accepted();
+    const child = await accepted(parent);
+    await end(child);
+    gone.add(parent.runId).add(child.runId);
+    await expect(createChildren(deps()).end(parent, child.runId)).rejects.toMatchObject({
+      code: 'service_unavailable',
+    });
+    await createFamilyKeeper(deps()).round(LATER_MS);
+    expect(told).toContain(child.runId);
+    gone.clear();
+    expect(await createChildren(deps()).end(parent, child.runId)).toMatchObject({
+      status: 'completed',
+    });
   });
 
   it('the children of a child are ended also where its parent has taken its end before', async () => {

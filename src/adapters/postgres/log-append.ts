@@ -24,6 +24,13 @@ export async function lockHead(
   return record && headOf(record);
 }
 
+/** Keeps the end of run $1 of tenant $2, where it has a parent or children, until it is told. Conditions may follow. */
+export const KEEP_END = `
+    INSERT INTO run_ends (tenant_id, run_id, ended_at_ms)
+    SELECT $2::text, $1::text, (extract(epoch FROM clock_timestamp()) * 1000)::bigint WHERE EXISTS (
+      SELECT 1 FROM session_runs WHERE run_id = $1 AND tenant_id = $2 AND parent_run_id IS NOT NULL
+      UNION ALL SELECT 1 FROM session_runs WHERE tenant_id = $2 AND parent_run_id = $1)`;
+
 const WRITE = `
   WITH added AS (${INSERT_EVENTS}),
   moved AS (
@@ -42,13 +49,7 @@ const WRITE = `
     UPDATE run_blocks SET closed = true
     WHERE run_id = $1 AND tenant_id = $2 AND $10 AND NOT closed AND activity_id <> ALL ($13::text[])
   ),
-  told AS (
-    INSERT INTO run_ends (tenant_id, run_id, ended_at_ms)
-    SELECT $2, $1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint WHERE $10 AND EXISTS (
-      SELECT 1 FROM session_runs WHERE run_id = $1 AND tenant_id = $2 AND parent_run_id IS NOT NULL
-      UNION ALL SELECT 1 FROM session_runs WHERE tenant_id = $2 AND parent_run_id = $1)
-    ON CONFLICT DO NOTHING
-  )
+  told AS (${KEEP_END} AND $10 ON CONFLICT DO NOTHING)
   SELECT pg_notify('${LOG_CHANNEL}', $1::text || ':' || $4::bigint::text) WHERE $14::boolean`;
 
 /** Throws HostError run_not_found without a head; SqlError when a fact is appended twice (a bug in its author). */

@@ -3,7 +3,7 @@ import { HostError } from '../../rules/errors.ts';
 import type { Head, LogRow } from '../../ports/log.ts';
 import type { RunRef, RunSummary } from '../../ports/runs.ts';
 import type { Db, Transaction } from './db.ts';
-import { LOG_CHANNEL, lockHead } from './log-append.ts';
+import { KEEP_END, LOG_CHANNEL, lockHead } from './log-append.ts';
 import { eventRecords, INSERT_EVENTS } from './rows.ts';
 import { summarize } from './run-summaries.ts';
 
@@ -46,7 +46,8 @@ export function restore(
       [runId, tenant],
     );
     if (!known) throw new HostError('run_not_found', { runId });
-    if (hasMoved(await lockHead(tx, run), seen)) return false;
+    const stored = await lockHead(tx, run);
+    if (hasMoved(stored, seen)) return false;
     const open = await tx.query(
       'SELECT 1 FROM run_blocks WHERE run_id = $1 AND tenant_id = $2 AND NOT closed LIMIT 1',
       [runId, tenant],
@@ -64,6 +65,9 @@ export function restore(
       await tx.query(INSERT_EVENTS, [runId, tenant, part]);
     }
     await putHead(tx, run, head);
+    // An end that no append has brought is found here.
+    if (head.closed && !stored?.closed)
+      await tx.query(`${KEEP_END} ON CONFLICT DO NOTHING`, [runId, tenant]);
     // Nobody appends to a run that has ended: this would stand for ever.
     await tx.query('DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
     if (summary) await summarize(tx, run, { at: head, summary });
