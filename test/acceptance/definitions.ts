@@ -35,6 +35,8 @@ export const SERVED = [
   'conversation',
   'subworkflow-parent',
   'subworkflow-child',
+  'agent-reasoning',
+  'orchestrator-dispatch',
 ] as const;
 
 /** A node as the files write it; `position` lies anywhere. */
@@ -128,6 +130,13 @@ function servedFiles(): Record<(typeof SERVED)[number], Json> {
     'cap-breach': file('cap-breach', chainOf('n1', 'n2', 'n3', 'n4', 'n5', 'n6')),
     'run-duration-breach': file('run-duration-breach', {
       nodes: [node('long', 'core.delay', { config: { durationMs: 30_000 } })],
+    }),
+    'agent-reasoning': file('agent-reasoning', {
+      nodes: [node('agent', 'core.conformance.mock-agent', { config: { mockReasoning: true } })],
+    }),
+    'orchestrator-dispatch': file('orchestrator-dispatch', {
+      nodes: [node('lead', 'core.orchestrator.supervisor'), node('dispatch', 'core.dispatch')],
+      edges: [edge('lead', 'dispatch'), edge('dispatch', 'lead')],
     }),
     'subworkflow-parent': file('subworkflow-parent', {
       nodes: [
@@ -253,9 +262,6 @@ function gateFiles() {
 function leftOutFiles(): Record<string, Json> {
   const pinned = { agentId: 'core.conformance.agent', memoryRef: 'memory:tenant:agent' };
   return {
-    'agent-reasoning': file('agent-reasoning', {
-      nodes: [node('agent', 'core.conformance.mock-agent', { config: { mockReasoning: true } })],
-    }),
     'agent-memory-roundtrip': file('agent-memory-roundtrip', {
       nodes: [
         node('agent', 'core.identity', {
@@ -286,10 +292,6 @@ function leftOutFiles(): Record<string, Json> {
     'agent-pack-handoff-schema-validation': file('agent-pack-handoff-schema-validation', {
       nodes: [node('agent', 'core.identity')],
       more: { metadata: { requiresAgentId: 'core.conformance.pack.agent' } },
-    }),
-    'orchestrator-dispatch': file('orchestrator-dispatch', {
-      nodes: [node('lead', 'core.orchestrator.supervisor'), node('dispatch', 'core.dispatch')],
-      edges: [edge('lead', 'dispatch'), edge('dispatch', 'lead')],
     }),
     'interrupt-external-event': file('interrupt-external-event', {
       nodes: [node('wait-for-external', 'core.interrupt', { config: { kind: 'external-event' } })],

@@ -62,6 +62,15 @@ function resolve(runId: string, nodeId: string, resumeValue: unknown) {
 const snapshotOf = async (runId: string): Promise<RunSnapshot> =>
   (await host.api<RunSnapshot>(`/v1/runs/${runId}`)).body;
 
+describe('conformance/fixtures.md: an orchestrator of a definition from a folder', () => {
+  it('has one worker run, and ends the run', async () => {
+    const runId = await start('orchestrator-dispatch');
+    expect(await host.waitFor(runId, ended)).toMatchObject({ status: 'completed' });
+    const { childRunId } = only(await log(runId), 'node.dispatched') as { childRunId: string };
+    expect(await snapshotOf(childRunId)).toMatchObject({ workflowId: 'conformance-noop' });
+  });
+});
+
 describe('node-packs.md §subWorkflow contract: a definition from a folder', () => {
   it('runs another one as a child, waits, and takes its variable', async () => {
     const runId = await start('subworkflow-parent');
