@@ -1,11 +1,12 @@
 // Variables that go into a child run and come back (RFC 0022): named by a node's config, read once when the child is
 // asked for, and taken when it completed.
 import type { JsonObject } from '../src/rules/json.ts';
+import { NODE_INPUTS_BYTES } from '../src/rules/limits.ts';
 import type { CausedBy } from '../src/rules/journal.ts';
 import { hasType } from '../src/rules/variables.ts';
 import type { Asked } from './child-runs.ts';
 import { nodeFailure, type Visit } from './context.ts';
-import { inputsOf, keepVariable, sensitiveInputs, stateVariable } from './values.ts';
+import { bounded, inputsOf, keepVariable, sensitiveInputs, stateVariable } from './values.ts';
 
 /** Names to the names that they are taken from: a child's from its parent's, or a parent's from its child's. */
 type Mapping = Readonly<Record<string, string>>;
@@ -28,7 +29,8 @@ export function mappedInputs(
   const inputs: JsonObject = Object.fromEntries([...Object.entries(inputsOf(visit)), ...values]);
   const sensitive = sensitiveInputs(visit, mapping);
   return {
-    inputs,
+    // One variable may be mapped to many names.
+    inputs: bounded(inputs, 'what the child run is given', NODE_INPUTS_BYTES),
     ...(unset.length > 0 ? { unset } : {}),
     ...(sensitive.length > 0 ? { sensitive } : {}),
   };

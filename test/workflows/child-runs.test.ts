@@ -250,6 +250,24 @@ describe('what a child is given', () => {
   });
 });
 
+describe('what a child is given together', () => {
+  it('is bounded: one variable that is mapped to many names fails the node, and starts nothing', async () => {
+    const { started, activities } = world();
+    const names = Array.from({ length: 100 }, (_, at) => [`name${at}`, 'text']);
+    const definition = chain('mapped', [sub({ inputMapping: Object.fromEntries(names) })], {
+      variables: [{ name: 'text', type: 'string' }] as WorkflowDefinition['variables'],
+    });
+    const run = await runOnce({
+      input: runInput(definition, { variables: { text: 'x'.repeat(30_000) } }),
+      activities,
+      script: async (handle) => void (await handle.result().catch(() => undefined)),
+    });
+    expect(run.status).toBe('failed');
+    expect(payloadsOf(run, 'run.failed')).toMatchObject([{ error: { code: 'payload_too_large' } }]);
+    expect(started).toEqual([]);
+  });
+});
+
 describe('a start that fails', () => {
   it('ends what it has begun, and the next attempt begins another child', async () => {
     const asked: string[] = [];
