@@ -253,8 +253,9 @@ describe('what a child is given', () => {
 describe('what a child is given together', () => {
   it('is bounded: one variable that is mapped to many names fails the node, and starts nothing', async () => {
     const { started, activities } = world();
-    const names = Array.from({ length: 100 }, (_, at) => [`name${at}`, 'text']);
-    const definition = chain('mapped', [sub({ inputMapping: Object.fromEntries(names) })], {
+    const names = Array.from({ length: 100 }, (_, at): [string, string] => [`name${at}`, 'text']);
+    const inputMapping = Object.fromEntries(names);
+    const definition = chain('mapped', [sub({ inputMapping })], {
       variables: [{ name: 'text', type: 'string' }] as WorkflowDefinition['variables'],
     });
     const run = await runOnce({
