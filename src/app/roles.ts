@@ -194,6 +194,7 @@ export function runSettings({ config, facade = {} }: HostOptions): RunSettings {
   const { forceContinueAsNewAfter } = facade;
   return {
     escalation: config.escalation,
+    testMode: config.testMode,
     interruptTimeoutMs: config.interruptTimeoutMs,
     ...(forceContinueAsNewAfter === undefined ? {} : { forceContinueAsNewAfter }),
   };

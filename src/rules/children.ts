@@ -59,7 +59,6 @@ export type ChildStart =
       readonly kind: 'refused';
       readonly code: string;
       readonly message: string;
-      readonly details?: JsonObject;
       /** A bound that it would have passed. */
       readonly breach?: { readonly kind: 'child-depth' | 'child-runs'; readonly limit: number };
     };

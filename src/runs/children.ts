@@ -9,7 +9,6 @@ import {
   type ChildStart,
 } from '../rules/children.ts';
 import { codeOf, HostError } from '../rules/errors.ts';
-import { isJsonObject } from '../rules/json.ts';
 import type { RunHeader, RunInput } from '../rules/run-input.ts';
 import { TERMINAL_STATUSES } from '../rules/status.ts';
 import { subjectOf } from '../rules/subject.ts';
@@ -98,10 +97,10 @@ async function newChild(
     requireTask(deps, parent.tenant, request);
     input = childInput(deps, parent, { request, header });
   } catch (error) {
-    return refused(error, request);
+    return refused(error);
   }
   const exposed = exposure(input, request);
-  if (exposed) return refused(exposed, request);
+  if (exposed) return refused(exposed);
   const row = await deps.stores.families.acceptChild(
     {
       runId: input.runId,
@@ -202,16 +201,12 @@ function breached(
 }
 
 /** Throws what is not the request's fault. */
-function refused(
-  error: unknown,
-  { target }: ChildRequest,
-): Extract<ChildStart, { kind: 'refused' }> {
+function refused(error: unknown): Extract<ChildStart, { kind: 'refused' }> {
   const code = codeOf(error);
   if (code === undefined || !REFUSALS.has(code)) throw error;
-  const { message, details } = error as HostError;
+  const { message } = error as HostError;
   const told = code === 'workflow_not_found' ? 'unknown_child_workflow' : code;
-  const known = isJsonObject(details) ? details : {};
-  return { kind: 'refused', code: told, message, details: { ...known, ...target } };
+  return { kind: 'refused', code: told, message };
 }
 
 /**

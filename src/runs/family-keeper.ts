@@ -1,7 +1,7 @@
 // Ends that somebody has to know of (architecture §4): a child whose own code could not tell its parent, because it was
 // terminated, ran out of time or never started; and a parent that could not end its children. Each end of a run that has
 // a parent or children stands in `run_ends` until whom it concerns has taken it.
-import { codeOf } from '../rules/errors.ts';
+import { codeOf, HostError } from '../rules/errors.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { UntoldEnd } from '../ports/families.ts';
 import { cancelChild, type ChildrenDeps } from './children.ts';
@@ -19,10 +19,15 @@ const PARENT_ENDED = 'parent-ended';
 
 export interface FamilyKeeper {
   start(): void;
-  /** Waits for the round that runs. */
+  /** Waits for the end, or the child, at which the round is. */
   stop(): Promise<void>;
   /** One round; `nowMs` for tests. */
   round(nowMs?: number): Promise<void>;
+}
+
+interface Keeper extends ChildrenDeps {
+  /** Aborted: what is left stands for the next process. */
+  readonly signal: AbortSignal;
 }
 
 export function createFamilyKeeper(deps: ChildrenDeps): FamilyKeeper {
@@ -30,26 +35,33 @@ export function createFamilyKeeper(deps: ChildrenDeps): FamilyKeeper {
   let running: Promise<void> = Promise.resolve();
   /** The last one that was looked at: what cannot be told keeps nothing behind it waiting. */
   let behind: UntoldEnd | undefined;
+  let isBusy = false;
+  const stopping = new AbortController();
+  const keeper: Keeper = { ...deps, signal: stopping.signal };
   const round = (nowMs = Date.now()): Promise<void> => {
     running = running
       .then(async () => {
-        behind = await tellEnds(deps, nowMs, behind);
+        isBusy = true;
+        behind = await tellEnds(keeper, nowMs, behind);
       })
       .catch((error: unknown) =>
         deps.logger.warn('ends of runs are not told, trying again', {
           code: codeOf(error) ?? 'internal_error',
         }),
-      );
+      )
+      .finally(() => (isBusy = false));
     return running;
   };
   return {
     round,
     start() {
-      timer ??= setInterval(() => void round(), INTERVAL_MS).unref();
+      // A round that takes long is not waited for by others.
+      timer ??= setInterval(() => void (isBusy || round()), INTERVAL_MS).unref();
     },
     async stop() {
       clearInterval(timer);
       timer = undefined;
+      stopping.abort();
       await running;
     },
   };
@@ -57,12 +69,13 @@ export function createFamilyKeeper(deps: ChildrenDeps): FamilyKeeper {
 
 /** Returns the end that the next round goes on behind; undefined: it begins anew. */
 async function tellEnds(
-  deps: ChildrenDeps,
+  deps: Keeper,
   nowMs: number,
   behind: UntoldEnd | undefined,
 ): Promise<UntoldEnd | undefined> {
   const ends = await deps.stores.families.untoldEnds(nowMs - OWN_TIME_MS, ROUND_ENDS, behind);
   for (const end of ends) {
+    if (deps.signal.aborted) return undefined;
     try {
       await tellEnd(deps, end);
     } catch (error) {
@@ -78,7 +91,7 @@ async function tellEnds(
   return ends.length === ROUND_ENDS ? ends.at(-1) : undefined;
 }
 
-async function tellEnd(deps: ChildrenDeps, { run }: UntoldEnd): Promise<void> {
+async function tellEnd(deps: Keeper, { run }: UntoldEnd): Promise<void> {
   const { stores, engine, log } = deps;
   const row = await stores.runs.find(run.tenant, run.runId);
   const parentRunId = row?.input.header.parentRunId;
@@ -92,7 +105,7 @@ async function tellEnd(deps: ChildrenDeps, { run }: UntoldEnd): Promise<void> {
 }
 
 /** Throws the first error behind the last child: one that cannot be cancelled keeps no other running. */
-async function cancelChildren(deps: ChildrenDeps, parent: RunRow): Promise<void> {
+async function cancelChildren(deps: Keeper, parent: RunRow): Promise<void> {
   const { stores } = deps;
   let cursor: string | undefined;
   const failed: unknown[] = [];
@@ -100,6 +113,7 @@ async function cancelChildren(deps: ChildrenDeps, parent: RunRow): Promise<void>
     const page = await stores.families.children(parent, { cursor, limit: PAGE });
     for (const { run, closed } of page.runs) {
       if (closed) continue;
+      if (deps.signal.aborted) throw new HostError('service_unavailable');
       try {
         await cancelOf(deps, parent, run);
       } catch (error) {
@@ -112,7 +126,7 @@ async function cancelChildren(deps: ChildrenDeps, parent: RunRow): Promise<void>
   if (failed.length > 0) throw failed[0];
 }
 
-async function cancelOf(deps: ChildrenDeps, parent: RunRow, run: RunRef): Promise<void> {
+async function cancelOf(deps: Keeper, parent: RunRow, run: RunRef): Promise<void> {
   const child = await deps.stores.runs.find(run.tenant, run.runId);
   if (child?.input.header.isDetached) return;
   await cancelChild(deps, parent, { childRunId: run.runId, reason: PARENT_ENDED });
