@@ -89,8 +89,13 @@ async function send<Answer>(client: Client, path: string, sent: Sent): Promise<A
 }
 
 async function ask<Answer>(client: Client, request: Request): Promise<Answer> {
-  const limit = AbortSignal.timeout(request.limitMs ?? REQUEST_LIMIT_MS);
-  const { response, text } = await exchange(client, request, limit);
+  // Not AbortSignal.timeout: of one that only AbortSignal.any holds Node forgets the time.
+  const limit = new AbortController();
+  const late = new DOMException('no answer', 'TimeoutError');
+  const timer = setTimeout(() => limit.abort(late), request.limitMs ?? REQUEST_LIMIT_MS);
+  const { response, text } = await exchange(client, request, limit.signal).finally(() =>
+    clearTimeout(timer),
+  );
   const body = parsed(text);
   if (response.status < 300 && body !== undefined) return body as Answer;
   throw faultOf(client, response.status, body);

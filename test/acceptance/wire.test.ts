@@ -89,16 +89,7 @@ describe('capabilities.md: discovery', () => {
     expect(Object.keys(capabilities).length).toBeGreaterThan(0);
     for (const [family, value] of Object.entries(capabilities)) expect(root[family]).toEqual(value);
     for (const absent of [
-      ...[
-        'replay',
-        'webhooks',
-        'memory',
-        'multiAgent',
-        'orchestrator',
-        'dispatch',
-        'debugBundle',
-        'secrets',
-      ],
+      ...['replay', 'webhooks', 'memory', 'debugBundle', 'secrets'],
       ...['testing', 'restTransport', 'feedback', 'production', 'auth'],
     ])
       expect(root).not.toHaveProperty([absent]);

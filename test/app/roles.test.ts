@@ -53,6 +53,7 @@ describe('roles', () => {
       'agent queues': 'worker',
       worker: 'worker',
       reaper: 'facade',
+      families: 'worker',
       http: 'facade',
     });
   });

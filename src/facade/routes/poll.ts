@@ -77,11 +77,11 @@ async function answerPoll(
   if (rows.length === 0 && !head.closed) {
     const stream = deps.streams.open(principalOf(caller.subject), response);
     if (stream.signal.aborted) return;
-    await nextRows(
-      deps,
-      { run, after },
-      AbortSignal.any([stream.signal, AbortSignal.timeout(seconds * 1000)]),
-    );
+    // Not AbortSignal.timeout: of one that only AbortSignal.any holds Node forgets the time.
+    const over = new AbortController();
+    const timer = setTimeout(() => over.abort(), seconds * 1000);
+    const until = AbortSignal.any([stream.signal, over.signal]);
+    await nextRows(deps, { run, after }, until).finally(() => clearTimeout(timer));
     rows = await readRows(deps, run, { after, limit });
     head = (await deps.log.head(run)) ?? head;
   }
