@@ -6,7 +6,7 @@ import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
 import type { JsonValue } from '../src/rules/json.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import type { Tool } from '../src/ports/tools.ts';
-import { compileUserSchema } from '../src/wire/user-schema.ts';
+import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { CallToolInput, CallToolOutput } from './contract.ts';
 import {
   performEffect,
@@ -92,8 +92,7 @@ async function told({ ports, input }: KnownEffect, result: EffectResult): Promis
 }
 
 function argumentsFault(tool: Tool, value: JsonValue): ToolError | undefined {
-  const compiled = compileUserSchema(tool.inputSchema);
-  const checked = compiled.ok ? compiled.value.validate(value) : compiled;
+  const checked = checkAgainst(tool.inputSchema, value);
   if (checked.ok) return undefined;
   const [{ pointer, message }] = checked.errors;
   return toolError(

@@ -2,7 +2,7 @@
 // code compiles no schemas.
 import type { StepResult } from '../src/rules/journal.ts';
 import { boundText } from '../src/rules/tokens.ts';
-import { compileUserSchema } from '../src/wire/user-schema.ts';
+import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { CheckValueInput, CheckValueOutput } from './contract.ts';
 
 /** Faults that are told: the rest says the same of other places. */
@@ -14,8 +14,7 @@ export async function checkValue({
   value,
   schema,
 }: CheckValueInput): Promise<StepResult<CheckValueOutput>> {
-  const compiled = compileUserSchema(schema);
-  const checked = compiled.ok ? compiled.value.validate(value) : compiled;
+  const checked = checkAgainst(schema, value);
   if (checked.ok) return { output: { ok: true }, events: [] };
   const errors = checked.errors
     .slice(0, MAX_ERRORS)

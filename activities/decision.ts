@@ -12,7 +12,7 @@ import { decisionSchema } from '../src/rules/orchestrator.ts';
 import type { ResolvedAgent } from '../src/ports/catalog.ts';
 import { askedOf, CLARIFICATION_SCHEMA, type Asked } from './clarification.ts';
 import type { Orchestrates } from './contract.ts';
-import { compileUserSchema } from '../src/wire/user-schema.ts';
+import { checkAgainst } from '../src/wire/user-schema.ts';
 
 /** Longest text in bytes that tells what was wrong. */
 const MESSAGE_BYTES = 2048;
@@ -113,8 +113,7 @@ function parseObject(text: string): JsonObject | undefined {
 
 /** What is wrong with a decision by the return schema; undefined when nothing is. Names rules, not values. */
 export function returnViolation(decision: JsonValue, returnSchema: JsonObject): string | undefined {
-  const compiled = compileUserSchema(returnSchema);
-  const checked = compiled.ok ? compiled.value.validate(decision) : compiled;
+  const checked = checkAgainst(returnSchema, decision);
   if (checked.ok) return undefined;
   const told = checked.errors
     .slice(0, MAX_TOLD_FAULTS)

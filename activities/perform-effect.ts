@@ -15,7 +15,7 @@ import { eventIdOf } from '../src/rules/ids.ts';
 import { canonicalJson, utf8Length, type JsonValue } from '../src/rules/json.ts';
 import type { EffectClaim, EffectIdentity, EffectRecall } from '../src/ports/effects.ts';
 import type { Tool, ToolCallContext, ToolProgress } from '../src/ports/tools.ts';
-import { compileUserSchema } from '../src/wire/user-schema.ts';
+import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { CallToolInput } from './contract.ts';
 import { failure } from './failures.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -299,8 +299,7 @@ function outcomeFault(tool: Tool, outcome: JsonValue): ToolError | undefined {
     return toolError('payload_too_large', 'The result of the tool is larger than permitted.');
   }
   if (tool.outputSchema === undefined) return undefined;
-  const compiled = compileUserSchema(tool.outputSchema);
-  const checked = compiled.ok ? compiled.value.validate(outcome) : compiled;
+  const checked = checkAgainst(tool.outputSchema, outcome);
   if (checked.ok) return undefined;
   const [{ pointer, message }] = checked.errors;
   return toolError(

@@ -5,7 +5,7 @@ import type { JsonValue } from '../src/rules/json.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import { askedModel } from '../src/rules/model-choice.ts';
 import type { ResolvedAgent } from '../src/ports/catalog.ts';
-import { compileUserSchema } from '../src/wire/user-schema.ts';
+import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { ModelChoice, PrepareInvocationInput, PrepareInvocationOutput } from './contract.ts';
 import { returnSchemaOf } from './decision.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -58,8 +58,7 @@ export async function prepareInvocation(
 
 function taskViolation(agent: ResolvedAgent, task: JsonValue): Refusal | undefined {
   if (agent.taskSchema === undefined) return undefined;
-  const compiled = compileUserSchema(agent.taskSchema);
-  const checked = compiled.ok ? compiled.value.validate(task) : compiled;
+  const checked = checkAgainst(agent.taskSchema, task);
   if (checked.ok) return undefined;
   const errors = checked.errors.slice(0, MAX_TOLD_FAULTS);
   return {

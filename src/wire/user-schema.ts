@@ -46,6 +46,12 @@ export interface UserSchema {
 /** `work`: what it took to make the schema ready, or to refuse it, in units of MAX_WORK; the same each time. */
 export type CompiledSchema = Checked<UserSchema> & { readonly work: number };
 
+/** A value by a schema of others; a schema that cannot be used has the faults itself. */
+export function checkAgainst(schema: unknown, value: unknown): Checked<unknown> {
+  const compiled = compileUserSchema(schema);
+  return compiled.ok ? compiled.value.validate(value) : compiled;
+}
+
 /** Compiles once and keeps the result by content. A schema that is refused is a value: pointers into the schema. */
 export function compileUserSchema(schema: unknown): CompiledSchema {
   if (!isJsonObject(schema) && typeof schema !== 'boolean')
