@@ -15,7 +15,7 @@ const MAX_ROWS = 20_000;
 const PAGE_ROWS = 2_000;
 const MAX_CHILDREN = 500;
 
-type Parts = Pick<Stores, 'log' | 'sessions'>;
+type Parts = Pick<Stores, 'log' | 'families'>;
 
 export interface Causes {
   readonly event: LogLink;
@@ -67,9 +67,9 @@ export async function effectsOf(
   // A run that an effect spawned comes to the list's end: what follows from its first event is looked for there.
   for (const { run: of, after } of runs) {
     if (!(await readEffects(parts, walk, { run: of, after }))) break;
-    const children = await parts.sessions.childrenOf(of, MAX_CHILDREN);
+    const { runs: children } = await parts.families.children(of, { limit: MAX_CHILDREN });
     if (children.length >= MAX_CHILDREN) walk.truncated = true;
-    runs.push(...children.map((child) => ({ run: child, after: -1 })));
+    runs.push(...children.map((child) => ({ run: child.run, after: -1 })));
   }
   const { effects, truncated } = walk;
   return { event, effects, truncated };

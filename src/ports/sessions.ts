@@ -1,5 +1,5 @@
 // Sessions (seed 003): what groups the runs of one conversation, made by the first run that names it.
-import type { RunListItem, RunRef } from './runs.ts';
+import type { RunListItem } from './runs.ts';
 
 export interface SessionRow {
   readonly sessionId: string;
@@ -33,8 +33,6 @@ export interface SessionStore {
     tenant: string,
     query: PageQuery,
   ): Promise<{ readonly sessions: readonly SessionRow[]; readonly nextCursor?: string }>;
-  /** Runs that this run spawned into its session, oldest first. */
-  childrenOf(run: RunRef, limit: number): Promise<readonly RunRef[]>;
   /** True of a run of the session. */
   holds(tenant: string, sessionId: string, runId: string): Promise<boolean>;
   /** Newest first; none of a session that is not there. */

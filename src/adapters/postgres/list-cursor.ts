@@ -1,6 +1,7 @@
 // Cursors of lists: where the last row of a page stands in the list's order. Opaque to clients, and stable while rows
 // come: a page begins behind a place, not behind a number of rows.
 import { HostError } from '../../rules/errors.ts';
+import type { SqlValue } from './db.ts';
 
 /** What a place is made of: the columns of an order. */
 type Form = readonly ('number' | 'string')[];
@@ -13,7 +14,7 @@ export const NEWEST_FIRST = ['number', 'string'] as const;
 /** The deadline, when it was asked, and the run's id. */
 export const SOONEST_FIRST = ['number', 'number', 'string'] as const;
 
-export function cursorText(place: readonly (string | number)[]): string {
+function cursorText(place: readonly (string | number)[]): string {
   return Buffer.from(JSON.stringify(place)).toString('base64url');
 }
 
@@ -31,6 +32,29 @@ export function cursorOf<Kinds extends Form>(text: string, form: Kinds): Place<K
     reason: 'The cursor is not one that this host gave.',
     field: 'cursor',
   });
+}
+
+/** `rows` has one more than the page where there are more. */
+export function nextCursor<Row>(
+  rows: readonly Row[],
+  limit: number,
+  placeOf: (row: Row) => readonly (string | number)[],
+): { readonly nextCursor?: string } {
+  const last = rows[limit - 1];
+  return rows.length > limit && last ? { nextCursor: cursorText(placeOf(last)) } : {};
+}
+
+/** The condition of the place that a page begins behind, in the order of time and id; its values are put to `values`. */
+export function behind(
+  columns: string,
+  order: 'newest' | 'oldest',
+  { cursor, values }: { readonly cursor?: string; readonly values: SqlValue[] },
+): string {
+  if (cursor === undefined) return 'true';
+  const [at, id] = cursorOf(cursor, NEWEST_FIRST);
+  values.push(at, id);
+  const sign = order === 'newest' ? '<' : '>';
+  return `${columns} ${sign} ($${values.length - 1}::bigint, $${values.length}::text)`;
 }
 
 function parsed(text: string): unknown {

@@ -9,7 +9,7 @@ import type {
   RunSummary,
 } from '../../ports/runs.ts';
 import type { Db, SqlValue } from './db.ts';
-import { cursorOf, cursorText, NEWEST_FIRST, SOONEST_FIRST } from './list-cursor.ts';
+import { cursorOf, NEWEST_FIRST, nextCursor, SOONEST_FIRST } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
 import { IS_SUMMED } from './run-summaries.ts';
 
@@ -78,9 +78,7 @@ function pageOf<Row>(
   limit: number,
   placeOf: (row: Row) => readonly (string | number)[],
 ): Page<Row> {
-  const runs = rows.slice(0, limit);
-  const last = rows[limit - 1];
-  return rows.length > limit && last ? { runs, nextCursor: cursorText(placeOf(last)) } : { runs };
+  return { runs: rows.slice(0, limit), ...nextCursor(rows, limit, placeOf) };
 }
 
 /** The registry leads; with a status the heads do, because their index holds it. */

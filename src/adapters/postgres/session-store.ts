@@ -4,8 +4,7 @@ import type { RunStatus } from '../../rules/status.ts';
 import type { NewRun } from '../../ports/runs.ts';
 import type { PageQuery, SessionRow, SessionRun, SessionStore } from '../../ports/sessions.ts';
 import type { Db, SqlValue } from './db.ts';
-import { refOf } from './run-ref.ts';
-import { cursorOf, cursorText, NEWEST_FIRST } from './list-cursor.ts';
+import { behind, nextCursor } from './list-cursor.ts';
 
 interface SessionRecord {
   readonly session_id: string;
@@ -87,29 +86,11 @@ function runOf(record: RunRecord): SessionRun {
 const SESSION_COLUMNS =
   'session_id, title, array_to_json(tags)::text AS tags, created_at_ms, last_activity_ms';
 
-/** `rows` has one more than the page where there are more. */
-function nextCursor<Row>(
-  rows: readonly Row[],
-  limit: number,
-  placeOf: (row: Row) => readonly [number, string],
-): { readonly nextCursor?: string } {
-  const last = rows[limit - 1];
-  return rows.length > limit && last ? { nextCursor: cursorText(placeOf(last)) } : {};
-}
-
-/** The condition of the place that a page begins behind, its two values bound behind `values`. */
-function behind(columns: string, cursor: string | undefined, values: SqlValue[]): string {
-  if (cursor === undefined) return 'true';
-  const [at, id] = cursorOf(cursor, NEWEST_FIRST);
-  values.push(at, id);
-  return `${columns} < ($${values.length - 1}::bigint, $${values.length}::text)`;
-}
-
 async function list(db: Db, tenant: string, { cursor, limit }: PageQuery) {
   const values: SqlValue[] = [tenant, limit + 1];
   const records = await db.query<SessionRecord>(
     `SELECT ${SESSION_COLUMNS} FROM sessions
-     WHERE tenant_id = $1 AND ${behind('(last_activity_ms, session_id)', cursor, values)}
+     WHERE tenant_id = $1 AND ${behind('(last_activity_ms, session_id)', 'newest', { cursor, values })}
      ORDER BY last_activity_ms DESC, session_id DESC LIMIT $2`,
     values,
   );
@@ -128,7 +109,7 @@ async function runs(
   const records = await db.query<RunRecord>(
     `SELECT s.run_id, r.workflow_id, r.tags, s.created_at_ms, h.status, s.parent_run_id, s.causation_id
      FROM session_runs s JOIN runs r ON r.run_id = s.run_id LEFT JOIN run_heads h ON h.run_id = s.run_id
-     WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${behind('(s.created_at_ms, s.run_id)', cursor, values)}
+     WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${behind('(s.created_at_ms, s.run_id)', 'newest', { cursor, values })}
      ORDER BY s.created_at_ms DESC, s.run_id DESC LIMIT $3`,
     values,
   );
@@ -153,15 +134,6 @@ export function createSessionStore(db: Db): SessionStore {
         [runId, tenant, sessionId],
       );
       return held.length > 0;
-    },
-    async childrenOf({ tenant, runId }, limit) {
-      const children = await db.query<{ run_id: string }>(
-        `SELECT c.run_id FROM session_runs p JOIN session_runs c
-           ON c.tenant_id = p.tenant_id AND c.session_id = p.session_id AND c.parent_run_id = p.run_id
-         WHERE p.run_id = $1 AND p.tenant_id = $2 ORDER BY c.created_at_ms, c.run_id LIMIT $3`,
-        [runId, tenant, limit],
-      );
-      return children.map((child) => refOf(tenant, child.run_id));
     },
     list: (tenant, query) => list(db, tenant, query),
     runs: (tenant, sessionId, query) => runs(db, { tenant, sessionId }, query),

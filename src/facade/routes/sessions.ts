@@ -4,7 +4,7 @@ import { HostError } from '../../rules/errors.ts';
 import type { SessionRow, SessionRun } from '../../ports/sessions.ts';
 import { withShownIds } from '../../wire/major.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { integer, text } from '../parameters.ts';
+import { integer } from '../parameters.ts';
 import {
   answered,
   shape,
@@ -15,10 +15,7 @@ import {
   type Route,
 } from '../route.ts';
 import { runUrls } from '../urls.ts';
-
-const CURSOR = text('`nextCursor` of the page before.', {
-  ...{ pattern: /^[!-~]{1,512}$/, reason: 'is not a cursor', example: 'MTc2NzMyMzA0NQ' },
-});
+import { RUN_LIST } from './runs.ts';
 
 export const LIST_SESSIONS = {
   method: 'get',
@@ -27,7 +24,7 @@ export const LIST_SESSIONS = {
   summary: 'Sessions, the last active first. An extension of this host.',
   access: 'runs:read',
   parameters: {
-    cursor: CURSOR,
+    cursor: RUN_LIST.cursor,
     limit: integer('Sessions in one page.', { min: 1, max: 200, default: 50, example: 20 }),
   },
   success: { status: 200, description: 'One page.', schema: shape('SessionList') },
@@ -41,8 +38,8 @@ export const GET_SESSION = {
   summary: 'A session with its runs, newest first. An extension of this host.',
   access: 'runs:read',
   parameters: {
-    cursor: CURSOR,
-    limit: integer('Runs in one page.', { min: 1, max: 200, default: 50, example: 20 }),
+    cursor: RUN_LIST.cursor,
+    limit: RUN_LIST.limit,
   },
   success: { status: 200, description: 'One page.', schema: shape('Session') },
   errors: ['not_found', 'service_unavailable'],
