@@ -7,7 +7,7 @@ import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
 import { jsonBytes, type JsonObject } from '../src/rules/json.ts';
 import { NODE_INPUTS_BYTES } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
-import type { ChildEnd, ChildStart } from '../src/rules/children.ts';
+import type { ChildEnd } from '../src/rules/children.ts';
 import type {
   CancelChildInput,
   CancelChildOutput,
@@ -33,17 +33,11 @@ export function startChildren(
   const parent = stores.runs.ref(context.tenant, context.runId);
   const { cancellationSignal } = Context.current();
   return beating(async () => {
-    const starts: ChildStart[] = [];
-    for (const request of requests) {
-      cancellationSignal.throwIfAborted();
-      const start = await children.accept(parent, request);
-      starts.push(
-        start.kind === 'started'
-          ? start
-          : { ...start, message: told(redactor.text(start.message)) },
-      );
-    }
-    return { output: { starts }, events: [] };
+    const starts = await children.accept(parent, requests, cancellationSignal);
+    const shown = starts.map((start) =>
+      start.kind === 'started' ? start : { ...start, message: told(redactor.text(start.message)) },
+    );
+    return { output: { starts: shown }, events: [] };
   });
 }
 

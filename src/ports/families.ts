@@ -15,7 +15,7 @@ export interface UntoldEnd {
 
 export interface FamilyStore {
   /**
-   * Inserts the row of a child (`pending`, with its head) unless it is there: a later try finds the row of the first.
+   * Inserts the row of a child (`pending`, with its head); of tries at once all get the row of the first.
    * Counted below its root in the same statement: `full` where that has `limit` runs below it already. Throws
    * service_unavailable.
    */

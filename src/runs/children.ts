@@ -15,12 +15,12 @@ import { subjectOf } from '../rules/subject.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
-import { compileUserSchema } from '../wire/user-schema.ts';
+import { checkAgainst } from '../wire/user-schema.ts';
 import { foldedRun } from '../log/fold.ts';
 import { cancelRun } from './cancel.ts';
 import type { RunsDeps } from './deps.ts';
 import { buildRunInput } from './input.ts';
-import { startRun } from './start.ts';
+import { startNew, startRun } from './start.ts';
 
 export type ChildrenDeps = Omit<RunsDeps, 'stores'> & {
   readonly stores: RunsDeps['stores'] & Pick<Stores, 'families'>;
@@ -28,7 +28,12 @@ export type ChildrenDeps = Omit<RunsDeps, 'stores'> & {
 
 /** For activities. Parents and children belong to one tenant. */
 export interface Children {
-  accept(parent: RunRef, request: ChildRequest): Promise<ChildStart>;
+  /** One batch, in its order; `signal` is looked at between two. */
+  accept(
+    parent: RunRef,
+    requests: readonly ChildRequest[],
+    signal?: AbortSignal,
+  ): Promise<readonly ChildStart[]>;
   end(parent: RunRef, childRunId: string): Promise<ChildEnd | 'lost' | undefined>;
   cancel(
     parent: RunRef,
@@ -38,7 +43,7 @@ export interface Children {
 
 export function createChildren(deps: ChildrenDeps): Children {
   return {
-    accept: (parent, request) => acceptChild(deps, parent, request),
+    accept: (parent, requests, signal) => acceptChildren(deps, { parent, requests, signal }),
     end: (parent, childRunId) => endOfChild(deps, parent, childRunId),
     cancel: (parent, child) => cancelChild(deps, parent, child),
   };
@@ -58,24 +63,45 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'model_not_configured',
 ]);
 
+interface Batch {
+  readonly parent: RunRef;
+  readonly requests: readonly ChildRequest[];
+  readonly signal: AbortSignal | undefined;
+}
+
 /**
- * Accepts and starts a child of `parent`. Throws service_unavailable, and internal_error where another parent has a run
- * of this id.
+ * Accepts and starts children of `parent`. Throws service_unavailable, and internal_error where another parent has a run
+ * of such an id.
  */
+async function acceptChildren(
+  deps: ChildrenDeps,
+  { parent, requests, signal }: Batch,
+): Promise<readonly ChildStart[]> {
+  const starts: ChildStart[] = [];
+  let row: Promise<RunRow> | undefined;
+  // Of a batch that a later try finds started nobody reads the parent, which may be large.
+  const parentRow = () => (row ??= rowOf(deps, parent));
+  for (const request of requests) {
+    signal?.throwIfAborted();
+    starts.push(await acceptChild(deps, { parent, parentRow }, request));
+  }
+  return starts;
+}
+
 async function acceptChild(
   deps: ChildrenDeps,
-  parent: RunRef,
+  { parent, parentRow }: { readonly parent: RunRef; readonly parentRow: () => Promise<RunRow> },
   request: ChildRequest,
 ): Promise<ChildStart> {
   const known = await deps.stores.runs.find(parent.tenant, request.runId);
-  const row = known ?? (await newChild(deps, await rowOf(deps, parent), request));
+  const row = known ?? (await newChild(deps, await parentRow(), request));
   if ('kind' in row) return row;
   const { parentRunId, causationId } = row.input.header;
   if (parentRunId !== parent.runId || causationId !== request.callId)
     throw new HostError('internal_error', {
       reason: 'The id of the child belongs to another run.',
     });
-  await startRun(deps, row);
+  await (known ? startRun(deps, row) : startNew(deps, row));
   return { kind: 'started', workflowId: row.workflowId };
 }
 
@@ -138,8 +164,7 @@ function requireTask(
 ): void {
   const { taskSchema } = ('agentId' in target && catalog.agent(tenant, target.agentId)) || {};
   if (taskSchema === undefined) return;
-  const compiled = compileUserSchema(taskSchema);
-  const checked = compiled.ok ? compiled.value.validate(inputs) : compiled;
+  const checked = checkAgainst(taskSchema, inputs);
   if (checked.ok) return;
   const [{ pointer, message }] = checked.errors;
   throw new HostError('handoff_task_schema_violation', {
@@ -220,9 +245,10 @@ async function endOfChild(
 ): Promise<ChildEnd | 'lost' | undefined> {
   const row = await stores.runs.find(parent.tenant, childRunId);
   if (row?.input.header.parentRunId !== parent.runId) return 'lost';
-  // A log that is gone comes back: it can be rebuilt.
-  if (!(await log.head(row))) throw new HostError('service_unavailable');
-  const { head, stale } = await log.fresh(row);
+  const { head, stale } = await log.fresh(row).catch((error: unknown) => {
+    // A log that is gone comes back: it can be rebuilt.
+    throw codeOf(error) === 'run_not_found' ? new HostError('service_unavailable') : error;
+  });
   if (!head.closed) {
     if (stale) throw new HostError('service_unavailable');
     return undefined;

@@ -43,11 +43,12 @@ export interface RigOptions {
 }
 
 const NO_CHILDREN: Children = {
-  accept: async () => ({
-    kind: 'refused',
-    code: 'workflow_not_found',
-    message: 'No such workflow.',
-  }),
+  accept: async (_parent, requests) =>
+    requests.map(() => ({
+      kind: 'refused' as const,
+      code: 'workflow_not_found',
+      message: 'No such workflow.',
+    })),
   end: async () => 'lost',
   cancel: async () => 'none',
 };

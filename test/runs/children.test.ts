@@ -9,7 +9,7 @@ import type { RunInput } from '../../src/rules/run-input.ts';
 import type { CatalogAgent } from '../../src/ports/catalog.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import { createChildren, type ChildrenDeps } from '../../src/runs/children.ts';
+import { createChildren, type Children, type ChildrenDeps } from '../../src/runs/children.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
 import { silentLogger } from '../support/log-parts.ts';
@@ -93,6 +93,11 @@ const asked = (over: Partial<ChildRequest> = {}): ChildRequest => ({
   ...over,
 });
 
+async function accept(children: Children, parent: RunRef, request: ChildRequest) {
+  const [start] = await children.accept(parent, [request]);
+  return start;
+}
+
 describe('a child that is asked for', () => {
   it('seed 003 §3.4: is of its parent’s session, root and subject, one generation below', async () => {
     const parent = await parentRun({
@@ -100,7 +105,7 @@ describe('a child that is asked for', () => {
     });
     const request = asked();
     const children = createChildren(deps());
-    expect(await children.accept(parent, request)).toEqual({
+    expect(await accept(children, parent, request)).toEqual({
       kind: 'started',
       workflowId: 'child',
     });
@@ -136,7 +141,7 @@ describe('a child that is asked for', () => {
   ])('%s is refused, and nothing begins', async (_what, over, code) => {
     const parent = await parentRun();
     const before = started.length;
-    expect(await createChildren(deps()).accept(parent, asked(over))).toMatchObject({
+    expect(await accept(createChildren(deps()), parent, asked(over))).toMatchObject({
       kind: 'refused',
       code,
     });
@@ -146,7 +151,8 @@ describe('a child that is asked for', () => {
 
   // [I66]
   it('a mapping takes no sensitive variable', async () => {
-    const refused = await createChildren(deps()).accept(
+    const refused = await accept(
+      createChildren(deps()),
       await parentRun(),
       asked({ harvest: ['pin'] }),
     );
@@ -156,7 +162,7 @@ describe('a child that is asked for', () => {
   it('a sensitive value is given to no variable that would show it', async () => {
     const children = createChildren(deps());
     const shown = asked({ sensitive: ['order'] });
-    expect(await children.accept(await parentRun(), shown)).toMatchObject({
+    expect(await accept(children, await parentRun(), shown)).toMatchObject({
       kind: 'refused',
       code: 'validation_error',
     });
@@ -165,15 +171,17 @@ describe('a child that is asked for', () => {
       inputs: { order: 'A-1', pin: '1234', more: 'x' },
       sensitive: ['pin', 'more'],
     });
-    expect(await children.accept(await parentRun(), kept)).toMatchObject({ kind: 'started' });
+    expect(await accept(children, await parentRun(), kept)).toMatchObject({ kind: 'started' });
   });
 
   it('two parents that claim one id: the second gets an error, and never the run of the first', async () => {
     const children = createChildren(deps());
     const request = asked();
-    await children.accept(await parentRun(), request);
+    await accept(children, await parentRun(), request);
     const other = await parentRun();
-    await expect(children.accept(other, request)).rejects.toMatchObject({ code: 'internal_error' });
+    await expect(accept(children, other, request)).rejects.toMatchObject({
+      code: 'internal_error',
+    });
     expect(await children.end(other, request.runId)).toBe('lost');
     expect(await children.cancel(other, { childRunId: request.runId, reason: 'r' })).toBe('none');
   });
@@ -181,15 +189,15 @@ describe('a child that is asked for', () => {
   it('a definition that changes meanwhile: a later try finds the run as it was accepted', async () => {
     const parent = await parentRun();
     const request = asked();
-    await createChildren(deps()).accept(parent, request);
+    await accept(createChildren(deps()), parent, request);
     const gone = { ...deps(), catalog: { definition: () => undefined, agent: () => undefined } };
-    expect(await createChildren(gone).accept(parent, request)).toMatchObject({ kind: 'started' });
+    expect(await accept(createChildren(gone), parent, request)).toMatchObject({ kind: 'started' });
     expect(await createChildren(gone).end(parent, request.runId)).toBeUndefined();
   });
 
   it('the eighth generation has no children', async () => {
     const header = { sessionId: 's', correlationId: 'run-root', parentRunId: 'run-7', depth: 8 };
-    const refused = await createChildren(deps()).accept(await parentRun({ header }), asked());
+    const refused = await accept(createChildren(deps()), await parentRun({ header }), asked());
     expect(refused).toMatchObject({
       code: 'child_limit_exceeded',
       breach: { kind: 'child-depth' },

@@ -48,7 +48,7 @@ function deps(): ChildrenDeps {
     log: {
       head: async (run) => (gone.has(run.runId) ? undefined : stores.log.head(run)),
       fresh: async (run) => {
-        const head = await stores.log.head(run);
+        const head = gone.has(run.runId) ? undefined : await stores.log.head(run);
         if (!head) throw new HostError('run_not_found');
         return { head, stale: false };
       },

@@ -5,7 +5,7 @@ import type { RunStatus } from '../../rules/status.ts';
 import type { FamilyMember, FamilyStore } from '../../ports/families.ts';
 import type { NewRun } from '../../ports/runs.ts';
 import { isUniqueViolation, type Db, type SqlValue } from './db.ts';
-import { cursorOf, cursorText, NEWEST_FIRST } from './list-cursor.ts';
+import { behind, nextCursor } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
 import { findRun, INSERT_RUN, rowOf, runValues } from './run-store.ts';
 
@@ -66,8 +66,6 @@ export function createFamilyStore(db: Db): FamilyStore {
     async acceptChild(child, limit) {
       const { tenant, runId, input } = child;
       const { parentRunId, correlationId } = input.header;
-      const known = await findRun(db, tenant, runId);
-      if (known) return known;
       try {
         const values = runValues(child);
         const inserted = await db.query(acceptChild(values.length + 1), [
@@ -84,20 +82,15 @@ export function createFamilyStore(db: Db): FamilyStore {
     },
     async children({ tenant, runId }, { cursor, limit }) {
       const values: SqlValue[] = [tenant, runId, limit + 1];
-      let behind = '';
-      if (cursor !== undefined) {
-        values.push(...cursorOf(cursor, NEWEST_FIRST));
-        behind = 'AND (s.created_at_ms, s.run_id) > ($4::bigint, $5::text)';
-      }
+      const place = behind('(s.created_at_ms, s.run_id)', 'oldest', { cursor, values });
       const records = await db.query<MemberRecord>(
-        `SELECT ${MEMBER} WHERE s.tenant_id = $1 AND s.parent_run_id = $2 ${behind} ${OLDEST} LIMIT $3`,
+        `SELECT ${MEMBER} WHERE s.tenant_id = $1 AND s.parent_run_id = $2 AND ${place} ${OLDEST} LIMIT $3`,
         values,
       );
-      const runs = records.slice(0, limit).map(memberOf);
-      const last = runs.at(-1);
-      return records.length > limit && last
-        ? { runs, nextCursor: cursorText([last.createdAtMs, last.runId]) }
-        : { runs };
+      return {
+        runs: records.slice(0, limit).map(memberOf),
+        ...nextCursor(records, limit, (last) => [last.created_at_ms, last.run_id]),
+      };
     },
     async descendants(tenant, rootRunId, limit) {
       const records = await db.query<MemberRecord>(
