@@ -1,6 +1,6 @@
 // The host by its HTTP API: asks, and turns what goes wrong into words that say what to do. What changes something has a
 // key, so that it can be sent again when its answer is lost (idempotency.md).
-import { BackOff, rest } from '../system/time.ts';
+import { abortAfter, BackOff, rest } from '../system/time.ts';
 import { printable } from '../words/printable.ts';
 import { CliFault, EXIT } from './faults.ts';
 
@@ -89,16 +89,15 @@ async function send<Answer>(client: Client, path: string, sent: Sent): Promise<A
 }
 
 async function ask<Answer>(client: Client, request: Request): Promise<Answer> {
-  // Not AbortSignal.timeout: of one that only AbortSignal.any holds Node forgets the time.
-  const limit = new AbortController();
-  const late = new DOMException('no answer', 'TimeoutError');
-  const timer = setTimeout(() => limit.abort(late), request.limitMs ?? REQUEST_LIMIT_MS);
-  const { response, text } = await exchange(client, request, limit.signal).finally(() =>
-    clearTimeout(timer),
-  );
+  const limit = answerLimit(request.limitMs);
+  const { response, text } = await exchange(client, request, limit.signal).finally(limit.clear);
   const body = parsed(text);
   if (response.status < 300 && body !== undefined) return body as Answer;
   throw faultOf(client, response.status, body);
+}
+
+function answerLimit(limitMs = REQUEST_LIMIT_MS) {
+  return abortAfter(limitMs, new DOMException('no answer', 'TimeoutError'));
 }
 
 async function exchange(client: Client, request: Request, limit: AbortSignal) {
@@ -149,11 +148,7 @@ async function openEvents(
     accept: 'text/event-stream',
     ...(after === undefined ? {} : { 'last-event-id': String(after) }),
   };
-  const limit = new AbortController();
-  const timer = setTimeout(
-    () => limit.abort(new DOMException('no answer', 'TimeoutError')),
-    REQUEST_LIMIT_MS,
-  );
+  const limit = answerLimit();
   try {
     const request = { method: 'GET', path, headers } as const;
     const response = await fetched(client, request, limit.signal).catch((error: unknown) => {
@@ -164,7 +159,7 @@ async function openEvents(
     const text = await textOf(client, response).catch(() => '');
     throw faultOf(client, response.status, parsed(text));
   } finally {
-    clearTimeout(timer);
+    limit.clear();
   }
 }
 

@@ -34,6 +34,19 @@ export async function within<Value, Late = Value>(
   }
 }
 
+/**
+ * A signal that aborts after `ms`, until it is cleared. Not AbortSignal.timeout: of one that only AbortSignal.any holds
+ * Node forgets the time.
+ */
+export function abortAfter(
+  ms: number,
+  reason?: Error,
+): { readonly signal: AbortSignal; readonly clear: () => void } {
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(reason), ms);
+  return { signal: limit.signal, clear: () => clearTimeout(timer) };
+}
+
 /** What is left of a limit that begins now. */
 export class Deadline {
   readonly #endsAtMs: number;

@@ -16,6 +16,7 @@ import {
   type Route,
 } from '../route.ts';
 import { readHead } from '../read-head.ts';
+import { abortAfter } from '../../system/time.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
 import { shownRunId } from '../urls.ts';
 
@@ -77,11 +78,9 @@ async function answerPoll(
   if (rows.length === 0 && !head.closed) {
     const stream = deps.streams.open(principalOf(caller.subject), response);
     if (stream.signal.aborted) return;
-    // Not AbortSignal.timeout: of one that only AbortSignal.any holds Node forgets the time.
-    const over = new AbortController();
-    const timer = setTimeout(() => over.abort(), seconds * 1000);
+    const over = abortAfter(seconds * 1000);
     const until = AbortSignal.any([stream.signal, over.signal]);
-    await nextRows(deps, { run, after }, until).finally(() => clearTimeout(timer));
+    await nextRows(deps, { run, after }, until).finally(over.clear);
     rows = await readRows(deps, run, { after, limit });
     head = (await deps.log.head(run)) ?? head;
   }
