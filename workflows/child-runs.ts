@@ -49,17 +49,12 @@ export interface Wanted {
 
 export type ChildResult = EndChildOutput & { readonly childRunId: string };
 
-/** The index-th child of a call. It is known from now on: what it tells is taken, however early it comes. */
+/** The first child of a call. It is known from now on: what it tells is taken, however early it comes. */
 export function newChild(
   { run, frame }: Visit,
-  {
-    step,
-    callId,
-    index = 0,
-    isDetached,
-  }: Pick<Child, 'step' | 'callId' | 'isDetached'> & { readonly index?: number },
+  { step, callId, isDetached }: Pick<Child, 'step' | 'callId' | 'isDetached'>,
 ): Child {
-  const runId = childRunIdOf(run.input.runId, callId, index);
+  const runId = childRunIdOf(run.input.runId, callId, 0);
   (run.state.children ??= {})[runId] = { nodeId: frame.nodeId };
   return { step, runId, callId, phase: 'asked', ...(isDetached ? { isDetached } : {}) };
 }

@@ -18,14 +18,16 @@ export interface Doubted {
   readonly orchestrates?: boolean;
 }
 
-/** Waits for the human: the ratified decision, or answers to go on with. Throws the node failure escalation_rejected. */
-export async function ratified(
-  visit: Visit,
-  doubted: Doubted,
-): Promise<{ readonly decision: JsonValue } | { readonly answers: JsonObject }> {
+/** Key of the fact that somebody answered, and what of it: the ratified decision, or answers to go on with. */
+type Ratified = { readonly key: string } & (
+  { readonly decision: JsonValue } | { readonly answers: JsonObject }
+);
+
+/** Waits for the human. Throws the node failure escalation_rejected. */
+export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified> {
   const { step, agentId, threshold, decision, confidence, returnSchema, orchestrates } = doubted;
   const facts = { agentId, threshold, observed: confidence ?? 0 };
-  const { value } = await interrupt(visit, {
+  const { value, key } = await interrupt(visit, {
     step,
     kind: 'low-confidence',
     data: { ...decisionQuestion(agentId), ...facts, decision },
@@ -39,9 +41,11 @@ export async function ratified(
       typeof answer.reason === 'string' ? answer.reason : 'A human rejected the decision.';
     throw nodeFailure('escalation_rejected', reason);
   }
-  if (answer.action === 'edit-accept') return { decision: answer.decision ?? null };
-  if (answer.action !== undefined) return { decision };
-  return orchestrates && isDecision(value) ? { decision: value } : { answers: answersOf(value) };
+  if (answer.action === 'edit-accept') return { key, decision: answer.decision ?? null };
+  if (answer.action !== undefined) return { key, decision };
+  return orchestrates && isDecision(value)
+    ? { key, decision: value }
+    : { key, answers: answersOf(value) };
 }
 
 /**

@@ -19,12 +19,10 @@ import {
   type Visit,
 } from '../context.ts';
 import { CancelledAfterResult } from '../failures.ts';
-import { interrupt } from '../interrupts.ts';
 import { verbosityOf } from '../invocation.ts';
-import { decisionQuestion } from '../questions.ts';
 import { seal } from '../steps.ts';
 import { bounded } from '../values.ts';
-import { ratificationSchema } from '../ratification.ts';
+import { ratified } from '../ratification.ts';
 
 /** What is said where the config only says that something is. */
 const REASONING = 'The agent thinks.';
@@ -143,22 +141,13 @@ async function escalate(teller: Teller, said: Decision, observed: number): Promi
     const kind = 'confidence-escalation-suppressed';
     return teller.state('cap.breached', 'suppressed', { kind, limit: threshold, observed, nodeId });
   }
-  const facts = { agentId, threshold, observed };
   const decision = said.decision as JsonValue;
-  const { value, key } = await interrupt(visit, {
-    step: 'escalation',
-    kind: 'low-confidence',
-    data: { ...decisionQuestion(agentId), ...facts, decision },
-    resumeSchema: ratificationSchema(undefined),
-    suspended: { reason: 'low-confidence', ...facts },
-  });
-  const answer = isJsonObject(value) ? value : {};
-  if (answer.action === 'reject')
-    throw nodeFailure('escalation_rejected', 'A human rejected the decision.');
-  teller.last = key;
+  const doubted = { step: 'escalation', agentId, threshold, decision, confidence: observed };
+  const answer = await ratified(visit, doubted);
+  teller.last = answer.key;
   // There is no model that could think again: answers leave the decision as it is.
-  const ratified = answer.action === 'edit-accept' ? (answer.decision ?? null) : decision;
-  stateDecision(teller, 'ratified', { decision: ratified });
+  const stands = 'decision' in answer ? answer.decision : decision;
+  stateDecision(teller, 'ratified', { decision: stands });
 }
 
 export const mockAgent: NodeKind = async (visit) => {
