@@ -11,6 +11,7 @@ import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import type { ResolvedAgent } from '../../src/ports/catalog.ts';
 import { ended, expectLawful, readLog, waiting } from '../facade/suite-parts.ts';
 import { agentNode, chain, definition, node } from '../support/definitions.ts';
+import { childrenOf as children, payloadsIn } from '../support/children.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 
@@ -152,10 +153,6 @@ async function start(workflowId: string): Promise<string> {
 }
 
 const log = async (runId: string): Promise<RunEventDoc[]> => (await readLog(host, runId)).events;
-const payloads = (events: readonly RunEventDoc[], type: string) =>
-  events
-    .filter((event) => event.type === type)
-    .map(({ payload }) => payload as Record<string, unknown>);
 const snapshotOf = async (runId: string) => (await host.api<RunSnapshot>(`/v1/runs/${runId}`)).body;
 
 async function terminate(runId: string): Promise<void> {
@@ -165,19 +162,11 @@ async function terminate(runId: string): Promise<void> {
   await connection.close();
 }
 
-/** The children that a log names, once there are so many. */
-async function childrenOf(runId: string, count = 1): Promise<string[]> {
-  for (let tries = 0; tries < 400; tries++) {
-    const found = payloads(await log(runId), 'node.dispatched').map((one) =>
-      String(one.childRunId),
-    );
-    if (found.length >= count) {
-      started.push(...found);
-      return found;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
-  throw new Error('no children');
+/** The children that a log names, once there are so many: they are looked at behind the test as well. */
+async function childrenOf(runId: string, count?: number): Promise<string[]> {
+  const found = await children(host, runId, count);
+  started.push(...found);
+  return found;
 }
 
 describe('core.subWorkflow', () => {
@@ -187,7 +176,7 @@ describe('core.subWorkflow', () => {
     expect(parent.status).toBe('completed');
     const [childRunId = ''] = await childrenOf(runId);
     const events = await log(runId);
-    expect(payloads(events, 'node.completed')).toMatchObject([
+    expect(payloadsIn(events, 'node.completed')).toMatchObject([
       { nodeId: 'sub', outputs: { childRunId, childStatus: 'completed' } },
     ]);
     expect(parent.variables).toMatchObject({ got: 'A-1', mine: 'A-1' });
@@ -196,7 +185,7 @@ describe('core.subWorkflow', () => {
     expect(child.variables).toMatchObject({ order: 'A-1' });
     // RFC 0022: an unset variable of the parent is no value, and not the child's default either.
     expect(child.variables).not.toHaveProperty('note');
-    expect(payloads(events, 'node.dispatched')).toEqual([
+    expect(payloadsIn(events, 'node.dispatched')).toEqual([
       { childRunId, childWorkflowId: 'child-echo' },
     ]);
   });
@@ -231,7 +220,7 @@ describe('core.subWorkflow', () => {
     expect(await host.waitFor(runId, ended)).toMatchObject({ error: { code: 'child_failed' } });
     let last = runId;
     for (let depth = 0; depth < 8; depth++) [last = ''] = await childrenOf(last);
-    expect(payloads(await log(last), 'cap.breached')).toMatchObject([
+    expect(payloadsIn(await log(last), 'cap.breached')).toMatchObject([
       { kind: 'child-depth', limit: 8, observed: 9 },
     ]);
     expect(await snapshotOf(last)).toMatchObject({ error: { code: 'child_limit_exceeded' } });
@@ -275,7 +264,7 @@ describe('an agent as a tool', () => {
     expect(children).toHaveLength(2);
     const events = await log(runId);
     const called = events.filter(({ type }) => type === 'agent.toolCalled');
-    const returned = payloads(events, 'agent.toolReturned');
+    const returned = payloadsIn(events, 'agent.toolReturned');
     const byCall = (at: number) => {
       const { callId } = (called[at]?.payload ?? {}) as { callId?: string };
       return returned.find((one) => one.callId === callId);

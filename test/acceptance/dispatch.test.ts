@@ -11,6 +11,7 @@ import type {
 import type { ResolvedAgent } from '../../src/ports/catalog.ts';
 import { ended, expectLawful, readLog, waiting } from '../facade/suite-parts.ts';
 import { chain, definition, edge, node } from '../support/definitions.ts';
+import { childrenOf as children, payloadsIn } from '../support/children.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 
@@ -172,26 +173,16 @@ async function start(workflowId: string, plan?: object, more: object = {}): Prom
 const log = async (runId: string): Promise<RunEventDoc[]> => (await readLog(host, runId)).events;
 const ofType = (events: readonly RunEventDoc[], type: string) =>
   events.filter((event) => event.type === type);
-const payloads = (events: readonly RunEventDoc[], type: string) =>
-  ofType(events, type).map(({ payload }) => payload as Record<string, unknown>);
 const phases = (events: readonly RunEventDoc[]) =>
-  payloads(events, 'core.workflowChain.event').map(({ phase }) => phase);
+  payloadsIn(events, 'core.workflowChain.event').map(({ phase }) => phase);
 const snapshotOf = async (runId: string) => (await host.api<RunSnapshot>(`/v1/runs/${runId}`)).body;
 const doneAs = async (runId: string) => host.waitFor(runId, ended);
 
-/** The children that a log names, once there are so many. */
-async function childrenOf(runId: string, count = 1): Promise<string[]> {
-  for (let tries = 0; tries < 400; tries++) {
-    const found = payloads(await log(runId), 'node.dispatched').map((one) =>
-      String(one.childRunId),
-    );
-    if (found.length >= count) {
-      started.push(...found);
-      return found;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
-  throw new Error('no children');
+/** The children that a log names, once there are so many: they are looked at behind the test as well. */
+async function childrenOf(runId: string, count?: number): Promise<string[]> {
+  const found = await children(host, runId, count);
+  started.push(...found);
+  return found;
 }
 
 const resolve = (runId: string, nodeId: string, resumeValue: unknown) =>
@@ -208,7 +199,7 @@ describe('a supervisor and its workers', () => {
       outputs: { reason: 'done' },
     });
     const events = await log(runId);
-    expect(payloads(events, 'runOrchestrator.decided')).toEqual([
+    expect(payloadsIn(events, 'runOrchestrator.decided')).toEqual([
       { agentId: BOSS, decision: next('worker-echo'), iteration: 1 },
       { agentId: BOSS, decision: { kind: 'terminate', reason: 'done' }, iteration: 2 },
     ]);
@@ -250,7 +241,7 @@ describe('a supervisor and its workers', () => {
       ...['dispatch.began', 'dispatch.succeeded', 'child.failed'],
       ...['dispatch.began', 'dispatch.failed'],
     ]);
-    expect(payloads(events, 'core.workflowChain.event').at(-1)).toMatchObject({
+    expect(payloadsIn(events, 'core.workflowChain.event').at(-1)).toMatchObject({
       error: { code: 'unknown_child_workflow' },
     });
   });
@@ -289,7 +280,7 @@ describe('a supervisor and its workers', () => {
     expect(await doneAs(runId)).toMatchObject({
       ...{ status: 'failed', error: { code: 'loop_limit_exceeded' } },
     });
-    expect(payloads(await log(runId), 'cap.breached')).toMatchObject([
+    expect(payloadsIn(await log(runId), 'cap.breached')).toMatchObject([
       { kind, limit: 1, observed: 2 },
     ]);
   });
@@ -326,7 +317,7 @@ describe('side by side (RFC 0118)', () => {
       });
       const { mergeOrder } = (joined?.payload ?? {}) as { mergeOrder?: string[] };
       expect([...(mergeOrder ?? [])].sort()).toEqual([...children].sort());
-      const ends = payloads(events, 'core.workflowChain.event').filter(({ phase }) =>
+      const ends = payloadsIn(events, 'core.workflowChain.event').filter(({ phase }) =>
         String(phase).startsWith('child.'),
       );
       expect(ends.map(({ childRunId }) => childRunId)).toEqual(mergeOrder);
@@ -339,7 +330,7 @@ describe('side by side (RFC 0118)', () => {
     const children = await childrenOf(runId, 3);
     const found = await Promise.all(children.map(snapshotOf));
     expect(found.map(({ status }) => status)).toEqual(['cancelled', 'completed', 'cancelled']);
-    expect(payloads(await log(runId), 'core.dispatch.join')).toEqual([
+    expect(payloadsIn(await log(runId), 'core.dispatch.join')).toEqual([
       {
         ...{ joinOutcome: 'satisfied', completedCount: 1, failedCount: 0, cancelledCount: 2 },
         mergeOrder: [children[1]],
@@ -404,12 +395,12 @@ describe('what is not sure enough', () => {
     expect(await host.waitFor(runId, waiting)).toMatchObject({ status: 'waiting-approval' });
     const before = await log(runId);
     expect(ofType(before, 'runOrchestrator.decided')).toEqual([]);
-    expect(payloads(before, 'node.suspended')).toMatchObject([
+    expect(payloadsIn(before, 'node.suspended')).toMatchObject([
       { reason: 'low-confidence', threshold: 0.7, observed: 0.3 },
     ]);
     await resolve(runId, 'boss', { kind: 'terminate', reason: 'enough' });
     expect(await doneAs(runId)).toMatchObject({ status: 'completed' });
-    expect(payloads(await log(runId), 'runOrchestrator.decided')).toMatchObject([
+    expect(payloadsIn(await log(runId), 'runOrchestrator.decided')).toMatchObject([
       { decision: { kind: 'terminate', reason: 'enough' }, iteration: 1 },
     ]);
   });
@@ -419,7 +410,7 @@ describe('conformance/fixtures.md: plans of test definitions', () => {
   it.each(['conformance-dispatch-loop', 'conformance-plan'])('%s', async (workflowId) => {
     const runId = await start(workflowId);
     expect(await doneAs(runId)).toMatchObject({ status: 'completed' });
-    const decided = payloads(await log(runId), 'runOrchestrator.decided');
+    const decided = payloadsIn(await log(runId), 'runOrchestrator.decided');
     expect(decided.map(({ decision }) => (decision as { kind: string }).kind)).toEqual([
       ...['next-worker', 'terminate'],
     ]);
