@@ -3,7 +3,9 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 /** What runs in the browser alone. */
-const BROWSER = ['src/pages/live.js', 'src/pages/home-live.js', 'src/pages/browser.js'];
+const BROWSER = ['live', 'home-live', 'browser', 'run-log', 'threads', 'causes'].map(
+  (name) => `src/pages/${name}.js`,
+);
 
 export default tseslint.config(
   { ignores: ['node_modules', '.data', '.cache', 'schemas/types.generated.ts'] },

@@ -13,36 +13,36 @@ const FINAL = [401, 403, 404, 410];
 
 /**
  * Reads an event stream until `isOver`, `signal` or an answer that is final, which `ended` is told for; after a break it is
- * asked for again, later each time until something comes.
+ * asked for again, later each time until something comes. `told` hears how it is: the page's own line by default.
  */
 export async function readStream(asked) {
-  const { isOver = () => false, signal } = asked;
+  const { isOver = () => false, signal, told = setLive } = asked;
   const isDone = () => isOver() || signal?.aborted;
   let retryMs = FIRST_RETRY_MS;
   while (!isDone()) {
     try {
-      if (await readOnce(asked, isDone, () => (retryMs = FIRST_RETRY_MS)))
-        return setLive(asked.ended);
+      if (await readOnce(asked, isDone, () => (retryMs = FIRST_RETRY_MS))) return told(asked.ended);
     } catch {
       // The host is away, or the connection broke: both are told below.
     }
     if (isDone()) break;
-    setLive('Connection lost, trying again…');
+    told('Connection lost, trying again…');
     await pause(retryMs, signal);
     retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
   }
-  setLive('');
+  told('');
 }
 
 /** True: the answer is final. */
-async function readOnce({ url, headers = () => ({}), onData, signal }, isDone, onFrame) {
+async function readOnce(asked, isDone, onFrame) {
+  const { url, headers = () => ({}), onData, signal, told = setLive } = asked;
   const response = await fetch(url, {
     headers: { accept: 'text/event-stream', ...headers() },
     ...{ credentials: 'same-origin', cache: 'no-store', signal },
   });
   if (FINAL.includes(response.status)) return true;
   if (!response.ok) throw new Error(`HTTP ${response.status}`);
-  setLive('Live');
+  told('Live');
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
   let rest = '';

@@ -20,7 +20,11 @@ const SHARED = ['/pages/browser.js', '/words/duration.js'];
 const SCRIPTS = {
   run: {
     start: '/pages/live.js',
-    imported: [...SHARED, '/pages/timeline.js', '/pages/timeline-html.js'],
+    imported: [
+      ...SHARED,
+      ...['/pages/run-log.js', '/pages/threads.js', '/pages/causes.js'],
+      ...['/pages/timeline.js', '/pages/timeline-html.js'],
+    ],
   },
   home: { start: '/pages/home-live.js', imported: SHARED },
 } as const;
@@ -57,6 +61,12 @@ function scriptTags(script: keyof typeof SCRIPTS): string {
 export function renderDate(ms: number): string {
   const iso = new Date(ms).toISOString();
   return `<time datetime="${iso}" data-form="date">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
+}
+
+/** The time of day in UTC, shown in local time by the script. */
+export function renderMoment(ms: number): string {
+  const iso = new Date(ms).toISOString();
+  return `<time datetime="${iso}" data-form="time" title="${iso.slice(0, 10)}">${iso.slice(11, 19)} UTC</time>`;
 }
 
 /** How long ago it was when the page was made; the script goes on counting. */

@@ -1,74 +1,23 @@
 // @ts-nocheck runs in the browser only: no DOM types here
-// What the browser adds to the page: the live stream, local times and relative deadlines. Everything works without
-// it, answering included. Served as it is, with the modules that it imports (RFC 0024: deltas are shown as they
-// come).
-import { emptyTimeline, foldEvent, movesHead } from './timeline.js';
-import { announce, guardForms, keepTimes, readStream, showTimes, swap } from './browser.js';
-import { renderItem } from './timeline-html.js';
+// What the browser adds to the page: the live stream, threads, causes in place, local times and relative deadlines.
+// Everything works without it, answering included. Served as it is, with the modules that it imports.
+import { announce, guardForms, keepTimes, setLive, showTimes, swap } from './browser.js';
+import { keepCauses } from './causes.js';
+import { followLog } from './run-log.js';
+import { hasUnfollowed, keepThreads } from './threads.js';
+
+/** How often the head is asked for while runs below are not followed: what they ask stands in it. */
+const LOOK_MS = 15_000;
 
 function start() {
   const list = document.getElementById('timeline');
   if (!list) return;
-  const { names = '{}', stories = '{}' } = list.dataset;
-  const timeline = emptyTimeline({ names: JSON.parse(names), stories: JSON.parse(stories) });
   keepTimes();
   guardForms();
-  follow(list, timeline);
-}
-
-/** Reads the event stream until the run has ended; after a break it goes on behind the last event seen. */
-async function follow(list, timeline) {
-  const rendered = Number(list.dataset.lastSequence);
-  const dirty = new Set();
-  const onEvent = (event) => {
-    for (const item of foldEvent(timeline, event)) if (event.sequence > rendered) show(item);
-    if (event.sequence > rendered && movesHead(timeline, event)) refreshHead();
-  };
-  const show = (item) => {
-    if (dirty.size === 0) requestAnimationFrame(() => draw(list, dirty));
-    dirty.add(item);
-  };
-  const url = new URL(list.dataset.events, location.href);
-  if (!url.searchParams.has('streamMode')) url.searchParams.set('streamMode', 'debug');
-  await readStream({
-    url,
-    ended: 'You are signed out. Reload the page to sign in, or open a new link.',
-    headers: () =>
-      timeline.lastSequence >= 0 ? { 'last-event-id': String(timeline.lastSequence) } : {},
-    onData: (data) => eventsOf(data).forEach(onEvent),
-    isOver: () => timeline.ended,
-  });
-}
-
-function eventsOf(data) {
-  return (Array.isArray(data) ? data : [data]).filter((event) => Number.isInteger(event.sequence));
-}
-
-/** Puts new and changed items in their places, keeping what the reader folded open or shut. */
-function draw(list, dirty) {
-  const atEnd = window.innerHeight + window.scrollY > document.body.scrollHeight - 120;
-  for (const item of dirty) {
-    const html = document.createElement('template');
-    html.innerHTML = renderItem(item);
-    const fresh = html.content.firstElementChild;
-    const old = document.getElementById(item.key);
-    // Of a long run the page shows the newest part: what began before it is not in it.
-    if (!old && Number(item.key.slice(1)) <= Number(list.dataset.lastSequence)) continue;
-    if (!old) list.append(fresh);
-    else {
-      const were = [...old.querySelectorAll('details')];
-      [...fresh.querySelectorAll('details')].forEach((details, at) => {
-        if (were[at]) details.open = were[at].open;
-      });
-      old.replaceWith(fresh);
-    }
-    showTimes(fresh);
-    if (item.kind !== 'reasoning' && item.kind !== 'note')
-      announce(`${item.title} ${item.state || ''}`);
-  }
-  dirty.clear();
-  // Who reads along at the end stays there; who scrolled up is left alone.
-  if (atEnd && !isTyping()) window.scrollTo({ top: document.body.scrollHeight });
+  keepCauses();
+  keepThreads(refreshHead);
+  setInterval(() => hasUnfollowed() && refreshHead(), LOOK_MS);
+  followLog(list, { told: setLive, onMove: refreshHead, isMain: true });
 }
 
 let refreshing = false;
@@ -119,10 +68,6 @@ function mergeQuestions(fresh) {
   box.replaceChildren(...next.map((card) => open.get(card.dataset.interrupt) ?? card));
   for (const card of added)
     announce(card.querySelector('h2')?.textContent || 'A question was asked');
-}
-
-function isTyping() {
-  return /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName || '');
 }
 
 start();

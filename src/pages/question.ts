@@ -52,6 +52,25 @@ ${forms(model)}
 </section>`;
 }
 
+/** What a run below asks. */
+export interface QuestionBelow {
+  readonly runId: string;
+  readonly workflowId: string;
+  readonly interrupt: OpenQuestion;
+}
+
+/** A card that leads to where it is answered. */
+export function renderQuestionBelow({ runId, workflowId, interrupt }: QuestionBelow): string {
+  const id = escapeHtml(interrupt.interruptId);
+  const { title, lead } = headOf(interrupt, interrupt.nodeId);
+  return `<section class="card question" data-interrupt="${id}" aria-labelledby="q-${id}">
+<h2 id="q-${id}">${escapeHtml(title)}</h2>
+<p class="lead">${escapeHtml(lead)}</p>
+${subject(interrupt)}
+<p><a href="/pages/runs/${encodeURIComponent(runId)}">Answer on its page</a> <span class="facts">a run of ${escapeHtml(workflowId)} asks, which this one waits for</span></p>
+</section>`;
+}
+
 function deadline({ interrupt, nowMs }: QuestionModel): string {
   const asked = `asked ${renderDate(interrupt.requestedAtMs)}`;
   const { deadlineMs } = interrupt;

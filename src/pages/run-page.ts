@@ -10,7 +10,7 @@ import { duration } from '../words/duration.js';
 import type { OpenQuestion } from '../words/question.ts';
 import { STATUS_WORDS } from '../words/status.ts';
 import { renderDate, renderDocument } from './layout.ts';
-import { renderQuestion } from './question.ts';
+import { renderQuestion, renderQuestionBelow, type QuestionBelow } from './question.ts';
 import { renderControls, type RunControls } from './run-controls.ts';
 import { emptyTimeline, foldEvent, type Timeline } from './timeline.js';
 import { escapeHtml, renderItem } from './timeline-html.js';
@@ -22,6 +22,8 @@ export interface RunPageModel {
   /** What each event type tells; the script goes on by the same. */
   readonly stories: EventStories;
   readonly interrupts: readonly OpenQuestion[];
+  /** What runs below this one ask, oldest run first; answered on the page of each. Absent for who sees this run alone. */
+  readonly below?: readonly QuestionBelow[];
   readonly csrfToken: string;
   /** The host's page; absent for who sees this run alone. */
   readonly homeUrl?: string;
@@ -114,19 +116,18 @@ function notices({ stale, notice }: RunPageModel): string {
 }
 
 function questions(model: RunPageModel, timeline: Timeline): string {
-  const { csrfToken, answerUrlOf, definition } = model;
-  return model.interrupts
-    .map((interrupt) =>
-      renderQuestion({
-        interrupt,
-        csrfToken,
-        answerUrl: answerUrlOf(interrupt.nodeId),
-        nowMs: model.nowMs ?? Date.now(),
-        definition,
-        reasoning: timeline.items.findLast(
-          (item) => item.kind === 'reasoning' && item.nodeId === interrupt.nodeId,
-        )?.text,
-      }),
-    )
-    .join('\n');
+  const { csrfToken, answerUrlOf, definition, below = [] } = model;
+  const own = model.interrupts.map((interrupt) =>
+    renderQuestion({
+      interrupt,
+      csrfToken,
+      answerUrl: answerUrlOf(interrupt.nodeId),
+      nowMs: model.nowMs ?? Date.now(),
+      definition,
+      reasoning: timeline.items.findLast(
+        (item) => item.kind === 'reasoning' && item.nodeId === interrupt.nodeId,
+      )?.text,
+    }),
+  );
+  return [...own, ...below.map(renderQuestionBelow)].join('\n');
 }

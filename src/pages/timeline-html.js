@@ -144,6 +144,7 @@ export function renderItem(item) {
     `<li class="item ${item.kind} ${escapeHtml(item.state ?? '')}" id="${escapeHtml(item.key)}">`,
     `<header><span class="mark" aria-hidden="true"></span><h3>${escapeHtml(item.title)}</h3>${facts(item)}</header>`,
     body(item),
+    (item.threads ?? []).map(renderThread).join(''),
     '</li>',
   ];
   return parts.join('');
@@ -154,11 +155,30 @@ function facts(item) {
   const words = [];
   if (item.agentId && item.kind === 'step') words.push(escapeHtml(item.agentId));
   if (item.state && item.state !== 'done') words.push(`<b>${escapeHtml(item.state)}</b>`);
-  if (item.runId !== undefined)
-    words.push(`<a href="/pages/runs/${encodeURIComponent(item.runId)}">Its run</a>`);
   if (item.tookMs !== undefined) words.push(duration(item.tookMs));
   words.push(renderTime(item.atMs));
+  if (item.eventId !== undefined) words.push(why(item.runId, item.eventId, item.title));
   return `<span class="facts">${words.join(' · ')}</span>`;
+}
+
+/**
+ * The page of its causes, which the script shows in place.
+ * @param {string} runId
+ * @param {string} eventId
+ * @param {string} title
+ */
+function why(runId, eventId, title) {
+  const url = `/pages/runs/${encodeURIComponent(runId)}/events/${encodeURIComponent(eventId)}/causes`;
+  return `<a class="why" href="${url}">Why<span class="unseen"> ${escapeHtml(title)}</span>?</a>`;
+}
+
+/**
+ * Its own timeline comes when it is opened; without a script there is the way to its page.
+ * @param {import('./timeline.js').Thread} thread
+ */
+function renderThread({ runId, workflowId, running }) {
+  const page = `/pages/runs/${encodeURIComponent(runId)}`;
+  return `<details class="thread" data-run="${escapeHtml(runId)}"${running ? ' data-running' : ''}><summary>The run of ${escapeHtml(workflowId)}</summary><p class="facts"><a href="${page}">Its run</a> <span class="live"></span></p></details>`;
 }
 
 /**

@@ -51,6 +51,9 @@
  * One entry of the timeline. `key` is unique and safe in an HTML id.
  * @typedef {object} TimelineItem
  * @property {string} key
+ * @property {number} sequence of the event that it began with
+ * @property {string} runId
+ * @property {string} [eventId] of the same event, where it names its cause
  * @property {'run' | 'step' | 'reasoning' | 'tool' | 'decision' | 'question' | 'note' | 'end'} kind
  * @property {number} atMs
  * @property {string} [nodeId]
@@ -65,7 +68,14 @@
  * @property {number} [threshold]
  * @property {number} [tookMs]
  * @property {string} [by] who answered
- * @property {string} [runId] of a run that began here
+ * @property {Thread[]} [threads] the runs that began here
+ */
+
+/**
+ * @typedef {object} Thread a run that another one started
+ * @property {string} runId
+ * @property {string} workflowId
+ * @property {boolean} running as far as the run that started it tells
  */
 
 /** Characters of a call's progress that are shown: the last ones. */
@@ -78,17 +88,19 @@ const PROGRESS_CHARACTERS = 4_000;
  * @property {Map<string, string>} asking keys of waits to their interruptIds: what is asked names the key alone
  * @property {Record<string, string>} names node ids to names
  * @property {EventStories} stories what each event type tells
+ * @property {string} [prefix] of the items' keys, where the page shows other runs beside this one
+ * @property {Map<string, TimelineItem>} shownBy by eventId: the item that shows it, or what it follows from
  * @property {number} lastSequence
  * @property {number} tokens tokens that providers counted
  * @property {boolean} ended
  */
 
 /**
- * @param {Pick<Timeline, 'names' | 'stories'>} given
+ * @param {Pick<Timeline, 'names' | 'stories' | 'prefix'>} given
  * @returns {Timeline}
  */
 export function emptyTimeline(given) {
-  const begun = { items: [], open: new Map(), asking: new Map() };
+  const begun = { items: [], open: new Map(), asking: new Map(), shownBy: new Map() };
   return { ...given, ...begun, lastSequence: -1, tokens: 0, ended: false };
 }
 
@@ -124,8 +136,12 @@ export function foldEvent(timeline, event) {
   const nodeId = event.nodeId ?? payload.nodeId;
   const [part, becomes = ''] = storyOf(timeline, event.type);
   const atMs = Date.parse(event.timestamp);
-  const changed = FOLDS[part]({ timeline, event, payload, nodeId, atMs, becomes });
-  return [changed].flat().filter((item) => item !== undefined);
+  const told = FOLDS[part]({ timeline, event, payload, nodeId, atMs, becomes });
+  const changed = [told].flat().filter((item) => item !== undefined);
+  const began = changed.find(({ sequence }) => sequence === event.sequence);
+  const shown = began ?? changed[0] ?? timeline.shownBy.get(event.causationId ?? '');
+  if (shown) timeline.shownBy.set(event.eventId, shown);
+  return changed;
 }
 
 /**
@@ -148,12 +164,18 @@ function stateOf({ becomes }) {
 
 /**
  * @param {Step} step
- * @param {Omit<TimelineItem, 'key' | 'atMs'>} rest
+ * @param {Omit<TimelineItem, 'key' | 'sequence' | 'runId' | 'atMs'>} rest
  * @param {string} [openAs]
  * @returns {TimelineItem}
  */
 function add({ timeline, event, nodeId, atMs }, rest, openAs) {
-  const item = { key: `e${event.sequence}`, atMs, ...(nodeId ? { nodeId } : {}), ...rest };
+  const { sequence, runId, eventId, causationId } = event;
+  const item = {
+    ...{ key: `${timeline.prefix ?? ''}e${sequence}`, sequence, runId, atMs },
+    ...(causationId === undefined ? {} : { eventId }),
+    ...(nodeId ? { nodeId } : {}),
+    ...rest,
+  };
   timeline.items.push(item);
   if (openAs) timeline.open.set(openAs, item);
   return item;
@@ -174,11 +196,38 @@ function close(timeline, openAs, change) {
 function endStep(step) {
   const { timeline, payload, nodeId, atMs } = step;
   const started = timeline.open.get(`step ${nodeId}`);
-  return close(timeline, `step ${nodeId}`, {
+  const closed = close(timeline, `step ${nodeId}`, {
     state: stateOf(step),
     tookMs: started ? atMs - started.atMs : undefined,
     text: payload.error?.message ?? payload.reason,
   });
+  const behind = started ? timeline.items.indexOf(started) : 0;
+  const called = timeline.items.slice(behind).filter((item) => item.nodeId === nodeId);
+  return [closed, ...called.filter(endThreads)];
+}
+
+/**
+ * Who waited for its runs waits no more. True: there were any.
+ * @param {TimelineItem} item
+ */
+function endThreads({ threads = [] }) {
+  const running = threads.filter((thread) => thread.running);
+  for (const thread of running) thread.running = false;
+  return running.length > 0;
+}
+
+/**
+ * Below the call that started it, else on its own.
+ * @param {Step} step
+ */
+function beginThread(step) {
+  const { timeline, event, payload } = step;
+  const { childRunId: runId, childWorkflowId: workflowId } = payload;
+  const cause = timeline.shownBy.get(event.causationId ?? '');
+  const item =
+    cause?.kind === 'tool' ? cause : add(step, { kind: 'note', title: `Starts ${workflowId}` });
+  item.threads = [...(item.threads ?? []), { runId, workflowId, running: true }];
+  return item;
 }
 
 /** @param {Step} step */
@@ -315,6 +364,8 @@ const FOLDS = {
     const { callId, toolName, agentId, status, error, outcome, durationMs } = step.payload;
     const state = status === 'ok' || (!status && !error) ? 'done' : returnedState(status);
     const change = { state, outcome, text: error?.message, tookMs: durationMs };
+    const called = step.timeline.open.get(`call ${callId}`);
+    if (called) endThreads(called);
     // A call outside the agent's surface is refused without having been made: only its answer is there.
     return (
       close(step.timeline, `call ${callId}`, change) ??
@@ -331,10 +382,7 @@ const FOLDS = {
       agentId,
     });
   },
-  child: (step) => {
-    const { childRunId, childWorkflowId } = step.payload;
-    return add(step, { kind: 'note', title: `Starts ${childWorkflowId}`, runId: childRunId });
-  },
+  child: beginThread,
   turn: (step) => {
     const { initialTurn, turn, finalTurn } = step.payload;
     /** @type {Said} */

@@ -3,10 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { EVENT_STORIES } from '../../src/rules/events.ts';
 import {
   PAGE_ASSETS,
+  renderCausesPage,
   renderErrorPage,
   renderHomePage,
   renderLinkPage,
   renderRunPage,
+  type CauseStep,
   type RunPageModel,
 } from '../../src/pages/index.ts';
 import { refundDesk } from '../../src/demo/definition.ts';
@@ -146,6 +148,36 @@ describe('what the page shows', () => {
     expect(html).toContain('<a href="/pages/runs/run-2%22">Its run</a>');
     expect(html).toContain('<a href="/pages/runs/run-0">The run that started this one</a>');
   });
+
+  it('seed 003 §3.4 what the runs below ask, with the way to where it is answered', () => {
+    const below = { runId: EVIL, workflowId: EVIL, interrupt: { ...question, interruptId: 'b' } };
+    const html = renderRunPage({ ...model, below: [below] });
+    expect(html.match(/class="card question"/g)).toHaveLength(2);
+    expect(html).toContain(
+      `<a href="/pages/runs/${encodeURIComponent(EVIL)}">Answer on its page</a>`,
+    );
+    expect(html).not.toContain(EVIL);
+  });
+
+  const step: CauseStep = {
+    ...{ eventId: EVIL, runId: EVIL, sequence: 3, type: EVIL, part: 'call', nodeName: EVIL },
+    timestampMs: STARTED_MS,
+  };
+
+  it.each(['nothing', 'more', 'outside', 'hidden'] as const)(
+    'seed 003 §1.2 the page of causes is text, and says what stands behind the last one: %s',
+    (rest) => {
+      const html = renderCausesPage({ runId: 'run-1', event: step, causes: [step], rest });
+      expect(html).not.toContain(EVIL);
+      const words = {
+        nothing: 'Here it began',
+        more: 'more causes',
+        outside: 'outside',
+        hidden: 'does not show',
+      };
+      expect(html).toContain(words[rest]);
+    },
+  );
 
   it('a call that was refused is shown, although it was never made', () => {
     const error = { code: 'forbidden', message: `The tool ${EVIL} is not available.` };

@@ -62,3 +62,68 @@ it('rest-endpoints.md pause: an attempt that was cut does not run any more when 
   const { items } = folded(started(0), started(1));
   expect(items.map(({ state }) => state)).toEqual(['cancelled', 'running']);
 });
+
+describe('seed 003 §3.4: the runs that a run started', () => {
+  const call = (callId: string): Told => ({
+    type: 'agent.toolCalled',
+    nodeId: 'n',
+    payload: { callId, toolName: `agent:${callId}` },
+  });
+  const child = (childRunId: string): Told => ({
+    type: 'node.dispatched',
+    nodeId: 'n',
+    payload: { childRunId, childWorkflowId: 'w' },
+  });
+  const returned = (callId: string): Told => ({
+    type: 'agent.toolReturned',
+    nodeId: 'n',
+    payload: { callId, status: 'ok' },
+  });
+  /** `because`: the place of what the event at that place follows from. */
+  function timelineOf(told: readonly Told[], because: Readonly<Record<number, number>>): Timeline {
+    const timeline = emptyTimeline({ names: {}, stories: EVENT_STORIES });
+    eventsOf(told).forEach((event, place) => {
+      const cause = because[place];
+      foldEvent(timeline, {
+        ...event,
+        ...(cause === undefined ? {} : { causationId: `evt-${cause}` }),
+      });
+    });
+    return timeline;
+  }
+  const threads = ({ items }: Timeline) =>
+    items.flatMap(({ title, threads: all = [] }) =>
+      all.map(({ runId, running }) => [title, runId, running]),
+    );
+
+  it('each below the call that started it, running until the call returns', () => {
+    const told = [started(0), call('a'), call('b'), child('of-b'), child('of-a'), returned('b')];
+    expect(threads(timelineOf(told, { 3: 2, 4: 1 }))).toEqual([
+      ['agent:a', 'of-a', true],
+      ['agent:b', 'of-b', false],
+    ]);
+  });
+
+  it('of a node on its own, running until the node ends; what ran for another node runs on', () => {
+    const other = { ...child('other'), nodeId: 'm' };
+    const end: Told = { type: 'node.completed', nodeId: 'n', payload: { nodeId: 'n' } };
+    const begun = [{ ...started(0), nodeId: 'm' }, started(0), child('one'), other];
+    expect(threads(timelineOf(begun, { 2: 1 })).map(([, id, running]) => [id, running])).toEqual([
+      ['one', true],
+      ['other', true],
+    ]);
+    expect(
+      threads(timelineOf([...begun, end], { 2: 1 })).map(([, id, running]) => [id, running]),
+    ).toEqual([
+      ['one', false],
+      ['other', true],
+    ]);
+  });
+
+  it('seed 003 §1.2 an event that shows nothing is shown by what it follows from', () => {
+    const usage: Told = { type: 'provider.usage', nodeId: 'n', payload: { inputTokens: 1 } };
+    const timeline = timelineOf([started(0), call('a'), usage], { 1: 0, 2: 1 });
+    expect(timeline.shownBy.get('evt-2')?.title).toBe('agent:a');
+    expect(timeline.items.map(({ eventId }) => eventId)).toEqual([undefined, 'evt-1']);
+  });
+});

@@ -1,6 +1,6 @@
 // `npm run pictures`: the pictures of docs/, taken in Chromium of a host of its own with the examples, so that they show
 // what there is.
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,11 +20,14 @@ interface Shot {
   readonly name: string;
   readonly path: (runs: Runs) => string;
   readonly phone?: true;
+  /** Something that the script shows, which is waited for. */
+  readonly shows?: string;
 }
 
 interface Runs {
   readonly refund: string;
   readonly access: string;
+  readonly research: string;
 }
 
 const SHOTS: readonly Shot[] = [
@@ -32,6 +35,11 @@ const SHOTS: readonly Shot[] = [
   { name: 'question', path: ({ refund }) => `/pages/runs/${refund}` },
   { name: 'start', path: () => '/pages/start/access-request' },
   { name: 'gate-on-a-phone', path: ({ access }) => `/pages/runs/${access}`, phone: true },
+  {
+    name: 'threads',
+    path: ({ research }) => `/pages/runs/${research}`,
+    shows: '.thread .item.question.waiting',
+  },
 ];
 
 /** Writes `<name>.png` of each into `folder`; the names. */
@@ -42,8 +50,8 @@ export async function takePictures(folder: string): Promise<readonly string[]> {
   const host = await startTestHost({
     dataDir,
     builtIn: demo,
-    fixturesDir: join(ROOT, 'examples/access/definitions'),
-    agentsDir: join(ROOT, 'examples/access/agents'),
+    fixturesDir: examples('definitions', dataDir),
+    agentsDir: examples('agents', dataDir),
     env: { OPENWOP_TEST_MODE: undefined },
   });
   const browser = await launchChromium();
@@ -55,7 +63,7 @@ export async function takePictures(folder: string): Promise<readonly string[]> {
         deviceScaleFactor: shot.phone ? 2 : 1,
         colorScheme: shot.phone ? 'dark' : 'light',
       });
-      await take(await signedIn(host, context), shot.path(runs), join(folder, `${shot.name}.png`));
+      await take(await signedIn(host, context), shot, { runs, folder });
       await context.close();
     }
   } finally {
@@ -67,6 +75,14 @@ export async function takePictures(folder: string): Promise<readonly string[]> {
   return SHOTS.map(({ name }) => `${name}.png`);
 }
 
+/** Those of the stories whose runs are shown, in one folder. */
+function examples(kind: 'definitions' | 'agents', dataDir: string): string {
+  const into = join(dataDir, 'examples', kind);
+  for (const story of ['access', 'team'])
+    cpSync(join(ROOT, 'examples', story, kind), into, { recursive: true });
+  return into;
+}
+
 async function startRuns(host: TestHost): Promise<Runs> {
   const request = (system: string) =>
     host.startRun({ workflowId: 'access-request', inputs: { ...ACCESS, system } });
@@ -75,10 +91,12 @@ async function startRuns(host: TestHost): Promise<Runs> {
   await host.waitFor(access, waiting);
   const refund = await host.startRun(demoRunRequest);
   await host.waitFor(refund, waiting);
-  return { refund, access };
+  const research = await host.startRun({ workflowId: 'research' });
+  return { refund, access, research };
 }
 
-async function signedIn(host: TestHost, context: BrowserContext): Promise<Page> {
+/** A page of who has signed in, at the host's own. */
+export async function signedIn(host: TestHost, context: BrowserContext): Promise<Page> {
   const page = await context.newPage();
   await page.goto(`${host.url}/pages`);
   await page.getByLabel('API key').fill(host.apiKey);
@@ -87,12 +105,16 @@ async function signedIn(host: TestHost, context: BrowserContext): Promise<Page> 
   return page;
 }
 
-async function take(page: Page, path: string, file: string): Promise<void> {
-  const url = new URL(page.url());
-  await page.goto(new URL(path, url).href);
+async function take(
+  page: Page,
+  { name, path, shows }: Shot,
+  { runs, folder }: { readonly runs: Runs; readonly folder: string },
+): Promise<void> {
+  await page.goto(new URL(path(runs), page.url()).href);
+  if (shows) await page.locator(shows).first().waitFor();
   // What is drawn by the script, too: local times.
   await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => resolve()))');
-  await page.screenshot({ path: file });
+  await page.screenshot({ path: join(folder, `${name}.png`) });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

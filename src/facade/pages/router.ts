@@ -6,6 +6,7 @@ import { PAGE_ASSETS } from '../../pages/index.ts';
 import type { FacadeDeps } from '../deps.ts';
 import type { PageSessions } from '../page-sessions.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
+import { mountCausesPage } from './causes.ts';
 import { mountHomePage } from './home.ts';
 import { page, pageErrors, type PageDeps } from './page.ts';
 import { mountRunControls } from './run-controls.ts';
@@ -43,6 +44,7 @@ export function pagesRouter(
   mountHomePage(router, deps);
   mountSignIn(router, deps);
   mountRunPage(router, deps);
+  mountCausesPage(router, deps);
   mountRunControls(router, deps);
   mountStartPages(router, deps);
   router.all(/^\/pages(\/.*)?$/, page(deps, noPage));

@@ -17,6 +17,7 @@ import { resumeValueOf } from '../../words/answer.ts';
 import { ANSWER_NOTICES, ANSWERED_ALREADY, OVER } from '../../words/outcome.ts';
 import { rowsShown } from '../../wire/major.ts';
 import { answerOpen, requireOpen } from '../../runs/answer.ts';
+import { runsBelow } from '../../runs/below.ts';
 import { requireRun } from '../../runs/find.ts';
 import { readForm } from '../body.ts';
 import type { RunEventDoc, RunSnapshot } from '../../../schemas/types.generated.ts';
@@ -109,6 +110,7 @@ export async function sendRunPage(
     events: rows.map((each) => JSON.parse(shown.textOf(each)) as RunEventDoc),
     stories: EVENT_STORIES,
     interrupts: askedInterrupts(head, row),
+    below: session.host && (await questionsBelow(deps, row)),
     csrfToken: session.csrfToken,
     homeUrl: session.host && HOME,
     controls: session.host && controlsOf(session.host, row),
@@ -119,6 +121,14 @@ export async function sendRunPage(
     definition: row.input.definition,
   });
   response.status(status).type('html').send(html);
+}
+
+/** What the runs below ask, each answered on its own page. */
+async function questionsBelow(deps: PageDeps, row: RunRow): Promise<RunPageModel['below']> {
+  const { runs } = await runsBelow(deps, row);
+  return runs.flatMap(({ runId, workflowId, asks = [] }) =>
+    asks.map((interrupt) => ({ runId, workflowId, interrupt })),
+  );
 }
 
 /** Of who is signed in, also where a link had opened the page: its forms are checked by another token then. */
