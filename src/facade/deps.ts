@@ -21,6 +21,7 @@ export type RunLog = Pick<
   | 'follow'
   | 'followSession'
   | 'positionOf'
+  | 'conversation'
   | 'causesOf'
   | 'effectsOf'
   | 'problems'

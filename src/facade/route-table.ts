@@ -6,6 +6,7 @@ import type { PageSessions } from './page-sessions.ts';
 import type { Route } from './route.ts';
 import { cancelRoute } from './routes/cancel.ts';
 import { causationRoutes } from './routes/causation.ts';
+import { conversationRoutes } from './routes/conversation.ts';
 import { catalogRoutes } from './routes/catalog.ts';
 import { discoveryRoute } from './routes/discovery.ts';
 import { eventsRoute } from './routes/events.ts';
@@ -44,6 +45,7 @@ export function routesOf(
     ...causationRoutes(deps),
     ...sessionRoutes(deps),
     sessionEventsRoute(deps, streams),
+    ...conversationRoutes(deps),
     eventsRoute(deps, streams),
     pollRoute(deps, streams),
     cancelRoute(deps),

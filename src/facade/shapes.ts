@@ -135,6 +135,29 @@ const INLINE: JsonObject = {
     },
     required: [...SESSION.required, 'runs'],
   },
+  Conversation: {
+    type: 'object',
+    properties: {
+      messages: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            ...{ messageId: text, from: text, to: text, groupId: text },
+            content: { description: 'Any JSON value.' },
+            ts: { type: 'integer', minimum: 0, description: 'Milliseconds of the epoch.' },
+            ...{ role: text, speakerId: text, toolName: text, toolCallId: text },
+            turnIndex: { type: 'integer', minimum: 0 },
+            agent: { type: 'object' },
+            ...{ runId: text, eventId: text },
+          },
+          required: ['messageId', 'from', 'content', 'ts', 'runId', 'eventId'],
+        },
+      },
+      nextCursor: text,
+    },
+    required: ['messages'],
+  },
   RunAncestry: {
     type: 'object',
     properties: {

@@ -168,6 +168,11 @@ function describe(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): Fol
 /** Newest turns of an open conversation that its question shows, in UTF-8 bytes of JSON together. */
 const SHOWN_TURNS_BYTES = INLINE_VALUE_BYTES;
 
+/** The turn of an event about one. */
+export function turnOf(payload: JsonObject): JsonValue {
+  return payload.initialTurn ?? payload.turn ?? payload.finalTurn ?? null;
+}
+
 /** What was said last stands with the question, and which turn is next. */
 function foldTurn(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
   const { conversationId, turnIndex = 0 } = payload;
@@ -175,7 +180,7 @@ function foldTurn(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
   const found = run.interrupts[at];
   if (!found || conversationId === undefined) return run;
   const before = Array.isArray(found.data.turns) ? found.data.turns : [];
-  const turns = [...before, payload.initialTurn ?? payload.turn ?? payload.finalTurn ?? null];
+  const turns = [...before, turnOf(payload)];
   while (jsonBytes(turns) > SHOWN_TURNS_BYTES) turns.shift();
   const data = { ...found.data, turns, turnIndex: count(turnIndex) + 1 };
   return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };

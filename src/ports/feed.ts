@@ -46,6 +46,13 @@ export interface FeedStore {
   events(
     query: FeedQuery & { readonly sessionId: string },
   ): Promise<{ readonly rows: readonly FedRow[] } & Pick<FeedPage, 'heldBack'>>;
+  /**
+   * Of the next `limit` rows of one session those of these types, with the rows themselves. `readTo`: on from there the
+   * next call reads; undefined: nothing more is there to be read now.
+   */
+  eventsOf(
+    query: FeedQuery & { readonly sessionId: string; readonly types: readonly string[] },
+  ): Promise<{ readonly rows: readonly FedRow[]; readonly readTo?: number }>;
   /** Where the event stands that has this id, if it is one of the session's. */
   positionOf(tenant: string, sessionId: string, eventId: string): Promise<number | undefined>;
   /** Behind this position comes what comes; nothing before it will. For who wants no row that is there. */

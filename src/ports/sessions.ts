@@ -1,4 +1,5 @@
 // Sessions (seed 003): what groups the runs of one conversation, made by the first run that names it.
+import type { FedRow } from './feed.ts';
 import type { RunListItem } from './runs.ts';
 
 export interface SessionRow {
@@ -25,6 +26,12 @@ export interface PageQuery {
   readonly limit: number;
 }
 
+/** A message of a session: its id, and where in the feed a row says it. */
+export interface SaidAt {
+  readonly messageId: string;
+  readonly position: number;
+}
+
 /** A session belongs to one tenant: one of the same name elsewhere is another one. */
 export interface SessionStore {
   find(tenant: string, sessionId: string): Promise<SessionRow | undefined>;
@@ -41,4 +48,12 @@ export interface SessionStore {
     sessionId: string,
     query: PageQuery,
   ): Promise<{ readonly runs: readonly SessionRun[]; readonly nextCursor?: string }>;
+  /** Notes what was said, in the order of the feed. Of an id that is noted the first place stays, while a row is there. */
+  noteMessages(tenant: string, sessionId: string, said: readonly SaidAt[]): Promise<void>;
+  /** The rows that say what was noted, ascending, behind a position of the feed. */
+  messages(
+    tenant: string,
+    sessionId: string,
+    query: { readonly after: number; readonly limit: number },
+  ): Promise<readonly FedRow[]>;
 }

@@ -130,6 +130,37 @@ export function sessionStoreContract(stores: GivenStores): void {
       expect(rest).not.toHaveProperty('nextCursor');
     });
 
+    it('seed 000 §G messages stand where the first of an id was said, and are read behind a place; no other tenant has them', async () => {
+      const [tenant, sessionId] = [newId('tenant'), newId('session')];
+      const runId = await startedRun(stores(), inSession({ sessionId }, { tenant }));
+      const types = ['x', 'channel.written', 'y', 'channel.written'];
+      const rows = types.map((type, at) => entry(runId, `${at}`, { type }));
+      await stores().log.append(batchAfter(await headOf(stores(), runId), rows));
+      const read = (after: number, limit: number) =>
+        stores().feed.eventsOf({ tenant, sessionId, after, limit, types: ['channel.written'] });
+      const first = await read(0, 3);
+      expect(first.rows.map(({ row }) => row.sequence)).toEqual([1]);
+      const rest = await read(first.readTo ?? 0, 3);
+      expect(rest.rows.map(({ row }) => row.sequence)).toEqual([3]);
+      expect(await read(rest.readTo ?? 0, 3)).toEqual({ rows: [] });
+      expect(await read(0, 1)).toEqual({ rows: [], readTo: (first.readTo ?? 0) - 2 });
+      const [one = 0, two = 0] = [...first.rows, ...rest.rows].map(({ position }) => position);
+      const note = (...said: readonly (readonly [string, number])[]) => {
+        const places = said.map(([messageId, position]) => ({ messageId, position }));
+        return stores().sessions.noteMessages(tenant, sessionId, places);
+      };
+      await note();
+      await note(['a\u0000', one], ['a\u0000', two]);
+      await note(['a\u0000', two], ['b', two]);
+      const shown = async (after: number, of = tenant) =>
+        (await stores().sessions.messages(of, sessionId, { after, limit: 5 })).map(
+          ({ position }) => position,
+        );
+      expect([await shown(0), await shown(one), await shown(0, 'other')]).toEqual([
+        ...[[one, two], [two], []],
+      ]);
+    });
+
     it('seed 003 §3.1 runs that are accepted into one session at once are all in it', async () => {
       const [tenant, sessionId] = [newId('tenant'), newId('session')];
       const runs = Array.from({ length: 12 }, (_, n) =>

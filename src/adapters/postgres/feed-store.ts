@@ -12,6 +12,18 @@ interface FeedRecord {
   readonly sequence: number;
 }
 
+/** A row with its place in the feed. */
+export type FedRecord = EventRecord & { readonly position: number };
+
+/** Columns of run_events as `e`. */
+export const OF_EVENT = EVENT_COLUMNS.split(', ')
+  .map((column) => `e.${column}`)
+  .join(', ');
+
+export function fedRow(tenant: string, record: EventRecord, position: number): FedRow {
+  return { position, run: refOf(tenant, record.run_id), row: logRowOf(record) };
+}
+
 async function endOf(db: Db): Promise<{ given: number; endsAt: number }> {
   const [end] = await db.query<{ given: number; ends_at: number }>(
     'SELECT given, ends_at FROM openwop_feed_end()',
@@ -53,24 +65,54 @@ function read(db: Db, query: FeedQuery): Promise<FeedPage> {
 
 function events(db: Db, query: FeedQuery & { readonly sessionId: string }) {
   return readTo(db, query, {
-    select: `SELECT f.position, ${EVENT_COLUMNS.split(', ')
-      .map((column) => `e.${column}`)
-      .join(', ')}
+    select: `SELECT f.position, ${OF_EVENT}
       FROM run_feed f JOIN run_events e ON e.run_id = f.run_id AND e.sequence = f.sequence
       WHERE f.tenant_id = $1 AND f.position > $2 AND f.position <= $3 AND f.session_id = $5
       ORDER BY f.position LIMIT $4`,
-    rowOf: (record: EventRecord & { readonly position: number }): FedRow => ({
-      position: record.position,
-      run: refOf(query.tenant, record.run_id),
-      row: logRowOf(record),
-    }),
+    rowOf: (record: FedRecord) => fedRow(query.tenant, record, record.position),
   });
+}
+
+interface TypedRecord extends EventRecord {
+  readonly read_to: number | null;
+  /** Null where none of the rows read is of the types. */
+  readonly position: number | null;
+}
+
+async function eventsOf(
+  db: Db,
+  query: FeedQuery & { readonly sessionId: string; readonly types: readonly string[] },
+): Promise<{ readonly rows: readonly FedRow[]; readonly readTo?: number }> {
+  const { tenant, sessionId, after, limit, types } = query;
+  const { endsAt } = await endOf(db);
+  if (endsAt <= after) return { rows: [] };
+  const records = await db.query<TypedRecord>(
+    `WITH page AS MATERIALIZED (
+       SELECT position, run_id, sequence FROM run_feed
+       WHERE tenant_id = $1 AND position > $2 AND position <= $3 AND session_id = $5 ORDER BY position LIMIT $4
+     )
+     SELECT ended.read_to, of_types.* FROM (SELECT max(position) AS read_to FROM page) ended
+     LEFT JOIN (
+       SELECT page.position, ${OF_EVENT} FROM page
+       JOIN run_events e ON e.run_id = page.run_id AND e.sequence = page.sequence WHERE e.type = ANY($6::text[])
+     ) of_types ON true
+     ORDER BY of_types.position`,
+    [tenant, after, endsAt, limit, sessionId, types],
+  );
+  const readTo = records[0]?.read_to ?? undefined;
+  return {
+    rows: records.flatMap((record) =>
+      record.position === null ? [] : [fedRow(tenant, record, record.position)],
+    ),
+    ...(readTo === undefined ? {} : { readTo }),
+  };
 }
 
 export function createFeedStore(db: Db): FeedStore {
   return {
     read: (query) => read(db, query),
     events: (query) => events(db, query),
+    eventsOf: (query) => eventsOf(db, query),
     async positionOf(tenant, sessionId, eventId) {
       const [found] = await db.query<{ position: number }>(
         `SELECT f.position FROM run_events e JOIN run_feed f ON f.run_id = e.run_id AND f.sequence = e.sequence

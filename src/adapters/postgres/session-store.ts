@@ -1,9 +1,18 @@
 // Sessions on Postgres (migration 011, which says how they are kept): read by place, as lists of runs are.
+import { sha256Hex } from '../../rules/ids.ts';
 import type { RunInput } from '../../rules/run-input.ts';
 import type { RunStatus } from '../../rules/status.ts';
+import type { FedRow } from '../../ports/feed.ts';
 import type { NewRun } from '../../ports/runs.ts';
-import type { PageQuery, SessionRow, SessionRun, SessionStore } from '../../ports/sessions.ts';
+import type {
+  PageQuery,
+  SaidAt,
+  SessionRow,
+  SessionRun,
+  SessionStore,
+} from '../../ports/sessions.ts';
 import type { Db, SqlValue } from './db.ts';
+import { fedRow, OF_EVENT, type FedRecord } from './feed-store.ts';
 import { behind, nextCursor } from './list-cursor.ts';
 
 interface SessionRecord {
@@ -119,6 +128,47 @@ async function runs(
   };
 }
 
+interface SessionName {
+  readonly tenant: string;
+  readonly sessionId: string;
+}
+
+/** The first of an id stays; one whose row a rebuild took away gives way to the next. */
+async function noteMessages(
+  db: Db,
+  { tenant, sessionId }: SessionName,
+  said: readonly SaidAt[],
+): Promise<void> {
+  const places = new Map<string, number>();
+  for (const { messageId, position } of said) {
+    const message = sha256Hex(messageId);
+    if (!places.has(message)) places.set(message, position);
+  }
+  if (places.size === 0) return;
+  await db.query(
+    `INSERT INTO session_messages AS m (tenant_id, session_id, message, position)
+     SELECT $1, $2, message, position FROM unnest($3::text[], $4::bigint[]) AS said (message, position) ORDER BY message
+     ON CONFLICT (tenant_id, session_id, message) DO UPDATE SET position = excluded.position
+     WHERE NOT EXISTS (SELECT 1 FROM run_feed f WHERE f.tenant_id = m.tenant_id AND f.position = m.position)`,
+    [tenant, sessionId, [...places.keys()], [...places.values()]],
+  );
+}
+
+async function messages(
+  db: Db,
+  { tenant, sessionId }: SessionName,
+  { after, limit }: { readonly after: number; readonly limit: number },
+): Promise<readonly FedRow[]> {
+  const records = await db.query<FedRecord>(
+    `SELECT m.position, ${OF_EVENT} FROM session_messages m
+     JOIN run_feed f ON f.tenant_id = m.tenant_id AND f.position = m.position
+     JOIN run_events e ON e.run_id = f.run_id AND e.sequence = f.sequence
+     WHERE m.tenant_id = $1 AND m.session_id = $2 AND m.position > $3 ORDER BY m.position LIMIT $4`,
+    [tenant, sessionId, after, limit],
+  );
+  return records.map((record) => fedRow(tenant, record, record.position));
+}
+
 export function createSessionStore(db: Db): SessionStore {
   return {
     async find(tenant, sessionId) {
@@ -137,5 +187,7 @@ export function createSessionStore(db: Db): SessionStore {
     },
     list: (tenant, query) => list(db, tenant, query),
     runs: (tenant, sessionId, query) => runs(db, { tenant, sessionId }, query),
+    noteMessages: (tenant, sessionId, said) => noteMessages(db, { tenant, sessionId }, said),
+    messages: (tenant, sessionId, query) => messages(db, { tenant, sessionId }, query),
   };
 }
