@@ -1905,6 +1905,13 @@ export interface RunSnapshot {
   };
   [k: string]: unknown;
 }
+export interface SessionMessageRequest {
+  /**
+   * Text that mentions one agent, `@` and its id; between backticks nothing is a mention.
+   */
+  content: string;
+}
+
 export type PortValue =
   | {
       type: 'static';

@@ -12,7 +12,9 @@ import { codeOf } from '../src/rules/errors.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import { CHANNEL_BYTES } from '../src/rules/limits.ts';
 import { mask } from '../src/rules/redaction.ts';
+import { MESSAGE_CHANNEL } from '../src/rules/run-input.ts';
 import { emitFact, nodeFailure, type Run, type Visit } from './context.ts';
+import { emit } from './journal.ts';
 import { stepKey } from './steps.ts';
 import { bounded, hold, isSensitive, keepVariable, stateVariable } from './values.ts';
 
@@ -79,6 +81,22 @@ export function writeChannel(visit: Visit, write: ChannelWrite): void {
     },
   });
   if (!declared) stateVariable(visit, { name: channel, previous, next }, { step, causedBy: key });
+}
+
+/** What somebody said that started the run is the first thing in its channel (RFC 0077 §D). */
+export function stateMessage(run: Run): void {
+  const { input, state } = run;
+  const { message } = input;
+  if (!message) return;
+  keep(run, MESSAGE_CHANNEL, [message]);
+  emit(
+    'channel.written',
+    {
+      ...{ channel: MESSAGE_CHANNEL, value: message, reducer: 'message', schemaVersion: 1 },
+      writtenAt: isoTime(state.startedAtMs),
+    },
+    { key: 'message' },
+  );
 }
 
 function keep(run: Run, channel: string, next: JsonValue): JsonValue | undefined {

@@ -13,6 +13,7 @@ import { closingsOf } from '../src/rules/endings.ts';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
 import type { EventOf } from '../src/rules/events.ts';
 import { durationLimitMs, ownerOf, type RunInput } from '../src/rules/run-input.ts';
+import { stateMessage } from './channels.ts';
 import { inTheWakeOf, traceCauses } from './causes.ts';
 import { passCancellation } from './failures.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
@@ -79,7 +80,8 @@ function open(input: RunInput): Run {
 
 const STARTED_KEY = 'run.started';
 
-function stateStart({ input }: Run): void {
+function stateStart(run: Run): void {
+  const { input } = run;
   const { definition, tags, metadata } = input;
   emit(
     'run.started',
@@ -94,6 +96,7 @@ function stateStart({ input }: Run): void {
     { key: STARTED_KEY, causedBy: input.header.startedBy },
   );
   if (input.statesCauses) traceCauses([['', STARTED_KEY]]);
+  stateMessage(run);
 }
 
 /** Waits until the run, or this segment of it, has ended. */

@@ -21,7 +21,7 @@ export type RunLog = Pick<
   | 'follow'
   | 'followSession'
   | 'positionOf'
-  | 'conversation'
+  | 'conversationPage'
   | 'causesOf'
   | 'effectsOf'
   | 'problems'

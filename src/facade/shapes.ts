@@ -12,6 +12,7 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   RunCancelRequest: 'run-cancel-request',
   RunPauseRequest: 'run-pause-request',
   RunResumeRequest: 'run-resume-request',
+  SessionMessageRequest: 'session-message-request',
   RunSnapshot: 'run-snapshot',
   RunOverviewList: 'run-overview-list',
   RunEventDoc: 'run-event',
@@ -157,6 +158,15 @@ const INLINE: JsonObject = {
       nextCursor: text,
     },
     required: ['messages'],
+  },
+  SessionMessage: {
+    type: 'object',
+    properties: {
+      ...{ messageId: text, sessionId: text, runId: text },
+      status: { enum: [...RUN_STATUSES] },
+      ...{ statusUrl: text, eventsUrl: text },
+    },
+    required: ['messageId', 'sessionId', 'runId', 'status', 'eventsUrl'],
   },
   RunAncestry: {
     type: 'object',

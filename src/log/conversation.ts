@@ -116,7 +116,7 @@ type ConversationParts = Pick<Stores, 'feed' | 'sessions' | 'runs'>;
  * A page of what was said. It may have fewer messages than asked for, even none, and a `next` all the same: a session with
  * much in it that says nothing is read page by page too.
  */
-export async function conversation(
+export async function conversationPage(
   parts: ConversationParts,
   query: ConversationQuery,
 ): Promise<ConversationPage> {

@@ -10,7 +10,7 @@ import { advance, type Advanced, type Goal } from './advance.ts';
 import { causesOf, effectsOf } from './causation.ts';
 import { createChanges } from './changes.ts';
 import { coalesce } from './coalesce.ts';
-import { conversation, type ConversationQuery } from './conversation.ts';
+import { conversationPage, type ConversationQuery } from './conversation.ts';
 import { createFollowers, type FollowOptions } from './followers.ts';
 import { overview, sumUp, waitingRuns, type WaitingQuery } from './overview.ts';
 import { rebuild, rebuildAll, type Rebuilt } from './rebuild.ts';
@@ -53,7 +53,7 @@ export interface Log {
   /** Position in the feed of an eventId of a session. */
   positionOf: Stores['feed']['positionOf'];
   /** What was said in a session, in order, as it is stored (conversation.ts). */
-  conversation(query: ConversationQuery): ReturnType<typeof conversation>;
+  conversationPage(query: ConversationQuery): ReturnType<typeof conversationPage>;
   /** What an event of the run follows from, and what followed from it (causation.ts). */
   causesOf(run: RunRef, eventId: string): ReturnType<typeof causesOf>;
   effectsOf(run: RunRef, eventId: string): ReturnType<typeof effectsOf>;
@@ -121,7 +121,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     follow: (run, options) => followers.follow(run, options),
     followSession: createSessions(stores).follow,
     positionOf: (tenant, sessionId, eventId) => stores.feed.positionOf(tenant, sessionId, eventId),
-    conversation: (query) => conversation(stores, query),
+    conversationPage: (query) => conversationPage(stores, query),
     causesOf: (run, eventId) => causesOf(stores, run, eventId),
     effectsOf: (run, eventId) => effectsOf(stores, run, eventId),
     endUnstarted,

@@ -166,7 +166,7 @@ const TABLE = {
         ? {
             structuredOutput: true,
             confidenceEscalation: facts.escalation,
-            sources: ['workflow-node', 'run-api'],
+            sources: ['workflow-node', 'run-api', 'chat-mention'],
           }
         : {}),
     }),

@@ -52,8 +52,10 @@ export interface RunInput {
   readonly era?: Era;
   readonly header: RunHeader;
   readonly definition: WorkflowDefinition;
-  /** `run-api` when the run was started by agentId (RFC 0077). */
-  readonly source: 'workflow-node' | 'run-api';
+  /** `run-api` when the run was started by agentId, `chat-mention` by a message that mentions it (RFC 0077 §D). */
+  readonly source: 'workflow-node' | 'run-api' | 'chat-mention';
+  /** What somebody said that started the run (seed 000 §G): stated first, in the channel that the definition has for it. */
+  readonly message?: JsonObject;
   /** Declared variables with their start values: defaults overlaid by inputs. */
   readonly variables: JsonObject;
   readonly configurable: JsonObject;
@@ -80,6 +82,14 @@ export interface RunInput {
   readonly forceContinueAsNewAfter?: number;
   /** State carried over continue-as-new; absent in the first segment. Its form belongs to workflows/. */
   readonly carried?: JsonValue;
+}
+
+/** Channel of a run that a message started. */
+export const MESSAGE_CHANNEL = 'messages';
+
+/** Of the message that started a run (RFC 0005: conversation, turn, role). */
+export function startingMessageId(runId: string): string {
+  return `${runId}:0:user`;
 }
 
 /** The principal of who started the run. */

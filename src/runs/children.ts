@@ -15,12 +15,12 @@ import { subjectOf } from '../rules/subject.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
-import { checkAgainst } from '../wire/user-schema.ts';
 import { foldedRun } from '../log/fold.ts';
 import { cancelRun } from './cancel.ts';
 import type { RunsDeps } from './deps.ts';
 import { buildRunInput } from './input.ts';
 import { startNew, startRun } from './start.ts';
+import { requireTask } from './task.ts';
 
 export type ChildrenDeps = Omit<RunsDeps, 'stores'> & {
   readonly stores: RunsDeps['stores'] & Pick<Stores, 'families'>;
@@ -120,7 +120,8 @@ async function newChild(
   if (depthOf(header) > MAX_CHILD_DEPTH) return breached('child-depth', MAX_CHILD_DEPTH);
   let input: RunInput;
   try {
-    requireTask(deps, parent.tenant, request);
+    const { target, inputs } = request;
+    if ('agentId' in target) requireTask(deps.catalog.agent(parent.tenant, target.agentId), inputs);
     input = childInput(deps, parent, { request, header });
   } catch (error) {
     return refused(error);
@@ -154,22 +155,6 @@ function headerOf({ runId, input }: RunRow, request: ChildRequest): RunHeader {
     startedBy: { runId, key: request.startedBy },
     ...(request.isDetached ? { isDetached: true } : {}),
   };
-}
-
-/** The target's task schema is checked before anything is started (RFC 0077 §B step 6, inbound). */
-function requireTask(
-  { catalog }: Pick<ChildrenDeps, 'catalog'>,
-  tenant: string,
-  { target, inputs }: ChildRequest,
-): void {
-  const { taskSchema } = ('agentId' in target && catalog.agent(tenant, target.agentId)) || {};
-  if (taskSchema === undefined) return;
-  const checked = checkAgainst(taskSchema, inputs);
-  if (checked.ok) return;
-  const [{ pointer, message }] = checked.errors;
-  throw new HostError('handoff_task_schema_violation', {
-    reason: `The task does not match the agent's task schema: ${pointer || '/'} ${message}.`,
-  });
 }
 
 /** What a log masks nobody reads out of it: a mapping would hand its mask on, or show what it hides. */

@@ -9,6 +9,8 @@ import { askedModel } from '../rules/model-choice.ts';
 import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
 import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
 import {
+  MESSAGE_CHANNEL,
+  startingMessageId,
   TRANSLATE_VERSION,
   type PinnedAgent,
   type RunHeader,
@@ -25,6 +27,7 @@ import type {
 import { agentsOf, readConfigurable, RUN_LIMITS } from './configurable.ts';
 import type { RunsDeps } from './deps.ts';
 import { INPUTS_BYTES, type RunRequest } from './request.ts';
+import { textTask } from './task.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ID_LENGTH = 27;
@@ -54,7 +57,7 @@ function rootBirth({ sessionId = randomId('session') }: RunRequest): Birth {
 
 /**
  * Throws workflow_not_found, agent_not_found, model_unavailable, validation_error, unsupported_mock_provider,
- * payload_too_large.
+ * payload_too_large, handoff_task_schema_violation.
  */
 export function buildRunInput(
   deps: InputDeps,
@@ -63,7 +66,8 @@ export function buildRunInput(
 ): RunInput {
   const { catalog, config, redactor } = deps;
   const { runId, header, unset = [] } = birth ?? rootBirth(request);
-  const definition = definitionOf(deps, caller, request);
+  const inputs = inputsOf(deps, caller, request);
+  const definition = definitionOf(deps, caller, { ...request, inputs });
   const configurable = readConfigurable(request.configurable, definition, deps.models);
   const agents = pinnedAgents(catalog, caller, definition);
   requireModels(deps, definition, { agents, configurable });
@@ -78,10 +82,9 @@ export function buildRunInput(
     translateVersion: TRANSLATE_VERSION,
     header,
     definition: withPublishedRefs(definition),
-    source: request.agentId === undefined ? 'workflow-node' : 'run-api',
-    variables: redactor.json(
-      startVariables(withoutDefaults(definition.variables, unset), request.inputs),
-    ),
+    source: sourceOf(request),
+    ...messageOf(deps, runId, request),
+    variables: redactor.json(startVariables(withoutDefaults(definition.variables, unset), inputs)),
     configurable: redactor.json(configurable),
     ...(request.tags ? { tags: request.tags.map((tag) => redactor.text(tag)) } : {}),
     ...(request.metadata ? { metadata: redactor.json(request.metadata) } : {}),
@@ -97,6 +100,37 @@ export function buildRunInput(
       ? {}
       : { forceContinueAsNewAfter: config.forceContinueAsNewAfter }),
   };
+}
+
+function sourceOf({ agentId, said }: RunRequest): RunInput['source'] {
+  if (said) return 'chat-mention';
+  return agentId === undefined ? 'workflow-node' : 'run-api';
+}
+
+/** Throws agent_not_found and handoff_task_schema_violation, of what somebody said to an agent. */
+function inputsOf(
+  { catalog }: InputDeps,
+  { tenant }: Caller,
+  { agentId = '', said, inputs }: RunRequest,
+): JsonObject {
+  if (!said) return inputs;
+  const agent = catalog.agent(tenant, agentId);
+  if (!agent) throw new HostError('agent_not_found', { agentId });
+  return textTask(agent, said.text);
+}
+
+/** Seed 000 §G; who talks is a user, whoever's credential it is. */
+function messageOf(
+  { redactor }: InputDeps,
+  runId: string,
+  { agentId = '', said }: RunRequest,
+): Pick<RunInput, 'message'> {
+  if (!said) return {};
+  const message = {
+    ...{ messageId: startingMessageId(runId), from: 'user', to: agentId, role: 'user' },
+    ...{ content: redactor.text(said.text), ts: said.atMs },
+  };
+  return { message };
 }
 
 /** Classes of models by RFC 0002, in the words of the published AgentRef. */
@@ -125,7 +159,12 @@ function definitionOf(
   caller: Caller,
   request: RunRequest,
 ): WorkflowDefinition {
-  if (request.agentId !== undefined) return agentDefinition(request.agentId, request.inputs);
+  const { agentId, inputs, said } = request;
+  if (agentId !== undefined)
+    return {
+      ...agentDefinition(agentId, inputs),
+      ...(said ? { channels: { [MESSAGE_CHANNEL]: { reducer: 'message' } } } : {}),
+    };
   const definition = catalog.definition(caller.tenant, request.workflowId ?? '');
   if (!definition) throw new HostError('workflow_not_found');
   return definition;

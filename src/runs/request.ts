@@ -29,6 +29,8 @@ export interface RunRequest {
   /** Extension fields of this host (seed 003): the session that the run joins or makes, and its title where it has none. */
   readonly sessionId?: string;
   readonly sessionTitle?: string;
+  /** A message that mentions the agent: it is the agent's task, in the place of `inputs`. */
+  readonly said?: { readonly text: string; readonly atMs: number };
   readonly inputs: JsonObject;
   readonly configurable: JsonObject;
   readonly tags?: readonly string[];

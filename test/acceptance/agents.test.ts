@@ -209,6 +209,41 @@ describe('RFC 0002, RFC 0024, RFC 0077: one invocation', () => {
     },
   );
 
+  it('RFC 0077 §D source chat-mention: a message in a session starts the same family there, and both are read as a conversation', async () => {
+    const sessionId = `acceptance-${Date.now()}`;
+    await finish({ agentId: agentIdOf('sure'), inputs: { order: 'o-1' }, sessionId });
+    const address = `/v1/host/openwop-temporal/sessions/${sessionId}`;
+    const agentId = agentIdOf('strict');
+    const content = `@${agentIdOf('sure')} what of o-2? Not @home, nor \`@${agentId}\``;
+    const headers = { 'idempotency-key': 'say-1' };
+    const said = () => host.api(`${address}/messages`, { body: { content }, headers });
+    const [answer, again] = [await said(), await said()];
+    expect([answer.status, again.body]).toEqual([201, answer.body]);
+    const { runId, messageId } = answer.body as { runId: string; messageId: string };
+    expect((await host.waitFor(runId, ended)).status).toBe('completed');
+    const { events } = await readLog(host, runId);
+    expectLawful(events);
+    await checkInvariants(host, runId);
+    expect(types(events).slice(0, 2)).toEqual(['run.started', 'channel.written']);
+    expect(payloads(events, 'agent.invocation.started')).toMatchObject([
+      { source: 'chat-mention' },
+    ]);
+    const message = { messageId, from: 'user', to: agentIdOf('sure'), content };
+    const snapshot = (await host.api(`/v1/runs/${runId}`)).body;
+    expect(snapshot.channels).toMatchObject({ messages: [message] });
+    const page = (await host.api<{ messages: Json[] }>(`${address}/conversation`)).body;
+    expect(page.messages.slice(-2)).toMatchObject([
+      message,
+      { from: agentIdOf('sure'), content: '{"verdict":"yes"}', role: 'agent', runId },
+    ]);
+    expect(page.messages).toHaveLength(3);
+    // The agent `strict` has a task schema that one text named `order` fits, and returns what its own schema forbids.
+    const body = { content: `@${agentId} o-3` };
+    const strict = (await host.api(`${address}/messages`, { body })).body as { runId: string };
+    expect((await host.waitFor(strict.runId, ended)).status).toBe('failed');
+    expect((await host.api(`${address}/messages`, { body: { content: 'hi' } })).status).toBe(400);
+  });
+
   it('agent.promptResolved tells every layer, of which at most one applied', async () => {
     const { events } = await run('silent');
     const resolved = payloads(events, 'agent.promptResolved');

@@ -2,7 +2,45 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { batchAfter, entry, headOf, newId, newRun, startedRun } from '../contract/given.ts';
-import { refusals, startFaultHost, type FaultHost } from './fault-host.ts';
+import { createModels } from '../../src/adapters/models/index.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
+import type { CatalogAgent } from '../../src/ports/catalog.ts';
+import { CONTENT_BYTES } from '../../src/runs/mention.ts';
+import { pinned } from '../support/definitions.ts';
+import {
+  catalogOf,
+  DEFINITIONS,
+  KNOWN_SECRET,
+  refusals,
+  startFaultHost,
+  type FaultHost,
+} from './fault-host.ts';
+
+const agentOf = (name: string, taskSchema?: JsonObject): CatalogAgent => {
+  const agentId = `local.test.desk.${name}`;
+  return {
+    manifest: { agentId, persona: 'Clerk', modelClass: 'general', systemPrompt: 'Decide.' },
+    ...{ packName: 'local.test.desk', packVersion: '0.0.0', degraded: [] },
+    pinned: pinned(agentId),
+    ...(taskSchema ? { taskSchema } : {}),
+  };
+};
+const AGENTS = [
+  agentOf('clerk'),
+  agentOf('asked', {
+    type: 'object',
+    required: ['question'],
+    additionalProperties: false,
+    properties: { question: { type: 'string' } },
+  }),
+  agentOf('formal', { type: 'object', required: ['orderId', 'amount'] }),
+  agentOf('mute'),
+];
+const CLERK = 'local.test.desk.clerk';
+const SCRIPT = { turns: [{ final: { decision: 'done', confidence: 1 } }] };
+const scripts = Object.fromEntries(
+  AGENTS.slice(0, 3).map(({ pinned: { agentId } }) => [agentId, SCRIPT]),
+);
 
 interface Page {
   readonly messages: readonly { readonly messageId: string; readonly from: string }[];
@@ -11,7 +49,10 @@ interface Page {
 
 let host: FaultHost;
 beforeAll(async () => {
-  host = await startFaultHost();
+  host = await startFaultHost({}, () => ({
+    catalog: catalogOf(DEFINITIONS, AGENTS),
+    models: createModels({ scripts }),
+  }));
 });
 afterAll(() => host.stop());
 const refused = refusals(() => host);
@@ -68,5 +109,110 @@ describe('seed 000 §G the conversation of a session', () => {
     const invalid = { status: 400, code: 'validation_error' };
     for (const query of ['cursor=x', 'cursor=LTE', 'limit=0', 'limit=101'])
       await refused(`${pathOf(mine)}?${query}`, {}, invalid);
+  });
+});
+
+interface Accepted {
+  readonly runId: string;
+  readonly messageId: string;
+}
+
+describe('RFC 0077 §D chat-mention', () => {
+  const sayTo = (sessionId: string) => `/v1/host/openwop-temporal/sessions/${sessionId}/messages`;
+  const session = async (): Promise<string> => {
+    const sessionId = newId('talk');
+    await saidIn(sessionId, { messages: 1 });
+    return sessionId;
+  };
+  const started = () => host.temporal.started;
+
+  it('a message that mentions an agent starts its run in the session, with the message as it may be shown', async () => {
+    const sessionId = await session();
+    const content = `@${CLERK} what of ${KNOWN_SECRET}?`;
+    const answer = await host.api<Accepted>(sayTo(sessionId), { body: { content } });
+    expect(answer.status).toBe(201);
+    const { runId, messageId } = answer.body;
+    expect(answer.body).toMatchObject({
+      sessionId,
+      status: 'pending',
+      messageId: `${runId}:0:user`,
+    });
+    const input = started().at(-1);
+    const shown = `@${CLERK} what of [REDACTED:known]?`;
+    expect(input).toMatchObject({
+      ...{ runId, source: 'chat-mention', header: { sessionId } },
+      message: { messageId, from: 'user', to: CLERK, role: 'user', content: shown },
+      variables: { message: shown },
+    });
+    expect(Math.abs(Number(input?.message?.ts) - Date.now())).toBeLessThan(60_000);
+    expect(input?.definition.channels).toEqual({ messages: { reducer: 'message' } });
+    const { body } = await host.api<{ runs: { runId: string }[] }>(
+      `/v1/host/openwop-temporal/sessions/${sessionId}`,
+    );
+    expect(body.runs[0]?.runId).toBe(runId);
+  });
+
+  it("the text is the one input that the agent's task schema requires; one that asks for more is refused", async () => {
+    const sessionId = await session();
+    const content = '@local.test.desk.asked why?';
+    expect((await host.api(sayTo(sessionId), { body: { content } })).status).toBe(201);
+    expect(started().at(-1)?.variables).toEqual({ question: content });
+    const before = started().length;
+    const body = { content: '@local.test.desk.formal 4711' };
+    const violation = { status: 422, code: 'handoff_task_schema_violation' };
+    await refused(sayTo(sessionId), { body }, violation);
+    expect(started()).toHaveLength(before);
+  });
+
+  it('nobody mentioned, several, nobody there, no model, no text, too much of it: refused, and nothing is done', async () => {
+    const sessionId = await session();
+    const before = started().length;
+    const said = async (content: unknown, status: number, code: string) =>
+      refused(sayTo(sessionId), { body: { content } }, { status, code });
+    for (const content of ['hello', '', 7, null, ['x'], `mail clerk@${CLERK}`, `\`@${CLERK}\``])
+      await said(content, 400, 'validation_error');
+    await said(`@${CLERK} and @local.test.desk.asked`, 400, 'validation_error');
+    await said('@local.test.desk.nobody hi', 404, 'agent_not_found');
+    await said('@local.test.desk.mute hi', 422, 'model_unavailable');
+    const rest = 'x'.repeat(CONTENT_BYTES - CLERK.length - 4);
+    await said(`@${CLERK} ${rest}x`, 413, 'payload_too_large');
+    await said(`@${CLERK} ${'x'.repeat(2 ** 20)}`, 413, 'payload_too_large');
+    const body = { content: `@${CLERK}`, runId: 'x' };
+    await refused(sayTo(sessionId), { body }, { status: 400, code: 'validation_error' });
+    expect(started()).toHaveLength(before);
+    const full = await host.api(sayTo(sessionId), { body: { content: `@${CLERK} ${rest}` } });
+    expect(full.status).toBe(201);
+  });
+
+  it("in another tenant's session, one that nobody made, or of a name of 10 kB nothing is said", async () => {
+    const theirs = newId('theirs');
+    await saidIn(theirs, { tenant: 'other' });
+    const before = started().length;
+    const body = { content: `@${CLERK} hi` };
+    for (const name of [theirs, 'none', 'x'.repeat(10_240), 'a%00b'])
+      await refused(sayTo(name), { body }, { status: 404, code: 'not_found' });
+    expect(started()).toHaveLength(before);
+    expect(await host.stores.sessions.find('default', theirs)).toBeUndefined();
+  });
+
+  it('one key is one run, also of two messages at once; another text under it is refused', async () => {
+    const sessionId = await session();
+    const before = started().length;
+    const headers = { 'idempotency-key': newId('key') };
+    const say = (content: string) =>
+      host.api<Accepted>(sayTo(sessionId), { headers, body: { content } });
+    const both = await Promise.all([say(`@${CLERK} hi`), say(`@${CLERK} hi`)]);
+    const told = both.filter(({ status }) => status === 201);
+    expect(both.every(({ status }) => [201, 409].includes(status))).toBe(true);
+    const again = await say(`@${CLERK} hi`);
+    expect(again.headers.get('openwop-idempotent-replay')).toBe('true');
+    expect(new Set([...told, again].map(({ body }) => body.runId)).size).toBe(1);
+    expect(started()).toHaveLength(before + 1);
+    expect((await say(`@${CLERK} ho`)).status).toBe(409);
+    // The same key in another session is another message.
+    const other = await host.api<Accepted>(sayTo(await session()), {
+      ...{ headers, body: { content: `@${CLERK} hi` } },
+    });
+    expect([other.status, other.body.messageId]).not.toContain(again.body.messageId);
   });
 });

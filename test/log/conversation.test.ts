@@ -1,6 +1,6 @@
 // The conversation of a session (seed 000 §G): which rows say something, in which shape, and each message once.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { conversation, messageIn } from '../../src/log/conversation.ts';
+import { conversationPage, messageIn } from '../../src/log/conversation.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import type { NewRow } from '../../src/ports/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
@@ -36,7 +36,7 @@ const written = (runId: string, messageId: string, more: JsonObject = {}): NewRo
 const ids = async (sessionId: string, limit = 100): Promise<string[]> => {
   const seen: string[] = [];
   for (let after: number | undefined = 0; after !== undefined;) {
-    const page: Awaited<ReturnType<typeof conversation>> = await conversation(stores, {
+    const page: Awaited<ReturnType<typeof conversationPage>> = await conversationPage(stores, {
       ...{ tenant, sessionId, after, limit },
     });
     expect(page.messages.length).toBeLessThanOrEqual(limit);
@@ -119,11 +119,11 @@ describe('seed 000 §G a conversation', () => {
     await append(other, [written(other, 'm9')]);
     await append(b, [written(b, 'm1', { content: 'late' }), written(b, 'm3\u0000')]);
     expect(await ids(sessionId, 1)).toEqual(['m1', 'm2', 'm3\u0000']);
-    const { messages } = await conversation(stores, { tenant, sessionId, after: 0, limit: 9 });
+    const { messages } = await conversationPage(stores, { tenant, sessionId, after: 0, limit: 9 });
     expect(messages[0]).toMatchObject({ content: 'm1', runId: a });
     expect(await ids(newId('nobody'))).toEqual([]);
     const theirs = { tenant: newId('tenant'), sessionId, after: 0, limit: 9 };
-    expect((await conversation(stores, theirs)).messages).toEqual([]);
+    expect((await conversationPage(stores, theirs)).messages).toEqual([]);
   });
 
   it('readers at once see the same, and a row that a rebuild took away gives way to the next of its id', async () => {
@@ -153,7 +153,7 @@ describe('seed 000 §G a conversation', () => {
         Array.from({ length: 4_000 }, (_, at) => entry(a, `${part}.${at}`)),
       );
     await append(a, [written(a, 'm1')]);
-    const first = await conversation(stores, { tenant, sessionId, after: 0, limit: 5 });
+    const first = await conversationPage(stores, { tenant, sessionId, after: 0, limit: 5 });
     expect(first.messages).toEqual([]);
     expect(first.next).toBeGreaterThan(0);
     expect(await ids(sessionId)).toEqual(['m1']);

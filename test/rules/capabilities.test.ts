@@ -44,7 +44,7 @@ describe('capabilities.md: families', () => {
           supported: true,
           structuredOutput: true,
           confidenceEscalation: true,
-          sources: ['workflow-node', 'run-api'],
+          sources: ['workflow-node', 'run-api', 'chat-mention'],
         },
         reasoningEvents: true,
         toolEvents: true,

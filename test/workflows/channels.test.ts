@@ -57,6 +57,23 @@ const message = (messageId: string, content: string): JsonObject => ({
   timestamp: '2026-01-01T00:00:00.000Z',
 });
 
+it('RFC 0077 §D what somebody said that started the run is the first thing that it states, and is in its channel', async () => {
+  const channels: Channels = { messages: { reducer: 'message' } };
+  const said = { messageId: 'r:0:user', from: 'user', to: 'a.b', content: 'hi', ts: 3 };
+  const read = { ...reader, inputs: { got: { type: 'variable', variableName: 'messages' } } };
+  const again = writer('w', { ...said, content: 'again' }, { channelName: 'messages' });
+  const input = runInput(chain('said', [again, read as WorkflowNode], { channels }));
+  const run = await runBothWays({ input: { ...input, message: said }, activities });
+  const [, first] = factsOf(run);
+  expect(typesOf(run).slice(0, 2)).toEqual(['run.started', 'channel.written']);
+  expect(first).toMatchObject({
+    ...{ key: 'message', causedBy: input.statesCauses ? 'run.started' : undefined },
+    payload: { channel: 'messages', reducer: 'message', value: said, schemaVersion: 1 },
+  });
+  expect(first?.payload).not.toHaveProperty('nodeId');
+  expect([outputOf(run), foldedChannels(run, channels).messages]).toEqual([[said], [said]]);
+});
+
 describe('core.channelWrite (channels-and-reducers.md)', () => {
   it('§Wire surface: each write is stated as it was given, with its reducer, its time and its version', async () => {
     const channels: Channels = { c: { reducer: 'counter', schemaVersion: 3 } };

@@ -93,7 +93,7 @@ export function startAnotherUrl({ runId, input }: RunRow): string {
   const { definition, source } = input;
   const [node] = definition.nodes;
   const from = `?from=${encodeURIComponent(runId)}`;
-  return source === 'run-api'
+  return source !== 'workflow-node'
     ? `${addressOf({ kind: 'agent', id: node?.agent?.agentId ?? '' })}${from}`
     : `${addressOf({ kind: 'workflow', id: definition.id })}${from}`;
 }

@@ -1,9 +1,17 @@
-// GET /v1/host/openwop-temporal/sessions/{sessionId}/conversation (seed 000 §G): what was said in a session. An extension
-// of this host.
+// GET /v1/host/openwop-temporal/sessions/{sessionId}/conversation and POST …/messages (seed 000 §G, RFC 0077 §D): what was
+// said in a session, and saying something to an agent there. Extensions of this host.
 import { invalid } from '../../rules/errors.ts';
+import type { JsonObject } from '../../rules/json.ts';
+import { startingMessageId } from '../../rules/run-input.ts';
+import type { AcceptedRun } from '../../runs/accept.ts';
+import { mention } from '../../runs/mention.ts';
+import { mustBeValid } from '../../wire/checked.ts';
+import { validate } from '../../wire/validators.ts';
 import type { FacadeDeps } from '../deps.ts';
+import { answerOnce, IDEMPOTENCY_KEY, toldAs } from '../idempotency.ts';
 import { integer } from '../parameters.ts';
 import {
+  addressOf,
   answered,
   shape,
   type Answer,
@@ -11,13 +19,14 @@ import {
   type InputOf,
   type Route,
 } from '../route.ts';
-import { RUN_LIST } from './runs.ts';
+import { runUrls, shownRunId } from '../urls.ts';
+import { RUN_LIST, runIdOf } from './runs.ts';
 import { requireSession } from './sessions.ts';
 
 /** Messages of one page: each may be as large as a value (INLINE_VALUE_BYTES). */
 const MAX_MESSAGES = 100;
 
-export const GET_CONVERSATION = {
+const GET_CONVERSATION = {
   method: 'get',
   path: '/host/openwop-temporal/sessions/{sessionId}/conversation',
   operationId: 'getConversation',
@@ -36,8 +45,62 @@ export const GET_CONVERSATION = {
   errors: ['not_found', 'service_unavailable'],
 } as const satisfies Declaration;
 
+const SAY = {
+  method: 'post',
+  path: '/host/openwop-temporal/sessions/{sessionId}/messages',
+  operationId: 'sayInSession',
+  summary:
+    'Say something in a session to the one agent that the message mentions: a run of that agent starts there. Its task is ' +
+    'the text, as the one input that its task schema requires, else as `message`. An extension of this host.',
+  access: 'runs:create',
+  parameters: { idempotencyKey: IDEMPOTENCY_KEY },
+  body: {
+    required: true,
+    schema: shape('SessionMessageRequest'),
+    example: { content: '@vendor.example.desk.clerk what became of order 4711?' },
+    parse: (body) => mustBeValid(validate.sessionMessageRequest(body)),
+  },
+  success: {
+    status: 201,
+    description: 'The run is accepted.',
+    schema: shape('SessionMessage'),
+  },
+  errors: [
+    'not_found',
+    'agent_not_found',
+    'handoff_task_schema_violation',
+    'model_unavailable',
+    'payload_too_large',
+    'service_unavailable',
+  ],
+} as const satisfies Declaration;
+
 export function conversationRoutes(deps: FacadeDeps): Route[] {
-  return [answered(GET_CONVERSATION, (input) => getConversation(deps, input))];
+  return [
+    answered(GET_CONVERSATION, (input) => getConversation(deps, input)),
+    answered(SAY, (input) => say(deps, input)),
+  ];
+}
+
+async function say(deps: FacadeDeps, input: InputOf<typeof SAY>): Promise<Answer> {
+  const { caller, major, parameters, body } = input;
+  const { content } = body;
+  const { sessionId } = await requireSession(deps, input);
+  const telling = toldAs<AcceptedRun>(input, 201, acceptedAs(input));
+  const asked = {
+    ...{ endpoint: addressOf(SAY, major), target: [sessionId] },
+    ...{ body: { content }, key: parameters.idempotencyKey },
+  };
+  const said = { sessionId, content, atMs: Date.now() };
+  const once = await mention(deps, caller, { said, once: { asked, telling } });
+  return { ...answerOnce(once, telling), runId: runIdOf(input, once) };
+}
+
+function acceptedAs(input: InputOf<typeof SAY>): (accepted: AcceptedRun) => JsonObject {
+  return ({ runId, sessionId, status }) => ({
+    ...{ messageId: startingMessageId(runId), sessionId, runId: shownRunId(input, runId), status },
+    ...runUrls(input, runId),
+  });
 }
 
 async function getConversation(
@@ -49,7 +112,7 @@ async function getConversation(
   const { limit, cursor } = parameters;
   const { sessionId } = await requireSession(deps, input);
   const after = cursor === undefined ? 0 : positionOf(cursor);
-  const { messages, next } = await deps.log.conversation({ tenant, sessionId, after, limit });
+  const { messages, next } = await deps.log.conversationPage({ tenant, sessionId, after, limit });
   const body = {
     messages: messages.map(({ more, runId, eventId, ...message }) => ({
       ...message,

@@ -136,7 +136,7 @@ function idsInside(
 }
 
 /** Of an earlier try it is in the answer that was kept. */
-function runIdOf(
+export function runIdOf(
   { major, caller }: Pick<Input, 'major' | 'caller'>,
   once: Once<AcceptedRun>,
 ): string | undefined {

@@ -1,0 +1,43 @@
+// The entry `chat-mention` (RFC 0077 §D): a message in a session that mentions an agent starts that agent's run there. The
+// run is accepted as every run is, and keeps the message as the first thing that it states.
+import { HostError, invalid } from '../rules/errors.ts';
+import { jsonBytes } from '../rules/json.ts';
+import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
+import { mentionedAgents } from '../rules/mentions.ts';
+import type { Caller } from '../ports/caller.ts';
+import { acceptRun, type AcceptedRun, type AcceptRequest } from './accept.ts';
+import type { Once } from './once.ts';
+
+/** What a message has besides its content: ids and a time. */
+const MESSAGE_FRAME_BYTES = 1024;
+/** What is said, in UTF-8 bytes of JSON: a message is one value of a channel. */
+export const CONTENT_BYTES = INLINE_VALUE_BYTES - MESSAGE_FRAME_BYTES;
+
+export interface SaidInSession {
+  /** Of a session that is there. */
+  readonly sessionId: string;
+  readonly content: string;
+  /** In ms epoch. */
+  readonly atMs: number;
+}
+
+/**
+ * One message, one agent, one run: of several agents none is started, so that nothing is half done. Throws
+ * validation_error (no agent is mentioned, or several), payload_too_large, agent_not_found,
+ * handoff_task_schema_violation, and what acceptRun throws.
+ */
+export async function mention(
+  deps: Parameters<typeof acceptRun>[0],
+  caller: Caller,
+  { said, once }: { readonly said: SaidInSession } & Required<Pick<AcceptRequest, 'once'>>,
+): Promise<Once<AcceptedRun>> {
+  const { sessionId, content: text, atMs } = said;
+  if (jsonBytes(text) > CONTENT_BYTES)
+    throw new HostError('payload_too_large', { field: '/content', limit: CONTENT_BYTES });
+  const [agentId, ...others] = mentionedAgents(text);
+  if (agentId === undefined) throw invalid('/content', 'must mention an agent: @ and its agentId');
+  if (others.length > 0)
+    throw invalid('/content', 'must mention one agent: a message starts one run');
+  const run = { agentId, sessionId, said: { text, atMs }, inputs: {}, configurable: {} };
+  return acceptRun(deps, caller, { run, once });
+}
