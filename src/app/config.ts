@@ -44,6 +44,8 @@ export interface Config {
     readonly maxFrameBytes?: number;
   };
   readonly testMode: boolean;
+  /** In test mode: what conformance suites drive the host by is served. */
+  readonly testSeams: boolean;
   /** Temporal's `__stack_trace` queries are answered: workflow code then costs nearly twice as much. */
   readonly workflowStackTraces: boolean;
   /** Time that a question to a human stands; absent: the host's default. */
@@ -102,6 +104,7 @@ export function readConfig(env: Environment): Config {
     agentsDir: reader.folder('OPENWOP_AGENTS_DIR'),
     opensentience: readOpenSentience(reader),
     testMode: reader.flag('OPENWOP_TEST_MODE') ?? false,
+    testSeams: readTestSeams(reader),
     workflowStackTraces: reader.flag('OPENWOP_WORKFLOW_STACK_TRACES') ?? false,
     interruptTimeoutMs: readInterruptTimeout(reader),
     encryptionKeys: readEncryption(reader),
@@ -139,6 +142,15 @@ export function requireShared(config: Config, command: string, half: { facade: b
     need('OPENWOP_API_KEY', 'all facades take the same key.');
   if (faults.length > 0) throw invalid(faults);
   return config.apiKey ?? '';
+}
+
+/** One switch for tests does not open them: what they do must not be a slip away from production. */
+function readTestSeams(reader: Reader): boolean {
+  const name = 'OPENWOP_TEST_SEAM_ENABLED';
+  const isOn = reader.flag(name) ?? false;
+  if (isOn && !reader.flag('OPENWOP_TEST_MODE'))
+    reader.fault(name, 'needs OPENWOP_TEST_MODE: it is for tests of the host alone.');
+  return isOn;
 }
 
 function readDownload(reader: Reader): string | undefined {

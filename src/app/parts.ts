@@ -22,6 +22,7 @@ import { createTools } from '../adapters/tools/index.ts';
 import { capabilityKeys, familiesOf } from '../rules/capabilities.ts';
 import { DEFAULT_CALLER, type FacadeConfig } from '../facade/deps.ts';
 import { hostFacts } from '../facade/host-facts.ts';
+import { conformanceAgents, conformanceScripts } from '../facade/seams/conformance-agents.ts';
 import { createLog, type Log } from '../log/log.ts';
 import { createProjector, type Projector } from '../log/projector.ts';
 import { createAgentTools } from '../opensentience/agent-tools.ts';
@@ -223,7 +224,10 @@ export async function loadAgentParts(
   const catalog: Catalog & { readonly scripts: ReadonlyMap<string, unknown> } = await loadCatalog({
     fixturesDir: config.fixturesDir,
     agentsDir: config.agentsDir,
-    builtIn: { definitions: builtIn?.definitions ?? [], agents: builtIn?.agents ?? [] },
+    builtIn: {
+      definitions: builtIn?.definitions ?? [],
+      agents: [...(builtIn?.agents ?? []), ...(config.testSeams ? conformanceAgents : [])],
+    },
     content: stores.content,
     tenant,
     tools,
@@ -232,7 +236,11 @@ export async function loadAgentParts(
     logger,
   });
   const models = createModels({
-    scripts: { ...builtIn?.scripts, ...Object.fromEntries(catalog.scripts) },
+    scripts: {
+      ...builtIn?.scripts,
+      ...(config.testSeams ? conformanceScripts : {}),
+      ...Object.fromEntries(catalog.scripts),
+    },
     ...config.models,
     // What scripts decide is the operator's choice: a caller may name them in test mode, and for the demo's agents.
     scriptedByCaller: testMode ? 'all' : new Set(Object.keys(builtIn?.scripts ?? {})),

@@ -210,6 +210,7 @@ function facadeDeps(needs: LateNeeds): FacadeDeps {
       trustedProxies: config.http.trustedProxies,
       apiKey,
       testMode: config.testMode,
+      testSeams: config.testSeams,
       ...runSettings(needs.options),
       version: VERSION,
       inMemory: !needs.temporal.traits.keepsRuns,

@@ -13,6 +13,7 @@ import { mountRoutes } from './mount.ts';
 import { createPageSessions } from './page-sessions.ts';
 import { pagesRouter } from './pages/router.ts';
 import { routesOf } from './route-table.ts';
+import { createSeams } from './seams/index.ts';
 import { createStreamRegistry, MAX_STREAMS_PER_KEY } from './stream-registry.ts';
 
 export interface Facade {
@@ -23,6 +24,8 @@ export interface Facade {
 
 export function createFacade(deps: FacadeDeps, majors: Majors = MAJORS): Facade {
   const { config, logger } = deps;
+  const seams = createSeams(deps);
+  const served = seams ? { ...deps, catalog: seams.catalog } : deps;
   const maxPerKey = config.maxStreamsPerKey ?? MAX_STREAMS_PER_KEY;
   const streams = createStreamRegistry({ maxPerKey, logger });
   const sessions = createPageSessions(deps.stores.pageSessions, config);
@@ -34,12 +37,9 @@ export function createFacade(deps: FacadeDeps, majors: Majors = MAJORS): Facade 
   app.use(accessLog(logger), decideMajor(majors), traceContext, securityHeaders);
   app.use(hostCheck(config.host, config.publicUrl));
   for (const { prefix } of majors) app.use(`${prefix}/packs`, noPacks);
-  mountRoutes(
-    app,
-    { ...deps, gate, majors },
-    routesOf(deps, { streams, sessions, majors, isDraining: () => draining }),
-  );
-  app.use(pagesRouter(deps, { sessions, streams }));
+  const routes = routesOf(served, { streams, sessions, majors, isDraining: () => draining });
+  mountRoutes(app, { ...served, gate, majors }, [...routes, ...(seams?.routes ?? [])]);
+  app.use(pagesRouter(served, { sessions, streams }));
   app.use(lastResort);
   app.use(errorHandler(logger));
   return {

@@ -38,6 +38,8 @@ export interface FacadeConfig extends RunSettings {
   readonly apiKey: string;
   /** Lists the fixtures in discovery. */
   readonly testMode: boolean;
+  /** In test mode: what conformance suites drive the host by is served (seams/). Default false. */
+  readonly testSeams?: boolean;
   /** Version of this product. */
   readonly version: string;
   /** Runs end with the process of their Temporal server: told by readiness and discovery. Default false. */

@@ -1,7 +1,7 @@
 // The entry `chat-mention` (RFC 0077 §D): a message in a session that mentions an agent starts that agent's run there. The
 // run is accepted as every run is, and keeps the message as the first thing that it states.
 import { HostError, invalid } from '../rules/errors.ts';
-import { jsonBytes } from '../rules/json.ts';
+import { jsonBytes, type JsonObject } from '../rules/json.ts';
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import { mentionedAgents } from '../rules/mentions.ts';
 import type { Caller } from '../ports/caller.ts';
@@ -21,6 +21,11 @@ export interface SaidInSession {
   readonly atMs: number;
 }
 
+interface Mention extends Pick<AcceptRequest, 'once'> {
+  readonly said: SaidInSession;
+  readonly configurable?: JsonObject;
+}
+
 /**
  * One message, one agent, one run: of several agents none is started, so that nothing is half done. Throws
  * validation_error (no agent is mentioned, or several), payload_too_large, agent_not_found,
@@ -29,7 +34,7 @@ export interface SaidInSession {
 export async function mention(
   deps: Parameters<typeof acceptRun>[0],
   caller: Caller,
-  { said, once }: { readonly said: SaidInSession } & Required<Pick<AcceptRequest, 'once'>>,
+  { said, once, configurable = {} }: Mention,
 ): Promise<Once<AcceptedRun>> {
   const { sessionId, content: text, atMs } = said;
   if (jsonBytes(text) > CONTENT_BYTES)
@@ -38,6 +43,6 @@ export async function mention(
   if (agentId === undefined) throw invalid('/content', 'must mention an agent: @ and its agentId');
   if (others.length > 0)
     throw invalid('/content', 'must mention one agent: a message starts one run');
-  const run = { agentId, sessionId, said: { text, atMs }, inputs: {}, configurable: {} };
+  const run = { agentId, sessionId, said: { text, atMs }, inputs: {}, configurable };
   return acceptRun(deps, caller, { run, once });
 }

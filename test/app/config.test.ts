@@ -37,6 +37,13 @@ describe('defaults and values', () => {
     expect(config.dataDir.endsWith('.data')).toBe(true);
   });
 
+  it('test seams are off, and open in test mode alone', () => {
+    const on = { OPENWOP_TEST_SEAM_ENABLED: 'true' };
+    expect(readConfig({ OPENWOP_TEST_MODE: 'true' }).testSeams).toBe(false);
+    expect(readConfig({ OPENWOP_TEST_MODE: 'true', ...on }).testSeams).toBe(true);
+    expect(faultsOf(on)).toMatchObject([expect.stringMatching(/needs OPENWOP_TEST_MODE/)]);
+  });
+
   it('any compatible endpoint: a base URL alone is a provider', () => {
     const env = { OPENAI_BASE_URL: 'http://127.0.0.1:11434/v1', OPENAI_MODEL: 'm' };
     const openai = { baseUrl: env.OPENAI_BASE_URL, model: 'm', modelByClass: {} };

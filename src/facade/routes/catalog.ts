@@ -1,6 +1,7 @@
 // What can be run: GET /v1/workflows/{workflowId} and this host's list of them, GET /v1/agents, GET /v1/agents/{agentId} (rest-endpoints.md,
 // RFC 0072).
 import { HostError } from '../../rules/errors.ts';
+import type { Caller } from '../../ports/caller.ts';
 import type { CatalogAgent } from '../../ports/catalog.ts';
 import { withShownIds } from '../../wire/major.ts';
 import type { AgentInventoryEntry } from '../../../schemas/types.generated.ts';
@@ -74,12 +75,8 @@ export const GET_ARTIFACT = {
 } as const satisfies Declaration;
 
 export function catalogRoutes(deps: FacadeDeps): Route[] {
-  const { catalog } = deps;
   const agents = [
-    answered(LIST_AGENTS, ({ caller }) => {
-      const entries = catalog.agents(caller.tenant).map(inventoryEntry);
-      return { body: { agents: entries, total: entries.length } };
-    }),
+    answered(LIST_AGENTS, ({ caller }) => listAgents(deps, caller)),
     answered(GET_AGENT, (input) => getAgent(deps, input)),
   ];
   return [
@@ -90,6 +87,11 @@ export function catalogRoutes(deps: FacadeDeps): Route[] {
       throw new HostError('artifact_not_found');
     }),
   ];
+}
+
+export function listAgents({ catalog }: FacadeDeps, { tenant }: Caller): Answer {
+  const entries = catalog.agents(tenant).map(inventoryEntry);
+  return { body: { agents: entries, total: entries.length } };
 }
 
 function getWorkflow(

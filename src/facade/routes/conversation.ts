@@ -26,7 +26,7 @@ import { requireSession } from './sessions.ts';
 /** Messages of one page: each may be as large as a value (INLINE_VALUE_BYTES). */
 const MAX_MESSAGES = 100;
 
-const GET_CONVERSATION = {
+export const GET_CONVERSATION = {
   method: 'get',
   path: '/host/openwop-temporal/sessions/{sessionId}/conversation',
   operationId: 'getConversation',
@@ -45,7 +45,7 @@ const GET_CONVERSATION = {
   errors: ['not_found', 'service_unavailable'],
 } as const satisfies Declaration;
 
-const SAY = {
+export const SAY_IN_SESSION = {
   method: 'post',
   path: '/host/openwop-temporal/sessions/{sessionId}/messages',
   operationId: 'sayInSession',
@@ -78,17 +78,17 @@ const SAY = {
 export function conversationRoutes(deps: FacadeDeps): Route[] {
   return [
     answered(GET_CONVERSATION, (input) => getConversation(deps, input)),
-    answered(SAY, (input) => say(deps, input)),
+    answered(SAY_IN_SESSION, (input) => say(deps, input)),
   ];
 }
 
-async function say(deps: FacadeDeps, input: InputOf<typeof SAY>): Promise<Answer> {
+async function say(deps: FacadeDeps, input: InputOf<typeof SAY_IN_SESSION>): Promise<Answer> {
   const { caller, major, parameters, body } = input;
   const { content } = body;
   const { sessionId } = await requireSession(deps, input);
   const telling = toldAs<AcceptedRun>(input, 201, acceptedAs(input));
   const asked = {
-    ...{ endpoint: addressOf(SAY, major), target: [sessionId] },
+    ...{ endpoint: addressOf(SAY_IN_SESSION, major), target: [sessionId] },
     ...{ body: { content }, key: parameters.idempotencyKey },
   };
   const said = { sessionId, content, atMs: Date.now() };
@@ -96,7 +96,7 @@ async function say(deps: FacadeDeps, input: InputOf<typeof SAY>): Promise<Answer
   return { ...answerOnce(once, telling), runId: runIdOf(input, once) };
 }
 
-function acceptedAs(input: InputOf<typeof SAY>): (accepted: AcceptedRun) => JsonObject {
+function acceptedAs(input: InputOf<typeof SAY_IN_SESSION>): (accepted: AcceptedRun) => JsonObject {
   return ({ runId, sessionId, status }) => ({
     ...{ messageId: startingMessageId(runId), sessionId, runId: shownRunId(input, runId), status },
     ...runUrls(input, runId),

@@ -32,6 +32,7 @@ import { LIST_CHILDREN } from './children.ts';
 import { LIST_QUESTIONS } from './questions.ts';
 import { LIST_RUNS } from './runs.ts';
 import { GET_ANCESTRY, GET_CAUSES, GET_EFFECTS } from './causation.ts';
+import { GET_CONVERSATION, SAY_IN_SESSION } from './conversation.ts';
 import { STREAM_SESSION_EVENTS } from './session-events.ts';
 import { GET_SESSION, LIST_SESSIONS } from './sessions.ts';
 import { CREATE_SIGN_IN_LINK } from './sign-in-link.ts';
@@ -111,6 +112,8 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         sessions: addressOf(LIST_SESSIONS, FIRST),
         session: addressOf(GET_SESSION, FIRST),
         sessionEvents: addressOf(STREAM_SESSION_EVENTS, FIRST),
+        sessionConversation: addressOf(GET_CONVERSATION, FIRST),
+        sessionMessages: addressOf(SAY_IN_SESSION, FIRST),
         ancestry: addressOf(GET_ANCESTRY, FIRST),
         causes: addressOf(GET_CAUSES, FIRST),
         effects: addressOf(GET_EFFECTS, FIRST),
