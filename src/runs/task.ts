@@ -1,6 +1,7 @@
 // What an agent is given to do, held against its manifest before anything is started (RFC 0077 §B step 6, inbound).
 import { HostError } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
+import { MESSAGE_CHANNEL } from '../rules/run-input.ts';
 import type { CatalogAgent } from '../ports/catalog.ts';
 import { checkAgainst } from '../wire/user-schema.ts';
 
@@ -28,7 +29,9 @@ export function requireTask(
 export function textTask(agent: Pick<CatalogAgent, 'taskSchema'>, text: string): JsonObject {
   const { required } = agent.taskSchema ?? {};
   const [only] = Array.isArray(required) && required.length === 1 ? required : [];
-  const task = { [typeof only === 'string' ? only : TEXT_INPUT]: text };
+  // In its run the channel would stand before a variable of its name.
+  const isName = typeof only === 'string' && only !== MESSAGE_CHANNEL;
+  const task = { [isName ? only : TEXT_INPUT]: text };
   requireTask(agent, task);
   return task;
 }

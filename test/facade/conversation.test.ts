@@ -34,12 +34,13 @@ const AGENTS = [
     properties: { question: { type: 'string' } },
   }),
   agentOf('formal', { type: 'object', required: ['orderId', 'amount'] }),
+  agentOf('listed', { type: 'object', required: ['messages'] }),
   agentOf('mute'),
 ];
 const CLERK = 'local.test.desk.clerk';
 const SCRIPT = { turns: [{ final: { decision: 'done', confidence: 1 } }] };
 const scripts = Object.fromEntries(
-  AGENTS.slice(0, 3).map(({ pinned: { agentId } }) => [agentId, SCRIPT]),
+  AGENTS.slice(0, 4).map(({ pinned: { agentId } }) => [agentId, SCRIPT]),
 );
 
 interface Page {
@@ -158,9 +159,14 @@ describe('RFC 0077 §D chat-mention', () => {
     expect((await host.api(sayTo(sessionId), { body: { content } })).status).toBe(201);
     expect(started().at(-1)?.variables).toEqual({ question: content });
     const before = started().length;
-    const body = { content: '@local.test.desk.formal 4711' };
     const violation = { status: 422, code: 'handoff_task_schema_violation' };
-    await refused(sayTo(sessionId), { body }, violation);
+    // The name of the second one's input is that of the channel in which its message stands.
+    for (const name of ['formal', 'listed'])
+      await refused(
+        sayTo(sessionId),
+        { body: { content: `@local.test.desk.${name} 4711` } },
+        violation,
+      );
     expect(started()).toHaveLength(before);
   });
 

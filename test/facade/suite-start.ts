@@ -263,6 +263,22 @@ export function startTests({ host }: Suite): void {
       expect((await open(who, another)).html).toContain('&quot;order&quot;: &quot;4711&quot;');
       await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
     });
+
+    it('RFC 0077 §D what a message started is started again as a run of its agent', async () => {
+      const who = await visitor();
+      const sessionId = `talk-${Date.now()}`;
+      await host().startRun({ agentId: AGENT, inputs: { order: 'o-1' }, sessionId });
+      const said = await host().api(`/v1/host/openwop-temporal/sessions/${sessionId}/messages`, {
+        body: { content: `@${AGENT} what of 4711?` },
+      });
+      const { runId } = said.body as { runId: string };
+      await host().waitFor(runId, waiting);
+      const page = await (await who.get(`/pages/runs/${runId}`)).text();
+      const another = /href="([^"]*)">Start another like this/.exec(page)?.[1] ?? '';
+      expect(another).toContain(`/pages/start-agent/${AGENT}`);
+      expect((await open(who, another)).html).toContain('what of 4711?');
+      await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
+    });
   });
 
   describe('what is done with a run on its page, by who is signed in', () => {
