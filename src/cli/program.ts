@@ -6,6 +6,7 @@ import { cliOf, type CliParts } from './cli.ts';
 import { addCompletion } from './completion.ts';
 import { CliFault, EXIT, usageFault, type ExitCode } from './faults.ts';
 import { addRunCommands } from './run-commands.ts';
+import { addSessionCommands } from './session-commands.ts';
 import { addStartCommands } from './start-command.ts';
 
 const ENVIRONMENT = `
@@ -46,6 +47,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
     .addHelpText('after', ENVIRONMENT);
   addStartCommands(program, cli);
   addRunCommands(program, cli);
+  addSessionCommands(program, cli);
   addAgentCommands(program, cli);
   addCompletion(program, cli);
   try {

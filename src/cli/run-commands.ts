@@ -118,7 +118,7 @@ export function command(parent: Command, usage: string, description: string): Co
     .option('--json', 'JSON, for programs');
 }
 
-function numberTo(least: number, most: number): (text: string) => number {
+export function numberTo(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,16}$/.test(text) ? Number(text) : NaN;
     if (value >= least && value <= most) return value;

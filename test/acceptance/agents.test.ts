@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunEventDoc } from '../../schemas/types.generated.ts';
+import { runCli } from '../../src/cli/program.ts';
 import { validate } from '../../src/wire/validators.ts';
 import { readSse } from '../facade/sse-client.ts';
 import { ended, expectLawful, readLog, types, waiting } from '../facade/suite-parts.ts';
@@ -237,6 +238,11 @@ describe('RFC 0002, RFC 0024, RFC 0077: one invocation', () => {
       { from: agentIdOf('sure'), content: '{"verdict":"yes"}', role: 'agent', runId },
     ]);
     expect(page.messages).toHaveLength(3);
+    let shown = '';
+    const parts = { url: host.url, apiKey: host.apiKey, out: (text: string) => (shown += text) };
+    const args = ['sessions', 'read', sessionId];
+    expect(await runCli(args, { ...parts, err: () => {} })).toBe(0);
+    expect(shown).toContain(`  ${content}\n${agentIdOf('sure')}  `);
     // The agent `strict` has a task schema that one text named `order` fits, and returns what its own schema forbids.
     const body = { content: `@${agentId} o-3` };
     const strict = (await host.api(`${address}/messages`, { body })).body as { runId: string };
