@@ -225,11 +225,14 @@ describe('auth.md: authentication and errors', () => {
       ['GET', '/v1/prompts'],
       ['GET', '/v1/audit/verify?fromSeq=0&toSeq=1'],
       ['GET', '/v1/host/sample/test/runs/__probe__/events'],
+      ['GET', '/v1/host/sample/agents'],
       ...[
         'test/reset',
         'workflows',
         'test/mock-ai/program',
         'agents/live-invoke',
+        'agents/core.conformance.live/dispatch',
+        'dispatch/fanout',
         'test/surface',
       ].map((part): [string, string] => ['POST', `/v1/host/sample/${part}`]),
     ];

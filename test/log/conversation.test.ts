@@ -109,6 +109,7 @@ describe('seed 000 §G what a row says', () => {
 });
 
 describe('seed 000 §G a conversation', () => {
+  // [I67]
   it('is what all runs of a session say, in order, each message once: the first of an id wins, over runs and reads', async () => {
     const sessionId = newId('talk');
     const [a, b] = [await runIn(sessionId), await runIn(sessionId)];
