@@ -31,6 +31,7 @@ import { RESOLVE_INTERRUPT } from '../../src/facade/routes/interrupts.ts';
 import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
 import { RUN_OVERVIEW } from '../../src/facade/routes/overview.ts';
 import { GET_ANCESTRY, GET_CAUSES, GET_EFFECTS } from '../../src/facade/routes/causation.ts';
+import { GET_CONVERSATION, SAY_IN_SESSION } from '../../src/facade/routes/conversation.ts';
 import { GET_SESSION, LIST_SESSIONS } from '../../src/facade/routes/sessions.ts';
 import { LIST_CHILDREN } from '../../src/facade/routes/children.ts';
 import { LIST_QUESTIONS } from '../../src/facade/routes/questions.ts';
@@ -279,6 +280,31 @@ const LEAVES: readonly Leaf[] = [
       told: 'not_found',
     },
   ),
+  leaf(
+    GET_CONVERSATION,
+    {
+      given: () => ({
+        path: { sessionId: row.input.header.sessionId },
+        parameters: { cursor: undefined, limit: 1 },
+      }),
+      told: { body: { messages: [] } },
+    },
+    {
+      given: () => ({
+        path: { sessionId: row.input.header.sessionId },
+        parameters: { cursor: 'nobody-gave-it', limit: 1 },
+      }),
+      told: 'validation_error',
+    },
+  ),
+  leaf(SAY_IN_SESSION, 'never', {
+    given: () => ({
+      path: { sessionId: row.input.header.sessionId },
+      parameters: { idempotencyKey: undefined },
+      body: { content: '@local.nobody hello' },
+    }),
+    told: 'agent_not_found',
+  }),
   leaf(
     LIST_CHILDREN,
     { given: waiting, told: { body: { runs: [], more: false } } },
