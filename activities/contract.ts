@@ -4,6 +4,7 @@
 import type { PayloadOf } from '../src/rules/events.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { CausedBy, StepResult } from '../src/rules/journal.ts';
+import type { HandoffTarget } from '../src/rules/handoffs.ts';
 import type { PinnedAgent, RunHeader } from '../src/rules/run-input.ts';
 import type { ChildEnd, ChildRequest, ChildStart } from '../src/rules/children.ts';
 
@@ -43,6 +44,8 @@ export interface PrepareInvocationInput {
   readonly task: JsonValue;
   readonly configurable: JsonObject;
   readonly orchestrates?: Orchestrates;
+  /** Whom the agent may pass control to. */
+  readonly handoffs?: readonly HandoffTarget[];
   /** A human's answers to an escalation continue the conversation `transcript` (architecture §9). */
   readonly resume?: { readonly transcript: string; readonly answers: JsonValue };
 }
@@ -104,7 +107,16 @@ export interface InferTurnInput {
   readonly repair?: string;
   readonly verbosity: 'summary' | 'full' | 'off';
   readonly orchestrates?: Orchestrates;
+  /** Whom the agent may pass control to: `handoff:<agentId>` among `tools`. */
+  readonly handoffs?: readonly HandoffTarget[];
 }
+
+/** A type, not an interface: it is part of a frame's JSON. */
+export type Handoff = {
+  readonly toAgentId: string;
+  readonly task: JsonValue;
+  readonly reason?: string;
+};
 
 /** A type, not an interface: it is part of a frame's JSON. */
 export type AskedQuestion = { readonly id: string; readonly question: string };
@@ -125,13 +137,15 @@ export type InferTurnOutput = { readonly transcript: string } & (
       readonly schemaValidated: boolean;
     }
   | {
-      /** Not JSON, not a decision, or against returnSchema (`violation`). */
+      /** Not JSON, not a decision, against returnSchema, or a task that its agent does not take (`violation`). */
       readonly kind: 'invalid';
-      readonly violation: 'form' | 'return-schema';
+      readonly violation: 'form' | 'return-schema' | 'task-schema';
       readonly message: string;
     }
   /** The output was a `clarification.request` envelope: a human is asked, and the conversation goes on. */
   | { readonly kind: 'clarification'; readonly questions: readonly AskedQuestion[] }
+  /** Control passes to another agent (RFC 0002 §B); the task fits that agent's schema. */
+  | ({ readonly kind: 'handoff' } & Handoff)
   | { readonly kind: 'refusal' }
 );
 // events of inferTurn, in order: agent.reasoned (unless verbosity is off), provider.usage, envelope.refusal?

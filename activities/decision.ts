@@ -43,7 +43,11 @@ export function outputSchema(returnSchema: JsonObject | undefined): JsonObject {
     type: 'object',
     properties: {
       decision:
-        returnSchema === undefined ? {} : { anyOf: [moved(returnSchema), CLARIFICATION_SCHEMA] },
+        returnSchema === undefined
+          ? {}
+          : {
+              anyOf: [movedTo('/properties/decision/anyOf/0', returnSchema), CLARIFICATION_SCHEMA],
+            },
       confidence: { type: 'number', minimum: 0, maximum: 1 },
       reasoning: { type: 'string' },
     },
@@ -52,17 +56,16 @@ export function outputSchema(returnSchema: JsonObject | undefined): JsonObject {
   };
 }
 
-function moved(schema: JsonValue): JsonValue {
+/** The schema as a part of another one: what it refers to by `#` stands at this pointer there. */
+export function movedTo(pointer: string, schema: JsonValue): JsonValue {
+  const moved = (value: JsonValue): JsonValue => movedTo(pointer, value);
   if (Array.isArray(schema)) return schema.map(moved);
   if (!isJsonObject(schema)) return schema;
   const entries = Object.entries(schema).filter(([key]) => key !== '$schema' && key !== '$id');
   return Object.fromEntries(
     entries.map(([key, value]) => {
       const isReference = key === '$ref' && typeof value === 'string' && value.startsWith('#');
-      return [
-        key,
-        isReference ? value.replace('#', '#/properties/decision/anyOf/0') : moved(value),
-      ];
+      return [key, isReference ? value.replace('#', `#${pointer}`) : moved(value)];
     }),
   );
 }

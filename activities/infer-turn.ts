@@ -23,6 +23,7 @@ import {
   returnViolation,
   type ParsedDecision,
 } from './decision.ts';
+import { handoffTool, loadHandoffs, readHandoff, type Handoffs } from './handoffs.ts';
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
 import { placeOf } from './place.ts';
@@ -45,10 +46,11 @@ export async function inferTurn(
     const before = await loadTranscript(content, tenant, input.transcript);
     const added = await addedItems(ports, input, before);
     const tools = await ports.tools.find(tenant, input.tools);
+    const handoffs = await loadHandoffs(ports, tenant, input.handoffs);
     const items = linkCalls([...before, ...added]);
-    const request = requestOf({ input, agent, items, tools });
+    const request = requestOf({ input, agent, items, tools, handoffs });
     const { response, reasoning, deltas } = await inferLive(ports, input, request);
-    const spoken = readResponse(ports, { ...input, agent }, response);
+    const spoken = readResponse(ports, { ...input, agent, handoffs }, response);
     const assistant: TranscriptItem = {
       role: 'assistant',
       text: [reasoning, ports.redactor.text(response.final)].filter(Boolean).join('\n'),
@@ -100,15 +102,20 @@ function requestOf(turn: {
   agent: ResolvedAgent;
   items: readonly TranscriptItem[];
   tools: ReadonlyMap<string, ToolDescription>;
+  handoffs: Handoffs;
 }): ModelRequest {
-  const { input, agent, items, tools } = turn;
+  const { input, agent, items, tools, handoffs } = turn;
+  const described = (toolId: string): ToolDescription | undefined => {
+    const target = handoffs.get(toolId);
+    return target ? handoffTool(toolId, target) : tools.get(toolId);
+  };
   const { temperature, maxTokens } = input.configurable;
   return {
     provider: input.model.provider,
     model: input.model.model,
     agentId: input.agent.agentId,
     items,
-    tools: input.tools.flatMap((toolId) => tools.get(toolId) ?? []),
+    tools: input.tools.flatMap((toolId) => described(toolId) ?? []),
     outputSchema: outputSchema(returnSchemaOf(agent, input.orchestrates)),
     ...(typeof temperature === 'number' ? { temperature } : {}),
     ...(typeof maxTokens === 'number' ? { maxOutputTokens: maxTokens } : {}),
@@ -170,6 +177,7 @@ type Spoken = InferTurnOutput extends infer Member
 /** Who speaks, and how much of the reasoning may be shown. */
 interface Speaker extends Pick<InferTurnInput, 'verbosity' | 'orchestrates'> {
   readonly agent: ResolvedAgent;
+  readonly handoffs: Handoffs;
 }
 
 function readResponse(ports: ActivityPorts, speaker: Speaker, response: ModelResponse): Spoken {
@@ -189,7 +197,7 @@ function readResponse(ports: ActivityPorts, speaker: Speaker, response: ModelRes
         message: response.unusable ?? 'The output cannot be read.',
       };
     case 'calls':
-      return readCalls(ports, response);
+      return readCalls(ports, speaker, response);
     case 'final': {
       const parsed = ports.redactor.json(parseDecision(response.final));
       if (!parsed.ok) return { kind: 'invalid', violation: 'form', message: parsed.message };
@@ -200,7 +208,7 @@ function readResponse(ports: ActivityPorts, speaker: Speaker, response: ModelRes
 }
 
 /** One more than permitted is handed on, so that the workflow sees the excess. */
-function readCalls(ports: ActivityPorts, response: ModelResponse): Spoken {
+function readCalls(ports: ActivityPorts, { handoffs }: Speaker, response: ModelResponse): Spoken {
   const calls = response.calls
     .slice(0, MAX_CALLS_PER_TURN + 1)
     .map((call) => ports.redactor.json({ toolId: call.toolId, arguments: call.arguments }));
@@ -209,7 +217,7 @@ function readCalls(ports: ActivityPorts, response: ModelResponse): Spoken {
       reason: `The arguments of a tool call are larger than ${INLINE_VALUE_BYTES} bytes.`,
     });
   }
-  return { kind: 'calls', calls };
+  return readHandoff(handoffs, calls) ?? { kind: 'calls', calls };
 }
 
 /** Shorter questions are what the model can give instead: it is asked for them. */
@@ -288,6 +296,8 @@ function summaryOf(spoken: Spoken): string {
       return 'Gives no usable output.';
     case 'clarification':
       return 'Asks a human.';
+    case 'handoff':
+      return spoken.reason ?? `Hands over to ${spoken.toAgentId}.`;
     case 'refusal':
       return 'Refuses.';
   }

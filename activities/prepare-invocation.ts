@@ -8,6 +8,7 @@ import type { ResolvedAgent } from '../src/ports/catalog.ts';
 import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { ModelChoice, PrepareInvocationInput, PrepareInvocationOutput } from './contract.ts';
 import { returnSchemaOf } from './decision.ts';
+import { handoffTool, loadHandoffs } from './handoffs.ts';
 import type { ActivityPorts } from './ports.ts';
 import { composeAnswers, composedPayload, composeFirst, resolvePrompts } from './prompts.ts';
 import { appendTranscript, loadTranscript, readJson } from './transcript.ts';
@@ -107,15 +108,17 @@ async function compose(
   return { transcript, items: [...before, ...items] };
 }
 
-/** Allowlist ∩ policy ∩ registered, in the allowlist's order. */
+/** Allowlist ∩ policy ∩ registered, or in the run as an agent that may take over, in the allowlist's order. */
 async function toolSurface(
   ports: ActivityPorts,
-  { agent, context }: PrepareInvocationInput,
+  { agent, context, handoffs }: PrepareInvocationInput,
 ): Promise<Extract<PrepareInvocationOutput, { ok: true }>['tools']> {
   const allowed = [...new Set(agent.toolAllowlist)];
-  const tools = await ports.tools.find(context.tenant, allowed, AGENT_START_MS);
+  const found = await ports.tools.find(context.tenant, allowed, AGENT_START_MS);
+  const targets = await loadHandoffs(ports, context.tenant, handoffs);
   return allowed.flatMap((toolId) => {
-    const tool = tools.get(toolId);
+    const target = targets.get(toolId);
+    const tool = target ? handoffTool(toolId, target) : found.get(toolId);
     if (!tool || tool.remote?.approval === 'deny') return [];
     const { idempotent = false, timeoutMs, transport, remote, runs } = tool;
     if (!remote) return [{ toolId, idempotent, timeoutMs, transport, ...(runs ? { runs } : {}) }];

@@ -1623,7 +1623,8 @@ export interface CapBreachedPayload {
     | 'child-depth'
     | 'child-fan-out'
     | 'child-open'
-    | 'child-runs';
+    | 'child-runs'
+    | 'handoffs';
   limit: number;
   observed: number;
   nodeId?: string;

@@ -2,6 +2,7 @@
 import type {
   AskedQuestion,
   CallToolInput,
+  Handoff,
   ModelChoice,
   Orchestrates,
   PrepareInvocationOutput,
@@ -25,7 +26,8 @@ export type AgentDecision = {
 /** What an invocation comes to. */
 export type Concluded =
   | { readonly kind: 'decided'; readonly decision: AgentDecision }
-  | { readonly kind: 'asking'; readonly questions: AskedQuestion[] };
+  | { readonly kind: 'asking'; readonly questions: AskedQuestion[] }
+  | { readonly kind: 'handing-off'; readonly handoff: Handoff };
 
 /** One call, as data of the frame. */
 export type ToolCall = {
@@ -57,7 +59,7 @@ export type Invocation = {
   /** n-th invocation of the node attempt. */
   readonly number: number;
   readonly invocationId: string;
-  phase: 'infer' | 'calls' | 'decided' | 'asking';
+  phase: 'infer' | 'calls' | 'decided' | 'asking' | 'handing-off';
   readonly model: ModelChoice;
   readonly prompts: Prepared['prompts'];
   readonly composed: Prepared['composed'];
@@ -72,6 +74,8 @@ export type Invocation = {
   decision?: AgentDecision;
   /** What the model wants to know of a human, in the place of a decision. */
   questions?: AskedQuestion[];
+  /** Whom control passes to, in the place of a decision. */
+  handoff?: Handoff;
 };
 
 /** An invocation at work: where it stands in the run, and where its state is kept. */
@@ -81,6 +85,8 @@ export interface AgentWork {
   readonly number: number;
   readonly task: JsonValue;
   readonly resume?: { transcript: string; answers: JsonValue };
+  /** Of an agent that took over: the fact that control passed to it. */
+  readonly because?: string;
   /** The agent says what comes next in the run. */
   readonly orchestrates?: Orchestrates;
   /** Calls of the node attempt so far, by tool and arguments: the n-th equal call is an effect of its own. */

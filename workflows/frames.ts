@@ -29,6 +29,8 @@ export type Frame = {
   deadlineMs?: number;
   /** Escalations of this visit so far (architecture §9). */
   escalations: number;
+  /** Times that an agent of this visit passed control to another one by itself. */
+  handoffs?: number;
   /** Attempts that a pause cut: they count against no retry. */
   cuts?: number;
   /** A pause cuts this attempt. */

@@ -2,10 +2,11 @@
 //
 //   phase      what happens                                   next
 //   prepare    model, prompt, tools, task schema (activity)   infer, or the node fails
-//   infer      one model call (activity)                      calls | decided | asking | infer (repair) | fails
+//   infer      one model call (activity)                      calls | decided | asking | handing-off | infer (repair) | fails
 //   calls      the turn's tool calls, in parallel             infer
 //   decided    agent.decided stands in the journal            closed by the node kind
 //   asking     clarification.request in place of a decision   closed by the node kind, which asks a human
+//   handing-off  the model names its successor                closed by the node kind, which goes on with that agent
 //
 // The bracket: started is the first agent event, completed the last on every exit; an exit by error is closed by the
 // visit's clean-up (src/rules/endings.ts). Phases are data: a later segment enters again where the last one stopped.
@@ -18,7 +19,8 @@ import {
   SCHEMA_ROUNDS,
   TURN_ARGUMENTS_BYTES,
 } from '../src/rules/limits.ts';
-import type { InferTurnOutput } from '../activities/contract.ts';
+import { handoffTargets, type HandoffTarget } from '../src/rules/handoffs.ts';
+import type { Handoff, InferTurnOutput } from '../activities/contract.ts';
 import {
   stepName,
   type AgentDecision,
@@ -28,7 +30,7 @@ import {
 } from './agent-work.ts';
 import { emitFact, nodeFailure, tupleOf } from './context.ts';
 import { CancelledAfterResult } from './failures.ts';
-import { nextAgent } from './handoff.ts';
+import { countHandoff, nextAgent, stateHandoff } from './handoff.ts';
 import { seal } from './steps.ts';
 import { performCalls } from './tool-calls.ts';
 import { bounded } from './values.ts';
@@ -51,6 +53,9 @@ export async function infer(work: AgentWork): Promise<Concluded> {
         return { kind: 'decided', decision: invocation.decision };
       case 'asking':
         return { kind: 'asking', questions: invocation.questions ?? [] };
+      case 'handing-off':
+        if (!invocation.handoff) throw nodeFailure('internal_error', 'A handoff is missing.');
+        return { kind: 'handing-off', handoff: invocation.handoff };
     }
   }
 }
@@ -64,6 +69,7 @@ async function prepare(work: AgentWork): Promise<Invocation> {
       ...{ agent, task, configurable },
       ...(resume ? { resume } : {}),
       ...(orchestrates ? { orchestrates } : {}),
+      ...handoffsOf(work),
     },
   });
   if (!prepared.ok) {
@@ -99,6 +105,11 @@ async function prepare(work: AgentWork): Promise<Invocation> {
   return invocation;
 }
 
+function handoffsOf({ visit, agent }: AgentWork): { handoffs?: readonly HandoffTarget[] } {
+  const handoffs = handoffTargets(agent, visit.run.input.agents);
+  return handoffs.length > 0 ? { handoffs } : {};
+}
+
 /** The same at both ends of the bracket. */
 function invocationIdOf(work: AgentWork): string {
   const { visit } = work;
@@ -107,7 +118,7 @@ function invocationIdOf(work: AgentWork): string {
 
 /** agent.invocation.started: content-free (RFC 0077 §C). Returns the invocationId. */
 function openBracket(work: AgentWork, selection: JsonObject): string {
-  const { visit, agent } = work;
+  const { visit, agent, because } = work;
   const invocationId = invocationIdOf(work);
   emitFact(visit, 'agent.invocation.started', {
     step: stepName(work, 'invocation'),
@@ -118,6 +129,7 @@ function openBracket(work: AgentWork, selection: JsonObject): string {
       modelClass: agent.modelClass,
       ...selection,
     },
+    because,
   });
   return invocationId;
 }
@@ -162,6 +174,7 @@ async function inferTurn(work: AgentWork, invocation: Invocation): Promise<void>
         ...(invocation.repair === undefined ? {} : { repair: invocation.repair }),
         verbosity,
         ...(orchestrates ? { orchestrates } : {}),
+        ...handoffsOf(work),
       },
     });
   } catch (error) {
@@ -213,6 +226,12 @@ function take(work: AgentWork, invocation: Invocation, output: InferTurnOutput):
       invocation.questions = [...output.questions];
       invocation.phase = 'asking';
       return;
+    case 'handoff': {
+      const { toAgentId, task, reason } = output;
+      invocation.handoff = { toAgentId, task, ...(reason === undefined ? {} : { reason }) };
+      invocation.phase = 'handing-off';
+      return;
+    }
     case 'invalid':
       repairOrFail(work, invocation, output);
       return;
@@ -300,7 +319,7 @@ function stateDecision(work: AgentWork, { decision, confidence, reasoning }: Age
 function repairOrFail(
   work: AgentWork,
   invocation: Invocation,
-  output: { violation: 'form' | 'return-schema'; message: string },
+  output: Pick<Extract<InferTurnOutput, { kind: 'invalid' }>, 'violation' | 'message'>,
 ): void {
   if (invocation.schemaRounds < SCHEMA_ROUNDS) {
     invocation.schemaRounds++;
@@ -318,16 +337,19 @@ function repairOrFail(
     payload: {
       nodeId,
       totalAttempts: SCHEMA_ROUNDS + 1,
-      finalReason: output.violation === 'return-schema' ? 'schema-violation' : 'parse-error',
+      finalReason: output.violation === 'form' ? 'parse-error' : 'schema-violation',
       finalError: output.message,
     },
   });
-  const code =
-    output.violation === 'return-schema'
-      ? 'handoff_return_schema_violation'
-      : 'agent_output_invalid';
-  throw nodeFailure(code, output.message);
+  throw nodeFailure(UNUSABLE[output.violation], output.message);
 }
+
+/** What a node fails with whose agent gives nothing that can be used. */
+const UNUSABLE = {
+  form: 'agent_output_invalid',
+  'return-schema': 'handoff_return_schema_violation',
+  'task-schema': 'handoff_task_schema_violation',
+} as const;
 
 /** A decision that a human ratified: its own bracket, no model call, no second threshold check (architecture §9). */
 export function openRatification(work: AgentWork, decision: AgentDecision): void {
@@ -373,26 +395,37 @@ export function closeInvocation(
   outcome: 'completed' | 'escalated' | 'refused',
   decision?: AgentDecision,
 ): void {
-  const { visit, agent } = work;
   if (outcome === 'completed' && decision) stateAnswer(work, decision);
-  const to = outcome === 'completed' && decision ? nextAgent(visit, decision) : undefined;
-  if (to !== undefined) {
-    emitFact(visit, 'agent.handoff', {
-      step: stepName(work, 'handoff'),
-      payload: {
-        fromAgentId: agent.agentId,
-        toAgentId: to.agentId,
-        ...(to.reason === undefined ? {} : { reason: to.reason }),
-      },
-    });
-  }
-  const invocationId = invocationIdOf(work);
+  const to = outcome === 'completed' && decision ? nextAgent(work, decision) : undefined;
+  if (to !== undefined) stateHandoff(work, to);
+  closeBracket(work, to === undefined ? outcome : 'handed-off', decision);
+}
+
+/**
+ * Control passes to the agent that the model named (RFC 0077 §E: decided, then the handoff, then the bracket closes).
+ * Returns the key of the handoff. Throws handoff_limit_exceeded.
+ */
+export function handOver(work: AgentWork, { toAgentId, task, reason }: Handoff): string {
+  countHandoff(work);
+  const decision = { action: 'handoff', toAgentId };
+  stateDecision(work, { decision, reasoning: reason, schemaValidated: false });
+  const key = stateHandoff(work, { agentId: toAgentId, reason, context: task });
+  closeBracket(work, 'handed-off');
+  return key;
+}
+
+function closeBracket(
+  work: AgentWork,
+  outcome: 'completed' | 'escalated' | 'refused' | 'handed-off',
+  decision?: AgentDecision,
+): void {
+  const { visit, agent } = work;
   emitFact(visit, 'agent.invocation.completed', {
     step: stepName(work, 'invocation'),
     payload: {
-      invocationId,
+      invocationId: invocationIdOf(work),
       agentId: agent.agentId,
-      outcome: to === undefined ? outcome : 'handed-off',
+      outcome,
       ...(decision?.schemaValidated ? { schemaValidated: true } : {}),
       ...(decision?.confidence === undefined ? {} : { confidence: decision.confidence }),
     },

@@ -41,6 +41,7 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
   'payload_too_large',
   'unknown_child_workflow',
   'child_limit_exceeded',
+  'handoff_limit_exceeded',
   'no_pending_decision',
   'fan_out_unsupported',
   'loop_limit_exceeded',

@@ -396,7 +396,11 @@ const FOLDS = {
     const { decision, agentId } = step.payload;
     return add(step, { kind: 'decision', title: 'Says what is next', outcome: decision, agentId });
   },
-  handoff: (step) => add(step, { kind: 'note', title: `Hands over to ${step.payload.toAgentId}` }),
+  handoff: (step) => {
+    const { toAgentId, reason } = step.payload;
+    const why = typeof reason === 'string' ? { text: reason } : {};
+    return add(step, { kind: 'note', title: `Hands over to ${toAgentId}`, ...why });
+  },
   'wait-asks': (step) => {
     const title = step.payload.data?.title ?? QUESTION_TITLES[step.payload.kind] ?? 'Waits';
     const interruptId = step.timeline.asking.get(step.payload.key);

@@ -111,6 +111,10 @@ export const ERRORS = {
     retryable: false,
     message: 'The agent asked for more tool calls than permitted.',
   }, // own
+  handoff_limit_exceeded: {
+    retryable: false,
+    message: 'Agents passed control on more often than permitted.',
+  }, // own
   model_unavailable: {
     retryable: true,
     message: 'There is no model for the agent, or its provider cannot be reached.',

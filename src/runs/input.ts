@@ -7,6 +7,7 @@ import { HostError, invalid } from '../rules/errors.ts';
 import { jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { askedModel } from '../rules/model-choice.ts';
 import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
+import { MAX_HANDOFF_AGENTS, successorsOf } from '../rules/handoffs.ts';
 import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
 import {
   MESSAGE_CHANNEL,
@@ -267,7 +268,7 @@ function pinnedAgents(
   catalog: InputDeps['catalog'],
   caller: Caller,
   definition: WorkflowDefinition,
-): Record<string, PinnedAgent> {
+): Readonly<Record<string, PinnedAgent>> {
   const pinned: Record<string, PinnedAgent> = {};
   for (const node of definition.nodes) {
     const { agent } = node;
@@ -278,7 +279,22 @@ function pinnedAgents(
     else if (invokesAgent(node) && !isMocked(node, definition))
       throw new HostError('agent_not_found', { agentId: agent.agentId });
   }
+  const load = (agentId: string) => catalog.agent(caller.tenant, agentId)?.pinned;
+  const successors = successorsOf(invokedAgents(definition, pinned), load);
+  if (successors.length > MAX_HANDOFF_AGENTS)
+    throw invalid(
+      '/workflowId',
+      `has agents that may pass control to more than ${MAX_HANDOFF_AGENTS}`,
+    );
+  for (const agent of successors) pinned[agent.agentId] ??= agent;
   return pinned;
+}
+
+function invokedAgents(
+  definition: WorkflowDefinition,
+  agents: Readonly<Record<string, PinnedAgent>>,
+): PinnedAgent[] {
+  return agentsOf(definition).flatMap((agentId) => agents[agentId] ?? []);
 }
 
 /** A run whose agent has no model would fail at its first step: it is refused while nothing has happened yet. */
@@ -288,8 +304,7 @@ function requireModels(
   run: { agents: Readonly<Record<string, PinnedAgent>>; configurable: JsonObject },
 ): void {
   const asked = askedModel(run.configurable);
-  for (const agentId of agentsOf(definition)) {
-    const agent = run.agents[agentId];
-    if (agent) models.choose(agent, asked);
-  }
+  const invoked = invokedAgents(definition, run.agents);
+  const successors = successorsOf(invoked, (agentId) => run.agents[agentId]);
+  for (const agent of [...invoked, ...successors]) models.choose(agent, asked);
 }

@@ -57,6 +57,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   envelope_refusal: 422,
   turn_limit_exceeded: 422,
   tool_call_limit_exceeded: 422,
+  handoff_limit_exceeded: 422,
   model_unavailable: 422,
   model_rejected_request: 422,
   model_output_too_large: 422,

@@ -28,6 +28,7 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   'cap.breached': [
     ...[
       'workflows/child-runs.ts',
+      'workflows/handoff.ts',
       'workflows/invocation.ts',
       'workflows/nodes/agent.ts',
       SCRIPTED,
@@ -38,7 +39,7 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   ],
   'agent.reasoned': ['activities/reasoning-writer.ts', SCRIPTED],
   'agent.toolCalled': ['workflows/invocation.ts', SCRIPTED],
-  'agent.handoff': ['workflows/invocation.ts', SCRIPTED],
+  'agent.handoff': ['workflows/handoff.ts', SCRIPTED],
   'agent.decided': ['workflows/invocation.ts', SCRIPTED],
   // The workflow states an answer, an activity shows what a call tells.
   'output.chunk': ['activities/progress-writer.ts', 'workflows/invocation.ts'],

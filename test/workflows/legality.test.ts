@@ -24,6 +24,8 @@ const CLOSED = entry('agent.invocation.completed a', {
   agentId: 'x',
   outcome: 'completed',
 });
+const HANDED = entry('agent.handoff a', { fromAgentId: 'x', toAgentId: 'y' });
+const PASSED = 'who hands over closes its bracket as handed off, and nobody else does';
 const ASKED = entry('node.suspended a', { interruptId: 'q' });
 const ANSWERED = entry('interrupt.resolved a', { interruptId: 'q', resolvedBy: 'h' });
 const RESUMED = entry('node.resumed a', { interruptId: 'q' });
@@ -93,6 +95,19 @@ const ILLEGAL: readonly [string, readonly LegalEntry[]][] = [
   ['it closes no open bracket', [STARTED, NODE, CLOSED]],
   ['a call in it has not returned', [STARTED, NODE, BRACKET, CALLED, CLOSED]],
   ['nothing was decided', [STARTED, NODE, BRACKET, CLOSED]],
+  ['nothing was decided', [STARTED, NODE, BRACKET, HANDED]],
+  ['it has handed over', [STARTED, NODE, BRACKET, DECIDED, HANDED, again(HANDED)]],
+  [PASSED, [STARTED, NODE, BRACKET, DECIDED, HANDED, CLOSED]],
+  [
+    PASSED,
+    [
+      STARTED,
+      NODE,
+      BRACKET,
+      DECIDED,
+      { ...CLOSED, payload: { ...CLOSED.payload, outcome: 'handed-off' } },
+    ],
+  ],
   ['a call of it has not returned', [STARTED, NODE, BRACKET, CALLED, COMPLETED]],
   ['a bracket of it is open', [STARTED, NODE, BRACKET, COMPLETED]],
   ['a question of it is open', [STARTED, NODE, ASKED, COMPLETED]],

@@ -11,14 +11,15 @@ import type {
 } from '../../activities/contract.ts';
 import type { ActivityEvent, StepResult } from '../../src/rules/journal.ts';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
-import type { RunInput } from '../../src/rules/run-input.ts';
+import type { PinnedAgent, RunInput } from '../../src/rules/run-input.ts';
 import { agentNode, chain, pinned, runInput } from '../support/definitions.ts';
 
 export const AGENT = 'local.test.pack.agent';
 export type Turn =
   | Omit<Extract<InferTurnOutput, { kind: 'decision' }>, 'transcript'>
   | { kind: 'calls'; calls: { toolId: string; arguments: JsonValue }[] }
-  | { kind: 'invalid'; violation: 'form' | 'return-schema'; message: string }
+  | Omit<Extract<InferTurnOutput, { kind: 'invalid' }>, 'transcript'>
+  | Omit<Extract<InferTurnOutput, { kind: 'handoff' }>, 'transcript'>
   | { kind: 'clarification'; questions: { id: string; question: string }[] }
   | { kind: 'refusal' };
 
@@ -115,7 +116,10 @@ export const decision = (value: JsonValue, confidence?: number): Turn => ({
   confidence,
   schemaValidated: true,
 });
-export const oneAgent = (more: Partial<RunInput> = {}, config: JsonObject = {}): RunInput =>
+export const oneAgent = (
+  more: Partial<RunInput> & { agentList?: readonly PinnedAgent[] } = {},
+  config: JsonObject = {},
+): RunInput =>
   runInput(chain(`agent-${randomUUID().slice(0, 8)}`, [agentNode('think', AGENT, { config })]), {
     agentList: [pinned(AGENT)],
     ...more,

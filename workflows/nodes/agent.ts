@@ -1,7 +1,7 @@
 // The agent node (`core.agent`, WorkflowNode.agent): a live manifest invocation (RFC 0077 §B) and what a low
 // confidence leads to (RFC 0002 §F, architecture §9). Invocations of a visit follow each other, each in its own
 // bracket.
-import type { AskedQuestion, Orchestrates } from '../../activities/contract.ts';
+import type { AskedQuestion, Handoff, Orchestrates } from '../../activities/contract.ts';
 import { SUPERVISOR_NODE_TYPE } from '../../src/rules/capabilities.ts';
 import { effectiveThreshold, isBelowThreshold } from '../../src/rules/confidence.ts';
 import type { JsonValue } from '../../src/rules/json.ts';
@@ -13,7 +13,7 @@ import { answersOf, interrupt } from '../interrupts.ts';
 import { outputsOf, type AgentDecision, type AgentWork, type Invocation } from '../agent-work.ts';
 import { ratified } from '../ratification.ts';
 import { answersSchema } from './clarification-gate.ts';
-import { closeInvocation, infer, openRatification } from '../invocation.ts';
+import { closeInvocation, handOver, infer, openRatification } from '../invocation.ts';
 import { inputsOf } from '../values.ts';
 
 /** State of the node's attempt: the current invocation, and the decision that a human looks at. */
@@ -25,10 +25,14 @@ type AgentData = {
   asked?: AskedQuestion[];
   answers?: JsonValue;
   occurrences: { [call: string]: number };
+  /** Who decides now, where control passed on: its task, and the fact that it did. */
+  successor?: { agentId: string; task: JsonValue; because: string };
 };
 
+/** Who decides now: the agent of the node, or the one that control passed to. */
 function pinned(visit: Visit): PinnedAgent {
-  const agent = visit.run.input.agents[visit.node.agent?.agentId ?? ''];
+  const { successor } = dataOf(visit);
+  const agent = visit.run.input.agents[successor?.agentId ?? visit.node.agent?.agentId ?? ''];
   if (!agent)
     throw nodeFailure('agent_not_found', 'The agent of this node is not pinned in the run.');
   return agent;
@@ -94,7 +98,7 @@ async function escalate(visit: Visit, agent: PinnedAgent): Promise<AgentDecision
 
 function workOf(visit: Visit, agent: PinnedAgent): AgentWork {
   const data = dataOf(visit);
-  const { number, answers, invocation, occurrences } = data;
+  const { number, answers, invocation, occurrences, successor } = data;
   const orchestrates = orchestratesOf(visit);
   const resume =
     answers === undefined || !invocation
@@ -104,8 +108,10 @@ function workOf(visit: Visit, agent: PinnedAgent): AgentWork {
     visit,
     agent,
     number,
-    task: inputsOf(visit),
+    task: successor ? successor.task : inputsOf(visit),
     resume,
+    // Only the first of its brackets: the next ones begin with what a human said.
+    ...(successor && !invocation ? { because: successor.because } : {}),
     ...(orchestrates ? { orchestrates } : {}),
     occurrences,
     keep: (next) => (data.invocation = next),
@@ -142,6 +148,17 @@ function noteQuestions(work: AgentWork, questions: AskedQuestion[]): void {
   if (data.invocation) data.invocation.questions = undefined;
 }
 
+/** The other agent decides in the place of this one, with a conversation of its own. */
+function passOn(work: AgentWork, handoff: Handoff): void {
+  const because = handOver(work, handoff);
+  const data = dataOf(work.visit);
+  const { toAgentId: agentId, task } = handoff;
+  data.successor = { agentId, task, because };
+  data.invocation = undefined;
+  data.answers = undefined;
+  data.number++;
+}
+
 /** Waits for the answers to the agent's own questions; it goes on with them. */
 async function ask(visit: Visit, agent: PinnedAgent): Promise<void> {
   const data = dataOf(visit);
@@ -175,15 +192,19 @@ export interface Decided {
 
 /** The invocations of an attempt, up to a decision that stands. Throws node failures. */
 export async function decided(visit: Visit): Promise<Decided> {
-  const manifest = pinned(visit);
   for (;;) {
     const data = dataOf(visit);
+    const manifest = pinned(visit);
     if (data.asked) await ask(visit, manifest);
     if (!data.escalated) {
       const work = workOf(visit, manifest);
       const concluded = await infer(work);
       if (concluded.kind === 'asking') {
         noteQuestions(work, concluded.questions);
+        continue;
+      }
+      if (concluded.kind === 'handing-off') {
+        passOn(work, concluded.handoff);
         continue;
       }
       const { decision } = concluded;

@@ -3,6 +3,7 @@
 import { basename, join } from 'node:path';
 import { LACKING, nodeTypesOf } from '../../rules/capabilities.ts';
 import { agentNamed } from '../../rules/children.ts';
+import { handoffNamed } from '../../rules/handoffs.ts';
 import { isAgentToolId } from '../../rules/ids.ts';
 import { canonicalJson } from '../../rules/json.ts';
 import type { Catalog, CatalogAgent, CatalogFault, ResolvedAgent } from '../../ports/catalog.ts';
@@ -146,7 +147,9 @@ async function addAgent(
 }
 
 function isElsewhere(toolId: string): boolean {
-  return isAgentToolId(toolId) || agentNamed(toolId) !== undefined;
+  return (
+    [agentNamed, handoffNamed].some((named) => named(toolId) !== undefined) || isAgentToolId(toolId)
+  );
 }
 
 /** Memory that this host does not offer: an agent that wants it runs without. */

@@ -1,6 +1,7 @@
 // Every tool that an agent can call, by id: those of this process (`<scope>:<tool-id>`, RFC 0078), and those of
 // agent processes (`<agent_id>/<tool_name>`, seed 004 §4.2), which come and go.
 import { agentNamed } from '../../rules/children.ts';
+import { handoffNamed } from '../../rules/handoffs.ts';
 import { HostError } from '../../rules/errors.ts';
 import type { Tool, Tools } from '../../ports/tools.ts';
 import { isAgentToolId } from '../../rules/ids.ts';
@@ -44,7 +45,8 @@ export function createTools(
 }
 
 function faultOf(tool: Tool): string | undefined {
-  if (agentNamed(tool.toolId) !== undefined) return 'has an id that names an agent';
+  if ([agentNamed, handoffNamed].some((named) => named(tool.toolId) !== undefined))
+    return 'has an id that names an agent';
   if (!TOOL_ID.test(tool.toolId)) return 'has an id that is not <scope>:<tool-id>';
   if (!(tool.timeoutMs > 0 && tool.timeoutMs <= MAX_TOOL_TIMEOUT_MS)) {
     return `has a timeout outside 1..${MAX_TOOL_TIMEOUT_MS} ms`;

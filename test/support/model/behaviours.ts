@@ -73,19 +73,26 @@ function callsOf(draws: Draws): RequestedCall[] {
 }
 
 /** What a model says instead of a decision it can also be. */
-function turnOf(transcript: string, draws: Draws): InferTurnOutput {
+function turnOf(
+  transcript: string,
+  handoffs: InferTurnInput['handoffs'],
+  draws: Draws,
+): InferTurnOutput {
   const said = draws.int(0, 99);
   if (said < 35) return { transcript, kind: 'calls', calls: callsOf(draws) };
   if (said < 50)
     return {
       transcript,
       kind: 'invalid',
-      violation: draws.pick(['form', 'return-schema']),
+      violation: draws.pick(['form', 'return-schema', 'task-schema']),
       message: 'no JSON',
     };
   if (said < 56)
     return { transcript, kind: 'clarification', questions: [{ id: 'q', question: 'Which?' }] };
   if (said < 59) return { transcript, kind: 'refusal' };
+  const [target] = handoffs ?? [];
+  if (target && said < 75)
+    return { transcript, kind: 'handoff', toAgentId: target.agentId, task: { n: said } };
   return {
     transcript,
     kind: 'decision',
@@ -96,13 +103,13 @@ function turnOf(transcript: string, draws: Draws): InferTurnOutput {
 }
 
 function inferred(
-  { agent, context, transcript, verbosity }: InferTurnInput,
+  { agent, context, handoffs, transcript, verbosity }: InferTurnInput,
   draws: Draws,
 ): ActivityEnd {
   if (draws.chance(0.03)) return failed('model_unavailable');
   if (draws.chance(0.02)) return { kind: 'timed-out' };
   const { nodeId } = context;
-  const output = turnOf(`${transcript}.`, draws);
+  const output = turnOf(`${transcript}.`, handoffs, draws);
   const reasoned: ActivityEvent = {
     type: 'agent.reasoned',
     nodeId,

@@ -17,6 +17,8 @@ interface Bracket {
   readonly invocationId: string;
   readonly agentId: string;
   isDecided: boolean;
+  /** Whom it handed over to. */
+  successor?: string;
 }
 
 interface NodeLife {
@@ -105,14 +107,18 @@ function isCall(log: Log, key: string): boolean {
 }
 
 /** What an agent does stands in its bracket. */
-function outsideBracket({ nodeId = '', type, payload }: LegalEntry, log: Log): string | undefined {
+function outsideBracket(
+  { nodeId = '', type, payload }: LegalEntry,
+  log: Log,
+): string | false | undefined {
   const { bracket } = log.node(nodeId);
   if (!bracket) return 'the bracket of its agent is not open';
   const who = payload[type === 'agent.handoff' ? 'fromAgentId' : 'agentId'];
   if (who !== undefined && who !== bracket.agentId)
     return 'it is of another agent than its bracket';
-  if (bracket.isDecided && !['agent.handoff'].includes(type)) return 'its agent has decided';
-  return undefined;
+  if (bracket.successor !== undefined) return 'it has handed over';
+  if (bracket.isDecided && type !== 'agent.handoff') return 'its agent has decided';
+  return type === 'agent.handoff' && !bracket.isDecided && 'nothing was decided';
 }
 
 /** What a node leaves open when an attempt of it is over. */
@@ -170,6 +176,9 @@ const OF_TYPES: Readonly<Record<string, Rule>> = {
     if (life.bracket?.invocationId !== payload.invocationId) return 'it closes no open bracket';
     if (log.openCalls(nodeId).length > 0) return 'a call in it has not returned';
     if (payload.outcome === 'completed' && !life.bracket?.isDecided) return 'nothing was decided';
+    const { successor } = life.bracket ?? {};
+    if ((payload.outcome === 'handed-off') !== (successor !== undefined))
+      return 'who hands over closes its bracket as handed off, and nobody else does';
     life.bracket = undefined;
     return undefined;
   },
@@ -177,6 +186,11 @@ const OF_TYPES: Readonly<Record<string, Rule>> = {
     const { bracket } = log.node(nodeId);
     if (log.openCalls(nodeId).length > 0) return 'a call before it has not returned';
     if (bracket) bracket.isDecided = true;
+    return undefined;
+  },
+  'agent.handoff': ({ nodeId = '', payload }, log) => {
+    const { bracket } = log.node(nodeId);
+    if (bracket) bracket.successor = idOf(payload, 'toAgentId');
     return undefined;
   },
   'agent.toolCalled': ({ key, nodeId = '', payload }, log) => {

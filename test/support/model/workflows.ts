@@ -120,7 +120,11 @@ export function generatedInput(seed: string): RunInput {
   return runInput(workflow, {
     runId: `run-${seed}`,
     agentList: AGENTS.map((agentId) =>
-      pinned(agentId, draws.chance(0.5) ? { confidenceThreshold: 0.5 } : {}),
+      pinned(agentId, {
+        ...(draws.chance(0.5) ? { confidenceThreshold: 0.5 } : {}),
+        // Each to the other: rings, too.
+        ...(draws.chance(0.6) ? { toolAllowlist: AGENTS.map((name) => `handoff:${name}`) } : {}),
+      }),
     ),
     configurable: {
       ...(draws.chance(0.2) ? { escalationThreshold: 0.9 } : {}),
