@@ -5,8 +5,9 @@ import type { EventType, PayloadOf } from '../src/rules/events.ts';
 import { emissionKey, type Tuple } from '../src/rules/ids.ts';
 import type { CausedBy } from '../src/rules/journal.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
+import { DEFAULT_LOOPBACK_ITERATIONS } from '../src/rules/limits.ts';
 import type { RunInput } from '../src/rules/run-input.ts';
-import type { WorkflowNode } from '../schemas/types.generated.ts';
+import type { WorkflowEdge, WorkflowNode } from '../schemas/types.generated.ts';
 import { causeOf } from './causes.ts';
 import type { Frame, NodeError, NodeState, RunState } from './frames.ts';
 import { emit } from './journal.ts';
@@ -71,6 +72,15 @@ export function endRun(run: Run, ending: Ending): void {
   run.endedBy = causeOf();
   run.holding.clear();
   if (ending.kind !== 'completed') run.scope.cancel();
+}
+
+/** Times that a back edge may still be taken (settings.maxLoopbackIterations). */
+export function loopsLeft(run: Run, edge: Pick<WorkflowEdge, 'id'>): number {
+  return loopLimit(run) - (run.state.loops[edge.id] ?? 0);
+}
+
+export function loopLimit({ input }: Run): number {
+  return input.definition.settings.maxLoopbackIterations ?? DEFAULT_LOOPBACK_ITERATIONS;
 }
 
 export function nodeState(run: Run, nodeId: string): NodeState {

@@ -17,6 +17,9 @@ export interface NodeError {
   readonly details?: JsonObject;
 }
 
+/** An agent that passes control on (RFC 0002 §B), and why. A type, not an interface: it is part of a frame's JSON. */
+export type Passing = { agentId: string; reason?: string };
+
 /** A type, not an interface: it must be assignable to JsonObject. */
 export type Frame = {
   readonly nodeId: string;
@@ -31,6 +34,10 @@ export type Frame = {
   escalations: number;
   /** Times that an agent of this visit passed control to another one by itself. */
   handoffs?: number;
+  /** Who passes control to this visit, where that is not stated yet. */
+  passedBy?: Passing[];
+  /** The agent that decided in it, and the node that its handoff named. */
+  holder?: { agentId: string; told?: string };
   /** Attempts that a pause cut: they count against no retry. */
   cuts?: number;
   /** A pause cuts this attempt. */
@@ -128,6 +135,8 @@ export interface RunState {
     isTerminated?: true;
   };
   executions: number;
+  /** By edge: who passes control over it to a visit that has not begun. Absent before the first. */
+  passing?: Record<string, Passing[]>;
   /** Times each back edge was taken. */
   loops: Record<string, number>;
   /** Targets of back edges whose region is still busy. */

@@ -2,10 +2,13 @@
 // names an agent that its manifest permits and that goes on in the same node, or by an edge: a decision whose one taken
 // edge leads to a node of another agent.
 import { AGENT_NODE_TYPE } from '../src/rules/capabilities.ts';
-import { MAX_HANDOFFS_PER_VISIT } from '../src/rules/handoffs.ts';
+import { MAX_HANDOFFS_PER_VISIT, MAX_PASSED_BY } from '../src/rules/handoffs.ts';
 import type { JsonValue } from '../src/rules/json.ts';
+import { invokesAgent } from '../src/rules/orchestrator.ts';
+import type { WorkflowEdge } from '../schemas/types.generated.ts';
 import { holds } from './conditions.ts';
-import { emitFact, nodeFailure } from './context.ts';
+import { emitFact, loopsLeft, nodeFailure, type Run, type Visit } from './context.ts';
+import type { Frame, Passing } from './frames.ts';
 import { outputsOf, stepName, type AgentDecision, type AgentWork } from './agent-work.ts';
 import { readable } from './values.ts';
 
@@ -49,15 +52,84 @@ export function countHandoff(work: AgentWork): void {
 export function nextAgent(
   { visit, agent }: Pick<AgentWork, 'visit' | 'agent'>,
   decision: AgentDecision,
-): Successor | undefined {
-  const { run, frame } = visit;
+): (Successor & { readonly nodeId: string }) | undefined {
+  const { nodes, input } = visit.run;
+  const edge = onlyEdge(visit, decision);
+  const target = edge && nodes.get(edge.targetNodeId);
+  if (!target?.agent || target.disabled || target.agent.agentId === agent.agentId) return undefined;
+  const isInvoked = input.statesHandoffs ? invokesAgent(target) : target.typeId === AGENT_NODE_TYPE;
+  if (!isInvoked) return undefined;
+  return {
+    ...{ agentId: target.agent.agentId, nodeId: target.id, reason: edge?.label },
+    ...(input.statesHandoffs ? { context: decision.decision } : {}),
+  };
+}
+
+/** The edge by which the run goes on behind the decision, a loop's included, where it is one. */
+function onlyEdge({ run, frame }: Visit, decision: AgentDecision): WorkflowEdge | undefined {
+  const { graph, input } = run;
   const scope = { variables: readable(run), outputs: outputsOf(decision) };
-  const taken = (run.graph.forwardOut.get(frame.nodeId) ?? []).filter((edge) =>
-    holds(edge.condition, scope),
-  );
-  const edge = taken.length === 1 ? taken[0] : undefined;
-  const target = edge && run.nodes.get(edge.targetNodeId);
-  if (!target?.agent || target.typeId !== AGENT_NODE_TYPE || target.agent.agentId === agent.agentId)
-    return undefined;
-  return { agentId: target.agent.agentId, reason: edge?.label };
+  const back = (input.statesHandoffs && graph.backOut.get(frame.nodeId)) || [];
+  const open = back.filter((edge) => loopsLeft(run, edge) > 0);
+  const out = [...(graph.forwardOut.get(frame.nodeId) ?? []), ...open];
+  const taken = out.filter((edge) => holds(edge.condition, scope));
+  return taken.length === 1 ? taken[0] : undefined;
+}
+
+// --- between nodes: what no bracket of an agent states --------------------------------------------------------------
+// Who decided in a node, or passed control to one that names no agent, passes it over each edge that is taken. The next
+// node that names another agent states it as it begins, for each of them: behind nodes without agents, fan-outs, joins.
+
+/** The edge is taken: whoever held control in the visit passes it over. */
+export function passOver(run: Run, edge: WorkflowEdge, frame: Frame): void {
+  if (!run.input.statesHandoffs) return;
+  const passed = holdersOf(run, frame)
+    .filter((holder) => holder.told !== edge.targetNodeId)
+    .map(({ agentId, reason }) => {
+      const why = edge.label ?? reason;
+      return { agentId, ...(why === undefined ? {} : { reason: why }) };
+    });
+  if (passed.length > 0) (run.state.passing ??= {})[edge.id] = passed;
+}
+
+function holdersOf(
+  { nodes }: Run,
+  { nodeId, holder, passedBy = [] }: Frame,
+): readonly (Passing & { readonly told?: string })[] {
+  const pinned = nodes.get(nodeId)?.agent;
+  if (holder) return [holder];
+  return pinned ? [{ agentId: pinned.agentId }] : passedBy;
+}
+
+/** Who passes control to a visit of the node that begins now, or to one that is skipped: each once. */
+export function takeOver({ graph, state }: Run, nodeId: string): Passing[] {
+  const { passing } = state;
+  if (!passing) return [];
+  const byAgent = new Map<string, Passing>();
+  for (const { id } of [
+    ...(graph.forwardIn.get(nodeId) ?? []),
+    ...(graph.backIn.get(nodeId) ?? []),
+  ]) {
+    for (const passed of passing[id] ?? [])
+      if (!byAgent.has(passed.agentId)) byAgent.set(passed.agentId, passed);
+    delete passing[id];
+  }
+  return [...byAgent.values()].slice(0, MAX_PASSED_BY);
+}
+
+/** agent.handoff of each other agent that passed control to this visit; at its first start. */
+export function stateTakeovers(visit: Visit): void {
+  const { node, frame } = visit;
+  const { passedBy = [], attempt } = frame;
+  const to = node.agent?.agentId;
+  if (to === undefined || attempt > 0) return;
+  passedBy
+    .filter(({ agentId }) => agentId !== to)
+    .forEach(({ agentId, reason }, index) => {
+      const payload = { fromAgentId: agentId, toAgentId: to };
+      emitFact(visit, 'agent.handoff', {
+        ...{ step: 'takeover', index },
+        payload: { ...payload, ...(reason === undefined ? {} : { reason }) },
+      });
+    });
 }

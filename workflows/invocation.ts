@@ -398,6 +398,10 @@ export function closeInvocation(
   if (outcome === 'completed' && decision) stateAnswer(work, decision);
   const to = outcome === 'completed' && decision ? nextAgent(work, decision) : undefined;
   if (to !== undefined) stateHandoff(work, to);
+  if (outcome === 'completed') {
+    const told = to && { told: to.nodeId };
+    work.visit.frame.holder = { agentId: work.agent.agentId, ...told };
+  }
   closeBracket(work, to === undefined ? outcome : 'handed-off', decision);
 }
 

@@ -4,15 +4,16 @@
 import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import { emissionKey } from '../src/rules/ids.ts';
 import { jsonBytes, type JsonObject } from '../src/rules/json.ts';
-import { DEFAULT_LOOPBACK_ITERATIONS, RUN_OUTPUTS_BYTES } from '../src/rules/limits.ts';
+import { RUN_OUTPUTS_BYTES } from '../src/rules/limits.ts';
 import type { TriggerRule } from '../src/rules/definition-graph.ts';
 import type { WorkflowEdge } from '../schemas/types.generated.ts';
 import { beginCauses, causeOf, endCauses, inTheWakeOf } from './causes.ts';
 import { holds } from './conditions.ts';
-import { endRun, nodeState, type Run } from './context.ts';
+import { endRun, loopLimit, loopsLeft, nodeState, type Run } from './context.ts';
 import { newFrame, type EdgeDecision, type Frame, type NodeError } from './frames.ts';
 import { emit } from './journal.ts';
 import { failureOf } from './failures.ts';
+import { passOver, takeOver } from './handoff.ts';
 import { readable } from './values.ts';
 import { beginAnew, visitNode, type VisitEnd } from './visit.ts';
 
@@ -67,6 +68,8 @@ function begin(run: Run, nodeId: string): void {
   state.visits++;
   if (node.disabled) return skip(run, nodeId, 'disabled');
   const frame = newFrame(nodeId, state.visits);
+  const passedBy = takeOver(run, nodeId);
+  if (passedBy.length > 0) frame.passedBy = passedBy;
   run.state.frames[nodeId] = frame;
   beginCauses(nodeId);
   launch(run, frame);
@@ -112,7 +115,7 @@ function settle(run: Run, frame: Frame, end: VisitEnd | undefined): void {
   inTheWakeOf(endKey(frame, end), () => {
     if (run.state.orchestrator?.isTerminated && end.kind === 'completed')
       return terminate(run, frame.nodeId, end.outputs);
-    decideEdges(run, frame.nodeId, end);
+    decideEdges(run, frame, end);
     startLoops(run);
     endAtRest(run);
   });
@@ -134,15 +137,21 @@ function decide(run: Run, edge: WorkflowEdge, end: VisitEnd): EdgeDecision {
     : 'dead';
 }
 
-function decideEdges(run: Run, nodeId: string, end: VisitEnd): void {
+function decideEdges(run: Run, frame: Frame, end: VisitEnd): void {
+  const { nodeId } = frame;
   const out = run.graph.forwardOut.get(nodeId) ?? [];
-  for (const edge of out) run.state.edges[edge.id] = decide(run, edge, end);
+  for (const edge of out) {
+    const decision = decide(run, edge, end);
+    run.state.edges[edge.id] = decision;
+    if (decision === 'taken') passOver(run, edge, frame);
+  }
   if (end.kind === 'failed' && !isRouted(run, out)) {
     return endRun(run, { kind: 'failed', error: end.error, failedNodeId: nodeId });
   }
   if (end.kind === 'completed') {
     if (out.length === 0 && !giveOutputs(run, nodeId, end.outputs)) return;
-    for (const edge of run.graph.backOut.get(nodeId) ?? []) takeBackEdge(run, edge, end);
+    for (const edge of run.graph.backOut.get(nodeId) ?? [])
+      if (takeBackEdge(run, edge, end)) passOver(run, edge, frame);
   }
   for (const edge of out) consider(run, edge.targetNodeId);
 }
@@ -187,6 +196,7 @@ function isPending(run: Run, nodeId: string): boolean {
 function skip(run: Run, nodeId: string, reason: string): void {
   const state = nodeState(run, nodeId);
   state.outcome = 'skipped';
+  takeOver(run, nodeId);
   const key = emissionKey('node.skipped', {
     nodeId,
     visit: state.visits,
@@ -202,11 +212,11 @@ function skip(run: Run, nodeId: string, reason: string): void {
   });
 }
 
-/** Takes the back edge when its condition holds and its bound is not reached (settings.maxLoopbackIterations). */
-function takeBackEdge(run: Run, edge: WorkflowEdge, end: VisitEnd): void {
-  if (decide(run, edge, end) !== 'taken') return;
-  const limit = run.input.definition.settings.maxLoopbackIterations ?? DEFAULT_LOOPBACK_ITERATIONS;
-  const iterations = run.state.loops[edge.id] ?? 0;
+/** True: taken. Its condition holds, and its bound is not reached (settings.maxLoopbackIterations). */
+function takeBackEdge(run: Run, edge: WorkflowEdge, end: VisitEnd): boolean {
+  if (decide(run, edge, end) !== 'taken') return false;
+  const limit = loopLimit(run);
+  const iterations = limit - loopsLeft(run, edge);
   if (iterations >= limit) {
     const nodeId = edge.targetNodeId;
     const { visits } = nodeState(run, edge.sourceNodeId);
@@ -217,11 +227,12 @@ function takeBackEdge(run: Run, edge: WorkflowEdge, end: VisitEnd): void {
       step: `loop.${edge.id}`,
     });
     emit('workflow.loopback-limit', { nodeId, iterations: iterations + 1, limit }, { key, nodeId });
-    return;
+    return false;
   }
   run.state.loops[edge.id] = iterations + 1;
   if (!run.state.pendingLoops.includes(edge.targetNodeId))
     run.state.pendingLoops.push(edge.targetNodeId);
+  return true;
 }
 
 /** Nodes that the target leads to by forward edges, itself included. */
@@ -243,7 +254,10 @@ function startLoops(run: Run): void {
     run.state.pendingLoops = run.state.pendingLoops.filter((pending) => pending !== target);
     for (const nodeId of region) {
       nodeState(run, nodeId).outcome = undefined;
-      for (const edge of run.graph.forwardOut.get(nodeId) ?? []) delete run.state.edges[edge.id];
+      for (const edge of run.graph.forwardOut.get(nodeId) ?? []) {
+        delete run.state.edges[edge.id];
+        delete run.state.passing?.[edge.id];
+      }
     }
     begin(run, target);
   }

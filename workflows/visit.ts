@@ -9,6 +9,7 @@ import { emitFact, endRun, nodeState, type Run, type NodeOutcome, type Visit } f
 import type { Frame, NodeError } from './frames.ts';
 import { emit, openItems } from './journal.ts';
 import { failureOf } from './failures.ts';
+import { stateTakeovers } from './handoff.ts';
 import { closeInterrupt } from './interrupts.ts';
 import { kindOf } from './nodes/kinds.ts';
 import { gate, isPausing } from './pause.ts';
@@ -108,6 +109,7 @@ function start(visit: Visit): boolean {
     },
   });
   frame.phase = 'started';
+  stateTakeovers(visit);
   const { timeoutMs } = (node.settings ?? {}) as NodeSettings;
   if (timeoutMs !== undefined)
     frame.deadlineMs = run.steps.now(stepKey(visit, DEADLINE)) + timeoutMs;

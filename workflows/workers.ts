@@ -137,10 +137,24 @@ function noteStart(all: Workers, worker: Worker): void {
   if (!refusal) {
     worker.phase = 'running';
     tell(all, worker, { phase: 'dispatch.succeeded', childRunId });
+    stateHandoff(all, worker);
     return;
   }
   tell(all, worker, { phase: 'dispatch.failed', error: refusal });
   end(all, worker, { status: 'failed', code: refusal.code });
+}
+
+/** An orchestrator passes control to a worker that is another agent (RFC 0002 §B; RFC 0007). */
+function stateHandoff({ visit }: Workers, { workerId, step, told }: Worker): void {
+  const { state, input } = visit.run;
+  const from = state.orchestrator?.agentId;
+  const to = agentNamed(workerId);
+  if (!input.statesHandoffs || from === undefined || to === undefined || from === to) return;
+  emitFact(visit, 'agent.handoff', {
+    step: `${step}.handoff`,
+    payload: { fromAgentId: from, toAgentId: to },
+    causedBy: told,
+  });
 }
 
 function end(

@@ -18,6 +18,7 @@ export interface DefinitionGraph {
   readonly forwardOut: ReadonlyMap<string, readonly WorkflowEdge[]>;
   /** Back edges by source node, for every node; a back edge starts a new visit of its target. */
   readonly backOut: ReadonlyMap<string, readonly WorkflowEdge[]>;
+  readonly backIn: ReadonlyMap<string, readonly WorkflowEdge[]>;
   /** Ids of the edges that close a loop (self loops included). */
   readonly backEdges: ReadonlySet<string>;
   /** Every node once, sources before targets along forward edges. */
@@ -58,6 +59,7 @@ export function graphOf(definition: Pick<WorkflowDefinition, 'nodes' | 'edges'>)
     forwardIn,
     forwardOut,
     backOut: groupBy(ids, [...back], (edge) => edge.sourceNodeId),
+    backIn: groupBy(ids, [...back], (edge) => edge.targetNodeId),
     backEdges: new Set([...back].map((edge) => edge.id)),
     order: topological(ids, forwardIn, forwardOut),
     triggerRule: new Map(

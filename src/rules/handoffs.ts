@@ -10,6 +10,9 @@ export const MAX_HANDOFFS_PER_VISIT = 8;
 /** Agents that a run's own agents, and those in turn, may pass control to: each is pinned in the run. */
 export const MAX_HANDOFF_AGENTS = 64;
 
+/** Agents of whom a node is told that they pass control to it: those over its first edges. */
+export const MAX_PASSED_BY = 8;
+
 /** An agent that control may pass to, as it is pinned in the run. JSON: it travels in history. */
 export type HandoffTarget = Pick<PinnedAgent, 'agentId' | 'manifestHash'>;
 

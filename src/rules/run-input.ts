@@ -78,6 +78,8 @@ export interface RunInput {
   readonly testHooks?: true;
   /** Every event names its cause. Absent in runs of earlier versions: only those that the protocol asks for do. */
   readonly statesCauses?: true;
+  /** Each passing of control between nodes is stated. Absent in runs of earlier versions: only those over one edge are. */
+  readonly statesHandoffs?: true;
   /** Tests only: continue-as-new after this many history events, at most 5 times (architecture §4). */
   readonly forceContinueAsNewAfter?: number;
   /** State carried over continue-as-new; absent in the first segment. Its form belongs to workflows/. */

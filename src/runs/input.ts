@@ -97,6 +97,7 @@ export function buildRunInput(
     policy: { escalation: config.escalation, verbosity },
     ...(config.testMode && isTestDefinition(definition) ? { testHooks: true } : {}),
     statesCauses: true,
+    statesHandoffs: true,
     ...(config.forceContinueAsNewAfter === undefined
       ? {}
       : { forceContinueAsNewAfter: config.forceContinueAsNewAfter }),

@@ -228,6 +228,13 @@ describe('a supervisor and its workers', () => {
     const [clerk = '', echo = ''] = await childrenOf(runId, 2);
     expect(await snapshotOf(clerk)).toMatchObject({ inputs: { order: 'A-1' } });
     expect(await snapshotOf(echo)).toMatchObject({ inputs: { order: 'paid' } });
+    // RFC 0007, RFC 0002 §B: control passes to the worker that is another agent, once it is there.
+    const events = await log(runId);
+    const [handoff, ...more] = ofType(events, 'agent.handoff');
+    expect(handoff?.payload).toMatchObject({ fromAgentId: BOSS, toAgentId: CLERK });
+    expect(more).toEqual([]);
+    const succeeded = ofType(events, 'core.workflowChain.event')[1];
+    expect(handoff?.causationId).toBe(succeeded?.eventId);
   });
 
   it('a worker that fails, and one that is not there, are told; nothing of them is taken', async () => {

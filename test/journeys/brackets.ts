@@ -80,6 +80,8 @@ export function bracketsOf(events: readonly RunEventDoc[]): Bracket[] {
       all.push(bracket);
     }
     const bracket = open.get(nodeId);
+    // A node that begins tells who passed control to it.
+    if (!bracket && event.type === 'agent.handoff') continue;
     if (!bracket) throw new Error(`${event.type} at ${event.sequence} is outside of a bracket`);
     bracket.events.push(event);
     if (event.type !== 'agent.invocation.completed') continue;

@@ -39,7 +39,7 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   ],
   'agent.reasoned': ['activities/reasoning-writer.ts', SCRIPTED],
   'agent.toolCalled': ['workflows/invocation.ts', SCRIPTED],
-  'agent.handoff': ['workflows/handoff.ts', SCRIPTED],
+  'agent.handoff': ['workflows/handoff.ts', SCRIPTED, 'workflows/workers.ts'],
   'agent.decided': ['workflows/invocation.ts', SCRIPTED],
   // The workflow states an answer, an activity shows what a call tells.
   'output.chunk': ['activities/progress-writer.ts', 'workflows/invocation.ts'],

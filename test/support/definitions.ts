@@ -90,6 +90,7 @@ export function runInput(
     limits: { maxNodeExecutions: MAX_NODE_EXECUTIONS, maxRunDurationMs: MAX_RUN_DURATION_MS },
     policy: { escalation: true, verbosity: 'summary' },
     statesCauses: true,
+    statesHandoffs: true,
     ...rest,
   };
 }

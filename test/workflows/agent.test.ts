@@ -270,7 +270,7 @@ describe('one invocation (RFC 0077 §E)', () => {
       activities,
     });
     expect(payloadsOf(run, 'agent.handoff')).toEqual([
-      { fromAgentId: AGENT, toAgentId: other, reason: 'go on' },
+      { fromAgentId: AGENT, toAgentId: other, reason: 'go on', context: { go: 'b' } },
     ]);
     expect(payloadsOf(run, 'agent.invocation.completed').map(({ outcome }) => outcome)).toEqual([
       'handed-off',

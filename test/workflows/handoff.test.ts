@@ -7,7 +7,9 @@ import { MAX_HANDOFFS_PER_VISIT } from '../../src/rules/handoffs.ts';
 import type { PinnedAgent } from '../../src/rules/run-input.ts';
 import { ratificationSchema } from '../../workflows/ratification.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
-import { agentNode, definition, edge, pinned, runInput } from '../support/definitions.ts';
+import { agentNode, definition, edge, node, pinned, runInput } from '../support/definitions.ts';
+import type { FinishedRun } from '../support/run-workflow.ts';
+import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import {
   answer,
   factsOf,
@@ -16,6 +18,7 @@ import {
   runOnce,
   typesOf,
   useWorkflowRunner,
+  type Scenario,
 } from './both-ways.ts';
 import { AGENT, decision, oneAgent, scripted, type Turn } from './scripted-agent.ts';
 
@@ -246,5 +249,157 @@ describe('a handoff by the model', () => {
       [AGENT, OTHER],
       [OTHER, third],
     ]);
+  });
+});
+
+describe('control passes between nodes', () => {
+  const [A, B, C] = ['local.test.pack.a', 'local.test.pack.b', 'local.test.pack.c'] as const;
+  const three = [A, B, C].map((agentId) => pinned(agentId));
+  const noop = (id: string) => node(id, 'core.noop');
+  const passed = (run: FinishedRun) =>
+    factsOf(run)
+      .filter(({ type }) => type === 'agent.handoff')
+      .map(({ nodeId, payload }) => [nodeId, payload.fromAgentId, payload.toAgentId]);
+  const decides = { [A]: [decision(1, 1)], [B]: [decision(1, 1)], [C]: [decision(1, 1)] };
+  const play = (workflow: WorkflowDefinition, more: Partial<Scenario> = {}) => {
+    const { activities } = byAgent(decides);
+    return runBothWays({ input: runInput(workflow, { agentList: three }), activities, ...more });
+  };
+
+  it('behind nodes without an agent, as the next agent begins: before its bracket, with the edge as the reason', async () => {
+    const workflow = definition(
+      'behind',
+      [agentNode('a', A), noop('m'), noop('n'), agentNode('b', B)],
+      [edge('a', 'm', { label: 'go' }), edge('m', 'n'), edge('n', 'b')],
+    );
+    const run = await play(workflow);
+    expect(payloadsOf(run, 'agent.handoff')).toEqual([
+      { fromAgentId: A, toAgentId: B, reason: 'go' },
+    ]);
+    const types = typesOf(run);
+    const at = types.indexOf('agent.handoff b');
+    expect(types.slice(at - 1, at + 2)).toEqual([
+      ...['node.started b', 'agent.handoff b', 'agent.invocation.started b'],
+    ]);
+    expect(payloadsOf(run, 'agent.invocation.completed').map((it) => it.outcome)).toEqual([
+      ...['completed', 'completed'],
+    ]);
+  });
+
+  it('over one edge it is stated once, by who hands over, with its decision as the context', async () => {
+    const run = await play(
+      definition('one', [agentNode('a', A), agentNode('b', B)], [edge('a', 'b')]),
+    );
+    expect(passed(run)).toEqual([['a', A, B]]);
+    expect(payloadsOf(run, 'agent.handoff')[0]).toMatchObject({ context: 1 });
+  });
+
+  it('to each node of a fan-out, where nobody was handed the whole', async () => {
+    const workflow = definition(
+      'out',
+      [agentNode('a', A), agentNode('b', B), agentNode('c', C), agentNode('d', A)],
+      [edge('a', 'b'), edge('a', 'c'), edge('a', 'd')],
+    );
+    const run = await play(workflow, { parallel: true });
+    expect(passed(run).sort()).toEqual([
+      ['b', A, B],
+      ['c', A, C],
+    ]);
+    const [first] = payloadsOf(run, 'agent.invocation.completed');
+    expect(first).toMatchObject({ agentId: A, outcome: 'completed' });
+  });
+
+  it('from each agent that a join waited for, once, over whatever it came', async () => {
+    const workflow = definition(
+      'join',
+      [noop('s'), agentNode('a', A), agentNode('b', B), noop('m'), noop('j'), agentNode('c', C)],
+      [
+        ...[edge('s', 'a'), edge('s', 'b'), edge('a', 'm'), edge('a', 'j')],
+        ...[edge('m', 'j'), edge('b', 'j'), edge('j', 'c')],
+      ],
+    );
+    const run = await play(workflow, { parallel: true });
+    expect(passed(run)).toEqual([
+      ['c', A, C],
+      ['c', B, C],
+    ]);
+  });
+
+  it('over a loop: back to the first agent, each time round, and not where the bound ends it', async () => {
+    const workflow = definition(
+      'round',
+      [noop('s'), agentNode('a', A), agentNode('b', B)],
+      [edge('s', 'a'), edge('a', 'b'), edge('b', 'a')],
+      { settings: { maxLoopbackIterations: 2 } },
+    );
+    const run = await play(workflow);
+    expect(passed(run)).toEqual([
+      ...[
+        ['a', A, B],
+        ['b', B, A],
+        ['a', A, B],
+        ['b', B, A],
+        ['a', A, B],
+      ],
+    ]);
+    expect(payloadsOf(run, 'agent.invocation.completed').at(-1)).toMatchObject({
+      ...{ agentId: B, outcome: 'completed' },
+    });
+  });
+
+  it('what was passed in one round is not passed again in the next', async () => {
+    const workflow = definition(
+      'stale',
+      [agentNode('x', C), noop('w'), noop('a'), agentNode('b', B)],
+      [edge('x', 'w'), edge('w', 'a'), edge('w', 'b'), edge('a', 'b'), edge('b', 'a')],
+      { settings: { maxLoopbackIterations: 1 } },
+    );
+    const run = await play(workflow);
+    expect(passed(run)).toEqual([['b', C, B]]);
+  });
+
+  it('to a node that only names another agent, and on from there; not over an edge that was not taken, nor to a disabled node', async () => {
+    const never = { condition: { type: 'equals', left: 'outputs.decision', right: 9 } } as const;
+    const workflow = definition(
+      'named',
+      [
+        agentNode('a', A),
+        { ...noop('named'), agent: { agentId: B } },
+        agentNode('c', C),
+        { ...agentNode('off', C), disabled: true },
+        agentNode('last', A),
+      ],
+      [edge('a', 'named'), edge('a', 'c', never), edge('named', 'off'), edge('named', 'last')],
+    );
+    expect(passed(await play(workflow))).toEqual([
+      ['named', A, B],
+      ['last', B, A],
+    ]);
+  });
+
+  it('a second attempt does not state it again', async () => {
+    const settings = { retry: { maxAttempts: 2, initialDelayMs: 1 } };
+    const failing: Turn = { kind: 'invalid', violation: 'form', message: 'no' };
+    const { activities } = byAgent({ ...decides, [B]: [failing] });
+    const workflow = definition(
+      'again',
+      [agentNode('a', A), noop('m'), agentNode('b', B, { settings })],
+      [edge('a', 'm'), edge('m', 'b')],
+    );
+    const run = await runBothWays({ input: runInput(workflow, { agentList: three }), activities });
+    expect(payloadsOf(run, 'node.retried')).toHaveLength(1);
+    expect(passed(run)).toEqual([['b', A, B]]);
+  });
+
+  it('runs of an earlier version state what they did: a handoff over one edge, and no other', async () => {
+    const { activities } = byAgent(decides);
+    const workflow = definition(
+      'earlier',
+      [agentNode('a', A), agentNode('b', B), noop('m'), agentNode('c', C)],
+      [edge('a', 'b'), edge('b', 'm'), edge('m', 'c')],
+    );
+    const input = runInput(workflow, { agentList: three, statesHandoffs: undefined });
+    const run = await runBothWays({ input, activities });
+    expect(payloadsOf(run, 'agent.handoff')).toEqual([{ fromAgentId: A, toAgentId: B }]);
   });
 });

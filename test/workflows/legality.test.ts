@@ -96,6 +96,7 @@ const ILLEGAL: readonly [string, readonly LegalEntry[]][] = [
   ['a call in it has not returned', [STARTED, NODE, BRACKET, CALLED, CLOSED]],
   ['nothing was decided', [STARTED, NODE, BRACKET, CLOSED]],
   ['nothing was decided', [STARTED, NODE, BRACKET, HANDED]],
+  ['its node does not run', [STARTED, HANDED]],
   ['it has handed over', [STARTED, NODE, BRACKET, DECIDED, HANDED, again(HANDED)]],
   [PASSED, [STARTED, NODE, BRACKET, DECIDED, HANDED, CLOSED]],
   [

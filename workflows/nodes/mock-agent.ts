@@ -105,6 +105,7 @@ function stateHandoff(teller: Teller): void {
   const { agentId, config } = teller;
   if (!config.mockHandoff) return;
   const { toAgentId, reason, context } = config.mockHandoff;
+  teller.visit.frame.holder = { agentId: toAgentId };
   teller.state('agent.handoff', 'handoff', {
     fromAgentId: agentId,
     toAgentId,

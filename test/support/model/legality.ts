@@ -111,7 +111,9 @@ function outsideBracket(
   { nodeId = '', type, payload }: LegalEntry,
   log: Log,
 ): string | false | undefined {
-  const { bracket } = log.node(nodeId);
+  const { bracket, running } = log.node(nodeId);
+  // A node that begins tells who passed control to it (workflows/handoff.ts).
+  if (!bracket && type === 'agent.handoff') return running === undefined && 'its node does not run';
   if (!bracket) return 'the bracket of its agent is not open';
   const who = payload[type === 'agent.handoff' ? 'fromAgentId' : 'agentId'];
   if (who !== undefined && who !== bracket.agentId)
