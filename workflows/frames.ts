@@ -130,7 +130,8 @@ export interface RunState {
     readonly agentId: string;
     turns: number;
     dispatches: number;
-    latest: Turn;
+    /** Absent while it has only asked for others (RFC 0002 §F). */
+    latest?: Turn;
     /** The run ends where it is, completed. */
     isTerminated?: true;
   };

@@ -6,6 +6,7 @@ import { MAX_HANDOFFS_PER_VISIT, MAX_PASSED_BY } from '../src/rules/handoffs.ts'
 import type { JsonValue } from '../src/rules/json.ts';
 import { invokesAgent } from '../src/rules/orchestrator.ts';
 import type { WorkflowEdge } from '../schemas/types.generated.ts';
+import { revisionOf } from '../src/rules/versions.ts';
 import { holds } from './conditions.ts';
 import { emitFact, loopsLeft, nodeFailure, type Run, type Visit } from './context.ts';
 import type { Frame, Passing } from './frames.ts';
@@ -57,11 +58,12 @@ export function nextAgent(
   const edge = onlyEdge(visit, decision);
   const target = edge && nodes.get(edge.targetNodeId);
   if (!target?.agent || target.disabled || target.agent.agentId === agent.agentId) return undefined;
-  const isInvoked = input.statesHandoffs ? invokesAgent(target) : target.typeId === AGENT_NODE_TYPE;
+  const isInvoked =
+    revisionOf(input) > 0 ? invokesAgent(target) : target.typeId === AGENT_NODE_TYPE;
   if (!isInvoked) return undefined;
   return {
     ...{ agentId: target.agent.agentId, nodeId: target.id, reason: edge?.label },
-    ...(input.statesHandoffs ? { context: decision.decision } : {}),
+    ...(revisionOf(input) > 0 ? { context: decision.decision } : {}),
   };
 }
 
@@ -69,7 +71,7 @@ export function nextAgent(
 function onlyEdge({ run, frame }: Visit, decision: AgentDecision): WorkflowEdge | undefined {
   const { graph, input } = run;
   const scope = { variables: readable(run), outputs: outputsOf(decision) };
-  const back = (input.statesHandoffs && graph.backOut.get(frame.nodeId)) || [];
+  const back = (revisionOf(input) > 0 && graph.backOut.get(frame.nodeId)) || [];
   const open = back.filter((edge) => loopsLeft(run, edge) > 0);
   const out = [...(graph.forwardOut.get(frame.nodeId) ?? []), ...open];
   const taken = out.filter((edge) => holds(edge.condition, scope));
@@ -82,7 +84,7 @@ function onlyEdge({ run, frame }: Visit, decision: AgentDecision): WorkflowEdge 
 
 /** The edge is taken: whoever held control in the visit passes it over. */
 export function passOver(run: Run, edge: WorkflowEdge, frame: Frame): void {
-  if (!run.input.statesHandoffs) return;
+  if (revisionOf(run.input) === 0) return;
   const passed = holdersOf(run, frame)
     .filter((holder) => holder.told !== edge.targetNodeId)
     .map(({ agentId, reason }) => {

@@ -39,8 +39,10 @@ export const DOUBT_ACTIONS: readonly string[] = Object.keys(DOUBT_WORDS);
 export const REFUSED_DOUBT_ACTIONS: readonly string[] = Object.keys(REFUSED_DOUBT_WORDS);
 export const APPROVAL_ACTIONS: readonly string[] = Object.keys(APPROVAL_WORDS);
 
+type Question = { title: string; description: string; actionWords: JsonObject };
+
 /** `actionWords` labels the answers; the description spells them for who reads nothing else. */
-function question(title: string, why: string, words: Words): JsonObject {
+function question(title: string, why: string, words: Words): Question {
   const spelled = Object.entries(words).map(([action, does]) => `${action}: ${does}.`);
   return { title, description: [why, ...spelled].join(' '), actionWords: { ...words } };
 }
@@ -71,9 +73,15 @@ export function approvalQuestion(agentId: string, toolId: string): JsonObject {
 }
 
 /** A decision below the threshold (RFC 0002 §F). */
-export function decisionQuestion(agentId: string): JsonObject {
+export function decisionQuestion(agentId: string): Question {
   const why = `${agentId} is less sure of this decision than required.`;
   return question(`Go on with the decision of ${agentId}?`, why, DECISION_WORDS);
+}
+
+/** The same as a clarification (RFC 0002 §F action 2), for clients that answer `{answers}`: the agent decides again. */
+export function clarifyingQuestions(agentId: string): JsonObject[] {
+  const question = `What should ${agentId} know? It decides again with your answer.`;
+  return [{ id: 'guidance', question }];
 }
 
 /** What an orchestrator says comes next, and is not sure of (RFC 0039 §A). */

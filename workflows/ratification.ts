@@ -4,7 +4,8 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json
 import { decisionSchema, isDecision } from '../src/rules/orchestrator.ts';
 import { nodeFailure, type Visit } from './context.ts';
 import { answersOf, interrupt } from './interrupts.ts';
-import { decisionQuestion } from './questions.ts';
+import { revisionOf } from '../src/rules/versions.ts';
+import { clarifyingQuestions, decisionQuestion } from './questions.ts';
 
 export interface Doubted {
   readonly step: string;
@@ -16,6 +17,8 @@ export interface Doubted {
   readonly returnSchema?: JsonObject;
   /** It says what comes next in the run: another one may be given by itself, as orchestrators give theirs. */
   readonly orchestrates?: boolean;
+  /** Key of what asks in the agent's place. */
+  readonly because?: string;
 }
 
 /** Key of the fact that somebody answered, and what of it: the ratified decision, or answers to go on with. */
@@ -25,13 +28,24 @@ type Ratified = { readonly key: string } & (
 
 /** Waits for the human. Throws the node failure escalation_rejected. */
 export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified> {
-  const { step, agentId, threshold, decision, confidence, returnSchema, orchestrates } = doubted;
+  const { step, agentId, threshold, decision, confidence, returnSchema, because } = doubted;
+  const orchestrates = doubted.orchestrates === true;
+  const isTwin = revisionOf(visit.run.input) > 0;
   const facts = { agentId, threshold, observed: confidence ?? 0 };
   const { value, key } = await interrupt(visit, {
     step,
     kind: 'low-confidence',
-    data: { ...decisionQuestion(agentId), ...facts, decision },
-    resumeSchema: ratificationSchema(returnSchema, orchestrates ? [decisionSchema()] : []),
+    data: {
+      ...decisionQuestion(agentId),
+      ...facts,
+      decision,
+      ...(isTwin ? { questions: clarifyingQuestions(agentId) } : {}),
+    },
+    resumeSchema: ratificationSchema(returnSchema, [
+      ...(orchestrates ? [decisionSchema()] : []),
+      ...(isTwin ? [ANSWER_LIST] : []),
+    ]),
+    because,
     timeoutMs: visit.node.config.escalationTimeoutMs as number | undefined,
     suspended: { reason: 'low-confidence', ...facts },
   });
@@ -47,6 +61,23 @@ export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified
     ? { key, decision: value }
     : { key, answers: answersOf(value) };
 }
+
+/** The other form of answers (interrupt.md clarification). */
+export const ANSWER_LIST: JsonObject = {
+  type: 'object',
+  required: ['answers'],
+  properties: {
+    answers: {
+      type: 'array',
+      minItems: 1,
+      items: {
+        type: 'object',
+        required: ['id', 'answer'],
+        properties: { id: { type: 'string' }, answer: {} },
+      },
+    },
+  },
+};
 
 /**
  * What a human may answer; `decision` of an edit is held to the agent's return schema, which keeps its own root for

@@ -1,6 +1,8 @@
 // Turns of a run's orchestrator (RFC 0006): each is stated before anything comes of it, and acts once.
+import { SUPERVISOR_NODE_TYPE } from '../src/rules/capabilities.ts';
+import { revisionOf } from '../src/rules/versions.ts';
 import type { OrchestratorDecision } from '../schemas/types.generated.ts';
-import { emitFact, endRun, nodeFailure, type Visit } from './context.ts';
+import { emitFact, endRun, nodeFailure, type Run, type Visit } from './context.ts';
 import type { Turn } from './frames.ts';
 
 interface LoopLimit {
@@ -60,6 +62,40 @@ export function takeTurn(
     dispatches: before?.dispatches ?? 0,
     latest: { key, decision, ...(isRatified ? { isRatified } : {}) },
   };
+}
+
+/**
+ * RFC 0002 §F action 1: of an agent that is not sure, in a run with an orchestrator, it is that one's decision to ask the
+ * user: stated as its next turn, which no dispatch acts on, since the agent's own node asks. Returns the fact's key, or
+ * undefined where the run has no orchestrator, more than one could be it, or it has had all its turns.
+ */
+export function stateAskUser(
+  visit: Visit,
+  { step, prompt }: { readonly step: string; readonly prompt: string },
+): string | undefined {
+  const { run } = visit;
+  const agentId = orchestratorOf(run);
+  if (agentId === undefined || revisionOf(run.input) === 0) return undefined;
+  const iteration = turnsOf(visit) + 1;
+  const { maxLoopIterations: limit } = run.input.configurable;
+  if (typeof limit === 'number' && iteration > limit) return undefined;
+  const { orchestrator } = run.state;
+  run.state.orchestrator = { dispatches: 0, ...orchestrator, agentId, turns: iteration };
+  const decision: OrchestratorDecision = { kind: 'ask-user', prompt };
+  return emitFact(visit, 'runOrchestrator.decided', {
+    step,
+    payload: { agentId, decision, iteration },
+  });
+}
+
+/** Who has spoken as it, else the one agent that is configured as it. */
+function orchestratorOf({ state, input }: Run): string | undefined {
+  if (state.orchestrator) return state.orchestrator.agentId;
+  const supervisors = input.definition.nodes.filter(
+    ({ typeId, disabled }) => typeId === SUPERVISOR_NODE_TYPE && disabled !== true,
+  );
+  const [agentId, ...others] = new Set(supervisors.map(({ agent }) => agent?.agentId));
+  return others.length === 0 ? agentId : undefined;
 }
 
 /**

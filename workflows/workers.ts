@@ -12,6 +12,7 @@ import { agentNamed } from '../src/rules/children.ts';
 import { payloadId } from '../src/rules/ids.ts';
 import { NODE_INPUTS_BYTES } from '../src/rules/limits.ts';
 import type { DispatchConfig, WorkflowChainEventPayload } from '../schemas/types.generated.ts';
+import { revisionOf } from '../src/rules/versions.ts';
 import { mappedInputs, namesOf, takeMapped } from './child-mappings.ts';
 import {
   endOf,
@@ -149,7 +150,7 @@ function stateHandoff({ visit }: Workers, { workerId, step, told }: Worker): voi
   const { state, input } = visit.run;
   const from = state.orchestrator?.agentId;
   const to = agentNamed(workerId);
-  if (!input.statesHandoffs || from === undefined || to === undefined || from === to) return;
+  if (revisionOf(input) === 0 || from === undefined || to === undefined || from === to) return;
   emitFact(visit, 'agent.handoff', {
     step: `${step}.handoff`,
     payload: { fromAgentId: from, toAgentId: to },

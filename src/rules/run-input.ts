@@ -4,7 +4,7 @@ import type { AgentManifest, WorkflowDefinition } from '../../schemas/types.gene
 import type { JsonObject, JsonValue } from './json.ts';
 import type { CausedBy } from './journal.ts';
 import type { ChildCause } from './children.ts';
-import type { Era } from './versions.ts';
+import type { Era, Revision } from './versions.ts';
 import { principalOf, type StoredOwner, type Subject } from './subject.ts';
 
 /** Version of the translation rules that this run's history is read with, for ever (architecture §3.1). */
@@ -78,8 +78,8 @@ export interface RunInput {
   readonly testHooks?: true;
   /** Every event names its cause. Absent in runs of earlier versions: only those that the protocol asks for do. */
   readonly statesCauses?: true;
-  /** Each passing of control between nodes is stated. Absent in runs of earlier versions: only those over one edge are. */
-  readonly statesHandoffs?: true;
+  /** What its nodes state and take, as this release does it. Absent: 0 (revisionOf). */
+  readonly revision?: Revision;
   /** Tests only: continue-as-new after this many history events, at most 5 times (architecture §4). */
   readonly forceContinueAsNewAfter?: number;
   /** State carried over continue-as-new; absent in the first segment. Its form belongs to workflows/. */

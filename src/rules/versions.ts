@@ -16,3 +16,16 @@ export const ERA: Era = 2;
 export function eraOf({ era = 2 }: { readonly era?: Era }): Era {
   return era;
 }
+
+/**
+ * What the nodes of a run state and take, which releases widen; a run goes on as it began (architecture §2.5). 1: control
+ * that passes between nodes, an orchestrator's question for an agent that is not sure, lists of answers to that.
+ */
+export type Revision = 0 | 1;
+
+/** Of runs that are accepted now. */
+export const REVISION: Revision = 1;
+
+export function revisionOf({ revision = 0 }: { readonly revision?: Revision }): Revision {
+  return revision;
+}

@@ -18,6 +18,7 @@ import { checkInvariants } from '../support/invariants.ts';
 const variable = (name: string, type: string, more: object = {}) => ({ name, type, ...more });
 const BOSS = 'local.dispatch.desk.boss';
 const CLERK = 'local.dispatch.desk.clerk';
+const DOUBTER = 'local.dispatch.desk.doubter';
 
 const WORKERS = [
   chain(
@@ -49,6 +50,18 @@ const SUPERVISOR = node('boss', 'core.orchestrator.supervisor', {
     answers: { type: 'connection', nodeId: 'work', outputKey: 'answers' },
   },
 });
+
+/** An agent that is not sure goes before the one who leads the run. */
+const doubted = definition(
+  'doubted',
+  [
+    node('think', 'core.agent', { agent: { agentId: DOUBTER } }),
+    { ...SUPERVISOR, inputs: { plan: { type: 'variable', variableName: 'plan' } } },
+    node('work', 'core.dispatch'),
+  ],
+  [edge('think', 'boss'), edge('boss', 'work')],
+  { variables: [variable('plan', 'object')] as WorkflowDefinition['variables'] },
+);
 
 function loop(
   id: string,
@@ -102,6 +115,7 @@ const LOOPS = [
   loop('first', { ...parallel('first'), ...MAPPED }),
   loop('fails-fast', parallel('wait-all', { onChildFailure: 'fail-fast' })),
   loop('conformance-dispatch-loop', {}, planned({})),
+  doubted,
   loop(
     'conformance-low',
     {},
@@ -127,6 +141,12 @@ const agentOf = (agentId: string): ResolvedAgent => ({
 const DONE = { final: { decision: { kind: 'terminate', reason: 'done' }, confidence: 1 } };
 const SCRIPTS = {
   [CLERK]: { turns: [{ final: { decision: 'paid', confidence: 1 } }] },
+  [DOUBTER]: {
+    turns: [
+      { final: { decision: 'perhaps', confidence: 0.4 } },
+      { final: { decision: 'surely', confidence: 1 } },
+    ],
+  },
   [BOSS]: {
     turns: [
       {
@@ -149,7 +169,7 @@ beforeAll(async () => {
   host = await startTestHost({
     builtIn: {
       definitions: [...WORKERS, ...LOOPS],
-      agents: [BOSS, CLERK].map(agentOf),
+      agents: [BOSS, CLERK, DOUBTER].map(agentOf),
       scripts: SCRIPTS,
     },
     env: { OPENWOP_TEST_MODE: 'true' },
@@ -187,6 +207,27 @@ async function childrenOf(runId: string, count?: number): Promise<string[]> {
 
 const resolve = (runId: string, nodeId: string, resumeValue: unknown) =>
   host.api(`/v1/runs/${runId}/interrupts/${nodeId}`, { body: { resumeValue } });
+
+describe('RFC 0002 §F action 1: an agent that is not sure, in a run with an orchestrator', () => {
+  it('the orchestrator asks the user, whose answers go to the agent; then it leads the run to its end', async () => {
+    const runId = await start('doubted', { kind: 'terminate', reason: 'all said' });
+    const asked = await host.waitFor(runId, waiting);
+    expect(asked).toMatchObject({ status: 'waiting-approval', runOrchestrator: { agentId: BOSS } });
+    const answers = [{ id: 'guidance', answer: 'Trust it.' }];
+    expect((await resolve(runId, 'think', { answers })).status).toBe(200);
+    expect(await doneAs(runId)).toMatchObject({ outputs: { reason: 'all said' } });
+    const events = await log(runId);
+    const [first, second, ...more] = ofType(events, 'runOrchestrator.decided');
+    expect(first?.payload).toEqual({
+      ...{ agentId: BOSS, iteration: 1 },
+      decision: { kind: 'ask-user', prompt: `Go on with the decision of ${DOUBTER}?` },
+    });
+    expect(first?.causationId).toBe(ofType(events, 'agent.decided')[0]?.eventId);
+    expect(ofType(events, 'node.suspended')[0]?.causationId).toBe(first?.eventId);
+    expect(second?.payload).toMatchObject({ iteration: 2, decision: { kind: 'terminate' } });
+    expect(more).toEqual([]);
+  });
+});
 
 describe('a supervisor and its workers', () => {
   it('RFC 0037 §handoff: each step is told with its cause, and what the worker made is taken', async () => {

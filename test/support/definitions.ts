@@ -2,6 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../../src/rules/limits.ts';
+import { REVISION } from '../../src/rules/versions.ts';
 import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../../src/rules/run-input.ts';
 import type {
   WorkflowDefinition,
@@ -90,7 +91,7 @@ export function runInput(
     limits: { maxNodeExecutions: MAX_NODE_EXECUTIONS, maxRunDurationMs: MAX_RUN_DURATION_MS },
     policy: { escalation: true, verbosity: 'summary' },
     statesCauses: true,
-    statesHandoffs: true,
+    revision: REVISION,
     ...rest,
   };
 }

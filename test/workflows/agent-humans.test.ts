@@ -2,14 +2,16 @@
 // architecture §5, §9).
 import { defaultPayloadConverter } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
-import type { CallToolInput, CallToolOutput } from '../../activities/contract.ts';
+import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activities/contract.ts';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
-import { pinned } from '../support/definitions.ts';
+import { ANSWER_LIST } from '../../workflows/ratification.ts';
+import { agentNode, definition, edge, node, pinned, runInput } from '../support/definitions.ts';
 import {
   answer,
+  factsOf,
   payloadsOf,
   runBothWays,
   runOnce,
@@ -20,7 +22,10 @@ import { AGENT, decision, oneAgent, scripted, type Script, type Turn } from './s
 
 useWorkflowRunner();
 
-function ratification(returnSchema: JsonObject = {}): JsonObject {
+function ratification(
+  returnSchema: JsonObject = {},
+  more: readonly JsonObject[] = [ANSWER_LIST],
+): JsonObject {
   const action = (name: string, more: JsonObject, required: string[] = []): JsonObject => ({
     type: 'object',
     required: ['action', ...required],
@@ -32,6 +37,7 @@ function ratification(returnSchema: JsonObject = {}): JsonObject {
       action('reject', { reason: { type: 'string', maxLength: 8192 } }),
       action('edit-accept', { decision: returnSchema }, ['decision']),
       { type: 'object', required: ['answers'], properties: { answers: { type: 'object' } } },
+      ...more,
     ],
   };
 }
@@ -119,6 +125,38 @@ describe('low confidence (RFC 0002 §F, architecture §9)', () => {
     });
   });
 
+  it('RFC 0002 §F action 2: the same question reads as a clarification, answered by a list of answers', async () => {
+    const { activities, prepares } = scripted({
+      turns: [decision('?', 0.2), decision('?', 0.2), decision('?', 0.2), decision('sure', 1)],
+    });
+    const run = await runBothWays({
+      input: oneAgent(),
+      activities,
+      script: withAnswer({ answers: [{ id: 'guidance', answer: 'because' }] }),
+    });
+    expect(payloadsOf(run, 'interrupt.requested')[0]?.data).toMatchObject({
+      ...{ agentId: AGENT, threshold: 0.7, observed: 0.2, decision: '?' },
+      questions: [
+        {
+          id: 'guidance',
+          question: `What should ${AGENT} know? It decides again with your answer.`,
+        },
+      ],
+    });
+    expect(prepares.find(({ resume }) => resume)?.resume?.answers).toEqual({ guidance: 'because' });
+    expect(payloadsOf(run, 'node.completed')[0]?.outputs).toMatchObject({ decision: 'sure' });
+  });
+
+  it('a run of an earlier version asks and is answered as it was', async () => {
+    const run = await runBothWays({
+      input: oneAgent({ revision: undefined }),
+      activities: scripted({ turns: low }).activities,
+      script: withAnswer({ action: 'accept' }, ratification({}, [])),
+    });
+    expect(payloadsOf(run, 'interrupt.requested')[0]?.data).not.toHaveProperty('questions');
+    expect(run.status).toBe('completed');
+  });
+
   it('at most three escalations a visit, then escalation_limit', async () => {
     const { activities } = scripted({ turns: [decision('?', 0.1)] });
     const run = await runBothWays({
@@ -163,6 +201,72 @@ describe('low confidence (RFC 0002 §F, architecture §9)', () => {
       decision: { refund: 10 },
       confidence: 0.55,
     });
+  });
+});
+
+describe('RFC 0002 §F action 1: in a run with an orchestrator', () => {
+  const BOSS = 'local.test.pack.boss';
+  const boss = (id: string, agentId = BOSS) =>
+    node(id, 'core.orchestrator.supervisor', { agent: { agentId }, config: {} });
+  const input = (more: Partial<RunInput> = {}, nodes = [boss('boss')]): RunInput =>
+    runInput(
+      definition(
+        'led',
+        [agentNode('think', AGENT), ...nodes],
+        nodes.map(({ id }) => edge('think', id)),
+      ),
+      { agentList: [AGENT, BOSS, 'local.test.pack.deputy'].map((id) => pinned(id)), ...more },
+    );
+  const orders = (confidence?: number) => decision({ kind: 'terminate' }, confidence);
+  const unsure = (turns: readonly Turn[] = [orders()]) => {
+    const [led, doubts] = [scripted({ turns }), scripted({ turns: [decision('perhaps', 0.5)] })];
+    return {
+      ...led.activities,
+      inferTurn: (turn: InferTurnInput) =>
+        (turn.agent.agentId === AGENT ? doubts : led).activities.inferTurn(turn),
+    };
+  };
+  const accepted = async (handle: Parameters<typeof answer>[0]) =>
+    void (await answer(handle, 'think', { action: 'accept' }, ratification()));
+
+  it('it decides to ask the user, once, because of the decision; the question follows from that', async () => {
+    const run = await runBothWays({ input: input(), activities: unsure(), script: accepted });
+    expect(payloadsOf(run, 'runOrchestrator.decided')).toEqual([
+      {
+        ...{ agentId: BOSS, iteration: 1 },
+        decision: { kind: 'ask-user', prompt: `Go on with the decision of ${AGENT}?` },
+      },
+      { agentId: BOSS, iteration: 2, decision: { kind: 'terminate' } },
+    ]);
+    const facts = factsOf(run);
+    const first = (type: string) => facts.find((fact) => fact.type === type);
+    const asked = first('runOrchestrator.decided');
+    expect(asked?.causedBy).toBe(first('agent.decided')?.key);
+    expect(first('node.suspended')?.causedBy).toBe(asked?.key);
+    const types = typesOf(run);
+    const at = types.indexOf('runOrchestrator.decided think');
+    expect(types.slice(at - 1, at + 2)).toEqual([
+      ...['agent.invocation.completed think', 'runOrchestrator.decided think'],
+      'node.suspended think',
+    ]);
+    expect(run.status).toBe('completed');
+  });
+
+  it.each<[string, RunInput]>([
+    ['it has had all its turns', input({ configurable: { maxLoopIterations: 0 } })],
+    ['several could be it', input({}, [boss('boss'), boss('deputy', 'local.test.pack.deputy')])],
+    ['it is disabled', input({}, [{ ...boss('boss'), disabled: true }])],
+    ['the run is of an earlier version', input({ revision: undefined })],
+  ])('the human is asked at once where %s', async (_name, given) => {
+    const schema = ratification({}, given.revision === undefined ? [] : [ANSWER_LIST]);
+    const run = await runBothWays({
+      input: given,
+      activities: unsure(),
+      parallel: true,
+      script: async (handle) => void (await answer(handle, 'think', { action: 'reject' }, schema)),
+    });
+    expect(payloadsOf(run, 'runOrchestrator.decided')).toEqual([]);
+    expect(payloadsOf(run, 'node.suspended')).toHaveLength(1);
   });
 });
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { InferTurnInput } from '../../activities/contract.ts';
 import { MAX_HANDOFFS_PER_VISIT } from '../../src/rules/handoffs.ts';
 import type { PinnedAgent } from '../../src/rules/run-input.ts';
-import { ratificationSchema } from '../../workflows/ratification.ts';
+import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
 import { agentNode, definition, edge, node, pinned, runInput } from '../support/definitions.ts';
 import type { FinishedRun } from '../support/run-workflow.ts';
@@ -117,7 +117,12 @@ describe('a handoff by the model', () => {
       input: oneAgent({ agentList }),
       activities,
       script: async (handle) =>
-        void (await answer(handle, 'think', { action: 'accept' }, ratificationSchema(undefined))),
+        void (await answer(
+          handle,
+          'think',
+          { action: 'accept' },
+          ratificationSchema(undefined, [ANSWER_LIST]),
+        )),
     });
     expect(payloadsOf(run, 'node.suspended')).toMatchObject([{ agentId: OTHER, threshold: 0.9 }]);
     expect(payloadsOf(run, 'agent.invocation.completed').map((it) => it.outcome)).toEqual([
@@ -398,7 +403,7 @@ describe('control passes between nodes', () => {
       [agentNode('a', A), agentNode('b', B), noop('m'), agentNode('c', C)],
       [edge('a', 'b'), edge('b', 'm'), edge('m', 'c')],
     );
-    const input = runInput(workflow, { agentList: three, statesHandoffs: undefined });
+    const input = runInput(workflow, { agentList: three, revision: undefined });
     const run = await runBothWays({ input, activities });
     expect(payloadsOf(run, 'agent.handoff')).toEqual([{ fromAgentId: A, toAgentId: B }]);
   });

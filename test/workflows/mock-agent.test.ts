@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { TellReasoningInput } from '../../activities/contract.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
-import { ratificationSchema } from '../../workflows/ratification.ts';
+import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
 import {
   answer,
@@ -160,7 +160,7 @@ describe('what it thinks aloud', () => {
 
 describe('below its threshold', () => {
   const low = { mockDecision: { decision: { refund: true }, confidence: 0.5 } };
-  const schema = ratificationSchema(undefined);
+  const schema = ratificationSchema(undefined, [ANSWER_LIST]);
 
   it('a human is asked, and what was ratified is decided once more (RFC 0002 §F)', async () => {
     const run = await runBothWays({

@@ -10,8 +10,16 @@ import type { PinnedAgent } from '../../src/rules/run-input.ts';
 import type { SupervisorConfig } from '../../schemas/types.generated.ts';
 import { emitFact, nodeFailure, type Visit, type NodeKind } from '../context.ts';
 import { answersOf, interrupt } from '../interrupts.ts';
-import { outputsOf, type AgentDecision, type AgentWork, type Invocation } from '../agent-work.ts';
+import {
+  outputsOf,
+  stepName,
+  type AgentDecision,
+  type AgentWork,
+  type Invocation,
+} from '../agent-work.ts';
+import { decisionQuestion } from '../questions.ts';
 import { ratified } from '../ratification.ts';
+import { stateAskUser } from '../turns.ts';
 import { answersSchema } from './clarification-gate.ts';
 import { closeInvocation, handOver, infer, openRatification } from '../invocation.ts';
 import { inputsOf } from '../values.ts';
@@ -20,7 +28,7 @@ import { inputsOf } from '../values.ts';
 type AgentData = {
   number: number;
   invocation?: Invocation;
-  escalated?: { decision: AgentDecision; threshold: number };
+  escalated?: { decision: AgentDecision; threshold: number; because?: string };
   /** Questions that a human has not answered yet. */
   asked?: AskedQuestion[];
   answers?: JsonValue;
@@ -78,7 +86,7 @@ async function escalate(visit: Visit, agent: PinnedAgent): Promise<AgentDecision
   const data = dataOf(visit);
   const { invocation, escalated } = data;
   if (!invocation || !escalated) throw nodeFailure('internal_error', 'Nothing is escalated.');
-  const { decision, threshold } = escalated;
+  const { decision, threshold, because } = escalated;
   const answer = await ratified(visit, {
     step: `i${invocation.number}.escalation`,
     agentId: agent.agentId,
@@ -87,6 +95,7 @@ async function escalate(visit: Visit, agent: PinnedAgent): Promise<AgentDecision
     confidence: decision.confidence,
     ...(invocation.returnSchema ? { returnSchema: invocation.returnSchema } : {}),
     orchestrates: orchestratesOf(visit) !== undefined,
+    ...(because === undefined ? {} : { because }),
   });
   if ('answers' in answer) {
     data.answers = answer.answers;
@@ -176,12 +185,20 @@ async function ask(visit: Visit, agent: PinnedAgent): Promise<void> {
   data.number++;
 }
 
+/** An orchestrator asks the user for another agent; its own decisions are held instead (CP-1). */
+function relayed(work: AgentWork): string | undefined {
+  if (work.orchestrates) return undefined;
+  const { title } = decisionQuestion(work.agent.agentId);
+  return stateAskUser(work.visit, { step: stepName(work, 'ask-user'), prompt: title });
+}
+
 /** Notes an escalation in the frame, as noteQuestions does. */
 function noteEscalation(work: AgentWork, decision: AgentDecision, threshold: number): void {
   const { visit } = work;
   countRound(visit);
   closeInvocation(work, 'escalated', decision);
-  dataOf(visit).escalated = { decision, threshold };
+  const because = relayed(work);
+  dataOf(visit).escalated = { decision, threshold, ...(because === undefined ? {} : { because }) };
 }
 
 /** What the agent of the node decided: its own, or what a human made of it. */
