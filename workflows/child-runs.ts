@@ -17,6 +17,7 @@ import {
   type ChildStart,
 } from '../src/rules/children.ts';
 import { childRunIdOf } from '../src/rules/ids.ts';
+import { revisionOf } from '../src/rules/versions.ts';
 import { emitFact, nodeFailure, type Run, type Visit } from './context.ts';
 import { gate, isPaused } from './pause.ts';
 import { stepKey, uncancelled } from './steps.ts';
@@ -147,16 +148,22 @@ export function refuse(child: Child, code: string, message: string): void {
   child.refusal = { code, message };
 }
 
-/** Waits for the end of a child; one that takes too long is cancelled, and ends as `child_timeout`. */
+/**
+ * Waits for the end of a child; one that takes too long is cancelled, and ends as `child_timeout`. `isNeeded`: once it
+ * says no, the child is told to end.
+ */
 export async function endOf(
   visit: Visit,
   child: Child,
-  taken: Pick<EndChildInput, 'harvest' | 'tool'>,
+  {
+    isNeeded = () => true,
+    ...taken
+  }: Pick<EndChildInput, 'harvest' | 'tool'> & { readonly isNeeded?: () => boolean },
 ): Promise<ChildResult> {
   const { run } = visit;
   const { runId: childRunId, refusal } = child;
   try {
-    await orEnded(visit, [child], () => ended(visit, child));
+    await orEnded(visit, [child], () => ended(visit, child, isNeeded));
     while (isPaused(run)) await gate(visit, child.step);
     const result = await run.steps.run(visit, 'endChild', {
       step: `${child.step}.end`,
@@ -171,12 +178,13 @@ export async function endOf(
   }
 }
 
-async function ended(visit: Visit, child: Child): Promise<void> {
+async function ended(visit: Visit, child: Child, isNeeded: () => boolean): Promise<void> {
   if (child.phase !== 'running') return;
   const { run } = visit;
-  const hasEnded = () => !isOpen(run, child);
+  const isOver = () => !isOpen(run, child) || !isNeeded();
   const key = stepKey(visit, `${child.step}.wait`);
-  if (await run.steps.wait(key, child.deadlineMs, hasEnded)) return;
+  if (await run.steps.wait(key, child.deadlineMs, isOver))
+    return dismiss(visit, child, 'not-needed');
   child.dismissed ??= 'timeout';
   await cancelChild(visit, child, { step: 'timeout', reason: 'child_timeout' });
 }
@@ -224,12 +232,24 @@ async function orEnded<T>(
     const open = children.filter((child) => !isLeft(child) && isOpen(run, child));
     const by = { step: 'cascade', reason: reasonOf(run) };
     // What cannot be told now the family keeper tells, once this run has ended.
-    await uncancelled(() =>
-      Promise.all(open.map((child) => cancelChild(visit, child, by).catch(() => undefined))),
+    await inFlight(run, () =>
+      uncancelled(() =>
+        Promise.all(open.map((child) => cancelChild(visit, child, by).catch(() => undefined))),
+      ),
     );
     for (const child of children) forget(run, child);
     throw error;
   }
+}
+
+/** The next segment would begin the step again that failed here. */
+async function inFlight(run: Run, work: () => Promise<unknown>): Promise<void> {
+  const count = revisionOf(run.input) > 1 ? 1 : 0;
+  run.inFlight += count;
+  await work().finally(() => {
+    run.inFlight -= count;
+    run.progress += count;
+  });
 }
 
 function isOpen(run: Run, { runId }: Child): boolean {

@@ -46,6 +46,8 @@ export interface Run {
   inFlight: number;
   /** Those among them that wait on an agent's queue: nobody knows for how long. */
   readonly queued: Set<QueuedStep>;
+  /** By node: its steps that a pause holds. */
+  readonly atRest: Map<string, number>;
   /** Bytes of the variables and of the nodes' outputs in `state`. */
   heldBytes: number;
   /** New steps wait while there is a reason. */

@@ -13,7 +13,7 @@ import { dismiss } from './child-runs.ts';
 import { isCancellation } from '@temporalio/workflow';
 import { failureOf } from './failures.ts';
 import type { NodeError } from './frames.ts';
-import { finishWorker, startWorkers, type Worker, type Workers } from './workers.ts';
+import { failStart, finishWorker, startWorkers, type Worker, type Workers } from './workers.ts';
 
 type JoinPolicy = NonNullable<DispatchConfig['joinPolicy']>;
 export type JoinOutcome = 'satisfied' | 'failed' | 'partial';
@@ -69,7 +69,7 @@ export async function fanOut(fan: FanOut): Promise<void> {
   const free = Math.max(0, (config.maxConcurrency ?? workers.length) - atWork.length);
   const next = workers.filter(({ phase }) => phase === 'waiting').slice(0, free);
   const first = join.outcome ? atWork : [...atWork, ...next];
-  await startWorkers(all, 'batch', first).catch((error: unknown) => noteFault(fan, error));
+  await startWorkers(all, 'batch', first).catch((error: unknown) => noteFault(fan, error, first));
   const lanes = await Promise.allSettled(first.map((worker) => lane(fan, worker)));
   for (const one of lanes) if (one.status === 'rejected') throw one.reason;
 }
@@ -84,7 +84,7 @@ async function lane(fan: FanOut, first: Worker): Promise<void> {
       if (join.outcome) await release(all, [worker]);
       await finishWorker(all, worker, () => join.outcome === undefined);
     } catch (error) {
-      noteFault(fan, error);
+      noteFault(fan, error, [worker]);
     }
     if (join.outcome) await release(all, all.workers);
     worker = all.workers.find(({ phase }) => phase === 'waiting');
@@ -100,11 +100,16 @@ async function release({ visit }: Workers, workers: readonly Worker[]): Promise<
   );
 }
 
-/** Throws what is no failure of a node: a cancellation, a fault of our own. */
-function noteFault({ join, decide }: FanOut, error: unknown): void {
+/** Of these workers. Throws what is no failure of a node: a cancellation, a fault of our own. */
+function noteFault(
+  { all, join, decide }: FanOut,
+  error: unknown,
+  workers: readonly Worker[],
+): void {
   const failure = isCancellation(error) ? undefined : failureOf(error);
   if (!failure) throw error;
   const { code, message } = failure;
   join.fault ??= { code, message };
   decide('failed');
+  failStart(all, workers, failure);
 }

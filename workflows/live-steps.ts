@@ -33,6 +33,7 @@ import { causeOf } from './causes.ts';
 import { tupleOf, type Place, type QueuedStep, type Run } from './context.ts';
 import { CancelledAfterResult } from './failures.ts';
 import { admit, isBeginning, spend } from './journal.ts';
+import { rest } from './pause.ts';
 import {
   isCrowded,
   type ActivityName,
@@ -118,7 +119,7 @@ async function runStep<Name extends ActivityName>(
   // Looked at again right before it is spent: many wake at once, and only the first finds the task empty.
   while (isHeld(run, name) || isCrowded(run))
     await (isHeld(run, name)
-      ? condition(() => run.holding.size === 0 && !run.frozen)
+      ? rest(place, () => condition(() => run.holding.size === 0 && !run.frozen))
       : run.steps.nextTask(run));
   const activityId = activityIdOf(tupleOf(place, request.step));
   const options: ActivityOptions = {

@@ -9,6 +9,7 @@
 //
 // A resume that comes while it is only asked takes it back, and nothing is stated.
 import type { PauseRunMessage, ResumeRunMessage } from '../src/rules/messages.ts';
+import { revisionOf } from '../src/rules/versions.ts';
 import { passCancellation } from './failures.ts';
 import type { Run, Visit } from './context.ts';
 import type { Frame } from './frames.ts';
@@ -67,7 +68,18 @@ export async function gate(visit: Visit, step: string): Promise<void> {
   const { run } = visit;
   const number = run.state.pause?.number;
   const isOver = () => run.state.pause?.number !== number || run.ending !== undefined;
-  await run.steps.wait(stepKey(visit, `${step}.pause${number}`), undefined, isOver);
+  const key = stepKey(visit, `${step}.pause${number}`);
+  await rest(visit, () => run.steps.wait(key, undefined, isOver));
+}
+
+/** A strand of the node's work that is held back: the node is quiet where no other one goes on. */
+export async function rest(
+  { run, frame: { nodeId } }: Pick<Visit, 'run' | 'frame'>,
+  wait: () => Promise<unknown>,
+): Promise<void> {
+  const add = (count: number) => run.atRest.set(nodeId, (run.atRest.get(nodeId) ?? 0) + count);
+  add(1);
+  await wait().finally(() => add(-1));
 }
 
 function awaitQuiet(run: Run): void {
@@ -112,8 +124,12 @@ function runningFrames(run: Run): Frame[] {
   );
   // One that waits for a child rests as well: to cut it would end the child.
   const waiting = new Set(Object.values(run.state.children ?? {}).map(({ nodeId }) => nodeId));
+  // One whose child ended, or was refused, while the pause was asked for: what comes next is held back.
+  const isHeld = (nodeId: string) =>
+    isKept && revisionOf(run.input) > 1 && (run.atRest.get(nodeId) ?? 0) > 0;
   return Object.values(run.state.frames).filter(
-    ({ phase, nodeId }) => phase === 'started' && !asking.has(nodeId) && !waiting.has(nodeId),
+    ({ phase, nodeId }) =>
+      phase === 'started' && !asking.has(nodeId) && !waiting.has(nodeId) && !isHeld(nodeId),
   );
 }
 

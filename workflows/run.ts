@@ -72,6 +72,7 @@ function open(input: RunInput): Run {
     scopes: new Map(),
     inFlight: 0,
     queued: new Set(),
+    atRest: new Map(),
     heldBytes: heldBytesOf(state),
     holding: new Set(),
     progress: 0,

@@ -1,12 +1,13 @@
 // The tool calls of one model turn (RFC 0077 §B step 5): performed in parallel, handed back in CALL order. A call whose
 // effect is in doubt, and one that the operator's policy asks a human about, goes to a human (architecture §5), each as
-// soon as it needs one; when a call fails, the questions of the others are withdrawn, since nothing comes of their
-// answers. A call of a tool in an agent process waits on that agent's queue for a worker that has it. What a human said
-// stands in the call until it has a result: the next segment goes on with it (architecture §4).
+// soon as it needs one; when a call fails, the questions of the others are withdrawn and their runs told to end, since
+// nothing comes of them. A call of a tool in an agent process waits on that agent's queue for a worker that has it. What
+// a human said stands in the call until it has a result: the next segment goes on with it (architecture §4).
 import { isCancellation, patched } from '@temporalio/workflow';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';
 import { agentTaskQueue } from '../src/rules/run-input.ts';
+import { revisionOf } from '../src/rules/versions.ts';
 import { principalOf } from '../src/rules/subject.ts';
 import { stepName, type AgentWork, type Invocation, type ToolCall } from './agent-work.ts';
 import {
@@ -44,8 +45,11 @@ export async function performCalls(
 ): Promise<{ callId: string; resultHash: string }[]> {
   const { calls } = invocation;
   const failed = failureIn(calls);
-  if (failed) throw nodeFailure(failed.code, failed.message, failed.details);
   const left = calls.filter(({ resultHash }) => resultHash === undefined);
+  if (failed) {
+    await endRuns(work, invocation, left);
+    throw nodeFailure(failed.code, failed.message, failed.details);
+  }
   const runs = startRuns(work, invocation, left);
   const open = left.map((call) => ({ work, invocation, call, runs }));
   const asking = open.filter(({ call }) => isAsking(call));
@@ -58,6 +62,23 @@ export async function performCalls(
     while (placed.call.resultHash === undefined) await askAndPerform(placed);
   }
   return calls.map(({ callId, resultHash }) => ({ callId, resultHash: resultHash ?? '' }));
+}
+
+/** A call had failed when the segment before ended: what the others had started ends before their turn does. */
+async function endRuns(
+  work: AgentWork,
+  invocation: Invocation,
+  calls: readonly ToolCall[],
+): Promise<void> {
+  if (!endsWithTurn(work)) return;
+  const running = calls.filter(({ child }) => child?.phase === 'running');
+  const runs = Promise.resolve();
+  await settled(running.map((call) => perform({ work, invocation, call, runs })));
+}
+
+/** The runs of a turn end with it. */
+function endsWithTurn({ visit }: AgentWork): boolean {
+  return revisionOf(visit.run.input) > 1;
 }
 
 function failureIn(calls: readonly ToolCall[]): NodeError | undefined {
@@ -218,12 +239,14 @@ function wantedOf(visit: Visit, call: ToolCall, agentId: string): Wanted {
 }
 
 /** The decision of the agent's run, or why there is none, is what the model gets (RFC 0007). */
-async function callAgent({ work, call, runs }: Placed): Promise<CallToolOutput> {
+async function callAgent({ work, invocation, call, runs }: Placed): Promise<CallToolOutput> {
   await runs;
   const { callId, toolId, calledKey = '', child } = call;
   if (!child) throw nodeFailure('internal_error', 'The call has no run.');
   const tool = { agentId: work.agent.agentId, callId, toolId, calledKey };
-  const { status, resultHash = '' } = await endOf(work.visit, child, { harvest: [], tool });
+  const isNeeded = () => !endsWithTurn(work) || failureIn(invocation.calls) === undefined;
+  const taken = { harvest: [], tool, isNeeded };
+  const { status, resultHash = '' } = await endOf(work.visit, child, taken);
   return { kind: 'returned', status: status === 'completed' ? 'ok' : 'error', resultHash };
 }
 

@@ -17,6 +17,7 @@ import { mappedInputs, namesOf, takeMapped } from './child-mappings.ts';
 import {
   endOf,
   newChild,
+  refuse,
   startChildren,
   type Asked,
   type Child,
@@ -131,6 +132,20 @@ function outputMappingOf(
 /** A worker may have any name. */
 function own<T>(mappings: Readonly<Record<string, T>>, workerId: string): T | undefined {
   return Object.hasOwn(mappings, workerId) ? mappings[workerId] : undefined;
+}
+
+/** Workers whose start came to nothing, by a fault of the host: they are not asked for again. */
+export function failStart(
+  all: Workers,
+  batch: readonly Worker[],
+  { code, message }: { readonly code: string; readonly message: string },
+): void {
+  if (revisionOf(all.visit.run.input) < 2) return;
+  for (const worker of batch) {
+    if (worker.phase !== 'began' || !worker.child) continue;
+    refuse(worker.child, code, message);
+    noteStart(all, worker);
+  }
 }
 
 function noteStart(all: Workers, worker: Worker): void {

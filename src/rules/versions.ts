@@ -19,12 +19,13 @@ export function eraOf({ era = 2 }: { readonly era?: Era }): Era {
 
 /**
  * What the nodes of a run state and take, which releases widen; a run goes on as it began (architecture §2.5). 1: control
- * that passes between nodes, an orchestrator's question for an agent that is not sure, lists of answers to that.
+ * that passes between nodes, an orchestrator's question for an agent that is not sure, lists of answers to that. 2: steps
+ * that a pause holds rest, and a segment does not end while children are told to.
  */
-export type Revision = 0 | 1;
+export type Revision = 0 | 1 | 2;
 
 /** Of runs that are accepted now. */
-export const REVISION: Revision = 1;
+export const REVISION: Revision = 2;
 
 export function revisionOf({ revision = 0 }: { readonly revision?: Revision }): Revision {
   return revision;

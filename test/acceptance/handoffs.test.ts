@@ -136,10 +136,12 @@ describe('RFC 0002 §B: a handoff by the model', () => {
     expect((await host.waitFor(runId, ended)).status).toBe('completed');
     const events = await logOf(runId);
     expect(payloadsIn(events, 'agent.handoff')).toEqual([]);
-    expect(payloadsIn(events, 'agent.toolReturned')).toMatchObject([
-      { toolName: TOOL, status: 'forbidden' },
-      { toolName: `handoff:${idOf('nobody')}`, status: 'forbidden' },
-    ]);
+    // Calls of one turn return in any order.
+    const returned = payloadsIn(events, 'agent.toolReturned');
+    expect(returned.map(({ status }) => status)).toEqual(['forbidden', 'forbidden']);
+    expect(new Set(returned.map(({ toolName }) => toolName))).toEqual(
+      new Set([TOOL, `handoff:${idOf('nobody')}`]),
+    );
   });
 
   it('a run whose agent may hand over to one without a model is refused', async () => {

@@ -164,14 +164,16 @@ it(
       (await runsOf()).find(
         ({ workflowId, status }) => workflowId === 'asks' && status === 'waiting-approval',
       );
-    await until(async () => (await waiting()) !== undefined, 'a worker asks', START_LIMIT_MS);
+    await until(async () => (await waiting()) !== undefined, 'a worker asks', {
+      limitMs: START_LIMIT_MS,
+    });
     await Promise.all([worker.kill(), facade.kill()]);
     await Promise.all([worker.restart(), facade.restart()]);
     const asking = (await waiting())?.runId ?? '';
     const answer = { value: { action: 'accept' }, key: 'family-answer' };
     expect(await client.answer(asking, 'gate', answer)).toBe(200);
     const isEnded = async () => (await client.snapshot(runId)).status === 'completed';
-    await until(isEnded, 'the supervisor ends the run', START_LIMIT_MS);
+    await until(isEnded, 'the supervisor ends the run', { limitMs: START_LIMIT_MS });
 
     const runs = await runsOf();
     expect(runs).toHaveLength(21);

@@ -130,17 +130,28 @@ async function temporalFor({ temporal }: TestHostOptions) {
   };
 }
 
-/** Polls a condition; throws with `what` when it does not come true within WAIT_LIMIT_MS. */
+/**
+ * Polls a condition; throws with `what` when it does not come true within WAIT_LIMIT_MS of its beginning, or of the last
+ * change of what `progress` gives.
+ */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
-  limitMs = WAIT_LIMIT_MS,
+  { limitMs = WAIT_LIMIT_MS, progress = () => undefined }: UntilOptions = {},
 ): Promise<void> {
-  const limit = Date.now() + limitMs;
-  while (!(await condition())) {
-    if (Date.now() > limit) throw new Error(`waited in vain until ${what}`);
+  let since = Date.now();
+  for (let seen: unknown; !(await condition());) {
+    const now = progress();
+    if (now !== seen) since = Date.now();
+    seen = now;
+    if (Date.now() > since + limitMs) throw new Error(`waited in vain until ${what}`);
     await sleep(WAIT_PROBE_MS);
   }
+}
+
+interface UntilOptions {
+  readonly limitMs?: number;
+  readonly progress?: () => unknown;
 }
 
 export function apiClient(url: string, apiKey: string): ApiClient {
@@ -178,10 +189,14 @@ export function apiClient(url: string, apiKey: string): ApiClient {
     async waitFor(runId, predicate) {
       let last: ApiAnswer<RunSnapshot> | undefined;
       try {
-        await until(async () => {
-          last = await api<RunSnapshot>(`/v1/runs/${runId}`);
-          return last.status === 200 && predicate(last.body);
-        }, `run ${runId} is as wanted`);
+        await until(
+          async () => {
+            last = await api<RunSnapshot>(`/v1/runs/${runId}`);
+            return last.status === 200 && predicate(last.body);
+          },
+          `run ${runId} is as wanted`,
+          { progress: () => last?.text },
+        );
       } catch (error) {
         throw new Error(`${(error as Error).message}; last: ${last?.text}`, { cause: error });
       }

@@ -61,6 +61,7 @@ export function plainRun(input: RunInput, activities: PlainActivities = () => nu
     scopes: new Map(),
     inFlight: 0,
     queued: new Set(),
+    atRest: new Map(),
     heldBytes: 0,
     holding: new Set(),
     progress: 0,

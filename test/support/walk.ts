@@ -122,7 +122,7 @@ export class Terminal {
     await until(
       () => pattern.test(this.#output) || this.#ended(),
       `${pattern} is printed`,
-      STARTS_WITHIN_MS,
+      { limitMs: STARTS_WITHIN_MS },
     );
     const found = pattern.exec(this.#output);
     if (!found) throw new Error(`no ${pattern} in:\n${this.#output}`);

@@ -99,7 +99,7 @@ function checkJournal(run: FinishedRun, { statesCauses }: Pick<RunInput, 'states
  */
 function ofAnyRun(payload: JsonObject): JsonObject {
   const text = JSON.stringify(payload)
-    .replace(/"(runId|childRunId)":"[^"]*"/g, '"$1":"run"')
+    .replace(/"(runId|childRunId|parentRunId)":"[^"]*"/g, '"$1":"run"')
     .replace(/"(_ts|ts)":\d+/g, '"$1":0')
     .replace(/"(writtenAt|timestamp)":"[^"]*"/g, '"$1":"then"');
   return JSON.parse(text) as JsonObject;

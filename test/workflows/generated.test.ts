@@ -37,6 +37,8 @@ afterAll(() => isolate.close());
 /** What a series must have met, or it shows nothing. */
 const MET = [
   ...['agent.decided', 'agent.handoff', 'agent.toolCalled', 'agent.toolReturned', 'cap.breached'],
+  ...['node.dispatched', 'runOrchestrator.decided', 'core.workflowChain.event'],
+  ...['core.dispatch.fanOut', 'core.dispatch.join'],
   ...['clarification.resolved', 'envelope.retry.exhausted', 'interrupt.resolved', 'node.cancelled'],
   ...[
     'node.resumed',

@@ -9,11 +9,19 @@ import type { DispatchConfig, OrchestratorDecision } from '../../schemas/types.g
 import { requireRoom } from '../child-runs.ts';
 import { emitFact, nodeFailure, type NodeKind, type Visit } from '../context.ts';
 import { DEFAULT_JOIN, fanOut, joinOf, type Join, type JoinOutcome } from '../fan-out.ts';
+import { failureOf } from '../failures.ts';
 import type { Turn } from '../frames.ts';
 import { answersOf, approvalSchema, interrupt } from '../interrupts.ts';
 import { TURN_ACTIONS, turnQuestion } from '../questions.ts';
 import { pendingTurn } from '../turns.ts';
-import { finishWorker, newWorkers, startWorkers, type Worker, type Workers } from '../workers.ts';
+import {
+  failStart,
+  finishWorker,
+  newWorkers,
+  startWorkers,
+  type Worker,
+  type Workers,
+} from '../workers.ts';
 import { answersSchema } from './clarification-gate.ts';
 
 /** State of the node's attempt. */
@@ -144,7 +152,11 @@ async function runWorkers(visit: Visit, turn: Turn, decision: NextWorker): Promi
 /** One after the other: what one gives, the next is given. */
 async function inTurn(all: Workers): Promise<void> {
   for (const worker of all.workers) {
-    await startWorkers(all, worker.step, [worker]);
+    await startWorkers(all, worker.step, [worker]).catch((error: unknown) => {
+      const failure = failureOf(error);
+      if (failure) failStart(all, [worker], failure);
+      throw error;
+    });
     await finishWorker(all, worker);
   }
 }

@@ -1,5 +1,5 @@
-// How the world behaves in a generated case: models that think, call, ask, refuse and babble, tools that answer, fail or
-// are in doubt, humans that answer late, twice, wrongly or never, operators that pause and cancel, workers that die.
+// How the world behaves in a generated case: models that think, call, order, ask, refuse and babble, tools that answer,
+// fail or are in doubt, humans that answer late, twice, wrongly or never, operators that pause and cancel, workers that die.
 // All of it is a function of the case's seed and of the place in the run (draws.ts).
 import type {
   CallToolInput,
@@ -11,13 +11,19 @@ import type {
   RequestedCall,
   SealBlockInput,
 } from '../../../activities/contract.ts';
+import { agentNamed } from '../../../src/rules/children.ts';
 import { MAX_CALLS_PER_TURN } from '../../../src/rules/limits.ts';
 import type { ActivityEvent, StepResult } from '../../../src/rules/journal.ts';
+import type { OrchestratorDecision } from '../../../schemas/types.generated.ts';
 import { drawsOf, type Draws } from './draws.ts';
+import { FAMILY_ACTIVITIES } from './family.ts';
 import type { ActivityFate, ScheduledActivity, TaskFate } from './execution.ts';
 import type { ActivityEnd } from './outcomes.ts';
 
-const TOOLS = ['core:clock', 'demo:refund', 'remote.agent/search'] as const;
+const SUB_AGENT = 'model.sub';
+/** The last is an agent: a call of it is a run. */
+const TOOLS = ['core:clock', 'demo:refund', 'remote.agent/search', `agent:${SUB_AGENT}`] as const;
+export const WORKERS = ['worker-a', 'worker-b', `agent:${SUB_AGENT}`] as const;
 const UNKNOWN_TOOL = 'core:nothing';
 
 const done = <T>(output: T, events: readonly ActivityEvent[] = []): ActivityEnd => ({
@@ -59,6 +65,7 @@ function prepared(_: PrepareInvocationInput, draws: Draws): ActivityEnd {
       ...(toolId.includes('/')
         ? { remote: { agentId: 'remote.agent', waitMs: 5_000, asks: draws.chance(0.3) } }
         : {}),
+      ...(agentNamed(toolId) === undefined ? {} : { runs: agentNamed(toolId) }),
     })),
   });
 }
@@ -68,7 +75,7 @@ function callsOf(draws: Draws): RequestedCall[] {
   return Array.from({ length: count }, () => ({
     toolId: draws.chance(0.1) ? UNKNOWN_TOOL : draws.pick(TOOLS),
     // Equal ones too.
-    arguments: { n: draws.int(0, 2) },
+    arguments: draws.chance(0.03) ? 'no object' : { n: draws.int(0, 2) },
   }));
 }
 
@@ -102,14 +109,29 @@ function turnOf(
   };
 }
 
+/** What an orchestrator says comes next. */
+function ordersOf(draws: Draws): OrchestratorDecision {
+  const sure = { confidence: draws.pick([1, 0.9, draws.int(0, 10) / 10]) };
+  const said = draws.int(0, 99);
+  if (said < 65) {
+    const names = Array.from({ length: draws.int(1, 4) }, () => draws.pick(WORKERS));
+    return { kind: 'next-worker', nextWorkerIds: names as never, ...sure };
+  }
+  return said < 80
+    ? { kind: 'ask-user', prompt: 'Which?' }
+    : { kind: 'terminate', ...(draws.chance(0.5) ? sure : {}) };
+}
+
 function inferred(
-  { agent, context, handoffs, transcript, verbosity }: InferTurnInput,
+  { agent, context, handoffs, orchestrates, transcript, verbosity }: InferTurnInput,
   draws: Draws,
 ): ActivityEnd {
   if (draws.chance(0.03)) return failed('model_unavailable');
   if (draws.chance(0.02)) return { kind: 'timed-out' };
   const { nodeId } = context;
-  const output = turnOf(`${transcript}.`, handoffs, draws);
+  const said = turnOf(`${transcript}.`, handoffs, draws);
+  const output =
+    said.kind === 'decision' && orchestrates ? { ...said, decision: { ...ordersOf(draws) } } : said;
   const reasoned: ActivityEvent = {
     type: 'agent.reasoned',
     nodeId,
@@ -171,7 +193,7 @@ const ACTIVITIES: Readonly<Record<string, (input: never, draws: Draws) => Activi
   sealBlock: sealed,
 };
 
-export const ACTIVITY_NAMES = Object.keys(ACTIVITIES);
+export const ACTIVITY_NAMES = [...Object.keys(ACTIVITIES), ...FAMILY_ACTIVITIES];
 
 export function fateOf(seed: string, { activityId, type, input }: ScheduledActivity): ActivityFate {
   const behave = ACTIVITIES[type];
@@ -189,6 +211,15 @@ export function stopOf(seed: string, activity: ScheduledActivity): ActivityFate 
   return draws.chance(0.25)
     ? { afterMs: draws.int(0, 4_000), end }
     : { afterMs: draws.int(0, 2_000), end: { kind: 'cancelled' } };
+}
+
+/** A step about children, asked to stop: it acknowledges, or comes to its end. */
+export function stopOfStep(
+  seed: string,
+  { activityId }: ScheduledActivity,
+): ActivityFate | undefined {
+  const draws = drawsOf(seed, `stop ${activityId}`);
+  return draws.chance(0.5) ? undefined : { afterMs: draws.int(0, 500), end: { kind: 'cancelled' } };
 }
 
 /** How the n-th workflow task goes. */

@@ -1,5 +1,6 @@
 // One generated case from its start to its end: the run's executions one after the other, and every prefix of what they
 // state held against the rules (legality.ts), as `translate` reads it from their histories.
+import { CHILD_ENDED_SIGNAL, type ChildEnded } from '../../../src/rules/children.ts';
 import { MESSAGES } from '../../../src/rules/messages.ts';
 import type { JsonObject, JsonValue } from '../../../src/rules/json.ts';
 import type { RunInput } from '../../../src/rules/run-input.ts';
@@ -8,7 +9,15 @@ import { translate } from '../../../src/translate/translate.ts';
 import { TERMINAL_STATUSES } from '../../../src/rules/status.ts';
 import { journalOf } from '../run-workflow.ts';
 import { openAgenda, type Agenda } from './agenda.ts';
-import { fateOf, interventionsOf, stopOf, taskOf, type Intervention } from './behaviours.ts';
+import {
+  fateOf,
+  interventionsOf,
+  stopOf,
+  stopOfStep,
+  taskOf,
+  type Intervention,
+} from './behaviours.ts';
+import { isOfFamily, openFamily, type Family } from './family.ts';
 import { answersTo, strayAnswer, type Question } from './humans.ts';
 import {
   startExecution,
@@ -49,6 +58,7 @@ class GeneratedCase implements World {
   readonly #isolate: Isolate;
   readonly #agenda: Agenda = openAgenda(START_MS);
   readonly #legality = openLegality();
+  readonly #family: Family;
   readonly #executions: Execution[] = [];
   /** Of operators who have not acted yet. */
   #interventions: Intervention[];
@@ -66,10 +76,13 @@ class GeneratedCase implements World {
     this.#seed = seed;
     this.#input = input;
     this.#interventions = interventionsOf(seed);
+    this.#family = openFamily(seed, this.#agenda, (childRunId) => this.#childEnded(childRunId));
   }
 
-  begin = (activity: Parameters<World['begin']>[0]) => fateOf(this.#seed, activity);
-  stop = (activity: Parameters<World['stop']>[0]) => stopOf(this.#seed, activity);
+  begin = (activity: Parameters<World['begin']>[0]) =>
+    isOfFamily(activity.type) ? this.#family.fate(activity) : fateOf(this.#seed, activity);
+  stop = (activity: Parameters<World['stop']>[0]) =>
+    isOfFamily(activity.type) ? stopOfStep(this.#seed, activity) : stopOf(this.#seed, activity);
 
   task(): ReturnType<World['task']> {
     const task = taskOf(this.#seed, this.#tasks++);
@@ -165,6 +178,8 @@ class GeneratedCase implements World {
       throw new Error(`the execution is ${end}, the log ends in ${terminal}`);
     this.#compareWithJournal();
     this.#checkSeals();
+    const left = this.#family.left();
+    if (left.length > 0) throw new Error(`the children ${left.join(', ')} outlive their parent`);
     return {
       entries: this.entries,
       executions: this.#executions.length,
@@ -225,6 +240,11 @@ class GeneratedCase implements World {
     }
     // Whoever paused it lets it go on, or it would stand for ever.
     if (type === 'run.paused') this.#later(700, () => this.#intervene('resume'));
+  }
+
+  /** Who has ended is told nothing. */
+  #childEnded(childRunId: string): void {
+    this.#current()?.signal(CHILD_ENDED_SIGNAL, { childRunId } satisfies ChildEnded);
   }
 
   #later(ms: number, happen: () => void): void {

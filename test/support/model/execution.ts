@@ -1,6 +1,6 @@
 // A model of Temporal's server and of its core, for one execution: history, workflow tasks, timers, activities, Updates
 // and their races, in a model of time. It gives workflow code the activations that core gives (and in a replay no
-// others), writes the events that the server writes, and dies where it is told to. What it leaves out: queries, signals,
+// others), writes the events that the server writes, and dies where it is told to. What it leaves out: queries,
 // retries of activities (a longer time to the one outcome that history knows) and Temporal's own timeouts of runs.
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import type { HistoryEvent } from '../../../src/ports/history.ts';
@@ -68,6 +68,7 @@ export interface Execution {
   readonly history: readonly HistoryEvent[];
   readonly end: () => ExecutionEnd | undefined;
   update(update: Update): void;
+  signal(name: string, argument: unknown): void;
   requestCancel(): void;
   /** From the start, as a worker that never saw it; throws where anything comes out otherwise. */
   replay(): Promise<void>;
@@ -89,7 +90,7 @@ export interface ExecutionOptions {
 function placeOf(job: Job): number {
   if (job.initializeWorkflow) return 0;
   if (job.notifyHasPatch) return 1;
-  return job.doUpdate ? 2 : 3;
+  return job.doUpdate || job.signalWorkflow ? 2 : 3;
 }
 
 function ordered(jobs: readonly Job[]): Job[] {
@@ -212,6 +213,16 @@ class ModelledExecution implements Execution {
     if (this.#seen.has(update.id)) return;
     this.#seen.add(update.id);
     this.#updates.push(update);
+    this.#wake();
+  }
+
+  signal(name: string, argument: unknown): void {
+    if (this.#end) return;
+    const input = [defaultPayloadConverter.toPayload(argument)];
+    this.#record({
+      workflowExecutionSignaledEventAttributes: { signalName: name, input: { payloads: input } },
+    });
+    this.#jobs.push({ signalWorkflow: { signalName: name, input, identity: 'model' } });
     this.#wake();
   }
 

@@ -18,13 +18,18 @@ export interface Answering {
   readonly message: ResolveInterruptMessage;
 }
 
+/** The question is about an orchestrator's decision, which has a shape. */
+function isTurn(resumeSchema: JsonObject): boolean {
+  return JSON.stringify(resumeSchema).includes('next-worker');
+}
+
 function valueOf({ kind, resumeSchema }: Question, draws: Draws, voter: string): JsonValue {
   if (kind === 'clarification') return { answers: { q: 'this one' } };
   if (kind === 'low-confidence')
     return draws.pick<JsonValue>([
       { action: 'accept' },
       { action: 'reject', reason: 'no' },
-      { action: 'edit-accept', decision: 1 },
+      { action: 'edit-accept', decision: isTurn(resumeSchema) ? { kind: 'terminate' } : 1 },
       { answers: { q: 'think again' } },
     ]);
   const { action } = resumeSchema.properties as { action: { enum: [string, ...string[]] } };

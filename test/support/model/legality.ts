@@ -27,6 +27,7 @@ interface NodeLife {
   /** The attempt that the node's next start must have, besides 0 for a new visit. */
   next: number;
   bracket?: Bracket;
+  isCancelled?: true;
 }
 
 interface Asked {
@@ -59,6 +60,8 @@ class Log {
   /** By callId: the key of its call, and whether it returned. */
   readonly calls = new Map<string, { key?: string; nodeId: string; isReturned: boolean }>();
   readonly interrupts = new Map<string, Asked>();
+  /** Child runs, and what was last told of each that an orchestrator ordered. */
+  readonly children = new Map<string, string>();
   isPaused = false;
   count = 0;
   isClosed = false;
@@ -154,8 +157,18 @@ function endNode({ type, nodeId = '', payload }: LegalEntry, log: Log): string |
   if (type === 'node.retried' && payload.attempt !== life.running + 1)
     return 'the next attempt is the next number';
   life.running = undefined;
+  if (type === 'node.cancelled') life.isCancelled = true;
   return undefined;
 }
+
+/** What is told of an orchestrator's worker, and behind what. */
+const COMES_BEHIND: Readonly<Record<string, ReadonlySet<string>>> = {
+  'dispatch.succeeded': new Set(['dispatched']),
+  'child.completed': new Set(['dispatch.succeeded']),
+  'child.failed': new Set(['dispatch.succeeded']),
+  'child.cancelled': new Set(['dispatch.succeeded']),
+  'output.harvested': new Set(['child.completed']),
+};
 
 /** What a type does to the log, and why it may not; types that are not here may stand anywhere. */
 const OF_TYPES: Readonly<Record<string, Rule>> = {
@@ -232,6 +245,20 @@ const OF_TYPES: Readonly<Record<string, Rule>> = {
     asked.isResumed = true;
     return undefined;
   },
+  'node.dispatched': ({ nodeId = '', payload }, log) => {
+    const childRunId = idOf(payload, 'childRunId');
+    if (log.children.has(childRunId)) return 'it is there already';
+    if (log.node(nodeId).running === undefined) return 'its node does not run';
+    log.children.set(childRunId, 'dispatched');
+    return undefined;
+  },
+  'core.workflowChain.event': ({ payload }, log) => {
+    const { phase, childRunId } = payload as { phase: string; childRunId?: string };
+    if (childRunId === undefined) return false;
+    const before = log.children.get(childRunId) ?? 'nothing';
+    log.children.set(childRunId, phase);
+    return !COMES_BEHIND[phase]?.has(before) && `${before} was told of it before`;
+  },
   'run.paused': (_, log) => {
     if (log.isPaused) return 'it is paused';
     log.isPaused = true;
@@ -244,6 +271,10 @@ const OF_TYPES: Readonly<Record<string, Rule>> = {
   },
 };
 
+function isAskedInVain(nodeId: string, log: Log): boolean {
+  return log.openInterrupts(nodeId).length > 0 && log.node(nodeId).isCancelled !== true;
+}
+
 function endRun({ key, type }: LegalEntry, log: Log): string | undefined {
   if (key !== TERMINAL_KEY) return 'the end has its key';
   if (log.openCalls().length > 0) return 'a call has not returned';
@@ -251,7 +282,12 @@ function endRun({ key, type }: LegalEntry, log: Log): string | undefined {
     if (bracket) return `the bracket of ${nodeId} is open`;
     if (running !== undefined) return `${nodeId} runs`;
   }
-  if (type === 'run.completed' && log.openInterrupts().length > 0) return 'a question is open';
+  // As a cancel, an orchestrator's end ends the questions of others with them.
+  if (
+    type === 'run.completed' &&
+    [...log.nodes.keys()].some((nodeId) => isAskedInVain(nodeId, log))
+  )
+    return 'a question is open';
   log.isClosed = true;
   return undefined;
 }

@@ -5,7 +5,9 @@ import { nodeTypesOf } from '../../../src/rules/capabilities.ts';
 import { checkDefinition } from '../../../src/wire/load-definition.ts';
 import type { WorkflowEdge, WorkflowNode } from '../../../schemas/types.generated.ts';
 import { agentNode, definition, edge, node, pinned, runInput } from '../definitions.ts';
+import { WORKERS } from './behaviours.ts';
 import { drawsOf, type Draws } from './draws.ts';
+import { GIVEN } from './family.ts';
 
 const AGENTS = ['model.agent-a', 'model.agent-b'] as const;
 const MOST_NODES = 6;
@@ -34,14 +36,50 @@ const sets: Make = (id, draws) =>
   node(id, 'core.setVariable', { config: { variableName: 'v', value: draws.int(0, 9) } });
 const passes: Make = (id) => node(id, 'core.noop');
 
-/**
- * Weighted by repetition. Node kinds that start child runs (core.subWorkflow, core.dispatch behind its supervisor) are
- * added HERE, their activities and the children's ends in `behaviours.ts`, and "every child ended once" in
- * `legality.ts`.
- */
+const child: Make = (id, draws) =>
+  node(id, 'core.subWorkflow', {
+    config: {
+      workflowId: 'child',
+      ...(draws.chance(0.4) ? { outputMapping: { v: GIVEN } } : {}),
+      ...(draws.chance(0.4) ? { onChildFailure: 'absorb' } : {}),
+      ...(draws.chance(0.2) ? { propagateCancellation: false } : {}),
+      ...(draws.chance(0.4) ? { timeoutMs: draws.int(1, 4_000) } : {}),
+    },
+  });
+/** A run has one orchestrator. */
+const supervisor: Make = (id) =>
+  node(id, 'core.orchestrator.supervisor', {
+    agent: { agentId: AGENTS[0] },
+    config: { workerIds: [...WORKERS] },
+  });
+const dispatch: Make = (id, draws) => {
+  const isParallel = draws.chance(0.7);
+  const mode = draws.pick(['wait-all', 'quorum', 'first', 'race']);
+  return node(id, 'core.dispatch', {
+    config: {
+      fanOutPolicy: isParallel ? 'parallel' : draws.pick(['sequential', 'sequential', 'reject']),
+      ...(isParallel && draws.chance(0.8)
+        ? {
+            joinPolicy: {
+              mode,
+              ...(mode === 'quorum' ? { quorum: draws.int(1, 3) } : {}),
+              ...(draws.chance(0.6)
+                ? { onChildFailure: draws.pick(['collect', 'fail-fast', 'absorb']) }
+                : {}),
+            },
+          }
+        : {}),
+      ...(isParallel && draws.chance(0.3) ? { maxConcurrency: draws.int(1, 3) } : {}),
+      ...(draws.chance(0.4) ? { outputMapping: { v: GIVEN } } : {}),
+      ...(draws.chance(0.2) ? { iterationCap: draws.int(1, 2) } : {}),
+    },
+  });
+};
+
+/** Weighted by repetition. */
 const KINDS = [
   ...[agent, agent, agent, agent, agent, agent, agent, agent, agent, agent],
-  ...[approval, approval, clarification, delay, delay, sets, passes, fails],
+  ...[approval, approval, clarification, delay, delay, sets, passes, fails, child, child, child],
 ] as const satisfies readonly Make[];
 
 function settingsOf(draws: Draws): JsonObject {
@@ -68,6 +106,11 @@ function edgesOf(nodes: readonly WorkflowNode[], draws: Draws): WorkflowEdge[] {
         }
       : {};
   nodes.forEach((target, index) => {
+    const before = nodes[index - 1];
+    if (before && target.typeId === 'core.dispatch') {
+      edges.push(edge(before.id, target.id));
+      return;
+    }
     // More than one first node: branches that run side by side.
     if (index === 0 || draws.chance(0.15)) return;
     const sources = new Set([draws.int(0, index - 1), draws.int(0, index - 1)]);
@@ -98,13 +141,22 @@ function leads(edges: readonly WorkflowEdge[], from: string, to: string): boolea
   );
 }
 
+/** A dispatch stands behind its orchestrator, mostly with nothing between. */
+function kindsOf(draws: Draws): Make[] {
+  const kinds: Make[] = Array.from({ length: draws.int(1, MOST_NODES) }, () => draws.pick(KINDS));
+  if (!draws.chance(0.25)) return kinds;
+  const at = draws.int(0, kinds.length - 1);
+  return [...kinds.slice(0, at), supervisor, dispatch, ...kinds.slice(at + 1)];
+}
+
 /** What the case `seed` runs; a definition that the host itself would refuse is a fault of this file. */
 export function generatedInput(seed: string): RunInput {
   const draws = drawsOf(seed, 'input');
-  const nodes = Array.from({ length: draws.int(1, MOST_NODES) }, (_, index) => {
-    const made = draws.pick(KINDS)(`n${index}`, draws);
-    return { ...made, settings: settingsOf(draws) };
-  });
+  const kinds = kindsOf(draws);
+  const nodes = kinds.map((make, index) => ({
+    ...make(`n${index}`, draws),
+    settings: settingsOf(draws),
+  }));
   const workflow = definition(`case-${seed}`, nodes, edgesOf(nodes, draws), {
     variables: [{ name: 'v', type: 'number', defaultValue: 0 }],
     settings: {
