@@ -18,7 +18,8 @@ import {
 } from '../src/rules/children.ts';
 import { childRunIdOf } from '../src/rules/ids.ts';
 import { revisionOf } from '../src/rules/versions.ts';
-import { emitFact, nodeFailure, type Run, type Visit } from './context.ts';
+import { emitFact, nodeFailure, nodeState, type Run, type Visit } from './context.ts';
+import { newFrame } from './frames.ts';
 import { gate, isPaused } from './pause.ts';
 import { stepKey, uncancelled } from './steps.ts';
 
@@ -56,8 +57,9 @@ export function newChild(
   { step, callId, isDetached }: Pick<Child, 'step' | 'callId' | 'isDetached'>,
 ): Child {
   const runId = childRunIdOf(run.input.runId, callId, 0);
-  (run.state.children ??= {})[runId] = { nodeId: frame.nodeId };
-  return { step, runId, callId, phase: 'asked', ...(isDetached ? { isDetached } : {}) };
+  const detached = isDetached ? { isDetached } : {};
+  (run.state.children ??= {})[runId] = { nodeId: frame.nodeId, ...detached };
+  return { step, runId, callId, phase: 'asked', ...detached };
 }
 
 /** Throws child_limit_exceeded where a batch, or what is open with it, would be more than permitted. */
@@ -196,10 +198,27 @@ export async function dismiss(visit: Visit, child: Child, reason: string): Promi
   await cancelChild(visit, child, { step: 'dismissed', reason });
 }
 
+/**
+ * Of a run that ends: children whose nodes do not run in this segment any more. Nobody else tells them before the run's
+ * own end.
+ */
+export async function endLeftChildren(run: Run): Promise<void> {
+  if (revisionOf(run.input) < 2) return;
+  const left = Object.entries(run.state.children ?? {}).filter(
+    ([, { hasEnded, isDetached }]) => !hasEnded && !isDetached,
+  );
+  const by = { step: 'cascade', reason: reasonOf(run) };
+  const told = left.map(([runId, { nodeId }]) => {
+    const frame = run.state.frames[nodeId] ?? newFrame(nodeId, nodeState(run, nodeId).visits);
+    return cancelChild({ run, frame }, { step: `left.${runId}`, runId }, by).catch(() => undefined);
+  });
+  await Promise.all(told);
+}
+
 /** Tells the child, and waits for its end, no longer than CHILD_CANCEL_MS: that it was told is durable. */
 async function cancelChild(
-  visit: Visit,
-  child: Child,
+  visit: Pick<Visit, 'run' | 'frame'>,
+  child: Pick<Child, 'step' | 'runId'>,
   { step, reason }: { readonly step: string; readonly reason: string },
 ): Promise<void> {
   const { run } = visit;
@@ -252,7 +271,7 @@ async function inFlight(run: Run, work: () => Promise<unknown>): Promise<void> {
   });
 }
 
-function isOpen(run: Run, { runId }: Child): boolean {
+function isOpen(run: Run, { runId }: Pick<Child, 'runId'>): boolean {
   const child = run.state.children?.[runId];
   return child !== undefined && child.hasEnded !== true;
 }

@@ -88,6 +88,7 @@ export interface Interrupt {
 /** A child run that has not been taken to its end, by its parent. */
 export interface OpenChild {
   readonly nodeId: string;
+  readonly isDetached?: true;
   /** It has told that it ended, or somebody has for it. */
   hasEnded?: true;
 }

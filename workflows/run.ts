@@ -14,6 +14,7 @@ import { TERMINAL_KEY } from '../src/rules/ids.ts';
 import type { EventOf } from '../src/rules/events.ts';
 import { durationLimitMs, ownerOf, type RunInput } from '../src/rules/run-input.ts';
 import { stateMessage } from './channels.ts';
+import { endLeftChildren } from './child-runs.ts';
 import { inTheWakeOf, traceCauses } from './causes.ts';
 import { passCancellation } from './failures.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
@@ -137,9 +138,10 @@ async function watchDuration(run: Run, limit: number): Promise<void> {
   inTheWakeOf(key, () => endRun(run, { kind: 'failed', error }));
 }
 
-/** Clean-up for every ending: frames come to rest, what is open is closed, and the terminal event is stated. */
+/** Clean-up for every ending: frames and children come to rest, what is open is closed, and the terminal event is stated. */
 async function close(run: Run, ending: Exclude<Ending, { kind: 'continue' }>): Promise<void> {
   if (run.active.size > 0) await Promise.all(run.active.values());
+  await endLeftChildren(run);
   const reason =
     ending.kind === 'failed'
       ? { code: 'run_failed', message: ending.error.message }

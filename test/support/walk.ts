@@ -119,11 +119,9 @@ export class Terminal {
 
   /** The first group of `pattern` in what was printed, as soon as it is there. */
   async line(pattern: RegExp): Promise<string> {
-    await until(
-      () => pattern.test(this.#output) || this.#ended(),
-      `${pattern} is printed`,
-      { limitMs: STARTS_WITHIN_MS },
-    );
+    await until(() => pattern.test(this.#output) || this.#ended(), `${pattern} is printed`, {
+      limitMs: STARTS_WITHIN_MS,
+    });
     const found = pattern.exec(this.#output);
     if (!found) throw new Error(`no ${pattern} in:\n${this.#output}`);
     return found[1] ?? '';
