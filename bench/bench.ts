@@ -7,6 +7,7 @@ import { measureAgents } from './agents.ts';
 import { startBenchHost, type BenchHost } from './bench-host.ts';
 import { CASES } from './cases.ts';
 import { benchLogger, type Closing } from './closing.ts';
+import { measureFamilies } from './families.ts';
 import { measureLatency } from './latency.ts';
 import { measureMemory } from './memory.ts';
 import { measureOverhead, type OverheadRow } from './overhead.ts';
@@ -56,6 +57,16 @@ export async function runBench(options: BenchOptions): Promise<BenchReport> {
       settleMs: sizes.settleMs,
     }),
   );
+  const families = await section(progress, 'families', () =>
+    measureFamilies({
+      folder,
+      cacheDir,
+      closing,
+      wide: sizes.wideChildren,
+      chains: sizes.chainsOfChildren,
+      settleMs: sizes.settleMs,
+    }),
+  );
   const ours = await measureOnOwnServer({ ...options, cacheDir }, { server, bundles });
   const defaultServer = await section(progress, 'a dev server with default settings', () =>
     onDefaultServer(server, bundles, { rounds: sizes.defaultServerRounds, ours: ours.overhead }),
@@ -66,6 +77,7 @@ export async function runBench(options: BenchOptions): Promise<BenchReport> {
     ...ours,
     defaultServer,
     memory,
+    families,
     seconds: rounded((performance.now() - startedMs) / MS_PER_SECOND, 0),
   };
 }

@@ -1,6 +1,7 @@
 // The bench's result: as JSON for machines, as one table for people. The machine is named by cores and memory alone.
 import { agentLines } from './report-agents.ts';
 import type { AgentsReport } from './agents.ts';
+import type { FamiliesReport } from './families.ts';
 import type { LatencyReport } from './latency.ts';
 import type { MemoryReport } from './memory.ts';
 import type { OverheadRow } from './overhead.ts';
@@ -23,6 +24,7 @@ export interface BenchReport {
   readonly translate: TranslateReport;
   readonly history: HistoryReport;
   readonly memory: MemoryReport;
+  readonly families: FamiliesReport;
   readonly agents: AgentsReport;
   readonly seconds: number;
 }
@@ -100,6 +102,23 @@ function latencyLine(what: string, { p50Ms, p95Ms, samples }: Latency): Line {
   return [`${what}, p50 / p95`, `${p50Ms} / ${p95Ms} ms (${samples} samples)`, ''];
 }
 
+function familyLines(families: FamiliesReport): Line[] {
+  const { below, direct, generations, historyBytesPerChild, historyEventsPerChild } = families;
+  const { idleMiB, waitingMiB, addedKiBPerRun, settled } = families;
+  return [
+    [
+      `History of a run for each of ${direct} children that it starts and sees end`,
+      `${historyBytesPerChild} bytes, ${historyEventsPerChild} events`,
+      '',
+    ],
+    [
+      `Memory of all processes, idle → ${below} runs below one, ${generations} generations, all waiting`,
+      `${idleMiB} → ${waitingMiB} MiB (${addedKiBPerRun} KiB each)${settled ? '' : ', still moving'}`,
+      '',
+    ],
+  ];
+}
+
 function linesOf(report: BenchReport): Line[] {
   const { latency, translate, history, memory } = report;
   return [
@@ -129,6 +148,7 @@ function linesOf(report: BenchReport): Line[] {
       `${memory.idleMiB} → ${memory.waitingMiB} MiB (+${memory.addedMiB})${memory.settled ? '' : ', still moving'}`,
       `< +${MEMORY_AIM_MIB} MiB`,
     ],
+    ...familyLines(report.families),
     ...agentLines(report.agents),
   ];
 }

@@ -24,6 +24,9 @@ export interface Sizes {
   /** Interleaved rounds of runs with an agent's tool and with the host's, and the calls of each run. */
   readonly agentRunRounds: number;
   readonly callsPerAgentRun: number;
+  /** Children of one run that wait for a human, and chains of runs that start each other, down to the last generation. */
+  readonly wideChildren: number;
+  readonly chainsOfChildren: number;
   /** Runs that end before memory is first looked at. */
   readonly memoryWarmUpRuns: number;
   /** Longest wait for memory to come to rest, in ms. */
@@ -49,6 +52,8 @@ export const FULL: Sizes = {
   connectedAgents: 50,
   agentRunRounds: 9,
   callsPerAgentRun: 20,
+  wideChildren: 104,
+  chainsOfChildren: 12,
   memoryWarmUpRuns: 300,
   settleMs: 60_000,
 };
@@ -72,6 +77,8 @@ export const QUICK: Sizes = {
   connectedAgents: 50,
   agentRunRounds: 3,
   callsPerAgentRun: 20,
+  wideChildren: 20,
+  chainsOfChildren: 4,
   memoryWarmUpRuns: 30,
   settleMs: 10_000,
 };
@@ -96,6 +103,8 @@ export const SMALLEST: Sizes = {
   connectedAgents: 4,
   agentRunRounds: 1,
   callsPerAgentRun: 3,
+  wideChildren: 2,
+  chainsOfChildren: 1,
   memoryWarmUpRuns: 2,
   settleMs: 1_000,
 };

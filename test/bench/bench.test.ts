@@ -8,6 +8,7 @@ import { tokenTimes } from '../../bench/latency.ts';
 import { tableOf, type BenchReport } from '../../bench/report.ts';
 import { FULL, QUICK, SMALLEST } from '../../bench/sizes.ts';
 import { median, percentile } from '../../bench/statistics.ts';
+import { MAX_CHILD_DEPTH } from '../../src/rules/children.ts';
 import { MAX_INFLIGHT_REQUESTS } from '../../src/opensentience/messages.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 
@@ -68,6 +69,15 @@ describe('bench', () => {
       expect(Math.min(callsPerSecond.some, callsPerSecond.full)).toBeGreaterThan(0);
     }
     for (const { connectedAgents } of [FULL, QUICK]) expect(connectedAgents).toBe(50);
+  });
+
+  it('seed 003 §3.4: a run has children, deep and wide, within the bounds', () => {
+    const { families } = report;
+    const [wide, chains] = [SMALLEST.wideChildren, SMALLEST.chainsOfChildren];
+    expect(families).toMatchObject({ direct: wide + chains, generations: MAX_CHILD_DEPTH });
+    expect(families.below).toBe(wide + chains * MAX_CHILD_DEPTH);
+    expect(FULL.wideChildren + FULL.chainsOfChildren * MAX_CHILD_DEPTH).toBe(200);
+    expect(families.historyBytesPerChild).toBeGreaterThan(0);
   });
 
   it('both servers ran every case', () => {

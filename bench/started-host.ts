@@ -1,0 +1,137 @@
+// A host as `npm start` runs it, in processes of its own, with Temporal's server below it, for what only that shows: the
+// memory of everything. The process tree is read from /proc; the bench itself, its client, is not part of it.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { WorkflowDefinition } from '../schemas/types.generated.ts';
+import type { Closing } from './closing.ts';
+import { residentTree } from './process-tree.ts';
+import { rounded } from './statistics.ts';
+
+const START = fileURLToPath(new URL('../src/app/start.ts', import.meta.url));
+const API_KEY = 'owop_bench_key_of_the_started_host';
+const READY = /OpenWOP host +(\S+)\/\.well-known/;
+const START_LIMIT_MS = 120_000;
+const STOP_LIMIT_MS = 40_000;
+const PROBE_MS = 100;
+/** Memory is at rest when the newest samples differ by less than this. */
+const SETTLED_MIB = 2;
+const SAMPLE_MS = 2_000;
+const SAMPLES = 5;
+
+export interface StartedHostOptions {
+  readonly folder: string;
+  /** Names the host's folders within `folder`. */
+  readonly name: string;
+  readonly cacheDir: string;
+  readonly closing: Closing;
+  readonly definitions: readonly WorkflowDefinition[];
+}
+
+/** Memory of all processes, in MiB. */
+export interface Rest {
+  readonly byProcess: Readonly<Record<string, number>>;
+  readonly totalMiB: number;
+  /** False: the limit came before memory was at rest. */
+  readonly settled: boolean;
+}
+
+export interface StartedHost {
+  /** Of its Temporal server. */
+  readonly temporalAddress: string;
+  /** Throws where the answer is no success. */
+  readonly api: <T>(path: string, body?: unknown) => Promise<T>;
+  look(): Rest;
+  atRest(limitMs: number): Promise<Rest>;
+  stop(): Promise<void>;
+}
+
+export async function startHost(options: StartedHostOptions): Promise<StartedHost> {
+  const { folder, name, cacheDir, closing, definitions } = options;
+  const dataDir = join(folder, name);
+  const fixtures = join(folder, `${name}-definitions`);
+  await mkdir(fixtures, { recursive: true });
+  for (const one of definitions)
+    await writeFile(join(fixtures, `${one.id}.json`), JSON.stringify(one));
+  const child = spawn(process.execPath, ['--import', 'tsx', START], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      OPENWOP_PORT: '0',
+      OPENWOP_DATA_DIR: dataDir,
+      OPENWOP_CACHE_DIR: cacheDir,
+      OPENWOP_FIXTURES_DIR: fixtures,
+      OPENWOP_API_KEY: API_KEY,
+    },
+  });
+  const stop = () => stopHost(child);
+  closing.add(stop);
+  const url = await urlOf(child);
+  const record = await readFile(join(dataDir, 'temporal.json'), 'utf8');
+  const { port } = JSON.parse(record) as { port: number };
+  const pid = child.pid ?? 0;
+  return {
+    temporalAddress: `127.0.0.1:${port}`,
+    api: (path, body) => api(`${url}${path}`, body),
+    look: () => look(pid),
+    atRest: (limitMs) => atRest(pid, limitMs),
+    stop,
+  };
+}
+
+async function urlOf(child: ChildProcess): Promise<string> {
+  let said = '';
+  child.stdout?.on('data', (piece: Buffer) => void (said += piece.toString()));
+  const limit = performance.now() + START_LIMIT_MS;
+  for (;;) {
+    const url = READY.exec(said)?.[1];
+    if (url !== undefined) return url;
+    if (child.exitCode !== null || performance.now() > limit)
+      throw new Error(`the host did not start: ${said}`);
+    await sleep(PROBE_MS);
+  }
+}
+
+/** It ends its dev server itself; SIGKILL would leave that behind, so it comes late. */
+async function stopHost(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGTERM');
+  const late = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS);
+  await gone;
+  clearTimeout(late);
+}
+
+async function api<T>(url: string, body?: unknown): Promise<T> {
+  const response = await fetch(url, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
+  return (await response.json()) as T;
+}
+
+function look(pid: number): Rest {
+  const byProcess = residentTree(pid);
+  const total = Object.values(byProcess).reduce((sum, mib) => sum + mib, 0);
+  return { byProcess, totalMiB: rounded(total, 0), settled: true };
+}
+
+async function atRest(pid: number, limitMs: number): Promise<Rest> {
+  const limit = performance.now() + limitMs;
+  const totals: number[] = [];
+  for (;;) {
+    const now = look(pid);
+    totals.push(now.totalMiB);
+    const newest = totals.slice(-SAMPLES);
+    const spread = Math.max(...newest) - Math.min(...newest);
+    if (newest.length === SAMPLES && spread <= SETTLED_MIB) return now;
+    if (performance.now() > limit) return { ...now, settled: false };
+    await sleep(SAMPLE_MS);
+  }
+}
