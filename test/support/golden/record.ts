@@ -12,6 +12,7 @@ import { createEncryption } from '../../../src/adapters/temporal/codec.ts';
 import { createDemo, demoRunRequest } from '../../../src/demo/index.ts';
 import type { ResolvedAgent } from '../../../src/ports/catalog.ts';
 import type { LogRow } from '../../../src/ports/log.ts';
+import type { JsonValue } from '../../../src/rules/json.ts';
 import type { Tool } from '../../../src/ports/tools.ts';
 import type { AgentScript } from '../../../schemas/types.generated.ts';
 import { agentNode, chain, definition, edge, node, runInput } from '../definitions.ts';
@@ -23,10 +24,20 @@ import { runRef } from '../run-ref.ts';
 const TRIAGE = 'local.demo.refund-desk.triage';
 const PAYER = 'local.golden.payments.payer';
 const PAY = 'golden:pay';
+const [BOSS, CALLER, HELPER] = [
+  'local.golden.family.boss',
+  'local.golden.family.caller',
+  'local.golden.family.helper',
+];
 const gates = [
   node('gate', 'core.approvalGate', { config: { title: 'May I?' } }),
   node('end', 'core.end'),
 ];
+const bossNode = (id: string, step: number) =>
+  node(id, 'core.orchestrator.supervisor', {
+    agent: { agentId: BOSS },
+    inputs: { step: { type: 'static', value: step } },
+  });
 const DEFINITIONS = [
   definition(
     'golden-branches',
@@ -68,6 +79,31 @@ const DEFINITIONS = [
   ),
   chain('golden-approval', gates),
   chain('golden-asks-at-once', [agentNode('think', PAYER)]),
+  chain(
+    'golden-quick',
+    [node('set', 'core.setVariable', { config: { variableName: 'n', value: 3 } })],
+    {
+      variables: [{ name: 'n', type: 'number' }],
+    },
+  ),
+  chain(
+    'golden-family',
+    [
+      node('sub', 'core.subWorkflow', {
+        config: { workflowId: 'golden-quick', outputMapping: { n: 'n' } },
+      }),
+      agentNode('call', CALLER),
+      bossNode('first', 1),
+      node('race', 'core.dispatch', {
+        config: { fanOutPolicy: 'parallel', joinPolicy: { mode: 'race' } },
+      }),
+      bossNode('second', 2),
+      node('turns', 'core.dispatch'),
+      bossNode('third', 3),
+      node('end', 'core.dispatch'),
+    ],
+    { variables: [{ name: 'n', type: 'number' }] },
+  ),
   chain('golden-segments', [
     agentNode('think', TRIAGE, {
       inputs: {
@@ -79,18 +115,46 @@ const DEFINITIONS = [
   ]),
 ];
 
-const payer: ResolvedAgent = {
+const agentOf = (agentId: string, toolAllowlist: string[]): ResolvedAgent => ({
   manifest: {
-    agentId: PAYER,
-    persona: 'Payer',
-    modelClass: 'reasoning',
-    systemPrompt: 'You play a part.',
-    toolAllowlist: [PAY],
-    confidence: { defaultThreshold: 0.5 },
+    ...{ agentId, persona: 'Player', modelClass: 'reasoning', systemPrompt: 'You play a part.' },
+    ...{ toolAllowlist, confidence: { defaultThreshold: 0.5 } },
   },
-  packName: 'local.golden.payments',
+  packName: 'local.golden',
   packVersion: '1.0.0',
   systemPrompt: 'You play a part.',
+});
+const AGENTS = [
+  agentOf(PAYER, [PAY]),
+  agentOf(BOSS, []),
+  agentOf(CALLER, [`agent:${HELPER}`, `handoff:${HELPER}`]),
+  agentOf(HELPER, []),
+];
+
+const decides = (decision: JsonValue, confidence = 0.9) => ({ final: { decision, confidence } });
+const orders = (step: number, nextWorkerIds: string[]) => ({
+  ...{ path: 'task.step', equals: step },
+  turn: decides({ kind: 'next-worker', nextWorkerIds }),
+});
+const FAMILY: Record<string, AgentScript> = {
+  [BOSS]: {
+    turns: [
+      {
+        cases: [
+          orders(1, ['golden-quick', 'golden-approval']),
+          orders(2, ['golden-quick', `agent:${HELPER}`, 'golden-nobody']),
+        ],
+        ...decides({ kind: 'terminate', reason: 'all is done' }),
+      },
+    ],
+  },
+  [CALLER]: {
+    turns: [
+      { calls: [1, 2].map((n) => ({ toolId: `agent:${HELPER}`, arguments: { n } })) as never },
+      { calls: [{ toolId: `handoff:${HELPER}`, arguments: { task: { n: 3 }, reason: 'Yours.' } }] },
+    ],
+  },
+  [HELPER]: { turns: [{ chunks: ['Let ', 'me ', 'see.'], ...decides({ seen: true }) }] },
 };
 
 /** One turn, two payments. */
@@ -151,11 +215,15 @@ async function openQuestions(host: TestHost, runId: string, count: number): Prom
 }
 
 /** A run whose segments are forced: only its start input can ask for that. */
-async function startForced(host: TestHost, workflowId: string): Promise<string> {
+async function startForced(
+  host: TestHost,
+  workflowId: string,
+  agentIds: readonly string[] = [TRIAGE],
+): Promise<string> {
   const workflow = host.catalog.definition('default', workflowId);
-  const pinned = host.catalog.agent('default', TRIAGE)?.pinned;
-  if (!workflow || !pinned) throw new Error(`no ${workflowId}`);
-  const input = runInput(workflow, { agentList: [pinned], forceContinueAsNewAfter: 5 });
+  const agentList = agentIds.flatMap((id) => host.catalog.agent('default', id)?.pinned ?? []);
+  if (!workflow || agentList.length < agentIds.length) throw new Error(`no ${workflowId}`);
+  const input = runInput(workflow, { agentList, forceContinueAsNewAfter: 5 });
   const { runId, tenant } = input;
   await host.stores.runs.accept({ runId, tenant, workflowId, input, createdAtMs: Date.now() });
   const { temporalRunId } = await host.engine.start(input);
@@ -164,6 +232,8 @@ async function startForced(host: TestHost, workflowId: string): Promise<string> 
 }
 
 const SCENARIOS: Record<string, (host: TestHost, client: Client) => Promise<string>> = {
+  family: (host) => host.startRun({ workflowId: 'golden-family' }),
+  'family-segments': (host) => startForced(host, 'golden-family', [BOSS, CALLER, HELPER]),
   branches: (host) => host.startRun({ workflowId: 'golden-branches' }),
   loop: (host) => host.startRun({ workflowId: 'golden-loop' }),
   async approval(host) {
@@ -259,8 +329,8 @@ const host = await startTestHost({
   dataDir,
   builtIn: {
     definitions: [...demo.definitions, ...DEFINITIONS],
-    agents: [...demo.agents, payer],
-    scripts: { ...demo.scripts, [PAYER]: payments },
+    agents: [...demo.agents, ...AGENTS],
+    scripts: { ...demo.scripts, [PAYER]: payments, ...FAMILY },
     tools: [...demo.tools, pay],
   },
   temporal: { address: temporal.address, namespace: 'default' },
