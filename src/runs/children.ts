@@ -185,12 +185,25 @@ function childInput(
   const { configurable } = parent.input;
   const passed = Object.entries(configurable).filter(([name]) => !OWN_CONFIGURABLE.has(name));
   const { runId, unset } = request;
-  return buildRunInput(deps, callerOf(parent), {
+  return buildRunInput({ ...deps, config: settingsOf(deps, parent) }, callerOf(parent), {
     ...request.target,
     inputs: request.inputs,
     configurable: Object.fromEntries(passed),
     birth: { runId, header, ...(unset ? { unset } : {}) },
   });
+}
+
+/** Whether and how long humans are asked is fixed where the root is accepted: a child is accepted by some worker. */
+function settingsOf(
+  { config }: Pick<ChildrenDeps, 'config'>,
+  { input: { policy, limits } }: RunRow,
+): ChildrenDeps['config'] {
+  const { interruptTimeoutMs = config.interruptTimeoutMs } = limits;
+  return {
+    ...config,
+    escalation: policy.escalation,
+    ...(interruptTimeoutMs === undefined ? {} : { interruptTimeoutMs }),
+  };
 }
 
 /** A child is started in the name of who started its parent, and may do no more than be run. */

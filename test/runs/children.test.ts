@@ -126,6 +126,16 @@ describe('a child that is asked for', () => {
     expect(child?.input.configurable).toEqual({ temperature: 0.5 });
   });
 
+  it('whether and how long humans are asked is fixed where its root was accepted, whatever a worker is told', async () => {
+    const policy = { escalation: false, verbosity: 'full' } as const;
+    const limits = { ...runInput(CHILD).limits, interruptTimeoutMs: 60_000 };
+    const parent = await parentRun({ policy, limits });
+    const request = asked();
+    await accept(createChildren(deps()), parent, request);
+    const child = await stores.runs.find(TENANT, request.runId);
+    expect(child?.input).toMatchObject({ policy: { escalation: false }, limits });
+  });
+
   it.each([
     ['an unknown workflow', { target: { workflowId: 'nothing' } }, 'unknown_child_workflow'],
     ['an unknown agent', { target: { agentId: 'local.desk.nobody' } }, 'agent_not_found'],
@@ -193,6 +203,16 @@ describe('a child that is asked for', () => {
     const gone = { ...deps(), catalog: { definition: () => undefined, agent: () => undefined } };
     expect(await accept(createChildren(gone), parent, request)).toMatchObject({ kind: 'started' });
     expect(await createChildren(gone).end(parent, request.runId)).toBeUndefined();
+  });
+
+  it('seed 003 §3.4: below one root are so many runs and no more, and the parent is told which bound', async () => {
+    const { families } = stores;
+    const full = { ...families, acceptChild: async () => 'full' as const };
+    const children = createChildren({ ...deps(), stores: { ...stores, families: full } });
+    expect(await accept(children, await parentRun(), asked())).toMatchObject({
+      code: 'child_limit_exceeded',
+      breach: { kind: 'child-runs', limit: 2_000 },
+    });
   });
 
   it('the eighth generation has no children', async () => {
