@@ -70,6 +70,7 @@ const PARENTS = [
   parentOf('detached', { workflowId: 'child-delay', propagateCancellation: false }),
   parentOf('itself', { workflowId: 'itself' }),
   chain('asks-agents', [agentNode('boss', 'local.family.desk.boss')]),
+  ...['self', 'ping'].map((name) => chain(name, [agentNode('a', `local.family.desk.${name}`)])),
 ];
 
 const agent = (
@@ -90,7 +91,12 @@ const agent = (
   ...rest,
 });
 
+const toolOf = (name: string) => `agent:local.family.desk.${name}`;
+/** Each of them asks the agent behind the colon, whatever becomes of it. */
+const CALLS = { self: 'self', ping: 'pong', pong: 'ping' };
+
 const AGENTS = [
+  ...Object.entries(CALLS).map(([name, other]) => agent(name, { toolAllowlist: [toolOf(other)] })),
   agent('boss', {
     toolAllowlist: ['agent:local.family.desk.clerk', 'agent:local.family.desk.nobody'],
   }),
@@ -126,6 +132,14 @@ const SCRIPTS = {
       { final: { decision: 'done', confidence: 1 } },
     ],
   },
+  ...Object.fromEntries(
+    Object.entries(CALLS).map(([name, other]) => [
+      `local.family.desk.${name}`,
+      {
+        turns: [{ calls: [call({}, toolOf(other))] }, { final: { decision: name, confidence: 1 } }],
+      },
+    ]),
+  ),
   'local.family.desk.clerk': { turns: [{ final: { decision: 'paid', confidence: 1 } }] },
 };
 
@@ -250,9 +264,12 @@ describe('the end of a parent', () => {
     const [childRunId = ''] = await childrenOf(runId);
     await host.api(`/v1/runs/${runId}/cancel`, { body: {} });
     await host.waitFor(runId, ended);
+    const atItsEnd = await log(runId);
     expect(await snapshotOf(childRunId)).toMatchObject({ status: 'running' });
     await host.api(`/v1/runs/${childRunId}/cancel`, { body: {} });
     await host.waitFor(childRunId, ended);
+    // What it tells then reaches nobody.
+    expect(await log(runId)).toEqual(atItsEnd);
   });
 });
 
@@ -282,6 +299,21 @@ describe('an agent as a tool', () => {
       called.slice(0, 2).map(({ eventId }) => eventId),
     );
   });
+
+  it.each(['self', 'ping'])(
+    'one that calls itself, or in a ring, ends at the bound of generations, and its model is told: %s',
+    async (workflowId) => {
+      const runId = await start(workflowId);
+      expect(await host.waitFor(runId, ended)).toMatchObject({ status: 'completed' });
+      let last = runId;
+      for (let depth = 0; depth < 8; depth++) [last = ''] = await childrenOf(last);
+      const events = await log(last);
+      expect(payloadsIn(events, 'cap.breached')).toMatchObject([{ kind: 'child-depth', limit: 8 }]);
+      expect(payloadsIn(events, 'agent.toolReturned')).toMatchObject([
+        { status: 'error', error: { code: 'child_limit_exceeded' } },
+      ]);
+    },
+  );
 });
 
 describe('ends that nobody could tell', () => {

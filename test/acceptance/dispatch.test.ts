@@ -341,7 +341,11 @@ describe('a supervisor and its workers', () => {
   it('more workers than may be started together: child_limit_exceeded, and none is', async () => {
     const runId = await start('maps', next(...Array<string>(101).fill('worker-echo')));
     expect(await doneAs(runId)).toMatchObject({ error: { code: 'child_limit_exceeded' } });
-    expect(ofType(await log(runId), 'node.dispatched')).toEqual([]);
+    const events = await log(runId);
+    expect(ofType(events, 'node.dispatched')).toEqual([]);
+    expect(payloadsIn(events, 'cap.breached')).toMatchObject([
+      { kind: 'child-fan-out', limit: 100, observed: 101 },
+    ]);
   });
 });
 

@@ -52,6 +52,9 @@ describe('one invocation (RFC 0077 §E)', () => {
         meta: { finishReason: 'stop', model: 'scripted' },
       },
     ]);
+    // RFC 0002 §C: whom the node delegates to, at its begin and at its end.
+    for (const type of ['node.started', 'node.completed'])
+      expect(payloadsOf(run, type)).toMatchObject([{ agent: { agentId: AGENT } }]);
     const [started] = payloadsOf(run, 'agent.invocation.started');
     const [completed] = payloadsOf(run, 'agent.invocation.completed');
     expect(completed).toEqual({
