@@ -12,6 +12,7 @@ import { exitLimitMs } from '../../src/app/command.ts';
 import { readConfig } from '../../src/app/config.ts';
 import { STOP_LIMITS } from '../../src/app/parts.ts';
 import { EARLY_ROLES, LATE_ROLES } from '../../src/app/roles.ts';
+import { nodeTypesOf } from '../../src/rules/capabilities.ts';
 import { readSource, repositoryFiles, ROOT } from '../support/source-tree.ts';
 
 interface Service {
@@ -299,6 +300,12 @@ describe('commands and documents', () => {
     const known = new Set(readers.match(VARIABLE) ?? []);
     expect(variablesOfReadme().sort()).toEqual(
       [...known].filter((name) => !/_VARIABLES$/.test(name)).sort(),
+    );
+  });
+  it('the README names exactly the node kinds that a definition may use', () => {
+    const [, named = ''] = /^Node kinds: ([^]*?)\.$/m.exec(read('README.md')) ?? [];
+    expect([...named.matchAll(/`([^`]+)`/g)].map(([, type]) => type).sort()).toEqual(
+      [...nodeTypesOf({ testMode: false })].sort(),
     );
   });
   it('the dev server is of the release of Temporal that compose runs', () => {
