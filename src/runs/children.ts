@@ -134,7 +134,8 @@ async function newChild(
       tenant: parent.tenant,
       workflowId: input.definition.id,
       input,
-      createdAtMs: Date.now(),
+      // Whatever the clocks of two processes say: who reads a family finds a parent before its children.
+      createdAtMs: Math.max(Date.now(), parent.createdAtMs + 1),
     },
     MAX_DESCENDANTS,
   );

@@ -126,6 +126,17 @@ describe('a child that is asked for', () => {
     expect(child?.input.configurable).toEqual({ temperature: 0.5 });
   });
 
+  it('stands behind its parent in every list, whatever the clocks of their processes say', async () => {
+    const input = runInput(definition('parent', [node('n', 'core.noop')]));
+    const { runId } = input;
+    const createdAtMs = Date.now() + 60_000;
+    await stores.runs.accept({ runId, tenant: TENANT, workflowId: 'parent', input, createdAtMs });
+    const request = asked();
+    await accept(createChildren(deps()), runRef(runId), request);
+    const child = await stores.runs.find(TENANT, request.runId);
+    expect(child?.createdAtMs).toBeGreaterThan(createdAtMs);
+  });
+
   it('whether and how long humans are asked is fixed where its root was accepted, whatever a worker is told', async () => {
     const policy = { escalation: false, verbosity: 'full' } as const;
     const limits = { ...runInput(CHILD).limits, interruptTimeoutMs: 60_000 };

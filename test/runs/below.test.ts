@@ -1,0 +1,73 @@
+// What stands below a run (seed 003 §3.4): over all generations, with what each run asks, as its parent and its root see it.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { fold } from '../../src/log/fold.ts';
+import type { RunRef } from '../../src/ports/runs.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import { runsBelow } from '../../src/runs/below.ts';
+import { batchAfter, entry, headOf, newRun, startedRun } from '../contract/given.ts';
+import { openTestStores } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
+
+const MANY = 2_000;
+/** Runs of a family whose questions are read. */
+const MAX_ASKING = 50;
+
+let stores: Stores;
+let atMs = 1_000;
+beforeAll(async () => {
+  stores = await openTestStores();
+});
+afterAll(() => stores.close());
+
+async function child(parent: RunRef, root: RunRef): Promise<RunRef> {
+  const run = newRun({ createdAtMs: atMs++ });
+  const header = {
+    ...{ sessionId: 's', correlationId: root.runId },
+    ...{ parentRunId: parent.runId, causationId: 'call-1' },
+  };
+  await stores.families.acceptChild({ ...run, input: { ...run.input, header } }, MANY);
+  await stores.runs.markStarted(runRef(run.runId), 'T1');
+  return runRef(run.runId);
+}
+
+async function ask({ runId }: RunRef): Promise<void> {
+  const [kind, key] = ['approval', 'asked'];
+  const row = (name: string, type: string, payload: object) =>
+    entry(runId, name, { type, nodeId: 'gate', payload: JSON.stringify(payload) });
+  const rows = [
+    row('s', 'node.suspended', { nodeId: 'gate', interruptId: `int-${runId}`, kind, key }),
+    row('q', 'interrupt.requested', { kind, key, data: { title: 'May I?' } }),
+  ];
+  const batch = batchAfter(await headOf(stores, runId), rows, { fold, status: 'waiting-approval' });
+  await stores.log.append(batch);
+}
+
+async function below(run: RunRef) {
+  const row = await stores.runs.find(run.tenant, run.runId);
+  if (!row) throw new Error('no run');
+  const { runs, more } = await runsBelow({ stores, log: stores.log }, row);
+  expect(more).toBe(false);
+  return runs.map(({ runId, asks }) => [runId, asks?.map(({ interruptId }) => interruptId)]);
+}
+
+describe('the runs below a run', () => {
+  it('a question of a grandchild is seen from its parent and from its root, and nowhere else', async () => {
+    const root = runRef(await startedRun(stores, { createdAtMs: 1 }));
+    const [one, two] = [await child(root, root), await child(root, root)];
+    const asking = await child(one, root);
+    await ask(asking);
+    const asked = [asking.runId, [`int-${asking.runId}`]];
+    expect(await below(root)).toEqual([[one.runId, []], [two.runId, []], asked]);
+    expect(await below(one)).toEqual([asked]);
+    expect(await below(two)).toEqual([]);
+    expect(await below(asking)).toEqual([]);
+  });
+
+  it('of many that ask the first are looked at; of the others nothing is said', async () => {
+    const root = runRef(await startedRun(stores, { createdAtMs: 1 }));
+    for (let count = 0; count < MAX_ASKING + 2; count++) await ask(await child(root, root));
+    const seen = await below(root);
+    expect(seen.filter(([, asks]) => asks?.length === 1)).toHaveLength(MAX_ASKING);
+    expect(seen.slice(MAX_ASKING).map(([, asks]) => asks)).toEqual([undefined, undefined]);
+  });
+});
