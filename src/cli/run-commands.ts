@@ -5,7 +5,7 @@ import { STATUS_WORDS } from '../words/status.ts';
 import { answerRun, type AnswerFlags } from './answer-command.ts';
 import { CALLED, collect, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { followRun, type FollowFlags } from './follow.ts';
-import { getQuestions, getRun, namedRun, OVERVIEW, runPath } from './run-reads.ts';
+import { getAsking, getQuestions, getRun, namedRun, OVERVIEW, runPath } from './run-reads.ts';
 import { runsTable, runText, statusText } from './run-tables.ts';
 
 export const DEFAULT_COMMAND = 'list';
@@ -65,15 +65,18 @@ function addReads(runs: Command, cli: Cli): void {
         list.error(`error: unknown command '${unknown}' (a run is shown by: runs show RUN)`);
       await listRuns(cli, flags);
     });
-  command(runs, 'show <runId>', 'One run: its values, its end, what it asks.').action(
-    async (runId: string, flags: JsonFlag) => {
-      const run = await getRun(cli.client, runId);
-      const { views, open } = await getQuestions(cli.client, runId);
-      cli.tell(flags, { ...run, questions: views }, () =>
-        runText(run, open, { screen: cli.screen, nowMs: Date.now() }),
-      );
-    },
-  );
+  command(
+    runs,
+    'show <runId>',
+    'One run: its values, its end, what it and the runs below it ask.',
+  ).action(async (runId: string, flags: JsonFlag) => {
+    const run = await getRun(cli.client, runId);
+    const { views, open } = await getQuestions(cli.client, runId);
+    const asking = await getAsking(cli.client, runId);
+    cli.tell(flags, { ...run, questions: views, asking }, () =>
+      runText(run, { open, asking }, { screen: cli.screen, nowMs: Date.now() }),
+    );
+  });
   command(runs, 'follow <runId>', 'Events as they come, until the run ends.')
     .option('--from <n>', 'begin with this sequence', numberTo(0, Number.MAX_SAFE_INTEGER), 0)
     .option('--until-question', 'end when a human is asked (exit code 3)')

@@ -52,7 +52,26 @@ export async function getQuestions(client: HostClient, runId: string): Promise<Q
   return { views: answer.questions, open: answer.questions.map(openOf) };
 }
 
-function openOf(view: QuestionView): OpenQuestion {
+/** A run below another one; `questions` absent: it may ask, and was not looked at. */
+export interface AskingRun {
+  readonly runId: string;
+  readonly workflowId: string;
+  readonly questions?: readonly QuestionView[];
+}
+
+/** Of the runs below a run those that ask, or may, oldest first. A host that tells of none below has none. */
+export async function getAsking(client: HostClient, runId: string): Promise<readonly AskingRun[]> {
+  const path = `${OVERVIEW}/${encodeURIComponent(runId)}/children`;
+  const { runs } = await client
+    .get<{ runs: readonly AskingRun[] }>(path)
+    .catch((error: unknown) => {
+      if (codeOf(error) !== 'not_found') throw error;
+      return { runs: [] };
+    });
+  return runs.filter(({ questions }) => questions?.length !== 0);
+}
+
+export function openOf(view: QuestionView): OpenQuestion {
   const { nodeId, interruptId, kind, requestedAt, deadline, resumeSchema, ...data } = view;
   return {
     ...{ nodeId, interruptId, kind, data: data as JsonObject, resumeSchema },

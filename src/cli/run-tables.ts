@@ -3,10 +3,12 @@ import type { RunOverview, RunSnapshot, RunWait } from '../../schemas/types.gene
 import type { RunStatus } from '../rules/status.ts';
 import { duration } from '../words/duration.js';
 import { printable, printableJson } from '../words/printable.ts';
-import type { OpenQuestion } from '../words/question.ts';
+import { headOf, type OpenQuestion } from '../words/question.ts';
 import { STATUS_WORDS } from '../words/status.ts';
+import { CALLED } from './cli.ts';
 import { commandLines, questionHead, subjectLines } from './question-lines.ts';
-import { fields, table, type Colour, type Screen } from './terminal.ts';
+import { openOf, type AskingRun } from './run-reads.ts';
+import { fields, table, wrapped, type Colour, type Screen } from './terminal.ts';
 
 const COLOURS: Partial<Readonly<Record<RunStatus, Colour>>> = {
   'waiting-approval': 'yellow',
@@ -50,7 +52,10 @@ function waitText({ title, forPerson, deadline }: RunWait): string {
 
 export function runText(
   run: RunSnapshot,
-  open: readonly OpenQuestion[],
+  {
+    open,
+    asking,
+  }: { readonly open: readonly OpenQuestion[]; readonly asking: readonly AskingRun[] },
   { screen, nowMs }: { readonly screen: Screen; readonly nowMs: number },
 ): string {
   const { status, createdAt, startedAt, endedAt, error } = run;
@@ -81,7 +86,22 @@ export function runText(
     .filter(([, value]) => value !== undefined && Object.keys(value).length > 0)
     .map(([name, value]) => `${name}\n${printableJson(value, 2)}`);
   const asked = open.map((each) => questionText(each, run.runId, screen));
-  return [head, ...shown, ...asked].join('\n\n');
+  const below = asking.length === 0 ? [] : [askingText(asking, screen)];
+  return [head, ...shown, ...asked, ...below].join('\n\n');
+}
+
+/** Who waits for a run finds here whom it waits for. */
+function askingText(asking: readonly AskingRun[], screen: Screen): string {
+  const lines = asking.flatMap(({ runId, workflowId, questions }) => {
+    const titles = questions?.map(openOf).map((open) => headOf(open, open.nodeId).title);
+    const said = (title: string) =>
+      wrapped(printable(`${runId} (${workflowId}): ${title}`), '  ', screen);
+    return [
+      ...(titles ?? ['may ask']).flatMap(said),
+      `    ${CALLED} runs show ${printable(runId)}`,
+    ];
+  });
+  return ['Runs below it ask:', ...lines].join('\n');
 }
 
 export function questionText(open: OpenQuestion, runId: string, screen: Screen): string {
