@@ -1,4 +1,6 @@
 // The three commands as processes: what a user sees, what a kill leaves behind, and the clear line for each fault.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -131,6 +133,19 @@ describe('npm run temporal', () => {
     expect(second.stdout()).toContain('going on with the server that is still running');
     const pid = serverPid();
     expect(await second.kill('SIGTERM')).toBe(0);
+    expect(recordProcess(pid)).toBeUndefined();
+    expect(existsSync(join(folder, 'data/owner.lock'))).toBe(false);
+  }, 120_000);
+
+  it('a signal to npm reaches it: no shell stands between', async () => {
+    const npm = spawn('npm', ['run', '-s', 'temporal'], { env: { ...process.env, ...env() } });
+    const ended = once(npm, 'close');
+    let out = '';
+    npm.stdout.setEncoding('utf8').on('data', (piece: string) => (out += piece));
+    await until(() => out.includes('TEMPORAL_ADDRESS='), 'the server is there');
+    const pid = serverPid();
+    npm.kill('SIGTERM');
+    expect((await ended)[0]).toBe(0);
     expect(recordProcess(pid)).toBeUndefined();
     expect(existsSync(join(folder, 'data/owner.lock'))).toBe(false);
   }, 120_000);

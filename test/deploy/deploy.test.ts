@@ -125,7 +125,8 @@ describe('docker-compose.yml', () => {
     (name) => {
       const command = compose.services[name]?.command ?? [];
       const script = name === 'facade' ? 'serve' : 'worker';
-      expect(command.join(' ')).toBe(packageJson.scripts[script]);
+      // No shell starts it here.
+      expect(`exec ${command.join(' ')}`).toBe(packageJson.scripts[script]);
       expect(existsSync(ROOT + (command.at(-1) ?? ''))).toBe(true);
     },
   );
