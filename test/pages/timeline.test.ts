@@ -104,6 +104,23 @@ describe('seed 003 §3.4: the runs that a run started', () => {
     ]);
   });
 
+  it('seed 003 §6 several batches of one parent: each below its own call, in whatever order they begin and end', () => {
+    const told = [
+      ...[started(0), call('batch-1'), child('sub-1'), call('batch-2'), child('sub-3')],
+      ...[child('sub-2'), child('sub-4'), returned('batch-2')],
+    ];
+    expect(threads(timelineOf(told, { 2: 1, 4: 3, 5: 1, 6: 3 }))).toEqual([
+      ...[
+        ['agent:batch-1', 'sub-1', true],
+        ['agent:batch-1', 'sub-2', true],
+      ],
+      ...[
+        ['agent:batch-2', 'sub-3', false],
+        ['agent:batch-2', 'sub-4', false],
+      ],
+    ]);
+  });
+
   it('of a node on its own, running until the node ends; what ran for another node runs on', () => {
     const other = { ...child('other'), nodeId: 'm' };
     const end: Told = { type: 'node.completed', nodeId: 'n', payload: { nodeId: 'n' } };

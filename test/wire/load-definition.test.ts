@@ -159,6 +159,16 @@ describe('refused', () => {
       nodes(node('a', 'core.conformance.mock-agent')),
       ['/nodes/0/typeId capability_required'],
     ],
+    'RFC 0002 §A8 a ref that shares its context with nobody': [
+      nodes(node('a', 'core.agent', { agent: { agentId: 'core.demo', agentSharing: 'shared:' } })),
+      ['/nodes/0/agent/agentSharing validation_error'],
+    ],
+    'RFC 0002 §A a ref of no class of models': [
+      nodes(
+        node('a', 'core.agent', { agent: { agentId: 'core.demo', modelClass: 'magic' as never } }),
+      ),
+      ['/nodes/0/agent/modelClass validation_error'],
+    ],
     'RFC 0006 a supervisor without an agent': [
       nodes(node('a', 'core.orchestrator.supervisor')),
       ['/nodes/0 validation_error'],

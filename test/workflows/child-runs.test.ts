@@ -110,6 +110,25 @@ describe('RFC 0007 a child run', () => {
     expect(payloadsOf(run, 'node.dispatched')).toHaveLength(1);
   });
 
+  it('that is erased or expired while its parent waits fails the node by name', async () => {
+    const gone = { code: 'child_lost', message: 'The child run is not there any more.' };
+    const { started, activities } = world({
+      endChild: async () => ({ output: { status: 'failed', error: gone }, events: [] }),
+    });
+    const run = await runOnce({
+      input: inputOf('lost'),
+      activities,
+      script: async (handle) => {
+        await until(() => started.length === 1);
+        await tell(handle, started[0] ?? '');
+        await handle.result().catch(() => undefined);
+      },
+    });
+    expect(payloadsOf(run, 'node.failed')).toMatchObject([{ error: { code: 'child_lost' } }]);
+    expect(payloadsOf(run, 'run.failed')).toMatchObject([{ error: { code: 'child_lost' } }]);
+    expect(payloadsOf(run, 'variable.changed')).toEqual([]);
+  });
+
   it('may end before its parent knows that it began', async () => {
     let handleOf: WorkflowHandle | undefined;
     const { asked, activities } = world({
