@@ -125,6 +125,22 @@ const LOOPS = [
     }),
   ),
   loop('conformance-plan', {}, planned({ mockDispatchPlan: [next('worker-echo')] })),
+  // As conformance/fixtures.md describes those of these names.
+  loop(
+    'conformance-multi-agent-handoff',
+    { outputMapping: { parentResult: 'result' } },
+    planned({ mockDispatchPlan: [next('worker-echo')] }),
+  ),
+  loop(
+    'conformance-multi-agent-confidence-escalation',
+    {},
+    planned({ mockDispatchPlan: [{ ...next('worker-echo'), confidence: 0.3 }] }),
+  ),
+  loop(
+    'conformance-orchestrator-terminate',
+    {},
+    planned({ mockDecisions: [{ kind: 'terminate', reason: 'nothing to do' }] }),
+  ),
 ];
 
 const agentOf = (agentId: string): ResolvedAgent => ({
@@ -466,5 +482,33 @@ describe('conformance/fixtures.md: plans of test definitions', () => {
     expect(decided.map(({ decision }) => (decision as { kind: string }).kind)).toEqual([
       ...['next-worker', 'terminate'],
     ]);
+  });
+
+  it('conformance-multi-agent-handoff: four events of the chain, the last with what was harvested', async () => {
+    const runId = await start('conformance-multi-agent-handoff');
+    expect(await doneAs(runId)).toMatchObject({ variables: { parentResult: 'A-0' } });
+    const events = await log(runId);
+    expect(phases(events)).toHaveLength(4);
+    expect(payloadsIn(events, 'core.workflowChain.event').at(-1)).toMatchObject({
+      ...{ phase: 'output.harvested', harvestedKeys: ['parentResult'] },
+    });
+  });
+
+  it('conformance-multi-agent-confidence-escalation: escalated once, nothing of a chain', async () => {
+    const runId = await start('conformance-multi-agent-confidence-escalation');
+    await host.waitFor(runId, waiting);
+    const events = await log(runId);
+    expect(ofType(events, 'core.workflowChain.confidence-escalated')).toHaveLength(1);
+    expect(phases(events)).toEqual([]);
+    await host.api(`/v1/runs/${runId}/cancel`, { body: {} });
+    expect(await doneAs(runId)).toMatchObject({ status: 'cancelled' });
+  });
+
+  it('conformance-orchestrator-terminate: decided first, then the run ends with the reason, and nobody began', async () => {
+    const runId = await start('conformance-orchestrator-terminate');
+    expect(await doneAs(runId)).toMatchObject({ outputs: { reason: 'nothing to do' } });
+    const events = await log(runId);
+    expect(payloadsIn(events, 'runOrchestrator.decided')).toHaveLength(1);
+    expect(ofType(events, 'node.dispatched')).toEqual([]);
   });
 });
