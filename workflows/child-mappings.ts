@@ -5,7 +5,9 @@ import { NODE_INPUTS_BYTES } from '../src/rules/limits.ts';
 import type { CausedBy } from '../src/rules/journal.ts';
 import { hasType } from '../src/rules/variables.ts';
 import type { Asked } from './child-runs.ts';
+import { revisionOf } from '../src/rules/versions.ts';
 import { nodeFailure, type Visit } from './context.ts';
+import { isCrowded } from './steps.ts';
 import { bounded, inputsOf, keepVariable, sensitiveInputs, stateVariable } from './values.ts';
 
 /** Names to the names that they are taken from: a child's from its parent's, or a parent's from its child's. */
@@ -34,6 +36,11 @@ export function mappedInputs(
     ...(unset.length > 0 ? { unset } : {}),
     ...(sensitive.length > 0 ? { sensitive } : {}),
   };
+}
+
+/** What a child gives may be stated many times over, and many may end at once: asked in the breath of `takeMapped`. */
+export function needsRoom({ run }: Visit): boolean {
+  return revisionOf(run.input) > 1 && isCrowded(run);
 }
 
 /**

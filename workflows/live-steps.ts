@@ -28,6 +28,7 @@ import {
   type MessageOutcome,
   type RunMessage,
 } from '../src/rules/messages.ts';
+import { revisionOf } from '../src/rules/versions.ts';
 import { optionsOf } from './activity-options.ts';
 import { causeOf } from './causes.ts';
 import { tupleOf, type Place, type QueuedStep, type Run } from './context.ts';
@@ -140,6 +141,8 @@ async function runStep<Name extends ActivityName>(
     );
     while (isCrowded(run)) await run.steps.nextTask(run);
     admit(activityId, result.events);
+    // What follows from it states it again: many that come in one task are taken in one after the other.
+    if (revisionOf(run.input) > 1) spend(jsonBytes(result.output));
     // What happened stands in the log; what would follow from it does not happen any more.
     if (CancellationScope.current().consideredCancelled) throw new CancelledAfterResult();
     return result.output;

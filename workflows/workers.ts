@@ -13,7 +13,7 @@ import { payloadId } from '../src/rules/ids.ts';
 import { NODE_INPUTS_BYTES } from '../src/rules/limits.ts';
 import type { DispatchConfig, WorkflowChainEventPayload } from '../schemas/types.generated.ts';
 import { revisionOf } from '../src/rules/versions.ts';
-import { mappedInputs, namesOf, takeMapped } from './child-mappings.ts';
+import { mappedInputs, namesOf, needsRoom, takeMapped } from './child-mappings.ts';
 import {
   endOf,
   newChild,
@@ -195,13 +195,16 @@ export async function finishWorker(
 ): Promise<void> {
   if (worker.phase !== 'running' || !worker.child) return;
   const mapping = outputMappingOf(all.config, worker.workerId);
-  const result = await endOf(all.visit, worker.child, { harvest: namesOf(mapping) });
+  const { visit } = all;
+  const result = await endOf(visit, worker.child, { harvest: namesOf(mapping) });
+  // It ends, and gives what it has, in one breath: in a task that has room for that.
+  while (needsRoom(visit)) await visit.run.steps.nextTask(visit.run);
   const { status, childRunId, error, variables = {} } = result;
   const isTaken = takes();
   tell(all, worker, { phase: `child.${status}`, childRunId, ...(error ? { error } : {}) });
   end(all, worker, { status, ...(error ? { code: error.code } : {}) });
   if (status !== 'completed' || !isTaken || namesOf(mapping).length === 0) return;
   const place = { step: `${worker.step}.var`, causedBy: worker.told };
-  const harvestedKeys = takeMapped(all.visit, { mapping, variables }, place);
+  const harvestedKeys = takeMapped(visit, { mapping, variables }, place);
   tell(all, worker, { phase: 'output.harvested', childRunId, harvestedKeys });
 }

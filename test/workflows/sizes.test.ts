@@ -3,7 +3,14 @@
 // log.
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activities/contract.ts';
+import type {
+  CallToolInput,
+  CallToolOutput,
+  EndChildInput,
+  InferTurnInput,
+  StartChildrenInput,
+} from '../../activities/contract.ts';
+import { CHILD_ENDED_SIGNAL } from '../../src/rules/children.ts';
 import { MESSAGES } from '../../src/rules/messages.ts';
 import { RUN_OUTPUTS_BYTES, RUN_VALUES_BYTES } from '../../src/rules/limits.ts';
 import type { WorkflowNode } from '../../schemas/types.generated.ts';
@@ -18,7 +25,7 @@ import {
 } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
 import { journalOf, type FinishedRun } from '../support/run-workflow.ts';
-import { payloadsOf, runBothWays, typesOf, useWorkflowRunner } from './both-ways.ts';
+import { payloadsOf, runBothWays, runOnce, typesOf, useWorkflowRunner } from './both-ways.ts';
 
 useWorkflowRunner();
 
@@ -81,6 +88,18 @@ function activities(
       events: [],
     }),
     sealBlock: async () => ({ output: { deltas: 0 }, events: [] }),
+  };
+}
+
+/** Gives what it is asked for once it was asked so often: the results come in one moment. */
+function together(count: number): <T>(result: T) => Promise<T> {
+  let asked = 0;
+  let open = (): void => undefined;
+  const all = new Promise<void>((resolve) => (open = resolve));
+  return async (result) => {
+    if (++asked >= count) open();
+    await all;
+    return result;
   };
 }
 
@@ -200,5 +219,80 @@ describe('one workflow task carries what a server takes, and work goes on in the
     });
     expect(run.status).toBe('completed');
     expect(typesOf(run).filter((type) => type.startsWith('node.completed think'))).toHaveLength(40);
+  });
+
+  it('24 agents that call tools with 248 KiB each, all in one moment (6 MB of entries)', async () => {
+    const nodes = named(24, (n) => agentNode(`think${n}`, AGENT));
+    const all = together(nodes.length);
+    const called = new Set<string>();
+    const run = await runOnce({
+      input: agents(nodes),
+      activities: activities(({ context: { nodeId } }) => {
+        if (called.has(nodeId)) return undefined;
+        called.add(nodeId);
+        return all(turnOfCalls(8));
+      }),
+    });
+    expect(run.status).toBe('completed');
+    expect(payloadsOf(run, 'agent.toolCalled')).toHaveLength(8 * nodes.length);
+  });
+
+  it('20 workers that end in one moment, each with 31 KiB for 20 variables (25 MB of entries)', async () => {
+    const names = named(20, (n) => `got${n}`);
+    const workers = named(20, (n) => `worker${n}`);
+    const all = together(workers.length);
+    const started: string[] = [];
+    const run = await runOnce({
+      input: runInput(
+        chain(
+          'harvest',
+          [
+            node('boss', 'core.orchestrator.supervisor', { agent: { agentId: AGENT } }),
+            node('work', 'core.dispatch', {
+              config: {
+                fanOutPolicy: 'parallel',
+                outputMapping: Object.fromEntries(names.map((name) => [name, 'big'])),
+              },
+            }),
+          ],
+          { variables: names.map((name) => ({ name, type: 'string' as const })) },
+        ),
+        { agentList: [pinned(AGENT)] },
+      ),
+      activities: {
+        ...activities(() => {
+          const decision = { kind: 'next-worker', nextWorkerIds: workers };
+          return {
+            output: { kind: 'decision', decision, schemaValidated: true, transcript: 't.' },
+            events: [],
+          };
+        }),
+        startChildren: async ({ requests }: StartChildrenInput) => {
+          started.push(...requests.map(({ runId }) => runId));
+          const starts = requests.map(() => ({ kind: 'started', workflowId: 'child' }));
+          return { output: { starts }, events: [] };
+        },
+        endChild: ({ childRunId }: EndChildInput) => {
+          const variables = { big: `${childRunId} ${TEXT}` };
+          return all({ output: { status: 'completed', variables }, events: [] });
+        },
+      },
+      script: async (handle) => {
+        await until(async () => started.length === workers.length, 'all are started');
+        await Promise.all(
+          started.map((childRunId) => handle.signal(CHILD_ENDED_SIGNAL, { childRunId })),
+        );
+      },
+    });
+    expect(run.status).toBe('completed');
+    const changed = payloadsOf(run, 'variable.changed');
+    expect(changed).toHaveLength(names.length * workers.length);
+    // Each worker's end and what it gives stand together, in the order of the ends.
+    const ends = payloadsOf(run, 'core.workflowChain.event');
+    const completed = ends.filter(({ phase }) => phase === 'child.completed');
+    const [join] = payloadsOf(run, 'core.dispatch.join');
+    expect(completed.map(({ childRunId }) => childRunId)).toEqual(join?.mergeOrder);
+    const taken = changed.filter(({ name }) => name === 'got0').map(({ next }) => next as string);
+    expect(taken.map((text) => text.split(' ')[0])).toEqual(join?.mergeOrder);
   });
 });

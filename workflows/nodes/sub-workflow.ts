@@ -10,7 +10,7 @@ import {
   type Asked,
   type Child,
 } from '../child-runs.ts';
-import { mappedInputs, namesOf, takeMapped } from '../child-mappings.ts';
+import { mappedInputs, namesOf, needsRoom, takeMapped } from '../child-mappings.ts';
 import { attemptKey, nodeFailure, tupleOf, type NodeKind, type Visit } from '../context.ts';
 
 const STEP = 'child';
@@ -26,6 +26,7 @@ export const subWorkflow: NodeKind = async (visit) => {
   const { outputMapping = {}, onChildFailure } = config;
   const harvest = namesOf(outputMapping);
   const { status: childStatus, variables = {}, error } = await endOf(visit, child, { harvest });
+  while (needsRoom(visit)) await visit.run.steps.nextTask(visit.run);
   if (childStatus === 'completed') {
     takeMapped(visit, { mapping: outputMapping, variables });
   } else if (onChildFailure !== 'absorb') {
