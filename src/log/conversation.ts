@@ -3,9 +3,12 @@
 // agent answered in the end. Who reads brings the index of the session up to date first: it is made of the feed alone.
 import { EVENT_TYPES, eventRow, type EventPart } from '../rules/events.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { handoffsOf } from '../rules/handoffs.ts';
 import type { ReducerName } from '../rules/reducers.ts';
+import type { RunInput } from '../rules/run-input.ts';
 import type { FedRow } from '../ports/feed.ts';
 import type { LogRow } from '../ports/log.ts';
+import type { RunRef } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import { objectOr, turnOf } from './fold-rows.ts';
 
@@ -110,7 +113,7 @@ interface ConversationPage {
   readonly next?: number;
 }
 
-type ConversationParts = Pick<Stores, 'feed' | 'sessions' | 'runs'>;
+type ConversationParts = Pick<Stores, 'feed' | 'sessions' | 'runs' | 'log'>;
 
 /**
  * A page of what was said. It may have fewer messages than asked for, even none, and a `next` all the same: a session with
@@ -155,17 +158,47 @@ async function index(
 }
 
 async function said(
-  { runs }: ConversationParts,
+  { runs, log }: ConversationParts,
   tenant: string,
   rows: readonly FedRow[],
 ): Promise<readonly SaidMessage[]> {
-  const agents = new Map<string, AgentOf>();
-  for (const runId of new Set(rows.map(({ run }) => run.runId))) {
-    const { nodes = [] } = (await runs.find(tenant, runId))?.input.definition ?? {};
-    agents.set(runId, (nodeId) => nodes.find(({ id }) => id === nodeId)?.agent?.agentId);
+  const inputs = new Map<string, RunInput | undefined>();
+  const messages: SaidMessage[] = [];
+  for (const { row, run } of rows) {
+    const { runId } = run;
+    if (!inputs.has(runId)) inputs.set(runId, (await runs.find(tenant, runId))?.input);
+    const input = inputs.get(runId);
+    const handedTo = input && isHandedOver(input, row) ? await decider(log, run, row) : undefined;
+    const message = messageIn(row, (nodeId) => handedTo ?? pinnedAgent(input, nodeId));
+    if (message) messages.push({ ...message, runId, eventId: row.eventId });
   }
-  return rows.flatMap(({ row, run: { runId } }) => {
-    const message = messageIn(row, agents.get(runId));
-    return message ? [{ ...message, runId, eventId: row.eventId }] : [];
-  });
+  return messages;
+}
+
+function pinnedAgent(input: RunInput | undefined, nodeId = ''): string | undefined {
+  return input?.definition.nodes.find(({ id }) => id === nodeId)?.agent?.agentId;
+}
+
+/** The agent of the node may have passed control to another one, which answers in its place (RFC 0002 §B). */
+function isHandedOver(input: RunInput, { type, nodeId }: LogRow): boolean {
+  if (eventRow(type).part !== 'output-piece') return false;
+  const agent = input.agents[pinnedAgent(input, nodeId) ?? ''];
+  return agent !== undefined && handoffsOf(agent).length > 0;
+}
+
+/** Events between an answer and the decision that it tells, at most: what the host notes of a low confidence. */
+const MAX_BETWEEN = 3;
+
+/** An answer follows from the decision that it tells. */
+async function decider(
+  log: ConversationParts['log'],
+  run: RunRef,
+  { eventId }: LogRow,
+): Promise<string | undefined> {
+  const causes = await log.causes(run.tenant, eventId, MAX_BETWEEN);
+  const decision = causes.find(({ type }) => eventRow(type).part === 'decision');
+  if (decision?.runId !== run.runId) return undefined;
+  const [row] = await log.read(run, { after: decision.sequence - 1, limit: 1 });
+  const { agentId } = objectOr(JSON.parse(row?.payload ?? 'null') as JsonValue, {});
+  return typeof agentId === 'string' ? agentId : undefined;
 }

@@ -93,7 +93,8 @@ async function logOf(runId: string): Promise<readonly RunEventDoc[]> {
 
 describe('RFC 0002 §B: a handoff by the model', () => {
   it('is refused to the model while the task does not fit or other calls stand beside it; then control passes, and a human is asked about the word of who decided', async () => {
-    const runId = await host.startRun({ agentId: TRIAGE, inputs: { message: 'Pay me.' } });
+    const inputs = { message: 'Pay me.' };
+    const runId = await host.startRun({ agentId: TRIAGE, inputs, sessionId: 'handed-over' });
     const asked = await host.waitFor(runId, waiting);
     expect(asked.agent).toMatchObject({ agentId: PAY });
     const { body } = await host.api<{ questions: Json[] }>(
@@ -128,6 +129,10 @@ describe('RFC 0002 §B: a handoff by the model', () => {
     expect(started[1]?.causationId).toBe(handoff?.eventId);
     // It decided by the task that it was handed.
     expect(payloadsIn(events, 'agent.decided').at(-1)).toMatchObject({ decision: { paid: 5 } });
+    // And it is its answer, whoever's node that is.
+    const talk = '/v1/host/openwop-temporal/sessions/handed-over/conversation';
+    const said = async () => (await host.api<{ messages: Json[] }>(talk)).body.messages;
+    await expect.poll(said).toMatchObject([{ from: PAY, speakerId: PAY, content: '{"paid":5}' }]);
     expect(types(events).at(-1)).toBe('run.completed');
   });
 
