@@ -117,7 +117,7 @@ function talk(model: QuestionModel): string {
     form(
       model,
       'say',
-      `${area({ name: 'reason', label: 'What you say', required: true })}${button('Send', 'primary')}`,
+      `${seenTurn(interrupt)}${area({ name: 'reason', label: 'What you say', required: true })}${button('Send', 'primary')}`,
     ),
     fold(
       close,
@@ -128,6 +128,11 @@ function talk(model: QuestionModel): string {
       ),
     ),
   ].join('');
+}
+
+/** The place that a turn is said at: a double click says it once. */
+function seenTurn({ data: { turnIndex } }: OpenQuestion): string {
+  return typeof turnIndex === 'number' ? hidden('turnIndex', String(turnIndex)) : '';
 }
 
 function why(reasoning: string | undefined): string {
@@ -198,9 +203,11 @@ function form(
   action: string,
   inside: string,
 ): string {
-  const hidden = (name: string, value: string) =>
-    `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
   return `<form method="post" action="${escapeHtml(answerUrl)}" class="${action}">${hidden('csrf', csrfToken)}${hidden('interruptId', interrupt.interruptId)}${hidden('action', action)}${inside}</form>`;
+}
+
+function hidden(name: string, value: string): string {
+  return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 }
 
 function accept(model: QuestionModel): string {

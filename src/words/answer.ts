@@ -69,7 +69,9 @@ function saidOf(fields: Readonly<Record<string, string>>, data: JsonObject): Res
   const text = fields.reason?.trim();
   if (fields.action === 'say') {
     if (!text) return no('Say something.');
-    const { turnIndex } = data;
+    // A form says what was shown with it: by now its first click may have been taken.
+    const seen = fields.turnIndex;
+    const turnIndex = seen !== undefined && /^\d{1,9}$/.test(seen) ? Number(seen) : data.turnIndex;
     return yes({
       operation: 'exchange',
       turn: { content: text, ...(typeof turnIndex === 'number' ? { turnIndex } : {}) },

@@ -289,6 +289,17 @@ describe('the forms of a question', () => {
   ])('interrupt.md: %s', (_, interrupt, actions) => {
     expect(actionsOf(interrupt)).toEqual(actions);
   });
+  it('a turn of a conversation carries the place that it was said at', () => {
+    const data = { turns: [{ from: 'user', content: 'Hi' }], turnIndex: 2 };
+    const html = renderRunPage({
+      ...model,
+      interrupts: [{ ...question, kind: 'conversation.exchange', data }],
+    });
+    const forms = html.match(/<form[\s\S]*?<\/form>/g) ?? [];
+    const said = forms.filter((form) => form.includes('name="action" value="say"'));
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain('name="turnIndex" value="2"');
+  });
   it('every form carries the token and names the interrupt that it answers', () => {
     const html = renderRunPage(model);
     const forms = html.match(/<form[\s\S]*?<\/form>/g) ?? [];

@@ -56,6 +56,18 @@ describe('interrupt.md: a form that is right', () => {
       { action: 'say', reason: ' Hello ' },
       { operation: 'exchange', turn: { content: 'Hello', turnIndex: 3 } },
     ],
+    [
+      'a turn of a form that was shown before somebody else, or its own first click, said something',
+      talk,
+      { action: 'say', reason: 'Hello', turnIndex: '2' },
+      { operation: 'exchange', turn: { content: 'Hello', turnIndex: 2 } },
+    ],
+    [
+      'a turn whose form tells no place',
+      talk,
+      { action: 'say', reason: 'Hello', turnIndex: 'x' },
+      { operation: 'exchange', turn: { content: 'Hello', turnIndex: 3 } },
+    ],
     ['a close', talk, { action: 'close', reason: '' }, { operation: 'close' }],
     [
       'a close with an outcome and a last word',
