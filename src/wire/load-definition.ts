@@ -87,17 +87,10 @@ export function checkDefinition(json: unknown, context: DefinitionContext): Defi
  */
 function nameFaults({ nodes, edges, variables, channels }: WorkflowDefinition): Fault[] {
   const names = [
-    ...nodes.flatMap(({ id, inputs }, index): [string, string][] => [
-      [`/nodes/${index}/id`, id],
-      ...Object.entries(inputs).flatMap(([name, port]): [string, string][] => {
-        const pointer = `/nodes/${index}/inputs/${pointerSegment(name)}`;
-        return port.type === 'connection'
-          ? [
-              [pointer, name],
-              [`${pointer}/outputKey`, port.outputKey],
-            ]
-          : [[pointer, name]];
-      }),
+    ...nodes.flatMap((node, index): Named[] => [
+      [`/nodes/${index}/id`, node.id],
+      ...portNames(node, `/nodes/${index}/inputs`),
+      ...mappedNames(node, `/nodes/${index}/config`),
     ]),
     ...edges.map(({ id }, index): [string, string] => [`/edges/${index}/id`, id]),
     ...variables.map(({ name }, index): [string, string] => [`/variables/${index}/name`, name]),
@@ -109,6 +102,38 @@ function nameFaults({ nodes, edges, variables, channels }: WorkflowDefinition): 
   return names
     .filter(([, name]) => isCommonName(name))
     .map(([pointer, name]) => nameFault(pointer, name));
+}
+
+/** Where a name stands, and the name. */
+type Named = [pointer: string, name: string];
+
+function portNames({ inputs }: WorkflowNode, pointer: string): Named[] {
+  return Object.entries(inputs).flatMap(([name, port]): Named[] => {
+    const at = `${pointer}/${pointerSegment(name)}`;
+    const own: Named = [at, name];
+    return port.type === 'connection' ? [own, [`${at}/outputKey`, port.outputKey]] : [own];
+  });
+}
+
+/** Variables of a run and of its children, on both sides of a mapping; of workers each may have its own. */
+function mappedNames({ config }: WorkflowNode, pointer: string): Named[] {
+  const each = ['perWorkerInputMappings', 'perWorkerOutputMappings'].flatMap((field) =>
+    Object.entries(objectOf(config[field])).map(
+      ([worker, mapping]) => [`${field}/${pointerSegment(worker)}`, mapping] as const,
+    ),
+  );
+  const all = ['inputMapping', 'outputMapping'].map((field) => [field, config[field]] as const);
+  return [...all, ...each].flatMap(([place, mapping]) =>
+    Object.entries(objectOf(mapping)).flatMap(([name, from]): Named[] => {
+      const at = `${pointer}/${place}/${pointerSegment(name)}`;
+      return [name, from].flatMap((one): Named[] => (typeof one === 'string' ? [[at, one]] : []));
+    }),
+  );
+}
+
+/** Of a config whose shape is another check's. */
+function objectOf(value: unknown): object {
+  return typeof value === 'object' && value !== null ? value : {};
 }
 
 function isCommonName(name: string): boolean {

@@ -131,6 +131,26 @@ describe('refused', () => {
         '/variables/0/name validation_error',
       ],
     ],
+    'such names in a mapping, of which one would be a prototype': [
+      nodes(
+        supervisor('a', 'core.demo'),
+        node('b', 'core.dispatch', {
+          config: {
+            inputMapping: { order: 'constructor' },
+            perWorkerOutputMappings: { w: Object.fromEntries([['__proto__', 'toString']]) },
+          },
+        }),
+        node('c', 'core.subWorkflow', {
+          config: { workflowId: 'w', outputMapping: Object.fromEntries([['__proto__', 'got']]) },
+        }),
+      ),
+      [
+        '/nodes/1/config/inputMapping/order validation_error',
+        '/nodes/1/config/perWorkerOutputMappings/w/__proto__ validation_error',
+        '/nodes/1/config/perWorkerOutputMappings/w/__proto__ validation_error',
+        '/nodes/2/config/outputMapping/__proto__ validation_error',
+      ],
+    ],
     'an unknown root field': [{ colour: 1 }, ['/colour validation_error']],
     'an id of the wrong form': [{ id: 'Upper' }, ['/id validation_error']],
     'no nodes': [{ nodes: [] }, ['/nodes validation_error']],
