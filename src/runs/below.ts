@@ -22,7 +22,7 @@ interface BelowDeps {
   readonly log: Pick<RunsDeps['log'], 'head'>;
 }
 
-/** Oldest first, a parent before its children. `more`: there are runs that were not looked at. */
+/** Oldest first. `more`: there are runs that were not looked at. */
 export async function runsBelow(
   { stores, log }: BelowDeps,
   run: RunRow,
@@ -46,12 +46,13 @@ export async function runsBelow(
   return { runs, more: family.length > MAX_BELOW };
 }
 
-/** A child is accepted behind its parent: one pass finds all of them. */
+/** Whoever accepted a child may have had another clock than who accepted its parent: neither need come first. */
 function descendantsOf(runId: string, family: readonly FamilyMember[]): FamilyMember[] {
   const known = new Set([runId]);
-  return family.filter((member) => {
-    if (!known.has(member.parentRunId)) return false;
-    known.add(member.runId);
-    return true;
-  });
+  let before: number;
+  do {
+    before = known.size;
+    for (const member of family) if (known.has(member.parentRunId)) known.add(member.runId);
+  } while (known.size > before);
+  return family.filter(({ parentRunId }) => known.has(parentRunId));
 }

@@ -19,8 +19,8 @@ beforeAll(async () => {
 });
 afterAll(() => stores.close());
 
-async function child(parent: RunRef, root: RunRef): Promise<RunRef> {
-  const run = newRun({ createdAtMs: atMs++ });
+async function child(parent: RunRef, root: RunRef, createdAtMs = atMs++): Promise<RunRef> {
+  const run = newRun({ createdAtMs });
   const header = {
     ...{ sessionId: 's', correlationId: root.runId },
     ...{ parentRunId: parent.runId, causationId: 'call-1' },
@@ -42,7 +42,7 @@ async function ask({ runId }: RunRef): Promise<void> {
   await stores.log.append(batch);
 }
 
-async function below(run: RunRef) {
+async function runsOf(run: RunRef) {
   const row = await stores.runs.find(run.tenant, run.runId);
   if (!row) throw new Error('no run');
   const { runs, more } = await runsBelow({ stores, log: stores.log }, row);
@@ -57,16 +57,27 @@ describe('the runs below a run', () => {
     const asking = await child(one, root);
     await ask(asking);
     const asked = [asking.runId, [`int-${asking.runId}`]];
-    expect(await below(root)).toEqual([[one.runId, []], [two.runId, []], asked]);
-    expect(await below(one)).toEqual([asked]);
-    expect(await below(two)).toEqual([]);
-    expect(await below(asking)).toEqual([]);
+    expect(await runsOf(root)).toEqual([[one.runId, []], [two.runId, []], asked]);
+    expect(await runsOf(one)).toEqual([asked]);
+    expect(await runsOf(two)).toEqual([]);
+    expect(await runsOf(asking)).toEqual([]);
+  });
+
+  it('whatever the clocks of those who accepted them: a grandchild may seem older than its parent', async () => {
+    const root = runRef(await startedRun(stores, { createdAtMs: 1 }));
+    const one = await child(root, root, 900);
+    const asking = await child(one, root, 800);
+    const last = await child(asking, root, 700);
+    await ask(asking);
+    const asked = [asking.runId, [`int-${asking.runId}`]];
+    expect(await runsOf(root)).toEqual([[last.runId, []], asked, [one.runId, []]]);
+    expect(await runsOf(one)).toEqual([[last.runId, []], asked]);
   });
 
   it('of many that ask the first are looked at; of the others nothing is said', async () => {
     const root = runRef(await startedRun(stores, { createdAtMs: 1 }));
     for (let count = 0; count < MAX_ASKING + 2; count++) await ask(await child(root, root));
-    const seen = await below(root);
+    const seen = await runsOf(root);
     expect(seen.filter(([, asks]) => asks?.length === 1)).toHaveLength(MAX_ASKING);
     expect(seen.slice(MAX_ASKING).map(([, asks]) => asks)).toEqual([undefined, undefined]);
   });
