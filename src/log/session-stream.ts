@@ -8,7 +8,7 @@ import { pagesBehind } from './feed.ts';
 
 /** Rows per page. */
 const PAGE_ROWS = 100;
-/** Runs of which a follower remembers whether they are of its session. */
+/** Runs whose sessions are remembered, for all followers. */
 const RUNS_KNOWN = 10_000;
 
 export interface SessionFollowing {
@@ -34,21 +34,25 @@ export function createSessions({ feed, sessions, log }: SessionParts): Sessions 
       feed.events({ ...query, limit: PAGE_ROWS }),
     ({ tenant, sessionId, after }) => JSON.stringify([tenant, sessionId, after]),
   );
-  const holds = coalesce(
-    (asked: { readonly tenant: string; readonly sessionId: string; readonly runId: string }) =>
-      sessions.holds(asked.tenant, asked.sessionId, asked.runId),
-    ({ tenant, sessionId, runId }) => JSON.stringify([tenant, sessionId, runId]),
-  );
+  const places = new Map<string, Promise<string | undefined>>();
+  /** A run never changes its session: it is asked for once, whoever wakes by it. */
+  const sessionOf = (tenant: string, runId: string): Promise<string | undefined> => {
+    const key = JSON.stringify([tenant, runId]);
+    const known = places.get(key);
+    if (known) return known;
+    const asked = sessions.sessionOf(tenant, runId);
+    const [oldest] = places.keys();
+    if (places.size >= RUNS_KNOWN && oldest !== undefined) places.delete(oldest);
+    places.set(key, asked);
+    asked.catch(() => places.delete(key));
+    return asked;
+  };
 
   return {
     async *follow({ tenant, sessionId, after, signal }) {
       const changed = new Bell();
-      const isOurs = new Map<string, boolean>();
       const noted = async (runId: string): Promise<void> => {
-        const known = isOurs.get(runId) ?? (await holds({ tenant, sessionId, runId }));
-        if (isOurs.size >= RUNS_KNOWN) isOurs.clear();
-        isOurs.set(runId, known);
-        if (known) changed.ring();
+        if ((await sessionOf(tenant, runId)) === sessionId) changed.ring();
       };
       const unsubscribe = [
         // Where it cannot be asked whose run that is, a look too many is taken.

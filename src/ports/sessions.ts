@@ -40,8 +40,8 @@ export interface SessionStore {
     tenant: string,
     query: PageQuery,
   ): Promise<{ readonly sessions: readonly SessionRow[]; readonly nextCursor?: string }>;
-  /** True of a run of the session. */
-  holds(tenant: string, sessionId: string, runId: string): Promise<boolean>;
+  /** The session that a run belongs to; it stays so. */
+  sessionOf(tenant: string, runId: string): Promise<string | undefined>;
   /** Newest first; none of a session that is not there. */
   runs(
     tenant: string,

@@ -178,12 +178,12 @@ export function createSessionStore(db: Db): SessionStore {
       );
       return record && sessionOf(record);
     },
-    async holds(tenant, sessionId, runId) {
-      const held = await db.query(
-        'SELECT 1 FROM session_runs WHERE run_id = $1 AND tenant_id = $2 AND session_id = $3',
-        [runId, tenant, sessionId],
+    async sessionOf(tenant, runId) {
+      const [place] = await db.query<{ session_id: string }>(
+        'SELECT session_id FROM session_runs WHERE run_id = $1 AND tenant_id = $2',
+        [runId, tenant],
       );
-      return held.length > 0;
+      return place?.session_id;
     },
     list: (tenant, query) => list(db, tenant, query),
     runs: (tenant, sessionId, query) => runs(db, { tenant, sessionId }, query),
