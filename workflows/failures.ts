@@ -21,6 +21,18 @@ export class CancelledAfterResult extends CancelledFailure {
   }
 }
 
+/** The step was cancelled while it waited for others to end: no activity of it ever began, and it has no block. */
+export class CancelledBeforeStart extends CancelledFailure {
+  constructor() {
+    super('cancelled before it began');
+  }
+}
+
+/** Whether a step that threw this may have left a block open. */
+export function mayStream(error: unknown): boolean {
+  return !(error instanceof CancelledAfterResult || error instanceof CancelledBeforeStart);
+}
+
 /**
  * For work that nobody waits for: it may be cancelled. Anything else is a fault of this code, and fails the workflow
  * task by an unhandled rejection, so that it is seen and tried again.

@@ -29,7 +29,7 @@ import {
   type Invocation,
 } from './agent-work.ts';
 import { emitFact, nodeFailure, tupleOf } from './context.ts';
-import { CancelledAfterResult } from './failures.ts';
+import { mayStream } from './failures.ts';
 import { countHandoff, nextAgent, stateHandoff } from './handoff.ts';
 import { seal } from './steps.ts';
 import { performCalls } from './tool-calls.ts';
@@ -178,8 +178,7 @@ async function inferTurn(work: AgentWork, invocation: Invocation): Promise<void>
       },
     });
   } catch (error) {
-    if (!(error instanceof CancelledAfterResult))
-      await seal(visit, name, { agentId: agent.agentId, verbosity });
+    if (mayStream(error)) await seal(visit, name, { agentId: agent.agentId, verbosity });
     throw error;
   }
   invocation.transcript = output.transcript;

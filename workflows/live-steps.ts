@@ -10,6 +10,7 @@ import {
   defineSignal,
   defineUpdate,
   getExternalWorkflowHandle,
+  isCancellation,
   scheduleActivity,
   setHandler,
   sleep,
@@ -21,7 +22,7 @@ import { activityIdOf } from '../src/rules/ids.ts';
 import { ownPrincipal } from '../src/rules/run-input.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import { jsonBytes } from '../src/rules/json.ts';
-import { CANCELLATION_GRACE_MS } from '../src/rules/limits.ts';
+import { CANCELLATION_GRACE_MS, MAX_PENDING_STEPS, MAX_QUEUED_STEPS } from '../src/rules/limits.ts';
 import {
   MESSAGES,
   type MessageKind,
@@ -32,7 +33,7 @@ import { revisionOf } from '../src/rules/versions.ts';
 import { optionsOf } from './activity-options.ts';
 import { causeOf } from './causes.ts';
 import { tupleOf, type Place, type QueuedStep, type Run } from './context.ts';
-import { CancelledAfterResult } from './failures.ts';
+import { CancelledAfterResult, CancelledBeforeStart } from './failures.ts';
 import { admit, isBeginning, spend } from './journal.ts';
 import { rest } from './pause.ts';
 import {
@@ -111,17 +112,36 @@ function isHeld(run: Run, name: ActivityName): boolean {
   return run.holding.size > 0 && name !== 'sealBlock';
 }
 
+/** As many activities are under way as may be. What ends a stream or a child waits for nothing. */
+function isFull(run: Run, name: ActivityName, isQueued: boolean): boolean {
+  if (name === 'cancelChild' || name === 'sealBlock' || run.ending) return false;
+  if (revisionOf(run.input) < 2) return false;
+  return run.inFlight >= MAX_PENDING_STEPS || (isQueued && run.queued.size >= MAX_QUEUED_STEPS);
+}
+
+/** Waits for its turn. Throws CancelledBeforeStart. */
+async function begins(ready: () => boolean): Promise<void> {
+  await condition(ready).catch((error: unknown) => {
+    if (!isCancellation(error)) throw error;
+  });
+  if (CancellationScope.current().consideredCancelled) throw new CancelledBeforeStart();
+}
+
 async function runStep<Name extends ActivityName>(
   place: Place,
   name: Name,
   request: StepRequest<Name>,
 ): Promise<StepOutput<Name>> {
   const { run } = place;
+  const isQueued = request.queue !== undefined;
   // Looked at again right before it is spent: many wake at once, and only the first finds the task empty.
-  while (isHeld(run, name) || isCrowded(run))
-    await (isHeld(run, name)
-      ? rest(place, () => condition(() => run.holding.size === 0 && !run.frozen))
-      : run.steps.nextTask(run));
+  for (;;) {
+    if (isHeld(run, name))
+      await rest(place, () => condition(() => run.holding.size === 0 && !run.frozen));
+    else if (isCrowded(run)) await run.steps.nextTask(run);
+    else if (isFull(run, name, isQueued)) await begins(() => !isFull(run, name, isQueued));
+    else break;
+  }
   const activityId = activityIdOf(tupleOf(place, request.step));
   const options: ActivityOptions = {
     ...optionsOf(name, request),

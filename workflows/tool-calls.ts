@@ -20,7 +20,7 @@ import {
   type Wanted,
 } from './child-runs.ts';
 import { nodeFailure, type Visit } from './context.ts';
-import { CancelledAfterResult, failureOf, isUnreached } from './failures.ts';
+import { failureOf, isUnreached, mayStream } from './failures.ts';
 import type { NodeError, Resolution } from './frames.ts';
 import { approvalSchema, interrupt, type InterruptRequest } from './interrupts.ts';
 import {
@@ -191,7 +191,7 @@ async function callTool(placed: Placed): Promise<CallToolOutput> {
       return giveUp(placed, call.unreached);
     }
     // Whatever the agent declared when the call was prepared: it may stream by now.
-    if (!(error instanceof CancelledAfterResult)) await sealCall(placed, name);
+    if (mayStream(error)) await sealCall(placed, name);
     throw error;
   }
 }

@@ -13,6 +13,13 @@ export const CARRIER_BYTES = 512 * 1024;
  * for the next one. Temporal takes 2 MiB in one command and 4 MiB in all of a task's.
  */
 export const TASK_BYTES = 512 * 1024;
+/**
+ * Activities of one run that are under way at once; more wait for one to end. Temporal refuses each workflow task that
+ * would leave more than 2,000, and a run that ends seals streams and cancels children beside what is under way.
+ */
+export const MAX_PENDING_STEPS = 700;
+/** Of them, those on an agent's queue: while nobody comes for those, everything else goes on. */
+export const MAX_QUEUED_STEPS = 350;
 /** All inputs of one node together: an agent's task, what an approval shows. */
 export const NODE_INPUTS_BYTES = 256 * 1024;
 /** Arguments of one model turn's calls together. */

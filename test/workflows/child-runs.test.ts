@@ -99,8 +99,8 @@ describe('RFC 0007 a child run', () => {
         await until(() => started.length > seen);
         seen = started.length;
         const childRunId = started.at(-1) ?? '';
-        await tell(handle, 'run-of-somebody-else');
-        for (let times = 0; times < 3; times++) await tell(handle, childRunId);
+        await taken(() => tell(handle, 'run-of-somebody-else'));
+        for (let times = 0; times < 3; times++) await taken(() => tell(handle, childRunId));
         await handle.result().catch(() => undefined);
       },
     });

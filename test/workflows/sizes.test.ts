@@ -56,6 +56,10 @@ function largest(run: FinishedRun): number {
   );
 }
 
+const TOOL = { toolId: 'core:clock', idempotent: true, timeoutMs: 1_000, transport: 'native' };
+/** In an agent process that may come within an hour. */
+const REMOTE = { agentId: 'com.example.gone', waitMs: 3_600_000, asks: false };
+
 /** An agent that decides at once, or does as `infer` says. */
 function activities(
   infer: (input: InferTurnInput) => unknown = () => undefined,
@@ -69,7 +73,7 @@ function activities(
         model: { provider: 'scripted', model: 'scripted' },
         prompts: [],
         composed: { refs: ['prompt:a'], kind: 'system+user', hash: `sha256:${'0'.repeat(64)}` },
-        tools: [{ toolId: 'core:clock', idempotent: true, timeoutMs: 1_000, transport: 'native' }],
+        tools: [TOOL],
       },
       events: [],
     }),
@@ -294,5 +298,39 @@ describe('one workflow task carries what a server takes, and work goes on in the
     expect(completed.map(({ childRunId }) => childRunId)).toEqual(join?.mergeOrder);
     const taken = changed.filter(({ name }) => name === 'got0').map(({ next }) => next as string);
     expect(taken.map((text) => text.split(' ')[0])).toEqual(join?.mergeOrder);
+  });
+
+  it('2,560 calls that wait for an agent which is not there, and a cancel of them', async () => {
+    const nodes = named(80, (n) => agentNode(`think${n}`, AGENT));
+    const calls = named(32, (n) => ({ toolId: 'com.example.gone/act', arguments: { n } }));
+    const gone = { ...TOOL, toolId: 'com.example.gone/act', remote: REMOTE };
+    const ofAll = activities(() => ({
+      output: { kind: 'calls', calls, transcript: 't.' },
+      events: [],
+    }));
+    const run = await runOnce({
+      input: agents(nodes),
+      activities: {
+        ...ofAll,
+        prepareInvocation: async () => {
+          const { output } = await ofAll.prepareInvocation();
+          return { output: { ...output, tools: [gone] }, events: [] };
+        },
+      },
+      script: async (handle) => {
+        const called = async () => {
+          const { events } = await handle.fetchHistory();
+          return journalOf(events ?? []).filter(
+            (item) => item.kind === 'emit' && item.type === 'agent.toolCalled',
+          ).length;
+        };
+        await until(async () => (await called()) === 2_560, 'all are called');
+        await handle.executeUpdate(MESSAGES.cancel.update, {
+          args: [{ cancelledBy: 'tester', bodyDigest: 'test' }],
+        });
+      },
+    });
+    expect(run.status).toBe('cancelled');
+    expect(payloadsOf(run, 'agent.toolReturned')).toHaveLength(2_560);
   });
 });

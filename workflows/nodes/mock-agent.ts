@@ -18,7 +18,7 @@ import {
   type NodeKind,
   type Visit,
 } from '../context.ts';
-import { CancelledAfterResult } from '../failures.ts';
+import { mayStream } from '../failures.ts';
 import { verbosityOf } from '../invocation.ts';
 import { seal } from '../steps.ts';
 import { bounded } from '../values.ts';
@@ -69,7 +69,7 @@ async function tellReasoning(teller: Teller): Promise<void> {
     });
     teller.last = activityEventKey(activityIdOf(tupleOf(visit, step)), 0);
   } catch (error) {
-    if (!(error instanceof CancelledAfterResult)) await seal(visit, step, { agentId, verbosity });
+    if (mayStream(error)) await seal(visit, step, { agentId, verbosity });
     throw error;
   }
 }
