@@ -57,6 +57,15 @@ export function sessionStoreContract(stores: GivenStores): void {
       );
     });
 
+    it('says of which session a run is, to its own tenant', async () => {
+      const [tenant, sessionId] = [newId('tenant'), newId('session')];
+      const run = inSession({ sessionId }, { tenant });
+      await stores().runs.accept(run);
+      expect(await stores().sessions.sessionOf(tenant, run.runId)).toBe(sessionId);
+      expect(await stores().sessions.sessionOf(newId('tenant'), run.runId)).toBeUndefined();
+      expect(await stores().sessions.sessionOf(tenant, newId('run'))).toBeUndefined();
+    });
+
     it('seed 003 §3.1 of one name every tenant has a session of its own', async () => {
       const [a, b, sessionId] = [newId('tenant'), newId('tenant'), newId('session')];
       const mine = inSession({ sessionId }, { tenant: a, sessionTitle: 'mine', createdAtMs: 1 });
