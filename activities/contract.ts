@@ -5,7 +5,7 @@ import type { PayloadOf } from '../src/rules/events.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { CausedBy, StepResult } from '../src/rules/journal.ts';
 import type { HandoffTarget } from '../src/rules/handoffs.ts';
-import type { PinnedAgent, RunHeader } from '../src/rules/run-input.ts';
+import type { ForkOf, PinnedAgent, RunHeader } from '../src/rules/run-input.ts';
 import type { ChildEnd, ChildRequest, ChildStart } from '../src/rules/children.ts';
 
 /** Where an activity runs: filled by Steps, the same for all. */
@@ -288,7 +288,18 @@ export interface TellReasoningOutput {
   readonly told: true;
 }
 
+// --- readRecording: what a fork is made from (architecture §6) --------------------------------------------------------
+
+export interface ReadRecordingInput {
+  readonly runId: string;
+  readonly tenant: string;
+  readonly fork: ForkOf;
+  /** From 0. */
+  readonly page: number;
+}
+
 export interface Activities {
+  readRecording(input: ReadRecordingInput): Promise<StepResult<null>>;
   checkValue(input: CheckValueInput): Promise<StepResult<CheckValueOutput>>;
   prepareInvocation(input: PrepareInvocationInput): Promise<StepResult<PrepareInvocationOutput>>;
   inferTurn(input: InferTurnInput): Promise<StepResult<InferTurnOutput>>;

@@ -8,6 +8,7 @@ import { guarded } from './failures.ts';
 import { inferTurn } from './infer-turn.ts';
 import type { ActivityPorts } from './ports.ts';
 import { prepareInvocation } from './prepare-invocation.ts';
+import { readRecording } from './recording.ts';
 import { sealBlock } from './seal-block.ts';
 import { tellReasoning } from './tell-reasoning.ts';
 
@@ -24,5 +25,6 @@ export function createActivities(ports: ActivityPorts): Activities {
     startChildren: (input) => guarded(ports, () => startChildren(ports, input)),
     endChild: (input) => guarded(ports, () => endChild(ports, input)),
     cancelChild: (input) => guarded(ports, () => cancelChild(ports, input)),
+    readRecording: (input) => guarded(ports, () => readRecording(ports, input)),
   };
 }

@@ -239,6 +239,11 @@ function noChild(): Promise<never> {
   throw new Error('a case of the bench started a child run');
 }
 
+/** Nor is one a fork. */
+function noFork(): Promise<never> {
+  throw new Error('a case of the bench is a fork');
+}
+
 /** For both workflows: what it answers depends on the case (`context.workflowId`) and the activity's id alone. */
 export function createDoubles(cases: readonly BenchCase[], asked: Asked = () => {}): Activities {
   const byName = new Map(cases.map((one) => [one.name, one]));
@@ -279,5 +284,6 @@ export function createDoubles(cases: readonly BenchCase[], asked: Asked = () => 
     startChildren: noChild,
     endChild: noChild,
     cancelChild: noChild,
+    readRecording: noFork,
   };
 }

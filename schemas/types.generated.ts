@@ -1191,6 +1191,7 @@ export interface RunEventPayloads {
   'run.started': RunStartedPayload;
   'run.paused': RunPausedPayload;
   'run.resumed': RunResumedPayload;
+  'replay.diverged': ReplayDivergedPayload;
   'run.completed': RunCompletedPayload;
   'run.failed': RunFailedPayload;
   'run.cancelled': RunCancelledPayload;
@@ -1261,6 +1262,15 @@ export interface RunPausedPayload {
 }
 export interface RunResumedPayload {
   reason?: string;
+  [k: string]: unknown;
+}
+export interface ReplayDivergedPayload {
+  sourceRunId: string;
+  atSequence: number;
+  originalEventId?: string;
+  replayEventId?: string;
+  divergenceKind?: 'output' | 'missing' | 'extra' | 'type-mismatch';
+  divergencePoint?: string;
   [k: string]: unknown;
 }
 export interface RunCompletedPayload {

@@ -43,6 +43,12 @@ const OPTIONS: Record<ActivityName, ActivityOptions> = {
   sealBlock: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 20 } },
 };
 
+/** Of an activity that belongs to the run alone. */
+export const RECORDING_OPTIONS: ActivityOptions = {
+  startToCloseTimeout: 120_000,
+  retry: { ...RETRY, maximumAttempts: 20 },
+};
+
 /** Times that a step on its own queue may be begun: a worker that lost the agent hands the call back. */
 const QUEUED_ATTEMPTS = 1_000;
 /** Limit of such a step that names none, in ms. */

@@ -114,7 +114,7 @@ export interface Turn {
 }
 
 export interface RunState {
-  readonly startedAtMs: number;
+  startedAtMs: number;
   segment: number;
   variables: JsonObject;
   /** What was written to declared channels; absent before the first write. */

@@ -3,10 +3,11 @@
 // belongs to one Temporal run: the sandbox gives every run its own modules.
 import { ApplicationFailure } from '@temporalio/workflow';
 import { causeOf, ifTraced, noteFact } from './causes.ts';
+import type { Stated } from './comparison.ts';
 import type { EventType, PayloadOf } from '../src/rules/events.ts';
 import { trackOpen, type OpenItem } from '../src/rules/endings.ts';
 import { activityEventKey } from '../src/rules/ids.ts';
-import type { ActivityEvent, CausedBy, JournalEntry } from '../src/rules/journal.ts';
+import type { ActivityEvent, CausedBy, JournalEntry, RecordedEvent } from '../src/rules/journal.ts';
 import { jsonBytes } from '../src/rules/json.ts';
 import { TASK_BYTES } from '../src/rules/limits.ts';
 import { TERMINAL_STATUSES, type RunStatus } from '../src/rules/status.ts';
@@ -27,6 +28,8 @@ let spentBytes = 0;
 let open: readonly OpenItem[] = [];
 let ended: 'completed' | 'failed' | 'cancelled' | 'frozen' | undefined;
 const keys = new Set<string>();
+/** Of a fork: what stands in its log already. */
+let comparison: { holds(stated: Stated): boolean } | undefined;
 /** Whose run this is. */
 let tenant = '';
 
@@ -37,6 +40,11 @@ export function openJournal(of: string): void {
 
 export function tenantOfRun(): string {
   return tenant;
+}
+
+/** From now on facts are held against those of the source. */
+export function compareWith(recorded: typeof comparison): void {
+  comparison = recorded;
 }
 
 function take(entry: JournalEntry): void {
@@ -79,7 +87,8 @@ export function emit<T extends EventType>(
   if (ended) return;
   claimKey(options.key);
   const causedBy = options.causedBy ?? ifTraced(because) ?? causeOf(options.nodeId);
-  take({ kind: 'emit', type, payload, ...options, causedBy });
+  if (!comparison?.holds({ key: options.key, type, payload }))
+    take({ kind: 'emit', type, payload, ...options, causedBy });
   open = trackOpen(open, { type, payload, ...options });
   noteFact({ type, ...options });
 }
@@ -90,7 +99,19 @@ export function admit(activityId: string, events: readonly ActivityEvent[]): voi
   events.forEach((event, k) => {
     const key = activityEventKey(activityId, k);
     claimKey(key);
-    take({ kind: 'admit', activityId, k });
+    if (!comparison?.holds({ ...event, key })) take({ kind: 'admit', activityId, k });
+    open = trackOpen(open, { ...event, key });
+    noteFact({ ...event, key });
+  });
+}
+
+/** As `admit`, of a result that this run's history does not hold. */
+export function admitRecorded(activityId: string, events: readonly RecordedEvent[]): void {
+  if (ended) return;
+  events.forEach((event, k) => {
+    const key = activityEventKey(activityId, k);
+    claimKey(key);
+    if (!comparison?.holds({ ...event, key })) take({ kind: 'emit', key, ...event });
     open = trackOpen(open, { ...event, key });
     noteFact({ ...event, key });
   });

@@ -16,9 +16,10 @@ import {
   sleep,
   type ActivityOptions,
 } from '@temporalio/workflow';
-import type { StepContext } from '../activities/contract.ts';
+import type { ReadRecordingInput, StepContext } from '../activities/contract.ts';
 import { CHILD_ENDED_SIGNAL, type ChildEnded } from '../src/rules/children.ts';
 import { activityIdOf } from '../src/rules/ids.ts';
+import type { RecordingPage } from '../src/rules/recording.ts';
 import { ownPrincipal } from '../src/rules/run-input.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import { jsonBytes } from '../src/rules/json.ts';
@@ -30,7 +31,7 @@ import {
   type RunMessage,
 } from '../src/rules/messages.ts';
 import { revisionOf } from '../src/rules/versions.ts';
-import { optionsOf } from './activity-options.ts';
+import { optionsOf, RECORDING_OPTIONS } from './activity-options.ts';
 import { causeOf } from './causes.ts';
 import { tupleOf, type Place, type QueuedStep, type Run } from './context.ts';
 import { CancelledAfterResult, CancelledBeforeStart } from './failures.ts';
@@ -268,4 +269,23 @@ function receiveKind(inbox: Inbox, kind: MessageKind): void {
       },
     },
   );
+}
+
+/** Between two continuations of this workflow task: the SDK checks a condition only when nothing else goes on. */
+export async function nothingMoves(): Promise<void> {
+  let isFirst = true;
+  await condition(() => {
+    const was = isFirst;
+    isFirst = false;
+    return !was;
+  });
+}
+
+/** A page of what a fork is made from: an activity that belongs to no node. */
+export async function readRecording(input: ReadRecordingInput): Promise<RecordingPage> {
+  const options = { ...RECORDING_OPTIONS, activityId: `fork/page${input.page}` };
+  const { recording } = await scheduleActivity<StepResult>('readRecording', [input], options);
+  if (!recording)
+    throw ApplicationFailure.nonRetryable('a page of the recording is none', 'internal_error');
+  return recording;
 }

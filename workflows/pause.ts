@@ -111,7 +111,7 @@ function takeEffect(run: Run, asked: Pause): void {
 
 /** No attempt is under way but those that wait for a human, and no step of any. */
 function isQuiet(run: Run): boolean {
-  return run.inFlight === 0 && runningFrames(run).length === 0;
+  return run.inFlight === 0 && runningFrames(run).every(({ nodeId }) => isHeld(run, nodeId));
 }
 
 function runningFrames(run: Run): Frame[] {
@@ -124,13 +124,14 @@ function runningFrames(run: Run): Frame[] {
   );
   // One that waits for a child rests as well: to cut it would end the child.
   const waiting = new Set(Object.values(run.state.children ?? {}).map(({ nodeId }) => nodeId));
-  // One whose child ended, or was refused, while the pause was asked for: what comes next is held back.
-  const isHeld = (nodeId: string) =>
-    isKept && revisionOf(run.input) > 1 && (run.atRest.get(nodeId) ?? 0) > 0;
   return Object.values(run.state.frames).filter(
-    ({ phase, nodeId }) =>
-      phase === 'started' && !asking.has(nodeId) && !waiting.has(nodeId) && !isHeld(nodeId),
+    ({ phase, nodeId }) => phase === 'started' && !asking.has(nodeId) && !waiting.has(nodeId),
   );
+}
+
+/** Its child ended, or was refused, while the pause was asked for: what comes next is held back. */
+function isHeld(run: Run, nodeId: string): boolean {
+  return isPaused(run) && revisionOf(run.input) > 1 && (run.atRest.get(nodeId) ?? 0) > 0;
 }
 
 /** Its attempt ends without an event of its own, and the next one waits for the resume. */

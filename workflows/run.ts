@@ -17,6 +17,7 @@ import { stateMessage } from './channels.ts';
 import { endLeftChildren } from './child-runs.ts';
 import { inTheWakeOf, traceCauses } from './causes.ts';
 import { passCancellation } from './failures.ts';
+import { loadFork, openRecord, playRecord, type Fork } from './fork.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
 import { newRunState, restoredRunState } from './frames.ts';
@@ -24,21 +25,24 @@ import { emit, endJournal, openItems, openJournal, restoreOpenItems } from './jo
 import { liveSteps } from './live-steps.ts';
 import { answerMessages } from './messages.ts';
 import { restorePause } from './pause.ts';
+import type { RecordedSteps } from './recorded-steps.ts';
 import { durationError, startFrames } from './schedule.ts';
 import { endSegment, wantsNewSegment } from './segments.ts';
-import { runKey } from './steps.ts';
+import { runKey, type Steps } from './steps.ts';
 import { heldBytesOf, shownVariables } from './values.ts';
 
 export async function runWorkflow(input: RunInput): Promise<void> {
   openJournal(input.tenant);
+  const fork = input.fork && (await loadFork(input, input.fork));
   if (needsPatterns(input.definition)) await loadPatterns();
-  const run = open(input);
+  const run = open(input, fork?.steps);
   // Before a message can come: it must find what was carried, and nothing of its own is restored.
   restorePause(run);
   answerMessages(run);
+  if (fork) openRecord(fork);
   if (run.state.segment === 0) stateStart(run);
   startFrames(run);
-  const ending = await CancellationScope.nonCancellable(() => live(run));
+  const ending = await CancellationScope.nonCancellable(() => live(run, fork));
   if (ending.kind === 'continue') {
     return continueAsNew<typeof runWorkflow>({ ...input, carried: run.frozen });
   }
@@ -46,15 +50,15 @@ export async function runWorkflow(input: RunInput): Promise<void> {
 }
 
 /** To its end, or to the end of this segment; shielded, so that only `cancel` stops what runs. */
-async function live(run: Run): Promise<Ending> {
-  const ending = await interpret(run);
+async function live(run: Run, fork: Fork | undefined): Promise<Ending> {
+  if (fork) playRecord(run, fork).catch(passCancellation);
+  const ending = await interpret(run, fork?.steps);
   if (ending.kind !== 'continue') await close(run, ending);
   return ending;
 }
 
-function open(input: RunInput): Run {
+function open(input: RunInput, steps: Steps = liveSteps()): Run {
   const { carried, variables } = input;
-  const steps = liveSteps();
   const state =
     carried === undefined
       ? newRunState(steps.now(runKey('start')), variables)
@@ -102,8 +106,10 @@ function stateStart(run: Run): void {
 }
 
 /** Waits until the run, or this segment of it, has ended. */
-async function interpret(run: Run): Promise<Ending> {
+async function interpret(run: Run, recorded: RecordedSteps | undefined): Promise<Ending> {
   const clock = startClock(run);
+  // No segment of a fork ends before it lives: its history holds what it is made from.
+  if (recorded) await recorded.until(() => run.ending !== undefined || recorded.isLive());
   for (;;) {
     await run.steps.until(wantsNewSegment(run));
     if (!run.ending) await endSegment(run);

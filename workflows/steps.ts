@@ -9,7 +9,8 @@ import type { MessageOutcome, RunMessage } from '../src/rules/messages.ts';
 import { tupleOf, type Place, type Run } from './context.ts';
 import { isTaskFull } from './journal.ts';
 
-export type ActivityName = keyof Activities;
+/** Those that belong to a node. */
+export type ActivityName = Exclude<keyof Activities, 'readRecording'>;
 export type StepInput<Name extends ActivityName> = Omit<Parameters<Activities[Name]>[0], 'context'>;
 export type StepOutput<Name extends ActivityName> = Awaited<ReturnType<Activities[Name]>>['output'];
 

@@ -64,16 +64,27 @@ export async function performCalls(
   return calls.map(({ callId, resultHash }) => ({ callId, resultHash: resultHash ?? '' }));
 }
 
-/** A call had failed when the segment before ended: what the others had started ends before their turn does. */
+/**
+ * A call had failed when the segment before ended: what the others had started ends before their turn does, and what they
+ * had asked is withdrawn.
+ */
 async function endRuns(
   work: AgentWork,
   invocation: Invocation,
   calls: readonly ToolCall[],
 ): Promise<void> {
   if (!endsWithTurn(work)) return;
-  const running = calls.filter(({ child }) => child?.phase === 'running');
+  const { state } = work.visit.run;
+  const hasAsked = ({ step }: ToolCall) =>
+    Object.values(state.interrupts).some(
+      (open) => open.nodeId === work.visit.frame.nodeId && open.step.startsWith(`${step}.`),
+    );
   const runs = Promise.resolve();
-  await settled(running.map((call) => perform({ work, invocation, call, runs })));
+  const left = calls.map((call) => ({ work, invocation, call, runs }));
+  await Promise.allSettled([
+    ...left.filter(({ call }) => call.child?.phase === 'running').map(perform),
+    ...left.filter(({ call }) => isAsking(call) && hasAsked(call)).map(askInTurn),
+  ]);
 }
 
 /** The runs of a turn end with it. */

@@ -2,6 +2,7 @@
 // history, and but for this room and the activities that stream nobody sees the log's store.
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { HistoryReader } from '../ports/history.ts';
+import type { Recording } from '../rules/recording.ts';
 import type { Head, LogRow } from '../ports/log.ts';
 import type { OverviewQuery, RunRef, StartFailure } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -14,6 +15,7 @@ import { conversationPage, type ConversationQuery } from './conversation.ts';
 import { createFollowers, type FollowOptions } from './followers.ts';
 import { overview, sumUp, waitingRuns, type WaitingQuery } from './overview.ts';
 import { rebuild, rebuildAll, type Rebuilt } from './rebuild.ts';
+import { readRecording } from './recording.ts';
 import { readRows, type RowsQuery } from './rows.ts';
 import { createSessions, type Sessions } from './session-stream.ts';
 import { startFailedBatch } from './start-failed.ts';
@@ -71,6 +73,8 @@ export interface Log {
   advance(run: RunRef, goal: Goal): Promise<Advanced>;
   /** Throws HostError run_state_conflict while the run streams. */
   rebuild(run: RunRef): Promise<Rebuilt>;
+  /** What the first `length` entries of its log came of: for forks (recording.ts). */
+  recording(run: RunRef, length: number): Promise<Recording>;
   rebuildAll(): ReturnType<typeof rebuildAll>;
   /** Stops listening. */
   close(): void;
@@ -131,6 +135,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     changes: (tenant, signal) => changes.watch(tenant, signal),
     advance: (run, goal) => advance(parts, run, goal),
     rebuild: (run) => rebuild(parts, run),
+    recording: (run, length) => readRecording(parts, run, length),
     rebuildAll: () => rebuildAll(parts),
     close() {
       followers.close();

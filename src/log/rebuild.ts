@@ -132,13 +132,13 @@ function byBlock(deltas: readonly LogRow[]): Map<string, LogRow[]> {
   return blocks;
 }
 
-/** Deltas in the log that no result and no seal records. */
+/** Deltas in the log that no result and no seal records; those that a fork began with are entries. */
 function unrecorded(
   runId: string,
   stored: readonly LogRow[],
-  recorded: readonly RecordedDeltas[],
+  { deltas, entries }: Pick<Retold, 'deltas' | 'entries'>,
 ): LogRow[] {
-  const known = new Set(expanded(runId, recorded).map(({ key }) => key));
+  const known = new Set([...expanded(runId, deltas), ...entries].map(({ key }) => key));
   return stored.filter(({ key }) => blockOfKey(key) !== undefined && !known.has(key));
 }
 
@@ -191,7 +191,7 @@ export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promi
   const seen = await log.head(run);
   const stored = await storedRows(log, run);
   // While the run goes on, a result may still record them.
-  const kept = told.closed ? unrecorded(runId, stored, told.deltas) : [];
+  const kept = told.closed ? unrecorded(runId, stored, told) : [];
   if (told.cutOff) {
     const openBlocks = cutOffItems(cutOffBlocks(runId, told, kept));
     told = await retell(parts, run, { temporalRunId, openBlocks });

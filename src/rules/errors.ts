@@ -83,6 +83,14 @@ export const ERRORS = {
   start_failed: { retryable: true, message: 'The run could not be started.' }, // own
   node_timeout: { retryable: true, message: 'The node took longer than permitted.' }, // own
   cancelled: { retryable: false, message: 'Cancelled.' }, // own
+  replay_diverged: {
+    retryable: false,
+    message: 'What the fork stated is not what its source had stated.',
+  }, // own
+  replay_source_missing: {
+    retryable: false,
+    message: 'The source of the replay has no record of this.',
+  },
   interrupt_timeout: { retryable: false, message: 'Nobody answered within the time allowed.' }, // own
   conversation_limit_exceeded: {
     retryable: false,

@@ -202,6 +202,7 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
   }),
   'run.paused': row('uv', 'run-moves', { run: 'paused' }),
   'run.resumed': row('uv', 'run-moves', { run: 'running' }),
+  'replay.diverged': row('', 'note'),
   'run.completed': row('uv', 'run-ends', { run: 'completed', urgent: true }),
   'run.failed': row('uv', 'run-ends', { run: 'failed', urgent: true }),
   'run.cancelled': row('uv', 'run-ends', { run: 'cancelled', urgent: true }),

@@ -2,6 +2,7 @@
 // §2.4). One carrier holds the entries of one activation.
 import type { EventOf } from './events.ts';
 import type { JsonObject, JsonValue } from './json.ts';
+import type { RecordingPage } from './recording.ts';
 import type { RunStatus } from './status.ts';
 
 /**
@@ -91,4 +92,6 @@ export interface StepResult<Output = JsonValue, Event = ActivityEvent> {
   readonly output: Output;
   readonly events: readonly Event[];
   readonly deltas?: RecordedDeltas;
+  /** What a fork is made from. */
+  readonly recording?: RecordingPage;
 }

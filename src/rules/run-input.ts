@@ -39,6 +39,16 @@ export interface RunHeader {
   readonly isDetached?: true;
 }
 
+/** Of which run a run is a fork (replay.md). */
+export interface ForkOf {
+  readonly sourceRunId: string;
+  /** Entries of the source before it are the fork's own log. */
+  readonly fromSeq: number;
+  /** Entries of the source when it was forked: it may have gone on since. */
+  readonly length: number;
+  readonly mode: 'replay' | 'branch';
+}
+
 export interface RunInput {
   readonly runId: string;
   readonly tenant: string;
@@ -80,6 +90,8 @@ export interface RunInput {
   readonly statesCauses?: true;
   /** What its nodes state and take, as this release does it. Absent: 0 (revisionOf). */
   readonly revision?: Revision;
+  /** Absent: the run is no fork. */
+  readonly fork?: ForkOf;
   /** Tests only: continue-as-new after this many history events, at most 5 times (architecture §4). */
   readonly forceContinueAsNewAfter?: number;
   /** State carried over continue-as-new; absent in the first segment. Its form belongs to workflows/. */

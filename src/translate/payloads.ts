@@ -63,6 +63,15 @@ export function stepResultIn(
     : undefined;
 }
 
+/** The one value among `payloads`. Throws HostError history_undecodable. */
+export function jsonIn(
+  payloads: readonly HistoryPayload[] | null | undefined,
+  what: string,
+): JsonValue {
+  const [payload] = payloads ?? [];
+  return payload ? (parse(payload, what) as JsonValue) : null;
+}
+
 /** Time of a history event in ms epoch, cut to whole milliseconds. */
 export function eventTimeMs(event: HistoryEvent): number {
   const { seconds, nanos } = event.eventTime ?? {};

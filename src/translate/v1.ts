@@ -22,6 +22,7 @@ import {
   type RecordedDeltas,
 } from '../rules/journal.ts';
 import { eventRow, type EventOf } from '../rules/events.ts';
+import type { RecordingPage } from '../rules/recording.ts';
 import type { JsonObject } from '../rules/json.ts';
 import {
   foldStatus,
@@ -145,6 +146,7 @@ class Page {
       const activityId = this.#settle(completed.scheduledEventId);
       const result = stepResultIn(completed.result?.payloads);
       if (activityId === undefined || !result) return;
+      if (result.recording) this.#copy(result.recording);
       if (result.deltas) {
         this.deltas.push(result.deltas);
         this.#noteStream(result.deltas, activityId);
@@ -156,6 +158,14 @@ class Page {
     }
     const ended = outcome ? this.#settle(outcome.scheduledEventId) : undefined;
     if (ended !== undefined && this.#streams[ended] === undefined) this.#keepStream(ended, ended);
+  }
+
+  /** The log that a fork begins with: the source's, under its own ids. */
+  #copy({ sourceRunId, prefix, entries }: RecordingPage): void {
+    for (const { payload, timestampMs, ...entry } of entries.slice(0, prefix)) {
+      const own = JSON.parse(payload.replaceAll(sourceRunId, this.#runId)) as JsonObject;
+      this.#write({ key: entry.key, event: { ...entry, payload: own }, timeMs: timestampMs });
+    }
   }
 
   get #streams(): Record<string, string> {

@@ -86,7 +86,10 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
   };
   const activities = createActivities({
     stores,
-    log: { catchUp: async () => ({ nextSequence: options.caughtUpTo ?? 1 }) },
+    log: {
+      catchUp: async () => ({ nextSequence: options.caughtUpTo ?? 1 }),
+      recording: async () => ({ batches: [], entries: [] }),
+    },
     models: createModels(
       options.models ?? {
         scripts: { [AGENT_ID]: { turns: options.turns ?? [DECIDES] } },

@@ -19,6 +19,7 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   'prompt.composed': ['activities/contract.ts', 'workflows/invocation.ts'],
   // The workflow; where it ended without its own code, translate; where it never began, the start.
   'run.failed': ['src/log/start-failed.ts', 'src/translate/v1.ts', 'workflows/run.ts'],
+  'replay.diverged': ['workflows/fork.ts'],
   'run.cancelled': ['src/translate/v1.ts', 'workflows/run.ts'],
   // Its key is told to who is caused by it.
   'node.started': ['workflows/context.ts', 'workflows/visit.ts'],

@@ -225,8 +225,10 @@ async function checkRun(inspection: Inspection): Promise<SegmentHistory[]> {
   const row = await stores.runs.find(head.tenant, runId);
   checkRows(rows, head, row?.input.statesCauses === true);
   const segments = await readSegments(inspection);
-  checkEmissions(rows, segments);
-  if (head.closed) checkDeltas(rows, segments, runId);
+  // A fork's log begins with that of its source, which no command of its own carries.
+  const own = rows.slice(row?.input.fork?.fromSeq ?? 0);
+  checkEmissions(own, segments);
+  if (head.closed) checkDeltas(own, segments, runId);
   if ((await stores.log.openBlocks(runRef(runId))).length === 0)
     await checkRebuild(inspection, rows, head);
   return segments;

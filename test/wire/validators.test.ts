@@ -27,6 +27,7 @@ const turn = (turnIndex: number) => ({
 const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> = {
   'run.started': { workflowId: 'w', inputs: {}, transport: 'rest', tags: ['t'] },
   'run.paused': { drainPolicy: 'immediate', reason: 'lunch' },
+  'replay.diverged': { sourceRunId: 'run-1', atSequence: 3, divergenceKind: 'output' },
   'run.resumed': { reason: 'done' },
   'run.completed': { outputs: { a: 1 }, durationMs: 5 },
   'run.failed': { error, failedNodeId: nodeId },

@@ -1,7 +1,7 @@
-// What the projection sees of history events: only those that are durable, with just those payloads decoded that may
-// be carriers or step results (architecture §3.1, §2.3).
-import type { Payload, PayloadCodec } from '@temporalio/common';
-import proto from '@temporalio/proto';
+// What the projection and recordings see of history events: only those that are durable, with just those payloads decoded
+// that may be carriers or step results, or tell what a run was told (architecture §3.1, §2.3, §6).
+import { defaultPayloadConverter, type Payload, type PayloadCodec } from '@temporalio/common';
+import proto, { type temporal } from '@temporalio/proto';
 import { HostError } from '../../rules/errors.ts';
 import { CARRIER_MEMO_FIELD } from '../../rules/journal.ts';
 import type { HistoryEvent } from '../../ports/history.ts';
@@ -39,6 +39,47 @@ async function decodePayloads(
   }
 }
 
+/** What a run was told: messages, signals, and why a step failed. */
+async function decodeTold(
+  event: HistoryEvent,
+  codec: PayloadCodec,
+): Promise<HistoryEvent | undefined> {
+  const accepted = event.workflowExecutionUpdateAcceptedEventAttributes;
+  const request = accepted?.acceptedRequest;
+  if (accepted && request?.input) {
+    const args = { payloads: await decodePayloads(codec, request.input.args?.payloads, 0) };
+    const acceptedRequest = { ...request, input: { ...request.input, args } };
+    return {
+      ...event,
+      workflowExecutionUpdateAcceptedEventAttributes: { ...accepted, acceptedRequest },
+    };
+  }
+  const signal = event.workflowExecutionSignaledEventAttributes;
+  if (signal) {
+    const input = { payloads: await decodePayloads(codec, signal.input?.payloads, 0) };
+    return { ...event, workflowExecutionSignaledEventAttributes: { ...signal, input } };
+  }
+  const failed = event.activityTaskFailedEventAttributes;
+  if (!failed?.failure) return undefined;
+  const failure = await decodeFailure(failed.failure, codec);
+  return { ...event, activityTaskFailedEventAttributes: { ...failed, failure } };
+}
+
+type Failure = temporal.api.failure.v1.IFailure;
+
+/** Its message may be kept apart, encoded (failure-converter.cjs). */
+async function decodeFailure(failure: Failure, codec: PayloadCodec): Promise<Failure> {
+  const { encodedAttributes, applicationFailureInfo: info } = failure;
+  const [encoded] = encodedAttributes ? await decodePayloads(codec, [encodedAttributes], 0) : [];
+  const kept = encoded && defaultPayloadConverter.fromPayload<{ message?: string }>(encoded);
+  const details = { payloads: await decodePayloads(codec, info?.details?.payloads, 0) };
+  return {
+    ...failure,
+    ...(kept?.message === undefined ? {} : { message: kept.message }),
+    ...(info ? { applicationFailureInfo: { ...info, details } } : {}),
+  };
+}
+
 /** The event with those payloads decoded that may be carriers or step results; the same object if it has none. */
 async function decodeEvent(event: HistoryEvent, codec: PayloadCodec): Promise<HistoryEvent> {
   const scheduled = event.activityTaskScheduledEventAttributes;
@@ -52,6 +93,8 @@ async function decodeEvent(event: HistoryEvent, codec: PayloadCodec): Promise<Hi
     const result = { payloads: await decodePayloads(codec, completed.result?.payloads, 0) };
     return { ...event, activityTaskCompletedEventAttributes: { ...completed, result } };
   }
+  const told = await decodeTold(event, codec);
+  if (told) return told;
   const modified = event.workflowPropertiesModifiedEventAttributes;
   const field = modified?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD];
   if (modified && field) {

@@ -193,7 +193,8 @@ const ACTIVITIES: Readonly<Record<string, (input: never, draws: Draws) => Activi
   sealBlock: sealed,
 };
 
-export const ACTIVITY_NAMES = [...Object.keys(ACTIVITIES), ...FAMILY_ACTIVITIES];
+export const READ_RECORDING = 'readRecording';
+export const ACTIVITY_NAMES = [...Object.keys(ACTIVITIES), ...FAMILY_ACTIVITIES, READ_RECORDING];
 
 export function fateOf(seed: string, { activityId, type, input }: ScheduledActivity): ActivityFate {
   const behave = ACTIVITIES[type];

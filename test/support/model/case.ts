@@ -3,13 +3,15 @@
 import { CHILD_ENDED_SIGNAL, type ChildEnded } from '../../../src/rules/children.ts';
 import { MESSAGES } from '../../../src/rules/messages.ts';
 import type { JsonObject, JsonValue } from '../../../src/rules/json.ts';
-import type { RunInput } from '../../../src/rules/run-input.ts';
+import type { Recording, RecordedEntry, RecordingPage } from '../../../src/rules/recording.ts';
+import type { ForkOf, RunInput } from '../../../src/rules/run-input.ts';
 import type { HistoryEvent } from '../../../src/ports/history.ts';
 import { translate } from '../../../src/translate/translate.ts';
 import { TERMINAL_STATUSES } from '../../../src/rules/status.ts';
 import { journalOf } from '../run-workflow.ts';
 import { openAgenda, type Agenda } from './agenda.ts';
 import {
+  READ_RECORDING,
   fateOf,
   interventionsOf,
   stopOf,
@@ -49,6 +51,20 @@ export interface CaseEnd {
   readonly executions: number;
   readonly end: 'completed' | 'failed' | 'cancelled';
   readonly types: ReadonlySet<string>;
+  /** Of each execution. */
+  readonly histories: readonly (readonly HistoryEvent[])[];
+  /** As the log has them. */
+  readonly rows: readonly RecordedEntry[];
+  /** Activities that were begun, in order. */
+  readonly performed: readonly string[];
+}
+
+/** How a case differs from what its seed says. */
+export interface CaseOptions {
+  /** What a fork is made from. */
+  readonly recording?: RecordingPage;
+  /** Nobody does anything of his own accord. */
+  readonly isUndisturbed?: boolean;
 }
 
 class GeneratedCase implements World {
@@ -71,16 +87,33 @@ class GeneratedCase implements World {
   /** Updates that an execution ended without having seen: for the next one. */
   #unseen: Update[] = [];
 
-  constructor(isolate: Isolate, seed: string, input: RunInput) {
+  readonly #rows: RecordedEntry[] = [];
+  readonly #performed: string[] = [];
+  readonly #recording: RecordingPage | undefined;
+
+  constructor(
+    isolate: Isolate,
+    { seed, input, recording, isUndisturbed }: CaseOptions & { seed: string; input: RunInput },
+  ) {
+    this.#recording = recording;
     this.#isolate = isolate;
     this.#seed = seed;
     this.#input = input;
-    this.#interventions = interventionsOf(seed);
+    this.#interventions = isUndisturbed ? [] : interventionsOf(seed);
     this.#family = openFamily(seed, this.#agenda, (childRunId) => this.#childEnded(childRunId));
   }
 
-  begin = (activity: Parameters<World['begin']>[0]) =>
-    isOfFamily(activity.type) ? this.#family.fate(activity) : fateOf(this.#seed, activity);
+  begin = (activity: Parameters<World['begin']>[0]) => {
+    if (activity.type === READ_RECORDING) return this.#pageOf();
+    this.#performed.push(activity.activityId);
+    return isOfFamily(activity.type) ? this.#family.fate(activity) : fateOf(this.#seed, activity);
+  };
+
+  #pageOf(): ReturnType<World['begin']> {
+    const result = { output: null, events: [], recording: this.#recording };
+    return { afterMs: 1, end: { kind: 'completed', result } };
+  }
+
   stop = (activity: Parameters<World['stop']>[0]) =>
     isOfFamily(activity.type) ? stopOfStep(this.#seed, activity) : stopOf(this.#seed, activity);
 
@@ -113,7 +146,8 @@ class GeneratedCase implements World {
   recorded(events: readonly HistoryEvent[]): void {
     const page = translate(events, this.#translation, this.#input);
     this.#translation = page.state;
-    for (const { key, type, nodeId, causedBy, payload } of page.entries) {
+    for (const { key, type, nodeId, causedBy, payload, timestampMs } of page.entries) {
+      this.#rows.push({ key, type, nodeId, causedBy, payload, timestampMs });
       const entry = { key, type, nodeId, causedBy, payload: JSON.parse(payload) as JsonObject };
       this.entries.push(entry);
       this.#legality.take(entry);
@@ -176,7 +210,8 @@ class GeneratedCase implements World {
     const terminal = this.entries.at(-1)?.type;
     if (!this.#isClosed || terminal !== `run.${end}`)
       throw new Error(`the execution is ${end}, the log ends in ${terminal}`);
-    this.#compareWithJournal();
+    // The log of a fork begins with what no carrier of its own tells.
+    if (!this.#recording) this.#compareWithJournal();
     this.#checkSeals();
     const left = this.#family.left();
     if (left.length > 0) throw new Error(`the children ${left.join(', ')} outlive their parent`);
@@ -185,6 +220,9 @@ class GeneratedCase implements World {
       executions: this.#executions.length,
       end,
       types: new Set(this.entries.map(({ type }) => type)),
+      histories: this.#executions.map(({ history }) => history),
+      rows: this.#rows,
+      performed: this.#performed,
     };
   }
 
@@ -280,9 +318,27 @@ class GeneratedCase implements World {
 }
 
 /** Plays the case to its end. Throws an Error with everything that is needed to see what went wrong. */
-export async function playCase(isolate: Isolate, seed: string): Promise<CaseEnd> {
-  const input = generatedInput(seed);
-  const generated = new GeneratedCase(isolate, seed, input);
+export function playCase(isolate: Isolate, seed: string): Promise<CaseEnd> {
+  return play(isolate, { seed, input: generatedInput(seed) });
+}
+
+/** Plays a fork of what the case `seed` came to. */
+export function playFork(
+  isolate: Isolate,
+  { seed, fork, recording }: { seed: string; fork: ForkOf; recording: Recording },
+): Promise<CaseEnd> {
+  const input = { ...generatedInput(seed), runId: `fork-${seed}`, fork };
+  const { sourceRunId, fromSeq } = fork;
+  const page = { ...recording, sourceRunId, prefix: fromSeq, isLast: true };
+  return play(isolate, { seed, input, recording: page, isUndisturbed: true });
+}
+
+async function play(
+  isolate: Isolate,
+  options: CaseOptions & { seed: string; input: RunInput },
+): Promise<CaseEnd> {
+  const { seed, input } = options;
+  const generated = new GeneratedCase(isolate, options);
   try {
     return await generated.play();
   } catch (error) {

@@ -175,6 +175,7 @@ class ModelledExecution implements Execution {
   #updates: Update[];
   /** Ids that this execution knows: the server itself answers one that comes again. */
   readonly #seen: Set<string>;
+  readonly #accepted = new Map<string, Update>();
   #flags: readonly number[] = [];
   #isTaskDue = false;
   /** Events of history that the world knows. */
@@ -306,6 +307,7 @@ class ModelledExecution implements Execution {
     this.#flags = flags;
     const sent = this.#updates;
     this.#updates = [];
+    for (const update of sent) this.#accepted.set(update.id, update);
     // A server forgets a task that only refused.
     if (isEmpty && this.#jobs.length === 0) this.history.length = before;
     else
@@ -394,9 +396,19 @@ class ModelledExecution implements Execution {
     else if (setPatchMarker) this.#mark(setPatchMarker.patchId ?? '');
     else if (updateResponse) {
       if (updateResponse.accepted)
-        this.#record({ workflowExecutionUpdateAcceptedEventAttributes: {} });
+        this.#record({
+          workflowExecutionUpdateAcceptedEventAttributes: {
+            acceptedRequest: this.#requestOf(updateResponse.protocolInstanceId ?? ''),
+          },
+        });
       else this.#record({ workflowExecutionUpdateCompletedEventAttributes: {} });
     } else this.#finish(command);
+  }
+
+  #requestOf(id: string) {
+    const { name = '', message } = this.#accepted.get(id) ?? {};
+    const payloads = [defaultPayloadConverter.toPayload(message)];
+    return { meta: { updateId: id }, input: { name, args: { payloads } } };
   }
 
   #mark(patchId: string): void {
@@ -494,7 +506,13 @@ class ModelledExecution implements Execution {
 
   #startTimer(seq: number, ms: number): void {
     const { agenda } = this.#of;
-    const startedEventId = this.#record({ timerStartedEventAttributes: { timerId: String(seq) } });
+    const startToFireTimeout = {
+      seconds: Math.floor(ms / 1000) as never,
+      nanos: (ms % 1000) * 1_000_000,
+    };
+    const startedEventId = this.#record({
+      timerStartedEventAttributes: { timerId: String(seq), startToFireTimeout },
+    });
     const takeOff = agenda.at(agenda.nowMs() + Math.max(ms, 1), () => {
       if (this.#end) return;
       this.#timers.delete(seq);

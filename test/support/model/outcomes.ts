@@ -59,12 +59,12 @@ export function activityOutcome(
   switch (end.kind) {
     case 'failed':
       return {
-        event: { activityTaskFailedEventAttributes: { scheduledEventId, failure } },
+        event: { activityTaskFailedEventAttributes: { scheduledEventId, failure: causeOf(end) } },
         result: { failed: { failure } },
       };
     case 'timed-out':
       return {
-        event: { activityTaskTimedOutEventAttributes: { scheduledEventId, failure } },
+        event: { activityTaskTimedOutEventAttributes: { scheduledEventId, failure: causeOf(end) } },
         result: { failed: { failure } },
       };
     case 'cancelled':

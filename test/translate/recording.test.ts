@@ -1,0 +1,106 @@
+// Temporal history -> recording (architecture §6): what came to which workflow task.
+import { defaultPayloadConverter } from '@temporalio/common';
+import { describe, expect, it } from 'vitest';
+import type { HistoryEvent } from '../../src/ports/history.ts';
+import { recordingOf } from '../../src/translate/recording.ts';
+
+const at = (seconds: number) => ({ seconds: seconds as never, nanos: 5_000_000 });
+const payloads = (value: unknown) => ({ payloads: [defaultPayloadConverter.toPayload(value)] });
+
+/** Ids and times from the place. */
+const historyOf = (...events: HistoryEvent[]): HistoryEvent[] =>
+  events.map((event, index) => ({ eventId: (index + 1) as never, eventTime: at(index), ...event }));
+
+const started: HistoryEvent = { workflowTaskStartedEventAttributes: {} };
+const completed: HistoryEvent = { workflowTaskCompletedEventAttributes: {} };
+const lost: HistoryEvent = { workflowTaskTimedOutEventAttributes: {} };
+const signal = (childRunId: string): HistoryEvent => ({
+  workflowExecutionSignaledEventAttributes: {
+    signalName: 'childEnded',
+    input: payloads({ childRunId }),
+  },
+});
+
+describe('a batch is what one workflow task was given', () => {
+  it('what came while a task ran is of the next one; what a lost task was given is given again', () => {
+    const history = historyOf(
+      ...[started, completed, signal('a'), started, lost],
+      ...[signal('b'), started, signal('c'), completed, started, completed],
+    );
+    const { batches } = recordingOf([history], []);
+    expect(batches).toMatchObject([
+      { atMs: 5, begins: true, stimuli: [] },
+      { atMs: 6_005, stimuli: [{ childRunId: 'a' }, { childRunId: 'b' }] },
+      { atMs: 9_005, stimuli: [{ childRunId: 'c' }] },
+    ]);
+  });
+
+  it('a timer is known by its end, a message by the task behind which history notes it', () => {
+    const history = historyOf(
+      ...[started, completed],
+      { timerStartedEventAttributes: { startToFireTimeout: { seconds: 2 as never, nanos: 0 } } },
+      { timerFiredEventAttributes: { startedEventId: 3 as never } },
+      ...[started, completed],
+      {
+        workflowExecutionUpdateAcceptedEventAttributes: {
+          acceptedRequest: {
+            meta: { updateId: 'u1' },
+            input: { name: 'cancelRun', args: payloads({ cancelledBy: 'me' }) },
+          },
+        },
+      },
+    );
+    const [, second] = recordingOf([history], []).batches;
+    expect(second?.stimuli).toEqual([
+      { kind: 'message', update: 'cancelRun', updateId: 'u1', message: { cancelledBy: 'me' } },
+      { kind: 'timer', deadlineMs: 2_005 },
+    ]);
+  });
+
+  it('an activity’s end: its result, its failure with its code, its time', () => {
+    const scheduled = (activityId: string): HistoryEvent => ({
+      activityTaskScheduledEventAttributes: { activityId },
+    });
+    const history = historyOf(
+      ...[started, completed, scheduled('one'), scheduled('two'), scheduled('three')],
+      {
+        activityTaskCompletedEventAttributes: {
+          scheduledEventId: 3 as never,
+          result: payloads({ output: 1, events: [] }),
+        },
+      },
+      {
+        activityTaskFailedEventAttributes: {
+          scheduledEventId: 4 as never,
+          failure: {
+            message: 'no',
+            applicationFailureInfo: { type: 'forbidden', details: payloads({ why: 'so' }) },
+          },
+        },
+      },
+      {
+        activityTaskTimedOutEventAttributes: {
+          scheduledEventId: 5 as never,
+          failure: { timeoutFailureInfo: { timeoutType: 4 } },
+        },
+      },
+      ...[started, completed],
+    );
+    const { batches } = recordingOf([history], []);
+    expect(batches[0]?.began).toEqual(['one', 'two', 'three']);
+    expect(batches[1]?.stimuli).toEqual([
+      {
+        ...{ kind: 'step', activityId: 'one' },
+        outcome: { kind: 'completed', result: { output: 1, events: [] } },
+      },
+      {
+        ...{ kind: 'step', activityId: 'two' },
+        outcome: { kind: 'failed', code: 'forbidden', message: 'no', details: { why: 'so' } },
+      },
+      {
+        ...{ kind: 'step', activityId: 'three' },
+        outcome: { kind: 'timed-out', type: 'HEARTBEAT' },
+      },
+    ]);
+  });
+});

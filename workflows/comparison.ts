@@ -1,0 +1,103 @@
+// What a fork states, held against what its source stated (architecture §6): by key, each once. The entries before
+// `fromSeq` are the fork's own log already; those behind it are stated anew.
+import { canonicalJson, type JsonValue } from '../src/rules/json.ts';
+import { blockOfKey } from '../src/rules/ids.ts';
+import type { RecordedEntry } from '../src/rules/recording.ts';
+import type { ForkOf } from '../src/rules/run-input.ts';
+
+/** A fact, as code states it. */
+export interface Stated {
+  readonly key: string;
+  readonly type: string;
+  readonly payload: object;
+}
+
+export interface Divergence {
+  readonly kind: 'output' | 'missing' | 'extra' | 'type-mismatch';
+  /** Sequence in the source, of the fact or of where it would stand. */
+  readonly atSequence: number;
+  readonly key: string;
+  readonly type: string;
+}
+
+interface Expected {
+  readonly sequence: number;
+  readonly type: string;
+  readonly payload: string;
+}
+
+export class Comparison {
+  readonly #entries: readonly RecordedEntry[];
+  readonly #expected: ReadonlyMap<string, Expected>;
+  readonly #seen = new Set<string>();
+  readonly #fork: ForkOf;
+  readonly #runId: string;
+  #position = 0;
+  #isOver = false;
+  #found: Divergence | undefined;
+
+  constructor(runId: string, fork: ForkOf, entries: readonly RecordedEntry[]) {
+    this.#runId = runId;
+    this.#fork = fork;
+    this.#entries = entries;
+    this.#expected = new Map(
+      entries.map(({ key, type, payload }, sequence) => [key, { sequence, type, payload }]),
+    );
+  }
+
+  /** Of the source's log. */
+  get length(): number {
+    return this.#entries.length;
+  }
+
+  sequenceOf(key: string): number | undefined {
+    return this.#expected.get(key)?.sequence;
+  }
+
+  /** The first one. */
+  get divergence(): Divergence | undefined {
+    return this.#found;
+  }
+
+  /** True: it stands in the fork's log already, and is not stated again. */
+  holds(stated: Stated): boolean {
+    const expected = this.#expected.get(stated.key);
+    if (expected) this.#seen.add(stated.key);
+    if (!this.#isOver) this.#compare(stated, expected);
+    return expected !== undefined && expected.sequence < this.#fork.fromSeq;
+  }
+
+  /** Everything that the source stated before `position` must have come by now. */
+  reached(position: number): void {
+    for (let sequence = this.#position; sequence < position; sequence++) {
+      const { key = '', type = '' } = this.#entries[sequence] ?? {};
+      // Streams come from activities, which are not performed here.
+      if (this.#seen.has(key) || blockOfKey(key) !== undefined) continue;
+      this.#note({ kind: 'missing', atSequence: sequence, key, type });
+    }
+    this.#position = Math.max(this.#position, position);
+  }
+
+  /** What is stated from now on has nothing to be held against. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  #compare({ key, type, payload }: Stated, expected: Expected | undefined): void {
+    const atSequence = expected?.sequence ?? this.#position;
+    if (!expected) return this.#note({ kind: 'extra', atSequence, key, type });
+    if (expected.type !== type) return this.#note({ kind: 'type-mismatch', atSequence, key, type });
+    // As the log has it: without what JSON does not hold, and with the source's own name.
+    const own = JSON.stringify(payload).replaceAll(this.#runId, this.#fork.sourceRunId);
+    if (canonicalOf(own) !== canonicalOf(expected.payload))
+      this.#note({ kind: 'output', atSequence, key, type });
+  }
+
+  #note(divergence: Divergence): void {
+    if (!this.#isOver) this.#found ??= divergence;
+  }
+}
+
+function canonicalOf(text: string): string {
+  return canonicalJson(JSON.parse(text) as JsonValue);
+}

@@ -1,0 +1,345 @@
+// Recorded Steps (architecture §6): the same code as live ones drive, on what its source was given. Each batch is delivered
+// when everything stands at a wait, with the source's time; nothing outside is asked. Behind the last one that is delivered
+// Steps are live: what was under way is begun again.
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancellationScope,
+  CancelledFailure,
+  TimeoutFailure,
+} from '@temporalio/workflow';
+import { MESSAGES, type MessageKind, type RunMessage } from '../src/rules/messages.ts';
+import { CANCELLATION_GRACE_MS } from '../src/rules/limits.ts';
+import { activityIdOf } from '../src/rules/ids.ts';
+import type { ForkOf } from '../src/rules/run-input.ts';
+import type { Batch, RecordedOutcome, Stimulus } from '../src/rules/recording.ts';
+import { tupleOf, type Place } from './context.ts';
+import { CancelledAfterResult } from './failures.ts';
+import { admitRecorded } from './journal.ts';
+import { nothingMoves } from './live-steps.ts';
+import { rest } from './pause.ts';
+import type { ActivityName, Entered, Inbox, StepOutput, StepRequest, Steps } from './steps.ts';
+
+/** Steps are live now: whatever waited begins to wait again. */
+const LIVE = Symbol('live');
+
+interface Wait {
+  readonly deadlineMs: number | undefined;
+  readonly ready: () => boolean;
+  /** Takes the wait off. */
+  settle(as: boolean | typeof LIVE): void;
+}
+
+interface PendingStep {
+  settle(as: RecordedOutcome | typeof LIVE): void;
+}
+
+/** What a fork's driver does with the Steps of its run. */
+export interface RecordedSteps extends Steps {
+  /** Messages that waited before anything ran. */
+  tell(messages: readonly Stimulus[]): void;
+  /** Gives the run what its source was given in one workflow task, and sees everything come to a wait. */
+  deliver(batch: Batch, given: readonly Stimulus[]): Promise<void>;
+  /**
+   * From now on Steps are live; `laterMs`: how much later than in the source whatever waits comes to its end. A replay
+   * begins no step: what it lacks is replay_source_missing.
+   */
+  goLive(laterMs: number, mode: ForkOf['mode']): void;
+  /** Somebody cancelled the fork itself. */
+  readonly isBroken: () => boolean;
+  readonly isLive: () => boolean;
+}
+
+class Player {
+  isLive = false;
+  isBroken = false;
+  mode: ForkOf['mode'] = 'branch';
+  atMs: number;
+  laterMs = 0;
+  batch = 0;
+  inbox: Inbox | undefined;
+  readonly steps = new Map<string, PendingStep>();
+  readonly waits = new Set<Wait>();
+  /** Activities that the source had begun by now. */
+  readonly begun = new Set<string>();
+
+  constructor(atMs: number) {
+    this.atMs = atMs;
+  }
+
+  /** Rejects when the scope is cancelled, as a condition of Temporal's does. */
+  wait(deadlineMs: number | undefined, ready: () => boolean): Promise<boolean | typeof LIVE> {
+    const scope = CancellationScope.current();
+    if (scope.consideredCancelled) throw new CancelledFailure('cancelled');
+    return new Promise((resolve, reject) => {
+      const wait: Wait = {
+        deadlineMs,
+        ready,
+        settle: (as) => {
+          if (this.waits.delete(wait)) resolve(as);
+        },
+      };
+      this.waits.add(wait);
+      if (ready()) wait.settle(true);
+      if (scope.cancellable)
+        scope.cancelRequested.catch((cause: Error) => {
+          if (this.waits.delete(wait)) reject(cause);
+        });
+    });
+  }
+
+  /** A cancelled step that the source had begun has its grace; one that it had not is cancelled at once. */
+  outcome(activityId: string): Promise<RecordedOutcome | typeof LIVE> {
+    const scope = CancellationScope.current();
+    if (scope.consideredCancelled) throw new CancelledFailure('cancelled');
+    return new Promise((resolve, reject) => {
+      const isOpen = () => this.steps.get(activityId) === step;
+      const step: PendingStep = {
+        settle: (as) => {
+          if (this.steps.delete(activityId)) resolve(as);
+        },
+      };
+      this.steps.set(activityId, step);
+      if (!scope.cancellable) return;
+      scope.cancelRequested.catch((cause: Error) => {
+        if (!isOpen()) return;
+        if (this.isLive || !this.begun.has(activityId)) return step.settle({ kind: 'cancelled' });
+        const grace: Wait = {
+          deadlineMs: this.atMs + CANCELLATION_GRACE_MS,
+          ready: () => !isOpen(),
+          settle: () => {
+            this.waits.delete(grace);
+            if (!isOpen()) return;
+            this.steps.delete(activityId);
+            reject(cause);
+          },
+        };
+        this.waits.add(grace);
+      });
+    });
+  }
+
+  async deliver({ atMs, begins, began }: Batch, given: readonly Stimulus[]): Promise<void> {
+    this.atMs = atMs;
+    this.tell(given, begins === true);
+    // A segment that begins waits for nothing that is over.
+    if (begins && this.batch > 0) this.#expire((deadlineMs) => deadlineMs <= atMs);
+    await this.settled();
+    for (const activityId of began) this.begun.add(activityId);
+    this.batch++;
+  }
+
+  /** Everything stands at a wait for something that has not come. */
+  async settled(): Promise<void> {
+    for (let isMoving = true; isMoving;) {
+      await nothingMoves();
+      const ready = [...this.waits].filter((wait) => wait.ready());
+      for (const wait of ready) wait.settle(true);
+      isMoving = ready.length > 0;
+    }
+  }
+
+  goLive(laterMs: number, mode: ForkOf['mode']): void {
+    this.isLive = true;
+    this.mode = mode;
+    this.laterMs = laterMs;
+    for (const step of [...this.steps.values()]) step.settle(LIVE);
+    for (const wait of [...this.waits]) wait.settle(LIVE);
+  }
+
+  tell(given: readonly Stimulus[], isBeginning: boolean): void {
+    for (const stimulus of given) this.#give(stimulus, isBeginning);
+  }
+
+  #give(stimulus: Stimulus, isBeginning: boolean): void {
+    switch (stimulus.kind) {
+      case 'step':
+        return this.steps.get(stimulus.activityId)?.settle(stimulus.outcome);
+      case 'timer':
+        return this.#expire((deadlineMs) => deadlineMs === stimulus.deadlineMs, 1);
+      case 'child-ended':
+        return this.inbox?.childEnded(stimulus.childRunId);
+      case 'cancel-requested':
+        return this.inbox?.cancelled();
+      case 'message':
+        return this.#enter(stimulus, isBeginning);
+    }
+  }
+
+  /** One that came with the beginning of a segment was taken in before it was looked at, and may be refused. */
+  #enter(
+    { message, update, updateId }: Extract<Stimulus, { kind: 'message' }>,
+    isBeginning: boolean,
+  ): void {
+    const entered: Entered = {
+      message: { ...(message as object), kind: kindOf(update) } as RunMessage,
+      // What the fork itself is told under the same id is another message.
+      updateId: `recorded:${updateId}`,
+      atMs: this.atMs,
+    };
+    try {
+      if (isBeginning) this.inbox?.check(entered);
+      this.inbox?.take(entered);
+    } catch (error) {
+      if (!(error instanceof ApplicationFailure)) throw error;
+    }
+  }
+
+  #expire(isOver: (deadlineMs: number) => boolean, limit = Infinity): void {
+    const over = [...this.waits].filter(
+      ({ deadlineMs }) => deadlineMs !== undefined && isOver(deadlineMs),
+    );
+    for (const wait of over.slice(0, limit)) wait.settle(wait.ready());
+  }
+}
+
+function kindOf(update: string): MessageKind {
+  const found = Object.entries(MESSAGES).find(([, travel]) => travel.update === update);
+  return (found?.[0] ?? 'cancel') as MessageKind;
+}
+
+/**
+ * Continuations between a job of Temporal's that ends an activity and the step that waits for it, in live Steps: a cancel
+ * that comes in the same task has passed down to the step by then.
+ */
+const RESULT_HOPS = 2;
+
+/** While the record is played nothing of it can be answered; a cancel ends it. */
+function guarded(player: Player, inbox: Inbox): Inbox {
+  const isCancel = ({ message }: Entered) => message.kind === 'cancel';
+  return {
+    check(entered) {
+      if (!player.isLive && !isCancel(entered))
+        throw ApplicationFailure.nonRetryable('not yet', 'service_unavailable');
+      inbox.check(entered);
+    },
+    take(entered) {
+      player.isBroken ||= !player.isLive;
+      return inbox.take(entered);
+    },
+    cancelled() {
+      player.isBroken ||= !player.isLive;
+      inbox.cancelled();
+    },
+    childEnded: (childRunId) => inbox.childEnded(childRunId),
+  };
+}
+
+/** Of a run that lives: a replay performs nothing. */
+async function runLive<Name extends ActivityName>(
+  player: Player,
+  live: Steps,
+  { place, name, request }: Asked<Name>,
+): Promise<StepOutput<Name>> {
+  if (player.mode === 'branch') return live.run(place, name, request);
+  // Nothing was streamed that would have to be closed.
+  if (name === 'sealBlock') return { deltas: 0 } as StepOutput<Name>;
+  throw ApplicationFailure.create({
+    type: 'replay_source_missing',
+    message: 'The source has no record of this step.',
+    nonRetryable: true,
+  });
+}
+
+/** `atMs`: time of the source's start. */
+export function recordedSteps(live: Steps, atMs: number): RecordedSteps {
+  const player = new Player(atMs);
+  return {
+    async run(place, name, request) {
+      const asked = { place, name, request };
+      return player.isLive ? runLive(player, live, asked) : runRecorded(player, live, asked);
+    },
+    async wait(key, deadlineMs, ready) {
+      if (player.isLive) return live.wait(key, deadlineMs, ready);
+      if (deadlineMs !== undefined && deadlineMs <= player.atMs) return ready();
+      const ended = await player.wait(deadlineMs, ready);
+      if (ended !== LIVE) return ended;
+      return live.wait(key, deadlineMs && deadlineMs + player.laterMs, ready);
+    },
+    now: (key) => (player.isLive ? live.now(key) : player.atMs),
+    tellParent: (parentRunId, ended) => live.tellParent(parentRunId, ended),
+    receive(inbox) {
+      player.inbox = inbox;
+      live.receive(guarded(player, inbox));
+    },
+    nextTask: (run) => (player.isLive ? live.nextTask(run) : Promise.resolve()),
+    async until(ready, limitMs) {
+      if (player.isLive) return live.until(ready, limitMs);
+      const ended = await player.wait(undefined, ready);
+      return ended === LIVE ? live.until(ready, limitMs) : ended;
+    },
+    tell: (messages) => player.tell(messages, true),
+    deliver: (batch, given) => player.deliver(batch, given),
+    goLive: (laterMs, mode) => player.goLive(laterMs, mode),
+    isBroken: () => player.isBroken,
+    isLive: () => player.isLive,
+  };
+}
+
+interface Asked<Name extends ActivityName> {
+  readonly place: Place;
+  readonly name: Name;
+  readonly request: StepRequest<Name>;
+}
+
+async function runRecorded<Name extends ActivityName>(
+  player: Player,
+  live: Steps,
+  { place, name, request }: Asked<Name>,
+): Promise<StepOutput<Name>> {
+  const { run } = place;
+  const isHeld = () => run.holding.size > 0 && name !== 'sealBlock' && name !== 'cancelChild';
+  while (isHeld() && !player.isLive)
+    await rest(place, () => player.wait(undefined, () => run.holding.size === 0));
+  if (player.isLive) return runLive(player, live, { place, name, request });
+  const activityId = activityIdOf(tupleOf(place, request.step));
+  let isAgain = false;
+  run.inFlight++;
+  try {
+    const outcome = await player.outcome(activityId);
+    for (let hop = 0; hop < RESULT_HOPS; hop++) await Promise.resolve();
+    if (outcome !== LIVE) {
+      const { output, events } = resultOf(outcome, { activityId, name });
+      admitRecorded(activityId, events);
+      if (CancellationScope.current().consideredCancelled) throw new CancelledAfterResult();
+      return output as StepOutput<Name>;
+    }
+    isAgain = true;
+  } finally {
+    run.inFlight--;
+    if (!isAgain) run.progress++;
+  }
+  return runLive(player, live, { place, name, request });
+}
+
+/** Throws as Temporal does. */
+function resultOf(
+  outcome: RecordedOutcome,
+  { activityId, name }: { readonly activityId: string; readonly name: string },
+): Extract<RecordedOutcome, { kind: 'completed' }>['result'] {
+  if (outcome.kind === 'completed') return outcome.result;
+  throw new ActivityFailure(
+    'activity task failed',
+    name,
+    activityId,
+    'NON_RETRYABLE_FAILURE',
+    undefined,
+    causeOf(outcome),
+  );
+}
+
+function causeOf(outcome: Exclude<RecordedOutcome, { kind: 'completed' }>): Error {
+  switch (outcome.kind) {
+    case 'cancelled':
+      return new CancelledFailure('cancelled');
+    case 'timed-out':
+      return new TimeoutFailure('activity timed out', undefined, outcome.type as 'HEARTBEAT');
+    case 'failed': {
+      const { code, message, details } = outcome;
+      return ApplicationFailure.create({
+        ...{ type: code, message, nonRetryable: true },
+        ...(details === undefined ? {} : { details: [details] }),
+      });
+    }
+  }
+}
