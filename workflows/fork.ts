@@ -16,7 +16,7 @@ import type { RunState } from './frames.ts';
 import { compareWith, emit } from './journal.ts';
 import { liveSteps, readRecording } from './live-steps.ts';
 import { recordedSteps, type RecordedSteps } from './recorded-steps.ts';
-import { runKey } from './steps.ts';
+import { isCrowded, runKey } from './steps.ts';
 
 /** Pages of one recording. */
 const MAX_PAGES = 2_000;
@@ -61,7 +61,8 @@ export async function playRecord(run: Run, fork: Fork): Promise<void> {
     if (isCut) break;
     comparison.reached(reachedBy(fork, index));
     if (steps.isBroken() || diverged(run, fork)) break;
-    if (index % BATCHES_PER_TASK === BATCHES_PER_TASK - 1) await liveSteps().nextTask(run);
+    const isLong = index % BATCHES_PER_TASK === BATCHES_PER_TASK - 1;
+    if (isLong || isCrowded(run)) await liveSteps().nextTask(run);
   }
   comparison.end();
   leaveRecord(run, fork, last);

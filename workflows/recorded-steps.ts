@@ -13,7 +13,7 @@ import { CANCELLATION_GRACE_MS } from '../src/rules/limits.ts';
 import { activityIdOf } from '../src/rules/ids.ts';
 import type { ForkOf } from '../src/rules/run-input.ts';
 import type { Batch, RecordedOutcome, Stimulus } from '../src/rules/recording.ts';
-import { tupleOf, type Place } from './context.ts';
+import { tupleOf, type Place, type Run } from './context.ts';
 import { CancelledAfterResult } from './failures.ts';
 import { admitRecorded } from './journal.ts';
 import { nothingMoves } from './live-steps.ts';
@@ -63,8 +63,17 @@ class Player {
   /** Activities that the source had begun by now. */
   readonly begun = new Set<string>();
 
-  constructor(atMs: number) {
+  readonly #live: Steps;
+  /** What waits for a workflow task that has room. */
+  #crowd: { readonly run: Run; readonly go: () => void }[] = [];
+
+  constructor(live: Steps, atMs: number) {
+    this.#live = live;
     this.atMs = atMs;
+  }
+
+  nextTask(run: Run): Promise<void> {
+    return new Promise((go) => this.#crowd.push({ run, go }));
   }
 
   /** Rejects when the scope is cancelled, as a condition of Temporal's does. */
@@ -135,14 +144,26 @@ class Player {
       await nothingMoves();
       const ready = [...this.waits].filter((wait) => wait.ready());
       for (const wait of ready) wait.settle(true);
-      isMoving = ready.length > 0;
+      isMoving = ready.length > 0 || (await this.#makeRoom());
     }
+  }
+
+  /** False: nothing waits for it. */
+  async #makeRoom(): Promise<boolean> {
+    const waiting = this.#crowd;
+    const [first] = waiting;
+    if (!first) return false;
+    this.#crowd = [];
+    await this.#live.nextTask(first.run);
+    for (const { go } of waiting) go();
+    return true;
   }
 
   goLive(laterMs: number, mode: ForkOf['mode']): void {
     this.isLive = true;
     this.mode = mode;
     this.laterMs = laterMs;
+    for (const { go } of this.#crowd.splice(0)) go();
     for (const step of [...this.steps.values()]) step.settle(LIVE);
     for (const wait of [...this.waits]) wait.settle(LIVE);
   }
@@ -243,7 +264,7 @@ async function runLive<Name extends ActivityName>(
 
 /** `atMs`: time of the source's start. */
 export function recordedSteps(live: Steps, atMs: number): RecordedSteps {
-  const player = new Player(atMs);
+  const player = new Player(live, atMs);
   return {
     async run(place, name, request) {
       const asked = { place, name, request };
@@ -262,7 +283,7 @@ export function recordedSteps(live: Steps, atMs: number): RecordedSteps {
       player.inbox = inbox;
       live.receive(guarded(player, inbox));
     },
-    nextTask: (run) => (player.isLive ? live.nextTask(run) : Promise.resolve()),
+    nextTask: (run) => (player.isLive ? live.nextTask(run) : player.nextTask(run)),
     async until(ready, limitMs) {
       if (player.isLive) return live.until(ready, limitMs);
       const ended = await player.wait(undefined, ready);

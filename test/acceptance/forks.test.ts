@@ -26,6 +26,28 @@ const WORKFLOW = definition(
   { variables: [{ name: 'n', type: 'number' }] },
 );
 
+const sets = (id: string, letter: string) =>
+  node(id, 'core.setVariable', {
+    config: { variableName: 'text', value: letter.repeat(12_000) },
+  });
+/** Together more than a workflow task may carry, and a page of a recording. */
+const LARGE = definition(
+  'large',
+  [sets('a', 'a'), sets('b', 'b'), node('end', 'core.noop')],
+  [
+    edge('a', 'b'),
+    edge('b', 'a', { condition: { type: 'truthy', left: 'again' } }),
+    edge('b', 'end'),
+  ],
+  {
+    variables: [
+      { name: 'text', type: 'string' },
+      { name: 'again', type: 'boolean', defaultValue: true },
+    ],
+    settings: { maxLoopbackIterations: 40 },
+  },
+);
+
 let host: TestHost;
 let folder: string;
 let source: readonly LogRow[];
@@ -50,7 +72,7 @@ beforeAll(async () => {
       { final: { decision: { told: true }, confidence: 1 } },
     ],
   });
-  await writeDefinition(join(folder, 'definitions'), WORKFLOW);
+  for (const each of [WORKFLOW, LARGE]) await writeDefinition(join(folder, 'definitions'), each);
   host = await startTestHost({
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
     encryption: true,
@@ -67,11 +89,14 @@ afterAll(async () => {
 });
 
 /** As an acceptance will do it: the source's input under an id of its own. */
-async function startFork(of: Pick<ForkOf, 'mode' | 'fromSeq'>): Promise<string> {
-  const row = await host.stores.runs.find('default', sourceRunId);
+async function startFork(
+  of: Pick<ForkOf, 'mode' | 'fromSeq'>,
+  { sourceRunId: from, length } = { sourceRunId, length: source.length },
+): Promise<string> {
+  const row = await host.stores.runs.find('default', from);
   if (!row) throw new Error('no source');
   const runId = `run-${randomUUID()}`;
-  const input = { ...row.input, runId, fork: { ...of, sourceRunId, length: source.length } };
+  const input = { ...row.input, runId, fork: { ...of, sourceRunId: from, length } };
   const { tenant, workflowId } = row;
   await host.stores.runs.accept({ runId, tenant, workflowId, input, createdAtMs: Date.now() });
   const { temporalRunId } = await host.engine.start(input);
@@ -110,6 +135,23 @@ describe('replay.md §Modes', () => {
     );
     expect(facts(rows, runId)).toEqual(facts(source, sourceRunId));
     await checkInvariants(host, runId);
+  });
+
+  it('a replay of more than one workflow task may carry takes several', async () => {
+    const large = await host.startRun({ workflowId: LARGE.id });
+    const { status } = await host.waitFor(large, ended);
+    const rows = await rowsOf(large);
+    expect(rows.length).toBeGreaterThan(60);
+    for (const fromSeq of [0, rows.length]) {
+      const from = { sourceRunId: large, length: rows.length };
+      const runId = await startFork({ mode: 'replay', fromSeq }, from);
+      expect((await host.waitFor(runId, ended)).status).toBe(status);
+      const again = await rowsOf(runId);
+      expect(again.map(({ key, payload }) => [key, payload])).toEqual(
+        rows.map(({ key, payload }) => [key, payload]),
+      );
+      await checkInvariants(host, runId);
+    }
   });
 
   it('a branch from a human’s answer asks again, and takes what is answered now', async () => {
