@@ -1778,6 +1778,14 @@ export interface EnvelopeRetryExhaustedPayload {
   finalError?: string | null;
 }
 
+export interface RunForkRequest {
+  mode: 'replay' | 'branch';
+  fromSeq?: number;
+  runOptionsOverlay?: {
+    [k: string]: unknown;
+  };
+}
+
 export interface RunOverviewList {
   runs: RunOverview[];
   /**

@@ -148,7 +148,14 @@ function leaveRecord(run: Run, { steps, of }: Fork, last: Batch | undefined): vo
   const laterMs = last === undefined ? 0 : liveSteps().now(runKey('fork')) - last.atMs;
   shiftDeadlines(run.state, laterMs);
   steps.goLive(laterMs, of.mode);
+  const isAsking = Object.values(run.state.interrupts).some(({ resolution }) => !resolution);
+  if (steps.isReplay() && isAsking) endRun(run, { kind: 'failed', error: UNANSWERED });
 }
+
+const UNANSWERED = {
+  code: 'replay_source_missing',
+  message: 'The source has no record of an answer to what it asked.',
+};
 
 /** Whatever the state holds that ends at a time. */
 function shiftDeadlines(state: RunState, laterMs: number): void {

@@ -44,6 +44,8 @@ function interruptIdOf(visit: Visit, { step }: InterruptRequest): string {
 /** States the facts of a new interrupt, in the order of interrupt.md, and opens it. */
 function raise(visit: Visit, request: InterruptRequest): Interrupt {
   const { run, frame } = visit;
+  if (run.steps.isReplay())
+    throw nodeFailure('replay_source_missing', 'The source has no record of an answer.');
   const { nodeId } = frame;
   const { step, kind, data, resumeSchema } = request;
   const timeoutMs = timeoutOf(visit, request);

@@ -66,6 +66,7 @@ export function liveSteps(): Steps {
     tellParent,
     receive,
     nextTask: nextTaskOf(),
+    isReplay: () => false,
     until: (ready, limitMs) =>
       limitMs === undefined ? condition(ready) : condition(ready, limitMs),
   };

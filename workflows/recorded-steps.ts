@@ -283,6 +283,7 @@ export function recordedSteps(live: Steps, atMs: number): RecordedSteps {
       player.inbox = inbox;
       live.receive(guarded(player, inbox));
     },
+    isReplay: () => player.isLive && player.mode === 'replay',
     nextTask: (run) => (player.isLive ? live.nextTask(run) : player.nextTask(run)),
     async until(ready, limitMs) {
       if (player.isLive) return live.until(ready, limitMs);

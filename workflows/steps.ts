@@ -72,6 +72,8 @@ export interface Steps {
    * something is stated, since all that paused wake together. What is only in hand meanwhile is safe: no segment ends.
    */
   nextTask(run: Run): Promise<void>;
+  /** Whether anybody is asked at all: a replay that has left its record performs nothing and asks nobody. */
+  readonly isReplay: () => boolean;
   /** For the ends of segments alone: no fact of the run depends on how it ends, so that it needs no key. */
   until(ready: () => boolean, limitMs?: number): Promise<unknown>;
 }

@@ -99,7 +99,7 @@ function mountOtherMethods(
   const isPublic = routes.some(({ access }) => scopeOf(access) === undefined);
   app.all(expressPath(path), (request, response) => {
     if (!isPublic) gate.authenticate(request);
-    // An operation that this host lacks (`:fork`) is not there, whatever the run before the colon.
+    // An operation that this host lacks (`:diff`) is not there, whatever the run before the colon.
     if (/:[a-z-]+$/.test(request.path)) throw new HostError('not_found');
     response.setHeader(
       'Allow',

@@ -14,6 +14,7 @@ import { healthRoutes } from './routes/health.ts';
 import { interruptRoute } from './routes/interrupts.ts';
 import { opensentienceRoutes } from './routes/opensentience.ts';
 import { overviewRoute } from './routes/overview.ts';
+import { forkRoute } from './routes/fork.ts';
 import { pauseRoutes } from './routes/pause.ts';
 import { pageLinkRoute } from './routes/page-link.ts';
 import { pollRoute } from './routes/poll.ts';
@@ -50,6 +51,7 @@ export function routesOf(
     pollRoute(deps, streams),
     cancelRoute(deps),
     ...pauseRoutes(deps),
+    forkRoute(deps),
     interruptRoute(deps),
     ...catalogRoutes(deps),
     pageLinkRoute(sessions),

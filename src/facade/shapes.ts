@@ -10,6 +10,7 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   RunCreateRequest: 'run-create-request',
   RunCreateResponse: 'run-create-response',
   RunCancelRequest: 'run-cancel-request',
+  RunForkRequest: 'run-fork-request',
   RunPauseRequest: 'run-pause-request',
   RunResumeRequest: 'run-resume-request',
   SessionMessageRequest: 'session-message-request',
@@ -105,6 +106,16 @@ const INLINE: JsonObject = {
       nextCursor: text,
     },
     required: ['runs'],
+  },
+  RunForkResponse: {
+    type: 'object',
+    properties: {
+      ...{ runId: text, sourceRunId: text, statusUrl: text, eventsUrl: text },
+      fromSeq: { type: 'integer', minimum: 0 },
+      mode: { enum: ['replay', 'branch'] },
+      status: { enum: [...RUN_STATUSES] },
+    },
+    required: ['runId', 'sourceRunId', 'fromSeq', 'mode', 'status', 'eventsUrl'],
   },
   SessionList: {
     type: 'object',

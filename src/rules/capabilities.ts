@@ -145,6 +145,15 @@ const TABLE = {
     offered: always,
     shown: () => ({ supported: true, drainPolicies: [...DRAIN_POLICIES] }),
   },
+  // replay.md: in a replay no activity runs but the one that reads the record.
+  replay: {
+    offered: always,
+    shown: () => ({
+      supported: true,
+      modes: ['replay', 'branch'],
+      sideEffectSuppression: 'recorded-outcome',
+    }),
+  },
   agents: {
     offered: withAgents,
     nodeTypes: ['core.agent'],

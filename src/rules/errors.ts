@@ -83,6 +83,10 @@ export const ERRORS = {
   start_failed: { retryable: true, message: 'The run could not be started.' }, // own
   node_timeout: { retryable: true, message: 'The node took longer than permitted.' }, // own
   cancelled: { retryable: false, message: 'Cancelled.' }, // own
+  invalid_from_seq: {
+    retryable: false,
+    message: 'The log of the source has no such place.',
+  },
   replay_diverged: {
     retryable: false,
     message: 'What the fork stated is not what its source had stated.',

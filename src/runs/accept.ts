@@ -18,6 +18,8 @@ import { startNew, startRun } from './start.ts';
 
 export interface AcceptRequest {
   readonly run: RunRequest;
+  /** Makes the row, where that is no work of the request alone; throws what it is refused with. */
+  readonly make?: () => NewRun;
   /** Absent: this asker has no keys. */
   readonly once?: {
     readonly asked: Asked;
@@ -46,10 +48,10 @@ type AcceptDeps = Omit<RunsDeps, 'log'> & {
 export async function acceptRun(
   deps: AcceptDeps,
   caller: Caller,
-  { run, once }: AcceptRequest,
+  { run, make = () => newRun(deps, caller, run), once }: AcceptRequest,
 ): Promise<Once<AcceptedRun>> {
   const claim = once && claimOf(once.asked);
-  const outcome = await claimRow(deps, caller, { run, claim });
+  const outcome = await claimRow(deps, caller, { make, claim });
   if (outcome.kind === 'replay') return { replayed: true, kept: outcome.response };
   const { owner } = outcome;
   try {
@@ -80,13 +82,13 @@ type Claimed =
 async function claimRow(
   deps: AcceptDeps,
   caller: Caller,
-  { run, claim }: { run: RunRequest; claim: IdempotencyClaim | undefined },
+  { make, claim }: { make: () => NewRun; claim: IdempotencyClaim | undefined },
 ): Promise<Claimed> {
   const { idempotency, runs } = deps.stores;
   let asked: NewRun;
   let known: RunRow | undefined;
   try {
-    asked = newRun(deps, caller, run);
+    asked = make();
   } catch (error) {
     // An answer stays the answer, and a run that is accepted stays accepted, when the workflow has changed or is gone.
     const earlier = claim && (await idempotency.find(caller.tenant, claim));

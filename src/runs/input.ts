@@ -41,6 +41,11 @@ function randomId(prefix: string): string {
   return `${prefix}-${Array.from({ length: ID_LENGTH }, () => BASE62.charAt(randomInt(BASE62.length))).join('')}`;
 }
 
+/** Of a run that nobody started from another one, in a session of its own. */
+export function newRoot(): { readonly runId: string; readonly sessionId: string } {
+  return { runId: randomId('run'), sessionId: randomId('session') };
+}
+
 type InputDeps = Pick<RunsDeps, 'catalog' | 'models' | 'redactor' | 'config'>;
 
 /** What a run is among runs. */
@@ -52,8 +57,9 @@ export interface Birth {
 }
 
 /** The first of a chain, in the session that is asked for or in one of its own. */
-function rootBirth({ sessionId = randomId('session') }: RunRequest): Birth {
-  const runId = randomId('run');
+function rootBirth(request: RunRequest): Birth {
+  const { runId, sessionId: own } = newRoot();
+  const { sessionId = own } = request;
   return { runId, header: { sessionId, correlationId: runId } };
 }
 

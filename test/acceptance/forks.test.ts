@@ -1,12 +1,10 @@
 // Forks on a real host (architecture §6): made of what Temporal and the log hold of their source, also where payloads are
-// encrypted; their logs come back from their own histories alone. Nothing starts one by HTTP yet.
-import { randomUUID } from 'node:crypto';
+// encrypted; their logs come back from their own histories alone.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LogRow } from '../../src/ports/log.ts';
-import type { ForkOf } from '../../src/rules/run-input.ts';
 import { agentNode, definition, edge, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
@@ -48,6 +46,13 @@ const LARGE = definition(
   },
 );
 
+/** Is cancelled before it thinks. */
+const SLOW = definition(
+  'slow',
+  [node('delay', 'core.delay', { config: { ms: 1_500 } }), agentNode('think', AGENT)],
+  [edge('delay', 'think')],
+);
+
 let host: TestHost;
 let folder: string;
 let source: readonly LogRow[];
@@ -72,7 +77,8 @@ beforeAll(async () => {
       { final: { decision: { told: true }, confidence: 1 } },
     ],
   });
-  for (const each of [WORKFLOW, LARGE]) await writeDefinition(join(folder, 'definitions'), each);
+  for (const each of [WORKFLOW, LARGE, SLOW])
+    await writeDefinition(join(folder, 'definitions'), each);
   host = await startTestHost({
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
     encryption: true,
@@ -88,20 +94,13 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** As an acceptance will do it: the source's input under an id of its own. */
-async function startFork(
-  of: Pick<ForkOf, 'mode' | 'fromSeq'>,
-  { sourceRunId: from, length } = { sourceRunId, length: source.length },
-): Promise<string> {
-  const row = await host.stores.runs.find('default', from);
-  if (!row) throw new Error('no source');
-  const runId = `run-${randomUUID()}`;
-  const input = { ...row.input, runId, fork: { ...of, sourceRunId: from, length } };
-  const { tenant, workflowId } = row;
-  await host.stores.runs.accept({ runId, tenant, workflowId, input, createdAtMs: Date.now() });
-  const { temporalRunId } = await host.engine.start(input);
-  await host.stores.runs.markStarted(runRef(runId), temporalRunId);
-  return runId;
+const fork = (of: object, from = sourceRunId, headers = {}) =>
+  host.api<{ runId: string; error: string }>(`/v1/runs/${from}:fork`, { body: of, headers });
+
+async function startFork(of: object, from = sourceRunId): Promise<string> {
+  const { status, body } = await fork(of, from);
+  expect([status, body]).toMatchObject([201, { sourceRunId: from, ...of }]);
+  return body.runId;
 }
 
 /** What a row says, under its source's name; live text is told once more only by those who say it. */
@@ -143,8 +142,7 @@ describe('replay.md §Modes', () => {
     const rows = await rowsOf(large);
     expect(rows.length).toBeGreaterThan(60);
     for (const fromSeq of [0, rows.length]) {
-      const from = { sourceRunId: large, length: rows.length };
-      const runId = await startFork({ mode: 'replay', fromSeq }, from);
+      const runId = await startFork({ mode: 'replay', fromSeq }, large);
       expect((await host.waitFor(runId, ended)).status).toBe(status);
       const again = await rowsOf(runId);
       expect(again.map(({ key, payload }) => [key, payload])).toEqual(
@@ -173,5 +171,99 @@ describe('replay.md §Modes', () => {
     await answerGate(runId);
     expect((await host.waitFor(runId, ended)).status).toBe('completed');
     await checkInvariants(host, runId);
+  });
+
+  it('its source stays as it was', async () => {
+    const runId = await startFork({ mode: 'replay', fromSeq: 5 });
+    await host.waitFor(runId, ended);
+    expect(await rowsOf(sourceRunId)).toEqual(source);
+    // A fork of a fork is not there yet.
+    const { status, body } = await fork({ mode: 'replay' }, runId);
+    expect([status, body.error]).toEqual([501, 'capability_not_provided']);
+  });
+
+  it('a run that waits is forked as far as it is, and both go on', async () => {
+    const open = await host.startRun({ workflowId: WORKFLOW.id });
+    await host.waitFor(open, ({ status }) => status === 'waiting-approval');
+    const { length } = await rowsOf(open);
+    const runId = await startFork({ mode: 'branch', fromSeq: length }, open);
+    for (const each of [open, runId]) {
+      await answerGate(each);
+      expect((await host.waitFor(each, ended)).status).toBe('completed');
+      await checkInvariants(host, each);
+    }
+  });
+
+  it('a replay asks nobody: what was never answered is missing', async () => {
+    const open = await host.startRun({ workflowId: WORKFLOW.id });
+    await host.waitFor(open, ({ status }) => status === 'waiting-approval');
+    const runId = await startFork({ mode: 'replay', fromSeq: 0 }, open);
+    const { status, error } = await host.waitFor(runId, ended);
+    expect([status, error?.code]).toEqual(['failed', 'replay_source_missing']);
+    await checkInvariants(host, runId);
+    await host.api(`/v1/runs/${open}/cancel`, { body: {} });
+    await host.waitFor(open, ended);
+  });
+
+  it('a replay of a run that was cancelled goes on: clocks run, and steps are missing', async () => {
+    const cut = await host.startRun({ workflowId: SLOW.id });
+    await host.waitFor(cut, ({ status }) => status === 'running');
+    await host.api(`/v1/runs/${cut}/cancel`, { body: {} });
+    await host.waitFor(cut, ended);
+    const runId = await startFork({ mode: 'replay', fromSeq: 0 }, cut);
+    expect((await host.waitFor(runId, ended)).status).toBe('failed');
+    const failed = (await rowsOf(runId)).find(({ type }) => type === 'node.failed');
+    expect(failed?.nodeId).toBe('think');
+    expect(failed?.payload).toContain('replay_source_missing');
+    await checkInvariants(host, runId);
+  });
+
+  it('a key makes one fork, whoever asks how often', async () => {
+    const headers = { 'Idempotency-Key': 'fork-once' };
+    const asked = { mode: 'replay', fromSeq: 0 };
+    const [one, two] = [
+      await fork(asked, sourceRunId, headers),
+      await fork(asked, sourceRunId, headers),
+    ];
+    expect([one.status, two.status, two.body.runId]).toEqual([201, 201, one.body.runId]);
+    const other = await fork({ ...asked, fromSeq: 1 }, sourceRunId, headers);
+    expect([other.status, other.body.error]).toEqual([409, 'idempotency_key_mismatch']);
+  });
+});
+
+describe('replay.md §Errors', () => {
+  it.each([
+    ['a place before the first', { mode: 'branch', fromSeq: -1 }, 400, 'validation_error'],
+    ['a place that is no number', { mode: 'branch', fromSeq: 1.5 }, 400, 'validation_error'],
+    ['a branch from nowhere', { mode: 'branch' }, 400, 'validation_error'],
+    ['a mode that is none', { mode: 'again' }, 400, 'validation_error'],
+    ['a member that is none', { mode: 'replay', from: 1 }, 400, 'validation_error'],
+    [
+      'an overlay of a replay',
+      { mode: 'replay', runOptionsOverlay: { inputs: {} } },
+      400,
+      'validation_error',
+    ],
+    [
+      'an overlay, which is not there yet',
+      { mode: 'branch', fromSeq: 0, runOptionsOverlay: { inputs: {} } },
+      501,
+      'capability_not_provided',
+    ],
+    ['a place behind the end', { mode: 'replay', fromSeq: 10_000 }, 422, 'invalid_from_seq'],
+  ])('%s', async (_what, asked, status, error) => {
+    const answer = await fork(asked);
+    expect([answer.status, answer.body.error]).toEqual([status, error]);
+  });
+
+  it('the middle of a stream, for a branch', async () => {
+    const fromSeq = source.findIndex(({ key }) => key.endsWith('#d1'));
+    const { status, body } = await fork({ mode: 'branch', fromSeq });
+    expect([status, body.error]).toEqual([501, 'capability_not_provided']);
+  });
+
+  it('an unknown run', async () => {
+    const { status, body } = await fork({ mode: 'replay' }, 'run-unknown');
+    expect([status, body.error]).toEqual([404, 'run_not_found']);
   });
 });

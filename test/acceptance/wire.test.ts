@@ -89,7 +89,7 @@ describe('capabilities.md: discovery', () => {
     expect(Object.keys(capabilities).length).toBeGreaterThan(0);
     for (const [family, value] of Object.entries(capabilities)) expect(root[family]).toEqual(value);
     for (const absent of [
-      ...['replay', 'webhooks', 'memory', 'debugBundle', 'secrets'],
+      ...['webhooks', 'memory', 'debugBundle', 'secrets'],
       ...['testing', 'restTransport', 'feedback', 'production', 'auth'],
     ])
       expect(root).not.toHaveProperty([absent]);
@@ -110,7 +110,7 @@ describe('capabilities.md: discovery', () => {
     );
     expect(status).toBe(200);
     expect(body.openapi).toMatch(/^3\.[1-9]/);
-    for (const absent of ['fork', 'webhooks', 'bulk', 'sample', '/v1/interrupts/'])
+    for (const absent of ['diff', 'webhooks', 'bulk', 'sample', '/v1/interrupts/'])
       expect(Object.keys(body.paths).join(' ')).not.toContain(absent);
   });
 });
@@ -211,7 +211,6 @@ describe('auth.md: authentication and errors', () => {
     const runId = await host.startRun({ workflowId: 'conformance-noop' });
     const run = `/v1/runs/${runId}`;
     const absent: [string, string][] = [
-      ['POST', `${run}:fork`],
       ['GET', `${run}:diff?against=${runId}`],
       ...['debug-bundle', 'annotations', 'eval-summary'].map((part): [string, string] => [
         'GET',

@@ -37,6 +37,7 @@ import { LIST_CHILDREN } from '../../src/facade/routes/children.ts';
 import { LIST_QUESTIONS } from '../../src/facade/routes/questions.ts';
 import { CREATE_PAGE_LINK } from '../../src/facade/routes/page-link.ts';
 import { CREATE_SIGN_IN_LINK } from '../../src/facade/routes/sign-in-link.ts';
+import { FORK_RUN } from '../../src/facade/routes/fork.ts';
 import { PAUSE_RUN, RESUME_RUN } from '../../src/facade/routes/pause.ts';
 import { CREATE_RUN, GET_RUN, LIST_RUNS } from '../../src/facade/routes/runs.ts';
 import { components } from '../../src/facade/shapes.ts';
@@ -182,6 +183,17 @@ const LEAVES: readonly Leaf[] = [
     {
       given: () => ({ ...waiting(), parameters: { idempotencyKey: 'c1' }, body: {} }),
       told: 'idempotency_key_mismatch',
+    },
+  ),
+  leaf(
+    FORK_RUN,
+    {
+      given: () => ({ ...waiting(), parameters: asked, body: { mode: 'replay' as const } }),
+      told: { status: 201, body: { sourceRunId: 'run-waits', fromSeq: 0, mode: 'replay' } },
+    },
+    {
+      given: () => ({ ...waiting(), parameters: asked, body: { mode: 'branch' as const } }),
+      told: 'validation_error',
     },
   ),
   leaf(

@@ -23,7 +23,7 @@ export function discoveryTests({ host }: Suite): void {
       expect(answer.status).toBe(200);
       expect(validate.capabilities(answer.body)).toMatchObject({ ok: true });
       expect(answer.headers.get('cache-control')).toContain('max-age');
-      for (const absent of ['replay', 'webhooks', 'testing', 'memory'])
+      for (const absent of ['webhooks', 'testing', 'memory'])
         expect(answer.body).not.toHaveProperty(absent);
       expect(answer.body).toMatchObject({
         protocolVersion: '1.0',

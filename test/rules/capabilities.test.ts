@@ -35,6 +35,11 @@ describe('capabilities.md: families', () => {
       runs: {
         pauseResume: { supported: true, drainPolicies: ['drain-current-node', 'immediate'] },
       },
+      replay: {
+        supported: true,
+        modes: ['replay', 'branch'],
+        sideEffectSuppression: 'recorded-outcome',
+      },
       agents: {
         supported: true,
         orchestratorPattern: 'single',
@@ -100,7 +105,7 @@ describe('capabilities.md: families', () => {
 
   it('without agents nothing of agents is told, part or family', () => {
     expect(Object.keys(familiesOf({ ...ALL, agents: false }))).toEqual([
-      ...['idempotency', 'runs', 'conversationPrimitive'],
+      ...['idempotency', 'runs', 'replay', 'conversationPrimitive'],
     ]);
   });
 
@@ -112,6 +117,8 @@ describe('capabilities.md: families', () => {
       'runs',
       'runs.pauseResume',
       'runs.pauseResume.supported',
+      'replay',
+      'replay.supported',
       'agents',
       'agents.supported',
       'agents.reasoning',

@@ -48,6 +48,7 @@ export function plainRun(input: RunInput, activities: PlainActivities = () => nu
       inbox = taking;
     },
     nextTask: async () => undefined,
+    isReplay: () => false,
     until: async () => undefined,
   } as unknown as Steps;
   const run: Run = {
