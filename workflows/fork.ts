@@ -16,7 +16,7 @@ import type { RunState } from './frames.ts';
 import { compareWith, emit } from './journal.ts';
 import { liveSteps, readRecording } from './live-steps.ts';
 import { recordedSteps, type RecordedSteps } from './recorded-steps.ts';
-import { isCrowded, runKey } from './steps.ts';
+import { isCrowded, runKey, type Steps } from './steps.ts';
 
 /** Pages of one recording. */
 const MAX_PAGES = 2_000;
@@ -46,6 +46,14 @@ export async function loadFork(input: RunInput, fork: ForkOf): Promise<Fork | un
   compareWith(comparison);
   const steps = recordedSteps(liveSteps(), batches[0]?.atMs ?? 0);
   return { of: fork, steps, batches, comparison };
+}
+
+/** Of a run that plays no record in this segment: a replay that has left its own performs nothing for that. */
+export function stepsBehind({ fork }: RunInput): Steps {
+  if (fork?.mode !== 'replay') return liveSteps();
+  const steps = recordedSteps(liveSteps(), 0);
+  steps.goLive(0, fork.mode);
+  return steps;
 }
 
 /** Gives the run what its source was given, as far as the fork goes, and lets it live then. */

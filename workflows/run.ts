@@ -17,12 +17,11 @@ import { stateMessage } from './channels.ts';
 import { endLeftChildren } from './child-runs.ts';
 import { inTheWakeOf, traceCauses } from './causes.ts';
 import { passCancellation } from './failures.ts';
-import { loadFork, openRecord, playRecord, type Fork } from './fork.ts';
+import { loadFork, openRecord, playRecord, stepsBehind, type Fork } from './fork.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
 import { endRun, type Ending, type Run } from './context.ts';
 import { newRunState, restoredRunState } from './frames.ts';
 import { emit, endJournal, openItems, openJournal, restoreOpenItems } from './journal.ts';
-import { liveSteps } from './live-steps.ts';
 import { answerMessages } from './messages.ts';
 import { restorePause } from './pause.ts';
 import type { RecordedSteps } from './recorded-steps.ts';
@@ -35,7 +34,7 @@ export async function runWorkflow(input: RunInput): Promise<void> {
   openJournal(input.tenant);
   const fork = input.fork && (await loadFork(input, input.fork));
   if (needsPatterns(input.definition)) await loadPatterns();
-  const run = open(input, fork?.steps);
+  const run = open(input, fork?.steps ?? stepsBehind(input));
   // Before a message can come: it must find what was carried, and nothing of its own is restored.
   restorePause(run);
   answerMessages(run);
@@ -57,7 +56,7 @@ async function live(run: Run, fork: Fork | undefined): Promise<Ending> {
   return ending;
 }
 
-function open(input: RunInput, steps: Steps = liveSteps()): Run {
+function open(input: RunInput, steps: Steps): Run {
   const { carried, variables } = input;
   const state =
     carried === undefined

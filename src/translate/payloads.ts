@@ -72,10 +72,17 @@ export function jsonIn(
   return payload ? (parse(payload, what) as JsonValue) : null;
 }
 
-/** Time of a history event in ms epoch, cut to whole milliseconds. */
-export function eventTimeMs(event: HistoryEvent): number {
-  const { seconds, nanos } = event.eventTime ?? {};
+/** A timestamp of protobuf as ms epoch, or a duration as ms, cut to whole milliseconds; absent: 0. */
+export function msOf(
+  time: { seconds?: { toString(): string } | null; nanos?: number | null } | null | undefined,
+): number {
+  const { seconds, nanos } = time ?? {};
   return Number((seconds ?? 0).toString()) * 1000 + Math.trunc((nanos ?? 0) / 1_000_000);
+}
+
+/** Time of a history event in ms epoch. */
+export function eventTimeMs(event: HistoryEvent): number {
+  return msOf(event.eventTime);
 }
 
 /** Position of a history event in its segment, from 1. */

@@ -23,6 +23,7 @@ import {
   eventTimeMs,
   historyEventIdOf,
   jsonIn,
+  msOf,
   stepResultIn,
   type HistoryEvent,
 } from './payloads.ts';
@@ -78,7 +79,7 @@ class SegmentTasks {
     }
     const timer = event.timerStartedEventAttributes;
     if (timer && task)
-      this.#timers.set(historyEventIdOf(event), task.atMs + durationMs(timer.startToFireTimeout));
+      this.#timers.set(historyEventIdOf(event), task.atMs + msOf(timer.startToFireTimeout));
     const accepted = event.workflowExecutionUpdateAcceptedEventAttributes;
     const request = accepted?.acceptedRequest;
     if (accepted && task)
@@ -137,15 +138,6 @@ function unreadable(what: string): HostError {
   return new HostError('history_undecodable', { reason: `${what} has an unknown form` });
 }
 
-function durationMs(
-  duration: { seconds?: { toString(): string } | null; nanos?: number | null } | null | undefined,
-): number {
-  return (
-    Number((duration?.seconds ?? 0).toString()) * 1000 +
-    Math.trunc((duration?.nanos ?? 0) / 1_000_000)
-  );
-}
-
 function failedOf(failure: Failure): RecordedOutcome {
   const { type, details } = failure.applicationFailureInfo ?? {};
   const [detail] = details?.payloads ?? [];
@@ -176,8 +168,8 @@ function statedIn(event: HistoryEvent): string[] {
 }
 
 /**
- * `segments`: the history of each, in order; `entries`: the log, whole or its beginning. What stated nothing up to its end
- * is left out where the run has gone on since. Throws HostError history_undecodable.
+ * `segments`: the history of each, in order; `entries`: the log, whole or its beginning. Where the run has gone on since,
+ * what came then is left out. Throws HostError history_undecodable.
  */
 export function recordingOf(
   segments: readonly (readonly HistoryEvent[])[],
@@ -189,10 +181,13 @@ export function recordingOf(
     return segment.tasks;
   });
   const places = new Map(entries.map(({ key }, sequence) => [key, sequence]));
+  const isLater = ({ keys }: Task) => keys.length > 0 && !keys.some((key) => places.has(key));
+  const later = tasks.findIndex(isLater);
+  const own = later < 0 ? tasks : tasks.slice(0, later);
   let position = entries.length;
   const batches: Batch[] = [];
   // From the end: what stated nothing stands where the next one does.
-  for (const { atMs, begins, messages, others, began, keys } of tasks.reverse()) {
+  for (const { atMs, begins, messages, others, began, keys } of own.reverse()) {
     const stimuli = [...messages, ...others];
     const stated = keys.flatMap((key) => places.get(key) ?? []);
     position = Math.min(position, ...stated);

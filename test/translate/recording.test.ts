@@ -1,6 +1,7 @@
 // Temporal history -> recording (architecture §6): what came to which workflow task.
 import { defaultPayloadConverter } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
+import { CARRIER_MEMO_FIELD, CARRIER_METADATA_KEY } from '../../src/rules/journal.ts';
 import type { HistoryEvent } from '../../src/ports/history.ts';
 import { recordingOf } from '../../src/translate/recording.ts';
 
@@ -33,6 +34,25 @@ describe('a batch is what one workflow task was given', () => {
       { atMs: 6_005, stimuli: [{ childRunId: 'a' }, { childRunId: 'b' }] },
       { atMs: 9_005, stimuli: [{ childRunId: 'c' }] },
     ]);
+  });
+
+  it('what the run was given since it was forked is no part of it', () => {
+    const states = (key: string): HistoryEvent => {
+      const entry = { kind: 'emit', key, type: 'run.paused', payload: {} };
+      const carrier = defaultPayloadConverter.toPayload({ v: 1, at: [0], entries: [entry] });
+      const metadata = { ...carrier.metadata, [CARRIER_METADATA_KEY]: Buffer.from('1') };
+      const fields = { [CARRIER_MEMO_FIELD]: { ...carrier, metadata } };
+      return { workflowPropertiesModifiedEventAttributes: { upsertedMemo: { fields } } };
+    };
+    const history = historyOf(
+      ...[started, completed, states('one'), signal('a'), started, completed],
+      ...[signal('b'), started, completed, states('two'), signal('c'), started, completed],
+    );
+    const entry = (key: string) => ({ key, type: 'run.paused', payload: '{}', timestampMs: 0 });
+    const given = (...keys: string[]) =>
+      recordingOf([history], keys.map(entry)).batches.map(({ stimuli }) => stimuli.length);
+    expect(given('one', 'two')).toEqual([0, 1, 1, 1]);
+    expect(given('one')).toEqual([0, 1]);
   });
 
   it('a timer is known by its end, a message by the task behind which history notes it', () => {

@@ -1,0 +1,69 @@
+// replay.md §Modes: what a replay performs behind its record is nothing, in its later segments too. In the model of
+// Temporal and of time: nothing there performs a step unseen.
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { RecordingPage } from '../../src/rules/recording.ts';
+import type { ForkOf } from '../../src/rules/run-input.ts';
+import { agentNode, chain, node, pinned, runInput } from '../support/definitions.ts';
+import { openAgenda } from '../support/model/agenda.ts';
+import { ACTIVITY_NAMES, READ_RECORDING } from '../support/model/behaviours.ts';
+import { startExecution, type ScheduledActivity } from '../support/model/execution.ts';
+import { openIsolate, type Isolate } from '../support/model/isolate.ts';
+import { journalOf } from '../support/run-workflow.ts';
+
+const START_MS = 1_700_000_000_000;
+const AGENT = 'local.test.pack.agent';
+/** Of a source that was cancelled as it began. */
+const PAGE: RecordingPage = {
+  sourceRunId: 'run-source',
+  batches: [{ atMs: START_MS, position: 0, stimuli: [{ kind: 'cancel-requested' }], began: [] }],
+  entries: [],
+  prefix: 0,
+  isLast: true,
+};
+
+let isolate: Isolate;
+beforeAll(async () => {
+  isolate = await openIsolate(ACTIVITY_NAMES);
+}, 120_000);
+afterAll(() => isolate.close());
+
+it.each([undefined, 5])('with a segment forced after %s events', async (forced) => {
+  const agenda = openAgenda(START_MS);
+  const performed: string[] = [];
+  const world = {
+    begin({ activityId, type }: ScheduledActivity) {
+      if (type !== READ_RECORDING) performed.push(activityId);
+      const result = { output: null, events: [], recording: PAGE };
+      return { afterMs: 1, end: { kind: 'completed' as const, result } };
+    },
+    stop: () => undefined,
+    task: () => ({ fate: 'done' as const, latencyMs: 0 }),
+    answered: () => undefined,
+    recorded: () => undefined,
+  };
+  const fork: ForkOf = { sourceRunId: 'run-source', fromSeq: 0, length: 0, mode: 'replay' };
+  const workflow = chain('border', [
+    node('first', 'core.delay', { config: { ms: 1_000 } }),
+    node('second', 'core.delay', { config: { ms: 1_000 } }),
+    agentNode('think', AGENT),
+  ]);
+  let input: unknown = runInput(workflow, {
+    ...{ runId: 'run-fork', fork, agentList: [pinned(AGENT)] },
+    ...(forced === undefined ? {} : { forceContinueAsNewAfter: forced }),
+  });
+  const types: string[] = [];
+  let segments = 0;
+  for (let isOver = false; !isOver; segments++) {
+    const place = { isolate, agenda, world, workflowId: 'run-fork', temporalRunId: `t${segments}` };
+    const execution = startExecution({ ...place, input });
+    while (!execution.end()) expect(await agenda.step()).toBe(true);
+    await execution.dispose();
+    for (const it of journalOf(execution.history, segments)) if ('type' in it) types.push(it.type);
+    const end = execution.end();
+    isOver = end?.kind !== 'continued';
+    if (end?.kind === 'continued') ({ input } = end);
+  }
+  expect(performed).toEqual([]);
+  expect(segments > 1).toBe(forced !== undefined);
+  expect(types.slice(-2)).toEqual(['node.failed', 'run.failed']);
+});
