@@ -6,9 +6,10 @@
 //   replay  everything but a cancel           a step that the record lacks is replay_source_missing; clocks run on
 //
 // The first difference is stated (replay.diverged), and ends the fork.
+import { CancellationScope } from '@temporalio/workflow';
 import { MESSAGES } from '../src/rules/messages.ts';
 import { eventIdOf, activityEventKey } from '../src/rules/ids.ts';
-import type { Batch, RecordedEntry, Stimulus } from '../src/rules/recording.ts';
+import type { Batch, RecordedEntry, Recording, Stimulus } from '../src/rules/recording.ts';
 import type { ForkOf, RunInput } from '../src/rules/run-input.ts';
 import { Comparison } from './comparison.ts';
 import { endRun, type Run } from './context.ts';
@@ -32,8 +33,16 @@ export interface Fork {
 
 /** Undefined: the run is no fork, or lives already. */
 export async function loadFork(input: RunInput, fork: ForkOf): Promise<Fork | undefined> {
-  const { carried, runId, tenant } = input;
-  if (carried !== undefined) return undefined;
+  if (input.carried !== undefined) return undefined;
+  const steps = recordedSteps(liveSteps());
+  const { batches, entries } = await CancellationScope.nonCancellable(() => read(input, fork));
+  const comparison = new Comparison(input.runId, fork, entries);
+  compareWith(comparison);
+  steps.startAt(batches[0]?.atMs ?? 0);
+  return { of: fork, steps, batches, comparison };
+}
+
+async function read({ runId, tenant }: RunInput, fork: ForkOf): Promise<Recording> {
   const batches: Batch[] = [];
   const entries: RecordedEntry[] = [];
   for (let page = 0, isLast = false; !isLast && page < MAX_PAGES; page++) {
@@ -42,16 +51,13 @@ export async function loadFork(input: RunInput, fork: ForkOf): Promise<Fork | un
     entries.push(...recording.entries);
     ({ isLast } = recording);
   }
-  const comparison = new Comparison(runId, fork, entries);
-  compareWith(comparison);
-  const steps = recordedSteps(liveSteps(), batches[0]?.atMs ?? 0);
-  return { of: fork, steps, batches, comparison };
+  return { batches, entries };
 }
 
 /** Of a run that plays no record in this segment: a replay that has left its own performs nothing for that. */
 export function stepsBehind({ fork }: RunInput): Steps {
   if (fork?.mode !== 'replay') return liveSteps();
-  const steps = recordedSteps(liveSteps(), 0);
+  const steps = recordedSteps(liveSteps());
   steps.goLive(0, fork.mode);
   return steps;
 }

@@ -255,12 +255,15 @@ function receiveKind(inbox: Inbox, kind: MessageKind): void {
     updateId: currentUpdateInfo()?.id,
     atMs: Date.now(),
   });
+  const receive = (entered: Entered): MessageOutcome => {
+    if (isBeginning()) inbox.check(entered);
+    return inbox.take(entered);
+  };
   setHandler(
     defineUpdate<MessageOutcome, [RunMessage]>(MESSAGES[kind].update),
     (message) => {
       const entered = enter(message);
-      if (isBeginning()) inbox.check(entered);
-      return inbox.take(entered);
+      return inbox.isClosed?.(entered) ? held(inbox, entered) : receive(entered);
     },
     {
       validator: (message: RunMessage): void => {
@@ -270,6 +273,14 @@ function receiveKind(inbox: Inbox, kind: MessageKind): void {
       },
     },
   );
+}
+
+/** A message whose id would stand for a refusal from now on waits until it can be looked at. */
+async function held(inbox: Inbox, entered: Entered): Promise<MessageOutcome> {
+  await condition(() => !inbox.isClosed?.(entered));
+  const now = { ...entered, atMs: Date.now() };
+  inbox.check(now);
+  return inbox.take(now);
 }
 
 /** Between two continuations of this workflow task: the SDK checks a condition only when nothing else goes on. */

@@ -36,6 +36,8 @@ interface PendingStep {
 
 /** What a fork's driver does with the Steps of its run. */
 export interface RecordedSteps extends Steps {
+  /** Time of the source's start. */
+  startAt(atMs: number): void;
   /** Messages that waited before anything ran. */
   tell(messages: readonly Stimulus[]): void;
   /** Gives the run what its source was given in one workflow task, and sees everything come to a wait. */
@@ -54,7 +56,7 @@ class Player {
   isLive = false;
   isBroken = false;
   mode: ForkOf['mode'] = 'branch';
-  atMs: number;
+  atMs = 0;
   laterMs = 0;
   batch = 0;
   inbox: Inbox | undefined;
@@ -67,9 +69,8 @@ class Player {
   /** What waits for a workflow task that has room. */
   #crowd: { readonly run: Run; readonly go: () => void }[] = [];
 
-  constructor(live: Steps, atMs: number) {
+  constructor(live: Steps) {
     this.#live = live;
-    this.atMs = atMs;
   }
 
   nextTask(run: Run): Promise<void> {
@@ -225,25 +226,34 @@ function kindOf(update: string): MessageKind {
  */
 const RESULT_HOPS = 2;
 
-/** While the record is played nothing of it can be answered; a cancel ends it. */
-function guarded(player: Player, inbox: Inbox): Inbox {
-  const isCancel = ({ message }: Entered) => message.kind === 'cancel';
+/** While the record is read and played nothing can be answered; a cancel ends that. */
+function inboxOf(player: Player): Inbox {
+  const isClosed = ({ message }: Entered) =>
+    player.inbox === undefined || (!player.isLive && message.kind !== 'cancel');
+  const opened = () => {
+    if (!player.inbox) throw notYet();
+    return player.inbox;
+  };
   return {
+    isClosed,
     check(entered) {
-      if (!player.isLive && !isCancel(entered))
-        throw ApplicationFailure.nonRetryable('not yet', 'service_unavailable');
-      inbox.check(entered);
+      if (isClosed(entered)) throw notYet();
+      opened().check(entered);
     },
     take(entered) {
       player.isBroken ||= !player.isLive;
-      return inbox.take(entered);
+      return opened().take(entered);
     },
     cancelled() {
       player.isBroken ||= !player.isLive;
-      inbox.cancelled();
+      player.inbox?.cancelled();
     },
-    childEnded: (childRunId) => inbox.childEnded(childRunId),
+    childEnded: (childRunId) => player.inbox?.childEnded(childRunId),
   };
+}
+
+function notYet(): ApplicationFailure {
+  return ApplicationFailure.nonRetryable('not yet', 'service_unavailable');
 }
 
 /** Of a run that lives: a replay performs nothing. */
@@ -262,9 +272,10 @@ async function runLive<Name extends ActivityName>(
   });
 }
 
-/** `atMs`: time of the source's start. */
-export function recordedSteps(live: Steps, atMs: number): RecordedSteps {
-  const player = new Player(live, atMs);
+/** Takes messages at once: what comes before the run can look at it waits, or is sent again. */
+export function recordedSteps(live: Steps): RecordedSteps {
+  const player = new Player(live);
+  live.receive(inboxOf(player));
   return {
     async run(place, name, request) {
       const asked = { place, name, request };
@@ -281,7 +292,8 @@ export function recordedSteps(live: Steps, atMs: number): RecordedSteps {
     tellParent: (parentRunId, ended) => live.tellParent(parentRunId, ended),
     receive(inbox) {
       player.inbox = inbox;
-      live.receive(guarded(player, inbox));
+      // Cancelled while the record was read: behind what the run begins with, as in every run.
+      if (player.isBroken) void Promise.resolve().then(() => inbox.cancelled());
     },
     isReplay: () => player.isLive && player.mode === 'replay',
     nextTask: (run) => (player.isLive ? live.nextTask(run) : player.nextTask(run)),
@@ -289,6 +301,9 @@ export function recordedSteps(live: Steps, atMs: number): RecordedSteps {
       if (player.isLive) return live.until(ready, limitMs);
       const ended = await player.wait(undefined, ready);
       return ended === LIVE ? live.until(ready, limitMs) : ended;
+    },
+    startAt(atMs) {
+      player.atMs = atMs;
     },
     tell: (messages) => player.tell(messages, true),
     deliver: (batch, given) => player.deliver(batch, given),

@@ -42,6 +42,8 @@ export interface Inbox {
   /** Throws the ApplicationFailure that the sender is refused with. Not asked in a replay. */
   check(entered: Entered): void;
   take(entered: Entered): MessageOutcome;
+  /** Of a run that cannot look at it yet: one that has come with the beginning waits. Absent: never. */
+  isClosed?(entered: Entered): boolean;
   /** Somebody cancelled the execution itself. */
   cancelled(): void;
   /** A child run has ended; any number of times, also of one that is not known. */

@@ -218,6 +218,30 @@ describe('replay.md §Modes', () => {
     await checkInvariants(host, runId);
   });
 
+  it.each([
+    ['cancel', '/cancel', {}],
+    ['pause', ':pause', {}],
+    ['resume', ':resume', {}],
+    ['an answer', '/interrupts/gate', { resumeValue: { action: 'accept' } }],
+  ])(
+    '%s that comes while the record is read is taken or refused by name',
+    async (_of, path, body) => {
+      const forks = Array.from({ length: 6 }, async () => {
+        const runId = await startFork({ mode: 'replay', fromSeq: 0 });
+        const sent = await host.api<{ error?: string }>(`/v1/runs/${runId}${path}`, { body });
+        const { status } = await host.waitFor(runId, ended);
+        await checkInvariants(host, runId);
+        return { runId, sent, status };
+      });
+      for (const { sent, status } of await Promise.all(forks)) {
+        expect([sent.body, sent.status < 500]).toEqual([sent.body, true]);
+        const isCancelled =
+          path === '/cancel' && (sent.body as { status?: string }).status === 'cancelling';
+        expect(status).toBe(isCancelled ? 'cancelled' : 'completed');
+      }
+    },
+  );
+
   it('a key makes one fork, whoever asks how often', async () => {
     const headers = { 'Idempotency-Key': 'fork-once' };
     const asked = { mode: 'replay', fromSeq: 0 };
