@@ -17,7 +17,7 @@ import type { RunState } from './frames.ts';
 import { compareWith, emit } from './journal.ts';
 import { liveSteps, readRecording } from './live-steps.ts';
 import { recordedSteps, type RecordedSteps } from './recorded-steps.ts';
-import { isCrowded, runKey, type Steps } from './steps.ts';
+import { isCrowded, type Steps } from './steps.ts';
 
 /** Pages of one recording. */
 const MAX_PAGES = 2_000;
@@ -65,13 +65,11 @@ export function stepsBehind({ fork }: RunInput): Steps {
 /** Gives the run what its source was given, as far as the fork goes, and lets it live then. */
 export async function playRecord(run: Run, fork: Fork): Promise<void> {
   const { steps, comparison } = fork;
-  let last: Batch | undefined;
   for (const [index, batch] of fork.batches.entries()) {
     if (isBehind(fork, batch)) break;
     const isCut = batch.stimuli.some((it) => isLeftOut(fork, batch, it));
     const given = [...(index === 0 ? [] : messagesOf(fork, batch)), ...worldOf(fork, batch)];
     await steps.deliver(batch, given);
-    last = batch;
     if (isCut) break;
     comparison.reached(reachedBy(fork, index));
     if (steps.isBroken() || diverged(run, fork)) break;
@@ -79,7 +77,7 @@ export async function playRecord(run: Run, fork: Fork): Promise<void> {
     if (isLong || isCrowded(run)) await liveSteps().nextTask(run);
   }
   comparison.end();
-  leaveRecord(run, fork, last);
+  leaveRecord(run, fork);
 }
 
 /** A branch lives from its first batch that stated nothing before `fromSeq`. */
@@ -157,11 +155,10 @@ function diverged(run: Run, { of, comparison }: Fork): boolean {
 
 const DIVERGED_KEY = 'replay.diverged';
 
-/** Steps are live; deadlines count from now as they counted from then. */
-function leaveRecord(run: Run, { steps, of }: Fork, last: Batch | undefined): void {
-  const laterMs = last === undefined ? 0 : liveSteps().now(runKey('fork')) - last.atMs;
-  shiftDeadlines(run.state, laterMs);
-  steps.goLive(laterMs, of.mode);
+/** Steps are live; deadlines count from when the fork was made as they counted from where it leaves its source. */
+function leaveRecord(run: Run, { steps, of }: Fork): void {
+  shiftDeadlines(run.state, of.laterMs);
+  steps.goLive(of.laterMs, of.mode);
   const isAsking = Object.values(run.state.interrupts).some(({ resolution }) => !resolution);
   if (steps.isReplay() && isAsking) endRun(run, { kind: 'failed', error: UNANSWERED });
 }
@@ -177,5 +174,8 @@ function shiftDeadlines(state: RunState, laterMs: number): void {
   for (const frame of Object.values(state.frames)) {
     if (frame.deadlineMs !== undefined) frame.deadlineMs += laterMs;
     if (frame.resumeAtMs !== undefined) frame.resumeAtMs += laterMs;
+    if (typeof frame.data.untilMs === 'number') frame.data.untilMs += laterMs;
   }
+  for (const open of Object.values(state.interrupts))
+    if (open.deadlineMs !== undefined) open.deadlineMs += laterMs;
 }

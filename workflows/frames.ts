@@ -66,7 +66,7 @@ export interface Interrupt {
   readonly suspendedKey: string;
   readonly visit: number;
   readonly attempt: number;
-  readonly deadlineMs?: number;
+  deadlineMs?: number;
   votes: { voter: string; action: string }[];
   /** Turns so far, of a conversation. */
   conversation?: {

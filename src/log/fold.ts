@@ -5,7 +5,7 @@ import { channelRules, channelValues } from '../rules/channels.ts';
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { WITHHELD } from '../rules/redaction.ts';
-import { durationLimitMs, ownPrincipal } from '../rules/run-input.ts';
+import { countedFromMs, durationLimitMs, ownPrincipal } from '../rules/run-input.ts';
 import type { RunStatus } from '../rules/status.ts';
 import { eraOf } from '../rules/versions.ts';
 import type { Head, LogRow } from '../ports/log.ts';
@@ -101,13 +101,15 @@ export function stillAsked<Open extends { readonly deadlineMs?: number }>(
 
 /** Each with the question's own deadline, its node's or the run's, whichever is first. */
 function timedInterrupts(snapshot: JsonValue, { input }: RunRow): OpenInterrupt[] {
-  const { startedAtMs, interrupts } = foldedRun(snapshot);
-  const runEndsMs = startedAtMs === undefined ? Infinity : startedAtMs + durationLimitMs(input);
+  const { startedAtMs = Infinity, interrupts } = foldedRun(snapshot);
+  const runEndsMs = countedFromMs(input, startedAtMs) + durationLimitMs(input);
   return interrupts.map((open) => {
-    const { nodeId, deadlineMs = Infinity, attemptSinceMs = Infinity } = open;
+    const { nodeId, requestedAtMs, deadlineMs = Infinity, attemptSinceMs = Infinity } = open;
     const node = input.definition.nodes.find(({ id }) => id === nodeId);
     const { timeoutMs = Infinity } = (node?.settings ?? {}) as NodeSettings;
-    const first = Math.min(deadlineMs, attemptSinceMs + timeoutMs, runEndsMs);
+    const ownEndsMs = deadlineMs + countedFromMs(input, requestedAtMs) - requestedAtMs;
+    const attemptEndsMs = countedFromMs(input, attemptSinceMs) + timeoutMs;
+    const first = Math.min(ownEndsMs, attemptEndsMs, runEndsMs);
     return first === Infinity ? open : { ...open, deadlineMs: first };
   });
 }

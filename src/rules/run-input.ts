@@ -47,6 +47,15 @@ export interface ForkOf {
   /** Entries of the source when it was forked: it may have gone on since. */
   readonly length: number;
   readonly mode: 'replay' | 'branch';
+  /** Time of the last of the source's entries that it goes by: what was counted from then on counts from its own start. */
+  readonly recordEndsMs: number;
+  /** So much later than that it was made. */
+  readonly laterMs: number;
+}
+
+/** A time in the log of a run, as what ends some time behind it is counted from. */
+export function countedFromMs({ fork }: Pick<RunInput, 'fork'>, atMs: number): number {
+  return fork && atMs <= fork.recordEndsMs ? atMs + fork.laterMs : atMs;
 }
 
 export interface RunInput {

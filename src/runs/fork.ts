@@ -58,9 +58,10 @@ async function forkOf(
   const from = fromSeq ?? 0;
   if (from > length || length === 0)
     throw new HostError('invalid_from_seq', { sourceRunId, fromSeq: from, length });
-  const open = await openStream(deps, source, { from, length });
-  if (open && mode === 'branch') throw notYet('branch inside a stream');
-  return { sourceRunId, fromSeq: from, length, mode };
+  const { isInStream, endsMs } = await recordOf(deps, source, { from, length, mode });
+  if (isInStream && mode === 'branch') throw notYet('branch inside a stream');
+  const laterMs = Math.max(0, Date.now() - endsMs);
+  return { sourceRunId, fromSeq: from, length, mode, recordEndsMs: endsMs, laterMs };
 }
 
 /** What is refused by its name, rather than done by half. */
@@ -68,19 +69,25 @@ function notYet(what: string): HostError {
   return new HostError('capability_not_provided', { capability: `replay: ${what}` });
 }
 
-/** Whether a stream is open at `from`. Throws capability_not_provided for a run with children. */
-async function openStream(
+/**
+ * Whether a stream is open at `from`, and the time of the last entry that the fork goes by; of none, of the first there
+ * is. Throws capability_not_provided for a run with children.
+ */
+async function recordOf(
   { log }: ForkDeps,
   source: RunRow,
-  { from, length }: { readonly from: number; readonly length: number },
-): Promise<boolean> {
+  { from, length, mode }: Pick<ForkOf, 'length' | 'mode'> & { readonly from: number },
+): Promise<{ readonly isInStream: boolean; readonly endsMs: number }> {
   const open = new Set<string>();
+  const last = (mode === 'branch' ? Math.max(from, 1) : length) - 1;
+  let endsMs = 0;
   for await (const rows of log.rows(source, { limit: length }))
     for (const row of rows) {
       if (eventRow(row.type).part === 'child') throw notYet('runs with children');
       if (row.sequence < from) note(open, row);
+      if (row.sequence <= last) endsMs = Math.max(endsMs, row.timestampMs);
     }
-  return open.size > 0;
+  return { isInStream: open.size > 0, endsMs };
 }
 
 /** A stream is closed by the first event of its activity, or of its seal. */

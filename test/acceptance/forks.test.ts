@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/rules/json.ts';
 import type { LogRow } from '../../src/ports/log.ts';
 import { agentNode, definition, edge, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
@@ -53,6 +54,11 @@ const SLOW = definition(
   [edge('delay', 'think')],
 );
 
+/** Its question is over long before it is forked. */
+const HASTY = definition('hasty', [
+  node('gate', 'core.approvalGate', { config: { title: 'Now?', timeoutMs: 6_000 } }),
+]);
+
 let host: TestHost;
 let folder: string;
 let source: readonly LogRow[];
@@ -77,7 +83,7 @@ beforeAll(async () => {
       { final: { decision: { told: true }, confidence: 1 } },
     ],
   });
-  for (const each of [WORKFLOW, LARGE, SLOW])
+  for (const each of [WORKFLOW, LARGE, SLOW, HASTY])
     await writeDefinition(join(folder, 'definitions'), each);
   host = await startTestHost({
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
@@ -192,6 +198,29 @@ describe('replay.md §Modes', () => {
       expect((await host.waitFor(each, ended)).status).toBe('completed');
       await checkInvariants(host, each);
     }
+  });
+
+  it('a question of a branch has the time that was left, counted from the fork', async () => {
+    const late = await host.startRun({ workflowId: HASTY.id });
+    await host.waitFor(late, ended);
+    const rows = await rowsOf(late);
+    const fromSeq = rows.findIndex(({ type }) => type === 'interrupt.requested') + 1;
+    const asked = (await rowsOf(late))[fromSeq - 1]?.timestampMs ?? 0;
+    const runId = await startFork({ mode: 'branch', fromSeq }, late);
+    const snapshot = await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
+    const { interrupt, createdAt } = snapshot as unknown as {
+      interrupt: JsonObject;
+      createdAt: string;
+    };
+    const createdAtMs = Date.parse(createdAt);
+    const untilMs = Date.parse(interrupt.expiresAt as string);
+    expect([createdAtMs > asked + 6_000, Math.abs(untilMs - createdAtMs - 6_000) < 100]).toEqual([
+      true,
+      true,
+    ]);
+    await answerGate(runId);
+    expect((await host.waitFor(runId, ended)).status).toBe('completed');
+    await checkInvariants(host, runId);
   });
 
   it('a replay asks nobody: what was never answered is missing', async () => {

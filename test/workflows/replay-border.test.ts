@@ -41,7 +41,10 @@ it.each([undefined, 5])('with a segment forced after %s events', async (forced) 
     answered: () => undefined,
     recorded: () => undefined,
   };
-  const fork: ForkOf = { sourceRunId: 'run-source', fromSeq: 0, length: 0, mode: 'replay' };
+  const fork: ForkOf = {
+    ...{ sourceRunId: 'run-source', fromSeq: 0, length: 0, mode: 'replay' },
+    ...{ recordEndsMs: START_MS, laterMs: 0 },
+  };
   const workflow = chain('border', [
     node('first', 'core.delay', { config: { ms: 1_000 } }),
     node('second', 'core.delay', { config: { ms: 1_000 } }),

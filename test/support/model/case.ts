@@ -63,6 +63,8 @@ export interface CaseEnd {
 export interface CaseOptions {
   /** What a fork is made from. */
   readonly recording?: RecordingPage;
+  /** When it begins; else at START_MS. */
+  readonly startMs?: number;
   /** Nobody does anything of his own accord. */
   readonly isUndisturbed?: boolean;
 }
@@ -72,7 +74,7 @@ class GeneratedCase implements World {
   readonly #seed: string;
   readonly #input: RunInput;
   readonly #isolate: Isolate;
-  readonly #agenda: Agenda = openAgenda(START_MS);
+  readonly #agenda: Agenda;
   readonly #legality = openLegality();
   readonly #family: Family;
   readonly #executions: Execution[] = [];
@@ -91,10 +93,9 @@ class GeneratedCase implements World {
   readonly #performed: string[] = [];
   readonly #recording: RecordingPage | undefined;
 
-  constructor(
-    isolate: Isolate,
-    { seed, input, recording, isUndisturbed }: CaseOptions & { seed: string; input: RunInput },
-  ) {
+  constructor(isolate: Isolate, options: CaseOptions & { seed: string; input: RunInput }) {
+    const { seed, input, recording, startMs = START_MS, isUndisturbed } = options;
+    this.#agenda = openAgenda(startMs);
     this.#recording = recording;
     this.#isolate = isolate;
     this.#seed = seed;
@@ -325,13 +326,22 @@ export function playCase(isolate: Isolate, seed: string): Promise<CaseEnd> {
 /** Plays a fork of what the case `seed` came to. */
 export function playFork(
   isolate: Isolate,
-  { seed, fork, recording }: { seed: string; fork: ForkOf; recording: Recording },
+  { seed, fork: asked, recording }: { seed: string; fork: AskedFork; recording: Recording },
 ): Promise<CaseEnd> {
+  const { sourceRunId, fromSeq, mode, length } = asked;
+  const last = (mode === 'branch' ? Math.max(fromSeq, 1) : length) - 1;
+  const recordEndsMs = recording.entries[last]?.timestampMs ?? START_MS;
+  const startMs = START_MS + FORKED_AFTER_MS;
+  const fork = { ...asked, recordEndsMs, laterMs: startMs - recordEndsMs };
   const input = { ...generatedInput(seed), runId: `fork-${seed}`, fork };
-  const { sourceRunId, fromSeq } = fork;
   const page = { ...recording, sourceRunId, prefix: fromSeq, isLast: true };
-  return play(isolate, { seed, input, recording: page, isUndisturbed: true });
+  return play(isolate, { seed, input, recording: page, startMs, isUndisturbed: true });
 }
+
+/** A fork but for its times. */
+type AskedFork = Omit<ForkOf, 'recordEndsMs' | 'laterMs'>;
+/** What a source asked is long over by then. */
+const FORKED_AFTER_MS = 60 * 24 * 3600 * 1000;
 
 async function play(
   isolate: Isolate,
