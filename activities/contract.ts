@@ -103,6 +103,8 @@ export interface InferTurnInput {
   readonly tools: readonly string[];
   /** Results of the previous turn's calls in CALL order, each by content hash. */
   readonly results: readonly { callId: string; resultHash: string }[];
+  /** What the model is to have said: none is asked (a branch's overlay). */
+  readonly said?: string;
   /** Why the previous output was not usable; the model is asked to repair it. */
   readonly repair?: string;
   readonly verbosity: 'summary' | 'full' | 'off';

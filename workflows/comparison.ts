@@ -1,5 +1,6 @@
 // What a fork states, held against what its source stated (architecture §6): by key, each once. The entries before
 // `fromSeq` are the fork's own log already; those behind it are stated anew.
+import { readDelta } from '../src/rules/deltas.ts';
 import { canonicalJson, type JsonValue } from '../src/rules/json.ts';
 import { blockOfKey } from '../src/rules/ids.ts';
 import type { RecordedEntry } from '../src/rules/recording.ts';
@@ -52,6 +53,19 @@ export class Comparison {
 
   sequenceOf(key: string): number | undefined {
     return this.#expected.get(key)?.sequence;
+  }
+
+  /** What streams say that are open where the fork's own log ends, by activity. */
+  openStreams(): Map<string, string> {
+    const open = new Map<string, string>();
+    for (const { key, type, payload } of this.#entries.slice(0, this.#fork.fromSeq)) {
+      const block = blockOfKey(key);
+      if (block !== undefined)
+        open.set(block, (open.get(block) ?? '') + readDelta(type, payload).piece.text);
+      const closed = /^([^#]+?)(?:\.seal)?#[0-9]+$/.exec(key)?.[1];
+      if (closed !== undefined) open.delete(closed);
+    }
+    return open;
   }
 
   /** The first one. */

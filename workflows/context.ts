@@ -26,7 +26,8 @@ export type Ending =
   | { readonly kind: 'continue' };
 
 export interface Run {
-  readonly input: RunInput;
+  /** A branch goes by its overlay once it has left its source. */
+  input: RunInput;
   readonly state: RunState;
   /** The only way to time, the world and people. */
   readonly steps: Steps;

@@ -16,6 +16,7 @@ import { endRun, type Run } from './context.ts';
 import type { RunState } from './frames.ts';
 import { compareWith, emit } from './journal.ts';
 import { liveSteps, readRecording } from './live-steps.ts';
+import { takeOverlay } from './overlay.ts';
 import { recordedSteps, type RecordedSteps } from './recorded-steps.ts';
 import { isCrowded, type Steps } from './steps.ts';
 
@@ -54,11 +55,12 @@ async function read({ runId, tenant }: RunInput, fork: ForkOf): Promise<Recordin
   return { batches, entries };
 }
 
-/** Of a run that plays no record in this segment: a replay that has left its own performs nothing for that. */
+/** Of a run that plays no record in this segment: a fork that has left its own goes on as it did. */
 export function stepsBehind({ fork }: RunInput): Steps {
-  if (fork?.mode !== 'replay') return liveSteps();
+  if (!fork) return liveSteps();
   const steps = recordedSteps(liveSteps());
-  steps.goLive(0, fork.mode);
+  const { mode, overlay } = fork;
+  steps.goLive({ mode, overlay, laterMs: 0, streams: new Map() });
   return steps;
 }
 
@@ -156,9 +158,12 @@ function diverged(run: Run, { of, comparison }: Fork): boolean {
 const DIVERGED_KEY = 'replay.diverged';
 
 /** Steps are live; deadlines count from when the fork was made as they counted from where it leaves its source. */
-function leaveRecord(run: Run, { steps, of }: Fork): void {
-  shiftDeadlines(run.state, of.laterMs);
-  steps.goLive(of.laterMs, of.mode);
+function leaveRecord(run: Run, { steps, of, comparison }: Fork): void {
+  const { mode, laterMs, overlay } = of;
+  shiftDeadlines(run.state, laterMs);
+  takeOverlay(run, overlay);
+  steps.goLive({ mode, laterMs, overlay, streams: comparison.openStreams() });
+  if (overlay?.answer?.kind === 'message') steps.enter(overlay.answer.message);
   const isAsking = Object.values(run.state.interrupts).some(({ resolution }) => !resolution);
   if (steps.isReplay() && isAsking) endRun(run, { kind: 'failed', error: UNANSWERED });
 }

@@ -10,15 +10,26 @@ import {
 } from '@temporalio/workflow';
 import { MESSAGES, type MessageKind, type RunMessage } from '../src/rules/messages.ts';
 import { CANCELLATION_GRACE_MS } from '../src/rules/limits.ts';
-import { activityIdOf } from '../src/rules/ids.ts';
+import type { PayloadOf } from '../src/rules/events.ts';
+import { activityEventKey, activityIdOf } from '../src/rules/ids.ts';
 import type { ForkOf } from '../src/rules/run-input.ts';
 import type { Batch, RecordedOutcome, Stimulus } from '../src/rules/recording.ts';
 import { tupleOf, type Place, type Run } from './context.ts';
 import { CancelledAfterResult } from './failures.ts';
-import { admitRecorded } from './journal.ts';
+import { admitRecorded, emit } from './journal.ts';
 import { nothingMoves } from './live-steps.ts';
+import { overlaid } from './overlay.ts';
 import { rest } from './pause.ts';
-import type { ActivityName, Entered, Inbox, StepOutput, StepRequest, Steps } from './steps.ts';
+import {
+  runKey,
+  type ActivityName,
+  type Entered,
+  type Inbox,
+  type StepInput,
+  type StepOutput,
+  type StepRequest,
+  type Steps,
+} from './steps.ts';
 
 /** Steps are live now: whatever waited begins to wait again. */
 const LIVE = Symbol('live');
@@ -43,21 +54,32 @@ export interface RecordedSteps extends Steps {
   /** Gives the run what its source was given in one workflow task, and sees everything come to a wait. */
   deliver(batch: Batch, given: readonly Stimulus[]): Promise<void>;
   /**
-   * From now on Steps are live; `laterMs`: how much later than in the source whatever waits comes to its end. A replay
-   * begins no step: what it lacks is replay_source_missing.
+   * From now on Steps are live: what was under way is begun again. A replay begins no step: what it lacks is
+   * replay_source_missing.
    */
-  goLive(laterMs: number, mode: ForkOf['mode']): void;
+  goLive(leaving: Leaving): void;
+  /** As if it were sent now. */
+  enter(message: RunMessage): void;
   /** Somebody cancelled the fork itself. */
   readonly isBroken: () => boolean;
   readonly isLive: () => boolean;
 }
 
+/** How a fork leaves its source. */
+export interface Leaving extends Pick<ForkOf, 'mode' | 'laterMs' | 'overlay'> {
+  /** What streams had said that were not closed by then, by activity. */
+  readonly streams: ReadonlyMap<string, string>;
+}
+
 class Player {
   isLive = false;
   isBroken = false;
-  mode: ForkOf['mode'] = 'branch';
+  left: Leaving = { mode: 'branch', laterMs: 0, streams: new Map() };
+  /** Steps under other names: what their streams said before stands in the log. By activity. */
+  readonly renamed = new Map<string, string>();
+  /** Streams of the source that are still to be closed. */
+  readonly streams = new Map<string, string>();
   atMs = 0;
-  laterMs = 0;
   batch = 0;
   inbox: Inbox | undefined;
   readonly steps = new Map<string, PendingStep>();
@@ -160,10 +182,10 @@ class Player {
     return true;
   }
 
-  goLive(laterMs: number, mode: ForkOf['mode']): void {
+  goLive(leaving: Leaving): void {
     this.isLive = true;
-    this.mode = mode;
-    this.laterMs = laterMs;
+    this.left = leaving;
+    for (const [activityId, said] of leaving.streams) this.streams.set(activityId, said);
     for (const { go } of this.#crowd.splice(0)) go();
     for (const step of [...this.steps.values()]) step.settle(LIVE);
     for (const wait of [...this.waits]) wait.settle(LIVE);
@@ -199,8 +221,13 @@ class Player {
       updateId: `recorded:${updateId}`,
       atMs: this.atMs,
     };
+    this.enter(entered, isBeginning);
+  }
+
+  /** Refused: nobody is told. */
+  enter(entered: Entered, isChecked = true): void {
     try {
-      if (isBeginning) this.inbox?.check(entered);
+      if (isChecked) this.inbox?.check(entered);
       this.inbox?.take(entered);
     } catch (error) {
       if (!(error instanceof ApplicationFailure)) throw error;
@@ -260,15 +287,86 @@ function notYet(): ApplicationFailure {
 async function runLive<Name extends ActivityName>(
   player: Player,
   live: Steps,
-  { place, name, request }: Asked<Name>,
+  asked: Asked<Name>,
 ): Promise<StepOutput<Name>> {
-  if (player.mode === 'branch') return live.run(place, name, request);
-  // Nothing was streamed that would have to be closed.
-  if (name === 'sealBlock') return { deltas: 0 } as StepOutput<Name>;
+  const { place, name, request } = asked;
+  const { mode, overlay } = player.left;
+  if (name === 'sealBlock') return sealLive(player, live, asked);
+  const activityId = activityIdOf(tupleOf(place, request.step));
+  const again = closeStream(player, asked, activityId);
+  if (mode === 'branch')
+    return live.run(place, name, overlaid({ ...request, step: again }, { overlay, activityId }));
   throw ApplicationFailure.create({
     type: 'replay_source_missing',
     message: 'The source has no record of this step.',
     nonRetryable: true,
+  });
+}
+
+/**
+ * What the source's stream had said when it was left stays said: it is closed with that, and the step is begun again under
+ * a name of its own. Returns the step's name.
+ */
+function closeStream<Name extends ActivityName>(
+  player: Player,
+  { place, name, request }: Asked<Name>,
+  activityId: string,
+): string {
+  const said = player.streams.get(activityId);
+  if (said === undefined) return request.step;
+  const again = `${request.step}.again`;
+  player.streams.delete(activityId);
+  player.renamed.set(activityId, again);
+  // A tool's progress has no closing event.
+  if (name === 'callTool') return again;
+  const { agent, agentId, verbosity } = request.input as unknown as Speaker;
+  stateReasoned(place, activityId, {
+    agentId: agent?.agentId ?? agentId,
+    reasoning: said,
+    verbosity,
+  });
+  return again;
+}
+
+/** Of a model's turn, and of a scripted one. */
+interface Speaker {
+  readonly agent?: { readonly agentId: string };
+  readonly agentId: string;
+  readonly verbosity: 'summary' | 'full' | 'off';
+}
+
+/** As sealBlock states it, by the same key. */
+function stateReasoned(
+  { frame }: Place,
+  activityId: string,
+  payload: PayloadOf<'agent.reasoned'>,
+): void {
+  const { nodeId } = frame;
+  emit('agent.reasoned', payload, { key: activityEventKey(`${activityId}.seal`, 0), nodeId });
+}
+
+/** Of a stream that the source left open; of a step that goes by another name now; or of one like any other. */
+async function sealLive<Name extends ActivityName>(
+  player: Player,
+  live: Steps,
+  { place, name, request }: Asked<Name>,
+): Promise<StepOutput<Name>> {
+  const input = request.input as unknown as StepInput<'sealBlock'>;
+  const { sealedActivityId: activityId, agentId, verbosity, kind } = input;
+  const said = player.streams.get(activityId);
+  if (said !== undefined) {
+    player.streams.delete(activityId);
+    if (kind !== 'tool') stateReasoned(place, activityId, { agentId, reasoning: said, verbosity });
+  }
+  // Nothing was streamed that would have to be closed.
+  if (said !== undefined || player.left.mode === 'replay') return { deltas: 0 } as StepOutput<Name>;
+  const again = player.renamed.get(activityId);
+  if (again === undefined) return live.run(place, name, request);
+  const sealed = { ...input, sealedActivityId: activityIdOf(tupleOf(place, again)) };
+  return live.run(place, name, {
+    ...request,
+    step: `${again}.seal`,
+    input: sealed as unknown as StepInput<Name>,
   });
 }
 
@@ -286,7 +384,7 @@ export function recordedSteps(live: Steps): RecordedSteps {
       if (deadlineMs !== undefined && deadlineMs <= player.atMs) return ready();
       const ended = await player.wait(deadlineMs, ready);
       if (ended !== LIVE) return ended;
-      return live.wait(key, deadlineMs && deadlineMs + player.laterMs, ready);
+      return live.wait(key, deadlineMs && deadlineMs + player.left.laterMs, ready);
     },
     now: (key) => (player.isLive ? live.now(key) : player.atMs),
     tellParent: (parentRunId, ended) => live.tellParent(parentRunId, ended),
@@ -295,7 +393,7 @@ export function recordedSteps(live: Steps): RecordedSteps {
       // Cancelled while the record was read: behind what the run begins with, as in every run.
       if (player.isBroken) void Promise.resolve().then(() => inbox.cancelled());
     },
-    isReplay: () => player.isLive && player.mode === 'replay',
+    isReplay: () => player.isLive && player.left.mode === 'replay',
     nextTask: (run) => (player.isLive ? live.nextTask(run) : player.nextTask(run)),
     async until(ready, limitMs) {
       if (player.isLive) return live.until(ready, limitMs);
@@ -307,7 +405,8 @@ export function recordedSteps(live: Steps): RecordedSteps {
     },
     tell: (messages) => player.tell(messages, true),
     deliver: (batch, given) => player.deliver(batch, given),
-    goLive: (laterMs, mode) => player.goLive(laterMs, mode),
+    goLive: (leaving) => player.goLive(leaving),
+    enter: (message) => player.enter({ message, atMs: live.now(runKey('overlay')) }),
     isBroken: () => player.isBroken,
     isLive: () => player.isLive,
   };

@@ -12,6 +12,7 @@ import { graphOf } from '../src/rules/definition-graph.ts';
 import { closingsOf } from '../src/rules/endings.ts';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
 import type { EventOf } from '../src/rules/events.ts';
+import { withOverlay } from '../src/rules/overlay.ts';
 import { durationLimitMs, ownerOf, type RunInput } from '../src/rules/run-input.ts';
 import { stateMessage } from './channels.ts';
 import { endLeftChildren } from './child-runs.ts';
@@ -56,8 +57,9 @@ async function live(run: Run, fork: Fork | undefined): Promise<Ending> {
   return ending;
 }
 
-function open(input: RunInput, steps: Steps): Run {
-  const { carried, variables } = input;
+function open(asked: RunInput, steps: Steps): Run {
+  const { carried, variables } = asked;
+  const input = carried === undefined ? asked : withOverlay(asked, asked.fork?.overlay);
   const state =
     carried === undefined
       ? newRunState(steps.now(runKey('start')), variables)

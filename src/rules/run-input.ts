@@ -4,6 +4,7 @@ import type { AgentManifest, WorkflowDefinition } from '../../schemas/types.gene
 import type { JsonObject, JsonValue } from './json.ts';
 import type { CausedBy } from './journal.ts';
 import type { ChildCause } from './children.ts';
+import type { Overlay } from './overlay.ts';
 import type { Era, Revision } from './versions.ts';
 import { principalOf, type StoredOwner, type Subject } from './subject.ts';
 
@@ -19,6 +20,8 @@ export interface PinnedAgent {
   /** Effective allowlist; an absent one is empty. */
   readonly toolAllowlist: readonly string[];
   readonly confidenceThreshold?: number;
+  /** Of a fork: it takes over a conversation that another version of it began. */
+  readonly isOverlaid?: true;
 }
 
 /** Constants of the run, stamped on the session stream. */
@@ -51,6 +54,10 @@ export interface ForkOf {
   readonly recordEndsMs: number;
   /** So much later than that it was made. */
   readonly laterMs: number;
+  /** Of a branch alone. */
+  readonly overlay?: Overlay;
+  /** The overlay as it was asked for, without secrets. */
+  readonly asked?: JsonObject;
 }
 
 /** A time in the log of a run, as what ends some time behind it is counted from. */

@@ -2,10 +2,8 @@
 // every run is; what it is made from its own workflow reads (architecture §6).
 import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
-import { activityEventKey, blockOfKey } from '../rules/ids.ts';
 import type { ForkOf, RunInput } from '../rules/run-input.ts';
 import type { Caller } from '../ports/caller.ts';
-import type { LogRow } from '../ports/log.ts';
 import type { NewRun, RunRow } from '../ports/runs.ts';
 import type { RunForkRequest } from '../../schemas/types.generated.ts';
 import { acceptRun, type AcceptedRun, type AcceptRequest } from './accept.ts';
@@ -58,8 +56,7 @@ async function forkOf(
   const from = fromSeq ?? 0;
   if (from > length || length === 0)
     throw new HostError('invalid_from_seq', { sourceRunId, fromSeq: from, length });
-  const { isInStream, endsMs } = await recordOf(deps, source, { from, length, mode });
-  if (isInStream && mode === 'branch') throw notYet('branch inside a stream');
+  const endsMs = await recordEndMs(deps, source, { from, length, mode });
   const laterMs = Math.max(0, Date.now() - endsMs);
   return { sourceRunId, fromSeq: from, length, mode, recordEndsMs: endsMs, laterMs };
 }
@@ -70,36 +67,22 @@ function notYet(what: string): HostError {
 }
 
 /**
- * Whether a stream is open at `from`, and the time of the last entry that the fork goes by; of none, of the first there
- * is. Throws capability_not_provided for a run with children.
+ * The time of the last entry that the fork goes by; of none, of the first there is. Throws capability_not_provided for a
+ * run with children.
  */
-async function recordOf(
+async function recordEndMs(
   { log }: ForkDeps,
   source: RunRow,
   { from, length, mode }: Pick<ForkOf, 'length' | 'mode'> & { readonly from: number },
-): Promise<{ readonly isInStream: boolean; readonly endsMs: number }> {
-  const open = new Set<string>();
+): Promise<number> {
   const last = (mode === 'branch' ? Math.max(from, 1) : length) - 1;
   let endsMs = 0;
   for await (const rows of log.rows(source, { limit: length }))
     for (const row of rows) {
       if (eventRow(row.type).part === 'child') throw notYet('runs with children');
-      if (row.sequence < from) note(open, row);
       if (row.sequence <= last) endsMs = Math.max(endsMs, row.timestampMs);
     }
-  return { isInStream: open.size > 0, endsMs };
-}
-
-/** A stream is closed by the first event of its activity, or of its seal. */
-function note(open: Set<string>, { key }: LogRow): void {
-  const block = blockOfKey(key);
-  if (block !== undefined) open.add(block);
-  for (const activityId of open)
-    if (
-      key === activityEventKey(activityId, 0) ||
-      key === activityEventKey(`${activityId}.seal`, 0)
-    )
-      open.delete(activityId);
+  return endsMs;
 }
 
 /**

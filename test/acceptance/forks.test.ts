@@ -179,6 +179,21 @@ describe('replay.md §Modes', () => {
     await checkInvariants(host, runId);
   });
 
+  it.each([0, 1, 2])('a branch inside a stream, behind its delta %i', async (delta) => {
+    const fromSeq = source.findIndex(({ key }) => key.endsWith(`#d${delta}`)) + 1;
+    const runId = await startFork({ mode: 'branch', fromSeq });
+    await answerGate(runId);
+    expect((await host.waitFor(runId, ended)).status).toBe('completed');
+    const rows = await rowsOf(runId);
+    expect(told(rows, runId).slice(0, fromSeq)).toEqual(
+      told(source, sourceRunId).slice(0, fromSeq),
+    );
+    const reasoned = rows.find(({ type }) => type === 'agent.reasoned');
+    const said = ['Let ', 'me ', 'see.'].slice(0, delta + 1).join('');
+    expect(JSON.parse(reasoned?.payload ?? '{}')).toMatchObject({ reasoning: said });
+    await checkInvariants(host, runId);
+  });
+
   it('its source stays as it was', async () => {
     const runId = await startFork({ mode: 'replay', fromSeq: 5 });
     await host.waitFor(runId, ended);
@@ -307,12 +322,6 @@ describe('replay.md §Errors', () => {
   ])('%s', async (_what, asked, status, error) => {
     const answer = await fork(asked);
     expect([answer.status, answer.body.error]).toEqual([status, error]);
-  });
-
-  it('the middle of a stream, for a branch', async () => {
-    const fromSeq = source.findIndex(({ key }) => key.endsWith('#d1'));
-    const { status, body } = await fork({ mode: 'branch', fromSeq });
-    expect([status, body.error]).toEqual([501, 'capability_not_provided']);
   });
 
   it('an unknown run', async () => {

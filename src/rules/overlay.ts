@@ -1,0 +1,34 @@
+// What a branch goes by that its source did not (replay.md §Modes: runOptionsOverlay), from where it leaves its source on.
+// Checked when the fork is made; it travels in the fork's input.
+import type { JsonObject, JsonValue } from './json.ts';
+import type { ResolveInterruptMessage } from './messages.ts';
+import type { PinnedAgent, RunInput } from './run-input.ts';
+
+/** In the place of what somebody, or something, answered at the event that the branch begins with. */
+export type OverlaidAnswer =
+  /** Of a tool: nothing is performed. */
+  | { readonly kind: 'outcome'; readonly activityId: string; readonly outcome: JsonValue }
+  /** Of a model, as it would have said it: none is asked. */
+  | { readonly kind: 'said'; readonly activityId: string; readonly final: string }
+  /** Of a human, by whoever made the fork. */
+  | { readonly kind: 'message'; readonly message: ResolveInterruptMessage };
+
+export interface Overlay {
+  /** Whole, in the place of the source's. */
+  readonly configurable?: JsonObject;
+  /** Those that are others, or say something else. */
+  readonly agents?: Readonly<Record<string, PinnedAgent>>;
+  /** By model class, in the place of what was chosen. */
+  readonly models?: Readonly<Record<string, { provider: string; model: string }>>;
+  readonly answer?: OverlaidAnswer;
+}
+
+/** What a branch goes by once it has left its source. */
+export function withOverlay(input: RunInput, overlay: Overlay | undefined): RunInput {
+  const { configurable, agents } = overlay ?? {};
+  return {
+    ...input,
+    ...(configurable ? { configurable } : {}),
+    ...(agents ? { agents: { ...input.agents, ...agents } } : {}),
+  };
+}

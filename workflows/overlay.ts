@@ -1,0 +1,42 @@
+// A branch's overlay (replay.md §Modes), where its run lives: other pins, another configuration, an answer in the place of
+// the one that its source was given.
+import type { Overlay } from '../src/rules/overlay.ts';
+import { withOverlay } from '../src/rules/overlay.ts';
+import type { CallToolInput, InferTurnInput } from '../activities/contract.ts';
+import type { Run } from './context.ts';
+import type { ActivityName, StepRequest } from './steps.ts';
+
+/** From now on. */
+export function takeOverlay(run: Run, overlay: Overlay | undefined): void {
+  run.input = withOverlay(run.input, overlay);
+  run.state.models = { ...run.state.models, ...overlay?.models };
+}
+
+/** Members of requests that an overlay is about. */
+type Overlaid = Partial<Pick<InferTurnInput, 'agent' | 'model' | 'configurable' | 'said'>> &
+  Partial<Pick<CallToolInput, 'resolution'>>;
+
+/** What a step is asked: it may have been put together before the run left its source. */
+export function overlaid<Name extends ActivityName>(
+  request: StepRequest<Name>,
+  { overlay, activityId }: { readonly overlay: Overlay | undefined; readonly activityId: string },
+): StepRequest<Name> {
+  if (!overlay) return request;
+  const input = request.input as Overlaid;
+  const { agent, model, configurable } = input;
+  const changed: Overlaid = {
+    ...(agent ? { agent: overlay.agents?.[agent.agentId] ?? agent } : {}),
+    ...(agent && model ? { model: overlay.models?.[agent.modelClass] ?? model } : {}),
+    ...(configurable ? { configurable: overlay.configurable ?? configurable } : {}),
+  };
+  const { answer } = overlay;
+  if (answer === undefined || answer.kind === 'message' || answer.activityId !== activityId)
+    return { ...request, input: { ...request.input, ...changed } };
+  // Nobody is waited for.
+  const { queue: _, ...own } = request;
+  const answered: Overlaid =
+    answer.kind === 'said'
+      ? { said: answer.final }
+      : { resolution: { kind: 'happened', outcome: answer.outcome } };
+  return { ...own, input: { ...request.input, ...changed, ...answered } };
+}
