@@ -27,6 +27,7 @@ import { handoffTool, loadHandoffs, readHandoff, type Handoffs } from './handoff
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
 import { placeOf } from './place.ts';
+import { composeFirst } from './prompts.ts';
 import { openReasoning, reasonedEvent, reasoningBytes } from './reasoning-writer.ts';
 import { appendTranscript, linkCalls, loadTranscript, readJson } from './transcript.ts';
 
@@ -43,7 +44,8 @@ export async function inferTurn(
     const { content } = ports.stores;
     const { tenant } = input.context;
     const agent = await readJson<ResolvedAgent>(content, tenant, input.agent.manifestHash);
-    const before = await loadTranscript(content, tenant, input.transcript);
+    const loaded = await loadTranscript(content, tenant, input.transcript);
+    const before = input.agent.isOverlaid ? spokenBy(ports, agent, loaded) : loaded;
     const added = await addedItems(ports, input, before);
     const tools = await ports.tools.find(tenant, input.tools);
     const handoffs = await loadHandoffs(ports, tenant, input.handoffs);
@@ -66,6 +68,16 @@ export async function inferTurn(
       ...(deltas ? { deltas } : {}),
     };
   });
+}
+
+/** What the agent was told first, as it says now. */
+function spokenBy(
+  { redactor }: ActivityPorts,
+  agent: ResolvedAgent,
+  items: readonly TranscriptItem[],
+): TranscriptItem[] {
+  const [system] = composeFirst(agent, null).map((item) => redactor.json(item));
+  return items.map((item) => (item.role === 'system' && system ? system : item));
 }
 
 /** Results of the previous turn's calls, and the request for repair. */
@@ -137,6 +149,7 @@ async function inferLive(
   request: ModelRequest,
 ): Promise<LiveAnswer> {
   const { runId } = input.context;
+  if (input.said !== undefined) return { response: saidBy(request, input.said), reasoning: '' };
   const live = input.verbosity === 'off' ? undefined : await openReasoning(ports, input);
   const tooLarge = new AbortController();
   const signal = AbortSignal.any([Context.current().cancellationSignal, tooLarge.signal]);
@@ -159,6 +172,12 @@ async function inferLive(
     if (tooLarge.signal.aborted) throw new HostError('model_output_too_large', { runId }, error);
     throw error;
   }
+}
+
+/** Nothing is spent: nobody is asked. */
+function saidBy({ model }: ModelRequest, final: string): ModelResponse {
+  const usage = { inputTokens: 0, outputTokens: 0 };
+  return { kind: 'final', reasoning: '', calls: [], final, usage, model };
 }
 
 function checkSize(response: ModelResponse): void {
@@ -282,7 +301,9 @@ function eventsOf(
     spoken.kind === 'refusal'
       ? [{ type: 'envelope.refusal', ...place, payload: { nodeId, provider, model, refusalText } }]
       : [];
-  return [...reasoned, { type: 'provider.usage', ...place, payload: usage }, ...refusal];
+  const used: ActivityEvent[] =
+    input.said === undefined ? [{ type: 'provider.usage', ...place, payload: usage }] : [];
+  return [...reasoned, ...used, ...refusal];
 }
 
 /** Stands for the reasoning of a model that gave none (RFC 0077 §E: still one agent.reasoned). */

@@ -1781,8 +1781,42 @@ export interface EnvelopeRetryExhaustedPayload {
 export interface RunForkRequest {
   mode: 'replay' | 'branch';
   fromSeq?: number;
-  runOptionsOverlay?: {
+  runOptionsOverlay?: RunForkOverlay;
+}
+export interface RunForkOverlay {
+  /**
+   * Over those of the source; of a branch from 0 alone.
+   */
+  inputs?: {
     [k: string]: unknown;
+  };
+  /**
+   * Over that of the source.
+   */
+  configurable?: {
+    [k: string]: unknown;
+  };
+  /**
+   * By agentId.
+   */
+  agents?: {
+    [k: string]: {
+      systemPrompt?: string;
+      /**
+       * The version that the host has now.
+       */
+      packVersion?: string;
+    };
+  };
+  /**
+   * In the place of the answer of a tool, a model or a human that the event holds.
+   */
+  answer?: {
+    /**
+     * fromSeq.
+     */
+    seq: number;
+    value: unknown;
   };
 }
 

@@ -33,7 +33,7 @@ export function overlaid<Name extends ActivityName>(
   if (answer === undefined || answer.kind === 'message' || answer.activityId !== activityId)
     return { ...request, input: { ...request.input, ...changed } };
   // Nobody is waited for.
-  const { queue: _, ...own } = request;
+  const own = { ...request, queue: undefined };
   const answered: Overlaid =
     answer.kind === 'said'
       ? { said: answer.final }

@@ -58,7 +58,14 @@ export interface FacadeDeps {
   /** Of logs it sees no store but `log`. */
   readonly stores: Pick<
     Stores,
-    'runs' | 'families' | 'idempotency' | 'sessions' | 'pageSessions' | 'agents' | 'ping'
+    | 'runs'
+    | 'content'
+    | 'families'
+    | 'idempotency'
+    | 'sessions'
+    | 'pageSessions'
+    | 'agents'
+    | 'ping'
   >;
   readonly engine: RunEngine;
   readonly log: RunLog;

@@ -5,7 +5,8 @@ import { channelRules, channelValues } from '../rules/channels.ts';
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { WITHHELD } from '../rules/redaction.ts';
-import { countedFromMs, durationLimitMs, ownPrincipal } from '../rules/run-input.ts';
+import { withOverlay } from '../rules/overlay.ts';
+import { countedFromMs, durationLimitMs, ownPrincipal, type ForkOf } from '../rules/run-input.ts';
 import type { RunStatus } from '../rules/status.ts';
 import { eraOf } from '../rules/versions.ts';
 import type { Head, LogRow } from '../ports/log.ts';
@@ -188,13 +189,18 @@ export function interruptView(open: OpenInterrupt): JsonObject {
   };
 }
 
+/** Of what, from where, and by what it goes in its source's place. */
+function lineageOf({ sourceRunId, fromSeq, mode, asked }: ForkOf): JsonObject {
+  return { sourceRunId, fromSeq, mode, ...(asked ? { runOptionsOverlay: asked } : {}) };
+}
+
 /**
  * The wire form. `status` is the head's: status notes move it without a row. Only declared inputs are in the row's
  * start values, so nothing else a client sent is shown.
  */
 export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnapshot {
   const folded = foldedRun(head.snapshot);
-  const { input } = run;
+  const input = withOverlay(run.input, run.input.fork?.overlay);
   const [waiting] = askedInterrupts(head, run, nowMs);
   const ended = folded.endedAtMs === undefined ? undefined : iso(folded.endedAtMs);
   const channels = shownChannels(input.definition, folded.channels);
@@ -225,6 +231,7 @@ export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnap
     ...(input.tags ? { tags: [...input.tags] } : {}),
     ...(input.metadata ? { metadata: input.metadata } : {}),
     configurable: input.configurable,
+    ...(input.fork ? { fork: lineageOf(input.fork) } : {}),
     ...(folded.cost ? { metrics: { openwopCost: { ...folded.cost } } } : {}),
   };
 }

@@ -141,6 +141,17 @@ async function send(
   }
 }
 
+/** As the run takes it. Throws validation_error and payload_too_large. */
+export function checkedValue(
+  value: JsonValue,
+  { schema, field }: { readonly schema: JsonObject | undefined; readonly field: string },
+): JsonValue {
+  const taken = normalized(value);
+  const fault = faultOf(taken, schema, field);
+  if (fault) throw fault;
+  return taken;
+}
+
 /** `edit` is an old name of `edit-accept` (interrupt.md). */
 function normalized(value: JsonValue): JsonValue {
   return isJsonObject(value) && value.action === 'edit'
@@ -149,9 +160,13 @@ function normalized(value: JsonValue): JsonValue {
 }
 
 /** Why a value is no answer under the interrupt's schema. */
-function faultOf(value: JsonValue, schema: JsonObject | undefined): HostError | undefined {
+function faultOf(
+  value: JsonValue,
+  schema: JsonObject | undefined,
+  field = '/resumeValue',
+): HostError | undefined {
   if (jsonBytes(value) > INLINE_VALUE_BYTES)
-    return new HostError('payload_too_large', { field: '/resumeValue', limit: INLINE_VALUE_BYTES });
+    return new HostError('payload_too_large', { field, limit: INLINE_VALUE_BYTES });
   if (!schema) return undefined;
   const compiled = compileUserSchema(schema);
   if (!compiled.ok)
@@ -159,7 +174,7 @@ function faultOf(value: JsonValue, schema: JsonObject | undefined): HostError | 
   const checked = compiled.value.validate(value);
   if (checked.ok) return undefined;
   const [first] = checked.errors;
-  return invalid(`/resumeValue${first.pointer}`, first.message, { errors: checked.errors });
+  return invalid(`${field}${first.pointer}`, first.message, { errors: checked.errors });
 }
 
 /** An answer that comes too late is told why, and who answered instead. */

@@ -3,33 +3,46 @@
 import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
 import type { ForkOf, RunInput } from '../rules/run-input.ts';
+import { withOverlay } from '../rules/overlay.ts';
 import type { Caller } from '../ports/caller.ts';
+import type { LogRow } from '../ports/log.ts';
 import type { NewRun, RunRow } from '../ports/runs.ts';
 import type { RunForkRequest } from '../../schemas/types.generated.ts';
 import { acceptRun, type AcceptedRun, type AcceptRequest } from './accept.ts';
 import type { RunsDeps } from './deps.ts';
 import { newRoot } from './input.ts';
 import type { Once } from './once.ts';
+import { readOverlay, type OverlayDeps, type ReadOverlay } from './overlay.ts';
 
 type ForkDeps = Omit<RunsDeps, 'log'> & {
+  readonly stores: OverlayDeps['stores'];
   readonly log: Pick<RunsDeps['log'], 'head' | 'endUnstarted' | 'fresh' | 'rows'>;
 };
 
-export interface ForkRequest extends Pick<AcceptRequest, 'once'> {
+interface Asked {
   readonly source: RunRow;
   readonly asked: RunForkRequest;
 }
 
+export type ForkRequest = Asked & Pick<AcceptRequest, 'once'>;
+
+interface Made {
+  readonly of: ForkOf;
+  readonly overlay: ReadOverlay | undefined;
+}
+
 /**
- * Throws validation_error, invalid_from_seq, capability_not_provided (what this host cannot fork yet), the errors of a key,
- * and service_unavailable.
+ * Throws validation_error, invalid_from_seq, capability_not_provided (what this host cannot fork yet), what readOverlay
+ * throws, the errors of a key, and service_unavailable.
  */
 export async function forkRun(
   deps: ForkDeps,
   caller: Caller,
   { source, asked, once }: ForkRequest,
 ): Promise<Once<AcceptedRun>> {
-  const fork = await forkOf(deps, source, asked).catch((error: unknown) => error as Error);
+  const fork = await forkOf(deps, caller, { source, asked }).catch(
+    (error: unknown) => error as Error,
+  );
   const make = (): NewRun => {
     if (fork instanceof Error) throw fork;
     return newFork(source, fork);
@@ -37,17 +50,12 @@ export async function forkRun(
   return acceptRun(deps, caller, { run: { inputs: {}, configurable: {} }, make, once });
 }
 
-async function forkOf(
-  deps: ForkDeps,
-  source: RunRow,
-  { mode, fromSeq, runOptionsOverlay = {} }: RunForkRequest,
-): Promise<ForkOf> {
+async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked): Promise<Made> {
+  const { mode, fromSeq, runOptionsOverlay = {} } = asked;
   if (fromSeq === undefined && mode === 'branch')
     throw invalid('/fromSeq', 'is required of a branch');
-  if (Object.keys(runOptionsOverlay).length > 0) {
-    if (mode === 'replay') throw invalid('/runOptionsOverlay', 'a replay runs as its source did');
-    throw notYet('runOptionsOverlay');
-  }
+  if (mode === 'replay' && Object.keys(runOptionsOverlay).length > 0)
+    throw invalid('/runOptionsOverlay', 'a replay runs as its source did');
   if (source.input.fork) throw notYet('forks of forks');
   const { head, stale } = await deps.log.fresh(source);
   if (stale) throw new HostError('service_unavailable');
@@ -56,9 +64,17 @@ async function forkOf(
   const from = fromSeq ?? 0;
   if (from > length || length === 0)
     throw new HostError('invalid_from_seq', { sourceRunId, fromSeq: from, length });
-  const endsMs = await recordEndMs(deps, source, { from, length, mode });
-  const laterMs = Math.max(0, Date.now() - endsMs);
-  return { sourceRunId, fromSeq: from, length, mode, recordEndsMs: endsMs, laterMs };
+  const rows = await rowsOf(deps, source, length);
+  const last = (mode === 'branch' ? Math.max(from, 1) : length) - 1;
+  const recordEndsMs = rows
+    .slice(0, last + 1)
+    .reduce((endsMs, { timestampMs }) => Math.max(endsMs, timestampMs), 0);
+  const laterMs = Math.max(0, Date.now() - recordEndsMs);
+  const overlay = await readOverlay(deps, {
+    ...{ caller, source, asked: runOptionsOverlay },
+    ...{ before: rows.slice(0, from), at: rows[from] },
+  });
+  return { of: { sourceRunId, fromSeq: from, length, mode, recordEndsMs, laterMs }, overlay };
 }
 
 /** What is refused by its name, rather than done by half. */
@@ -66,37 +82,34 @@ function notYet(what: string): HostError {
   return new HostError('capability_not_provided', { capability: `replay: ${what}` });
 }
 
-/**
- * The time of the last entry that the fork goes by; of none, of the first there is. Throws capability_not_provided for a
- * run with children.
- */
-async function recordEndMs(
-  { log }: ForkDeps,
-  source: RunRow,
-  { from, length, mode }: Pick<ForkOf, 'length' | 'mode'> & { readonly from: number },
-): Promise<number> {
-  const last = (mode === 'branch' ? Math.max(from, 1) : length) - 1;
-  let endsMs = 0;
-  for await (const rows of log.rows(source, { limit: length }))
-    for (const row of rows) {
-      if (eventRow(row.type).part === 'child') throw notYet('runs with children');
-      if (row.sequence <= last) endsMs = Math.max(endsMs, row.timestampMs);
-    }
-  return endsMs;
+/** Throws capability_not_provided for a run with children. */
+async function rowsOf({ log }: ForkDeps, source: RunRow, length: number): Promise<LogRow[]> {
+  const all: LogRow[] = [];
+  for await (const rows of log.rows(source, { limit: length })) all.push(...rows);
+  if (all.some(({ type }) => eventRow(type).part === 'child')) throw notYet('runs with children');
+  return all;
 }
 
 /**
  * Owner, definition, agents and limits are the source's (RFC 0165). It is a root of its own, and in a session of its own:
  * what is said in the source's is not said twice.
  */
-function newFork({ input: source, tenant, workflowId }: RunRow, fork: ForkOf): NewRun {
+function newFork({ input: source, tenant, workflowId }: RunRow, { of, overlay }: Made): NewRun {
   const { runId, sessionId } = newRoot();
   const { startedBy } = source.header;
+  const { asked, variables, ...lived } = overlay ?? {};
+  // From 0 on it goes by nothing else: as if it had been started so.
+  const isWhole = of.mode === 'branch' && of.fromSeq === 0;
   const input: RunInput = {
-    ...source,
+    ...(isWhole ? withOverlay(source, lived) : source),
+    ...(variables ? { variables } : {}),
     runId,
     header: { sessionId, correlationId: runId, ...(startedBy ? { startedBy } : {}) },
-    fork,
+    fork: {
+      ...of,
+      ...(asked ? { asked } : {}),
+      ...(overlay && !isWhole ? { overlay: lived } : {}),
+    },
   };
   return { runId, tenant, workflowId, input, createdAtMs: Date.now() };
 }

@@ -218,7 +218,10 @@ function typeOf(value: JsonValue): WorkflowVariable['type'] {
  * Defaults overlaid by inputs; inputs that are not declared are dropped, so that they reach no event
  * (run-event.schema.json).
  */
-function startVariables(declared: readonly WorkflowVariable[], inputs: JsonObject): JsonObject {
+export function startVariables(
+  declared: readonly WorkflowVariable[],
+  inputs: JsonObject,
+): JsonObject {
   const errors = inputFaults(declared, inputs);
   const [first] = errors;
   if (first) throw invalid(first.pointer, first.message, { errors });

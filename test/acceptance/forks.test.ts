@@ -312,12 +312,6 @@ describe('replay.md §Errors', () => {
       400,
       'validation_error',
     ],
-    [
-      'an overlay, which is not there yet',
-      { mode: 'branch', fromSeq: 0, runOptionsOverlay: { inputs: {} } },
-      501,
-      'capability_not_provided',
-    ],
     ['a place behind the end', { mode: 'replay', fromSeq: 10_000 }, 422, 'invalid_from_seq'],
   ])('%s', async (_what, asked, status, error) => {
     const answer = await fork(asked);

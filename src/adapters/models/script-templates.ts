@@ -1,10 +1,10 @@
 // Templates in scripts: `{{task.<path>}}`, `{{results.<n>.<path>}}` (tool results of the conversation, in order),
-// `{{answers.<path>}}` (a human's last answers). A string that is one template alone gives the value itself.
+// `{{answers.<path>}}` (a human's last answers), `{{prompt.<name>}}` (of a line `<name>: <value>` of the system prompt). A string that is one template alone gives the value itself.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
 import { untrustedSegment } from '../../rules/untrusted.ts';
 import type { TranscriptItem } from '../../ports/models.ts';
 
-const TEMPLATE = /\{\{\s*((?:task|results|answers)(?:\.[A-Za-z0-9_-]{1,64}){0,16})\s*\}\}/g;
+const TEMPLATE = /\{\{\s*((?:task|results|answers|prompt)(?:\.[A-Za-z0-9_-]{1,64}){0,16})\s*\}\}/g;
 const WHOLE = new RegExp(`^${TEMPLATE.source}$`);
 
 /** What the templates of one call can name, read from the transcript as any model reads it. */
@@ -15,7 +15,14 @@ export function scriptValues(items: readonly TranscriptItem[]): JsonObject {
     task: valueOf(users[0]?.text),
     results: results.map(({ text }) => valueOf(text)),
     answers: users.length > 1 ? valueOf(users.at(-1)?.text) : null,
+    prompt: settingsIn(items.find(({ role }) => role === 'system')?.text ?? ''),
   };
+}
+
+/** What a prompt sets by lines of its own: a script can follow a prompt that far. */
+function settingsIn(prompt: string): JsonObject {
+  const lines = prompt.matchAll(/^([A-Za-z0-9_-]{1,64}):[ \t]*(\S.*)$/gm);
+  return Object.fromEntries([...lines].map(([, name = '', value = '']) => [name, value.trim()]));
 }
 
 function valueOf(text: string | undefined): JsonValue {

@@ -1,0 +1,228 @@
+// What somebody asks a branch to go by that its source did not (replay.md §Modes, runOptionsOverlay): checked as what a run is
+// started with, each part at the event that it is about.
+import { HostError, invalid } from '../rules/errors.ts';
+import { activityEventKey, digestOf, sha256Hex } from '../rules/ids.ts';
+import {
+  canonicalJson,
+  isJsonObject,
+  jsonBytes,
+  type JsonObject,
+  type JsonValue,
+} from '../rules/json.ts';
+import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
+import { askedModel } from '../rules/model-choice.ts';
+import { withOverlay, type OverlaidAnswer, type Overlay } from '../rules/overlay.ts';
+import type { PinnedAgent, RunInput } from '../rules/run-input.ts';
+import { fold, openInterrupts } from '../log/fold.ts';
+import type { Caller } from '../ports/caller.ts';
+import type { ResolvedAgent } from '../ports/catalog.ts';
+import type { LogRow } from '../ports/log.ts';
+import type { RunRow } from '../ports/runs.ts';
+import type { Stores } from '../ports/stores.ts';
+import type { RunForkOverlay } from '../../schemas/types.generated.ts';
+import { checkedValue } from './answer.ts';
+import { agentsOf, readConfigurable } from './configurable.ts';
+import type { RunsDeps } from './deps.ts';
+import { startVariables } from './input.ts';
+
+/** All of an overlay together: it travels in history. */
+const OVERLAY_BYTES = 256 * 1024;
+
+export type OverlayDeps = Pick<RunsDeps, 'catalog' | 'models' | 'redactor'> & {
+  readonly stores: Pick<Stores, 'content'>;
+};
+
+export interface OverlayRequest {
+  readonly caller: Caller;
+  readonly source: RunRow;
+  readonly asked: RunForkOverlay;
+  /** The source's log up to the event that the branch begins with. */
+  readonly before: readonly LogRow[];
+  /** That event. Absent: the branch begins behind the last. */
+  readonly at: LogRow | undefined;
+}
+
+/** As it is kept with the run. */
+export interface ReadOverlay extends Overlay {
+  /** Start values, where they are others. */
+  readonly variables?: JsonObject;
+  /** Without secrets. */
+  readonly asked: JsonObject;
+}
+
+/**
+ * Throws validation_error, payload_too_large, agent_not_found, model_unavailable, model_not_configured, and what a
+ * configuration is refused with.
+ */
+export async function readOverlay(
+  deps: OverlayDeps,
+  request: OverlayRequest,
+): Promise<ReadOverlay | undefined> {
+  const { asked } = request;
+  if (Object.keys(asked).length === 0) return undefined;
+  if (jsonBytes(asked) > OVERLAY_BYTES)
+    throw new HostError('payload_too_large', { field: FIELD, limit: OVERLAY_BYTES });
+  const variables = variablesOf(deps, request);
+  const configurable = configurableOf(deps, request);
+  const agents = await agentsFor(deps, request);
+  const input = withOverlay(request.source.input, { configurable, agents });
+  const models = asked.configurable || agents ? modelsOf(deps, input, asked) : undefined;
+  const answer = answerOf(deps, request);
+  return {
+    ...(variables ? { variables } : {}),
+    ...(configurable ? { configurable } : {}),
+    ...(agents ? { agents } : {}),
+    ...(models ? { models } : {}),
+    ...(answer ? { answer } : {}),
+    asked: deps.redactor.json(asked as JsonObject),
+  };
+}
+
+const FIELD = '/runOptionsOverlay';
+
+function variablesOf(
+  { redactor }: OverlayDeps,
+  { asked, source, before }: OverlayRequest,
+): JsonObject | undefined {
+  if (!asked.inputs) return undefined;
+  if (before.length > 0)
+    throw invalid(
+      `${FIELD}/inputs`,
+      'are what the first event holds: only a branch from 0 has others',
+    );
+  const { definition, variables } = source.input;
+  const inputs = { ...variables, ...(asked.inputs as JsonObject) };
+  return redactor.json(startVariables(definition.variables, inputs));
+}
+
+function configurableOf(
+  { models, redactor }: OverlayDeps,
+  { asked, source }: OverlayRequest,
+): JsonObject | undefined {
+  if (!asked.configurable) return undefined;
+  const own = asked.configurable as JsonObject;
+  const { configurable: before, definition } = source.input;
+  const ai: JsonObject =
+    isJsonObject(before.ai) && isJsonObject(own.ai) ? { ai: { ...before.ai, ...own.ai } } : {};
+  return redactor.json(readConfigurable({ ...before, ...own, ...ai }, definition, models));
+}
+
+async function agentsFor(
+  deps: OverlayDeps,
+  { asked, caller, source }: OverlayRequest,
+): Promise<Record<string, PinnedAgent> | undefined> {
+  if (!asked.agents) return undefined;
+  const agents: Record<string, PinnedAgent> = {};
+  for (const [agentId, { packVersion, systemPrompt }] of Object.entries(asked.agents)) {
+    const { agents: own } = source.input;
+    const before = Object.hasOwn(own, agentId) ? own[agentId] : undefined;
+    if (!before) throw new HostError('agent_not_found', { agentId });
+    const pinned =
+      packVersion === undefined ? before : versionOf(deps, caller, { agentId, packVersion });
+    const spoken =
+      systemPrompt === undefined
+        ? pinned
+        : await withPrompt(deps, caller, { pinned, systemPrompt });
+    agents[agentId] = { ...spoken, isOverlaid: true };
+  }
+  return agents;
+}
+
+function versionOf(
+  { catalog }: OverlayDeps,
+  { tenant }: Caller,
+  { agentId, packVersion }: { readonly agentId: string; readonly packVersion: string },
+): PinnedAgent {
+  const found = catalog.agent(tenant, agentId);
+  if (found?.packVersion !== packVersion)
+    throw new HostError('agent_not_found', { agentId, packVersion, found: found?.packVersion });
+  return found.pinned;
+}
+
+/** The same agent with another prompt, which its version says. */
+async function withPrompt(
+  { stores, redactor }: OverlayDeps,
+  { tenant }: Caller,
+  { pinned, systemPrompt }: { readonly pinned: PinnedAgent; readonly systemPrompt: string },
+): Promise<PinnedAgent> {
+  const { content } = stores;
+  const text = new TextDecoder().decode(await content.get(tenant, pinned.manifestHash));
+  const before = JSON.parse(text) as ResolvedAgent;
+  const prompt = redactor.text(systemPrompt);
+  const [version = ''] = before.packVersion.split('+');
+  const packVersion = `${version}+overlay.${sha256Hex(prompt).slice(0, 12)}`;
+  const agent: ResolvedAgent = { ...before, packVersion, systemPrompt: prompt };
+  const manifestHash = await content.put(tenant, new TextEncoder().encode(JSON.stringify(agent)));
+  return { ...pinned, manifestHash };
+}
+
+/** Chosen anew where a model is asked for, or an agent is of another class. */
+function modelsOf(
+  { models }: OverlayDeps,
+  { agents, configurable, definition }: RunInput,
+  asked: RunForkOverlay,
+): Overlay['models'] {
+  const wanted = askedModel(configurable);
+  const isAsked = Object.keys(askedModel((asked.configurable ?? {}) as JsonObject)).length > 0;
+  const invoked = agentsOf(definition).flatMap((agentId) => agents[agentId] ?? []);
+  const changed = invoked.filter(({ agentId }) => isAsked || asked.agents?.[agentId]);
+  return Object.fromEntries(
+    changed.map((agent) => [agent.modelClass, models.choose(agent, wanted)]),
+  );
+}
+
+function answerOf({ redactor }: OverlayDeps, request: OverlayRequest): OverlaidAnswer | undefined {
+  const { asked, before, at } = request;
+  if (!asked.answer) return undefined;
+  const { seq } = asked.answer;
+  if (seq !== before.length) throw invalid(`${FIELD}/answer/seq`, 'must be fromSeq');
+  const value = asked.answer.value as JsonValue;
+  if (jsonBytes(value) > INLINE_VALUE_BYTES)
+    throw new HostError('payload_too_large', { field: VALUE, limit: INLINE_VALUE_BYTES });
+  const activityId = at && answeringActivity(at);
+  if (activityId === undefined) return messageOf(redactor, request, value);
+  if (at?.type === 'agent.toolReturned')
+    return { kind: 'outcome', activityId, outcome: redactor.json(value) };
+  const final = typeof value === 'string' ? value : JSON.stringify(value);
+  return { kind: 'said', activityId, final: redactor.text(final) };
+}
+
+const VALUE = `${FIELD}/answer/value`;
+
+/** The activity whose answer the event tells first: of a tool, or of a model. */
+function answeringActivity({ key, type }: LogRow): string | undefined {
+  const activityId = key.slice(0, key.lastIndexOf('#'));
+  const isFirst = key === activityEventKey(activityId, 0) && !activityId.endsWith('.seal');
+  const isAnswer = ANSWERS.has(type);
+  return isFirst && isAnswer ? activityId : undefined;
+}
+
+/** provider.usage: where no reasoning is shown. */
+const ANSWERS = new Set(['agent.toolReturned', 'agent.reasoned', 'provider.usage']);
+
+function messageOf(
+  redactor: OverlayDeps['redactor'],
+  { at, before, caller, source }: OverlayRequest,
+  value: JsonValue,
+): OverlaidAnswer {
+  const { interruptId } =
+    at?.type === 'interrupt.resolved' ? (JSON.parse(at.payload) as JsonObject) : {};
+  const snapshot = fold(null, before, source.input.definition);
+  const open = openInterrupts(snapshot).find((each) => each.interruptId === interruptId);
+  if (!open)
+    throw invalid(
+      `${FIELD}/answer/seq`,
+      'is no event that tells an answer of a tool, a model or a human',
+    );
+  const { nodeId, resumeSchema = {} } = open;
+  const own = redactor.json(checkedValue(value, { schema: open.resumeSchema, field: VALUE }));
+  return {
+    kind: 'message',
+    message: {
+      ...{ kind: 'resolve-interrupt', nodeId, interruptId: open.interruptId, value: own },
+      schemaDigest: digestOf(canonicalJson(resumeSchema)),
+      bodyDigest: sha256Hex(canonicalJson(own)),
+      resolvedBy: caller.subject,
+    },
+  };
+}
