@@ -2,7 +2,12 @@
 // forked, and of the history that this came of: each try gives the same.
 import { jsonBytes } from '../src/rules/json.ts';
 import type { StepResult } from '../src/rules/journal.ts';
-import type { Batch, RecordedEntry, RecordingPage } from '../src/rules/recording.ts';
+import {
+  renamed,
+  type Batch,
+  type RecordedEntry,
+  type RecordingPage,
+} from '../src/rules/recording.ts';
 import type { ReadRecordingInput } from './contract.ts';
 import type { ActivityPorts } from './ports.ts';
 
@@ -11,7 +16,7 @@ const PAGE_BYTES = 400 * 1024;
 
 export async function readRecording(
   { log, stores }: Pick<ActivityPorts, 'log' | 'stores'>,
-  { tenant, fork, page }: ReadRecordingInput,
+  { tenant, runId, fork, page }: ReadRecordingInput,
 ): Promise<StepResult<null>> {
   const { sourceRunId, length, fromSeq } = fork;
   const { entries, batches } = await log.recording(stores.runs.ref(tenant, sourceRunId), length);
@@ -20,9 +25,10 @@ export async function readRecording(
     ...inPages(batches).map((some) => ({ entries: [], batches: some })),
   ];
   const { entries: own = [], batches: given = [] } = pages[page] ?? {};
+  // What the fork was given speaks of the fork; what its source stated stays that run's.
   const before = pages.slice(0, page).reduce((sum, it) => sum + it.entries.length, 0);
   const recording: RecordingPage = {
-    ...{ sourceRunId, entries: own, batches: given },
+    ...{ sourceRunId, entries: own, batches: renamed(given, sourceRunId, runId) },
     prefix: Math.max(0, Math.min(own.length, fromSeq - before)),
     isLast: page >= pages.length - 1,
   };

@@ -55,10 +55,10 @@ export class Comparison {
     return this.#expected.get(key)?.sequence;
   }
 
-  /** What streams say that are open where the fork's own log ends, by activity. */
-  openStreams(): Map<string, string> {
+  /** What streams say that are open before `sequence`, by activity. */
+  openStreams(sequence: number): Map<string, string> {
     const open = new Map<string, string>();
-    for (const { key, type, payload } of this.#entries.slice(0, this.#fork.fromSeq)) {
+    for (const { key, type, payload } of this.#entries.slice(0, sequence)) {
       const block = blockOfKey(key);
       if (block !== undefined)
         open.set(block, (open.get(block) ?? '') + readDelta(type, payload).piece.text);
@@ -84,9 +84,9 @@ export class Comparison {
   /** Everything that the source stated before `position` must have come by now. */
   reached(position: number): void {
     for (let sequence = this.#position; sequence < position; sequence++) {
-      const { key = '', type = '' } = this.#entries[sequence] ?? {};
+      const { key = '', type = '', isDerived } = this.#entries[sequence] ?? {};
       // Streams come from activities, which are not performed here.
-      if (this.#seen.has(key) || blockOfKey(key) !== undefined) continue;
+      if (this.#seen.has(key) || isDerived || blockOfKey(key) !== undefined) continue;
       this.#note({ kind: 'missing', atSequence: sequence, key, type });
     }
     this.#position = Math.max(this.#position, position);

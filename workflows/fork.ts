@@ -7,14 +7,21 @@
 //
 // The first difference is stated (replay.diverged), and ends the fork.
 import { CancellationScope } from '@temporalio/workflow';
-import { MESSAGES } from '../src/rules/messages.ts';
-import { eventIdOf, activityEventKey } from '../src/rules/ids.ts';
-import type { Batch, RecordedEntry, Recording, Stimulus } from '../src/rules/recording.ts';
-import type { ForkOf, RunInput } from '../src/rules/run-input.ts';
+import { eventIdOf } from '../src/rules/ids.ts';
+import {
+  beginningMs,
+  givenOf,
+  type Batch,
+  type Given,
+  type RecordedEntry,
+  type Recording,
+  type Stimulus,
+} from '../src/rules/recording.ts';
+import { madeAtMs, type ForkOf, type RunInput } from '../src/rules/run-input.ts';
 import { Comparison } from './comparison.ts';
 import { endRun, type Run } from './context.ts';
-import type { RunState } from './frames.ts';
-import { compareWith, emit } from './journal.ts';
+import { restoredRunState, type RunState } from './frames.ts';
+import { compareWith, emit, noteLive } from './journal.ts';
 import { liveSteps, readRecording } from './live-steps.ts';
 import { takeOverlay } from './overlay.ts';
 import { recordedSteps, type RecordedSteps } from './recorded-steps.ts';
@@ -28,7 +35,9 @@ const BATCHES_PER_TASK = 100;
 export interface Fork {
   readonly of: ForkOf;
   readonly steps: RecordedSteps;
-  readonly batches: readonly Batch[];
+  readonly given: Given;
+  /** By its source's clock. */
+  readonly beganMs: number;
   readonly comparison: Comparison;
 }
 
@@ -36,11 +45,13 @@ export interface Fork {
 export async function loadFork(input: RunInput, fork: ForkOf): Promise<Fork | undefined> {
   if (input.carried !== undefined) return undefined;
   const steps = recordedSteps(liveSteps());
-  const { batches, entries } = await CancellationScope.nonCancellable(() => read(input, fork));
-  const comparison = new Comparison(input.runId, fork, entries);
+  const recording = await CancellationScope.nonCancellable(() => read(input, fork));
+  const given = givenOf(fork, recording);
+  const comparison = new Comparison(input.runId, fork, recording.entries);
   compareWith(comparison);
-  steps.startAt(batches[0]?.atMs ?? 0);
-  return { of: fork, steps, batches, comparison };
+  const beganMs = beginningMs(recording);
+  steps.startAt(beganMs);
+  return { of: fork, steps, given, beganMs, comparison };
 }
 
 async function read({ runId, tenant }: RunInput, fork: ForkOf): Promise<Recording> {
@@ -56,78 +67,49 @@ async function read({ runId, tenant }: RunInput, fork: ForkOf): Promise<Recordin
 }
 
 /** Of a run that plays no record in this segment: a fork that has left its own goes on as it did. */
-export function stepsBehind({ fork }: RunInput): Steps {
+export function stepsBehind({ fork, carried }: RunInput): Steps {
   if (!fork) return liveSteps();
   const steps = recordedSteps(liveSteps());
-  const { mode, overlay } = fork;
-  steps.goLive({ mode, overlay, laterMs: 0, streams: new Map() });
+  const overlay = carried === undefined ? undefined : restoredRunState(carried).overlay;
+  steps.leave({ mode: fork.mode, overlay, laterMs: 0, streams: new Map() });
   return steps;
 }
 
 /** Gives the run what its source was given, as far as the fork goes, and lets it live then. */
 export async function playRecord(run: Run, fork: Fork): Promise<void> {
-  const { steps, comparison } = fork;
-  for (const [index, batch] of fork.batches.entries()) {
-    if (isBehind(fork, batch)) break;
-    const isCut = batch.stimuli.some((it) => isLeftOut(fork, batch, it));
-    const given = [...(index === 0 ? [] : messagesOf(fork, batch)), ...worldOf(fork, batch)];
-    await steps.deliver(batch, given);
-    if (isCut) break;
-    comparison.reached(reachedBy(fork, index));
+  const { of, steps, comparison, given } = fork;
+  const { batches, isCut } = given;
+  let count = 0;
+  let atMs = fork.beganMs;
+  for (const batch of batches) {
+    if (batch.leaves) leave(run, fork, { of: batch.leaves, fromMs: atMs, atMs: batch.atMs });
+    await steps.deliver(batch, count === 0 ? batch.stimuli.filter(isOfWorld) : inOrder(batch));
+    atMs = batch.atMs;
+    const next = batches[++count]?.position ?? comparison.length;
+    if (isCut && count === batches.length) break;
+    // A branch is held to nothing that it does again.
+    comparison.reached(of.mode === 'branch' ? Math.min(next, of.fromSeq) : next);
     if (steps.isBroken() || diverged(run, fork)) break;
-    const isLong = index % BATCHES_PER_TASK === BATCHES_PER_TASK - 1;
-    if (isLong || isCrowded(run)) await liveSteps().nextTask(run);
+    if (count % BATCHES_PER_TASK === 0 || isCrowded(run)) await liveSteps().nextTask(run);
   }
   comparison.end();
-  leaveRecord(run, fork);
-}
-
-/** A branch lives from its first batch that stated nothing before `fromSeq`. */
-function isBehind({ of }: Fork, batch: Batch): boolean {
-  return of.mode === 'branch' && batch.position >= of.fromSeq;
+  noteLive(count);
+  leave(run, fork, { of, fromMs: atMs });
 }
 
 /** Before anything runs: a message that waited is taken first. */
-export function openRecord(fork: Fork): void {
-  const [first] = fork.batches;
-  if (first && !isBehind(fork, first)) fork.steps.tell(messagesOf(fork, first));
+export function openRecord({ steps, given }: Fork): void {
+  const [first] = given.batches;
+  if (first) steps.tell(first.stimuli.filter((it) => !isOfWorld(it)));
 }
 
-function messagesOf(fork: Fork, batch: Batch): readonly Stimulus[] {
-  return batch.stimuli.filter((it) => it.kind === 'message' && !isLeftOut(fork, batch, it));
+function isOfWorld({ kind }: Stimulus): boolean {
+  return kind !== 'message';
 }
 
-function worldOf(fork: Fork, batch: Batch): readonly Stimulus[] {
-  return batch.stimuli.filter(
-    (it) => it.kind !== 'message' && !isLeftOut(fork, batch, it) && !isAgain(it, fork),
-  );
-}
-
-/** A replay goes on where its source was cancelled, unless what came of that is its log already (replay.md §Modes). */
-function isLeftOut({ of }: Fork, { position }: Batch, stimulus: Stimulus): boolean {
-  return of.mode === 'replay' && position >= of.fromSeq && isCancel(stimulus);
-}
-
-function isCancel(stimulus: Stimulus): boolean {
-  return (
-    stimulus.kind === 'cancel-requested' ||
-    (stimulus.kind === 'message' && stimulus.update === MESSAGES.cancel.update)
-  );
-}
-
-/** What a step came to stands behind `fromSeq`: a branch does it again. */
-function isAgain(stimulus: Stimulus, { of, comparison }: Fork): boolean {
-  if (of.mode === 'replay') return false;
-  if (stimulus.kind !== 'step' || stimulus.outcome.kind !== 'completed') return false;
-  if (stimulus.outcome.result.events.length === 0) return false;
-  const first = comparison.sequenceOf(activityEventKey(stimulus.activityId, 0));
-  return first !== undefined && first >= of.fromSeq;
-}
-
-/** Where the batch behind it begins; a branch is held to nothing that it does again. */
-function reachedBy({ of, batches, comparison }: Fork, index: number): number {
-  const next = batches[index + 1]?.position ?? comparison.length;
-  return of.mode === 'branch' ? Math.min(next, of.fromSeq) : next;
+/** Messages first, as workflow code is given them. */
+function inOrder({ stimuli }: Batch): Stimulus[] {
+  return [...stimuli.filter((it) => !isOfWorld(it)), ...stimuli.filter(isOfWorld)];
 }
 
 /** Engine and people see where it left its source, and why it ended (replay.md §Divergence). */
@@ -157,12 +139,21 @@ function diverged(run: Run, { of, comparison }: Fork): boolean {
 
 const DIVERGED_KEY = 'replay.diverged';
 
-/** Steps are live; deadlines count from when the fork was made as they counted from where it leaves its source. */
-function leaveRecord(run: Run, { steps, of, comparison }: Fork): void {
-  const { mode, laterMs, overlay } = of;
+/**
+ * The run leaves its source at the source's time `fromMs`, or did where it is the source of this one (`atMs`): what is under
+ * way is begun again, and deadlines count from when the fork was made as they counted from there.
+ */
+function leave(
+  run: Run,
+  { steps, comparison }: Fork,
+  { of, fromMs, atMs }: { readonly of: ForkOf; readonly fromMs: number; readonly atMs?: number },
+): void {
+  const { mode, overlay, fromSeq } = of;
+  const laterMs = madeAtMs(of) - fromMs;
   shiftDeadlines(run.state, laterMs);
   takeOverlay(run, overlay);
-  steps.goLive({ mode, laterMs, overlay, streams: comparison.openStreams() });
+  const streams = comparison.openStreams(fromSeq);
+  steps.leave({ mode, laterMs, overlay, streams }, atMs);
   if (overlay?.answer?.kind === 'message') steps.enter(overlay.answer.message);
   const isAsking = Object.values(run.state.interrupts).some(({ resolution }) => !resolution);
   if (steps.isReplay() && isAsking) endRun(run, { kind: 'failed', error: UNANSWERED });

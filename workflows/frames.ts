@@ -4,6 +4,7 @@ import type { OrchestratorDecision } from '../schemas/types.generated.ts';
 import type { OpenItem } from '../src/rules/endings.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { MessageOutcome, PauseRunMessage } from '../src/rules/messages.ts';
+import type { Overlay } from '../src/rules/overlay.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
 import type { StoredSubject } from '../src/rules/subject.ts';
 import type { Causes } from './causes.ts';
@@ -143,6 +144,8 @@ export interface RunState {
   loops: Record<string, number>;
   /** Targets of back edges whose region is still busy. */
   pendingLoops: string[];
+  /** Of a fork that has left its source: what it goes by. */
+  overlay?: Omit<Overlay, 'answer'>;
   /** Model by model class: stable within a run (RFC 0077 §B step 1). */
   models: Record<string, { provider: string; model: string }>;
   outputs: JsonObject;

@@ -122,6 +122,11 @@ export function noteStatus(status: RunStatus): void {
   if (!ended && !TERMINAL_STATUSES.has(status)) take({ kind: 'status', status });
 }
 
+/** A fork has left its source behind so many of its batches. */
+export function noteLive(batches: number): void {
+  take({ kind: 'live', batches });
+}
+
 /** Nothing may follow the terminal event. */
 export function endJournal(as: 'completed' | 'failed' | 'cancelled'): void {
   ended = as;

@@ -1,15 +1,17 @@
 // A branch's overlay (replay.md §Modes), where its run lives: other pins, another configuration, an answer in the place of
 // the one that its source was given.
 import type { Overlay } from '../src/rules/overlay.ts';
-import { withOverlay } from '../src/rules/overlay.ts';
+import { mergedOverlay, withOverlay } from '../src/rules/overlay.ts';
 import type { CallToolInput, InferTurnInput } from '../activities/contract.ts';
 import type { Run } from './context.ts';
 import type { ActivityName, StepRequest } from './steps.ts';
 
 /** From now on. */
 export function takeOverlay(run: Run, overlay: Overlay | undefined): void {
+  if (!overlay) return;
+  run.state.overlay = mergedOverlay(run.state.overlay, overlay);
   run.input = withOverlay(run.input, overlay);
-  run.state.models = { ...run.state.models, ...overlay?.models };
+  run.state.models = { ...run.state.models, ...overlay.models };
 }
 
 /** Members of requests that an overlay is about. */

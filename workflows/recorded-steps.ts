@@ -31,18 +31,22 @@ import {
   type Steps,
 } from './steps.ts';
 
-/** Steps are live now: whatever waited begins to wait again. */
-const LIVE = Symbol('live');
+/** Steps are live now: whatever waited begins to wait again, until then. */
+interface GoOn {
+  readonly deadlineMs: number | undefined;
+}
+/** What is under way is begun again. */
+const AGAIN = Symbol('again');
 
 interface Wait {
-  readonly deadlineMs: number | undefined;
+  deadlineMs: number | undefined;
   readonly ready: () => boolean;
   /** Takes the wait off. */
-  settle(as: boolean | typeof LIVE): void;
+  settle(as: boolean | GoOn): void;
 }
 
 interface PendingStep {
-  settle(as: RecordedOutcome | typeof LIVE): void;
+  settle(as: RecordedOutcome | typeof AGAIN): void;
 }
 
 /** What a fork's driver does with the Steps of its run. */
@@ -54,10 +58,10 @@ export interface RecordedSteps extends Steps {
   /** Gives the run what its source was given in one workflow task, and sees everything come to a wait. */
   deliver(batch: Batch, given: readonly Stimulus[]): Promise<void>;
   /**
-   * From now on Steps are live: what was under way is begun again. A replay begins no step: what it lacks is
-   * replay_source_missing.
+   * What was under way is begun again, and from now on Steps are live; or, where the source of a fork did so (`atMs`), they
+   * go on with what came of that. A replay begins no step: what it lacks is replay_source_missing.
    */
-  goLive(leaving: Leaving): void;
+  leave(leaving: Leaving, atMs?: number): void;
   /** As if it were sent now. */
   enter(message: RunMessage): void;
   /** Somebody cancelled the fork itself. */
@@ -66,7 +70,9 @@ export interface RecordedSteps extends Steps {
 }
 
 /** How a fork leaves its source. */
-export interface Leaving extends Pick<ForkOf, 'mode' | 'laterMs' | 'overlay'> {
+export interface Leaving extends Pick<ForkOf, 'mode' | 'overlay'> {
+  /** So much later whatever waits comes to its end. */
+  readonly laterMs: number;
   /** What streams had said that were not closed by then, by activity. */
   readonly streams: ReadonlyMap<string, string>;
 }
@@ -74,7 +80,9 @@ export interface Leaving extends Pick<ForkOf, 'mode' | 'laterMs' | 'overlay'> {
 class Player {
   isLive = false;
   isBroken = false;
-  left: Leaving = { mode: 'branch', laterMs: 0, streams: new Map() };
+  /** How a source was left last. */
+  left: Leaving | undefined;
+  sourcesLeft = 0;
   /** Steps under other names: what their streams said before stands in the log. By activity. */
   readonly renamed = new Map<string, string>();
   /** Streams of the source that are still to be closed. */
@@ -100,7 +108,7 @@ class Player {
   }
 
   /** Rejects when the scope is cancelled, as a condition of Temporal's does. */
-  wait(deadlineMs: number | undefined, ready: () => boolean): Promise<boolean | typeof LIVE> {
+  wait(deadlineMs: number | undefined, ready: () => boolean): Promise<boolean | GoOn> {
     const scope = CancellationScope.current();
     if (scope.consideredCancelled) throw new CancelledFailure('cancelled');
     return new Promise((resolve, reject) => {
@@ -121,7 +129,7 @@ class Player {
   }
 
   /** A cancelled step that the source had begun has its grace; one that it had not is cancelled at once. */
-  outcome(activityId: string): Promise<RecordedOutcome | typeof LIVE> {
+  outcome(activityId: string): Promise<RecordedOutcome | typeof AGAIN> {
     const scope = CancellationScope.current();
     if (scope.consideredCancelled) throw new CancelledFailure('cancelled');
     return new Promise((resolve, reject) => {
@@ -182,13 +190,20 @@ class Player {
     return true;
   }
 
-  goLive(leaving: Leaving): void {
-    this.isLive = true;
+  leave(leaving: Leaving, atMs: number | undefined): void {
+    this.isLive = atMs === undefined;
     this.left = leaving;
+    this.sourcesLeft++;
     for (const [activityId, said] of leaving.streams) this.streams.set(activityId, said);
-    for (const { go } of this.#crowd.splice(0)) go();
-    for (const step of [...this.steps.values()]) step.settle(LIVE);
-    for (const wait of [...this.waits]) wait.settle(LIVE);
+    if (atMs === undefined) for (const { go } of this.#crowd.splice(0)) go();
+    for (const step of [...this.steps.values()]) step.settle(AGAIN);
+    for (const wait of this.waits)
+      if (wait.deadlineMs !== undefined) wait.deadlineMs += leaving.laterMs;
+    if (atMs === undefined) for (const wait of [...this.waits]) wait.settle(wait);
+    else {
+      this.atMs = atMs;
+      this.#expire((deadlineMs) => deadlineMs <= atMs);
+    }
   }
 
   tell(given: readonly Stimulus[], isBeginning: boolean): void {
@@ -217,8 +232,8 @@ class Player {
   ): void {
     const entered: Entered = {
       message: { ...(message as object), kind: kindOf(update) } as RunMessage,
-      // What the fork itself is told under the same id is another message.
-      updateId: `recorded:${updateId}`,
+      // What a fork is told under an id that its source was told something under is another message.
+      updateId: `recorded${this.sourcesLeft}:${updateId}`,
       atMs: this.atMs,
     };
     this.enter(entered, isBeginning);
@@ -283,24 +298,36 @@ function notYet(): ApplicationFailure {
   return ApplicationFailure.nonRetryable('not yet', 'service_unavailable');
 }
 
-/** Of a run that lives: a replay performs nothing. */
-async function runLive<Name extends ActivityName>(
+/** A replay that has left its source performs nothing. */
+async function begin<Name extends ActivityName>(
   player: Player,
   live: Steps,
   asked: Asked<Name>,
 ): Promise<StepOutput<Name>> {
-  const { place, name, request } = asked;
+  if (!player.left) return perform(player, live, asked);
   const { mode, overlay } = player.left;
-  if (name === 'sealBlock') return sealLive(player, live, asked);
+  if (asked.name === 'sealBlock') return sealLeft(player, live, asked);
+  const { place, request } = asked;
   const activityId = activityIdOf(tupleOf(place, request.step));
   const again = closeStream(player, asked, activityId);
-  if (mode === 'branch')
-    return live.run(place, name, overlaid({ ...request, step: again }, { overlay, activityId }));
+  if (mode === 'branch') {
+    const own = overlaid({ ...request, step: again }, { overlay, activityId });
+    return perform(player, live, { ...asked, request: own });
+  }
   throw ApplicationFailure.create({
     type: 'replay_source_missing',
     message: 'The source has no record of this step.',
     nonRetryable: true,
   });
+}
+
+function perform<Name extends ActivityName>(
+  player: Player,
+  live: Steps,
+  asked: Asked<Name>,
+): Promise<StepOutput<Name>> {
+  const { place, name, request } = asked;
+  return player.isLive ? live.run(place, name, request) : runRecorded(player, live, asked);
 }
 
 /**
@@ -346,7 +373,7 @@ function stateReasoned(
 }
 
 /** Of a stream that the source left open; of a step that goes by another name now; or of one like any other. */
-async function sealLive<Name extends ActivityName>(
+async function sealLeft<Name extends ActivityName>(
   player: Player,
   live: Steps,
   { place, name, request }: Asked<Name>,
@@ -359,15 +386,13 @@ async function sealLive<Name extends ActivityName>(
     if (kind !== 'tool') stateReasoned(place, activityId, { agentId, reasoning: said, verbosity });
   }
   // Nothing was streamed that would have to be closed.
-  if (said !== undefined || player.left.mode === 'replay') return { deltas: 0 } as StepOutput<Name>;
+  if (said !== undefined || player.left?.mode === 'replay')
+    return { deltas: 0 } as StepOutput<Name>;
   const again = player.renamed.get(activityId);
-  if (again === undefined) return live.run(place, name, request);
+  if (again === undefined) return perform(player, live, { place, name, request });
   const sealed = { ...input, sealedActivityId: activityIdOf(tupleOf(place, again)) };
-  return live.run(place, name, {
-    ...request,
-    step: `${again}.seal`,
-    input: sealed as unknown as StepInput<Name>,
-  });
+  const own = { ...request, step: `${again}.seal`, input: sealed as unknown as StepInput<Name> };
+  return perform(player, live, { place, name, request: own });
 }
 
 /** Takes messages at once: what comes before the run can look at it waits, or is sent again. */
@@ -376,15 +401,13 @@ export function recordedSteps(live: Steps): RecordedSteps {
   live.receive(inboxOf(player));
   return {
     async run(place, name, request) {
-      const asked = { place, name, request };
-      return player.isLive ? runLive(player, live, asked) : runRecorded(player, live, asked);
+      return begin(player, live, { place, name, request });
     },
     async wait(key, deadlineMs, ready) {
       if (player.isLive) return live.wait(key, deadlineMs, ready);
       if (deadlineMs !== undefined && deadlineMs <= player.atMs) return ready();
       const ended = await player.wait(deadlineMs, ready);
-      if (ended !== LIVE) return ended;
-      return live.wait(key, deadlineMs && deadlineMs + player.left.laterMs, ready);
+      return typeof ended === 'boolean' ? ended : live.wait(key, ended.deadlineMs, ready);
     },
     now: (key) => (player.isLive ? live.now(key) : player.atMs),
     tellParent: (parentRunId, ended) => live.tellParent(parentRunId, ended),
@@ -393,20 +416,23 @@ export function recordedSteps(live: Steps): RecordedSteps {
       // Cancelled while the record was read: behind what the run begins with, as in every run.
       if (player.isBroken) void Promise.resolve().then(() => inbox.cancelled());
     },
-    isReplay: () => player.isLive && player.left.mode === 'replay',
+    isReplay: () => player.left?.mode === 'replay',
     nextTask: (run) => (player.isLive ? live.nextTask(run) : player.nextTask(run)),
     async until(ready, limitMs) {
       if (player.isLive) return live.until(ready, limitMs);
       const ended = await player.wait(undefined, ready);
-      return ended === LIVE ? live.until(ready, limitMs) : ended;
+      return typeof ended === 'boolean' ? ended : live.until(ready, limitMs);
     },
     startAt(atMs) {
       player.atMs = atMs;
     },
     tell: (messages) => player.tell(messages, true),
     deliver: (batch, given) => player.deliver(batch, given),
-    goLive: (leaving) => player.goLive(leaving),
-    enter: (message) => player.enter({ message, atMs: live.now(runKey('overlay')) }),
+    leave: (leaving, atMs) => player.leave(leaving, atMs),
+    enter(message) {
+      const atMs = player.isLive ? live.now(runKey('overlay')) : player.atMs;
+      player.enter({ message, atMs });
+    },
     isBroken: () => player.isBroken,
     isLive: () => player.isLive,
   };
@@ -427,14 +453,14 @@ async function runRecorded<Name extends ActivityName>(
   const isHeld = () => run.holding.size > 0 && name !== 'sealBlock' && name !== 'cancelChild';
   while (isHeld() && !player.isLive)
     await rest(place, () => player.wait(undefined, () => run.holding.size === 0));
-  if (player.isLive) return runLive(player, live, { place, name, request });
+  if (player.isLive) return begin(player, live, { place, name, request });
   const activityId = activityIdOf(tupleOf(place, request.step));
   let isAgain = false;
   run.inFlight++;
   try {
     const outcome = await player.outcome(activityId);
     for (let hop = 0; hop < RESULT_HOPS; hop++) await Promise.resolve();
-    if (outcome !== LIVE) {
+    if (outcome !== AGAIN) {
       const { output, events } = resultOf(outcome, { activityId, name });
       admitRecorded(activityId, events);
       if (CancellationScope.current().consideredCancelled) throw new CancelledAfterResult();
@@ -445,7 +471,7 @@ async function runRecorded<Name extends ActivityName>(
     run.inFlight--;
     if (!isAgain) run.progress++;
   }
-  return runLive(player, live, { place, name, request });
+  return begin(player, live, { place, name, request });
 }
 
 /** Throws as Temporal does. */

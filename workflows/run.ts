@@ -59,11 +59,11 @@ async function live(run: Run, fork: Fork | undefined): Promise<Ending> {
 
 function open(asked: RunInput, steps: Steps): Run {
   const { carried, variables } = asked;
-  const input = carried === undefined ? asked : withOverlay(asked, asked.fork?.overlay);
   const state =
     carried === undefined
       ? newRunState(steps.now(runKey('start')), variables)
       : restoredRunState(carried);
+  const input = withOverlay(asked, state.overlay);
   restoreOpenItems(state.open);
   traceCauses(state.causes);
   const shield = new CancellationScope({ cancellable: false });

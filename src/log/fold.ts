@@ -200,7 +200,8 @@ function lineageOf({ sourceRunId, fromSeq, mode, asked }: ForkOf): JsonObject {
  */
 export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnapshot {
   const folded = foldedRun(head.snapshot);
-  const input = withOverlay(run.input, run.input.fork?.overlay);
+  const { fork } = run.input;
+  const input = withOverlay(withOverlay(run.input, fork?.inherited), fork?.overlay);
   const [waiting] = askedInterrupts(head, run, nowMs);
   const ended = folded.endedAtMs === undefined ? undefined : iso(folded.endedAtMs);
   const channels = shownChannels(input.definition, folded.channels);
@@ -231,7 +232,7 @@ export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnap
     ...(input.tags ? { tags: [...input.tags] } : {}),
     ...(input.metadata ? { metadata: input.metadata } : {}),
     configurable: input.configurable,
-    ...(input.fork ? { fork: lineageOf(input.fork) } : {}),
+    ...(fork ? { fork: lineageOf(fork) } : {}),
     ...(folded.cost ? { metrics: { openwopCost: { ...folded.cost } } } : {}),
   };
 }

@@ -39,7 +39,13 @@ export interface StatusEntry {
   readonly status: RunStatus;
 }
 
-export type JournalEntry = EmittedEntry | AdmittedEntry | StatusEntry;
+/** Of a fork: from here on it lives, having been given so many batches of its source's. It states nothing in the log. */
+export interface LiveEntry {
+  readonly kind: 'live';
+  readonly batches: number;
+}
+
+export type JournalEntry = EmittedEntry | AdmittedEntry | StatusEntry | LiveEntry;
 
 /**
  * Content of a carrier payload. `at` are the entries' ordinals within the Temporal run: entries taken back from a

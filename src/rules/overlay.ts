@@ -23,6 +23,16 @@ export interface Overlay {
   readonly answer?: OverlaidAnswer;
 }
 
+/** The later over the earlier, but for answers: each is given once. */
+export function mergedOverlay(before: Overlay | undefined, later: Overlay | undefined): Overlay {
+  const configurable = later?.configurable ?? before?.configurable;
+  return {
+    ...(configurable ? { configurable } : {}),
+    agents: { ...before?.agents, ...later?.agents },
+    models: { ...before?.models, ...later?.models },
+  };
+}
+
 /** What a branch goes by once it has left its source. */
 export function withOverlay(input: RunInput, overlay: Overlay | undefined): RunInput {
   const { configurable, agents } = overlay ?? {};

@@ -1,7 +1,10 @@
 // What a fork is made from (architecture §6): the stimuli that a run was given, in its own batches, and the log that came
 // of them. JSON: it enters the fork's history page by page, so that the fork's log needs its source no more.
+import { activityEventKey } from './ids.ts';
 import type { CausedBy, RecordedEvent, StepResult } from './journal.ts';
 import type { JsonValue } from './json.ts';
+import { MESSAGES } from './messages.ts';
+import type { ForkOf } from './run-input.ts';
 
 /** How an activity ended, as workflow code was told. */
 export type RecordedOutcome =
@@ -42,6 +45,10 @@ export interface Batch {
   readonly stimuli: readonly Stimulus[];
   /** Activities that it began. */
   readonly began: readonly string[];
+  /** The run was a fork itself, and left its own source before this. */
+  readonly leaves?: ForkOf;
+  /** Of a first batch, where the run began by another clock: that of the source that it left at once. */
+  readonly beganMs?: number;
 }
 
 /** Part of a recording, as an activity of the fork gives it. */
@@ -60,10 +67,64 @@ export interface RecordedEntry {
   readonly causedBy?: CausedBy;
   readonly payload: string;
   readonly timestampMs: number;
+  /** No code stated it: its run was ended from outside, and translate closed what was open. */
+  readonly isDerived?: true;
 }
 
 export interface Recording {
   readonly batches: readonly Batch[];
   /** By sequence, from 0. */
   readonly entries: readonly RecordedEntry[];
+}
+
+/** The same recording of a run by another name: whatever names the run names that one. */
+export function renamed<Part>(part: Part, from: string, to: string): Part {
+  return JSON.parse(JSON.stringify(part).replaceAll(from, to)) as Part;
+}
+
+/** The time that a run of this recording begins with, in ms. */
+export function beginningMs({ batches }: Pick<Recording, 'batches'>): number {
+  const [first] = batches;
+  return first?.beganMs ?? first?.atMs ?? 0;
+}
+
+/** What a fork is given of a recording. */
+export interface Given {
+  readonly batches: readonly Batch[];
+  /** The last batch lacks a part: what its source stated behind it need not come. */
+  readonly isCut: boolean;
+}
+
+/**
+ * A branch lives from its first batch that stated nothing before `fromSeq`, and does again what came to its end behind it.
+ * A replay goes on where its source was cancelled, unless what came of that is its log already (replay.md §Modes).
+ */
+export function givenOf(of: ForkOf, { batches, entries }: Recording): Given {
+  const places = new Map(entries.map(({ key }, sequence) => [key, sequence]));
+  const isAgain = (stimulus: Stimulus): boolean => {
+    if (of.mode === 'replay' || stimulus.kind !== 'step') return false;
+    const { activityId, outcome } = stimulus;
+    if (outcome.kind !== 'completed' || outcome.result.events.length === 0) return false;
+    const first = places.get(activityEventKey(activityId, 0));
+    return first !== undefined && first >= of.fromSeq;
+  };
+  const given: Batch[] = [];
+  for (const batch of batches) {
+    const { position, stimuli } = batch;
+    if (of.mode === 'branch' && position >= of.fromSeq) break;
+    const isLeftOut = (it: Stimulus) =>
+      of.mode === 'replay' && position >= of.fromSeq && isCancel(it);
+    const isCut = stimuli.some(isLeftOut);
+    const own = stimuli.filter((it) => !isLeftOut(it) && !isAgain(it));
+    given.push(own.length === stimuli.length ? batch : { ...batch, stimuli: own });
+    if (isCut) return { batches: given, isCut };
+  }
+  return { batches: given, isCut: false };
+}
+
+function isCancel(stimulus: Stimulus): boolean {
+  return (
+    stimulus.kind === 'cancel-requested' ||
+    (stimulus.kind === 'message' && stimulus.update === MESSAGES.cancel.update)
+  );
 }

@@ -50,19 +50,37 @@ export interface ForkOf {
   /** Entries of the source when it was forked: it may have gone on since. */
   readonly length: number;
   readonly mode: 'replay' | 'branch';
-  /** Time of the last of the source's entries that it goes by: what was counted from then on counts from its own start. */
-  readonly recordEndsMs: number;
-  /** So much later than that it was made. */
-  readonly laterMs: number;
+  /** Of it, and before it of those that its source is a fork of, where their own logs are in its. */
+  readonly clocks: readonly ForkClock[];
   /** Of a branch alone. */
   readonly overlay?: Overlay;
+  /** What its source went by by then, being a fork. */
+  readonly inherited?: Overlay;
+  /** 1: its source is no fork. */
+  readonly generation: number;
   /** The overlay as it was asked for, without secrets. */
   readonly asked?: JsonObject;
 }
 
+/** What was counted from before a fork left its source goes on when it was made. */
+export interface ForkClock {
+  /** Time of the last of the source's entries that the fork goes by. */
+  readonly recordEndsMs: number;
+  readonly madeAtMs: number;
+}
+
+/** When the fork was made. */
+export function madeAtMs({ clocks }: Pick<ForkOf, 'clocks'>): number {
+  return clocks.at(-1)?.madeAtMs ?? 0;
+}
+
 /** A time in the log of a run, as what ends some time behind it is counted from. */
 export function countedFromMs({ fork }: Pick<RunInput, 'fork'>, atMs: number): number {
-  return fork && atMs <= fork.recordEndsMs ? atMs + fork.laterMs : atMs;
+  return (fork?.clocks ?? []).reduce(
+    (fromMs, clock) =>
+      fromMs <= clock.recordEndsMs ? fromMs + clock.madeAtMs - clock.recordEndsMs : fromMs,
+    atMs,
+  );
 }
 
 export interface RunInput {

@@ -2,8 +2,8 @@
 // every run is; what it is made from its own workflow reads (architecture §6).
 import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
-import type { ForkOf, RunInput } from '../rules/run-input.ts';
-import { withOverlay } from '../rules/overlay.ts';
+import { madeAtMs, type ForkOf, type RunInput } from '../rules/run-input.ts';
+import { mergedOverlay, withOverlay } from '../rules/overlay.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { NewRun, RunRow } from '../ports/runs.ts';
@@ -56,7 +56,11 @@ async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked):
     throw invalid('/fromSeq', 'is required of a branch');
   if (mode === 'replay' && Object.keys(runOptionsOverlay).length > 0)
     throw invalid('/runOptionsOverlay', 'a replay runs as its source did');
-  if (source.input.fork) throw notYet('forks of forks');
+  const generation = (source.input.fork?.generation ?? 0) + 1;
+  if (generation > MAX_GENERATIONS)
+    throw new HostError('capability_not_provided', {
+      capability: `replay: forks of forks, more than ${MAX_GENERATIONS}`,
+    });
   const { head, stale } = await deps.log.fresh(source);
   if (stale) throw new HostError('service_unavailable');
   const { runId: sourceRunId } = source;
@@ -69,12 +73,30 @@ async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked):
   const recordEndsMs = rows
     .slice(0, last + 1)
     .reduce((endsMs, { timestampMs }) => Math.max(endsMs, timestampMs), 0);
-  const laterMs = Math.max(0, Date.now() - recordEndsMs);
+  const own = { recordEndsMs, madeAtMs: Math.max(Date.now(), recordEndsMs) };
+  const before = (source.input.fork?.clocks ?? []).filter(
+    (clock) => clock.recordEndsMs < recordEndsMs,
+  );
   const overlay = await readOverlay(deps, {
     ...{ caller, source, asked: runOptionsOverlay },
     ...{ before: rows.slice(0, from), at: rows[from] },
   });
-  return { of: { sourceRunId, fromSeq: from, length, mode, recordEndsMs, laterMs }, overlay };
+  const of = { sourceRunId, fromSeq: from, length, mode, clocks: [...before, own], generation };
+  return { of: { ...of, ...inheritedBy(of, source.input.fork) }, overlay };
+}
+
+/** Forks of forks of …: each holds the records of all before it. */
+const MAX_GENERATIONS = 16;
+
+/** What its source went by, where that had left its own source. */
+function inheritedBy(
+  { mode, fromSeq }: Pick<ForkOf, 'mode' | 'fromSeq'>,
+  source: ForkOf | undefined,
+): Pick<ForkOf, 'inherited'> {
+  if (!source || (mode === 'branch' && fromSeq <= source.fromSeq)) return {};
+  const { inherited, overlay } = source;
+  if (!inherited && !overlay) return {};
+  return { inherited: mergedOverlay(inherited, overlay) };
 }
 
 /** What is refused by its name, rather than done by half. */
@@ -111,5 +133,5 @@ function newFork({ input: source, tenant, workflowId }: RunRow, { of, overlay }:
       ...(overlay && !isWhole ? { overlay: lived } : {}),
     },
   };
-  return { runId, tenant, workflowId, input, createdAtMs: Date.now() };
+  return { runId, tenant, workflowId, input, createdAtMs: madeAtMs(of) };
 }

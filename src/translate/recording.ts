@@ -9,15 +9,19 @@
 //   TimerFired, Signaled, CancelRequested |
 import { HostError } from '../rules/errors.ts';
 import { CHILD_ENDED_SIGNAL, type ChildEnded } from '../rules/children.ts';
-import { activityEventKey } from '../rules/ids.ts';
+import { activityEventKey, blockOfKey } from '../rules/ids.ts';
 import { CARRIER_MEMO_FIELD } from '../rules/journal.ts';
-import type {
-  Batch,
-  RecordedEntry,
-  RecordedOutcome,
-  Recording,
-  Stimulus,
+import {
+  beginningMs,
+  givenOf,
+  type Batch,
+  type RecordedEntry,
+  type RecordedOutcome,
+  type Recording,
+  type RecordingPage,
+  type Stimulus,
 } from '../rules/recording.ts';
+import type { ForkOf, RunInput } from '../rules/run-input.ts';
 import {
   carriersIn,
   eventTimeMs,
@@ -35,17 +39,30 @@ interface Task {
   readonly messages: Stimulus[];
   readonly others: readonly Stimulus[];
   readonly began: string[];
-  /** Keys of what it stated. */
-  readonly keys: string[];
+  readonly stated: Stated[];
+  readonly leaves?: ForkOf;
+}
+
+/** An entry that a task stated, by its place in the segment. */
+interface Stated {
+  readonly ordinal: number;
+  readonly key?: string;
+  /** Of a fork that leaves its source: the batches that it was given of it. */
+  readonly live?: number;
 }
 
 type Failure = NonNullable<
   NonNullable<HistoryEvent['activityTaskFailedEventAttributes']>['failure']
 >;
 
+type StartedWith = Partial<Pick<RunInput, 'fork'>> | null;
+
 /** One segment's tasks. */
 class SegmentTasks {
   readonly tasks: Task[] = [];
+  /** Of a fork: what it was made from. */
+  readonly pages: RecordingPage[] = [];
+  fork: ForkOf | undefined;
   readonly #activities = new Map<number, string>();
   /** By the event that started the timer: when it ends. */
   readonly #timers = new Map<number, number>();
@@ -55,13 +72,15 @@ class SegmentTasks {
   #startedMs = 0;
 
   read(event: HistoryEvent): void {
+    const started = event.workflowExecutionStartedEventAttributes;
+    if (started) this.fork = (jsonIn(started.input?.payloads, 'an input') as StartedWith)?.fork;
     if (event.workflowTaskStartedEventAttributes) {
       this.#startedMs = eventTimeMs(event);
       this.#given = [...this.#came];
     } else if (event.workflowTaskCompletedEventAttributes) {
       const begins = this.tasks.length === 0;
       const given = { atMs: this.#startedMs, begins, others: this.#given };
-      this.tasks.push({ ...given, messages: [], began: [], keys: [] });
+      this.tasks.push({ ...given, messages: [], began: [], stated: [] });
       // What came while the task ran is history's behind it, or it was not completed.
       this.#came = this.#came.slice(this.#given.length);
       this.#given = [];
@@ -89,7 +108,7 @@ class SegmentTasks {
         updateId: request?.meta?.updateId ?? '',
         message: jsonIn(request?.input?.args?.payloads, 'a message'),
       });
-    task?.keys.push(...statedIn(event));
+    task?.stated.push(...statedIn(event));
   }
 
   #stimulusOf(event: HistoryEvent): Stimulus | undefined {
@@ -117,6 +136,10 @@ class SegmentTasks {
     if (completed) {
       const result = stepResultIn(completed.result?.payloads);
       if (!result) throw unreadable('an activity result');
+      if (result.recording) {
+        this.pages.push(result.recording);
+        return undefined;
+      }
       return step(completed.scheduledEventId, { kind: 'completed', result });
     }
     const failed = event.activityTaskFailedEventAttributes;
@@ -149,8 +172,8 @@ function failedOf(failure: Failure): RecordedOutcome {
   };
 }
 
-/** Keys of the entries that ride on a command of the task, in the order of their carriers. */
-function statedIn(event: HistoryEvent): string[] {
+/** What rides on a command of the task, but for what moves the status alone. */
+function statedIn(event: HistoryEvent): Stated[] {
   const field =
     event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields?.[CARRIER_MEMO_FIELD];
   const carriers = carriersIn([
@@ -159,10 +182,13 @@ function statedIn(event: HistoryEvent): string[] {
     ...(event.workflowExecutionCompletedEventAttributes?.result?.payloads ?? []),
     ...(event.workflowExecutionContinuedAsNewEventAttributes?.input?.payloads ?? []),
   ]);
-  return carriers.flatMap(({ entries }) =>
-    entries.flatMap((entry) => {
-      if (entry.kind === 'emit') return [entry.key];
-      return entry.kind === 'admit' ? [activityEventKey(entry.activityId, entry.k)] : [];
+  return carriers.flatMap(({ at, entries }) =>
+    entries.flatMap((entry, index): Stated[] => {
+      const ordinal = at[index] ?? 0;
+      if (entry.kind === 'emit') return [{ ordinal, key: entry.key }];
+      if (entry.kind === 'live') return [{ ordinal, live: entry.batches }];
+      if (entry.kind === 'status') return [];
+      return [{ ordinal, key: activityEventKey(entry.activityId, entry.k) }];
     }),
   );
 }
@@ -175,23 +201,110 @@ export function recordingOf(
   segments: readonly (readonly HistoryEvent[])[],
   entries: readonly RecordedEntry[],
 ): Recording {
-  const tasks = segments.flatMap((events) => {
+  const read = segments.map((events) => {
     const segment = new SegmentTasks();
     for (const event of events) segment.read(event);
-    return segment.tasks;
+    return segment;
   });
+  const [first] = read;
+  const tasks = read.flatMap((segment) => segment.tasks);
   const places = new Map(entries.map(({ key }, sequence) => [key, sequence]));
-  const isLater = ({ keys }: Task) => keys.length > 0 && !keys.some((key) => places.has(key));
-  const later = tasks.findIndex(isLater);
-  const own = later < 0 ? tasks : tasks.slice(0, later);
-  let position = entries.length;
+  const own = first?.fork ? livedBy(first.fork, tasks) : tasks;
+  const isLater = (task: Task) => {
+    const keys = keysOf(task);
+    return keys.length > 0 && !keys.some((key) => places.has(key));
+  };
+  const later = own.findIndex(isLater);
+  const batches = batchesOf(later < 0 ? own : own.slice(0, later), places, entries.length);
+  if (!first?.fork) return { batches, entries: withDerived(entries, tasks) };
+  const source = pagesOf(first.pages);
+  const given = givenBefore(first.fork, { source, tasks, places, behind: batches[0]?.position });
+  const [leaving, ...behind] = batches;
+  const left = leaving ? [{ ...leaving, beganMs: beginningMs(source) }, ...behind] : [];
+  return { batches: [...given, ...left], entries: withDerived(entries, tasks, source) };
+}
+
+/** From the end: what stated nothing stands where the next one does. */
+function batchesOf(
+  tasks: readonly Task[],
+  places: ReadonlyMap<string, number>,
+  length: number,
+): Batch[] {
+  let position = length;
   const batches: Batch[] = [];
-  // From the end: what stated nothing stands where the next one does.
-  for (const { atMs, begins, messages, others, began, keys } of own.reverse()) {
+  for (const task of [...tasks].reverse()) {
+    const { atMs, begins, leaves, messages, others, began } = task;
     const stimuli = [...messages, ...others];
-    const stated = keys.flatMap((key) => places.get(key) ?? []);
-    position = Math.min(position, ...stated);
-    batches.unshift({ atMs, ...(begins ? { begins } : {}), position, stimuli, began });
+    position = Math.min(position, ...keysOf(task).flatMap((key) => places.get(key) ?? []));
+    batches.unshift({
+      ...{ atMs, position, stimuli, began },
+      ...(begins ? { begins } : {}),
+      ...(leaves ? { leaves } : {}),
+    });
   }
-  return { batches, entries };
+  return batches;
+}
+
+/** Of a fork: the task in which it left its source, having been told by then what anybody told it, and those behind. */
+function livedBy(fork: ForkOf, tasks: readonly Task[]): Task[] {
+  const at = tasks.findIndex(({ stated }) => stated.some(({ live }) => live !== undefined));
+  const task = tasks[at];
+  if (!task) return [];
+  const messages = tasks.slice(0, at + 1).flatMap((each) => each.messages);
+  const left = task.stated.find(({ live }) => live !== undefined)?.ordinal ?? 0;
+  const stated = task.stated.filter(({ ordinal }) => ordinal > left);
+  const leaving = { ...task, begins: false, messages, others: [], stated, leaves: fork };
+  return [leaving, ...tasks.slice(at + 1)];
+}
+
+function pagesOf(pages: readonly RecordingPage[]): Recording {
+  return {
+    batches: pages.flatMap(({ batches }) => batches),
+    entries: pages.flatMap(({ entries }) => entries),
+  };
+}
+
+/** What a fork was given of its source, where its own log has it. */
+function givenBefore(
+  fork: ForkOf,
+  of: {
+    readonly source: Recording;
+    readonly tasks: readonly Task[];
+    readonly places: ReadonlyMap<string, number>;
+    readonly behind: number | undefined;
+  },
+): Batch[] {
+  const { source, tasks, places } = of;
+  const marks = tasks.flatMap(({ stated }) => stated.flatMap(({ live }) => live ?? []));
+  let position = of.behind ?? places.size;
+  const given: Batch[] = [];
+  for (const batch of givenOf(fork, source).batches.slice(0, marks[0]).reverse()) {
+    for (let sequence = batch.position; sequence < source.entries.length; sequence++) {
+      const place = places.get(source.entries[sequence]?.key ?? '');
+      if (place === undefined) continue;
+      position = Math.min(position, place);
+      break;
+    }
+    given.unshift({ ...batch, position });
+  }
+  return given;
+}
+
+/** Live text is stated by activities. */
+function withDerived(
+  entries: readonly RecordedEntry[],
+  tasks: readonly Task[],
+  source?: Recording,
+): RecordedEntry[] {
+  const stated = new Set(tasks.flatMap(keysOf));
+  for (const { key, isDerived } of source?.entries ?? []) if (!isDerived) stated.add(key);
+  return entries.map((entry) =>
+    stated.has(entry.key) || blockOfKey(entry.key) !== undefined
+      ? entry
+      : { ...entry, isDerived: true },
+  );
+}
+
+function keysOf({ stated }: Task): string[] {
+  return stated.flatMap(({ key }) => key ?? []);
 }

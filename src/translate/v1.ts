@@ -251,6 +251,8 @@ class Page {
         return;
       case 'status':
         if (!this.#state.ended) this.#state.status = { ...this.#state.status, base: entry.status };
+        return;
+      case 'live':
     }
   }
 

@@ -371,18 +371,15 @@ export function journalOf(events: readonly HistoryEvent[], segment = 0): readonl
     }
   }
   entries.sort((a, b) => a.at - b.at);
-  return entries.map(({ timeMs, entry }): JournalItem => {
-    if (entry.kind !== 'admit') return { segment, timeMs, ...entry };
+  return entries.flatMap(({ timeMs, entry }): JournalItem[] => {
+    // It says where a fork begins to live, and nothing of the log.
+    if (entry.kind === 'live') return [];
+    if (entry.kind !== 'admit') return [{ segment, timeMs, ...entry }];
     const result = results.get(entry.activityId);
     const event = result?.events[entry.k];
     if (!result || !event) throw new Error(`no recorded event ${entry.activityId}#${entry.k}`);
-    return {
-      segment,
-      ...entry,
-      key: activityEventKey(entry.activityId, entry.k),
-      ...event,
-      timeMs: result.timeMs,
-    };
+    const key = activityEventKey(entry.activityId, entry.k);
+    return [{ segment, ...entry, key, ...event, timeMs: result.timeMs }];
   });
 }
 

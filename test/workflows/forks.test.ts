@@ -14,6 +14,8 @@ const CASES = 30;
 const MOST_FAILURES = 5;
 /** Of one run. */
 const FORKS_PER_RUN = 6;
+/** Forks of forks of forks. */
+const GENERATIONS = 3;
 const { OPENWOP_FORKED_CASES, OPENWOP_FORKED_CASE } = process.env;
 const [only, at] = (OPENWOP_FORKED_CASE ?? '').split('@');
 const seeds = only
@@ -40,7 +42,9 @@ function placesOf(seed: string, length: number): number[] {
 
 /** Rows as their source has them: what names the run itself is derived anew. */
 function asIn(seed: string, { rows }: CaseEnd): string[] {
-  return rows.map((row) => JSON.stringify(row).replaceAll(`fork-${seed}`, `run-${seed}`));
+  return rows.map((row) =>
+    JSON.stringify(row).replaceAll(new RegExp(`(fork[0-9]*|run)-${seed}`, 'g'), 'it'),
+  );
 }
 
 /** Of a row what two runs have in common. */
@@ -56,23 +60,46 @@ function byNode(rows: readonly string[]): string[] {
   return told.sort((a, b) => a.nodeId.localeCompare(b.nodeId)).map(({ row }) => row);
 }
 
-async function fork(seed: string, source: CaseEnd, fromSeq: number): Promise<void> {
+interface Forked {
+  readonly seed: string;
+  /** 1: its source is no fork. */
+  readonly generation: number;
+  readonly source: CaseEnd;
+  readonly fromSeq: number;
+}
+
+/** Both forks of the source at one place, and forks of these. */
+async function fork({ seed, generation, source, fromSeq }: Forked): Promise<void> {
   const { histories, rows, end } = source;
   const recording = recordingOf(histories, rows);
   const own = asIn(seed, source);
-  const play = (mode: 'replay' | 'branch') => {
-    const of = { sourceRunId: `run-${seed}`, fromSeq, mode, length: rows.length };
-    return playFork(isolate, { seed, fork: of, recording });
+  const sourceRunId =
+    generation === 1 ? `run-${seed}` : `fork${generation - 1 === 1 ? '' : generation - 1}-${seed}`;
+  const play = async (mode: 'replay' | 'branch') => {
+    const of = { sourceRunId, fromSeq, mode, length: rows.length };
+    return playFork(isolate, { seed, fork: of, recording, generation });
   };
   const replayed = await play('replay');
   const again = asIn(seed, replayed);
   expect(again.slice(0, fromSeq)).toEqual(own.slice(0, fromSeq));
   // A cancel is not replayed: what it stopped goes on.
-  if (end !== 'cancelled') expect([replayed.end, byNode(again)]).toEqual([end, byNode(own)]);
+  if (end !== 'cancelled') expect([replayed.end, ...byNode(again)]).toEqual([end, ...byNode(own)]);
   expect(replayed.performed).toEqual([]);
   const branched = await play('branch');
   expect(asIn(seed, branched).slice(0, fromSeq)).toEqual(own.slice(0, fromSeq));
   expect(asIn(seed, branched).filter((row) => row.includes('replay.diverged'))).toEqual([]);
+  if (generation === GENERATIONS) return;
+  for (const [mode, made] of Object.entries({ replayed, branched })) {
+    if (hasChildren(made)) continue;
+    const draws = drawsOf(seed, `${mode}-${generation}-${fromSeq}`);
+    const place = draws.int(0, made.rows.length);
+    await fork({ seed, generation: generation + 1, source: made, fromSeq: place }).catch(
+      (error: Error) => {
+        error.message = `its ${mode} at ${place}: ${error.message}`;
+        throw error;
+      },
+    );
+  }
 }
 
 function firstDifference(error: Error & { expected?: unknown; actual?: unknown }): string {
@@ -80,7 +107,8 @@ function firstDifference(error: Error & { expected?: unknown; actual?: unknown }
   if (!Array.isArray(expected) || !Array.isArray(actual)) return error.message;
   const at = expected.findIndex((one, index) => one !== actual[index]);
   const place = at < 0 ? expected.length : at;
-  return `at ${place}: ${JSON.stringify(expected[place])} is ${JSON.stringify(actual[place])}`;
+  const [where = ''] = /^(?:its \w+ at \d+: )*/.exec(error.message) ?? [];
+  return `${where}at ${place}: ${JSON.stringify(expected[place])} is ${JSON.stringify(actual[place])}`;
 }
 
 test('prefix equal, replay equal, branch legal', async () => {
@@ -91,7 +119,7 @@ test('prefix equal, replay equal, branch legal', async () => {
     if (hasChildren(source)) continue;
     for (const fromSeq of placesOf(seed, source.rows.length)) {
       forks++;
-      await fork(seed, source, fromSeq).catch((error: Error) =>
+      await fork({ seed, generation: 1, source, fromSeq }).catch((error: Error) =>
         failures.push(`${seed}@${fromSeq} (${source.end}): ${firstDifference(error)}`),
       );
     }

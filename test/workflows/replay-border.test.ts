@@ -43,7 +43,7 @@ it.each([undefined, 5])('with a segment forced after %s events', async (forced) 
   };
   const fork: ForkOf = {
     ...{ sourceRunId: 'run-source', fromSeq: 0, length: 0, mode: 'replay' },
-    ...{ recordEndsMs: START_MS, laterMs: 0 },
+    ...{ clocks: [{ recordEndsMs: START_MS, madeAtMs: START_MS }], generation: 1 },
   };
   const workflow = chain('border', [
     node('first', 'core.delay', { config: { ms: 1_000 } }),

@@ -3,7 +3,12 @@
 import { CHILD_ENDED_SIGNAL, type ChildEnded } from '../../../src/rules/children.ts';
 import { MESSAGES } from '../../../src/rules/messages.ts';
 import type { JsonObject, JsonValue } from '../../../src/rules/json.ts';
-import type { Recording, RecordedEntry, RecordingPage } from '../../../src/rules/recording.ts';
+import {
+  renamed,
+  type Recording,
+  type RecordedEntry,
+  type RecordingPage,
+} from '../../../src/rules/recording.ts';
 import type { ForkOf, RunInput } from '../../../src/rules/run-input.ts';
 import type { HistoryEvent } from '../../../src/ports/history.ts';
 import { translate } from '../../../src/translate/translate.ts';
@@ -326,20 +331,24 @@ export function playCase(isolate: Isolate, seed: string): Promise<CaseEnd> {
 /** Plays a fork of what the case `seed` came to. */
 export function playFork(
   isolate: Isolate,
-  { seed, fork: asked, recording }: { seed: string; fork: AskedFork; recording: Recording },
+  options: { seed: string; fork: AskedFork; recording: Recording; generation?: number },
 ): Promise<CaseEnd> {
+  const { seed, fork: asked, recording, generation = 1 } = options;
   const { sourceRunId, fromSeq, mode, length } = asked;
   const last = (mode === 'branch' ? Math.max(fromSeq, 1) : length) - 1;
   const recordEndsMs = recording.entries[last]?.timestampMs ?? START_MS;
-  const startMs = START_MS + FORKED_AFTER_MS;
-  const fork = { ...asked, recordEndsMs, laterMs: startMs - recordEndsMs };
-  const input = { ...generatedInput(seed), runId: `fork-${seed}`, fork };
-  const page = { ...recording, sourceRunId, prefix: fromSeq, isLast: true };
+  const startMs = START_MS + generation * FORKED_AFTER_MS;
+  const fork = { ...asked, clocks: [{ recordEndsMs, madeAtMs: startMs }], generation };
+  const runId = `fork${generation === 1 ? '' : generation}-${seed}`;
+  const input = { ...generatedInput(seed), runId, fork };
+  const { batches, entries } = recording;
+  const own = { entries, batches: renamed(batches, sourceRunId, runId) };
+  const page = { ...own, sourceRunId, prefix: fromSeq, isLast: true };
   return play(isolate, { seed, input, recording: page, startMs, isUndisturbed: true });
 }
 
 /** A fork but for its times. */
-type AskedFork = Omit<ForkOf, 'recordEndsMs' | 'laterMs'>;
+type AskedFork = Omit<ForkOf, 'clocks' | 'generation'>;
 /** What a source asked is long over by then. */
 const FORKED_AFTER_MS = 60 * 24 * 3600 * 1000;
 
