@@ -148,10 +148,11 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
   if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('cancelled');
   const { withdrawnBy = () => undefined } = request;
   const open = run.state.interrupts[interruptIdOf(visit, request)] ?? raise(visit, request);
-  const deadlineMs = earlier(open.deadlineMs, frame.deadlineMs);
+  // Asked for when it is needed: a fork moves deadlines when it leaves its source.
+  const endMs = () => earlier(open.deadlineMs, frame.deadlineMs);
   const isInTime = await run.steps.wait(
     stepKey(visit, request.step),
-    deadlineMs,
+    endMs(),
     () => open.resolution !== undefined || withdrawnBy() !== undefined,
   );
   // Who answered meanwhile has answered; what follows from it waits for the resume.
@@ -160,7 +161,7 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
     const cause = isInTime ? withdrawnBy() : undefined;
     // Questions of one moment end in one moment: the first to find out is not why the others end.
     const atMs = cause && run.steps.now(stepKey(visit, `${request.step}.withdrawn`));
-    if (cause && (atMs ?? 0) < (deadlineMs ?? Infinity)) {
+    if (cause && (atMs ?? 0) < (endMs() ?? Infinity)) {
       closeInterrupt(run, open, cause.code);
       throw nodeFailure(cause.code, cause.message, cause.details);
     }

@@ -267,6 +267,8 @@ function kindOf(update: string): MessageKind {
  * that comes in the same task has passed down to the step by then.
  */
 const RESULT_HOPS = 2;
+/** The same of a timer that ends a wait: what an activity of the same task comes to is told before. */
+const TIMER_HOPS = 5;
 
 /** While the record is read and played nothing can be answered; a cancel ends that. */
 function inboxOf(player: Player): Inbox {
@@ -407,6 +409,7 @@ export function recordedSteps(live: Steps): RecordedSteps {
       if (player.isLive) return live.wait(key, deadlineMs, ready);
       if (deadlineMs !== undefined && deadlineMs <= player.atMs) return ready();
       const ended = await player.wait(deadlineMs, ready);
+      if (ended === false) for (let hop = 0; hop < TIMER_HOPS; hop++) await Promise.resolve();
       return typeof ended === 'boolean' ? ended : live.wait(key, ended.deadlineMs, ready);
     },
     now: (key) => (player.isLive ? live.now(key) : player.atMs),

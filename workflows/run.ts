@@ -133,12 +133,11 @@ function startClock(run: Run): CancellationScope | undefined {
 /** Ends the run when its time is over (capabilities.md §Engine-enforced limits run-duration). */
 async function watchDuration(run: Run, limit: number): Promise<void> {
   const { steps, state } = run;
-  const { startedAtMs } = state;
   // A segment may begin behind it: then the shortest timer there is.
-  const deadlineMs = Math.max(startedAtMs + limit, steps.now(runKey('clock')) + 1);
+  const deadlineMs = Math.max(state.startedAtMs + limit, steps.now(runKey('clock')) + 1);
   await steps.wait(runKey('clock'), deadlineMs, () => run.ending !== undefined);
   if (run.ending) return;
-  const observed = Math.max(steps.now(runKey('clock.struck')) - startedAtMs, limit + 1);
+  const observed = Math.max(steps.now(runKey('clock.struck')) - state.startedAtMs, limit + 1);
   const key = 'cap.breached|run-duration';
   emit('cap.breached', { kind: 'run-duration', limit, observed }, { key });
   const error = durationError(limit, observed);
