@@ -6,24 +6,36 @@ import {
   renamed,
   type Batch,
   type RecordedEntry,
+  type Recording,
   type RecordingPage,
 } from '../src/rules/recording.ts';
+import type { ForkOf } from '../src/rules/run-input.ts';
 import type { ReadRecordingInput } from './contract.ts';
 import type { ActivityPorts } from './ports.ts';
 
 /** Of one page, but for an item that is larger alone. */
 const PAGE_BYTES = 400 * 1024;
 
+/** Recordings that are kept while their pages are asked for: each is read from its whole history. */
+const KEPT = 4;
+/** ms behind the last page that was asked for. */
+const KEPT_MS = 60_000;
+
+type Ports = Pick<ActivityPorts, 'log' | 'stores'>;
+
+interface KeptPages {
+  readonly pages: Promise<readonly Recording[]>;
+  untilMs: number;
+}
+
+const kept = new WeakMap<Ports['log'], Map<string, KeptPages>>();
+
 export async function readRecording(
-  { log, stores }: Pick<ActivityPorts, 'log' | 'stores'>,
+  ports: Ports,
   { tenant, runId, fork, page }: ReadRecordingInput,
 ): Promise<StepResult<null>> {
-  const { sourceRunId, length, fromSeq } = fork;
-  const { entries, batches } = await log.recording(stores.runs.ref(tenant, sourceRunId), length);
-  const pages = [
-    ...inPages(entries).map((some) => ({ entries: some, batches: [] })),
-    ...inPages(batches).map((some) => ({ entries: [], batches: some })),
-  ];
+  const { sourceRunId, fromSeq } = fork;
+  const pages = await pagesOf(ports, tenant, fork);
   const { entries: own = [], batches: given = [] } = pages[page] ?? {};
   // What the fork was given speaks of the fork; what its source stated stays that run's.
   const before = pages.slice(0, page).reduce((sum, it) => sum + it.entries.length, 0);
@@ -33,6 +45,36 @@ export async function readRecording(
     isLast: page >= pages.length - 1,
   };
   return { output: null, events: [], recording };
+}
+
+function pagesOf(ports: Ports, tenant: string, fork: ForkOf): Promise<readonly Recording[]> {
+  const { sourceRunId, length } = fork;
+  const all = kept.get(ports.log) ?? new Map<string, KeptPages>();
+  kept.set(ports.log, all);
+  const nowMs = Date.now();
+  for (const [key, { untilMs }] of all) if (untilMs < nowMs) all.delete(key);
+  const key = JSON.stringify([tenant, sourceRunId, length]);
+  const own = all.get(key) ?? { pages: readPages(ports, tenant, fork), untilMs: 0 };
+  own.untilMs = nowMs + KEPT_MS;
+  // The last that was asked for stands last.
+  all.delete(key);
+  all.set(key, own);
+  own.pages.catch(() => all.delete(key));
+  const [oldest] = all.keys();
+  if (all.size > KEPT && oldest !== undefined) all.delete(oldest);
+  return own.pages;
+}
+
+async function readPages(
+  { log, stores }: Ports,
+  tenant: string,
+  { sourceRunId, length }: ForkOf,
+): Promise<readonly Recording[]> {
+  const { entries, batches } = await log.recording(stores.runs.ref(tenant, sourceRunId), length);
+  return [
+    ...inPages(entries).map((some) => ({ entries: some, batches: [] })),
+    ...inPages(batches).map((some) => ({ entries: [], batches: some })),
+  ];
 }
 
 function inPages<Item extends Batch | RecordedEntry>(items: readonly Item[]): Item[][] {

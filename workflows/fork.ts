@@ -6,8 +6,8 @@
 //   replay  everything but a cancel           a step that the record lacks is replay_source_missing; clocks run on
 //
 // The first difference is stated (replay.diverged), and ends the fork.
-import { CancellationScope } from '@temporalio/workflow';
-import { eventIdOf } from '../src/rules/ids.ts';
+import { ApplicationFailure, CancellationScope } from '@temporalio/workflow';
+import { eventIdOf, TERMINAL_KEY } from '../src/rules/ids.ts';
 import {
   beginningMs,
   givenOf,
@@ -21,7 +21,8 @@ import { madeAtMs, type ForkOf, type RunInput } from '../src/rules/run-input.ts'
 import { Comparison } from './comparison.ts';
 import { endRun, type Run } from './context.ts';
 import { restoredRunState, type RunState } from './frames.ts';
-import { compareWith, emit, noteLive } from './journal.ts';
+import { failureOf } from './failures.ts';
+import { compareWith, emit, endJournal, noteLive } from './journal.ts';
 import { liveSteps, readRecording } from './live-steps.ts';
 import { takeOverlay } from './overlay.ts';
 import { recordedSteps, type RecordedSteps } from './recorded-steps.ts';
@@ -45,13 +46,27 @@ export interface Fork {
 export async function loadFork(input: RunInput, fork: ForkOf): Promise<Fork | undefined> {
   if (input.carried !== undefined) return undefined;
   const steps = recordedSteps(liveSteps());
-  const recording = await CancellationScope.nonCancellable(() => read(input, fork));
+  const recording = await CancellationScope.nonCancellable(() => read(input, fork)).catch(
+    endUnread,
+  );
   const given = givenOf(fork, recording);
   const comparison = new Comparison(input.runId, fork, recording.entries);
   compareWith(comparison);
   const beganMs = beginningMs(recording);
   steps.startAt(beganMs);
   return { of: fork, steps, given, beganMs, comparison };
+}
+
+/** The fork says why it is none, and ends. */
+function endUnread(error: unknown): never {
+  const cause = failureOf(error);
+  if (!cause) throw error;
+  const code = 'replay_source_missing';
+  const message = 'The record of the source cannot be read.';
+  const payload = { error: { code, message, details: { cause: cause.code } } };
+  emit('run.failed', payload, { key: TERMINAL_KEY });
+  endJournal('failed');
+  throw ApplicationFailure.create({ type: code, message: code, nonRetryable: true });
 }
 
 async function read({ runId, tenant }: RunInput, fork: ForkOf): Promise<Recording> {

@@ -1,0 +1,70 @@
+// readRecording: pages of what a fork is made from (architecture §6), of a history that is read once for all of them.
+import { expect, it } from 'vitest';
+import type { Recording } from '../../src/rules/recording.ts';
+import type { ForkOf } from '../../src/rules/run-input.ts';
+import { readRecording } from '../../activities/recording.ts';
+import type { ActivityPorts } from '../../activities/ports.ts';
+import { runRef } from '../support/run-ref.ts';
+
+const LARGE = 'x'.repeat(150 * 1024);
+const entry = (key: string) => ({
+  ...{ key, type: 'run.paused', timestampMs: 0 },
+  payload: JSON.stringify({ said: `${LARGE} by run-source` }),
+});
+const RECORDING: Recording = {
+  entries: ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map(entry),
+  batches: [
+    {
+      ...{ atMs: 1, position: 0, began: [] },
+      stimuli: [{ kind: 'child-ended', childRunId: 'of run-source' }],
+    },
+  ],
+};
+const fork: ForkOf = {
+  ...{ sourceRunId: 'run-source', fromSeq: 3, length: 7, mode: 'branch', generation: 1 },
+  clocks: [{ recordEndsMs: 0, madeAtMs: 0 }],
+};
+
+function portsOf(recording: () => Promise<Recording>): ActivityPorts {
+  const stores = { runs: { ref: (tenant: string, runId: string) => runRef(runId, tenant) } };
+  return { log: { recording }, stores } as unknown as ActivityPorts;
+}
+
+async function allPages(ports: ActivityPorts) {
+  const pages = [];
+  for (let page = 0, isLast = false; !isLast; page++) {
+    const asked = { tenant: 'default', runId: 'run-fork', fork, page };
+    const { recording } = await readRecording(ports, asked);
+    if (!recording) throw new Error('no page');
+    pages.push(recording);
+    ({ isLast } = recording);
+  }
+  return pages;
+}
+
+it('gives all of it in pages, the own log first, and reads the history once', async () => {
+  let reads = 0;
+  const pages = await allPages(
+    portsOf(() => {
+      reads++;
+      return Promise.resolve(RECORDING);
+    }),
+  );
+  expect(reads).toBe(1);
+  expect(pages.length).toBeGreaterThan(3);
+  expect(pages.flatMap(({ entries }) => entries)).toEqual(RECORDING.entries);
+  expect(pages.map(({ prefix }) => prefix).reduce((sum, one) => sum + one, 0)).toBe(3);
+  // What the fork is given is said to the fork.
+  expect(pages.flatMap(({ batches }) => batches)).toMatchObject([
+    { stimuli: [{ childRunId: 'of run-fork' }] },
+  ]);
+});
+
+it('what could not be read is read again', async () => {
+  let reads = 0;
+  const ports = portsOf(() =>
+    ++reads === 1 ? Promise.reject(new Error('away')) : Promise.resolve(RECORDING),
+  );
+  await expect(allPages(ports)).rejects.toThrow('away');
+  expect((await allPages(ports)).flatMap(({ entries }) => entries)).toEqual(RECORDING.entries);
+});
