@@ -194,6 +194,7 @@ class Player {
     this.isLive = atMs === undefined;
     this.left = leaving;
     this.sourcesLeft++;
+    this.begun.clear();
     for (const [activityId, said] of leaving.streams) this.streams.set(activityId, said);
     if (atMs === undefined) for (const { go } of this.#crowd.splice(0)) go();
     for (const step of [...this.steps.values()]) step.settle(AGAIN);
