@@ -25,7 +25,8 @@ export async function readRecording(
   const segments: HistoryEvent[][] = [];
   for (const { temporalRunId } of await parts.stores.segments.ofRun(run))
     segments.push(await eventsOf(parts, run, temporalRunId));
-  return recordingOf(segments, entries);
+  const row = await parts.stores.runs.find(run.tenant, run.runId);
+  return recordingOf(segments, entries, row?.input.fork);
 }
 
 async function entriesOf(

@@ -21,7 +21,7 @@ import {
   type RecordingPage,
   type Stimulus,
 } from '../rules/recording.ts';
-import type { ForkOf, RunInput } from '../rules/run-input.ts';
+import type { ForkOf } from '../rules/run-input.ts';
 import {
   carriersIn,
   eventTimeMs,
@@ -55,14 +55,11 @@ type Failure = NonNullable<
   NonNullable<HistoryEvent['activityTaskFailedEventAttributes']>['failure']
 >;
 
-type StartedWith = Partial<Pick<RunInput, 'fork'>> | null;
-
 /** One segment's tasks. */
 class SegmentTasks {
   readonly tasks: Task[] = [];
   /** Of a fork: what it was made from. */
   readonly pages: RecordingPage[] = [];
-  fork: ForkOf | undefined;
   readonly #activities = new Map<number, string>();
   /** By the event that started the timer: when it ends. */
   readonly #timers = new Map<number, number>();
@@ -72,8 +69,6 @@ class SegmentTasks {
   #startedMs = 0;
 
   read(event: HistoryEvent): void {
-    const started = event.workflowExecutionStartedEventAttributes;
-    if (started) this.fork = (jsonIn(started.input?.payloads, 'an input') as StartedWith)?.fork;
     if (event.workflowTaskStartedEventAttributes) {
       this.#startedMs = eventTimeMs(event);
       this.#given = [...this.#came];
@@ -195,30 +190,30 @@ function statedIn(event: HistoryEvent): Stated[] {
 
 /**
  * `segments`: the history of each, in order; `entries`: the log, whole or its beginning. Where the run has gone on since,
- * what came then is left out. Throws HostError history_undecodable.
+ * what came then is left out. `fork`: of a run that is one. Throws HostError history_undecodable.
  */
 export function recordingOf(
   segments: readonly (readonly HistoryEvent[])[],
   entries: readonly RecordedEntry[],
+  fork?: ForkOf,
 ): Recording {
   const read = segments.map((events) => {
     const segment = new SegmentTasks();
     for (const event of events) segment.read(event);
     return segment;
   });
-  const [first] = read;
   const tasks = read.flatMap((segment) => segment.tasks);
   const places = new Map(entries.map(({ key }, sequence) => [key, sequence]));
-  const own = first?.fork ? livedBy(first.fork, tasks) : tasks;
+  const own = fork ? livedBy(fork, tasks) : tasks;
   const isLater = (task: Task) => {
     const keys = keysOf(task);
     return keys.length > 0 && !keys.some((key) => places.has(key));
   };
   const later = own.findIndex(isLater);
   const batches = batchesOf(later < 0 ? own : own.slice(0, later), places, entries.length);
-  if (!first?.fork) return { batches, entries: withDerived(entries, tasks) };
-  const source = pagesOf(first.pages);
-  const given = givenBefore(first.fork, { source, tasks, places, behind: batches[0]?.position });
+  if (!fork) return { batches, entries: withDerived(entries, tasks) };
+  const source = pagesOf(read.flatMap(({ pages }) => pages));
+  const given = givenBefore(fork, { source, tasks, places, behind: batches[0]?.position });
   const [leaving, ...behind] = batches;
   const left = leaving ? [{ ...leaving, beganMs: beginningMs(source) }, ...behind] : [];
   return { batches: [...given, ...left], entries: withDerived(entries, tasks, source) };
@@ -276,15 +271,19 @@ function givenBefore(
 ): Batch[] {
   const { source, tasks, places } = of;
   const marks = tasks.flatMap(({ stated }) => stated.flatMap(({ live }) => live ?? []));
+  const placeOf = (entry: RecordedEntry | undefined) => places.get(entry?.key ?? '') ?? Infinity;
+  const behindAll = (entries: readonly RecordedEntry[]) =>
+    entries.reduce((behind, { key }) => Math.max(behind, (places.get(key) ?? -1) + 1), 0);
+  const { batches, isCut } = givenOf(fork, source);
+  const cut = isCut ? batches.at(-1) : undefined;
   let position = of.behind ?? places.size;
   const given: Batch[] = [];
-  for (const batch of givenOf(fork, source).batches.slice(0, marks[0]).reverse()) {
-    for (let sequence = batch.position; sequence < source.entries.length; sequence++) {
-      const place = places.get(source.entries[sequence]?.key ?? '');
-      if (place === undefined) continue;
-      position = Math.min(position, place);
-      break;
-    }
+  for (const batch of batches.slice(0, marks[0]).reverse()) {
+    const { entries } = source;
+    // What came of one that was cut is the fork's own: it stands behind all that came before.
+    const stated = entries.find((entry, at) => at >= batch.position && places.has(entry.key));
+    const place = batch === cut ? behindAll(entries.slice(0, batch.position)) : placeOf(stated);
+    position = Math.min(position, place);
     given.unshift({ ...batch, position });
   }
   return given;

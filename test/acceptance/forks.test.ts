@@ -198,8 +198,31 @@ describe('replay.md §Modes', () => {
     const runId = await startFork({ mode: 'replay', fromSeq: 5 });
     await host.waitFor(runId, ended);
     expect(await rowsOf(sourceRunId)).toEqual(source);
-    // A fork of a fork is not there yet.
-    const { status, body } = await fork({ mode: 'replay' }, runId);
+  });
+
+  it('forks of forks of forks, each of what its source states', async () => {
+    const fromSeq = source.findIndex(({ type }) => type === 'interrupt.resolved');
+    const branch = await startFork({ mode: 'branch', fromSeq });
+    await answerGate(branch);
+    await host.waitFor(branch, ended);
+    let [before, rows] = [branch, await rowsOf(branch)];
+    for (const at of [fromSeq + 2, 0, fromSeq - 3]) {
+      const runId = await startFork({ mode: 'replay', fromSeq: at }, before);
+      expect((await host.waitFor(runId, ended)).status).toBe('completed');
+      const again = await rowsOf(runId);
+      expect(facts(again, runId)).toEqual(facts(rows, before));
+      await checkInvariants(host, runId);
+      [before, rows] = [runId, again];
+    }
+  });
+
+  it('more generations of forks than the bound are refused', async () => {
+    let last = sourceRunId;
+    for (let generation = 1; generation <= 16; generation++) {
+      last = await startFork({ mode: 'branch', fromSeq: 1 }, last);
+      await host.waitFor(last, ({ status }) => status === 'waiting-approval');
+    }
+    const { status, body } = await fork({ mode: 'branch', fromSeq: 1 }, last);
     expect([status, body.error]).toEqual([501, 'capability_not_provided']);
   });
 

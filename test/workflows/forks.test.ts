@@ -4,6 +4,7 @@
 //
 // OPENWOP_FORKED_CASES: of how many runs; OPENWOP_FORKED_CASE: `<seed>` or `<seed>@<sequence>` alone.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ForkOf } from '../../src/rules/run-input.ts';
 import { recordingOf } from '../../src/translate/recording.ts';
 import { playCase, playFork, type CaseEnd } from '../support/model/case.ts';
 import { drawsOf } from '../support/model/draws.ts';
@@ -64,14 +65,14 @@ interface Forked {
   readonly seed: string;
   /** 1: its source is no fork. */
   readonly generation: number;
-  readonly source: CaseEnd;
+  readonly source: CaseEnd & { readonly fork?: ForkOf };
   readonly fromSeq: number;
 }
 
 /** Both forks of the source at one place, and forks of these. */
 async function fork({ seed, generation, source, fromSeq }: Forked): Promise<void> {
   const { histories, rows, end } = source;
-  const recording = recordingOf(histories, rows);
+  const recording = recordingOf(histories, rows, source.fork);
   const own = asIn(seed, source);
   const sourceRunId =
     generation === 1 ? `run-${seed}` : `fork${generation - 1 === 1 ? '' : generation - 1}-${seed}`;

@@ -329,10 +329,10 @@ export function playCase(isolate: Isolate, seed: string): Promise<CaseEnd> {
 }
 
 /** Plays a fork of what the case `seed` came to. */
-export function playFork(
+export async function playFork(
   isolate: Isolate,
   options: { seed: string; fork: AskedFork; recording: Recording; generation?: number },
-): Promise<CaseEnd> {
+): Promise<CaseEnd & { readonly fork: ForkOf }> {
   const { seed, fork: asked, recording, generation = 1 } = options;
   const { sourceRunId, fromSeq, mode, length } = asked;
   const last = (mode === 'branch' ? Math.max(fromSeq, 1) : length) - 1;
@@ -344,7 +344,8 @@ export function playFork(
   const { batches, entries } = recording;
   const own = { entries, batches: renamed(batches, sourceRunId, runId) };
   const page = { ...own, sourceRunId, prefix: fromSeq, isLast: true };
-  return play(isolate, { seed, input, recording: page, startMs, isUndisturbed: true });
+  const end = await play(isolate, { seed, input, recording: page, startMs, isUndisturbed: true });
+  return { ...end, fork };
 }
 
 /** A fork but for its times. */
