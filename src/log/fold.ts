@@ -3,7 +3,7 @@
 // gives the same snapshot.
 import { channelRules, channelValues } from '../rules/channels.ts';
 import { eventRow } from '../rules/events.ts';
-import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { WITHHELD } from '../rules/redaction.ts';
 import { withOverlay } from '../rules/overlay.ts';
 import { countedFromMs, durationLimitMs, ownPrincipal, type ForkOf } from '../rules/run-input.ts';
@@ -190,8 +190,13 @@ export function interruptView(open: OpenInterrupt): JsonObject {
 }
 
 /** Of what, from where, and by what it goes in its source's place. */
-function lineageOf({ sourceRunId, fromSeq, mode, asked }: ForkOf): JsonObject {
-  return { sourceRunId, fromSeq, mode, ...(asked ? { runOptionsOverlay: asked } : {}) };
+function lineageOf(
+  { sourceRunId, fromSeq, mode, asked }: ForkOf,
+  definition: WorkflowDefinition,
+): JsonObject {
+  const inputs = asked && isJsonObject(asked.inputs) ? masked(asked.inputs, definition) : undefined;
+  const overlay = asked && { ...asked, ...(inputs ? { inputs } : {}) };
+  return { sourceRunId, fromSeq, mode, ...(overlay ? { runOptionsOverlay: overlay } : {}) };
 }
 
 /**
@@ -232,7 +237,7 @@ export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnap
     ...(input.tags ? { tags: [...input.tags] } : {}),
     ...(input.metadata ? { metadata: input.metadata } : {}),
     configurable: input.configurable,
-    ...(fork ? { fork: lineageOf(fork) } : {}),
+    ...(fork ? { fork: lineageOf(fork, input.definition) } : {}),
     ...(folded.cost ? { metrics: { openwopCost: { ...folded.cost } } } : {}),
   };
 }

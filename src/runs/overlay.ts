@@ -1,6 +1,7 @@
 // What somebody asks a branch to go by that its source did not (replay.md §Modes, runOptionsOverlay): checked as what a run is
 // started with, each part at the event that it is about.
 import { HostError, invalid } from '../rules/errors.ts';
+import { eventRow, type EventPart } from '../rules/events.ts';
 import { activityEventKey, digestOf, sha256Hex } from '../rules/ids.ts';
 import {
   canonicalJson,
@@ -181,7 +182,7 @@ function answerOf({ redactor }: OverlayDeps, request: OverlayRequest): OverlaidA
     throw new HostError('payload_too_large', { field: VALUE, limit: INLINE_VALUE_BYTES });
   const activityId = at && answeringActivity(at);
   if (activityId === undefined) return messageOf(redactor, request, value);
-  if (at?.type === 'agent.toolReturned')
+  if (at && eventRow(at.type).part === 'return')
     return { kind: 'outcome', activityId, outcome: redactor.json(value) };
   const final = typeof value === 'string' ? value : JSON.stringify(value);
   return { kind: 'said', activityId, final: redactor.text(final) };
@@ -193,12 +194,11 @@ const VALUE = `${FIELD}/answer/value`;
 function answeringActivity({ key, type }: LogRow): string | undefined {
   const activityId = key.slice(0, key.lastIndexOf('#'));
   const isFirst = key === activityEventKey(activityId, 0) && !activityId.endsWith('.seal');
-  const isAnswer = ANSWERS.has(type);
-  return isFirst && isAnswer ? activityId : undefined;
+  return isFirst && ANSWERS.has(eventRow(type).part) ? activityId : undefined;
 }
 
-/** provider.usage: where no reasoning is shown. */
-const ANSWERS = new Set(['agent.toolReturned', 'agent.reasoned', 'provider.usage']);
+/** `usage`: of a model whose reasoning is not shown. */
+const ANSWERS: ReadonlySet<EventPart> = new Set(['return', 'reasoning', 'usage']);
 
 function messageOf(
   redactor: OverlayDeps['redactor'],
@@ -206,7 +206,7 @@ function messageOf(
   value: JsonValue,
 ): OverlaidAnswer {
   const { interruptId } =
-    at?.type === 'interrupt.resolved' ? (JSON.parse(at.payload) as JsonObject) : {};
+    at && eventRow(at.type).part === 'wait-ends' ? (JSON.parse(at.payload) as JsonObject) : {};
   const snapshot = fold(null, before, source.input.definition);
   const open = openInterrupts(snapshot).find((each) => each.interruptId === interruptId);
   if (!open)

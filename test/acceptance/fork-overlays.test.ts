@@ -20,7 +20,12 @@ const WORKFLOW = definition(
     node('end', 'core.noop'),
   ],
   [edge('judge', 'gate'), edge('gate', 'end')],
-  { variables: [{ name: 'amount', type: 'number', defaultValue: 10 }] },
+  {
+    variables: [
+      { name: 'amount', type: 'number', defaultValue: 10 },
+      { name: 'card', type: 'string', defaultValue: '', sensitive: true },
+    ],
+  },
 );
 
 let host: TestHost;
@@ -150,8 +155,13 @@ describe('replay.md §Modes: a branch goes by its overlay from fromSeq on', () =
   });
 
   it('other inputs', async () => {
-    const rows = await endOf(await branch(0, { inputs: { amount: 99 } }));
+    const runId = await branch(0, { inputs: { amount: 99, card: 'a-number-of-a-card' } });
+    const rows = await endOf(runId);
     expect(payloads(rows, 'run.started')).toMatchObject([{ inputs: { amount: 99 } }]);
+    const { body } = await host.api<{ fork: JsonObject }>(`/v1/runs/${runId}`);
+    expect(body.fork).toMatchObject({ runOptionsOverlay: { inputs: { amount: 99 } } });
+    // What is declared sensitive is shown nowhere.
+    expect(JSON.stringify([body, rows])).not.toContain('a-number-of-a-card');
   });
 
   it.each([

@@ -17,8 +17,11 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   // What the activity hands on is stated by the workflow: the contract takes its shape from the schema.
   'agent.promptResolved': ['activities/contract.ts', 'workflows/invocation.ts'],
   'prompt.composed': ['activities/contract.ts', 'workflows/invocation.ts'],
-  // The workflow; where it ended without its own code, translate; where it never began, the start.
-  'run.failed': ['src/log/start-failed.ts', 'src/translate/v1.ts', 'workflows/run.ts'],
+  // The workflow; where it ended without its own code, translate; where it never began, the start; a fork of nothing.
+  'run.failed': [
+    ...['src/log/start-failed.ts', 'src/translate/v1.ts', 'workflows/fork.ts'],
+    'workflows/run.ts',
+  ],
   'replay.diverged': ['workflows/fork.ts'],
   'run.cancelled': ['src/translate/v1.ts', 'workflows/run.ts'],
   // Its key is told to who is caused by it.
@@ -38,7 +41,8 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
     'workflows/turns.ts',
     'workflows/visit.ts',
   ],
-  'agent.reasoned': ['activities/reasoning-writer.ts', SCRIPTED],
+  // What a fork's source had said when it was left.
+  'agent.reasoned': ['activities/reasoning-writer.ts', SCRIPTED, 'workflows/recorded-steps.ts'],
   'agent.toolCalled': ['workflows/invocation.ts', SCRIPTED],
   'agent.handoff': ['workflows/handoff.ts', SCRIPTED, 'workflows/workers.ts'],
   'agent.decided': ['workflows/invocation.ts', SCRIPTED],
