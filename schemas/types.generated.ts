@@ -1072,6 +1072,123 @@ export interface RunCancelRequest {
   reason?: string;
 }
 
+export interface RunComparison {
+  a: ComparedRun;
+  b: ComparedRun;
+  /**
+   * Logs and end states say the same, as far as they were compared.
+   */
+  same: boolean;
+  divergence: null | Divergence;
+  /**
+   * What the runs were made of and differ in, whether or not it made a difference.
+   */
+  pinned: PinnedDifference[];
+  /**
+   * One visit of a node each, in order.
+   */
+  steps: ComparedStep[];
+  /**
+   * Differences of status, variables, channels, outputs and error.
+   */
+  end: ValueDifference[];
+  /**
+   * One of the runs is under way, or there is more than one answer holds.
+   */
+  truncated?: true;
+}
+export interface ComparedRun {
+  runId: string;
+  workflowId: string;
+  workflowName: string;
+  /**
+   * Of the definition, as its author named it.
+   */
+  version: string;
+  definitionDigest: string;
+  status: string;
+  /**
+   * From its start to its end; absent while it is under way.
+   */
+  durationMs?: number;
+  inputTokens?: number;
+  outputTokens?: number;
+  usd?: number;
+  /**
+   * The run that it is a fork of.
+   */
+  forkOf?: string;
+  fromSeq?: number;
+}
+export interface Divergence {
+  seq: number;
+  cause:
+    | 'inputs'
+    | 'agents'
+    | 'options'
+    | 'definition'
+    | 'code'
+    | 'answer'
+    | 'message'
+    | 'tool-result'
+    | 'model'
+    | 'child'
+    | 'intervention'
+    | 'branch'
+    | 'replay'
+    | 'unknown';
+  nodeId?: string;
+  nodeName?: string;
+  /**
+   * RunEventDoc
+   */
+  aEvent?: {
+    [k: string]: unknown;
+  };
+  /**
+   * RunEventDoc
+   */
+  bEvent?: {
+    [k: string]: unknown;
+  };
+  /**
+   * Of what the two events say.
+   */
+  differences: ValueDifference[];
+}
+export interface ValueDifference {
+  /**
+   * JSON pointer (RFC 6901).
+   */
+  pointer: string;
+  a?: unknown;
+  b?: unknown;
+  /**
+   * Of a large value the beginning is shown, as text.
+   */
+  cut?: true;
+}
+export interface PinnedDifference {
+  fact: 'inputs' | 'agents' | 'options' | 'definition' | 'code';
+  differences: ValueDifference[];
+}
+export interface ComparedStep {
+  nodeId: string;
+  nodeName: string;
+  visit: number;
+  a?: StepSide;
+  b?: StepSide;
+  differences: ValueDifference[];
+}
+export interface StepSide {
+  status: string;
+  durationMs?: number;
+  inputTokens?: number;
+  outputTokens?: number;
+  usd?: number;
+  confidence?: number;
+}
+
 export interface RunCreateRequest {
   workflowId?: string;
   agentId?: string;
@@ -1162,6 +1279,60 @@ export interface RunCreateWarning {
    */
   nearest?: string;
   message: string;
+}
+
+export interface RunDiffResponse {
+  /**
+   * The run of the path.
+   */
+  a: string;
+  /**
+   * The run of `against`.
+   */
+  b: string;
+  /**
+   * `seq` of the first of `eventDiffs`; null where there is none.
+   */
+  divergedAtSeq: number | null;
+  /**
+   * By `seq`. Facts are the same where both logs have them under one key.
+   */
+  eventDiffs: {
+    /**
+     * Place in a's log; in b's where only b has the event.
+     */
+    seq: number;
+    /**
+     * Only b has it, only a has it, or they say something else.
+     */
+    op: 'added' | 'removed' | 'changed';
+    /**
+     * RunEventDoc
+     */
+    aEvent?: {
+      [k: string]: unknown;
+    };
+    /**
+     * RunEventDoc
+     */
+    bEvent?: {
+      [k: string]: unknown;
+    };
+  }[];
+  /**
+   * Differences of status, variables, channels, outputs and error, by JSON pointer.
+   */
+  stateDiff: {
+    [k: string]: {
+      op: 'added' | 'removed' | 'changed';
+      a?: unknown;
+      b?: unknown;
+    };
+  };
+  /**
+   * One of the runs is under way, or there is more than one answer holds: only a part was compared.
+   */
+  truncated?: boolean;
 }
 
 export type OrchestratorDecision =

@@ -99,8 +99,8 @@ function mountOtherMethods(
   const isPublic = routes.some(({ access }) => scopeOf(access) === undefined);
   app.all(expressPath(path), (request, response) => {
     if (!isPublic) gate.authenticate(request);
-    // An operation that this host lacks (`:diff`) is not there, whatever the run before the colon.
-    if (/:[a-z-]+$/.test(request.path)) throw new HostError('not_found');
+    // An operation that this host lacks (`:rewind`) is not there, whatever the run before the colon.
+    if (/:[a-z-]+$/.test(request.path) && !path.includes('}:')) throw new HostError('not_found');
     response.setHeader(
       'Allow',
       [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : [])].join(', '),

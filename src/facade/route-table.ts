@@ -8,6 +8,7 @@ import { cancelRoute } from './routes/cancel.ts';
 import { causationRoutes } from './routes/causation.ts';
 import { conversationRoutes } from './routes/conversation.ts';
 import { catalogRoutes } from './routes/catalog.ts';
+import { diffRoutes } from './routes/diff.ts';
 import { discoveryRoute } from './routes/discovery.ts';
 import { eventsRoute } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -41,6 +42,8 @@ export function routesOf(
     openApiRoute((major) => openApiDocument(routes, { major, version: deps.config.version })),
     discoveryRoute(deps, majors),
     ...healthRoutes(deps, isDraining),
+    // Before runs: `run-x:diff` would name one.
+    ...diffRoutes(deps),
     ...runRoutes(deps),
     overviewRoute(deps),
     ...causationRoutes(deps),

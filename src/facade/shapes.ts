@@ -11,6 +11,8 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   RunCreateResponse: 'run-create-response',
   RunCancelRequest: 'run-cancel-request',
   RunForkRequest: 'run-fork-request',
+  RunDiffResponse: 'run-diff-response',
+  RunComparison: 'run-comparison',
   RunPauseRequest: 'run-pause-request',
   RunResumeRequest: 'run-resume-request',
   SessionMessageRequest: 'session-message-request',

@@ -110,7 +110,7 @@ describe('capabilities.md: discovery', () => {
     );
     expect(status).toBe(200);
     expect(body.openapi).toMatch(/^3\.[1-9]/);
-    for (const absent of ['diff', 'webhooks', 'bulk', 'sample', '/v1/interrupts/'])
+    for (const absent of ['webhooks', 'bulk', 'sample', '/v1/interrupts/'])
       expect(Object.keys(body.paths).join(' ')).not.toContain(absent);
   });
 });
@@ -211,7 +211,6 @@ describe('auth.md: authentication and errors', () => {
     const runId = await host.startRun({ workflowId: 'conformance-noop' });
     const run = `/v1/runs/${runId}`;
     const absent: [string, string][] = [
-      ['GET', `${run}:diff?against=${runId}`],
       ...['debug-bundle', 'annotations', 'eval-summary'].map((part): [string, string] => [
         'GET',
         `${run}/${part}`,

@@ -116,7 +116,20 @@ describe("rest-endpoints.md §Error response shape: the closed envelope, the fra
     ['an unknown workflow', '/v1/workflows/unknown', {}, 404, 'workflow_not_found'],
     ['an agent of a host without agents', '/v1/agents/unknown', {}, 404, 'not_found'],
     ['the agents of a host without agents', '/v1/agents', {}, 404, 'not_found'],
-    ['an unadvertised diff', '/v1/runs/run-x:diff', { method: 'POST', body: {} }, 404, 'not_found'],
+    [
+      'an operation that no run has',
+      '/v1/runs/run-x:rewind',
+      { method: 'POST', body: {} },
+      404,
+      'not_found',
+    ],
+    [
+      'a diff that is written',
+      '/v1/runs/run-x:diff',
+      { method: 'POST', body: {} },
+      405,
+      'method_not_allowed',
+    ],
   ])('%s', async (_what, path, request, status, code) => {
     await refused(path, request, { status, code });
   });

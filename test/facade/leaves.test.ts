@@ -37,6 +37,7 @@ import { LIST_CHILDREN } from '../../src/facade/routes/children.ts';
 import { LIST_QUESTIONS } from '../../src/facade/routes/questions.ts';
 import { CREATE_PAGE_LINK } from '../../src/facade/routes/page-link.ts';
 import { CREATE_SIGN_IN_LINK } from '../../src/facade/routes/sign-in-link.ts';
+import { COMPARE_RUNS, DIFF_RUNS } from '../../src/facade/routes/diff.ts';
 import { FORK_RUN } from '../../src/facade/routes/fork.ts';
 import { PAUSE_RUN, RESUME_RUN } from '../../src/facade/routes/pause.ts';
 import { CREATE_RUN, GET_RUN, LIST_RUNS } from '../../src/facade/routes/runs.ts';
@@ -193,6 +194,32 @@ const LEAVES: readonly Leaf[] = [
     },
     {
       given: () => ({ ...waiting(), parameters: asked, body: { mode: 'branch' as const } }),
+      told: 'validation_error',
+    },
+  ),
+  leaf(
+    DIFF_RUNS,
+    {
+      given: () => ({ ...waiting(), parameters: { against: 'run-waits' } }),
+      without: 'temporal',
+      told: {
+        headers: { 'openwop-log-stale': 'true' },
+        body: { a: 'run-waits', b: 'run-waits', divergedAtSeq: null, eventDiffs: [] },
+      },
+    },
+    {
+      given: () => ({ ...waiting(), parameters: { against: 'run-of-nobody' } }),
+      told: 'run_not_found',
+    },
+  ),
+  leaf(
+    COMPARE_RUNS,
+    {
+      given: () => ({ ...waiting(), parameters: { against: 'run-waits' } }),
+      told: { body: { same: true, divergence: null, truncated: true } },
+    },
+    {
+      given: () => ({ ...waiting(), parameters: { against: undefined } }),
       told: 'validation_error',
     },
   ),

@@ -1,0 +1,105 @@
+// Why two runs went apart (RFC 0054): what each was fixed to when it was accepted, and what the first difference of their
+// logs says. Something that came from outside (an answer, a tool's result, a model's words) explains itself; whatever
+// code states follows from what the run was made of.
+import { eventRow, type EventPart } from './events.ts';
+import { digestOf } from './ids.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from './json.ts';
+import { jsonDifferences, type JsonDifference } from './json-differences.ts';
+import type { LogDifference } from './log-differences.ts';
+import type { RunInput } from './run-input.ts';
+import { eraOf, revisionOf } from './versions.ts';
+
+/** What a run goes by from its beginning to its end. */
+export type PinnedFact = 'definition' | 'inputs' | 'options' | 'agents' | 'code';
+
+export type DivergenceCause =
+  | PinnedFact
+  /** A person, or nobody in time, answered otherwise. */
+  | 'answer'
+  /** Something else was said in a conversation. */
+  | 'message'
+  | 'tool-result'
+  /** Asked the same, the model said something else. */
+  | 'model'
+  /** A child run began or ended otherwise. */
+  | 'child'
+  /** Somebody paused, resumed or cancelled one of them. */
+  | 'intervention'
+  /** One lives on its own from an event of the other on. */
+  | 'branch'
+  /** One states again what the other had stated, and came to something else. */
+  | 'replay'
+  /** Neither the logs nor what the runs are fixed to tell it. */
+  | 'unknown';
+
+export type Pinned = Readonly<Record<PinnedFact, JsonValue>>;
+
+/** `inputs` as they may be shown. */
+export function pinnedOf(input: RunInput, inputs: JsonObject): Pinned {
+  const { definition, configurable, limits, policy, tags, metadata, message } = input;
+  const { agents, translateVersion } = input;
+  const fixed = { definition, inputs: { inputs, message }, agents };
+  const options = { configurable, limits, policy, tags, metadata };
+  const code = { revision: revisionOf(input), era: eraOf(input), translateVersion };
+  return JSON.parse(canonicalJson({ ...fixed, options, code })) as Pinned;
+}
+
+/** The version that its author gave it, and the digest of what it says. */
+export function definitionVersion({ definition }: RunInput): { version: string; digest: string } {
+  return { version: definition.version, digest: digestOf(canonicalJson(definition)) };
+}
+
+export interface PinnedDifference {
+  readonly fact: PinnedFact;
+  readonly differences: readonly JsonDifference[];
+}
+
+/** In the order in which they explain what follows. At most `limit` differences of each. */
+export function pinnedDifferences(a: Pinned, b: Pinned, limit: number): PinnedDifference[] {
+  const facts: readonly PinnedFact[] = ['inputs', 'agents', 'options', 'definition', 'code'];
+  return facts.flatMap((fact) => {
+    const differences = jsonDifferences(a[fact], b[fact], limit);
+    return differences.length === 0 ? [] : [{ fact, differences }];
+  });
+}
+
+/** What comes from outside says by itself why runs differ. */
+const FROM_OUTSIDE: Partial<Readonly<Record<EventPart, DivergenceCause>>> = {
+  'wait-ends': 'answer',
+  turn: 'message',
+  return: 'tool-result',
+  child: 'child',
+  'run-moves': 'intervention',
+};
+
+/** What a model said. */
+const SAID: ReadonlySet<EventPart> = new Set([
+  ...(['reasoning', 'call', 'decision', 'handoff', 'orchestration'] as const),
+  ...(['unusable', 'usage', 'output-piece'] as const),
+]);
+/** What may make a model say something else though it was asked the same. */
+const MOVES_MODEL: ReadonlySet<PinnedFact> = new Set(['agents', 'options']);
+
+interface Divided {
+  readonly first: LogDifference;
+  readonly pinned: readonly PinnedDifference[];
+  /** One is a fork of the other: what it does behind the place where it was made. */
+  readonly fork?: 'branch' | 'replay';
+}
+
+export function causeOf({ first, pinned, fork }: Divided): DivergenceCause {
+  const types = [first.a, first.b].flatMap((row) => (row ? [eventRow(row.type)] : []));
+  const [{ part } = { part: 'note' as const }] = types;
+  const outside = FROM_OUTSIDE[part];
+  if (outside) return outside;
+  if (SAID.has(part)) return pinned.find(({ fact }) => MOVES_MODEL.has(fact))?.fact ?? 'model';
+  if (types.some(({ run }) => run === 'cancelled')) return 'intervention';
+  return pinned[0]?.fact ?? fork ?? 'unknown';
+}
+
+/** How a run is a fork of the other. */
+export function forkBetween(a: RunInput, b: RunInput): Divided['fork'] {
+  const forkOf = (one: RunInput, other: RunInput) =>
+    one.fork?.sourceRunId === other.runId ? one.fork.mode : undefined;
+  return forkOf(b, a) ?? forkOf(a, b);
+}

@@ -1,0 +1,275 @@
+// What two runs did otherwise, as people look at it (RFC 0054): where they went apart and why, then step by step. Made of
+// their logs and of what each was fixed to; values of b stand in the ids of a.
+import {
+  causeOf,
+  definitionVersion,
+  forkBetween,
+  pinnedDifferences,
+  pinnedOf,
+  type DivergenceCause,
+  type Pinned,
+} from '../rules/divergence.ts';
+import { codeOf } from '../rules/errors.ts';
+import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { jsonDifferences, type JsonDifference } from '../rules/json-differences.ts';
+import { comparedPayload, type Renaming } from '../rules/log-differences.ts';
+import type { Redactor } from '../rules/redaction.ts';
+import { stepsOf, type RunStep } from '../rules/run-steps.ts';
+import type { ContentStore } from '../ports/content.ts';
+import type { LogRow } from '../ports/log.ts';
+import type { RunRow } from '../ports/runs.ts';
+import { diffRuns, type DiffDeps, type ReadRun, type RunsDiff } from './diff.ts';
+
+/** Steps that are told, those of both runs together. */
+const MAX_STEPS = 500;
+/** Differences that are told of one value as a whole: a step, the end, what a run was made of. */
+const MAX_DIFFERENCES = 50;
+/** Longest value, as JSON in UTF-16 units, that is told whole; of all that are told together. */
+const VALUE_CHARACTERS = 16 * 1024;
+const ALL_CHARACTERS = 2 * 1024 * 1024;
+/** Agents of which manifests are read: their prompts and schemas. */
+const MAX_MANIFESTS = 10;
+
+export interface CompareDeps extends DiffDeps {
+  readonly stores: { readonly content: Pick<ContentStore, 'get'> };
+  readonly redactor: Pick<Redactor, 'json'>;
+}
+
+/** A difference as it is told: of a large value the beginning, as text. */
+export interface ToldDifference extends JsonDifference {
+  readonly cut?: true;
+}
+
+export interface ToldRun {
+  readonly row: RunRow;
+  readonly version: string;
+  readonly definitionDigest: string;
+  readonly status: string;
+  /** Absent while it is under way. */
+  readonly durationMs?: number;
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  readonly usd?: number;
+}
+
+export interface ToldStep {
+  readonly nodeId: string;
+  readonly nodeName: string;
+  readonly visit: number;
+  /** Absent: the run did not come to it. */
+  readonly a?: RunStep;
+  readonly b?: RunStep;
+  readonly differences: readonly ToldDifference[];
+}
+
+export interface Comparison {
+  readonly a: ToldRun;
+  readonly b: ToldRun;
+  /** As far as they were compared. */
+  readonly same: boolean;
+  readonly divergence?: {
+    readonly seq: number;
+    readonly cause: DivergenceCause;
+    readonly nodeId?: string;
+    readonly nodeName?: string;
+    readonly a?: LogRow;
+    readonly b?: LogRow;
+    readonly differences: readonly ToldDifference[];
+  };
+  readonly pinned: readonly {
+    readonly fact: keyof Pinned;
+    readonly differences: readonly ToldDifference[];
+  }[];
+  readonly steps: readonly ToldStep[];
+  readonly end: readonly ToldDifference[];
+  readonly truncated: boolean;
+  readonly stale: boolean;
+}
+
+/** Throws HostError run_not_found. */
+export async function compareRuns(
+  deps: CompareDeps,
+  one: RunRow,
+  other: RunRow,
+): Promise<Comparison> {
+  const diff = await diffRuns(deps, one, other);
+  const { a, b, rename, events, state, stale } = diff;
+  const telling = new Telling();
+  const pinned = pinnedDifferences(...(await pinnedBoth(deps, diff)), MAX_DIFFERENCES + 1);
+  const [first] = events;
+  const divergence = first && {
+    ...first,
+    cause: causeOf({ first, pinned, fork: forkBetween(one.input, other.input) }),
+    ...placeOf(first.a ?? first.b, one, other),
+    differences: telling.tell(saidOtherwise(first, rename)),
+  };
+  const toldPinned = pinned.map(({ fact, differences }) => ({
+    ...{ fact, differences: telling.tell(differences) },
+  }));
+  const end = telling.tell(state);
+  const steps = comparedSteps(diff, telling);
+  return {
+    ...{ a: toldRun(a), b: toldRun(b), same: events.length === 0 && state.length === 0 },
+    ...(divergence ? { divergence } : {}),
+    ...{ pinned: toldPinned, steps, end, stale },
+    truncated: diff.truncated || telling.isCut,
+  };
+}
+
+function toldRun({ row, snapshot }: ReadRun): ToldRun {
+  const { startedAt, endedAt, status, metrics } = snapshot;
+  const { version, digest } = definitionVersion(row.input);
+  const cost = metrics?.openwopCost as
+    { tokens: { input: number; output: number }; usd?: number } | undefined;
+  return {
+    ...{ row, version, definitionDigest: digest, status },
+    ...(startedAt === undefined || endedAt === undefined
+      ? {}
+      : { durationMs: Date.parse(endedAt) - Date.parse(startedAt) }),
+    ...(cost ? { inputTokens: cost.tokens.input, outputTokens: cost.tokens.output } : {}),
+    ...(cost?.usd === undefined ? {} : { usd: cost.usd }),
+  };
+}
+
+/** Counts what is told: an answer holds no more than ALL_CHARACTERS of values. */
+class Telling {
+  isCut = false;
+  #left = ALL_CHARACTERS;
+
+  tell(differences: readonly JsonDifference[]): ToldDifference[] {
+    if (differences.length > MAX_DIFFERENCES) this.isCut = true;
+    const told: ToldDifference[] = [];
+    for (const { pointer, ...values } of differences.slice(0, MAX_DIFFERENCES)) {
+      const shown = Object.entries(values).map(
+        ([side, value]) => [side, shortened(value)] as const,
+      );
+      this.#left -= pointer.length;
+      for (const [, { size }] of shown) this.#left -= size;
+      if (this.#left < 0) {
+        this.isCut = true;
+        break;
+      }
+      const sides = Object.fromEntries(shown.map(([side, { value }]) => [side, value]));
+      const cut = shown.some(([, { isCut }]) => isCut);
+      told.push({ pointer, ...sides, ...(cut ? { cut } : {}) });
+    }
+    return told;
+  }
+}
+
+function shortened(value: JsonValue): { value: JsonValue; size: number; isCut: boolean } {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const isCut = text.length > VALUE_CHARACTERS;
+  return isCut
+    ? { value: text.slice(0, VALUE_CHARACTERS), size: VALUE_CHARACTERS, isCut }
+    : { value, size: text.length, isCut };
+}
+
+type First = { readonly a?: LogRow; readonly b?: LogRow };
+
+/** Of two events that say the same fact otherwise; one that stands alone says it whole. */
+function saidOtherwise({ a, b }: First, rename: Renaming): readonly JsonDifference[] {
+  if (!a || !b) return [];
+  return jsonDifferences(
+    comparedPayload(a),
+    comparedPayload({ ...b, payload: rename(b.payload) }),
+    MAX_DIFFERENCES + 1,
+  );
+}
+
+function placeOf(
+  row: LogRow | undefined,
+  one: RunRow,
+  other: RunRow,
+): { nodeId?: string; nodeName?: string } {
+  const { nodeId } = row ?? {};
+  return nodeId === undefined ? {} : { nodeId, nodeName: nameOf(nodeId, one, other) };
+}
+
+function nameOf(nodeId: string, ...rows: readonly RunRow[]): string {
+  const nodes = rows.flatMap(({ input }) => input.definition.nodes);
+  return nodes.find(({ id }) => id === nodeId)?.name ?? nodeId;
+}
+
+/** By the order of a; what only b came to stands where b came to it. */
+function comparedSteps(
+  { a, b, rename }: Pick<RunsDiff, 'a' | 'b' | 'rename'>,
+  telling: Telling,
+): ToldStep[] {
+  const renamed = b.log.rows.map((row) => ({ ...row, payload: rename(row.payload) }));
+  const [ofA, ofB] = [byVisit(stepsOf(a.log.rows)), byVisit(stepsOf(renamed))];
+  const places = [...new Set([...ofA.keys(), ...ofB.keys()])].map((place) => {
+    const [one, other] = [ofA.get(place), ofB.get(place)];
+    return { one, other, at: (one ?? other)?.sequence ?? 0 };
+  });
+  places.sort((left, right) => left.at - right.at);
+  if (places.length > MAX_STEPS) telling.isCut = true;
+  return places.slice(0, MAX_STEPS).flatMap(({ one, other }): ToldStep[] => {
+    const step = one ?? other;
+    if (!step) return [];
+    const { nodeId, visit } = step;
+    const told =
+      one && other ? jsonDifferences(doneIn(one), doneIn(other), MAX_DIFFERENCES + 1) : [];
+    return [
+      {
+        ...{ nodeId, visit, nodeName: nameOf(nodeId, a.row, b.row) },
+        ...(one ? { a: one } : {}),
+        ...(other ? { b: other } : {}),
+        differences: telling.tell(told),
+      },
+    ];
+  });
+}
+
+function byVisit(steps: readonly RunStep[]): Map<string, RunStep> {
+  return new Map(steps.map((step) => [JSON.stringify([step.nodeId, step.visit]), step]));
+}
+
+function doneIn({ status, did }: RunStep): JsonObject {
+  return { status, ...did };
+}
+
+/** With the manifests of agents that are not the same: prompts, schemas and all else that a hash stands for. */
+async function pinnedBoth(
+  deps: CompareDeps,
+  { a, b, rename }: Pick<RunsDiff, 'a' | 'b' | 'rename'>,
+): Promise<[Pinned, Pinned]> {
+  const agentsOfB = b.row.input.agents;
+  const changed = Object.values(a.row.input.agents).flatMap(({ agentId, manifestHash }) => {
+    const other = Object.hasOwn(agentsOfB, agentId) ? agentsOfB[agentId]?.manifestHash : undefined;
+    return other === undefined || other === manifestHash ? [] : [agentId];
+  });
+  const read = changed.slice(0, MAX_MANIFESTS);
+  const pinnedB = JSON.stringify(await pinnedWith(deps, b, read));
+  return [await pinnedWith(deps, a, read), JSON.parse(rename(pinnedB)) as Pinned];
+}
+
+async function pinnedWith(
+  deps: CompareDeps,
+  { row, snapshot }: ReadRun,
+  agentIds: readonly string[],
+): Promise<Pinned> {
+  const pinned = pinnedOf(row.input, snapshot.inputs as JsonObject);
+  const agents = { ...(pinned.agents as JsonObject) };
+  for (const agentId of agentIds) {
+    const manifestHash = row.input.agents[agentId]?.manifestHash ?? '';
+    const resolved = await manifestOf(deps, row.tenant, manifestHash);
+    if (resolved !== undefined) agents[agentId] = { ...(agents[agentId] as JsonObject), resolved };
+  }
+  return { ...pinned, agents };
+}
+
+/** Undefined: it is stored no more. */
+async function manifestOf(
+  { stores, redactor }: CompareDeps,
+  tenant: string,
+  hash: string,
+): Promise<JsonValue | undefined> {
+  try {
+    const text = new TextDecoder().decode(await stores.content.get(tenant, hash));
+    return redactor.json(JSON.parse(text) as JsonValue);
+  } catch (error) {
+    if (codeOf(error) === 'content_missing') return undefined;
+    throw error;
+  }
+}

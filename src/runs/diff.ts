@@ -1,0 +1,113 @@
+// Two runs held against each other (RFC 0054): their logs, read fresh and within bounds, and the states that they came to.
+import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { jsonDifferences, type JsonDifference } from '../rules/json-differences.ts';
+import {
+  logDifferences,
+  renaming,
+  withoutClocks,
+  type ComparedLog,
+  type LogDifference,
+  type Renaming,
+} from '../rules/log-differences.ts';
+import type { Head, LogRow } from '../ports/log.ts';
+import type { RunRow } from '../ports/runs.ts';
+import { snapshotOf } from '../log/fold.ts';
+import type { Log } from '../log/log.ts';
+import type { RunSnapshot } from '../../schemas/types.generated.ts';
+
+/** Rows of each log that are compared, and UTF-16 units of their payloads: what is behind is not looked at. */
+const MAX_ROWS = 20_000;
+const MAX_CHARACTERS = 16 * 1024 * 1024;
+/** Rows read at once. */
+const PAGE_ROWS = 100;
+/** Differences of logs that are told, and bytes of their events; the first is told however large it is. */
+const MAX_EVENT_DIFFERENCES = 1_000;
+const EVENT_BYTES = 4 * 1024 * 1024;
+/** Differences of end states that are told. */
+const MAX_STATE_DIFFERENCES = 200;
+
+export interface DiffDeps {
+  readonly log: Pick<Log, 'fresh' | 'rows'>;
+}
+
+export interface ReadRun {
+  readonly row: RunRow;
+  readonly head: Head;
+  readonly snapshot: RunSnapshot;
+  readonly log: ComparedLog<LogRow>;
+}
+
+export interface RunsDiff {
+  readonly a: ReadRun;
+  readonly b: ReadRun;
+  /** Says a text of b in the ids of a. */
+  readonly rename: Renaming;
+  /** By `seq`. */
+  readonly events: readonly LogDifference<LogRow>[];
+  /** Of status, variables, channels, outputs and error. */
+  readonly state: readonly JsonDifference[];
+  /** One is under way, or more than the bounds permit was to be told. */
+  readonly truncated: boolean;
+  /** Temporal is away, and one of them is under way. */
+  readonly stale: boolean;
+}
+
+/** Throws HostError run_not_found. */
+export async function diffRuns(deps: DiffDeps, one: RunRow, other: RunRow): Promise<RunsDiff> {
+  const { stale: staleA, ...a } = await readRun(deps, one);
+  const { stale: staleB, ...b } = await readRun(deps, other);
+  const rename = renaming(a.log, b.log);
+  const found = logDifferences(a.log, b.log);
+  const events = found.slice(0, fitting(found));
+  const state = jsonDifferences(
+    endState(a.snapshot, (text) => text),
+    endState(b.snapshot, rename),
+    MAX_STATE_DIFFERENCES + 1,
+  );
+  const isCut = events.length < found.length || state.length > MAX_STATE_DIFFERENCES;
+  return {
+    ...{ a, b, rename, events, state: state.slice(0, MAX_STATE_DIFFERENCES) },
+    truncated: isCut || !a.log.isWhole || !b.log.isWhole,
+    stale: staleA || staleB,
+  };
+}
+
+async function readRun({ log }: DiffDeps, row: RunRow): Promise<ReadRun & { stale: boolean }> {
+  const { head, stale } = await log.fresh(row);
+  // Up to where the head stood: state and rows tell the same.
+  const rows = await firstRows(log, row, Math.min(MAX_ROWS, head.nextSequence));
+  const isWhole = head.closed && rows.length === head.nextSequence;
+  const snapshot = snapshotOf(head, row);
+  return { row, head, snapshot, log: { runId: row.runId, rows, isWhole }, stale };
+}
+
+/** As many as are compared. */
+async function firstRows(log: DiffDeps['log'], run: RunRow, limit: number): Promise<LogRow[]> {
+  const rows: LogRow[] = [];
+  let characters = 0;
+  for await (const page of log.rows(run, { limit, pageRows: PAGE_ROWS }))
+    for (const row of page) {
+      characters += row.payload.length;
+      if (characters > MAX_CHARACTERS) return rows;
+      rows.push(row);
+    }
+  return rows;
+}
+
+/** How many of the first may be told. */
+function fitting(found: readonly LogDifference<LogRow>[]): number {
+  let bytes = 0;
+  const over = found.findIndex(({ a, b }, at) => {
+    bytes += jsonBytes(a?.payload ?? '') + jsonBytes(b?.payload ?? '');
+    return at >= MAX_EVENT_DIFFERENCES || (at > 0 && bytes > EVENT_BYTES);
+  });
+  return over < 0 ? found.length : over;
+}
+
+/** What a run came to, as it may be shown. */
+function endState(snapshot: RunSnapshot, rename: Renaming): JsonObject {
+  const { status, variables, channels, outputs, error } = snapshot;
+  const text = JSON.stringify({ status, variables, channels, outputs, error });
+  const state = withoutClocks(JSON.parse(rename(text)) as JsonValue);
+  return isJsonObject(state) ? state : {};
+}
