@@ -2,7 +2,7 @@
 
 export const EXIT = {
   done: 0,
-  /** The host or the network said no, or the run that was followed failed. */
+  /** The host or the network said no, the run that was followed failed, or two runs differ. */
   refused: 1,
   /** The command was not understood, or wants more said. */
   usage: 2,

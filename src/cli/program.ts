@@ -4,6 +4,7 @@ import { printableJson, printableLines } from '../words/printable.ts';
 import { addAgentCommands } from './agent-commands.ts';
 import { cliOf, type CliParts } from './cli.ts';
 import { addCompletion } from './completion.ts';
+import { addDiffCommand } from './diff-command.ts';
 import { CliFault, EXIT, usageFault, type ExitCode } from './faults.ts';
 import { addRunCommands } from './run-commands.ts';
 import { addSessionCommands } from './session-commands.ts';
@@ -20,7 +21,8 @@ Environment:
 
 Exit codes:
   ${EXIT.done}    done; of a run that was followed: completed
-  ${EXIT.refused}    the host or the network said no; of a run that was followed: failed
+  ${EXIT.refused}    the host or the network said no; of a run that was followed: failed;
+       of two runs (diff): they differ
   ${EXIT.usage}    the command was not understood, or wants more said
   ${EXIT.waits}    a human is asked (runs follow --until-question)
   ${EXIT.cancelled}    the run that was followed was cancelled
@@ -47,6 +49,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
     .addHelpText('after', ENVIRONMENT);
   addStartCommands(program, cli);
   addRunCommands(program, cli);
+  addDiffCommand(program, cli);
   addSessionCommands(program, cli);
   addAgentCommands(program, cli);
   addCompletion(program, cli);
