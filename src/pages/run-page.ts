@@ -9,6 +9,7 @@ import type { EventStories } from '../rules/events.ts';
 import { duration } from '../words/duration.js';
 import type { OpenQuestion } from '../words/question.ts';
 import { STATUS_WORDS } from '../words/status.ts';
+import { renderCompareForm } from './diff-page.ts';
 import { renderDate, renderDocument } from './layout.ts';
 import { renderQuestion, renderQuestionBelow, type QuestionBelow } from './question.ts';
 import { renderControls, type RunControls } from './run-controls.ts';
@@ -63,6 +64,7 @@ export function renderRunPage(model: RunPageModel): string {
 <ol id="timeline" class="timeline" data-last-sequence="${timeline.lastSequence}" data-events="${escapeHtml(model.eventsUrl)}" data-names="${escapeHtml(JSON.stringify(timeline.names))}" data-stories="${escapeHtml(JSON.stringify(timeline.stories))}">${timeline.items.map(renderItem).join('\n')}</ol>
 </section>
 </div>
+${model.homeUrl === undefined ? '' : renderCompareForm(snapshot.runId)}
 </main>`,
   });
 }

@@ -4,11 +4,15 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BrowserContext } from 'playwright-core';
 import type { RunComparison, RunDiffResponse } from '../../schemas/types.generated.ts';
 import { ended } from '../facade/suite-parts.ts';
+import { graveFindings } from '../support/axe.ts';
+import { chromiumPath, launchChromium } from '../support/chromium.ts';
 import { agentNode, definition, edge, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
+import { signedIn } from '../support/pictures.ts';
 import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
 
 const CLERK = 'local.diffs.clerk';
@@ -289,5 +293,96 @@ describe('RFC 0054: refusals', () => {
     }
     const { status } = await host.api(pathOf(a, a), { headers: { authorization: '' } });
     expect(status).toBe(401);
+  });
+});
+
+describe('the page of two runs side by side', () => {
+  const page = (path: string, init: RequestInit = {}) =>
+    fetch(`${host.url}${path}`, { redirect: 'manual', ...init });
+  const cookiesOf = (answer: Response): string =>
+    answer.headers
+      .getSetCookie()
+      .map((each) => each.split(';')[0] ?? '')
+      .join('; ');
+  const signedInCookie = async (): Promise<string> =>
+    cookiesOf(
+      await page('/pages/sign-in', {
+        method: 'POST',
+        body: new URLSearchParams({ key: host.apiKey }).toString(),
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      }),
+    );
+
+  it('is for who is signed in: a link to one run shows no other, and offers none', async () => {
+    const [a, b] = [await ran(), await ran({}, 'reject')];
+    const path = `/pages/runs/${a}/diff?against=${b}`;
+    expect((await page(path)).status).toBe(401);
+    const { body } = await host.api<{ url: string }>(
+      `/v1/host/openwop-temporal/runs/${a}/page-link`,
+      { body: {} },
+    );
+    const linked = {
+      cookie: cookiesOf(
+        await page(new URL(body.url).pathname + new URL(body.url).search, { method: 'POST' }),
+      ),
+    };
+    expect((await page(path, { headers: linked })).status).toBe(401);
+    const own = await page(`/pages/runs/${a}`, { headers: linked });
+    expect([own.status, (await own.text()).includes('Compare with run')]).toEqual([200, false]);
+    const headers = { cookie: await signedInCookie() };
+    const shown = await page(path, { headers });
+    expect([shown.status, shown.headers.get('content-security-policy')]).toEqual([
+      200,
+      expect.stringContaining("default-src 'none'"),
+    ]);
+    expect(await shown.text()).toContain('what was asked was answered otherwise');
+    const asked = await page(`/pages/runs/${a}/diff`, { headers });
+    expect([asked.status, await asked.text()]).toEqual([
+      200,
+      expect.stringContaining('Compare with run'),
+    ]);
+    const unknown = await page(`/pages/runs/${a}/diff?against=run-unknown`, { headers });
+    expect([unknown.status, await unknown.text()]).toEqual([
+      404,
+      expect.stringContaining('There is no such run to compare with.'),
+    ]);
+    expect((await page(`/pages/runs/run-unknown/diff?against=${a}`, { headers })).status).toBe(404);
+    expect((await page(`${path}&against=${a}`, { headers })).status).toBe(400);
+  });
+
+  describe.skipIf(!chromiumPath)('[chromium]', () => {
+    it.each([
+      ['with its script', true],
+      ['without script', false],
+    ])("a run's page leads to it by the other run's id, %s", async (_how, javaScriptEnabled) => {
+      const [a, b] = [await ran(), await ran({}, 'reject')];
+      const browser = await launchChromium();
+      try {
+        const context: BrowserContext = await browser.newContext({ javaScriptEnabled });
+        const tab = await signedIn(host, context);
+        const complaints: string[] = [];
+        tab.on(
+          'console',
+          (message) => message.type() === 'error' && complaints.push(message.text()),
+        );
+        await tab.goto(`${host.url}/pages/runs/${a}`);
+        await tab.getByLabel('Compare with run').fill(b);
+        await tab.getByRole('button', { name: 'Compare' }).click();
+        await tab.getByRole('heading', { name: 'Where they went apart' }).waitFor();
+        const verdict = await tab.locator('.verdict').textContent();
+        expect(verdict).toBe('They went apart at gate: what was asked was answered otherwise.');
+        expect(await tab.locator('.step').count()).toBe(3);
+        expect(await tab.locator('.step[open]').count()).toBe(2);
+        expect(await tab.getByRole('row', { name: '/status' }).count()).toBe(1);
+        if (javaScriptEnabled) expect(await graveFindings(tab)).toEqual([]);
+        expect(complaints).toEqual([]);
+        const picture = process.env.OPENWOP_TEST_PICTURES;
+        if (picture) await tab.screenshot({ path: `${picture}/diff.png`, fullPage: true });
+        await tab.getByRole('link', { name: 'Why?' }).first().click();
+        await tab.getByRole('heading', { name: 'Why?' }).waitFor();
+      } finally {
+        await browser.close();
+      }
+    });
   });
 });

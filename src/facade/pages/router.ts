@@ -7,6 +7,7 @@ import type { FacadeDeps } from '../deps.ts';
 import type { PageSessions } from '../page-sessions.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
 import { mountCausesPage } from './causes.ts';
+import { mountDiffPage } from './diff.ts';
 import { mountHomePage } from './home.ts';
 import { page, pageErrors, type PageDeps } from './page.ts';
 import { mountRunControls } from './run-controls.ts';
@@ -45,6 +46,7 @@ export function pagesRouter(
   mountSignIn(router, deps);
   mountRunPage(router, deps);
   mountCausesPage(router, deps);
+  mountDiffPage(router, deps);
   mountRunControls(router, deps);
   mountStartPages(router, deps);
   router.all(/^\/pages(\/.*)?$/, page(deps, noPage));

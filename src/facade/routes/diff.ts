@@ -118,7 +118,7 @@ async function compare(deps: FacadeDeps, input: InputOf<typeof COMPARE_RUNS>): P
 }
 
 /** The wire form: the page shows what this says. */
-function comparisonView(
+export function comparisonView(
   input: Pick<Input, 'major' | 'caller'>,
   { a, b, same, divergence, pinned, steps, end, truncated }: Comparison,
 ): RunComparison {
