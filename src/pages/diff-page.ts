@@ -8,7 +8,7 @@ import type {
   StepSide,
   ValueDifference,
 } from '../../schemas/types.generated.ts';
-import { CAUSE_WORDS, PINNED_WORDS, wordPieces } from '../words/diff.ts';
+import { CAUSE_WORDS, PINNED_WORDS, wordPieces, type WordPiece } from '../words/diff.ts';
 import { duration } from '../words/duration.js';
 import { STATUS_WORDS } from '../words/status.ts';
 import { renderDocument } from './layout.ts';
@@ -169,18 +169,20 @@ function differenceRow(difference: ValueDifference): Row {
   const name = pointer === '' ? '/' : pointer;
   const rest = cut ? '<p class="facts">Of a large value the beginning is shown.</p>' : '';
   if (typeof a === 'string' && typeof b === 'string' && Math.max(a.length, b.length) > SHORT_TEXT)
-    return [name, words(a, b, 'a') + rest, words(a, b, 'b') + rest];
+    return besideEachOther(name, wordPieces(a, b), rest);
   const side = (name: 'a' | 'b'): string =>
     name in difference ? renderValue(difference[name]) + rest : '<i>nothing</i>';
   return [name, side('a'), side('b')];
 }
 
-/** A text with the words marked that the other one lacks. */
-function words(a: string, b: string, side: 'a' | 'b'): string {
-  const tag = side === 'a' ? 'del' : 'ins';
-  const marked = wordPieces(a, b).flatMap(({ in: where, text }) => {
-    if (where === 'both') return [escapeHtml(text)];
-    return where === side ? [`<${tag}>${escapeHtml(text)}</${tag}>`] : [];
-  });
-  return `<p class="text">${marked.join('')}</p>`;
+/** Each text with the words marked that the other one lacks. */
+function besideEachOther(name: string, pieces: readonly WordPiece[], rest: string): Row {
+  const marked = (side: 'a' | 'b', tag: 'del' | 'ins'): string => {
+    const html = pieces.map(({ in: where, text }) => {
+      if (where === 'both') return escapeHtml(text);
+      return where === side ? `<${tag}>${escapeHtml(text)}</${tag}>` : '';
+    });
+    return `<p class="text">${html.join('')}</p>${rest}`;
+  };
+  return [name, marked('a', 'del'), marked('b', 'ins')];
 }

@@ -42,6 +42,7 @@ const MINTED_FIELDS = [
   'artifactId',
 ];
 /** Of src/rules/ids.ts, and of the effect ledger. */
+const MAY_MINT = new RegExp(`"(?:${MINTED_FIELDS.join('|')})":`);
 const MINTED = /\b(?:[a-z]+-[0-9A-Za-z]{27}|eff-[0-9a-f]{64})\b/g;
 const IS_MINTED = /^(?:[a-z]+-[0-9A-Za-z]{27}|eff-[0-9a-f]{64})$/;
 
@@ -58,6 +59,7 @@ function mintedIn({ runId, rows }: ComparedLog): Map<string, string> {
   const known = new Set<string>();
   for (const { key, eventId, payload } of rows) {
     minted.set(`event ${key}`, eventId);
+    if (!MAY_MINT.test(payload)) continue;
     const body = JSON.parse(payload) as JsonObject;
     for (const field of MINTED_FIELDS) {
       const id = body[field];
@@ -84,7 +86,8 @@ export function comparedPayload({
   type,
   payload,
 }: Pick<ComparedRow, 'type' | 'payload'>): JsonValue {
-  const body = withoutClocks(JSON.parse(payload) as JsonValue);
+  const whole = JSON.parse(payload) as JsonValue;
+  const body = payload.includes('"messageId"') ? withoutClocks(whole) : whole;
   if (!isJsonObject(body)) return body;
   const { part } = eventRow(type);
   const counts = ([name]: [string, JsonValue]): boolean =>
@@ -106,7 +109,17 @@ export function withoutClocks(value: JsonValue): JsonValue {
 
 interface Fact<Row> {
   readonly row: Row;
-  readonly text: string;
+  /** In the ids of a. */
+  readonly payload: string;
+}
+
+/** Most facts are the same to the letter: only the others are read. */
+function isSame(one: Fact<ComparedRow>, other: Fact<ComparedRow>): boolean {
+  if (one.row.type !== other.row.type || one.row.nodeId !== other.row.nodeId) return false;
+  if (one.payload === other.payload) return true;
+  const said = ({ row: { type }, payload }: Fact<ComparedRow>): string =>
+    canonicalJson(comparedPayload({ type, payload }));
+  return said(one) === said(other);
 }
 
 /** By sequence. */
@@ -117,10 +130,10 @@ export function logDifferences<Row extends ComparedRow>(
   const rename = renaming(a, b);
   const [ofA, ofB] = [factsOf(a, (text) => text), factsOf(b, rename)];
   const [lackedByB, lackedByA] = [lacking(ofA, ofB, b), lacking(ofB, ofA, a)];
-  const changed = [...ofA].flatMap(([key, { row, text }]): LogDifference<Row>[] => {
+  const changed = [...ofA].flatMap(([key, fact]): LogDifference<Row>[] => {
     const other = ofB.get(key);
-    const isSame = other === undefined || other.text === text;
-    return isSame ? [] : [{ seq: row.sequence, a: row, b: other.row }];
+    if (!other || isSame(fact, other)) return [];
+    return [{ seq: fact.row.sequence, a: fact.row, b: other.row }];
   });
   const found = [
     ...changed,
@@ -139,10 +152,9 @@ function factsOf<Row extends ComparedRow>(
 ): Map<string, Fact<Row>> {
   return new Map(
     rows.flatMap((row): [string, Fact<Row>][] => {
-      const { key, type, nodeId = null, payload } = row;
+      const { key, payload } = row;
       if (blockOfKey(key) !== undefined) return [];
-      const said = comparedPayload({ type, payload: rename(payload) });
-      return [[key, { row, text: canonicalJson([type, nodeId, said]) }]];
+      return [[key, { row, payload: rename(payload) }]];
     }),
   );
 }

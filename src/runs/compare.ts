@@ -1,5 +1,6 @@
 // What two runs did otherwise, as people look at it (RFC 0054): where they went apart and why, then step by step. Made of
 // their logs and of what each was fixed to; values of b stand in the ids of a.
+import { setImmediate as breath } from 'node:timers/promises';
 import {
   causeOf,
   definitionVersion,
@@ -107,6 +108,8 @@ export async function compareRuns(
     ...{ fact, differences: telling.tell(differences) },
   }));
   const end = telling.tell(state);
+  // Others are served between what takes long of large logs.
+  await breath();
   const steps = comparedSteps(diff, telling);
   return {
     ...{ a: toldRun(a), b: toldRun(b), same: events.length === 0 && state.length === 0 },

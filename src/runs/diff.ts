@@ -16,8 +16,8 @@ import type { Log } from '../log/log.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
 
 /** Rows of each log that are compared, and UTF-16 units of their payloads: what is behind is not looked at. */
-const MAX_ROWS = 20_000;
-const MAX_CHARACTERS = 16 * 1024 * 1024;
+const MAX_ROWS = 10_000;
+const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** Rows read at once. */
 const PAGE_ROWS = 100;
 /** Differences of logs that are told, and bytes of their events; the first is told however large it is. */
