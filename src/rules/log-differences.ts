@@ -54,8 +54,8 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 const USED: readonly string[] = ['provider', 'model'];
 
 /** Each minted id of a log by the fact that names it first, and that fact's field. */
-function mintedIn({ runId, rows }: ComparedLog): Map<string, string> {
-  const minted = new Map<string, string>([['run', runId]]);
+function mintedIn({ rows }: ComparedLog): Map<string, string> {
+  const minted = new Map<string, string>();
   const known = new Set<string>();
   for (const { key, eventId, payload } of rows) {
     minted.set(`event ${key}`, eventId);
@@ -141,8 +141,7 @@ export function logDifferences<Row extends ComparedRow>(
     ...lackedByA.map((row): LogDifference<Row> => ({ seq: row.sequence, b: row })),
     ...streamDifferences(a, b, rename),
   ];
-  // What a has stands before what only b has.
-  return found.sort((one, other) => one.seq - other.seq || Number(!one.a) - Number(!other.a));
+  return found.sort((one, other) => one.seq - other.seq);
 }
 
 /** Streams are no facts of theirs: what they came to is stated by another, but for those below. */

@@ -20,7 +20,12 @@ const facts = (other: RunInput, inputs = {}) =>
 
 describe('RFC 0054: what a run is fixed to', () => {
   const definition = { ...input.definition, version: '2' };
-  const agent = { agentId: 'a', manifestHash: 'h', modelClass: 'general', toolAllowlist: [] } as const;
+  const agent = {
+    agentId: 'a',
+    manifestHash: 'h',
+    modelClass: 'general',
+    toolAllowlist: [],
+  } as const;
   const cases: readonly [PinnedFact, RunInput, object?][] = [
     ['definition', changed({ definition })],
     ['inputs', input, { amount: 6 }],
@@ -70,6 +75,7 @@ describe('RFC 0054: the cause of the first difference', () => {
     ['detail', { pinned: ['agents', 'definition'] }, 'agents'],
     ['node-starts', { pinned: ['definition', 'code'] }, 'definition'],
     ['node-ends', { pinned: ['code'] }, 'code'],
+    ['node-ends', { pinned: ['code'], fork: 'replay' }, 'code'],
     ['node-ends', { fork: 'branch' }, 'branch'],
     ['note', { fork: 'replay' }, 'replay'],
     ['node-skipped', {}, 'unknown'],

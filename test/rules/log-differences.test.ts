@@ -86,6 +86,23 @@ describe('RFC 0054: the same fact, whatever a run mints and a clock shows', () =
     );
   });
 
+  it("a run's own id, whatever it looks like", () => {
+    const said = (runId: string) => logOf(runId, [['k', 'x', { text: `of ${runId}.` }]]);
+    expect(logDifferences(said('first'), said('second'))).toEqual([]);
+  });
+
+  it('nor does an id become that of a fact which names it later', () => {
+    const names = (of: string, callId: string): Told => [of, 'agent.toolReturned', { callId }];
+    const [a1, a2, b1, b2] = ['a', 'c', 'b', 'd'].map((letter) => id('call', letter));
+    const both = (first = '', second = '', third = ''): Told[] => [
+      names('1', first),
+      names('2', second),
+      names('3', third),
+    ];
+    expect(between(both(a1, a2, a1), both(b1, b2, b1))).toEqual([]);
+    expect(between(both(a1, a2, a1), both(b1, b2, b2))).toEqual([[2, '3', '3']]);
+  });
+
   const other: readonly [string, Told, Told][] = [
     ['a value', ['k', 'x', { a: 1 }], ['k', 'x', { a: 2 }]],
     ['a type', ['k', 'x', {}], ['k', 'y', {}]],

@@ -65,11 +65,13 @@ describe('RFC 0054: the steps of a run', () => {
       ['node.started', { attempt: 0 }, 'n'],
       ['node.failed', { error: { code: 'c' } }, 'n'],
       ['node.skipped', { reason: 'dead' }, 'm'],
+      ['node.skipped', { reason: 'dead' }, 'n'],
     );
     expect(steps.map(({ nodeId, visit, status, did }) => [nodeId, visit, status, did])).toEqual([
       ['n', 1, 'completed', { attempts: 2 }],
       ['n', 2, 'failed', { attempts: 1, error: { code: 'c' } }],
       ['m', 1, 'skipped', { reason: 'dead' }],
+      ['n', 3, 'skipped', { reason: 'dead' }],
     ]);
   });
 
