@@ -1119,6 +1119,10 @@ export interface ComparedRun {
    */
   forkOf?: string;
   fromSeq?: number;
+  /**
+   * What it goes by in its source's place.
+   */
+  overlay?: ('inputs' | 'configurable' | 'agents' | 'answer')[];
 }
 export interface Divergence {
   seq: number;
@@ -1155,6 +1159,10 @@ export interface Divergence {
    * Of what the two events say.
    */
   differences: ValueDifference[];
+  /**
+   * One is a branch of the other, and this part of its overlay is the cause.
+   */
+  overlay?: 'inputs' | 'configurable' | 'agents' | 'answer';
 }
 export interface ValueDifference {
   /**

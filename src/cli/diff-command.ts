@@ -9,7 +9,7 @@ import type {
   StepSide,
   ValueDifference,
 } from '../../schemas/types.generated.ts';
-import { CAUSE_WORDS, PINNED_WORDS, wordPieces } from '../words/diff.ts';
+import { causeText, PINNED_WORDS, wordPieces } from '../words/diff.ts';
 import { duration } from '../words/duration.js';
 import { printable, printableJson } from '../words/printable.ts';
 import type { Cli, JsonFlag } from './cli.ts';
@@ -79,19 +79,25 @@ function runsText(a: ComparedRun, b: ComparedRun, screen: Screen): string {
   const row = (name: string, run: ComparedRun) => [
     ...[name, run.runId, statusText(run.status), run.workflowId, run.version],
     ...[tookText(run.durationMs), tokensText(run), costText(run.usd)],
-    run.forkOf === undefined ? undefined : `${run.forkOf} from ${run.fromSeq ?? 0}`,
+    run.forkOf === undefined
+      ? undefined
+      : `${run.forkOf} from ${run.fromSeq ?? 0}${overlayText(run)}`,
   ];
   const head = ['SIDE', 'RUN', 'STATUS', 'WORKFLOW', 'VERSION', 'TOOK', 'TOKENS', 'USD', 'FORK OF'];
   return table(head, [row('A', a), row('B', b)], { screen });
 }
 
+function overlayText({ overlay = [] }: ComparedRun): string {
+  return overlay.length === 0 ? '' : ` with other ${overlay.join(', ')}`;
+}
+
 function divergenceText(divergence: Divergence, screen: Screen): string {
-  const { seq, cause, nodeName, aEvent, bEvent, differences } = divergence;
+  const { seq, nodeName, aEvent, bEvent, differences } = divergence;
   const { type } = aEvent ?? bEvent ?? {};
   const what = typeof type === 'string' ? type : 'event';
   const where = nodeName === undefined ? '' : `, at ${nodeName}`;
   const side = aEvent ? (bEvent ? '' : ', which B lacks') : ', which A lacks';
-  const head = `They went apart at event ${seq} (${what}${where}${side}): ${CAUSE_WORDS[cause] ?? cause}.`;
+  const head = `They went apart at event ${seq} (${what}${where}${side}): ${causeText(divergence)}.`;
   const lines = differences.map((difference) => differenceText(difference, screen));
   return [...wrapped(printable(head), '', screen), ...lines].join('\n');
 }

@@ -8,7 +8,7 @@ import type {
   StepSide,
   ValueDifference,
 } from '../../schemas/types.generated.ts';
-import { CAUSE_WORDS, PINNED_WORDS, wordPieces, type WordPiece } from '../words/diff.ts';
+import { causeText, PINNED_WORDS, wordPieces, type WordPiece } from '../words/diff.ts';
 import { duration } from '../words/duration.js';
 import { STATUS_WORDS } from '../words/status.ts';
 import { renderDocument } from './layout.ts';
@@ -98,10 +98,10 @@ function runsTable(a: ComparedRun, b: ComparedRun): string {
     row('Status', ({ status }) => statusHtml(status)),
     row('Workflow', ({ workflowName }) => escapeHtml(workflowName)),
     row('Version', ({ version }) => escapeHtml(version)),
-    row('Fork of', ({ forkOf, fromSeq = 0 }) =>
+    row('Fork of', ({ forkOf, fromSeq = 0, overlay = [] }) =>
       forkOf === undefined
         ? ''
-        : `<a href="${runUrl(forkOf)}"><code>${escapeHtml(forkOf)}</code></a> from event ${fromSeq}`,
+        : `<a href="${runUrl(forkOf)}"><code>${escapeHtml(forkOf)}</code></a> from event ${fromSeq}${overlay.length === 0 ? '' : ` with other ${escapeHtml(overlay.join(', '))}`}`,
     ),
     ...useRows(a, b),
   ]);
@@ -127,7 +127,7 @@ function statusHtml(status: string): string {
 }
 
 function apart(divergence: Divergence, a: ComparedRun, b: ComparedRun): string {
-  const { cause, nodeName, aEvent, bEvent, differences } = divergence;
+  const { nodeName, aEvent, bEvent, differences } = divergence;
   const event = ({ runId }: ComparedRun, shown: Divergence['aEvent'] = {}): string => {
     const { sequence, type, eventId } = shown;
     if (typeof type !== 'string' || typeof eventId !== 'string') return '';
@@ -137,7 +137,7 @@ function apart(divergence: Divergence, a: ComparedRun, b: ComparedRun): string {
   const where = nodeName === undefined ? '' : ` at ${escapeHtml(nodeName)}`;
   return section(
     'Where they went apart',
-    `<p class="verdict">They went apart${where}: ${escapeHtml(CAUSE_WORDS[cause])}.</p>${sidesTable(
+    `<p class="verdict">They went apart${where}: ${escapeHtml(causeText(divergence))}.</p>${sidesTable(
       'The events',
       [['Event', event(a, aEvent), event(b, bEvent)], ...differences.map(differenceRow)],
     )}`,

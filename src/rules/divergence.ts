@@ -6,7 +6,8 @@ import { digestOf } from './ids.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from './json.ts';
 import { jsonDifferences, type JsonDifference } from './json-differences.ts';
 import type { LogDifference } from './log-differences.ts';
-import type { RunInput } from './run-input.ts';
+import { withOverlay } from './overlay.ts';
+import type { ForkOf, RunInput } from './run-input.ts';
 import { eraOf, revisionOf } from './versions.ts';
 
 /** What a run goes by from its beginning to its end. */
@@ -34,12 +35,13 @@ export type DivergenceCause =
 
 export type Pinned = Readonly<Record<PinnedFact, JsonValue>>;
 
-/** `inputs` as they may be shown. */
+/** `inputs` as they may be shown. Of a branch what it goes by from where it leaves its source. */
 export function pinnedOf(input: RunInput, inputs: JsonObject): Pinned {
-  const { definition, configurable, limits, policy, tags, metadata, message } = input;
-  const { agents, translateVersion } = input;
+  const { overlay } = input.fork ?? {};
+  const { agents, configurable } = withOverlay(input, overlay);
+  const { definition, limits, policy, tags, metadata, message, translateVersion } = input;
   const fixed = { definition, inputs: { inputs, message }, agents };
-  const options = { configurable, limits, policy, tags, metadata };
+  const options = { configurable, models: overlay?.models, limits, policy, tags, metadata };
   const code = { revision: revisionOf(input), era: eraOf(input), translateVersion };
   return JSON.parse(canonicalJson({ ...fixed, options, code })) as Pinned;
 }
@@ -83,8 +85,8 @@ const MOVES_MODEL: ReadonlySet<PinnedFact> = new Set(['agents', 'options']);
 interface Divided {
   readonly first: LogDifference;
   readonly pinned: readonly PinnedDifference[];
-  /** One is a fork of the other: what it does behind the place where it was made. */
-  readonly fork?: 'branch' | 'replay';
+  /** One is a fork of the other. */
+  readonly fork?: Pick<ForkOf, 'mode'>;
 }
 
 export function causeOf({ first, pinned, fork }: Divided): DivergenceCause {
@@ -94,12 +96,37 @@ export function causeOf({ first, pinned, fork }: Divided): DivergenceCause {
   if (outside) return outside;
   if (SAID.has(part)) return pinned.find(({ fact }) => MOVES_MODEL.has(fact))?.fact ?? 'model';
   if (types.some(({ run }) => run === 'cancelled')) return 'intervention';
-  return pinned[0]?.fact ?? fork ?? 'unknown';
+  return pinned[0]?.fact ?? fork?.mode ?? 'unknown';
 }
 
-/** How a run is a fork of the other. */
-export function forkBetween(a: RunInput, b: RunInput): Divided['fork'] {
+/** What the one is a fork by that is one of the other. */
+export function forkBetween(a: RunInput, b: RunInput): ForkOf | undefined {
   const forkOf = (one: RunInput, other: RunInput) =>
-    one.fork?.sourceRunId === other.runId ? one.fork.mode : undefined;
+    one.fork?.sourceRunId === other.runId ? one.fork : undefined;
   return forkOf(b, a) ?? forkOf(a, b);
+}
+
+export const OVERLAY_PARTS = ['inputs', 'configurable', 'agents', 'answer'] as const;
+export type OverlayPart = (typeof OVERLAY_PARTS)[number];
+
+/** Parts of the overlay that a run was asked to go by. */
+export function overlayOf({ asked = {} }: Pick<ForkOf, 'asked'>): OverlayPart[] {
+  return OVERLAY_PARTS.filter((part) => Object.hasOwn(asked, part));
+}
+
+/** By which part of an overlay something may come to be. */
+const OVERLAID: Partial<Readonly<Record<DivergenceCause, OverlayPart>>> = {
+  ...{ inputs: 'inputs', options: 'configurable', agents: 'agents' },
+  ...{ answer: 'answer', 'tool-result': 'answer', model: 'answer' },
+};
+
+/** The part of the branch's overlay that is the cause; an answer is one at its own event alone. */
+export function overlaidBy(
+  cause: DivergenceCause,
+  { seq }: Pick<LogDifference, 'seq'>,
+  fork: Pick<ForkOf, 'asked' | 'fromSeq'> | undefined,
+): OverlayPart | undefined {
+  const part = OVERLAID[cause];
+  if (!fork || part === undefined || !overlayOf(fork).includes(part)) return undefined;
+  return part === 'answer' && seq !== fork.fromSeq ? undefined : part;
 }

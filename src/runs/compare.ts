@@ -5,14 +5,17 @@ import {
   causeOf,
   definitionVersion,
   forkBetween,
+  overlaidBy,
   pinnedDifferences,
   pinnedOf,
   type DivergenceCause,
+  type OverlayPart,
   type Pinned,
 } from '../rules/divergence.ts';
 import { codeOf } from '../rules/errors.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { jsonDifferences, type JsonDifference } from '../rules/json-differences.ts';
+import { withOverlay } from '../rules/overlay.ts';
 import { comparedPayload, type Renaming } from '../rules/log-differences.ts';
 import type { Redactor } from '../rules/redaction.ts';
 import { stepsOf, type RunStep } from '../rules/run-steps.ts';
@@ -71,6 +74,7 @@ export interface Comparison {
   readonly divergence?: {
     readonly seq: number;
     readonly cause: DivergenceCause;
+    readonly overlay?: OverlayPart;
     readonly nodeId?: string;
     readonly nodeName?: string;
     readonly a?: LogRow;
@@ -98,9 +102,12 @@ export async function compareRuns(
   const telling = new Telling();
   const pinned = pinnedDifferences(...(await pinnedBoth(deps, diff)), MAX_DIFFERENCES + 1);
   const [first] = events;
+  const fork = forkBetween(one.input, other.input);
+  const cause = first && causeOf({ first, pinned, fork });
   const divergence = first && {
     ...first,
-    cause: causeOf({ first, pinned, fork: forkBetween(one.input, other.input) }),
+    cause: cause ?? 'unknown',
+    overlay: cause && overlaidBy(cause, first, fork),
     ...placeOf(first.a ?? first.b, one, other),
     differences: telling.tell(saidOtherwise(first, rename)),
   };
@@ -237,26 +244,40 @@ async function pinnedBoth(
   deps: CompareDeps,
   { a, b, rename }: Pick<RunsDiff, 'a' | 'b' | 'rename'>,
 ): Promise<[Pinned, Pinned]> {
-  const agentsOfB = b.row.input.agents;
-  const changed = Object.values(a.row.input.agents).flatMap(({ agentId, manifestHash }) => {
-    const other = Object.hasOwn(agentsOfB, agentId) ? agentsOfB[agentId]?.manifestHash : undefined;
-    return other === undefined || other === manifestHash ? [] : [agentId];
-  });
+  const [ofA, ofB] = [pinnedRun(a), pinnedRun(b)];
+  const changed = [...ofA.hashes].flatMap(([agentId, hash]) =>
+    (ofB.hashes.get(agentId) ?? hash) === hash ? [] : [agentId],
+  );
   const read = changed.slice(0, MAX_MANIFESTS);
-  const pinnedB = JSON.stringify(await pinnedWith(deps, b, read));
-  return [await pinnedWith(deps, a, read), JSON.parse(rename(pinnedB)) as Pinned];
+  const pinnedB = JSON.stringify(await withManifests(deps, ofB, read));
+  return [await withManifests(deps, ofA, read), JSON.parse(rename(pinnedB)) as Pinned];
 }
 
-async function pinnedWith(
+interface PinnedRun {
+  readonly tenant: string;
+  readonly pinned: Pinned;
+  /** Of the manifests, by agentId. */
+  readonly hashes: ReadonlyMap<string, string>;
+}
+
+function pinnedRun({ row, snapshot }: ReadRun): PinnedRun {
+  const { tenant, input } = row;
+  const agents = Object.values(withOverlay(input, input.fork?.overlay).agents);
+  return {
+    tenant,
+    pinned: pinnedOf(input, snapshot.inputs as JsonObject),
+    hashes: new Map(agents.map(({ agentId, manifestHash }) => [agentId, manifestHash])),
+  };
+}
+
+async function withManifests(
   deps: CompareDeps,
-  { row, snapshot }: ReadRun,
+  { tenant, pinned, hashes }: PinnedRun,
   agentIds: readonly string[],
 ): Promise<Pinned> {
-  const pinned = pinnedOf(row.input, snapshot.inputs as JsonObject);
   const agents = { ...(pinned.agents as JsonObject) };
   for (const agentId of agentIds) {
-    const manifestHash = row.input.agents[agentId]?.manifestHash ?? '';
-    const resolved = await manifestOf(deps, row.tenant, manifestHash);
+    const resolved = await manifestOf(deps, tenant, hashes.get(agentId) ?? '');
     if (resolved !== undefined) agents[agentId] = { ...(agents[agentId] as JsonObject), resolved };
   }
   return { ...pinned, agents };

@@ -2,7 +2,7 @@
 import type { Divergence, PinnedDifference } from '../../schemas/types.generated.ts';
 
 /** Why they went apart. */
-export const CAUSE_WORDS: Readonly<Record<Divergence['cause'], string>> = {
+const CAUSE_WORDS: Readonly<Record<Divergence['cause'], string>> = {
   inputs: 'they were started with other inputs',
   agents: 'an agent was another: its manifest, with its prompts, tools and schemas',
   options: 'they were started with other options, or under other limits',
@@ -18,6 +18,20 @@ export const CAUSE_WORDS: Readonly<Record<Divergence['cause'], string>> = {
   replay: "one is a replay of the other: its code states otherwise, or its source's record ends",
   unknown: 'neither their logs nor what they were made of tells why',
 };
+
+/** By which part of a branch's overlay that is so. */
+const OVERLAY_WORDS: Readonly<Record<NonNullable<Divergence['overlay']>, string>> = {
+  inputs: 'its overlay has these inputs',
+  configurable: 'its overlay has this configuration',
+  agents: 'its overlay has this agent',
+  answer: 'its overlay has this answer',
+};
+
+/** Why they went apart, whole. A later host may know more causes. */
+export function causeText({ cause, overlay }: Divergence): string {
+  const words = CAUSE_WORDS[cause] ?? cause;
+  return overlay === undefined ? words : `${words} (${OVERLAY_WORDS[overlay] ?? overlay})`;
+}
 
 /** What they were made of. */
 export const PINNED_WORDS: Readonly<Record<PinnedDifference['fact'], string>> = {

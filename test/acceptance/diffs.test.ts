@@ -227,6 +227,31 @@ describe('RFC 0054: where two runs went apart, and why', () => {
     expect(compared.b).toMatchObject({ forkOf: a, fromSeq });
   });
 
+  it('a branch by its overlay: another answer of a tool, another prompt', async () => {
+    const a = await ran({ workflowId: 'clocked' });
+    const { body } = await host.api<{ events: { type: string }[] }>(`/v1/runs/${a}/events/poll`);
+    const fromSeq = body.events.findIndex(({ type }) => type === 'agent.toolReturned');
+    const value = { now: 'a long time ago' };
+    const agents = { [CLOCK]: { systemPrompt: 'Do what you think.' } };
+    const cases = [
+      [fromSeq, { answer: { seq: fromSeq, value } }, 'tool-result', 'answer'],
+      [0, { agents }, 'agents', 'agents'],
+    ] as const;
+    for (const [from, runOptionsOverlay, cause, overlay] of cases) {
+      const b = await forked({ mode: 'branch', fromSeq: from, runOptionsOverlay }, a);
+      await answer(b, 'accept');
+      await host.waitFor(b, ended);
+      const { compared } = await differ(a, b);
+      expect(compared.divergence).toMatchObject({ cause, overlay });
+      expect(compared.b).toMatchObject({ forkOf: a, fromSeq: from, overlay: [overlay] });
+      if (overlay === 'agents')
+        expect(compared.pinned[0]?.differences).toContainEqual({
+          ...{ pointer: `/${CLOCK}/resolved/systemPrompt` },
+          ...{ a: 'Do what the script says.', b: 'Do what you think.' },
+        });
+    }
+  });
+
   it('of a run under way what it has stated is compared, and the rest is no difference', async () => {
     const a = await ran();
     const b = await host.startRun({ workflowId: 'compared' });

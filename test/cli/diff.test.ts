@@ -20,13 +20,14 @@ const SAME: RunComparison = {
   ...{ a: run('run-a'), b: run('run-b') },
   ...{ same: true, divergence: null, pinned: [], steps: [], end: [] },
 };
+const FORK = { forkOf: 'run-a', fromSeq: 12, overlay: ['answer' as const] };
 const side = { status: 'completed', durationMs: 20, inputTokens: 4, outputTokens: 3 };
 const OTHER: RunComparison = {
   ...SAME,
   same: false,
-  b: run('run-b', { status: 'failed', inputTokens: 4, outputTokens: 3, usd: 0.01 }),
+  b: run('run-b', { status: 'failed', inputTokens: 4, outputTokens: 3, usd: 0.01, ...FORK }),
   divergence: {
-    ...{ seq: 12, cause: 'answer', nodeId: 'gate', nodeName: 'Ask' },
+    ...{ seq: 12, cause: 'answer', overlay: 'answer', nodeId: 'gate', nodeName: 'Ask' },
     ...{ aEvent: { type: 'interrupt.resolved' }, bEvent: { type: 'interrupt.resolved' } },
     differences: [{ pointer: '/resumeValue/action', a: 'accept', b: 'reject' }],
   },
@@ -74,10 +75,20 @@ describe('openwop diff', () => {
     expect(runs?.split('\n').map((line) => line.trim().split(/ {2,}/))).toEqual([
       ['SIDE', 'RUN', 'STATUS', 'WORKFLOW', 'VERSION', 'TOOK', 'TOKENS', 'USD', 'FORK OF'],
       ['A', 'run-a', 'Completed', 'refund', '1.0', '1.5 s', '-', '-', '-'],
-      ['B', 'run-b', 'Failed', 'refund', '1.0', '1.5 s', '7', '0.0100', '-'],
+      [
+        'B',
+        'run-b',
+        'Failed',
+        'refund',
+        '1.0',
+        '1.5 s',
+        '7',
+        '0.0100',
+        'run-a from 12 with other answer',
+      ],
     ]);
     expect(cause).toBe(
-      'They went apart at event 12 (interrupt.resolved, at Ask): what was asked was answered otherwise.\n' +
+      'They went apart at event 12 (interrupt.resolved, at Ask): what was asked was answered otherwise (its overlay has this answer).\n' +
         '  /resumeValue/action  "accept" → "reject"',
     );
     expect(agents).toBe(

@@ -10,9 +10,14 @@ const run = (runId: string) => ({
 });
 const side = { status: 'completed', inputTokens: 4, outputTokens: 3, confidence: 0.9 };
 const compared: RunComparison = {
-  ...{ a: { ...run('run-a'), forkOf: EVIL }, b: run(EVIL), same: false, truncated: true },
+  ...{
+    a: { ...run('run-a'), forkOf: EVIL, overlay: ['answer', 'agents'] },
+    b: run(EVIL),
+    same: false,
+    truncated: true,
+  },
   divergence: {
-    ...{ seq: 12, cause: 'tool-result', nodeId: EVIL, nodeName: EVIL },
+    ...{ seq: 12, cause: 'tool-result', overlay: 'answer', nodeId: EVIL, nodeName: EVIL },
     aEvent: { type: EVIL, sequence: 12, eventId: 'evt-a' },
     bEvent: { type: EVIL, sequence: 13, eventId: EVIL },
     differences: [{ pointer: EVIL, a: { [EVIL]: EVIL }, b: EVIL }],
@@ -56,7 +61,8 @@ describe('the page of two runs', () => {
 
   it('leads to what the events follow from at which they went apart', () => {
     expect(html).toContain('href="/pages/runs/run-a/events/evt-a/causes"');
-    expect(html).toContain('a tool gave another result');
+    expect(html).toContain('a tool gave another result (its overlay has this answer)');
+    expect(html).toContain('with other answer, agents');
     expect(html).toMatch(/href="\/pages\/runs\/%22[^"]*\/events\/%22[^"]*\/causes"/);
   });
 

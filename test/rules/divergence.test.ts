@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   causeOf,
   forkBetween,
+  overlaidBy,
   pinnedDifferences,
   pinnedOf,
   type DivergenceCause,
@@ -10,11 +11,16 @@ import {
   type PinnedFact,
 } from '../../src/rules/divergence.ts';
 import { EVENT_TYPES, type EventPart } from '../../src/rules/events.ts';
-import type { RunInput } from '../../src/rules/run-input.ts';
+import type { Overlay } from '../../src/rules/overlay.ts';
+import type { ForkOf, RunInput } from '../../src/rules/run-input.ts';
 import { runRow } from '../support/log-parts.ts';
 
 const { input } = runRow('run-a');
 const changed = (more: Partial<RunInput>): RunInput => ({ ...input, ...more });
+const FORK: ForkOf = {
+  ...{ sourceRunId: 'run-a', fromSeq: 3, length: 5, recordEndsMs: 1, laterMs: 0 },
+  mode: 'branch',
+};
 const facts = (other: RunInput, inputs = {}) =>
   pinnedDifferences(pinnedOf(input, {}), pinnedOf(other, inputs), 10).map(({ fact }) => fact);
 
@@ -38,6 +44,14 @@ describe('RFC 0054: what a run is fixed to', () => {
   ];
   it.each(cases)('%s', (fact, other, inputs = {}) => {
     expect(facts(other, inputs)).toEqual([fact]);
+  });
+
+  it('of a branch, what its overlay makes of it', () => {
+    const of = (overlay: Overlay) => facts(changed({ fork: { ...FORK, overlay } }));
+    expect(of({ configurable: { model: 'm' } })).toEqual(['options']);
+    expect(of({ models: { general: { provider: 'p', model: 'm' } } })).toEqual(['options']);
+    expect(of({ agents: { a: agent } })).toEqual(['agents']);
+    expect(of({})).toEqual([]);
   });
 
   it('who a run is makes no difference', () => {
@@ -82,7 +96,8 @@ describe('RFC 0054: the cause of the first difference', () => {
   ];
   it.each(byPart)('%s, %o: %s', (part, { pinned: given = [], fork }, cause) => {
     const first = { seq: 3, a: event(typeOf(part)), b: event(typeOf(part)) };
-    expect(causeOf({ first, pinned: pinned(...given), fork })).toBe(cause);
+    const mode = fork && { mode: fork };
+    expect(causeOf({ first, pinned: pinned(...given), fork: mode })).toBe(cause);
   });
 
   it('a run that was cancelled', () => {
@@ -90,11 +105,22 @@ describe('RFC 0054: the cause of the first difference', () => {
     expect(causeOf({ first, pinned: pinned('definition') })).toBe('intervention');
   });
 
+  it('the part of an overlay by which it is so, an answer at its event alone', () => {
+    const asked = { answer: { seq: 3, value: 1 }, agents: {} };
+    const by = (cause: DivergenceCause, seq: number) =>
+      overlaidBy(cause, { seq }, { ...FORK, asked });
+    for (const cause of ['answer', 'tool-result', 'model'] as const)
+      expect([by(cause, 3), by(cause, 4)]).toEqual(['answer', undefined]);
+    expect([by('agents', 9), by('inputs', 0), by('code', 3)]).toEqual([
+      ...['agents', undefined, undefined],
+    ]);
+    expect(overlaidBy('agents', { seq: 3 }, undefined)).toBeUndefined();
+  });
+
   it('how they are related', () => {
-    const fork = { sourceRunId: 'run-a', fromSeq: 1, length: 2, mode: 'branch' } as const;
-    const branch = changed({ runId: 'run-b', fork });
-    expect(forkBetween(input, branch)).toBe('branch');
-    expect(forkBetween(branch, input)).toBe('branch');
+    const branch = changed({ runId: 'run-b', fork: FORK });
+    expect(forkBetween(input, branch)).toBe(FORK);
+    expect(forkBetween(branch, input)).toBe(FORK);
     expect(forkBetween(branch, changed({ runId: 'run-c' }))).toBeUndefined();
   });
 });

@@ -1,5 +1,6 @@
 // GET /v1/runs/{runId}:diff (RFC 0054): two runs' logs, aligned. And, as an extension of this host, the same as people look
 // at it: where they went apart, why, and what each step did otherwise.
+import { overlayOf } from '../../rules/divergence.ts';
 import { invalid } from '../../rules/errors.ts';
 import type { JsonObject } from '../../rules/json.ts';
 import type { RunStep } from '../../rules/run-steps.ts';
@@ -142,9 +143,10 @@ function divergenceView(
   input: Pick<Input, 'major' | 'caller'>,
   { divergence, a, b }: Required<Pick<Comparison, 'divergence' | 'a' | 'b'>>,
 ): RunComparison['divergence'] {
-  const { seq, cause, nodeId, nodeName, differences } = divergence;
+  const { seq, cause, overlay, nodeId, nodeName, differences } = divergence;
   return {
     ...{ seq, cause, differences: [...differences] },
+    ...(overlay ? { overlay } : {}),
     ...(nodeId === undefined
       ? {}
       : { nodeId: input.major.ids.bind('node', nodeId, input.caller.tenant), nodeName }),
@@ -161,7 +163,12 @@ function runView(input: Pick<Input, 'major' | 'caller'>, { row, ...told }: ToldR
     workflowId: input.major.ids.bind('workflow', workflowId, input.caller.tenant),
     workflowName: definition.name,
     ...told,
-    ...(fork ? { forkOf: shownRunId(input, fork.sourceRunId), fromSeq: fork.fromSeq } : {}),
+    ...(fork
+      ? {
+          ...{ forkOf: shownRunId(input, fork.sourceRunId), fromSeq: fork.fromSeq },
+          ...(fork.asked ? { overlay: overlayOf(fork) } : {}),
+        }
+      : {}),
   };
 }
 
