@@ -1,7 +1,7 @@
 // What the facade takes from the pages: pure renderers and the assets.
 export { PAGE_ASSETS } from './assets.ts';
 export { renderCausesPage, type CausesPageModel, type CauseStep } from './causes-page.ts';
-export { renderDiffPage, type DiffPageModel } from './diff-page.ts';
+export { renderDiffPage } from './diff-page.ts';
 export { renderHomePage, type HomePageModel } from './home.ts';
 export { renderErrorPage, renderLinkPage, type ErrorPageModel } from './link-page.ts';
 export type { RunControl } from './run-controls.ts';

@@ -6,7 +6,7 @@ import { digestOf } from './ids.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from './json.ts';
 import { jsonDifferences, type JsonDifference } from './json-differences.ts';
 import type { LogDifference } from './log-differences.ts';
-import { withOverlay } from './overlay.ts';
+import { mergedOverlay, withOverlay } from './overlay.ts';
 import type { ForkOf, RunInput } from './run-input.ts';
 import { eraOf, revisionOf } from './versions.ts';
 
@@ -35,13 +35,19 @@ export type DivergenceCause =
 
 export type Pinned = Readonly<Record<PinnedFact, JsonValue>>;
 
-/** `inputs` as they may be shown. Of a branch what it goes by from where it leaves its source. */
+/** A branch goes by its overlay, and by what its source went by, from where it leaves that. */
+export function livedBy(input: RunInput): RunInput {
+  return withOverlay(withOverlay(input, input.fork?.inherited), input.fork?.overlay);
+}
+
+/** `inputs` as they may be shown. */
 export function pinnedOf(input: RunInput, inputs: JsonObject): Pinned {
-  const { overlay } = input.fork ?? {};
-  const { agents, configurable } = withOverlay(input, overlay);
+  const { inherited, overlay } = input.fork ?? {};
+  const { models = {} } = mergedOverlay(inherited, overlay);
+  const { agents, configurable } = livedBy(input);
   const { definition, limits, policy, tags, metadata, message, translateVersion } = input;
   const fixed = { definition, inputs: { inputs, message }, agents };
-  const options = { configurable, models: overlay?.models, limits, policy, tags, metadata };
+  const options = { configurable, models, limits, policy, tags, metadata };
   const code = { revision: revisionOf(input), era: eraOf(input), translateVersion };
   return JSON.parse(canonicalJson({ ...fixed, options, code })) as Pinned;
 }

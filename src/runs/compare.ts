@@ -1,10 +1,10 @@
 // What two runs did otherwise, as people look at it (RFC 0054): where they went apart and why, then step by step. Made of
 // their logs and of what each was fixed to; values of b stand in the ids of a.
-import { setImmediate as breath } from 'node:timers/promises';
 import {
   causeOf,
   definitionVersion,
   forkBetween,
+  livedBy,
   overlaidBy,
   pinnedDifferences,
   pinnedOf,
@@ -15,7 +15,6 @@ import {
 import { codeOf } from '../rules/errors.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { jsonDifferences, type JsonDifference } from '../rules/json-differences.ts';
-import { withOverlay } from '../rules/overlay.ts';
 import { comparedPayload, type Renaming } from '../rules/log-differences.ts';
 import type { Redactor } from '../rules/redaction.ts';
 import { stepsOf, type RunStep } from '../rules/run-steps.ts';
@@ -115,8 +114,6 @@ export async function compareRuns(
     ...{ fact, differences: telling.tell(differences) },
   }));
   const end = telling.tell(state);
-  // Others are served between what takes long of large logs.
-  await breath();
   const steps = comparedSteps(diff, telling);
   return {
     ...{ a: toldRun(a), b: toldRun(b), same: events.length === 0 && state.length === 0 },
@@ -262,7 +259,7 @@ interface PinnedRun {
 
 function pinnedRun({ row, snapshot }: ReadRun): PinnedRun {
   const { tenant, input } = row;
-  const agents = Object.values(withOverlay(input, input.fork?.overlay).agents);
+  const agents = Object.values(livedBy(input).agents);
   return {
     tenant,
     pinned: pinnedOf(input, snapshot.inputs as JsonObject),

@@ -18,7 +18,7 @@ import { runRow } from '../support/log-parts.ts';
 const { input } = runRow('run-a');
 const changed = (more: Partial<RunInput>): RunInput => ({ ...input, ...more });
 const FORK: ForkOf = {
-  ...{ sourceRunId: 'run-a', fromSeq: 3, length: 5, recordEndsMs: 1, laterMs: 0 },
+  ...{ sourceRunId: 'run-a', fromSeq: 3, length: 5, clocks: [], generation: 1 },
   mode: 'branch',
 };
 const facts = (other: RunInput, inputs = {}) =>
@@ -52,6 +52,8 @@ describe('RFC 0054: what a run is fixed to', () => {
     expect(of({ models: { general: { provider: 'p', model: 'm' } } })).toEqual(['options']);
     expect(of({ agents: { a: agent } })).toEqual(['agents']);
     expect(of({})).toEqual([]);
+    const inherited = { configurable: { model: 'm' } };
+    expect(facts(changed({ fork: { ...FORK, inherited } }))).toEqual(['options']);
   });
 
   it('who a run is makes no difference', () => {
