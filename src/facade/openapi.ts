@@ -20,7 +20,7 @@ function parametersOf(name: string, parameter: Parameter<unknown>): JsonObject[]
   return [
     {
       ...{ name: parameter.name ?? name, in: place, description, schema, example },
-      ...{ required: false, ...(deprecated && { deprecated }) },
+      ...{ required: parameter.required ?? false, ...(deprecated && { deprecated }) },
     },
     ...(otherwise ? parametersOf(otherwise.name, otherwise) : []),
   ];

@@ -14,6 +14,8 @@ export interface Parameter<Value> {
   readonly description: string;
   readonly schema: JsonObject;
   readonly example: JsonValue;
+  /** Refused where it is absent. */
+  readonly required?: true;
   /** An older name: served, and told as such. */
   readonly deprecated?: true;
   /** The value where the parameter is absent. */
@@ -57,6 +59,7 @@ export function readParameter<Value>(
         : undefined;
   if (text !== undefined && !(text === '' && parameter.emptyIsAbsent))
     return parameter.parse(text, refuse);
+  if (parameter.required) throw refuse('is required');
   return otherwise ? readParameter(request, otherwise.name, otherwise) : absent;
 }
 
@@ -109,6 +112,12 @@ export function text(description: string, form: Form): Parameter<string | undefi
       return given;
     },
   };
+}
+
+/** The same kind, which must be there. */
+export function required<Value>(kind: Parameter<Value | undefined>): Parameter<Value> {
+  // What is absent is refused before it is given.
+  return { ...(kind as Parameter<Value>), required: true };
 }
 
 export function oneOf<Value extends string>(

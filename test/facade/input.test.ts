@@ -12,6 +12,7 @@ import { readInput } from '../../src/facade/input.ts';
 import {
   integer,
   oneOf,
+  required,
   readParameter,
   text,
   type Parameter,
@@ -92,6 +93,17 @@ describe('a text, one of several', () => {
     ['constructor', refused('t', 'is none', { supported: ['a', 'b'] })],
   ])('one of %j', (t, told) => {
     expect(read('t', kind, { query: { t } })).toEqual(told);
+  });
+});
+
+describe('what must be there', () => {
+  const kind = required(text('', { minLength: 1, reason: 'is nothing', example: 'a' }));
+  it.each([
+    [{ t: 'a' }, 'a'],
+    [{}, refused('t', 'is required')],
+    [{ t: '' }, refused('t', 'is nothing')],
+  ])('%j', (query, told) => {
+    expect(read('t', kind, { query })).toEqual(told);
   });
 });
 

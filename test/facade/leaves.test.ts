@@ -219,8 +219,8 @@ const LEAVES: readonly Leaf[] = [
       told: { body: { same: true, divergence: null, truncated: true } },
     },
     {
-      given: () => ({ ...waiting(), parameters: { against: undefined } }),
-      told: 'validation_error',
+      given: () => ({ ...waiting(), parameters: { against: 'run-waits' } }),
+      ...databaseAway,
     },
   ),
   leaf(

@@ -1,7 +1,6 @@
 // GET /v1/runs/{runId}:diff (RFC 0054): two runs' logs, aligned. And, as an extension of this host, the same as people look
 // at it: where they went apart, why, and what each step did otherwise.
 import { overlayOf } from '../../rules/divergence.ts';
-import { invalid } from '../../rules/errors.ts';
 import type { JsonObject } from '../../rules/json.ts';
 import type { RunStep } from '../../rules/run-steps.ts';
 import type { LogRow } from '../../ports/log.ts';
@@ -17,7 +16,7 @@ import type {
   StepSide,
 } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { text } from '../parameters.ts';
+import { required, text } from '../parameters.ts';
 import { STALE_HEADER } from '../read-head.ts';
 import {
   answered,
@@ -31,10 +30,12 @@ import {
 import { shownRunId } from '../urls.ts';
 
 const AGAINST = {
-  against: text('The other run. Required.', {
-    ...{ minLength: 1, maxLength: 256, reason: 'must name a run' },
-    example: 'run-1srOrx2ZWZBpBUvZwXKQmoEYga2',
-  }),
+  against: required(
+    text('The other run.', {
+      ...{ minLength: 1, maxLength: 256, reason: 'must name a run' },
+      example: 'run-1srOrx2ZWZBpBUvZwXKQmoEYga2',
+    }),
+  ),
 };
 
 export const DIFF_RUNS = {
@@ -74,7 +75,6 @@ type Asked = InputOf<typeof DIFF_RUNS | typeof COMPARE_RUNS>;
 /** Foreign ones are unknown, as is the run of the path. */
 async function otherRun(deps: FacadeDeps, input: Asked): Promise<RunRow> {
   const { caller, major, parameters } = input;
-  if (parameters.against === undefined) throw invalid('against', 'must name a run');
   return requireRun(deps, caller, major.ids.parse('run', parameters.against, caller));
 }
 
