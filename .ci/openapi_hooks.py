@@ -53,6 +53,8 @@ def before_call(context, case, kwargs):
     for name in case.path_parameters or {}:
         if name in KNOWN:
             case.path_parameters[name] = random.choice(KNOWN[name])
+    if operation in ("diffRun", "compareRuns"):
+        case.query = {**(case.query or {}), "against": random.choice(KNOWN["runId"])}
     if operation == "resolveInterrupt" and random.random() < 0.5:
         # Of its own: the runs that are known may have been cancelled by now.
         case.path_parameters.update(runId=waiting_run(), nodeId="gate")
