@@ -102,8 +102,11 @@ export function stillAsked<Open extends { readonly deadlineMs?: number }>(
 
 /** Each with the question's own deadline, its node's or the run's, whichever is first. */
 function timedInterrupts(snapshot: JsonValue, { input }: RunRow): OpenInterrupt[] {
-  const { startedAtMs = Infinity, interrupts } = foldedRun(snapshot);
-  const runEndsMs = countedFromMs(input, startedAtMs) + durationLimitMs(input);
+  const { startedAtMs, interrupts } = foldedRun(snapshot);
+  const runEndsMs =
+    startedAtMs === undefined
+      ? Infinity
+      : countedFromMs(input, startedAtMs) + durationLimitMs(input);
   return interrupts.map((open) => {
     const { nodeId, requestedAtMs, deadlineMs = Infinity, attemptSinceMs = Infinity } = open;
     const node = input.definition.nodes.find(({ id }) => id === nodeId);
