@@ -19,6 +19,7 @@ import type { ActivityPorts } from './ports.ts';
 import { showingProgress } from './progress-writer.ts';
 import { shownValue } from './shown-value.ts';
 import { placeOf } from './place.ts';
+import { recordedCall } from './recorded-call.ts';
 import { toolError, type ToolError } from './tool-errors.ts';
 import { writeJson } from './transcript.ts';
 
@@ -29,6 +30,10 @@ type Refusal = ({ readonly kind: 'refused' } & Told) | { readonly kind: 'needs-a
 
 export async function callTool(ports: ActivityPorts, input: CallToolInput): Promise<Result> {
   const { toolId } = input.call;
+  // What the agent may not call it may not call in a branch either.
+  const isAllowed = input.tools.includes(toolId);
+  if (input.recordedBy && isAllowed && !input.resolution)
+    return recordedCall(ports, input, input.recordedBy);
   const isInSurface = input.tools.includes(toolId);
   const tool = isInSurface
     ? (await ports.tools.find(input.context.tenant, [toolId])).get(toolId)

@@ -178,6 +178,8 @@ export interface CallToolInput {
     | { readonly kind: 'happened'; readonly outcome: JsonValue }
     | { readonly kind: 'skip' }
     | { readonly kind: 'perform' | 'unreached' };
+  /** The log that tells what the call comes to: nothing is performed (a branch's overlay). */
+  readonly recordedBy?: { readonly runId: string; readonly length: number };
   /** Who let this call be made, where the operator's policy asks a human. */
   readonly approvedBy?: string;
 }

@@ -1997,6 +1997,10 @@ export interface RunForkOverlay {
     seq: number;
     value: unknown;
   };
+  /**
+   * recorded: calls get what the same call got in the source, and nothing is performed.
+   */
+  tools?: 'live' | 'recorded';
 }
 
 export interface RunOverviewList {

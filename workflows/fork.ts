@@ -163,12 +163,15 @@ function leave(
   { steps, comparison }: Fork,
   { of, fromMs, atMs }: { readonly of: ForkOf; readonly fromMs: number; readonly atMs?: number },
 ): void {
-  const { mode, overlay, fromSeq } = of;
+  const { mode, inherited, overlay, fromSeq } = of;
   const laterMs = madeAtMs(of) - fromMs;
   shiftDeadlines(run.state, laterMs);
+  takeOverlay(run, inherited);
   takeOverlay(run, overlay);
   const streams = comparison.openStreams(fromSeq);
-  steps.leave({ mode, laterMs, overlay, streams }, atMs);
+  // Of all that it is a fork of, too; an answer is given once.
+  const own = { ...run.state.overlay, answer: overlay?.answer };
+  steps.leave({ mode, laterMs, overlay: own, streams }, atMs);
   if (overlay?.answer?.kind === 'message') steps.enter(overlay.answer.message);
   const isAsking = Object.values(run.state.interrupts).some(({ resolution }) => !resolution);
   if (steps.isReplay() && isAsking) endRun(run, { kind: 'failed', error: UNANSWERED });

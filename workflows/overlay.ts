@@ -18,10 +18,16 @@ export function takeOverlay(run: Run, overlay: Overlay | undefined): void {
 type Overlaid = Partial<Pick<InferTurnInput, 'agent' | 'model' | 'configurable' | 'said'>> &
   Partial<Pick<CallToolInput, 'resolution'>>;
 
+interface OverlaidStep {
+  readonly name: ActivityName;
+  readonly activityId: string;
+  readonly overlay: Overlay | undefined;
+}
+
 /** What a step is asked: it may have been put together before the run left its source. */
 export function overlaid<Name extends ActivityName>(
   request: StepRequest<Name>,
-  { overlay, activityId }: { readonly overlay: Overlay | undefined; readonly activityId: string },
+  { name, overlay, activityId }: OverlaidStep,
 ): StepRequest<Name> {
   if (!overlay) return request;
   const input = request.input as Overlaid;
@@ -31,11 +37,14 @@ export function overlaid<Name extends ActivityName>(
     ...(agent && model ? { model: overlay.models?.[agent.modelClass] ?? model } : {}),
     ...(configurable ? { configurable: overlay.configurable ?? configurable } : {}),
   };
-  const { answer } = overlay;
-  if (answer === undefined || answer.kind === 'message' || answer.activityId !== activityId)
-    return { ...request, input: { ...request.input, ...changed } };
-  // Nobody is waited for.
+  const { answer, recordedTools } = overlay;
+  // Nobody is waited for, where nothing is performed.
   const own = { ...request, queue: undefined };
+  if (answer === undefined || answer.kind === 'message' || answer.activityId !== activityId) {
+    if (name !== 'callTool' || !recordedTools)
+      return { ...request, input: { ...request.input, ...changed } };
+    return { ...own, input: { ...request.input, ...changed, recordedBy: recordedTools } };
+  }
   const answered: Overlaid =
     answer.kind === 'said'
       ? { said: answer.final }

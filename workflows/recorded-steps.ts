@@ -314,7 +314,7 @@ async function begin<Name extends ActivityName>(
   const activityId = activityIdOf(tupleOf(place, request.step));
   const again = closeStream(player, asked, activityId);
   if (mode === 'branch') {
-    const own = overlaid({ ...request, step: again }, { overlay, activityId });
+    const own = overlaid({ ...request, step: again }, { name: asked.name, overlay, activityId });
     return perform(player, live, { ...asked, request: own });
   }
   throw ApplicationFailure.create({

@@ -13,6 +13,11 @@ export type OverlaidAnswer =
   /** Of a human, by whoever made the fork. */
   | { readonly kind: 'message'; readonly message: ResolveInterruptMessage };
 
+export interface RecordedTools {
+  readonly runId: string;
+  readonly length: number;
+}
+
 export interface Overlay {
   /** Whole, in the place of the source's. */
   readonly configurable?: JsonObject;
@@ -21,12 +26,16 @@ export interface Overlay {
   /** By model class, in the place of what was chosen. */
   readonly models?: Readonly<Record<string, { provider: string; model: string }>>;
   readonly answer?: OverlaidAnswer;
+  /** Calls of tools get what they got in the first `length` entries of that run's log; null: they are performed again. */
+  readonly recordedTools?: RecordedTools | null;
 }
 
 /** The later over the earlier, but for answers: each is given once. */
 export function mergedOverlay(before: Overlay | undefined, later: Overlay | undefined): Overlay {
   const configurable = later?.configurable ?? before?.configurable;
+  const tools = later?.recordedTools === undefined ? before : later;
   return {
+    ...(tools?.recordedTools === undefined ? {} : { recordedTools: tools.recordedTools }),
     ...(configurable ? { configurable } : {}),
     agents: { ...before?.agents, ...later?.agents },
     models: { ...before?.models, ...later?.models },

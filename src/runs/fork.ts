@@ -78,7 +78,7 @@ async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked):
     (clock) => clock.recordEndsMs < recordEndsMs,
   );
   const overlay = await readOverlay(deps, {
-    ...{ caller, source, asked: runOptionsOverlay },
+    ...{ caller, source, length, asked: runOptionsOverlay },
     ...{ before: rows.slice(0, from), at: rows[from] },
   });
   const of = { sourceRunId, fromSeq: from, length, mode, clocks: [...before, own], generation };
@@ -88,12 +88,12 @@ async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked):
 /** Forks of forks of …: each holds the records of all before it. */
 const MAX_GENERATIONS = 16;
 
-/** What its source went by, where that had left its own source. */
+/** What its source went by from where that left its own source. */
 function inheritedBy(
   { mode, fromSeq }: Pick<ForkOf, 'mode' | 'fromSeq'>,
   source: ForkOf | undefined,
 ): Pick<ForkOf, 'inherited'> {
-  if (!source || (mode === 'branch' && fromSeq <= source.fromSeq)) return {};
+  if (!source || (mode === 'branch' && fromSeq < source.fromSeq)) return {};
   const { inherited, overlay } = source;
   if (!inherited && !overlay) return {};
   return { inherited: mergedOverlay(inherited, overlay) };
@@ -130,7 +130,7 @@ function newFork({ input: source, tenant, workflowId }: RunRow, { of, overlay }:
     fork: {
       ...of,
       ...(asked ? { asked } : {}),
-      ...(overlay && !isWhole ? { overlay: lived } : {}),
+      ...(overlay && (!isWhole || overlay.recordedTools) ? { overlay: lived } : {}),
     },
   };
   return { runId, tenant, workflowId, input, createdAtMs: madeAtMs(of) };

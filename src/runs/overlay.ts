@@ -36,6 +36,8 @@ export type OverlayDeps = Pick<RunsDeps, 'catalog' | 'models' | 'redactor'> & {
 export interface OverlayRequest {
   readonly caller: Caller;
   readonly source: RunRow;
+  /** Of its log. */
+  readonly length: number;
   readonly asked: RunForkOverlay;
   /** The source's log up to the event that the branch begins with. */
   readonly before: readonly LogRow[];
@@ -75,8 +77,14 @@ export async function readOverlay(
     ...(agents ? { agents } : {}),
     ...(models ? { models } : {}),
     ...(answer ? { answer } : {}),
+    ...toolsOf(request),
     asked: deps.redactor.json(asked as JsonObject),
   };
+}
+
+function toolsOf({ asked, source, length }: OverlayRequest): Pick<Overlay, 'recordedTools'> {
+  if (asked.tools === undefined) return {};
+  return { recordedTools: asked.tools === 'live' ? null : { runId: source.runId, length } };
 }
 
 const FIELD = '/runOptionsOverlay';

@@ -46,7 +46,15 @@ beforeAll(async () => {
   await writeCaller(join(folder, 'agents'), {
     ...{ agentId: AGENT, toolAllowlist: ['core:clock'] },
     turns: [
-      { chunks: ['Let ', 'me ', 'see.'], calls: [{ toolId: 'core:clock', arguments: {} }] },
+      {
+        cases: [
+          {
+            ...{ path: 'prompt.rule', equals: 'curious' },
+            turn: { calls: [{ toolId: 'core:clock', arguments: { again: true } }] },
+          },
+        ],
+        ...{ chunks: ['Let ', 'me ', 'see.'], calls: [{ toolId: 'core:clock', arguments: {} }] },
+      },
       {
         cases: [
           {
@@ -239,5 +247,48 @@ describe('replay.md §Modes: a branch goes by its overlay from fromSeq on', () =
     const [fromSeq, overlay] = of() as [number, object];
     const answer = await ask(fromSeq, overlay);
     expect([answer.status, answer.body.error]).toEqual([status, error]);
+  });
+});
+
+describe('replay.md §Modes: a branch whose calls get what its source got', () => {
+  const strict = { agents: { [AGENT]: { systemPrompt: 'rule: strict' } }, tools: 'recorded' };
+
+  it('performs none: the same call has the same result', async () => {
+    const [before] = payloads(source, 'agent.toolReturned');
+    for (const fromSeq of [0, at('agent.toolReturned')]) {
+      const rows = await endOf(await branch(fromSeq, strict));
+      // A clock that was read again would say another time.
+      expect(payloads(rows, 'agent.toolReturned').map(({ outcome }) => outcome)).toEqual([
+        before?.outcome,
+      ]);
+      expect(payloads(rows, 'agent.decided')).toMatchObject([{ decision: { refund: false } }]);
+    }
+  });
+
+  it('what the source did not call is replay_source_missing: nothing is performed for it', async () => {
+    const agents = { [AGENT]: { systemPrompt: 'rule: curious' } };
+    const runId = await branch(0, { agents, tools: 'recorded' });
+    const { status, error } = await host.waitFor(runId, ended);
+    expect([status, error?.code]).toEqual(['failed', 'replay_source_missing']);
+    expect(payloads(await rowsOf(runId), 'agent.toolReturned')).not.toMatchObject([
+      { status: 'ok' },
+    ]);
+    await checkInvariants(host, runId);
+  });
+
+  it('a fork of it goes by the same results, until it is told otherwise', async () => {
+    const first = await branch(0, strict);
+    await endOf(first);
+    const forkOf = async (overlay: object) => {
+      const body = { mode: 'branch', fromSeq: 1, runOptionsOverlay: overlay };
+      const made = await host.api<{ runId: string }>(`/v1/runs/${first}:fork`, { body });
+      expect(made.status).toBe(201);
+      return payloads(await endOf(made.body.runId), 'agent.toolReturned').map(
+        ({ outcome }) => outcome,
+      );
+    };
+    const [before] = payloads(source, 'agent.toolReturned');
+    expect(await forkOf({})).toEqual([before?.outcome]);
+    expect(await forkOf({ tools: 'live' })).not.toEqual([before?.outcome]);
   });
 });

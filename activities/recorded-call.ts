@@ -1,0 +1,115 @@
+// A tool's call in a branch that goes by its source's results (replay.md §Modes): what the source got for the same call, and
+// nothing performed.
+import { HostError } from '../src/rules/errors.ts';
+import { eventRow } from '../src/rules/events.ts';
+import { digestOf, encodeTuple } from '../src/rules/ids.ts';
+import type { StepResult } from '../src/rules/journal.ts';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import type { LogRow } from '../src/ports/log.ts';
+import type { CallToolInput, CallToolOutput } from './contract.ts';
+import { placeOf } from './place.ts';
+import type { ActivityPorts } from './ports.ts';
+import { shownValue } from './shown-value.ts';
+import { readJson, writeJson } from './transcript.ts';
+
+/** Rows read at once. */
+const PAGE_ROWS = 1_000;
+
+interface Called {
+  readonly key: string;
+  readonly callId: JsonValue;
+}
+
+/**
+ * The same call is one of the same tool with the same arguments in the same node: of the same visit where there is one, and
+ * the n-th of them. Throws HostError replay_source_missing.
+ */
+export async function recordedCall(
+  ports: ActivityPorts,
+  input: CallToolInput,
+  { runId, length }: NonNullable<CallToolInput['recordedBy']>,
+): Promise<StepResult<CallToolOutput>> {
+  const { tenant, nodeId, visit } = input.context;
+  const { toolId, argsHash, occurrence } = input.call;
+  const called: Called[] = [];
+  const returned = new Map<JsonValue, JsonObject>();
+  for await (const row of rowsOf(ports, { tenant, runId, length })) {
+    const { part } = eventRow(row.type);
+    if (row.nodeId !== nodeId || (part !== 'call' && part !== 'return')) continue;
+    const payload = JSON.parse(row.payload) as JsonObject;
+    const { callId = null, toolName, inputs = null } = payload;
+    if (part === 'return') returned.set(callId, payload);
+    else if (toolName === toolId && digestOf(canonicalJson(inputs)) === argsHash)
+      called.push({ key: row.key, callId });
+  }
+  const ofVisit = called.filter(({ key }) => key.includes(placeIn(nodeId, visit)));
+  const same = (ofVisit.length > 0 ? ofVisit : called)[occurrence];
+  const told = same && returned.get(same.callId);
+  if (!told)
+    throw new HostError('replay_source_missing', {
+      reason: `The source has no record of such a call of ${toolId}.`,
+    });
+  return resultOf(ports, input, told);
+}
+
+/** As it stands in keys. */
+function placeIn(nodeId: string, visit: number): string {
+  const [node = ''] = encodeTuple({ nodeId, visit, attempt: 0, step: '' }).split('/');
+  return `|${node}/${visit}/`;
+}
+
+async function* rowsOf(
+  { stores }: ActivityPorts,
+  {
+    tenant,
+    runId,
+    length,
+  }: { readonly tenant: string; readonly runId: string; readonly length: number },
+): AsyncGenerator<LogRow> {
+  const run = stores.runs.ref(tenant, runId);
+  for (let after = -1; after < length - 1;) {
+    const limit = Math.min(PAGE_ROWS, length - 1 - after);
+    const rows = await stores.log.read(run, { after, limit });
+    yield* rows;
+    if (rows.length === 0) return;
+    after += rows.length;
+  }
+}
+
+async function resultOf(
+  { stores }: ActivityPorts,
+  { agentId, call, calledKey, context }: CallToolInput,
+  told: JsonObject,
+): Promise<StepResult<CallToolOutput>> {
+  const { content } = stores;
+  const { tenant } = context;
+  const { outcome = null, error, status = 'ok' } = told;
+  const referred = error === undefined ? await referredTo(content, tenant, outcome) : undefined;
+  const resultHash = referred ?? (await writeJson(content, tenant, error ? { error } : outcome));
+  const payload = { ...(error ? { error } : { outcome }), status };
+  return {
+    output: { kind: 'returned', status: status as 'ok', resultHash },
+    events: [
+      {
+        type: 'agent.toolReturned',
+        ...placeOf(context),
+        ...(calledKey === undefined ? {} : { causedBy: calledKey }),
+        payload: { agentId, toolName: call.toolId, callId: call.callId, ...payload } as never,
+      },
+    ],
+  };
+}
+
+/** The content that a value stands for, if it is shown by reference and not a value that only looks so. */
+async function referredTo(
+  content: ActivityPorts['stores']['content'],
+  tenant: string,
+  shown: JsonValue,
+): Promise<string | undefined> {
+  if (!isJsonObject(shown) || typeof shown.contentRef !== 'string') return undefined;
+  const { contentRef } = shown;
+  const value = await readJson<JsonValue>(content, tenant, contentRef).catch(() => null);
+  return canonicalJson(shownValue(value, contentRef)) === canonicalJson(shown)
+    ? contentRef
+    : undefined;
+}
