@@ -26,8 +26,11 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   'run.cancelled': ['src/translate/v1.ts', 'workflows/run.ts'],
   // Its key is told to who is caused by it.
   'node.started': ['workflows/context.ts', 'workflows/visit.ts'],
-  // A call of an agent is answered by that agent's run.
-  'agent.toolReturned': ['activities/call-tool.ts', 'activities/child-runs.ts', SCRIPTED],
+  // A call of an agent is answered by that agent's run, one in a branch perhaps by its source's log.
+  'agent.toolReturned': [
+    ...['activities/call-tool.ts', 'activities/child-runs.ts', 'activities/recorded-call.ts'],
+    SCRIPTED,
+  ],
   // Whoever holds the limit.
   'cap.breached': [
     ...[
