@@ -199,6 +199,10 @@ export interface Capabilities {
     modes?: ('replay' | 'branch')[];
     [k: string]: unknown;
   };
+  debugBundle?: {
+    supported: boolean;
+    [k: string]: unknown;
+  };
   idempotency?: {
     supported: boolean;
     layer1RetentionSeconds?: number;
@@ -306,6 +310,72 @@ export interface Capabilities {
   [k: string]: unknown;
 }
 
+export interface DebugBundle {
+  bundleVersion: string;
+  generatedAt: string;
+  host: {
+    name: string;
+    version: string;
+    vendor?: string;
+  };
+  /**
+   * A RunSnapshot.
+   */
+  run: {
+    runId: string;
+    workflowId: string;
+    status:
+      | 'pending'
+      | 'running'
+      | 'paused'
+      | 'waiting-approval'
+      | 'waiting-input'
+      | 'waiting-external'
+      | 'cancelling'
+      | 'completed'
+      | 'failed'
+      | 'cancelled';
+    [k: string]: unknown;
+  };
+  events: RunEventDoc[];
+  spans: DebugSpan[];
+  metrics: {
+    openwopCost: {
+      [k: string]: unknown;
+    } | null;
+    nodeCount: number;
+    eventCount: number;
+  };
+  redactionApplied: boolean;
+  redactionMode: 'mask' | 'omit' | 'hash' | 'passthrough';
+  truncated?: true;
+  truncatedReason?: string;
+}
+export interface RunEventDoc {
+  eventId: string;
+  runId: string;
+  type: string;
+  payload: unknown;
+  timestamp: string;
+  sequence: number;
+  nodeId?: string;
+  causationId?: string;
+  schemaVersion?: number;
+  engineVersion?: string;
+  [k: string]: unknown;
+}
+export interface DebugSpan {
+  name: string;
+  spanId: string;
+  parentSpanId: string | null;
+  startedAt: string;
+  endedAt: string | null;
+  attributes: {
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+
 export interface ErrorEnvelope {
   error: string;
   message: string;
@@ -333,20 +403,6 @@ export interface EventsPollResponse {
   isTerminal: boolean;
   [k: string]: unknown;
 }
-export interface RunEventDoc {
-  eventId: string;
-  runId: string;
-  type: string;
-  payload: unknown;
-  timestamp: string;
-  sequence: number;
-  nodeId?: string;
-  causationId?: string;
-  schemaVersion?: number;
-  engineVersion?: string;
-  [k: string]: unknown;
-}
-
 export interface InterruptResolveRequest {
   resumeValue: unknown;
   interruptId?: string;

@@ -9,6 +9,19 @@ export function offersAgents({ catalog }: Pick<FacadeDeps, 'catalog'>): boolean 
   return catalog.agents(DEFAULT_CALLER.tenant).length > 0;
 }
 
+/** Who this host is, as discovery and bundles say it. */
+export function implementationOf({
+  version,
+  inMemory,
+}: Pick<FacadeConfig, 'version' | 'inMemory'>) {
+  return {
+    name: 'openwop-temporal',
+    // A closed object: what is special about this one is build metadata of its version.
+    version: inMemory ? `${version}+in-memory-temporal` : version,
+    vendor: 'openwop-temporal',
+  };
+}
+
 interface Known {
   /** An agent's own manifest is read where there is one: itself. */
   readonly agents: boolean;

@@ -9,6 +9,7 @@ import { causationRoutes } from './routes/causation.ts';
 import { conversationRoutes } from './routes/conversation.ts';
 import { catalogRoutes } from './routes/catalog.ts';
 import { diffRoutes } from './routes/diff.ts';
+import { debugBundleRoute } from './routes/debug-bundle.ts';
 import { discoveryRoute } from './routes/discovery.ts';
 import { eventsRoute } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -55,6 +56,7 @@ export function routesOf(
     cancelRoute(deps),
     ...pauseRoutes(deps),
     forkRoute(deps),
+    debugBundleRoute(deps),
     interruptRoute(deps),
     ...catalogRoutes(deps),
     pageLinkRoute(sessions),

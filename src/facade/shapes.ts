@@ -20,6 +20,7 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   RunOverviewList: 'run-overview-list',
   RunEventDoc: 'run-event',
   EventPollResponse: 'events-poll-response',
+  DebugBundle: 'debug-bundle',
   InterruptResolveRequest: 'interrupt-resolve-request',
   WorkflowDefinition: 'workflow-definition',
   AgentInventoryResponse: 'agent-inventory',

@@ -154,6 +154,8 @@ const TABLE = {
       sideEffectSuppression: 'recorded-outcome',
     }),
   },
+  // debug-bundle.md.
+  debugBundle: { offered: always, shown: () => ({ supported: true }) },
   agents: {
     offered: withAgents,
     nodeTypes: ['core.agent'],

@@ -25,6 +25,9 @@ export function mask(id?: string): string {
  */
 export const WITHHELD = '[sensitive]';
 
+/** What this host does to all that it stores, in the words of debug-bundle.md: a secret's place is taken by its mask. */
+export const REDACTION = { redactionApplied: true, redactionMode: 'mask' } as const;
+
 export interface Secret {
   /** Named by the mask. */
   readonly id: string;

@@ -89,7 +89,7 @@ describe('capabilities.md: discovery', () => {
     expect(Object.keys(capabilities).length).toBeGreaterThan(0);
     for (const [family, value] of Object.entries(capabilities)) expect(root[family]).toEqual(value);
     for (const absent of [
-      ...['webhooks', 'memory', 'debugBundle', 'secrets'],
+      ...['webhooks', 'memory', 'secrets'],
       ...['testing', 'restTransport', 'feedback', 'production', 'auth'],
     ])
       expect(root).not.toHaveProperty([absent]);
@@ -211,10 +211,7 @@ describe('auth.md: authentication and errors', () => {
     const runId = await host.startRun({ workflowId: 'conformance-noop' });
     const run = `/v1/runs/${runId}`;
     const absent: [string, string][] = [
-      ...['debug-bundle', 'annotations', 'eval-summary'].map((part): [string, string] => [
-        'GET',
-        `${run}/${part}`,
-      ]),
+      ...['annotations', 'eval-summary'].map((part): [string, string] => ['GET', `${run}/${part}`]),
       ['POST', '/v1/runs:bulk-cancel'],
       ['POST', '/v1/webhooks'],
       ['GET', '/v1/interrupts/token'],

@@ -38,6 +38,7 @@ import { LIST_QUESTIONS } from '../../src/facade/routes/questions.ts';
 import { CREATE_PAGE_LINK } from '../../src/facade/routes/page-link.ts';
 import { CREATE_SIGN_IN_LINK } from '../../src/facade/routes/sign-in-link.ts';
 import { COMPARE_RUNS, DIFF_RUNS } from '../../src/facade/routes/diff.ts';
+import { GET_DEBUG_BUNDLE } from '../../src/facade/routes/debug-bundle.ts';
 import { FORK_RUN } from '../../src/facade/routes/fork.ts';
 import { PAUSE_RUN, RESUME_RUN } from '../../src/facade/routes/pause.ts';
 import { CREATE_RUN, GET_RUN, LIST_RUNS } from '../../src/facade/routes/runs.ts';
@@ -222,6 +223,17 @@ const LEAVES: readonly Leaf[] = [
       given: () => ({ ...waiting(), parameters: { against: 'run-waits' } }),
       ...databaseAway,
     },
+  ),
+  leaf(
+    GET_DEBUG_BUNDLE,
+    {
+      given: () => ({ ...waiting(), parameters: { maxEvents: 1 } }),
+      told: {
+        headers: { 'Cache-Control': 'no-store' },
+        body: { run: { runId: 'run-waits' }, metrics: { eventCount: 1 }, truncated: true },
+      },
+    },
+    { given: () => ({ ...waiting(), parameters: { maxEvents: undefined } }), ...databaseAway },
   ),
   leaf(
     PAUSE_RUN,

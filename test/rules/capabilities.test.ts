@@ -40,6 +40,7 @@ describe('capabilities.md: families', () => {
         modes: ['replay', 'branch'],
         sideEffectSuppression: 'recorded-outcome',
       },
+      debugBundle: { supported: true },
       agents: {
         supported: true,
         orchestratorPattern: 'single',
@@ -105,7 +106,7 @@ describe('capabilities.md: families', () => {
 
   it('without agents nothing of agents is told, part or family', () => {
     expect(Object.keys(familiesOf({ ...ALL, agents: false }))).toEqual([
-      ...['idempotency', 'runs', 'replay', 'conversationPrimitive'],
+      ...['idempotency', 'runs', 'replay', 'debugBundle', 'conversationPrimitive'],
     ]);
   });
 
@@ -119,6 +120,8 @@ describe('capabilities.md: families', () => {
       'runs.pauseResume.supported',
       'replay',
       'replay.supported',
+      'debugBundle',
+      'debugBundle.supported',
       'agents',
       'agents.supported',
       'agents.reasoning',

@@ -11,7 +11,7 @@ import {
 import { ENGINE_VERSION, ERA } from '../../rules/versions.ts';
 import { CONFIGURABLE } from '../../runs/configurable.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { hostFacts, offersAgents } from '../host-facts.ts';
+import { hostFacts, implementationOf, offersAgents } from '../host-facts.ts';
 import { FIRST, MAJORS, type Majors } from '../majors.ts';
 import { header, text } from '../parameters.ts';
 import { STALE_HEADER } from '../read-head.ts';
@@ -83,12 +83,7 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
   return {
     protocolVersion: majors[0].version,
     protocolVersions: majors.map(({ version }) => version),
-    implementation: {
-      name: 'openwop-temporal',
-      // A closed object: what is special about this one is build metadata of its version.
-      version: config.inMemory ? `${config.version}+in-memory-temporal` : config.version,
-      vendor: 'openwop-temporal',
-    },
+    implementation: implementationOf(config),
     engineVersion: ENGINE_VERSION,
     eventLogSchemaVersion: ERA,
     supportedTransports: ['rest'],
