@@ -4,6 +4,7 @@
 //   mode    is given                          then
 //   branch  what came before `fromSeq`        lives: what was under way there is begun again
 //   replay  everything but a cancel           a step that the record lacks is replay_source_missing; clocks run on
+//   whole   everything                        rests: there is nothing but the record (replays of bundles)
 //
 // The first difference is stated (replay.diverged), and ends the fork.
 import { ApplicationFailure, CancellationScope } from '@temporalio/workflow';
@@ -108,6 +109,7 @@ export async function playRecord(run: Run, fork: Fork): Promise<void> {
     if (count % BATCHES_PER_TASK === 0 || isCrowded(run)) await liveSteps().nextTask(run);
   }
   comparison.end();
+  if (of.isWhole) return;
   noteLive(count);
   leave(run, fork, { of, fromMs: atMs });
 }

@@ -113,7 +113,7 @@ export function givenOf(of: ForkOf, { batches, entries }: Recording): Given {
     const { position, stimuli } = batch;
     if (of.mode === 'branch' && position >= of.fromSeq) break;
     const isLeftOut = (it: Stimulus) =>
-      of.mode === 'replay' && position >= of.fromSeq && isCancel(it);
+      of.mode === 'replay' && !of.isWhole && position >= of.fromSeq && isCancel(it);
     const isCut = stimuli.some(isLeftOut);
     const own = stimuli.filter((it) => !isLeftOut(it) && !isAgain(it));
     given.push(own.length === stimuli.length ? batch : { ...batch, stimuli: own });

@@ -60,6 +60,8 @@ export interface ForkOf {
   readonly generation: number;
   /** The overlay as it was asked for, without secrets. */
   readonly asked?: JsonObject;
+  /** A replay that leaves nothing of the record out and has nothing behind it: what is played is held against it, and that is all. */
+  readonly isWhole?: true;
 }
 
 /** What was counted from before a fork left its source goes on when it was made. */

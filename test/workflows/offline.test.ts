@@ -1,0 +1,133 @@
+// Replays without Temporal (architecture §6), of generated runs: their records, played by the real workflow code in the
+// SDK's sandbox, state again what was recorded; what differs is found, with both sides.
+//
+// OPENWOP_OFFLINE_CASES: of how many runs.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { playIn } from '../../src/adapters/temporal/offline.ts';
+import type { RecordedEntry, Recording } from '../../src/rules/recording.ts';
+import { compareReplayed, type Compared } from '../../src/rules/replayed.ts';
+import { recordingOf } from '../../src/translate/recording.ts';
+import { ACTIVITY_NAMES } from '../support/model/behaviours.ts';
+import { playCase, type CaseEnd } from '../support/model/case.ts';
+import { openIsolate, type Isolate } from '../support/model/isolate.ts';
+import { generatedInput } from '../support/model/workflows.ts';
+
+const CASES = Number(process.env.OPENWOP_OFFLINE_CASES ?? 60);
+
+let isolate: Isolate;
+beforeAll(async () => {
+  isolate = await openIsolate(ACTIVITY_NAMES);
+}, 120_000);
+afterAll(() => isolate.close());
+
+async function replayed(seed: string, recording: Recording): Promise<Compared> {
+  const stated = await playIn(isolate, { input: generatedInput(seed), recording });
+  return compareReplayed(recording.entries, stated);
+}
+
+/** Whatever a cancel or a cut came together with may be told in another order, and so may the ends of children. */
+function isOrdered({ rows }: CaseEnd, { batches }: Recording): boolean {
+  const isCancel = (text: string) => /"cancel-requested"|"cancelRun"|"immediate"/.test(text);
+  return (
+    !rows.some(({ type }) => type === 'node.dispatched') &&
+    !batches.some(({ stimuli }) => isCancel(JSON.stringify(stimuli)))
+  );
+}
+
+it('a record that is played states what was recorded, over all segments', async () => {
+  const failures: string[] = [];
+  let played = 0;
+  let segments = 0;
+  for (let index = 0; index < CASES; index++) {
+    const seed = `offline-${index}`;
+    const source = await playCase(isolate, seed);
+    const recording = recordingOf(source.histories, source.rows);
+    if (!isOrdered(source, recording)) continue;
+    played++;
+    segments += source.executions;
+    const { difference, equal, pieces } = await replayed(seed, recording);
+    if (difference) failures.push(`${seed} (${source.end}): ${JSON.stringify(difference)}`);
+    else expect(equal + pieces).toBe(source.rows.length);
+  }
+  expect(failures).toEqual([]);
+  expect(played).toBeGreaterThan(CASES / 5);
+  expect(segments).toBeGreaterThan(played);
+}, 600_000);
+
+describe('what differs is found, with both sides', () => {
+  /** A run of several nodes without children. */
+  const SEED = 'fork-3';
+  let source: CaseEnd;
+  let whole: Recording;
+  /** Where the first node ends. */
+  let at: number;
+  beforeAll(async () => {
+    source = await playCase(isolate, SEED);
+    whole = recordingOf(source.histories, source.rows);
+    at = source.rows.findIndex(({ type }) => type === 'node.completed' || type === 'node.failed');
+  });
+
+  const of = (entries: readonly RecordedEntry[]) => replayed(SEED, { ...whole, entries });
+  const changed = (change: Partial<RecordedEntry>) =>
+    of(source.rows.map((entry, index) => (index === at ? { ...entry, ...change } : entry)));
+  const side = () => {
+    const { type, nodeId, payload } = source.rows[at] as RecordedEntry;
+    return { type, nodeId, payload: JSON.parse(payload) as unknown };
+  };
+
+  it('nothing differs in the record as it is', async () => {
+    expect(await of(source.rows)).toMatchObject({ equal: source.rows.length, outside: 0 });
+  });
+
+  it('another payload', async () => {
+    const { difference } = await changed({ payload: '{"other":1}' });
+    expect(difference).toMatchObject({
+      ...{ kind: 'output', atSequence: at, recorded: { payload: { other: 1 } } },
+      replayed: side(),
+    });
+  });
+
+  it('another type', async () => {
+    const { difference } = await changed({ type: 'node.skipped' });
+    expect(difference).toMatchObject({
+      ...{ kind: 'type-mismatch', atSequence: at, recorded: { type: 'node.skipped' } },
+      replayed: side(),
+    });
+  });
+
+  it('a fact that the record lacks', async () => {
+    const { difference } = await of(source.rows.filter((_, index) => index !== at));
+    expect(difference).toMatchObject({ kind: 'extra', atSequence: at, replayed: side() });
+    expect(difference).not.toHaveProperty('recorded');
+  });
+
+  it('a fact that is not stated', async () => {
+    const more = { key: 'nobody|states', type: 'log.appended', payload: '{"level":"info"}' };
+    const entries = source.rows.flatMap((entry, index) =>
+      index === at ? [{ ...entry, ...more }, entry] : [entry],
+    );
+    const { difference } = await of(entries);
+    expect(difference).toMatchObject({
+      ...{ kind: 'missing', atSequence: at, key: more.key },
+      recorded: { type: more.type },
+    });
+    expect(difference).not.toHaveProperty('replayed');
+  });
+
+  it('another decision, by what follows from it', async () => {
+    const batches = whole.batches.map((batch) => ({
+      ...batch,
+      stimuli: batch.stimuli.filter(({ kind }) => kind !== 'step'),
+    }));
+    const { difference } = await replayed(SEED, { ...whole, batches });
+    expect(difference).toMatchObject({ kind: 'missing' });
+  });
+});
+
+it('of a run that no workflow ran for nothing is stated', async () => {
+  const payload = JSON.stringify({ error: { code: 'start_failed', message: 'no' } });
+  const entries = [{ key: 'terminal', type: 'run.failed', payload, timestampMs: 1 }];
+  expect(await replayed('offline-0', { batches: [], entries })).toEqual({
+    ...{ equal: 0, pieces: 0, outside: 1 },
+  });
+});
