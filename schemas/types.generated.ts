@@ -1124,6 +1124,217 @@ export interface OpenSentienceAttachment {
   expiresAt: string;
 }
 
+export type BundledStimulus =
+  | {
+      kind: 'step';
+      activityId: string;
+      outcome: BundledOutcome;
+    }
+  | {
+      kind: 'timer';
+      deadlineMs: number;
+    }
+  | {
+      kind: 'message';
+      update: string;
+      updateId: string;
+      message: unknown;
+    }
+  | {
+      kind: 'child-ended';
+      childRunId: string;
+    }
+  | {
+      kind: 'cancel-requested';
+    };
+export type BundledOutcome =
+  | {
+      kind: 'completed';
+      result: {
+        output: unknown;
+        events: BundledEvent[];
+        deltas?: {
+          [k: string]: unknown;
+        };
+      };
+    }
+  | {
+      kind: 'failed';
+      code: string;
+      message: string;
+      details?: unknown;
+    }
+  | {
+      kind: 'timed-out';
+      type: string;
+    }
+  | {
+      kind: 'cancelled';
+    };
+export type BundledCause =
+  | string
+  | {
+      runId: string;
+      key: string;
+    };
+
+export interface RunBundle {
+  /**
+   * Of the canonical JSON (RFC 8785) of everything else.
+   */
+  checksum: string;
+  exportedAt: string;
+  format: 'openwop-temporal.run-bundle';
+  formatVersion: 1;
+  host: {
+    name: string;
+    version: string;
+    vendor?: string;
+  };
+  versions: {
+    engine: number;
+    eventLog: number;
+    translate: number;
+    revision: number;
+    temporalSdk: string;
+    node: string;
+  };
+  redaction: {
+    redactionApplied: boolean;
+    redactionMode: 'mask' | 'omit' | 'hash' | 'passthrough';
+    /**
+     * Variables declared sensitive: their values are not in the file.
+     */
+    withheld: string[];
+  };
+  /**
+   * A RunSnapshot.
+   */
+  run: {
+    runId: string;
+    workflowId: string;
+    status:
+      | 'pending'
+      | 'running'
+      | 'paused'
+      | 'waiting-approval'
+      | 'waiting-input'
+      | 'waiting-external'
+      | 'cancelling'
+      | 'completed'
+      | 'failed'
+      | 'cancelled';
+    [k: string]: unknown;
+  };
+  input: BundledInput;
+  manifests: {
+    agentId: string;
+    manifestHash: string;
+    /**
+     * Manifest, prompt and schemas as pinned when the run began.
+     */
+    resolved: {
+      [k: string]: unknown;
+    };
+  }[];
+  recording: {
+    batches: BundledBatch[];
+    entries: BundledEntry[];
+  };
+}
+export interface BundledInput {
+  runId: string;
+  tenant: string;
+  subject?: {
+    [k: string]: unknown;
+  };
+  principal?: string;
+  idSeed: string;
+  translateVersion: number;
+  era?: number;
+  header: {
+    sessionId: string;
+    correlationId: string;
+    parentRunId?: string;
+    [k: string]: unknown;
+  };
+  definition: {
+    id: string;
+    nodes: {
+      [k: string]: unknown;
+    }[];
+    edges: {
+      [k: string]: unknown;
+    }[];
+    variables: {
+      [k: string]: unknown;
+    }[];
+    settings: {
+      [k: string]: unknown;
+    };
+    [k: string]: unknown;
+  };
+  source: 'workflow-node' | 'run-api' | 'chat-mention';
+  message?: {
+    [k: string]: unknown;
+  };
+  variables: {
+    [k: string]: unknown;
+  };
+  configurable: {
+    [k: string]: unknown;
+  };
+  tags?: string[];
+  metadata?: {
+    [k: string]: unknown;
+  };
+  agents: {
+    [k: string]: {
+      [k: string]: unknown;
+    };
+  };
+  limits: {
+    [k: string]: unknown;
+  };
+  policy: {
+    [k: string]: unknown;
+  };
+  testHooks?: true;
+  statesCauses?: true;
+  revision?: number;
+  forceContinueAsNewAfter?: number;
+}
+export interface BundledBatch {
+  atMs: number;
+  begins?: true;
+  position: number;
+  stimuli: BundledStimulus[];
+  began: string[];
+}
+export interface BundledEvent {
+  type: string;
+  nodeId?: string;
+  causedBy?: BundledCause;
+  payload: {
+    [k: string]: unknown;
+  };
+}
+export interface BundledEntry {
+  key: string;
+  type: string;
+  nodeId?: string;
+  causedBy?: BundledCause;
+  /**
+   * JSON.
+   */
+  payload: string;
+  timestampMs: number;
+  /**
+   * No workflow code stated it: the run was ended from outside.
+   */
+  isDerived?: true;
+}
+
 export interface RunCancelRequest {
   reason?: string;
 }

@@ -1,7 +1,12 @@
 // `npm run -s openwop -- …`: the operator's command line over the HTTP API (src/cli). The environment says where the
 // host is, in the host's own variables; beside `npm start` nothing need be said, because the data folder keeps its
 // address and key.
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { CliParts } from '../cli/cli.ts';
+import { CliFault } from '../cli/faults.ts';
+import { interrupted } from '../cli/host-client.ts';
 import { runCli } from '../cli/program.ts';
 import { keptApiKey, keptUrl } from './data-folder.ts';
 import { DEFAULT_DATA_DIR, DEFAULT_PORT } from './defaults.ts';
@@ -38,6 +43,29 @@ function screen(): { columns: number | undefined; colour: boolean } {
   };
 }
 
+/** Time in ms that a replay may take, the bundling of workflow code, where it is the first, included. */
+const REPLAY_LIMIT_MS = 600_000;
+/** Of what it tells: a difference with both its payloads. */
+const REPORT_BYTES = 64 * 1024 * 1024;
+/** All that a replay is given of the environment: where programs are, and where bundled workflow code is kept. */
+const REPLAY_VARIABLES = ['PATH', 'HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'OPENWOP_CACHE_DIR'];
+
+/** In a process of its own: this one loads no workflow code, and what a file makes of it ends with it. */
+const replay: NonNullable<CliParts['replay']> = async (path, signal) => {
+  const env = Object.fromEntries(REPLAY_VARIABLES.map((name) => [name, process.env[name]]));
+  const args = ['--import', 'tsx', join(import.meta.dirname, 'replay-bundle.ts'), path];
+  const limits = { timeout: REPLAY_LIMIT_MS, maxBuffer: REPORT_BYTES, signal };
+  const options = { cwd: ROOT, env, killSignal: 'SIGKILL', ...limits } as const;
+  const { stdout } = await promisify(execFile)(process.execPath, args, options).catch(
+    (cause: unknown) => {
+      if (signal.aborted) throw interrupted(cause);
+      const said = (cause as { stderr?: string }).stderr ?? '';
+      throw new CliFault(`The replay broke off. ${said}`, { code: 'replay_failed', cause });
+    },
+  );
+  return JSON.parse(stdout) as Awaited<ReturnType<typeof replay>>;
+};
+
 function ctrlC(): AbortSignal {
   const abort = new AbortController();
   let firstAtMs: number | undefined;
@@ -64,5 +92,6 @@ process.exitCode = await runCli(process.argv.slice(2), {
   input: process.stdin,
   isAttended: process.stdin.isTTY === true && process.stderr.isTTY === true,
   signal: ctrlC(),
+  replay,
   self: [process.execPath, join(import.meta.dirname, 'openwop-bin.js')],
 });

@@ -1,7 +1,7 @@
 // What the roles of a process share: Temporal, the database, the log, and what agents are, may use and say. Built once,
 // in the order of their needs (architecture §7).
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadCatalog } from '../adapters/catalog/index.ts';
 import { createModels, hasLiveModel } from '../adapters/models/index.ts';
@@ -42,13 +42,6 @@ import type { Started } from './started.ts';
 
 /** Named limits of the orderly end of the parts, in ms; roles have their own. */
 export const STOP_LIMITS = { temporal: 20_000, database: 5_000, reads: 3_000, connection: 3_000 };
-
-/** Of this product. */
-export const VERSION = (
-  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    version: string;
-  }
-).version;
 
 /** Definitions, agents, scripts and tools that come with the process and not from a folder. */
 export interface BuiltIn {

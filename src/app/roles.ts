@@ -21,7 +21,8 @@ import type { Core } from '../opensentience/parts.ts';
 import { HostError } from '../rules/errors.ts';
 import type { Config } from './config.ts';
 import { openCoreFolder } from './data-folder.ts';
-import { VERSION, type AgentParts, type HostOptions, type RunParts } from './parts.ts';
+import type { AgentParts, HostOptions, RunParts } from './parts.ts';
+import { SDK_VERSION, VERSION } from './versions.ts';
 import { withProgress } from './progress.ts';
 import type { Started } from './started.ts';
 
@@ -213,6 +214,7 @@ function facadeDeps(needs: LateNeeds): FacadeDeps {
       testSeams: config.testSeams,
       ...runSettings(needs.options),
       version: VERSION,
+      sdkVersion: SDK_VERSION,
       inMemory: !needs.temporal.traits.keepsRuns,
       // A facade of its own cannot know which workers have agents.
       opensentience: config.opensentience !== undefined || !parts.worker,

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { printableJson, printableLines } from '../words/printable.ts';
-import type { ExitCode } from './faults.ts';
+import type { ReplayReport } from '../rules/replayed.ts';
+import { CliFault, type ExitCode } from './faults.ts';
 import { createHostClient, type HostAddress, type HostClient } from './host-client.ts';
 import type { Screen } from './terminal.ts';
 
@@ -24,6 +25,8 @@ export interface CliParts extends HostAddress {
   readonly isAttended?: boolean;
   /** Aborted by Ctrl-C. */
   readonly signal?: AbortSignal;
+  /** Replays the file of a run (absolute path), without the host. Absent: nothing can. */
+  readonly replay?: (path: string, signal: AbortSignal) => Promise<ReplayReport>;
   /** The program and its first arguments, by which a shell's completion calls it. */
   readonly self?: readonly string[];
 }
@@ -35,6 +38,8 @@ export interface Cli {
   readonly self: readonly string[];
   readonly input?: Readable;
   readonly isAttended: boolean;
+  /** Replays the file of a run. */
+  readonly replay: (path: string) => Promise<ReplayReport>;
   /** Text as it is, to who reads the result. */
   readonly out: (text: string) => void;
   /** Lines for a human that are no result, without what a terminal would obey. */
@@ -50,6 +55,11 @@ export function cliOf(parts: CliParts, ends: (code: ExitCode) => void): Cli {
   const { out, err, screen = { colour: false }, self = [], isAttended = false, input } = parts;
   return {
     client: createHostClient(parts, signal),
+    replay: (path) => {
+      if (!parts.replay)
+        throw new CliFault('Nothing here can replay a run.', { code: 'no_replay' });
+      return parts.replay(path, signal);
+    },
     ...{ screen, signal, self, isAttended, input, out, ends },
     note: (text) => err(`${printableLines(text)}\n`),
     tell: ({ json }, document, words) => out(`${json ? printableJson(document, 2) : words()}\n`),

@@ -1,6 +1,7 @@
 // The command line `openwop`: arguments in, text out, an exit code. Knows only the host's HTTP API.
 import { Command, CommanderError } from 'commander';
 import { printableJson, printableLines } from '../words/printable.ts';
+import { addBundleCommands } from './bundle-commands.ts';
 import { addAgentCommands } from './agent-commands.ts';
 import { cliOf, type CliParts } from './cli.ts';
 import { addCompletion } from './completion.ts';
@@ -22,7 +23,7 @@ Environment:
 Exit codes:
   ${EXIT.done}    done; of a run that was followed: completed
   ${EXIT.refused}    the host or the network said no; of a run that was followed: failed;
-       of two runs (diff): they differ
+       of two runs (diff), or of one and its replay (import): they differ
   ${EXIT.usage}    the command was not understood, or wants more said
   ${EXIT.waits}    a human is asked (runs follow --until-question)
   ${EXIT.cancelled}    the run that was followed was cancelled
@@ -52,6 +53,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addDiffCommand(program, cli);
   addSessionCommands(program, cli);
   addAgentCommands(program, cli);
+  addBundleCommands(program, cli);
   addCompletion(program, cli);
   try {
     checkAddress(parts);

@@ -29,6 +29,7 @@ export type RunLog = Pick<
   | 'overview'
   | 'waitingRuns'
   | 'changes'
+  | 'recording'
 >;
 
 export interface FacadeConfig extends RunSettings {
@@ -42,6 +43,8 @@ export interface FacadeConfig extends RunSettings {
   readonly testSeams?: boolean;
   /** Version of this product. */
   readonly version: string;
+  /** Of the Temporal SDK that runs workflow code. */
+  readonly sdkVersion?: string;
   /** Runs end with the process of their Temporal server: told by readiness and discovery. Default false. */
   readonly inMemory?: boolean;
   /** Origin as users see it, base of the URLs in answers; absent: what each request names. */

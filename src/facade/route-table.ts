@@ -22,6 +22,7 @@ import { pageLinkRoute } from './routes/page-link.ts';
 import { pollRoute } from './routes/poll.ts';
 import { childrenRoute } from './routes/children.ts';
 import { questionsRoute } from './routes/questions.ts';
+import { runBundleRoute } from './routes/run-bundle.ts';
 import { runRoutes } from './routes/runs.ts';
 import { sessionEventsRoute } from './routes/session-events.ts';
 import { sessionRoutes } from './routes/sessions.ts';
@@ -57,6 +58,7 @@ export function routesOf(
     ...pauseRoutes(deps),
     forkRoute(deps),
     debugBundleRoute(deps),
+    runBundleRoute(deps),
     interruptRoute(deps),
     ...catalogRoutes(deps),
     pageLinkRoute(sessions),

@@ -21,6 +21,7 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   RunEventDoc: 'run-event',
   EventPollResponse: 'events-poll-response',
   DebugBundle: 'debug-bundle',
+  RunBundle: 'run-bundle',
   InterruptResolveRequest: 'interrupt-resolve-request',
   WorkflowDefinition: 'workflow-definition',
   AgentInventoryResponse: 'agent-inventory',

@@ -181,6 +181,16 @@ export const ERRORS = {
     message: "The run's history is neither in Temporal nor in the archive.",
   }, // own
   content_missing: { retryable: true, message: 'A stored value is missing.' }, // own
+  // bundles of runs that are read (never leave by HTTP)
+  bundle_invalid: { retryable: false, message: 'This is no bundle of a run.' }, // own
+  bundle_changed: {
+    retryable: false,
+    message: 'The bundle was changed since it was made: its checksum is another.',
+  }, // own
+  bundle_unsupported: {
+    retryable: false,
+    message: 'The bundle is of a version that this release does not read.',
+  }, // own
   // start-up (never leave by HTTP)
   config_invalid: { retryable: false, message: 'The configuration is not valid.' }, // own
   temporal_not_found: { retryable: false, message: "Temporal's dev server could not be obtained." }, // own

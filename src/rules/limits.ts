@@ -36,6 +36,8 @@ export const SEGMENT_BYTES = 1792 * 1024;
 export const SEGMENT_CARRIER_BYTES = 64 * 1024;
 /** Largest request body the facade reads. Advertised as limits.maxRequestBodyBytes. */
 export const REQUEST_BODY_BYTES = 1024 * 1024;
+/** Largest file of a whole run (run-bundle.schema.json), as it is made and as it is read. */
+export const RUN_BUNDLE_BYTES = 64 * 1024 * 1024;
 /** Largest workflow definition: it travels in every segment's start input. */
 export const DEFINITION_BYTES = 256 * 1024;
 /**

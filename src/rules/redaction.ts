@@ -4,7 +4,7 @@
 import type { JsonValue } from './json.ts';
 
 /** Shorter values are no secrets: replacing them would deface ordinary text. */
-const MIN_SECRET_LENGTH = 8;
+export const MIN_SECRET_LENGTH = 8;
 /** Longest tail (UTF-16 units) that a stream holds back; a longer run of credential characters is swallowed. */
 export const MAX_HOLD_BACK = 8192;
 

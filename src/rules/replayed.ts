@@ -7,7 +7,7 @@ import { canonicalJson, type JsonValue } from './json.ts';
 import type { RecordedEntry } from './recording.ts';
 
 /** A fact, as the replay stated it. */
-export type StatedEntry = Omit<EmittedEntry, 'kind'>;
+export type StatedEntry = Pick<EmittedEntry, 'key' | 'type' | 'nodeId' | 'payload'>;
 
 /** One side of a difference. */
 export interface Side {
@@ -128,3 +128,21 @@ function recordedSide({ type, nodeId, payload }: RecordedEntry): Side {
 function replayedSide({ type, nodeId, payload }: StatedEntry): Side {
   return { type, ...(nodeId === undefined ? {} : { nodeId }), payload };
 }
+
+/** What became of a file that was to be replayed. */
+export type ReplayReport =
+  | {
+      readonly kind: 'replayed';
+      readonly runId: string;
+      readonly workflowId: string;
+      readonly status: string;
+      /** Of the log. */
+      readonly events: number;
+      readonly compared: Compared;
+      /** Variables whose values are not in the file. */
+      readonly withheld: readonly string[];
+      /** Versions of the host that made the file, and of this one. */
+      readonly madeBy: string;
+      readonly replayedBy: string;
+    }
+  | { readonly kind: 'refused'; readonly code: string; readonly message: string };

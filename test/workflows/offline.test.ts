@@ -124,9 +124,19 @@ describe('what differs is found, with both sides', () => {
   });
 });
 
+it('what workflow code cannot begin with is told', async () => {
+  const { histories, rows } = await playCase(isolate, 'offline-0');
+  const input = generatedInput('offline-0');
+  const broken = { ...input, definition: { ...input.definition, nodes: null as never } };
+  await expect(
+    playIn(isolate, { input: broken, recording: recordingOf(histories, rows) }),
+  ).rejects.toThrow('TypeError');
+});
+
 it('of a run that no workflow ran for nothing is stated', async () => {
   const payload = JSON.stringify({ error: { code: 'start_failed', message: 'no' } });
-  const entries = [{ key: 'terminal', type: 'run.failed', payload, timestampMs: 1 }];
+  const ended = { key: 'terminal', type: 'run.failed', payload, timestampMs: 1 } as const;
+  const entries = [{ ...ended, isDerived: true } as const];
   expect(await replayed('offline-0', { batches: [], entries })).toEqual({
     ...{ equal: 0, pieces: 0, outside: 1 },
   });

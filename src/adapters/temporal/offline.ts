@@ -14,6 +14,8 @@ const READ_RECORDING = 'readRecording';
 const TEMPORAL_RUN_ID = 'offline';
 /** Workflow tasks of one replay. */
 const MAX_TASKS = 200_000;
+/** Facts that are stated beyond those of the record: more tell nothing that the first does not. */
+const MAX_MORE = 1_000;
 /** Longest time in ms that workflow code may take without coming to a wait: what is played was not made here. */
 const CALL_LIMIT_MS = 60_000;
 /** The replay found a difference by itself: what follows is how it ends. */
@@ -67,12 +69,14 @@ class OfflinePlay {
   readonly #page: RecordingPage;
   /** By their number: when they end. */
   readonly #timers = new Map<number, number>();
+  readonly #most: number;
   #nowMs: number;
   #isOver = false;
 
   constructor(instance: Instance, page: RecordingPage, nowMs: number) {
     this.#instance = instance;
     this.#page = page;
+    this.#most = page.entries.length + MAX_MORE;
     this.#nowMs = nowMs;
   }
 
@@ -133,10 +137,10 @@ class OfflinePlay {
       const { entries } = defaultPayloadConverter.fromPayload<Carrier>(payload);
       for (const entry of entries) {
         if (this.#isOver || entry.kind !== 'emit') continue;
-        if (entry.type === DIVERGED) this.#isOver = true;
+        if (entry.type === DIVERGED || this.#stated.length >= this.#most) this.#isOver = true;
         else {
-          const { kind: _kind, ...stated } = entry;
-          this.#stated.push(stated);
+          const { key, type, nodeId, payload } = entry;
+          this.#stated.push({ key, type, payload, ...(nodeId === undefined ? {} : { nodeId }) });
         }
       }
     }

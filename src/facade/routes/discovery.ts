@@ -30,6 +30,7 @@ import { CREATE_PAGE_LINK } from './page-link.ts';
 import { RUN_OVERVIEW } from './overview.ts';
 import { LIST_CHILDREN } from './children.ts';
 import { LIST_QUESTIONS } from './questions.ts';
+import { GET_RUN_BUNDLE } from './run-bundle.ts';
 import { LIST_RUNS } from './runs.ts';
 import { GET_ANCESTRY, GET_CAUSES, GET_EFFECTS } from './causation.ts';
 import { GET_CONVERSATION, SAY_IN_SESSION } from './conversation.ts';
@@ -116,6 +117,7 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         signInLink: addressOf(CREATE_SIGN_IN_LINK, FIRST),
         questions: addressOf(LIST_QUESTIONS, FIRST),
         children: addressOf(LIST_CHILDREN, FIRST),
+        runBundle: addressOf(GET_RUN_BUNDLE, FIRST),
         workflows: addressOf(LIST_WORKFLOWS, FIRST),
         staleReadHeader: STALE_HEADER,
         ...(config.opensentience === true ? { opensentience: opensentienceAddresses() } : {}),
