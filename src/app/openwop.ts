@@ -3,6 +3,7 @@
 // address and key.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { CliParts } from '../cli/cli.ts';
 import { CliFault } from '../cli/faults.ts';
@@ -11,6 +12,7 @@ import { runCli } from '../cli/program.ts';
 import { keptApiKey, keptUrl } from './data-folder.ts';
 import { DEFAULT_DATA_DIR, DEFAULT_PORT } from './defaults.ts';
 
+const REPLAYER = fileURLToPath(new URL('./replay-bundle.ts', import.meta.url));
 const ROOT = join(import.meta.dirname, '..', '..');
 /** One Ctrl-C reaches this process twice, from the terminal and from npm: repeats within this time (ms) are the same. */
 const SAME_SIGNAL_MS = 1_500;
@@ -53,7 +55,7 @@ const REPLAY_VARIABLES = ['PATH', 'HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'OPENWOP_C
 /** In a process of its own: this one loads no workflow code, and what a file makes of it ends with it. */
 const replay: NonNullable<CliParts['replay']> = async (path, signal) => {
   const env = Object.fromEntries(REPLAY_VARIABLES.map((name) => [name, process.env[name]]));
-  const args = ['--import', 'tsx', join(import.meta.dirname, 'replay-bundle.ts'), path];
+  const args = ['--import', 'tsx', REPLAYER, path];
   const limits = { timeout: REPLAY_LIMIT_MS, maxBuffer: REPORT_BYTES, signal };
   const options = { cwd: ROOT, env, killSignal: 'SIGKILL', ...limits } as const;
   const { stdout } = await promisify(execFile)(process.execPath, args, options).catch(

@@ -103,10 +103,12 @@ const imported = (path: string, ...more: string[]) =>
 
 /** The run as if it were another one's file. */
 async function changed(name: string, change: (bundle: RunBundle) => void): Promise<string> {
-  const { checksum: _, ...content } = await bundleIn(fileOf(runs.completed));
-  change(content as RunBundle);
+  const bundle = await bundleIn(fileOf(runs.completed));
+  change(bundle);
+  const content: Partial<RunBundle> = bundle;
+  delete content.checksum;
   const path = join(folder, `${name}.json`);
-  await writeFile(path, bundleText(content));
+  await writeFile(path, bundleText(bundle));
   return path;
 }
 

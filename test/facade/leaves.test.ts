@@ -41,6 +41,7 @@ import { COMPARE_RUNS, DIFF_RUNS } from '../../src/facade/routes/diff.ts';
 import { GET_DEBUG_BUNDLE } from '../../src/facade/routes/debug-bundle.ts';
 import { FORK_RUN } from '../../src/facade/routes/fork.ts';
 import { PAUSE_RUN, RESUME_RUN } from '../../src/facade/routes/pause.ts';
+import { GET_RUN_BUNDLE } from '../../src/facade/routes/run-bundle.ts';
 import { CREATE_RUN, GET_RUN, LIST_RUNS } from '../../src/facade/routes/runs.ts';
 import { components } from '../../src/facade/shapes.ts';
 import { createStreamRegistry } from '../../src/facade/stream-registry.ts';
@@ -234,6 +235,14 @@ const LEAVES: readonly Leaf[] = [
       },
     },
     { given: () => ({ ...waiting(), parameters: { maxEvents: undefined } }), ...databaseAway },
+  ),
+  leaf(
+    GET_RUN_BUNDLE,
+    {
+      given: waiting,
+      told: { headers: { 'Cache-Control': 'no-store' }, text: like(/^\{"checksum":"sha256:/) },
+    },
+    { given: waiting, without: 'temporal', told: 'service_unavailable' },
   ),
   leaf(
     PAUSE_RUN,
