@@ -102,7 +102,7 @@ describe('a run in one file', () => {
     ['another kind of file', bytesOf('{"format":"zip"}'), 'bundle_invalid'],
     [
       'depth without end',
-      bytesOf(`{"a":${'['.repeat(9_999)}${']'.repeat(9_999)}}`),
+      bytesOf(TEXT.replace('{', `{"a":${'['.repeat(99_999)}${']'.repeat(99_999)},`)),
       'bundle_invalid',
     ],
     ['more bytes than it may have', new Uint8Array(RUN_BUNDLE_BYTES + 1), 'payload_too_large'],
