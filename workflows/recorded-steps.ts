@@ -220,10 +220,16 @@ class Player {
       case 'child-ended':
         return this.inbox?.childEnded(stimulus.childRunId);
       case 'cancel-requested':
-        return this.inbox?.cancelled();
+        return void this.#cancelled();
       case 'message':
         return this.#enter(stimulus, isBeginning);
     }
+  }
+
+  /** What came before it in its task has been stated by then. */
+  async #cancelled(): Promise<void> {
+    for (let hop = 0; hop < CANCEL_HOPS; hop++) await Promise.resolve();
+    this.inbox?.cancelled();
   }
 
   /** One that came with the beginning of a segment was taken in before it was looked at, and may be refused. */
@@ -270,6 +276,8 @@ function kindOf(update: string): MessageKind {
 const RESULT_HOPS = 2;
 /** The same of a timer that ends a wait: what an activity of the same task comes to is told before. */
 const TIMER_HOPS = 5;
+/** The same between a job that cancels the execution and the inbox that is told. */
+const CANCEL_HOPS = 2;
 
 /** While the record is read and played nothing can be answered; a cancel ends that. */
 function inboxOf(player: Player): Inbox {

@@ -25,13 +25,15 @@ async function replayed(seed: string, recording: Recording): Promise<Compared> {
   return compareReplayed(recording.entries, stated);
 }
 
-/** Whatever a cancel or a cut came together with may be told in another order, and so may the ends of children. */
-function isOrdered({ rows }: CaseEnd, { batches }: Recording): boolean {
-  const isCancel = (text: string) => /"cancel-requested"|"cancelRun"|"immediate"/.test(text);
-  return (
-    !rows.some(({ type }) => type === 'node.dispatched') &&
-    !batches.some(({ stimuli }) => isCancel(JSON.stringify(stimuli)))
-  );
+/**
+ * What waited in a segment waits at another place of its code in the next, so that what is cut there may be told
+ * otherwise; so may a child's end that comes with its start.
+ */
+function mayDiffer({ rows, executions }: CaseEnd, { batches }: Recording): boolean {
+  const hasChildren = rows.some(({ type }) => type === 'node.dispatched');
+  const isCut = /"cancel-requested"|"cancelRun"|"immediate"/.test(JSON.stringify(batches));
+  const isCrowded = batches.some(({ stimuli }) => stimuli.length > 1);
+  return executions > 1 ? isCut || hasChildren : hasChildren && isCrowded;
 }
 
 it('a record that is played states what was recorded, over all segments', async () => {
@@ -42,7 +44,7 @@ it('a record that is played states what was recorded, over all segments', async 
     const seed = `offline-${index}`;
     const source = await playCase(isolate, seed);
     const recording = recordingOf(source.histories, source.rows);
-    if (!isOrdered(source, recording)) continue;
+    if (mayDiffer(source, recording)) continue;
     played++;
     segments += source.executions;
     const { difference, equal, pieces } = await replayed(seed, recording);
@@ -50,7 +52,7 @@ it('a record that is played states what was recorded, over all segments', async 
     else expect(equal + pieces).toBe(source.rows.length);
   }
   expect(failures).toEqual([]);
-  expect(played).toBeGreaterThan(CASES / 5);
+  expect(played).toBeGreaterThan(CASES / 2);
   expect(segments).toBeGreaterThan(played);
 }, 600_000);
 
