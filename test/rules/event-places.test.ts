@@ -22,9 +22,6 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
     ...['src/log/start-failed.ts', 'src/translate/v1.ts', 'workflows/fork.ts'],
     'workflows/run.ts',
   ],
-  'replay.diverged': ['workflows/fork.ts'],
-  // The workflow; where it ended without its own code, translate; where it never began, the start.
-  'run.failed': ['src/log/start-failed.ts', 'src/translate/v1.ts', 'workflows/run.ts'],
   // What a replay without Temporal states behind it is how it ends.
   'replay.diverged': ['src/adapters/temporal/offline.ts', 'workflows/fork.ts'],
   'run.cancelled': ['src/translate/v1.ts', 'workflows/run.ts'],
