@@ -39,7 +39,7 @@ async function decodePayloads(
   }
 }
 
-/** What a run was told: its input, messages, signals, and why a step failed. */
+/** What a run was told: messages, signals, and why a step failed. */
 async function decodeTold(
   event: HistoryEvent,
   codec: PayloadCodec,
@@ -58,11 +58,6 @@ async function decodeTold(
   if (signal) {
     const input = { payloads: await decodePayloads(codec, signal.input?.payloads, 0) };
     return { ...event, workflowExecutionSignaledEventAttributes: { ...signal, input } };
-  }
-  const started = event.workflowExecutionStartedEventAttributes;
-  if (started) {
-    const input = { payloads: await decodePayloads(codec, started.input?.payloads, 0) };
-    return { ...event, workflowExecutionStartedEventAttributes: { ...started, input } };
   }
   const failed = event.activityTaskFailedEventAttributes;
   if (!failed?.failure) return undefined;
