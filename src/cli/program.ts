@@ -6,6 +6,7 @@ import { addAgentCommands } from './agent-commands.ts';
 import { cliOf, type CliParts } from './cli.ts';
 import { addCompletion } from './completion.ts';
 import { addDiffCommand } from './diff-command.ts';
+import { addForkCommand } from './fork-command.ts';
 import { CliFault, EXIT, usageFault, type ExitCode } from './faults.ts';
 import { addRunCommands } from './run-commands.ts';
 import { addSessionCommands } from './session-commands.ts';
@@ -50,6 +51,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
     .addHelpText('after', ENVIRONMENT);
   addStartCommands(program, cli);
   addRunCommands(program, cli);
+  addForkCommand(program, cli);
   addDiffCommand(program, cli);
   addSessionCommands(program, cli);
   addAgentCommands(program, cli);

@@ -125,7 +125,8 @@ async function readAll(input: Readable | undefined): Promise<string> {
   return text;
 }
 
-function getWorkflow(client: HostClient, workflowId: string): Promise<WorkflowDefinition> {
+/** Throws CliFault. */
+export function getWorkflow(client: HostClient, workflowId: string): Promise<WorkflowDefinition> {
   return client
     .get<WorkflowDefinition>(`/v1/workflows/${encodeURIComponent(workflowId)}`)
     .catch((error: unknown) => {

@@ -1,0 +1,123 @@
+// `openwop fork`: a run made again from another one's record, by something else where that is asked for.
+import { readFile } from 'node:fs/promises';
+import { Option, type Command } from 'commander';
+import type { RunForkOverlay, RunForkRequest, RunSnapshot } from '../../schemas/types.generated.ts';
+import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { printable, printableJson } from '../words/printable.ts';
+import { CALLED, collect, freshKey, type Cli, type JsonFlag } from './cli.ts';
+import { CliFault, usageFault } from './faults.ts';
+import { followRun } from './follow.ts';
+import { inputsOf } from './input-values.ts';
+import { command, numberTo } from './run-commands.ts';
+import { getRun, namedRun, runPath } from './run-reads.ts';
+import { statusText } from './run-tables.ts';
+import { getWorkflow } from './start-command.ts';
+
+/** What the host says of the fork. */
+interface Made extends JsonObject {
+  readonly runId: string;
+  readonly status: RunSnapshot['status'];
+}
+
+interface ForkFlags extends JsonFlag {
+  readonly from?: number;
+  readonly replay?: true;
+  readonly prompt?: readonly string[];
+  readonly model?: string;
+  readonly provider?: string;
+  readonly input?: readonly string[];
+  readonly answer?: string;
+  readonly tools?: 'recorded';
+  readonly follow?: true;
+}
+
+export function addForkCommand(program: Command, cli: Cli): void {
+  command(program, 'fork <runId>', 'Make a run again from what another one recorded.')
+    .option('--from <n>', 'live from this event on', numberTo(0, Number.MAX_SAFE_INTEGER))
+    .option('--replay', 'to its end as it was recorded: nothing is performed, nobody is asked')
+    .option('--prompt <agentId=file>', 'another prompt for this agent (again for each)', collect)
+    .option('--model <name>', 'another model')
+    .option('--provider <name>', 'another provider of models')
+    .option('--input <name=value>', 'another input, with --from 0 (again for each)', collect)
+    .option('--answer <JSON>', 'in the place of the answer that the event --from tells')
+    .addOption(
+      new Option('--tools <which>', 'recorded: calls get what they got, none is performed').choices(
+        ['recorded'],
+      ),
+    )
+    .option('--follow', 'follow the fork until it ends')
+    .action((runId: string, flags: ForkFlags) => forkRun(cli, runId, flags));
+}
+
+async function forkRun(cli: Cli, runId: string, flags: ForkFlags): Promise<void> {
+  const { from, replay } = flags;
+  if (!replay && from === undefined)
+    throw usageFault('Say where the fork is to live from (--from N), or --replay.');
+  const overlay = await overlayOf(cli, runId, flags);
+  const isPlain = Object.keys(overlay).length === 0;
+  if (replay && !isPlain)
+    throw usageFault('A replay goes by nothing else than its source did: leave --replay out.');
+  const body: RunForkRequest = {
+    mode: replay ? 'replay' : 'branch',
+    fromSeq: from ?? 0,
+    ...(isPlain ? {} : { runOptionsOverlay: overlay }),
+  };
+  const made = await cli.client
+    .post<Made>(`${runPath(runId)}:fork`, { body, idempotencyKey: freshKey() })
+    .catch(namedRun(runId));
+  const { runId: forkId, status } = made;
+  if (typeof forkId !== 'string')
+    throw new CliFault('The host does not say which run it made.', { code: 'not_a_host' });
+  const of = `${replay ? 'a replay' : 'a branch'} of ${runId} from ${from ?? 0}`;
+  if (flags.json) cli.out(`${printableJson(made, flags.follow ? undefined : 2)}\n`);
+  else cli.out(`Run ${printable(forkId)}, ${printable(of)}: ${statusText(status)}.\n`);
+  if (flags.follow) cli.ends(await followRun(cli, forkId, { json: flags.json }));
+  else if (!flags.json)
+    cli.note(
+      `Follow it: ${CALLED} runs follow ${forkId}\nCompare: ${CALLED} diff ${runId} ${forkId}`,
+    );
+}
+
+async function overlayOf(cli: Cli, runId: string, flags: ForkFlags): Promise<RunForkOverlay> {
+  const { prompt = [], model, provider, input = [], answer, from, tools } = flags;
+  const configurable: JsonObject = {
+    ...(model === undefined ? {} : { 'ai.model': model }),
+    ...(provider === undefined ? {} : { 'ai.provider': provider }),
+  };
+  const agents = Object.fromEntries(await Promise.all(prompt.map(promptOf)));
+  return {
+    ...(Object.keys(configurable).length === 0 ? {} : { configurable }),
+    ...(prompt.length === 0 ? {} : { agents }),
+    ...(input.length === 0 ? {} : { inputs: await inputsFor(cli, runId, input) }),
+    ...(answer === undefined || from === undefined
+      ? {}
+      : { answer: { seq: from, value: valueOf(answer) } }),
+    ...(tools === undefined ? {} : { tools }),
+  };
+}
+
+async function inputsFor({ client }: Cli, runId: string, given: readonly string[]) {
+  const { workflowId } = await getRun(client, runId);
+  const { variables } = await getWorkflow(client, workflowId);
+  return inputsOf(given, variables);
+}
+
+async function promptOf(given: string): Promise<[string, { systemPrompt: string }]> {
+  const at = given.indexOf('=');
+  if (at < 1) throw usageFault(`--prompt is agentId=file, and not "${given}".`);
+  const file = given.slice(at + 1);
+  try {
+    return [given.slice(0, at), { systemPrompt: await readFile(file, 'utf8') }];
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    throw usageFault(`The file ${file} cannot be read (${code}).`);
+  }
+}
+
+function valueOf(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw usageFault(`--answer is no valid JSON: ${(error as Error).message}`);
+  }
+}
