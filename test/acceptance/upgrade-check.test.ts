@@ -1,0 +1,99 @@
+// docs/upgrades.md: a build is held against the histories that it would have to go on with.
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
+import { dataConverter } from '../../src/adapters/temporal/codec.ts';
+import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
+import {
+  replayHistories,
+  type ReplayedSegment,
+  type ReplaySource,
+} from '../../src/adapters/temporal/replay-histories.ts';
+import { readConfig } from '../../src/app/config.ts';
+import { agentNode, chain, node } from '../support/definitions.ts';
+import { startTestHost, type TestHost } from '../support/host.ts';
+import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
+
+const AGENT = 'local.upgrade.clerk';
+const GATE = chain('gate', [
+  agentNode('think', AGENT),
+  node('gate', 'core.approvalGate', { config: { title: 'Now?', timeoutMs: 3_600_000 } }),
+]);
+const SHORT = chain('short', [node('wait', 'core.delay', { config: { ms: 20 } })]);
+
+let host: TestHost;
+let folder: string;
+let source: ReplaySource;
+let open: string;
+let over: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'openwop-upgrade-'));
+  const turns = [{ final: { decision: 1, confidence: 1 } }] as const;
+  await writeCaller(join(folder, 'agents'), { agentId: AGENT, toolAllowlist: [], turns });
+  for (const each of [GATE, SHORT]) await writeDefinition(join(folder, 'definitions'), each);
+  host = await startTestHost({
+    ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
+    encryption: true,
+  });
+  open = await host.startRun({ workflowId: GATE.id });
+  over = await host.startRun({ workflowId: SHORT.id });
+  await host.waitFor(open, ({ status }) => status === 'waiting-approval');
+  await host.waitFor(over, ({ status }) => status === 'completed');
+  const config = readConfig(host.env);
+  const converter = dataConverter(config);
+  source = {
+    connection: connectTemporal(host.temporal),
+    namespace: host.temporal.namespace,
+    dataConverter: converter,
+    bundle: await workflowBundle({
+      cacheDir: config.cacheDir,
+      failureConverterPath: converter.failureConverterPath,
+    }),
+  };
+}, 120_000);
+
+afterAll(async () => {
+  await (source?.connection as { close(): Promise<void> } | undefined)?.close();
+  await host?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function replayed(
+  bundle: ReplaySource['bundle'],
+  which: Parameters<typeof replayHistories>[1],
+): Promise<ReplayedSegment[]> {
+  const segments: ReplayedSegment[] = [];
+  for await (const segment of replayHistories({ ...source, bundle }, which)) segments.push(segment);
+  return segments;
+}
+
+/** Temporal's lists come behind its histories. */
+const seen = (which: Parameters<typeof replayHistories>[1], runId: string) =>
+  expect
+    .poll(async () => (await replayed(source.bundle, which)).map((one) => one.runId), {
+      timeout: 20_000,
+    })
+    .toContain(runId);
+
+it('the build that made them goes on with open runs, and with those that have ended', async () => {
+  await seen('open', open);
+  await seen({ ended: 10 }, over);
+  for (const which of ['open', { ended: 10 }] as const)
+    for (const { fault } of await replayed(source.bundle, which)) expect(fault).toBeUndefined();
+  expect(await replayed(source.bundle, { ended: 0 })).toEqual([]);
+});
+
+it('another build is told which runs it would break, and why', async () => {
+  await seen('open', open);
+  const code = await readFile(source.bundle.codePath, 'utf8');
+  const other = code.replaceAll('prepareInvocation', 'prepareSomething');
+  expect(other).not.toBe(code);
+  const codePath = join(folder, 'other.js');
+  await writeFile(codePath, other);
+  const [first] = await replayed({ codePath }, 'open');
+  expect(first?.runId).toBe(open);
+  expect(first?.fault).toMatch(/nondeterminism/i);
+});
