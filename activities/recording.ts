@@ -3,11 +3,13 @@
 import { jsonBytes } from '../src/rules/json.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import {
+  ownFrom,
   renamed,
   type Batch,
   type RecordedEntry,
   type Recording,
   type RecordingPage,
+  type Stimulus,
 } from '../src/rules/recording.ts';
 import type { ForkOf } from '../src/rules/run-input.ts';
 import type { ReadRecordingInput } from './contract.ts';
@@ -34,14 +36,18 @@ export async function readRecording(
   ports: Ports,
   { tenant, runId, fork, page }: ReadRecordingInput,
 ): Promise<StepResult<null>> {
-  const { sourceRunId, fromSeq } = fork;
+  const { sourceRunId } = fork;
   const pages = await pagesOf(ports, tenant, fork);
   const { entries: own = [], batches: given = [] } = pages[page] ?? {};
+  const from = ownFrom(
+    fork,
+    pages.flatMap(({ entries }) => entries),
+  );
   // What the fork was given speaks of the fork; what its source stated stays that run's.
   const before = pages.slice(0, page).reduce((sum, it) => sum + it.entries.length, 0);
   const recording: RecordingPage = {
     ...{ sourceRunId, entries: own, batches: renamed(given, sourceRunId, runId) },
-    prefix: Math.max(0, Math.min(own.length, fromSeq - before)),
+    prefix: Math.max(0, Math.min(own.length, from - before)),
     isLast: page >= pages.length - 1,
   };
   return { output: null, events: [], recording };
@@ -73,11 +79,27 @@ async function readPages(
   const { entries, batches } = await log.recording(stores.runs.ref(tenant, sourceRunId), length);
   return [
     ...inPages(entries).map((some) => ({ entries: some, batches: [] })),
-    ...inPages(batches).map((some) => ({ entries: [], batches: some })),
+    ...inPages(batches.flatMap(inParts)).map((some) => ({ entries: [], batches: some })),
   ];
 }
 
-function inPages<Item extends Batch | RecordedEntry>(items: readonly Item[]): Item[][] {
+/** A batch that is larger than a page, in parts of one page each. */
+function inParts(batch: Batch): Batch[] {
+  if (jsonBytes(batch) <= PAGE_BYTES) return [batch];
+  const { stimuli, ...rest } = batch;
+  const [first = [], ...more] = inPages(stimuli);
+  const { atMs, position } = rest;
+  const others = more.map((some) => ({
+    atMs,
+    position,
+    stimuli: some,
+    began: [],
+    isMore: true as const,
+  }));
+  return [{ ...rest, stimuli: first }, ...others];
+}
+
+function inPages<Item extends Batch | RecordedEntry | Stimulus>(items: readonly Item[]): Item[][] {
   const pages: Item[][] = [];
   let bytes = Infinity;
   for (const item of items) {

@@ -16,6 +16,8 @@ import {
   type Given,
   type RecordedEntry,
   type Recording,
+  ownFrom,
+  wholeBatches,
   type Stimulus,
 } from '../src/rules/recording.ts';
 import { madeAtMs, type ForkOf, type RunInput } from '../src/rules/run-input.ts';
@@ -44,12 +46,13 @@ export interface Fork {
 }
 
 /** Undefined: the run is no fork, or lives already. */
-export async function loadFork(input: RunInput, fork: ForkOf): Promise<Fork | undefined> {
+export async function loadFork(input: RunInput, asked: ForkOf): Promise<Fork | undefined> {
   if (input.carried !== undefined) return undefined;
   const steps = recordedSteps(liveSteps());
-  const recording = await CancellationScope.nonCancellable(() => read(input, fork)).catch(
+  const recording = await CancellationScope.nonCancellable(() => read(input, asked)).catch(
     endUnread,
   );
+  const fork = { ...asked, fromSeq: ownFrom(asked, recording.entries) };
   const given = givenOf(fork, recording);
   const comparison = new Comparison(input.runId, fork, recording.entries);
   compareWith(comparison);
@@ -79,7 +82,7 @@ async function read({ runId, tenant }: RunInput, fork: ForkOf): Promise<Recordin
     entries.push(...recording.entries);
     ({ isLast } = recording);
   }
-  return { batches, entries };
+  return { batches: wholeBatches(batches), entries };
 }
 
 /** Of a run that plays no record in this segment: a fork that has left its own goes on as it did. */
@@ -176,7 +179,9 @@ function leave(
   steps.leave({ mode, laterMs, overlay: own, streams }, atMs);
   if (overlay?.answer?.kind === 'message') steps.enter(overlay.answer.message);
   const isAsking = Object.values(run.state.interrupts).some(({ resolution }) => !resolution);
-  if (steps.isReplay() && isAsking) endRun(run, { kind: 'failed', error: UNANSWERED });
+  // Nobody is asked, and nobody lets it go on.
+  if (steps.isReplay() && (isAsking || run.state.pause))
+    endRun(run, { kind: 'failed', error: UNANSWERED });
 }
 
 const UNANSWERED = {

@@ -12,7 +12,7 @@
 // visit's clean-up (src/rules/endings.ts). Phases are data: a later segment enters again where the last one stopped.
 import { digestOf, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../src/rules/json.ts';
-import type { RunInput } from '../src/rules/run-input.ts';
+import { verbosityOf } from '../src/rules/run-input.ts';
 import {
   MAX_CALLS_PER_TURN,
   MAX_TURNS_PER_INVOCATION,
@@ -185,15 +185,6 @@ async function inferTurn(work: AgentWork, invocation: Invocation): Promise<void>
   invocation.results = [];
   invocation.repair = undefined;
   take(work, invocation, output);
-}
-
-/** How much of an agent's reasoning a run shows. */
-export function verbosityOf({
-  configurable,
-  policy,
-}: Pick<RunInput, 'configurable' | 'policy'>): 'summary' | 'full' | 'off' {
-  const asked = configurable.reasoningVerbosity;
-  return asked === 'summary' || asked === 'full' || asked === 'off' ? asked : policy.verbosity;
 }
 
 function nextTurn(invocation: Invocation): void {

@@ -2,6 +2,7 @@
 // the one that its source was given.
 import type { Overlay } from '../src/rules/overlay.ts';
 import { mergedOverlay, withOverlay } from '../src/rules/overlay.ts';
+import { verbosityOf, type RunInput } from '../src/rules/run-input.ts';
 import type { CallToolInput, InferTurnInput } from '../activities/contract.ts';
 import type { Run } from './context.ts';
 import type { ActivityName, StepRequest } from './steps.ts';
@@ -15,27 +16,33 @@ export function takeOverlay(run: Run, overlay: Overlay | undefined): void {
 }
 
 /** Members of requests that an overlay is about. */
-type Overlaid = Partial<Pick<InferTurnInput, 'agent' | 'model' | 'configurable' | 'said'>> &
+type Overlaid = Partial<
+  Pick<InferTurnInput, 'agent' | 'model' | 'configurable' | 'said' | 'verbosity'>
+> &
   Partial<Pick<CallToolInput, 'resolution'>>;
 
 interface OverlaidStep {
   readonly name: ActivityName;
   readonly activityId: string;
   readonly overlay: Overlay | undefined;
+  readonly policy: RunInput['policy'];
 }
 
 /** What a step is asked: it may have been put together before the run left its source. */
 export function overlaid<Name extends ActivityName>(
   request: StepRequest<Name>,
-  { name, overlay, activityId }: OverlaidStep,
+  { name, overlay, activityId, policy }: OverlaidStep,
 ): StepRequest<Name> {
   if (!overlay) return request;
   const input = request.input as Overlaid;
-  const { agent, model, configurable } = input;
+  const { agent, model, configurable, verbosity } = input;
   const changed: Overlaid = {
     ...(agent ? { agent: overlay.agents?.[agent.agentId] ?? agent } : {}),
     ...(agent && model ? { model: overlay.models?.[agent.modelClass] ?? model } : {}),
     ...(configurable ? { configurable: overlay.configurable ?? configurable } : {}),
+    ...(verbosity && overlay.configurable
+      ? { verbosity: verbosityOf({ configurable: overlay.configurable, policy }) }
+      : {}),
   };
   const { answer, recordedTools } = overlay;
   // Nobody is waited for, where nothing is performed.

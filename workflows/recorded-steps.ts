@@ -169,6 +169,12 @@ class Player {
     this.batch++;
   }
 
+  /** The last name of a step that was begun again. */
+  nameOf(place: Place, activityId: string): string | undefined {
+    const name = this.renamed.get(activityId);
+    return name && (this.nameOf(place, activityIdOf(tupleOf(place, name))) ?? name);
+  }
+
   /** Everything stands at a wait for something that has not come. */
   async settled(): Promise<void> {
     for (let isMoving = true; isMoving;) {
@@ -322,7 +328,10 @@ async function begin<Name extends ActivityName>(
   const activityId = activityIdOf(tupleOf(place, request.step));
   const again = closeStream(player, asked, activityId);
   if (mode === 'branch') {
-    const own = overlaid({ ...request, step: again }, { name: asked.name, overlay, activityId });
+    const own = overlaid(
+      { ...request, step: again },
+      { name: asked.name, overlay, activityId, policy: place.run.input.policy },
+    );
     return perform(player, live, { ...asked, request: own });
   }
   throw ApplicationFailure.create({
@@ -399,7 +408,7 @@ async function sealLeft<Name extends ActivityName>(
   // Nothing was streamed that would have to be closed.
   if (said !== undefined || player.left?.mode === 'replay')
     return { deltas: 0 } as StepOutput<Name>;
-  const again = player.renamed.get(activityId);
+  const again = player.nameOf(place, activityId);
   if (again === undefined) return perform(player, live, { place, name, request });
   const sealed = { ...input, sealedActivityId: activityIdOf(tupleOf(place, again)) };
   const own = { ...request, step: `${again}.seal`, input: sealed as unknown as StepInput<Name> };

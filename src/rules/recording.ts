@@ -1,5 +1,6 @@
 // What a fork is made from (architecture §6): the stimuli that a run was given, in its own batches, and the log that came
 // of them. JSON: it enters the fork's history page by page, so that the fork's log needs its source no more.
+import { eventRow } from './events.ts';
 import { activityEventKey } from './ids.ts';
 import type { CausedBy, RecordedEvent, StepResult } from './journal.ts';
 import type { JsonValue } from './json.ts';
@@ -45,6 +46,8 @@ export interface Batch {
   readonly stimuli: readonly Stimulus[];
   /** Activities that it began. */
   readonly began: readonly string[];
+  /** More stimuli of the batch before: one page holds only so many. */
+  readonly isMore?: true;
   /** The run was a fork itself, and left its own source before this. */
   readonly leaves?: ForkOf;
   /** Of a first batch, where the run began by another clock: that of the source that it left at once. */
@@ -82,10 +85,34 @@ export function renamed<Part>(part: Part, from: string, to: string): Part {
   return JSON.parse(JSON.stringify(part).replaceAll(from, to)) as Part;
 }
 
+/** Batches as they were before they went into pages. */
+export function wholeBatches(parts: readonly Batch[]): Batch[] {
+  const batches: Batch[] = [];
+  for (const part of parts) {
+    const last = batches.at(-1);
+    if (part.isMore && last)
+      batches[batches.length - 1] = { ...last, stimuli: [...last.stimuli, ...part.stimuli] };
+    else batches.push(part);
+  }
+  return batches;
+}
+
 /** The time that a run of this recording begins with, in ms. */
 export function beginningMs({ batches }: Pick<Recording, 'batches'>): number {
   const [first] = batches;
   return first?.beganMs ?? first?.atMs ?? 0;
+}
+
+/**
+ * Where a fork's own log begins: at `fromSeq`, but not behind what no code stated. That tells an end that the fork has not
+ * come to.
+ */
+export function ownFrom(
+  { fromSeq }: Pick<ForkOf, 'fromSeq'>,
+  entries: readonly RecordedEntry[],
+): number {
+  const derived = entries.findIndex(({ isDerived }) => isDerived);
+  return derived < 0 ? fromSeq : Math.min(fromSeq, derived);
 }
 
 /** What a fork is given of a recording. */
@@ -96,7 +123,8 @@ export interface Given {
 }
 
 /**
- * A branch lives from its first batch that stated nothing before `fromSeq`, and does again what came to its end behind it.
+ * A branch lives from its first batch that stated nothing before `fromSeq`, and does again what came to its end behind it;
+ * what was answered behind it is asked.
  * A replay goes on where its source was cancelled, unless what came of that is its log already (replay.md §Modes).
  */
 export function givenOf(of: ForkOf, { batches, entries }: Recording): Given {
@@ -108,6 +136,12 @@ export function givenOf(of: ForkOf, { batches, entries }: Recording): Given {
     const first = places.get(activityEventKey(activityId, 0));
     return first !== undefined && first >= of.fromSeq;
   };
+  const answeredAt = answersIn(entries);
+  const isUnanswered = (stimulus: Stimulus): boolean => {
+    if (of.mode === 'replay' || stimulus.kind !== 'message') return false;
+    const { interruptId } = stimulus.message as { interruptId?: string };
+    return (answeredAt.get(interruptId ?? '') ?? -1) >= of.fromSeq;
+  };
   const given: Batch[] = [];
   for (const batch of batches) {
     const { position, stimuli } = batch;
@@ -115,11 +149,22 @@ export function givenOf(of: ForkOf, { batches, entries }: Recording): Given {
     const isLeftOut = (it: Stimulus) =>
       of.mode === 'replay' && !of.isWhole && position >= of.fromSeq && isCancel(it);
     const isCut = stimuli.some(isLeftOut);
-    const own = stimuli.filter((it) => !isLeftOut(it) && !isAgain(it));
+    const own = stimuli.filter((it) => !isLeftOut(it) && !isAgain(it) && !isUnanswered(it));
     given.push(own.length === stimuli.length ? batch : { ...batch, stimuli: own });
     if (isCut) return { batches: given, isCut };
   }
   return { batches: given, isCut: false };
+}
+
+/** Where each question was answered. */
+function answersIn(entries: readonly RecordedEntry[]): Map<string, number> {
+  const answered = new Map<string, number>();
+  entries.forEach(({ type, payload }, sequence) => {
+    if (eventRow(type).part !== 'wait-ends') return;
+    const { interruptId } = JSON.parse(payload) as { interruptId?: string };
+    if (interruptId !== undefined) answered.set(interruptId, sequence);
+  });
+  return answered;
 }
 
 function isCancel(stimulus: Stimulus): boolean {

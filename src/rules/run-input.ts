@@ -152,6 +152,15 @@ export function ownerOf({ tenant, subject, principal }: RunInput): StoredOwner {
   return subject ? { tenant, subject } : { tenant, principal };
 }
 
+/** How much of an agent's reasoning a run shows. */
+export function verbosityOf({
+  configurable,
+  policy,
+}: Pick<RunInput, 'configurable' | 'policy'>): 'summary' | 'full' | 'off' {
+  const asked = configurable.reasoningVerbosity;
+  return asked === 'summary' || asked === 'full' || asked === 'off' ? asked : policy.verbosity;
+}
+
 /** The smallest limit that somebody asked for; the host's own ceiling bounds every run. */
 export function durationLimitMs({ configurable, definition, limits }: RunInput): number {
   const { runTimeoutMs } = configurable;

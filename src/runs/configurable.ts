@@ -151,7 +151,8 @@ export const RUN_LIMITS: RunInput['limits'] = {
   maxRunDurationMs: MAX_RUN_DURATION_MS,
 };
 
-function normalized(configurable: JsonObject): JsonObject {
+/** In the one form that is kept: `ai.*` nested, without a credential. */
+export function normalized(configurable: JsonObject): JsonObject {
   const { ai: nested, ...others } = configurable;
   const isFlat = (key: string): boolean => key.startsWith('ai.');
   const rest = Object.entries(others).filter(([key]) => !isFlat(key));

@@ -2,7 +2,7 @@
 // every run is; what it is made from its own workflow reads (architecture §6).
 import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
-import { madeAtMs, type ForkOf, type RunInput } from '../rules/run-input.ts';
+import { madeAtMs, startingMessageId, type ForkOf, type RunInput } from '../rules/run-input.ts';
 import { mergedOverlay, withOverlay } from '../rules/overlay.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { LogRow } from '../ports/log.ts';
@@ -77,12 +77,14 @@ async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked):
   const before = (source.input.fork?.clocks ?? []).filter(
     (clock) => clock.recordEndsMs < recordEndsMs,
   );
+  const { inherited } = inheritedBy({ mode, fromSeq: from }, source.input.fork);
+  const input = withOverlay(source.input, inherited);
   const overlay = await readOverlay(deps, {
-    ...{ caller, source, length, asked: runOptionsOverlay },
+    ...{ caller, source, input, length, asked: runOptionsOverlay },
     ...{ before: rows.slice(0, from), at: rows[from] },
   });
   const of = { sourceRunId, fromSeq: from, length, mode, clocks: [...before, own], generation };
-  return { of: { ...of, ...inheritedBy(of, source.input.fork) }, overlay };
+  return { of: { ...of, ...(inherited ? { inherited } : {}) }, overlay };
 }
 
 /** Forks of forks of …: each holds the records of all before it. */
@@ -93,7 +95,9 @@ function inheritedBy(
   { mode, fromSeq }: Pick<ForkOf, 'mode' | 'fromSeq'>,
   source: ForkOf | undefined,
 ): Pick<ForkOf, 'inherited'> {
-  if (!source || (mode === 'branch' && fromSeq < source.fromSeq)) return {};
+  // A replay has no border of its own: what it inherited counts all along.
+  if (!source) return {};
+  if (mode === 'branch' && source.mode === 'branch' && fromSeq < source.fromSeq) return {};
   const { inherited, overlay } = source;
   if (!inherited && !overlay) return {};
   return { inherited: mergedOverlay(inherited, overlay) };
@@ -104,10 +108,18 @@ function notYet(what: string): HostError {
   return new HostError('capability_not_provided', { capability: `replay: ${what}` });
 }
 
-/** Throws capability_not_provided for a run with children. */
+/** Of a log, in UTF-16 units: it enters the fork's history, which Temporal bounds, beside what it came of. */
+const RECORD_BYTES = 12 * 1024 * 1024;
+
+/** Throws capability_not_provided for a run with children, and for one whose log is too long. */
 async function rowsOf({ log }: ForkDeps, source: RunRow, length: number): Promise<LogRow[]> {
   const all: LogRow[] = [];
-  for await (const rows of log.rows(source, { limit: length })) all.push(...rows);
+  let bytes = 0;
+  for await (const rows of log.rows(source, { limit: length })) {
+    for (const { payload } of rows) bytes += payload.length;
+    if (bytes > RECORD_BYTES) throw notYet(`logs of more than ${RECORD_BYTES} bytes`);
+    all.push(...rows);
+  }
   if (all.some(({ type }) => eventRow(type).part === 'child')) throw notYet('runs with children');
   return all;
 }
@@ -125,6 +137,9 @@ function newFork({ input: source, tenant, workflowId }: RunRow, { of, overlay }:
   const input: RunInput = {
     ...(isWhole ? withOverlay(source, lived) : source),
     ...(variables ? { variables } : {}),
+    ...(source.message
+      ? { message: { ...source.message, messageId: startingMessageId(runId) } }
+      : {}),
     runId,
     header: { sessionId, correlationId: runId, ...(startedBy ? { startedBy } : {}) },
     fork: {

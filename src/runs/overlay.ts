@@ -20,9 +20,10 @@ import type { ResolvedAgent } from '../ports/catalog.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
-import type { RunForkOverlay } from '../../schemas/types.generated.ts';
+import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
+import type { RunForkOverlay, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { checkedValue } from './answer.ts';
-import { agentsOf, readConfigurable } from './configurable.ts';
+import { agentsOf, normalized, readConfigurable } from './configurable.ts';
 import type { RunsDeps } from './deps.ts';
 import { startVariables } from './input.ts';
 
@@ -36,6 +37,8 @@ export type OverlayDeps = Pick<RunsDeps, 'catalog' | 'models' | 'redactor'> & {
 export interface OverlayRequest {
   readonly caller: Caller;
   readonly source: RunRow;
+  /** What the source goes by where the branch leaves it. */
+  readonly input: RunInput;
   /** Of its log. */
   readonly length: number;
   readonly asked: RunForkOverlay;
@@ -68,7 +71,7 @@ export async function readOverlay(
   const variables = variablesOf(deps, request);
   const configurable = configurableOf(deps, request);
   const agents = await agentsFor(deps, request);
-  const input = withOverlay(request.source.input, { configurable, agents });
+  const input = withOverlay(request.input, { configurable, agents });
   const models = asked.configurable || agents ? modelsOf(deps, input, asked) : undefined;
   const answer = answerOf(deps, request);
   return {
@@ -78,8 +81,13 @@ export async function readOverlay(
     ...(models ? { models } : {}),
     ...(answer ? { answer } : {}),
     ...toolsOf(request),
-    asked: deps.redactor.json(asked as JsonObject),
+    asked: deps.redactor.json({ ...(asked as JsonObject), ...shownConfigurable(asked) }),
   };
+}
+
+/** A credential stands nowhere. */
+function shownConfigurable({ configurable }: RunForkOverlay): JsonObject {
+  return configurable ? { configurable: normalized(configurable as JsonObject) } : {};
 }
 
 function toolsOf({ asked, source, length }: OverlayRequest): Pick<Overlay, 'recordedTools'> {
@@ -106,24 +114,34 @@ function variablesOf(
 
 function configurableOf(
   { models, redactor }: OverlayDeps,
-  { asked, source }: OverlayRequest,
+  { asked, input, before: record }: OverlayRequest,
 ): JsonObject | undefined {
   if (!asked.configurable) return undefined;
   const own = asked.configurable as JsonObject;
-  const { configurable: before, definition } = source.input;
+  const { configurable: before, definition } = input;
+  if (own.runTimeoutMs !== undefined && record.length > 0)
+    throw invalid(
+      `${FIELD}/configurable/runTimeoutMs`,
+      'counts from the start: of a branch from 0',
+    );
   const ai: JsonObject =
     isJsonObject(before.ai) && isJsonObject(own.ai) ? { ai: { ...before.ai, ...own.ai } } : {};
-  return redactor.json(readConfigurable({ ...before, ...own, ...ai }, definition, models));
+  const merged = readConfigurable({ ...before, ...own, ...ai }, definition, models);
+  if (jsonBytes(merged) > INLINE_VALUE_BYTES)
+    throw new HostError('payload_too_large', {
+      ...{ field: `${FIELD}/configurable`, limit: INLINE_VALUE_BYTES },
+    });
+  return redactor.json(merged);
 }
 
 async function agentsFor(
   deps: OverlayDeps,
-  { asked, caller, source }: OverlayRequest,
+  { asked, caller, input }: OverlayRequest,
 ): Promise<Record<string, PinnedAgent> | undefined> {
   if (!asked.agents) return undefined;
   const agents: Record<string, PinnedAgent> = {};
   for (const [agentId, { packVersion, systemPrompt }] of Object.entries(asked.agents)) {
-    const { agents: own } = source.input;
+    const { agents: own } = input;
     const before = Object.hasOwn(own, agentId) ? own[agentId] : undefined;
     if (!before) throw new HostError('agent_not_found', { agentId });
     const pinned =
@@ -188,7 +206,7 @@ function answerOf({ redactor }: OverlayDeps, request: OverlayRequest): OverlaidA
   const value = asked.answer.value as JsonValue;
   if (jsonBytes(value) > INLINE_VALUE_BYTES)
     throw new HostError('payload_too_large', { field: VALUE, limit: INLINE_VALUE_BYTES });
-  const activityId = at && answeringActivity(at);
+  const activityId = at && answeringActivity(at, request.source.input.definition);
   if (activityId === undefined) return messageOf(redactor, request, value);
   if (at && eventRow(at.type).part === 'return')
     return { kind: 'outcome', activityId, outcome: redactor.json(value) };
@@ -199,7 +217,13 @@ function answerOf({ redactor }: OverlayDeps, request: OverlayRequest): OverlaidA
 const VALUE = `${FIELD}/answer/value`;
 
 /** The activity whose answer the event tells first: of a tool, or of a model. */
-function answeringActivity({ key, type }: LogRow): string | undefined {
+function answeringActivity(
+  { key, type, nodeId }: LogRow,
+  definition: WorkflowDefinition,
+): string | undefined {
+  // Agents that are scripted node by node ask nobody.
+  const node = definition.nodes.find(({ id }) => id === nodeId);
+  if (!node || !invokesAgent(node) || isMocked(node, definition)) return undefined;
   const activityId = key.slice(0, key.lastIndexOf('#'));
   const isFirst = key === activityEventKey(activityId, 0) && !activityId.endsWith('.seal');
   return isFirst && ANSWERS.has(eventRow(type).part) ? activityId : undefined;
@@ -223,6 +247,11 @@ function messageOf(
       'is no event that tells an answer of a tool, a model or a human',
     );
   const { nodeId, resumeSchema = {} } = open;
+  if (typeof open.data.requiredApprovals === 'number' && open.data.requiredApprovals > 1)
+    throw invalid(
+      `${FIELD}/answer/seq`,
+      'is what several people answered: one answer decides nothing',
+    );
   const own = redactor.json(checkedValue(value, { schema: open.resumeSchema, field: VALUE }));
   return {
     kind: 'message',

@@ -20,6 +20,7 @@ import {
   type Recording,
   type RecordingPage,
   type Stimulus,
+  wholeBatches,
 } from '../rules/recording.ts';
 import type { ForkOf } from '../rules/run-input.ts';
 import {
@@ -135,7 +136,9 @@ class SegmentTasks {
         this.pages.push(result.recording);
         return undefined;
       }
-      return step(completed.scheduledEventId, { kind: 'completed', result });
+      // Live text is in the log.
+      const { output, events } = result;
+      return step(completed.scheduledEventId, { kind: 'completed', result: { output, events } });
     }
     const failed = event.activityTaskFailedEventAttributes;
     if (failed) return step(failed.scheduledEventId, failedOf(failed.failure ?? {}));
@@ -254,7 +257,7 @@ function livedBy(fork: ForkOf, tasks: readonly Task[]): Task[] {
 
 function pagesOf(pages: readonly RecordingPage[]): Recording {
   return {
-    batches: pages.flatMap(({ batches }) => batches),
+    batches: wholeBatches(pages.flatMap(({ batches }) => batches)),
     entries: pages.flatMap(({ entries }) => entries),
   };
 }
@@ -271,7 +274,13 @@ function givenBefore(
 ): Batch[] {
   const { source, tasks, places } = of;
   const marks = tasks.flatMap(({ stated }) => stated.flatMap(({ live }) => live ?? []));
-  const placeOf = (entry: RecordedEntry | undefined) => places.get(entry?.key ?? '') ?? Infinity;
+  const firstFrom = (entries: readonly RecordedEntry[], from: number): number => {
+    for (let at = from; at < entries.length; at++) {
+      const place = places.get(entries[at]?.key ?? '');
+      if (place !== undefined) return place;
+    }
+    return Infinity;
+  };
   const behindAll = (entries: readonly RecordedEntry[]) =>
     entries.reduce((behind, { key }) => Math.max(behind, (places.get(key) ?? -1) + 1), 0);
   const { batches, isCut } = givenOf(fork, source);
@@ -281,8 +290,10 @@ function givenBefore(
   for (const batch of batches.slice(0, marks[0]).reverse()) {
     const { entries } = source;
     // What came of one that was cut is the fork's own: it stands behind all that came before.
-    const stated = entries.find((entry, at) => at >= batch.position && places.has(entry.key));
-    const place = batch === cut ? behindAll(entries.slice(0, batch.position)) : placeOf(stated);
+    const place =
+      batch === cut
+        ? behindAll(entries.slice(0, batch.position))
+        : firstFrom(entries, batch.position);
     position = Math.min(position, place);
     given.unshift({ ...batch, position });
   }

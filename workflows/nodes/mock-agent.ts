@@ -19,7 +19,7 @@ import {
   type Visit,
 } from '../context.ts';
 import { mayStream } from '../failures.ts';
-import { verbosityOf } from '../invocation.ts';
+import { verbosityOf } from '../../src/rules/run-input.ts';
 import { seal } from '../steps.ts';
 import { bounded } from '../values.ts';
 import { ratified } from '../ratification.ts';
