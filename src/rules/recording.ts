@@ -161,8 +161,10 @@ function answersIn(entries: readonly RecordedEntry[]): Map<string, number> {
   const answered = new Map<string, number>();
   entries.forEach(({ type, payload }, sequence) => {
     if (eventRow(type).part !== 'wait-ends') return;
-    const { interruptId } = JSON.parse(payload) as { interruptId?: string };
-    if (interruptId !== undefined) answered.set(interruptId, sequence);
+    const { interruptId, kind } = JSON.parse(payload) as { interruptId?: string; kind?: string };
+    // What closed a conversation has stated that before.
+    if (interruptId !== undefined && kind !== 'conversation.exchange')
+      answered.set(interruptId, sequence);
   });
   return answered;
 }

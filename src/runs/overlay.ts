@@ -247,6 +247,11 @@ function messageOf(
       'is no event that tells an answer of a tool, a model or a human',
     );
   const { nodeId, resumeSchema = {} } = open;
+  if (open.kind === 'conversation.exchange')
+    throw invalid(
+      `${FIELD}/answer/seq`,
+      'is of a conversation, which an event before it has closed',
+    );
   if (typeof open.data.requiredApprovals === 'number' && open.data.requiredApprovals > 1)
     throw invalid(
       `${FIELD}/answer/seq`,

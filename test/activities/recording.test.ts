@@ -1,6 +1,7 @@
 // readRecording: pages of what a fork is made from (architecture §6), of a history that is read once for all of them.
 import { expect, it } from 'vitest';
-import type { Recording } from '../../src/rules/recording.ts';
+import { jsonBytes } from '../../src/rules/json.ts';
+import { wholeBatches, type Recording } from '../../src/rules/recording.ts';
 import type { ForkOf } from '../../src/rules/run-input.ts';
 import { readRecording } from '../../activities/recording.ts';
 import type { ActivityPorts } from '../../activities/ports.ts';
@@ -58,6 +59,25 @@ it('gives all of it in pages, the own log first, and reads the history once', as
   expect(pages.flatMap(({ batches }) => batches)).toMatchObject([
     { stimuli: [{ childRunId: 'of run-fork' }] },
   ]);
+});
+
+it('a page is never larger than a payload may be, whatever one task brought together', async () => {
+  const outcome = { kind: 'completed' as const, result: { output: LARGE, events: [] } };
+  const stimuli = Array.from({ length: 30 }, (_, index) => ({
+    ...{ kind: 'step' as const, activityId: `n/1/0/c${index}`, outcome },
+  }));
+  const batch = { atMs: 1, position: 0, began: ['n'], stimuli };
+  const recording = { entries: [], batches: [batch, { ...batch, atMs: 2 }] };
+  const pages = await allPages(portsOf(() => Promise.resolve(recording)));
+  for (const page of pages) expect(jsonBytes(page)).toBeLessThan(1024 * 1024);
+  expect(wholeBatches(pages.flatMap(({ batches }) => batches))).toEqual(recording.batches);
+});
+
+it('what no code stated is in no log of a fork', async () => {
+  const [first, second, ...more] = RECORDING.entries;
+  const entries = [first, { ...second, isDerived: true }, ...more] as Recording['entries'];
+  const pages = await allPages(portsOf(() => Promise.resolve({ ...RECORDING, entries })));
+  expect(pages.map(({ prefix }) => prefix).reduce((sum, one) => sum + one, 0)).toBe(1);
 });
 
 it('what could not be read is read again', async () => {

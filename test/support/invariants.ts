@@ -142,6 +142,17 @@ function described({
   return { key, type, nodeId: nodeId ?? null, payload };
 }
 
+/** Entries of the source that a fork's log begins with, as its pages say. */
+function prefixIn(segments: readonly SegmentHistory[]): number {
+  const results = segments.flatMap(({ events }) =>
+    events.flatMap((event) => {
+      const [payload] = event.activityTaskCompletedEventAttributes?.result?.payloads ?? [];
+      return payload?.data ? [JSON.parse(Buffer.from(payload.data).toString()) as StepResult] : [];
+    }),
+  );
+  return results.reduce((sum, { recording }) => sum + (recording?.prefix ?? 0), 0);
+}
+
 /** The journal, decoded independently of translate, is the log; only an ending without workflow code comes on top. */
 function checkEmissions(rows: readonly LogRow[], segments: readonly SegmentHistory[]): void {
   const emitted = segments
@@ -226,7 +237,7 @@ async function checkRun(inspection: Inspection): Promise<SegmentHistory[]> {
   checkRows(rows, head, row?.input.statesCauses === true);
   const segments = await readSegments(inspection);
   // A fork's log begins with that of its source, which no command of its own carries.
-  const own = rows.slice(row?.input.fork?.fromSeq ?? 0);
+  const own = rows.slice(row?.input.fork ? prefixIn(segments) : 0);
   checkEmissions(own, segments);
   if (head.closed) checkDeltas(own, segments, runId);
   if ((await stores.log.openBlocks(runRef(runId))).length === 0)
