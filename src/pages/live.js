@@ -35,6 +35,7 @@ async function refreshHead() {
     if (!response.ok) return;
     const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
     swap('status', fresh);
+    swap('fork', fresh);
     swap('notices', fresh);
     swapControls(fresh);
     mergeQuestions(fresh);

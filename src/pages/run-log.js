@@ -43,8 +43,9 @@ export async function followLog(list, { told, signal, onMove, isMain }) {
 }
 
 function begun(list) {
-  const { names = '{}', stories = '{}', prefix = '' } = list.dataset;
+  const { names = '{}', stories = '{}', prefix = '', fork } = list.dataset;
   const given = { names: JSON.parse(names), stories: JSON.parse(stories), prefix };
+  if (fork) given.fork = JSON.parse(fork);
   const timeline = emptyTimeline(given);
   timelines.set(list, timeline);
   return timeline;

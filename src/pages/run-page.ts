@@ -10,6 +10,7 @@ import { duration } from '../words/duration.js';
 import type { OpenQuestion } from '../words/question.ts';
 import { STATUS_WORDS } from '../words/status.ts';
 import { renderCompareForm } from './diff-page.ts';
+import { renderForkNote, type ForkNote } from './fork-note.ts';
 import { renderDate, renderDocument } from './layout.ts';
 import { renderQuestion, renderQuestionBelow, type QuestionBelow } from './question.ts';
 import { renderControls, type RunControls } from './run-controls.ts';
@@ -37,6 +38,8 @@ export interface RunPageModel {
   readonly notice?: { readonly kind: 'info' | 'error'; readonly text: string };
   /** For who may do more than answer. */
   readonly controls?: RunControls;
+  /** Of a fork. */
+  readonly fork?: ForkNote;
   /** Names nodes and says what follows an answer. */
   readonly definition?: WorkflowDefinition;
   /** ms epoch; the present by default. */
@@ -52,7 +55,7 @@ export function renderRunPage(model: RunPageModel): string {
   return renderDocument({
     title: `${words.mark} ${words.text} · ${name}`,
     script: 'run',
-    body: `<header class="top"><div>${homeLink(model)}<h1>${escapeHtml(name)}</h1><p class="facts"><code>${escapeHtml(snapshot.runId)}</code></p></div><p id="live" role="status"></p></header>
+    body: `<header class="top"><div>${homeLink(model)}<h1>${escapeHtml(name)}</h1><p class="facts"><code>${escapeHtml(snapshot.runId)}</code></p>${forkNote(model)}</div><p id="live" role="status"></p></header>
 <p id="announce" class="unseen" role="status" aria-live="polite"></p>
 <main>
 <div id="notices">${notices(model)}</div>
@@ -61,7 +64,7 @@ export function renderRunPage(model: RunPageModel): string {
 <div class="columns">
 <div id="questions">${questions(model, timeline)}</div>
 <section aria-label="Timeline"><h2 class="unseen">Timeline</h2>
-<ol id="timeline" class="timeline" data-last-sequence="${timeline.lastSequence}" data-events="${escapeHtml(model.eventsUrl)}" data-names="${escapeHtml(JSON.stringify(timeline.names))}" data-stories="${escapeHtml(JSON.stringify(timeline.stories))}">${timeline.items.map(renderItem).join('\n')}</ol>
+<ol id="timeline" class="timeline" data-last-sequence="${timeline.lastSequence}" data-events="${escapeHtml(model.eventsUrl)}" data-names="${escapeHtml(JSON.stringify(timeline.names))}" data-stories="${escapeHtml(JSON.stringify(timeline.stories))}"${timelineFacts(timeline)}>${timeline.items.map(renderItem).join('\n')}</ol>
 </section>
 </div>
 ${model.homeUrl === undefined ? '' : renderCompareForm(snapshot.runId)}
@@ -79,9 +82,22 @@ function homeLink({ homeUrl, snapshot: { parentRunId } }: RunPageModel): string 
   return `${home}${parent}`;
 }
 
-function timelineOf({ events, definition, stories }: RunPageModel): Timeline {
+/** The script takes it anew from the server: where it went apart is told by its end. */
+function forkNote({ fork, snapshot, events }: RunPageModel): string {
+  return fork ? `<div id="fork">${renderForkNote(fork, snapshot.runId, events)}</div>` : '';
+}
+
+/** What the script folds by as the server does. */
+function timelineFacts({ fork }: Timeline): string {
+  return fork ? ` data-fork="${escapeHtml(JSON.stringify(fork))}"` : '';
+}
+
+function timelineOf({ events, definition, stories, fork }: RunPageModel): Timeline {
   const names = (definition?.nodes ?? []).map((node) => [node.id, node.name] as const);
-  const timeline = emptyTimeline({ names: Object.fromEntries(names), stories });
+  const timeline = emptyTimeline({
+    ...{ names: Object.fromEntries(names), stories },
+    ...(fork ? { fork: { fromSeq: fork.fromSeq, mode: fork.mode } } : {}),
+  });
   for (const event of events) foldEvent(timeline, event);
   return timeline;
 }

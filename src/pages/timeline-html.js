@@ -140,8 +140,10 @@ export function renderConfidence(confidence, threshold) {
  * @param {TimelineItem} item
  */
 export function renderItem(item) {
+  const inherited = item.origin === 'source' ? ' inherited' : '';
   const parts = [
-    `<li class="item ${item.kind} ${escapeHtml(item.state ?? '')}" id="${escapeHtml(item.key)}">`,
+    `<li class="item ${item.kind} ${escapeHtml(item.state ?? '')}${inherited}" id="${escapeHtml(item.key)}">`,
+    leftWords(item),
     `<header><span class="mark" aria-hidden="true"></span><h3>${escapeHtml(item.title)}</h3>${facts(item)}</header>`,
     body(item),
     (item.threads ?? []).map(renderThread).join(''),
@@ -150,9 +152,24 @@ export function renderItem(item) {
   return parts.join('');
 }
 
+/**
+ * Where a fork left its source, above its first own entry.
+ * @param {TimelineItem} item
+ */
+function leftWords({ origin }) {
+  if (origin === undefined || origin === 'source') return '';
+  return `<p class="left">${LEFT[origin]}</p>`;
+}
+
+const LEFT = {
+  replay: 'Its source is left here: from here on it states again what its source stated',
+  branch: 'Its source is left here: from here on it lives on its own',
+};
+
 /** @param {TimelineItem} item */
 function facts(item) {
   const words = [];
+  if (item.origin === 'source') words.push('of its source');
   if (item.agentId && item.kind === 'step') words.push(escapeHtml(item.agentId));
   if (item.state && item.state !== 'done') words.push(`<b>${escapeHtml(item.state)}</b>`);
   if (item.tookMs !== undefined) words.push(duration(item.tookMs));

@@ -69,6 +69,13 @@
  * @property {number} [tookMs]
  * @property {string} [by] who answered
  * @property {Thread[]} [threads] the runs that began here
+ * @property {'source' | ForkLineage['mode']} [origin] of a fork: told by its source, or the first that it told itself
+ */
+
+/**
+ * @typedef {object} ForkLineage where a fork left its source
+ * @property {number} fromSeq the first event that is its own
+ * @property {'replay' | 'branch'} mode
  */
 
 /**
@@ -89,6 +96,8 @@ const PROGRESS_CHARACTERS = 4_000;
  * @property {Record<string, string>} names node ids to names
  * @property {EventStories} stories what each event type tells
  * @property {string} [prefix] of the items' keys, where the page shows other runs beside this one
+ * @property {ForkLineage} [fork] of a fork
+ * @property {boolean} left a fork's own part has begun, and is marked
  * @property {Map<string, TimelineItem>} shownBy by eventId: the item that shows it, or what it follows from
  * @property {number} lastSequence
  * @property {number} tokens tokens that providers counted
@@ -96,12 +105,12 @@ const PROGRESS_CHARACTERS = 4_000;
  */
 
 /**
- * @param {Pick<Timeline, 'names' | 'stories' | 'prefix'>} given
+ * @param {Pick<Timeline, 'names' | 'stories' | 'prefix' | 'fork'>} given
  * @returns {Timeline}
  */
 export function emptyTimeline(given) {
   const begun = { items: [], open: new Map(), asking: new Map(), shownBy: new Map() };
-  return { ...given, ...begun, lastSequence: -1, tokens: 0, ended: false };
+  return { ...given, ...begun, lastSequence: -1, tokens: 0, ended: false, left: false };
 }
 
 /**
@@ -131,6 +140,9 @@ export function movesHead(timeline, { type }) {
  */
 export function foldEvent(timeline, event) {
   if (event.sequence <= timeline.lastSequence) return [];
+  // Of a long run the page shows the newest part: where it left its source is not in it.
+  const isCut = timeline.lastSequence < 0 && event.sequence > 0;
+  if (isCut && event.sequence > (timeline.fork?.fromSeq ?? 0)) timeline.left = true;
   timeline.lastSequence = event.sequence;
   const payload = /** @type {Payload} */ (event.payload ?? {});
   const nodeId = event.nodeId ?? payload.nodeId;
@@ -175,10 +187,24 @@ function add({ timeline, event, nodeId, atMs }, rest, openAs) {
     ...(causationId === undefined ? {} : { eventId }),
     ...(nodeId ? { nodeId } : {}),
     ...rest,
+    ...originOf(timeline, sequence),
   };
   timeline.items.push(item);
   if (openAs) timeline.open.set(openAs, item);
   return item;
+}
+
+/**
+ * @param {Timeline} timeline
+ * @param {number} sequence
+ * @returns {Pick<TimelineItem, 'origin'>}
+ */
+function originOf(timeline, sequence) {
+  const { fork, left } = timeline;
+  if (!fork) return {};
+  if (sequence < fork.fromSeq) return { origin: 'source' };
+  timeline.left = true;
+  return left ? {} : { origin: fork.mode };
 }
 
 /**

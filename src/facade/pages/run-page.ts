@@ -3,6 +3,7 @@
 import type { Request, Response, Router } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
 import { EVENT_STORIES } from '../../rules/events.ts';
+import type { JsonObject } from '../../rules/json.ts';
 import { principalOf } from '../../rules/subject.ts';
 import { askedInterrupts } from '../../log/fold.ts';
 import {
@@ -105,8 +106,9 @@ export async function sendRunPage(
   const shown = rowsShown(FIRST, row);
   const id = encodeURIComponent(row.runId);
   const asked = queryText(request, 'notice') ?? '';
+  const snapshot = renderSnapshot(FIRST, head, row) as RunSnapshot;
   const html = renderRunPage({
-    snapshot: renderSnapshot(FIRST, head, row) as RunSnapshot,
+    snapshot,
     events: rows.map((each) => JSON.parse(shown.textOf(each)) as RunEventDoc),
     stories: EVENT_STORIES,
     interrupts: askedInterrupts(head, row),
@@ -117,10 +119,25 @@ export async function sendRunPage(
     eventsUrl: `${FIRST.prefix}/runs/${id}/events?streamMode=debug`,
     answerUrlOf: (nodeId) => `/pages/runs/${id}/interrupts/${encodeURIComponent(nodeId)}`,
     stale,
+    ...forkOf(row, snapshot, session),
     notice: notice ?? (Object.hasOwn(NOTICES, asked) ? NOTICES[asked] : undefined),
     definition: row.input.definition,
   });
   response.status(status).type('html').send(html);
+}
+
+/** Its overlay as the snapshot shows it: without what is sensitive. */
+function forkOf(
+  { input }: RunRow,
+  snapshot: RunSnapshot,
+  { host }: PageSession,
+): Pick<RunPageModel, 'fork'> {
+  const { fork } = input;
+  if (!fork) return {};
+  const { sourceRunId, fromSeq, mode } = fork;
+  const { runOptionsOverlay: overlay } = snapshot.fork as { runOptionsOverlay?: JsonObject };
+  const note = { sourceRunId, fromSeq, mode, isAlone: !host };
+  return { fork: { ...note, ...(overlay ? { overlay } : {}) } };
 }
 
 /** What the runs below ask, each answered on its own page. */

@@ -1,0 +1,132 @@
+// What the page of a fork says of its source (replay.md): a line below the title, and a mark in the timeline.
+import { describe, expect, it } from 'vitest';
+import { EVENT_STORIES } from '../../src/rules/events.ts';
+import { renderRunPage, type RunPageModel } from '../../src/pages/index.ts';
+import { emptyTimeline, foldEvent } from '../../src/pages/timeline.js';
+import { afterAnswer, eventsOf, untilQuestion } from './sample-run.ts';
+
+const EVIL = `"><script>alert('x')</script>`;
+const events = [...untilQuestion, ...afterAnswer];
+const fork = { sourceRunId: 'run-0', fromSeq: 4, mode: 'branch', isAlone: false } as const;
+const pageOf = (more: Partial<RunPageModel>): string =>
+  renderRunPage({
+    ...{ snapshot: { runId: 'run-1', workflowId: 'refund', status: 'completed' }, events },
+    ...{ stories: EVENT_STORIES, interrupts: [], csrfToken: 'c', eventsUrl: '/events' },
+    ...{ answerUrlOf: (nodeId: string) => nodeId, stale: false },
+    ...more,
+  });
+const diverged = (payload: Record<string, unknown>) =>
+  eventsOf(
+    [{ type: 'replay.diverged', payload: { sourceRunId: 'run-0', atSequence: 5, ...payload } }],
+    90,
+  );
+
+describe('replay.md: the page of a fork', () => {
+  it('leads to its source and to what they do not have in common', () => {
+    const html = pageOf({ fork });
+    expect(html).toContain(
+      'A branch of <a href="/pages/runs/run-0"><code>run-0</code></a> from event 4',
+    );
+    expect(html).toContain('href="/pages/runs/run-1/diff?against=run-0"');
+    expect(pageOf({ fork: { ...fork, mode: 'replay' } })).toContain('A replay of');
+    expect(pageOf({})).not.toContain('id="fork"');
+  });
+
+  it('says what it goes by', () => {
+    const html = pageOf({
+      fork: { ...fork, overlay: { agents: { judge: { systemPrompt: 'Be strict.' } }, later: 1 } },
+    });
+    expect(html).toContain('It goes by other agents, later.');
+    expect(html).toContain('Be strict.');
+  });
+
+  it('shows who sees this run alone neither a way to its source nor the words of an overlay', () => {
+    const overlay = { agents: { judge: { systemPrompt: 'Be strict.' } } };
+    const html = pageOf({
+      fork: { ...fork, isAlone: true, overlay },
+      events: [...events, ...diverged({ originalEventId: 'evt-x' })],
+    });
+    expect(html).toContain('A branch of <code>run-0</code> from event 4');
+    expect(html).toContain('It goes by other agents.');
+    expect(html).not.toMatch(/href="\/pages\/runs\/run-0|\/diff|Be strict/);
+  });
+
+  it.each([
+    ['output', 'said something else of the same fact'],
+    ['missing', 'did not state what its source had stated'],
+    ['extra', 'stated what its source had not'],
+    ['type-mismatch', 'stated another kind of event'],
+    ['of a later host', 'stated something else'],
+  ])(
+    'replay.md §Divergence: says where it went apart, and leads to both sides (%s)',
+    (kind, words) => {
+      const payload = {
+        divergenceKind: kind,
+        divergencePoint: EVIL,
+        originalEventId: 'evt-0',
+        replayEventId: 'evt-2',
+      };
+      const html = pageOf({ fork, events: [...events, ...diverged(payload)] });
+      expect(html).toContain(`at event 5: the code of today ${words} (<code>&quot;&gt;`);
+      expect(html).toContain('href="/pages/runs/run-0/events/evt-0/causes">What its source stated');
+      expect(html).toContain('href="/pages/runs/run-1/events/evt-2/causes">What this run stated');
+    },
+  );
+
+  it('what it would have stated and did not is told by the event that says so', () => {
+    const html = pageOf({
+      fork,
+      events: [...events, ...diverged({ replayEventId: 'evt-nowhere' })],
+    });
+    expect(html).toContain('href="/pages/runs/run-1/events/evt-90/causes">What this run stated');
+    expect(html).not.toContain('What its source stated');
+  });
+
+  // [I48]
+  it('what a run says is text', () => {
+    const html = pageOf({
+      fork: { ...fork, sourceRunId: EVIL, overlay: { [EVIL]: EVIL } },
+      events: [...events, ...diverged({ originalEventId: EVIL, divergenceKind: EVIL })],
+    });
+    expect(html).not.toContain("alert('x')");
+    expect(html).not.toContain('<script>');
+  });
+});
+
+describe('the timeline of a fork', () => {
+  const origins = (from: number, shown = events) => {
+    const timeline = emptyTimeline({
+      names: {},
+      stories: EVENT_STORIES,
+      fork: { fromSeq: from, mode: 'branch' },
+    });
+    for (const event of shown) foldEvent(timeline, event);
+    return timeline.items.map(({ sequence, origin }) => [sequence, origin] as const);
+  };
+
+  it('marks what its source told, and the first entry of its own', () => {
+    const all = origins(4);
+    const [first] = all.filter(([sequence]) => sequence >= 4);
+    for (const [sequence, origin] of all)
+      expect(origin).toBe(sequence < 4 ? 'source' : sequence === first?.[0] ? 'branch' : undefined);
+    expect(origins(0)[0]).toEqual([0, 'branch']);
+    expect(origins(1_000).every(([, origin]) => origin === 'source')).toBe(true);
+  });
+
+  it('marks nothing where it had left its source before the part that is shown', () => {
+    const later = events.filter(({ sequence }) => sequence > 6);
+    expect(origins(4, later).every(([, origin]) => origin === undefined)).toBe(true);
+    expect(origins(7, later)[0]?.[1]).toBe('branch');
+  });
+
+  it('is marked once on the page, which tells the script where', () => {
+    const html = pageOf({ fork });
+    expect(html.match(/class="left"/g)?.length).toBe(1);
+    expect(html).toContain('from here on it lives on its own');
+    expect(html).toContain(
+      'data-fork="{&quot;fromSeq&quot;:4,&quot;mode&quot;:&quot;branch&quot;}"',
+    );
+    expect(html).toContain(' inherited"');
+    expect(pageOf({})).not.toMatch(/class="left"| inherited"|data-fork/);
+  });
+});
