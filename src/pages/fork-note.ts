@@ -87,5 +87,5 @@ function divergedHtml(
 
 function eventLink(runId: string, eventId: string, text: string): string {
   const url = `${runUrl(runId)}/events/${escapeHtml(encodeURIComponent(eventId))}/causes`;
-  return `<a class="why" href="${url}">${text}</a>`;
+  return `<a href="${url}">${text}</a>`;
 }

@@ -2,6 +2,14 @@
 export { PAGE_ASSETS } from './assets.ts';
 export { renderCausesPage, type CausesPageModel, type CauseStep } from './causes-page.ts';
 export { renderDiffPage } from './diff-page.ts';
+export {
+  controlOf,
+  FORK_CONTROLS,
+  sentFork,
+  type ForkAgent,
+  type ForkFault,
+} from './fork-fields.ts';
+export { renderForkPage, type ForkPageModel } from './fork-page.ts';
 export { renderHomePage, type HomePageModel } from './home.ts';
 export { renderErrorPage, renderLinkPage, type ErrorPageModel } from './link-page.ts';
 export type { RunControl } from './run-controls.ts';

@@ -46,6 +46,7 @@ function begun(list) {
   const { names = '{}', stories = '{}', prefix = '', fork } = list.dataset;
   const given = { names: JSON.parse(names), stories: JSON.parse(stories), prefix };
   if (fork) given.fork = JSON.parse(fork);
+  if ('canFork' in list.dataset) given.canFork = true;
   const timeline = emptyTimeline(given);
   timelines.set(list, timeline);
   return timeline;

@@ -38,6 +38,8 @@ export interface RunPageModel {
   readonly notice?: { readonly kind: 'info' | 'error'; readonly text: string };
   /** For who may do more than answer. */
   readonly controls?: RunControls;
+  /** For who may: each entry leads to the form that forks the run from there. */
+  readonly canFork?: boolean;
   /** Of a fork. */
   readonly fork?: ForkNote;
   /** Names nodes and says what follows an answer. */
@@ -88,14 +90,16 @@ function forkNote({ fork, snapshot, events }: RunPageModel): string {
 }
 
 /** What the script folds by as the server does. */
-function timelineFacts({ fork }: Timeline): string {
-  return fork ? ` data-fork="${escapeHtml(JSON.stringify(fork))}"` : '';
+function timelineFacts({ fork, canFork }: Timeline): string {
+  const lineage = fork ? ` data-fork="${escapeHtml(JSON.stringify(fork))}"` : '';
+  return lineage + (canFork ? ' data-can-fork' : '');
 }
 
-function timelineOf({ events, definition, stories, fork }: RunPageModel): Timeline {
+function timelineOf({ events, definition, stories, fork, canFork }: RunPageModel): Timeline {
   const names = (definition?.nodes ?? []).map((node) => [node.id, node.name] as const);
   const timeline = emptyTimeline({
     ...{ names: Object.fromEntries(names), stories },
+    ...(canFork ? { canFork } : {}),
     ...(fork ? { fork: { fromSeq: fork.fromSeq, mode: fork.mode } } : {}),
   });
   for (const event of events) foldEvent(timeline, event);

@@ -132,7 +132,7 @@ export function sentInputs(fields: readonly StartField[], form: FormTexts): Sent
   };
 }
 
-type ReadField =
+export type ReadField =
   | { readonly kind: 'given'; readonly value: JsonValue }
   | { readonly kind: 'absent' }
   | { readonly kind: 'fault'; readonly message: string };
@@ -175,7 +175,7 @@ function booleanOf(text: string): ReadField {
 }
 
 /** No words of the parser: they repeat what was typed. */
-function jsonOf(text: string): ReadField {
+export function jsonOf(text: string): ReadField {
   try {
     return { kind: 'given', value: JSON.parse(text) as JsonValue };
   } catch {

@@ -157,7 +157,7 @@ export function renderItem(item) {
  * @param {TimelineItem} item
  */
 function leftWords({ origin }) {
-  if (origin === undefined || origin === 'source') return '';
+  if (origin !== 'replay' && origin !== 'branch') return '';
   return `<p class="left">${LEFT[origin]}</p>`;
 }
 
@@ -170,12 +170,30 @@ const LEFT = {
 function facts(item) {
   const words = [];
   if (item.origin === 'source') words.push('of its source');
+  if (item.origin === 'begun') words.push('begun by its source');
   if (item.agentId && item.kind === 'step') words.push(escapeHtml(item.agentId));
   if (item.state && item.state !== 'done') words.push(`<b>${escapeHtml(item.state)}</b>`);
   if (item.tookMs !== undefined) words.push(duration(item.tookMs));
   words.push(renderTime(item.atMs));
   if (item.eventId !== undefined) words.push(why(item.runId, item.eventId, item.title));
+  words.push(...forkLinks(item));
   return `<span class="facts">${words.join(' · ')}</span>`;
+}
+
+/**
+ * The form that forks the run from where this began, and from where it was answered: otherwise, if wanted.
+ * @param {TimelineItem} item
+ */
+function forkLinks({ canFork, runId, sequence, answeredAt, title }) {
+  if (!canFork) return [];
+  const link = (/** @type {number} */ from, /** @type {string} */ words) =>
+    `<a class="from" href="/pages/runs/${encodeURIComponent(runId)}/fork?from=${from}">${words}<span class="unseen"> from event ${from}, ${escapeHtml(title)}</span></a>`;
+  return [
+    link(sequence, 'Fork'),
+    ...(answeredAt === undefined || answeredAt === sequence
+      ? []
+      : [link(answeredAt, 'Other answer')]),
+  ];
 }
 
 /**

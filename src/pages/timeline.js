@@ -69,7 +69,10 @@
  * @property {number} [tookMs]
  * @property {string} [by] who answered
  * @property {Thread[]} [threads] the runs that began here
- * @property {'source' | ForkLineage['mode']} [origin] of a fork: told by its source, or the first that it told itself
+ * @property {boolean} [canFork] the reader may fork the run from here
+ * @property {number} [answeredAt] sequence of the event that tells its answer
+ * @property {'source' | 'begun' | ForkLineage['mode']} [origin] of a fork: told by its source, to the end or its beginning,
+ *   or the first that it told itself
  */
 
 /**
@@ -97,6 +100,7 @@ const PROGRESS_CHARACTERS = 4_000;
  * @property {EventStories} stories what each event type tells
  * @property {string} [prefix] of the items' keys, where the page shows other runs beside this one
  * @property {ForkLineage} [fork] of a fork
+ * @property {boolean} [canFork] the reader may fork the run
  * @property {boolean} left a fork's own part has begun, and is marked
  * @property {Map<string, TimelineItem>} shownBy by eventId: the item that shows it, or what it follows from
  * @property {number} lastSequence
@@ -105,7 +109,7 @@ const PROGRESS_CHARACTERS = 4_000;
  */
 
 /**
- * @param {Pick<Timeline, 'names' | 'stories' | 'prefix' | 'fork'>} given
+ * @param {Pick<Timeline, 'names' | 'stories' | 'prefix' | 'fork' | 'canFork'>} given
  * @returns {Timeline}
  */
 export function emptyTimeline(given) {
@@ -150,6 +154,8 @@ export function foldEvent(timeline, event) {
   const atMs = Date.parse(event.timestamp);
   const told = FOLDS[part]({ timeline, event, payload, nodeId, atMs, becomes });
   const changed = [told].flat().filter((item) => item !== undefined);
+  if (timeline.fork && event.sequence >= timeline.fork.fromSeq)
+    for (const item of changed) if (item.origin === 'source') item.origin = 'begun';
   const began = changed.find(({ sequence }) => sequence === event.sequence);
   const shown = began ?? changed[0] ?? timeline.shownBy.get(event.causationId ?? '');
   if (shown) timeline.shownBy.set(event.eventId, shown);
@@ -188,6 +194,7 @@ function add({ timeline, event, nodeId, atMs }, rest, openAs) {
     ...(nodeId ? { nodeId } : {}),
     ...rest,
     ...originOf(timeline, sequence),
+    ...(timeline.canFork ? { canFork: true } : {}),
   };
   timeline.items.push(item);
   if (openAs) timeline.open.set(openAs, item);
@@ -283,7 +290,8 @@ function reasoned(step) {
   const item = known ?? reasoningOf(step);
   timeline.open.delete(`reasoning ${nodeId}`);
   // The closing text is the authoritative one; with verbosity `off` it is empty and what was streamed stays.
-  return Object.assign(item, { state: 'done', text: payload.reasoning || item.text });
+  const text = payload.reasoning || item.text;
+  return Object.assign(item, { state: 'done', text, answeredAt: step.event.sequence });
 }
 
 /** @param {Step} step */
@@ -310,13 +318,14 @@ function setStep(timeline, nodeId, state) {
 }
 
 /** @param {Step} step */
-function answered({ timeline, payload, nodeId, atMs }) {
+function answered({ timeline, event, payload, nodeId, atMs }) {
   const openAs = `question ${payload.interruptId}`;
   const asked = timeline.open.get(openAs);
   const question = close(timeline, openAs, {
     state: payload.reason === 'timeout' ? 'expired' : 'done',
     outcome: payload.resumeValue,
     by: payload.resolvedBy,
+    answeredAt: event.sequence,
     tookMs: asked ? atMs - asked.atMs : undefined,
   });
   const asksStill = [...timeline.open].some(
@@ -389,7 +398,8 @@ const FOLDS = {
   return: (step) => {
     const { callId, toolName, agentId, status, error, outcome, durationMs } = step.payload;
     const state = status === 'ok' || (!status && !error) ? 'done' : returnedState(status);
-    const change = { state, outcome, text: error?.message, tookMs: durationMs };
+    const answeredAt = step.event.sequence;
+    const change = { state, outcome, text: error?.message, tookMs: durationMs, answeredAt };
     const called = step.timeline.open.get(`call ${callId}`);
     if (called) endThreads(called);
     // A call outside the agent's surface is refused without having been made: only its answer is there.

@@ -229,6 +229,14 @@ function answeringActivity(
   return isFirst && ANSWERS.has(eventRow(type).part) ? activityId : undefined;
 }
 
+/** Who gave the answer that the event tells; an overlay may have another one there. */
+export function answererOf(row: LogRow): 'tool' | 'model' | 'human' | undefined {
+  const { part } = eventRow(row.type);
+  if (part === 'wait-ends') return 'human';
+  if (answeringActivity(row) === undefined) return undefined;
+  return part === 'return' ? 'tool' : 'model';
+}
+
 /** `usage`: of a model whose reasoning is not shown. */
 const ANSWERS: ReadonlySet<EventPart> = new Set(['return', 'reasoning', 'usage']);
 

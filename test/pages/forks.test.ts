@@ -107,8 +107,11 @@ describe('the timeline of a fork', () => {
   it('marks what its source told, and the first entry of its own', () => {
     const all = origins(4);
     const [first] = all.filter(([sequence]) => sequence >= 4);
-    for (const [sequence, origin] of all)
-      expect(origin).toBe(sequence < 4 ? 'source' : sequence === first?.[0] ? 'branch' : undefined);
+    for (const [sequence, origin] of all.filter(([from]) => from >= 4))
+      expect(origin).toBe(sequence === first?.[0] ? 'branch' : undefined);
+    // What its source began, and the fork went on with.
+    const told = all.filter(([sequence]) => sequence < 4);
+    expect(told.map(([, origin]) => origin)).toEqual(['source', 'source', 'begun']);
     expect(origins(0)[0]).toEqual([0, 'branch']);
     expect(origins(1_000).every(([, origin]) => origin === 'source')).toBe(true);
   });

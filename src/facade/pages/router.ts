@@ -8,6 +8,7 @@ import type { PageSessions } from '../page-sessions.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
 import { mountCausesPage } from './causes.ts';
 import { mountDiffPage } from './diff.ts';
+import { mountForkPage } from './fork.ts';
 import { mountHomePage } from './home.ts';
 import { page, pageErrors, type PageDeps } from './page.ts';
 import { mountRunControls } from './run-controls.ts';
@@ -47,6 +48,7 @@ export function pagesRouter(
   mountRunPage(router, deps);
   mountCausesPage(router, deps);
   mountDiffPage(router, deps);
+  mountForkPage(router, deps);
   mountRunControls(router, deps);
   mountStartPages(router, deps);
   router.all(/^\/pages(\/.*)?$/, page(deps, noPage));

@@ -46,6 +46,7 @@ const NOTICES: Readonly<Record<string, NonNullable<RunPageModel['notice']>>> = {
     kind: 'info',
     text: 'The form had started this run already: it was not started again.',
   },
+  forked: { kind: 'info', text: 'The run is forked: this is the fork.' },
   pausing: {
     kind: 'info',
     text: 'The run is being paused: what runs comes to its end, and nothing new begins until it is resumed.',
@@ -115,6 +116,7 @@ export async function sendRunPage(
     below: session.host && (await questionsBelow(deps, row)),
     csrfToken: session.csrfToken,
     homeUrl: session.host && HOME,
+    canFork: session.host !== undefined,
     controls: session.host && controlsOf(session.host, row),
     eventsUrl: `${FIRST.prefix}/runs/${id}/events?streamMode=debug`,
     answerUrlOf: (nodeId) => `/pages/runs/${id}/interrupts/${encodeURIComponent(nodeId)}`,

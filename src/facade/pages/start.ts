@@ -1,7 +1,6 @@
 // The page that starts a run of a workflow or of an agent, by a form (architecture §10). The form is accepted as a
 // request of the API is, once per form: its address has a number of its own, which stays through Back, reload and a
 // second click, and is the idempotency key together with the session and what is started.
-import { randomBytes } from 'node:crypto';
 import type { Request, Router } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
@@ -25,21 +24,16 @@ import { requireRun } from '../../runs/find.ts';
 import { inputFaults } from '../../runs/input.ts';
 import type { Asked, Once } from '../../runs/once.ts';
 import { parseRunRequest } from '../../runs/request.ts';
-import { rest } from '../../system/time.ts';
 import type { WorkflowVariable } from '../../../schemas/types.generated.ts';
 import { guardJson } from '../body.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { FIRST } from '../majors.ts';
 import { queryText } from '../parameters.ts';
+import { isForm, newForm, runIdOf, whenNotInFlight } from './form-number.ts';
 import { HOME, page, parameter, signedIn, type PageDeps, type SignedInCall } from './page.ts';
 
 /** Stands in stored records and never changes. */
 const ENDPOINT = 'POST /pages/start';
-const FORM_BYTES = 16;
-const FORM = /^[\w-]{22}$/;
-/** A second click that comes while the first one starts the run waits for what became of it, so often and so long. */
-const IN_FLIGHT_TRIES = 20;
-const IN_FLIGHT_REST_MS = 250;
 /** How each mask of a value begins. */
 const MASKED = mask().slice(0, -1);
 
@@ -102,17 +96,12 @@ function addressOf({ kind, id }: Pick<Startable, 'kind' | 'id'>): string {
   return `/pages/${kind === 'agent' ? 'start-agent' : 'start'}/${encodeURIComponent(id)}`;
 }
 
-/** The number of a form stands in its address, so that Back finds the form that was sent and no new one. */
-function newForm(): string {
-  return randomBytes(FORM_BYTES).toString('base64url');
-}
-
 async function showForm(deps: PageDeps, call: SignedInCall, of: StartableOf): Promise<void> {
   const { request, response, session } = call;
   const startable = of(deps, session.caller, request);
   const from = queryText(request, 'from');
   const form = queryText(request, 'form') ?? '';
-  if (!FORM.test(form)) {
+  if (!isForm(form)) {
     const query = new URLSearchParams({ ...(from === undefined ? {} : { from }), form: newForm() });
     response.redirect(303, `${addressOf(startable)}?${query.toString()}`);
     return;
@@ -183,7 +172,7 @@ async function takeForm(deps: PageDeps, call: SignedInCall, of: StartableOf): Pr
   const { request, response, session, form: texts } = call;
   const startable = of(deps, session.caller, request);
   const form = queryText(request, 'form') ?? '';
-  if (!FORM.test(form)) throw new HostError('validation_error', { field: 'form' });
+  if (!isForm(form)) throw new HostError('validation_error', { field: 'form' });
   const sent = sentInputs(startable.fields, texts);
   const faults = allFaults(startable, sent);
   const shown = { startable, form, texts };
@@ -246,22 +235,6 @@ async function accepted(
   const asked: Asked = { endpoint: ENDPOINT, target: [kind, id], body, key };
   const telling = { told: ({ runId }: AcceptedRun) => ({ status: 303, body: { runId } }) };
   return whenNotInFlight(() => acceptRun(deps, caller, { run, once: { asked, telling } }));
-}
-
-/** The second of two clicks gets the run of the first. */
-async function whenNotInFlight<Value>(attempt: () => Promise<Value>): Promise<Value> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (codeOf(error) !== 'idempotency_in_flight' || tries === IN_FLIGHT_TRIES) throw error;
-      await rest(IN_FLIGHT_REST_MS);
-    }
-  }
-}
-
-function runIdOf(once: Once<AcceptedRun>): string {
-  return once.replayed ? (once.kept.body as { runId: string }).runId : once.data.runId;
 }
 
 /** What is wrong in words, and in which form it is said. */
