@@ -3,7 +3,7 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 /** What runs in the browser alone. */
-const BROWSER = ['live', 'home-live', 'browser', 'run-log', 'threads', 'causes'].map(
+const BROWSER = ['live', 'home-live', 'browser', 'run-log', 'threads', 'causes', 'at'].map(
   (name) => `src/pages/${name}.js`,
 );
 

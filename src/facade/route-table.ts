@@ -23,6 +23,7 @@ import { pollRoute } from './routes/poll.ts';
 import { childrenRoute } from './routes/children.ts';
 import { questionsRoute } from './routes/questions.ts';
 import { runBundleRoute } from './routes/run-bundle.ts';
+import { runAtRoute } from './routes/run-at.ts';
 import { runRoutes } from './routes/runs.ts';
 import { sessionEventsRoute } from './routes/session-events.ts';
 import { sessionRoutes } from './routes/sessions.ts';
@@ -48,6 +49,7 @@ export function routesOf(
     ...diffRoutes(deps),
     ...runRoutes(deps),
     overviewRoute(deps),
+    runAtRoute(deps),
     ...causationRoutes(deps),
     ...sessionRoutes(deps),
     sessionEventsRoute(deps, streams),

@@ -210,6 +210,21 @@ const INLINE: JsonObject = {
     },
     required: ['event', 'causes'],
   },
+  RunAt: {
+    type: 'object',
+    properties: {
+      ...{ runId: text, sequence: { type: 'integer' }, length: { type: 'integer' } },
+      ...{ eventId: text, type: text, timestamp: { type: 'string', format: 'date-time' } },
+      ...{ status: { enum: [...RUN_STATUSES] }, nodeStates: { type: 'object' } },
+      ...{ variables: { type: 'object' }, currentNodeId: text, interrupt: { type: 'object' } },
+      ...{ outputs: {}, error: { type: 'object' }, metrics: { type: 'object' } },
+    },
+    required: [
+      ...['runId', 'sequence', 'length', 'eventId', 'type', 'timestamp'],
+      ...['status', 'nodeStates', 'variables'],
+    ],
+    additionalProperties: false,
+  },
   EventEffects: {
     type: 'object',
     properties: {

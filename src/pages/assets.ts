@@ -18,6 +18,7 @@ const FILES = [
   './run-log.js',
   './threads.js',
   './causes.js',
+  './at.js',
   './home-live.js',
   './browser.js',
   '../words/duration.js',

@@ -1,5 +1,6 @@
 // What the facade takes from the pages: pure renderers and the assets.
 export { PAGE_ASSETS } from './assets.ts';
+export { renderAtPage, type AtPageModel } from './at-page.ts';
 export { renderCausesPage, type CausesPageModel, type CauseStep } from './causes-page.ts';
 export { renderDiffPage } from './diff-page.ts';
 export {

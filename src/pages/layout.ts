@@ -22,7 +22,7 @@ const SCRIPTS = {
     start: '/pages/live.js',
     imported: [
       ...SHARED,
-      ...['/pages/run-log.js', '/pages/threads.js', '/pages/causes.js'],
+      ...['/pages/run-log.js', '/pages/threads.js', '/pages/causes.js', '/pages/at.js'],
       ...['/pages/timeline.js', '/pages/timeline-html.js'],
     ],
   },

@@ -1,6 +1,7 @@
 // @ts-nocheck runs in the browser only: no DOM types here
 // What the browser adds to the page: the live stream, threads, causes in place, local times and relative deadlines.
 // Everything works without it, answering included. Served as it is, with the modules that it imports.
+import { keepSlider } from './at.js';
 import { announce, guardForms, keepTimes, setLive, showTimes, swap } from './browser.js';
 import { keepCauses } from './causes.js';
 import { followLog } from './run-log.js';
@@ -15,6 +16,7 @@ function start() {
   keepTimes();
   guardForms();
   keepCauses();
+  keepSlider();
   keepThreads(refreshHead);
   setInterval(() => hasUnfollowed() && refreshHead(), LOOK_MS);
   followLog(list, { told: setLive, onMove: refreshHead, isMain: true });

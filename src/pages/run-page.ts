@@ -9,6 +9,7 @@ import type { EventStories } from '../rules/events.ts';
 import { duration } from '../words/duration.js';
 import type { OpenQuestion } from '../words/question.ts';
 import { STATUS_WORDS } from '../words/status.ts';
+import { renderAtForm } from './at-page.ts';
 import { renderCompareForm } from './diff-page.ts';
 import { renderForkNote, type ForkNote } from './fork-note.ts';
 import { renderDate, renderDocument } from './layout.ts';
@@ -63,6 +64,7 @@ export function renderRunPage(model: RunPageModel): string {
 <div id="notices">${notices(model)}</div>
 <div id="status" class="status ${snapshot.status}">${status(model, timeline)}</div>
 <div id="controls">${model.controls ? renderControls(model.controls, snapshot.status) : ''}</div>
+${slider(model, timeline)}
 <div class="columns">
 <div id="questions">${questions(model, timeline)}</div>
 <section aria-label="Timeline"><h2 class="unseen">Timeline</h2>
@@ -87,6 +89,13 @@ function homeLink({ homeUrl, snapshot: { parentRunId } }: RunPageModel): string 
 /** The script takes it anew from the server: where it went apart is told by its end. */
 function forkNote({ fork, snapshot, events }: RunPageModel): string {
   return fork ? `<div id="fork">${renderForkNote(fork, snapshot.runId, events)}</div>` : '';
+}
+
+/** For who sees the host's pages, too. */
+function slider({ homeUrl, snapshot }: RunPageModel, { lastSequence }: Timeline): string {
+  if (homeUrl === undefined || lastSequence < 0) return '';
+  const form = renderAtForm(snapshot.runId, { sequence: lastSequence, length: lastSequence + 1 });
+  return `<div class="at-slider">${form}<div id="at-place" aria-live="polite"></div></div>`;
 }
 
 /** What the script folds by as the server does. */

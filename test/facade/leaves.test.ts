@@ -42,6 +42,7 @@ import { GET_DEBUG_BUNDLE } from '../../src/facade/routes/debug-bundle.ts';
 import { FORK_RUN } from '../../src/facade/routes/fork.ts';
 import { PAUSE_RUN, RESUME_RUN } from '../../src/facade/routes/pause.ts';
 import { GET_RUN_BUNDLE } from '../../src/facade/routes/run-bundle.ts';
+import { GET_RUN_AT } from '../../src/facade/routes/run-at.ts';
 import { CREATE_RUN, GET_RUN, LIST_RUNS } from '../../src/facade/routes/runs.ts';
 import { components } from '../../src/facade/shapes.ts';
 import { createStreamRegistry } from '../../src/facade/stream-registry.ts';
@@ -243,6 +244,21 @@ const LEAVES: readonly Leaf[] = [
       told: { headers: { 'Cache-Control': 'no-store' }, text: like(/^\{"checksum":"sha256:/) },
     },
     { given: waiting, without: 'temporal', told: 'service_unavailable' },
+  ),
+  leaf(
+    GET_RUN_AT,
+    {
+      given: () => ({ ...waiting(), path: { runId: 'run-waits', sequence: '0' } }),
+      without: 'temporal',
+      told: {
+        headers: { 'openwop-log-stale': 'true' },
+        body: { runId: 'run-waits', sequence: 0, status: 'running', nodeStates: {} },
+      },
+    },
+    {
+      given: () => ({ ...waiting(), path: { runId: 'run-waits', sequence: '1000' } }),
+      told: 'not_found',
+    },
   ),
   leaf(
     PAUSE_RUN,

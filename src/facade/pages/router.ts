@@ -11,6 +11,7 @@ import { mountDiffPage } from './diff.ts';
 import { mountForkPage } from './fork.ts';
 import { mountHomePage } from './home.ts';
 import { page, pageErrors, type PageDeps } from './page.ts';
+import { mountAtPage } from './run-at.ts';
 import { mountRunControls } from './run-controls.ts';
 import { mountRunPage } from './run-page.ts';
 import { mountSignIn } from './sign-in.ts';
@@ -49,6 +50,7 @@ export function pagesRouter(
   mountCausesPage(router, deps);
   mountDiffPage(router, deps);
   mountForkPage(router, deps);
+  mountAtPage(router, deps);
   mountRunControls(router, deps);
   mountStartPages(router, deps);
   router.all(/^\/pages(\/.*)?$/, page(deps, noPage));

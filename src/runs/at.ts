@@ -1,0 +1,46 @@
+// A run as it was at an event of its log: its rows up to there, folded as the log folds them. Nothing is asked of Temporal.
+import { HostError } from '../rules/errors.ts';
+import type { JsonObject } from '../rules/json.ts';
+import { foldStatus, INITIAL_STATUS, statusOf } from '../rules/status.ts';
+import { fold, snapshotOf } from '../log/fold.ts';
+import type { Head, LogRow } from '../ports/log.ts';
+import type { RunRow } from '../ports/runs.ts';
+import type { RunSnapshot } from '../../schemas/types.generated.ts';
+import type { RunsDeps } from './deps.ts';
+
+/** Rows that are folded for one answer. What stands behind them is told by the log itself. */
+export const MAX_FOLDED_ROWS = 20_000;
+
+export interface RunAt {
+  readonly event: LogRow;
+  /** Entries that the log has now. */
+  readonly length: number;
+  readonly snapshot: RunSnapshot;
+}
+
+/** Throws not_found where the log has no such event, and capability_not_provided behind MAX_FOLDED_ROWS. */
+export async function runAt(
+  { log }: { readonly log: Pick<RunsDeps['log'], 'fresh' | 'rows'> },
+  run: RunRow,
+  sequence: number,
+): Promise<RunAt & { readonly stale: boolean }> {
+  const { head, stale } = await log.fresh(run);
+  if (!(sequence < head.nextSequence)) throw new HostError('not_found');
+  if (sequence >= MAX_FOLDED_ROWS)
+    throw new HostError('capability_not_provided', {
+      capability: `runs as they were, behind event ${MAX_FOLDED_ROWS - 1}`,
+    });
+  let past: Pick<Head, 'snapshot'> = { snapshot: null };
+  let status = INITIAL_STATUS;
+  let event: LogRow | undefined;
+  for await (const rows of log.rows(run, { limit: sequence + 1 })) {
+    past = { snapshot: fold(past.snapshot, rows, run.input.definition) };
+    for (const row of rows)
+      status = foldStatus(status, row.type, JSON.parse(row.payload) as JsonObject);
+    event = rows.at(-1);
+  }
+  if (!event) throw new HostError('not_found');
+  const was: Head = { ...head, ...past, status: statusOf(status), nextSequence: sequence + 1 };
+  const snapshot = snapshotOf(was, run, event.timestampMs);
+  return { event, length: head.nextSequence, snapshot, stale };
+}
