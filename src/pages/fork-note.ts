@@ -61,15 +61,21 @@ function overlayHtml({ overlay = {}, isAlone }: ForkNote): string {
   return `<details class="overlay"><summary>${text}</summary>${renderValue(overlay)}</details>`;
 }
 
+function payloadOf(payload: unknown): Readonly<Record<string, unknown>> {
+  const { atSequence, ...rest } = (payload ?? {}) as Readonly<Record<string, unknown>>;
+  return typeof atSequence === 'number' ? { atSequence, ...rest } : {};
+}
+
 /** In words, with the way to what each side has. */
 function divergedHtml(
   { sourceRunId, isAlone }: ForkNote,
   runId: string,
   events: readonly RunEventDoc[],
 ): string {
-  const diverged = events.find(({ type }) => type === 'replay.diverged');
+  // The one event that names its source, and the place in the source's log.
+  const diverged = events.find(({ payload }) => payloadOf(payload).sourceRunId === sourceRunId);
   if (!diverged) return '';
-  const payload = (diverged.payload ?? {}) as Readonly<Record<string, unknown>>;
+  const payload = payloadOf(diverged.payload);
   const { atSequence, divergenceKind, divergencePoint, originalEventId, replayEventId } = payload;
   const kind = KIND_WORDS[String(divergenceKind)] ?? 'stated something else';
   const point =

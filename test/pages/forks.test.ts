@@ -86,7 +86,10 @@ describe('replay.md: the page of a fork', () => {
   it('what a run says is text', () => {
     const html = pageOf({
       fork: { ...fork, sourceRunId: EVIL, overlay: { [EVIL]: EVIL } },
-      events: [...events, ...diverged({ originalEventId: EVIL, divergenceKind: EVIL })],
+      events: [
+        ...events,
+        ...diverged({ sourceRunId: EVIL, originalEventId: EVIL, divergenceKind: EVIL }),
+      ],
     });
     expect(html).not.toContain("alert('x')");
     expect(html).not.toContain('<script>');
