@@ -12,6 +12,7 @@ export const FORK_CONTROLS = {
   model: 'model',
   configurable: 'configurable',
   inputs: 'inputs',
+  tools: 'tools',
 } as const;
 
 /** An agent of the run, as it is now. */
@@ -64,6 +65,7 @@ export function sentFork(
     ...(inputs ? { inputs } : {}),
     ...(Object.keys(configurable).length > 0 ? { configurable } : {}),
     ...(Object.keys(prompts).length > 0 ? { agents: prompts } : {}),
+    ...(form[FORK_CONTROLS.tools] === 'recorded' ? { tools: 'recorded' } : {}),
     ...(value === undefined ? {} : { answer: { seq: from, value } }),
   };
   return { mode: mode === 'replay' ? mode : 'branch', overlay, faults };

@@ -23,6 +23,7 @@ const OVERLAY_WORDS: Readonly<Record<string, string>> = {
   configurable: 'another configuration',
   agents: 'other agents',
   answer: 'another answer',
+  tools: 'what its tools are to give',
 };
 
 /** What the fork stated where it went apart, beside what its source had. */

@@ -38,7 +38,7 @@ export interface ForkPageModel {
   readonly csrfToken: string;
 }
 
-const { mode, answer, prompt, provider, model, configurable, inputs } = FORK_CONTROLS;
+const { mode, answer, prompt, provider, model, configurable, inputs, tools } = FORK_CONTROLS;
 
 const MODES = [
   [
@@ -114,6 +114,7 @@ ${modes(shown)}
 <fieldset class="overlay"><legend>What a branch goes by instead</legend>
 ${at.answerer ? answerField(shown, at.answerer) : ''}
 ${shown.agents.map((agent) => promptField(shown, agent)).join('\n')}
+${toolsField(shown)}
 ${optionFields(shown)}
 </fieldset>
 <div class="send"><button class="primary">Fork the run</button></div></form>`;
@@ -144,6 +145,11 @@ function answerField(shown: ForkPageModel, answerer: Answerer): string {
     ...{ control: answer, id: answer, look: 'json', present: shown.at.answer },
     ...words,
   });
+}
+
+function toolsField({ form: sent }: ForkPageModel): string {
+  const checked = sent[tools] === 'recorded' ? ' checked' : '';
+  return `<div class="field"><label class="mode"><input type="checkbox" name="${tools}" value="recorded"${checked}> <b>Tools as recorded</b> <span class="hint">A call gets what the same call got in the run, and nothing is performed. One that the run has not made ends the fork.</span></label></div>`;
 }
 
 function promptField(shown: ForkPageModel, { agentId }: ForkAgent): string {

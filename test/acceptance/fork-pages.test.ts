@@ -277,6 +277,16 @@ describe('replay.md: a run is forked by a form', () => {
     expect(html).toContain('Be careful.\nrule: strict');
   });
 
+  it('tools as recorded', async () => {
+    const runId = await forkAt(0, { tools: 'recorded' });
+    const rows = await endOf(runId);
+    expect(payloads(rows, 'agent.toolReturned').map(({ outcome }) => outcome)).toEqual(
+      payloads(source, 'agent.toolReturned').map(({ outcome }) => outcome),
+    );
+    const { body } = await host.api<{ fork: JsonObject }>(`/v1/runs/${runId}`);
+    expect(body.fork.runOptionsOverlay).toEqual({ tools: 'recorded' });
+  });
+
   it('other inputs, from 0 alone; what is sensitive is not shown', async () => {
     const form = await formAt(0);
     expect(form.html).toContain('name="inputs"');

@@ -102,12 +102,11 @@ function leaf<const Declared extends Declaration>(
 const text: unknown = expect.any(String);
 const like = (pattern: RegExp): unknown => expect.stringMatching(pattern);
 const waiting = (): { run: RunRow } => ({ run: row });
+const at = (sequence: string) => ({ ...waiting(), path: { runId: 'run-waits', sequence } });
 const asked = { idempotencyKey: undefined };
 const databaseAway = { without: 'database', told: 'service_unavailable' } as const;
-const noAgent = {
-  given: () => ({ path: { agentId: 'nobody' } }),
-  told: 'agent_not_found',
-} as const;
+const nobody = { path: { agentId: 'nobody' } };
+const noAgent = { given: () => nobody, told: 'agent_not_found' } as const;
 const list = { status: undefined, workflowId: undefined, cursor: undefined, limit: 1 };
 
 const LEAVES: readonly Leaf[] = [
@@ -247,18 +246,8 @@ const LEAVES: readonly Leaf[] = [
   ),
   leaf(
     GET_RUN_AT,
-    {
-      given: () => ({ ...waiting(), path: { runId: 'run-waits', sequence: '0' } }),
-      without: 'temporal',
-      told: {
-        headers: { 'openwop-log-stale': 'true' },
-        body: { runId: 'run-waits', sequence: 0, status: 'running', nodeStates: {} },
-      },
-    },
-    {
-      given: () => ({ ...waiting(), path: { runId: 'run-waits', sequence: '1000' } }),
-      told: 'not_found',
-    },
+    { given: () => at('0'), told: { body: { sequence: 0, status: 'running', nodeStates: {} } } },
+    { given: () => at('1000'), told: 'not_found' },
   ),
   leaf(
     PAUSE_RUN,
