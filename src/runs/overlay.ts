@@ -230,10 +230,13 @@ function answeringActivity(
 }
 
 /** Who gave the answer that the event tells; an overlay may have another one there. */
-export function answererOf(row: LogRow): 'tool' | 'model' | 'human' | undefined {
+export function answererOf(
+  row: LogRow,
+  definition: WorkflowDefinition,
+): 'tool' | 'model' | 'human' | undefined {
   const { part } = eventRow(row.type);
   if (part === 'wait-ends') return 'human';
-  if (answeringActivity(row) === undefined) return undefined;
+  if (answeringActivity(row, definition) === undefined) return undefined;
   return part === 'return' ? 'tool' : 'model';
 }
 

@@ -267,7 +267,7 @@ describe('replay.md: a run is forked by a form', () => {
     const { body } = await host.api<{ fork: JsonObject }>(`/v1/runs/${runId}`);
     expect(body.fork.runOptionsOverlay).toEqual({
       agents: { [AGENT]: { systemPrompt: 'Be careful.\nrule: strict' } },
-      configurable: { temperature: 0.5, 'ai.provider': 'scripted', 'ai.model': 'another' },
+      configurable: { temperature: 0.5, ai: { provider: 'scripted', model: 'another' } },
     });
     // A fork of the fork begins with the prompt that this one goes by.
     const again = await page(formPath(0, runId), { headers: { cookie } });

@@ -118,7 +118,7 @@ function eventFacts(
 ): Pick<ForkPageModel['at'], 'type' | 'nodeName' | 'answerer' | 'answer'> {
   const { type, nodeId, payload } = row;
   const nodeName = input.definition.nodes.find(({ id }) => id === nodeId)?.name ?? nodeId;
-  const answerer = answererOf(row);
+  const answerer = answererOf(row, input.definition);
   const { outcome, resumeValue } = JSON.parse(payload) as JsonObject;
   const answer = answerer === 'human' ? resumeValue : outcome;
   const isShown = answerer && answer !== undefined && jsonBytes(answer) <= INLINE_VALUE_BYTES;
