@@ -13,11 +13,13 @@ import {
   Worker,
   type InjectedSinks,
   type NativeConnection,
+  type WorkerOptions,
   type WorkflowBundleOption,
 } from '@temporalio/worker';
 import type { StepContext } from '../../activities/contract.ts';
 import { decodeEvents } from '../../src/adapters/temporal/history-payloads.ts';
 import { installRuntime } from '../../src/adapters/temporal/worker.ts';
+import { withWorkflowThreads } from '../../src/adapters/temporal/workflow-threads.ts';
 import { activityEventKey } from '../../src/rules/ids.ts';
 import {
   CARRIER_MEMO_FIELD,
@@ -152,7 +154,7 @@ export async function createWorkflowRunner(options: RunnerOptions): Promise<Work
       },
     },
   };
-  const worker = await Worker.create({
+  const settings: WorkerOptions = {
     connection: server.nativeConnection,
     namespace: server.namespace,
     taskQueue,
@@ -163,7 +165,8 @@ export async function createWorkflowRunner(options: RunnerOptions): Promise<Work
     maxCachedWorkflows: options.maxCachedWorkflows ?? 100,
     stickyQueueScheduleToStartTimeout: '1s',
     maxHeartbeatThrottleInterval: '500ms',
-  });
+  };
+  const worker = await withWorkflowThreads(false, () => Worker.create(settings));
   const running = worker.run();
   const client =
     server.client ??
@@ -187,10 +190,9 @@ export async function createWorkflowRunner(options: RunnerOptions): Promise<Work
         hints: hints.get(request.runId) ?? [],
         async replay() {
           for (const { raw } of segments) {
-            await Worker.runReplayHistory(
-              { workflowBundle: bundle, dataConverter, sinks: silentSinks },
-              raw,
-              request.runId,
+            const settings = { workflowBundle: bundle, dataConverter, sinks: silentSinks };
+            await withWorkflowThreads(false, () =>
+              Worker.runReplayHistory(settings, raw, request.runId),
             );
           }
         },

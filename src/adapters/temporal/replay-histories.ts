@@ -5,6 +5,7 @@ import { Worker } from '@temporalio/worker';
 import { HostError } from '../../rules/errors.ts';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import { abortAfter } from '../../system/time.ts';
+import { withWorkflowThreads } from './workflow-threads.ts';
 
 /** Longest time in ms from one replayed history to the next. */
 const REPLAY_LIMIT_MS = 120_000;
@@ -40,7 +41,10 @@ export async function* replayHistories(
   const options = { workflowBundle: bundle, dataConverter };
   const replays = Worker.runReplayHistories(options, some)[Symbol.asyncIterator]();
   for (;;) {
-    const next = await within(REPLAY_LIMIT_MS, replays.next());
+    const next = await within(
+      REPLAY_LIMIT_MS,
+      withWorkflowThreads(false, () => replays.next()),
+    );
     if (next.done) return;
     const { workflowId, runId, error } = next.value;
     yield {

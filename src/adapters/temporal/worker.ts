@@ -13,7 +13,7 @@ import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { TemporalTarget } from './connection.ts';
 import { keepWorker, type KeptWorker } from './kept-worker.ts';
-import { withLightThreads } from './workflow-threads.ts';
+import { withWorkflowThreads } from './workflow-threads.ts';
 
 /** Bounds memory (architecture §7): about 0.3 MB for each run kept in the cache. */
 const MAX_CACHED_WORKFLOWS = 300;
@@ -115,12 +115,10 @@ async function createWorker(
 
 export function createRunWorker(options: RunWorkerOptions): KeptWorker {
   const { target, logger } = options;
-  const create = (connection: NativeConnection) => createWorker(options, connection);
   return keepWorker({
     target,
     logger,
-    create: options.stackTraces
-      ? create
-      : (connection) => withLightThreads(() => create(connection)),
+    create: (connection) =>
+      withWorkflowThreads(options.stackTraces ?? false, () => createWorker(options, connection)),
   });
 }

@@ -1,27 +1,35 @@
-// The threads that run workflow code, as the SDK starts them, but without promise hooks (workflow-thread.js) and without
-// the loaders of this process, which they have no use for.
+// The threads that run workflow code, as the SDK starts them, but with a workflow task's limit of time that fails the
+// task alone (async-stack.js), without promise hooks (workflow-thread.js), and without the loaders of this process, which
+// they have no use for.
 import workerThreads, { type WorkerOptions } from 'node:worker_threads';
 
-const PRELOAD = new URL('./workflow-thread.js', import.meta.url).href;
+const LIGHT = new URL('./workflow-thread.js', import.meta.url).href;
+const TRACED = new URL('./async-stack.js', import.meta.url).href;
 /** The SDK's own file for such a thread; every other thread is started as it is. */
 const WORKFLOW_THREAD = /[\\/]@temporalio[\\/]worker[\\/].*workflow-worker-thread\.js$/;
 
 const { Worker } = workerThreads;
 
-class LightWorker extends Worker {
-  constructor(file: string | URL, options?: WorkerOptions) {
-    const isWorkflow = WORKFLOW_THREAD.test(String(file));
-    super(file, isWorkflow ? { ...options, execArgv: ['--import', PRELOAD] } : options);
-  }
-}
+const threadsOf = (preload: string): typeof Worker =>
+  class extends Worker {
+    constructor(file: string | URL, options?: WorkerOptions) {
+      const isWorkflow = WORKFLOW_THREAD.test(String(file));
+      super(file, isWorkflow ? { ...options, execArgv: ['--import', preload] } : options);
+    }
+  };
 
 /** Creations of workers under way: the last one puts Node's own class back. */
 let creating = 0;
 
-/** Runs `create`, in which the SDK starts its threads. They cannot answer `__stack_trace` queries. */
-export async function withLightThreads<T>(create: () => Promise<T>): Promise<T> {
+/**
+ * Runs `create`, in which the SDK starts its threads. Without `stackTraces` they cannot answer `__stack_trace` queries.
+ */
+export async function withWorkflowThreads<T>(
+  stackTraces: boolean,
+  create: () => Promise<T>,
+): Promise<T> {
   creating++;
-  workerThreads.Worker = LightWorker;
+  workerThreads.Worker = threadsOf(stackTraces ? TRACED : LIGHT);
   try {
     return await create();
   } finally {
