@@ -97,3 +97,15 @@ it('another build is told which runs it would break, and why', async () => {
   expect(first?.runId).toBe(open);
   expect(first?.fault).toMatch(/nondeterminism/i);
 });
+
+it('a build whose workflow code comes to no end is told of, and the check goes on', async () => {
+  await seen('open', open);
+  const code = await readFile(source.bundle.codePath, 'utf8');
+  const head = /async function runWorkflow\(input\) \{/;
+  expect(code).toMatch(head);
+  const codePath = join(folder, 'endless.js');
+  await writeFile(codePath, code.replace(head, '$& await null; for (;;) {}'));
+  const [first] = await replayed({ codePath }, 'open');
+  expect(first?.runId).toBe(open);
+  expect(first?.fault).toMatch(/workflow task failure/);
+});

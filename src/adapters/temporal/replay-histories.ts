@@ -38,7 +38,8 @@ export async function* replayHistories(
   const query = `TaskQueue = "${RUN_TASK_QUEUE}" AND ${status}`;
   const histories = client.workflow.list({ query }).intoHistories({ concurrency: FETCHED_AT_ONCE });
   const some = isOpen ? histories : firstOf(histories, which.ended);
-  const options = { workflowBundle: bundle, dataConverter };
+  // In a thread of its own, with a limit of time for each workflow task; by default a replay has neither.
+  const options = { workflowBundle: bundle, dataConverter, debugMode: false };
   const replays = Worker.runReplayHistories(options, some)[Symbol.asyncIterator]();
   for (;;) {
     const next = await within(
