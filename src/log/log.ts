@@ -73,8 +73,8 @@ export interface Log {
   advance(run: RunRef, goal: Goal): Promise<Advanced>;
   /** Throws HostError run_state_conflict while the run streams. */
   rebuild(run: RunRef): Promise<Rebuilt>;
-  /** What the first `length` entries of its log came of: for forks (recording.ts). */
-  recording(run: RunRef, length: number): Promise<Recording>;
+  /** What the first `length` entries of its log came of: for forks and bundles (recording.ts). */
+  recording(run: RunRef, length: number, maxBytes?: number): Promise<Recording>;
   rebuildAll(): ReturnType<typeof rebuildAll>;
   /** Stops listening. */
   close(): void;
@@ -135,7 +135,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     changes: (tenant, signal) => changes.watch(tenant, signal),
     advance: (run, goal) => advance(parts, run, goal),
     rebuild: (run) => rebuild(parts, run),
-    recording: (run, length) => readRecording(parts, run, length),
+    recording: (run, length, maxBytes) => readRecording(parts, run, { length, maxBytes }),
     rebuildAll: () => rebuildAll(parts),
     close() {
       followers.close();

@@ -11,20 +11,30 @@ import { readRows } from './rows.ts';
 
 /** Pages of one segment. */
 const MAX_PAGES = 10_000;
+/** A history may be so many times as large as its log: it also holds what activities were asked. */
+const HISTORY_PER_LOG = 4;
+
+export interface RecordingQuery {
+  /** Entries of the log. */
+  readonly length: number;
+  /** Above it nothing more is read: of the log's payloads, and of what the histories hold. */
+  readonly maxBytes?: number | undefined;
+}
 
 /**
- * Of the first `length` entries of its log. Throws HostError run_not_found, service_unavailable, history_undecodable,
- * history_missing.
+ * Of the first entries of its log. Throws HostError run_not_found, service_unavailable, history_undecodable,
+ * history_missing, payload_too_large (above `maxBytes`).
  */
 export async function readRecording(
   parts: LogParts,
   run: RunRef,
-  length: number,
+  { length, maxBytes = Infinity }: RecordingQuery,
 ): Promise<Recording> {
-  const entries = await entriesOf(parts, run, length);
+  const entries = await entriesOf(parts, run, { length, maxBytes });
   const segments: HistoryEvent[][] = [];
+  const count = bounded(maxBytes * HISTORY_PER_LOG);
   for (const { temporalRunId } of await parts.stores.segments.ofRun(run))
-    segments.push(await eventsOf(parts, run, temporalRunId));
+    segments.push(await eventsOf(parts, { run, temporalRunId }, count));
   const row = await parts.stores.runs.find(run.tenant, run.runId);
   return recordingOf(segments, entries, row?.input.fork);
 }
@@ -32,33 +42,62 @@ export async function readRecording(
 async function entriesOf(
   { stores }: LogParts,
   run: RunRef,
-  length: number,
+  { length, maxBytes }: { readonly length: number; readonly maxBytes: number },
 ): Promise<RecordedEntry[]> {
   const entries: RecordedEntry[] = [];
+  const count = bounded(maxBytes);
   for await (const rows of readRows(stores.log, run, { limit: length }))
-    for (const { key, type, nodeId, causedBy, payload, timestampMs } of rows)
+    for (const { key, type, nodeId, causedBy, payload, timestampMs } of rows) {
+      count(payload);
       entries.push({
         ...{ key, type, payload, timestampMs },
         ...(nodeId === undefined ? {} : { nodeId }),
         ...(causedBy === undefined ? {} : { causedBy }),
       });
+    }
   if (entries.length < length) throw new HostError('run_not_found', { runId: run.runId });
   return entries;
 }
 
 async function eventsOf(
   parts: LogParts,
-  run: RunRef,
-  temporalRunId: string,
+  { run, temporalRunId }: { readonly run: RunRef; readonly temporalRunId: string },
+  count: Counter,
 ): Promise<HistoryEvent[]> {
   const events: HistoryEvent[] = [];
   let token = '';
   for (let pages = 0; pages < MAX_PAGES; pages++) {
     const page = await readPage(parts, { run, temporalRunId, token }, 0);
     const behind = events.length;
-    for (const event of page.events) if (historyEventIdOf(event) > behind) events.push(event);
+    for (const event of page.events)
+      if (historyEventIdOf(event) > behind) {
+        count(event);
+        events.push(event);
+      }
     ({ token } = page);
     if (token === '' || page.atTail) return events;
   }
   throw new HostError('internal_error', { reason: `history of run ${run.runId} has no end` });
+}
+
+type Counter = (value: unknown) => void;
+
+/** Adds up what it is given. Throws payload_too_large. */
+function bounded(maxBytes: number): Counter {
+  let sum = 0;
+  return (value) => {
+    if (maxBytes === Infinity) return;
+    sum += sizeOf(value);
+    if (sum <= maxBytes) return;
+    const reason = `The record of this run has more than ${maxBytes} bytes.`;
+    throw new HostError('payload_too_large', { reason, limit: maxBytes });
+  };
+}
+
+/** Bytes of its texts and payloads, about. */
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (value instanceof Uint8Array) return value.byteLength;
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce((sum: number, member) => sum + sizeOf(member), 0);
 }

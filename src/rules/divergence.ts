@@ -7,7 +7,9 @@ import { canonicalJson, type JsonObject, type JsonValue } from './json.ts';
 import { jsonDifferences, type JsonDifference } from './json-differences.ts';
 import type { LogDifference } from './log-differences.ts';
 import { mergedOverlay, withOverlay } from './overlay.ts';
+import { WITHHELD } from './redaction.ts';
 import type { ForkOf, RunInput } from './run-input.ts';
+import { withDefaultsShown } from './variables.ts';
 import { eraOf, revisionOf } from './versions.ts';
 
 /** What a run goes by from its beginning to its end. */
@@ -40,12 +42,13 @@ export function livedBy(input: RunInput): RunInput {
   return withOverlay(withOverlay(input, input.fork?.inherited), input.fork?.overlay);
 }
 
-/** `inputs` as they may be shown. */
+/** What may be shown of it; `inputs` are so already. */
 export function pinnedOf(input: RunInput, inputs: JsonObject): Pinned {
   const { inherited, overlay } = input.fork ?? {};
   const { models = {} } = mergedOverlay(inherited, overlay);
   const { agents, configurable } = livedBy(input);
-  const { definition, limits, policy, tags, metadata, message, translateVersion } = input;
+  const { limits, policy, tags, metadata, message, translateVersion } = input;
+  const definition = withDefaultsShown(input.definition, () => WITHHELD);
   const fixed = { definition, inputs: { inputs, message }, agents };
   const options = { configurable, models, limits, policy, tags, metadata };
   const code = { revision: revisionOf(input), era: eraOf(input), translateVersion };

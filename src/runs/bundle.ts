@@ -2,7 +2,11 @@
 // started with, its log, and what it was given. What nobody may read stays out of it; the same stands in its place
 // wherever it stood, so that a replay is equal all the same.
 import { HostError } from '../rules/errors.ts';
+import { deltaPayload, readDelta } from '../rules/deltas.ts';
+import { eventRow } from '../rules/events.ts';
+import { blockOfKey } from '../rules/ids.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { RUN_BUNDLE_BYTES } from '../rules/limits.ts';
 import type { RecordedEntry, Recording } from '../rules/recording.ts';
 import {
   createRedactor,
@@ -13,6 +17,7 @@ import {
   type Secret,
 } from '../rules/redaction.ts';
 import type { RunInput } from '../rules/run-input.ts';
+import { withDefaultsShown } from '../rules/variables.ts';
 import { ENGINE_VERSION, eraOf, revisionOf } from '../rules/versions.ts';
 import type { Head } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
@@ -34,8 +39,8 @@ export interface BundleFacts extends Pick<RunBundle, 'host'> {
 }
 
 /**
- * Of the run as it is now. Throws capability_not_provided (of a fork), payload_too_large, service_unavailable,
- * history_undecodable, history_missing, content_missing.
+ * Of the run as it is now. Throws capability_not_provided (of a fork, of too many sensitive texts, of one that the run is
+ * made of), payload_too_large, service_unavailable, history_undecodable, history_missing, content_missing.
  */
 export async function runBundle(
   deps: BundleDeps,
@@ -46,9 +51,9 @@ export async function runBundle(
   if (input.fork) throw new HostError('capability_not_provided', { capability: 'bundle: forks' });
   const { head, stale } = await deps.log.fresh(row);
   if (stale) throw new HostError('service_unavailable');
-  const recording = await deps.log.recording(row, head.nextSequence);
   const { clean, withheld } = cleanerOf(deps.redactor, input);
-  return bundleText({
+  const recording = await deps.log.recording(row, head.nextSequence, RUN_BUNDLE_BYTES);
+  const content: Omit<RunBundle, 'checksum'> = {
     exportedAt: new Date().toISOString(),
     format: BUNDLE_FORMAT,
     formatVersion: BUNDLE_FORMAT_VERSION,
@@ -63,10 +68,52 @@ export async function runBundle(
     input: cleanInput(input, withheld, clean) as unknown as RunBundle['input'],
     manifests: await manifestsOf(deps, row, clean),
     recording: cleanRecording(recording, clean) as unknown as RunBundle['recording'],
-  });
+  };
+  if (madeOf(content) !== madeOf({ run: shown(head), input, recording })) throw notMasked();
+  return bundleText(content);
+}
+
+/** Names that a replay goes by. A sensitive text that is one of them cannot be masked without breaking the run. */
+function madeOf(whole: {
+  readonly run: object;
+  readonly input: object;
+  readonly recording: object;
+}): string {
+  const { run, input, recording } = whole as unknown as {
+    run: { status: string };
+    input: Pick<RunInput, 'definition' | 'agents'>;
+    recording: Recording;
+  };
+  const { nodes, edges, variables, channels = {} } = input.definition;
+  return JSON.stringify([
+    ...[run.status, Object.keys(input), Object.keys(channels)],
+    nodes.map(({ id, typeId, inputs }) => [id, typeId, Object.keys(inputs)]),
+    edges.map(({ sourceNodeId, targetNodeId, triggerRule }) => [
+      sourceNodeId,
+      targetNodeId,
+      triggerRule,
+    ]),
+    variables.map(({ name, type }) => [name, type]),
+    recording.batches.map(({ stimuli }) =>
+      stimuli.map((stimulus) =>
+        stimulus.kind === 'step'
+          ? [stimulus.outcome.kind, Object.keys(stimulus.outcome)]
+          : stimulus.kind,
+      ),
+    ),
+  ]);
+}
+
+function notMasked(): HostError {
+  const capability = 'bundle: a sensitive value that is a name of the run';
+  return new HostError('capability_not_provided', { capability });
 }
 
 type Clean = <Value>(value: Value) => Value;
+type Delta = ReturnType<typeof readDelta>;
+
+/** Texts of sensitive values that are masked in one file. */
+const MAX_SECRETS = 200;
 
 /** What takes the place of secrets, and the names of the variables whose values are among them. */
 function cleanerOf(
@@ -77,7 +124,15 @@ function cleanerOf(
     .filter(({ name, sensitive }) => sensitive && (variables[name] ?? null) !== null)
     .map(({ name }) => name);
   const secrets = withheld.flatMap((name) => secretsIn(name, variables[name] ?? null));
-  const own = createRedactor(secrets);
+  withDefaultsShown(definition, (value) => {
+    secrets.push(...secretsIn('default', value));
+    return value;
+  });
+  const byText = new Map(secrets.reverse().map((secret) => [secret.value, secret]));
+  // Each text of the record is searched for each of them, on the thread that serves everybody.
+  const capability = `bundle: more than ${MAX_SECRETS} sensitive texts`;
+  if (byText.size > MAX_SECRETS) throw new HostError('capability_not_provided', { capability });
+  const own = createRedactor([...byText.values()]);
   return { withheld, clean: (value) => own.json(redactor.json(value)) };
 }
 
@@ -98,7 +153,9 @@ function cleanInput(input: RunInput, withheld: readonly string[], clean: Clean):
   ]);
   return {
     ...input,
-    definition: clean(definition),
+    definition: clean(
+      withDefaultsShown(definition, (value) => (isMasked(value) ? value : WITHHELD)),
+    ),
     variables: Object.fromEntries(kept),
     configurable: clean(configurable),
     ...(message ? { message: clean(message) } : {}),
@@ -128,11 +185,35 @@ function cleanRecording({ batches, entries }: Recording, clean: Clean): Recordin
         }
       }),
     })),
-    entries: entries.map((entry): RecordedEntry => ({
+    entries: cleanStreams(entries, clean).map((entry): RecordedEntry => ({
       ...entry,
       payload: cleanText(entry, clean),
     })),
   };
+}
+
+/** A secret that came in pieces stands in none of them: the masked whole takes the place of the first one. */
+function cleanStreams(entries: readonly RecordedEntry[], clean: Clean): RecordedEntry[] {
+  const streams = new Map<string, { readonly at: number; readonly delta: Delta }[]>();
+  entries.forEach(({ key, type, payload }, at) => {
+    const block = blockOfKey(key);
+    if (block === undefined || eventRow(type).piece === null) return;
+    const delta = readDelta(type, payload);
+    const stream = `${block} ${type} ${delta.piece.channel ?? ''}`;
+    streams.set(stream, [...(streams.get(stream) ?? []), { at, delta }]);
+  });
+  const cleaned = [...entries];
+  for (const pieces of streams.values()) {
+    const whole = pieces.map(({ delta }) => delta.piece.text).join('');
+    const shown = clean(whole);
+    if (shown === whole) continue;
+    pieces.forEach(({ at, delta: { form, piece } }, index) => {
+      const text = index === 0 ? shown : '';
+      const entry = entries[at] as RecordedEntry;
+      cleaned[at] = { ...entry, payload: deltaPayload(form, { ...piece, text }, index) };
+    });
+  }
+  return cleaned;
 }
 
 /** As a value: in a text the same secret may stand behind the letters of an escape. */

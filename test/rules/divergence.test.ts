@@ -32,6 +32,17 @@ describe('RFC 0054: what a run is fixed to', () => {
     modelClass: 'general',
     toolAllowlist: [],
   } as const;
+  it('defaults of what is sensitive are not shown', () => {
+    const [variable] = input.definition.variables.filter(({ sensitive }) => sensitive);
+    const variables = [{ ...variable, name: 'secret', type: 'string', defaultValue: 'hunter2' }];
+    const channels = { door: { reducer: 'replace', sensitive: true, default: 'hunter2' } };
+    const sensitive = { ...input.definition, variables, channels } as RunInput['definition'];
+    const shown = JSON.stringify(pinnedOf(changed({ definition: sensitive }), {}));
+    expect(shown).not.toContain('hunter2');
+    expect(shown).toContain('"defaultValue":"[sensitive]"');
+    expect(shown).toContain('"default":"[sensitive]"');
+  });
+
   const cases: readonly [PinnedFact, RunInput, object?][] = [
     ['definition', changed({ definition })],
     ['inputs', input, { amount: 6 }],
