@@ -33,14 +33,14 @@ async function checkAndEnd(parts: CommandParts): Promise<Running> {
       report: say,
       signal,
     });
-    const { failureConverterPath } = dataConverter(config);
+    const { payloadCodecs = [] } = dataConverter(config);
     const connection = connectTemporal(host.temporal);
     const broken = await check(
       {
         connection,
         namespace: host.temporal.namespace,
-        dataConverter: dataConverter(config),
-        bundle: await workflowBundle({ cacheDir: config.cacheDir, failureConverterPath }),
+        dataConverter: { payloadCodecs },
+        bundle: await workflowBundle({ cacheDir: config.cacheDir }),
       },
       { ended, say },
     );

@@ -2,11 +2,13 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client } from '@temporalio/client';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
 import { dataConverter } from '../../src/adapters/temporal/codec.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import {
+  historiesOf,
   replayHistories,
   type ReplayedSegment,
   type ReplaySource,
@@ -43,15 +45,12 @@ beforeAll(async () => {
   await host.waitFor(open, ({ status }) => status === 'waiting-approval');
   await host.waitFor(over, ({ status }) => status === 'completed');
   const config = readConfig(host.env);
-  const converter = dataConverter(config);
+  const { payloadCodecs = [] } = dataConverter(config);
   source = {
     connection: connectTemporal(host.temporal),
     namespace: host.temporal.namespace,
-    dataConverter: converter,
-    bundle: await workflowBundle({
-      cacheDir: config.cacheDir,
-      failureConverterPath: converter.failureConverterPath,
-    }),
+    dataConverter: { payloadCodecs },
+    bundle: await workflowBundle({ cacheDir: config.cacheDir }),
   };
 }, 120_000);
 
@@ -108,4 +107,27 @@ it('a build whose workflow code comes to no end is told of, and the check goes o
   const [first] = await replayed({ codePath }, 'open');
   expect(first?.runId).toBe(open);
   expect(first?.fault).toMatch(/workflow task failure/);
+});
+
+it('a build whose workflow code throws is told of with what it said', async () => {
+  await seen('open', open);
+  const code = await readFile(source.bundle.codePath, 'utf8');
+  const codePath = join(folder, 'throwing.js');
+  const says = '$& throw new Error("this-is-why");';
+  await writeFile(codePath, code.replace(/async function runWorkflow\(input\) \{/, says));
+  const [first] = await replayed({ codePath }, 'open');
+  expect(first?.fault).toContain('this-is-why');
+});
+
+it('a run that is gone before its history is read is left out', async () => {
+  const { connection, namespace, dataConverter: converter } = source;
+  const client = new Client({ connection, namespace, dataConverter: converter });
+  const { runId } = await client.workflow.getHandle(open).describe();
+  async function* listed() {
+    yield { workflowId: 'run-gone', runId: '00000000-0000-4000-8000-000000000000' };
+    yield { workflowId: open, runId };
+  }
+  const found: string[] = [];
+  for await (const { workflowId } of historiesOf(client, listed())) found.push(workflowId);
+  expect(found).toEqual([open]);
 });

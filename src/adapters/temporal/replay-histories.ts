@@ -1,22 +1,23 @@
 // Histories of runs, replayed by the workflow code of this build (docs/upgrades.md): Temporal's own check, which finds
 // whatever commands differ.
-import { Client, type Connection, type DataConverter } from '@temporalio/client';
-import { Worker } from '@temporalio/worker';
+import { Client, type Connection } from '@temporalio/client';
+import type { DataConverter } from '@temporalio/common';
+import { Worker, type ReplayHistoriesIterable } from '@temporalio/worker';
 import { HostError } from '../../rules/errors.ts';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import { abortAfter } from '../../system/time.ts';
+import { GRPC, grpcStatus } from './rpc.ts';
 import { withWorkflowThreads } from './workflow-threads.ts';
 
 /** Longest time in ms from one replayed history to the next. */
 const REPLAY_LIMIT_MS = 120_000;
 const NO_END = 'The replay of a history did not come to an end.';
-/** Histories that are fetched at once. */
-const FETCHED_AT_ONCE = 4;
 
 export interface ReplaySource {
   readonly connection: Connection;
   readonly namespace: string;
-  readonly dataConverter: DataConverter;
+  /** Neither it nor the bundle with a failure converter: one that encodes messages would hide why code failed. */
+  readonly dataConverter: Pick<DataConverter, 'payloadCodecs'>;
   readonly bundle: { readonly codePath: string };
 }
 
@@ -36,8 +37,8 @@ export async function* replayHistories(
   const isOpen = which === 'open';
   const status = `ExecutionStatus ${isOpen ? '=' : '!='} "Running"`;
   const query = `TaskQueue = "${RUN_TASK_QUEUE}" AND ${status}`;
-  const histories = client.workflow.list({ query }).intoHistories({ concurrency: FETCHED_AT_ONCE });
-  const some = isOpen ? histories : firstOf(histories, which.ended);
+  const listed = client.workflow.list({ query });
+  const some = historiesOf(client, isOpen ? listed : firstOf(listed, which.ended));
   // In a thread of its own, with a limit of time for each workflow task; by default a replay has neither.
   const options = { workflowBundle: bundle, dataConverter, debugMode: false };
   const replays = Worker.runReplayHistories(options, some)[Symbol.asyncIterator]();
@@ -53,6 +54,20 @@ export async function* replayHistories(
       ...(error ? { fault: error.message } : {}),
     };
   }
+}
+
+/** One at a time, since each is in memory as a whole. One that is gone by now needs no check. */
+export async function* historiesOf(
+  { workflow }: Client,
+  listed: AsyncIterable<{ readonly workflowId: string; readonly runId: string }>,
+): ReplayHistoriesIterable {
+  for await (const { workflowId, runId } of listed)
+    try {
+      const history = await workflow.getHandle(workflowId, runId).fetchHistory();
+      yield { workflowId, history };
+    } catch (error) {
+      if (grpcStatus(error)?.code !== GRPC.NOT_FOUND) throw error;
+    }
 }
 
 /** Code that breaks a run in a way that Temporal cannot tell may never come to an end. */
