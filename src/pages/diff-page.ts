@@ -8,7 +8,7 @@ import type {
   StepSide,
   ValueDifference,
 } from '../../schemas/types.generated.ts';
-import { causeText, PINNED_WORDS, wordPieces, type WordPiece } from '../words/diff.ts';
+import { causeText, PINNED_WORDS, wordDiff, type WordDiff, type WordPiece } from '../words/diff.ts';
 import { duration } from '../words/duration.js';
 import { STATUS_WORDS } from '../words/status.ts';
 import { renderDocument } from './layout.ts';
@@ -59,17 +59,18 @@ function runUrl(runId: string): string {
 }
 
 function comparison({ a, b, same, divergence, pinned, steps, end }: RunComparison): string {
+  const words = wordDiff();
   const parts = [
     section('The runs', runsTable(a, b)),
     same ? '<p class="verdict">They say the same.</p>' : '',
-    divergence ? apart(divergence, a, b) : '',
+    divergence ? apart(divergence, [a, b], words) : '',
     ...pinned.map(({ fact, differences }) =>
-      section(`Made of: ${PINNED_WORDS[fact]}`, differencesTable(differences)),
+      section(`Made of: ${PINNED_WORDS[fact]}`, differencesTable(differences, words)),
     ),
     steps.length === 0
       ? ''
-      : `<section><h2>Step by step</h2>${steps.map(step).join('\n')}</section>`,
-    end.length === 0 ? '' : section('What they came to', differencesTable(end)),
+      : `<section><h2>Step by step</h2>${steps.map((each) => step(each, words)).join('\n')}</section>`,
+    end.length === 0 ? '' : section('What they came to', differencesTable(end, words)),
   ];
   return parts.join('\n');
 }
@@ -126,7 +127,11 @@ function statusHtml(status: string): string {
   return escapeHtml(words?.text ?? status);
 }
 
-function apart(divergence: Divergence, a: ComparedRun, b: ComparedRun): string {
+function apart(
+  divergence: Divergence,
+  [a, b]: readonly [ComparedRun, ComparedRun],
+  words: WordDiff,
+): string {
   const { nodeName, aEvent, bEvent, differences } = divergence;
   const event = ({ runId }: ComparedRun, shown: Divergence['aEvent'] = {}): string => {
     const { sequence, type, eventId } = shown;
@@ -139,12 +144,15 @@ function apart(divergence: Divergence, a: ComparedRun, b: ComparedRun): string {
     'Where they went apart',
     `<p class="verdict">They went apart${where}: ${escapeHtml(causeText(divergence))}.</p>${sidesTable(
       'The events',
-      [['Event', event(a, aEvent), event(b, bEvent)], ...differences.map(differenceRow)],
+      [
+        ['Event', event(a, aEvent), event(b, bEvent)],
+        ...differences.map((each) => differenceRow(each, words)),
+      ],
     )}`,
   );
 }
 
-function step({ nodeName, visit, a, b, differences }: ComparedStep): string {
+function step({ nodeName, visit, a, b, differences }: ComparedStep, diff: WordDiff): string {
   const name = visit === 1 ? nodeName : `${nodeName}, visit ${visit}`;
   const only = !a || !b;
   const isOther = only || differences.length > 0;
@@ -155,21 +163,26 @@ function step({ nodeName, visit, a, b, differences }: ComparedStep): string {
     ['Status', escapeHtml(a?.status ?? ''), escapeHtml(b?.status ?? '')],
     ['Confidence', confidence(a), confidence(b)],
     ...useRows(a, b),
-    ...differences.filter(({ pointer }) => pointer !== '/status').map(differenceRow),
+    ...differences
+      .filter(({ pointer }) => pointer !== '/status')
+      .map((each) => differenceRow(each, diff)),
   ]);
   return `<details class="step${isOther ? ' other' : ''}"${isOther ? ' open' : ''}><summary><b>${escapeHtml(name)}</b> <span class="facts">${words}</span></summary>${table}</details>`;
 }
 
-function differencesTable(differences: readonly ValueDifference[]): string {
-  return sidesTable('Differences', differences.map(differenceRow));
+function differencesTable(differences: readonly ValueDifference[], words: WordDiff): string {
+  return sidesTable(
+    'Differences',
+    differences.map((each) => differenceRow(each, words)),
+  );
 }
 
-function differenceRow(difference: ValueDifference): Row {
+function differenceRow(difference: ValueDifference, words: WordDiff): Row {
   const { pointer, a, b, cut } = difference;
   const name = pointer === '' ? '/' : pointer;
   const rest = cut ? '<p class="facts">Of a large value the beginning is shown.</p>' : '';
   if (typeof a === 'string' && typeof b === 'string' && Math.max(a.length, b.length) > SHORT_TEXT)
-    return besideEachOther(name, wordPieces(a, b), rest);
+    return besideEachOther(name, words(a, b), rest);
   const side = (name: 'a' | 'b'): string =>
     name in difference ? renderValue(difference[name]) + rest : '<i>nothing</i>';
   return [name, side('a'), side('b')];

@@ -71,9 +71,35 @@ export function sentFork(
   return { mode: mode === 'replay' ? mode : 'branch', overlay, faults };
 }
 
-/** A browser sends each line break as CR and LF. */
+/** Of all prompts, as a form sends them: a form that is sent is bounded, and its other fields want their room. */
+const PROMPTS_CHARACTERS = 384 * 1024;
+
+/** Prompts stand in their fields, to be changed there. The field of one that has no room is empty: it stays as it is. */
+export function promptTexts(agents: readonly ForkAgent[]): FormTexts {
+  let left = PROMPTS_CHARACTERS;
+  const shown = agents.filter(({ prompt }) => {
+    const { length } = new URLSearchParams({ prompt: asSent(prompt) }).toString();
+    if (length <= left) left -= length;
+    else return false;
+    return true;
+  });
+  return Object.fromEntries(
+    shown.map(({ agentId, prompt }) => [FORK_CONTROLS.prompt + agentId, prompt]),
+  );
+}
+
 function textIn(form: FormTexts, control: string): string {
-  return (form[control] ?? '').replaceAll('\r\n', '\n');
+  return inField(form[control] ?? '');
+}
+
+/** As a browser keeps a text in a field: it knows one kind of line break, and no NUL. */
+function inField(text: string): string {
+  return text.replaceAll(/\r\n?/g, '\n').replaceAll('\0', '\ufffd');
+}
+
+/** It sends each line break as CR and LF. */
+function asSent(text: string): string {
+  return inField(text).replaceAll('\n', '\r\n');
 }
 
 /** The flat keys win over nested ones. */
@@ -90,7 +116,7 @@ function modelIn(form: FormTexts): JsonObject {
 function promptsIn(form: FormTexts, agents: readonly ForkAgent[]): JsonObject {
   const entries = agents.flatMap(({ agentId, prompt }) => {
     const text = textIn(form, FORK_CONTROLS.prompt + agentId);
-    const isSame = text === prompt.replaceAll('\r\n', '\n');
+    const isSame = text === inField(prompt);
     return text.trim() === '' || isSame ? [] : [[agentId, { systemPrompt: text }] as const];
   });
   return Object.fromEntries(entries);

@@ -6,6 +6,7 @@ export { renderDiffPage } from './diff-page.ts';
 export {
   controlOf,
   FORK_CONTROLS,
+  promptTexts,
   sentFork,
   type ForkAgent,
   type ForkFault,

@@ -23,8 +23,9 @@ const PAGE_ROWS = 100;
 /** Differences of logs that are told, and bytes of their events; the first is told however large it is. */
 const MAX_EVENT_DIFFERENCES = 1_000;
 const EVENT_BYTES = 4 * 1024 * 1024;
-/** Differences of end states that are told. */
+/** Differences of end states that are told, and bytes of their places and values; the first is told however large it is. */
 const MAX_STATE_DIFFERENCES = 200;
+const STATE_BYTES = 4 * 1024 * 1024;
 
 export interface DiffDeps {
   readonly log: Pick<Log, 'fresh' | 'rows'>;
@@ -58,15 +59,17 @@ export async function diffRuns(deps: DiffDeps, one: RunRow, other: RunRow): Prom
   const { stale: staleB, ...b } = await readRun(deps, other);
   const rename = renaming(a.log, b.log);
   const found = logDifferences(a.log, b.log);
-  const events = found.slice(0, fitting(found));
-  const state = jsonDifferences(
+  const payloads = found.map(({ a: one, b: other }) => [one?.payload ?? '', other?.payload ?? '']);
+  const events = found.slice(0, fitting(payloads, EVENT_BYTES, MAX_EVENT_DIFFERENCES));
+  const states = jsonDifferences(
     endState(a.snapshot, (text) => text),
     endState(b.snapshot, rename),
     MAX_STATE_DIFFERENCES + 1,
   );
-  const isCut = events.length < found.length || state.length > MAX_STATE_DIFFERENCES;
+  const state = states.slice(0, fitting(states, STATE_BYTES, MAX_STATE_DIFFERENCES));
+  const isCut = events.length < found.length || state.length < states.length;
   return {
-    ...{ a, b, rename, events, state: state.slice(0, MAX_STATE_DIFFERENCES) },
+    ...{ a, b, rename, events, state },
     truncated: isCut || !a.log.isWhole || !b.log.isWhole,
     stale: staleA || staleB,
   };
@@ -95,13 +98,13 @@ async function firstRows(log: DiffDeps['log'], run: RunRow, limit: number): Prom
 }
 
 /** How many of the first may be told. */
-function fitting(found: readonly LogDifference<LogRow>[]): number {
+function fitting(told: readonly unknown[], maxBytes: number, limit: number): number {
   let bytes = 0;
-  const over = found.findIndex(({ a, b }, at) => {
-    bytes += jsonBytes(a?.payload ?? '') + jsonBytes(b?.payload ?? '');
-    return at >= MAX_EVENT_DIFFERENCES || (at > 0 && bytes > EVENT_BYTES);
+  const over = told.findIndex((each, at) => {
+    bytes += jsonBytes(each);
+    return at >= limit || (at > 0 && bytes > maxBytes);
   });
-  return over < 0 ? found.length : over;
+  return over < 0 ? told.length : over;
 }
 
 /** What a run came to, as it may be shown. */

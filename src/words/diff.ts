@@ -50,9 +50,27 @@ export interface WordPiece {
 
 /** Words of each text that are aligned; what is behind is told as it is. */
 const MAX_WORDS = 1_000;
+/** Pairs of words that are compared for one page: it is made on the thread that serves everybody. */
+const MAX_PAIRS = 2_000_000;
 
-/** Two texts, word by word, with what both have in the order of both. */
-export function wordPieces(a: string, b: string): readonly WordPiece[] {
+export type WordDiff = (a: string, b: string) => readonly WordPiece[];
+
+/** For the texts of one page: where it has compared as many words as it may, the rest is told as it is. */
+export function wordDiff(): WordDiff {
+  let left = MAX_PAIRS;
+  return (a, b) =>
+    wordPieces(a, b, (pairs) => {
+      left -= pairs;
+      return left >= 0;
+    });
+}
+
+/** Two texts, word by word, with what both have in the order of both, if so many pairs of words `may` be compared. */
+export function wordPieces(
+  a: string,
+  b: string,
+  may: (pairs: number) => boolean = () => true,
+): readonly WordPiece[] {
   const [left, right] = [wordsOf(a), wordsOf(b)];
   let [start, endA, endB] = [0, left.length, right.length];
   while (start < Math.min(endA, endB) && left[start] === right[start]) start++;
@@ -62,7 +80,7 @@ export function wordPieces(a: string, b: string): readonly WordPiece[] {
   }
   const pieces: WordPiece[] = [
     { in: 'both', text: left.slice(0, start).join('') },
-    ...middle(left.slice(start, endA), right.slice(start, endB)),
+    ...middle(left.slice(start, endA), right.slice(start, endB), may),
     { in: 'both', text: left.slice(endA).join('') },
   ];
   return joined(pieces);
@@ -74,8 +92,12 @@ function wordsOf(text: string): string[] {
 }
 
 /** By the longest sequence of words that both have. */
-function middle(a: readonly string[], b: readonly string[]): WordPiece[] {
-  if (a.length > MAX_WORDS || b.length > MAX_WORDS)
+function middle(
+  a: readonly string[],
+  b: readonly string[],
+  may: (pairs: number) => boolean,
+): WordPiece[] {
+  if (a.length > MAX_WORDS || b.length > MAX_WORDS || !may(a.length * b.length))
     return [
       { in: 'a', text: a.join('') },
       { in: 'b', text: b.join('') },

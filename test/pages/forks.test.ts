@@ -1,7 +1,7 @@
 // What the page of a fork says of its source (replay.md): a line below the title, and a mark in the timeline.
 import { describe, expect, it } from 'vitest';
 import { EVENT_STORIES } from '../../src/rules/events.ts';
-import { renderRunPage, type RunPageModel } from '../../src/pages/index.ts';
+import { promptTexts, renderRunPage, sentFork, type RunPageModel } from '../../src/pages/index.ts';
 import { emptyTimeline, foldEvent } from '../../src/pages/timeline.js';
 import { afterAnswer, eventsOf, untilQuestion } from './sample-run.ts';
 
@@ -134,5 +134,35 @@ describe('the timeline of a fork', () => {
     );
     expect(html).toContain(' inherited"');
     expect(pageOf({})).not.toMatch(/class="left"| inherited"|data-fork/);
+  });
+});
+
+describe('prompts in the form that forks a run', () => {
+  const agent = (prompt: string, agentId = 'a') => ({ agentId, prompt });
+  /** As a browser sends what stood in a field. */
+  const sentBack = (prompt: string) =>
+    prompt.replaceAll('\0', '\ufffd').replaceAll(/\r\n?|\n/g, '\r\n');
+
+  it.each(['Be kind.\nAlways.', 'Be kind.\r\nAlways.', 'Be kind.\rAlways.', 'Be\0kind.'])(
+    'one that nobody touched is as it was: %j',
+    (prompt) => {
+      const agents = [agent(prompt)];
+      const form = { mode: 'branch', 'prompt.a': sentBack(promptTexts(agents)['prompt.a'] ?? '') };
+      expect(sentFork(form, { from: 3, agents }).overlay).toEqual({});
+    },
+  );
+
+  it('one that was changed is the other one, with line breaks of one kind', () => {
+    const form = { mode: 'branch', 'prompt.a': 'Be strict.\r\nAlways.' };
+    const { overlay } = sentFork(form, { from: 3, agents: [agent('Be kind.\rAlways.')] });
+    expect(overlay).toEqual({ agents: { a: { systemPrompt: 'Be strict.\nAlways.' } } });
+  });
+
+  it('more than a form may send stay as they are, in empty fields', () => {
+    const agents = [agent('ä'.repeat(50_000)), agent('ö'.repeat(50_000), 'b'), agent('x', 'c')];
+    const texts = promptTexts(agents);
+    expect(Object.keys(texts)).toEqual(['prompt.a', 'prompt.c']);
+    const form = { mode: 'branch', ...texts, 'prompt.b': '' };
+    expect(sentFork(form, { from: 3, agents }).overlay).toEqual({});
   });
 });

@@ -60,6 +60,15 @@ describe('every buffer has a named limit', () => {
     expect([some.events.length, some.truncated]).toEqual([6, true]);
   });
 
+  it('bytes of end states: the first difference always, then as many as fit', async () => {
+    const name = (at: number) => `${at}-${'n'.repeat(500_000)}`;
+    const [many] = [Object.fromEntries(times(20, '').map((_, at) => [name(at), at]))];
+    const ended = (variables: object) =>
+      ({ ...A, ...{ input: { ...A.input, variables } } }) as RunRow;
+    const { state, truncated } = await diffRuns(depsOf([], []), ended(many ?? {}), ended({}));
+    expect([state.length, truncated]).toEqual([8, true]);
+  });
+
   it('rows and their size: what is behind is not looked at, and is no difference', async () => {
     for (const [count, payload] of [
       [10_500, '{}'],

@@ -1,6 +1,6 @@
 // How two texts differ, word by word.
 import { describe, expect, it } from 'vitest';
-import { wordPieces } from '../../src/words/diff.ts';
+import { wordDiff, wordPieces } from '../../src/words/diff.ts';
 
 const shown = (a: string, b: string) => wordPieces(a, b).map(({ in: side, text }) => [side, text]);
 
@@ -62,4 +62,14 @@ describe('RFC 0054: prompts, word by word', () => {
       expect(pieces.length > 4).toBe(a.length < 10_000);
     }
   });
+});
+
+it('a page of many texts compares words up to a bound, and tells the rest as it is', () => {
+  const words = wordDiff();
+  const [a, b] = ['a', 'b'].map((letter) => Array(1_000).fill(`${letter} x`).join(' '));
+  const texts = [`${a} y`.slice(2_000), `${b} y`.slice(2_000)] as const;
+  const aligned = Array.from({ length: 10 }, () => words(...texts)).map(
+    (pieces) => pieces.filter(({ in: side }) => side === 'both').length > 1,
+  );
+  expect(aligned).toEqual([true, true, false, false, false, false, false, false, false, false]);
 });

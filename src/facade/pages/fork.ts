@@ -9,6 +9,7 @@ import { INLINE_VALUE_BYTES } from '../../rules/limits.ts';
 import {
   controlOf,
   FORK_CONTROLS,
+  promptTexts,
   renderForkPage,
   sentFork,
   type ForkAgent,
@@ -64,18 +65,11 @@ async function showForm(deps: PageDeps, call: SignedInCall): Promise<void> {
     response.redirect(303, addressOf(place, newForm()));
     return;
   }
-  sendForm(call, { place, form, texts: textsOf(place.agents) });
+  sendForm(call, { place, form, texts: promptTexts(place.agents) });
 }
 
 function addressOf({ row, from }: Pick<Place, 'row' | 'from'>, form: string): string {
   return `/pages/runs/${encodeURIComponent(row.runId)}/fork?from=${from}&form=${form}`;
-}
-
-/** Prompts stand in their fields, to be changed there. */
-function textsOf(agents: readonly ForkAgent[]): FormTexts {
-  return Object.fromEntries(
-    agents.map(({ agentId, prompt }) => [FORK_CONTROLS.prompt + agentId, prompt]),
-  );
 }
 
 /** Throws run_not_found, and invalid_from_seq where the log has no such place. */
