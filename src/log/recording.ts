@@ -65,11 +65,14 @@ async function eventsOf(
   count: Counter,
 ): Promise<HistoryEvent[]> {
   const events: HistoryEvent[] = [];
+  let withheld: readonly HistoryEvent[] = [];
   let token = '';
   for (let pages = 0; pages < MAX_PAGES; pages++) {
     const page = await readPage(parts, { run, temporalRunId, token }, 0);
     const behind = events.length;
-    for (const event of page.events)
+    const before = continued(withheld, [...page.events, ...(page.withheld ?? [])]);
+    withheld = [...(page.events.length > 0 ? [] : before), ...(page.withheld ?? [])];
+    for (const event of page.events.length > 0 ? [...before, ...page.events] : [])
       if (historyEventIdOf(event) > behind) {
         count(event);
         events.push(event);
@@ -78,6 +81,16 @@ async function eventsOf(
     if (token === '' || page.atTail) return events;
   }
   throw new HostError('internal_error', { reason: `history of run ${run.runId} has no end` });
+}
+
+/** What a page withheld, where the next one goes on behind it: history has kept it. */
+function continued(
+  withheld: readonly HistoryEvent[],
+  [next]: readonly HistoryEvent[],
+): readonly HistoryEvent[] {
+  const last = withheld.at(-1);
+  if (!next || !last) return withheld;
+  return historyEventIdOf(last) + 1 === historyEventIdOf(next) ? withheld : [];
 }
 
 type Counter = (value: unknown) => void;

@@ -37,6 +37,11 @@ export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
 export interface HistoryPage {
   /** Payloads that may hold carriers or step results are decoded by the codec; unreadable ones threw. */
   readonly events: readonly HistoryEvent[];
+  /**
+   * Starts of workflow tasks at the page's end that may not be durable yet: they are where the next page goes on with
+   * the id behind theirs. Translate does without them; a recording does not.
+   */
+  readonly withheld?: readonly HistoryEvent[];
   /** '' when the segment is closed and everything was delivered. */
   readonly token: string;
   /**

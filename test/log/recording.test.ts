@@ -68,3 +68,73 @@ describe('a record that is too large', () => {
     expect(read.pages).toBe(201);
   });
 });
+
+describe('a record whose pages end within the start of a workflow task', () => {
+  const step = (from: number, activityId: string): HistoryEvent[] =>
+    [
+      { workflowTaskScheduledEventAttributes: {} },
+      { workflowTaskStartedEventAttributes: {} },
+      { workflowTaskCompletedEventAttributes: {} },
+      { activityTaskScheduledEventAttributes: { activityId } },
+      {
+        activityTaskCompletedEventAttributes: {
+          scheduledEventId: (from + 3) as never,
+          result: { payloads: [resultOf()] },
+        },
+      },
+    ].map((event, at) => ({ ...event, eventId: (from + at) as never }));
+  const events = [...step(1, 'a'), ...step(6, 'b'), ...step(11, 'c')];
+  const entries: LogRow[] = [
+    {
+      ...{ runId: RUN.runId, sequence: 0, eventId: 'e0', key: 'k0', type: 'x.note' },
+      ...{ timestampMs: 1, payload: '{}' },
+    },
+  ];
+
+  /** A page holds so many events; of its last ones the starts of tasks are withheld. */
+  function pagedBy(size: number): LogParts {
+    return {
+      stores: {
+        log: {
+          read: async (_run: unknown, { after }: { after: number }) => entries.slice(after + 1),
+        },
+        runs: { find: async () => undefined },
+        segments: { ofRun: async () => [{ runId: RUN.runId, index: 0, temporalRunId: 't' }] },
+      },
+      history: {
+        page: async (_runId: string, _temporalRunId: string, token: string) => {
+          const from = Number(token);
+          const page = events.slice(from, from + size);
+          let known = page.length;
+          while (known > 0 && isStart(page[known - 1])) known--;
+          const next = from + size < events.length ? String(from + size) : '';
+          return {
+            ...{ events: page.slice(0, known), withheld: page.slice(known) },
+            ...{ token: next, atTail: next === '' },
+          };
+        },
+      },
+      logger: silentLogger,
+    } as unknown as LogParts;
+  }
+
+  it('architecture §6: each task has what came before it, wherever a page ends', async () => {
+    const whole = await readRecording(pagedBy(events.length), RUN, { length: 1 });
+    expect(whole.batches.map(({ stimuli }) => stimuli.length)).toEqual([0, 1, 1]);
+    for (let size = 1; size < events.length; size++)
+      expect(await readRecording(pagedBy(size), RUN, { length: 1 })).toEqual(whole);
+  });
+});
+
+const utf8 = (text: string) => Buffer.from(text, 'utf8');
+
+function resultOf() {
+  const metadata = { encoding: utf8('json/plain') };
+  return { metadata, data: utf8('{"output":null,"events":[]}') };
+}
+
+function isStart(event: HistoryEvent | undefined): boolean {
+  return Boolean(
+    event?.workflowTaskScheduledEventAttributes ?? event?.workflowTaskStartedEventAttributes,
+  );
+}

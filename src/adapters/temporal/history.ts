@@ -186,10 +186,12 @@ async function page(
       if (token.length > 0 && isStatus(error, GRPC.INVALID_ARGUMENT)) return once(new Uint8Array());
       throw error;
     });
-    const events = await decodeEvents(durable(raw.events), source.codec);
+    const known = durable(raw.events);
+    const events = await decodeEvents(known, source.codec);
+    const withheld = raw.events.slice(known.length);
     // The server answers without events only where it has none behind the token, which it looks up when it is asked.
     const atTail = raw.events.length === 0 || raw.token.length === 0;
-    return { events, token: Buffer.from(raw.token).toString('base64'), atTail };
+    return { events, withheld, token: Buffer.from(raw.token).toString('base64'), atTail };
   } catch (error) {
     throw historyError(error);
   }
