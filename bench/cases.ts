@@ -71,6 +71,13 @@ export function between(id: string, middle: readonly WorkflowNode[]): WorkflowDe
   );
 }
 
+/** start -> node -> node -> … -> end. */
+export function chained(id: string, middle: readonly WorkflowNode[]): WorkflowDefinition {
+  const nodes = [node('start', 'core.start'), ...middle, node('end', 'core.end')];
+  const edges = nodes.slice(1).map((one, index) => edge(nodes[index]?.id ?? '', one.id));
+  return definitionOf(id, nodes, edges);
+}
+
 export function agentNode(id: string): WorkflowNode {
   return node(id, 'core.agent', { agent: { agentId: BENCH_AGENT } });
 }

@@ -1,7 +1,7 @@
 // The lines of the table about agents as processes.
 import { DEFAULT_LIMITS } from '../src/opensentience/limits.ts';
 import type { AgentCalls, AgentsReport } from './agents.ts';
-import type { Line } from './report.ts';
+import type { Line } from './report-lines.ts';
 
 function callLines(
   what: string,

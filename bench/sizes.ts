@@ -27,6 +27,8 @@ export interface Sizes {
   /** Children of one run that wait for a human, and chains of runs that start each other, down to the last generation. */
   readonly wideChildren: number;
   readonly chainsOfChildren: number;
+  /** Nodes of the run that is forked, replayed, compared and exported: about 35 events each. */
+  readonly forkedAgentNodes: number;
   /** Runs that end before memory is first looked at. */
   readonly memoryWarmUpRuns: number;
   /** Longest wait for memory to come to rest, in ms. */
@@ -54,6 +56,7 @@ export const FULL: Sizes = {
   callsPerAgentRun: 20,
   wideChildren: 104,
   chainsOfChildren: 12,
+  forkedAgentNodes: 145,
   memoryWarmUpRuns: 300,
   settleMs: 60_000,
 };
@@ -79,6 +82,7 @@ export const QUICK: Sizes = {
   callsPerAgentRun: 20,
   wideChildren: 20,
   chainsOfChildren: 4,
+  forkedAgentNodes: 30,
   memoryWarmUpRuns: 30,
   settleMs: 10_000,
 };
@@ -105,6 +109,7 @@ export const SMALLEST: Sizes = {
   callsPerAgentRun: 3,
   wideChildren: 2,
   chainsOfChildren: 1,
+  forkedAgentNodes: 3,
   memoryWarmUpRuns: 2,
   settleMs: 1_000,
 };

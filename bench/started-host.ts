@@ -29,6 +29,11 @@ export interface StartedHostOptions {
   readonly cacheDir: string;
   readonly closing: Closing;
   readonly definitions: readonly WorkflowDefinition[];
+  /** What they are, and what each says in the place of a model. */
+  readonly agents?: readonly {
+    readonly manifest: { readonly agentId: string };
+    readonly script: object;
+  }[];
 }
 
 /** Memory of all processes, in MiB. */
@@ -50,12 +55,19 @@ export interface StartedHost {
 }
 
 export async function startHost(options: StartedHostOptions): Promise<StartedHost> {
-  const { folder, name, cacheDir, closing, definitions } = options;
+  const { folder, name, cacheDir, closing, definitions, agents = [] } = options;
   const dataDir = join(folder, name);
   const fixtures = join(folder, `${name}-definitions`);
   await mkdir(fixtures, { recursive: true });
   for (const one of definitions)
     await writeFile(join(fixtures, `${one.id}.json`), JSON.stringify(one));
+  const manifests = join(folder, `${name}-agents`);
+  await mkdir(manifests, { recursive: true });
+  for (const { manifest, script } of agents) {
+    const file = join(manifests, manifest.agentId);
+    await writeFile(`${file}.agent.json`, JSON.stringify(manifest));
+    await writeFile(`${file}.script.json`, JSON.stringify(script));
+  }
   const child = spawn(process.execPath, ['--import', 'tsx', START], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
@@ -65,6 +77,7 @@ export async function startHost(options: StartedHostOptions): Promise<StartedHos
       OPENWOP_DATA_DIR: dataDir,
       OPENWOP_CACHE_DIR: cacheDir,
       OPENWOP_FIXTURES_DIR: fixtures,
+      OPENWOP_AGENTS_DIR: manifests,
       OPENWOP_API_KEY: API_KEY,
     },
   });

@@ -14,15 +14,15 @@ import { CACHE_DIR } from '../support/temporal.ts';
 
 const LIMIT_MS = 300_000;
 const closing = new Closing();
-let report: BenchReport;
+let report: Required<BenchReport>;
 
 beforeAll(async () => {
-  report = await runBench({
+  report = (await runBench({
     sizes: SMALLEST,
     closing,
     progress: () => {},
     cacheDir: CACHE_DIR,
-  });
+  })) as Required<BenchReport>;
 }, LIMIT_MS);
 
 afterAll(() => closing.close(), LIMIT_MS);
@@ -78,6 +78,14 @@ describe('bench', () => {
     expect(families.below).toBe(wide + chains * MAX_CHILD_DEPTH);
     expect(FULL.wideChildren + FULL.chainsOfChildren * MAX_CHILD_DEPTH).toBe(200);
     expect(families.historyBytesPerChild).toBeGreaterThan(0);
+  });
+
+  it('a long run is replayed, branched, compared, exported and imported', () => {
+    const { events, bundle, replay } = report.forks;
+    expect(events).toBeGreaterThan(SMALLEST.forkedAgentNodes * 10);
+    expect(bundle.differs).toBe(false);
+    // What it is made from is in its own history.
+    expect(replay.historyBytesPerEvent).toBeGreaterThan(100);
   });
 
   it('both servers ran every case', () => {
