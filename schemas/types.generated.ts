@@ -1307,9 +1307,31 @@ export interface BundledInput {
 export interface BundledBatch {
   atMs: number;
   begins?: true;
+  /**
+   * Of a first batch: the time that the run began with, where that is another.
+   */
+  beganMs?: number;
+  leaves?: BundledLeaving;
   position: number;
   stimuli: BundledStimulus[];
   began: string[];
+}
+export interface BundledLeaving {
+  sourceRunId: string;
+  fromSeq: number;
+  length: number;
+  mode: 'replay' | 'branch';
+  clocks: {
+    recordEndsMs: number;
+    madeAtMs: number;
+  }[];
+  overlay?: {
+    [k: string]: unknown;
+  };
+  inherited?: {
+    [k: string]: unknown;
+  };
+  generation: number;
 }
 export interface BundledEvent {
   type: string;

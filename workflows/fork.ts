@@ -57,7 +57,7 @@ export async function loadFork(input: RunInput, asked: ForkOf): Promise<Fork | u
   const comparison = new Comparison(input.runId, fork, recording.entries);
   compareWith(comparison);
   const beganMs = beginningMs(recording);
-  steps.startAt(beganMs);
+  steps.startAt(beganMs, recording.batches);
   return { of: fork, steps, given, beganMs, comparison };
 }
 
@@ -127,9 +127,10 @@ function isOfWorld({ kind }: Stimulus): boolean {
   return kind !== 'message';
 }
 
-/** Messages first, as workflow code is given them. */
+/** As workflow code is given them: what children tell, messages, and then all else. */
 function inOrder({ stimuli }: Batch): Stimulus[] {
-  return [...stimuli.filter((it) => !isOfWorld(it)), ...stimuli.filter(isOfWorld)];
+  const placeOf = ({ kind }: Stimulus) => (kind === 'child-ended' ? 0 : kind === 'message' ? 1 : 2);
+  return [...stimuli].sort((one, other) => placeOf(one) - placeOf(other));
 }
 
 /** Engine and people see where it left its source, and why it ended (replay.md §Divergence). */

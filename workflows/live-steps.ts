@@ -160,6 +160,7 @@ async function runStep<Name extends ActivityName>(
   try {
     const result = await withGrace(
       scheduleActivity<StepResult<StepOutput<Name>>>(name, [input], options),
+      () => sleep(CANCELLATION_GRACE_MS),
     );
     while (isCrowded(run)) await run.steps.nextTask(run);
     admit(activityId, result.events);
@@ -192,8 +193,11 @@ function contextOf(place: Place, activityId: string): Omit<StepContext, 'header'
   };
 }
 
-/** A cancelled activity has CANCELLATION_GRACE_MS to acknowledge; then it is abandoned and its result never admitted. */
-function withGrace<T>(result: Promise<T>): Promise<T> {
+/**
+ * A cancelled activity has CANCELLATION_GRACE_MS to acknowledge; then it is abandoned and its result never admitted.
+ * `rests` waits so long.
+ */
+export function withGrace<T>(result: Promise<T>, rests: () => Promise<unknown>): Promise<T> {
   const scope = CancellationScope.current();
   if (!scope.cancellable) return result;
   // By hand and not by Promise.race: every promise of workflow code may cost a recorded stack.
@@ -212,12 +216,10 @@ function withGrace<T>(result: Promise<T>): Promise<T> {
     scope.cancelRequested.catch((cause: Error) => {
       if (over) return;
       grace = new CancellationScope({ cancellable: true, parent: shield() });
-      grace
-        .run(() => sleep(CANCELLATION_GRACE_MS))
-        .then(
-          () => reject(cause),
-          () => undefined,
-        );
+      grace.run(rests).then(
+        () => reject(cause),
+        () => undefined,
+      );
     });
   });
 }

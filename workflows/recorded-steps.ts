@@ -17,9 +17,10 @@ import type { Batch, RecordedOutcome, Stimulus } from '../src/rules/recording.ts
 import { tupleOf, type Place, type Run } from './context.ts';
 import { CancelledAfterResult } from './failures.ts';
 import { admitRecorded, emit } from './journal.ts';
-import { nothingMoves } from './live-steps.ts';
+import { nothingMoves, withGrace } from './live-steps.ts';
 import { overlaid } from './overlay.ts';
 import { rest } from './pause.ts';
+import { RecordedWaits, whileUncancelled } from './recorded-waits.ts';
 import {
   runKey,
   type ActivityName,
@@ -31,19 +32,8 @@ import {
   type Steps,
 } from './steps.ts';
 
-/** Steps are live now: whatever waited begins to wait again, until then. */
-interface GoOn {
-  readonly deadlineMs: number | undefined;
-}
 /** What is under way is begun again. */
 const AGAIN = Symbol('again');
-
-interface Wait {
-  deadlineMs: number | undefined;
-  readonly ready: () => boolean;
-  /** Takes the wait off. */
-  settle(as: boolean | GoOn): void;
-}
 
 interface PendingStep {
   settle(as: RecordedOutcome | typeof AGAIN): void;
@@ -51,8 +41,8 @@ interface PendingStep {
 
 /** What a fork's driver does with the Steps of its run. */
 export interface RecordedSteps extends Steps {
-  /** Time of the source's start. */
-  startAt(atMs: number): void;
+  /** Time of the source's start, and all that it was given from there on. */
+  startAt(atMs: number, batches: readonly Batch[]): void;
   /** Messages that waited before anything ran. */
   tell(messages: readonly Stimulus[]): void;
   /** Gives the run what its source was given in one workflow task, and sees everything come to a wait. */
@@ -89,13 +79,21 @@ class Player {
   readonly streams = new Map<string, string>();
   atMs = 0;
   batch = 0;
+  /** Of the source. */
+  segment = 0;
   inbox: Inbox | undefined;
   readonly steps = new Map<string, PendingStep>();
-  readonly waits = new Set<Wait>();
+  readonly waits = new RecordedWaits();
   /** Activities that the source had begun by now. */
   readonly begun = new Set<string>();
+  /** Those that it began in this task. */
+  #begins = new Set<string>();
+  /** Those that it began at all. */
+  #recorded: ReadonlySet<string> = new Set();
 
   readonly #live: Steps;
+  /** What Temporal answers at once, in an activation of its own. */
+  readonly #next: (() => void)[] = [];
   /** What waits for a workflow task that has room. */
   #crowd: { readonly run: Run; readonly go: () => void }[] = [];
 
@@ -107,66 +105,48 @@ class Player {
     return new Promise((go) => this.#crowd.push({ run, go }));
   }
 
-  /** Rejects when the scope is cancelled, as a condition of Temporal's does. */
-  wait(deadlineMs: number | undefined, ready: () => boolean): Promise<boolean | GoOn> {
-    const scope = CancellationScope.current();
-    if (scope.consideredCancelled) throw new CancelledFailure('cancelled');
+  /** As the SDK's scheduleActivity. One that the source had not begun is cancelled when nothing else goes on. */
+  activity(activityId: string): Promise<RecordedOutcome | typeof AGAIN> {
     return new Promise((resolve, reject) => {
-      const wait: Wait = {
-        deadlineMs,
-        ready,
-        settle: (as) => {
-          if (this.waits.delete(wait)) resolve(as);
-        },
-      };
-      this.waits.add(wait);
-      if (ready()) wait.settle(true);
-      if (scope.cancellable)
-        scope.cancelRequested.catch((cause: Error) => {
-          if (this.waits.delete(wait)) reject(cause);
-        });
-    });
-  }
-
-  /** A cancelled step that the source had begun has its grace; one that it had not is cancelled at once. */
-  outcome(activityId: string): Promise<RecordedOutcome | typeof AGAIN> {
-    const scope = CancellationScope.current();
-    if (scope.consideredCancelled) throw new CancelledFailure('cancelled');
-    return new Promise((resolve, reject) => {
-      const isOpen = () => this.steps.get(activityId) === step;
       const step: PendingStep = {
         settle: (as) => {
           if (this.steps.delete(activityId)) resolve(as);
         },
       };
-      this.steps.set(activityId, step);
-      if (!scope.cancellable) return;
-      scope.cancelRequested.catch((cause: Error) => {
-        if (!isOpen()) return;
-        if (this.isLive || !this.begun.has(activityId)) return step.settle({ kind: 'cancelled' });
-        const grace: Wait = {
-          deadlineMs: this.atMs + CANCELLATION_GRACE_MS,
-          ready: () => !isOpen(),
-          settle: () => {
-            this.waits.delete(grace);
-            if (!isOpen()) return;
-            this.steps.delete(activityId);
-            reject(cause);
-          },
-        };
-        this.waits.add(grace);
+      const isOpen = whileUncancelled((cause) => {
+        if (!isOpen) return reject(cause);
+        if (this.begun.has(activityId) || this.steps.get(activityId) !== step) return;
+        this.#next.push(() => step.settle({ kind: 'cancelled' }));
       });
+      if (isOpen) this.steps.set(activityId, step);
     });
+  }
+
+  startAt(atMs: number, batches: readonly Batch[]): void {
+    this.atMs = atMs;
+    this.#recorded = new Set(batches.flatMap(({ began }) => began));
   }
 
   async deliver({ atMs, begins, began }: Batch, given: readonly Stimulus[]): Promise<void> {
     this.atMs = atMs;
+    this.#begins = new Set(began);
     this.tell(given, begins === true);
     // A segment that begins waits for nothing that is over.
-    if (begins && this.batch > 0) this.#expire((deadlineMs) => deadlineMs <= atMs);
+    if (begins) this.segment++;
+    if (begins && this.batch > 0) this.waits.again(0);
     await this.settled();
     for (const activityId of began) this.begun.add(activityId);
     this.batch++;
+  }
+
+  /** The source may have held it back, as it does while a segment ends: then it was not under way. */
+  mayBegin(activityId: string): boolean {
+    return this.begun.has(activityId) || this.#begins.has(activityId);
+  }
+
+  /** A step was cut before the source had begun it, or was about to begin it again: nothing was streamed. */
+  isUnsealed(name: ActivityName, activityId: string): boolean {
+    return name === 'sealBlock' && !this.#recorded.has(activityId);
   }
 
   /** The last name of a step that was begun again. */
@@ -179,10 +159,15 @@ class Player {
   async settled(): Promise<void> {
     for (let isMoving = true; isMoving;) {
       await nothingMoves();
-      const ready = [...this.waits].filter((wait) => wait.ready());
-      for (const wait of ready) wait.settle(true);
-      isMoving = ready.length > 0 || (await this.#makeRoom());
+      isMoving = this.waits.settleReady() || this.#answer() || (await this.#makeRoom());
     }
+  }
+
+  /** False: nothing is asked. */
+  #answer(): boolean {
+    const asked = this.#next.splice(0);
+    for (const answer of asked) answer();
+    return asked.length > 0;
   }
 
   /** False: nothing waits for it. */
@@ -204,17 +189,16 @@ class Player {
     for (const [activityId, said] of leaving.streams) this.streams.set(activityId, said);
     if (atMs === undefined) for (const { go } of this.#crowd.splice(0)) go();
     for (const step of [...this.steps.values()]) step.settle(AGAIN);
-    for (const wait of this.waits)
-      if (wait.deadlineMs !== undefined) wait.deadlineMs += leaving.laterMs;
-    if (atMs === undefined) for (const wait of [...this.waits]) wait.settle(wait);
-    else {
-      this.atMs = atMs;
-      this.#expire((deadlineMs) => deadlineMs <= atMs);
-    }
+    this.atMs = atMs ?? this.atMs;
+    this.waits.again(leaving.laterMs);
   }
 
+  /** Behind each, what waited for it goes on: none that follows finds it waiting (the SDK's tryUnblockConditions). */
   tell(given: readonly Stimulus[], isBeginning: boolean): void {
-    for (const stimulus of given) this.#give(stimulus, isBeginning);
+    for (const stimulus of given) {
+      this.#give(stimulus, isBeginning);
+      while (this.waits.settleReady());
+    }
   }
 
   #give(stimulus: Stimulus, isBeginning: boolean): void {
@@ -222,20 +206,15 @@ class Player {
       case 'step':
         return this.steps.get(stimulus.activityId)?.settle(stimulus.outcome);
       case 'timer':
-        return this.#expire((deadlineMs) => deadlineMs === stimulus.deadlineMs, 1);
+        return this.waits.fire(stimulus.deadlineMs);
       case 'child-ended':
         return this.inbox?.childEnded(stimulus.childRunId);
       case 'cancel-requested':
-        return void this.#cancelled();
+        // As the scope of the execution, cancelled, tells whoever asked for it.
+        return void Promise.resolve().then(() => this.inbox?.cancelled());
       case 'message':
         return this.#enter(stimulus, isBeginning);
     }
-  }
-
-  /** What came before it in its task has been stated by then. */
-  async #cancelled(): Promise<void> {
-    for (let hop = 0; hop < CANCEL_HOPS; hop++) await Promise.resolve();
-    this.inbox?.cancelled();
   }
 
   /** One that came with the beginning of a segment was taken in before it was looked at, and may be refused. */
@@ -261,29 +240,12 @@ class Player {
       if (!(error instanceof ApplicationFailure)) throw error;
     }
   }
-
-  #expire(isOver: (deadlineMs: number) => boolean, limit = Infinity): void {
-    const over = [...this.waits].filter(
-      ({ deadlineMs }) => deadlineMs !== undefined && isOver(deadlineMs),
-    );
-    for (const wait of over.slice(0, limit)) wait.settle(wait.ready());
-  }
 }
 
 function kindOf(update: string): MessageKind {
   const found = Object.entries(MESSAGES).find(([, travel]) => travel.update === update);
   return (found?.[0] ?? 'cancel') as MessageKind;
 }
-
-/**
- * Continuations between a job of Temporal's that ends an activity and the step that waits for it, in live Steps: a cancel
- * that comes in the same task has passed down to the step by then.
- */
-const RESULT_HOPS = 2;
-/** The same of a timer that ends a wait: what an activity of the same task comes to is told before. */
-const TIMER_HOPS = 5;
-/** The same between a job that cancels the execution and the inbox that is told. */
-const CANCEL_HOPS = 2;
 
 /** While the record is read and played nothing can be answered; a cancel ends that. */
 function inboxOf(player: Player): Inbox {
@@ -315,14 +277,59 @@ function notYet(): ApplicationFailure {
   return ApplicationFailure.nonRetryable('not yet', 'service_unavailable');
 }
 
-/** A replay that has left its source performs nothing. */
-async function begin<Name extends ActivityName>(
+interface Awaited {
+  readonly key: string;
+  readonly deadlineMs: number | undefined;
+  readonly ready: () => boolean;
+}
+
+function wait(player: Player, live: Steps, { key, deadlineMs, ready }: Awaited): Promise<boolean> {
+  if (player.isLive) return live.wait(key, deadlineMs, ready);
+  return waitRecorded(player, live, { key, deadlineMs, ready });
+}
+
+async function waitRecorded(
+  player: Player,
+  live: Steps,
+  { key, deadlineMs, ready }: Awaited,
+): Promise<boolean> {
+  if (deadlineMs !== undefined && deadlineMs <= player.atMs) return ready();
+  const ended = await player.waits.condition(ready, deadlineMs);
+  if (typeof ended === 'boolean') return ended;
+  return wait(player, live, { key, ready, deadlineMs: ended.deadlineMs });
+}
+
+interface Limited {
+  readonly ready: () => boolean;
+  readonly limitMs: number | undefined;
+}
+
+function until(player: Player, live: Steps, { ready, limitMs }: Limited): Promise<unknown> {
+  return player.isLive
+    ? live.until(ready, limitMs)
+    : untilRecorded(player, live, { ready, limitMs });
+}
+
+async function untilRecorded(player: Player, live: Steps, limited: Limited): Promise<unknown> {
+  const ended = await player.waits.until(limited.ready);
+  return ended === true ? ended : until(player, live, limited);
+}
+
+function begin<Name extends ActivityName>(
   player: Player,
   live: Steps,
   asked: Asked<Name>,
 ): Promise<StepOutput<Name>> {
-  if (!player.left) return perform(player, live, asked);
-  const { mode, overlay } = player.left;
+  return player.left ? beginLeft(player, live, asked) : perform(player, live, asked);
+}
+
+/** A replay that has left its source performs nothing. */
+async function beginLeft<Name extends ActivityName>(
+  player: Player,
+  live: Steps,
+  asked: Asked<Name>,
+): Promise<StepOutput<Name>> {
+  const { mode, overlay } = player.left ?? {};
   if (asked.name === 'sealBlock') return sealLeft(player, live, asked);
   const { place, request } = asked;
   const activityId = activityIdOf(tupleOf(place, request.step));
@@ -420,16 +427,8 @@ export function recordedSteps(live: Steps): RecordedSteps {
   const player = new Player(live);
   live.receive(inboxOf(player));
   return {
-    async run(place, name, request) {
-      return begin(player, live, { place, name, request });
-    },
-    async wait(key, deadlineMs, ready) {
-      if (player.isLive) return live.wait(key, deadlineMs, ready);
-      if (deadlineMs !== undefined && deadlineMs <= player.atMs) return ready();
-      const ended = await player.wait(deadlineMs, ready);
-      if (ended === false) for (let hop = 0; hop < TIMER_HOPS; hop++) await Promise.resolve();
-      return typeof ended === 'boolean' ? ended : live.wait(key, ended.deadlineMs, ready);
-    },
+    run: (place, name, request) => begin(player, live, { place, name, request }),
+    wait: (key, deadlineMs, ready) => wait(player, live, { key, deadlineMs, ready }),
     now: (key) => (player.isLive ? live.now(key) : player.atMs),
     tellParent: (parentRunId, ended) => live.tellParent(parentRunId, ended),
     receive(inbox) {
@@ -439,14 +438,8 @@ export function recordedSteps(live: Steps): RecordedSteps {
     },
     isReplay: () => player.left?.mode === 'replay',
     nextTask: (run) => (player.isLive ? live.nextTask(run) : player.nextTask(run)),
-    async until(ready, limitMs) {
-      if (player.isLive) return live.until(ready, limitMs);
-      const ended = await player.wait(undefined, ready);
-      return typeof ended === 'boolean' ? ended : live.until(ready, limitMs);
-    },
-    startAt(atMs) {
-      player.atMs = atMs;
-    },
+    until: (ready, limitMs) => until(player, live, { ready, limitMs }),
+    startAt: (atMs, batches) => player.startAt(atMs, batches),
     tell: (messages) => player.tell(messages, true),
     deliver: (batch, given) => player.deliver(batch, given),
     leave: (leaving, atMs) => player.leave(leaving, atMs),
@@ -471,16 +464,21 @@ async function runRecorded<Name extends ActivityName>(
   { place, name, request }: Asked<Name>,
 ): Promise<StepOutput<Name>> {
   const { run } = place;
-  const isHeld = () => run.holding.size > 0 && name !== 'sealBlock' && name !== 'cancelChild';
-  while (isHeld() && !player.isLive)
-    await rest(place, () => player.wait(undefined, () => run.holding.size === 0));
-  if (player.isLive) return begin(player, live, { place, name, request });
   const activityId = activityIdOf(tupleOf(place, request.step));
+  const { sourcesLeft } = player;
+  const waits = name !== 'sealBlock' && name !== 'cancelChild';
+  const isHeld = () =>
+    player.sourcesLeft === sourcesLeft && (run.holding.size > 0 || !player.mayBegin(activityId));
+  if (waits && isHeld()) await holdBack(player, run, { place, isHeld });
+  // As one that was under way then.
+  if (player.sourcesLeft > sourcesLeft) return begin(player, live, { place, name, request });
+  if (player.isUnsealed(name, activityId)) return { deltas: 0 } as StepOutput<Name>;
   let isAgain = false;
   run.inFlight++;
   try {
-    const outcome = await player.outcome(activityId);
-    for (let hop = 0; hop < RESULT_HOPS; hop++) await Promise.resolve();
+    const outcome = await withGrace(player.activity(activityId), () =>
+      player.waits.sleep(player.atMs + CANCELLATION_GRACE_MS),
+    );
     if (outcome !== AGAIN) {
       const { output, events } = resultOf(outcome, { activityId, name });
       admitRecorded(activityId, events);
@@ -493,6 +491,25 @@ async function runRecorded<Name extends ActivityName>(
     if (!isAgain) run.progress++;
   }
   return begin(player, live, { place, name, request });
+}
+
+/**
+ * Waits until the source has begun the step, too, or was left. One that is held back because a segment ends keeps it from
+ * coming to rest until the next one begins.
+ */
+async function holdBack(
+  player: Player,
+  run: Run,
+  { place, isHeld }: { readonly place: Place; readonly isHeld: () => boolean },
+): Promise<void> {
+  const { segment } = player;
+  while (isHeld()) {
+    const count = run.holding.size === 0 && player.segment === segment ? 1 : 0;
+    run.inFlight += count;
+    await rest(place, () => player.waits.condition(() => !isHeld())).finally(() => {
+      run.inFlight -= count;
+    });
+  }
 }
 
 /** Throws as Temporal does. */

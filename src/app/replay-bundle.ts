@@ -1,5 +1,6 @@
 // `openwop import FILE` in a process of its own, which is given no key and asks nobody: reads the file, plays its record by
 // the workflow code of this release and prints one line, a ReplayReport as JSON.
+import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { codeOf, HostError } from '../rules/errors.ts';
 import { RUN_BUNDLE_BYTES } from '../rules/limits.ts';
@@ -37,7 +38,9 @@ async function replay(path: string): Promise<ReplayReport> {
 
 /** A file says its size before it is read; one that is longer than it says is cut there, and is no bundle then. */
 async function readBounded(path: string): Promise<Uint8Array> {
-  const file = await open(path, 'r').catch((cause: unknown) => {
+  // What is no file may have nobody at its other end: it is looked at, and not waited for.
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK;
+  const file = await open(path, flags).catch((cause: unknown) => {
     throw new HostError('bundle_invalid', { reason: `The file cannot be read: ${path}` }, cause);
   });
   try {

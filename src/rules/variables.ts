@@ -1,6 +1,10 @@
 // Variables of a definition (workflow-definition.schema.json): their types, and what of them is not shown.
 import { isJsonObject, type JsonValue } from './json.ts';
-import type { WorkflowDefinition, WorkflowVariable } from '../../schemas/types.generated.ts';
+import type {
+  WorkflowDefinition,
+  WorkflowNode,
+  WorkflowVariable,
+} from '../../schemas/types.generated.ts';
 
 export function hasType(value: JsonValue, type: WorkflowVariable['type']): boolean {
   switch (type) {
@@ -42,4 +46,35 @@ export function withDefaultsShown(
       ),
     }),
   };
+}
+
+/** The node writes what its definition says into what is declared sensitive. */
+const WRITTEN_BY: Readonly<Record<string, 'variableName' | 'channelName'>> = {
+  'core.setVariable': 'variableName',
+  'core.channelWrite': 'channelName',
+};
+
+/** Values that a definition itself has for what it declares sensitive, defaults left out. */
+export function sensitiveLiterals({
+  nodes,
+  variables,
+  channels = {},
+}: WorkflowDefinition): JsonValue[] {
+  const sensitive = new Set([
+    ...variables.filter((variable) => variable.sensitive).map(({ name }) => name),
+    ...Object.keys(channels).filter((name) => channels[name]?.sensitive),
+  ]);
+  return nodes
+    .filter((node) => sensitive.has(targetOf(node)))
+    .flatMap(({ config, inputs }) => {
+      const { value } = inputs;
+      return [config.value, value?.type === 'static' ? value.value : undefined].filter(
+        (literal): literal is JsonValue => literal !== undefined,
+      );
+    });
+}
+
+function targetOf({ typeId, config }: WorkflowNode): string {
+  const target = config[WRITTEN_BY[typeId] ?? ''];
+  return typeof target === 'string' ? target : '';
 }

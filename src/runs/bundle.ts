@@ -2,6 +2,7 @@
 // started with, its log, and what it was given. What nobody may read stays out of it; the same stands in its place
 // wherever it stood, so that a replay is equal all the same.
 import { HostError } from '../rules/errors.ts';
+import { livedBy } from '../rules/divergence.ts';
 import { deltaPayload, readDelta } from '../rules/deltas.ts';
 import { eventRow } from '../rules/events.ts';
 import { blockOfKey } from '../rules/ids.ts';
@@ -16,8 +17,8 @@ import {
   type Redactor,
   type Secret,
 } from '../rules/redaction.ts';
-import type { RunInput } from '../rules/run-input.ts';
-import { withDefaultsShown } from '../rules/variables.ts';
+import type { ForkOf, RunInput } from '../rules/run-input.ts';
+import { sensitiveLiterals, withDefaultsShown } from '../rules/variables.ts';
 import { ENGINE_VERSION, eraOf, revisionOf } from '../rules/versions.ts';
 import type { Head } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
@@ -25,6 +26,7 @@ import type { Stores } from '../ports/stores.ts';
 import type { Log } from '../log/log.ts';
 import { BUNDLE_FORMAT, BUNDLE_FORMAT_VERSION, bundleText } from '../wire/run-bundle.ts';
 import type { RunBundle } from '../../schemas/types.generated.ts';
+import { digestHider } from './bundle-digests.ts';
 
 export interface BundleDeps {
   readonly log: Pick<Log, 'fresh' | 'recording'>;
@@ -39,19 +41,18 @@ export interface BundleFacts extends Pick<RunBundle, 'host'> {
 }
 
 /**
- * Of the run as it is now. Throws capability_not_provided (of a fork, of too many sensitive texts, of one that the run is
- * made of), payload_too_large, service_unavailable, history_undecodable, history_missing, content_missing.
+ * Of the run as it is now. Throws capability_not_provided (of too many sensitive texts, of one that the run is made of), payload_too_large, service_unavailable, history_undecodable, history_missing, content_missing.
  */
 export async function runBundle(
   deps: BundleDeps,
   row: RunRow,
   { host, temporalSdk, shown }: BundleFacts,
 ): Promise<string> {
-  const { input } = row;
-  if (input.fork) throw new HostError('capability_not_provided', { capability: 'bundle: forks' });
+  // Of what a fork goes by its record tells, where it left its source; of which run it is one the snapshot.
+  const { fork, ...input } = row.input;
   const { head, stale } = await deps.log.fresh(row);
   if (stale) throw new HostError('service_unavailable');
-  const { clean, withheld } = cleanerOf(deps.redactor, input);
+  const { clean, withheld } = cleanerOf(deps.redactor, row.input);
   const recording = await deps.log.recording(row, head.nextSequence, RUN_BUNDLE_BYTES);
   const content: Omit<RunBundle, 'checksum'> = {
     exportedAt: new Date().toISOString(),
@@ -66,7 +67,7 @@ export async function runBundle(
     redaction: { ...REDACTION, withheld },
     run: clean(shown(head)) as RunBundle['run'],
     input: cleanInput(input, withheld, clean) as unknown as RunBundle['input'],
-    manifests: await manifestsOf(deps, row, clean),
+    manifests: await manifestsOf(deps, { ...row, input: fork ? livedBy(row.input) : input }, clean),
     recording: cleanRecording(recording, clean) as unknown as RunBundle['recording'],
   };
   if (madeOf(content) !== madeOf({ run: shown(head), input, recording })) throw notMasked();
@@ -118,8 +119,9 @@ const MAX_SECRETS = 200;
 /** What takes the place of secrets, and the names of the variables whose values are among them. */
 function cleanerOf(
   redactor: Pick<Redactor, 'json'>,
-  { definition, variables }: RunInput,
+  input: RunInput,
 ): { readonly clean: Clean; readonly withheld: string[] } {
+  const { definition, variables } = input;
   const withheld = definition.variables
     .filter(({ name, sensitive }) => sensitive && (variables[name] ?? null) !== null)
     .map(({ name }) => name);
@@ -128,12 +130,15 @@ function cleanerOf(
     secrets.push(...secretsIn('default', value));
     return value;
   });
+  for (const value of sensitiveLiterals(definition)) secrets.push(...secretsIn('literal', value));
   const byText = new Map(secrets.reverse().map((secret) => [secret.value, secret]));
   // Each text of the record is searched for each of them, on the thread that serves everybody.
   const capability = `bundle: more than ${MAX_SECRETS} sensitive texts`;
   if (byText.size > MAX_SECRETS) throw new HostError('capability_not_provided', { capability });
   const own = createRedactor([...byText.values()]);
-  return { withheld, clean: (value) => own.json(redactor.json(value)) };
+  const hide = secrets.length > 0 || withheld.length > 0 ? digestHider(input) : undefined;
+  const masked: Clean = (value) => own.json(redactor.json(value));
+  return { withheld, clean: (value) => (hide ? hide(masked(value)) : masked(value)) };
 }
 
 /** All texts of a sensitive value. One that a mask cannot stand for, since it is no text, goes as a whole. */
@@ -172,6 +177,7 @@ function cleanRecording({ batches, entries }: Recording, clean: Clean): Recordin
   return {
     batches: batches.map((batch) => ({
       ...batch,
+      ...(batch.leaves ? { leaves: cleanLeaving(batch.leaves, clean) } : {}),
       stimuli: batch.stimuli.map((stimulus) => {
         switch (stimulus.kind) {
           case 'step':
@@ -189,6 +195,15 @@ function cleanRecording({ batches, entries }: Recording, clean: Clean): Recordin
       ...entry,
       payload: cleanText(entry, clean),
     })),
+  };
+}
+
+/** What was asked of it is what it goes by. */
+function cleanLeaving({ asked: _, overlay, inherited, ...of }: ForkOf, clean: Clean): ForkOf {
+  return {
+    ...of,
+    ...(overlay ? { overlay: clean(overlay) } : {}),
+    ...(inherited ? { inherited: clean(inherited) } : {}),
   };
 }
 

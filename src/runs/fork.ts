@@ -13,6 +13,7 @@ import type { RunsDeps } from './deps.ts';
 import { newRoot } from './input.ts';
 import type { Once } from './once.ts';
 import { readOverlay, type OverlayDeps, type ReadOverlay } from './overlay.ts';
+import { requireScope } from './scopes.ts';
 
 type ForkDeps = Omit<RunsDeps, 'log'> & {
   readonly stores: OverlayDeps['stores'];
@@ -33,13 +34,15 @@ interface Made {
 
 /**
  * Throws validation_error, invalid_from_seq, capability_not_provided (what this host cannot fork yet), what readOverlay
- * throws, the errors of a key, and service_unavailable.
+ * throws, forbidden, the errors of a key, and service_unavailable.
  */
 export async function forkRun(
   deps: ForkDeps,
   caller: Caller,
   { source, asked, once }: ForkRequest,
 ): Promise<Once<AcceptedRun>> {
+  // Who makes it may look at all that its source did.
+  requireScope(caller, 'runs:read');
   const fork = await forkOf(deps, caller, { source, asked }).catch(
     (error: unknown) => error as Error,
   );

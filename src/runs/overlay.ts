@@ -26,6 +26,7 @@ import { checkedValue } from './answer.ts';
 import { agentsOf, normalized, readConfigurable } from './configurable.ts';
 import type { RunsDeps } from './deps.ts';
 import { startVariables } from './input.ts';
+import { requireScope } from './scopes.ts';
 
 /** All of an overlay together: it travels in history. */
 const OVERLAY_BYTES = 256 * 1024;
@@ -57,8 +58,8 @@ export interface ReadOverlay extends Overlay {
 }
 
 /**
- * Throws validation_error, payload_too_large, agent_not_found, model_unavailable, model_not_configured, and what a
- * configuration is refused with.
+ * Throws validation_error, payload_too_large, agent_not_found, model_unavailable, model_not_configured, forbidden (a human's
+ * answer, of who may not answer), and what a configuration is refused with.
  */
 export async function readOverlay(
   deps: OverlayDeps,
@@ -248,6 +249,8 @@ function messageOf(
   { at, before, caller, source }: OverlayRequest,
   value: JsonValue,
 ): OverlaidAnswer {
+  // It counts as theirs, as one that is sent to the question does.
+  requireScope(caller, 'approvals:respond');
   const { interruptId } =
     at && eventRow(at.type).part === 'wait-ends' ? (JSON.parse(at.payload) as JsonObject) : {};
   const snapshot = fold(null, before, source.input.definition);

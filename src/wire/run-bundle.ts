@@ -2,7 +2,7 @@
 // made. Nothing in it is a path, an address or a program: it is read, and played as a record.
 import { createHash } from 'node:crypto';
 import { HostError } from '../rules/errors.ts';
-import { canonicalJson, hasLevelsAbove, isJsonObject, type JsonObject } from '../rules/json.ts';
+import { canonicalJson, isJsonObject, opensLevelsAbove, type JsonObject } from '../rules/json.ts';
 import { RUN_BUNDLE_BYTES } from '../rules/limits.ts';
 import { TRANSLATE_VERSION } from '../rules/run-input.ts';
 import { ERA, REVISION } from '../rules/versions.ts';
@@ -11,7 +11,7 @@ import { validate } from './validators.ts';
 
 export const BUNDLE_FORMAT = 'openwop-temporal.run-bundle';
 export const BUNDLE_FORMAT_VERSION = 1;
-/** Deepest nesting of objects and arrays: what walks a value needs a stack for it. */
+/** Deepest nesting of objects and arrays: what reads a text, and what walks a value, needs memory for it. */
 const MAX_LEVELS = 512;
 
 /** The file. Throws payload_too_large. */
@@ -61,11 +61,12 @@ function digestOf(text: string): string {
 function objectIn(file: Uint8Array): JsonObject {
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(file));
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(file);
+    value = opensLevelsAbove(text, MAX_LEVELS) ? undefined : JSON.parse(text);
   } catch (cause) {
     throw new HostError('bundle_invalid', { reason: 'The file is no JSON text.' }, cause);
   }
-  if (!isJsonObject(value) || hasLevelsAbove(value, MAX_LEVELS))
+  if (!isJsonObject(value))
     throw new HostError('bundle_invalid', { reason: 'The file is no bundle of a run.' });
   return value;
 }
@@ -94,8 +95,7 @@ function checkTogether({ run, input, recording }: RunBundle): void {
 
 function isJsonText(text: string): boolean {
   try {
-    const value: unknown = JSON.parse(text);
-    return isJsonObject(value) && !hasLevelsAbove(value, MAX_LEVELS);
+    return !opensLevelsAbove(text, MAX_LEVELS) && isJsonObject(JSON.parse(text));
   } catch {
     // What is no JSON is no payload.
     return false;

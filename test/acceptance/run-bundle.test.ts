@@ -61,7 +61,10 @@ const SLOW = definition('slow', [node('delay', 'core.delay', { config: { ms: 600
 
 let host: TestHost;
 let folder: string;
-const ALL = ['completed', 'waiting', 'cancelled', 'terminated', 'parent', 'child'] as const;
+const ALL = [
+  ...(['completed', 'waiting', 'cancelled', 'terminated'] as const),
+  ...(['parent', 'child', 'branch', 'replay'] as const),
+] as const;
 const runs = Object.fromEntries(ALL.map((which) => [which, ''])) as Record<
   (typeof ALL)[number],
   string
@@ -137,6 +140,22 @@ async function play(): Promise<void> {
     `/v1/host/openwop-temporal/runs/${runs.parent}/children`,
   );
   runs.child = below.runs[0]?.runId ?? '';
+  await fork();
+}
+
+/** Of the same run: one in which the human answers otherwise, and the same once more, of that one. */
+async function fork(): Promise<void> {
+  const rows = await host.stores.log.read(runRef(runs.completed), { after: -1, limit: 10_000 });
+  const fromSeq = rows.findIndex(({ type }) => type === 'interrupt.resolved');
+  const made = async (of: string, body: object): Promise<string> => {
+    const { body: told } = await host.api<{ runId: string }>(`/v1/runs/${of}:fork`, { body });
+    await host.waitFor(told.runId, ended);
+    return told.runId;
+  };
+  const answer = { seq: fromSeq, value: { action: 'reject', reason: `not ${CANARY}` } };
+  const runOptionsOverlay = { answer };
+  runs.branch = await made(runs.completed, { mode: 'branch', fromSeq, runOptionsOverlay });
+  runs.replay = await made(runs.branch, { mode: 'replay', fromSeq: 3 });
 }
 
 async function terminate(runId: string): Promise<void> {
@@ -204,12 +223,13 @@ describe('openwop export', () => {
     });
   });
 
-  it('a fork is refused by name', async () => {
-    const asked = { body: { mode: 'replay', fromSeq: 0 } };
-    const { body } = await host.api<{ runId: string }>(`/v1/runs/${runs.waiting}:fork`, asked);
-    await host.waitFor(body.runId, ended);
-    const { code, err } = await exported(body.runId);
-    expect([code, err]).toEqual([1, expect.stringContaining('capability_not_provided')]);
+  it.each(['branch', 'replay'] as const)('a fork (%s) says of what it is one', async (which) => {
+    const text = await readFile(fileOf(runs[which]), 'utf8');
+    for (const never of [CANARY, SENSITIVE]) expect(text).not.toContain(never);
+    const { run, input, recording } = await bundleIn(fileOf(runs[which]));
+    expect(run.fork).toMatchObject({ mode: which });
+    expect(input).not.toHaveProperty('fork');
+    expect(recording.batches.flatMap(({ leaves }) => leaves?.mode ?? [])).toContain(which);
   });
 
   it.each(['', '?any=thing'])('an unknown run is one that nobody knows%s', async (query) => {
@@ -310,6 +330,13 @@ describe('openwop import', () => {
     const path = await changed(name.replaceAll(' ', '-'), change);
     const { code, out, err } = await imported(path);
     expect([code, out, err]).toEqual([1, '', expect.stringContaining(words)]);
+  });
+
+  it('what nobody writes into is not waited for', async () => {
+    const path = join(folder, 'pipe');
+    await promisify(execFile)('mkfifo', [path]);
+    const { code, err } = await imported(path);
+    expect([code, err]).toEqual([1, expect.stringContaining('no file')]);
   });
 
   it.each(['', 'nowhere.json'])('what is no file is refused: %s', async (name) => {

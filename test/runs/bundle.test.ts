@@ -1,4 +1,5 @@
 // What never stands in an exported file (architecture §6), wherever it stood, and what an export may cost the host.
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Head } from '../../src/ports/log.ts';
 import type { RunRow } from '../../src/ports/runs.ts';
@@ -9,21 +10,24 @@ import type { RunInput } from '../../src/rules/run-input.ts';
 import { runBundle } from '../../src/runs/bundle.ts';
 import { readRunBundle } from '../../src/wire/run-bundle.ts';
 import type { WorkflowVariable } from '../../schemas/types.generated.ts';
+import { node } from '../support/definitions.ts';
 import { runRow } from '../support/log-parts.ts';
 
 const SECRET = 'the-word-that-opens-doors';
 const SENSITIVE: WorkflowVariable = { name: 'word', type: 'string', sensitive: true };
 
 interface Given {
+  readonly nodes?: RunInput['definition']['nodes'];
   readonly input?: Partial<RunInput>;
   readonly variables?: readonly WorkflowVariable[];
   readonly channels?: RunInput['definition']['channels'];
   readonly recording?: Partial<Recording>;
 }
 
-function rowOf({ input = {}, variables = [SENSITIVE], channels }: Given): RunRow {
+function rowOf({ input = {}, variables = [SENSITIVE], channels, nodes }: Given): RunRow {
   const row = runRow('run-a');
-  const definition = { ...row.input.definition, variables: [...variables] };
+  const { definition: before } = row.input;
+  const definition = { ...before, variables: [...variables], nodes: nodes ?? before.nodes };
   return {
     ...row,
     input: {
@@ -96,6 +100,29 @@ describe('a sensitive text', () => {
     expect(recording.entries[0]?.payload).toBe('{"said":"<[REDACTED:default]>"}');
   });
 
+  it('that a node writes is masked as one that it began with, and in the log', async () => {
+    const literal = 'the-word-of-a-node';
+    const nodes: Given['nodes'] = [
+      node('set', 'core.setVariable', { config: { variableName: 'word', value: literal } }),
+      node('shown', 'core.setVariable', {
+        config: { variableName: 'shown', value: 'told to all' },
+      }),
+      node('write', 'core.channelWrite', {
+        config: { channelName: 'door' },
+        inputs: { value: { type: 'static', value: { deep: `${literal}-2` } } },
+      }),
+    ];
+    const entry = { key: 'k', type: 'x.note', payload: JSON.stringify({ said: `<${literal}>` }) };
+    const text = await textOf({
+      nodes,
+      variables: [SENSITIVE, { name: 'shown', type: 'string' }],
+      channels: { door: { reducer: 'replace', sensitive: true } },
+      recording: { entries: [{ ...entry, timestampMs: 1 }] },
+    });
+    expect(text).not.toContain(literal);
+    expect(text).toContain('told to all');
+  });
+
   it('that is a name of the run: no file is made that nobody can read', async () => {
     await expect(textOf({ input: { variables: { word: 'completed' } } })).rejects.toMatchObject({
       ...{ code: 'capability_not_provided' },
@@ -115,5 +142,52 @@ describe('a sensitive text', () => {
     // The same text is searched for once.
     const same = { input: { variables: { word: Array<string>(500).fill(SECRET) } } };
     await expect(textOf({ ...words(1), ...same })).resolves.toBeTypeOf('string');
+  });
+});
+
+describe('digests', () => {
+  const digest = (of: string) => `sha256:${createHash('sha256').update(of).digest('hex')}`;
+  const OF_SECRET = digest(`known, but for ${SECRET}`);
+  const OF_SCHEMA = digest('{}');
+  const GIVEN = digest('a document');
+  const given = (withSecret: boolean): Given => {
+    const payload = JSON.stringify({ hash: OF_SECRET, of: GIVEN });
+    const events = [{ type: 'prompt.composed', payload: { hash: OF_SECRET } }];
+    return {
+      input: { variables: { ...(withSecret ? { word: SECRET } : {}), document: GIVEN } },
+      recording: {
+        batches: [
+          {
+            ...{ atMs: 1, position: 0, began: [] },
+            stimuli: [
+              {
+                ...{ kind: 'step', activityId: 'n/1/0/s' },
+                outcome: { kind: 'completed', result: { output: OF_SECRET, events } },
+              },
+              {
+                ...{ kind: 'message', update: 'resolveInterrupt', updateId: 'u' },
+                message: { schemaDigest: OF_SCHEMA, bodyDigest: OF_SECRET },
+              },
+            ],
+          },
+        ],
+        entries: [{ key: 'n.0#0', type: 'prompt.composed', payload, timestampMs: 1 }],
+      },
+    };
+  };
+
+  it('of a run that works with a sensitive value tell nobody whether a guess is right', async () => {
+    const text = await textOf(given(true));
+    expect(text).not.toContain(OF_SECRET);
+    // The same stands in its place wherever it stood; others in each file.
+    const found = new Set(text.match(/sha256:[0-9a-f]{64}/g));
+    expect(found.size).toBe(4);
+    expect([found.has(OF_SCHEMA), found.has(GIVEN)]).toEqual([true, true]);
+    const other = new Set((await textOf(given(true))).match(/sha256:[0-9a-f]{64}/g));
+    expect([...other].filter((each) => found.has(each))).toHaveLength(2);
+  });
+
+  it('of another run stay', async () => {
+    expect(await textOf(given(false))).toContain(OF_SECRET);
   });
 });

@@ -105,6 +105,8 @@ describe('a run in one file', () => {
       bytesOf(TEXT.replace('{', `{"a":${'['.repeat(99_999)}${']'.repeat(99_999)},`)),
       'bundle_invalid',
     ],
+    // Whoever reads it must not open them first: that takes gigabytes.
+    ['depth that is never left', bytesOf('['.repeat(RUN_BUNDLE_BYTES)), 'bundle_invalid'],
     ['more bytes than it may have', new Uint8Array(RUN_BUNDLE_BYTES + 1), 'payload_too_large'],
   ])('%s is refused', (_what, file, code) => {
     expect(refused(file)).toBe(code);

@@ -2,7 +2,8 @@
 // time (architecture §6): the prefix is the source's, nothing recorded is performed again, a replay states what its source
 // stated, and whatever a branch does then is legal.
 //
-// OPENWOP_FORKED_CASES: of how many runs; OPENWOP_FORKED_CASE: `<seed>` or `<seed>@<sequence>` alone.
+// OPENWOP_FORKED_CASES: of how many runs, from the number OPENWOP_FORKED_FROM on; OPENWOP_FORKED_PLACES=all: each at every
+// event; OPENWOP_FORKED_CASE: `<seed>` or `<seed>@<sequence>` alone.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ForkOf } from '../../src/rules/run-input.ts';
 import { recordingOf } from '../../src/translate/recording.ts';
@@ -18,10 +19,15 @@ const FORKS_PER_RUN = 6;
 /** Forks of forks of forks. */
 const GENERATIONS = 3;
 const { OPENWOP_FORKED_CASES, OPENWOP_FORKED_CASE } = process.env;
+const { OPENWOP_FORKED_FROM, OPENWOP_FORKED_PLACES } = process.env;
 const [only, at] = (OPENWOP_FORKED_CASE ?? '').split('@');
 const seeds = only
   ? [only]
-  : Array.from({ length: Number(OPENWOP_FORKED_CASES ?? CASES) }, (_, index) => `fork-${index}`);
+  : Array.from(
+      { length: Number(OPENWOP_FORKED_CASES ?? CASES) },
+      (_, index) => `fork-${Number(OPENWOP_FORKED_FROM ?? 0) + index}`,
+    );
+const LIMIT_MS = 600_000 + seeds.length * 60_000;
 
 let isolate: Isolate;
 beforeAll(async () => {
@@ -37,6 +43,7 @@ const hasChildren = ({ performed }: CaseEnd) =>
 
 function placesOf(seed: string, length: number): number[] {
   if (at !== undefined) return [Number(at)];
+  if (OPENWOP_FORKED_PLACES === 'all') return Array.from({ length: length + 1 }, (_, it) => it);
   const draws = drawsOf(seed, 'forks');
   return Array.from({ length: FORKS_PER_RUN }, () => draws.int(0, length));
 }
@@ -112,20 +119,24 @@ function firstDifference(error: Error & { expected?: unknown; actual?: unknown }
   return `${where}at ${place}: ${JSON.stringify(expected[place])} is ${JSON.stringify(actual[place])}`;
 }
 
-test('prefix equal, replay equal, branch legal', async () => {
-  const failures: string[] = [];
-  let forks = 0;
-  for (const seed of seeds) {
-    const source = await playCase(isolate, seed);
-    if (hasChildren(source)) continue;
-    for (const fromSeq of placesOf(seed, source.rows.length)) {
-      forks++;
-      await fork({ seed, generation: 1, source, fromSeq }).catch((error: Error) =>
-        failures.push(`${seed}@${fromSeq} (${source.end}): ${firstDifference(error)}`),
-      );
+test(
+  'prefix equal, replay equal, branch legal',
+  async () => {
+    const failures: string[] = [];
+    let forks = 0;
+    for (const seed of seeds) {
+      const source = await playCase(isolate, seed);
+      if (hasChildren(source)) continue;
+      for (const fromSeq of placesOf(seed, source.rows.length)) {
+        forks++;
+        await fork({ seed, generation: 1, source, fromSeq }).catch((error: Error) =>
+          failures.push(`${seed}@${fromSeq} (${source.end}): ${firstDifference(error)}`),
+        );
+      }
+      if (failures.length >= MOST_FAILURES) break;
     }
-    if (failures.length >= MOST_FAILURES) break;
-  }
-  console.info(`${forks} forks of ${seeds.length} runs`);
-  expect(failures).toEqual([]);
-}, 600_000);
+    console.info(`${forks} forks of ${seeds.length} runs`);
+    expect(failures).toEqual([]);
+  },
+  LIMIT_MS,
+);

@@ -1,0 +1,43 @@
+// What a fork takes beyond the scope of its route (auth.md): its source is read, and a human's answer in it is one.
+import { describe, expect, it } from 'vitest';
+import { createRedactor } from '../../src/rules/redaction.ts';
+import { subjectOf } from '../../src/rules/subject.ts';
+import { forkRun } from '../../src/runs/fork.ts';
+import { readOverlay } from '../../src/runs/overlay.ts';
+import { runRow } from '../support/log-parts.ts';
+
+const who = (...scopes: string[]) => ({
+  ...{ tenant: 'default', subject: subjectOf('api-key', 'default', 'tester') },
+  scopes,
+});
+const source = runRow('run-a');
+
+describe('a fork', () => {
+  it('is made by who may read its source: nothing of it is looked at before', async () => {
+    const request = { source, asked: { mode: 'replay' as const }, once: undefined as never };
+    await expect(forkRun({} as never, who('runs:create'), request)).rejects.toMatchObject({
+      ...{ code: 'forbidden', details: { scopeRequired: 'runs:read' } },
+    });
+  });
+
+  it("has another answer of a human by who may answer, as the question's own address asks", async () => {
+    const at = {
+      ...{ sequence: 0, eventId: 'evt-1', key: 'interrupt.resolved|n', type: 'interrupt.resolved' },
+      ...{ nodeId: 'n', timestampMs: 1, payload: '{"interruptId":"int-1","kind":"approval"}' },
+    };
+    const answered = (...scopes: string[]) =>
+      readOverlay(
+        { redactor: createRedactor([]) } as never,
+        {
+          ...{ caller: who(...scopes), source, input: source.input, length: 1 },
+          ...{ asked: { answer: { seq: 0, value: { action: 'accept' } } }, before: [], at },
+        } as never,
+      );
+    await expect(answered('runs:create', 'runs:read')).rejects.toMatchObject({
+      ...{ code: 'forbidden', details: { scopeRequired: 'approvals:respond' } },
+    });
+    await expect(answered('approvals:respond')).rejects.toMatchObject({
+      code: 'validation_error',
+    });
+  });
+});
