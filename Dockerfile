@@ -20,7 +20,8 @@ ENV NODE_ENV=production \
     OPENWOP_HOST=0.0.0.0 \
     OPENWOP_PORT=8787 \
     OPENWOP_DATA_DIR=/home/node/data \
-    OPENWOP_CACHE_DIR=/home/node/cache
+    OPENWOP_CACHE_DIR=/home/node/cache \
+    MALLOC_ARENA_MAX=2
 # A volume takes its owner from what is there.
 RUN mkdir -p /home/node/data /home/node/cache && chown -R node:node /home/node
 USER node

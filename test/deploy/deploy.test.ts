@@ -1,6 +1,7 @@
 // What the container files and the README name exists in the code: there is no container engine in the tests, so
 // every file, command, variable and port is compared with its source.
 import { createHash } from 'node:crypto';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -125,8 +126,10 @@ describe('docker-compose.yml', () => {
     (name) => {
       const command = compose.services[name]?.command ?? [];
       const script = name === 'facade' ? 'serve' : 'worker';
-      // No shell starts it here.
-      expect(`exec ${command.join(' ')}`).toBe(packageJson.scripts[script]);
+      // No shell starts it here, and the image has the variable.
+      const [, started] =
+        /^MALLOC_ARENA_MAX=\S+ exec (.*)$/.exec(packageJson.scripts[script] ?? '') ?? [];
+      expect(command.join(' ')).toBe(started);
       expect(existsSync(ROOT + (command.at(-1) ?? ''))).toBe(true);
     },
   );
@@ -209,7 +212,8 @@ describe('docker-compose.yml', () => {
     const names = Object.keys({ ...compose.services.facade?.environment, ...imageEnvironment() });
     const readAs = (name: string) => name.replace(CLASS_OF_MODELS, '$1');
     const unread = names.filter((name) => !appSources.includes(`'${readAs(name)}'`));
-    expect(unread.filter((name) => name !== 'NODE_ENV')).toEqual([]);
+    const notOurs = ['NODE_ENV', 'MALLOC_ARENA_MAX'];
+    expect(unread.filter((name) => !notOurs.includes(name))).toEqual([]);
   });
   it('what operators choose is passed on', () => {
     const names = Object.keys({ ...compose.services.facade?.environment, ...imageEnvironment() });
@@ -303,6 +307,20 @@ describe('commands and documents', () => {
       [...known].filter((name) => !/_VARIABLES$/.test(name)).sort(),
     );
   });
+  it.each(['start', 'serve', 'worker'])(
+    'npm run %s bounds the arenas of glibc, of which each thread would have one of its own: an operator may choose others',
+    (name) => {
+      const line = packageJson.scripts[name]?.replace(/ node .*$/, ' printenv MALLOC_ARENA_MAX');
+      const told = (given: Record<string, string>) =>
+        execFileSync('sh', ['-c', line ?? ''], {
+          env: { PATH: process.env.PATH, ...given },
+          encoding: 'utf8',
+        }).trim();
+      expect(told({})).toBe('2');
+      expect(told({ MALLOC_ARENA_MAX: '7' })).toBe('7');
+      expect(dockerfile).toMatch(/^ +MALLOC_ARENA_MAX=2$/m);
+    },
+  );
   it('the README names exactly the node kinds that a definition may use', () => {
     const [, named = ''] = /^Node kinds: ([^]*?)\.$/m.exec(read('README.md')) ?? [];
     expect([...named.matchAll(/`([^`]+)`/g)].map(([, type]) => type).sort()).toEqual(
