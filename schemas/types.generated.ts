@@ -2287,6 +2287,10 @@ export interface RunForkOverlay {
     value: unknown;
   };
   /**
+   * What follows where the code of today states otherwise than the source did, before fromSeq: the end of the branch (stop, where nothing is said), or it lives from there.
+   */
+  onDivergence?: 'stop' | 'live';
+  /**
    * recorded: calls get what the same call got in the source, and nothing is performed.
    */
   tools?: 'live' | 'recorded';

@@ -1,7 +1,8 @@
 // What a fork states, held against what its source stated (architecture §6): by key, each once. The entries before
 // `fromSeq` are the fork's own log already; those behind it are stated anew.
 import { readDelta } from '../src/rules/deltas.ts';
-import { canonicalJson, type JsonValue } from '../src/rules/json.ts';
+import { trackOpen, type OpenItem } from '../src/rules/endings.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { blockOfKey } from '../src/rules/ids.ts';
 import type { RecordedEntry } from '../src/rules/recording.ts';
 import type { ForkOf } from '../src/rules/run-input.ts';
@@ -27,17 +28,28 @@ interface Expected {
   readonly payload: string;
 }
 
+interface ComparedRecord {
+  readonly fork: ForkOf;
+  readonly entries: readonly RecordedEntry[];
+  readonly goesOn?: ((found: Divergence) => void) | undefined;
+}
+
 export class Comparison {
   readonly #entries: readonly RecordedEntry[];
   readonly #expected: ReadonlyMap<string, Expected>;
   readonly #seen = new Set<string>();
   readonly #fork: ForkOf;
   readonly #runId: string;
+  readonly #goesOn: ComparedRecord['goesOn'];
   #position = 0;
   #isOver = false;
+  /** What the fork states from now on is its own, whatever its log has from its source. */
+  #isOwn = false;
   #found: Divergence | undefined;
 
-  constructor(runId: string, fork: ForkOf, entries: readonly RecordedEntry[]) {
+  /** `goesOn` is told of the first difference before anything else is stated: the fork lives from there. */
+  constructor(runId: string, { fork, entries, goesOn }: ComparedRecord) {
+    this.#goesOn = goesOn;
     this.#runId = runId;
     this.#fork = fork;
     this.#entries = entries;
@@ -78,7 +90,35 @@ export class Comparison {
     const expected = this.#expected.get(stated.key);
     if (expected) this.#seen.add(stated.key);
     if (!this.#isOver) this.#compare(stated, expected);
-    return expected !== undefined && expected.sequence < this.#fork.fromSeq;
+    return !this.#isOwn && this.#stands(stated.key);
+  }
+
+  /** A fact that the log has from the source otherwise has another name. */
+  keyOf(key: string): string {
+    return this.#isOwn && this.#stands(key) ? `${key}|again` : key;
+  }
+
+  #stands(key: string): boolean {
+    return (this.sequenceOf(key) ?? Infinity) < this.#fork.fromSeq;
+  }
+
+  /** What is open in the fork's log, from its source, where its own code has these open. */
+  openBeside(own: readonly OpenItem[]): readonly OpenItem[] {
+    let open: readonly OpenItem[] = [];
+    for (const { key, type, nodeId, payload } of this.#entries.slice(0, this.#fork.fromSeq))
+      open = trackOpen(open, { key, type, nodeId, payload: JSON.parse(payload) as JsonObject });
+    const keys = new Set(own.map(({ key }) => key));
+    return open.filter(({ key }) => !keys.has(key));
+  }
+
+  /** Activities that the fork's log knows, where the fork does again what its source did. */
+  performed(): ReadonlySet<string> {
+    const before = this.#isOwn ? this.#entries.slice(0, this.#fork.fromSeq) : [];
+    return new Set(
+      before.flatMap(
+        ({ key }) => blockOfKey(key) ?? /^([^#]+?)(?:\.seal)?#[0-9]+$/.exec(key)?.[1] ?? [],
+      ),
+    );
   }
 
   /** Everything that the source stated before `position` must have come by now. */
@@ -108,7 +148,12 @@ export class Comparison {
   }
 
   #note(divergence: Divergence): void {
-    if (!this.#isOver) this.#found ??= divergence;
+    if (this.#isOver || this.#found) return;
+    this.#found = divergence;
+    if (!this.#goesOn) return;
+    this.#isOver = true;
+    this.#isOwn = true;
+    this.#goesOn(divergence);
   }
 }
 

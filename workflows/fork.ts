@@ -6,9 +6,10 @@
 //   replay  everything but a cancel           a step that the record lacks is replay_source_missing; clocks run on
 //   whole   everything                        rests: there is nothing but the record (replays of bundles)
 //
-// The first difference is stated (replay.diverged), and ends the fork.
+// The first difference is stated (replay.diverged), and ends the fork, or a branch lives from there (onDivergence).
 import { ApplicationFailure, CancellationScope } from '@temporalio/workflow';
-import { eventIdOf, TERMINAL_KEY } from '../src/rules/ids.ts';
+import { closingsOf } from '../src/rules/endings.ts';
+import { eventIdOf, TERMINAL_KEY, WENT_ON_KEY } from '../src/rules/ids.ts';
 import {
   beginningMs,
   givenOf,
@@ -21,11 +22,11 @@ import {
   type Stimulus,
 } from '../src/rules/recording.ts';
 import { madeAtMs, type ForkOf, type RunInput } from '../src/rules/run-input.ts';
-import { Comparison } from './comparison.ts';
+import { Comparison, type Divergence } from './comparison.ts';
 import { endRun, type Run } from './context.ts';
 import { restoredRunState, type RunState } from './frames.ts';
 import { failureOf } from './failures.ts';
-import { compareWith, emit, endJournal, noteLive } from './journal.ts';
+import { compareWith, emit, endJournal, noteLive, openItems } from './journal.ts';
 import { liveSteps, readRecording } from './live-steps.ts';
 import { takeOverlay } from './overlay.ts';
 import { recordedSteps, type RecordedSteps } from './recorded-steps.ts';
@@ -54,7 +55,15 @@ export async function loadFork(input: RunInput, asked: ForkOf): Promise<Fork | u
   );
   const fork = { ...asked, fromSeq: ownFrom(asked, recording.entries) };
   const given = givenOf(fork, recording);
-  const comparison = new Comparison(input.runId, fork, recording.entries);
+  const goesOn =
+    fork.overlay?.onDivergence === 'live'
+      ? (found: Divergence) => stateGoingOn(input, comparison, { of: fork, found })
+      : undefined;
+  const comparison: Comparison = new Comparison(input.runId, {
+    fork,
+    entries: recording.entries,
+    goesOn,
+  });
   compareWith(comparison);
   const beganMs = beginningMs(recording);
   steps.startAt(beganMs, recording.batches);
@@ -137,8 +146,43 @@ function inOrder({ stimuli }: Batch): Stimulus[] {
 function diverged(run: Run, { of, comparison }: Fork): boolean {
   const found = comparison.divergence;
   if (!found) return false;
+  if (of.overlay?.onDivergence === 'live') return true;
+  stateDiverged(run.input, { of, found, key: DIVERGED_KEY });
+  const { kind, atSequence } = found;
+  const message = `The fork states something else than its source at ${atSequence}.`;
+  endRun(run, {
+    kind: 'failed',
+    error: { code: 'replay_diverged', message, details: { atSequence, divergenceKind: kind } },
+  });
+  return true;
+}
+
+/** Before the first fact of its own: what its log has open from its source, and its own code does not know, is over. */
+function stateGoingOn(
+  input: RunInput,
+  comparison: Comparison,
+  { of, found }: { readonly of: ForkOf; readonly found: Divergence },
+): void {
+  stateDiverged(input, { of, found, key: WENT_ON_KEY });
+  const reason = { code: 'replay_diverged', message: 'The fork lives on its own from before it.' };
+  for (const { type, payload, ...options } of closingsOf(
+    comparison.openBeside(openItems()),
+    reason,
+  ))
+    emit(type, payload, { ...options, because: WENT_ON_KEY });
+}
+
+const DIVERGED_KEY = 'replay.diverged';
+
+function stateDiverged(
+  { runId }: RunInput,
+  {
+    of,
+    found,
+    ...named
+  }: { readonly of: ForkOf; readonly found: Divergence; readonly key: string },
+): void {
   const { kind, atSequence, key, type } = found;
-  const { runId } = run.input;
   const stated = kind !== 'missing';
   const recorded = kind !== 'extra';
   emit(
@@ -148,17 +192,9 @@ function diverged(run: Run, { of, comparison }: Fork): boolean {
       ...(recorded ? { originalEventId: eventIdOf(of.sourceRunId, key) } : {}),
       ...(stated ? { replayEventId: eventIdOf(runId, key) } : {}),
     },
-    { key: DIVERGED_KEY },
+    named,
   );
-  const message = `The fork states something else than its source at ${atSequence}.`;
-  endRun(run, {
-    kind: 'failed',
-    error: { code: 'replay_diverged', message, details: { atSequence, divergenceKind: kind } },
-  });
-  return true;
 }
-
-const DIVERGED_KEY = 'replay.diverged';
 
 /**
  * The run leaves its source at the source's time `fromMs`, or did where it is the source of this one (`atMs`): what is under
@@ -177,7 +213,8 @@ function leave(
   const streams = comparison.openStreams(fromSeq);
   // Of all that it is a fork of, too; an answer is given once.
   const own = { ...run.state.overlay, answer: overlay?.answer };
-  steps.leave({ mode, laterMs, overlay: own, streams }, atMs);
+  const performed = comparison.performed();
+  steps.leave({ mode, laterMs, overlay: own, streams, performed }, atMs);
   if (overlay?.answer?.kind === 'message') steps.enter(overlay.answer.message);
   const isAsking = Object.values(run.state.interrupts).some(({ resolution }) => !resolution);
   // Nobody is asked, and nobody lets it go on.

@@ -29,7 +29,7 @@ let open: readonly OpenItem[] = [];
 let ended: 'completed' | 'failed' | 'cancelled' | 'frozen' | undefined;
 const keys = new Set<string>();
 /** Of a fork: what stands in its log already. */
-let comparison: { holds(stated: Stated): boolean } | undefined;
+let comparison: { holds(stated: Stated): boolean; keyOf(key: string): string } | undefined;
 /** Whose run this is. */
 let tenant = '';
 
@@ -87,10 +87,11 @@ export function emit<T extends EventType>(
   if (ended) return;
   claimKey(options.key);
   const causedBy = options.causedBy ?? ifTraced(because) ?? causeOf(options.nodeId);
-  if (!comparison?.holds({ key: options.key, type, payload }))
-    take({ kind: 'emit', type, payload, ...options, causedBy });
-  open = trackOpen(open, { type, payload, ...options });
-  noteFact({ type, ...options });
+  const isHeld = comparison?.holds({ key: options.key, type, payload });
+  const own = { ...options, key: comparison?.keyOf(options.key) ?? options.key };
+  if (!isHeld) take({ kind: 'emit', type, payload, ...own, causedBy });
+  open = trackOpen(open, { type, payload, ...own });
+  noteFact({ type, ...own });
 }
 
 /** Gives the events of an activity's recorded result their place, in their order. */
@@ -111,9 +112,11 @@ export function admitRecorded(activityId: string, events: readonly RecordedEvent
   events.forEach((event, k) => {
     const key = activityEventKey(activityId, k);
     claimKey(key);
-    if (!comparison?.holds({ ...event, key })) take({ kind: 'emit', key, ...event });
-    open = trackOpen(open, { ...event, key });
-    noteFact({ ...event, key });
+    const isHeld = comparison?.holds({ ...event, key });
+    const own = comparison?.keyOf(key) ?? key;
+    if (!isHeld) take({ kind: 'emit', key: own, ...event });
+    open = trackOpen(open, { ...event, key: own });
+    noteFact({ ...event, key: own });
   });
 }
 

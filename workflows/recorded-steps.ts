@@ -65,6 +65,8 @@ export interface Leaving extends Pick<ForkOf, 'mode' | 'overlay'> {
   readonly laterMs: number;
   /** What streams had said that were not closed by then, by activity. */
   readonly streams: ReadonlyMap<string, string>;
+  /** Activities that the log knows already, where they are performed again. */
+  readonly performed?: ReadonlySet<string>;
 }
 
 class Player {
@@ -367,8 +369,12 @@ function closeStream<Name extends ActivityName>(
   activityId: string,
 ): string {
   const said = player.streams.get(activityId);
-  if (said === undefined) return request.step;
   const again = `${request.step}.again`;
+  if (said === undefined) {
+    if (!player.left?.performed?.has(activityId)) return request.step;
+    player.renamed.set(activityId, again);
+    return again;
+  }
   player.streams.delete(activityId);
   player.renamed.set(activityId, again);
   // A tool's progress has no closing event.

@@ -28,6 +28,7 @@ interface ForkFlags extends JsonFlag {
   readonly input?: readonly string[];
   readonly answer?: string;
   readonly tools?: 'recorded';
+  readonly onDivergence?: 'stop' | 'live';
   readonly follow?: true;
 }
 
@@ -44,6 +45,12 @@ export function addForkCommand(program: Command, cli: Cli): void {
       new Option('--tools <which>', 'recorded: calls get what they got, none is performed').choices(
         ['recorded'],
       ),
+    )
+    .addOption(
+      new Option(
+        '--on-divergence <what>',
+        'where the code of today states otherwise before --from: live goes on from there',
+      ).choices(['stop', 'live']),
     )
     .option('--follow', 'follow the fork until it ends')
     .action((runId: string, flags: ForkFlags) => forkRun(cli, runId, flags));
@@ -79,7 +86,7 @@ async function forkRun(cli: Cli, runId: string, flags: ForkFlags): Promise<void>
 }
 
 async function overlayOf(cli: Cli, runId: string, flags: ForkFlags): Promise<RunForkOverlay> {
-  const { prompt = [], model, provider, input = [], answer, from, tools } = flags;
+  const { prompt = [], model, provider, input = [], answer, from, tools, onDivergence } = flags;
   const configurable: JsonObject = {
     ...(model === undefined ? {} : { 'ai.model': model }),
     ...(provider === undefined ? {} : { 'ai.provider': provider }),
@@ -93,6 +100,7 @@ async function overlayOf(cli: Cli, runId: string, flags: ForkFlags): Promise<Run
       ? {}
       : { answer: { seq: from, value: valueOf(answer) } }),
     ...(tools === undefined ? {} : { tools }),
+    ...(onDivergence === undefined ? {} : { onDivergence }),
   };
 }
 

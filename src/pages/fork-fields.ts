@@ -13,6 +13,7 @@ export const FORK_CONTROLS = {
   configurable: 'configurable',
   inputs: 'inputs',
   tools: 'tools',
+  onDivergence: 'onDivergence',
 } as const;
 
 /** An agent of the run, as it is now. */
@@ -66,6 +67,7 @@ export function sentFork(
     ...(Object.keys(configurable).length > 0 ? { configurable } : {}),
     ...(Object.keys(prompts).length > 0 ? { agents: prompts } : {}),
     ...(form[FORK_CONTROLS.tools] === 'recorded' ? { tools: 'recorded' } : {}),
+    ...(form[FORK_CONTROLS.onDivergence] === 'live' ? { onDivergence: 'live' } : {}),
     ...(value === undefined ? {} : { answer: { seq: from, value } }),
   };
   return { mode: mode === 'replay' ? mode : 'branch', overlay, faults };

@@ -24,6 +24,7 @@ const OVERLAY_WORDS: Readonly<Record<string, string>> = {
   agents: 'other agents',
   answer: 'another answer',
   tools: 'what its tools are to give',
+  onDivergence: 'what follows where its code states otherwise',
 };
 
 /** What the fork stated where it went apart, beside what its source had. */

@@ -38,7 +38,8 @@ export interface ForkPageModel {
   readonly csrfToken: string;
 }
 
-const { mode, answer, prompt, provider, model, configurable, inputs, tools } = FORK_CONTROLS;
+const { mode, answer, prompt, provider, model, configurable, inputs, tools, onDivergence } =
+  FORK_CONTROLS;
 
 const MODES = [
   [
@@ -115,6 +116,7 @@ ${modes(shown)}
 ${at.answerer ? answerField(shown, at.answerer) : ''}
 ${shown.agents.map((agent) => promptField(shown, agent)).join('\n')}
 ${toolsField(shown)}
+${divergenceField(shown)}
 ${optionFields(shown)}
 </fieldset>
 <div class="send"><button class="primary">Fork the run</button></div></form>`;
@@ -150,6 +152,11 @@ function answerField(shown: ForkPageModel, answerer: Answerer): string {
 function toolsField({ form: sent }: ForkPageModel): string {
   const checked = sent[tools] === 'recorded' ? ' checked' : '';
   return `<div class="field"><label class="mode"><input type="checkbox" name="${tools}" value="recorded"${checked}> <b>Tools as recorded</b> <span class="hint">A call gets what the same call got in the run, and nothing is performed. One that the run has not made ends the fork.</span></label></div>`;
+}
+
+function divergenceField({ form: sent }: ForkPageModel): string {
+  const checked = sent[onDivergence] === 'live' ? ' checked' : '';
+  return `<div class="field"><label class="mode"><input type="checkbox" name="${onDivergence}" value="live"${checked}> <b>Go on where it differs</b> <span class="hint">Where the code of today states something else than the run did before this event, the branch lives from there. Otherwise that ends it.</span></label></div>`;
 }
 
 function promptField(shown: ForkPageModel, { agentId }: ForkAgent): string {

@@ -57,6 +57,8 @@ export function blockOfKey(key: string): string | undefined {
 }
 
 /** Key of the one terminal event, whoever writes it. */
+/** Of what says that a branch lives on its own from where it went apart from its source. */
+export const WENT_ON_KEY = 'fork.went-on';
 export const TERMINAL_KEY = 'terminal';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';

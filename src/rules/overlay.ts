@@ -28,6 +28,8 @@ export interface Overlay {
   readonly answer?: OverlaidAnswer;
   /** Calls of tools get what they got in the first `length` entries of that run's log; null: they are performed again. */
   readonly recordedTools?: RecordedTools | null;
+  /** Where the record is not what the code of today states, the branch lives from there. Of this fork alone. */
+  readonly onDivergence?: 'live';
 }
 
 /** The later over the earlier, but for answers: each is given once. */

@@ -27,6 +27,7 @@ import type { Log } from '../log/log.ts';
 import { BUNDLE_FORMAT, BUNDLE_FORMAT_VERSION, bundleText } from '../wire/run-bundle.ts';
 import type { RunBundle } from '../../schemas/types.generated.ts';
 import { digestHider } from './bundle-digests.ts';
+import { WENT_ON, wentOn } from './fork.ts';
 
 export interface BundleDeps {
   readonly log: Pick<Log, 'fresh' | 'recording'>;
@@ -54,6 +55,8 @@ export async function runBundle(
   if (stale) throw new HostError('service_unavailable');
   const { clean, withheld } = cleanerOf(deps.redactor, row.input);
   const recording = await deps.log.recording(row, head.nextSequence, RUN_BUNDLE_BYTES);
+  if (wentOn(row.input, recording.entries))
+    throw new HostError('capability_not_provided', { capability: `bundle: ${WENT_ON}` });
   const content: Omit<RunBundle, 'checksum'> = {
     exportedAt: new Date().toISOString(),
     format: BUNDLE_FORMAT,

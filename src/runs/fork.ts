@@ -2,6 +2,7 @@
 // every run is; what it is made from its own workflow reads (architecture §6).
 import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
+import { WENT_ON_KEY } from '../rules/ids.ts';
 import { madeAtMs, startingMessageId, type ForkOf, type RunInput } from '../rules/run-input.ts';
 import { mergedOverlay, withOverlay } from '../rules/overlay.ts';
 import type { Caller } from '../ports/caller.ts';
@@ -111,6 +112,12 @@ function notYet(what: string): HostError {
   return new HostError('capability_not_provided', { capability: `replay: ${what}` });
 }
 
+/** Its log tells two stories: what its source did, and what its own code did in the place of that. */
+export function wentOn({ fork }: RunInput, rows: readonly Pick<LogRow, 'key'>[]): boolean {
+  return fork?.overlay?.onDivergence === 'live' && rows.some(({ key }) => key === WENT_ON_KEY);
+}
+export const WENT_ON = 'runs that went on behind a difference';
+
 /** Of a log, in UTF-16 units: it enters the fork's history, which Temporal bounds, beside what it came of. */
 const RECORD_BYTES = 12 * 1024 * 1024;
 
@@ -124,6 +131,7 @@ async function rowsOf({ log }: ForkDeps, source: RunRow, length: number): Promis
     all.push(...rows);
   }
   if (all.some(({ type }) => eventRow(type).part === 'child')) throw notYet('runs with children');
+  if (wentOn(source.input, all)) throw notYet(WENT_ON);
   return all;
 }
 

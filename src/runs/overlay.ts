@@ -82,6 +82,7 @@ export async function readOverlay(
     ...(models ? { models } : {}),
     ...(answer ? { answer } : {}),
     ...toolsOf(request),
+    ...(asked.onDivergence === 'live' ? { onDivergence: asked.onDivergence } : {}),
     asked: deps.redactor.json({ ...(asked as JsonObject), ...shownConfigurable(asked) }),
   };
 }

@@ -40,6 +40,39 @@ async function replayed(entries: readonly RecordedEntry[]): Promise<JsonObject[]
 const changed = (change: (entry: RecordedEntry) => RecordedEntry): RecordedEntry[] =>
   source.rows.map((entry, index) => (index === at ? change(entry) : entry));
 
+describe('a branch that goes on behind a difference', () => {
+  it.each(['output', 'missing', 'extra'] as const)('%s: it says so, and lives', async (kind) => {
+    const { batches } = recordingOf(source.histories, source.rows);
+    const other = { ...(source.rows[at] as RecordedEntry), key: 'of another code' };
+    const entries = {
+      output: changed((entry) => ({ ...entry, payload: '{"nodeId":"another"}' })),
+      missing: [...source.rows.slice(0, at), other, ...source.rows.slice(at)],
+      extra: source.rows.filter((_, index) => index !== at),
+    }[kind];
+    // The end stands in no branch that lives.
+    const fromSeq = entries.length - 1;
+    const { rows, performed } = await playFork(isolate, {
+      seed: SEED,
+      fork: {
+        ...{ sourceRunId: SOURCE, fromSeq, length: entries.length, mode: 'branch' },
+        overlay: { onDivergence: 'live' },
+      },
+      recording: { batches, entries },
+      isAnyLegal: true,
+    });
+    const types = rows.map(({ type }) => type);
+    expect(types.filter((type) => type === 'replay.diverged')).toHaveLength(1);
+    expect(types.indexOf('replay.diverged')).toBe(fromSeq);
+    expect(new Set(rows.map(({ key }) => key)).size).toBe(rows.length);
+    expect(rows.at(-1)?.payload).not.toContain('replay_diverged');
+    // What came behind the difference is done again, and told under names of its own.
+    expect(performed.length).toBeGreaterThan(0);
+    expect(performed.filter((activityId) => activityId.endsWith('.again'))).not.toEqual([]);
+    const known = rows.slice(0, fromSeq).map(({ key }) => key.slice(0, key.lastIndexOf('#')));
+    expect(performed.filter((activityId) => known.includes(activityId))).toEqual([]);
+  });
+});
+
 describe('replay.diverged', () => {
   it('says nothing where nothing differs', async () => {
     const told = await replayed(source.rows);
