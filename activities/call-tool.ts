@@ -114,8 +114,8 @@ async function returned(
 ): Promise<Result> {
   const { code, message } = error;
   const payload = { error: { code, message: ports.redactor.text(message) }, status };
-  const { tenant } = input.context;
-  const resultHash = await writeJson(ports.stores.content, tenant, { error: payload.error });
+  const { content } = ports.stores;
+  const resultHash = await writeJson(content, input.context, { error: payload.error });
   return {
     output: { kind: 'returned', status, resultHash },
     events: [returnedEvent(input, payload, durationMs)],

@@ -102,7 +102,7 @@ async function asResult(
   const message = end.error?.message ?? (isErrorCode(code) ? ERRORS[code].message : code);
   const fault = status === 'completed' ? undefined : { error: { code, message } };
   const result = fault ?? outputs;
-  const resultHash = await writeJson(stores.content, context.tenant, result);
+  const resultHash = await writeJson(stores.content, context, result);
   const { agentId, callId, toolId, calledKey } = tool;
   const event: ActivityEvent = {
     type: 'agent.toolReturned',

@@ -58,7 +58,8 @@ export async function inferTurn(
       text: [reasoning, ports.redactor.text(response.final)].filter(Boolean).join('\n'),
       calls: spoken.kind === 'calls' ? pendingCalls(spoken.calls) : [],
     };
-    const transcript = await appendTranscript({ content, tenant }, input.transcript, [
+    const run = input.context;
+    const transcript = await appendTranscript({ content, run }, input.transcript, [
       ...added,
       assistant,
     ]);

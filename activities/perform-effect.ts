@@ -313,7 +313,7 @@ async function settleDone(
   { effectId, epoch }: Perform | InDoubt,
   outcome: JsonValue,
 ): Promise<Extract<EffectResult, { kind: 'done' }>> {
-  const hash = await writeJson(ports.stores.content, input.context.tenant, outcome);
+  const hash = await writeJson(ports.stores.content, input.context, outcome);
   await settle(ports, { effectId, epoch, state: 'done', hash });
   return { kind: 'done', outcome, hash };
 }
@@ -323,7 +323,7 @@ async function settleFailed(
   { effectId, epoch }: Perform,
   error: ToolError,
 ): Promise<Extract<EffectResult, { kind: 'error' }>> {
-  const hash = await writeJson(ports.stores.content, input.context.tenant, error);
+  const hash = await writeJson(ports.stores.content, input.context, error);
   await settle(ports, { effectId, epoch, state: 'failed-final', hash });
   return { kind: 'error', error };
 }

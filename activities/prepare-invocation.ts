@@ -104,7 +104,7 @@ async function compose(
     ? composeAnswers(ports.redactor.json(input.resume.answers))
     : composeFirst(agent, task);
   const items = added.map((item) => ports.redactor.json(item));
-  const transcript = await appendTranscript({ content, tenant }, prev, items);
+  const transcript = await appendTranscript({ content, run: input.context }, prev, items);
   return { transcript, items: [...before, ...items] };
 }
 

@@ -82,10 +82,13 @@ async function resultOf(
   told: JsonObject,
 ): Promise<StepResult<CallToolOutput>> {
   const { content } = stores;
-  const { tenant } = context;
+  const { tenant, runId } = context;
   const { outcome = null, error, status = 'ok' } = told;
   const referred = error === undefined ? await referredTo(content, tenant, outcome) : undefined;
-  const resultHash = referred ?? (await writeJson(content, tenant, error ? { error } : outcome));
+  // Whoever put it may expire before this run does.
+  if (referred !== undefined)
+    await content.put({ tenant, runId }, await content.get(tenant, referred));
+  const resultHash = referred ?? (await writeJson(content, context, error ? { error } : outcome));
   const payload = { ...(error ? { error } : { outcome }), status };
   return {
     output: { kind: 'returned', status: status as 'ok', resultHash },

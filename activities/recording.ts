@@ -38,6 +38,9 @@ export async function readRecording(
 ): Promise<StepResult<null>> {
   const { sourceRunId } = fork;
   const pages = await pagesOf(ports, tenant, fork);
+  // A fork that was not asked for over the API, as of a child, has taken over nothing yet.
+  const { runs, content } = ports.stores;
+  if (page === 0) await content.share(runs.ref(tenant, sourceRunId), runs.ref(tenant, runId));
   const { entries: own = [], batches: given = [] } = pages[page] ?? {};
   const from = ownFrom(
     fork,

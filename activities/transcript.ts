@@ -1,7 +1,7 @@
 // The conversation of an agent, kept in the content store as chunks linked to their predecessor (architecture §2.6): an
 // activity gets only the newest hash, so history grows linearly with turns.
 import { HostError } from '../src/rules/errors.ts';
-import type { ContentStore } from '../src/ports/content.ts';
+import type { ContentHolder, ContentStore } from '../src/ports/content.ts';
 import type { TranscriptItem } from '../src/ports/models.ts';
 
 /** Most chunks of one conversation. */
@@ -10,6 +10,8 @@ const MAX_CHUNKS = 1024;
 const MAX_TRANSCRIPT_BYTES = 16 * 1024 * 1024;
 /** Fed to the model for a call that has no result. */
 const NO_RESULT = '{"error":{"code":"cancelled","message":"The call was not performed."}}';
+
+type RunName = Required<ContentHolder>;
 
 interface Chunk {
   readonly prev: string | null;
@@ -25,18 +27,22 @@ export async function readJson<Value>(
   return JSON.parse(new TextDecoder().decode(await content.get(tenant, hash))) as Value;
 }
 
-/** Stores a value as JSON text; returns its hash. */
-export function writeJson(content: ContentStore, tenant: string, value: unknown): Promise<string> {
-  return content.put(tenant, new TextEncoder().encode(JSON.stringify(value)));
+/** Stores a value that a run needs as JSON text; returns its hash. */
+export function writeJson(
+  content: ContentStore,
+  { tenant, runId }: RunName,
+  value: unknown,
+): Promise<string> {
+  return content.put({ tenant, runId }, new TextEncoder().encode(JSON.stringify(value)));
 }
 
 /** Adds items behind the chunk `prev`; returns the new newest hash. Items must be redacted. */
 export function appendTranscript(
-  { content, tenant }: { content: ContentStore; tenant: string },
+  { content, run }: { content: ContentStore; run: RunName },
   prev: string | null,
   items: readonly TranscriptItem[],
 ): Promise<string> {
-  return writeJson(content, tenant, { prev, items } satisfies Chunk);
+  return writeJson(content, run, { prev, items } satisfies Chunk);
 }
 
 /** All items, oldest first. Throws HostError payload_too_large above the bounds. */

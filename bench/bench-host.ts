@@ -142,7 +142,7 @@ export async function startRealWorker(
     },
     systemPrompt: PROMPT,
   };
-  const hash = await stores.content.put(TENANT, Buffer.from(JSON.stringify(agent)));
+  const hash = await stores.content.put({ tenant: TENANT }, Buffer.from(JSON.stringify(agent)));
   const parts = {
     stores,
     log,

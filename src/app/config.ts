@@ -50,6 +50,8 @@ export interface Config {
   readonly workflowStackTraces: boolean;
   /** Time that a question to a human stands; absent: the host's default. */
   readonly interruptTimeoutMs?: number;
+  /** Runs are kept for so many days behind their end; absent: for ever. */
+  readonly retentionDays?: number;
   /** First one encrypts, all decrypt; none: no encryption. */
   readonly encryptionKeys: readonly EncryptionKey[];
   readonly database: DatabaseOptions;
@@ -73,6 +75,10 @@ const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 const MIN_API_KEY_CHARS = 16;
 /** A year: no run lasts longer. */
 const MAX_INTERRUPT_TIMEOUT_HOURS = 365 * 24;
+/** storage-adapters.md §Retention: a week at least. */
+const MIN_RETENTION_DAYS = 7;
+/** A hundred years. */
+const MAX_RETENTION_DAYS = 36_500;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/;
 const SECRET_VARIABLES = [
   'OPENWOP_API_KEY',
@@ -107,6 +113,7 @@ export function readConfig(env: Environment): Config {
     testSeams: readTestSeams(reader),
     workflowStackTraces: reader.flag('OPENWOP_WORKFLOW_STACK_TRACES') ?? false,
     interruptTimeoutMs: readInterruptTimeout(reader),
+    retentionDays: reader.count('OPENWOP_RETENTION_DAYS', MIN_RETENTION_DAYS, MAX_RETENTION_DAYS),
     encryptionKeys: readEncryption(reader),
     database: databaseUrl
       ? { kind: 'postgres', url: databaseUrl }

@@ -11,6 +11,7 @@ import { connectTemporal, type TemporalTarget } from '../adapters/temporal/conne
 import { hasKeptRuns, locateDevServer } from '../adapters/temporal/dev-server.ts';
 import { createRunEngine } from '../adapters/temporal/engine.ts';
 import { createHistoryReader } from '../adapters/temporal/history.ts';
+import { createHistoryRemover } from '../adapters/temporal/history-remover.ts';
 import {
   FULL_SERVER,
   IN_MEMORY_SERVER,
@@ -29,7 +30,7 @@ import { createAgentTools } from '../opensentience/agent-tools.ts';
 import type { Core } from '../opensentience/parts.ts';
 import type { Catalog, ResolvedAgent } from '../ports/catalog.ts';
 import type { RunEngine } from '../ports/engine.ts';
-import type { HistoryReader } from '../ports/history.ts';
+import type { HistoryReader, HistoryRemover } from '../ports/history.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Models } from '../ports/models.ts';
 import type { Stores } from '../ports/stores.ts';
@@ -159,6 +160,7 @@ export interface RunParts {
   readonly stores: Stores;
   readonly engine: RunEngine;
   readonly history: HistoryReader;
+  readonly histories: HistoryRemover;
   readonly log: Log;
   readonly projector: Projector;
   readonly redactor: Redactor;
@@ -179,6 +181,7 @@ export function joinLog(
     codec: createEncryption(config.encryptionKeys),
     traits: temporal.traits,
   });
+  const histories = createHistoryRemover({ connection, namespace });
   const log = createLog({ stores, history, logger, processId });
   const projector = createProjector({ log, stores, logger, processId });
   const redactor = createRedactor([
@@ -188,7 +191,7 @@ export function joinLog(
   started.add('connection', STOP_LIMITS.connection, () => connection.close());
   started.add('history', STOP_LIMITS.reads, () => history.close());
   started.add('log', STOP_LIMITS.reads, () => log.close());
-  return { temporal, stores, engine, history, log, projector, redactor };
+  return { temporal, stores, engine, history, histories, log, projector, redactor };
 }
 
 /** What runs may be made of. */
@@ -212,7 +215,10 @@ export async function loadAgentParts(
     ...{ agents: true, tools },
     // Models come after the catalog, whose scripts they take; which providers there are is no capability.
     models: { isLive: () => hasLiveModel(config.models), providers: () => [] },
-    config: { testMode, escalation, opensentience: config.opensentience !== undefined },
+    config: {
+      ...{ testMode, escalation, opensentience: config.opensentience !== undefined },
+      ...{ retentionDays: config.retentionDays, testSeams: config.testSeams },
+    },
   });
   const catalog: Catalog & { readonly scripts: ReadonlyMap<string, unknown> } = await loadCatalog({
     fixturesDir: config.fixturesDir,

@@ -14,6 +14,7 @@ import { createArchiver } from '../log/archiver.ts';
 import { createSweeper } from '../log/sweeper.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { RunSettings } from '../runs/deps.ts';
+import { createExpirer } from '../log/expirer.ts';
 import { createFamilyKeeper } from '../runs/family-keeper.ts';
 import { createReaper } from '../runs/reaper.ts';
 import { createCore } from '../opensentience/core.ts';
@@ -25,6 +26,8 @@ import type { AgentParts, HostOptions, RunParts } from './parts.ts';
 import { SDK_VERSION, VERSION } from './versions.ts';
 import { withProgress } from './progress.ts';
 import type { Started } from './started.ts';
+
+const DAY_MS = 24 * 3_600_000;
 
 /** What roles hand to those behind them, and to who built the host. */
 export interface Given {
@@ -212,6 +215,7 @@ function facadeDeps(needs: LateNeeds): FacadeDeps {
       apiKey,
       testMode: config.testMode,
       testSeams: config.testSeams,
+      ...(config.retentionDays === undefined ? {} : { retentionDays: config.retentionDays }),
       ...runSettings(needs.options),
       version: VERSION,
       sdkVersion: SDK_VERSION,
@@ -249,6 +253,22 @@ const families: Role<LateNeeds> = {
   },
 };
 
+/** Runs that ended long enough ago expire (architecture §3.7), and what is left of those that have is deleted. */
+const expirer: Role<LateNeeds> = {
+  name: 'expirer',
+  half: 'both',
+  stopLimitMs: 5_000,
+  async start({ stores, histories, options: { config, logger } }) {
+    const { retentionDays } = config;
+    const running = createExpirer({
+      ...{ stores, histories, logger },
+      ...(retentionDays === undefined ? {} : { keptMs: retentionDays * DAY_MS }),
+    });
+    running.start();
+    return { stop: () => running.stop() };
+  },
+};
+
 /** The API and its pages. */
 const http: Role<LateNeeds> = {
   name: 'http',
@@ -277,4 +297,11 @@ function portFault({ host, port }: Config['http'], error: unknown): unknown {
 
 /** Before the catalog is loaded: whose tools agents bring is known then. */
 export const EARLY_ROLES: readonly Role<EarlyNeeds>[] = [projector, sweeper, archiver, agents];
-export const LATE_ROLES: readonly Role<LateNeeds>[] = [agentQueues, worker, reaper, families, http];
+export const LATE_ROLES: readonly Role<LateNeeds>[] = [
+  agentQueues,
+  worker,
+  reaper,
+  families,
+  expirer,
+  http,
+];

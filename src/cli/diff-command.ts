@@ -15,7 +15,7 @@ import { printable, printableJson } from '../words/printable.ts';
 import type { Cli, JsonFlag } from './cli.ts';
 import { CliFault, codeOf, EXIT } from './faults.ts';
 import { command } from './run-commands.ts';
-import { getRun, OVERVIEW } from './run-reads.ts';
+import { expiryOf, getRun, OVERVIEW } from './run-reads.ts';
 import { statusText } from './run-tables.ts';
 import { table, wrapped, type Screen } from './terminal.ts';
 
@@ -51,6 +51,10 @@ async function compare({ client }: Cli, runA: string, runB: string): Promise<Run
         await getRun(client, runB);
         throw error;
       case 'not_found':
+        if (expiryOf(error) !== undefined) {
+          await getRun(client, runA);
+          await getRun(client, runB);
+        }
         throw new CliFault('The host does not compare runs: it is of another version.', {
           ...{ code: 'not_found', cause: error },
         });

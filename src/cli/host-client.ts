@@ -212,7 +212,7 @@ function faultOf({ url, apiKey }: HostAddress, status: number, body: unknown): C
       facts,
     );
   }
-  if (code === 'not_found')
+  if (code === 'not_found' && details.expiredAt === undefined)
     return new CliFault(`The host at ${url} does not know this: it may be an older one.`, facts);
   return new CliFault(refusalWords({ error: code, message, details }, status), facts);
 }

@@ -8,6 +8,7 @@ import { addCompletion } from './completion.ts';
 import { addDiffCommand } from './diff-command.ts';
 import { addForkCommand } from './fork-command.ts';
 import { CliFault, EXIT, usageFault, type ExitCode } from './faults.ts';
+import { addRetentionCommands } from './retention-commands.ts';
 import { addRunCommands } from './run-commands.ts';
 import { addSessionCommands } from './session-commands.ts';
 import { addStartCommands } from './start-command.ts';
@@ -56,6 +57,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addSessionCommands(program, cli);
   addAgentCommands(program, cli);
   addBundleCommands(program, cli);
+  addRetentionCommands(program, cli);
   addCompletion(program, cli);
   try {
     checkAddress(parts);

@@ -17,9 +17,21 @@ export function getRun(client: HostClient, runId: string): Promise<RunSnapshot> 
   return client.get<RunSnapshot>(runPath(runId)).catch(namedRun(runId));
 }
 
+/** When the run expired that the host was asked about. */
+export function expiryOf(error: unknown): string | undefined {
+  const expiredAt = error instanceof CliFault ? error.facts.details?.expiredAt : undefined;
+  return typeof expiredAt === 'string' ? expiredAt : undefined;
+}
+
 /** The host does not repeat which run it lacks. */
 export function namedRun(runId: string): (error: unknown) => never {
   return (error) => {
+    const expiredAt = expiryOf(error);
+    if (expiredAt !== undefined)
+      throw new CliFault(`Run ${runId} expired at ${expiredAt}: nothing of it is kept.`, {
+        ...(error as CliFault).facts,
+        cause: error,
+      });
     if (codeOf(error) !== 'run_not_found') throw error;
     throw new CliFault(`The host knows no run ${runId}. \`${CALLED} runs\` lists them.`, {
       ...(error as CliFault).facts,
@@ -65,7 +77,7 @@ export async function getAsking(client: HostClient, runId: string): Promise<read
   const { runs } = await client
     .get<{ runs: readonly AskingRun[] }>(path)
     .catch((error: unknown) => {
-      if (codeOf(error) !== 'not_found') throw error;
+      if (codeOf(error) !== 'not_found' || expiryOf(error) !== undefined) throw error;
       return { runs: [] };
     });
   return runs.filter(({ questions }) => questions?.length !== 0);

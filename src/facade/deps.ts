@@ -41,6 +41,8 @@ export interface FacadeConfig extends RunSettings {
   readonly testMode: boolean;
   /** In test mode: what conformance suites drive the host by is served (seams/). Default false. */
   readonly testSeams?: boolean;
+  /** Runs expire so many days behind their end; absent: never. */
+  readonly retentionDays?: number;
   /** Version of this product. */
   readonly version: string;
   /** Of the Temporal SDK that runs workflow code. */
@@ -68,6 +70,7 @@ export interface FacadeDeps {
     | 'sessions'
     | 'pageSessions'
     | 'agents'
+    | 'retention'
     | 'ping'
   >;
   readonly engine: RunEngine;

@@ -27,7 +27,10 @@ interface Known {
   readonly agents: boolean;
   readonly models: Pick<Models, 'isLive' | 'providers'>;
   readonly tools: Pick<Tools, 'list'>;
-  readonly config: Pick<FacadeConfig, 'opensentience' | 'testMode' | 'escalation'>;
+  readonly config: Pick<
+    FacadeConfig,
+    'opensentience' | 'testMode' | 'escalation' | 'retentionDays' | 'testSeams'
+  >;
 }
 
 /** For discovery, and for the loading of manifests that ask for what is offered. */
@@ -40,5 +43,7 @@ export function hostFacts({ agents, models, tools, config }: Known): HostFacts {
     providers: models.providers(),
     testMode: config.testMode,
     escalation: config.escalation,
+    ...(config.retentionDays === undefined ? {} : { retentionDays: config.retentionDays }),
+    forcesExpiry: config.testSeams === true,
   };
 }

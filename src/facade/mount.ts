@@ -2,6 +2,7 @@
 // declared; and how an answer leaves as a value.
 import type { Express, Request, Response } from 'express';
 import { codeOf, HostError } from '../rules/errors.ts';
+import { goneRun } from '../runs/find.ts';
 import type { Gate } from './auth.ts';
 import { readJsonBody } from './body.ts';
 import type { FacadeDeps } from './deps.ts';
@@ -59,10 +60,17 @@ async function serve(
   response.locals.tenant = caller.tenant;
   const body = route.method === 'post' ? await readJsonBody(request, response) : undefined;
   const input = await readInput(deps, route, { request, major, caller, body });
-  if (route.kind === 'stream') {
-    if (caller.subject.lane === 'session') endWithSession(deps.gate, route, exchange);
-    await route.stream(input, exchange);
-  } else send(response, route, await route.handle(input));
+  try {
+    if (route.kind === 'stream') {
+      if (caller.subject.lane === 'session') endWithSession(deps.gate, route, exchange);
+      await route.stream(input, exchange);
+    } else send(response, route, await route.handle(input));
+  } catch (error) {
+    // It was found before, and is no more.
+    if (input.run && codeOf(error) === 'run_not_found')
+      await goneRun(deps, caller, input.run.runId);
+    throw error;
+  }
 }
 
 /** Who has signed out, or whose session is over, is shown no more of a stream; what is told of it is the next request's. */

@@ -22,6 +22,7 @@ import { pageLinkRoute } from './routes/page-link.ts';
 import { pollRoute } from './routes/poll.ts';
 import { childrenRoute } from './routes/children.ts';
 import { questionsRoute } from './routes/questions.ts';
+import { retentionRoutes } from './routes/retention.ts';
 import { runBundleRoute } from './routes/run-bundle.ts';
 import { runAtRoute } from './routes/run-at.ts';
 import { runRoutes } from './routes/runs.ts';
@@ -67,6 +68,7 @@ export function routesOf(
     signInLinkRoute(sessions),
     questionsRoute(deps),
     childrenRoute(deps),
+    ...retentionRoutes(deps),
     ...opensentienceRoutes(deps),
   ];
   return routes;

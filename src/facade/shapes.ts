@@ -309,6 +309,45 @@ const INLINE: JsonObject = {
     },
     required: ['workflows'],
   },
+  Retention: {
+    type: 'object',
+    properties: {
+      days: { type: 'integer' },
+      ...{ held: { type: 'integer' }, expiredRuns: { type: 'integer' } },
+      next: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            ...{ runId: text, workflowId: text, held: { type: 'boolean' } },
+            endedAt: { type: 'string', format: 'date-time' },
+            expiresAt: { type: 'string', format: 'date-time' },
+          },
+          required: ['runId', 'workflowId', 'endedAt', 'held'],
+        },
+      },
+      expired: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            ...{ runId: text, workflowId: text, deleted: { type: 'boolean' } },
+            expiredAt: { type: 'string', format: 'date-time' },
+          },
+          required: ['runId', 'workflowId', 'expiredAt', 'deleted'],
+        },
+      },
+    },
+    required: ['held', 'expiredRuns', 'next', 'expired'],
+  },
+  RunHold: {
+    type: 'object',
+    properties: {
+      ...{ runId: text, held: { type: 'boolean' }, reason: text },
+      heldAt: { type: 'string', format: 'date-time' },
+    },
+    required: ['runId', 'held'],
+  },
   PageLink: {
     type: 'object',
     properties: { url: text, expiresAt: { type: 'string', format: 'date-time' } },

@@ -3,6 +3,7 @@
 // in groups. What a crash leaves undone is claimed by nobody after a while and found again: until it is marked as
 // archived, a segment is one to archive, and what is stored twice has one hash.
 import { codeOf } from '../rules/errors.ts';
+import type { NewContent } from '../ports/content.ts';
 import type { ArchivedSegment, ClosedSegment } from '../ports/history.ts';
 import { LOST_ARCHIVE, type LogParts } from './advance.ts';
 
@@ -29,19 +30,17 @@ async function read({ history, logger }: LogParts, segment: ClosedSegment): Prom
   }
 }
 
-/** One statement for the values of each tenant, then one for all marks. */
+/** All values at once, then one statement for all marks. */
 async function store({ stores }: LogParts, group: readonly ReadSegment[]): Promise<void> {
-  const archived: ArchivedSegment[] = [];
-  for (const tenant of new Set(group.map(({ segment }) => segment.run.tenant))) {
-    const own = group.filter(({ segment }) => segment.run.tenant === tenant);
-    const values = own.flatMap(({ bytes }) => bytes ?? []);
-    const hashes = values.length === 0 ? [] : await stores.content.putAll(tenant, values);
-    let at = 0;
-    for (const { segment, bytes } of own) {
-      const { run, index } = segment;
-      archived.push({ run, index, archive: (bytes && hashes[at++]) ?? LOST_ARCHIVE });
-    }
-  }
+  const values = group.flatMap(({ segment, bytes }): NewContent[] =>
+    bytes === undefined ? [] : [{ holder: segment.run, bytes, isArchive: true }],
+  );
+  const hashes = values.length === 0 ? [] : await stores.content.putAll(values);
+  let at = 0;
+  const archived = group.map(({ segment: { run, index }, bytes }): ArchivedSegment => ({
+    ...{ run, index },
+    archive: (bytes && hashes[at++]) ?? LOST_ARCHIVE,
+  }));
   await stores.segments.markArchived(archived);
 }
 

@@ -1,6 +1,7 @@
 // Followers of runs (architecture §3.3, §3.4): backlog, then live, by one reader per run and process. Each follower has
 // its own position and reads from the store, so a slow one holds nothing up and fills no buffer; those at the same
 // position share one query. While a run is followed it is watched, so that its projector does not wait.
+import { HostError } from '../rules/errors.ts';
 import { isTerminalEvent } from '../rules/status.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
@@ -65,7 +66,9 @@ class Channel {
     if (this.#lastTail?.version !== version)
       this.#lastTail = { version, tail: this.#log.tail(this.run) };
     const tail = await this.#lastTail.tail;
-    return tail === undefined || (tail.closed && tail.nextSequence - 1 <= position);
+    // A run that expired is not told to its end: who reads must see that.
+    if (!tail) throw new HostError('run_not_found', { runId: this.run.runId });
+    return tail.closed && tail.nextSequence - 1 <= position;
   }
 
   /** Resolves when something changed since `version`, or on abort. */

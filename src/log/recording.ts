@@ -35,8 +35,10 @@ export async function readRecording(
   const count = bounded(maxBytes * HISTORY_PER_LOG);
   for (const { temporalRunId } of await parts.stores.segments.ofRun(run))
     segments.push(await eventsOf(parts, { run, temporalRunId }, count));
+  // Last: a run that expired meanwhile was not read whole.
   const row = await parts.stores.runs.find(run.tenant, run.runId);
-  return recordingOf(segments, entries, row?.input.fork);
+  if (!row) throw new HostError('run_not_found', { runId: run.runId });
+  return recordingOf(segments, entries, row.input.fork);
 }
 
 async function entriesOf(

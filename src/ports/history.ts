@@ -59,6 +59,11 @@ export interface ClosedRuns {
   readonly moreAfterMs?: number;
 }
 
+export interface HistoryRemover {
+  /** An execution that has ended, for good. One that is not there is fine. Throws HostError service_unavailable. */
+  remove(runId: string, temporalRunId: string): Promise<void>;
+}
+
 export interface HistoryReader {
   /**
    * Events of one segment behind `token` ('' = from the start). `waitMs` 0: answers at once with what is there

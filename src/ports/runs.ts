@@ -116,6 +116,8 @@ export interface RunStore {
   /** The first failure stays; it is returned. Undefined when the run is started after all. */
   markStartFailed(run: RunRef, failure: StartFailure): Promise<StartFailure | undefined>;
   find(tenant: string, runId: string): Promise<RunRow | undefined>;
+  /** When a run expired that is not there any more, in ms epoch (architecture §3.7). */
+  expiredAt(tenant: string, runId: string): Promise<number | undefined>;
   /** Newest first. `cursor` is opaque; limit 1..200. */
   list(
     tenant: string,

@@ -12,6 +12,7 @@ import type { IdempotencyStore } from './idempotency.ts';
 import type { LogStore } from './log.ts';
 import type { PageSessionStore } from './page-sessions.ts';
 import type { ProjectionStore } from './projection.ts';
+import type { RetentionStore } from './retention.ts';
 import type { RunStore } from './runs.ts';
 import type { SessionStore } from './sessions.ts';
 
@@ -29,6 +30,7 @@ export interface Stores {
   readonly effects: EffectLedger;
   readonly pageSessions: PageSessionStore;
   readonly agents: AgentRegistry;
+  readonly retention: RetentionStore;
   /** Throws HostError service_unavailable when the database does not answer within 2 s. */
   ping(): Promise<void>;
   close(): Promise<void>;

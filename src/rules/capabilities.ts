@@ -27,6 +27,10 @@ export interface HostFacts {
   readonly testMode: boolean;
   /** A decision below its threshold goes to a human. */
   readonly escalation: boolean;
+  /** Runs expire so many days behind their end; absent: never. */
+  readonly retentionDays?: number;
+  /** A test seam makes a run expire. */
+  readonly forcesExpiry: boolean;
 }
 
 /** Names that are refused with validation_error, each with its reason. */
@@ -86,6 +90,8 @@ interface CapabilityRow {
    */
   readonly shown?: (facts: HostFacts) => JsonValue | undefined;
 }
+
+const DAY_SECONDS = 24 * 3_600;
 
 const always = (): boolean => true;
 const never = (): boolean => false;
@@ -148,11 +154,29 @@ const TABLE = {
   // replay.md: in a replay no activity runs but the one that reads the record.
   replay: {
     offered: always,
-    shown: () => ({
+    shown: ({ retentionDays }) => ({
       supported: true,
       modes: ['replay', 'branch'],
       sideEffectSuppression: 'recorded-outcome',
+      ...(retentionDays === undefined
+        ? {}
+        : { retention: { windowSeconds: retentionDays * DAY_SECONDS } }),
     }),
+  },
+  // storage-adapters.md §Retention. Of a host in production more is asked than that; of it nothing is claimed.
+  production: {
+    offered: never,
+    shown: ({ retentionDays, forcesExpiry }) =>
+      retentionDays === undefined
+        ? undefined
+        : {
+            supported: false,
+            retention: {
+              supported: true,
+              minWindowSeconds: retentionDays * DAY_SECONDS,
+              testForceExpire: forcesExpiry,
+            },
+          },
   },
   // debug-bundle.md.
   debugBundle: { offered: always, shown: () => ({ supported: true }) },
@@ -403,7 +427,10 @@ export function lackingOfRequest(request: JsonObject): Capability | undefined {
 
 /** Node types that a definition may use. Agents need not be there yet: a node names the one that it invokes. */
 export function nodeTypesOf({ testMode }: Pick<HostFacts, 'testMode'>): ReadonlySet<string> {
-  const any = { agents: true, tools: true, live: true, providers: [], escalation: true, testMode };
+  const any = {
+    ...{ agents: true, tools: true, live: true, providers: [], escalation: true, testMode },
+    forcesExpiry: false,
+  };
   return new Set(
     ROWS.flatMap(([, { offered, nodeTypes = [], testNodeTypes = [] }]) => [
       ...(offered(any) ? nodeTypes : []),

@@ -21,6 +21,10 @@ export const ERRORS = {
   validation_error: { retryable: false, message: 'The request is not valid.' },
   not_found: { retryable: false, message: 'There is nothing at this address.' },
   run_not_found: { retryable: false, message: 'No such run.' },
+  run_expired: {
+    retryable: false,
+    message: 'This run has expired: nothing of it is kept.',
+  }, // the next major's; this one says not_found
   workflow_not_found: { retryable: false, message: 'No such workflow.' },
   agent_not_found: { retryable: false, message: 'No such agent.' },
   interrupt_not_found: { retryable: false, message: 'No such interrupt was asked at this node.' },

@@ -1,7 +1,6 @@
 // Acceptance of a run (architecture §4): one transaction claims the idempotency key and inserts the run row, then
 // Temporal is asked to start it; a start that fails is tried again by the reaper, from the row. Trips to the database,
 // where the key is new: claim and insert, note the start, keep the answer; without a key the first two.
-import { HostError } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
 import { withoutCredentials } from '../rules/redaction.ts';
 import type { RunStatus } from '../rules/status.ts';
@@ -11,6 +10,7 @@ import type { NewRun, RunRow } from '../ports/runs.ts';
 import type { RunCreateWarning } from '../../schemas/types.generated.ts';
 import { configurableWarnings } from './configurable-warnings.ts';
 import type { RunsDeps } from './deps.ts';
+import { goneRun } from './find.ts';
 import { buildRunInput } from './input.ts';
 import { claimOf, refusedClaim, type Asked, type Once, type Telling } from './once.ts';
 import type { RunRequest } from './request.ts';
@@ -20,6 +20,8 @@ export interface AcceptRequest {
   readonly run: RunRequest;
   /** Makes the row, where that is no work of the request alone; throws what it is refused with. */
   readonly make?: () => NewRun;
+  /** Of a new row, before it is accepted; throws what it is refused with. */
+  readonly before?: (run: NewRun) => Promise<void>;
   /** Absent: this asker has no keys. */
   readonly once?: {
     readonly asked: Asked;
@@ -48,10 +50,10 @@ type AcceptDeps = Omit<RunsDeps, 'log'> & {
 export async function acceptRun(
   deps: AcceptDeps,
   caller: Caller,
-  { run, make = () => newRun(deps, caller, run), once }: AcceptRequest,
+  { run, make = () => newRun(deps, caller, run), before, once }: AcceptRequest,
 ): Promise<Once<AcceptedRun>> {
   const claim = once && claimOf(once.asked);
-  const outcome = await claimRow(deps, caller, { make, claim });
+  const outcome = await claimRow(deps, caller, { make, before, claim });
   if (outcome.kind === 'replay') return { replayed: true, kept: outcome.response };
   const { owner } = outcome;
   try {
@@ -79,10 +81,16 @@ type Claimed =
       readonly known?: RunRow;
     };
 
+interface Making {
+  readonly make: () => NewRun;
+  readonly before: AcceptRequest['before'];
+  readonly claim: IdempotencyClaim | undefined;
+}
+
 async function claimRow(
   deps: AcceptDeps,
   caller: Caller,
-  { make, claim }: { make: () => NewRun; claim: IdempotencyClaim | undefined },
+  { make, before, claim }: Making,
 ): Promise<Claimed> {
   const { idempotency, runs } = deps.stores;
   let asked: NewRun;
@@ -97,6 +105,7 @@ async function claimRow(
     if (earlier.kind === 'mismatch') throw refusedClaim(earlier);
     asked = known = await earlierRow(deps, caller, earlier.runId);
   }
+  if (!known) await before?.(asked);
   const outcome = await runs.accept(asked, claim);
   if (outcome.kind === 'replay') return outcome;
   if (outcome.kind !== 'claimed') throw refusedClaim(outcome);
@@ -154,9 +163,7 @@ function newRun(deps: AcceptDeps, caller: Caller, run: RunRequest): NewRun {
 
 /** A key whose earlier claim accepted a run that was never answered goes on with that run, as it was accepted. */
 async function earlierRow({ stores }: AcceptDeps, caller: Caller, runId: string): Promise<RunRow> {
-  const earlier = await stores.runs.find(caller.tenant, runId);
-  if (!earlier) {
-    throw new HostError('internal_error', { reason: 'a claim names a run that is not there' });
-  }
-  return earlier;
+  return (
+    (await stores.runs.find(caller.tenant, runId)) ?? (await goneRun({ stores }, caller, runId))
+  );
 }

@@ -9,15 +9,27 @@ import type { RunsDeps } from './deps.ts';
 /** What a runId may look like; anything else names no run and reaches no store. */
 const RUN_ID = /^[\x21-\x7e]{1,128}$/;
 
-/** Throws run_not_found, for foreign runs too. */
-export async function requireRun(
-  { stores }: { readonly stores: { readonly runs: Pick<RunStore, 'find'> } },
-  caller: Caller,
+interface FindDeps {
+  readonly stores: { readonly runs: Pick<RunStore, 'find' | 'expiredAt'> };
+}
+
+/** Throws run_not_found, for foreign runs too, and run_expired. */
+export async function requireRun(deps: FindDeps, caller: Caller, runId: string): Promise<RunRow> {
+  if (!RUN_ID.test(runId)) throw new HostError('run_not_found');
+  const row = await deps.stores.runs.find(caller.tenant, runId);
+  return row ?? (await goneRun(deps, caller, runId));
+}
+
+/** Of a run that was not found: throws run_expired where there was one, else run_not_found. */
+export async function goneRun(
+  { stores }: { readonly stores: { readonly runs: Pick<RunStore, 'expiredAt'> } },
+  { tenant }: Pick<Caller, 'tenant'>,
   runId: string,
-): Promise<RunRow> {
-  const row = RUN_ID.test(runId) ? await stores.runs.find(caller.tenant, runId) : undefined;
-  if (!row) throw new HostError('run_not_found');
-  return row;
+): Promise<never> {
+  const atMs = await stores.runs.expiredAt(tenant, runId);
+  if (atMs === undefined) throw new HostError('run_not_found');
+  const expiredAt = new Date(atMs).toISOString();
+  throw new HostError('run_expired', { expiredAt, reason: 'retention_expired' });
 }
 
 /** For writes: a stale log is no ground to decide on. */

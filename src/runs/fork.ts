@@ -8,16 +8,18 @@ import { mergedOverlay, withOverlay } from '../rules/overlay.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { NewRun, RunRow } from '../ports/runs.ts';
+import type { Stores } from '../ports/stores.ts';
 import type { RunForkRequest } from '../../schemas/types.generated.ts';
 import { acceptRun, type AcceptedRun, type AcceptRequest } from './accept.ts';
 import type { RunsDeps } from './deps.ts';
+import { goneRun } from './find.ts';
 import { newRoot } from './input.ts';
 import type { Once } from './once.ts';
 import { readOverlay, type OverlayDeps, type ReadOverlay } from './overlay.ts';
 import { requireScope } from './scopes.ts';
 
 type ForkDeps = Omit<RunsDeps, 'log'> & {
-  readonly stores: OverlayDeps['stores'];
+  readonly stores: OverlayDeps['stores'] & Pick<Stores, 'retention'>;
   readonly log: Pick<RunsDeps['log'], 'head' | 'endUnstarted' | 'fresh' | 'rows'>;
 };
 
@@ -35,7 +37,7 @@ interface Made {
 
 /**
  * Throws validation_error, invalid_from_seq, capability_not_provided (what this host cannot fork yet), what readOverlay
- * throws, forbidden, the errors of a key, and service_unavailable.
+ * throws, run_expired, forbidden, the errors of a key, and service_unavailable.
  */
 export async function forkRun(
   deps: ForkDeps,
@@ -51,7 +53,12 @@ export async function forkRun(
     if (fork instanceof Error) throw fork;
     return newFork(source, fork);
   };
-  return acceptRun(deps, caller, { run: { inputs: {}, configurable: {} }, make, once });
+  const before = async ({ runId }: NewRun): Promise<void> => {
+    // From here on the source stays for as long as the fork may read it.
+    if (!(await deps.stores.retention.noteFork(source, runId)))
+      await goneRun(deps, caller, source.runId);
+  };
+  return acceptRun(deps, caller, { run: { inputs: {}, configurable: {} }, make, before, once });
 }
 
 async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked): Promise<Made> {

@@ -138,7 +138,7 @@ function configurableOf(
 
 async function agentsFor(
   deps: OverlayDeps,
-  { asked, caller, input }: OverlayRequest,
+  { asked, caller, input, source }: OverlayRequest,
 ): Promise<Record<string, PinnedAgent> | undefined> {
   if (!asked.agents) return undefined;
   const agents: Record<string, PinnedAgent> = {};
@@ -151,7 +151,7 @@ async function agentsFor(
     const spoken =
       systemPrompt === undefined
         ? pinned
-        : await withPrompt(deps, caller, { pinned, systemPrompt });
+        : await withPrompt(deps, source, { pinned, systemPrompt });
     agents[agentId] = { ...spoken, isOverlaid: true };
   }
   return agents;
@@ -171,17 +171,19 @@ function versionOf(
 /** The same agent with another prompt, which its version says. */
 async function withPrompt(
   { stores, redactor }: OverlayDeps,
-  { tenant }: Caller,
+  source: RunRow,
   { pinned, systemPrompt }: { readonly pinned: PinnedAgent; readonly systemPrompt: string },
 ): Promise<PinnedAgent> {
   const { content } = stores;
+  const { tenant } = source;
   const text = new TextDecoder().decode(await content.get(tenant, pinned.manifestHash));
   const before = JSON.parse(text) as ResolvedAgent;
   const prompt = redactor.text(systemPrompt);
   const [version = ''] = before.packVersion.split('+');
   const packVersion = `${version}+overlay.${sha256Hex(prompt).slice(0, 12)}`;
   const agent: ResolvedAgent = { ...before, packVersion, systemPrompt: prompt };
-  const manifestHash = await content.put(tenant, new TextEncoder().encode(JSON.stringify(agent)));
+  // As its source's until there is a fork, which takes over what that one needs.
+  const manifestHash = await content.put(source, new TextEncoder().encode(JSON.stringify(agent)));
   return { ...pinned, manifestHash };
 }
 

@@ -14,6 +14,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   validation_error: 400,
   not_found: 404,
   run_not_found: 404,
+  run_expired: 410,
   workflow_not_found: 404,
   agent_not_found: 404,
   interrupt_not_found: 404,
@@ -94,8 +95,14 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   data_folder_in_use: 500,
 };
 
+/** Codes that this major has no name for: of an expired run its status and `details.expiredAt` tell. */
+const NAMES: Partial<Record<ErrorCode, string>> = { run_expired: 'not_found' };
+
 const errors = Object.fromEntries(
-  Object.keys(ERRORS).map((code) => [code, { error: code, status: STATUSES[code as ErrorCode] }]),
+  Object.keys(ERRORS).map((name) => {
+    const code = name as ErrorCode;
+    return [code, { error: NAMES[code] ?? code, status: STATUSES[code] }];
+  }),
 ) as Record<ErrorCode, WireError>;
 
 export const FIRST_MAJOR: Major = {

@@ -34,7 +34,10 @@ async function target(taskSchema?: JsonObject): Promise<HandoffTarget> {
   };
   const resolved = { manifest, packName: 'p', packVersion: '1.0.0', systemPrompt: 'Pay.' };
   const stored = { ...resolved, ...(taskSchema ? { taskSchema } : {}) };
-  return { agentId: PAY, manifestHash: await stores.content.put(TENANT, bytesOf(stored)) };
+  return {
+    agentId: PAY,
+    manifestHash: await stores.content.put({ tenant: TENANT }, bytesOf(stored)),
+  };
 }
 
 type Call = { toolId: string; arguments: JsonValue };

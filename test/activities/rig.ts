@@ -80,7 +80,7 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
   };
   const agent: PinnedAgent = {
     agentId: AGENT_ID,
-    manifestHash: await stores.content.put(TENANT, bytesOf(resolved)),
+    manifestHash: await stores.content.put({ tenant: TENANT }, bytesOf(resolved)),
     modelClass: 'general',
     toolAllowlist: manifest.toolAllowlist ?? [],
   };

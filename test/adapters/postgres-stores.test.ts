@@ -86,7 +86,7 @@ describe('PGlite in a folder', () => {
   contentStoreContract(() => stores().content);
 
   it('architecture §7 the folder and its files are for their owner only', async () => {
-    const hash = await stores().content.put('default', Buffer.from('secret'));
+    const hash = await stores().content.put({ tenant: 'default' }, Buffer.from('secret'));
     const hex = hash.slice('sha256:'.length);
     const file = join(contentDir, 'default', hex.slice(0, 2), hex);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
@@ -96,13 +96,13 @@ describe('PGlite in a folder', () => {
 
   it('architecture §2.6 a damaged file is content_missing until it is put again', async () => {
     const bytes = Buffer.from('whole');
-    const hash = await stores().content.put('default', bytes);
+    const hash = await stores().content.put({ tenant: 'default' }, bytes);
     const hex = hash.slice('sha256:'.length);
     await writeFile(join(contentDir, 'default', hex.slice(0, 2), hex), 'who');
     await expect(stores().content.get('default', hash)).rejects.toMatchObject({
       code: 'content_missing',
     });
-    await stores().content.put('default', bytes);
+    await stores().content.put({ tenant: 'default' }, bytes);
     expect(Buffer.from(await stores().content.get('default', hash)).toString()).toBe('whole');
   });
 });

@@ -54,6 +54,7 @@ describe('roles', () => {
       worker: 'worker',
       reaper: 'facade',
       families: 'worker',
+      expirer: 'both',
       http: 'facade',
     });
   });

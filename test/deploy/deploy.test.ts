@@ -9,6 +9,7 @@ import { loadCatalog } from '../../src/adapters/catalog/index.ts';
 import { coreTools } from '../../src/adapters/tools/core-tools.ts';
 import { createTools } from '../../src/adapters/tools/index.ts';
 import type { ContentStore } from '../../src/ports/content.ts';
+import { readMigrations } from '../../src/adapters/postgres/migrate.ts';
 import { exitLimitMs } from '../../src/app/command.ts';
 import { readConfig } from '../../src/app/config.ts';
 import { STOP_LIMITS } from '../../src/app/parts.ts';
@@ -321,6 +322,11 @@ describe('commands and documents', () => {
       expect(dockerfile).toMatch(/^ +MALLOC_ARENA_MAX=2$/m);
     },
   );
+  it('migrations are numbered from 1 without a gap', async () => {
+    const versions = (await readMigrations()).map(({ version }) => version);
+    expect(versions).toEqual(versions.map((_, at) => at + 1));
+  });
+
   it('the README names exactly the node kinds that a definition may use', () => {
     const [, named = ''] = /^Node kinds: ([^]*?)\.$/m.exec(read('README.md')) ?? [];
     expect([...named.matchAll(/`([^`]+)`/g)].map(([, type]) => type).sort()).toEqual(

@@ -177,7 +177,7 @@ describe('the run, then the body, then parameters in their order', () => {
     };
     const find = async (tenant: string, id: string) =>
       tenant === 'default' && id === 'r1' ? row : undefined;
-    const stores = { runs: { find } };
+    const stores = { runs: { find, expiredAt: async () => undefined } };
     const deps = { stores, config: {} } as unknown as Parameters<typeof readInput>[0];
     return readInput(deps, declared, { request, major: FIRST, caller, body }).catch(
       (error: HostError) => {

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HostError, type ErrorCode } from '../../src/rules/errors.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { GET_OPENAPI, openApiDocument } from '../../src/facade/openapi.ts';
 import { FIRST, MAJORS } from '../../src/facade/majors.ts';
@@ -13,7 +13,6 @@ import {
   pathOf,
   type Answer,
   type Declaration,
-  type InputOf,
   type Route,
 } from '../../src/facade/route.ts';
 import { routesOf } from '../../src/facade/route-table.ts';
@@ -42,6 +41,7 @@ import { GET_DEBUG_BUNDLE } from '../../src/facade/routes/debug-bundle.ts';
 import { FORK_RUN } from '../../src/facade/routes/fork.ts';
 import { PAUSE_RUN, RESUME_RUN } from '../../src/facade/routes/pause.ts';
 import { GET_RUN_BUNDLE } from '../../src/facade/routes/run-bundle.ts';
+import { GET_RETENTION, HOLD_RUN, RELEASE_RUN } from '../../src/facade/routes/retention.ts';
 import { GET_RUN_AT } from '../../src/facade/routes/run-at.ts';
 import { CREATE_RUN, GET_RUN, LIST_RUNS } from '../../src/facade/routes/runs.ts';
 import { components } from '../../src/facade/shapes.ts';
@@ -65,6 +65,7 @@ import {
   waitingHistory,
   type FaultParts,
 } from './fault-host.ts';
+import { leaf, type Case, type Leaf, type Missing } from './leaf.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const AGENT_ID = 'local.tests.judge';
@@ -76,33 +77,14 @@ const AGENT = {
 const PROCESS = 'example.echo';
 const LEASE_MS = 600_000;
 
-type Missing = 'temporal' | 'database';
-
-interface Case<Declared extends Declaration, Told> {
-  readonly given?: () => Partial<InputOf<Declared>>;
-  /** What is away meanwhile. */
-  readonly without?: Missing;
-  readonly told: Told;
-}
-
-interface Leaf {
-  readonly declared: Declaration;
-  readonly answers: Case<Declaration, object> | 'never';
-  readonly refuses: Case<Declaration, ErrorCode> | 'never';
-}
-
-function leaf<const Declared extends Declaration>(
-  declared: Declared,
-  answers: Case<Declared, object> | 'never',
-  refuses: Case<Declared, ErrorCode> | 'never',
-): Leaf {
-  return { declared, answers, refuses };
-}
-
 const text: unknown = expect.any(String);
 const like = (pattern: RegExp): unknown => expect.stringMatching(pattern);
 const waiting = (): { run: RunRow } => ({ run: row });
 const at = (sequence: string) => ({ ...waiting(), path: { runId: 'run-waits', sequence } });
+const held = (runId = 'run-waits') => ({
+  run: { ...row, ...runRef(runId) },
+  body: { reason: 'Case 1' },
+});
 const asked = { idempotencyKey: undefined };
 const databaseAway = { without: 'database', told: 'service_unavailable' } as const;
 const nobody = { path: { agentId: 'nobody' } };
@@ -373,6 +355,21 @@ const LEAVES: readonly Leaf[] = [
   leaf(
     LIST_CHILDREN,
     { given: waiting, told: { body: { runs: [], more: false } } },
+    { given: waiting, ...databaseAway },
+  ),
+  leaf(
+    GET_RETENTION,
+    { told: { body: { held: 0, expiredRuns: 0, next: [], expired: [] } } },
+    databaseAway,
+  ),
+  leaf(
+    HOLD_RUN,
+    { given: held, told: { body: { runId: 'run-waits', held: true, heldAt: text } } },
+    { given: () => held('run-gone'), told: 'run_not_found' },
+  ),
+  leaf(
+    RELEASE_RUN,
+    { given: waiting, told: { body: { runId: 'run-waits', held: false } } },
     { given: waiting, ...databaseAway },
   ),
   leaf(

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { archiveClosed } from '../../src/log/archive.ts';
 import { createArchiver } from '../../src/log/archiver.ts';
 import { createLog } from '../../src/log/log.ts';
+import type { NewContent } from '../../src/ports/content.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { eventually } from '../contract/given.ts';
 import { complete, emitted, HistoryBuilder } from '../support/histories.ts';
@@ -38,7 +39,8 @@ beforeEach(async () => {
   calls = [];
 });
 
-async function step<T>(name: Step, work: () => Promise<T>, values: readonly Uint8Array[] = []) {
+async function step<T>(name: Step, work: () => Promise<T>, put: readonly NewContent[] = []) {
+  const values = put.map(({ bytes }) => bytes);
   calls.push(name);
   around(name, 'before', values);
   const result = await work();
@@ -60,8 +62,8 @@ function parts() {
     },
     content: {
       ...content,
-      putAll: (tenant: string, values: readonly Uint8Array[]) =>
-        step('putAll', () => content.putAll(tenant, values), values),
+      putAll: (values: readonly NewContent[]) =>
+        step('putAll', () => content.putAll(values), values),
     },
   };
   const reader = Object.create(history) as ScriptedHistory;
@@ -116,7 +118,7 @@ describe('architecture §3.6: closed segments are archived in groups', () => {
     const runIds = await closedRuns(3);
     const large = parts();
     large.history.raw = () => step('raw', async () => new Uint8Array(5 * 1024 * 1024));
-    large.stores.content.putAll = (_, values) =>
+    large.stores.content.putAll = (values) =>
       step('putAll', async () => values.map((_bytes, at) => `sha256:${at}`));
     expect(await archiveClosed(large, live())).toBe(3);
     expect(await archivedOf(runIds)).toBe(3);

@@ -1,6 +1,8 @@
 // Mutants: one-line changes of the product, each breaking one invariant of docs/architecture.md §11, and the test that
 // must notice. `npm run mutants` tries them. A line that moves takes its mutant along, in the same commit.
 
+import { OF_EXPIRY } from './mutants-of-expiry.ts';
+
 export interface Mutant {
   readonly invariant: number;
   readonly file: string;
@@ -13,7 +15,7 @@ export interface Mutant {
 }
 
 /** Shape of a row: invariant, [file, before, after], [killer, test]. */
-type Row = readonly [
+export type Row = readonly [
   number,
   readonly [file: string, before: string, after: string],
   readonly [killer: string, test: string],
@@ -556,6 +558,7 @@ const ROWS: readonly Row[] = [
     ],
     ['test/log/conversation.test.ts', 'is what all runs of a session say'],
   ],
+  ...OF_EXPIRY,
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

@@ -22,6 +22,7 @@ const ALL: HostFacts = {
   providers: ['openai'],
   testMode: false,
   escalation: true,
+  forcesExpiry: false,
 };
 
 describe('capabilities.md: families', () => {

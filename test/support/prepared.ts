@@ -20,6 +20,7 @@ export const PROGRAMS = [
   './opensentience/guest-agent.ts',
   './opensentience/rude-agent.ts',
   '../adapters/feed-backfiller.ts',
+  '../adapters/postgres-expirer.ts',
   '../adapters/postgres-writer.ts',
 ];
 const { resolve } = createRequire(import.meta.url);

@@ -129,7 +129,10 @@ async function addAgent(
     ...unboundMemory(manifest),
   ];
   if (degraded.length > 0) logger.warn(`agent ${agentId} is degraded`, { degraded });
-  const manifestHash = await content.put(tenant, new TextEncoder().encode(canonicalJson(agent)));
+  const manifestHash = await content.put(
+    { tenant },
+    new TextEncoder().encode(canonicalJson(agent)),
+  );
   const threshold = manifest.confidence?.defaultThreshold;
   const pinned = {
     ...{ agentId, manifestHash, modelClass, toolAllowlist },

@@ -1,18 +1,28 @@
 // Content as files below the data folder (architecture §3.6): <dir>/<tenant>/<2 hex>/<64 hex>, written whole or not at
-// all.
+// all. Who needs which of them stands in the database.
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sha256Hex } from '../../rules/ids.ts';
-import type { ContentStore } from '../../ports/content.ts';
-import { checkedHash, hashOfBytes, requireHash, verified } from './content-rules.ts';
+import { hashOfBytes, requireHash, verified } from './content-rules.ts';
 
 const PLAIN_TENANT = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 /** Files that a killed process left unfinished; `~` begins no tenant's folder but hashed ones. */
 const UNFINISHED = '~unfinished';
 
+export interface ContentFiles {
+  /** Idempotent; `hash` is that of the bytes. */
+  put(tenant: string, hash: string, bytes: Uint8Array): Promise<void>;
+  /** Throws HostError content_missing. */
+  get(tenant: string, hash: string): Promise<Uint8Array>;
+  /** When it was written, in ms epoch; undefined: it is not there. */
+  writtenAtMs(tenant: string, hash: string): Promise<number | undefined>;
+  /** Idempotent, and for good before it resolves. */
+  remove(tenant: string, hash: string): Promise<void>;
+}
+
 /** Makes `dir` (0700). One process owns it. */
-export async function createFileContentStore(dir: string): Promise<ContentStore> {
+export async function createContentFiles(dir: string): Promise<ContentFiles> {
   const unfinished = join(dir, UNFINISHED);
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(unfinished, { recursive: true, mode: 0o700 });
@@ -25,36 +35,37 @@ export async function createFileContentStore(dir: string): Promise<ContentStore>
     );
     return { folder, file: join(folder, hex) };
   };
-  async function put(tenant: string, bytes: Uint8Array): Promise<string> {
-    const hash = checkedHash(bytes);
-    const { folder, file } = placeOf(tenant, hash);
-    const stored = await readIfThere(file);
-    // A damaged file is written again: the value is at hand now.
-    if (stored && hashOfBytes(stored) === hash) return hash;
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    const temporary = join(unfinished, randomUUID());
-    await writeSynced(temporary, bytes);
-    await rename(temporary, file);
-    await syncFolder(folder);
-    return hash;
-  }
   return {
-    put,
-    async putAll(tenant, values) {
-      const hashes: string[] = [];
-      for (const bytes of values) hashes.push(await put(tenant, bytes));
-      return hashes;
+    async put(tenant, hash, bytes) {
+      const { folder, file } = placeOf(tenant, hash);
+      const stored = await ifThere(readFile(file));
+      // A damaged file is written again: the value is at hand now.
+      if (stored && hashOfBytes(stored) === hash) return;
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const temporary = join(unfinished, randomUUID());
+      await writeSynced(temporary, bytes);
+      await rename(temporary, file);
+      await syncFolder(folder);
     },
     async get(tenant, hash) {
       requireHash(hash);
-      return verified(hash, await readIfThere(placeOf(tenant, hash).file));
+      return verified(hash, await ifThere(readFile(placeOf(tenant, hash).file)));
+    },
+    async writtenAtMs(tenant, hash) {
+      return (await ifThere(stat(placeOf(tenant, hash).file)))?.mtimeMs;
+    },
+    async remove(tenant, hash) {
+      const { folder, file } = placeOf(tenant, hash);
+      if ((await ifThere(stat(file))) === undefined) return;
+      await rm(file, { force: true });
+      await syncFolder(folder);
     },
   };
 }
 
-async function readIfThere(file: string): Promise<Uint8Array | undefined> {
+async function ifThere<Value>(read: Promise<Value>): Promise<Value | undefined> {
   try {
-    return await readFile(file);
+    return await read;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
@@ -71,7 +82,7 @@ async function writeSynced(file: string, bytes: Uint8Array): Promise<void> {
   }
 }
 
-/** Makes the rename last. */
+/** Makes a rename, or a removal, last. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {

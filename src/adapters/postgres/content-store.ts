@@ -1,29 +1,78 @@
-// Content in a table, where facade and worker share no folder (architecture §3.6). Its twin is
-// content/file-content-store.ts.
-import type { ContentStore } from '../../ports/content.ts';
+// Content by its hash (architecture §2.6): in a table where facade and worker share no folder, else in files. Who needs
+// what stands in the database either way (content-refs.ts).
+import type { ContentStore, NewContent } from '../../ports/content.ts';
 import { checkedHash, requireHash, verified } from '../content/content-rules.ts';
+import type { ContentFiles } from '../content/file-content-store.ts';
+import {
+  IS_NEEDED,
+  namesOf,
+  noteNeeds,
+  shareNeeds,
+  UNLIST,
+  type ContentName,
+} from './content-refs.ts';
 import type { Db, SqlValue } from './db.ts';
 
+/** Where bytes are kept. */
+interface Bytes {
+  /** Behind a note that they are needed. */
+  store(values: readonly (ContentName & { readonly bytes: Uint8Array })[]): Promise<void>;
+  get: ContentStore['get'];
+  sweep: ContentStore['sweep'];
+}
+
 export function createTableContentStore(db: Db): ContentStore {
-  async function putAll(tenant: string, contents: readonly Uint8Array[]): Promise<string[]> {
-    const hashes = contents.map(checkedHash);
-    const values: SqlValue[] = [tenant];
-    const bind = (value: SqlValue): string => `$${values.push(value)}`;
-    const rows = contents.map(
-      (bytes, at) => `($1, ${bind(hashes[at] ?? '')}, ${bind(bytes)}::bytea, openwop_now_ms())`,
-    );
-    await db.query(
-      `INSERT INTO contents (tenant_id, hash, bytes, created_at_ms) VALUES ${rows.join(', ')} ON CONFLICT DO NOTHING`,
-      values,
-    );
-    return hashes;
+  return contentStore(db, inTable(db));
+}
+
+export function createFileContentStore(db: Db, files: ContentFiles): ContentStore {
+  return contentStore(db, inFiles(db, files));
+}
+
+function contentStore(db: Db, kept: Bytes): ContentStore {
+  async function putAll(values: readonly NewContent[]): Promise<string[]> {
+    const named = values.map(({ holder, bytes, isArchive }) => ({
+      ...{ holder, tenant: holder.tenant, hash: checkedHash(bytes), bytes },
+      ...(isArchive ? { isArchive } : {}),
+    }));
+    if (named.length === 0) return [];
+    await noteNeeds(db, named);
+    await kept.store(named);
+    return named.map(({ hash }) => hash);
   }
   return {
-    async put(tenant, bytes) {
-      const [hash = ''] = await putAll(tenant, [bytes]);
+    async put(holder, bytes) {
+      const [hash = ''] = await putAll([{ holder, bytes }]);
       return hash;
     },
     putAll,
+    get: kept.get,
+    share: (from, to) => shareNeeds(db, from, to),
+    sweep: kept.sweep,
+  };
+}
+
+/** Values from before it have holders that nobody noted, but for a raw history, whose run is known. */
+const TRACKED_FROM = '(SELECT from_ms FROM content_tracking)';
+
+function inTable(db: Db): Bytes {
+  return {
+    async store(values) {
+      const bound: SqlValue[] = [namesOf(values)];
+      const bind = (value: SqlValue): string => `$${bound.push(value)}`;
+      const rows = values.map(
+        ({ tenant, hash, bytes }) => `(${bind(tenant)}, ${bind(hash)}, ${bind(bytes)}::bytea)`,
+      );
+      // The bytes are looked for when the list is free of them: whoever removes them then has done so.
+      await db.query(
+        `WITH unlisted AS (${UNLIST})
+         INSERT INTO contents (tenant_id, hash, bytes, created_at_ms)
+         SELECT x.tenant_id, x.hash, x.bytes, openwop_now_ms()
+         FROM (VALUES ${rows.join(', ')}) AS x(tenant_id, hash, bytes)
+         WHERE (SELECT count(*) FROM unlisted) >= 0 ON CONFLICT DO NOTHING`,
+        bound,
+      );
+    },
     async get(tenant, hash) {
       requireHash(hash);
       const [row] = await db.query<{ bytes: Uint8Array }>(
@@ -32,5 +81,74 @@ export function createTableContentStore(db: Db): ContentStore {
       );
       return verified(hash, row?.bytes);
     },
+    sweep: (limit) =>
+      db.transaction(async (tx) => {
+        const listed = await tx.query<{ tenant_id: string; hash: string; of_archive: boolean }>(
+          `DELETE FROM content_unused WHERE (tenant_id, hash) IN (
+             SELECT tenant_id, hash FROM content_unused ORDER BY since_ms LIMIT $1 FOR UPDATE SKIP LOCKED)
+           RETURNING tenant_id, hash, of_archive`,
+          [limit],
+        );
+        // A statement of its own: it sees every need that was noted before the values were ours.
+        await tx.query(
+          `DELETE FROM contents c
+           USING json_to_recordset($1::text::json) AS u(tenant_id text, hash text, of_archive boolean)
+           WHERE c.tenant_id = u.tenant_id AND c.hash = u.hash AND NOT ${IS_NEEDED}
+             AND (u.of_archive OR c.created_at_ms >= ${TRACKED_FROM})`,
+          [JSON.stringify(listed)],
+        );
+        return listed.length;
+      }),
+  };
+}
+
+/** The folder has one owner: within this process one value is put or removed at a time. */
+function inFiles(db: Db, files: ContentFiles): Bytes {
+  const inTurn = turns();
+  return {
+    async store(values) {
+      for (const { tenant, hash, bytes } of values)
+        await inTurn(`${tenant} ${hash}`, () => files.put(tenant, hash, bytes));
+    },
+    get: (tenant, hash) => files.get(tenant, hash),
+    async sweep(limit) {
+      const [tracked] = await db.query<{ from_ms: number }>('SELECT from_ms FROM content_tracking');
+      const listed = await db.query<{ tenant_id: string; hash: string; of_archive: boolean }>(
+        'SELECT tenant_id, hash, of_archive FROM content_unused ORDER BY since_ms LIMIT $1',
+        [limit],
+      );
+      for (const { tenant_id: tenant, hash, of_archive } of listed) {
+        await inTurn(`${tenant} ${hash}`, async () => {
+          const [found] = await db.query<{ is_needed: boolean }>(
+            `SELECT ${IS_NEEDED} AS is_needed FROM content_unused u WHERE tenant_id = $1 AND hash = $2`,
+            [tenant, hash],
+          );
+          if (!found) return;
+          const writtenAtMs = await files.writtenAtMs(tenant, hash);
+          const isKnown = of_archive || (writtenAtMs ?? 0) >= (tracked?.from_ms ?? Infinity);
+          if (!found.is_needed && isKnown) await files.remove(tenant, hash);
+          // Last: a process that dies before finds the value listed.
+          await db.query('DELETE FROM content_unused WHERE tenant_id = $1 AND hash = $2', [
+            tenant,
+            hash,
+          ]);
+        });
+      }
+      return listed.length;
+    },
+  };
+}
+
+/** Runs what has one name one after the other. */
+function turns(): (name: string, work: () => Promise<void>) => Promise<void> {
+  const last = new Map<string, Promise<void>>();
+  return async (name, work) => {
+    const own = (last.get(name) ?? Promise.resolve()).then(work, work);
+    last.set(name, own);
+    try {
+      await own;
+    } finally {
+      if (last.get(name) === own) last.delete(name);
+    }
   };
 }

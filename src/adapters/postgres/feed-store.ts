@@ -20,6 +20,9 @@ export const OF_EVENT = EVENT_COLUMNS.split(', ')
   .map((column) => `e.${column}`)
   .join(', ');
 
+/** Part of a statement: the run of `e` has not expired. */
+export const IS_THERE = 'EXISTS (SELECT FROM runs r WHERE r.run_id = e.run_id)';
+
 export function fedRow(tenant: string, record: EventRecord, position: number): FedRow {
   return { position, run: refOf(tenant, record.run_id), row: logRowOf(record) };
 }
@@ -67,7 +70,7 @@ function events(db: Db, query: FeedQuery & { readonly sessionId: string }) {
   return readTo(db, query, {
     select: `SELECT f.position, ${OF_EVENT}
       FROM run_feed f JOIN run_events e ON e.run_id = f.run_id AND e.sequence = f.sequence
-      WHERE f.tenant_id = $1 AND f.position > $2 AND f.position <= $3 AND f.session_id = $5
+      WHERE f.tenant_id = $1 AND f.position > $2 AND f.position <= $3 AND f.session_id = $5 AND ${IS_THERE}
       ORDER BY f.position LIMIT $4`,
     rowOf: (record: FedRecord) => fedRow(query.tenant, record, record.position),
   });
@@ -94,7 +97,8 @@ async function eventsOf(
      SELECT ended.read_to, of_types.* FROM (SELECT max(position) AS read_to FROM page) ended
      LEFT JOIN (
        SELECT page.position, ${OF_EVENT} FROM page
-       JOIN run_events e ON e.run_id = page.run_id AND e.sequence = page.sequence WHERE e.type = ANY($6::text[])
+       JOIN run_events e ON e.run_id = page.run_id AND e.sequence = page.sequence
+       WHERE e.type = ANY($6::text[]) AND ${IS_THERE}
      ) of_types ON true
      ORDER BY of_types.position`,
     [tenant, after, endsAt, limit, sessionId, types],

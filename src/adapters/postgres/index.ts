@@ -4,9 +4,9 @@ import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Stores } from '../../ports/stores.ts';
 import { within } from '../../system/time.ts';
-import { createFileContentStore } from '../content/file-content-store.ts';
+import { createContentFiles } from '../content/file-content-store.ts';
 import { createAgentRegistry } from './agent-registry.ts';
-import { createTableContentStore } from './content-store.ts';
+import { createFileContentStore, createTableContentStore } from './content-store.ts';
 import type { Db } from './db.ts';
 import { createEffectLedger } from './effect-ledger.ts';
 import { startBackfill } from './feed-backfill.ts';
@@ -19,6 +19,7 @@ import { createPageSessionStore } from './page-session-store.ts';
 import { openPglite } from './pglite.ts';
 import { openPool } from './pool.ts';
 import { createProjectionStore } from './projection-store.ts';
+import { createRetentionStore } from './retention-store.ts';
 import { createRunStore } from './run-store.ts';
 import { createSegmentStore } from './segment-store.ts';
 import { createSessionStore } from './session-store.ts';
@@ -35,19 +36,30 @@ export interface OpenStoresOptions {
   readonly logger: Logger;
 }
 
+export interface OpenDatabase {
+  readonly db: Db;
+  readonly close: () => Promise<void>;
+}
+
 /** Longest time in ms that a ping waits. */
 const PING_LIMIT_MS = 2_000;
 
 /** Throws HostError service_unavailable (database cannot be opened) or config_invalid (its schema is newer). */
 export async function openStores(options: OpenStoresOptions): Promise<Stores> {
-  const { database, contentDir, logger } = options;
-  const { db, close } = await openDatabase(database, logger);
+  return storesOn(await openDatabase(options.database, options.logger), options);
+}
+
+/** Of a database that is open; they close it. */
+export async function storesOn(
+  { db, close }: OpenDatabase,
+  { database, contentDir, logger }: OpenStoresOptions,
+): Promise<Stores> {
   try {
     await migrate(db, await readMigrations());
     const log = await createLogStore(db, logger);
     const content =
       database.kind === 'pglite' && contentDir !== undefined
-        ? await createFileContentStore(contentDir)
+        ? createFileContentStore(db, await createContentFiles(contentDir))
         : createTableContentStore(db);
     // Last: what fails before it leaves nothing that goes on.
     const backfill = await startBackfill(db, logger);
@@ -64,6 +76,7 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
       effects: createEffectLedger(db),
       pageSessions: createPageSessionStore(db),
       agents: createAgentRegistry(db),
+      retention: createRetentionStore(db),
       ping: () => ping(db),
       async close() {
         await backfill.stop();
@@ -80,7 +93,7 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
 export async function openDatabase(
   database: DatabaseOptions,
   logger: Logger,
-): Promise<{ db: Db; close: () => Promise<void> }> {
+): Promise<OpenDatabase> {
   if (database.kind === 'postgres') {
     const db = await openPool(database.url, logger);
     return { db, close: () => db.close() };

@@ -147,6 +147,13 @@ export function createRunStore(db: Db): RunStore {
       return row && (JSON.parse(row.start_failure) as StartFailure);
     },
     find: (tenant, runId) => findRun(db, tenant, runId),
+    async expiredAt(tenant, runId) {
+      const [entry] = await db.query<{ expired_at_ms: number }>(
+        'SELECT expired_at_ms FROM expired_runs WHERE run_id = $1 AND tenant_id = $2',
+        [runId, tenant],
+      );
+      return entry?.expired_at_ms;
+    },
     ...lists(db),
     async unstarted(beforeMs, limit) {
       const records = await db.query<RunRecord>(

@@ -12,7 +12,7 @@ import type {
   SessionStore,
 } from '../../ports/sessions.ts';
 import type { Db, SqlValue } from './db.ts';
-import { fedRow, OF_EVENT, type FedRecord } from './feed-store.ts';
+import { fedRow, IS_THERE, OF_EVENT, type FedRecord } from './feed-store.ts';
 import { behind, nextCursor } from './list-cursor.ts';
 
 interface SessionRecord {
@@ -163,7 +163,7 @@ async function messages(
     `SELECT m.position, ${OF_EVENT} FROM session_messages m
      JOIN run_feed f ON f.tenant_id = m.tenant_id AND f.position = m.position
      JOIN run_events e ON e.run_id = f.run_id AND e.sequence = f.sequence
-     WHERE m.tenant_id = $1 AND m.session_id = $2 AND m.position > $3 ORDER BY m.position LIMIT $4`,
+     WHERE m.tenant_id = $1 AND m.session_id = $2 AND m.position > $3 AND ${IS_THERE} ORDER BY m.position LIMIT $4`,
     [tenant, sessionId, after, limit],
   );
   return records.map((record) => fedRow(tenant, record, record.position));

@@ -1,6 +1,6 @@
 // What each page's handler is made of: its errors leave as pages, and who must be signed in is (architecture §10).
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
-import { ERRORS, HostError } from '../../rules/errors.ts';
+import { codeOf, ERRORS, HostError } from '../../rules/errors.ts';
 import { renderErrorPage, renderSignInPage, type ErrorPageModel } from '../../pages/index.ts';
 import { readForm } from '../body.ts';
 import type { FacadeDeps } from '../deps.ts';
@@ -122,7 +122,13 @@ function sendErrorPage({ logger }: FacadeDeps, response: Response, error: unknow
     return;
   }
   if (retryAfter !== undefined) response.set('Retry-After', String(retryAfter));
-  const title = status === 410 ? 'This link no longer works' : 'This cannot be shown';
-  const { message, way } = WORDS[body.error] ?? { message: body.message };
+  const title =
+    codeOf(error) === 'run_expired'
+      ? 'This run has expired'
+      : status === 410
+        ? 'This link no longer works'
+        : 'This cannot be shown';
+  const { message, way } = WORDS[codeOf(error) ?? ''] ??
+    WORDS[body.error] ?? { message: body.message };
   response.status(status).type('html').send(renderErrorPage({ status, title, message, way }));
 }

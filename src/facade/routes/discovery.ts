@@ -30,6 +30,7 @@ import { CREATE_PAGE_LINK } from './page-link.ts';
 import { RUN_OVERVIEW } from './overview.ts';
 import { LIST_CHILDREN } from './children.ts';
 import { LIST_QUESTIONS } from './questions.ts';
+import { GET_RETENTION, HOLD_RUN, RELEASE_RUN } from './retention.ts';
 import { GET_RUN_BUNDLE } from './run-bundle.ts';
 import { LIST_RUNS } from './runs.ts';
 import { GET_ANCESTRY, GET_CAUSES, GET_EFFECTS } from './causation.ts';
@@ -118,6 +119,9 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         questions: addressOf(LIST_QUESTIONS, FIRST),
         children: addressOf(LIST_CHILDREN, FIRST),
         runBundle: addressOf(GET_RUN_BUNDLE, FIRST),
+        retention: addressOf(GET_RETENTION, FIRST),
+        holdRun: addressOf(HOLD_RUN, FIRST),
+        releaseRun: addressOf(RELEASE_RUN, FIRST),
         workflows: addressOf(LIST_WORKFLOWS, FIRST),
         staleReadHeader: STALE_HEADER,
         ...(config.opensentience === true ? { opensentience: opensentienceAddresses() } : {}),

@@ -1,6 +1,6 @@
 // GET /v1/host/openwop-temporal/sessions/{sessionId}/events (seed 003 §3.3): server-sent events over all runs of a
 // session. It stays open until the client goes; `id:` is the event's id, by which a client goes on.
-import { HostError, invalid } from '../../rules/errors.ts';
+import { invalid } from '../../rules/errors.ts';
 import { principalOf } from '../../rules/subject.ts';
 import type { FedRow } from '../../ports/feed.ts';
 import type { FacadeDeps } from '../deps.ts';
@@ -89,7 +89,8 @@ async function positionAfter(
   return position;
 }
 
-type FactsOf = (runId: string) => Promise<RunFacts>;
+/** Undefined: the run expired since its row was read. */
+type FactsOf = (runId: string) => Promise<RunFacts | undefined>;
 
 /** What never changes of a run is read once for a stream; of many runs, of those that came last. */
 function createFacts({ stores }: FacadeDeps, tenant: string): FactsOf {
@@ -98,8 +99,7 @@ function createFacts({ stores }: FacadeDeps, tenant: string): FactsOf {
     const known = kept.get(runId);
     if (known) return known;
     const found = await stores.runs.find(tenant, runId);
-    if (!found)
-      throw new HostError('internal_error', { reason: 'a row of a run that is not there' });
+    if (!found) return undefined;
     const { header, era } = found.input;
     const facts: RunFacts = { tenant, header, input: era === undefined ? {} : { era } };
     const [oldest] = kept.keys();
@@ -116,7 +116,9 @@ async function send(
 ): Promise<boolean> {
   let frames = '';
   for (const { row, run } of rows) {
-    const { eventType, text: data } = inSession(major, await factsOf(run.runId), row);
+    const facts = await factsOf(run.runId);
+    if (!facts) continue;
+    const { eventType, text: data } = inSession(major, facts, row);
     frames += `id: ${row.eventId}\nevent: ${eventType}\ndata: ${data}\n\n`;
     if (frames.length < SEND_LENGTH) continue;
     if (!(await stream.send(frames))) return false;

@@ -5,6 +5,7 @@ import type { Catalog } from '../../ports/catalog.ts';
 import type { FacadeDeps } from '../deps.ts';
 import type { Route } from '../route.ts';
 import { agentSeams } from './dispatch-agent.ts';
+import { expireRunRoute } from './expire-run.ts';
 import { fanOutRoute } from './fan-out.ts';
 import { liveInvokeRoute } from './live-invoke.ts';
 import { runEventsRoute } from './run-events.ts';
@@ -28,6 +29,7 @@ export function createSeams(deps: FacadeDeps): Seams | undefined {
     runEventsRoute(deps),
     ...agentSeams(deps),
     fanOutRoute(deps),
+    expireRunRoute(deps),
     ...workflowSeams(deps, brought),
   ];
   return { catalog, routes };

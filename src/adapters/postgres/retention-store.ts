@@ -1,0 +1,178 @@
+// The retention port (migration 014, architecture §3.7): what is due, holds, forks that read, and entries of expired runs.
+import type {
+  EndedRun,
+  ExpiredRun,
+  RetentionStore,
+  RetentionOverview,
+} from '../../ports/retention.ts';
+import { endNeeds, shareNeeds } from './content-refs.ts';
+import type { Db } from './db.ts';
+import { cleanRun } from './retention-clean.ts';
+import { expireFamily, FORK_NOTE_MS } from './retention-expire.ts';
+import { refOf } from './run-ref.ts';
+
+/** A claim that comes again is held twice as long each time, up to 2 to this power. */
+const MAX_DOUBLINGS = 5;
+
+interface Named {
+  readonly tenant_id: string;
+  readonly run_id: string;
+}
+
+export function createRetentionStore(db: Db): RetentionStore {
+  return {
+    async noteFork(source, forkRunId) {
+      const noted = await db.query(
+        `WITH source AS MATERIALIZED (SELECT 1 FROM runs WHERE run_id = $2 AND tenant_id = $3 FOR KEY SHARE)
+         INSERT INTO run_forks (run_id, tenant_id, source_run_id, noted_at_ms)
+         SELECT $1, $3, $2, openwop_now_ms() FROM source
+         ON CONFLICT (run_id) DO UPDATE SET noted_at_ms = excluded.noted_at_ms RETURNING 1`,
+        [forkRunId, source.runId, source.tenant],
+      );
+      if (noted.length === 0) return false;
+      await shareNeeds(db, source, refOf(source.tenant, forkRunId));
+      return true;
+    },
+    async due(keptMs, limit, leaseMs) {
+      const rows = await db.query<Named>(
+        `UPDATE ended_runs e SET look_at_ms = openwop_now_ms() + $3::bigint
+         FROM (
+           SELECT run_id FROM ended_runs
+           WHERE ended_at_ms <= openwop_now_ms() - $1::bigint AND look_at_ms <= openwop_now_ms()
+           ORDER BY ended_at_ms, run_id LIMIT $2 FOR UPDATE SKIP LOCKED
+         ) free
+         WHERE e.run_id = free.run_id RETURNING e.tenant_id, e.run_id`,
+        [keptMs, limit, leaseMs],
+      );
+      return rows.map(({ tenant_id, run_id }) => refOf(tenant_id, run_id));
+    },
+    expire: (run, query) => expireFamily(db, run, query),
+    async lookAgain({ tenant, runId }, afterMs) {
+      await db.query(
+        `UPDATE ended_runs SET look_at_ms = openwop_now_ms() + $3::bigint WHERE run_id = $1 AND tenant_id = $2`,
+        [runId, tenant, afterMs],
+      );
+    },
+    async claimUnclean(limit, leaseMs) {
+      const rows = await db.query<Named & { executions: string }>(
+        `UPDATE expired_runs e
+         SET claims = claims + 1, clean_at_ms = openwop_now_ms() + $2::bigint * (2 ^ least(claims, $3))::bigint
+         FROM (
+           SELECT run_id FROM expired_runs WHERE cleaned_at_ms IS NULL AND clean_at_ms <= openwop_now_ms()
+           ORDER BY clean_at_ms LIMIT $1 FOR UPDATE SKIP LOCKED
+         ) free
+         WHERE e.run_id = free.run_id RETURNING e.tenant_id, e.run_id, e.executions`,
+        [limit, leaseMs, MAX_DOUBLINGS],
+      );
+      return rows.map(({ tenant_id, run_id, executions }) => ({
+        run: refOf(tenant_id, run_id),
+        executions: JSON.parse(executions) as string[],
+      }));
+    },
+    clean: (run, limit) => cleanRun(db, run, limit),
+    async markClean({ tenant, runId }) {
+      await db.query(
+        `UPDATE expired_runs SET cleaned_at_ms = openwop_now_ms(), executions = '[]', session_id = ''
+         WHERE run_id = $1 AND tenant_id = $2 AND cleaned_at_ms IS NULL`,
+        [runId, tenant],
+      );
+    },
+    forget: (keptMs, limit) => forget(db, keptMs, limit),
+    ...holds(db),
+    overview: (tenant, limit) => overview(db, tenant, limit),
+  };
+}
+
+function holds(db: Db): Pick<RetentionStore, 'hold' | 'release' | 'holdOf'> {
+  return {
+    async hold({ tenant, runId }, reason) {
+      const held = await db.query(
+        `INSERT INTO run_holds (run_id, tenant_id, reason, held_at_ms)
+         SELECT run_id, tenant_id, $3, openwop_now_ms() FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR KEY SHARE
+         ON CONFLICT (run_id) DO UPDATE SET reason = run_holds.reason RETURNING 1`,
+        [runId, tenant, reason],
+      );
+      return held.length > 0;
+    },
+    async release({ tenant, runId }) {
+      await db.query('DELETE FROM run_holds WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
+    },
+    async holdOf({ tenant, runId }) {
+      const [hold] = await db.query<{ reason: string; held_at_ms: number }>(
+        'SELECT reason, held_at_ms FROM run_holds WHERE run_id = $1 AND tenant_id = $2',
+        [runId, tenant],
+      );
+      return hold && { reason: hold.reason, heldAtMs: hold.held_at_ms };
+    },
+  };
+}
+
+async function forget(db: Db, keptMs: number, limit: number): Promise<number> {
+  const entries = await db.query(
+    `DELETE FROM expired_runs WHERE run_id IN (
+       SELECT run_id FROM expired_runs
+       WHERE expired_at_ms <= openwop_now_ms() - $1::bigint AND cleaned_at_ms IS NOT NULL ORDER BY expired_at_ms LIMIT $2)
+     RETURNING 1`,
+    [keptMs, limit],
+  );
+  const notes = await db.query<Named>(
+    `SELECT run_id, tenant_id FROM run_forks f WHERE noted_at_ms <= openwop_now_ms() - $1::bigint
+       AND NOT EXISTS (SELECT FROM runs r WHERE r.run_id = f.run_id) ORDER BY noted_at_ms LIMIT $2`,
+    [FORK_NOTE_MS, limit],
+  );
+  for (const { tenant_id, run_id } of notes) {
+    // The note last: what such a fork would have needed is found by it.
+    while (!(await endNeeds(db, refOf(tenant_id, run_id), limit)));
+    await db.query('DELETE FROM run_forks WHERE run_id = $1', [run_id]);
+  }
+  return entries.length + notes.length;
+}
+
+interface EndedRecord {
+  readonly run_id: string;
+  readonly workflow_id: string;
+  readonly ended_at_ms: number;
+  readonly is_held: boolean;
+}
+
+interface ExpiredRecord {
+  readonly run_id: string;
+  readonly workflow_id: string;
+  readonly expired_at_ms: number;
+  readonly is_clean: boolean;
+}
+
+async function overview(db: Db, tenant: string, limit: number): Promise<RetentionOverview> {
+  const next = await db.query<EndedRecord>(
+    `SELECT e.run_id, r.workflow_id, e.ended_at_ms, EXISTS (SELECT FROM run_holds h WHERE h.run_id = e.run_id) AS is_held
+     FROM ended_runs e JOIN runs r ON r.run_id = e.run_id
+     WHERE e.tenant_id = $1 ORDER BY e.ended_at_ms, e.run_id LIMIT $2`,
+    [tenant, limit],
+  );
+  const expired = await db.query<ExpiredRecord>(
+    `SELECT run_id, workflow_id, expired_at_ms, cleaned_at_ms IS NOT NULL AS is_clean FROM expired_runs
+     WHERE tenant_id = $1 ORDER BY expired_at_ms DESC, run_id DESC LIMIT $2`,
+    [tenant, limit],
+  );
+  const [counts] = await db.query<{ expired: number; held: number }>(
+    `SELECT (SELECT count(*) FROM expired_runs WHERE tenant_id = $1) AS expired,
+            (SELECT count(*) FROM run_holds WHERE tenant_id = $1) AS held`,
+    [tenant],
+  );
+  return {
+    next: next.map((record): EndedRun => ({
+      runId: record.run_id,
+      workflowId: record.workflow_id,
+      endedAtMs: record.ended_at_ms,
+      isHeld: record.is_held,
+    })),
+    expired: expired.map((record): ExpiredRun => ({
+      runId: record.run_id,
+      workflowId: record.workflow_id,
+      expiredAtMs: record.expired_at_ms,
+      isClean: record.is_clean,
+    })),
+    expiredCount: counts?.expired ?? 0,
+    heldCount: counts?.held ?? 0,
+  };
+}

@@ -1,0 +1,150 @@
+// Expiry of runs (architecture §3.7). Any number of processes do so at once: what is due is claimed, a family leaves the
+// registry in one transaction, and what is left of it is deleted piece by piece, each of which may be done again. A process
+// that dies leaves the rest to the next.
+//
+// | it dies …                        | the run                       | goes on                               |
+// |----------------------------------|-------------------------------|---------------------------------------|
+// | before the family has expired    | is there, whole               | when the claim ends (LEASE_MS)        |
+// | behind that                      | is 410, and found by nobody   | when its time to be cleaned has come  |
+// | among rows, histories, content   | as before; some of it is gone | when the claim ends, with what is left |
+import { codeOf } from '../rules/errors.ts';
+import type { HistoryRemover } from '../ports/history.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { ExpireOutcome, UncleanRun } from '../ports/retention.ts';
+import type { RunRef } from '../ports/runs.ts';
+import type { Stores } from '../ports/stores.ts';
+import { rest } from '../system/time.ts';
+
+/** Time between two rounds in ms; none where a round left something to do. */
+const ROUND_EVERY_MS = 15_000;
+/** A claim whose process died may be taken again after this, in ms: longer than a family takes. */
+const LEASE_MS = 180_000;
+/** Runs that are claimed at once: to expire, and to be cleaned. */
+const CLAIMED_RUNS = 20;
+/** A run that stays, for a hold, a fork or a relative of its own, is looked at again after this, in ms. */
+const LOOK_AGAIN_MS = 3_600_000;
+/** Nothing of an expired run is deleted for so long, in ms: who was reading it reads to the end. */
+export const READERS_REST_MS = 600_000;
+/** Rows of one statement, and values of one sweep. */
+const PIECE_ROWS = 1_000;
+const SWEPT_VALUES = 100;
+/** What is left to say of an expired run is said for so long, in ms: a year. Then nobody knows it. */
+export const ENTRY_KEPT_MS = 365 * 24 * 3_600_000;
+
+export interface ExpirerParts {
+  readonly stores: Pick<Stores, 'retention' | 'content'>;
+  readonly histories: HistoryRemover;
+  readonly logger: Logger;
+  /** Runs are kept for so long behind their end, in ms; absent: for ever. What has expired is cleaned all the same. */
+  readonly keptMs?: number;
+  /** For tests; READERS_REST_MS when absent. */
+  readonly restMs?: number;
+}
+
+export interface Expirer {
+  start(): void;
+  /** Ends behind the piece that is under way. */
+  stop(): Promise<void>;
+  /** One round; true: there may be more to do at once. For tests, too. */
+  round(): Promise<boolean>;
+}
+
+/** One run's family, now or not at all. */
+export function expireRun(
+  {
+    stores,
+    keptMs = 0,
+    restMs = READERS_REST_MS,
+  }: Pick<ExpirerParts, 'keptMs' | 'restMs'> & { readonly stores: Pick<Stores, 'retention'> },
+  run: RunRef,
+): Promise<ExpireOutcome> {
+  return stores.retention.expire(run, { keptMs, restMs });
+}
+
+class RoundsOfExpiry implements Expirer {
+  readonly #parts: ExpirerParts;
+  readonly #stopping = new AbortController();
+  readonly #signal = this.#stopping.signal;
+  #running: Promise<void> | undefined;
+
+  constructor(parts: ExpirerParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#signal.aborted) {
+      // Not at once: a process that starts has better things to do.
+      await rest(ROUND_EVERY_MS, this.#signal);
+      try {
+        while (!this.#signal.aborted && (await this.round()));
+      } catch (error) {
+        this.#note('runs cannot expire now, trying again', { reason: String(error) });
+      }
+    }
+  }
+
+  async round(): Promise<boolean> {
+    const { retention, content } = this.#parts.stores;
+    const isFull = [await this.#expireDue(), await this.#cleanSome()];
+    if (this.#signal.aborted) return false;
+    isFull.push((await content.sweep(SWEPT_VALUES)) >= SWEPT_VALUES);
+    isFull.push((await retention.forget(ENTRY_KEPT_MS, PIECE_ROWS)) >= PIECE_ROWS);
+    return isFull.includes(true);
+  }
+
+  async #expireDue(): Promise<boolean> {
+    const { stores, keptMs, logger } = this.#parts;
+    if (keptMs === undefined) return false;
+    const due = await stores.retention.due(keptMs, CLAIMED_RUNS, LEASE_MS);
+    for (const run of due) {
+      if (this.#signal.aborted) return false;
+      const outcome = await expireRun(this.#parts, run);
+      if (outcome.kind === 'kept') await stores.retention.lookAgain(run, LOOK_AGAIN_MS);
+      if (outcome.kind === 'expired')
+        logger.info('runs have expired', { runId: run.runId, runs: outcome.runs.length });
+    }
+    return due.length >= CLAIMED_RUNS;
+  }
+
+  /** One that fails keeps none behind it waiting. */
+  async #cleanSome(): Promise<boolean> {
+    const { retention } = this.#parts.stores;
+    const unclean = await retention.claimUnclean(CLAIMED_RUNS, LEASE_MS);
+    for (const one of unclean) {
+      if (this.#signal.aborted) return false;
+      try {
+        await this.#clean(one);
+      } catch (error) {
+        const code = codeOf(error) ?? 'internal_error';
+        this.#note('what is left of an expired run stays for now', { runId: one.run.runId, code });
+        // Temporal or the database is away: the claims end, and somebody tries again.
+        if (code === 'service_unavailable') return false;
+      }
+    }
+    return unclean.length >= CLAIMED_RUNS;
+  }
+
+  async #clean({ run, executions }: UncleanRun): Promise<void> {
+    const { stores, histories } = this.#parts;
+    for (const temporalRunId of executions) await histories.remove(run.runId, temporalRunId);
+    while (!(await stores.retention.clean(run, PIECE_ROWS))) if (this.#signal.aborted) return;
+    await stores.retention.markClean(run);
+  }
+
+  #note(what: string, fields: Readonly<Record<string, unknown>>): void {
+    this.#parts.logger.warn(what, fields);
+  }
+}
+
+export function createExpirer(parts: ExpirerParts): Expirer {
+  return new RoundsOfExpiry(parts);
+}

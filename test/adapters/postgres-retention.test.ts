@@ -1,0 +1,57 @@
+// The retention contract on its twins (architecture §8): PGlite in memory, PGlite with content in files, PostgreSQL.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe } from 'vitest';
+import {
+  openDatabase,
+  storesOn,
+  type OpenDatabase,
+  type OpenStoresOptions,
+} from '../../src/adapters/postgres/index.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import { retentionContract } from '../contract/retention.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+
+const OPEN_LIMIT_MS = 60_000;
+const postgres = await startPostgres();
+const dir = await mkdtemp(join(tmpdir(), 'openwop-retention-'));
+
+afterAll(async () => {
+  if (!('missing' in postgres)) await postgres.stop();
+  await rm(dir, { recursive: true, force: true });
+}, OPEN_LIMIT_MS);
+
+function onTwin(options: () => Promise<Omit<OpenStoresOptions, 'logger'>>): void {
+  let open: { readonly stores: Stores; readonly db: OpenDatabase['db'] } | undefined;
+  beforeAll(async () => {
+    const all = { ...(await options()), logger: quietLogger };
+    const opened = await openDatabase(all.database, quietLogger);
+    open = { stores: await storesOn(opened, all), db: opened.db };
+  }, OPEN_LIMIT_MS);
+  afterAll(async () => open?.stores.close(), OPEN_LIMIT_MS);
+  const opened = () => {
+    if (!open) throw new Error('the stores did not open');
+    return open;
+  };
+  retentionContract(
+    () => opened().stores,
+    () => opened().db,
+  );
+}
+
+describe('PGlite in memory', () => {
+  onTwin(async () => ({ database: { kind: 'pglite' } }));
+});
+
+describe('PGlite with content in files', () => {
+  onTwin(async () => ({ database: { kind: 'pglite' }, contentDir: join(dir, 'content') }));
+});
+
+describe.skipIf('missing' in postgres)('PostgreSQL', () => {
+  onTwin(async () => {
+    if ('missing' in postgres) throw new Error(postgres.missing);
+    return { database: { kind: 'postgres', url: await postgres.createDatabase() } };
+  });
+});
