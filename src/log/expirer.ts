@@ -24,12 +24,12 @@ const CLAIMED_RUNS = 20;
 /** A run that stays, for a hold, a fork or a relative of its own, is looked at again after this, in ms. */
 const LOOK_AGAIN_MS = 3_600_000;
 /** Nothing of an expired run is deleted for so long, in ms: who was reading it reads to the end. */
-export const READERS_REST_MS = 600_000;
+const READERS_REST_MS = 600_000;
 /** Rows of one statement, and values of one sweep. */
 const PIECE_ROWS = 1_000;
 const SWEPT_VALUES = 100;
 /** What is left to say of an expired run is said for so long, in ms: a year. Then nobody knows it. */
-export const ENTRY_KEPT_MS = 365 * 24 * 3_600_000;
+const ENTRY_KEPT_MS = 365 * 24 * 3_600_000;
 
 export interface ExpirerParts {
   readonly stores: Pick<Stores, 'retention' | 'content'>;

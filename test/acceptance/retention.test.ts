@@ -173,7 +173,10 @@ describe.skipIf('missing' in postgres)('architecture §3.7: expiry on a real hos
       status: 410,
       body: {
         error: 'not_found',
-        details: { expiredAt: expect.stringMatching(/^\d{4}-/), reason: 'retention_expired' },
+        details: {
+          expiredAt: expect.stringMatching(/^\d{4}-/) as unknown,
+          reason: 'retention_expired',
+        },
       },
     };
     for (const { method, template } of asked) {

@@ -27,7 +27,10 @@ const fork: ForkOf = {
 };
 
 function portsOf(recording: () => Promise<Recording>): ActivityPorts {
-  const stores = { runs: { ref: (tenant: string, runId: string) => runRef(runId, tenant) } };
+  const stores = {
+    runs: { ref: (tenant: string, runId: string) => runRef(runId, tenant) },
+    content: { share: async () => undefined },
+  };
   return { log: { recording }, stores } as unknown as ActivityPorts;
 }
 

@@ -59,7 +59,7 @@ export async function end(stores: Stores, { runId }: RunRef): Promise<void> {
   await stores.log.append(batch);
 }
 
-export async function cleanAll(stores: Stores, run: RunRef): Promise<void> {
+async function cleanAll(stores: Stores, run: RunRef): Promise<void> {
   while (!(await stores.retention.clean(run, 2)));
   await stores.retention.markClean(run);
   while ((await stores.content.sweep(1)) > 0);
@@ -283,7 +283,7 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
           [rested.runId, ready.runId].includes(run.runId),
         );
       expect(await claim(60_000)).toEqual([
-        { run: ready, executions: expect.arrayContaining([`${ready.runId}-t1`]) },
+        { run: ready, executions: expect.arrayContaining([`${ready.runId}-t1`]) as unknown },
       ]);
       expect(await claim(60_000)).toEqual([]);
     });
