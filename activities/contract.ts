@@ -5,6 +5,8 @@ import type { PayloadOf } from '../src/rules/events.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { CausedBy, StepResult } from '../src/rules/journal.ts';
 import type { HandoffTarget } from '../src/rules/handoffs.ts';
+import type { RecordedLog } from '../src/rules/overlay.ts';
+import type { RecordedAnswer } from '../src/rules/recorded-answers.ts';
 import type { ForkOf, PinnedAgent, RunHeader } from '../src/rules/run-input.ts';
 import type { ChildEnd, ChildRequest, ChildStart } from '../src/rules/children.ts';
 
@@ -179,7 +181,7 @@ export interface CallToolInput {
     | { readonly kind: 'skip' }
     | { readonly kind: 'perform' | 'unreached' };
   /** The log that tells what the call comes to: nothing is performed (a branch's overlay). */
-  readonly recordedBy?: { readonly runId: string; readonly length: number };
+  readonly recordedBy?: RecordedLog;
   /** Who let this call be made, where the operator's policy asks a human. */
   readonly approvedBy?: string;
 }
@@ -201,6 +203,29 @@ export type CallToolOutput =
     }
   /** No event yet, nothing performed: the operator's policy asks a human about this call. */
   | { readonly kind: 'needs-approval'; readonly reason: string };
+
+// --- recordedAnswers: what people answered to the same question of a run's source (replay.md §Modes) -------------------
+
+export interface RecordedAnswersInput {
+  readonly context: StepContext;
+  readonly recordedBy: RecordedLog;
+  /** Step of the visit that asks. */
+  readonly asks: string;
+  readonly interruptId: string;
+  readonly question: {
+    readonly kind: string;
+    readonly data: JsonObject;
+    readonly resumeSchema: JsonObject;
+  };
+  /** All that was answered there is taken, and the question stands: nothing more is looked for. */
+  readonly isLeft?: true;
+}
+/** events: none. */
+export interface RecordedAnswersOutput {
+  readonly interruptId: string;
+  /** In their order; none where the source asked no such question there, or nobody answered it. */
+  readonly answers: readonly RecordedAnswer[];
+}
 
 // --- sealBlock: closes the delta block of a stream activity that ended without a result (architecture §3.5) ----------
 
@@ -309,6 +334,7 @@ export interface Activities {
   inferTurn(input: InferTurnInput): Promise<StepResult<InferTurnOutput>>;
   callTool(input: CallToolInput): Promise<StepResult<CallToolOutput>>;
   tellReasoning(input: TellReasoningInput): Promise<StepResult<TellReasoningOutput>>;
+  recordedAnswers(input: RecordedAnswersInput): Promise<StepResult<RecordedAnswersOutput>>;
   sealBlock(input: SealBlockInput): Promise<StepResult<SealBlockOutput>>;
   startChildren(input: StartChildrenInput): Promise<StepResult<StartChildrenOutput>>;
   endChild(input: EndChildInput): Promise<StepResult<EndChildOutput>>;

@@ -8,6 +8,7 @@ import { guarded } from './failures.ts';
 import { inferTurn } from './infer-turn.ts';
 import type { ActivityPorts } from './ports.ts';
 import { prepareInvocation } from './prepare-invocation.ts';
+import { recordedAnswers } from './recorded-answers.ts';
 import { readRecording } from './recording.ts';
 import { sealBlock } from './seal-block.ts';
 import { tellReasoning } from './tell-reasoning.ts';
@@ -21,6 +22,7 @@ export function createActivities(ports: ActivityPorts): Activities {
     inferTurn: (input) => guarded(ports, () => inferTurn(ports, input)),
     callTool: (input) => guarded(ports, () => callTool(ports, input)),
     tellReasoning: (input) => guarded(ports, () => tellReasoning(ports, input)),
+    recordedAnswers: (input) => guarded(ports, () => recordedAnswers(ports, input)),
     sealBlock: (input) => guarded(ports, () => sealBlock(ports, input)),
     startChildren: (input) => guarded(ports, () => startChildren(ports, input)),
     endChild: (input) => guarded(ports, () => endChild(ports, input)),

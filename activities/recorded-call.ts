@@ -5,15 +5,13 @@ import { eventRow } from '../src/rules/events.ts';
 import { digestOf, encodeTuple } from '../src/rules/ids.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
-import type { LogRow } from '../src/ports/log.ts';
+import type { RecordedLog } from '../src/rules/overlay.ts';
 import type { CallToolInput, CallToolOutput } from './contract.ts';
 import { placeOf } from './place.ts';
 import type { ActivityPorts } from './ports.ts';
+import { recordedRows } from './recorded-rows.ts';
 import { shownValue } from './shown-value.ts';
 import { readJson, writeJson } from './transcript.ts';
-
-/** Rows read at once. */
-const PAGE_ROWS = 1_000;
 
 interface Called {
   readonly key: string;
@@ -27,13 +25,13 @@ interface Called {
 export async function recordedCall(
   ports: ActivityPorts,
   input: CallToolInput,
-  { runId, length }: NonNullable<CallToolInput['recordedBy']>,
+  recordedBy: RecordedLog,
 ): Promise<StepResult<CallToolOutput>> {
   const { tenant, nodeId, visit } = input.context;
   const { toolId, argsHash, occurrence } = input.call;
   const called: Called[] = [];
   const returned = new Map<JsonValue, JsonObject>();
-  for await (const row of rowsOf(ports, { tenant, runId, length })) {
+  for await (const row of recordedRows(ports, tenant, recordedBy)) {
     const { part } = eventRow(row.type);
     if (row.nodeId !== nodeId || (part !== 'call' && part !== 'return')) continue;
     const payload = JSON.parse(row.payload) as JsonObject;
@@ -56,24 +54,6 @@ export async function recordedCall(
 function placeIn(nodeId: string, visit: number): string {
   const [node = ''] = encodeTuple({ nodeId, visit, attempt: 0, step: '' }).split('/');
   return `|${node}/${visit}/`;
-}
-
-async function* rowsOf(
-  { stores }: ActivityPorts,
-  {
-    tenant,
-    runId,
-    length,
-  }: { readonly tenant: string; readonly runId: string; readonly length: number },
-): AsyncGenerator<LogRow> {
-  const run = stores.runs.ref(tenant, runId);
-  for (let after = -1; after < length - 1;) {
-    const limit = Math.min(PAGE_ROWS, length - 1 - after);
-    const rows = await stores.log.read(run, { after, limit });
-    yield* rows;
-    if (rows.length === 0) return;
-    after += rows.length;
-  }
 }
 
 async function resultOf(

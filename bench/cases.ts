@@ -292,5 +292,6 @@ export function createDoubles(cases: readonly BenchCase[], asked: Asked = () => 
     endChild: noChild,
     cancelChild: noChild,
     readRecording: noFork,
+    recordedAnswers: noFork,
   };
 }

@@ -2294,6 +2294,10 @@ export interface RunForkOverlay {
    * recorded: calls get what the same call got in the source, and nothing is performed.
    */
   tools?: 'live' | 'recorded';
+  /**
+   * recorded: a question that the source asked at the same place and in the same words gets what people answered there. Any other waits for people.
+   */
+  answers?: 'live' | 'recorded';
 }
 
 export interface RunOverviewList {

@@ -40,6 +40,7 @@ const OPTIONS: Record<ActivityName, ActivityOptions> = {
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry: { ...RETRY, maximumAttempts: 6 },
   },
+  recordedAnswers: { startToCloseTimeout: 120_000, retry: { ...RETRY, maximumAttempts: 20 } },
   sealBlock: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 20 } },
 };
 

@@ -68,6 +68,8 @@ export interface Interrupt {
   readonly visit: number;
   readonly attempt: number;
   deadlineMs?: number;
+  /** Of a fork that goes by recorded answers: the record was asked. */
+  isSought?: true;
   votes: { voter: string; action: string }[];
   /** Turns so far, of a conversation. */
   conversation?: {

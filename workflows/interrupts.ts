@@ -8,7 +8,7 @@ import type { InterruptKind } from '../src/rules/status.ts';
 import { principalOf, type StoredSubject } from '../src/rules/subject.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Run, type Visit } from './context.ts';
 import type { Interrupt, NodeError, Resolution } from './frames.ts';
-import { abandonConversation, takeTurn } from './conversation.ts';
+import { abandonConversation, takeTurn, turnRefusal } from './conversation.ts';
 import { emit } from './journal.ts';
 import { gate, isPaused } from './pause.ts';
 import { isCrowded, stepKey } from './steps.ts';
@@ -150,11 +150,16 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
   const open = run.state.interrupts[interruptIdOf(visit, request)] ?? raise(visit, request);
   // Asked for when it is needed: a fork moves deadlines when it leaves its source.
   const endMs = () => earlier(open.deadlineMs, frame.deadlineMs);
-  const isInTime = await run.steps.wait(
+  const isOver = () => open.resolution !== undefined || withdrawnBy() !== undefined;
+  let isInTime = await run.steps.wait(
     stepKey(visit, request.step),
     endMs(),
-    () => open.resolution !== undefined || withdrawnBy() !== undefined,
+    () => isOver() || isToSeek(run, open),
   );
+  if (isInTime && !isOver()) {
+    await takeRecorded(visit, request, open);
+    isInTime = await run.steps.wait(stepKey(visit, `${request.step}.sought`), endMs(), isOver);
+  }
   // Who answered meanwhile has answered; what follows from it waits for the resume.
   while (isPaused(run)) await gate(visit, request.step);
   if (open.resolution === undefined) {
@@ -174,6 +179,36 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
     });
   }
   return open.resolution;
+}
+
+/** A fork that goes by recorded answers asks the record first (replay.md §Modes): once, when it lives. */
+function isToSeek({ state }: Run, { isSought }: Interrupt): boolean {
+  return state.overlay?.recordedAnswers != null && !isSought;
+}
+
+/** Takes what people answered to the same question of the source. What nobody answered there stands: silence is no answer. */
+async function takeRecorded(
+  visit: Visit,
+  { step, kind, data, resumeSchema }: InterruptRequest,
+  open: Interrupt,
+): Promise<void> {
+  const { steps, state } = visit.run;
+  const recordedBy = state.overlay?.recordedAnswers;
+  if (!recordedBy) return;
+  const { interruptId } = open;
+  const question = { kind, data, resumeSchema };
+  const input = { recordedBy, asks: step, interruptId, question };
+  const seek = { step: `${step}.recorded`, input };
+  const { answers } = await steps.run(visit, 'recordedAnswers', seek);
+  open.isSought = true;
+  const atMs = steps.now(stepKey(visit, seek.step));
+  for (const { value, resolvedBy } of answers) {
+    if (open.resolution) return;
+    if (!turnRefusal(open, value)) resolve(open, { value, resolvedBy, atMs });
+  }
+  if (open.resolution || answers.length === 0) return;
+  const left = { step: `${step}.left`, input: { ...input, isLeft: true as const } };
+  await steps.run(visit, 'recordedAnswers', left);
 }
 
 function remove(run: Run, { interruptId, nodeId }: Interrupt): void {

@@ -29,6 +29,7 @@ interface ForkFlags extends JsonFlag {
   readonly answer?: string;
   readonly tools?: 'recorded';
   readonly onDivergence?: 'stop' | 'live';
+  readonly answers?: 'recorded';
   readonly follow?: true;
 }
 
@@ -51,6 +52,12 @@ export function addForkCommand(program: Command, cli: Cli): void {
         '--on-divergence <what>',
         'where the code of today states otherwise before --from: live goes on from there',
       ).choices(['stop', 'live']),
+    )
+    .addOption(
+      new Option(
+        '--answers <which>',
+        'recorded: a question that was asked in the same words gets what people answered there',
+      ).choices(['recorded']),
     )
     .option('--follow', 'follow the fork until it ends')
     .action((runId: string, flags: ForkFlags) => forkRun(cli, runId, flags));
@@ -86,7 +93,8 @@ async function forkRun(cli: Cli, runId: string, flags: ForkFlags): Promise<void>
 }
 
 async function overlayOf(cli: Cli, runId: string, flags: ForkFlags): Promise<RunForkOverlay> {
-  const { prompt = [], model, provider, input = [], answer, from, tools, onDivergence } = flags;
+  const { prompt = [], model, provider, input = [], answer, from } = flags;
+  const { tools, answers, onDivergence } = flags;
   const configurable: JsonObject = {
     ...(model === undefined ? {} : { 'ai.model': model }),
     ...(provider === undefined ? {} : { 'ai.provider': provider }),
@@ -101,6 +109,7 @@ async function overlayOf(cli: Cli, runId: string, flags: ForkFlags): Promise<Run
       : { answer: { seq: from, value: valueOf(answer) } }),
     ...(tools === undefined ? {} : { tools }),
     ...(onDivergence === undefined ? {} : { onDivergence }),
+    ...(answers === undefined ? {} : { answers }),
   };
 }
 

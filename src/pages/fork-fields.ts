@@ -14,6 +14,7 @@ export const FORK_CONTROLS = {
   inputs: 'inputs',
   tools: 'tools',
   onDivergence: 'onDivergence',
+  answers: 'answers',
 } as const;
 
 /** An agent of the run, as it is now. */
@@ -68,6 +69,7 @@ export function sentFork(
     ...(Object.keys(prompts).length > 0 ? { agents: prompts } : {}),
     ...(form[FORK_CONTROLS.tools] === 'recorded' ? { tools: 'recorded' } : {}),
     ...(form[FORK_CONTROLS.onDivergence] === 'live' ? { onDivergence: 'live' } : {}),
+    ...(form[FORK_CONTROLS.answers] === 'recorded' ? { answers: 'recorded' } : {}),
     ...(value === undefined ? {} : { answer: { seq: from, value } }),
   };
   return { mode: mode === 'replay' ? mode : 'branch', overlay, faults };

@@ -25,6 +25,7 @@ const OVERLAY_WORDS: Readonly<Record<string, string>> = {
   answer: 'another answer',
   tools: 'what its tools are to give',
   onDivergence: 'what follows where its code states otherwise',
+  answers: 'what people are to have answered',
 };
 
 /** What the fork stated where it went apart, beside what its source had. */

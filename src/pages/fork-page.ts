@@ -38,8 +38,8 @@ export interface ForkPageModel {
   readonly csrfToken: string;
 }
 
-const { mode, answer, prompt, provider, model, configurable, inputs, tools, onDivergence } =
-  FORK_CONTROLS;
+const { mode, answer, prompt, provider, model, configurable } = FORK_CONTROLS;
+const { inputs, tools, answers, onDivergence } = FORK_CONTROLS;
 
 const MODES = [
   [
@@ -117,6 +117,7 @@ ${at.answerer ? answerField(shown, at.answerer) : ''}
 ${shown.agents.map((agent) => promptField(shown, agent)).join('\n')}
 ${toolsField(shown)}
 ${divergenceField(shown)}
+${answersField(shown)}
 ${optionFields(shown)}
 </fieldset>
 <div class="send"><button class="primary">Fork the run</button></div></form>`;
@@ -157,6 +158,11 @@ function toolsField({ form: sent }: ForkPageModel): string {
 function divergenceField({ form: sent }: ForkPageModel): string {
   const checked = sent[onDivergence] === 'live' ? ' checked' : '';
   return `<div class="field"><label class="mode"><input type="checkbox" name="${onDivergence}" value="live"${checked}> <b>Go on where it differs</b> <span class="hint">Where the code of today states something else than the run did before this event, the branch lives from there. Otherwise that ends it.</span></label></div>`;
+}
+
+function answersField({ form: sent }: ForkPageModel): string {
+  const checked = sent[answers] === 'recorded' ? ' checked' : '';
+  return `<div class="field"><label class="mode"><input type="checkbox" name="${answers}" value="recorded"${checked}> <b>Answers as recorded</b> <span class="hint">A question that the run asked at the same place and in the same words gets what people answered there. Any other waits for people.</span></label></div>`;
 }
 
 function promptField(shown: ForkPageModel, { agentId }: ForkAgent): string {

@@ -13,7 +13,8 @@ export type OverlaidAnswer =
   /** Of a human, by whoever made the fork. */
   | { readonly kind: 'message'; readonly message: ResolveInterruptMessage };
 
-export interface RecordedTools {
+/** The first `length` entries of a run's log. */
+export interface RecordedLog {
   readonly runId: string;
   readonly length: number;
 }
@@ -26,8 +27,10 @@ export interface Overlay {
   /** By model class, in the place of what was chosen. */
   readonly models?: Readonly<Record<string, { provider: string; model: string }>>;
   readonly answer?: OverlaidAnswer;
-  /** Calls of tools get what they got in the first `length` entries of that run's log; null: they are performed again. */
-  readonly recordedTools?: RecordedTools | null;
+  /** Calls of tools get what they got there; null: they are performed again. */
+  readonly recordedTools?: RecordedLog | null;
+  /** Questions that were asked there in the same place and words get what people answered; null: people are asked again. */
+  readonly recordedAnswers?: RecordedLog | null;
   /** Where the record is not what the code of today states, the branch lives from there. Of this fork alone. */
   readonly onDivergence?: 'live';
 }
@@ -36,8 +39,10 @@ export interface Overlay {
 export function mergedOverlay(before: Overlay | undefined, later: Overlay | undefined): Overlay {
   const configurable = later?.configurable ?? before?.configurable;
   const tools = later?.recordedTools === undefined ? before : later;
+  const answers = later?.recordedAnswers === undefined ? before : later;
   return {
     ...(tools?.recordedTools === undefined ? {} : { recordedTools: tools.recordedTools }),
+    ...(answers?.recordedAnswers === undefined ? {} : { recordedAnswers: answers.recordedAnswers }),
     ...(configurable ? { configurable } : {}),
     agents: { ...before?.agents, ...later?.agents },
     models: { ...before?.models, ...later?.models },

@@ -152,6 +152,7 @@ function newFork({ input: source, tenant, workflowId }: RunRow, { of, overlay }:
   const { asked, variables, ...lived } = overlay ?? {};
   // From 0 on it goes by nothing else: as if it had been started so.
   const isWhole = of.mode === 'branch' && of.fromSeq === 0;
+  const isRecorded = overlay?.recordedTools ?? overlay?.recordedAnswers;
   const input: RunInput = {
     ...(isWhole ? withOverlay(source, lived) : source),
     ...(variables ? { variables } : {}),
@@ -163,7 +164,7 @@ function newFork({ input: source, tenant, workflowId }: RunRow, { of, overlay }:
     fork: {
       ...of,
       ...(asked ? { asked } : {}),
-      ...(overlay && (!isWhole || overlay.recordedTools) ? { overlay: lived } : {}),
+      ...(overlay && (!isWhole || isRecorded) ? { overlay: lived } : {}),
     },
   };
   return { runId, tenant, workflowId, input, createdAtMs: madeAtMs(of) };

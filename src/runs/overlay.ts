@@ -81,7 +81,7 @@ export async function readOverlay(
     ...(agents ? { agents } : {}),
     ...(models ? { models } : {}),
     ...(answer ? { answer } : {}),
-    ...toolsOf(request),
+    ...recordedOf(request),
     ...(asked.onDivergence === 'live' ? { onDivergence: asked.onDivergence } : {}),
     asked: deps.redactor.json({ ...(asked as JsonObject), ...shownConfigurable(asked) }),
   };
@@ -92,9 +92,16 @@ function shownConfigurable({ configurable }: RunForkOverlay): JsonObject {
   return configurable ? { configurable: normalized(configurable as JsonObject) } : {};
 }
 
-function toolsOf({ asked, source, length }: OverlayRequest): Pick<Overlay, 'recordedTools'> {
-  if (asked.tools === undefined) return {};
-  return { recordedTools: asked.tools === 'live' ? null : { runId: source.runId, length } };
+function recordedOf({
+  asked: { tools, answers },
+  source: { runId },
+  length,
+}: OverlayRequest): Pick<Overlay, 'recordedTools' | 'recordedAnswers'> {
+  const recorded = { runId, length };
+  return {
+    ...(tools === undefined ? {} : { recordedTools: tools === 'live' ? null : recorded }),
+    ...(answers === undefined ? {} : { recordedAnswers: answers === 'live' ? null : recorded }),
+  };
 }
 
 const FIELD = '/runOptionsOverlay';

@@ -1,0 +1,35 @@
+// What people answered to the same question in the record of a fork's source (replay.md §Modes): read from its log and from
+// what its tasks were given. Nobody is asked here, and silence is no answer.
+import { emissionKey } from '../src/rules/ids.ts';
+import type { StepResult } from '../src/rules/journal.ts';
+import type { JsonObject } from '../src/rules/json.ts';
+import { answersTo, questionText, type RecordedAnswer } from '../src/rules/recorded-answers.ts';
+import type { RecordedAnswersInput, RecordedAnswersOutput } from './contract.ts';
+import { recordedRows } from './recorded-rows.ts';
+import type { ActivityPorts } from './ports.ts';
+
+export async function recordedAnswers(
+  ports: ActivityPorts,
+  input: RecordedAnswersInput,
+): Promise<StepResult<RecordedAnswersOutput>> {
+  const { interruptId, isLeft } = input;
+  const answers = isLeft ? [] : await found(ports, input);
+  return { output: { interruptId, answers }, events: [] };
+}
+
+async function found(
+  ports: ActivityPorts,
+  { context, recordedBy, asks, interruptId, question }: RecordedAnswersInput,
+): Promise<readonly RecordedAnswer[]> {
+  const { tenant, nodeId, visit, attempt } = context;
+  const key = emissionKey('interrupt.requested', { nodeId, visit, attempt, step: asks });
+  for await (const row of recordedRows(ports, tenant, recordedBy)) {
+    if (row.key !== key) continue;
+    const asked = questionText(JSON.parse(row.payload) as JsonObject);
+    if (asked !== questionText(question)) return [];
+    const { runId, length } = recordedBy;
+    const { batches } = await ports.log.recording(ports.stores.runs.ref(tenant, runId), length);
+    return answersTo(interruptId, batches);
+  }
+  return [];
+}
