@@ -8,6 +8,7 @@ import type { HandoffTarget } from '../src/rules/handoffs.ts';
 import type { RecordedLog } from '../src/rules/overlay.ts';
 import type { RecordedAnswer } from '../src/rules/recorded-answers.ts';
 import type { ForkOf, PinnedAgent, RunHeader } from '../src/rules/run-input.ts';
+import type { MemberName } from '../src/ports/cohorts.ts';
 import type { ChildEnd, ChildRequest, ChildStart } from '../src/rules/children.ts';
 
 /** Where an activity runs: filled by Steps, the same for all. */
@@ -209,8 +210,8 @@ export type CallToolOutput =
 export interface RecordedAnswersInput {
   readonly context: StepContext;
   readonly recordedBy: RecordedLog;
-  /** Step of the visit that asks. */
-  readonly asks: string;
+  /** Of the entry that asks, here as in the source. */
+  readonly askedKey: string;
   readonly interruptId: string;
   readonly question: {
     readonly kind: string;
@@ -339,4 +340,13 @@ export interface Activities {
   startChildren(input: StartChildrenInput): Promise<StepResult<StartChildrenOutput>>;
   endChild(input: EndChildInput): Promise<StepResult<EndChildOutput>>;
   cancelChild(input: CancelChildInput): Promise<StepResult<CancelChildOutput>>;
+}
+
+// --- cohorts (architecture §6): src/runs/cohort-members.ts ------------------------------------------------------------
+
+export interface CohortActivities {
+  /** Makes the member's fork, waits for its end, and settles what it came to. */
+  replayMember(name: MemberName): Promise<void>;
+  /** Settles all that is left. */
+  endCohort(ended: Omit<MemberName, 'position'> & { readonly isCancelled: boolean }): Promise<void>;
 }

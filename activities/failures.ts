@@ -31,7 +31,7 @@ export function failure(code: ErrorCode, options: FailureOptions = {}): Applicat
 
 /** Runs the body of an activity; what it throws leaves as a failure of a known code. */
 export async function guarded<Result>(
-  ports: ActivityPorts,
+  ports: Pick<ActivityPorts, 'logger' | 'redactor'>,
   body: () => Promise<Result>,
 ): Promise<Result> {
   const context = Context.current();
@@ -44,7 +44,10 @@ export async function guarded<Result>(
   }
 }
 
-function failureOf(ports: ActivityPorts, error: unknown): ApplicationFailure {
+function failureOf(
+  ports: Pick<ActivityPorts, 'logger' | 'redactor'>,
+  error: unknown,
+): ApplicationFailure {
   const code = codeOf(error);
   const { activityType, workflowExecution, attempt } = Context.current().info;
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -9,7 +9,7 @@ import type { Children } from '../src/runs/children.ts';
 import type { Tools } from '../src/ports/tools.ts';
 
 export interface ActivityPorts {
-  readonly stores: Pick<Stores, 'log' | 'content' | 'effects' | 'runs'>;
+  readonly stores: Pick<Stores, 'log' | 'content' | 'effects' | 'runs' | 'cohorts'>;
   /** Brings the run's log up to its history: deltas may only follow what history already says. */
   readonly log: {
     catchUp(run: RunRef): Promise<{ readonly nextSequence: number }>;

@@ -1,6 +1,6 @@
 // What people answered to the same question in the record of a fork's source (replay.md §Modes): read from its log and from
 // what its tasks were given. Nobody is asked here, and silence is no answer.
-import { emissionKey } from '../src/rules/ids.ts';
+import { shownText } from '../src/rules/cohort.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import type { JsonObject } from '../src/rules/json.ts';
 import { answersTo, questionText, type RecordedAnswer } from '../src/rules/recorded-answers.ts';
@@ -14,17 +14,25 @@ export async function recordedAnswers(
 ): Promise<StepResult<RecordedAnswersOutput>> {
   const { interruptId, isLeft } = input;
   const answers = isLeft ? [] : await found(ports, input);
+  if (answers.length === 0) await noteUnanswered(ports, input);
   return { output: { interruptId, answers }, events: [] };
+}
+
+/** A cohort waits for nobody: it learns of what its fork asks, and ends it. */
+async function noteUnanswered(
+  { stores }: ActivityPorts,
+  { context: { tenant, runId, nodeId }, question: { kind, data } }: RecordedAnswersInput,
+): Promise<void> {
+  await stores.cohorts.noteAsks(tenant, runId, { nodeId, kind, data: shownText(data) });
 }
 
 async function found(
   ports: ActivityPorts,
-  { context, recordedBy, asks, interruptId, question }: RecordedAnswersInput,
+  { context, recordedBy, askedKey, interruptId, question }: RecordedAnswersInput,
 ): Promise<readonly RecordedAnswer[]> {
-  const { tenant, nodeId, visit, attempt } = context;
-  const key = emissionKey('interrupt.requested', { nodeId, visit, attempt, step: asks });
+  const { tenant } = context;
   for await (const row of recordedRows(ports, tenant, recordedBy)) {
-    if (row.key !== key) continue;
+    if (row.key !== askedKey) continue;
     const asked = questionText(JSON.parse(row.payload) as JsonObject);
     if (asked !== questionText(question)) return [];
     const { runId, length } = recordedBy;

@@ -310,6 +310,195 @@ export interface Capabilities {
   [k: string]: unknown;
 }
 
+export interface CohortCreateRequest {
+  select: CohortSelection;
+  change?: CohortChange;
+  /**
+   * Members that are under way at once. Default 4.
+   */
+  parallel?: number;
+  /**
+   * Longest time of one fork. Default 600000.
+   */
+  memberTimeoutMs?: number;
+}
+export interface CohortSelection {
+  workflowId?: string;
+  status?: 'completed' | 'failed' | 'cancelled';
+  tag?: string;
+  sessionId?: string;
+  /**
+   * Accepted at this time or later.
+   */
+  from?: string;
+  /**
+   * Accepted before this time.
+   */
+  until?: string;
+  /**
+   * So many of them. Default 50.
+   */
+  last?: number;
+}
+export interface CohortChange {
+  /**
+   * By agentId, by the last part of one, or by the node that invokes it.
+   */
+  agents?: {
+    [k: string]: {
+      systemPrompt?: string;
+      /**
+       * The version that the host has now.
+       */
+      packVersion?: string;
+    };
+  };
+  /**
+   * Over that of each run.
+   */
+  configurable?: {
+    [k: string]: unknown;
+  };
+}
+
+export interface Cohort {
+  cohortId: string;
+  state: 'running' | 'cancelling' | 'completed' | 'cancelled';
+  /**
+   * replay: by the code of this build, and nothing else is another.
+   */
+  mode: 'replay' | 'branch';
+  createdAt: string;
+  endedAt?: string;
+  select: CohortShownSelection;
+  change: CohortChange;
+  parallel: number;
+  memberTimeoutMs: number;
+  /**
+   * Picked runs.
+   */
+  members: number;
+  /**
+   * Those that have come to an end.
+   */
+  settled: number;
+  totals: CohortTotals;
+  before: CohortUse;
+  after: CohortUse1;
+  /**
+   * One page of members. Absent in lists.
+   */
+  results?: CohortMemberResult[];
+  /**
+   * `from` of the next page; absent: it is the last.
+   */
+  nextFrom?: number;
+}
+export interface CohortShownSelection {
+  workflowId?: string;
+  status?: 'completed' | 'failed' | 'cancelled';
+  tag?: string;
+  sessionId?: string;
+  /**
+   * Accepted at this time or later.
+   */
+  from?: string;
+  /**
+   * Accepted before this time.
+   */
+  until?: string;
+  /**
+   * So many of them. Default 50.
+   */
+  last: number;
+}
+export interface CohortTotals {
+  same: number;
+  diverged: number;
+  'outcome-changed': number;
+  asks: number;
+  failed: number;
+  'source-missing': number;
+  'not-finished': number;
+}
+export interface CohortUse {
+  inputTokens: number;
+  outputTokens: number;
+  usd?: number;
+}
+export interface CohortUse1 {
+  inputTokens: number;
+  outputTokens: number;
+  usd?: number;
+}
+export interface CohortMemberResult {
+  position: number;
+  sourceRunId: string;
+  /**
+   * Absent: no fork was made.
+   */
+  forkRunId?: string;
+  /**
+   * Absent: it waits, or is under way.
+   */
+  outcome?:
+    'same' | 'diverged' | 'outcome-changed' | 'asks' | 'failed' | 'source-missing' | 'not-finished';
+  error?: {
+    code: string;
+    message: string;
+  };
+  before?: CohortSide;
+  after?: {
+    status: string;
+    durationMs?: number;
+    inputTokens?: number;
+    outputTokens?: number;
+    usd?: number;
+  };
+  /**
+   * Where the fork went apart first, and why.
+   */
+  divergence?: {
+    seq: number;
+    cause: string;
+    overlay?: string;
+    nodeId?: string;
+    nodeName?: string;
+    type?: string;
+  };
+  /**
+   * What came out otherwise. Values are the beginnings of their JSON texts.
+   */
+  changes?: CohortOutcomeChange[];
+  /**
+   * What it asks that nobody answered in its source; nobody was asked.
+   */
+  asks?: {
+    nodeId: string;
+    kind: string;
+    /**
+     * The beginning of what is asked, as JSON text.
+     */
+    data: string;
+  };
+}
+export interface CohortSide {
+  status: string;
+  durationMs?: number;
+  inputTokens?: number;
+  outputTokens?: number;
+  usd?: number;
+}
+export interface CohortOutcomeChange {
+  /**
+   * Absent: of the run as a whole.
+   */
+  nodeId?: string;
+  pointer: string;
+  before?: string;
+  after?: string;
+}
+
 export interface DebugBundle {
   bundleVersion: string;
   generatedAt: string;

@@ -1,2 +1,3 @@
 // Entry of the workflow bundle.
+export { cohortWorkflow } from './cohort.ts';
 export { runWorkflow } from './run.ts';

@@ -10,7 +10,14 @@ import {
 } from '@temporalio/workflow';
 import { CARRIER_MEMO_FIELD, CARRIER_METADATA_KEY, type Carrier } from '../src/rules/journal.ts';
 import { CARRIER_BYTES, SEGMENT_CARRIER_BYTES } from '../src/rules/limits.ts';
-import { drainOutbox, endedAs, takeBack, tenantOfRun, type OutboxEntry } from './journal.ts';
+import {
+  drainOutbox,
+  endedAs,
+  isJournalOpen,
+  takeBack,
+  tenantOfRun,
+  type OutboxEntry,
+} from './journal.ts';
 
 type Command = ConcludeActivationInput['commands'][number];
 
@@ -131,6 +138,7 @@ function asCancelled(commands: readonly Command[]): Command[] {
 }
 
 function concludeWithJournal(all: readonly Command[]): Command[] {
+  if (!isJournalOpen()) return [...all];
   const commands = asCancelled(all);
   const { historyLength, runId } = workflowInfo();
   const cancelled = takeBackDropped(commands, historyLength);

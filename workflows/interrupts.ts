@@ -197,7 +197,8 @@ async function takeRecorded(
   if (!recordedBy) return;
   const { interruptId } = open;
   const question = { kind, data, resumeSchema };
-  const input = { recordedBy, asks: step, interruptId, question };
+  const askedKey = factKey(open, 'interrupt.requested');
+  const input = { recordedBy, askedKey, interruptId, question };
   const seek = { step: `${step}.recorded`, input };
   const { answers } = await steps.run(visit, 'recordedAnswers', seek);
   open.isSought = true;

@@ -38,6 +38,11 @@ export function openJournal(of: string): void {
   tenant = of;
 }
 
+/** False: what runs here is no run, and states nothing. */
+export function isJournalOpen(): boolean {
+  return tenant !== '';
+}
+
 export function tenantOfRun(): string {
   return tenant;
 }

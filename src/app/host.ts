@@ -1,4 +1,5 @@
 // The composition root: joins parts and roles to one host, whole or one half of it (architecture §1, §7).
+import { cohortActivities } from '../../activities/cohort.ts';
 import { createActivities } from '../../activities/create-activities.ts';
 import { workflowBundle } from '../adapters/temporal/bundle.ts';
 import { dataConverter } from '../adapters/temporal/codec.ts';
@@ -21,6 +22,7 @@ import {
 } from './parts.ts';
 import { withProgress, type Report } from './progress.ts';
 import { createChildren } from '../runs/children.ts';
+import { createCohortMembers } from '../runs/cohort-members.ts';
 import { EARLY_ROLES, LATE_ROLES, runSettings, startRoles } from './roles.ts';
 import { Started } from './started.ts';
 
@@ -70,7 +72,11 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   const early = await startRoles(EARLY_ROLES, runs, started);
   const inside = { ...early, ...(await loadAgentParts(options, early)) };
   const children = createChildren({ ...inside, logger, config: runSettings(options) });
-  const activities = createActivities({ ...inside, children, logger });
+  const cohorts = createCohortMembers({ ...inside, logger, config: runSettings(options) });
+  const activities = {
+    ...createActivities({ ...inside, children, logger }),
+    ...cohortActivities({ ...inside, cohorts, logger }),
+  };
   const needs = { ...inside, activities, bundle: await bundling };
   const { server, worker, ...host } = await startRoles(LATE_ROLES, needs, started);
   if (worker && config.temporal.kind === 'dev')

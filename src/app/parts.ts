@@ -7,6 +7,7 @@ import { loadCatalog } from '../adapters/catalog/index.ts';
 import { createModels, hasLiveModel } from '../adapters/models/index.ts';
 import { openStores } from '../adapters/postgres/index.ts';
 import { createEncryption, dataConverter } from '../adapters/temporal/codec.ts';
+import { createCohortEngine } from '../adapters/temporal/cohort-engine.ts';
 import { connectTemporal, type TemporalTarget } from '../adapters/temporal/connection.ts';
 import { hasKeptRuns, locateDevServer } from '../adapters/temporal/dev-server.ts';
 import { createRunEngine } from '../adapters/temporal/engine.ts';
@@ -29,6 +30,7 @@ import { createProjector, type Projector } from '../log/projector.ts';
 import { createAgentTools } from '../opensentience/agent-tools.ts';
 import type { Core } from '../opensentience/parts.ts';
 import type { Catalog, ResolvedAgent } from '../ports/catalog.ts';
+import type { CohortEngine } from '../ports/cohorts.ts';
 import type { RunEngine } from '../ports/engine.ts';
 import type { HistoryReader, HistoryRemover } from '../ports/history.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -159,6 +161,7 @@ export interface RunParts {
   readonly temporal: Temporal;
   readonly stores: Stores;
   readonly engine: RunEngine;
+  readonly cohortEngine: CohortEngine;
   readonly history: HistoryReader;
   readonly histories: HistoryRemover;
   readonly log: Log;
@@ -174,7 +177,9 @@ export function joinLog(
   const { namespace } = temporal;
   const processId = `process-${randomUUID()}`;
   const connection = connectTemporal(temporal);
-  const engine = createRunEngine({ connection, namespace, dataConverter: dataConverter(config) });
+  const clientOptions = { connection, namespace, dataConverter: dataConverter(config) };
+  const engine = createRunEngine(clientOptions);
+  const cohortEngine = createCohortEngine(clientOptions);
   const history = createHistoryReader({
     connection,
     namespace,
@@ -191,7 +196,8 @@ export function joinLog(
   started.add('connection', STOP_LIMITS.connection, () => connection.close());
   started.add('history', STOP_LIMITS.reads, () => history.close());
   started.add('log', STOP_LIMITS.reads, () => log.close());
-  return { temporal, stores, engine, history, histories, log, projector, redactor };
+  const engines = { engine, cohortEngine };
+  return { temporal, stores, ...engines, history, histories, log, projector, redactor };
 }
 
 /** What runs may be made of. */

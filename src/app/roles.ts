@@ -2,7 +2,7 @@
 // Each half can be started alone (architecture §1).
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { CallToolInput } from '../../activities/contract.ts';
+import type { CallToolInput, CohortActivities } from '../../activities/contract.ts';
 import type { createActivities } from '../../activities/create-activities.ts';
 import { createAgentWorkers } from '../adapters/temporal/agent-workers.ts';
 import { dataConverter } from '../adapters/temporal/codec.ts';
@@ -75,7 +75,7 @@ export interface EarlyNeeds extends Given, RunParts {
 }
 
 export interface LateNeeds extends EarlyNeeds, AgentParts {
-  readonly activities: ReturnType<typeof createActivities>;
+  readonly activities: ReturnType<typeof createActivities> & CohortActivities;
   /** Of the workflow code; only where workflows run. */
   readonly bundle?: { readonly codePath: string };
 }
@@ -234,7 +234,8 @@ const reaper: Role<LateNeeds> = {
   half: 'facade',
   stopLimitMs: 3_000,
   async start(needs) {
-    const running = createReaper({ ...needs, logger: needs.options.logger });
+    const config = runSettings(needs.options);
+    const running = createReaper({ ...needs, logger: needs.options.logger, config });
     running.start();
     return { stop: () => running.stop() };
   },

@@ -3,6 +3,7 @@ import type { Redactor } from '../rules/redaction.ts';
 import { subjectOf } from '../rules/subject.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { Catalog } from '../ports/catalog.ts';
+import type { CohortEngine } from '../ports/cohorts.ts';
 import type { RunEngine } from '../ports/engine.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Models } from '../ports/models.ts';
@@ -66,6 +67,7 @@ export interface FacadeDeps {
     | 'runs'
     | 'content'
     | 'families'
+    | 'cohorts'
     | 'idempotency'
     | 'sessions'
     | 'pageSessions'
@@ -74,6 +76,7 @@ export interface FacadeDeps {
     | 'ping'
   >;
   readonly engine: RunEngine;
+  readonly cohortEngine: CohortEngine;
   readonly log: RunLog;
   readonly catalog: Catalog;
   readonly models: Pick<Models, 'providers' | 'choose' | 'isLive'>;

@@ -6,6 +6,7 @@ import type { PageSessions } from './page-sessions.ts';
 import type { Route } from './route.ts';
 import { cancelRoute } from './routes/cancel.ts';
 import { causationRoutes } from './routes/causation.ts';
+import { cohortRoutes } from './routes/cohorts.ts';
 import { conversationRoutes } from './routes/conversation.ts';
 import { catalogRoutes } from './routes/catalog.ts';
 import { diffRoutes } from './routes/diff.ts';
@@ -60,6 +61,7 @@ export function routesOf(
     cancelRoute(deps),
     ...pauseRoutes(deps),
     forkRoute(deps),
+    ...cohortRoutes(deps),
     debugBundleRoute(deps),
     runBundleRoute(deps),
     interruptRoute(deps),

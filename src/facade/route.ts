@@ -76,10 +76,11 @@ export const PATH_PARAMETERS = {
   agentId: { description: 'An agent.', example: 'example.notes' },
   artifactId: { description: 'An artifact.', example: 'report' },
   sessionId: { description: 'A session.', example: 'session-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
+  cohortId: { description: 'A cohort.', example: 'cohort-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
   eventId: { description: 'An event of the run.', example: 'evt-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
   sequence: { description: "Number of an event in the run's log.", example: '0' },
 } as const satisfies Partial<
-  Record<keyof typeof ID_FIELDS | 'sessionId' | 'eventId' | 'sequence', PathParameter>
+  Record<keyof typeof ID_FIELDS | 'sessionId' | 'cohortId' | 'eventId' | 'sequence', PathParameter>
 >;
 
 type PathNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`

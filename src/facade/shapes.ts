@@ -13,6 +13,8 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   RunForkRequest: 'run-fork-request',
   RunDiffResponse: 'run-diff-response',
   RunComparison: 'run-comparison',
+  CohortCreateRequest: 'cohort-create-request',
+  Cohort: 'cohort',
   RunPauseRequest: 'run-pause-request',
   RunResumeRequest: 'run-resume-request',
   SessionMessageRequest: 'session-message-request',
@@ -347,6 +349,14 @@ const INLINE: JsonObject = {
       heldAt: { type: 'string', format: 'date-time' },
     },
     required: ['runId', 'held'],
+  },
+  CohortList: {
+    type: 'object',
+    properties: {
+      cohorts: { type: 'array', items: { $ref: '#/components/schemas/Cohort' } },
+      nextCursor: text,
+    },
+    required: ['cohorts'],
   },
   PageLink: {
     type: 'object',

@@ -194,12 +194,16 @@ export function interruptView(open: OpenInterrupt): JsonObject {
 
 /** Of what, from where, and by what it goes in its source's place. */
 function lineageOf(
-  { sourceRunId, fromSeq, mode, asked }: ForkOf,
+  { sourceRunId, fromSeq, mode, asked, cohortId }: ForkOf,
   definition: WorkflowDefinition,
 ): JsonObject {
   const inputs = asked && isJsonObject(asked.inputs) ? masked(asked.inputs, definition) : undefined;
   const overlay = asked && { ...asked, ...(inputs ? { inputs } : {}) };
-  return { sourceRunId, fromSeq, mode, ...(overlay ? { runOptionsOverlay: overlay } : {}) };
+  return {
+    ...{ sourceRunId, fromSeq, mode },
+    ...(overlay ? { runOptionsOverlay: overlay } : {}),
+    ...(cohortId === undefined ? {} : { cohortId }),
+  };
 }
 
 /**

@@ -80,6 +80,8 @@ export interface OverviewRow extends RunListItem {
 export interface OverviewQuery {
   readonly status?: RunStatus;
   readonly workflowId?: string;
+  /** Forks of this cohort, which no other list has. */
+  readonly cohortId?: string;
   /**
    * Only runs that wait for a person, the soonest deadline first, then the oldest question; else all, newest first. Runs
    * without a summary are not among them.
@@ -121,7 +123,7 @@ export interface RunStore {
   /** Newest first. `cursor` is opaque; limit 1..200. */
   list(
     tenant: string,
-    query: { status?: RunStatus; workflowId?: string; cursor?: string; limit: number },
+    query: Omit<OverviewQuery, 'waiting'>,
   ): Promise<{ runs: readonly RunListItem[]; nextCursor?: string }>;
   /** The same with what lists show of each run; a paused run's questions count while their time lasts (`nowMs`). */
   overview(

@@ -3,6 +3,7 @@
 // about a run, names the tenant, by a RunRef or beside the id; a claimed effect goes by its claim. What goes over all
 // tenants is the host's own work: projection, archive, reaper, rebuild, readiness.
 import type { AgentRegistry } from './agents.ts';
+import type { CohortStore } from './cohorts.ts';
 import type { ContentStore } from './content.ts';
 import type { EffectLedger } from './effects.ts';
 import type { FamilyStore } from './families.ts';
@@ -19,6 +20,7 @@ import type { SessionStore } from './sessions.ts';
 /** All stores of one database. */
 export interface Stores {
   readonly runs: RunStore;
+  readonly cohorts: CohortStore;
   readonly families: FamilyStore;
   readonly idempotency: IdempotencyStore;
   readonly log: LogStore;

@@ -86,6 +86,12 @@ export function childRunIdOf(parentRunId: string, callId: string, index: number)
   return `run-${ksuidText(sha256(utf8ToBytes(`child\0${name}`)).subarray(0, 20))}`;
 }
 
+/** Id of a cohort's fork of a run: the same for every try to make it. */
+export function cohortForkIdOf(cohortId: string, sourceRunId: string): string {
+  const name = JSON.stringify([cohortId, sourceRunId]);
+  return `run-${ksuidText(sha256(utf8ToBytes(`cohort\0${name}`)).subarray(0, 20))}`;
+}
+
 export type PayloadIdKind = 'call' | 'inv' | 'int' | 'conv';
 
 /**

@@ -60,6 +60,8 @@ export interface ForkOf {
   readonly generation: number;
   /** The overlay as it was asked for, without secrets. */
   readonly asked?: JsonObject;
+  /** Of a cohort that made it: lists leave it out. */
+  readonly cohortId?: string;
   /** A replay that leaves nothing of the record out and has nothing behind it: what is played is held against it, and that is all. */
   readonly isWhole?: true;
 }

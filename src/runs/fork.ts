@@ -28,7 +28,11 @@ interface Asked {
   readonly asked: RunForkRequest;
 }
 
-export type ForkRequest = Asked & Pick<AcceptRequest, 'once'>;
+export type ForkRequest = Asked &
+  Pick<AcceptRequest, 'once'> & {
+    /** Of a cohort's fork: its id, which each try to make it has, and whose it is. */
+    readonly as?: { readonly runId: string; readonly cohortId: string };
+  };
 
 interface Made {
   readonly of: ForkOf;
@@ -42,7 +46,7 @@ interface Made {
 export async function forkRun(
   deps: ForkDeps,
   caller: Caller,
-  { source, asked, once }: ForkRequest,
+  { source, asked, once, as }: ForkRequest,
 ): Promise<Once<AcceptedRun>> {
   // Who makes it may look at all that its source did.
   requireScope(caller, 'runs:read');
@@ -51,7 +55,7 @@ export async function forkRun(
   );
   const make = (): NewRun => {
     if (fork instanceof Error) throw fork;
-    return newFork(source, fork);
+    return newFork(source, fork, as);
   };
   const before = async ({ runId }: NewRun): Promise<void> => {
     // From here on the source stays for as long as the fork may read it.
@@ -146,8 +150,15 @@ async function rowsOf({ log }: ForkDeps, source: RunRow, length: number): Promis
  * Owner, definition, agents and limits are the source's (RFC 0165). It is a root of its own, and in a session of its own:
  * what is said in the source's is not said twice.
  */
-function newFork({ input: source, tenant, workflowId }: RunRow, { of, overlay }: Made): NewRun {
-  const { runId, sessionId } = newRoot();
+function newFork(
+  { input: source, tenant, workflowId }: RunRow,
+  { of, overlay }: Made,
+  as: ForkRequest['as'],
+): NewRun {
+  const own = newRoot();
+  const { runId, cohortId } = as ?? { runId: own.runId };
+  // The forks of a cohort are one session.
+  const sessionId = cohortId ?? own.sessionId;
   const { startedBy } = source.header;
   const { asked, variables, ...lived } = overlay ?? {};
   // From 0 on it goes by nothing else: as if it had been started so.
@@ -163,6 +174,7 @@ function newFork({ input: source, tenant, workflowId }: RunRow, { of, overlay }:
     header: { sessionId, correlationId: runId, ...(startedBy ? { startedBy } : {}) },
     fork: {
       ...of,
+      ...(cohortId === undefined ? {} : { cohortId }),
       ...(asked ? { asked } : {}),
       ...(overlay && (!isWhole || isRecorded) ? { overlay: lived } : {}),
     },

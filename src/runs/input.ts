@@ -46,6 +46,11 @@ export function newRoot(): { readonly runId: string; readonly sessionId: string 
   return { runId: randomId('run'), sessionId: randomId('session') };
 }
 
+/** Of what forks many runs at once. */
+export function newCohortId(): string {
+  return randomId('cohort');
+}
+
 type InputDeps = Pick<RunsDeps, 'catalog' | 'models' | 'redactor' | 'config'>;
 
 /** What a run is among runs. */

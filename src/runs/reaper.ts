@@ -2,7 +2,9 @@
 // Temporal refuses for good fail after 30 s, so that no accepted run is forgotten.
 import { codeOf } from '../rules/errors.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../rules/limits.ts';
+import type { CohortEngine } from '../ports/cohorts.ts';
 import type { Stores } from '../ports/stores.ts';
+import { startLeftCohorts } from './cohorts.ts';
 import type { RunsDeps } from './deps.ts';
 import { failRun, startRun } from './start.ts';
 
@@ -19,8 +21,9 @@ export const AGENT_RECORDS_RETENTION_MS = 30 * 24 * 3_600_000;
 /** Runs looked at in one round. */
 const ROUND_RUNS = 50;
 
-export type ReaperDeps = Pick<RunsDeps, 'engine' | 'logger'> & {
-  readonly stores: Pick<Stores, 'runs' | 'idempotency' | 'agents'>;
+export type ReaperDeps = Pick<RunsDeps, 'engine' | 'logger' | 'config'> & {
+  readonly stores: Pick<Stores, 'runs' | 'idempotency' | 'agents' | 'cohorts'>;
+  readonly cohortEngine: CohortEngine;
   readonly log: Pick<RunsDeps['log'], 'head' | 'endUnstarted'>;
 };
 
@@ -40,6 +43,7 @@ export function createReaper(deps: ReaperDeps): Reaper {
     running = running
       .then(async () => {
         await reap(deps, nowMs);
+        await startLeftCohorts(deps, nowMs);
         if (nowMs - expiredAtMs < EXPIRE_INTERVAL_MS) return;
         await deps.stores.idempotency.expire(nowMs - IDEMPOTENCY_RETENTION_SECONDS * 1000);
         await deps.stores.agents.expire(nowMs - AGENT_RECORDS_RETENTION_MS);

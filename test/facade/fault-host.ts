@@ -9,6 +9,7 @@ import { createModels } from '../../src/adapters/models/index.ts';
 import { createLog } from '../../src/log/log.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
 import type { Catalog, CatalogAgent } from '../../src/ports/catalog.ts';
+import type { CohortEngine } from '../../src/ports/cohorts.ts';
 import type { RunEngine } from '../../src/ports/engine.ts';
 import type { HistoryReader } from '../../src/ports/history.ts';
 import type { Logger } from '../../src/ports/logger.ts';
@@ -69,6 +70,20 @@ function playedEngine(temporal: PlayedTemporal): RunEngine {
     },
     async ping() {
       if (temporal.away) throw away();
+    },
+  };
+}
+
+function playedCohortEngine(temporal: PlayedTemporal): CohortEngine {
+  const call = (name: string): void => {
+    temporal.calls.push(name);
+    if (temporal.away) throw away();
+  };
+  return {
+    start: async () => call('start cohort'),
+    async cancel() {
+      call('cancel cohort');
+      return true;
     },
   };
 }
@@ -135,6 +150,7 @@ export async function faultParts(
   const played: FacadeDeps = {
     stores,
     engine: playedEngine(temporal),
+    cohortEngine: playedCohortEngine(temporal),
     log,
     catalog: catalogOf(DEFINITIONS),
     models: createModels({}),

@@ -89,7 +89,13 @@ const asked = { idempotencyKey: undefined };
 const databaseAway = { without: 'database', told: 'service_unavailable' } as const;
 const nobody = { path: { agentId: 'nobody' } };
 const noAgent = { given: () => nobody, told: 'agent_not_found' } as const;
-const list = { status: undefined, workflowId: undefined, cursor: undefined, limit: 1 };
+const list = {
+  status: undefined,
+  cohortId: undefined,
+  workflowId: undefined,
+  cursor: undefined,
+  limit: 1,
+};
 
 const LEAVES: readonly Leaf[] = [
   leaf(GET_OPENAPI, { told: { body: { openapi: '3.1.0' } } }, 'never'),

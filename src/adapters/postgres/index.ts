@@ -7,6 +7,7 @@ import { within } from '../../system/time.ts';
 import { createContentFiles } from '../content/file-content-store.ts';
 import { createAgentRegistry } from './agent-registry.ts';
 import { createFileContentStore, createTableContentStore } from './content-store.ts';
+import { createCohortStore } from './cohort-store.ts';
 import type { Db } from './db.ts';
 import { createEffectLedger } from './effect-ledger.ts';
 import { startBackfill } from './feed-backfill.ts';
@@ -65,6 +66,7 @@ export async function storesOn(
     const backfill = await startBackfill(db, logger);
     return {
       runs: createRunStore(db),
+      cohorts: createCohortStore(db),
       families: createFamilyStore(db),
       idempotency: createIdempotencyStore(db),
       log,

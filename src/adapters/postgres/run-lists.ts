@@ -81,6 +81,11 @@ function pageOf<Row>(
   return { runs: rows.slice(0, limit), ...nextCursor(rows, limit, placeOf) };
 }
 
+/** Forks of a cohort are in no list but its own. */
+function ofCohort({ cohortId }: OverviewQuery, bind: (value: SqlValue) => string): string {
+  return cohortId === undefined ? 'r.cohort_id IS NULL' : `r.cohort_id = ${bind(cohortId)}`;
+}
+
 /** The registry leads; with a status the heads do, because their index holds it. */
 async function newest<Stored extends ListRecord>(
   db: Db,
@@ -90,7 +95,7 @@ async function newest<Stored extends ListRecord>(
   const values: SqlValue[] = [tenant];
   const bind = (value: SqlValue): string => `$${values.push(value)}`;
   const lead = query.status === undefined ? 'r' : 'h';
-  const where = [`${lead}.tenant_id = $1`];
+  const where = [`${lead}.tenant_id = $1`, ofCohort(query, bind)];
   if (query.status !== undefined) where.push(`h.status = ${bind(query.status)}`);
   if (query.workflowId !== undefined) where.push(`${lead}.workflow_id = ${bind(query.workflowId)}`);
   if (query.cursor !== undefined) {
@@ -116,7 +121,7 @@ async function soonest(
 ): Promise<Page<OverviewRecord>> {
   const values: SqlValue[] = [tenant, nowMs];
   const bind = (value: SqlValue): string => `$${values.push(value)}`;
-  const where = ['a.tenant_id = $1', 'h.tenant_id = $1', IS_ASKED('$2')];
+  const where = ['a.tenant_id = $1', 'h.tenant_id = $1', IS_ASKED('$2'), ofCohort(query, bind)];
   if (query.status !== undefined) where.push(`h.status = ${bind(query.status)}`);
   if (query.workflowId !== undefined) where.push(`h.workflow_id = ${bind(query.workflowId)}`);
   if (query.cursor !== undefined) {
@@ -150,8 +155,8 @@ export function lists(db: Db): Pick<RunStore, 'list' | 'overview' | 'countWaitin
     async countWaiting(tenant, limit, nowMs) {
       const [row] = await db.query<{ waiting: number }>(
         `SELECT count(*) AS waiting FROM (
-           SELECT 1 FROM run_asks a JOIN run_heads h ON h.run_id = a.run_id
-           WHERE a.tenant_id = $1 AND h.tenant_id = $1 AND ${IS_ASKED('$2')} LIMIT $3
+           SELECT 1 FROM run_asks a JOIN run_heads h ON h.run_id = a.run_id JOIN runs r ON r.run_id = a.run_id
+           WHERE r.cohort_id IS NULL AND a.tenant_id = $1 AND h.tenant_id = $1 AND ${IS_ASKED('$2')} LIMIT $3
          ) counted`,
         [tenant, nowMs, limit],
       );

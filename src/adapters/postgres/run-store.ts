@@ -1,11 +1,11 @@
 // The registry of runs (architecture §4, accept): who was accepted with what, whether Temporal has it, and the lists.
 import { randomUUID } from 'node:crypto';
-import type { RunInput } from '../../rules/run-input.ts';
 import type { RunStatus } from '../../rules/status.ts';
 import type { IdempotencyClaim } from '../../ports/idempotency.ts';
 import type { AcceptOutcome, NewRun, RunRow, RunStore, StartFailure } from '../../ports/runs.ts';
 import type { Db, Queries, SqlValue } from './db.ts';
 import { lists } from './run-lists.ts';
+import { RUN_COLUMNS, runOf, type RunRecord } from './run-record.ts';
 import { refOf } from './run-ref.ts';
 import { joinSession, sessionValues } from './session-store.ts';
 import { claimRecord, insertClaim, newClaimValues, standingOf } from './idempotency-store.ts';
@@ -13,37 +13,14 @@ import { claimRecord, insertClaim, newClaimValues, standingOf } from './idempote
 /** How long in ms an acceptance may take before a retry with the same key goes on with its run. */
 const ACCEPT_LEASE_MS = 15_000;
 
-interface RunRecord {
-  readonly run_id: string;
-  readonly tenant_id: string;
-  readonly workflow_id: string;
-  readonly input: string;
-  readonly created_at_ms: number;
-  readonly temporal_run_id: string | null;
-  readonly start_failure: string | null;
-}
-const COLUMNS =
-  'run_id, tenant_id, workflow_id, input, created_at_ms, temporal_run_id, start_failure';
-
-function runOf(record: RunRecord): RunRow {
-  return {
-    ...refOf(record.tenant_id, record.run_id),
-    workflowId: record.workflow_id,
-    input: JSON.parse(record.input) as RunInput,
-    createdAtMs: record.created_at_ms,
-    ...(record.temporal_run_id === null ? {} : { temporalRunId: record.temporal_run_id }),
-    ...(record.start_failure === null
-      ? {}
-      : { startFailure: JSON.parse(record.start_failure) as StartFailure }),
-  };
-}
+const COLUMNS = RUN_COLUMNS.join(', ');
 
 /** Inserts a run (runValues, from $1 on) with its head and its place in its session where the CTE `claim` has a row. */
 export const INSERT_RUN = `run AS (
-    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id, workflow_name)
-    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text FROM claim
+    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id, workflow_name, cohort_id)
+    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text, $10::text FROM claim
   ),
-  ${joinSession(10)}
+  ${joinSession(11)}
   INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
     last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
   SELECT $1, $2, $3, $6, 'pending', false, 0, 0, '', 0, '', $7::integer, 'null', 'null' FROM session
@@ -61,6 +38,7 @@ export function runValues(run: NewRun): SqlValue[] {
     run.input.header.sessionId,
     // No column can hold a NUL.
     run.input.definition.name.replaceAll('\0', ''),
+    run.input.fork?.cohortId ?? null,
     ...sessionValues(run),
   ];
 }

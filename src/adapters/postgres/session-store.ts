@@ -95,11 +95,15 @@ function runOf(record: RunRecord): SessionRun {
 const SESSION_COLUMNS =
   'session_id, title, array_to_json(tags)::text AS tags, created_at_ms, last_activity_ms';
 
+/** The forks of a cohort are one session, which has the cohort's id. */
+const IS_NO_COHORT =
+  'NOT EXISTS (SELECT 1 FROM cohorts c WHERE c.cohort_id = session_id AND c.tenant_id = sessions.tenant_id)';
+
 async function list(db: Db, tenant: string, { cursor, limit }: PageQuery) {
   const values: SqlValue[] = [tenant, limit + 1];
   const records = await db.query<SessionRecord>(
     `SELECT ${SESSION_COLUMNS} FROM sessions
-     WHERE tenant_id = $1 AND ${behind('(last_activity_ms, session_id)', 'newest', { cursor, values })}
+     WHERE tenant_id = $1 AND ${IS_NO_COHORT} AND ${behind('(last_activity_ms, session_id)', 'newest', { cursor, values })}
      ORDER BY last_activity_ms DESC, session_id DESC LIMIT $2`,
     values,
   );

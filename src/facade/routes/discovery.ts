@@ -34,6 +34,7 @@ import { GET_RETENTION, HOLD_RUN, RELEASE_RUN } from './retention.ts';
 import { GET_RUN_BUNDLE } from './run-bundle.ts';
 import { LIST_RUNS } from './runs.ts';
 import { GET_ANCESTRY, GET_CAUSES, GET_EFFECTS } from './causation.ts';
+import { CANCEL_COHORT, CREATE_COHORT, GET_COHORT, LIST_COHORTS } from './cohorts.ts';
 import { GET_CONVERSATION, SAY_IN_SESSION } from './conversation.ts';
 import { STREAM_SESSION_EVENTS } from './session-events.ts';
 import { GET_SESSION, LIST_SESSIONS } from './sessions.ts';
@@ -118,6 +119,10 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         signInLink: addressOf(CREATE_SIGN_IN_LINK, FIRST),
         questions: addressOf(LIST_QUESTIONS, FIRST),
         children: addressOf(LIST_CHILDREN, FIRST),
+        cohorts: addressOf(LIST_COHORTS, FIRST),
+        createCohort: addressOf(CREATE_COHORT, FIRST),
+        cohort: addressOf(GET_COHORT, FIRST),
+        cancelCohort: addressOf(CANCEL_COHORT, FIRST),
         runBundle: addressOf(GET_RUN_BUNDLE, FIRST),
         retention: addressOf(GET_RETENTION, FIRST),
         holdRun: addressOf(HOLD_RUN, FIRST),

@@ -63,6 +63,10 @@ export const RUN_LIST = {
     ...{ pattern: /^[!-~]{1,512}$/, reason: 'is not a cursor', example: 'MTc2NzMyMzA0NQ' },
   }),
   workflowId: text('Only runs of this workflow.', { example: 'refund' }),
+  cohortId: text('Only forks of this cohort, which no other list has. An extension of this host.', {
+    ...{ pattern: /^cohort-[0-9A-Za-z]{27}$/, reason: 'is not the id of a cohort' },
+    example: 'cohort-1srOrx2ZWZBpBUvZwXKQmoEYga2',
+  }),
   limit: integer('Runs in one page.', { min: 1, max: 200, default: 50, example: 20 }),
 };
 

@@ -1,0 +1,302 @@
+// Cohorts on Postgres (migration 014): which runs one picked, and what became of each fork. What a member came to stands
+// once; a member that is settled again stays as it is.
+import type {
+  AskedQuestion,
+  CohortRequest,
+  MemberOutcome,
+  MemberReport,
+  MemberStop,
+} from '../../rules/cohort.ts';
+import type {
+  CohortMember,
+  CohortRow,
+  CohortState,
+  CohortStore,
+  MemberName,
+  ModelUse,
+  NewCohort,
+} from '../../ports/cohorts.ts';
+import { isUniqueViolation, type Db, type SqlValue } from './db.ts';
+import { behind, cursorOf, NEWEST_FIRST, nextCursor } from './list-cursor.ts';
+import { RUN_COLUMNS, runOf, type RunRecord } from './run-record.ts';
+
+interface CohortRecord {
+  readonly cohort_id: string;
+  readonly tenant_id: string;
+  readonly created_at_ms: number;
+  readonly request: string;
+  readonly members: number;
+  readonly state: string;
+  readonly is_started: boolean;
+  readonly ended_at_ms: number | null;
+}
+const COLUMNS =
+  'cohort_id, tenant_id, created_at_ms, request, members, state, is_started, ended_at_ms';
+
+function cohortOf(record: CohortRecord): CohortRow {
+  return {
+    cohortId: record.cohort_id,
+    tenant: record.tenant_id,
+    createdAtMs: record.created_at_ms,
+    request: JSON.parse(record.request) as CohortRequest,
+    members: record.members,
+    state: record.state as CohortState,
+    isStarted: record.is_started,
+    ...(record.ended_at_ms === null ? {} : { endedAtMs: record.ended_at_ms }),
+  };
+}
+
+interface MemberRecord {
+  readonly position: number;
+  readonly source_run_id: string;
+  readonly fork_run_id: string;
+  readonly is_made: boolean;
+  readonly stop: string | null;
+  readonly question: string | null;
+  readonly outcome: string | null;
+  readonly report: string | null;
+}
+const MEMBER = `position, source_run_id, fork_run_id, stop, question, outcome, report,
+  EXISTS (SELECT 1 FROM runs r WHERE r.run_id = fork_run_id) AS is_made`;
+
+function memberOf(record: MemberRecord): CohortMember {
+  const { question, report } = record;
+  return {
+    position: record.position,
+    sourceRunId: record.source_run_id,
+    forkRunId: record.fork_run_id,
+    isMade: record.is_made,
+    ...(record.stop === null ? {} : { stop: record.stop as MemberStop }),
+    ...(question === null ? {} : { question: JSON.parse(question) as AskedQuestion }),
+    ...(record.outcome === null ? {} : { outcome: record.outcome as MemberOutcome }),
+    ...(report === null ? {} : { report: JSON.parse(report) as MemberReport }),
+  };
+}
+
+const candidates =
+  (db: Db): CohortStore['candidates'] =>
+  async (tenant, query) => {
+    const values: SqlValue[] = [tenant];
+    const bind = (value: SqlValue): string => `$${values.push(value)}`;
+    const where = ['r.tenant_id = $1', 'r.cohort_id IS NULL', 'h.closed'];
+    const { workflowId, status, tag, sessionId, fromMs, untilMs, cursor, limit } = query;
+    if (workflowId !== undefined) where.push(`r.workflow_id = ${bind(workflowId)}`);
+    if (status !== undefined) where.push(`h.status = ${bind(status)}`);
+    if (sessionId !== undefined) where.push(`s.session_id = ${bind(sessionId)}`);
+    if (fromMs !== undefined) where.push(`r.created_at_ms >= ${bind(fromMs)}::bigint`);
+    if (untilMs !== undefined) where.push(`r.created_at_ms < ${bind(untilMs)}::bigint`);
+    // As JSON text, where a tag stands as it is written.
+    if (tag !== undefined) where.push(`strpos(r.tags, ${bind(JSON.stringify(tag))}) > 0`);
+    if (cursor !== undefined) {
+      const [createdAtMs, runId] = cursorOf(cursor, NEWEST_FIRST);
+      where.push(
+        `(r.created_at_ms, r.run_id) < (${bind(createdAtMs)}::bigint, ${bind(runId)}::text)`,
+      );
+    }
+    const records = await db.query<RunRecord>(
+      `SELECT ${RUN_COLUMNS.map((name) => `r.${name}`).join(', ')}
+       FROM runs r JOIN run_heads h ON h.run_id = r.run_id JOIN session_runs s ON s.run_id = r.run_id
+       WHERE ${where.join(' AND ')} AND s.parent_run_id IS NULL
+       ORDER BY r.created_at_ms DESC, r.run_id DESC LIMIT ${bind(limit + 1)}`,
+      values,
+    );
+    return {
+      runs: records.slice(0, limit).map(runOf),
+      ...nextCursor(records, limit, (last) => [last.created_at_ms, last.run_id]),
+    };
+  };
+
+/** One statement: the cohort, where there is room for it, and its members. */
+async function insert(db: Db, cohort: NewCohort, maxOpen: number): Promise<boolean> {
+  const { cohortId, tenant, createdAtMs, request, members } = cohort;
+  const sources = members.map(({ sourceRunId }) => sourceRunId);
+  const forks = members.map(({ forkRunId }) => forkRunId);
+  return db.transaction(async (tx) => {
+    // Those that ask at once wait for each other: no two see the same room.
+    await tx.query("SELECT pg_advisory_xact_lock(hashtext('openwop cohorts ' || $1))", [tenant]);
+    const known = await tx.query('SELECT 1 FROM cohorts WHERE cohort_id = $1 AND tenant_id = $2', [
+      cohortId,
+      tenant,
+    ]);
+    if (known.length > 0) return true;
+    const open = await tx.query(
+      'SELECT 1 FROM cohorts WHERE tenant_id = $1 AND ended_at_ms IS NULL LIMIT $2',
+      [tenant, maxOpen],
+    );
+    if (open.length >= maxOpen) return false;
+    await tx.query(
+      `INSERT INTO cohorts (cohort_id, tenant_id, created_at_ms, request, members, state)
+       VALUES ($1, $2, $3, $4, $5, 'running')`,
+      [cohortId, tenant, createdAtMs, JSON.stringify(request), members.length],
+    );
+    await tx.query(
+      `INSERT INTO cohort_members (cohort_id, position, tenant_id, source_run_id, fork_run_id)
+       SELECT $1, at - 1, $2, source, fork
+       FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS picked (source, fork, at)`,
+      [cohortId, tenant, sources, forks],
+    );
+    return true;
+  });
+}
+
+type Side = 'before' | 'after';
+type TotalsRecord = { readonly outcome: string; readonly count: number } & Readonly<
+  Record<`${Side}_${'input' | 'output'}`, number> & Record<`${Side}_usd`, number | null>
+>;
+
+/** Sums over the reports of each outcome. */
+const USE = (['before', 'after'] as const)
+  .flatMap((side) => [
+    `coalesce(sum((told #>> '{${side},inputTokens}')::bigint), 0)::bigint AS ${side}_input`,
+    `coalesce(sum((told #>> '{${side},outputTokens}')::bigint), 0)::bigint AS ${side}_output`,
+    `sum((told #>> '{${side},usd}')::double precision) AS ${side}_usd`,
+  ])
+  .join(', ');
+
+function useOf(rows: readonly TotalsRecord[], side: Side): ModelUse {
+  const sum = (name: 'input' | 'output' | 'usd'): number =>
+    rows.reduce((all, row) => all + (row[`${side}_${name}`] ?? 0), 0);
+  const isPriced = rows.some((row) => row[`${side}_usd`] !== null);
+  return {
+    ...{ inputTokens: sum('input'), outputTokens: sum('output') },
+    ...(isPriced ? { usd: sum('usd') } : {}),
+  };
+}
+
+const OF_MEMBER = 'cohort_id = $1 AND tenant_id = $2 AND position = $3';
+
+function nameValues({ cohortId, tenant, position }: MemberName): SqlValue[] {
+  return [cohortId, tenant, position];
+}
+
+function memberWrites(db: Db): Pick<CohortStore, 'noteStop' | 'noteAsks' | 'settle'> {
+  return {
+    async noteStop(name, stop) {
+      await db.query(
+        `UPDATE cohort_members SET stop = $4 WHERE ${OF_MEMBER} AND stop IS NULL AND outcome IS NULL`,
+        [...nameValues(name), stop],
+      );
+    },
+    async noteAsks(tenant, forkRunId, question) {
+      await db.query(
+        `UPDATE cohort_members SET stop = 'asks', question = $3
+         WHERE fork_run_id = $1 AND tenant_id = $2 AND stop IS NULL AND outcome IS NULL`,
+        [forkRunId, tenant, JSON.stringify(question)],
+      );
+    },
+    async settle(name, { outcome, report }) {
+      await db.query(
+        `UPDATE cohort_members SET outcome = $4, report = $5 WHERE ${OF_MEMBER} AND outcome IS NULL`,
+        [...nameValues(name), outcome, JSON.stringify(report)],
+      );
+    },
+  };
+}
+
+function memberReads(db: Db): Pick<CohortStore, 'totals' | 'members' | 'member'> {
+  return {
+    async totals(tenant, cohortId) {
+      const rows = await db.query<TotalsRecord>(
+        `SELECT outcome, count(*) AS count, ${USE}
+         FROM (SELECT outcome, report::json AS told FROM cohort_members
+           WHERE cohort_id = $1 AND tenant_id = $2 AND outcome IS NOT NULL) settled
+         GROUP BY outcome`,
+        [cohortId, tenant],
+      );
+      const counts = Object.fromEntries(rows.map(({ outcome, count }) => [outcome, count]));
+      return { counts, before: useOf(rows, 'before'), after: useOf(rows, 'after') };
+    },
+    async members(tenant, cohortId, { from, limit, outcome }) {
+      const records = await db.query<MemberRecord>(
+        `SELECT ${MEMBER} FROM cohort_members
+         WHERE cohort_id = $1 AND tenant_id = $2 AND position >= $3 AND ($5::text IS NULL OR outcome = $5)
+         ORDER BY position LIMIT $4`,
+        [cohortId, tenant, from, limit, outcome ?? null],
+      );
+      return records.map(memberOf);
+    },
+    async member(name) {
+      const [record] = await db.query<MemberRecord>(
+        `SELECT ${MEMBER} FROM cohort_members WHERE ${OF_MEMBER}`,
+        nameValues(name),
+      );
+      return record && memberOf(record);
+    },
+  };
+}
+
+function moves(db: Db): Pick<CohortStore, 'markStarted' | 'cancelling' | 'end'> {
+  return {
+    async markStarted(tenant, cohortId) {
+      await db.query(
+        'UPDATE cohorts SET is_started = true WHERE cohort_id = $1 AND tenant_id = $2',
+        [cohortId, tenant],
+      );
+    },
+    async cancelling(tenant, cohortId) {
+      const [row] = await db.query<{ state: string }>(
+        `UPDATE cohorts SET state = CASE WHEN state = 'running' THEN 'cancelling' ELSE state END
+         WHERE cohort_id = $1 AND tenant_id = $2 RETURNING state`,
+        [cohortId, tenant],
+      );
+      return row && (row.state as CohortState);
+    },
+    async end(tenant, cohortId, atMs) {
+      const [row] = await db.query<{ state: string }>(
+        `UPDATE cohorts SET
+           state = CASE state WHEN 'running' THEN 'completed' WHEN 'cancelling' THEN 'cancelled' ELSE state END,
+           ended_at_ms = coalesce(ended_at_ms, $3)
+         WHERE cohort_id = $1 AND tenant_id = $2 RETURNING state`,
+        [cohortId, tenant, atMs],
+      );
+      return row && (row.state as CohortState);
+    },
+  };
+}
+
+export function createCohortStore(db: Db): CohortStore {
+  return {
+    candidates: candidates(db),
+    async insert(cohort, maxOpen) {
+      try {
+        return await insert(db, cohort, maxOpen);
+      } catch (error) {
+        // Of another tenant: no id of this one is that.
+        if (isUniqueViolation(error)) return false;
+        throw error;
+      }
+    },
+    async find(tenant, cohortId) {
+      const [record] = await db.query<CohortRecord>(
+        `SELECT ${COLUMNS} FROM cohorts WHERE cohort_id = $1 AND tenant_id = $2`,
+        [cohortId, tenant],
+      );
+      return record && cohortOf(record);
+    },
+    async list(tenant, { cursor, limit }) {
+      const values: SqlValue[] = [tenant, limit + 1];
+      const records = await db.query<CohortRecord>(
+        `SELECT ${COLUMNS} FROM cohorts
+         WHERE tenant_id = $1 AND ${behind('(created_at_ms, cohort_id)', 'newest', { cursor, values })}
+         ORDER BY created_at_ms DESC, cohort_id DESC LIMIT $2`,
+        values,
+      );
+      return {
+        cohorts: records.slice(0, limit).map(cohortOf),
+        ...nextCursor(records, limit, (last) => [last.created_at_ms, last.cohort_id]),
+      };
+    },
+    async unstarted(beforeMs, limit) {
+      const records = await db.query<CohortRecord>(
+        `SELECT ${COLUMNS} FROM cohorts
+         WHERE ended_at_ms IS NULL AND NOT is_started AND created_at_ms < $1
+         ORDER BY created_at_ms LIMIT $2`,
+        [beforeMs, limit],
+      );
+      return records.map(cohortOf);
+    },
+    ...memberReads(db),
+    ...memberWrites(db),
+    ...moves(db),
+  };
+}

@@ -1,0 +1,114 @@
+// Cohorts: their rows, and their workflows in Temporal (architecture §6): types only.
+import type {
+  AskedQuestion,
+  CohortInput,
+  CohortRequest,
+  CohortSelection,
+  MemberOutcome,
+  MemberReport,
+  MemberStop,
+} from '../rules/cohort.ts';
+import type { RunRow } from './runs.ts';
+
+export type CohortState = 'running' | 'cancelling' | 'completed' | 'cancelled';
+
+export interface NewCohort {
+  readonly cohortId: string;
+  readonly tenant: string;
+  readonly request: CohortRequest;
+  readonly createdAtMs: number;
+  /** In their order. */
+  readonly members: readonly { readonly sourceRunId: string; readonly forkRunId: string }[];
+}
+
+export interface CohortRow extends Omit<NewCohort, 'members'> {
+  readonly members: number;
+  readonly state: CohortState;
+  readonly isStarted: boolean;
+  readonly endedAtMs?: number;
+}
+
+export interface CohortMember {
+  /** From 0. */
+  readonly position: number;
+  readonly sourceRunId: string;
+  readonly forkRunId: string;
+  /** Its fork is there. */
+  readonly isMade: boolean;
+  readonly stop?: MemberStop;
+  readonly question?: AskedQuestion;
+  /** Absent: it has not come to its end. */
+  readonly outcome?: MemberOutcome;
+  readonly report?: MemberReport;
+}
+
+export interface ModelUse {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** Only where a provider stated a price. */
+  readonly usd?: number;
+}
+
+/** Of members that have come to an end; the others wait, or are under way. */
+export interface CohortTotals {
+  readonly counts: Readonly<Partial<Record<MemberOutcome, number>>>;
+  readonly before: ModelUse;
+  readonly after: ModelUse;
+}
+
+export interface MemberName {
+  readonly tenant: string;
+  readonly cohortId: string;
+  readonly position: number;
+}
+
+export interface CohortStore {
+  /**
+   * Ended runs that nobody else started and that are no forks of a cohort, newest first, behind the place that `cursor`
+   * names.
+   */
+  candidates(
+    tenant: string,
+    query: Omit<CohortSelection, 'last'> & { readonly cursor?: string; readonly limit: number },
+  ): Promise<{ readonly runs: readonly RunRow[]; readonly nextCursor?: string }>;
+  /** Idempotent by its id. False: the tenant has `maxOpen` open ones already. */
+  insert(cohort: NewCohort, maxOpen: number): Promise<boolean>;
+  find(tenant: string, cohortId: string): Promise<CohortRow | undefined>;
+  /** Newest first; opaque cursor. */
+  list(
+    tenant: string,
+    query: { readonly cursor?: string; readonly limit: number },
+  ): Promise<{ readonly cohorts: readonly CohortRow[]; readonly nextCursor?: string }>;
+  totals(tenant: string, cohortId: string): Promise<CohortTotals>;
+  /** By position, from `from` on. */
+  members(
+    tenant: string,
+    cohortId: string,
+    query: { readonly from: number; readonly limit: number; readonly outcome?: MemberOutcome },
+  ): Promise<readonly CohortMember[]>;
+  member(name: MemberName): Promise<CohortMember | undefined>;
+  markStarted(tenant: string, cohortId: string): Promise<void>;
+  /** Open ones that Temporal was not seen to have, created before `beforeMs`. */
+  unstarted(beforeMs: number, limit: number): Promise<readonly CohortRow[]>;
+  /** From now on no fork is made. The state then; undefined: no such cohort. */
+  cancelling(tenant: string, cohortId: string): Promise<CohortState | undefined>;
+  /** The first reason stays. */
+  noteStop(name: MemberName, stop: MemberStop): Promise<void>;
+  /** Of whatever cohort the run is a fork of; of no other run. The first reason stays. */
+  noteAsks(tenant: string, forkRunId: string, question: AskedQuestion): Promise<void>;
+  /** The first outcome stays. */
+  settle(
+    name: MemberName,
+    settled: { readonly outcome: MemberOutcome; readonly report: MemberReport },
+  ): Promise<void>;
+  /** Its state then. Idempotent. */
+  end(tenant: string, cohortId: string, atMs: number): Promise<CohortState | undefined>;
+}
+
+/** Workflows of cohorts in Temporal. */
+export interface CohortEngine {
+  /** Idempotent. Throws service_unavailable. */
+  start(input: CohortInput): Promise<void>;
+  /** False: its workflow is not there, or has ended. Throws service_unavailable. */
+  cancel(cohortId: string): Promise<boolean>;
+}

@@ -1,0 +1,240 @@
+// A cohort (architecture §6): past runs that are all forked by one change, and what became of each. What its workflow is
+// started with, what a member came to, and the words of both; nothing here asks anybody.
+import type { DivergenceCause, OverlayPart } from './divergence.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import type { Subject } from './subject.ts';
+
+/** Temporal workflow type; its workflow id is the cohort's. */
+export const COHORT_WORKFLOW = 'cohortWorkflow';
+
+export const MAX_COHORT_MEMBERS = 1_000;
+export const DEFAULT_COHORT_MEMBERS = 50;
+/** Open cohorts of one tenant. */
+export const MAX_OPEN_COHORTS = 8;
+/** Members of one cohort that are under way at once. */
+export const MAX_COHORT_PARALLEL = 16;
+export const DEFAULT_COHORT_PARALLEL = 4;
+/** Longest time in ms that one fork may take. */
+export const MAX_MEMBER_TIMEOUT_MS = 3_600_000;
+export const DEFAULT_MEMBER_TIMEOUT_MS = 600_000;
+
+/** What the cohort's workflow is started with. */
+export interface CohortInput {
+  readonly tenant: string;
+  readonly cohortId: string;
+  readonly members: number;
+  readonly parallel: number;
+  readonly memberTimeoutMs: number;
+  /** First member that was not begun in an earlier segment. */
+  readonly next?: number;
+  /** Tests only: a segment ends behind so many. */
+  readonly membersPerSegment?: number;
+}
+
+/** Ends of runs that may be picked. */
+export const ENDED_STATUSES = ['completed', 'failed', 'cancelled'] as const;
+
+/** Which runs are picked: ended ones that nobody else started, newest first. */
+export interface CohortSelection {
+  readonly workflowId?: string;
+  readonly status?: (typeof ENDED_STATUSES)[number];
+  readonly tag?: string;
+  readonly sessionId?: string;
+  /** ms epoch, of when they were accepted; `untilMs` itself is not among them. */
+  readonly fromMs?: number;
+  readonly untilMs?: number;
+  readonly last: number;
+}
+
+/** What all members go by that their sources did not. Empty: each is replayed by the code of this build. */
+export interface CohortChange {
+  /** By agentId, or by a name that stands for one in each member (src/runs/cohort-change.ts). */
+  readonly agents?: Readonly<
+    Record<string, { readonly systemPrompt?: string; readonly packVersion?: string }>
+  >;
+  readonly configurable?: JsonObject;
+}
+
+export interface CohortRequest {
+  readonly select: CohortSelection;
+  readonly change: CohortChange;
+  readonly parallel: number;
+  readonly memberTimeoutMs: number;
+  /** Who asked for it. */
+  readonly subject: Subject;
+}
+
+export function isReplay({ agents = {}, configurable = {} }: CohortChange): boolean {
+  return Object.keys(agents).length === 0 && Object.keys(configurable).length === 0;
+}
+
+/** From the best to what tells least. */
+export const MEMBER_OUTCOMES = [
+  /** States and does the same. */
+  'same',
+  /** Comes to the same end on another way: other words, other calls. */
+  'diverged',
+  /** Another status, output, variable or decision. */
+  'outcome-changed',
+  /** Asks people something that nobody answered in the source. */
+  'asks',
+  /** The fork failed where its source did not, or could not be made. */
+  'failed',
+  /** The source's record lacks what the fork needs, or is not there any more. */
+  'source-missing',
+  'not-finished',
+] as const;
+export type MemberOutcome = (typeof MEMBER_OUTCOMES)[number];
+
+/** Why a cohort ended a fork of its. */
+export type MemberStop = 'asks' | 'time-limit' | 'cancelled';
+
+export interface AskedQuestion {
+  readonly nodeId: string;
+  readonly kind: string;
+  /** The beginning of what is asked, as JSON text. */
+  readonly data: string;
+}
+
+export interface SideReport {
+  readonly status: string;
+  readonly durationMs?: number;
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  readonly usd?: number;
+}
+
+/** Values are the beginnings of their JSON texts. */
+export interface OutcomeChange {
+  /** Absent: of the run as a whole. */
+  readonly nodeId?: string;
+  /** JSON pointer. */
+  readonly pointer: string;
+  readonly before?: string;
+  readonly after?: string;
+}
+
+export interface MemberReport {
+  /** Of the fork that failed, or why there is none, or why it was ended. */
+  readonly error?: { readonly code: string; readonly message: string };
+  readonly before?: SideReport;
+  readonly after?: SideReport;
+  readonly divergence?: {
+    readonly seq: number;
+    readonly cause: DivergenceCause;
+    readonly overlay?: OverlayPart;
+    readonly nodeId?: string;
+    readonly nodeName?: string;
+    /** Of the event. */
+    readonly type?: string;
+  };
+  readonly changes?: readonly OutcomeChange[];
+  readonly asks?: AskedQuestion;
+}
+
+/** What was compared of one step. */
+interface StepSides {
+  readonly nodeId: string;
+  /** Absent: that run did not come to it. */
+  readonly a?: { readonly status: string; readonly did: JsonObject };
+  readonly b?: { readonly status: string; readonly did: JsonObject };
+  readonly differences: readonly PointedDifference[];
+}
+
+interface PointedDifference {
+  readonly pointer: string;
+  readonly a?: JsonValue;
+  readonly b?: JsonValue;
+}
+
+export interface ComparedMember {
+  readonly end: readonly PointedDifference[];
+  readonly steps: readonly StepSides[];
+}
+
+const MAX_CHANGES = 20;
+/** Longest value that a report shows, in characters of JSON. */
+export const SHOWN_CHARACTERS = 500;
+
+/** Of a step what counts as its outcome: how it ended, and what was decided. */
+const DECIDES = /^\/(?:status|decisions)(?:\/|$)/;
+/** How sure somebody was is no decision. */
+const IS_NOTE = /^\/decisions\/\d+\/confidence$/;
+
+/** What came out otherwise: of the run's end and of what its agents decided. */
+export function outcomeChanges({ end, steps }: ComparedMember): OutcomeChange[] {
+  const changes = [
+    ...end.map((difference) => shownChange(difference)),
+    ...steps.flatMap(stepChanges),
+  ];
+  return changes.slice(0, MAX_CHANGES);
+}
+
+/** Of a step, what a model was asked with: of another prompt that is another one before anything comes of it. */
+const IS_ASKED_WITH = /^\/(?:prompts|models)(?:\/|$)/;
+
+/** Whether anything was said, called, done or decided otherwise. */
+export function didOtherwise({ end, steps }: ComparedMember): boolean {
+  const isDone = ({ pointer }: PointedDifference): boolean => !IS_ASKED_WITH.test(pointer);
+  return (
+    end.length > 0 || steps.some(({ a, b, differences }) => !a || !b || differences.some(isDone))
+  );
+}
+
+function stepChanges({ nodeId, a, b, differences }: StepSides): OutcomeChange[] {
+  if (!a || !b) {
+    const sides = { ...(a ? { a: a.status } : {}), ...(b ? { b: b.status } : {}) };
+    return [{ nodeId, ...shownChange({ pointer: '/status', ...sides }) }];
+  }
+  return differences
+    .filter(({ pointer }) => DECIDES.test(pointer) && !IS_NOTE.test(pointer))
+    .map((difference) => ({ nodeId, ...shownChange(difference) }));
+}
+
+function shownChange({ pointer, a, b }: PointedDifference): OutcomeChange {
+  return {
+    pointer,
+    ...(a === undefined ? {} : { before: shownText(a) }),
+    ...(b === undefined ? {} : { after: shownText(b) }),
+  };
+}
+
+export function shownText(value: JsonValue): string {
+  const text = JSON.stringify(value);
+  return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS - 1)}…`;
+}
+
+/** A call, or a whole step, that failed since the record has nothing of it. */
+export function lacksRecord({ steps }: Pick<ComparedMember, 'steps'>): boolean {
+  return steps.some(({ b }) => b !== undefined && codesIn(b.did).includes(SOURCE_MISSING));
+}
+
+export const SOURCE_MISSING = 'replay_source_missing';
+
+function codesIn({ error, calls }: JsonObject): JsonValue[] {
+  const faults = [error, ...(Array.isArray(calls) ? calls : []).map(errorOf)];
+  return faults.flatMap((fault) => (isJsonObject(fault) ? [fault.code ?? null] : []));
+}
+
+function errorOf(call: JsonValue): JsonValue | undefined {
+  return isJsonObject(call) ? call.error : undefined;
+}
+
+export interface EndedFork {
+  readonly status: string;
+  readonly sourceStatus: string;
+  readonly errorCode?: string;
+  /** It did something else than its source; a replay: its log says something else. */
+  readonly isOther: boolean;
+  readonly changes: readonly OutcomeChange[];
+  readonly lacksRecord: boolean;
+}
+
+export function outcomeOf(fork: EndedFork): MemberOutcome {
+  const { status, sourceStatus, errorCode, isOther, changes, lacksRecord: lacks } = fork;
+  if (errorCode === SOURCE_MISSING || lacks) return 'source-missing';
+  if (errorCode === 'replay_diverged') return 'diverged';
+  if (status === 'failed' && sourceStatus !== 'failed') return 'failed';
+  if (changes.length > 0) return 'outcome-changed';
+  return isOther ? 'diverged' : 'same';
+}

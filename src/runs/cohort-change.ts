@@ -1,0 +1,83 @@
+// What one change means for one run (architecture §6): which of its agents a name stands for, and from which event on a fork
+// has to live. What lies before is as it was, and costs nothing.
+import { invalid } from '../rules/errors.ts';
+import { eventRow } from '../rules/events.ts';
+import { isReplay, type CohortChange } from '../rules/cohort.ts';
+import type { JsonObject } from '../rules/json.ts';
+import { invokesAgent } from '../rules/orchestrator.ts';
+import type { RunInput } from '../rules/run-input.ts';
+import type { LogRow } from '../ports/log.ts';
+import type { RunForkOverlay, RunForkRequest } from '../../schemas/types.generated.ts';
+
+type OverlaidAgents = NonNullable<RunForkOverlay['agents']>;
+
+/**
+ * By the agents' own ids; undefined: the run knows none of that name. A name is an agentId, the last part of one, or that
+ * of a node that invokes one. Throws validation_error where it stands for several.
+ */
+export function agentsIn(
+  { agents: named = {} }: CohortChange,
+  input: Pick<RunInput, 'agents' | 'definition'>,
+): OverlaidAgents | undefined {
+  const found: OverlaidAgents = {};
+  for (const [name, change] of Object.entries(named)) {
+    const [agentId, another] = agentIdsOf(name, input);
+    if (agentId === undefined) return undefined;
+    if (another !== undefined)
+      throw invalid(`/change/agents/${name}`, 'stands for several agents: name one by its id', {
+        candidates: agentIdsOf(name, input),
+      });
+    if (Object.hasOwn(found, agentId))
+      throw invalid(`/change/agents/${name}`, 'stands for an agent that another name stands for');
+    found[agentId] = change;
+  }
+  return found;
+}
+
+function agentIdsOf(
+  name: string,
+  { agents, definition }: Pick<RunInput, 'agents' | 'definition'>,
+): string[] {
+  if (Object.hasOwn(agents, name)) return [name];
+  const ofNodes = definition.nodes.flatMap((node) =>
+    node.id === name && invokesAgent(node) && node.agent ? [node.agent.agentId] : [],
+  );
+  const byEnd = Object.keys(agents).filter((agentId) => agentId.split('.').at(-1) === name);
+  return [...new Set([...ofNodes, ...byEnd])].filter((agentId) => Object.hasOwn(agents, agentId));
+}
+
+interface Changed {
+  readonly change: CohortChange;
+  readonly input: RunInput;
+  /** The source's log. */
+  readonly rows: readonly Pick<LogRow, 'type' | 'nodeId' | 'payload'>[];
+}
+
+/** The fork of one member. Throws as agentsIn. */
+export function forkFor({ change, input, rows }: Changed): RunForkRequest {
+  if (isReplay(change)) return { mode: 'replay', fromSeq: 0 };
+  const { configurable } = change;
+  const agents = agentsIn(change, input) ?? {};
+  const isOfAgents = Object.keys(agents).length > 0;
+  return {
+    mode: 'branch',
+    fromSeq: configurable ? 0 : firstOf(rows, Object.keys(agents)),
+    runOptionsOverlay: {
+      ...{ tools: 'recorded', answers: 'recorded' },
+      ...(isOfAgents ? { agents } : {}),
+      ...(configurable ? { configurable } : {}),
+    },
+  };
+}
+
+/** Where the visit began in which one of the agents was asked first; where none was: behind the last event. */
+function firstOf(rows: Changed['rows'], agentIds: readonly string[]): number {
+  const began = new Map<string, number>();
+  for (const [sequence, { type, nodeId, payload }] of rows.entries()) {
+    if (eventRow(type).part === 'node-starts' && nodeId !== undefined) began.set(nodeId, sequence);
+    const { agentId } = JSON.parse(payload) as JsonObject;
+    if (typeof agentId === 'string' && agentIds.includes(agentId))
+      return began.get(nodeId ?? '') ?? sequence;
+  }
+  return rows.length;
+}

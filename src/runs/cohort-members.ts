@@ -1,0 +1,275 @@
+// One member of a cohort (architecture §6): its fork is made, or found, and seen to its end; what it came to is held against
+// its source and kept. Every step can be done again, by whichever process: what stands in rows says how far a member is.
+import { codeOf, ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
+import {
+  didOtherwise,
+  lacksRecord,
+  outcomeChanges,
+  outcomeOf,
+  SOURCE_MISSING,
+  type MemberOutcome,
+  type MemberReport,
+  type MemberStop,
+} from '../rules/cohort.ts';
+import { isJsonObject, type JsonObject } from '../rules/json.ts';
+import type { Caller } from '../ports/caller.ts';
+import type { CohortMember, CohortRow, MemberName } from '../ports/cohorts.ts';
+import type { LogRow } from '../ports/log.ts';
+import type { RunRow } from '../ports/runs.ts';
+import type { Stores } from '../ports/stores.ts';
+import { foldedRun } from '../log/fold.ts';
+import { cancelRun } from './cancel.ts';
+import { forkFor } from './cohort-change.ts';
+import { compareRuns, type Comparison, type ToldRun } from './compare.ts';
+import type { RunsDeps } from './deps.ts';
+import { forkRun } from './fork.ts';
+import { startRun } from './start.ts';
+
+export type CohortMemberDeps = RunsDeps & {
+  readonly stores: Pick<Stores, 'cohorts' | 'content'>;
+};
+
+export interface CohortMembers {
+  /** True: the member has come to its end. `isLong`: its fork was looked at in vain for some time. */
+  step(name: MemberName, isLong: boolean): Promise<boolean>;
+  /** Members that are not settled; whatever they are at, they are to end. */
+  left(tenant: string, cohortId: string, isCancelled: boolean): Promise<readonly MemberName[]>;
+  end(tenant: string, cohortId: string): Promise<void>;
+}
+
+export function createCohortMembers(deps: CohortMemberDeps): CohortMembers {
+  const { cohorts } = deps.stores;
+  return {
+    step: (name, isLong) => stepMember(deps, name, isLong),
+    left: (tenant, cohortId, isCancelled) => leftMembers(deps, { tenant, cohortId, isCancelled }),
+    async end(tenant, cohortId) {
+      await cohorts.end(tenant, cohortId, Date.now());
+    },
+  };
+}
+
+/** Members that are read at once. */
+const PAGE_MEMBERS = 200;
+
+async function leftMembers(
+  { stores: { cohorts } }: CohortMemberDeps,
+  { tenant, cohortId, isCancelled }: Omit<MemberName, 'position'> & { isCancelled: boolean },
+): Promise<MemberName[]> {
+  if (isCancelled) await cohorts.cancelling(tenant, cohortId);
+  const left: MemberName[] = [];
+  for (let from = 0; ; from += PAGE_MEMBERS) {
+    const page = await cohorts.members(tenant, cohortId, { from, limit: PAGE_MEMBERS });
+    for (const { position, outcome } of page) {
+      if (outcome !== undefined) continue;
+      const name = { tenant, cohortId, position };
+      await cohorts.noteStop(name, 'cancelled');
+      left.push(name);
+    }
+    if (page.length < PAGE_MEMBERS) return left;
+  }
+}
+
+/** What a step is about. */
+interface At {
+  readonly name: MemberName;
+  readonly cohort: CohortRow;
+  readonly member: CohortMember;
+}
+
+async function stepMember(
+  deps: CohortMemberDeps,
+  name: MemberName,
+  isLong: boolean,
+): Promise<boolean> {
+  const { cohorts, runs } = deps.stores;
+  const { tenant, cohortId } = name;
+  const cohort = await cohorts.find(tenant, cohortId);
+  const member = await cohorts.member(name);
+  if (!cohort || !member || member.outcome !== undefined) return true;
+  const at = { name, cohort, member };
+  if (cohort.state !== 'running' && member.stop === undefined) {
+    await cohorts.noteStop(name, 'cancelled');
+    return false;
+  }
+  const fork = await runs.find(tenant, member.forkRunId);
+  return fork ? stepFork(deps, at, { fork, isLong }) : makeFork(deps, at);
+}
+
+async function stepFork(
+  deps: CohortMemberDeps,
+  at: At,
+  { fork, isLong }: { readonly fork: RunRow; readonly isLong: boolean },
+): Promise<boolean> {
+  const { stores, log } = deps;
+  const { name, cohort, member } = at;
+  if (fork.temporalRunId === undefined) await startRun(deps, fork);
+  // Workers keep logs up to their histories; now and then somebody has to look.
+  const head = isLong ? (await log.fresh(fork)).head : await log.head(fork);
+  if (head?.closed) {
+    await settle(deps, at, await judged(deps, at, fork));
+    return true;
+  }
+  if (member.stop !== undefined) {
+    const reason = STOP_WORDS[member.stop];
+    const message = { row: fork, reason, cancelledBy: `cohort:${name.cohortId}` };
+    await cancelRun(deps, message, { updateId: `stop-${fork.runId}`, bodyDigest: '' });
+  } else if (Date.now() - fork.createdAtMs > cohort.request.memberTimeoutMs)
+    await stores.cohorts.noteStop(name, 'time-limit');
+  return false;
+}
+
+const STOP_WORDS: Readonly<Record<MemberStop, string>> = {
+  asks: 'It asks what nobody answered in its source.',
+  'time-limit': 'Its time in the cohort is over.',
+  cancelled: 'The cohort ended before it.',
+};
+
+interface Settled {
+  readonly outcome: MemberOutcome;
+  readonly report: MemberReport;
+}
+
+async function settle({ stores }: CohortMemberDeps, { name }: At, settled: Settled): Promise<void> {
+  await stores.cohorts.settle(name, settled);
+}
+
+/** Refusals that pass: the step is tried again. */
+const PASSING: ReadonlySet<string> = new Set<ErrorCode>([
+  ...(['service_unavailable', 'internal_error', 'idempotency_in_flight'] as const),
+]);
+/** The source, or its record, is not there as a whole. */
+const LACKS_SOURCE: ReadonlySet<string> = new Set<ErrorCode>([
+  ...(['run_not_found', 'history_missing', 'history_undecodable'] as const),
+  ...(['content_missing', 'replay_source_missing'] as const),
+]);
+
+/** Under the id that cohort and source make: a later try finds it. True where there is none to wait for. */
+async function makeFork(deps: CohortMemberDeps, at: At): Promise<boolean> {
+  const { cohort, member } = at;
+  if (member.stop !== undefined) {
+    const error = { code: 'cancelled', message: STOP_WORDS[member.stop] };
+    await settle(deps, at, { outcome: 'not-finished', report: { error } });
+    return true;
+  }
+  try {
+    await forkMember(deps, cohort, member);
+    return false;
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === undefined || PASSING.has(code)) throw error;
+    const outcome = LACKS_SOURCE.has(code) ? 'source-missing' : 'failed';
+    const { message } = ERRORS[code];
+    await settle(deps, at, { outcome, report: { error: { code, message } } });
+    return true;
+  }
+}
+
+async function forkMember(
+  deps: CohortMemberDeps,
+  { tenant, cohortId, request }: CohortRow,
+  { sourceRunId, forkRunId }: CohortMember,
+): Promise<void> {
+  const source = await deps.stores.runs.find(tenant, sourceRunId);
+  if (!source) throw new HostError('run_not_found', { runId: sourceRunId });
+  const rows: LogRow[] = [];
+  for await (const page of deps.log.rows(source)) rows.push(...page);
+  const { change, subject } = request;
+  const asked = forkFor({ change, input: source.input, rows });
+  const caller: Caller = { tenant, subject, scopes: [] };
+  await forkRun(deps, caller, { source, asked, as: { runId: forkRunId, cohortId } });
+}
+
+/** Of a fork that has ended. */
+async function judged(deps: CohortMemberDeps, at: At, fork: RunRow): Promise<Settled> {
+  const { stores } = deps;
+  const { stop, question, sourceRunId } = at.member;
+  const source = await stores.runs.find(at.name.tenant, sourceRunId);
+  const compared = source && (await comparison(deps, source, fork));
+  const error = await errorOf(deps, fork);
+  if (!compared) return { outcome: 'source-missing', report: { ...withError(error) } };
+  const changes = outcomeChanges(compared);
+  const outcome = stop
+    ? stoppedAs(stop)
+    : outcomeOf({
+        ...{ status: compared.b.status, sourceStatus: compared.a.status },
+        ...{ errorCode: error?.code, isOther: isOther(compared, fork), changes },
+        lacksRecord: lacksRecord(compared),
+      });
+  const isTold = outcome === 'outcome-changed' || outcome === 'failed';
+  return {
+    outcome,
+    report: {
+      ...sidesOf(compared),
+      ...(outcome === 'same' ? {} : divergenceOf(compared)),
+      ...(isTold ? { changes } : {}),
+      ...(question ? { asks: question } : {}),
+      ...withError(outcome === 'source-missing' ? (error ?? LACKS_RECORD) : error),
+    },
+  };
+}
+
+function isOther(compared: Comparison, { input: { fork } }: RunRow): boolean {
+  return fork?.mode === 'replay' ? compared.divergence !== undefined : didOtherwise(compared);
+}
+
+const LACKS_RECORD = { code: SOURCE_MISSING, message: ERRORS[SOURCE_MISSING].message };
+
+function stoppedAs(stop: MemberStop): MemberOutcome {
+  return stop === 'asks' ? 'asks' : 'not-finished';
+}
+
+/** Undefined: the source went meanwhile. */
+async function comparison(
+  { log, stores, redactor }: CohortMemberDeps,
+  source: RunRow,
+  fork: RunRow,
+): Promise<Comparison | undefined> {
+  const { content } = stores;
+  try {
+    return await compareRuns({ log, stores: { content }, redactor }, source, fork);
+  } catch (error) {
+    if (codeOf(error) === 'run_not_found') return undefined;
+    throw error;
+  }
+}
+
+function withError(error: MemberReport['error']): Pick<MemberReport, 'error'> {
+  return error ? { error } : {};
+}
+
+async function errorOf({ log }: CohortMemberDeps, fork: RunRow): Promise<MemberReport['error']> {
+  const head = await log.head(fork);
+  const error = head && (foldedRun(head.snapshot).error as JsonObject | undefined);
+  if (!isJsonObject(error)) return undefined;
+  const { code, message, details } = error;
+  const cause = isJsonObject(details) && typeof details.cause === 'string' ? details.cause : '';
+  return {
+    code: typeof code === 'string' ? code : 'internal_error',
+    message: [typeof message === 'string' ? message : '', cause].filter((it) => it).join(' '),
+  };
+}
+
+function sidesOf({ a, b }: Comparison): Pick<MemberReport, 'before' | 'after'> {
+  const side = ({ status, durationMs, inputTokens, outputTokens, usd }: ToldRun) => ({
+    status,
+    ...(durationMs === undefined ? {} : { durationMs }),
+    ...(inputTokens === undefined ? {} : { inputTokens }),
+    ...(outputTokens === undefined ? {} : { outputTokens }),
+    ...(usd === undefined ? {} : { usd }),
+  });
+  return { before: side(a), after: side(b) };
+}
+
+function divergenceOf({ divergence }: Comparison): Pick<MemberReport, 'divergence'> {
+  if (!divergence) return {};
+  const { seq, cause, overlay, nodeId, nodeName, a, b } = divergence;
+  const type = (b ?? a)?.type;
+  return {
+    divergence: {
+      ...{ seq, cause },
+      ...(overlay ? { overlay } : {}),
+      ...(nodeId === undefined ? {} : { nodeId, nodeName }),
+      ...(type === undefined ? {} : { type }),
+    },
+  };
+}

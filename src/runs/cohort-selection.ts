@@ -1,0 +1,118 @@
+// Which past runs a cohort picks (architecture §6), and whether its change can be made at all: asked of the first of them
+// before anything is forked.
+import { HostError, invalid } from '../rules/errors.ts';
+import {
+  DEFAULT_COHORT_MEMBERS,
+  DEFAULT_COHORT_PARALLEL,
+  DEFAULT_MEMBER_TIMEOUT_MS,
+  isReplay,
+  type CohortRequest,
+} from '../rules/cohort.ts';
+import type { JsonObject } from '../rules/json.ts';
+import type { Caller } from '../ports/caller.ts';
+import type { RunRow } from '../ports/runs.ts';
+import type { Stores } from '../ports/stores.ts';
+import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
+import { agentsIn, forkFor } from './cohort-change.ts';
+import { normalized } from './configurable.ts';
+import { readOverlay, type OverlayDeps } from './overlay.ts';
+
+/** Runs that are looked at for one selection: of those that are passed over, too. */
+const MAX_LOOKED_AT = 5_000;
+/** Runs read at once. */
+const PAGE_RUNS = 50;
+
+export type SelectionDeps = OverlayDeps & { readonly stores: Pick<Stores, 'cohorts'> };
+
+/** As it is kept: with what is not said filled in, and without secrets. */
+export function cohortRequest(
+  { redactor }: Pick<SelectionDeps, 'redactor'>,
+  { subject }: Caller,
+  { select, change = {}, parallel, memberTimeoutMs }: CohortCreateRequest,
+): CohortRequest {
+  const { from, until, last = DEFAULT_COHORT_MEMBERS, ...picked } = select;
+  const { agents, configurable } = change;
+  const kept = configurable && normalized(configurable as JsonObject);
+  const asked = { ...(agents ? { agents } : {}), ...(kept ? { configurable: kept } : {}) };
+  return {
+    select: {
+      ...picked,
+      ...(from === undefined ? {} : { fromMs: Date.parse(from) }),
+      ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
+      last,
+    },
+    change: redactor.json(asked),
+    parallel: parallel ?? DEFAULT_COHORT_PARALLEL,
+    memberTimeoutMs: memberTimeoutMs ?? DEFAULT_MEMBER_TIMEOUT_MS,
+    subject,
+  };
+}
+
+/**
+ * Newest first, at least one. Throws validation_error where none is like that, agent_not_found where no such run knows the
+ * agent, and whatever the change is refused with.
+ */
+export async function pickedRuns(
+  deps: SelectionDeps,
+  caller: Caller,
+  request: CohortRequest,
+): Promise<readonly string[]> {
+  const { select, change } = request;
+  const { last, ...query } = select;
+  const picked: string[] = [];
+  let first: RunRow | undefined;
+  let looked = 0;
+  let cursor: string | undefined;
+  do {
+    const page = await deps.stores.cohorts.candidates(caller.tenant, {
+      ...{ ...query, limit: PAGE_RUNS },
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    looked += page.runs.length;
+    for (const run of page.runs) {
+      if (picked.length >= last || !isLike(run, request)) continue;
+      first ??= run;
+      picked.push(run.runId);
+    }
+    cursor = page.nextCursor;
+  } while (cursor !== undefined && picked.length < last && looked < MAX_LOOKED_AT);
+  if (!first) throw noneLike(request, looked);
+  await checkChange(deps, caller, { change, first });
+  return picked;
+}
+
+/** Forks are no past runs of anybody; and one that does not know the agent has nothing to be changed. */
+function isLike({ input }: RunRow, { select: { tag }, change }: CohortRequest): boolean {
+  if (input.fork || (tag !== undefined && !input.tags?.includes(tag))) return false;
+  return agentsIn(change, input) !== undefined;
+}
+
+function noneLike({ change: { agents = {} } }: CohortRequest, looked: number): HostError {
+  const named = Object.keys(agents);
+  return looked > 0 && named.length > 0
+    ? new HostError('agent_not_found', {
+        reason: 'None of the runs that were looked at has all these agents.',
+        agents: named,
+      })
+    : invalid('/select', 'picks no run: none that has ended is like that');
+}
+
+async function checkChange(
+  deps: SelectionDeps,
+  caller: Caller,
+  { change, first }: { readonly change: CohortRequest['change']; readonly first: RunRow },
+): Promise<void> {
+  if (isReplay(change)) return;
+  const { input } = first;
+  const { runOptionsOverlay: asked = {} } = forkFor({ change, input, rows: [] });
+  const length = 0;
+  await readOverlay(deps, {
+    caller,
+    source: first,
+    input,
+    length,
+    asked,
+    before: [],
+    at: undefined,
+  });
+}

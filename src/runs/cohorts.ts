@@ -1,0 +1,190 @@
+// Cohorts for whoever asks (architecture §6): begun once per key, read, cancelled. What becomes of the members is the work
+// of the cohort's own workflow, which goes on without this process.
+import { codeOf, HostError } from '../rules/errors.ts';
+import { cohortForkIdOf } from '../rules/ids.ts';
+import { MAX_OPEN_COHORTS, type CohortInput } from '../rules/cohort.ts';
+import type { Caller } from '../ports/caller.ts';
+import type {
+  CohortEngine,
+  CohortMember,
+  CohortRow,
+  CohortTotals,
+  MemberName,
+} from '../ports/cohorts.ts';
+import type { Stores } from '../ports/stores.ts';
+import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
+import { createCohortMembers } from './cohort-members.ts';
+import { cohortRequest, pickedRuns } from './cohort-selection.ts';
+import type { RunsDeps } from './deps.ts';
+import { newCohortId } from './input.ts';
+import { performOnce, type KeyBinding, type Once, type OnceRequest } from './once.ts';
+
+export type CohortDeps = RunsDeps & {
+  readonly stores: Pick<Stores, 'cohorts' | 'content'>;
+  readonly cohortEngine: CohortEngine;
+};
+
+/** Ids of cohorts look like this; anything else names none and reaches no store. */
+const COHORT_ID = /^cohort-[0-9A-Za-z]{27}$/;
+/** A start that takes longer is tried again from the row, in ms; and how many at once. */
+const UNSTARTED_MS = 5_000;
+const ROUND_COHORTS = 20;
+
+interface Begun {
+  readonly asked: CohortCreateRequest;
+  readonly once: Pick<OnceRequest<CohortRow>, 'asked' | 'telling'>;
+}
+
+/**
+ * Throws validation_error, agent_not_found, what an overlay is refused with, rate_limited (too many are open), the errors
+ * of a key, and service_unavailable: a retry with the same key goes on with the same cohort.
+ */
+export function startCohort(
+  deps: CohortDeps,
+  caller: Caller,
+  { asked, once }: Begun,
+): Promise<Once<CohortRow>> {
+  return performOnce(deps.stores.idempotency, { caller, ...once }, async (binding) => {
+    const cohortId = await boundId(binding);
+    const row =
+      (await find(deps, caller, cohortId)) ?? (await insert(deps, caller, { cohortId, asked }));
+    if (row.isStarted) return row;
+    await start(deps, row);
+    return { ...row, isStarted: true };
+  });
+}
+
+async function boundId({ boundTo, bind }: KeyBinding): Promise<string> {
+  if (boundTo !== undefined) return boundTo;
+  const cohortId = newCohortId();
+  await bind(cohortId);
+  return cohortId;
+}
+
+async function insert(
+  deps: CohortDeps,
+  caller: Caller,
+  { cohortId, asked }: { readonly cohortId: string; readonly asked: CohortCreateRequest },
+): Promise<CohortRow> {
+  const { tenant } = caller;
+  const request = cohortRequest(deps, caller, asked);
+  const sources = await pickedRuns(deps, caller, request);
+  const cohort = { cohortId, tenant, request, createdAtMs: Date.now() };
+  const members = sources.map((sourceRunId) => ({
+    sourceRunId,
+    forkRunId: cohortForkIdOf(cohortId, sourceRunId),
+  }));
+  if (!(await deps.stores.cohorts.insert({ ...cohort, members }, MAX_OPEN_COHORTS)))
+    throw new HostError('rate_limited', {
+      reason: `There are ${MAX_OPEN_COHORTS} open cohorts: wait for one to end, or cancel it.`,
+      limit: MAX_OPEN_COHORTS,
+    });
+  return { ...cohort, members: members.length, state: 'running', isStarted: false };
+}
+
+async function start(
+  {
+    stores,
+    cohortEngine,
+    config,
+  }: Pick<CohortDeps, 'cohortEngine' | 'config'> & {
+    readonly stores: Pick<Stores, 'cohorts'>;
+  },
+  { tenant, cohortId, members, request }: CohortRow,
+): Promise<void> {
+  const { parallel, memberTimeoutMs } = request;
+  // Tests force the segments of runs; those of cohorts with them.
+  const { forceContinueAsNewAfter: membersPerSegment } = config;
+  const input: CohortInput = {
+    ...{ tenant, cohortId, members, parallel, memberTimeoutMs },
+    ...(membersPerSegment === undefined ? {} : { membersPerSegment }),
+  };
+  await cohortEngine.start(input);
+  await stores.cohorts.markStarted(tenant, cohortId);
+}
+
+async function find(
+  { stores }: { readonly stores: Pick<Stores, 'cohorts'> },
+  { tenant }: Caller,
+  cohortId: string,
+): Promise<CohortRow | undefined> {
+  return COHORT_ID.test(cohortId) ? stores.cohorts.find(tenant, cohortId) : undefined;
+}
+
+/** Throws not_found, for foreign ones too. */
+export async function requireCohort(
+  deps: { readonly stores: Pick<Stores, 'cohorts'> },
+  caller: Caller,
+  cohortId: string,
+): Promise<CohortRow> {
+  const row = await find(deps, caller, cohortId);
+  if (!row) throw new HostError('not_found');
+  return row;
+}
+
+export interface CohortPage {
+  readonly totals: CohortTotals;
+  readonly members: readonly CohortMember[];
+  readonly nextFrom?: number;
+}
+
+/** With the members from `from` on. */
+export async function cohortPage(
+  { stores: { cohorts } }: { readonly stores: Pick<Stores, 'cohorts'> },
+  { tenant, cohortId }: CohortRow,
+  query: Parameters<Stores['cohorts']['members']>[2],
+): Promise<CohortPage> {
+  const { limit } = query;
+  const totals = await cohorts.totals(tenant, cohortId);
+  const found = await cohorts.members(tenant, cohortId, { ...query, limit: limit + 1 });
+  const next = found[limit];
+  return {
+    totals,
+    members: found.slice(0, limit),
+    ...(next ? { nextFrom: next.position } : {}),
+  };
+}
+
+/**
+ * No fork is made any more, those that are open are cancelled, and the report tells what is there. Of one that has ended
+ * nothing changes. Throws service_unavailable.
+ */
+export async function cancelCohort(deps: CohortDeps, row: CohortRow): Promise<CohortRow> {
+  const { tenant, cohortId } = row;
+  if (row.endedAtMs !== undefined) return row;
+  await deps.stores.cohorts.cancelling(tenant, cohortId);
+  if (!row.isStarted) await start(deps, row);
+  if (!(await deps.cohortEngine.cancel(cohortId))) await endLost(deps, row);
+  return (await deps.stores.cohorts.find(tenant, cohortId)) ?? row;
+}
+
+/** Somebody ended its workflow in Temporal: nobody else settles what is left. */
+async function endLost(deps: CohortDeps, { tenant, cohortId }: CohortRow): Promise<void> {
+  const members = createCohortMembers(deps);
+  for (const name of await members.left(tenant, cohortId, true)) await endMember(deps, name);
+  await members.end(tenant, cohortId);
+}
+
+async function endMember(deps: CohortDeps, name: MemberName): Promise<void> {
+  if (await createCohortMembers(deps).step(name, true)) return;
+  const message = 'The cohort was ended from outside.';
+  const report = { error: { code: 'run_terminated', message } };
+  await deps.stores.cohorts.settle(name, { outcome: 'not-finished', report });
+}
+
+/** For the reaper: cohorts that were accepted while Temporal was away. */
+export async function startLeftCohorts(
+  deps: Pick<CohortDeps, 'cohortEngine' | 'config'> & { readonly stores: Pick<Stores, 'cohorts'> },
+  nowMs: number,
+): Promise<void> {
+  const left = await deps.stores.cohorts.unstarted(nowMs - UNSTARTED_MS, ROUND_COHORTS);
+  for (const row of left) {
+    try {
+      await start(deps, row);
+    } catch (error) {
+      // The next round tries again.
+      if (codeOf(error) === 'service_unavailable') return;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,372 @@
+// Cohorts (architecture §6) on a real host: many past runs forked by one change, what each comes to, and that nothing is
+// forked twice, asked or performed.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/rules/json.ts';
+import type { Cohort } from '../../schemas/types.generated.ts';
+import { validate } from '../../src/wire/validators.ts';
+import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
+import { startTestHost, until, type TestHost } from '../support/host.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
+
+const COHORTS = '/v1/host/openwop-temporal/cohorts';
+const JUDGE = 'local.cohorts.judge';
+const CLERK = 'local.cohorts.clerk';
+const amount = { type: 'variable', variableName: 'amount' } as const;
+const decision = { type: 'connection', nodeId: 'decide', outputKey: 'decision' } as const;
+const variables = [{ name: 'amount', type: 'number' as const, defaultValue: 10 }];
+
+/** An agent with a tool, whose decision goes to a human where it is a refund. */
+const DESK = definition(
+  'desk',
+  [
+    agentNode('decide', JUDGE, { inputs: { amount }, outputRole: 'primary' }),
+    node('gate', 'core.approvalGate', { config: { title: 'Pay?' }, inputs: { decision } }),
+    node('paid', 'core.noop'),
+    node('declined', 'core.noop'),
+  ],
+  [
+    edge('decide', 'gate', {
+      condition: { type: 'equals', left: 'outputs.decision.refund', right: true },
+    }),
+    edge('decide', 'declined', {
+      condition: { type: 'equals', left: 'outputs.decision.refund', right: false },
+    }),
+    edge('gate', 'paid'),
+  ],
+  { variables },
+);
+const PLAIN = chain('plain', [agentNode('write', CLERK)], { variables });
+const ALL = [DESK, PLAIN];
+
+let host: TestHost;
+let folder: string;
+
+type Status = { readonly status: string };
+const ended = ({ status }: Status) => ['completed', 'failed', 'cancelled'].includes(status);
+const waits = ({ status }: Status) => status.startsWith('waiting-');
+const prompt = (text: string, agent = 'judge') => ({ agents: { [agent]: { systemPrompt: text } } });
+
+async function writeAgents(to: string): Promise<void> {
+  const decides = (refund: boolean, chunk: string) => ({
+    ...{ chunks: [chunk], final: { decision: { refund }, confidence: 1 } },
+  });
+  await writeCaller(join(to, 'agents'), {
+    ...{ agentId: JUDGE, toolAllowlist: ['core:clock'] },
+    turns: [
+      {
+        cases: [
+          {
+            ...{ path: 'prompt.tools', equals: 'other' },
+            turn: { calls: [{ toolId: 'core:clock', arguments: { other: true } }] },
+          },
+        ],
+        calls: [{ toolId: 'core:clock', arguments: {} }],
+      },
+      {
+        cases: [
+          { path: 'prompt.words', equals: 'other', turn: decides(true, 'Otherwise.') },
+          { path: 'prompt.rule', equals: 'strict', turn: decides(false, 'Strictly.') },
+          { path: 'prompt.rule', equals: 'broken', turn: { raw: 'the moon' } },
+          {
+            ...{ path: 'prompt.rule', equals: 'lenient' },
+            turn: { final: { decision: { refund: true, more: 1 }, confidence: 1 } },
+          },
+          {
+            ...{ path: 'prompt.rule', equals: 'slow' },
+            turn: { ...decides(true, 'Slowly. '), delayMsPerChunk: 60_000 },
+          },
+        ],
+        ...decides(true, 'Kindly.'),
+      },
+    ],
+  });
+  await writeCaller(join(to, 'agents'), {
+    ...{ agentId: CLERK, toolAllowlist: [] },
+    turns: [decides(true, 'Done.')],
+  });
+  for (const one of ALL) await writeDefinition(join(to, 'definitions'), one);
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'openwop-cohorts-'));
+  await writeAgents(folder);
+  host = await startTestHost({
+    ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
+  });
+}, 120_000);
+
+afterAll(async () => {
+  await host?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** So many runs of the desk, each with a yes. */
+async function sources(count: number, more: JsonObject = {}): Promise<string[]> {
+  const runs: string[] = [];
+  for (let at = 0; at < count; at++) {
+    const runId = await host.startRun({ workflowId: DESK.id, ...more });
+    await host.waitFor(runId, waits);
+    const body = { resumeValue: { action: 'accept' } };
+    expect((await host.api(`/v1/runs/${runId}/interrupts/gate`, { body })).status).toBe(200);
+    await host.waitFor(runId, ended);
+    runs.push(runId);
+  }
+  return runs.reverse();
+}
+
+async function start(body: object, headers = {}): Promise<Cohort> {
+  const answer = await host.api<Cohort>(COHORTS, { body, headers });
+  expect([answer.status, answer.body]).toMatchObject([201, {}]);
+  return answer.body;
+}
+
+async function read(cohortId: string, query = ''): Promise<Cohort> {
+  const { status, body } = await host.api<Cohort>(`${COHORTS}/${cohortId}${query}`);
+  expect(status).toBe(200);
+  expect(validate.cohort(body)).toMatchObject({ ok: true });
+  return body;
+}
+
+async function report(cohortId: string): Promise<Cohort> {
+  let last: Cohort | undefined;
+  await until(
+    async () => (last = await read(cohortId)).endedAt !== undefined,
+    `${cohortId} has ended`,
+    { progress: () => last?.settled },
+  );
+  return last as Cohort;
+}
+
+/** As an erasure does: its row and its log are not there any more. */
+async function forget(runId: string): Promise<void> {
+  const find = host.stores.runs.find.bind(host.stores.runs);
+  Object.assign(host.stores.runs, {
+    find: async (tenant: string, id: string) => (id === runId ? undefined : find(tenant, id)),
+  });
+}
+
+describe('a cohort', { timeout: 120_000 }, () => {
+  it('replays every run by the code of this build where nothing is changed', async () => {
+    const runs = await sources(3, { tags: ['replayed'] });
+    const { cohortId, mode } = await start({ select: { tag: 'replayed' } });
+    expect(mode).toBe('replay');
+    const { state, members, settled, totals, results = [] } = await report(cohortId);
+    expect({ state, members, settled, same: totals.same }).toEqual({
+      ...{ state: 'completed', members: 3, settled: 3, same: 3 },
+    });
+    expect(results.map(({ sourceRunId }) => sourceRunId)).toEqual(runs);
+  });
+
+  it('another prompt changes what comes out: by paths, with the first difference and its cause', async () => {
+    const [runId = ''] = await sources(1, { tags: ['strict'] });
+    const { cohortId } = await start({
+      ...{ select: { workflowId: DESK.id, tag: 'strict' }, change: prompt('rule: strict') },
+    });
+    const { totals, before, after, results: [member] = [] } = await report(cohortId);
+    expect(totals).toMatchObject({ 'outcome-changed': 1 });
+    expect(member).toMatchObject({
+      ...{ position: 0, sourceRunId: runId, outcome: 'outcome-changed' },
+      before: { status: 'completed' },
+      after: { status: 'completed' },
+      divergence: { cause: 'agents', overlay: 'agents', nodeId: 'decide' },
+    });
+    expect(member?.changes).toContainEqual({
+      ...{ nodeId: 'decide', pointer: '/decisions/0/decision/refund' },
+      ...{ before: 'true', after: 'false' },
+    });
+    expect(member?.changes).toContainEqual({
+      ...{ nodeId: 'gate', pointer: '/status', before: '"completed"', after: '"skipped"' },
+    });
+    expect([before.inputTokens > 0, after.inputTokens > 0]).toEqual([true, true]);
+    await checkInvariants(host, member?.forkRunId ?? '');
+  });
+
+  it.each([
+    ['the same', 'rule: none', 'same', {}],
+    ['other words', 'words: other', 'diverged', {}],
+    ['a run that fails', 'rule: broken', 'failed', { error: { code: 'agent_output_invalid' } }],
+    [
+      'a question that nobody answered',
+      'rule: lenient',
+      'asks',
+      { asks: { nodeId: 'gate', kind: 'approval' } },
+    ],
+    [
+      'a call that the source did not make',
+      'tools: other',
+      'source-missing',
+      { error: { code: 'replay_source_missing' } },
+    ],
+  ] as const)('of a prompt by which it comes to %s', async (_what, text, outcome, more) => {
+    const tags = [`to-${outcome}`];
+    await sources(1, { tags });
+    const { cohortId } = await start({ select: { tag: tags[0] }, change: prompt(text) });
+    const { results: [member] = [] } = await report(cohortId);
+    expect(member).toMatchObject({ outcome, ...more });
+    const { body } = await host.api<Status & { fork: JsonObject }>(`/v1/runs/${member?.forkRunId}`);
+    expect(ended(body)).toBe(true);
+    expect(body.fork).toMatchObject({ cohortId });
+  });
+
+  it('forks nobody twice, performs nothing, and drowns no list', async () => {
+    const tags = ['quiet'];
+    const runs = await sources(3, { tags });
+    const listed = async (query = '') =>
+      (await host.api<{ runs: { runId: string }[] }>(`/v1/runs?limit=200${query}`)).body.runs;
+    const before = (await listed()).map(({ runId }) => runId);
+    const { cohortId } = await start({ select: { tag: 'quiet' }, change: prompt('words: other') });
+    const { results = [] } = await report(cohortId);
+    const forks = results.map(({ forkRunId }) => forkRunId).sort();
+    expect(results.map(({ sourceRunId }) => sourceRunId)).toEqual(runs);
+    expect((await listed()).map(({ runId }) => runId)).toEqual(before);
+    expect((await listed('&status=completed')).map(({ runId }) => runId)).not.toContain(forks[0]);
+    const own = await listed(`&cohortId=${cohortId}`);
+    expect(own.map(({ runId }) => runId).sort()).toEqual(forks);
+    const { body } = await host.api<{ sessions: { sessionId: string }[] }>(
+      '/v1/host/openwop-temporal/sessions?limit=200',
+    );
+    expect(body.sessions.map(({ sessionId }) => sessionId)).not.toContain(cohortId);
+    // The forks are no past runs of anybody.
+    const again = await start({ select: { tag: 'quiet' } });
+    expect(again.members).toBe(3);
+    await report(again.cohortId);
+  });
+
+  it('one key begins one cohort, and another body under it is refused', async () => {
+    await sources(1, { tags: ['keyed'] });
+    const body = { select: { tag: 'keyed' }, change: prompt('rule: none') };
+    const headers = { 'idempotency-key': 'one-cohort' };
+    const [one, two] = await Promise.all([
+      host.api<Cohort>(COHORTS, { body, headers }),
+      host.api<Cohort>(COHORTS, { body, headers }),
+    ]);
+    const three = await start(body, headers);
+    const told = [one, two].filter(({ status }) => status === 201);
+    expect(told.length).toBeGreaterThan(0);
+    for (const { body } of told) expect(body.cohortId).toBe(three.cohortId);
+    const other = await host.api(COHORTS, { body: { ...body, parallel: 2 }, headers });
+    expect([other.status, other.body.error]).toEqual([409, 'idempotency_key_mismatch']);
+    await report(three.cohortId);
+  });
+
+  it('goes on over the border of a segment', async () => {
+    await sources(3, { tags: ['segments'] });
+    const facade = await startTestHost({
+      ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
+      facade: { forceContinueAsNewAfter: 1 },
+    });
+    try {
+      const own: string[] = [];
+      for (let at = 0; at < 3; at++) own.push(await facade.startRun({ workflowId: PLAIN.id }));
+      for (const runId of own) await facade.waitFor(runId, ended);
+      const body = { select: { workflowId: PLAIN.id } };
+      const { body: made } = await facade.api<Cohort>(COHORTS, { body });
+      const path = `${COHORTS}/${made.cohortId}`;
+      const read = async () => (await facade.api<Cohort>(path)).body;
+      await until(async () => (await read()).endedAt !== undefined, 'the cohort has ended');
+      expect(await read()).toMatchObject({ state: 'completed', totals: { same: 3 } });
+    } finally {
+      await facade.stop();
+    }
+  });
+
+  it('two at once do not disturb each other, and one is cancelled: its open forks are, too', async () => {
+    await sources(3, { tags: ['two'] });
+    const select = { tag: 'two' };
+    const slow = await start({ select, change: prompt('rule: slow'), parallel: 2 });
+    const other = await start({ select, change: prompt('rule: strict') });
+    expect((await report(other.cohortId)).totals).toMatchObject({ 'outcome-changed': 3 });
+    await until(
+      async () => (await read(slow.cohortId)).results?.[1]?.forkRunId !== undefined,
+      'two forks are under way',
+    );
+    const cancelled = await host.api<Cohort>(`${COHORTS}/${slow.cohortId}/cancel`, { body: {} });
+    expect([cancelled.status, cancelled.body.state]).toEqual([200, 'cancelling']);
+    const { state, totals, results = [] } = await report(slow.cohortId);
+    expect([state, totals['not-finished']]).toEqual(['cancelled', 3]);
+    expect(results.map(({ forkRunId }) => forkRunId !== undefined)).toEqual([true, true, false]);
+    for (const { forkRunId } of results.slice(0, 2))
+      expect((await host.api<Status>(`/v1/runs/${forkRunId}`)).body.status).toBe('cancelled');
+    const again = await host.api<Cohort>(`${COHORTS}/${slow.cohortId}/cancel`, { body: {} });
+    expect(again.body.state).toBe('cancelled');
+  });
+
+  it('a member has a time, behind which its fork is cancelled', async () => {
+    await sources(1, { tags: ['late'] });
+    const { cohortId } = await start({
+      ...{ select: { tag: 'late' }, change: prompt('rule: slow'), memberTimeoutMs: 1_000 },
+    });
+    const { state, results: [member] = [] } = await report(cohortId);
+    expect([state, member?.outcome, member?.after?.status]).toEqual([
+      ...['completed', 'not-finished', 'cancelled'],
+    ]);
+  });
+
+  it.each([
+    ['no run is like that', { select: { workflowId: 'nobody' } }, 400, 'validation_error'],
+    ['above the bound', { select: { last: 1_001 } }, 400, 'validation_error'],
+    ['below it', { select: { last: 0 } }, 400, 'validation_error'],
+    ['no selection', {}, 400, 'validation_error'],
+    ['a time that is none', { select: { from: 'yesterday' } }, 400, 'validation_error'],
+    ['an agent that nobody knows', { change: prompt('x', 'nobody') }, 404, 'agent_not_found'],
+    ['an empty prompt', { change: prompt('') }, 400, 'validation_error'],
+    [
+      'a version that is not here',
+      { change: { agents: { judge: { packVersion: '99.0.0' } } } },
+      404,
+      'agent_not_found',
+    ],
+    [
+      'a configuration out of range',
+      { change: { configurable: { temperature: 9 } } },
+      400,
+      'validation_error',
+    ],
+    ['a change that is none', { change: { build: 'x' } }, 400, 'validation_error'],
+  ] as const)('is refused: %s', async (_what, asked, status, error) => {
+    const body = { ...('change' in asked ? { select: { last: 1 } } : {}), ...asked };
+    const answer = await host.api(COHORTS, { body });
+    expect([answer.status, answer.body.error]).toEqual([status, error]);
+  });
+
+  it('knows no cohort of such a name', async () => {
+    for (const path of ['cohort-x', `cohort-${'0'.repeat(27)}`])
+      expect((await host.api(`${COHORTS}/${path}`)).status).toBe(404);
+  });
+
+  it('another model', async () => {
+    const [runId = ''] = await sources(1, { tags: ['model'] });
+    const configurable = { 'ai.provider': 'scripted', 'ai.model': 'another' };
+    const { cohortId } = await start({ select: { tag: 'model' }, change: { configurable } });
+    const { results: [member] = [] } = await report(cohortId);
+    expect(member).toMatchObject({ sourceRunId: runId, outcome: 'same' });
+    const { body } = await host.api<Record<string, Record<string, string>>>(
+      `/v1/runs/${member?.forkRunId}`,
+    );
+    expect(body.configurable).toMatchObject({ ai: { model: 'another' } });
+  });
+
+  it('a source that is gone is named, and the others go on', async () => {
+    const runs = await sources(2, { tags: ['gone'] });
+    const { body } = await host.api<Cohort>(COHORTS, {
+      body: { select: { tag: 'gone' }, change: prompt('rule: slow'), parallel: 1 },
+    });
+    // The second waits for the first, which is slow: it goes meanwhile.
+    await until(
+      async () => (await read(body.cohortId)).results?.[0]?.forkRunId !== undefined,
+      'the first is forked',
+    );
+    await forget(runs[1] ?? '');
+    const fork = (await read(body.cohortId)).results?.[0]?.forkRunId ?? '';
+    await host.api(`/v1/runs/${fork}/cancel`, { body: {} });
+    const { results = [], state } = await report(body.cohortId);
+    expect(state).toBe('completed');
+    expect(results[1]).toMatchObject({
+      ...{ outcome: 'source-missing', error: { code: 'run_not_found' } },
+    });
+  });
+});
