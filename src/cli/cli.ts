@@ -33,6 +33,8 @@ export interface CliParts extends HostAddress {
 
 export interface Cli {
   readonly client: HostClient;
+  /** A client that Ctrl-C does not reach: for the last thing that is said. */
+  readonly afresh: () => HostClient;
   readonly screen: Screen;
   readonly signal: AbortSignal;
   readonly self: readonly string[];
@@ -55,6 +57,7 @@ export function cliOf(parts: CliParts, ends: (code: ExitCode) => void): Cli {
   const { out, err, screen = { colour: false }, self = [], isAttended = false, input } = parts;
   return {
     client: createHostClient(parts, signal),
+    afresh: () => createHostClient(parts, new AbortController().signal),
     replay: (path) => {
       if (!parts.replay)
         throw new CliFault('Nothing here can replay a run.', { code: 'no_replay' });

@@ -119,7 +119,7 @@ async function inputsFor({ client }: Cli, runId: string, given: readonly string[
   return inputsOf(given, variables);
 }
 
-async function promptOf(given: string): Promise<[string, { systemPrompt: string }]> {
+export async function promptOf(given: string): Promise<[string, { systemPrompt: string }]> {
   const at = given.indexOf('=');
   if (at < 1) throw usageFault(`--prompt is agentId=file, and not "${given}".`);
   const file = given.slice(at + 1);

@@ -8,6 +8,7 @@ import { addCompletion } from './completion.ts';
 import { addDiffCommand } from './diff-command.ts';
 import { addForkCommand } from './fork-command.ts';
 import { CliFault, EXIT, usageFault, type ExitCode } from './faults.ts';
+import { addReplayCommands } from './replay-command.ts';
 import { addRetentionCommands } from './retention-commands.ts';
 import { addRunCommands } from './run-commands.ts';
 import { addSessionCommands } from './session-commands.ts';
@@ -25,11 +26,12 @@ Environment:
 Exit codes:
   ${EXIT.done}    done; of a run that was followed: completed
   ${EXIT.refused}    the host or the network said no; of a run that was followed: failed;
-       of two runs (diff), or of one and its replay (import): they differ
+       of two runs (diff), or of one and its replay (import): they differ;
+       of a cohort (replay): a run came to what --fail-on names
   ${EXIT.usage}    the command was not understood, or wants more said
   ${EXIT.waits}    a human is asked (runs follow --until-question)
-  ${EXIT.cancelled}    the run that was followed was cancelled
-  ${EXIT.interrupted}  Ctrl-C: what was followed goes on
+  ${EXIT.cancelled}    the run, or the cohort, that was followed was cancelled
+  ${EXIT.interrupted}  Ctrl-C: what was followed goes on (replay: see --cancel-on-interrupt)
 
 With --json the result is JSON and alone on the standard output (runs follow: one document per line); errors are
 {"error": {"code", "message", …}} on the standard error.`;
@@ -54,6 +56,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addRunCommands(program, cli);
   addForkCommand(program, cli);
   addDiffCommand(program, cli);
+  addReplayCommands(program, cli);
   addSessionCommands(program, cli);
   addAgentCommands(program, cli);
   addBundleCommands(program, cli);

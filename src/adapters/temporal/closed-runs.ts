@@ -2,7 +2,7 @@
 // per answer, counted first and made smaller until it holds what one answer may.
 import type { Connection } from '@temporalio/client';
 import { HostError } from '../../rules/errors.ts';
-import { RUN_WORKFLOW } from '../../rules/run-input.ts';
+import { COHORT_WORKFLOW } from '../../rules/cohort.ts';
 import type { ClosedRuns } from '../../ports/history.ts';
 import { rpc, toHostError, withPageSize } from './rpc.ts';
 
@@ -37,7 +37,7 @@ function toMs(time: { seconds?: unknown; nanos?: number | null } | null | undefi
 function queryOf({ taskQueue }: ClosedRunsSource, { sinceMs, untilMs }: Window): string {
   const after = new Date(sinceMs).toISOString();
   const until = new Date(untilMs).toISOString();
-  return `WorkflowType='${RUN_WORKFLOW}' AND TaskQueue='${taskQueue}' AND CloseTime > '${after}' AND CloseTime <= '${until}'`;
+  return `WorkflowType!='${COHORT_WORKFLOW}' AND TaskQueue='${taskQueue}' AND CloseTime > '${after}' AND CloseTime <= '${until}'`;
 }
 
 const limitsOf = ({ signal }: ClosedRunsSource) => ({

@@ -1,0 +1,62 @@
+// What became of the members of a cohort, in the words of pages and terminal.
+import type { Cohort, CohortMemberResult } from '../../schemas/types.generated.ts';
+import { causeText } from './diff.ts';
+import { printable } from './printable.ts';
+
+export type Outcome = NonNullable<CohortMemberResult['outcome']>;
+
+/** In the order in which they are told. */
+export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
+  same: 'The same',
+  diverged: 'Another way',
+  'outcome-changed': 'Another outcome',
+  asks: 'Asks',
+  failed: 'Failed',
+  'source-missing': 'Source missing',
+  'not-finished': 'Not finished',
+};
+
+export const STATE_WORDS: Readonly<Record<Cohort['state'], string>> = {
+  running: 'under way',
+  cancelling: 'being cancelled',
+  completed: 'done',
+  cancelled: 'cancelled',
+};
+
+/** What all members went by. */
+export function changeText({ mode, change }: Pick<Cohort, 'mode' | 'change'>): string {
+  if (mode === 'replay') return 'replayed by the code of this build';
+  const agents = Object.entries(change.agents ?? {}).map(([name, { packVersion }]) =>
+    packVersion === undefined ? `another prompt of ${name}` : `version ${packVersion} of ${name}`,
+  );
+  const options =
+    Object.keys(change.configurable ?? {}).length > 0 ? ['another configuration'] : [];
+  return `forked by ${[...agents, ...options].join(', ')}`;
+}
+
+/** Why a member is not the same, a line for each thing. */
+export function memberLines(member: CohortMemberResult): string[] {
+  const { changes = [], asks, error, divergence } = member;
+  const lines = changes.map(
+    ({ nodeId, pointer, before = 'nothing', after = 'nothing' }) =>
+      `${nodeId ?? 'the run'} ${pointer}: ${before} → ${after}`,
+  );
+  if (asks) lines.push(`asks at ${asks.nodeId} (${asks.kind}): ${asks.data}`);
+  if (error) lines.push(`${error.code}: ${error.message}`);
+  if (lines.length === 0 && divergence) {
+    const { seq, nodeId, cause, overlay } = divergence;
+    const where = nodeId === undefined ? '' : ` at ${nodeId}`;
+    const told = { cause, ...(overlay === undefined ? {} : { overlay }) };
+    lines.push(
+      `from event ${seq}${where} on: ${causeText(told as Parameters<typeof causeText>[0])}`,
+    );
+  }
+  return lines.map(printable);
+}
+
+/** What both sides took of models. */
+export function useText({ before, after }: Pick<Cohort, 'before' | 'after'>): string {
+  const side = ({ inputTokens, outputTokens, usd }: Cohort['before']): string =>
+    `${inputTokens + outputTokens} tokens${usd === undefined ? '' : ` (${usd.toFixed(4)} USD)`}`;
+  return `${side(before)} before, ${side(after)} after`;
+}
