@@ -8,6 +8,8 @@ export interface ForkNote extends ForkLineage {
   readonly sourceRunId: string;
   /** What it goes by that its source did not, as it was asked for. */
   readonly overlay?: Readonly<Record<string, unknown>>;
+  /** That made it. */
+  readonly cohortId?: string;
   /** Who sees this run alone is shown no way to its source, and of what it goes by the names. */
   readonly isAlone: boolean;
 }
@@ -48,7 +50,12 @@ export function renderForkNote(
   const compare = isAlone
     ? ''
     : ` · <a href="${runUrl(runId)}/diff?against=${escapeHtml(encodeURIComponent(sourceRunId))}">Compare with its source</a>`;
-  return `<p class="facts">${MODE_WORDS[mode]} ${source} from event ${fromSeq}${compare}</p>${overlayHtml(fork)}${divergedHtml(fork, runId, events)}`;
+  return `<p class="facts">${MODE_WORDS[mode]} ${source} from event ${fromSeq}${compare}${cohortHtml(fork)}</p>${overlayHtml(fork)}${divergedHtml(fork, runId, events)}`;
+}
+
+function cohortHtml({ cohortId, isAlone }: ForkNote): string {
+  if (cohortId === undefined || isAlone) return '';
+  return ` · <a href="/pages/cohorts/${escapeHtml(encodeURIComponent(cohortId))}">Its cohort</a>`;
 }
 
 function runUrl(runId: string): string {

@@ -93,7 +93,7 @@ function runs(model: HomePageModel): string {
   return `<section aria-labelledby="runs-title"><h2 id="runs-title">All runs</h2>
 ${filter(model)}
 <ul id="runs-list" class="runs">${list || `<li class="none" data-key="none">${nothing(model)}</li>`}</ul>
-<nav id="runs-more" class="pages" aria-label="Pages of runs">${link(model.newestUrl, 'Newest runs')}${link(model.olderUrl, 'Older runs')}</nav>
+<nav id="runs-more" class="pages" aria-label="Pages of runs"><a href="/pages/cohorts">Cohorts</a>${link(model.newestUrl, 'Newest runs')}${link(model.olderUrl, 'Older runs')}</nav>
 </section>`;
 }
 

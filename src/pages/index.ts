@@ -2,6 +2,7 @@
 export { PAGE_ASSETS } from './assets.ts';
 export { renderAtPage, type AtPageModel } from './at-page.ts';
 export { renderCausesPage, type CausesPageModel, type CauseStep } from './causes-page.ts';
+export { renderCohortPage, renderCohortsPage } from './cohort-page.ts';
 export { renderDiffPage } from './diff-page.ts';
 export {
   controlOf,

@@ -3,7 +3,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createEncryption } from '../../src/adapters/temporal/codec.ts';
+import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
+import { createHistoryReader } from '../../src/adapters/temporal/history.ts';
+import { FULL_SERVER } from '../../src/adapters/temporal/server-traits.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import type { Cohort } from '../../schemas/types.generated.ts';
 import { validate } from '../../src/wire/validators.ts';
@@ -336,6 +341,35 @@ describe('a cohort', { timeout: 120_000 }, () => {
   it('knows no cohort of such a name', async () => {
     for (const path of ['cohort-x', `cohort-${'0'.repeat(27)}`])
       expect((await host.api(`${COHORTS}/${path}`)).status).toBe(404);
+  });
+
+  // [I75]
+  it('is no run: neither swept, rebuilt nor listed', async () => {
+    await sources(1, { tags: ['no-run'] });
+    const { cohortId } = await start({ select: { tag: 'no-run' } });
+    const { results: [member] = [] } = await report(cohortId);
+    const { temporal } = host;
+    const connection = connectTemporal(temporal);
+    const reader = createHistoryReader({
+      ...{
+        connection,
+        namespace: temporal.namespace,
+        codec: createEncryption([]),
+        traits: FULL_SERVER,
+      },
+    });
+    const closed = async () => (await reader.closedSince(0)).runIds;
+    await until(async () => {
+      const { status } = await new Client({ connection, namespace: temporal.namespace }).workflow
+        .getHandle(cohortId)
+        .describe();
+      return status.name === 'COMPLETED' && (await closed()).includes(member?.forkRunId ?? '');
+    }, 'both are told as closed');
+    expect(await closed()).not.toContain(cohortId);
+    await connection.close();
+    expect(await host.stores.runs.locate(cohortId)).toBeUndefined();
+    expect((await host.api(`/v1/runs/${cohortId}`)).status).toBe(404);
+    expect(host.logs.filter((line) => line.includes(cohortId))).toEqual([]);
   });
 
   it('another model', async () => {

@@ -123,6 +123,7 @@ describe('replay.md §Modes: a branch goes by what people answered', { timeout: 
     expect(rows.at(-1)?.type).toBe('run.failed');
   });
 
+  // [I73]
   it('a question that asks something else waits for people, who answer it', async () => {
     const runId = await source(JUDGED.id, { action: 'accept' });
     const agents = { [AGENT]: { systemPrompt: 'rule: strict' } };

@@ -7,6 +7,7 @@ import type { FacadeDeps } from '../deps.ts';
 import type { PageSessions } from '../page-sessions.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
 import { mountCausesPage } from './causes.ts';
+import { mountCohortPages } from './cohorts.ts';
 import { mountDiffPage } from './diff.ts';
 import { mountForkPage } from './fork.ts';
 import { mountHomePage } from './home.ts';
@@ -50,6 +51,7 @@ export function pagesRouter(
   mountCausesPage(router, deps);
   mountDiffPage(router, deps);
   mountForkPage(router, deps);
+  mountCohortPages(router, deps);
   mountAtPage(router, deps);
   mountRunControls(router, deps);
   mountStartPages(router, deps);

@@ -136,9 +136,10 @@ function forkOf(
 ): Pick<RunPageModel, 'fork'> {
   const { fork } = input;
   if (!fork) return {};
-  const { sourceRunId, fromSeq, mode } = fork;
+  const { sourceRunId, fromSeq, mode, cohortId } = fork;
   const { runOptionsOverlay: overlay } = snapshot.fork as { runOptionsOverlay?: JsonObject };
-  const note = { sourceRunId, fromSeq, mode, isAlone: !host };
+  const ofCohort = cohortId === undefined ? {} : { cohortId };
+  const note = { sourceRunId, fromSeq, mode, ...ofCohort, isAlone: !host };
   return { fork: { ...note, ...(overlay ? { overlay } : {}) } };
 }
 
