@@ -183,7 +183,7 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
 
 /** A fork that goes by recorded answers asks the record first (replay.md §Modes): once, when it lives. */
 function isToSeek({ state }: Run, { isSought }: Interrupt): boolean {
-  return state.overlay?.recordedAnswers != null && !isSought;
+  return Boolean(state.overlay?.recordedAnswers) && !isSought;
 }
 
 /** Takes what people answered to the same question of the source. What nobody answered there stands: silence is no answer. */

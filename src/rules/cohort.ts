@@ -11,11 +11,9 @@ export const MAX_COHORT_MEMBERS = 1_000;
 export const DEFAULT_COHORT_MEMBERS = 50;
 /** Open cohorts of one tenant. */
 export const MAX_OPEN_COHORTS = 8;
-/** Members of one cohort that are under way at once. */
-export const MAX_COHORT_PARALLEL = 16;
+/** Members of one cohort that are under way at once; the schema of the request says how many there may be. */
 export const DEFAULT_COHORT_PARALLEL = 4;
-/** Longest time in ms that one fork may take. */
-export const MAX_MEMBER_TIMEOUT_MS = 3_600_000;
+/** Longest time in ms that one fork may take; its bounds stand in the schema, too. */
 export const DEFAULT_MEMBER_TIMEOUT_MS = 600_000;
 
 /** What the cohort's workflow is started with. */
@@ -154,7 +152,7 @@ export interface ComparedMember {
 
 const MAX_CHANGES = 20;
 /** Longest value that a report shows, in characters of JSON. */
-export const SHOWN_CHARACTERS = 500;
+const SHOWN_CHARACTERS = 500;
 
 /** Of a step what counts as its outcome: how it ended, and what was decided. */
 const DECIDES = /^\/(?:status|decisions)(?:\/|$)/;

@@ -26,7 +26,7 @@ import { forkRun } from './fork.ts';
 import { startRun } from './start.ts';
 
 export type CohortMemberDeps = RunsDeps & {
-  readonly stores: Pick<Stores, 'cohorts' | 'content'>;
+  readonly stores: Pick<Stores, 'cohorts' | 'content' | 'retention'>;
 };
 
 export interface CohortMembers {
@@ -139,7 +139,7 @@ const PASSING: ReadonlySet<string> = new Set<ErrorCode>([
 ]);
 /** The source, or its record, is not there as a whole. */
 const LACKS_SOURCE: ReadonlySet<string> = new Set<ErrorCode>([
-  ...(['run_not_found', 'history_missing', 'history_undecodable'] as const),
+  ...(['run_not_found', 'run_expired', 'history_missing', 'history_undecodable'] as const),
   ...(['content_missing', 'replay_source_missing'] as const),
 ]);
 

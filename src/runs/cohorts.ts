@@ -20,7 +20,7 @@ import { newCohortId } from './input.ts';
 import { performOnce, type KeyBinding, type Once, type OnceRequest } from './once.ts';
 
 export type CohortDeps = RunsDeps & {
-  readonly stores: Pick<Stores, 'cohorts' | 'content'>;
+  readonly stores: Pick<Stores, 'cohorts' | 'content' | 'retention'>;
   readonly cohortEngine: CohortEngine;
 };
 
@@ -54,10 +54,10 @@ export function startCohort(
   });
 }
 
-async function boundId({ boundTo, bind }: KeyBinding): Promise<string> {
-  if (boundTo !== undefined) return boundTo;
+async function boundId(binding: KeyBinding): Promise<string> {
+  if (binding.boundTo !== undefined) return binding.boundTo;
   const cohortId = newCohortId();
-  await bind(cohortId);
+  await binding.bind(cohortId);
   return cohortId;
 }
 

@@ -191,7 +191,7 @@ function cohortView(asker: Asker, row: CohortRow, { counts, before, after }: Coh
       ...(fromMs === undefined ? {} : { from: iso(fromMs) }),
       ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
     },
-    change: change as NonNullable<CohortCreateRequest['change']>,
+    change: change,
     ...{ parallel, memberTimeoutMs, members },
     settled: Object.values(counts).reduce((sum, count) => sum + count, 0),
     ...{ totals, before, after },
