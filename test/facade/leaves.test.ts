@@ -89,13 +89,8 @@ const asked = { idempotencyKey: undefined };
 const databaseAway = { without: 'database', told: 'service_unavailable' } as const;
 const nobody = { path: { agentId: 'nobody' } };
 const noAgent = { given: () => nobody, told: 'agent_not_found' } as const;
-const list = {
-  status: undefined,
-  cohortId: undefined,
-  workflowId: undefined,
-  cursor: undefined,
-  limit: 1,
-};
+const none = { status: undefined, workflowId: undefined, cursor: undefined };
+const list = { ...none, cohortId: undefined, limit: 1 };
 
 const LEAVES: readonly Leaf[] = [
   leaf(GET_OPENAPI, { told: { body: { openapi: '3.1.0' } } }, 'never'),

@@ -6,11 +6,7 @@ import type { CohortMember, CohortRow, CohortTotals } from '../../ports/cohorts.
 import { cancelCohort, cohortPage, requireCohort, startCohort } from '../../runs/cohorts.ts';
 import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
-import type {
-  Cohort,
-  CohortCreateRequest,
-  CohortMemberResult,
-} from '../../../schemas/types.generated.ts';
+import type { Cohort, CohortMemberResult } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { answerOnce, IDEMPOTENCY_KEY, toldAs } from '../idempotency.ts';
 import { integer, oneOf } from '../parameters.ts';
@@ -191,7 +187,7 @@ function cohortView(asker: Asker, row: CohortRow, { counts, before, after }: Coh
       ...(fromMs === undefined ? {} : { from: iso(fromMs) }),
       ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
     },
-    change: change,
+    change,
     ...{ parallel, memberTimeoutMs, members },
     settled: Object.values(counts).reduce((sum, count) => sum + count, 0),
     ...{ totals, before, after },
