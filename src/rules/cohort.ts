@@ -58,8 +58,9 @@ export interface CohortRequest {
   readonly change: CohortChange;
   readonly parallel: number;
   readonly memberTimeoutMs: number;
-  /** Who asked for it. */
+  /** Who asked for it, and what they may: each fork is made by nobody who may more. */
   readonly subject: Subject;
+  readonly scopes: readonly string[];
 }
 
 export function isReplay({ agents = {}, configurable = {} }: CohortChange): boolean {

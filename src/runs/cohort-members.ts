@@ -173,9 +173,9 @@ async function forkMember(
   if (!source) throw new HostError('run_not_found', { runId: sourceRunId });
   const rows: LogRow[] = [];
   for await (const page of deps.log.rows(source)) rows.push(...page);
-  const { change, subject } = request;
+  const { change, subject, scopes } = request;
   const asked = forkFor({ change, input: source.input, rows });
-  const caller: Caller = { tenant, subject, scopes: [] };
+  const caller: Caller = { tenant, subject, scopes };
   await forkRun(deps, caller, { source, asked, as: { runId: forkRunId, cohortId } });
 }
 

@@ -27,7 +27,7 @@ export type SelectionDeps = OverlayDeps & { readonly stores: Pick<Stores, 'cohor
 /** As it is kept: with what is not said filled in, and without secrets. */
 export function cohortRequest(
   { redactor }: Pick<SelectionDeps, 'redactor'>,
-  { subject }: Caller,
+  { subject, scopes }: Caller,
   { select, change = {}, parallel, memberTimeoutMs }: CohortCreateRequest,
 ): CohortRequest {
   const { from, until, last = DEFAULT_COHORT_MEMBERS, ...picked } = select;
@@ -45,6 +45,7 @@ export function cohortRequest(
     parallel: parallel ?? DEFAULT_COHORT_PARALLEL,
     memberTimeoutMs: memberTimeoutMs ?? DEFAULT_MEMBER_TIMEOUT_MS,
     subject,
+    scopes,
   };
 }
 

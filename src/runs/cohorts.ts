@@ -17,6 +17,7 @@ import { createCohortMembers } from './cohort-members.ts';
 import { cohortRequest, pickedRuns } from './cohort-selection.ts';
 import type { RunsDeps } from './deps.ts';
 import { newCohortId } from './input.ts';
+import { requireScope } from './scopes.ts';
 import { performOnce, type KeyBinding, type Once, type OnceRequest } from './once.ts';
 
 export type CohortDeps = RunsDeps & {
@@ -67,6 +68,8 @@ async function insert(
   { cohortId, asked }: { readonly cohortId: string; readonly asked: CohortCreateRequest },
 ): Promise<CohortRow> {
   const { tenant } = caller;
+  // A report tells what the sources did.
+  requireScope(caller, 'runs:read');
   const request = cohortRequest(deps, caller, asked);
   const sources = await pickedRuns(deps, caller, request);
   const cohort = { cohortId, tenant, request, createdAtMs: Date.now() };

@@ -46,7 +46,7 @@ export const CREATE_COHORT = {
   errors: [
     ...(['agent_not_found', 'model_unavailable', 'model_not_configured'] as const),
     ...(['unsupported_mock_provider', 'credential_forbidden', 'payload_too_large'] as const),
-    ...(['content_missing', 'rate_limited', 'service_unavailable'] as const),
+    ...(['content_missing', 'rate_limited', 'service_unavailable', 'forbidden'] as const),
   ],
 } as const satisfies Declaration;
 
