@@ -1,5 +1,6 @@
 // POST and GET /v1/host/openwop-temporal/cohorts, GET …/{cohortId}, POST …/{cohortId}/cancel: past runs that are all forked
 // by one change, and what became of each. An extension of this host.
+import { CODES } from '../../rules/capabilities.ts';
 import { isReplay, MAX_COHORT_MEMBERS, MEMBER_OUTCOMES } from '../../rules/cohort.ts';
 import type { JsonObject } from '../../rules/json.ts';
 import type { CohortMember, CohortRow, CohortTotals } from '../../ports/cohorts.ts';
@@ -45,7 +46,8 @@ export const CREATE_COHORT = {
   success: { status: 201, description: 'The cohort is accepted.', schema: shape('Cohort') },
   errors: [
     ...(['agent_not_found', 'model_unavailable', 'model_not_configured'] as const),
-    ...(['unsupported_mock_provider', 'credential_forbidden', 'payload_too_large'] as const),
+    ...Object.values(CODES).flatMap((asked) => [...asked.values()]),
+    'payload_too_large',
     ...(['content_missing', 'rate_limited', 'service_unavailable', 'forbidden'] as const),
   ],
 } as const satisfies Declaration;
