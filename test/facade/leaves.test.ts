@@ -15,6 +15,7 @@ import {
   type Declaration,
   type Route,
 } from '../../src/facade/route.ts';
+import { DEFAULT_CALLER } from '../../src/facade/deps.ts';
 import { routesOf } from '../../src/facade/route-table.ts';
 import { CANCEL_RUN } from '../../src/facade/routes/cancel.ts';
 import {
@@ -25,6 +26,12 @@ import {
   LIST_WORKFLOWS,
 } from '../../src/facade/routes/catalog.ts';
 import { GET_CAPABILITIES } from '../../src/facade/routes/discovery.ts';
+import {
+  CANCEL_COHORT,
+  CREATE_COHORT,
+  GET_COHORT,
+  LIST_COHORTS,
+} from '../../src/facade/routes/cohorts.ts';
 import { HEALTH, READINESS } from '../../src/facade/routes/health.ts';
 import { RESOLVE_INTERRUPT } from '../../src/facade/routes/interrupts.ts';
 import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
@@ -87,6 +94,8 @@ const held = (runId = 'run-waits') => ({
 });
 const asked = { idempotencyKey: undefined };
 const databaseAway = { without: 'database', told: 'service_unavailable' } as const;
+const COHORT = `cohort-${'0'.repeat(27)}`;
+const ofCohort = (cohortId = COHORT) => ({ path: { cohortId } });
 const nobody = { path: { agentId: 'nobody' } };
 const noAgent = { given: () => nobody, told: 'agent_not_found' } as const;
 const none = { status: undefined, workflowId: undefined, cursor: undefined };
@@ -373,6 +382,38 @@ const LEAVES: readonly Leaf[] = [
     { given: waiting, told: { body: { runId: 'run-waits', held: false } } },
     { given: waiting, ...databaseAway },
   ),
+  // What it answers where there are runs to fork: acceptance/cohorts.
+  leaf(CREATE_COHORT, 'never', {
+    given: () => ({ parameters: asked, body: { select: { workflowId: 'nothing' } } }),
+    told: 'validation_error',
+  }),
+  leaf(
+    LIST_COHORTS,
+    {
+      given: () => ({ parameters: { cursor: undefined, limit: 1 } }),
+      told: { body: { cohorts: [{ cohortId: COHORT, members: 1 }] } },
+    },
+    { given: () => ({ parameters: { cursor: undefined, limit: 1 } }), ...databaseAway },
+  ),
+  leaf(
+    GET_COHORT,
+    {
+      given: () => ({ ...ofCohort(), parameters: { from: 0, limit: 1, outcome: undefined } }),
+      told: { body: { cohortId: COHORT, members: 1 } },
+    },
+    {
+      given: () => ({
+        ...ofCohort('cohort-none'),
+        parameters: { from: 0, limit: 1, outcome: undefined },
+      }),
+      told: 'not_found',
+    },
+  ),
+  leaf(
+    CANCEL_COHORT,
+    { given: ofCohort, told: { body: { cohortId: COHORT, state: 'cancelling' } } },
+    { given: () => ofCohort('cohort-none'), told: 'not_found' },
+  ),
   leaf(
     LIST_QUESTIONS,
     {
@@ -455,6 +496,17 @@ beforeAll(async () => {
   history.add('run-waits-t1', waitingHistory());
   await log.catchUp(runRef('run-waits'));
   row = (await stores.runs.find('default', 'run-waits')) as RunRow;
+  await stores.cohorts.insert(
+    {
+      ...{ cohortId: COHORT, tenant: 'default', createdAtMs: 1 },
+      request: {
+        ...{ select: { last: 1 }, change: {}, parallel: 1, memberTimeoutMs: 60_000 },
+        ...{ subject: subjectOf('api-key', 'default', 'tester'), scopes: [] },
+      },
+      members: [{ sourceRunId: 'run-waits', forkRunId: 'run-forked' }],
+    },
+    1,
+  );
   await stores.agents.saveInstance(agentInstance({ agentId: PROCESS }), LEASE_MS);
   await stores.agents.saveTools('default', PROCESS, [agentTool(PROCESS, 'say')]);
   history.onRead = async () => {
@@ -497,7 +549,7 @@ async function handled(
   const caller = {
     tenant: 'default',
     subject: subjectOf('api-key', 'default', 'tester'),
-    scopes: [],
+    scopes: DEFAULT_CALLER.scopes,
   };
   if (without) away[without] = true;
   temporal.away = away.temporal;
