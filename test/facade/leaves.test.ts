@@ -26,12 +26,6 @@ import {
   LIST_WORKFLOWS,
 } from '../../src/facade/routes/catalog.ts';
 import { GET_CAPABILITIES } from '../../src/facade/routes/discovery.ts';
-import {
-  CANCEL_COHORT,
-  CREATE_COHORT,
-  GET_COHORT,
-  LIST_COHORTS,
-} from '../../src/facade/routes/cohorts.ts';
 import { HEALTH, READINESS } from '../../src/facade/routes/health.ts';
 import { RESOLVE_INTERRUPT } from '../../src/facade/routes/interrupts.ts';
 import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
@@ -72,7 +66,8 @@ import {
   waitingHistory,
   type FaultParts,
 } from './fault-host.ts';
-import { leaf, type Case, type Leaf, type Missing } from './leaf.ts';
+import { COHORT_LEAVES, givenCohort } from './cohort-leaves.ts';
+import { breakable, leaf, type Case, type Leaf, type Missing } from './leaf.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const AGENT_ID = 'local.tests.judge';
@@ -94,8 +89,6 @@ const held = (runId = 'run-waits') => ({
 });
 const asked = { idempotencyKey: undefined };
 const databaseAway = { without: 'database', told: 'service_unavailable' } as const;
-const COHORT = `cohort-${'0'.repeat(27)}`;
-const ofCohort = (cohortId = COHORT) => ({ path: { cohortId } });
 const nobody = { path: { agentId: 'nobody' } };
 const noAgent = { given: () => nobody, told: 'agent_not_found' } as const;
 const none = { status: undefined, workflowId: undefined, cursor: undefined };
@@ -382,38 +375,7 @@ const LEAVES: readonly Leaf[] = [
     { given: waiting, told: { body: { runId: 'run-waits', held: false } } },
     { given: waiting, ...databaseAway },
   ),
-  // What it answers where there are runs to fork: acceptance/cohorts.
-  leaf(CREATE_COHORT, 'never', {
-    given: () => ({ parameters: asked, body: { select: { workflowId: 'nothing' } } }),
-    told: 'validation_error',
-  }),
-  leaf(
-    LIST_COHORTS,
-    {
-      given: () => ({ parameters: { cursor: undefined, limit: 1 } }),
-      told: { body: { cohorts: [{ cohortId: COHORT, members: 1 }] } },
-    },
-    { given: () => ({ parameters: { cursor: undefined, limit: 1 } }), ...databaseAway },
-  ),
-  leaf(
-    GET_COHORT,
-    {
-      given: () => ({ ...ofCohort(), parameters: { from: 0, limit: 1, outcome: undefined } }),
-      told: { body: { cohortId: COHORT, members: 1 } },
-    },
-    {
-      given: () => ({
-        ...ofCohort('cohort-none'),
-        parameters: { from: 0, limit: 1, outcome: undefined },
-      }),
-      told: 'not_found',
-    },
-  ),
-  leaf(
-    CANCEL_COHORT,
-    { given: ofCohort, told: { body: { cohortId: COHORT, state: 'cancelling' } } },
-    { given: () => ofCohort('cohort-none'), told: 'not_found' },
-  ),
+  ...COHORT_LEAVES,
   leaf(
     LIST_QUESTIONS,
     {
@@ -487,7 +449,7 @@ let row: RunRow;
 let routes: ReadonlyMap<string, Route>;
 
 beforeAll(async () => {
-  const stores = breakable(await openTestStores());
+  const stores = breakable(await openTestStores(), () => away.database);
   const history = new ScriptedHistory();
   const log = createLog({ stores, history, logger: silentLogger, processId: 'leaves' });
   const given = { log, catalog: catalogOf(DEFINITIONS, [AGENT]) };
@@ -496,17 +458,7 @@ beforeAll(async () => {
   history.add('run-waits-t1', waitingHistory());
   await log.catchUp(runRef('run-waits'));
   row = (await stores.runs.find('default', 'run-waits')) as RunRow;
-  await stores.cohorts.insert(
-    {
-      ...{ cohortId: COHORT, tenant: 'default', createdAtMs: 1 },
-      request: {
-        ...{ select: { last: 1 }, change: {}, parallel: 1, memberTimeoutMs: 60_000 },
-        ...{ subject: subjectOf('api-key', 'default', 'tester'), scopes: [] },
-      },
-      members: [{ sourceRunId: 'run-waits', forkRunId: 'run-forked' }],
-    },
-    1,
-  );
+  await givenCohort(stores);
   await stores.agents.saveInstance(agentInstance({ agentId: PROCESS }), LEASE_MS);
   await stores.agents.saveTools('default', PROCESS, [agentTool(PROCESS, 'say')]);
   history.onRead = async () => {
@@ -522,21 +474,6 @@ beforeAll(async () => {
 });
 
 afterAll(() => parts.close());
-
-/** Stores whose every call is refused while the database is away. */
-function breakable<Part extends object>(part: Part): Part {
-  return new Proxy(part, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name);
-      if (typeof value === 'object' && value !== null) return breakable(value);
-      if (typeof value !== 'function') return value;
-      return (...given: unknown[]): unknown =>
-        away.database
-          ? Promise.reject(new HostError('service_unavailable'))
-          : Reflect.apply(value as (...all: unknown[]) => unknown, target, given);
-    },
-  });
-}
 
 async function handled(
   { operationId }: Declaration,
