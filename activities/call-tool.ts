@@ -46,6 +46,7 @@ export async function callTool(ports: ActivityPorts, input: CallToolInput): Prom
     const refusal = refusalOf(tool, input);
     if (refusal) return refuse(effect, refusal);
     if (!tool) throw new Error('a call without its tool is refused');
+    if (input.rehearsal && changesOutside(tool)) return rehearse(effect);
     return told(effect, await performEffect({ ...effect, tool }));
   });
 }
@@ -77,6 +78,21 @@ async function refuse(effect: KnownEffect, refusal: Refusal): Promise<Result> {
   if (refusal.kind === 'refused') return returned(effect.ports, effect.input, refusal);
   const reason = 'The operator asks a human about calls of this tool.';
   return { output: { kind: 'needs-approval', reason }, events: [] };
+}
+
+/** What a tool says of itself; one that says nothing changes something. */
+function changesOutside({ safetyTier, isSandbox }: Tool): boolean {
+  return safetyTier !== 'pure' && safetyTier !== 'read' && !isSandbox;
+}
+
+/** Nothing is performed: a human says what came of it, and that is what the agent is told. */
+async function rehearse(effect: KnownEffect): Promise<Result> {
+  const known = await recallEffect(effect);
+  if (known) return told(effect, known);
+  const { callId } = effect.input.call;
+  const reason = 'This is a rehearsal: nothing outside is changed, and the call is not performed.';
+  const output = { kind: 'in-doubt', effectId: callId, reason, refused: true, rehearsed: true };
+  return { output: output as CallToolOutput, events: [] };
 }
 
 async function told({ ports, input }: KnownEffect, result: EffectResult): Promise<Result> {

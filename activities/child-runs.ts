@@ -13,6 +13,8 @@ import type {
   CancelChildOutput,
   EndChildInput,
   EndChildOutput,
+  KeepTimeInput,
+  KeepTimeOutput,
   StartChildrenInput,
   StartChildrenOutput,
 } from './contract.ts';
@@ -128,6 +130,19 @@ export async function cancelChild(
   const parent = stores.runs.ref(context.tenant, context.runId);
   const found = await children.cancel(parent, { childRunId, reason });
   return { output: { found }, events: [] };
+}
+
+/** Throws service_unavailable while something below is under way. */
+export function keepTime(
+  { children }: ActivityPorts,
+  { context, toMs, children: below }: KeepTimeInput,
+): Promise<StepResult<KeepTimeOutput>> {
+  const id = `${context.runId}-${context.activityId}-${Context.current().info.attempt}`;
+  const to = toMs === undefined ? {} : { toMs };
+  return beating(async () => ({
+    output: await children.keepTime({ id, children: below, ...to }),
+    events: [],
+  }));
 }
 
 const told = (message: string): string => boundText(message, MESSAGE_BYTES);

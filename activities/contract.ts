@@ -185,6 +185,8 @@ export interface CallToolInput {
   readonly recordedBy?: RecordedLog;
   /** Who let this call be made, where the operator's policy asks a human. */
   readonly approvedBy?: string;
+  /** Of a rehearsal: what changes anything outside is not performed. */
+  readonly rehearsal?: true;
 }
 
 export type CallToolOutput =
@@ -201,6 +203,8 @@ export type CallToolOutput =
       readonly reason: string;
       /** The call is refused as things stand: no answer may promise to perform it. */
       readonly refused?: true;
+      /** Of a rehearsal: it is not performed, and a human says what it would have come to. */
+      readonly rehearsed?: true;
     }
   /** No event yet, nothing performed: the operator's policy asks a human about this call. */
   | { readonly kind: 'needs-approval'; readonly reason: string };
@@ -302,6 +306,25 @@ export interface CancelChildOutput {
   readonly found: 'open' | 'ended' | 'none';
 }
 
+// --- keepTime: those below a rehearsal, asked what they wait for or told where the clock stands ----------------------
+
+export interface KeepTimeInput {
+  readonly context: StepContext;
+  /** Parents before their children. */
+  readonly children: readonly string[];
+  /** Where the clock stands, ms epoch. Absent: they are asked, and all below them. */
+  readonly toMs?: number;
+}
+/** events: none. */
+export interface KeepTimeOutput {
+  /** All that were asked, parents before their children. */
+  readonly children: readonly string[];
+  /** End of the first wait among them, ms epoch. */
+  readonly nextMs?: number;
+  /** One of those that were named has ended: nothing else is told. */
+  readonly hasEnded?: true;
+}
+
 // --- tellReasoning: the reasoning of an agent that is scripted node by node (RFC 0023), in test mode ------------------
 
 export interface TellReasoningInput {
@@ -340,6 +363,7 @@ export interface Activities {
   startChildren(input: StartChildrenInput): Promise<StepResult<StartChildrenOutput>>;
   endChild(input: EndChildInput): Promise<StepResult<EndChildOutput>>;
   cancelChild(input: CancelChildInput): Promise<StepResult<CancelChildOutput>>;
+  keepTime(input: KeepTimeInput): Promise<StepResult<KeepTimeOutput>>;
 }
 
 // --- cohorts (architecture §6): src/runs/cohort-members.ts ------------------------------------------------------------

@@ -2,7 +2,7 @@
 // composes.
 import { callTool } from './call-tool.ts';
 import { checkValue } from './check-value.ts';
-import { cancelChild, endChild, startChildren } from './child-runs.ts';
+import { cancelChild, endChild, keepTime, startChildren } from './child-runs.ts';
 import type { Activities } from './contract.ts';
 import { guarded } from './failures.ts';
 import { inferTurn } from './infer-turn.ts';
@@ -27,6 +27,7 @@ export function createActivities(ports: ActivityPorts): Activities {
     startChildren: (input) => guarded(ports, () => startChildren(ports, input)),
     endChild: (input) => guarded(ports, () => endChild(ports, input)),
     cancelChild: (input) => guarded(ports, () => cancelChild(ports, input)),
+    keepTime: (input) => guarded(ports, () => keepTime(ports, input)),
     readRecording: (input) => guarded(ports, () => readRecording(ports, input)),
   };
 }

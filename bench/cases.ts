@@ -291,6 +291,7 @@ export function createDoubles(cases: readonly BenchCase[], asked: Asked = () => 
     startChildren: noChild,
     endChild: noChild,
     cancelChild: noChild,
+    keepTime: noChild,
     readRecording: noFork,
     recordedAnswers: noFork,
   };

@@ -1689,6 +1689,10 @@ export interface RunCreateRequest {
    * Extension of this host: what people call the session. The first title of a session stays.
    */
   sessionTitle?: string;
+  /**
+   * Extension of this host, of `npm start` alone: the clock of the run stands until somebody moves it, and nothing outside is changed.
+   */
+  rehearsal?: boolean;
   tenantId?: string;
   scopeId?: string;
   callbackUrl?: string;
@@ -1849,6 +1853,7 @@ export interface RunEventPayloads {
   'run.paused': RunPausedPayload;
   'run.resumed': RunResumedPayload;
   'replay.diverged': ReplayDivergedPayload;
+  'openwop-temporal.clock-set': ClockSetPayload;
   'run.completed': RunCompletedPayload;
   'run.failed': RunFailedPayload;
   'run.cancelled': RunCancelledPayload;
@@ -1929,6 +1934,10 @@ export interface ReplayDivergedPayload {
   divergenceKind?: 'output' | 'missing' | 'extra' | 'type-mismatch';
   divergencePoint?: string;
   [k: string]: unknown;
+}
+export interface ClockSetPayload {
+  now: string;
+  skippedMs: number;
 }
 export interface RunCompletedPayload {
   outputs?: {
@@ -2519,6 +2528,10 @@ export interface RunOverview {
   endedAt?: string;
   tags: string[];
   /**
+   * Its clock stands until somebody moves it.
+   */
+  rehearsal?: true;
+  /**
    * What can be answered now, oldest first.
    */
   waiting: RunWait[];
@@ -2556,6 +2569,17 @@ export interface RunPauseRequest {
 
 export interface RunResumeRequest {
   reason?: string;
+}
+
+export interface RunSkipRequest {
+  /**
+   * ms from where the clock stands.
+   */
+  forMs?: number;
+  /**
+   * To the end of the first wait that has one.
+   */
+  to?: 'next-deadline';
 }
 
 export interface RunSnapshot {
@@ -2616,6 +2640,7 @@ export interface RunSnapshot {
   interrupt?: {
     [k: string]: unknown;
   };
+  rehearsal?: RehearsalState;
   metrics?: {
     openwopCost?: {
       [k: string]: unknown;
@@ -2627,6 +2652,17 @@ export interface RunSnapshot {
   };
   [k: string]: unknown;
 }
+export interface RehearsalState {
+  /**
+   * Where its clock stands. Absent before the run has begun.
+   */
+  now?: string;
+  /**
+   * All that was skipped so far.
+   */
+  skippedMs: number;
+}
+
 export interface SessionMessageRequest {
   /**
    * Text that mentions one agent, `@` and its id; between backticks nothing is a mention.

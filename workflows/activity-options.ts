@@ -35,6 +35,12 @@ const OPTIONS: Record<ActivityName, ActivityOptions> = {
     },
   },
   cancelChild: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 10 } },
+  // Those below may be long in coming to rest.
+  keepTime: {
+    startToCloseTimeout: 120_000,
+    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+    retry: { ...RETRY, initialInterval: 100, maximumInterval: 5_000 },
+  },
   tellReasoning: {
     startToCloseTimeout: 60_000,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,

@@ -40,7 +40,7 @@ export type Child = {
 };
 
 /** What is asked of a child beside its identity. */
-export type Asked = Omit<ChildRequest, 'runId' | 'callId' | 'nodeId' | 'isDetached'>;
+export type Asked = Omit<ChildRequest, 'runId' | 'callId' | 'nodeId' | 'isDetached' | 'clockMs'>;
 
 /** A child to be started. `timeoutMs`: of its whole life. */
 export interface Wanted {
@@ -113,10 +113,11 @@ export async function startChildren(
   });
 }
 
-function requestOf({ frame }: Visit, { child, asked }: Wanted): ChildRequest {
+function requestOf({ run, frame }: Visit, { child, asked }: Wanted): ChildRequest {
   const { runId, callId, isDetached } = child;
   const { nodeId } = frame;
-  return { ...asked, runId, callId, nodeId, ...(isDetached ? { isDetached } : {}) };
+  const clock = run.clock && { clockMs: run.clock.state.nowMs };
+  return { ...asked, runId, callId, nodeId, ...(isDetached ? { isDetached } : {}), ...clock };
 }
 
 function noteStarted(
@@ -227,8 +228,7 @@ async function cancelChild(
   const input = { childRunId, reason };
   const { found } = await run.steps.run(visit, 'cancelChild', { step: name, input });
   if (found !== 'open') return;
-  const untilMs = run.steps.now(stepKey(visit, name)) + CHILD_CANCEL_MS;
-  await run.steps.wait(stepKey(visit, name), untilMs, () => !isOpen(run, child));
+  await run.steps.lapse(stepKey(visit, name), CHILD_CANCEL_MS, () => !isOpen(run, child));
 }
 
 /**

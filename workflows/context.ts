@@ -11,6 +11,7 @@ import type { WorkflowEdge, WorkflowNode } from '../schemas/types.generated.ts';
 import { causeOf } from './causes.ts';
 import type { Frame, NodeError, NodeState, RunState } from './frames.ts';
 import { emit } from './journal.ts';
+import type { Clock } from './rehearsal.ts';
 import type { Steps } from './steps.ts';
 
 /** How a run ends. `continue` is the end of a segment only. */
@@ -31,6 +32,8 @@ export interface Run {
   readonly state: RunState;
   /** The only way to time, the world and people. */
   readonly steps: Steps;
+  /** Of a rehearsal: what `steps` go by. */
+  readonly clock?: Clock;
   readonly graph: DefinitionGraph;
   readonly nodes: ReadonlyMap<string, WorkflowNode>;
   /** Everything that a cancel or a failure stops. */

@@ -206,7 +206,8 @@ function leave(
   { of, fromMs, atMs }: { readonly of: ForkOf; readonly fromMs: number; readonly atMs?: number },
 ): void {
   const { mode, inherited, overlay, fromSeq } = of;
-  const laterMs = madeAtMs(of) - fromMs;
+  // The clock of a rehearsal goes with it.
+  const laterMs = run.clock ? 0 : madeAtMs(of) - fromMs;
   shiftDeadlines(run.state, laterMs);
   takeOverlay(run, inherited);
   takeOverlay(run, overlay);

@@ -116,6 +116,19 @@ export interface Turn {
   takenBy?: { readonly nodeId: string; readonly visit: number };
 }
 
+/** Where the clock of a rehearsal stands, and where it goes. Times in ms epoch. */
+export interface ClockState {
+  nowMs: number;
+  /** Times that it was set. */
+  stops: number;
+  /** It is to move: until then, or to the end of the first wait. */
+  skip?: { readonly untilMs?: number; readonly stops: number };
+  /** Runs below that are still to be told where it stands. */
+  telling?: { readonly toMs: number; readonly children: readonly string[] };
+  /** Times that those below were asked and told. */
+  asks?: number;
+}
+
 export interface RunState {
   startedAtMs: number;
   segment: number;
@@ -164,6 +177,8 @@ export interface RunState {
     /** `run.paused` is stated. */
     isEffective: boolean;
   };
+  /** Of a rehearsal. */
+  clock?: ClockState;
   open: readonly OpenItem[];
   /** Absent in runs that state no causes. */
   readonly causes?: Causes;

@@ -63,6 +63,10 @@ export function liveSteps(): Steps {
       claim(read, key);
       return Date.now();
     },
+    lapse(key, limitMs, ready) {
+      claim(waited, key);
+      return waitUntil(Date.now() + limitMs, ready);
+    },
     tellParent,
     receive,
     nextTask: nextTaskOf(),

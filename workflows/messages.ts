@@ -16,6 +16,7 @@ import { turnRefusal } from './conversation.ts';
 import { resolve } from './interrupts.ts';
 import { noteStatus } from './journal.ts';
 import { isPausing, pause, resume } from './pause.ts';
+import { keepTime, keepTimeRefusal, skipRefusal, takeSkip } from './rehearsal.ts';
 import type { Entered } from './steps.ts';
 
 /** Outcomes kept for repeats: 24 h, at most 200 (architecture §4). */
@@ -53,6 +54,8 @@ const HANDLERS: { readonly [Kind in MessageKind]: Handler<MessageOf<Kind>> } = {
       return 'running';
     },
   },
+  skip: { refusal: skipRefusal, take: takeSkip },
+  'keep-time': { refusal: keepTimeRefusal, take: () => 'resting' },
 };
 
 function refuse(code: ErrorCode): ApplicationFailure {
@@ -118,10 +121,11 @@ export function answerMessages(run: Run): void {
     take(entered) {
       const known = knownOutcome(run, entered);
       if (known) return known;
-      const { message, atMs } = entered;
-      const status = handlerOf(message).take(run, message, atMs);
+      const { message } = entered;
+      const status = handlerOf(message).take(run, message, timeOf(run, entered));
       run.progress++;
-      return remember(run, entered, { bodyDigest: message.bodyDigest, status });
+      const rests = message.kind === 'keep-time' ? { rests: keepTime(run, message) } : {};
+      return remember(run, entered, { bodyDigest: message.bodyDigest, status, ...rests });
     },
     cancelled: () => cancel(run, { cancelledBy: 'temporal' }),
     childEnded(childRunId) {
@@ -137,8 +141,13 @@ function refusalOf(run: Run, entered: Entered): ErrorCode | undefined {
   if (knownOutcome(run, entered)) return undefined;
   // The segment has just ended: the sender tries again and meets the next one.
   if (run.frozen !== undefined) return 'service_unavailable';
-  const { message, atMs } = entered;
-  return handlerOf(message).refusal(run, message, atMs);
+  const { message } = entered;
+  return handlerOf(message).refusal(run, message, timeOf(run, entered));
+}
+
+/** When a message came, by the run's own clock. */
+function timeOf({ clock }: Run, { atMs }: Entered): number {
+  return clock ? clock.state.nowMs : atMs;
 }
 
 /** The table's row for a message is one for its kind. */

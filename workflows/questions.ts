@@ -17,6 +17,12 @@ const REFUSED_DOUBT_WORDS = {
   'edit-accept': DOUBT_WORDS['edit-accept'],
 } as const satisfies Words;
 
+/** The same answers of a call that a rehearsal does not perform. */
+const REHEARSED_WORDS = {
+  reject: REFUSED_DOUBT_WORDS.reject,
+  'edit-accept': 'Go on as if this had come of it',
+} as const satisfies Record<keyof typeof REFUSED_DOUBT_WORDS, string>;
+
 const APPROVAL_WORDS = {
   accept: 'Call it once, with these arguments',
   reject: 'Do not call it, and tell the agent so',
@@ -59,6 +65,14 @@ export function doubtQuestion(toolId: string, reason: string): JsonObject {
 export function refusedDoubtQuestion(toolId: string, reason: string): JsonObject {
   return {
     ...question(`What came of ${toolId}?`, reason, REFUSED_DOUBT_WORDS),
+    actions: [...REFUSED_DOUBT_ACTIONS],
+  };
+}
+
+/** A call that would change something outside, in a rehearsal: what is to have come of it is asked. */
+export function rehearsedQuestion(toolId: string, reason: string): JsonObject {
+  return {
+    ...question(`What would ${toolId} give?`, reason, REHEARSED_WORDS),
     actions: [...REFUSED_DOUBT_ACTIONS],
   };
 }

@@ -435,6 +435,10 @@ export function recordedSteps(live: Steps): RecordedSteps {
   return {
     run: (place, name, request) => begin(player, live, { place, name, request }),
     wait: (key, deadlineMs, ready) => wait(player, live, { key, deadlineMs, ready }),
+    async lapse(key, limitMs, ready) {
+      if (player.isLive) return live.lapse(key, limitMs, ready);
+      return wait(player, live, { key, deadlineMs: player.atMs + limitMs, ready });
+    },
     now: (key) => (player.isLive ? live.now(key) : player.atMs),
     tellParent: (parentRunId, ended) => live.tellParent(parentRunId, ended),
     receive(inbox) {

@@ -26,6 +26,7 @@ import { emit, endJournal, openItems, openJournal, restoreOpenItems } from './jo
 import { answerMessages } from './messages.ts';
 import { restorePause } from './pause.ts';
 import type { RecordedSteps } from './recorded-steps.ts';
+import { clockOf, rehearsed, runClock, stateClock } from './rehearsal.ts';
 import { durationError, startFrames } from './schedule.ts';
 import { endSegment, wantsNewSegment } from './segments.ts';
 import { runKey, type Steps } from './steps.ts';
@@ -61,16 +62,18 @@ function open(asked: RunInput, steps: Steps): Run {
   const { carried, variables } = asked;
   const state =
     carried === undefined
-      ? newRunState(steps.now(runKey('start')), variables)
+      ? newRunState(asked.rehearsal?.fromMs ?? steps.now(runKey('start')), variables)
       : restoredRunState(carried);
   const input = withOverlay(asked, state.overlay);
+  const clock = asked.rehearsal && clockOf(asked.rehearsal, steps, state);
+  if (clock) state.clock = clock.state;
   restoreOpenItems(state.open);
   traceCauses(state.causes);
   const shield = new CancellationScope({ cancellable: false });
   return {
     input,
     state,
-    steps,
+    ...(clock ? { clock, steps: rehearsed(clock) } : { steps }),
     graph: graphOf(input.definition),
     nodes: new Map(input.definition.nodes.map((node) => [node.id, node])),
     scope: new CancellationScope({ cancellable: true, parent: shield }),
@@ -103,31 +106,34 @@ function stateStart(run: Run): void {
     { key: STARTED_KEY, causedBy: input.header.startedBy },
   );
   if (input.statesCauses) traceCauses([['', STARTED_KEY]]);
+  stateClock(run);
   stateMessage(run);
 }
 
 /** Waits until the run, or this segment of it, has ended. */
 async function interpret(run: Run, recorded: RecordedSteps | undefined): Promise<Ending> {
-  const clock = startClock(run);
+  const clock = startClocks(run);
   // No segment of a fork ends before it lives: its history holds what it is made from.
   if (recorded) await recorded.until(() => run.ending !== undefined || recorded.isLive());
   for (;;) {
     await run.steps.until(wantsNewSegment(run));
     if (!run.ending) await endSegment(run);
     if (run.ending) {
-      clock?.cancel();
+      clock.cancel();
       return run.ending;
     }
   }
 }
 
-/** Only for a limit that somebody asked for: the ceiling alone is Temporal's own timeout. */
-function startClock(run: Run): CancellationScope | undefined {
+/** What ends with the run: the watch of its time, and the clock of a rehearsal. */
+function startClocks(run: Run): CancellationScope {
+  const clocks = new CancellationScope();
   const limitMs = durationLimitMs(run.input);
-  if (limitMs >= run.input.limits.maxRunDurationMs) return undefined;
-  const clock = new CancellationScope();
-  clock.run(() => watchDuration(run, limitMs)).catch(passCancellation);
-  return clock;
+  // Only for a limit that somebody asked for: the ceiling alone is Temporal's own timeout.
+  if (limitMs < run.input.limits.maxRunDurationMs)
+    clocks.run(() => watchDuration(run, limitMs)).catch(passCancellation);
+  if (run.clock) clocks.run(() => runClock(run)).catch(passCancellation);
+  return clocks;
 }
 
 /** Ends the run when its time is over (capabilities.md §Engine-enforced limits run-duration). */

@@ -30,6 +30,7 @@ import {
   doubtQuestion,
   REFUSED_DOUBT_ACTIONS,
   refusedDoubtQuestion,
+  rehearsedQuestion,
 } from './questions.ts';
 import { seal } from './steps.ts';
 
@@ -154,6 +155,7 @@ function take(call: ToolCall, output: CallToolOutput): void {
         effectId: output.effectId,
         reason: output.reason,
         ...(output.refused ? { refused: true } : {}),
+        ...(output.rehearsed ? { rehearsed: true } : {}),
       };
       return;
     case 'needs-approval':
@@ -300,6 +302,7 @@ function inputOf(
     ...(call.calledKey === undefined ? {} : { calledKey: call.calledKey }),
     ...(resolution ? { resolution } : {}),
     ...(typeof approval === 'object' ? { approvedBy: approval.by } : {}),
+    ...(work.visit.run.input.rehearsal ? { rehearsal: true } : {}),
   };
 }
 
@@ -326,13 +329,14 @@ async function askAboutDoubt(placed: Placed): Promise<void> {
   const { call } = placed;
   const { doubt } = call;
   const isRefused = doubt?.refused === true;
+  const question = isRefused ? refusedDoubtQuestion : doubtQuestion;
   const { value } = await ask(placed, {
     step: `${call.step}.doubt${call.rounds}`,
     kind: 'approval',
     data: {
       artifactId: doubt?.effectId ?? call.callId,
-      artifactType: 'effect-in-doubt',
-      ...(isRefused ? refusedDoubtQuestion : doubtQuestion)(call.toolId, doubt?.reason ?? ''),
+      artifactType: doubt?.rehearsed ? 'rehearsed-call' : 'effect-in-doubt',
+      ...(doubt?.rehearsed ? rehearsedQuestion : question)(call.toolId, doubt?.reason ?? ''),
       artifactData: { toolId: call.toolId, callId: call.callId, arguments: call.arguments },
     },
     resumeSchema: approvalSchema(isRefused ? REFUSED_DOUBT_ACTIONS : DOUBT_ACTIONS),

@@ -64,6 +64,8 @@ export interface HostOptions {
   /** Lines for a human at the terminal. */
   readonly report: Report;
   readonly builtIn?: BuiltIn;
+  /** Runs may be rehearsals: only where nobody else's work waits in the same Temporal and the same database. */
+  readonly rehearsals?: boolean;
   /** Gives up obtaining the dev server. */
   readonly signal?: AbortSignal;
   /** For tests: what requests cannot set. */

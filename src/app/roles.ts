@@ -194,12 +194,13 @@ const worker: Role<LateNeeds> = {
 };
 
 /** What the operator decided for every run, whoever starts it. */
-export function runSettings({ config, facade = {} }: HostOptions): RunSettings {
+export function runSettings({ config, rehearsals, facade = {} }: HostOptions): RunSettings {
   const { forceContinueAsNewAfter } = facade;
   return {
     escalation: config.escalation,
     testMode: config.testMode,
     interruptTimeoutMs: config.interruptTimeoutMs,
+    ...(rehearsals ? { rehearsals } : {}),
     ...(forceContinueAsNewAfter === undefined ? {} : { forceContinueAsNewAfter }),
   };
 }

@@ -44,6 +44,8 @@ async function startHost(
     apiKey: config.apiKey ?? folder.apiKey(),
     report: say,
     builtIn: demo,
+    // Of a host of its own alone: no worker of others performs a rehearsal, and no facade of others moves its clock.
+    rehearsals: config.database.kind === 'pglite' && config.temporal.kind === 'dev',
     signal,
   });
   const running: Running = {

@@ -12,6 +12,7 @@ import { addReplayCommands } from './replay-command.ts';
 import { addRetentionCommands } from './retention-commands.ts';
 import { addRunCommands } from './run-commands.ts';
 import { addSessionCommands } from './session-commands.ts';
+import { addSkipCommand } from './skip-command.ts';
 import { addStartCommands } from './start-command.ts';
 
 const ENVIRONMENT = `
@@ -53,7 +54,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
     .showHelpAfterError('(add --help for what can be said)')
     .addHelpText('after', ENVIRONMENT);
   addStartCommands(program, cli);
-  addRunCommands(program, cli);
+  addSkipCommand(addRunCommands(program, cli), cli);
   addForkCommand(program, cli);
   addDiffCommand(program, cli);
   addReplayCommands(program, cli);

@@ -22,7 +22,8 @@ interface ListFlags extends JsonFlag {
   readonly limit: number;
 }
 
-export function addRunCommands(program: Command, cli: Cli): void {
+/** Returns the command that holds them: others of runs stand beside them. */
+export function addRunCommands(program: Command, cli: Cli): Command {
   const runs = program.command('runs').description('What runs do, and what may be done with them.');
   addReads(runs, cli);
   command(runs, 'answer <runId> [action]', 'Answer what a run asks; without ACTION the choices.')
@@ -49,6 +50,7 @@ export function addRunCommands(program: Command, cli: Cli): void {
           .catch(namedRun(runId));
         cli.tell(flags, answer, () => `Run ${runId}: ${statusText(answer.status)}.`);
       });
+  return runs;
 }
 
 function addReads(runs: Command, cli: Cli): void {

@@ -25,8 +25,8 @@ export function runsTable(
 ): string {
   return table(
     ['RUN', 'STATUS', 'WORKFLOW', 'AGE', 'WAITS FOR'],
-    runs.map(({ runId, status, workflowId, createdAt, waiting }) => [
-      ...[runId, statusText(status), workflowId],
+    runs.map(({ runId, status, workflowId, createdAt, rehearsal, waiting }) => [
+      ...[runId, rehearsal ? `${statusText(status)} (rehearsal)` : statusText(status), workflowId],
       ...[duration(nowMs - Date.parse(createdAt)), waiting.map(waitText).join('; ')],
     ]),
     {
@@ -73,6 +73,7 @@ export function runText(
         endedAt === undefined ? 'For' : 'Took',
         began === undefined ? undefined : duration(until - began),
       ],
+      ['Rehearsal', run.rehearsal && clockText(run.rehearsal)],
       ['Tags', run.tags?.join(', ')],
       ['Error', error && `${error.code}: ${error.message}`, 'red'],
     ],
@@ -88,6 +89,11 @@ export function runText(
   const asked = open.map((each) => questionText(each, run.runId, screen));
   const below = asking.length === 0 ? [] : [askingText(asking, screen)];
   return [head, ...shown, ...asked, ...below].join('\n\n');
+}
+
+function clockText({ now, skippedMs }: NonNullable<RunSnapshot['rehearsal']>): string {
+  if (now === undefined) return 'its clock has not begun';
+  return `its clock stands at ${now}${skippedMs > 0 ? `, ${duration(skippedMs)} after it began` : ''}`;
 }
 
 /** Who waits for a run finds here whom it waits for. */

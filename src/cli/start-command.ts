@@ -28,6 +28,7 @@ interface StartFlags extends JsonFlag {
   readonly inputs?: string;
   readonly tag?: readonly string[];
   readonly follow?: true;
+  readonly rehearsal?: true;
   readonly idempotencyKey?: string;
 }
 
@@ -53,6 +54,7 @@ export function addStartCommands(program: Command, cli: Cli): void {
     .option('--inputs <JSON>', 'all inputs as one object: JSON, @file, or - for the input')
     .option('--tag <tag>', 'a tag (again for each)', collect)
     .option('--follow', 'follow the run until it ends')
+    .option('--rehearsal', 'its clock stands until you skip time (npm start only)')
     .option('--idempotency-key <key>', 'the same key starts one run, for 24 hours')
     .action((workflowId: string, flags: StartFlags) => startRun(cli, workflowId, flags));
   const workflows = program.command('workflows').description('What can be started.');
@@ -78,7 +80,11 @@ async function startRun(cli: Cli, workflowId: string, flags: StartFlags): Promis
     ...(flags.inputs === undefined ? {} : await wholeInputs(cli, flags.inputs)),
     ...inputsOf(flags.input ?? [], variables),
   };
-  const body = { workflowId, inputs, ...(flags.tag === undefined ? {} : { tags: flags.tag }) };
+  const body = {
+    ...{ workflowId, inputs },
+    ...(flags.tag === undefined ? {} : { tags: flags.tag }),
+    ...(flags.rehearsal ? { rehearsal: true } : {}),
+  };
   const idempotencyKey = flags.idempotencyKey ?? freshKey();
   const started = await cli.client.post<RunCreateResponse>(RUNS, { body, idempotencyKey });
   const { runId, status, warnings = [] } = started;

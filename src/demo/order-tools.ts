@@ -69,6 +69,8 @@ function refundOrder(baseUrl: string): Tool {
     timeoutMs: TIMEOUT_MS,
     transport: 'http',
     safetyTier: 'write',
+    // The shop is part of the demo.
+    isSandbox: true,
     call: (input, context) => {
       const { orderId: id, ...body } = input as JsonObject & { orderId: string };
       const headers = {

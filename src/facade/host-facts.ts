@@ -29,7 +29,7 @@ interface Known {
   readonly tools: Pick<Tools, 'list'>;
   readonly config: Pick<
     FacadeConfig,
-    'opensentience' | 'testMode' | 'escalation' | 'retentionDays' | 'testSeams'
+    'opensentience' | 'testMode' | 'escalation' | 'rehearsals' | 'retentionDays' | 'testSeams'
   >;
 }
 
@@ -45,5 +45,6 @@ export function hostFacts({ agents, models, tools, config }: Known): HostFacts {
     escalation: config.escalation,
     ...(config.retentionDays === undefined ? {} : { retentionDays: config.retentionDays }),
     forcesExpiry: config.testSeams === true,
+    rehearsals: config.rehearsals === true,
   };
 }

@@ -29,6 +29,7 @@ import { runAtRoute } from './routes/run-at.ts';
 import { runRoutes } from './routes/runs.ts';
 import { sessionEventsRoute } from './routes/session-events.ts';
 import { sessionRoutes } from './routes/sessions.ts';
+import { skipRoute } from './routes/skip.ts';
 import { signInLinkRoute } from './routes/sign-in-link.ts';
 import type { StreamRegistry } from './stream-registry.ts';
 
@@ -51,6 +52,7 @@ export function routesOf(
     ...diffRoutes(deps),
     ...runRoutes(deps),
     overviewRoute(deps),
+    skipRoute(deps),
     runAtRoute(deps),
     ...causationRoutes(deps),
     ...sessionRoutes(deps),

@@ -17,6 +17,7 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   Cohort: 'cohort',
   RunPauseRequest: 'run-pause-request',
   RunResumeRequest: 'run-resume-request',
+  RunSkipRequest: 'run-skip-request',
   SessionMessageRequest: 'session-message-request',
   RunSnapshot: 'run-snapshot',
   RunOverviewList: 'run-overview-list',
@@ -83,6 +84,11 @@ const INLINE: JsonObject = {
   RunStatusAnswer: {
     type: 'object',
     properties: { runId: text, status: { enum: [...RUN_STATUSES] } },
+    required: ['runId', 'status'],
+  },
+  RunSkipAnswer: {
+    type: 'object',
+    properties: { runId: text, status: { const: 'skipping' } },
     required: ['runId', 'status'],
   },
   InterruptAnswer: {

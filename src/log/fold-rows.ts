@@ -42,6 +42,8 @@ export interface Cost {
 /** What the fold knows of a run. JSON. */
 export interface FoldedRun {
   readonly startedAtMs?: number;
+  /** Of a rehearsal: where its clock stands. What ends at a time ends by that. */
+  readonly clock?: { readonly beganMs: number; readonly nowMs: number };
   readonly endedAtMs?: number;
   readonly variables: JsonObject;
   readonly channels: JsonObject;
@@ -99,6 +101,11 @@ export interface FoldableRow {
   readonly timeMs: number;
 }
 
+/** What ends some time behind the row is counted from then. */
+function countedMs({ clock }: FoldedRun, { timeMs }: FoldableRow): number {
+  return clock?.nowMs ?? timeMs;
+}
+
 /** What every event of a node says of it. Answered once, it is still suspended while it asks something else. */
 function moveNode(run: FoldedRun, { type, nodeId }: FoldableRow): FoldedRun {
   const { node: status } = eventRow(type);
@@ -112,7 +119,7 @@ function moveNode(run: FoldedRun, { type, nodeId }: FoldableRow): FoldedRun {
 }
 
 function startNode(run: FoldedRun, row: FoldableRow): FoldedRun {
-  const { nodeId, payload, timeMs } = row;
+  const { nodeId, payload } = row;
   if (nodeId === '') return run;
   const { attempts, visits } = run.nodes[nodeId] ?? NO_NODE;
   const first = count(payload.attempt) === 0;
@@ -124,7 +131,7 @@ function startNode(run: FoldedRun, row: FoldableRow): FoldedRun {
   const started = {
     ...run,
     nodes: { ...run.nodes, [nodeId]: node },
-    attemptsSinceMs: { ...run.attemptsSinceMs, [nodeId]: timeMs },
+    attemptsSinceMs: { ...run.attemptsSinceMs, [nodeId]: countedMs(run, row) },
   };
   const { agent } = payload;
   if (!isJsonObject(agent)) return started;
@@ -133,7 +140,7 @@ function startNode(run: FoldedRun, row: FoldableRow): FoldedRun {
 }
 
 function raise(before: FoldedRun, row: FoldableRow): FoldedRun {
-  const { nodeId, payload, timeMs } = row;
+  const { nodeId, payload } = row;
   if (nodeId === '') return before;
   const run = moveNode(before, row);
   const since = run.attemptsSinceMs?.[nodeId];
@@ -143,14 +150,15 @@ function raise(before: FoldedRun, row: FoldableRow): FoldedRun {
     kind: text(payload.kind) as InterruptKind,
     key: text(payload.key),
     data: {},
-    requestedAtMs: timeMs,
+    requestedAtMs: countedMs(run, row),
     ...(since === undefined ? {} : { attemptSinceMs: since }),
   };
   return { ...run, interrupts: [...run.interrupts, interrupt] };
 }
 
 /** What is asked carries no id (its payload is closed): node and key say of which interrupt. */
-function describe(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): FoldedRun {
+function describe(run: FoldedRun, row: FoldableRow): FoldedRun {
+  const { nodeId, payload } = row;
   const at = run.interrupts.findLastIndex(
     (open) => open.nodeId === nodeId && open.key === text(payload.key),
   );
@@ -160,7 +168,9 @@ function describe(run: FoldedRun, { nodeId, payload, timeMs }: FoldableRow): Fol
     ...found,
     data: objectOr(payload.data, {}),
     ...(isJsonObject(payload.resumeSchema) ? { resumeSchema: payload.resumeSchema } : {}),
-    ...(typeof payload.timeoutMs === 'number' ? { deadlineMs: timeMs + payload.timeoutMs } : {}),
+    ...(typeof payload.timeoutMs === 'number'
+      ? { deadlineMs: countedMs(run, row) + payload.timeoutMs }
+      : {}),
   };
   return { ...run, interrupts: run.interrupts.with(at, described) };
 }
@@ -271,6 +281,12 @@ function foldEnd(run: FoldedRun, { type, payload, timeMs }: FoldableRow): Folded
   };
 }
 
+function foldClock(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
+  const nowMs = Date.parse(text(payload.now));
+  if (Number.isNaN(nowMs)) return run;
+  return { ...run, clock: { beganMs: run.clock?.beganMs ?? nowMs, nowMs } };
+}
+
 /** Channels that a run's definition declares, by name. */
 export type FoldedChannels = Readonly<
   Record<string, { readonly rules: ChannelRules; readonly initial?: JsonValue }>
@@ -285,6 +301,7 @@ const FOLDS: Partial<Readonly<Record<EventPart, Fold>>> = {
     startedAtMs: timeMs,
     variables: objectOr(payload.inputs, {}),
   }),
+  clock: foldClock,
   'run-ends': foldEnd,
   'node-starts': startNode,
   'wait-opens': raise,

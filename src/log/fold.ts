@@ -87,7 +87,8 @@ export function askedInterrupts(
   run: RunRow,
   nowMs = Date.now(),
 ): OpenInterrupt[] {
-  return stillAsked(timedInterrupts(snapshot, run), status, nowMs);
+  const { clock } = foldedRun(snapshot);
+  return stillAsked(timedInterrupts(snapshot, run), status, clock?.nowMs ?? nowMs);
 }
 
 /** Of what is open, what can still be answered. */
@@ -102,11 +103,10 @@ export function stillAsked<Open extends { readonly deadlineMs?: number }>(
 
 /** Each with the question's own deadline, its node's or the run's, whichever is first. */
 function timedInterrupts(snapshot: JsonValue, { input }: RunRow): OpenInterrupt[] {
-  const { startedAtMs, interrupts } = foldedRun(snapshot);
+  const { startedAtMs, interrupts, clock } = foldedRun(snapshot);
+  const beganMs = clock?.beganMs ?? startedAtMs;
   const runEndsMs =
-    startedAtMs === undefined
-      ? Infinity
-      : countedFromMs(input, startedAtMs) + durationLimitMs(input);
+    beganMs === undefined ? Infinity : countedFromMs(input, beganMs) + durationLimitMs(input);
   return interrupts.map((open) => {
     const { nodeId, requestedAtMs, deadlineMs = Infinity, attemptSinceMs = Infinity } = open;
     const node = input.definition.nodes.find(({ id }) => id === nodeId);
@@ -123,14 +123,19 @@ const TITLE_FIELDS = ['title', 'artifactType'];
 /** Texts of a summary are cut behind this many UTF-16 units: a list shows one line of each. */
 const SUMMARY_TEXT_LENGTH = 300;
 
-/** What lists tell of a run. `run` may be absent where nothing can be open (`MAY_WAIT`). */
+/**
+ * What lists tell of a run. `run` may be absent where nothing can be open (`MAY_WAIT`). Deadlines of a rehearsal are by a
+ * clock of its own: among those of others they say nothing.
+ */
 export function summaryOf(snapshot: JsonValue, run: RunRow | undefined): RunSummary {
-  const { startedAtMs, endedAtMs } = foldedRun(snapshot);
-  const waits = run ? timedInterrupts(snapshot, run).map((open) => summedWait(open, run)) : [];
+  const { startedAtMs, endedAtMs, clock } = foldedRun(snapshot);
+  const timed = run ? timedInterrupts(snapshot, run) : [];
+  const open = clock ? timed.map(({ deadlineMs: _, ...one }) => one) : timed;
   return {
     ...(startedAtMs === undefined ? {} : { startedAtMs }),
     ...(endedAtMs === undefined ? {} : { endedAtMs }),
-    waits,
+    ...(clock ? { isRehearsal: true } : {}),
+    waits: run ? open.map((one) => summedWait(one, run)) : [],
   };
 }
 
@@ -206,6 +211,12 @@ function lineageOf(
   };
 }
 
+function rehearsalOf({ clock }: FoldedRun): NonNullable<RunSnapshot['rehearsal']> {
+  return clock
+    ? { now: iso(clock.nowMs), skippedMs: clock.nowMs - clock.beganMs }
+    : { skippedMs: 0 };
+}
+
 /**
  * The wire form. `status` is the head's: status notes move it without a row. Only declared inputs are in the row's
  * start values, so nothing else a client sent is shown.
@@ -244,6 +255,7 @@ export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnap
     ...(input.tags ? { tags: [...input.tags] } : {}),
     ...(input.metadata ? { metadata: input.metadata } : {}),
     configurable: input.configurable,
+    ...(input.rehearsal ? { rehearsal: rehearsalOf(folded) } : {}),
     ...(fork ? { fork: lineageOf(fork, input.definition) } : {}),
     ...(folded.cost ? { metrics: { openwopCost: { ...folded.cost } } } : {}),
   };

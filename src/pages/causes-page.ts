@@ -34,6 +34,7 @@ export interface CausesPageModel {
 const WORDS: Readonly<Record<EventPart, (step: string) => string>> = {
   'run-starts': () => 'the run started',
   'run-moves': () => 'the run was paused or went on',
+  clock: () => 'the clock of the rehearsal was set',
   'run-ends': () => 'the run ended',
   'node-starts': (step) => `${step} began`,
   'node-ends': (step) => `${step} came to an end`,

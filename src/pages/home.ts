@@ -120,7 +120,8 @@ function row(run: RunOverview, nowMs: number): string {
     .slice(0, SHOWN_TAGS)
     .map((tag) => `<span class="tag">${escapeHtml(tag)}</span>`)
     .join('');
-  return `<li class="run-row ${status}" data-key="${escapeHtml(runId)}"><span class="badge"><span aria-hidden="true">${words.mark}</span> ${words.text}</span><span class="what"><a href="${runUrl(runId)}">${escapeHtml(workflowName)}</a>${asks}</span><span class="facts">${tags}${renderAge(Date.parse(createdAt), nowMs)}${took} <code>${escapeHtml(runId.slice(-SHOWN_ID))}</code></span></li>`;
+  const mark = run.rehearsal ? '<span class="tag">rehearsal</span>' : '';
+  return `<li class="run-row ${status}" data-key="${escapeHtml(runId)}"><span class="badge"><span aria-hidden="true">${words.mark}</span> ${words.text}</span><span class="what"><a href="${runUrl(runId)}">${escapeHtml(workflowName)}</a>${asks}</span><span class="facts">${mark}${tags}${renderAge(Date.parse(createdAt), nowMs)}${took} <code>${escapeHtml(runId.slice(-SHOWN_ID))}</code></span></li>`;
 }
 
 /** Of a run's tags in a row, and of the end of its id, in characters. */

@@ -27,4 +27,4 @@ export {
   type InputFault,
   type StartField,
 } from './start-fields.ts';
-export { renderStartPage, type StartPageModel } from './start-form.ts';
+export { REHEARSAL_CONTROL, renderStartPage, type StartPageModel } from './start-form.ts';

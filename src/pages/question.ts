@@ -28,6 +28,8 @@ export interface QuestionModel {
   /** Address that takes the answer. */
   readonly answerUrl: string;
   readonly nowMs: number;
+  /** Its deadline is by the rehearsal's clock. */
+  readonly isRehearsal?: boolean;
   /** Names nodes and says what follows. */
   readonly definition?: WorkflowDefinition;
   /** The agent's last reasoning at this node. */
@@ -71,10 +73,13 @@ ${subject(interrupt)}
 </section>`;
 }
 
-function deadline({ interrupt, nowMs }: QuestionModel): string {
+function deadline({ interrupt, nowMs, isRehearsal = false }: QuestionModel): string {
   const asked = `asked ${renderDate(interrupt.requestedAtMs)}`;
   const { deadlineMs } = interrupt;
   if (deadlineMs === undefined) return `<p class="deadline">No time limit · ${asked}</p>`;
+  // What is left stands with the clock: this card stays as it is while that moves.
+  if (isRehearsal)
+    return `<p class="deadline">Answer until <b>${renderDate(deadlineMs)}</b> by the clock of the rehearsal · ${asked}</p>`;
   return `<p class="deadline">Answer until <b>${renderDate(deadlineMs)}</b> · ${renderLeft(deadlineMs, nowMs)} · ${asked}</p>`;
 }
 

@@ -115,7 +115,8 @@ function timelineOf({ events, definition, stories, fork, canFork }: RunPageModel
   return timeline;
 }
 
-function status({ snapshot, nowMs }: RunPageModel, timeline: Timeline): string {
+function status(model: RunPageModel, timeline: Timeline): string {
+  const { snapshot, nowMs } = model;
   const words = STATUS_WORDS[snapshot.status];
   const startedMs = snapshot.startedAt ? Date.parse(snapshot.startedAt) : undefined;
   const endedAt = snapshot.endedAt ?? snapshot.completedAt;
@@ -129,7 +130,23 @@ function status({ snapshot, nowMs }: RunPageModel, timeline: Timeline): string {
   const error = snapshot.error
     ? `<p class="error"><b>${escapeHtml(snapshot.error.code)}</b> ${escapeHtml(snapshot.error.message)}</p>`
     : '';
-  return `<p><span class="badge"><span aria-hidden="true">${words.mark}</span> ${words.text}</span> <span class="facts">${facts.join(' · ')}</span></p>${error}`;
+  return `${rehearsal(model)}<p><span class="badge"><span aria-hidden="true">${words.mark}</span> ${words.text}</span> <span class="facts">${facts.join(' · ')}</span></p>${error}`;
+}
+
+/** Nobody takes it for a run that means it. */
+function rehearsal({ snapshot, interrupts }: RunPageModel): string {
+  if (!snapshot.rehearsal) return '';
+  const { now, skippedMs } = snapshot.rehearsal;
+  const words = ['<b>This is a rehearsal.</b>'];
+  if (now !== undefined) {
+    const skipped = skippedMs > 0 ? `, ${duration(skippedMs)} after it began` : '';
+    words.push(`Its clock stands at ${renderDate(Date.parse(now))}${skipped}.`);
+    const firstMs = Math.min(...interrupts.map(({ deadlineMs = Infinity }) => deadlineMs));
+    if (firstMs < Infinity)
+      words.push(`The deadline of what it asks is in ${duration(firstMs - Date.parse(now))}.`);
+  }
+  words.push('Time passes when somebody skips it, and nothing outside is changed.');
+  return `<p class="notice rehearsal">${words.join(' ')}</p>`;
 }
 
 function notices({ stale, notice }: RunPageModel): string {
@@ -154,6 +171,7 @@ function questions(model: RunPageModel, timeline: Timeline): string {
       csrfToken,
       answerUrl: answerUrlOf(interrupt.nodeId),
       nowMs: model.nowMs ?? Date.now(),
+      isRehearsal: model.snapshot.rehearsal !== undefined,
       definition,
       reasoning: timeline.items.findLast(
         (item) => item.kind === 'reasoning' && item.nodeId === interrupt.nodeId,

@@ -27,6 +27,8 @@ export interface StartPageModel {
   readonly faults?: readonly InputFault[];
   /** Labels of fields whose value in the earlier run is not known any more. */
   readonly withheld?: readonly string[];
+  /** It may be a rehearsal: whether that is chosen. */
+  readonly rehearsal?: { readonly isChosen: boolean };
   /** About the whole, with the run that it is about. */
   readonly notice?: {
     readonly kind: 'info' | 'error';
@@ -124,7 +126,7 @@ function form(model: StartPageModel): string {
       : fields.map((field, index) => renderField(model, { field, index })).join('\n');
   return `<form method="post" action="${escapeHtml(action)}" class="start" novalidate><input type="hidden" name="csrf" value="${escapeHtml(csrfToken)}">
 ${inputs}
-${tags(model)}
+${tags(model)}${rehearsal(model)}
 <div class="send"><button class="primary">Start the run</button></div></form>`;
 }
 
@@ -136,6 +138,14 @@ function tags({ form: sent, faults = [] }: StartPageModel): string {
     ? `<p class="fault" id="tags-fault">A tag ${escapeHtml(found.message)}</p>`
     : '';
   return `<details class="more"${text || found ? ' open' : ''}><summary>Tags of the run</summary><div class="field${found ? ' wrong' : ''}"><label for="${TAGS_ID}">Tags <span class="type">optional</span></label><p class="hint" id="tags-hint">Words that the run is marked with, separated by commas.</p>${told}<input id="${TAGS_ID}" name="${TAGS_CONTROL}" value="${escapeHtml(text)}" autocomplete="off" aria-describedby="tags-hint${found ? ' tags-fault' : ''}"${wrong}></div></details>`;
+}
+
+export const REHEARSAL_CONTROL = 'rehearsal';
+
+function rehearsal({ rehearsal: offered }: StartPageModel): string {
+  if (!offered) return '';
+  const checked = offered.isChosen ? ' checked' : '';
+  return `<div class="field"><label><input type="checkbox" name="${REHEARSAL_CONTROL}" value="yes" aria-describedby="rehearsal-hint"${checked}> As a rehearsal</label><p class="hint" id="rehearsal-hint">Its clock stands until you skip time on its page, and nothing outside is changed.</p></div>`;
 }
 
 interface Placed {

@@ -2,6 +2,8 @@
 // page, and in the browser, which goes on with the live stream: one fold, so both show the same (RFC 0077 §B, RFC 0024).
 // It names no event type: what each tells is given to it, from the table of event types.
 
+import { duration } from '../words/duration.js';
+
 /** @typedef {import('../../schemas/types.generated.ts').RunEventDoc} RunEventDoc */
 /** @typedef {import('../rules/events.ts').EventPart} EventPart */
 /** @typedef {import('../rules/events.ts').EventStories} EventStories */
@@ -42,6 +44,7 @@
  * @property {number} [threshold]
  * @property {number} [observed]
  * @property {number} [durationMs]
+ * @property {number} skippedMs
  * @property {number} [totalAttempts]
  * @property {number} [inputTokens]
  * @property {number} [outputTokens]
@@ -133,7 +136,7 @@ function storyOf({ stories }, type) {
  * @param {RunEventDoc} event
  */
 export function movesHead(timeline, { type }) {
-  return /^(run|wait)-/.test(storyOf(timeline, type)[0]);
+  return /^(run|wait)-|^clock$/.test(storyOf(timeline, type)[0]);
 }
 
 /**
@@ -360,6 +363,11 @@ const FOLDS = {
   'run-starts': (step) =>
     add(step, { kind: 'run', title: 'Run started', input: step.payload.inputs }),
   'run-moves': note,
+  clock: (step) => {
+    const { skippedMs } = step.payload;
+    const title = skippedMs > 0 ? `Time skipped: ${duration(skippedMs)}` : 'The clock stands';
+    return add(step, { kind: 'note', title });
+  },
   'run-ends': ended,
   'node-starts': (step) => {
     const title = step.timeline.names[step.nodeId] ?? step.nodeId;

@@ -66,6 +66,8 @@ export interface SummedWait {
 export interface RunSummary {
   readonly startedAtMs?: number;
   readonly endedAtMs?: number;
+  /** Its clock stands until somebody moves it: no deadline of it is told. */
+  readonly isRehearsal?: true;
   /** Oldest first, with the deadlines that hold. */
   readonly waits: readonly SummedWait[];
 }

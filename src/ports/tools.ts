@@ -39,6 +39,8 @@ export interface ToolFailure {
 export interface Tool extends ToolDescription {
   /** ms after an abort in which the tool may still say how it ended; absent: it is left at once. */
   readonly stopGraceMs?: number;
+  /** What it changes belongs to this host alone, and to nobody's work: a rehearsal performs it. */
+  readonly isSandbox?: true;
   call(input: JsonValue, context: ToolCallContext): Promise<JsonValue>;
   /** Asks the other side whether the effect with this key happened. */
   reconcile?(

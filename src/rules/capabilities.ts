@@ -31,6 +31,8 @@ export interface HostFacts {
   readonly retentionDays?: number;
   /** A test seam makes a run expire. */
   readonly forcesExpiry: boolean;
+  /** Runs may be rehearsals. */
+  readonly rehearsals?: boolean;
 }
 
 /** Names that are refused with validation_error, each with its reason. */
@@ -97,6 +99,7 @@ const always = (): boolean => true;
 const never = (): boolean => false;
 const withAgents = ({ agents }: HostFacts): boolean => agents;
 const orchestrates = ({ agents, testMode }: HostFacts): boolean => agents || testMode;
+const rehearses = ({ rehearsals = false }: HostFacts): boolean => rehearsals;
 const hidden = (): undefined => undefined;
 const shownWith =
   (offered: CapabilityRow['offered'], value: (facts: HostFacts) => JsonValue) =>
@@ -180,6 +183,8 @@ const TABLE = {
   },
   // debug-bundle.md.
   debugBundle: { offered: always, shown: () => ({ supported: true }) },
+  // An extension of this host: runs whose clock stands until somebody moves it.
+  rehearsals: { offered: rehearses, shown: hidden },
   agents: {
     offered: withAgents,
     nodeTypes: ['core.agent'],

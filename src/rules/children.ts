@@ -48,6 +48,8 @@ export interface ChildRequest {
   /** Key of the parent's event that the child begins with. */
   readonly startedBy: string;
   readonly isDetached?: true;
+  /** Of a rehearsal: where the parent's clock stands, ms epoch. */
+  readonly clockMs?: number;
   /** Variables of the child that the parent will take: they must be there to be taken. */
   readonly harvest: readonly string[];
 }

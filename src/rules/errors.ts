@@ -46,6 +46,10 @@ export const ERRORS = {
     message: 'This Idempotency-Key was used with another request body.',
   },
   run_state_conflict: { retryable: false, message: 'The run is not in a state that permits this.' },
+  not_a_rehearsal: {
+    retryable: false,
+    message: 'The run is no rehearsal: nobody moves its clock.',
+  }, // own
   unsupported_stream_mode: { retryable: false, message: 'The stream mode is not supported.' },
   payload_too_large: { retryable: false, message: 'The value is larger than permitted.' },
   unsupported_media_type: {

@@ -43,6 +43,8 @@ export type EventPart =
   | 'run-starts'
   /** Paused, or going on. */
   | 'run-moves'
+  /** The clock of a rehearsal is set. */
+  | 'clock'
   | 'run-ends'
   /** An attempt of a node begins. */
   | 'node-starts'
@@ -203,6 +205,8 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
   'run.paused': row('uv', 'run-moves', { run: 'paused' }),
   'run.resumed': row('uv', 'run-moves', { run: 'running' }),
   'replay.diverged': row('', 'note'),
+  // Our own: a vendor's events are shown in `debug` alone (run-event.schema.json).
+  'openwop-temporal.clock-set': row('', 'clock'),
   'run.completed': row('uv', 'run-ends', { run: 'completed', urgent: true }),
   'run.failed': row('uv', 'run-ends', { run: 'failed', urgent: true }),
   'run.cancelled': row('uv', 'run-ends', { run: 'cancelled', urgent: true }),

@@ -84,3 +84,7 @@ export const CANCELLATION_GRACE_MS = 3_000;
 export const MODEL_OUTPUT_BYTES = 1024 * 1024;
 /** Deepest nesting of objects and arrays in what a model says: what walks a value needs a stack for it. */
 export const MODEL_VALUE_LEVELS = 128;
+/** Longest time that one message skips in a rehearsal, in ms: a year. */
+export const MAX_SKIP_MS = 366 * 24 * 3600 * 1000;
+/** Stops of the clock on the way of one skip; there it stands. */
+export const MAX_SKIP_STOPS = 1_000;

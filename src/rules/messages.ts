@@ -43,8 +43,35 @@ export interface ResumeRunMessage {
   readonly bodyDigest: string;
 }
 
+/** To the end of the first wait that has one, whatever it is. */
+export const NEXT_DEADLINE = 'next-deadline';
+
+/** Moves the clock of a rehearsal, and of the runs below it with it. */
+export interface SkipMessage {
+  readonly kind: 'skip';
+  /** ms from where the clock stands. */
+  readonly to: number | typeof NEXT_DEADLINE;
+  readonly bodyDigest: string;
+}
+
+/**
+ * Of the run above to one below it in a rehearsal: where does it stand (`rests`), and, with `toMs`, move there. Nothing
+ * that it waits for ends before.
+ */
+export interface KeepTimeMessage {
+  readonly kind: 'keep-time';
+  /** Time of the rehearsal, ms epoch. */
+  readonly toMs?: number;
+  readonly bodyDigest: string;
+}
+
 export type RunMessage =
-  ResolveInterruptMessage | CancelRunMessage | PauseRunMessage | ResumeRunMessage;
+  | ResolveInterruptMessage
+  | CancelRunMessage
+  | PauseRunMessage
+  | ResumeRunMessage
+  | SkipMessage
+  | KeepTimeMessage;
 export type MessageKind = RunMessage['kind'];
 export type MessageOf<Kind extends MessageKind> = Extract<RunMessage, { kind: Kind }>;
 
@@ -53,6 +80,16 @@ export interface MessageOutcome {
   /** Digest of the body that was answered: a sender who meant another one was not. */
   readonly bodyDigest: string;
   readonly status: string;
+  /** Of `keep-time`: what the run stands at. */
+  readonly rests?: Resting;
+}
+
+/** Where a run of a rehearsal stands while nothing of it is under way. */
+export interface Resting {
+  /** End of its first wait that has one, by the rehearsal's clock (ms epoch). */
+  readonly nextMs?: number;
+  /** Runs that it waits for. */
+  readonly children: readonly string[];
 }
 
 interface Travel {
@@ -93,6 +130,18 @@ export const MESSAGES: Readonly<Record<MessageKind, Travel>> = {
   },
   resume: {
     update: 'resumeRun',
+    deadlineMs: 5_000,
+    unanswered: 'retry-with-same-key',
+    ofEnded: 'refused',
+  },
+  skip: {
+    update: 'skipTime',
+    deadlineMs: 5_000,
+    unanswered: 'retry-with-same-key',
+    ofEnded: 'refused',
+  },
+  'keep-time': {
+    update: 'keepTime',
     deadlineMs: 5_000,
     unanswered: 'retry-with-same-key',
     ofEnded: 'refused',

@@ -78,13 +78,23 @@ export function madeAtMs({ clocks }: Pick<ForkOf, 'clocks'>): number {
   return clocks.at(-1)?.madeAtMs ?? 0;
 }
 
-/** A time in the log of a run, as what ends some time behind it is counted from. */
-export function countedFromMs({ fork }: Pick<RunInput, 'fork'>, atMs: number): number {
+/** A time in the log of a run, as what ends some time behind it is counted from. The clock of a rehearsal goes with it. */
+export function countedFromMs(
+  { fork, rehearsal }: Pick<RunInput, 'fork' | 'rehearsal'>,
+  atMs: number,
+): number {
+  if (rehearsal) return atMs;
   return (fork?.clocks ?? []).reduce(
     (fromMs, clock) =>
       fromMs <= clock.recordEndsMs ? fromMs + clock.madeAtMs - clock.recordEndsMs : fromMs,
     atMs,
   );
+}
+
+/** A run whose clock stands until somebody moves it. Deadlines end by that clock alone, and nothing outside is changed. */
+export interface Rehearsal {
+  /** Of a child: where its parent's clock stood (ms epoch). Absent: it begins at the run's start. */
+  readonly fromMs?: number;
 }
 
 export interface RunInput {
@@ -130,6 +140,8 @@ export interface RunInput {
   readonly revision?: Revision;
   /** Absent: the run is no fork. */
   readonly fork?: ForkOf;
+  /** Absent: time passes. */
+  readonly rehearsal?: Rehearsal;
   /** Tests only: continue-as-new after this many history events, at most 5 times (architecture §4). */
   readonly forceContinueAsNewAfter?: number;
   /** State carried over continue-as-new; absent in the first segment. Its form belongs to workflows/. */

@@ -16,6 +16,7 @@ import type { Caller } from '../ports/caller.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import { foldedRun } from '../log/fold.ts';
+import { keepTimeBelow, type Below, type BelowRequest } from './below-clock.ts';
 import { cancelRun } from './cancel.ts';
 import type { RunsDeps } from './deps.ts';
 import { buildRunInput } from './input.ts';
@@ -39,6 +40,7 @@ export interface Children {
     parent: RunRef,
     child: { readonly childRunId: string; readonly reason: string },
   ): Promise<'open' | 'ended' | 'none'>;
+  keepTime(request: BelowRequest): Promise<Below>;
 }
 
 export function createChildren(deps: ChildrenDeps): Children {
@@ -46,6 +48,7 @@ export function createChildren(deps: ChildrenDeps): Children {
     accept: (parent, requests, signal) => acceptChildren(deps, { parent, requests, signal }),
     end: (parent, childRunId) => endOfChild(deps, parent, childRunId),
     cancel: (parent, child) => cancelChild(deps, parent, child),
+    keepTime: (request) => keepTimeBelow(deps, request),
   };
 }
 
@@ -185,12 +188,16 @@ function childInput(
 ): RunInput {
   const { configurable } = parent.input;
   const passed = Object.entries(configurable).filter(([name]) => !OWN_CONFIGURABLE.has(name));
-  const { runId, unset } = request;
+  const { runId, unset, clockMs } = request;
   return buildRunInput({ ...deps, config: settingsOf(deps, parent) }, callerOf(parent), {
     ...request.target,
     inputs: request.inputs,
     configurable: Object.fromEntries(passed),
-    birth: { runId, header, ...(unset ? { unset } : {}) },
+    birth: {
+      ...{ runId, header },
+      ...(unset ? { unset } : {}),
+      ...(clockMs === undefined ? {} : { rehearsal: { fromMs: clockMs } }),
+    },
   });
 }
 

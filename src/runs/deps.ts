@@ -15,6 +15,8 @@ export interface RunSettings {
   readonly interruptTimeoutMs?: number;
   /** Test hooks of test definitions count (conformance/fixtures.md). */
   readonly testMode?: boolean;
+  /** Runs may be rehearsals. Default: none is accepted, and nobody moves a clock. */
+  readonly rehearsals?: boolean;
   /** Tests only: continue-as-new after this many history events. */
   readonly forceContinueAsNewAfter?: number;
 }

@@ -13,7 +13,7 @@ import type { RunForkRequest } from '../../schemas/types.generated.ts';
 import { acceptRun, type AcceptedRun, type AcceptRequest } from './accept.ts';
 import type { RunsDeps } from './deps.ts';
 import { goneRun } from './find.ts';
-import { newRoot } from './input.ts';
+import { newRoot, requireRehearsals } from './input.ts';
 import type { Once } from './once.ts';
 import { readOverlay, type OverlayDeps, type ReadOverlay } from './overlay.ts';
 import { requireScope } from './scopes.ts';
@@ -67,6 +67,7 @@ export async function forkRun(
 
 async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked): Promise<Made> {
   const { mode, fromSeq, runOptionsOverlay = {} } = asked;
+  if (source.input.rehearsal) requireRehearsals(deps.config);
   if (fromSeq === undefined && mode === 'branch')
     throw invalid('/fromSeq', 'is required of a branch');
   if (mode === 'replay' && Object.keys(runOptionsOverlay).length > 0)

@@ -1,7 +1,7 @@
 // From a valid request to what the run is started with (architecture §2.6): definition and agents pinned, variables
 // filled from defaults and inputs, known secrets taken out.
 import { randomInt } from 'node:crypto';
-import { AGENT_NODE_TYPE, isTestDefinition } from '../rules/capabilities.ts';
+import { AGENT_NODE_TYPE, isTestDefinition, type Capability } from '../rules/capabilities.ts';
 import { pointerSegment } from '../rules/definition-graph.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
@@ -15,6 +15,7 @@ import {
   startingMessageId,
   TRANSLATE_VERSION,
   type PinnedAgent,
+  type Rehearsal,
   type RunHeader,
   type RunInput,
 } from '../rules/run-input.ts';
@@ -59,18 +60,31 @@ export interface Birth {
   readonly header: RunHeader;
   /** Variables that begin without a value, whatever their default. */
   readonly unset?: readonly string[];
+  /** The run above is a rehearsal, and so is this one. */
+  readonly rehearsal?: Rehearsal;
 }
 
-/** The first of a chain, in the session that is asked for or in one of its own. */
-function rootBirth(request: RunRequest): Birth {
+/** The first of a chain, in the session that is asked for or in one of its own. Throws capability_not_provided. */
+function rootBirth({ config }: Pick<InputDeps, 'config'>, request: RunRequest): Birth {
   const { runId, sessionId: own } = newRoot();
-  const { sessionId = own } = request;
-  return { runId, header: { sessionId, correlationId: runId } };
+  const { sessionId = own, isRehearsal } = request;
+  if (isRehearsal) requireRehearsals(config);
+  return {
+    ...{ runId, header: { sessionId, correlationId: runId } },
+    ...(isRehearsal ? { rehearsal: {} } : {}),
+  };
 }
+
+/** Only a host of one's own has rehearsals (`npm start`): elsewhere somebody else's work waits beside them. */
+export function requireRehearsals({ rehearsals }: Pick<RunsDeps['config'], 'rehearsals'>): void {
+  if (!rehearsals) throw new HostError('capability_not_provided', { capability: REHEARSALS });
+}
+
+const REHEARSALS: Capability = 'rehearsals';
 
 /**
  * Throws workflow_not_found, agent_not_found, model_unavailable, validation_error, unsupported_mock_provider,
- * payload_too_large, handoff_task_schema_violation.
+ * payload_too_large, handoff_task_schema_violation, capability_not_provided (a rehearsal).
  */
 export function buildRunInput(
   deps: InputDeps,
@@ -78,7 +92,7 @@ export function buildRunInput(
   { birth, ...request }: RunRequest & { readonly birth?: Birth },
 ): RunInput {
   const { catalog, config, redactor } = deps;
-  const { runId, header, unset = [] } = birth ?? rootBirth(request);
+  const { runId, header, unset = [], rehearsal } = birth ?? rootBirth(deps, request);
   const inputs = inputsOf(deps, caller, request);
   const definition = definitionOf(deps, caller, { ...request, inputs });
   const configurable = readConfigurable(request.configurable, definition, deps.models);
@@ -110,6 +124,7 @@ export function buildRunInput(
     ...(config.testMode && isTestDefinition(definition) ? { testHooks: true } : {}),
     statesCauses: true,
     revision: REVISION,
+    ...(rehearsal ? { rehearsal } : {}),
     ...(config.forceContinueAsNewAfter === undefined
       ? {}
       : { forceContinueAsNewAfter: config.forceContinueAsNewAfter }),

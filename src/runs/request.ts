@@ -35,6 +35,8 @@ export interface RunRequest {
   readonly configurable: JsonObject;
   readonly tags?: readonly string[];
   readonly metadata?: JsonObject;
+  /** Extension of this host: its clock stands until somebody moves it. */
+  readonly isRehearsal?: true;
 }
 
 /** Throws validation_error, payload_too_large, forbidden (another tenant), capability_not_provided (`mode`). */
@@ -46,7 +48,8 @@ export function parseRunRequest(caller: Caller, body: JsonValue | undefined): Ru
   for (const [field, reason] of REASONS.requestFields) {
     if (Object.hasOwn(request, field)) throw invalid(`/${field}`, reason);
   }
-  const { workflowId, agentId, tags, metadata, tenantId, sessionId, sessionTitle } = request;
+  const { workflowId, agentId, tags, metadata, tenantId, sessionId, sessionTitle, rehearsal } =
+    request;
   if ((workflowId?.length ?? 0) > MAX_ID_LENGTH)
     throw invalid('/workflowId', `must not be longer than ${MAX_ID_LENGTH}`);
   if (tenantId !== undefined && tenantId !== caller.tenant) {
@@ -68,6 +71,7 @@ export function parseRunRequest(caller: Caller, body: JsonValue | undefined): Ru
     configurable: bounded(request.configurable, '/configurable', INLINE_VALUE_BYTES),
     tags,
     metadata: metadata as JsonObject | undefined,
+    ...(rehearsal ? { isRehearsal: true } : {}),
   };
 }
 

@@ -27,6 +27,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   idempotency_in_flight: 409,
   idempotency_key_mismatch: 409,
   run_state_conflict: 409,
+  not_a_rehearsal: 409,
   invalid_from_seq: 422,
   replay_diverged: 422,
   replay_source_missing: 422,

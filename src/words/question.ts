@@ -19,6 +19,7 @@ export type FormShape =
 /** What the host itself asks about, by artifactType. */
 const SHAPES: ReadonlyMap<unknown, FormShape> = new Map([
   ['effect-in-doubt', 'effect'],
+  ['rehearsed-call', 'effect'],
   ['tool-call', 'tool-call'],
 ]);
 

@@ -72,6 +72,7 @@ const TELLING = [
   'code',
   'error',
   'action',
+  'now',
 ];
 
 function essence(payload: JsonObject): string {

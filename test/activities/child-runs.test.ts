@@ -23,7 +23,12 @@ type Asked = Partial<Pick<EndChildInput, 'harvest' | 'tool' | 'refused'>>;
 async function ended(end: ChildEnd | 'lost' | undefined, asked: Asked = {}) {
   const rig = await createRig(stores, {
     secrets: [{ id: 'key', value: SECRET }],
-    children: { accept: async () => [], end: async () => end, cancel: async () => 'none' },
+    children: {
+      accept: async () => [],
+      end: async () => end,
+      cancel: async () => 'none',
+      keepTime: async () => ({ children: [] }),
+    },
   });
   const input = { harvest: ['result'], ...asked, context: rig.context, childRunId: CHILD };
   return runActivity(rig, 'endChild', { input });

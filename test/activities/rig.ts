@@ -51,6 +51,7 @@ const NO_CHILDREN: Children = {
     })),
   end: async () => 'lost',
   cancel: async () => 'none',
+  keepTime: async () => ({ children: [] }),
 };
 
 /** What the agent says where a test does not care. */

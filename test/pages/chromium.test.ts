@@ -167,7 +167,7 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
   });
 
   it('what is typed for a cancel survives live events, until the run cannot be cancelled', async () => {
-    const urls = { pause: '/pause', resume: '/resume', cancel: '/cancel' };
+    const urls = { pause: '/pause', resume: '/resume', skip: '/skip', cancel: '/cancel' };
     const controls = { urls, anotherUrl: '/another', csrfToken: 'csrf-2' };
     server.model = { ...waiting, controls };
     await open({ viewport: PHONE });

@@ -4,7 +4,7 @@ import { EVENT_STORIES } from '../../src/rules/events.ts';
 import { RUN_STATUSES, type RunStatus } from '../../src/rules/status.ts';
 import { renderRunPage } from '../../src/pages/index.ts';
 
-const urls = { pause: '/to/pause', resume: '/to/resume', cancel: '/to/cancel' };
+const urls = { pause: '/to/pause', resume: '/to/resume', skip: '/to/skip', cancel: '/to/cancel' };
 const underWay = ['/to/pause', '/to/cancel'];
 
 function actions(status: RunStatus, hasControls = true): string[] {
@@ -43,5 +43,33 @@ describe('what may be done with a run is offered only while it applies', () => {
   it.each(RUN_STATUSES)('%s', (status) => {
     expect(actions(status)).toEqual(expected[status]);
     expect(actions(status, false)).toEqual([]);
+  });
+});
+
+describe('a rehearsal', () => {
+  const rehearsal = { now: '2026-01-04T00:00:00.000Z', skippedMs: 3 * 86_400_000 };
+  const page = (canSkip: boolean, status: RunStatus = 'running'): string =>
+    renderRunPage({
+      snapshot: { runId: 'run-1', workflowId: 'refund', status, rehearsal },
+      events: [],
+      stories: EVENT_STORIES,
+      interrupts: [],
+      csrfToken: 'csrf-1',
+      eventsUrl: '/events',
+      answerUrlOf: (nodeId) => nodeId,
+      stale: false,
+      controls: { urls, anotherUrl: '/to/another', csrfToken: 'csrf-2', canSkip },
+    });
+
+  it('says what it is, and how far its clock is', () => {
+    expect(page(false)).toMatch(/This is a rehearsal.*3 days after it began/);
+  });
+
+  it('is skipped by whoever may, while it goes on', () => {
+    expect(page(true)).toContain('<button name="forMs" value="259200000">Skip 3 days</button>');
+    expect(page(true)).toContain('<button name="to" value="next-deadline">Skip to the deadline');
+    expect(page(false)).not.toContain('/to/skip');
+    for (const status of ['paused', 'cancelling', 'completed'] as const)
+      expect(page(true, status), status).not.toContain('/to/skip');
   });
 });

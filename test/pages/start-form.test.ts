@@ -247,3 +247,11 @@ describe('what was wrong stands at its field and, with a link, on top', () => {
     expect(html).toContain('value="kept, too"');
   });
 });
+
+it('offers a rehearsal where there may be one, and keeps what was chosen', () => {
+  expect(page([text])).not.toContain('rehearsal');
+  expect(page([text], { rehearsal: { isChosen: false } })).toMatch(
+    /name="rehearsal" value="yes" aria-describedby="rehearsal-hint">/,
+  );
+  expect(page([text], { rehearsal: { isChosen: true } })).toMatch(/name="rehearsal"[^>]* checked>/);
+});

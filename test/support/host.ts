@@ -40,6 +40,8 @@ export interface TestHostOptions {
   readonly temporal?: { readonly address: string; readonly namespace: string } | 'own';
   readonly parts?: { readonly facade: boolean; readonly worker: boolean };
   readonly facade?: Partial<FacadeConfig>;
+  /** As the host of `npm start` alone takes them. */
+  readonly rehearsals?: boolean;
   /** Least level of the lines in `logs`; `warn` when absent. */
   readonly logLevel?: LogLevel;
 }
@@ -108,6 +110,7 @@ export async function startTestHost(options: TestHostOptions = {}): Promise<Test
     report: () => {},
     builtIn: { definitions: [], agents: [], scripts: {}, tools: [], ...options.builtIn },
     facade: options.facade,
+    ...(options.rehearsals ? { rehearsals: true } : {}),
   });
   if (options.parts?.worker !== false) await until(() => host.workerRunning(), 'the worker runs');
   const stop = async () => {

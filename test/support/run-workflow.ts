@@ -45,6 +45,7 @@ const ACTIVITY_TYPES = [
   'startChildren',
   'endChild',
   'cancelChild',
+  'keepTime',
   'tellReasoning',
   'scripted',
 ] as const;

@@ -27,6 +27,7 @@ const turn = (turnIndex: number) => ({
 const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> = {
   'run.started': { workflowId: 'w', inputs: {}, transport: 'rest', tags: ['t'] },
   'run.paused': { drainPolicy: 'immediate', reason: 'lunch' },
+  'openwop-temporal.clock-set': { now: '2026-01-01T00:00:00.000Z', skippedMs: 0 },
   'replay.diverged': { sourceRunId: 'run-1', atSequence: 3, divergenceKind: 'output' },
   'run.resumed': { reason: 'done' },
   'run.completed': { outputs: { a: 1 }, durationMs: 5 },
@@ -145,6 +146,7 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
 
 /** Published as closed (run-event-payloads.schema.json): an extra field makes the record invalid. */
 const CLOSED = new Set([
+  'openwop-temporal.clock-set',
   'conversation.opened',
   'conversation.exchanged',
   'conversation.closed',

@@ -95,13 +95,13 @@ function checkJournal(run: FinishedRun, { statesCauses }: Pick<RunInput, 'states
 
 /**
  * A chunk names its run (stream-modes.md), a write to a channel and a turn of a conversation their times, and the two
- * ways are two runs.
+ * ways are two runs. The clock of a rehearsal begins at the run's start.
  */
 function ofAnyRun(payload: JsonObject): JsonObject {
   const text = JSON.stringify(payload)
     .replace(/"(runId|childRunId|parentRunId)":"[^"]*"/g, '"$1":"run"')
     .replace(/"(_ts|ts)":\d+/g, '"$1":0')
-    .replace(/"(writtenAt|timestamp)":"[^"]*"/g, '"$1":"then"');
+    .replace(/"(writtenAt|timestamp|now)":"[^"]*"/g, '"$1":"then"');
   return JSON.parse(text) as JsonObject;
 }
 

@@ -3,6 +3,7 @@
 import type { Router } from 'express';
 import type { HostError } from '../../rules/errors.ts';
 import { codeOf, ERRORS, type ErrorCode } from '../../rules/errors.ts';
+import { NEXT_DEADLINE } from '../../rules/messages.ts';
 import { TERMINAL_STATUSES } from '../../rules/status.ts';
 import { principalOf } from '../../rules/subject.ts';
 import type { RunControl } from '../../pages/index.ts';
@@ -11,6 +12,7 @@ import { cancelRun } from '../../runs/cancel.ts';
 import { requireRun } from '../../runs/find.ts';
 import { messageOnce, type Delivery } from '../../runs/messages.ts';
 import { holdRun } from '../../runs/pause.ts';
+import { skipTime } from '../../runs/skip.ts';
 import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
 import { FIRST } from '../majors.ts';
@@ -18,7 +20,7 @@ import { page, parameter, signedIn, type PageDeps, type SignedInCall } from './p
 import { sendRunPage } from './run-page.ts';
 
 /** What becomes of a run, as a notice of its page (run-page.ts). */
-type Outcome = 'pausing' | 'resumed' | 'cancelling' | 'ended';
+type Outcome = 'pausing' | 'resumed' | 'skipping' | 'cancelling' | 'ended';
 
 type Act = (
   deps: PageDeps,
@@ -38,6 +40,12 @@ const ACTS: Readonly<Record<RunControl, Act>> = {
   async resume(deps, { row }, delivery) {
     await holdRun(deps, { row, hold: { kind: 'resume' } }, delivery);
     return 'resumed';
+  },
+  async skip(deps, { row, call: { form } }, delivery) {
+    const { forMs, to } = form;
+    const asked = forMs === undefined ? { to } : { forMs: Number(forMs) };
+    const { forMs: skipped = NEXT_DEADLINE } = mustBeValid(validate.runSkipRequest(asked));
+    return skipTime(deps, { row, to: skipped }, delivery);
   },
   async cancel(deps, { row, call: { form, session } }, delivery) {
     const text = form.reason?.trim();
@@ -91,6 +99,7 @@ function refusalText(
   control: RunControl,
   { runStatus, reason }: Readonly<Record<string, unknown>>,
 ): string {
+  if (control === 'skip') return typeof reason === 'string' ? reason : ERRORS[code].message;
   if (code === 'validation_error') return `The reason ${String(reason)}.`;
   if (code !== 'run_state_conflict') return ERRORS[code].message;
   if (runStatus === 'paused') return 'The run is paused already, or is being paused.';

@@ -52,6 +52,7 @@ const NOTICES: Readonly<Record<string, NonNullable<RunPageModel['notice']>>> = {
     text: 'The run is being paused: what runs comes to its end, and nothing new begins until it is resumed.',
   },
   resumed: { kind: 'info', text: 'The run goes on.' },
+  skipping: { kind: 'info', text: 'The clock of the rehearsal moves.' },
   cancelling: { kind: 'info', text: 'The run is being cancelled.' },
   ended: { kind: 'info', text: 'The run had ended already: there was nothing to cancel.' },
 };
@@ -117,7 +118,7 @@ export async function sendRunPage(
     csrfToken: session.csrfToken,
     homeUrl: session.host && HOME,
     canFork: session.host !== undefined,
-    controls: session.host && controlsOf(session.host, row),
+    controls: session.host && controlsOf(deps, session.host, row),
     eventsUrl: `${FIRST.prefix}/runs/${id}/events?streamMode=debug`,
     answerUrlOf: (nodeId) => `/pages/runs/${id}/interrupts/${encodeURIComponent(nodeId)}`,
     stale,
@@ -152,11 +153,16 @@ async function questionsBelow(deps: PageDeps, row: RunRow): Promise<RunPageModel
 }
 
 /** Of who is signed in, also where a link had opened the page: its forms are checked by another token then. */
-function controlsOf(host: HostSession, row: RunRow): RunPageModel['controls'] {
+function controlsOf(
+  { config }: PageDeps,
+  host: HostSession,
+  row: RunRow,
+): RunPageModel['controls'] {
   const url = (control: RunControl): string =>
     `/pages/runs/${encodeURIComponent(row.runId)}/${control}`;
   return {
-    urls: { pause: url('pause'), resume: url('resume'), cancel: url('cancel') },
+    urls: { pause: url('pause'), resume: url('resume'), skip: url('skip'), cancel: url('cancel') },
+    canSkip: config.rehearsals === true && row.input.rehearsal !== undefined,
     anotherUrl: startAnotherUrl(row),
     csrfToken: host.csrfToken,
   };

@@ -10,6 +10,7 @@ import {
   AGENT_FIELDS,
   fieldsOf,
   filledForm,
+  REHEARSAL_CONTROL,
   renderStartPage,
   sentInputs,
   type FormTexts,
@@ -107,7 +108,7 @@ async function showForm(deps: PageDeps, call: SignedInCall, of: StartableOf): Pr
     return;
   }
   const like = from === undefined ? undefined : await requireRun(deps, session.caller, from);
-  sendForm(call, {
+  sendForm(deps, call, {
     startable,
     form,
     ...(like ? filledAs(startable, like) : { texts: filledForm(startable.fields) }),
@@ -153,7 +154,11 @@ interface SentPage {
   readonly notice?: StartPageModel['notice'];
 }
 
-function sendForm({ response, session }: SignedInCall, shown: SentPage): void {
+function sendForm(
+  { config }: PageDeps,
+  { response, session }: SignedInCall,
+  shown: SentPage,
+): void {
   const { startable, form, texts, status = 200 } = shown;
   const html = renderStartPage({
     ...startable,
@@ -161,6 +166,7 @@ function sendForm({ response, session }: SignedInCall, shown: SentPage): void {
     faults: shown.faults,
     notice: shown.notice,
     withheld: shown.withheld,
+    ...(config.rehearsals ? { rehearsal: { isChosen: isRehearsal(texts) } } : {}),
     action: `${addressOf(startable)}?form=${form}`,
     csrfToken: session.csrfToken,
     homeUrl: HOME,
@@ -177,11 +183,14 @@ async function takeForm(deps: PageDeps, call: SignedInCall, of: StartableOf): Pr
   const faults = allFaults(startable, sent);
   const shown = { startable, form, texts };
   if (faults.length > 0) {
-    sendForm(call, { ...shown, faults, status: FIRST.errors.validation_error.status });
+    sendForm(deps, call, { ...shown, faults, status: FIRST.errors.validation_error.status });
     return;
   }
   try {
-    const once = await accepted(deps, call, { startable, form, ...sent });
+    const once = await accepted(deps, call, {
+      ...{ startable, form, ...sent },
+      isRehearsal: isRehearsal(texts),
+    });
     response.locals.runId = runIdOf(once);
     const notice = once.replayed ? 'started-before' : 'started';
     response.redirect(303, `/pages/runs/${encodeURIComponent(runIdOf(once))}?notice=${notice}`);
@@ -189,7 +198,11 @@ async function takeForm(deps: PageDeps, call: SignedInCall, of: StartableOf): Pr
     const code = codeOf(error);
     if (!code || code === 'internal_error') throw error;
     const status = FIRST.errors[code].status;
-    sendForm(call, { ...shown, status, ...refusal(code, (error as HostError).details ?? {}) });
+    sendForm(deps, call, {
+      ...shown,
+      status,
+      ...refusal(code, (error as HostError).details ?? {}),
+    });
   }
 }
 
@@ -222,14 +235,23 @@ interface Wanted {
   readonly form: string;
   readonly inputs: JsonObject;
   readonly tags: readonly string[];
+  readonly isRehearsal: boolean;
+}
+
+function isRehearsal(texts: FormTexts): boolean {
+  return texts[REHEARSAL_CONTROL] === 'yes';
 }
 
 async function accepted(
   deps: PageDeps,
   { session: { caller, csrfToken } }: Pick<SignedInCall, 'session'>,
-  { startable: { kind, id }, form, inputs, tags }: Wanted,
+  { startable: { kind, id }, form, inputs, tags, isRehearsal }: Wanted,
 ): Promise<Once<AcceptedRun>> {
-  const body = { [`${kind}Id`]: id, inputs, ...(tags.length === 0 ? {} : { tags: [...tags] }) };
+  const body = {
+    ...{ [`${kind}Id`]: id, inputs },
+    ...(tags.length === 0 ? {} : { tags: [...tags] }),
+    ...(isRehearsal ? { rehearsal: true } : {}),
+  };
   const run = parseRunRequest(caller, body);
   const key = sha256Hex(canonicalJson([csrfToken, kind, id, form]));
   const asked: Asked = { endpoint: ENDPOINT, target: [kind, id], body, key };

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../rules/json.ts';
 import {
   MAX_NODE_EXECUTIONS,
   MAX_RUN_DURATION_MS,
+  MAX_SKIP_MS,
   REQUEST_BODY_BYTES,
 } from '../../rules/limits.ts';
 import { ENGINE_VERSION, ERA } from '../../rules/versions.ts';
@@ -38,6 +39,7 @@ import { CANCEL_COHORT, CREATE_COHORT, GET_COHORT, LIST_COHORTS } from './cohort
 import { GET_CONVERSATION, SAY_IN_SESSION } from './conversation.ts';
 import { STREAM_SESSION_EVENTS } from './session-events.ts';
 import { GET_SESSION, LIST_SESSIONS } from './sessions.ts';
+import { SKIP_TIME } from './skip.ts';
 import { CREATE_SIGN_IN_LINK } from './sign-in-link.ts';
 
 const MAX_AGE_SECONDS = 300;
@@ -129,6 +131,9 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         releaseRun: addressOf(RELEASE_RUN, FIRST),
         workflows: addressOf(LIST_WORKFLOWS, FIRST),
         staleReadHeader: STALE_HEADER,
+        ...(facts.rehearsals
+          ? { skipTime: addressOf(SKIP_TIME, FIRST), maxSkipMs: MAX_SKIP_MS }
+          : {}),
         ...(config.opensentience === true ? { opensentience: opensentienceAddresses() } : {}),
       },
     },

@@ -67,7 +67,7 @@ export function overviewOf(
   { major, caller }: Pick<Input, 'major' | 'caller'>,
   { runId, workflowId, workflowName, status, createdAtMs, tags, summary }: Overview,
 ): RunOverview {
-  const { startedAtMs, endedAtMs, waits } = summary;
+  const { startedAtMs, endedAtMs, isRehearsal, waits } = summary;
   const shown = <Ids extends Record<string, string>>(ids: Ids): Ids =>
     withShownIds(major, caller.tenant, ids);
   return {
@@ -75,6 +75,7 @@ export function overviewOf(
     ...{ workflowName, status, createdAt: iso(createdAtMs), tags: [...tags] },
     ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
     ...(endedAtMs === undefined ? {} : { endedAt: iso(endedAtMs) }),
+    ...(isRehearsal ? { rehearsal: true } : {}),
     waiting: waits.map(
       ({ nodeId, nodeName, interruptId, kind, requestedAtMs, deadlineMs, data }) => ({
         ...shown({ nodeId, interruptId }),
