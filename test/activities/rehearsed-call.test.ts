@@ -47,7 +47,7 @@ function inputOf(rig: Rig, more: Partial<CallToolInput> = {}): CallToolInput {
 const call = (rig: Rig, more: Partial<CallToolInput> = {}) =>
   runActivity(rig, 'callTool', { input: inputOf(rig, more), tryNumber: 1 });
 
-// [I70]
+// [I78]
 test('what changes something outside is not performed: a human says what came of it', async () => {
   const { counter, tool } = counting();
   const rig = await createRig(stores, { tools: [tool] });

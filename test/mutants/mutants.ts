@@ -2,6 +2,7 @@
 // must notice. `npm run mutants` tries them. A line that moves takes its mutant along, in the same commit.
 
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
+import { OF_REHEARSALS } from './mutants-of-rehearsals.ts';
 
 export interface Mutant {
   readonly invariant: number;
@@ -586,6 +587,7 @@ const ROWS: readonly Row[] = [
     ['test/acceptance/cohorts.test.ts', 'is no run: neither swept'],
   ],
   ...OF_EXPIRY,
+  ...OF_REHEARSALS,
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

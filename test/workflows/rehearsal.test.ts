@@ -87,6 +87,7 @@ const ladder = chain('ladder', [
 ]);
 
 describe('a skip', () => {
+  // [I77]
   it('over a ladder of days ends each wait at its own time, in order', async () => {
     const run = await runBothWays({
       input: rehearsal(ladder),
@@ -273,6 +274,7 @@ describe('a skip', () => {
 });
 
 describe('the clock of a rehearsal', () => {
+  // [I76]
   it('stands: what would be over long ago is not', async () => {
     const run = await runOnce({
       input: rehearsal(chain('short', [wait('short', 50)])),
