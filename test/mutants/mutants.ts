@@ -480,8 +480,8 @@ const ROWS: readonly Row[] = [
     57,
     [
       'src/log/fold.ts',
-      'run ? timedInterrupts(snapshot, run).map(',
-      'run ? openInterrupts(snapshot).map(',
+      'const timed = run ? timedInterrupts(snapshot, run) : [];',
+      'const timed = run ? openInterrupts(snapshot) : [];',
     ],
     [OF_STORES, 'what a list tells of a run is what its snapshot tells'],
   ],
