@@ -1,6 +1,7 @@
 // Mutants: one-line changes of the product, each breaking one invariant of docs/architecture.md §11, and the test that
 // must notice. `npm run mutants` tries them. A line that moves takes its mutant along, in the same commit.
 
+import { OF_COHORTS } from './mutants-of-cohorts.ts';
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
 import { OF_REHEARSALS } from './mutants-of-rehearsals.ts';
 
@@ -559,33 +560,7 @@ const ROWS: readonly Row[] = [
     ],
     ['test/log/conversation.test.ts', 'is what all runs of a session say'],
   ],
-  [
-    73,
-    [
-      'activities/recorded-answers.ts',
-      'if (asked !== questionText(question)) return [];',
-      "if (asked === '') return [];",
-    ],
-    ['test/acceptance/fork-answers.test.ts', 'a question that asks something else waits'],
-  ],
-  [
-    74,
-    [
-      'src/runs/cohort-members.ts',
-      'as: { runId: forkRunId, cohortId }',
-      'as: { runId: forkRunId.slice(0, -1), cohortId }',
-    ],
-    ['test/faults/cohorts.test.ts', 'goes on behind a SIGKILL'],
-  ],
-  [
-    75,
-    [
-      'src/adapters/temporal/closed-runs.ts',
-      "WorkflowType!='${COHORT_WORKFLOW}' AND ",
-      "WorkflowType!='${COHORT_WORKFLOW}x' AND ",
-    ],
-    ['test/acceptance/cohorts.test.ts', 'is no run: neither swept'],
-  ],
+  ...OF_COHORTS,
   ...OF_EXPIRY,
   ...OF_REHEARSALS,
 ];

@@ -1,0 +1,32 @@
+// Mutants of cohorts (architecture §6), as mutants.ts has them.
+import type { Row } from './mutants.ts';
+
+export const OF_COHORTS: readonly Row[] = [
+  [
+    73,
+    [
+      'activities/recorded-answers.ts',
+      'if (asked !== questionText(question)) return [];',
+      "if (asked === '') return [];",
+    ],
+    ['test/acceptance/fork-answers.test.ts', 'a question that asks something else waits'],
+  ],
+  [
+    74,
+    [
+      'src/runs/cohort-members.ts',
+      'as: { runId: forkRunId, cohortId }',
+      'as: { runId: forkRunId.slice(0, -1), cohortId }',
+    ],
+    ['test/faults/cohorts.test.ts', 'goes on behind a SIGKILL'],
+  ],
+  [
+    75,
+    [
+      'src/adapters/temporal/closed-runs.ts',
+      "WorkflowType!='${COHORT_WORKFLOW}' AND ",
+      "WorkflowType!='${COHORT_WORKFLOW}x' AND ",
+    ],
+    ['test/acceptance/cohorts.test.ts', 'is no run: neither swept'],
+  ],
+];
