@@ -349,10 +349,18 @@ export interface ReadRecordingInput {
   readonly fork: ForkOf;
   /** From 0. */
   readonly page: number;
+  /** Of a child: the event of its parent that it began with. Absent: as in the record. */
+  readonly startedBy?: CausedBy;
 }
+
+// --- forkChildren: the child runs that a fork has of its source (architecture §6): src/runs/fork-children.ts -----------
+
+export type ForkChildrenInput = Pick<ReadRecordingInput, 'runId' | 'tenant' | 'fork'>;
+// Neither output nor events: what they are called both sides know.
 
 export interface Activities {
   readRecording(input: ReadRecordingInput): Promise<StepResult<null>>;
+  forkChildren(input: ForkChildrenInput): Promise<StepResult<null>>;
   checkValue(input: CheckValueInput): Promise<StepResult<CheckValueOutput>>;
   prepareInvocation(input: PrepareInvocationInput): Promise<StepResult<PrepareInvocationOutput>>;
   inferTurn(input: InferTurnInput): Promise<StepResult<InferTurnOutput>>;

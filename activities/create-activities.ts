@@ -9,7 +9,7 @@ import { inferTurn } from './infer-turn.ts';
 import type { ActivityPorts } from './ports.ts';
 import { prepareInvocation } from './prepare-invocation.ts';
 import { recordedAnswers } from './recorded-answers.ts';
-import { readRecording } from './recording.ts';
+import { forkChildren, readRecording } from './recording.ts';
 import { sealBlock } from './seal-block.ts';
 import { tellReasoning } from './tell-reasoning.ts';
 
@@ -29,5 +29,6 @@ export function createActivities(ports: ActivityPorts): Activities {
     cancelChild: (input) => guarded(ports, () => cancelChild(ports, input)),
     keepTime: (input) => guarded(ports, () => keepTime(ports, input)),
     readRecording: (input) => guarded(ports, () => readRecording(ports, input)),
+    forkChildren: (input) => guarded(ports, () => forkChildren(ports, input)),
   };
 }

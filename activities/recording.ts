@@ -1,10 +1,12 @@
 // What a fork is made from, page by page (architecture §6). A page is a function of the source's log up to where it was
 // forked, and of the history that this came of: each try gives the same.
+import { Context } from '@temporalio/activity';
 import { jsonBytes } from '../src/rules/json.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import {
   ownFrom,
   renamed,
+  wholeBatches,
   type Batch,
   type RecordedEntry,
   type Recording,
@@ -12,7 +14,9 @@ import {
   type Stimulus,
 } from '../src/rules/recording.ts';
 import type { ForkOf } from '../src/rules/run-input.ts';
-import type { ReadRecordingInput } from './contract.ts';
+import type { CausedBy } from '../src/rules/journal.ts';
+import type { ForkChildrenInput, ReadRecordingInput } from './contract.ts';
+import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
 
 /** Of one page, but for an item that is larger alone. */
@@ -34,7 +38,7 @@ const kept = new WeakMap<Ports['log'], Map<string, KeptPages>>();
 
 export async function readRecording(
   ports: Ports,
-  { tenant, runId, fork, page }: ReadRecordingInput,
+  { tenant, runId, fork, page, startedBy }: ReadRecordingInput,
 ): Promise<StepResult<null>> {
   const { sourceRunId } = fork;
   const pages = await pagesOf(ports, tenant, fork);
@@ -49,11 +53,35 @@ export async function readRecording(
   // What the fork was given speaks of the fork; what its source stated stays that run's.
   const before = pages.slice(0, page).reduce((sum, it) => sum + it.entries.length, 0);
   const recording: RecordingPage = {
-    ...{ sourceRunId, entries: own, batches: renamed(given, sourceRunId, runId) },
+    ...{ sourceRunId, batches: renamed(given, sourceRunId, runId) },
+    entries: startedBy === undefined ? own : own.map((entry) => begunBy(startedBy, entry)),
     prefix: Math.max(0, Math.min(own.length, from - before)),
     isLast: page >= pages.length - 1,
   };
   return { output: null, events: [], recording };
+}
+
+/** What a child began with is its parent's, whose fork has another one. */
+function begunBy(startedBy: CausedBy, entry: RecordedEntry): RecordedEntry {
+  return typeof entry.causedBy === 'object' ? { ...entry, causedBy: startedBy } : entry;
+}
+
+/** Before the fork reads anything: what it cannot have with it, it does not begin without. */
+export async function forkChildren(
+  ports: Ports & Pick<ActivityPorts, 'children'>,
+  { tenant, runId, fork }: ForkChildrenInput,
+): Promise<StepResult<null>> {
+  const { stores, children } = ports;
+  const { cancellationSignal } = Context.current();
+  return beating(async () => {
+    const pages = await pagesOf(ports, tenant, fork);
+    const recording = {
+      batches: wholeBatches(pages.flatMap(({ batches }) => batches)),
+      entries: pages.flatMap(({ entries }) => entries),
+    };
+    await children.fork(stores.runs.ref(tenant, runId), recording, cancellationSignal);
+    return { output: null, events: [] };
+  });
 }
 
 function pagesOf(ports: Ports, tenant: string, fork: ForkOf): Promise<readonly Recording[]> {

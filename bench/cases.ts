@@ -294,5 +294,6 @@ export function createDoubles(cases: readonly BenchCase[], asked: Asked = () => 
     keepTime: noChild,
     readRecording: noFork,
     recordedAnswers: noFork,
+    forkChildren: noFork,
   };
 }

@@ -1501,6 +1501,10 @@ export interface BundledBatch {
    */
   beganMs?: number;
   leaves?: BundledLeaving;
+  /**
+   * The run whose own tasks begin with it: ids of children are made of it.
+   */
+  lived?: string;
   position: number;
   stimuli: BundledStimulus[];
   began: string[];
@@ -1521,6 +1525,7 @@ export interface BundledLeaving {
     [k: string]: unknown;
   };
   generation: number;
+  hasChildren?: true;
 }
 export interface BundledEvent {
   type: string;

@@ -56,6 +56,13 @@ export const RECORDING_OPTIONS: ActivityOptions = {
   retry: { ...RETRY, maximumAttempts: 20 },
 };
 
+/** Of as many runs as one may have below it, each with a log to be read. */
+export const FAMILY_OPTIONS: ActivityOptions = {
+  startToCloseTimeout: 600_000,
+  heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+  retry: { ...RETRY, maximumAttempts: 20 },
+};
+
 /** Times that a step on its own queue may be begun: a worker that lost the agent hands the call back. */
 const QUEUED_ATTEMPTS = 1_000;
 /** Limit of such a step that names none, in ms. */

@@ -27,8 +27,11 @@ import { stepKey, uncancelled } from './steps.ts';
 export type Child = {
   /** Names it within the node attempt. */
   readonly step: string;
-  readonly runId: string;
+  /** Another one in a fork, once that has left its source. */
+  runId: string;
   readonly callId: string;
+  /** Of a running one: what it runs. */
+  workflowId?: string;
   phase: 'asked' | 'running' | 'refused';
   /** It outlives the run that waits for it. */
   readonly isDetached?: true;
@@ -53,13 +56,16 @@ export type ChildResult = EndChildOutput & { readonly childRunId: string };
 
 /** The first child of a call. It is known from now on: what it tells is taken, however early it comes. */
 export function newChild(
-  { run, frame }: Visit,
+  visit: Visit,
   { step, callId, isDetached }: Pick<Child, 'step' | 'callId' | 'isDetached'>,
 ): Child {
-  const runId = childRunIdOf(run.input.runId, callId, 0);
+  const { run, frame } = visit;
+  const runId = childRunIdOf(run.livedAs, callId, 0);
   const detached = isDetached ? { isDetached } : {};
   (run.state.children ??= {})[runId] = { nodeId: frame.nodeId, ...detached };
-  return { step, runId, callId, phase: 'asked', ...detached };
+  const child: Child = { step, runId, callId, phase: 'asked', ...detached };
+  run.kin.add({ visit, child });
+  return child;
 }
 
 /** Throws child_limit_exceeded where a batch, or what is open with it, would be more than permitted. */
@@ -126,6 +132,7 @@ function noteStarted(
   { workflowId, atMs }: { readonly workflowId: string; readonly atMs: number },
 ): void {
   child.phase = 'running';
+  child.workflowId = workflowId;
   if (timeoutMs !== undefined) child.deadlineMs = atMs + timeoutMs;
   emitFact(visit, 'node.dispatched', {
     step: child.step,
@@ -164,16 +171,17 @@ export async function endOf(
   }: Pick<EndChildInput, 'harvest' | 'tool'> & { readonly isNeeded?: () => boolean },
 ): Promise<ChildResult> {
   const { run } = visit;
-  const { runId: childRunId, refusal } = child;
+  const { refusal } = child;
   try {
     await orEnded(visit, [child], () => ended(visit, child, isNeeded));
     while (isPaused(run)) await gate(visit, child.step);
     const result = await run.steps.run(visit, 'endChild', {
       step: `${child.step}.end`,
-      input: { childRunId, ...taken, ...(refusal ? { refused: refusal } : {}) },
+      input: { childRunId: child.runId, ...taken, ...(refusal ? { refused: refusal } : {}) },
     });
-    if (child.dismissed !== 'timeout' || result.status === 'completed')
-      return { ...result, childRunId };
+    // Another than it was, where the run has left its source meanwhile.
+    const { runId: childRunId, dismissed } = child;
+    if (dismissed !== 'timeout' || result.status === 'completed') return { ...result, childRunId };
     const message = 'The child run took longer than permitted.';
     return { ...result, childRunId, error: { code: 'child_timeout', message } };
   } finally {
@@ -278,6 +286,7 @@ function isOpen(run: Run, { runId }: Pick<Child, 'runId'>): boolean {
 
 function forget(run: Run, { runId }: Child): void {
   delete run.state.children?.[runId];
+  for (const kin of run.kin) if (kin.child.runId === runId) run.kin.delete(kin);
 }
 
 /** `parent-cancelled` is the protocol's word (run.cancelled). */

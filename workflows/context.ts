@@ -12,6 +12,7 @@ import { causeOf } from './causes.ts';
 import type { Frame, NodeError, NodeState, RunState } from './frames.ts';
 import { emit } from './journal.ts';
 import type { Clock } from './rehearsal.ts';
+import type { Child } from './child-runs.ts';
 import type { Steps } from './steps.ts';
 
 /** How a run ends. `continue` is the end of a segment only. */
@@ -56,10 +57,20 @@ export interface Run {
   heldBytes: number;
   /** New steps wait while there is a reason. */
   readonly holding: Set<HoldReason>;
+  /** Ids of children are made of it: its own id, and in the recorded part of a fork that of the run which lived it. */
+  livedAs: string;
+  /** Children that were asked for in this segment and have not been taken to their end: a fork renames them. */
+  readonly kin: Set<Kin>;
   /** State for the next segment: set once, and nothing that happens afterwards in this segment counts. */
   frozen?: JsonValue;
   /** Counts settled frames and steps, to try the end of the segment again after each. */
   progress: number;
+}
+
+/** A child in its place. */
+export interface Kin {
+  readonly visit: Visit;
+  readonly child: Child;
 }
 
 /** Why new steps wait: the segment is about to end, or an operator paused the run. */

@@ -22,12 +22,13 @@ import {
   type Stimulus,
 } from '../src/rules/recording.ts';
 import { madeAtMs, type ForkOf, type RunInput } from '../src/rules/run-input.ts';
+import { renameChildren, shiftChildren } from './child-forks.ts';
 import { Comparison, type Divergence } from './comparison.ts';
 import { endRun, type Run } from './context.ts';
 import { restoredRunState, type RunState } from './frames.ts';
 import { failureOf } from './failures.ts';
 import { compareWith, emit, endJournal, noteLive, openItems } from './journal.ts';
-import { liveSteps, readRecording } from './live-steps.ts';
+import { forkChildren, liveSteps, readRecording } from './live-steps.ts';
 import { takeOverlay } from './overlay.ts';
 import { recordedSteps, type RecordedSteps } from './recorded-steps.ts';
 import { isCrowded, type Steps } from './steps.ts';
@@ -50,7 +51,7 @@ export interface Fork {
 export async function loadFork(input: RunInput, asked: ForkOf): Promise<Fork | undefined> {
   if (input.carried !== undefined) return undefined;
   const steps = recordedSteps(liveSteps());
-  const recording = await CancellationScope.nonCancellable(() => read(input, asked)).catch(
+  const recording = await CancellationScope.nonCancellable(() => made(input, asked)).catch(
     endUnread,
   );
   const fork = { ...asked, fromSeq: ownFrom(asked, recording.entries) };
@@ -82,11 +83,20 @@ function endUnread(error: unknown): never {
   throw ApplicationFailure.create({ type: code, message: code, nonRetryable: true });
 }
 
-async function read({ runId, tenant }: RunInput, fork: ForkOf): Promise<Recording> {
+/** Its children first: no log of this run ends by then, so that none of them comes too late. */
+async function made(input: RunInput, fork: ForkOf): Promise<Recording> {
+  const { runId, tenant } = input;
+  if (fork.hasChildren) await forkChildren({ runId, tenant, fork });
+  return read(input, fork);
+}
+
+async function read({ runId, tenant, header }: RunInput, fork: ForkOf): Promise<Recording> {
   const batches: Batch[] = [];
   const entries: RecordedEntry[] = [];
   for (let page = 0, isLast = false; !isLast && page < MAX_PAGES; page++) {
-    const recording = await readRecording({ runId, tenant, fork, page });
+    const { startedBy } = header;
+    const asked = { runId, tenant, fork, page, ...(startedBy ? { startedBy } : {}) };
+    const recording = await readRecording(asked);
     batches.push(...recording.batches);
     entries.push(...recording.entries);
     ({ isLast } = recording);
@@ -99,7 +109,8 @@ export function stepsBehind({ fork, carried }: RunInput): Steps {
   if (!fork) return liveSteps();
   const steps = recordedSteps(liveSteps());
   const overlay = carried === undefined ? undefined : restoredRunState(carried).overlay;
-  steps.leave({ mode: fork.mode, overlay, laterMs: 0, streams: new Map() });
+  const children = new Map();
+  steps.leave({ mode: fork.mode, overlay, laterMs: 0, streams: new Map(), children });
   return steps;
 }
 
@@ -110,7 +121,10 @@ export async function playRecord(run: Run, fork: Fork): Promise<void> {
   let count = 0;
   let atMs = fork.beganMs;
   for (const batch of batches) {
-    if (batch.leaves) leave(run, fork, { of: batch.leaves, fromMs: atMs, atMs: batch.atMs });
+    if (batch.leaves) {
+      const { leaves, lived = run.livedAs } = batch;
+      leave(run, fork, { of: leaves, lived, fromMs: atMs, atMs: batch.atMs });
+    }
     await steps.deliver(batch, count === 0 ? batch.stimuli.filter(isOfWorld) : inOrder(batch));
     atMs = batch.atMs;
     const next = batches[++count]?.position ?? comparison.length;
@@ -123,12 +137,14 @@ export async function playRecord(run: Run, fork: Fork): Promise<void> {
   comparison.end();
   if (of.isWhole) return;
   noteLive(count);
-  leave(run, fork, { of, fromMs: atMs });
+  leave(run, fork, { of, lived: run.input.runId, fromMs: atMs });
 }
 
 /** Before anything runs: a message that waited is taken first. */
-export function openRecord({ steps, given }: Fork): void {
+export function openRecord(run: Run, { of, steps, given }: Fork): void {
   const [first] = given.batches;
+  run.livedAs = (first?.leaves ?? of).sourceRunId;
+  if (first?.lived !== undefined && !first.leaves) run.livedAs = first.lived;
   if (first) steps.tell(first.stimuli.filter((it) => !isOfWorld(it)));
 }
 
@@ -200,28 +216,44 @@ function stateDiverged(
  * The run leaves its source at the source's time `fromMs`, or did where it is the source of this one (`atMs`): what is under
  * way is begun again, and deadlines count from when the fork was made as they counted from there.
  */
-function leave(
-  run: Run,
-  { steps, comparison }: Fork,
-  { of, fromMs, atMs }: { readonly of: ForkOf; readonly fromMs: number; readonly atMs?: number },
-): void {
+function leave(run: Run, { steps, comparison }: Fork, { of, lived, fromMs, atMs }: Leaves): void {
   const { mode, inherited, overlay, fromSeq } = of;
   // The clock of a rehearsal goes with it.
   const laterMs = run.clock ? 0 : madeAtMs(of) - fromMs;
   shiftDeadlines(run.state, laterMs);
+  shiftChildren(run, laterMs);
   takeOverlay(run, inherited);
   takeOverlay(run, overlay);
   const streams = comparison.openStreams(fromSeq);
   // Of all that it is a fork of, too; an answer is given once.
   const own = { ...run.state.overlay, answer: overlay?.answer };
   const performed = comparison.performed();
-  steps.leave({ mode, laterMs, overlay: own, streams, performed }, atMs);
+  const times = steps.timesLeft() + 1;
+  // A replay begins nothing again.
+  const children = mode === 'branch' ? renameChildren(run, { livedAs: lived, times }) : new Map();
+  steps.leave({ mode, laterMs, overlay: own, streams, performed, children }, atMs);
   if (overlay?.answer?.kind === 'message') steps.enter(overlay.answer.message);
-  const isAsking = Object.values(run.state.interrupts).some(({ resolution }) => !resolution);
+  if (!steps.isReplay()) return;
+  const { interrupts, pause, children: begun = {} } = run.state;
+  const isAsking = Object.values(interrupts).some(({ resolution }) => !resolution);
   // Nobody is asked, and nobody lets it go on.
-  if (steps.isReplay() && (isAsking || run.state.pause))
-    endRun(run, { kind: 'failed', error: UNANSWERED });
+  if (isAsking || pause) endRun(run, { kind: 'failed', error: UNANSWERED });
+  if (Object.values(begun).some(({ hasEnded }) => !hasEnded))
+    endRun(run, { kind: 'failed', error: UNENDED });
 }
+
+interface Leaves {
+  readonly of: ForkOf;
+  /** The run that lives from now on. */
+  readonly lived: string;
+  readonly fromMs: number;
+  readonly atMs?: number;
+}
+
+const UNENDED = {
+  code: 'replay_source_missing',
+  message: 'The source has no record of the end of a child run.',
+};
 
 const UNANSWERED = {
   code: 'replay_source_missing',

@@ -16,7 +16,7 @@ import {
   sleep,
   type ActivityOptions,
 } from '@temporalio/workflow';
-import type { ReadRecordingInput, StepContext } from '../activities/contract.ts';
+import type { ForkChildrenInput, ReadRecordingInput, StepContext } from '../activities/contract.ts';
 import { CHILD_ENDED_SIGNAL, type ChildEnded } from '../src/rules/children.ts';
 import { activityIdOf } from '../src/rules/ids.ts';
 import type { RecordingPage } from '../src/rules/recording.ts';
@@ -31,7 +31,7 @@ import {
   type RunMessage,
 } from '../src/rules/messages.ts';
 import { revisionOf } from '../src/rules/versions.ts';
-import { optionsOf, RECORDING_OPTIONS } from './activity-options.ts';
+import { FAMILY_OPTIONS, optionsOf, RECORDING_OPTIONS } from './activity-options.ts';
 import { causeOf } from './causes.ts';
 import { tupleOf, type Place, type QueuedStep, type Run } from './context.ts';
 import { CancelledAfterResult, CancelledBeforeStart } from './failures.ts';
@@ -306,4 +306,10 @@ export async function readRecording(input: ReadRecordingInput): Promise<Recordin
   if (!recording)
     throw ApplicationFailure.nonRetryable('a page of the recording is none', 'internal_error');
   return recording;
+}
+
+/** The child runs that a fork has of its source: they are there when this has ended, or none of its run is. */
+export async function forkChildren(input: ForkChildrenInput): Promise<void> {
+  const options = { ...FAMILY_OPTIONS, activityId: 'fork/children' };
+  await scheduleActivity<StepResult>('forkChildren', [input], options);
 }

@@ -9,6 +9,7 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import { MESSAGES, type MessageKind, type RunMessage } from '../src/rules/messages.ts';
+import { MAX_DESCENDANTS } from '../src/rules/children.ts';
 import { CANCELLATION_GRACE_MS } from '../src/rules/limits.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { activityEventKey, activityIdOf } from '../src/rules/ids.ts';
@@ -57,6 +58,8 @@ export interface RecordedSteps extends Steps {
   /** Somebody cancelled the fork itself. */
   readonly isBroken: () => boolean;
   readonly isLive: () => boolean;
+  /** Sources that were left so far. */
+  readonly timesLeft: () => number;
 }
 
 /** How a fork leaves its source. */
@@ -67,6 +70,8 @@ export interface Leaving extends Pick<ForkOf, 'mode' | 'overlay'> {
   readonly streams: ReadonlyMap<string, string>;
   /** Activities that the log knows already, where they are performed again. */
   readonly performed?: ReadonlySet<string>;
+  /** What children that were under way are called from now on. */
+  readonly children: ReadonlyMap<string, string>;
 }
 
 class Player {
@@ -79,6 +84,10 @@ class Player {
   readonly renamed = new Map<string, string>();
   /** Streams of the source that are still to be closed. */
   readonly streams = new Map<string, string>();
+  /** Children by other names. */
+  readonly children = new Map<string, string>();
+  /** The fork's own children that have ended before it knows of them. */
+  readonly endedEarly = new Set<string>();
   atMs = 0;
   batch = 0;
   /** Of the source. */
@@ -157,6 +166,12 @@ class Player {
     return name && (this.nameOf(place, activityIdOf(tupleOf(place, name))) ?? name);
   }
 
+  /** What a child is called now. */
+  childOf(childRunId: string): string {
+    const now = this.children.get(childRunId);
+    return now === undefined || now === childRunId ? childRunId : this.childOf(now);
+  }
+
   /** Everything stands at a wait for something that has not come. */
   async settled(): Promise<void> {
     for (let isMoving = true; isMoving;) {
@@ -189,9 +204,12 @@ class Player {
     this.sourcesLeft++;
     this.begun.clear();
     for (const [activityId, said] of leaving.streams) this.streams.set(activityId, said);
+    for (const [before, now] of leaving.children) this.children.set(before, now);
     if (atMs === undefined) for (const { go } of this.#crowd.splice(0)) go();
     for (const step of [...this.steps.values()]) step.settle(AGAIN);
     this.atMs = atMs ?? this.atMs;
+    if (atMs === undefined)
+      for (const childRunId of this.endedEarly) this.inbox?.childEnded(childRunId);
     this.waits.again(leaving.laterMs);
   }
 
@@ -271,7 +289,10 @@ function inboxOf(player: Player): Inbox {
       player.isBroken ||= !player.isLive;
       player.inbox?.cancelled();
     },
-    childEnded: (childRunId) => player.inbox?.childEnded(childRunId),
+    childEnded(childRunId) {
+      if (player.isLive) player.inbox?.childEnded(childRunId);
+      else if (player.endedEarly.size < MAX_DESCENDANTS) player.endedEarly.add(childRunId);
+    },
   };
 }
 
@@ -336,9 +357,11 @@ async function beginLeft<Name extends ActivityName>(
   const { place, request } = asked;
   const activityId = activityIdOf(tupleOf(place, request.step));
   const again = closeStream(player, asked, activityId);
-  if (mode === 'branch') {
+  // A child performs: where calls get what they got, none is begun.
+  const isHeld = asked.name === 'startChildren' && player.isLive && Boolean(overlay?.recordedTools);
+  if (mode === 'branch' && !isHeld) {
     const own = overlaid(
-      { ...request, step: again },
+      { ...ofChildren(player, request), step: again },
       { name: asked.name, overlay, activityId, policy: place.run.input.policy },
     );
     return perform(player, live, { ...asked, request: own });
@@ -393,6 +416,23 @@ interface Speaker {
   readonly agent?: { readonly agentId: string };
   readonly agentId: string;
   readonly verbosity: 'summary' | 'full' | 'off';
+}
+
+/** A request may have been put together before its children went by other names. */
+function ofChildren<Name extends ActivityName>(
+  player: Player,
+  request: StepRequest<Name>,
+): StepRequest<Name> {
+  const { childRunId, requests } = request.input as Partial<
+    StepInput<'endChild'> & StepInput<'startChildren'>
+  >;
+  const changed = {
+    ...(childRunId === undefined ? {} : { childRunId: player.childOf(childRunId) }),
+    ...(requests
+      ? { requests: requests.map((one) => ({ ...one, runId: player.childOf(one.runId) })) }
+      : {}),
+  };
+  return { ...request, input: { ...request.input, ...changed } };
 }
 
 /** As sealBlock states it, by the same key. */
@@ -459,6 +499,7 @@ export function recordedSteps(live: Steps): RecordedSteps {
     },
     isBroken: () => player.isBroken,
     isLive: () => player.isLive,
+    timesLeft: () => player.sourcesLeft,
   };
 }
 

@@ -40,7 +40,7 @@ export async function runWorkflow(input: RunInput): Promise<void> {
   // Before a message can come: it must find what was carried, and nothing of its own is restored.
   restorePause(run);
   answerMessages(run);
-  if (fork) openRecord(fork);
+  if (fork) openRecord(run, fork);
   if (run.state.segment === 0) stateStart(run);
   startFrames(run);
   const ending = await CancellationScope.nonCancellable(() => live(run, fork));
@@ -84,6 +84,8 @@ function open(asked: RunInput, steps: Steps): Run {
     atRest: new Map(),
     heldBytes: heldBytesOf(state),
     holding: new Set(),
+    livedAs: input.runId,
+    kin: new Set(),
     progress: 0,
   };
 }

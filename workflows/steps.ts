@@ -10,7 +10,7 @@ import { tupleOf, type Place, type Run } from './context.ts';
 import { isTaskFull } from './journal.ts';
 
 /** Those that belong to a node. */
-export type ActivityName = Exclude<keyof Activities, 'readRecording'>;
+export type ActivityName = Exclude<keyof Activities, 'readRecording' | 'forkChildren'>;
 export type StepInput<Name extends ActivityName> = Omit<Parameters<Activities[Name]>[0], 'context'>;
 export type StepOutput<Name extends ActivityName> = Awaited<ReturnType<Activities[Name]>>['output'];
 

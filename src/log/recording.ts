@@ -1,7 +1,7 @@
 // What a fork is made from (architecture §6): the history of its source, over all segments and from the archive where
 // Temporal has forgotten it, and the log that came of it.
 import { HostError } from '../rules/errors.ts';
-import type { RecordedEntry, Recording } from '../rules/recording.ts';
+import { livedBy, type RecordedEntry, type Recording } from '../rules/recording.ts';
 import type { HistoryEvent } from '../ports/history.ts';
 import type { RunRef } from '../ports/runs.ts';
 import { recordingOf } from '../translate/recording.ts';
@@ -38,7 +38,8 @@ export async function readRecording(
   // Last: a run that expired meanwhile was not read whole.
   const row = await parts.stores.runs.find(run.tenant, run.runId);
   if (!row) throw new HostError('run_not_found', { runId: run.runId });
-  return recordingOf(segments, entries, row.input.fork);
+  const { fork } = row.input;
+  return livedBy(run.runId, recordingOf(segments, entries, fork), fork);
 }
 
 async function entriesOf(

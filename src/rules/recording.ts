@@ -52,6 +52,8 @@ export interface Batch {
   readonly leaves?: ForkOf;
   /** Of a first batch, where the run began by another clock: that of the source that it left at once. */
   readonly beganMs?: number;
+  /** The run whose own tasks begin with it: ids of children are made of it (childRunIdOf), whoever is given the batch. */
+  readonly lived?: string;
 }
 
 /** Part of a recording, as an activity of the fork gives it. */
@@ -80,9 +82,23 @@ export interface Recording {
   readonly entries: readonly RecordedEntry[];
 }
 
-/** The same recording of a run by another name: whatever names the run names that one. */
-export function renamed<Part>(part: Part, from: string, to: string): Part {
-  return JSON.parse(JSON.stringify(part).replaceAll(from, to)) as Part;
+/** What a run by another name is given: whatever names the run names that one, but who lived it. */
+export function renamed(batches: readonly Batch[], from: string, to: string): Batch[] {
+  return batches.map(({ lived, ...batch }) => ({
+    ...(JSON.parse(JSON.stringify(batch).replaceAll(from, to)) as Batch),
+    ...(lived === undefined ? {} : { lived }),
+  }));
+}
+
+/** A run's own record says which of it the run lived itself: of a fork what is behind its source. */
+export function livedBy(runId: string, { batches, entries }: Recording, fork?: ForkOf): Recording {
+  const own = fork ? batches.findLastIndex(({ leaves }) => leaves !== undefined) : 0;
+  return {
+    batches: batches.map((batch, at) =>
+      at === own && batch.lived === undefined ? { ...batch, lived: runId } : batch,
+    ),
+    entries,
+  };
 }
 
 /** Batches as they were before they went into pages. */

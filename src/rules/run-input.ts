@@ -62,6 +62,8 @@ export interface ForkOf {
   readonly asked?: JsonObject;
   /** Of a cohort that made it: lists leave it out. */
   readonly cohortId?: string;
+  /** Its source has child runs, which are forked with it before it reads its record. */
+  readonly hasChildren?: true;
   /** A replay that leaves nothing of the record out and has nothing behind it: what is played is held against it, and that is all. */
   readonly isWhole?: true;
 }

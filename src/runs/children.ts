@@ -9,23 +9,20 @@ import {
   type ChildStart,
 } from '../rules/children.ts';
 import { codeOf, HostError } from '../rules/errors.ts';
+import type { Recording } from '../rules/recording.ts';
 import type { RunHeader, RunInput } from '../rules/run-input.ts';
 import { TERMINAL_STATUSES } from '../rules/status.ts';
 import { subjectOf } from '../rules/subject.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
-import type { Stores } from '../ports/stores.ts';
 import { foldedRun } from '../log/fold.ts';
 import { keepTimeBelow, type Below, type BelowRequest } from './below-clock.ts';
 import { cancelRun } from './cancel.ts';
-import type { RunsDeps } from './deps.ts';
+import type { ChildrenDeps } from './deps.ts';
+import { forkChildren } from './fork-children.ts';
 import { buildRunInput } from './input.ts';
 import { startNew, startRun } from './start.ts';
 import { requireTask } from './task.ts';
-
-export type ChildrenDeps = Omit<RunsDeps, 'stores'> & {
-  readonly stores: RunsDeps['stores'] & Pick<Stores, 'families'>;
-};
 
 /** For activities. Parents and children belong to one tenant. */
 export interface Children {
@@ -41,6 +38,8 @@ export interface Children {
     child: { readonly childRunId: string; readonly reason: string },
   ): Promise<'open' | 'ended' | 'none'>;
   keepTime(request: BelowRequest): Promise<Below>;
+  /** Of a fork: those that its source had, as its `recording` tells. */
+  fork(parent: RunRef, recording: Recording, signal?: AbortSignal): Promise<void>;
 }
 
 export function createChildren(deps: ChildrenDeps): Children {
@@ -49,6 +48,8 @@ export function createChildren(deps: ChildrenDeps): Children {
     end: (parent, childRunId) => endOfChild(deps, parent, childRunId),
     cancel: (parent, child) => cancelChild(deps, parent, child),
     keepTime: (request) => keepTimeBelow(deps, request),
+    fork: async (parent, recording, signal) =>
+      forkChildren(deps, await rowOf(deps, parent), { recording, signal }),
   };
 }
 

@@ -26,7 +26,7 @@ import { forkRun } from './fork.ts';
 import { startRun } from './start.ts';
 
 export type CohortMemberDeps = RunsDeps & {
-  readonly stores: Pick<Stores, 'cohorts' | 'content' | 'retention'>;
+  readonly stores: Pick<Stores, 'cohorts' | 'content' | 'families' | 'retention'>;
 };
 
 export interface CohortMembers {

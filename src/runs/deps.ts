@@ -32,3 +32,7 @@ export interface RunsDeps {
   readonly config: RunSettings;
   readonly logger: Logger;
 }
+
+export type ChildrenDeps = Omit<RunsDeps, 'stores'> & {
+  readonly stores: RunsDeps['stores'] & Pick<Stores, 'families'>;
+};

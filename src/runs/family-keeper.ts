@@ -4,7 +4,8 @@
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { UntoldEnd } from '../ports/families.ts';
-import { cancelChild, type ChildrenDeps } from './children.ts';
+import { cancelChild } from './children.ts';
+import type { ChildrenDeps } from './deps.ts';
 
 /** Time between two rounds in ms. */
 const INTERVAL_MS = 3_000;
@@ -128,6 +129,13 @@ async function cancelChildren(deps: Keeper, parent: RunRow): Promise<void> {
 
 async function cancelOf(deps: Keeper, parent: RunRow, run: RunRef): Promise<void> {
   const child = await deps.stores.runs.find(run.tenant, run.runId);
-  if (child?.input.header.isDetached) return;
+  if (!child || child.input.header.isDetached || (await isReplayed(deps, child))) return;
   await cancelChild(deps, parent, { childRunId: run.runId, reason: PARENT_ENDED });
+}
+
+/** A replay of a run that has ended does nothing, and ends by itself: what it is held against stands in its own log. */
+async function isReplayed({ stores, log }: Keeper, { tenant, input }: RunRow): Promise<boolean> {
+  if (input.fork?.mode !== 'replay') return false;
+  const source = await log.head(stores.runs.ref(tenant, input.fork.sourceRunId));
+  return source?.closed === true;
 }

@@ -1,7 +1,6 @@
 // POST /v1/runs/{runId}:fork (replay.md): a run made from another one's record, from an event on. The fork is accepted as
 // every run is; what it is made from its own workflow reads (architecture §6).
 import { HostError, invalid } from '../rules/errors.ts';
-import { eventRow } from '../rules/events.ts';
 import { WENT_ON_KEY } from '../rules/ids.ts';
 import { madeAtMs, startingMessageId, type ForkOf, type RunInput } from '../rules/run-input.ts';
 import { mergedOverlay, withOverlay } from '../rules/overlay.ts';
@@ -19,7 +18,7 @@ import { readOverlay, type OverlayDeps, type ReadOverlay } from './overlay.ts';
 import { requireScope } from './scopes.ts';
 
 type ForkDeps = Omit<RunsDeps, 'log'> & {
-  readonly stores: OverlayDeps['stores'] & Pick<Stores, 'retention'>;
+  readonly stores: OverlayDeps['stores'] & Pick<Stores, 'families' | 'retention'>;
   readonly log: Pick<RunsDeps['log'], 'head' | 'endUnstarted' | 'fresh' | 'rows'>;
 };
 
@@ -85,22 +84,38 @@ async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked):
   if (from > length || length === 0)
     throw new HostError('invalid_from_seq', { sourceRunId, fromSeq: from, length });
   const rows = await rowsOf(deps, source, length);
-  const last = (mode === 'branch' ? Math.max(from, 1) : length) - 1;
-  const recordEndsMs = rows
-    .slice(0, last + 1)
-    .reduce((endsMs, { timestampMs }) => Math.max(endsMs, timestampMs), 0);
-  const own = { recordEndsMs, madeAtMs: Math.max(Date.now(), recordEndsMs) };
-  const before = (source.input.fork?.clocks ?? []).filter(
-    (clock) => clock.recordEndsMs < recordEndsMs,
-  );
-  const { inherited } = inheritedBy({ mode, fromSeq: from }, source.input.fork);
-  const input = withOverlay(source.input, inherited);
+  const { runs: children } = await deps.stores.families.children(source, { limit: 1 });
+  const of = {
+    ...forkedAs(source, rows, { mode, fromSeq: from, madeAtMs: Date.now() }),
+    ...(children.length > 0 ? { hasChildren: true as const } : {}),
+  };
+  const input = withOverlay(source.input, of.inherited);
   const overlay = await readOverlay(deps, {
     ...{ caller, source, input, length, asked: runOptionsOverlay },
     ...{ before: rows.slice(0, from), at: rows[from] },
   });
-  const of = { sourceRunId, fromSeq: from, length, mode, clocks: [...before, own], generation };
-  return { of: { ...of, ...(inherited ? { inherited } : {}) }, overlay };
+  return { of, overlay };
+}
+
+/** How a run is forked whose log has these rows. */
+export function forkedAs(
+  { runId: sourceRunId, input }: Pick<RunRow, 'runId' | 'input'>,
+  rows: readonly Pick<LogRow, 'timestampMs'>[],
+  asked: Pick<ForkOf, 'mode' | 'fromSeq'> & { readonly madeAtMs: number },
+): ForkOf {
+  const { mode, fromSeq } = asked;
+  const { length } = rows;
+  const last = (mode === 'branch' ? Math.max(fromSeq, 1) : length) - 1;
+  const recordEndsMs = rows
+    .slice(0, last + 1)
+    .reduce((endsMs, { timestampMs }) => Math.max(endsMs, timestampMs), 0);
+  const own = { recordEndsMs, madeAtMs: Math.max(asked.madeAtMs, recordEndsMs) };
+  const before = (input.fork?.clocks ?? []).filter((clock) => clock.recordEndsMs < recordEndsMs);
+  return {
+    ...{ sourceRunId, fromSeq, length, mode, clocks: [...before, own] },
+    generation: (input.fork?.generation ?? 0) + 1,
+    ...inheritedBy({ mode, fromSeq }, input.fork),
+  };
 }
 
 /** Forks of forks of …: each holds the records of all before it. */
@@ -133,8 +148,12 @@ export const WENT_ON = 'runs that went on behind a difference';
 /** Of a log, in UTF-16 units: it enters the fork's history, which Temporal bounds, beside what it came of. */
 const RECORD_BYTES = 12 * 1024 * 1024;
 
-/** Throws capability_not_provided for a run with children, and for one whose log is too long. */
-async function rowsOf({ log }: ForkDeps, source: RunRow, length: number): Promise<LogRow[]> {
+/** Throws capability_not_provided for a run whose log is too long. */
+export async function rowsOf(
+  { log }: { readonly log: Pick<RunsDeps['log'], 'rows'> },
+  source: RunRow,
+  length: number,
+): Promise<LogRow[]> {
   const all: LogRow[] = [];
   let bytes = 0;
   for await (const rows of log.rows(source, { limit: length })) {
@@ -142,7 +161,6 @@ async function rowsOf({ log }: ForkDeps, source: RunRow, length: number): Promis
     if (bytes > RECORD_BYTES) throw notYet(`logs of more than ${RECORD_BYTES} bytes`);
     all.push(...rows);
   }
-  if (all.some(({ type }) => eventRow(type).part === 'child')) throw notYet('runs with children');
   if (wentOn(source.input, all)) throw notYet(WENT_ON);
   return all;
 }

@@ -243,15 +243,17 @@ function batchesOf(
   return batches;
 }
 
-/** Of a fork: the task in which it left its source, having been told by then what anybody told it, and those behind. */
+/** Of a fork: the task in which it left its source, having been told by then what anybody told it, its children too, and those behind. */
 function livedBy(fork: ForkOf, tasks: readonly Task[]): Task[] {
   const at = tasks.findIndex(({ stated }) => stated.some(({ live }) => live !== undefined));
   const task = tasks[at];
   if (!task) return [];
-  const messages = tasks.slice(0, at + 1).flatMap((each) => each.messages);
+  const before = tasks.slice(0, at + 1);
+  const messages = before.flatMap((each) => each.messages);
+  const others = before.flatMap((each) => each.others.filter(({ kind }) => kind === 'child-ended'));
   const left = task.stated.find(({ live }) => live !== undefined)?.ordinal ?? 0;
   const stated = task.stated.filter(({ ordinal }) => ordinal > left);
-  const leaving = { ...task, begins: false, messages, others: [], stated, leaves: fork };
+  const leaving = { ...task, begins: false, messages, others, stated, leaves: fork };
   return [leaving, ...tasks.slice(at + 1)];
 }
 

@@ -28,6 +28,7 @@ async function ended(end: ChildEnd | 'lost' | undefined, asked: Asked = {}) {
       end: async () => end,
       cancel: async () => 'none',
       keepTime: async () => ({ children: [] }),
+      fork: async () => undefined,
     },
   });
   const input = { harvest: ['result'], ...asked, context: rig.context, childRunId: CHILD };

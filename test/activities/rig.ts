@@ -52,6 +52,7 @@ const NO_CHILDREN: Children = {
   end: async () => 'lost',
   cancel: async () => 'none',
   keepTime: async () => ({ children: [] }),
+  fork: async () => undefined,
 };
 
 /** What the agent says where a test does not care. */

@@ -563,6 +563,15 @@ const ROWS: readonly Row[] = [
   ...OF_COHORTS,
   ...OF_EXPIRY,
   ...OF_REHEARSALS,
+  [
+    79,
+    [
+      'src/rules/fork-trees.ts',
+      'filter((timeMs) => timeMs <= atMs)',
+      'filter((timeMs) => timeMs < 0)',
+    ],
+    ['test/rules/fork-trees.test.ts', 'nothing of it is done again'],
+  ],
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

@@ -32,6 +32,8 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
     ...['activities/call-tool.ts', 'activities/child-runs.ts', 'activities/recorded-call.ts'],
     SCRIPTED,
   ],
+  // A fork's child goes on in the place of its source's.
+  'node.dispatched': ['workflows/child-forks.ts', 'workflows/child-runs.ts'],
   // Whoever holds the limit.
   'cap.breached': [
     ...[

@@ -65,6 +65,8 @@ export function plainRun(input: RunInput, activities: PlainActivities = () => nu
     atRest: new Map(),
     heldBytes: 0,
     holding: new Set(),
+    livedAs: input.runId,
+    kin: new Set(),
     progress: 0,
   };
   const plain: PlainRun = {

@@ -29,7 +29,7 @@ afterAll(() => isolate.close());
 async function replayed(entries: readonly RecordedEntry[]): Promise<JsonObject[]> {
   const { batches } = recordingOf(source.histories, source.rows);
   const { rows } = await playFork(isolate, {
-    seed: SEED,
+    ...{ seed: SEED, source },
     fork: { sourceRunId: SOURCE, fromSeq: 0, length: entries.length, mode: 'replay' },
     recording: { batches, entries },
   });
@@ -52,7 +52,7 @@ describe('a branch that goes on behind a difference', () => {
     // The end stands in no branch that lives.
     const fromSeq = entries.length - 1;
     const { rows, performed } = await playFork(isolate, {
-      seed: SEED,
+      ...{ seed: SEED, source },
       fork: {
         ...{ sourceRunId: SOURCE, fromSeq, length: entries.length, mode: 'branch' },
         overlay: { onDivergence: 'live' },

@@ -5,6 +5,7 @@
 // OPENWOP_FORKED_CASES: of how many runs, from the number OPENWOP_FORKED_FROM on; OPENWOP_FORKED_PLACES=all: each at every
 // event; OPENWOP_FORKED_CASE: `<seed>` or `<seed>@<sequence>` alone.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { livedBy } from '../../src/rules/recording.ts';
 import type { ForkOf } from '../../src/rules/run-input.ts';
 import { recordingOf } from '../../src/translate/recording.ts';
 import { playCase, playFork, type CaseEnd } from '../support/model/case.ts';
@@ -34,12 +35,6 @@ beforeAll(async () => {
   isolate = await openIsolate(ACTIVITY_NAMES);
 }, 120_000);
 afterAll(() => isolate.close());
-
-/** Children are not forked yet. */
-const hasChildren = ({ performed }: CaseEnd) =>
-  performed.some((activityId) =>
-    /child\.start|batch\.start|\.runs\.start|w\d+\.start/.test(activityId),
-  );
 
 function placesOf(seed: string, length: number): number[] {
   if (at !== undefined) return [Number(at)];
@@ -79,13 +74,13 @@ interface Forked {
 /** Both forks of the source at one place, and forks of these. */
 async function fork({ seed, generation, source, fromSeq }: Forked): Promise<void> {
   const { histories, rows, end } = source;
-  const recording = recordingOf(histories, rows, source.fork);
   const own = asIn(seed, source);
   const sourceRunId =
     generation === 1 ? `run-${seed}` : `fork${generation - 1 === 1 ? '' : generation - 1}-${seed}`;
+  const recording = livedBy(sourceRunId, recordingOf(histories, rows, source.fork), source.fork);
   const play = async (mode: 'replay' | 'branch') => {
     const of = { sourceRunId, fromSeq, mode, length: rows.length };
-    return playFork(isolate, { seed, fork: of, recording, generation });
+    return playFork(isolate, { seed, fork: of, recording, source, generation });
   };
   const replayed = await play('replay');
   const again = asIn(seed, replayed);
@@ -98,7 +93,6 @@ async function fork({ seed, generation, source, fromSeq }: Forked): Promise<void
   expect(asIn(seed, branched).filter((row) => row.includes('replay.diverged'))).toEqual([]);
   if (generation === GENERATIONS) return;
   for (const [mode, made] of Object.entries({ replayed, branched })) {
-    if (hasChildren(made)) continue;
     const draws = drawsOf(seed, `${mode}-${generation}-${fromSeq}`);
     const place = draws.int(0, made.rows.length);
     await fork({ seed, generation: generation + 1, source: made, fromSeq: place }).catch(
@@ -126,7 +120,6 @@ test(
     let forks = 0;
     for (const seed of seeds) {
       const source = await playCase(isolate, seed);
-      if (hasChildren(source)) continue;
       for (const fromSeq of placesOf(seed, source.rows.length)) {
         forks++;
         await fork({ seed, generation: 1, source, fromSeq }).catch((error: Error) =>

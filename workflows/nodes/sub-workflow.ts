@@ -21,11 +21,16 @@ export const subWorkflow: NodeKind = async (visit) => {
   await startChildren(visit, STEP, [
     { child, asked: askedOf(visit, config), timeoutMs: config.timeoutMs },
   ]);
-  const { refusal, runId: childRunId } = child;
-  if (refusal) throw nodeFailure(refusal.code, refusal.message, { childRunId });
+  const { refusal } = child;
+  if (refusal) throw nodeFailure(refusal.code, refusal.message, { childRunId: child.runId });
   const { outputMapping = {}, onChildFailure } = config;
   const harvest = namesOf(outputMapping);
-  const { status: childStatus, variables = {}, error } = await endOf(visit, child, { harvest });
+  const {
+    status: childStatus,
+    variables = {},
+    error,
+    childRunId,
+  } = await endOf(visit, child, { harvest });
   while (needsRoom(visit)) await visit.run.steps.nextTask(visit.run);
   if (childStatus === 'completed') {
     takeMapped(visit, { mapping: outputMapping, variables });

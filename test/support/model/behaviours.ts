@@ -16,7 +16,7 @@ import { MAX_CALLS_PER_TURN } from '../../../src/rules/limits.ts';
 import type { ActivityEvent, StepResult } from '../../../src/rules/journal.ts';
 import type { OrchestratorDecision } from '../../../schemas/types.generated.ts';
 import { drawsOf, type Draws } from './draws.ts';
-import { FAMILY_ACTIVITIES } from './family.ts';
+import { FAMILY_ACTIVITIES, FORK_CHILDREN } from './family.ts';
 import type { ActivityFate, ScheduledActivity, TaskFate } from './execution.ts';
 import type { ActivityEnd } from './outcomes.ts';
 
@@ -194,7 +194,12 @@ const ACTIVITIES: Readonly<Record<string, (input: never, draws: Draws) => Activi
 };
 
 export const READ_RECORDING = 'readRecording';
-export const ACTIVITY_NAMES = [...Object.keys(ACTIVITIES), ...FAMILY_ACTIVITIES, READ_RECORDING];
+export const ACTIVITY_NAMES = [
+  ...Object.keys(ACTIVITIES),
+  ...FAMILY_ACTIVITIES,
+  READ_RECORDING,
+  FORK_CHILDREN,
+];
 
 export function fateOf(seed: string, { activityId, type, input }: ScheduledActivity): ActivityFate {
   const behave = ACTIVITIES[type];

@@ -9,6 +9,7 @@ import {
   type RecordedEntry,
   type RecordingPage,
 } from '../../../src/rules/recording.ts';
+import { leavingOf } from '../../../src/rules/fork-trees.ts';
 import type { ForkOf, RunInput } from '../../../src/rules/run-input.ts';
 import type { HistoryEvent } from '../../../src/ports/history.ts';
 import { translate } from '../../../src/translate/translate.ts';
@@ -24,7 +25,7 @@ import {
   taskOf,
   type Intervention,
 } from './behaviours.ts';
-import { isOfFamily, openFamily, type Family } from './family.ts';
+import { FORK_CHILDREN, isOfFamily, openFamily, type Family, type ForkedKin } from './family.ts';
 import { answersTo, strayAnswer, type Question } from './humans.ts';
 import {
   startExecution,
@@ -62,12 +63,16 @@ export interface CaseEnd {
   readonly rows: readonly RecordedEntry[];
   /** Activities that were begun, in order. */
   readonly performed: readonly string[];
+  /** Its children, as a fork that leaves so has them. */
+  readonly forkedKin: Family['forked'];
 }
 
 /** How a case differs from what its seed says. */
 export interface CaseOptions {
   /** What a fork is made from. */
   readonly recording?: RecordingPage;
+  /** The children that it has of its source. */
+  readonly forkedKin?: readonly ForkedKin[];
   /** When it begins; else at START_MS. */
   readonly startMs?: number;
   /** Nobody does anything of his own accord. */
@@ -110,12 +115,13 @@ class GeneratedCase implements World {
     this.#seed = seed;
     this.#input = input;
     this.#interventions = isUndisturbed ? [] : interventionsOf(seed);
-    this.#family = openFamily(seed, this.#agenda, (childRunId) => this.#childEnded(childRunId));
+    const parent = { seed, runId: input.runId, forked: options.forkedKin };
+    this.#family = openFamily(parent, this.#agenda, (childRunId) => this.#childEnded(childRunId));
   }
 
   begin = (activity: Parameters<World['begin']>[0]) => {
     if (activity.type === READ_RECORDING) return this.#pageOf();
-    this.#performed.push(activity.activityId);
+    if (activity.type !== FORK_CHILDREN) this.#performed.push(activity.activityId);
     return isOfFamily(activity.type) ? this.#family.fate(activity) : fateOf(this.#seed, activity);
   };
 
@@ -231,6 +237,7 @@ class GeneratedCase implements World {
       histories: this.#executions.map(({ history }) => history),
       rows: this.#rows,
       performed: this.#performed,
+      forkedKin: (leaving) => this.#family.forked(leaving),
     };
   }
 
@@ -337,22 +344,25 @@ export async function playFork(
     seed: string;
     fork: AskedFork;
     recording: Recording;
+    source: Pick<CaseEnd, 'forkedKin'>;
     generation?: number;
   },
 ): Promise<CaseEnd & { readonly fork: ForkOf }> {
-  const { seed, fork: asked, recording, generation = 1, isAnyLegal } = options;
+  const { seed, fork: asked, recording, source, generation = 1, isAnyLegal } = options;
   const { sourceRunId, fromSeq, mode, length } = asked;
   const last = (mode === 'branch' ? Math.max(fromSeq, 1) : length) - 1;
   const recordEndsMs = recording.entries[last]?.timestampMs ?? START_MS;
   const startMs = START_MS + generation * FORKED_AFTER_MS;
-  const fork = { ...asked, clocks: [{ recordEndsMs, madeAtMs: startMs }], generation };
+  const made = { ...asked, clocks: [{ recordEndsMs, madeAtMs: startMs }], generation };
+  const forkedKin = source.forkedKin(leavingOf(made, recording));
+  const fork: ForkOf = { ...made, ...(forkedKin.length > 0 ? { hasChildren: true } : {}) };
   const runId = `fork${generation === 1 ? '' : generation}-${seed}`;
   const input = { ...generatedInput(seed), runId, fork };
   const { batches, entries } = recording;
   const own = { entries, batches: renamed(batches, sourceRunId, runId) };
   const page = { ...own, sourceRunId, prefix: fromSeq, isLast: true };
   const end = await play(isolate, {
-    ...{ seed, input, recording: page, startMs, isAnyLegal },
+    ...{ seed, input, recording: page, forkedKin, startMs, isAnyLegal },
     isUndisturbed: true,
   });
   return { ...end, fork };

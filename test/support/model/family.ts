@@ -9,6 +9,8 @@ import type {
   StartChildrenOutput,
 } from '../../../activities/contract.ts';
 import type { ChildRequest, ChildStart } from '../../../src/rules/children.ts';
+import { childForkOf, type Leaving } from '../../../src/rules/fork-trees.ts';
+import { childRunIdOf } from '../../../src/rules/ids.ts';
 import type { ActivityEvent, StepResult } from '../../../src/rules/journal.ts';
 import type { Agenda } from './agenda.ts';
 import { drawsOf, type Draws } from './draws.ts';
@@ -16,10 +18,11 @@ import type { ActivityFate, ScheduledActivity } from './execution.ts';
 import type { ActivityEnd } from './outcomes.ts';
 
 export const FAMILY_ACTIVITIES = ['startChildren', 'endChild', 'cancelChild'] as const;
+export const FORK_CHILDREN = 'forkChildren';
 type FamilyActivity = (typeof FAMILY_ACTIVITIES)[number];
 
-export const isOfFamily = (type: string): type is FamilyActivity =>
-  (FAMILY_ACTIVITIES as readonly string[]).includes(type);
+export const isOfFamily = (type: string): boolean =>
+  [...FAMILY_ACTIVITIES, FORK_CHILDREN].includes(type);
 
 /** The variable that a child gives its parent. */
 export const GIVEN = 'given';
@@ -27,7 +30,11 @@ export const GIVEN = 'given';
 type Status = EndChildOutput['status'];
 
 interface Kin {
+  readonly request: ChildRequest;
   readonly isDetached: boolean;
+  /** A fork of a child that had ended: nothing ends it before its time. */
+  readonly isReplay: boolean;
+  readonly bornMs: number;
   /** When it ends, and how, unless it is told to end before. */
   endMs: number;
   status: Status;
@@ -40,6 +47,15 @@ export interface Family {
   fate(activity: ScheduledActivity): ActivityFate;
   /** Children that have begun, and neither ended nor were told to, where their parent could know of them. */
   left(): string[];
+  /** As a fork that leaves so has them of this family's run. */
+  forked(leaving: Leaving): readonly ForkedKin[];
+}
+
+/** A child of a run, as a fork of that run has it. */
+export interface ForkedKin {
+  readonly request: ChildRequest;
+  /** How it ends, being replayed. Absent: it lives on. */
+  readonly ended?: Status;
 }
 
 const done = <T>(output: T, events: readonly ActivityEvent[] = []): ActivityEnd => ({
@@ -48,19 +64,30 @@ const done = <T>(output: T, events: readonly ActivityEvent[] = []): ActivityEnd 
 });
 const failed = (code: string): ActivityEnd => ({ kind: 'failed', code, message: `it is ${code}` });
 
+/** Whose family it is. */
+interface Parent {
+  readonly seed: string;
+  readonly runId: string;
+  /** Of a fork: what it has of its source. */
+  readonly forked?: readonly ForkedKin[];
+}
+
 /** `tell`: a child's signal to its parent, which may come more than once. */
 export function openFamily(
-  seed: string,
+  { seed, runId: parentRunId, forked = [] }: Parent,
   agenda: Agenda,
   tell: (childRunId: string) => void,
 ): Family {
   const kin = new Map<string, Kin>();
+  /** Of a fork: those that it has of its source. */
+  const forks = new Set<string>();
   /** Told to end before they began: a step that nobody waits for any more started them. The keeper of families ends them. */
   const missed = new Set<string>();
 
   function startOf(request: ChildRequest): ChildStart {
     const { runId } = request;
     const draws = drawsOf(seed, `start ${runId}`);
+    if (forks.has(runId)) return { kind: 'started', workflowId: `child-${runId}` };
     if (draws.chance(0.08))
       return { kind: 'refused', code: 'unknown_child_workflow', message: 'nobody knows it' };
     if (draws.chance(0.03)) {
@@ -70,24 +97,33 @@ export function openFamily(
     return { kind: 'started', workflowId: `child-${runId}` };
   }
 
-  function born({ runId, isDetached }: ChildRequest): void {
+  function born(request: ChildRequest, ended?: Status): void {
+    const { runId, isDetached } = request;
+    // What a fork has of its source its own steps find there.
+    if (kin.has(runId) && forks.has(runId)) return;
     if (kin.has(runId)) throw new Error(`two children are ${runId}`);
     const draws = drawsOf(seed, `life ${runId}`);
     const lifeMs = draws.chance(0.1) ? draws.int(5_000, 90_000) : draws.int(0, 1_500);
+    const status = draws.pick<Status>([
+      ...(['completed', 'completed', 'completed', 'failed', 'cancelled'] as const),
+    ]);
     const child: Kin = {
+      request,
       isDetached: isDetached === true,
-      endMs: agenda.nowMs() + lifeMs,
-      status: draws.pick<Status>(['completed', 'completed', 'completed', 'failed', 'cancelled']),
+      isReplay: ended !== undefined,
+      bornMs: agenda.nowMs(),
+      endMs: agenda.nowMs() + (ended === undefined ? lifeMs : draws.int(0, 300)),
+      status: ended ?? status,
       hasEnded: false,
       isTold: false,
       takeOff: () => undefined,
     };
     kin.set(runId, child);
-    child.takeOff = agenda.at(child.endMs, () => ended(runId, child, draws));
+    child.takeOff = agenda.at(child.endMs, () => hasEnded(runId, child, draws));
   }
 
   /** Its own signal may be lost: the keeper of families tells its parent later. */
-  function ended(runId: string, child: Kin, draws: Draws): void {
+  function hasEnded(runId: string, child: Kin, draws: Draws): void {
     child.hasEnded = true;
     const isHeard = draws.chance(0.85);
     if (isHeard) tell(runId);
@@ -97,7 +133,7 @@ export function openFamily(
 
   /** It hears of it soon; now and then it is deaf for longer than its parent waits. */
   function toldToEnd(runId: string, child: Kin): void {
-    if (child.isTold) return;
+    if (child.isTold || child.isReplay) return;
     child.isTold = true;
     const draws = drawsOf(seed, `told ${runId}`);
     const endMs = agenda.nowMs() + (draws.chance(0.05) ? 45_000 : draws.int(0, 2_000));
@@ -105,7 +141,16 @@ export function openFamily(
     child.takeOff();
     child.endMs = endMs;
     child.status = draws.chance(0.9) ? 'cancelled' : child.status;
-    child.takeOff = agenda.at(endMs, () => ended(runId, child, draws));
+    child.takeOff = agenda.at(endMs, () => hasEnded(runId, child, draws));
+  }
+
+  function begin(draws: Draws): ActivityFate {
+    for (const { request, ended } of forked) {
+      const runId = childRunIdOf(parentRunId, request.callId, 0);
+      forks.add(runId);
+      born({ ...request, runId }, ended);
+    }
+    return { afterMs: draws.int(1, 100), end: done(null) };
   }
 
   function starting({ requests }: StartChildrenInput, draws: Draws): ActivityFate {
@@ -156,6 +201,7 @@ export function openFamily(
   return {
     fate({ activityId, type, input }) {
       const draws = drawsOf(seed, activityId);
+      if (type === FORK_CHILDREN) return begin(draws);
       switch (type as FamilyActivity) {
         case 'startChildren':
           return starting(input as StartChildrenInput, draws);
@@ -167,8 +213,20 @@ export function openFamily(
     },
     left: () =>
       [...kin].flatMap(([id, it]) =>
-        it.hasEnded || it.isTold || it.isDetached || missed.has(id) ? [] : [id],
+        it.hasEnded || it.isTold || it.isDetached || it.isReplay || missed.has(id) ? [] : [id],
       ),
+    forked: (leaving) =>
+      [...kin.values()].flatMap((child): ForkedKin[] => {
+        const { request, bornMs, status, isReplay } = child;
+        const endMs = isReplay ? bornMs : child.endMs;
+        const isClosed = isReplay || child.hasEnded;
+        const { runId, callId: causationId, startedBy: key } = request;
+        const header = { causationId, startedBy: { runId: parentRunId, key } } as never;
+        const timesMs = [bornMs, ...(isClosed ? [endMs] : [])];
+        const how = childForkOf(leaving, { runId, input: { header }, isClosed, timesMs });
+        if (!how) return [];
+        return [{ request, ...(how.mode === 'replay' ? { ended: status } : {}) }];
+      }),
   };
 }
 

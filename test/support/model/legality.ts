@@ -62,6 +62,8 @@ class Log {
   readonly interrupts = new Map<string, Asked>();
   /** Child runs, and what was last told of each that an orchestrator ordered. */
   readonly children = new Map<string, string>();
+  /** By the key of its node.dispatched. */
+  readonly dispatched = new Map<string, string>();
   isPaused = false;
   count = 0;
   isClosed = false;
@@ -245,11 +247,14 @@ const OF_TYPES: Readonly<Record<string, Rule>> = {
     asked.isResumed = true;
     return undefined;
   },
-  'node.dispatched': ({ nodeId = '', payload }, log) => {
+  'node.dispatched': ({ key, nodeId = '', causedBy, payload }, log) => {
     const childRunId = idOf(payload, 'childRunId');
     if (log.children.has(childRunId)) return 'it is there already';
     if (log.node(nodeId).running === undefined) return 'its node does not run';
-    log.children.set(childRunId, 'dispatched');
+    // In a fork one goes on in the place of another: what was told of that stands.
+    const before = typeof causedBy === 'string' ? log.dispatched.get(causedBy) : undefined;
+    log.dispatched.set(key, childRunId);
+    log.children.set(childRunId, log.children.get(before ?? '') ?? 'dispatched');
     return undefined;
   },
   'core.workflowChain.event': ({ payload }, log) => {

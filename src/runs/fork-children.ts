@@ -1,0 +1,136 @@
+// The children of a fork (architecture §6): forks of the children of its source, as the fork leaves that. They are
+// accepted as children are, before anything of the fork's own happens, each with a record of its own: what they start they
+// fork themselves. Each try makes the same.
+import { depthOf, MAX_DESCENDANTS } from '../rules/children.ts';
+import { HostError } from '../rules/errors.ts';
+import { childForkOf, leavingOf, namesOf, type Leaving } from '../rules/fork-trees.ts';
+import { childRunIdOf } from '../rules/ids.ts';
+import type { Recording } from '../rules/recording.ts';
+import { madeAtMs, type ForkOf, type RunHeader, type RunInput } from '../rules/run-input.ts';
+import type { NewRun, RunRef, RunRow } from '../ports/runs.ts';
+import type { ChildrenDeps } from './deps.ts';
+import { forkedAs, rowsOf } from './fork.ts';
+import { startNew, startRun } from './start.ts';
+
+/** Children of one run that are read at once. */
+const PAGE = 100;
+
+/**
+ * `recording`: of the source, as far as it is forked. Throws run_not_found, service_unavailable, capability_not_provided (a
+ * log that is too long), replay_source_missing, child_limit_exceeded and run_state_conflict (the fork has ended).
+ */
+export async function forkChildren(
+  deps: ChildrenDeps,
+  parent: RunRow,
+  {
+    recording,
+    signal,
+  }: { readonly recording: Recording; readonly signal?: AbortSignal | undefined },
+): Promise<void> {
+  const { fork } = parent.input;
+  if (!fork) throw new HostError('internal_error', { reason: 'The run is no fork.' });
+  const { stores } = deps;
+  const source = stores.runs.ref(parent.tenant, fork.sourceRunId);
+  const leaving = leavingOf(fork, recording);
+  const planned: NewRun[] = [];
+  const lacking = new Set(leaving.dispatched);
+  for await (const child of childrenOf(deps, source)) {
+    signal?.throwIfAborted();
+    for (const name of namesOf(leaving, child)) lacking.delete(name);
+    const row = await childFork(deps, { parent, leaving }, child);
+    if (row) planned.push(row);
+  }
+  const [childRunId] = lacking;
+  if (childRunId !== undefined)
+    throw new HostError('replay_source_missing', {
+      ...{ childRunId, reason: 'A child run of the source is not there any more.' },
+    });
+  // What cannot be read has been told of by now: no part of the family is made without the others.
+  for (const row of planned) {
+    signal?.throwIfAborted();
+    await accept(deps, row);
+  }
+}
+
+async function* childrenOf({ stores }: ChildrenDeps, source: RunRef): AsyncGenerator<RunRow> {
+  let cursor: string | undefined;
+  do {
+    const page = await stores.families.children(source, { cursor, limit: PAGE });
+    for (const { run } of page.runs) {
+      const row = await stores.runs.find(run.tenant, run.runId);
+      if (!row) throw new HostError('run_not_found', { runId: run.runId });
+      yield row;
+    }
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+}
+
+/** Undefined: it is none of what the fork has of its source. */
+async function childFork(
+  deps: ChildrenDeps,
+  { parent, leaving }: { readonly parent: RunRow; readonly leaving: Leaving },
+  child: RunRow,
+): Promise<NewRun | undefined> {
+  const { header } = child.input;
+  const runId = childRunIdOf(parent.runId, header.causationId ?? '', 0);
+  const { head, stale } = await deps.log.fresh(child);
+  if (stale || isUnread(child.input, head)) throw new HostError('service_unavailable');
+  const rows = await rowsOf(deps, child, head.nextSequence);
+  const timesMs = rows.map(({ timestampMs }) => timestampMs);
+  const how = childForkOf(leaving, { ...child, isClosed: head.closed, timesMs });
+  if (!how || !parent.input.fork) return undefined;
+  if (how.mode === 'branch' && hasRecordedTools(parent.input.fork))
+    throw new HostError('replay_source_missing', {
+      ...{ childRunId: child.runId, reason: 'A child run is open there, which would perform.' },
+    });
+  const forkedAtMs = madeAtMs(parent.input.fork);
+  const fork = forkedAs(child, rows, { ...how, madeAtMs: forkedAtMs });
+  const { runs: below } = await deps.stores.families.children(child, { limit: 1 });
+  return {
+    ...{ runId, tenant: parent.tenant, workflowId: child.workflowId },
+    input: {
+      ...child.input,
+      runId,
+      header: headerOf(parent, header),
+      fork: { ...fork, ...(below.length > 0 ? { hasChildren: true } : {}) },
+    },
+    // Who reads a family finds a parent before its children.
+    createdAtMs: Math.max(forkedAtMs, parent.createdAtMs + 1),
+  };
+}
+
+/** Its calls get what they got in its source, and nothing is performed: an open child would. */
+function hasRecordedTools({ overlay, inherited }: ForkOf): boolean {
+  const own = overlay?.recordedTools;
+  return Boolean(own === undefined ? inherited?.recordedTools : own);
+}
+
+/** A fork whose log does not have yet what it begins with, or a replay that goes on: what it will be is not known. */
+function isUnread(
+  { fork }: RunInput,
+  { closed, nextSequence }: { readonly closed: boolean; readonly nextSequence: number },
+): boolean {
+  return !closed && fork !== undefined && (fork.mode === 'replay' || nextSequence < fork.fromSeq);
+}
+
+/** The child's own, but for the family that it is in. */
+function headerOf({ runId, input }: RunRow, child: RunHeader): RunHeader {
+  const { sessionId, correlationId } = input.header;
+  const { startedBy } = child;
+  return {
+    ...child,
+    ...{ sessionId, correlationId, parentRunId: runId, depth: depthOf(input.header) + 1 },
+    ...(typeof startedBy === 'object' ? { startedBy: { ...startedBy, runId } } : {}),
+  };
+}
+
+async function accept(deps: ChildrenDeps, child: NewRun): Promise<void> {
+  const { families, runs } = deps.stores;
+  const known = await runs.find(child.tenant, child.runId);
+  if (known) return void (await startRun(deps, known));
+  const row = await families.acceptChild(child, MAX_DESCENDANTS);
+  if (row === 'parent-ended') throw new HostError('run_state_conflict');
+  if (row === 'full')
+    throw new HostError('child_limit_exceeded', { kind: 'child-runs', limit: MAX_DESCENDANTS });
+  await startNew(deps, row);
+}
