@@ -21,7 +21,7 @@ import { requireScope } from './scopes.ts';
 import { performOnce, type KeyBinding, type Once, type OnceRequest } from './once.ts';
 
 export type CohortDeps = RunsDeps & {
-  readonly stores: Pick<Stores, 'cohorts' | 'content' | 'retention'>;
+  readonly stores: Pick<Stores, 'cohorts' | 'content' | 'families' | 'retention'>;
   readonly cohortEngine: CohortEngine;
 };
 
