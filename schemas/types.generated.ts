@@ -140,6 +140,13 @@ export interface AgentScriptCase {
   turn: AgentScriptTurn;
 }
 
+export interface BuildPromoteRequest {
+  /**
+   * Part of new runs; 100 makes the build current, less lets it share them with the one that is.
+   */
+  percent?: number;
+}
+
 export interface Capabilities {
   protocolVersion: string;
   supportedEnvelopes: string[];
@@ -2666,6 +2673,25 @@ export interface RehearsalState {
    * All that was skipped so far.
    */
   skippedMs: number;
+}
+
+export interface RunsMoveRequest {
+  /**
+   * These runs; else those that fromBuild holds.
+   *
+   * @minItems 1
+   * @maxItems 100
+   */
+  runIds?: [string, ...string[]];
+  fromBuild?: string;
+  /**
+   * Holds them from now on. Absent: they go on with whatever build is current, now and later.
+   */
+  toBuild?: string;
+  /**
+   * Of the answer before, with fromBuild.
+   */
+  cursor?: string;
 }
 
 export interface SessionMessageRequest {

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import type { DatabaseOptions } from '../adapters/postgres/index.ts';
 import { parseEncryptionKeys, type EncryptionKey } from '../adapters/temporal/codec.ts';
 import type { TemporalTarget } from '../adapters/temporal/connection.ts';
+import { isBuildId, RUN_VERSIONING, type RunVersioning } from '../rules/builds.ts';
 import { HostError, codeOf } from '../rules/errors.ts';
 import { Reader, type Environment } from './environment.ts';
 import { DEFAULT_DATA_DIR, DEFAULT_PORT } from './defaults.ts';
@@ -56,6 +57,8 @@ export interface Config {
   readonly encryptionKeys: readonly EncryptionKey[];
   readonly database: DatabaseOptions;
   readonly temporal: { readonly kind: 'dev' } | ExternalTemporal;
+  /** Of the worker, where it names its build (docs/upgrades.md); absent: it does not, and takes what comes. */
+  readonly build?: BuildSettings;
   readonly models: ModelSettings;
   /** RFC 0002 §F: false goes on with a decision below its threshold, and notes it, where true asks a human. */
   readonly escalation: boolean;
@@ -67,6 +70,13 @@ export interface Config {
   readonly secrets: readonly { readonly id: string; readonly value: string }[];
   /** For the commands that obtain the dev server. */
   readonly env: Environment;
+}
+
+export interface BuildSettings {
+  /** `auto`: made of the release and the workflow code. */
+  readonly id: string;
+  /** Absent: pinned, but where one process serves all runs. */
+  readonly runs?: RunVersioning;
 }
 
 /** Bounds of a frame between Core and an agent: a registration must fit, and one message must not fill the memory. */
@@ -119,6 +129,7 @@ export function readConfig(env: Environment): Config {
       ? { kind: 'postgres', url: databaseUrl }
       : { kind: 'pglite', dir: join(dataDir, 'postgres') },
     temporal: readTemporal(reader),
+    build: readBuild(reader),
     models: readModels(reader),
     escalation: reader.flag('OPENWOP_ESCALATION') ?? true,
     logLevel: readLogLevel(reader),
@@ -289,6 +300,22 @@ function readTls(reader: Reader, byDefault: boolean): ExternalTemporal['tls'] {
   return (reader.flag('TEMPORAL_TLS') ?? implied)
     ? { caPath, certPath, keyPath, serverName }
     : undefined;
+}
+
+function readBuild(reader: Reader): BuildSettings | undefined {
+  const id = reader.text('OPENWOP_BUILD_ID');
+  const runs = reader.choice('OPENWOP_RUN_VERSIONING', RUN_VERSIONING);
+  if (id === undefined) {
+    if (runs !== undefined)
+      reader.fault('OPENWOP_RUN_VERSIONING', 'has no effect without OPENWOP_BUILD_ID.');
+    return undefined;
+  }
+  if (!isBuildId(id))
+    return reader.fault(
+      'OPENWOP_BUILD_ID',
+      'must be auto, or at most 100 letters, digits, dots, dashes and underscores that begin with a letter or digit, and not "unversioned".',
+    );
+  return { id, runs };
 }
 
 const OPENSENTIENCE_VARIABLES = [

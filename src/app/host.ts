@@ -7,9 +7,11 @@ import { installRuntime } from '../adapters/temporal/worker.ts';
 import type { Log } from '../log/log.ts';
 import type { Projector } from '../log/projector.ts';
 import type { Catalog } from '../ports/catalog.ts';
+import type { Deployments } from '../ports/deployments.ts';
 import type { RunEngine } from '../ports/engine.ts';
 import type { Models } from '../ports/models.ts';
 import type { Stores } from '../ports/stores.ts';
+import { buildOf } from './build.ts';
 import type { Config } from './config.ts';
 import {
   joinLog,
@@ -34,6 +36,7 @@ export interface Host {
   readonly apiKey: string;
   readonly stores: Stores;
   readonly engine: RunEngine;
+  readonly deployments: Deployments;
   readonly log: Log;
   readonly projector: Projector;
   readonly catalog: Catalog;
@@ -63,12 +66,13 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   const { config, parts, report, logger } = options;
   const bundling = parts.worker ? bundleFor(config, report) : undefined;
   bundling?.catch(() => undefined);
+  const build = await buildOf(config);
   const located = await locateTemporal(options, { orInMemory: mayForget(config) });
   const [temporal, stores] = await bothOrNone(
     located.start(started),
     openDatabase(options, started, located.traits),
   );
-  const runs = { ...joinLog(options, started, { temporal, stores }), options };
+  const runs = { ...joinLog(options, started, { temporal, stores, build }), options };
   const early = await startRoles(EARLY_ROLES, runs, started);
   const inside = { ...early, ...(await loadAgentParts(options, early)) };
   const children = createChildren({ ...inside, logger, config: runSettings(options) });
@@ -81,9 +85,9 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   const { server, worker, ...host } = await startRoles(LATE_ROLES, needs, started);
   if (worker && config.temporal.kind === 'dev')
     await withProgress(report, 'Starting the worker', () => worker.ready);
-  const { engine, log, projector, catalog, models } = host;
+  const { engine, deployments, log, projector, catalog, models } = host;
   return {
-    ...{ temporal, stores, engine, log, projector, catalog, models },
+    ...{ temporal, stores, engine, deployments, log, projector, catalog, models },
     url: server?.url ?? '',
     publicUrl: config.http.publicUrl ?? server?.url ?? '',
     apiKey: options.apiKey,

@@ -1,7 +1,7 @@
 // `npm run -s openwop -- …`: the operator's command line over the HTTP API (src/cli). The environment says where the
 // host is, in the host's own variables; beside `npm start` nothing need be said, because the data folder keeps its
 // address and key.
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -13,6 +13,7 @@ import { keptApiKey, keptUrl } from './data-folder.ts';
 import { DEFAULT_DATA_DIR, DEFAULT_PORT } from './defaults.ts';
 
 const REPLAYER = fileURLToPath(new URL('./replay-bundle.ts', import.meta.url));
+const CHECK = fileURLToPath(new URL('./upgrade-check.ts', import.meta.url));
 const ROOT = join(import.meta.dirname, '..', '..');
 /** One Ctrl-C reaches this process twice, from the terminal and from npm: repeats within this time (ms) are the same. */
 const SAME_SIGNAL_MS = 1_500;
@@ -68,6 +69,17 @@ const replay: NonNullable<CliParts['replay']> = async (path, signal) => {
   return JSON.parse(stdout) as Awaited<ReturnType<typeof replay>>;
 };
 
+/** With the whole environment, which is a worker's, and in the checkout, as npm would run it. It speaks for itself. */
+const upgradeCheck: NonNullable<CliParts['upgradeCheck']> = (args, signal) =>
+  new Promise((resolve, reject) => {
+    const command = ['--import', 'tsx', CHECK, ...args];
+    const check = spawn(process.execPath, command, { cwd: ROOT, stdio: 'inherit' });
+    // Ctrl-C reaches it from the terminal, too; a signal to this process alone does not.
+    signal.addEventListener('abort', () => check.kill('SIGINT'), { once: true });
+    check.once('error', reject);
+    check.once('exit', (code) => (signal.aborted ? reject(interrupted()) : resolve(code ?? 1)));
+  });
+
 function ctrlC(): AbortSignal {
   const abort = new AbortController();
   let firstAtMs: number | undefined;
@@ -95,5 +107,6 @@ process.exitCode = await runCli(process.argv.slice(2), {
   isAttended: process.stdin.isTTY === true && process.stderr.isTTY === true,
   signal: ctrlC(),
   replay,
+  upgradeCheck,
   self: [process.execPath, join(import.meta.dirname, 'openwop-bin.js')],
 });

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Connection } from '@temporalio/client';
 import { loadCatalog } from '../adapters/catalog/index.ts';
 import { createModels, hasLiveModel } from '../adapters/models/index.ts';
 import { openStores } from '../adapters/postgres/index.ts';
@@ -10,6 +11,7 @@ import { createEncryption, dataConverter } from '../adapters/temporal/codec.ts';
 import { createCohortEngine } from '../adapters/temporal/cohort-engine.ts';
 import { connectTemporal, type TemporalTarget } from '../adapters/temporal/connection.ts';
 import { hasKeptRuns, locateDevServer } from '../adapters/temporal/dev-server.ts';
+import { createDeployments } from '../adapters/temporal/deployments.ts';
 import { createRunEngine } from '../adapters/temporal/engine.ts';
 import { createHistoryReader } from '../adapters/temporal/history.ts';
 import { createHistoryRemover } from '../adapters/temporal/history-remover.ts';
@@ -31,6 +33,7 @@ import { createAgentTools } from '../opensentience/agent-tools.ts';
 import type { Core } from '../opensentience/parts.ts';
 import type { Catalog, ResolvedAgent } from '../ports/catalog.ts';
 import type { CohortEngine } from '../ports/cohorts.ts';
+import type { Deployments } from '../ports/deployments.ts';
 import type { RunEngine } from '../ports/engine.ts';
 import type { HistoryReader, HistoryRemover } from '../ports/history.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -39,6 +42,7 @@ import type { Stores } from '../ports/stores.ts';
 import type { Tool, Tools } from '../ports/tools.ts';
 import { createRedactor, type Redactor } from '../rules/redaction.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
+import type { ProcessBuild } from './build.ts';
 import type { Config } from './config.ts';
 import { withProgress, type Report } from './progress.ts';
 import type { Started } from './started.ts';
@@ -162,8 +166,12 @@ export async function openDatabase(
 export interface RunParts {
   readonly temporal: Temporal;
   readonly stores: Stores;
+  readonly build: ProcessBuild;
+  /** To Temporal, of everything but the worker's own polls. */
+  readonly connection: Connection;
   readonly engine: RunEngine;
   readonly cohortEngine: CohortEngine;
+  readonly deployments: Deployments;
   readonly history: HistoryReader;
   readonly histories: HistoryRemover;
   readonly log: Log;
@@ -172,16 +180,19 @@ export interface RunParts {
 }
 
 export function joinLog(
-  { config, logger, apiKey }: HostOptions,
+  { config, logger, apiKey, parts }: HostOptions,
   started: Started,
-  { temporal, stores }: Pick<RunParts, 'temporal' | 'stores'>,
+  { temporal, stores, build }: Pick<RunParts, 'temporal' | 'stores' | 'build'>,
 ): RunParts {
   const { namespace } = temporal;
   const processId = `process-${randomUUID()}`;
   const connection = connectTemporal(temporal);
   const clientOptions = { connection, namespace, dataConverter: dataConverter(config) };
-  const engine = createRunEngine(clientOptions);
+  // A worker alone starts children of its runs: they have the revision of its release, and begin on it.
+  const pinTo = () => (parts.facade ? undefined : build.pinned());
+  const engine = createRunEngine({ ...clientOptions, pinTo });
   const cohortEngine = createCohortEngine(clientOptions);
+  const deployments = createDeployments({ connection, namespace });
   const history = createHistoryReader({
     connection,
     namespace,
@@ -198,8 +209,10 @@ export function joinLog(
   started.add('connection', STOP_LIMITS.connection, () => connection.close());
   started.add('history', STOP_LIMITS.reads, () => history.close());
   started.add('log', STOP_LIMITS.reads, () => log.close());
-  const engines = { engine, cohortEngine };
-  return { temporal, stores, ...engines, history, histories, log, projector, redactor };
+  return {
+    ...{ temporal, stores, build, connection, engine, cohortEngine, deployments },
+    ...{ history, histories, log, projector, redactor },
+  };
 }
 
 /** What runs may be made of. */

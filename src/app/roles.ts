@@ -7,6 +7,7 @@ import type { createActivities } from '../../activities/create-activities.ts';
 import { createAgentWorkers } from '../adapters/temporal/agent-workers.ts';
 import { dataConverter } from '../adapters/temporal/codec.ts';
 import type { KeptWorker } from '../adapters/temporal/kept-worker.ts';
+import { deploymentOptions, keepPromoted } from '../adapters/temporal/versioning.ts';
 import { createRunWorker } from '../adapters/temporal/worker.ts';
 import { DEFAULT_CALLER, type FacadeDeps } from '../facade/deps.ts';
 import { listen, type Listening } from '../facade/listen.ts';
@@ -178,8 +179,11 @@ const worker: Role<LateNeeds> = {
   name: 'worker',
   half: 'worker',
   stopLimitMs: 20_000,
-  async start({ options: { config, logger }, temporal, bundle, activities, projector }) {
+  async start(needs) {
+    const { temporal, bundle, activities, projector, build } = needs;
+    const { config, logger } = needs.options;
     if (!bundle) throw new Error('workflows run where their code is bundled');
+    const source = buildSource(needs);
     const running = createRunWorker({
       target: temporal,
       bundle,
@@ -187,9 +191,39 @@ const worker: Role<LateNeeds> = {
       dataConverter: dataConverter(config),
       hint: (...hint) => projector.hint(...hint),
       logger,
+      deployment: async () => {
+        const deployment = await deploymentOptions(source);
+        build.note(deployment !== undefined);
+        return deployment;
+      },
       stackTraces: config.workflowStackTraces,
     });
     return { gives: { worker: running }, stop: () => running.stop() };
+  },
+};
+
+function buildSource({ build, connection, temporal, options: { logger } }: LateNeeds) {
+  const { namespace } = temporal;
+  return { ...build, versioning: build.versioning, connection, namespace, logger };
+}
+
+/** New runs go to this build, where nobody else is to say so (docs/upgrades.md). */
+const promoter: Role<LateNeeds> = {
+  name: 'promoter',
+  half: 'worker',
+  stopLimitMs: 1_000,
+  async start(needs) {
+    const stopping = new AbortController();
+    const { signal } = stopping;
+    const promoted = keepPromoted({ ...buildSource(needs), signal }).catch((error: unknown) =>
+      needs.options.logger.error('the build is not promoted', { error }),
+    );
+    return {
+      async stop() {
+        stopping.abort();
+        await promoted;
+      },
+    };
   },
 };
 
@@ -302,6 +336,7 @@ export const EARLY_ROLES: readonly Role<EarlyNeeds>[] = [projector, sweeper, arc
 export const LATE_ROLES: readonly Role<LateNeeds>[] = [
   agentQueues,
   worker,
+  promoter,
   reaper,
   families,
   expirer,

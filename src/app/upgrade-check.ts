@@ -1,4 +1,4 @@
-// `npm run upgrade-check [-- --ended N]`: replays the histories of all open runs, and of some that have ended, by the workflow
+// `npm run upgrade-check [-- --ended N --build ID]`, or `openwop upgrade-check`: replays the histories of all open runs, and of some that have ended, by the workflow
 // code of this build, and names those that would break, with the reason (docs/upgrades.md). It changes nothing. On shared
 // parts it runs beside hosts; an embedded Temporal belongs to the process that owns the data folder, so the host must be
 // stopped.
@@ -10,6 +10,7 @@ import {
   type ReplaySource,
   type ReplayedSegment,
 } from '../adapters/temporal/replay-histories.ts';
+import { isBuildId } from '../rules/builds.ts';
 import { runCommand, type CommandParts, type Running } from './command.ts';
 import { openDataFolder } from './data-folder.ts';
 import { createHost } from './host.ts';
@@ -21,7 +22,7 @@ await runCommand({ logLevel: 'warn', start: checkAndEnd });
 
 async function checkAndEnd(parts: CommandParts): Promise<Running> {
   const { config, logger, say, signal } = parts;
-  const ended = endedOf(process.argv.slice(2));
+  const asked = askedOf(process.argv.slice(2));
   const embedded = config.database.kind === 'pglite' || config.temporal.kind === 'dev';
   const folder = embedded ? openDataFolder(config.dataDir) : undefined;
   try {
@@ -42,7 +43,7 @@ async function checkAndEnd(parts: CommandParts): Promise<Running> {
         dataConverter: { payloadCodecs },
         bundle: await workflowBundle({ cacheDir: config.cacheDir }),
       },
-      { ended, say },
+      { ...asked, say },
     );
     await connection.close();
     await host.stop();
@@ -54,17 +55,31 @@ async function checkAndEnd(parts: CommandParts): Promise<Running> {
   }
 }
 
-function endedOf(args: readonly string[]): number {
-  const [flag, value] = args;
-  if (flag === undefined) return ENDED;
-  if (flag === '--ended' && /^\d{1,6}$/.test(value ?? '')) return Number(value);
-  throw new Error('upgrade-check takes --ended N alone: how many runs that have ended it looks at');
+interface Asked {
+  readonly ended: number;
+  /** Open runs of this build alone. */
+  readonly build?: string;
+}
+
+/** Of one build nobody asks for what has ended, unless it is said. */
+function askedOf(args: readonly string[]): Asked {
+  let asked: { ended?: number; build?: string } = {};
+  for (let at = 0; at < args.length; at += 2) {
+    const [flag, value = ''] = args.slice(at, at + 2);
+    if (flag === '--ended' && /^\d{1,6}$/.test(value)) asked = { ...asked, ended: Number(value) };
+    else if (flag === '--build' && isBuildId(value)) asked = { ...asked, build: value };
+    else
+      throw new Error(
+        'upgrade-check takes --ended N, how many runs that have ended it looks at, and --build ID, whose open runs, alone',
+      );
+  }
+  return { ended: asked.build === undefined ? ENDED : 0, ...asked };
 }
 
 /** Returns how many would break; each is named with the reason. */
 async function check(
   source: ReplaySource,
-  { ended, say }: { readonly ended: number; readonly say: (line: string) => void },
+  { ended, build, say }: Asked & { readonly say: (line: string) => void },
 ): Promise<number> {
   let broken = 0;
   const look = async (segments: AsyncIterable<ReplayedSegment>): Promise<number> => {
@@ -77,7 +92,7 @@ async function check(
     }
     return looked;
   };
-  const open = await look(replayHistories(source, 'open'));
+  const open = await look(replayHistories(source, build === undefined ? 'open' : { build }));
   const over = await look(replayHistories(source, { ended }));
   say(`${open} open and ${over} ended runs replayed, ${broken} would break`);
   return broken;

@@ -27,6 +27,8 @@ export interface CliParts extends HostAddress {
   readonly signal?: AbortSignal;
   /** Replays the file of a run (absolute path), without the host. Absent: nothing can. */
   readonly replay?: (path: string, signal: AbortSignal) => Promise<ReplayReport>;
+  /** Runs the upgrade check in this checkout, which says what it finds; its exit code. Absent: nothing can. */
+  readonly upgradeCheck?: (args: readonly string[], signal: AbortSignal) => Promise<number>;
   /** The program and its first arguments, by which a shell's completion calls it. */
   readonly self?: readonly string[];
 }
@@ -42,6 +44,8 @@ export interface Cli {
   readonly isAttended: boolean;
   /** Replays the file of a run. */
   readonly replay: (path: string) => Promise<ReplayReport>;
+  /** Runs the upgrade check in this checkout; its exit code. */
+  readonly upgradeCheck: (args: readonly string[]) => Promise<number>;
   /** Text as it is, to who reads the result. */
   readonly out: (text: string) => void;
   /** Lines for a human that are no result, without what a terminal would obey. */
@@ -62,6 +66,11 @@ export function cliOf(parts: CliParts, ends: (code: ExitCode) => void): Cli {
       if (!parts.replay)
         throw new CliFault('Nothing here can replay a run.', { code: 'no_replay' });
       return parts.replay(path, signal);
+    },
+    upgradeCheck: (args) => {
+      if (!parts.upgradeCheck)
+        throw new CliFault('Nothing here can replay runs.', { code: 'no_replay' });
+      return parts.upgradeCheck(args, signal);
     },
     ...{ screen, signal, self, isAttended, input, out, ends },
     note: (text) => err(`${printableLines(text)}\n`),

@@ -32,6 +32,8 @@ export interface Sent {
   readonly body?: unknown;
   /** Given: sent again with the same key where the answer is lost. */
   readonly idempotencyKey?: string;
+  /** Time in ms that the host may take; REQUEST_LIMIT_MS when absent. */
+  readonly limitMs?: number;
 }
 
 /** All throw CliFault. Paths are below the host's address, or below what the client was made for. */
@@ -66,10 +68,10 @@ export function createHostClient(address: HostAddress, signal: AbortSignal): Hos
 }
 
 async function send<Answer>(client: Client, path: string, sent: Sent): Promise<Answer> {
-  const { body, idempotencyKey } = sent;
+  const { body, idempotencyKey, limitMs } = sent;
   const request: Request = {
     method: 'POST',
-    path,
+    ...{ path, limitMs },
     headers: {
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),

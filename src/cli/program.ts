@@ -5,6 +5,7 @@ import { addBundleCommands } from './bundle-commands.ts';
 import { addAgentCommands } from './agent-commands.ts';
 import { cliOf, type CliParts } from './cli.ts';
 import { addCompletion } from './completion.ts';
+import { addDeploymentCommands } from './deployment-commands.ts';
 import { addDiffCommand } from './diff-command.ts';
 import { addForkCommand } from './fork-command.ts';
 import { CliFault, EXIT, usageFault, type ExitCode } from './faults.ts';
@@ -28,7 +29,8 @@ Exit codes:
   ${EXIT.done}    done; of a run that was followed: completed
   ${EXIT.refused}    the host or the network said no; of a run that was followed: failed;
        of two runs (diff), or of one and its replay (import): they differ;
-       of a cohort (replay): a run came to what --fail-on names
+       of a cohort (replay): a run came to what --fail-on names;
+       of open runs (upgrade-check): this build would break some
   ${EXIT.usage}    the command was not understood, or wants more said
   ${EXIT.waits}    a human is asked (runs follow --until-question)
   ${EXIT.cancelled}    the run, or the cohort, that was followed was cancelled
@@ -62,6 +64,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addAgentCommands(program, cli);
   addBundleCommands(program, cli);
   addRetentionCommands(program, cli);
+  addDeploymentCommands(program, cli);
   addCompletion(program, cli);
   try {
     checkAddress(parts);

@@ -4,6 +4,7 @@ import { subjectOf } from '../rules/subject.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { Catalog } from '../ports/catalog.ts';
 import type { CohortEngine } from '../ports/cohorts.ts';
+import type { Deployments } from '../ports/deployments.ts';
 import type { RunEngine } from '../ports/engine.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Models } from '../ports/models.ts';
@@ -77,6 +78,7 @@ export interface FacadeDeps {
   >;
   readonly engine: RunEngine;
   readonly cohortEngine: CohortEngine;
+  readonly deployments: Deployments;
   readonly log: RunLog;
   readonly catalog: Catalog;
   readonly models: Pick<Models, 'providers' | 'choose' | 'isLive'>;
@@ -99,6 +101,7 @@ export const DEFAULT_CALLER: Caller = {
     'artifacts:read',
     'approvals:respond',
     'agents:operate',
+    'deployments:operate',
     'pages:sign-in',
   ],
 };

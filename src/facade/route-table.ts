@@ -4,6 +4,7 @@ import type { Majors } from './majors.ts';
 import { openApiDocument, openApiRoute } from './openapi.ts';
 import type { PageSessions } from './page-sessions.ts';
 import type { Route } from './route.ts';
+import { buildRoutes } from './routes/builds.ts';
 import { cancelRoute } from './routes/cancel.ts';
 import { causationRoutes } from './routes/causation.ts';
 import { cohortRoutes } from './routes/cohorts.ts';
@@ -74,6 +75,7 @@ export function routesOf(
     childrenRoute(deps),
     ...retentionRoutes(deps),
     ...opensentienceRoutes(deps),
+    ...buildRoutes(deps),
   ];
   return routes;
 }

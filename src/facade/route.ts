@@ -19,6 +19,7 @@ export type Scope =
   | 'artifacts:read'
   | 'approvals:respond'
   | 'agents:operate'
+  | 'deployments:operate'
   | 'pages:sign-in';
 
 /**
@@ -77,10 +78,14 @@ export const PATH_PARAMETERS = {
   artifactId: { description: 'An artifact.', example: 'report' },
   sessionId: { description: 'A session.', example: 'session-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
   cohortId: { description: 'A cohort.', example: 'cohort-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
+  buildId: { description: 'A build of the worker.', example: '2026-06-01' },
   eventId: { description: 'An event of the run.', example: 'evt-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
   sequence: { description: "Number of an event in the run's log.", example: '0' },
 } as const satisfies Partial<
-  Record<keyof typeof ID_FIELDS | 'sessionId' | 'cohortId' | 'eventId' | 'sequence', PathParameter>
+  Record<
+    keyof typeof ID_FIELDS | 'sessionId' | 'cohortId' | 'buildId' | 'eventId' | 'sequence',
+    PathParameter
+  >
 >;
 
 type PathNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`

@@ -1,5 +1,6 @@
 // The shapes that the OpenAPI document publishes: the schema files by name, and small ones of its own.
 import type { JsonObject } from '../rules/json.ts';
+import { BUILD_STATES } from '../rules/builds.ts';
 import { ANCESTRY_CAUSES } from '../rules/children.ts';
 import { RUN_STATUSES } from '../rules/status.ts';
 import { schemaDocument } from '../wire/validators.ts';
@@ -16,6 +17,8 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   CohortCreateRequest: 'cohort-create-request',
   Cohort: 'cohort',
   RunPauseRequest: 'run-pause-request',
+  BuildPromoteRequest: 'build-promote-request',
+  RunsMoveRequest: 'runs-move-request',
   RunResumeRequest: 'run-resume-request',
   RunSkipRequest: 'run-skip-request',
   SessionMessageRequest: 'session-message-request',
@@ -69,6 +72,19 @@ const SESSION = {
     lastActivityAt: { type: 'string', format: 'date-time' },
   },
   required: ['sessionId', 'tags', 'createdAt', 'lastActivityAt'],
+};
+
+const BUILD: JsonObject = {
+  type: 'object',
+  properties: {
+    ...{ buildId: text, state: { enum: [...BUILD_STATES] } },
+    since: { type: 'string', format: 'date-time' },
+    share: { type: 'number', minimum: 0, maximum: 100, description: 'Percent of new runs.' },
+    openRuns: { type: 'integer', minimum: 0, description: 'Whose last task it performed.' },
+    heldRuns: { type: 'integer', minimum: 0, description: 'That no other build goes on with.' },
+    hasWorker: { type: 'boolean', description: 'One asked for work in the last 90 seconds.' },
+  },
+  required: ['buildId', 'state', 'share', 'openRuns', 'heldRuns', 'hasWorker'],
 };
 
 /** Shapes of answers that no schema file describes: small, and read by nobody but clients. */
@@ -257,9 +273,68 @@ const INLINE: JsonObject = {
       projection: {
         oneOf: [{ const: 'ok' }, { type: 'object', additionalProperties: { type: 'integer' } }],
       },
+      builds: {
+        type: 'object',
+        description: 'Absent where no worker names a build.',
+        properties: {
+          current: text,
+          runsWithoutWorker: { type: 'integer', minimum: 0 },
+        },
+        required: ['runsWithoutWorker'],
+      },
       draining: { const: true },
     },
     required: ['status', 'temporal', 'engine', 'database', 'projection'],
+  },
+  BuildList: {
+    type: 'object',
+    properties: {
+      builds: { type: 'array', items: BUILD },
+      currentBuildId: text,
+      runsWithoutWorker: {
+        type: 'integer',
+        minimum: 0,
+        description: 'Open runs that wait for a worker of their build.',
+      },
+    },
+    required: ['builds', 'runsWithoutWorker'],
+  },
+  BuildRunList: {
+    type: 'object',
+    properties: {
+      runs: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            ...{ runId: text, buildId: text, held: { type: 'boolean' } },
+            failing: {
+              type: 'object',
+              properties: { attempt: { type: 'integer', minimum: 2 }, reason: text },
+              required: ['attempt'],
+            },
+          },
+          required: ['runId', 'held'],
+        },
+      },
+    },
+    required: ['runs'],
+  },
+  MovedRuns: {
+    type: 'object',
+    properties: {
+      moved: { type: 'array', items: text },
+      failed: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { runId: text, reason: text },
+          required: ['runId', 'reason'],
+        },
+      },
+      nextCursor: text,
+    },
+    required: ['moved', 'failed'],
   },
   QuestionList: {
     type: 'object',

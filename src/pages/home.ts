@@ -38,7 +38,7 @@ export function renderHomePage(model: HomePageModel): string {
   return renderDocument({
     title: `${count > 0 ? `● ${counted(model)} waiting · ` : ''}Runs`,
     script: 'home',
-    body: `<header class="top"><h1>Runs</h1><div class="who"><p id="live" role="status"></p><form method="post" action="/pages/sign-out"><input type="hidden" name="csrf" value="${escapeHtml(model.csrfToken)}"><button class="quiet">Sign out</button></form></div></header>
+    body: `<header class="top"><h1>Runs</h1><div class="who"><p id="live" role="status"></p><a href="/pages/deployments">Builds</a><form method="post" action="/pages/sign-out"><input type="hidden" name="csrf" value="${escapeHtml(model.csrfToken)}"><button class="quiet">Sign out</button></form></div></header>
 <p id="announce" class="unseen" role="status" aria-live="polite"></p>
 <main class="home" data-events="${escapeHtml(model.eventsUrl)}">
 <div id="notices">${notices(model)}</div>

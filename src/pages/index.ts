@@ -3,6 +3,7 @@ export { PAGE_ASSETS } from './assets.ts';
 export { renderAtPage, type AtPageModel } from './at-page.ts';
 export { renderCausesPage, type CausesPageModel, type CauseStep } from './causes-page.ts';
 export { renderCohortPage, renderCohortsPage } from './cohort-page.ts';
+export { renderDeploymentsPage } from './deployments-page.ts';
 export { renderDiffPage } from './diff-page.ts';
 export {
   controlOf,

@@ -50,6 +50,8 @@ export const ERRORS = {
     retryable: false,
     message: 'The run is no rehearsal: nobody moves its clock.',
   }, // own
+  build_not_found: { retryable: false, message: 'No such build of the worker.' }, // own
+  build_conflict: { retryable: false, message: 'The build is not in a state that permits this.' }, // own
   unsupported_stream_mode: { retryable: false, message: 'The stream mode is not supported.' },
   payload_too_large: { retryable: false, message: 'The value is larger than permitted.' },
   unsupported_media_type: {

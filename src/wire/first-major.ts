@@ -31,6 +31,8 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   invalid_from_seq: 422,
   replay_diverged: 422,
   replay_source_missing: 422,
+  build_not_found: 404,
+  build_conflict: 409,
   unsupported_stream_mode: 400,
   payload_too_large: 413,
   unsupported_media_type: 415,

@@ -239,6 +239,21 @@ describe('faults', () => {
       /^OPENWOP_OPENSENTIENCE_MAX_FRAME_BYTES must be a whole number from 65536 to/,
     ],
     [
+      'a build id that Temporal would not take, or that names no build',
+      () => ({ OPENWOP_BUILD_ID: 'a:b' }),
+      /^OPENWOP_BUILD_ID must be auto, or at most 100 letters/,
+    ],
+    [
+      'the id that means no build',
+      () => ({ OPENWOP_BUILD_ID: 'unversioned' }),
+      /^OPENWOP_BUILD_ID must be auto/,
+    ],
+    [
+      'what runs of a build do, without a build',
+      () => ({ OPENWOP_RUN_VERSIONING: 'pinned' }),
+      /^OPENWOP_RUN_VERSIONING has no effect without/,
+    ],
+    [
       'a folder that is not there',
       () => ({ OPENWOP_FIXTURES_DIR: '/nowhere' }),
       /^OPENWOP_FIXTURES_DIR must be an existing/,

@@ -52,6 +52,7 @@ describe('roles', () => {
       agents: 'worker',
       'agent queues': 'worker',
       worker: 'worker',
+      promoter: 'worker',
       reaper: 'facade',
       families: 'worker',
       expirer: 'both',

@@ -98,6 +98,7 @@ describe('docker-compose.yml', () => {
       'temporal',
       'temporal-ui',
       'worker',
+      'worker-next',
     ]);
   });
   it.each(services.filter(([, { build }]) => !build))(
@@ -134,7 +135,19 @@ describe('docker-compose.yml', () => {
       expect(existsSync(ROOT + (command.at(-1) ?? ''))).toBe(true);
     },
   );
-  it.each(['facade', 'worker'])('%s: the host takes its configuration', (name) => {
+  it('docs/upgrades.md: the next build runs beside the other, when it is asked for', () => {
+    const [worker, next] = [compose.services.worker, compose.services['worker-next']];
+    expect(next).toEqual({
+      ...worker,
+      profiles: ['rollout'],
+      image: 'openwop-temporal:${OPENWOP_NEXT_BUILD_ID:-next}',
+      environment: {
+        ...worker?.environment,
+        OPENWOP_BUILD_ID: '${OPENWOP_NEXT_BUILD_ID:-next}',
+      },
+    });
+  });
+  it.each(['facade', 'worker', 'worker-next'])('%s: the host takes its configuration', (name) => {
     const config = readConfig({
       ...environmentOf(compose.services[name] ?? {}),
       ...imageEnvironment(),

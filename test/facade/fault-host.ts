@@ -10,6 +10,7 @@ import { createLog } from '../../src/log/log.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
 import type { Catalog, CatalogAgent } from '../../src/ports/catalog.ts';
 import type { CohortEngine } from '../../src/ports/cohorts.ts';
+import type { Deployments } from '../../src/ports/deployments.ts';
 import type { RunEngine } from '../../src/ports/engine.ts';
 import type { HistoryReader } from '../../src/ports/history.ts';
 import type { Logger } from '../../src/ports/logger.ts';
@@ -134,6 +135,20 @@ export function catalogOf(
   };
 }
 
+/** A server that knows no builds, or whose workers name none. */
+const noBuilds = async (): Promise<never> => {
+  throw new HostError('build_conflict', { reason: 'No worker here names a build.' });
+};
+function noDeployments(temporal: PlayedTemporal): Deployments {
+  return {
+    async read() {
+      if (temporal.away) throw new HostError('service_unavailable');
+      return undefined;
+    },
+    ...{ promote: noBuilds, runsOf: noBuilds, moveRuns: noBuilds, moveFrom: noBuilds },
+  };
+}
+
 /** `changed` replaces parts, so that a test can hold or break them; `given` stores are closed with the others. */
 export async function faultParts(
   config: Partial<FacadeConfig> = {},
@@ -151,6 +166,7 @@ export async function faultParts(
     stores,
     engine: playedEngine(temporal),
     cohortEngine: playedCohortEngine(temporal),
+    deployments: noDeployments(temporal),
     log,
     catalog: catalogOf(DEFINITIONS),
     models: createModels({}),

@@ -66,6 +66,7 @@ import {
   waitingHistory,
   type FaultParts,
 } from './fault-host.ts';
+import { BUILD_LEAVES } from './build-leaves.ts';
 import { COHORT_LEAVES, givenCohort } from './cohort-leaves.ts';
 import { breakable, leaf, type Case, type Leaf, type Missing } from './leaf.ts';
 import { runRef } from '../support/run-ref.ts';
@@ -410,6 +411,7 @@ const LEAVES: readonly Leaf[] = [
     { told: { body: { url: like(/^http:\/\/h:1\/pages\/sign-in\?link=/) } } },
     databaseAway,
   ),
+  ...BUILD_LEAVES,
   leaf(
     OPENSENTIENCE.listAgents,
     { told: { body: { agents: [{ agentId: PROCESS }] } } },

@@ -210,15 +210,16 @@ describe('openapi.yaml: the document declares what is answered', () => {
     const { body } = await host.api<{ extensions: Record<string, Record<string, unknown>> }>(
       '/.well-known/openwop',
     );
-    const { staleReadHeader, opensentience, ...addresses } =
+    const { staleReadHeader, opensentience, deployments, ...addresses } =
       body.extensions['openwop-temporal'] ?? {};
     expect(staleReadHeader).toBeTypeOf('string');
     const told = [
       ...Object.values(addresses),
       ...Object.values(opensentience as Record<string, string>),
+      ...Object.values(deployments as Record<string, string>),
     ];
     const served = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
     expect(told.filter((address) => !served.includes(String(address)))).toEqual([]);
-    expect(told).toHaveLength(28);
+    expect(told).toHaveLength(32);
   });
 });

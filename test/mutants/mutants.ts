@@ -1,6 +1,7 @@
 // Mutants: one-line changes of the product, each breaking one invariant of docs/architecture.md §11, and the test that
 // must notice. `npm run mutants` tries them. A line that moves takes its mutant along, in the same commit.
 
+import { OF_BUILDS } from './mutants-of-builds.ts';
 import { OF_COHORTS } from './mutants-of-cohorts.ts';
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
 import { OF_REHEARSALS } from './mutants-of-rehearsals.ts';
@@ -572,6 +573,7 @@ const ROWS: readonly Row[] = [
     ],
     ['test/rules/fork-trees.test.ts', 'nothing of it is done again'],
   ],
+  ...OF_BUILDS,
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

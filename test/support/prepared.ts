@@ -18,6 +18,7 @@ export const PROGRAMS = [
   './opensentience/core-process.ts',
   './opensentience/fault-agent.ts',
   './opensentience/guest-agent.ts',
+  '../agent-sdk/hello-agent.ts',
   './opensentience/rude-agent.ts',
   '../adapters/feed-backfiller.ts',
   '../adapters/postgres-expirer.ts',

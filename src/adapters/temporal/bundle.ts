@@ -77,6 +77,11 @@ async function bundle(draft: string, failureConverterPath = ''): Promise<void> {
   }
 }
 
+/** Of the workflow code alone, encrypted or not: where it is the same, so is what open runs go on with. */
+export async function workflowDigest(): Promise<string> {
+  return digest(undefined);
+}
+
 async function digest(failureConverterPath: string | undefined): Promise<string> {
   const hash = createHash('sha256');
   const paths = (await Promise.all(SOURCES.map((folder) => sourcesIn(join(ROOT, folder)))))

@@ -38,8 +38,15 @@ const DYNAMIC_CONFIG = [
   // Else it tells Temporal's makers each hour which server runs here, and on what.
   'frontend.enableServerVersionCheck=false',
 ];
-/** Tests also want short timers: the default moves a timer by up to a second. */
-const TEST_DYNAMIC_CONFIG = ['history.timerProcessorMaxTimeShift="50ms"'];
+/**
+ * Tests also want short timers: the default moves a timer by up to a second, and looks at a build that drains every three
+ * minutes.
+ */
+const TEST_DYNAMIC_CONFIG = [
+  'history.timerProcessorMaxTimeShift="50ms"',
+  'matching.wv.VersionDrainageStatusVisibilityGracePeriod="1s"',
+  'matching.wv.VersionDrainageStatusRefreshInterval="1s"',
+];
 const SQLITE_PRAGMAS = ['journal_mode=WAL', 'synchronous=NORMAL'];
 
 export interface DevServerOptions {

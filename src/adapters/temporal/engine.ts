@@ -15,6 +15,7 @@ import { MESSAGES, type MessageOutcome, type RunMessage } from '../../rules/mess
 import { RUN_TASK_QUEUE, RUN_WORKFLOW, type RunInput } from '../../rules/run-input.ts';
 import type { RunEngine } from '../../ports/engine.ts';
 import { Deadline, rest } from '../../system/time.ts';
+import { DEPLOYMENT } from './deployment-calls.ts';
 import { GRPC, grpcStatus, isAway, rpc, toHostError } from './rpc.ts';
 
 const START_DEADLINE_MS = 5_000;
@@ -33,6 +34,8 @@ export interface RunEngineOptions {
   readonly namespace: string;
   readonly dataConverter?: DataConverter;
   readonly taskQueue?: string;
+  /** The build of the worker that runs begin on and stay with; undefined: whatever build takes new runs. */
+  readonly pinTo?: () => string | undefined;
 }
 
 interface Source {
@@ -40,10 +43,13 @@ interface Source {
   readonly connection: Connection;
   readonly namespace: string;
   readonly taskQueue: string;
+  readonly pinTo: () => string | undefined;
 }
 
 /** Fixed in advance, so that a repeated request is recognised by the server (architecture §4). */
 async function start(source: Source, input: RunInput): Promise<{ temporalRunId: string }> {
+  const buildId = source.pinTo();
+  const pinnedTo = buildId === undefined ? undefined : { deploymentName: DEPLOYMENT, buildId };
   try {
     const handle = await rpc(
       source.connection,
@@ -58,6 +64,7 @@ async function start(source: Source, input: RunInput): Promise<{ temporalRunId: 
           // The last resort behind the run's own clock (capabilities.md §Engine-enforced limits): translate makes
           // run_timeout of it.
           workflowExecutionTimeout: input.limits.maxRunDurationMs,
+          ...(pinnedTo && { versioningOverride: { pinnedTo } }),
         }),
     );
     return { temporalRunId: handle.firstExecutionRunId };
@@ -231,6 +238,7 @@ export function createRunEngine(options: RunEngineOptions): RunEngine {
     connection,
     namespace,
     taskQueue,
+    pinTo: options.pinTo ?? (() => undefined),
   };
   return {
     start: (input) => start(source, input),

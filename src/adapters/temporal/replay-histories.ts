@@ -6,6 +6,7 @@ import { Worker, type ReplayHistoriesIterable } from '@temporalio/worker';
 import { HostError } from '../../rules/errors.ts';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import { abortAfter } from '../../system/time.ts';
+import { ANY, onBuild, openRuns } from './deployment-calls.ts';
 import { GRPC, grpcStatus } from './rpc.ts';
 import { withWorkflowThreads } from './workflow-threads.ts';
 
@@ -28,17 +29,15 @@ export interface ReplayedSegment {
   readonly fault?: string;
 }
 
-/** Those that are open: `open`; else at most so many of those that have ended. */
+/** Those that are open, all or of one build; else at most so many of those that have ended. */
 export async function* replayHistories(
   { connection, namespace, dataConverter, bundle }: ReplaySource,
-  which: 'open' | { readonly ended: number },
+  which: 'open' | { readonly build: string } | { readonly ended: number },
 ): AsyncGenerator<ReplayedSegment> {
   const client = new Client({ connection, namespace, dataConverter });
-  const isOpen = which === 'open';
-  const status = `ExecutionStatus ${isOpen ? '=' : '!='} "Running"`;
-  const query = `TaskQueue = "${RUN_TASK_QUEUE}" AND ${status}`;
-  const listed = client.workflow.list({ query });
-  const some = historiesOf(client, isOpen ? listed : firstOf(listed, which.ended));
+  const listed = client.workflow.list({ query: queryOf(which) });
+  const isSome = which !== 'open' && 'ended' in which;
+  const some = historiesOf(client, isSome ? firstOf(listed, which.ended) : listed);
   // In a thread of its own, with a limit of time for each workflow task; by default a replay has neither.
   const options = { workflowBundle: bundle, dataConverter, debugMode: false };
   const replays = Worker.runReplayHistories(options, some)[Symbol.asyncIterator]();
@@ -54,6 +53,12 @@ export async function* replayHistories(
       ...(error ? { fault: error.message } : {}),
     };
   }
+}
+
+function queryOf(which: Parameters<typeof replayHistories>[1]): string {
+  if (which === 'open') return openRuns(ANY);
+  if ('build' in which) return openRuns(onBuild(which.build));
+  return `TaskQueue = '${RUN_TASK_QUEUE}' AND ExecutionStatus != 'Running'`;
 }
 
 /** One at a time, since each is in memory as a whole. One that is gone by now needs no check. */

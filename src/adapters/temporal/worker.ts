@@ -8,6 +8,7 @@ import {
   makeTelemetryFilterString,
   type NativeConnection,
   type RuntimeOptions,
+  type WorkerDeploymentOptions,
 } from '@temporalio/worker';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import type { Logger } from '../../ports/logger.ts';
@@ -46,6 +47,8 @@ export interface RunWorkerOptions {
     terminal: boolean,
   ) => void;
   readonly logger: Logger;
+  /** Asked at each connect: the build that it is, where the server knows builds. */
+  readonly deployment?: () => Promise<WorkerDeploymentOptions | undefined>;
   /** Temporal's `__stack_trace` queries are answered, at nearly twice the cost of workflow code. Default false. */
   readonly stackTraces?: boolean;
 }
@@ -83,7 +86,9 @@ async function createWorker(
   connection: NativeConnection,
 ): Promise<Worker> {
   const { target, taskQueue, bundle, activities, dataConverter, hint } = options;
+  const workerDeploymentOptions = await options.deployment?.();
   return Worker.create({
+    ...(workerDeploymentOptions && { workerDeploymentOptions }),
     connection,
     namespace: target.namespace,
     taskQueue: taskQueue ?? RUN_TASK_QUEUE,

@@ -8,6 +8,7 @@ import type { PageSessions } from '../page-sessions.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
 import { mountCausesPage } from './causes.ts';
 import { mountCohortPages } from './cohorts.ts';
+import { mountDeploymentsPage } from './deployments.ts';
 import { mountDiffPage } from './diff.ts';
 import { mountForkPage } from './fork.ts';
 import { mountHomePage } from './home.ts';
@@ -49,6 +50,7 @@ export function pagesRouter(
   mountSignIn(router, deps);
   mountRunPage(router, deps);
   mountCausesPage(router, deps);
+  mountDeploymentsPage(router, deps);
   mountDiffPage(router, deps);
   mountForkPage(router, deps);
   mountCohortPages(router, deps);

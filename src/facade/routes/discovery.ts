@@ -25,6 +25,7 @@ import {
   type InputOf,
   type Route,
 } from '../route.ts';
+import { BUILDS } from './builds.ts';
 import { LIST_WORKFLOWS } from './catalog.ts';
 import { OPENSENTIENCE } from './opensentience.ts';
 import { CREATE_PAGE_LINK } from './page-link.ts';
@@ -131,18 +132,19 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         releaseRun: addressOf(RELEASE_RUN, FIRST),
         workflows: addressOf(LIST_WORKFLOWS, FIRST),
         staleReadHeader: STALE_HEADER,
+        deployments: addressesOf(BUILDS),
         ...(facts.rehearsals
           ? { skipTime: addressOf(SKIP_TIME, FIRST), maxSkipMs: MAX_SKIP_MS }
           : {}),
-        ...(config.opensentience === true ? { opensentience: opensentienceAddresses() } : {}),
+        ...(config.opensentience === true ? { opensentience: addressesOf(OPENSENTIENCE) } : {}),
       },
     },
   };
 }
 
-function opensentienceAddresses(): JsonObject {
+function addressesOf(declarations: Readonly<Record<string, Declaration>>): JsonObject {
   return Object.fromEntries(
-    Object.entries(OPENSENTIENCE).map(([name, declared]) => [name, addressOf(declared, FIRST)]),
+    Object.entries(declarations).map(([name, declared]) => [name, addressOf(declared, FIRST)]),
   );
 }
 

@@ -1,5 +1,6 @@
 // /healthz and /readyz: public, without tenant data.
 import { codeOf } from '../../rules/errors.ts';
+import { within } from '../../system/time.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { answered, shape, type Declaration, type Route } from '../route.ts';
 import { shared } from '../shared.ts';
@@ -8,6 +9,9 @@ import { shared } from '../shared.ts';
 const NAMED_PROBLEMS = 20;
 /** An answer serves all who ask within this time, in ms: nobody needs a key to ask. */
 const READINESS_MS = 1_000;
+/** What builds hold is counted by the server: asked this seldom (ms), and no longer waited for than this. */
+const BUILDS_MS = 10_000;
+const BUILDS_LIMIT_MS = 2_000;
 
 export const HEALTH = {
   method: 'get',
@@ -24,7 +28,7 @@ export const READINESS = {
   path: '/readyz',
   operationId: 'readiness',
   summary:
-    'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most.',
+    'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most, and runs that wait for a worker of their build.',
   access: 'public',
   ofNoMajor: true,
   success: { status: 200, description: 'Ready.', schema: shape('Readiness') },
@@ -32,11 +36,12 @@ export const READINESS = {
 } as const satisfies Declaration;
 
 export function healthRoutes(deps: FacadeDeps, isDraining: () => boolean): Route[] {
-  const look = shared(() => readiness(deps), READINESS_MS);
+  const builds = shared(() => buildsOf(deps), BUILDS_MS);
+  const look = shared(() => readiness(deps, builds), READINESS_MS);
   return [
     answered(HEALTH, () => ({ body: { status: 'ok' } })),
     answered(READINESS, async () => {
-      const { temporal, database, projection } = await look();
+      const { temporal, database, projection, builds } = await look();
       const draining = isDraining();
       const ready = temporal === 'ok' && database === 'ok' && !draining;
       const body = {
@@ -46,6 +51,7 @@ export function healthRoutes(deps: FacadeDeps, isDraining: () => boolean): Route
         engine: deps.config.inMemory ? 'temporal-in-memory' : 'temporal',
         database,
         projection,
+        ...(builds ? { builds } : {}),
         ...(draining ? { draining } : {}),
       };
       return { status: ready ? 200 : 503, body };
@@ -57,20 +63,48 @@ interface Readiness {
   readonly temporal: string;
   readonly database: string;
   readonly projection: string | Readonly<Record<string, number>>;
+  readonly builds: BuildsState | undefined;
+}
+
+/** Runs that wait for a worker of their build concern nobody else: they are told, and the process stays ready. */
+interface BuildsState {
+  readonly current?: string;
+  readonly runsWithoutWorker: number;
 }
 
 /** Projection problems concern single runs: they are told, and the process stays ready for all others. */
-async function readiness({ engine, stores, log, logger }: FacadeDeps): Promise<Readiness> {
-  const [temporal, database, problems] = await Promise.all([
+async function readiness(
+  { engine, stores, log, logger }: FacadeDeps,
+  look: () => Promise<BuildsState | undefined>,
+): Promise<Readiness> {
+  const [temporal, database, problems, builds] = await Promise.all([
     state(engine.ping()),
     state(stores.ping()),
     log.problems(NAMED_PROBLEMS).catch(() => []),
+    within(BUILDS_LIMIT_MS, look(), () => undefined).catch(() => undefined),
   ]);
   if (problems.length > 0) logger.debug('projection stopped', { problems });
   // Run ids are tenant data: the public report counts by code, the log names the runs.
   const counts: Record<string, number> = {};
   for (const { problem } of problems) counts[problem] = (counts[problem] ?? 0) + 1;
-  return { temporal, database, projection: problems.length === 0 ? 'ok' : counts };
+  return { temporal, database, projection: problems.length === 0 ? 'ok' : counts, builds };
+}
+
+async function buildsOf({ deployments, logger }: FacadeDeps): Promise<BuildsState | undefined> {
+  const deployment = await deployments.read();
+  if (!deployment) return undefined;
+  const { currentBuildId, runsWithoutWorker } = deployment;
+  if (runsWithoutWorker > 0)
+    logger.error('runs wait for a worker of their build, and none is there', {
+      runs: runsWithoutWorker,
+      builds: deployment.builds.flatMap((one) =>
+        one.hasWorker || one.heldRuns === 0 ? [] : [one.buildId],
+      ),
+    });
+  return {
+    ...(currentBuildId === undefined ? {} : { current: currentBuildId }),
+    runsWithoutWorker,
+  };
 }
 
 async function state(answer: Promise<void>): Promise<string> {

@@ -1,0 +1,234 @@
+// What Temporal's server is asked about the worker's builds (docs/upgrades.md): one deployment per namespace, as there is
+// one task queue of runs. Each call ends within its deadline.
+import type { Connection } from '@temporalio/client';
+import proto from '@temporalio/proto';
+import { HostError } from '../../rules/errors.ts';
+import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
+import { GRPC, grpcStatus, rpc, toHostError } from './rpc.ts';
+
+const { TaskQueueType, WorkerVersioningMode } = proto.temporal.api.enums.v1;
+const { PinnedOverrideBehavior } = proto.temporal.api.workflow.v1.VersioningOverride;
+/** Of the deployment; the server permits neither "." nor ":" in it. */
+export const DEPLOYMENT = RUN_TASK_QUEUE;
+const READ_DEADLINE_MS = 5_000;
+/** The server tells each queue of it, and waits until it has spread. */
+const CHANGE_DEADLINE_MS = 20_000;
+const TRIES = 20;
+/** Of the deployments of one namespace; the server permits a hundred. */
+const MAX_PAGES = 100;
+const IDENTITY = 'openwop';
+
+export interface DeploymentSource {
+  readonly connection: Connection;
+  readonly namespace: string;
+  /** Ends what is being asked. */
+  readonly signal?: AbortSignal;
+}
+
+type Described = Awaited<ReturnType<Connection['workflowService']['describeWorkerDeployment']>>;
+export type DeploymentInfo = NonNullable<Described['workerDeploymentInfo']>;
+
+/** `none`: no worker ever named a build. `unsupported`: the server is too old, has it switched off, or is the Java one. */
+export type FoundDeployment =
+  { readonly info: DeploymentInfo; readonly conflictToken: Uint8Array } | 'none' | 'unsupported';
+
+/** Throws service_unavailable: an absent server is no server without the feature. */
+export async function describeDeployment(source: DeploymentSource): Promise<FoundDeployment> {
+  const { connection, namespace } = source;
+  const known = await knowsDeployment(source);
+  if (known !== 'there') return known;
+  try {
+    const { workerDeploymentInfo: info, conflictToken } = await read(source, () =>
+      connection.workflowService.describeWorkerDeployment({
+        namespace,
+        deploymentName: DEPLOYMENT,
+      }),
+    );
+    return info ? { info, conflictToken } : 'none';
+  } catch (error) {
+    const status = grpcStatus(error);
+    if (status?.code === GRPC.NOT_FOUND && /worker deployment/i.test(status.details)) return 'none';
+    throw toHostError(error);
+  }
+}
+
+/**
+ * By the list: where it is switched off a server refuses that, and describes all the same; and it is answered while the
+ * server's own workflows, which know the rest, are still starting. Throws service_unavailable.
+ */
+export async function knowsDeployment(
+  source: DeploymentSource,
+): Promise<'there' | 'none' | 'unsupported'> {
+  try {
+    return (await isListed(source)) ? 'there' : 'none';
+  } catch (error) {
+    const status = grpcStatus(error);
+    const isOff = status?.code === GRPC.PERMISSION_DENIED && /deployment/i.test(status.details);
+    if (isOff || status?.code === GRPC.UNIMPLEMENTED) return 'unsupported';
+    throw toHostError(error);
+  }
+}
+
+async function isListed(source: DeploymentSource): Promise<boolean> {
+  const { connection, namespace } = source;
+  let nextPageToken = new Uint8Array();
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const listed = await read(source, () =>
+      connection.workflowService.listWorkerDeployments({ namespace, nextPageToken }),
+    );
+    if (listed.workerDeployments?.some(({ name }) => name === DEPLOYMENT)) return true;
+    nextPageToken = new Uint8Array(listed.nextPageToken ?? []);
+    if (nextPageToken.length === 0) return false;
+  }
+  return false;
+}
+
+/** What the server refuses, as a value of ours: the build is not there yet, or something else changed meanwhile. */
+function refused(error: unknown): unknown {
+  const status = grpcStatus(error);
+  if (status?.code === GRPC.FAILED_PRECONDITION || status?.code === GRPC.INVALID_ARGUMENT)
+    return new HostError('build_conflict', { reason: status.details }, error);
+  if (status?.code === GRPC.NOT_FOUND && !/namespace/i.test(status.details))
+    return new HostError('build_not_found', undefined, error);
+  return toHostError(error);
+}
+
+/** '' is none: workers without a build id take new runs. With a token nothing else changed since it was read. */
+export async function setCurrent(
+  source: DeploymentSource,
+  buildId: string,
+  conflictToken?: Uint8Array,
+): Promise<void> {
+  const { connection, namespace } = source;
+  await change(source, () =>
+    connection.workflowService.setWorkerDeploymentCurrentVersion({
+      ...{ namespace, deploymentName: DEPLOYMENT, buildId, identity: IDENTITY },
+      ...(conflictToken ? { conflictToken } : {}),
+    }),
+  );
+}
+
+/** 0 percent of none ends the ramp. */
+export async function setRamping(
+  source: DeploymentSource,
+  buildId: string,
+  percentage: number,
+): Promise<void> {
+  const { connection, namespace } = source;
+  await change(source, () =>
+    connection.workflowService.setWorkerDeploymentRampingVersion({
+      ...{ namespace, deploymentName: DEPLOYMENT, buildId, percentage, identity: IDENTITY },
+    }),
+  );
+}
+
+export interface Asker {
+  /** Undefined: a worker without a build id, which takes what comes. */
+  readonly buildId?: string;
+  readonly lastAskedMs: number;
+}
+
+/**
+ * Who asked for tasks of runs in the last minutes, as the server remembers. It tells of one part of a queue, and a worker's
+ * polls are spread over all: both kinds of tasks are looked at, so that one of its many polls is there.
+ */
+export async function askers(source: DeploymentSource): Promise<Asker[]> {
+  const { TASK_QUEUE_TYPE_ACTIVITY, TASK_QUEUE_TYPE_WORKFLOW } = TaskQueueType;
+  const kinds = [TASK_QUEUE_TYPE_WORKFLOW, TASK_QUEUE_TYPE_ACTIVITY];
+  return (await Promise.all(kinds.map((kind) => askersOf(source, kind)))).flat();
+}
+
+async function askersOf(source: DeploymentSource, taskQueueType: number): Promise<Asker[]> {
+  const { connection, namespace } = source;
+  const taskQueue = { name: RUN_TASK_QUEUE };
+  const { pollers } = await read(source, () =>
+    connection.workflowService.describeTaskQueue({ namespace, taskQueue, taskQueueType }),
+  ).catch((error: unknown) => {
+    throw toHostError(error);
+  });
+  return (pollers ?? []).map(({ lastAccessTime, deploymentOptions }) => {
+    const isVersioned =
+      deploymentOptions?.workerVersioningMode ===
+      WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED;
+    const lastAskedMs = toMs(lastAccessTime) ?? 0;
+    return isVersioned
+      ? { lastAskedMs, buildId: deploymentOptions?.buildId ?? '' }
+      : { lastAskedMs };
+  });
+}
+
+export async function countRuns(source: DeploymentSource, which: string): Promise<number> {
+  const { connection, namespace } = source;
+  const { count } = await read(source, () =>
+    connection.workflowService.countWorkflowExecutions({ namespace, query: openRuns(which) }),
+  ).catch((error: unknown) => {
+    throw toHostError(error);
+  });
+  return Number(count ?? 0);
+}
+
+export function openRuns(which: string): string {
+  return `TaskQueue = '${RUN_TASK_QUEUE}' AND ExecutionStatus = 'Running' AND ${which}`;
+}
+
+export const ANY = "WorkflowType != ''";
+
+/** Whose last task this build performed, or which were moved to it. */
+export function onBuild(buildId: string): string {
+  return `TemporalWorkerDeploymentVersion = '${DEPLOYMENT}:${buildId}'`;
+}
+
+/** Which no other build goes on with. */
+export function heldBy(buildId: string): string {
+  return `BuildIds = 'pinned:${DEPLOYMENT}:${buildId}'`;
+}
+
+export type Override = { readonly buildId: string } | 'auto-upgrade';
+
+/** Which build a run goes on with. Nothing enters its history but the change itself, and nothing runs by it. */
+export async function overrideVersion(
+  source: DeploymentSource,
+  runId: string,
+  to: Override,
+): Promise<void> {
+  const { connection, namespace } = source;
+  const override =
+    to === 'auto-upgrade'
+      ? { autoUpgrade: true }
+      : {
+          pinned: {
+            behavior: PinnedOverrideBehavior.PINNED_OVERRIDE_BEHAVIOR_PINNED,
+            version: { deploymentName: DEPLOYMENT, buildId: to.buildId },
+          },
+        };
+  await change(source, () =>
+    connection.workflowService.updateWorkflowExecutionOptions({
+      namespace,
+      workflowExecution: { workflowId: runId },
+      workflowExecutionOptions: { versioningOverride: override },
+      updateMask: { paths: ['versioning_override'] },
+      identity: IDENTITY,
+    }),
+  );
+}
+
+export function read<T>(source: DeploymentSource, call: () => Promise<T>): Promise<T> {
+  const { connection, signal } = source;
+  return rpc(connection, { deadlineMs: READ_DEADLINE_MS, tries: TRIES, signal }, call);
+}
+
+async function change<T>(source: DeploymentSource, call: () => Promise<T>): Promise<T> {
+  const { connection, signal } = source;
+  try {
+    return await rpc(connection, { deadlineMs: CHANGE_DEADLINE_MS, tries: TRIES, signal }, call);
+  } catch (error) {
+    throw refused(error);
+  }
+}
+
+export function toMs(
+  time: { readonly seconds?: unknown; readonly nanos?: number | null } | null | undefined,
+): number | undefined {
+  const seconds = Number(time?.seconds ?? 0);
+  return seconds === 0 ? undefined : seconds * 1000 + Math.floor((time?.nanos ?? 0) / 1_000_000);
+}

@@ -1,0 +1,129 @@
+// docs/upgrades.md: builds of the worker beside each other, on Temporal's own server and PostgreSQL.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
+import { createDeployments } from '../../src/adapters/temporal/deployments.ts';
+import { otherCode, startBuilds, TIMED, type Builds } from '../support/builds.ts';
+import { spawnHost, until, type TestHostOptions } from '../support/host.ts';
+import { startPostgres, type TestPostgres } from '../support/postgres.ts';
+import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
+
+const BASE = '/v1/host/openwop-temporal/deployments';
+
+let postgres: TestPostgres | undefined;
+let missing: string | undefined;
+let temporal: TestTemporal;
+let other: Awaited<ReturnType<typeof otherCode>>;
+let builds: Builds;
+
+beforeAll(async () => {
+  const started = await startPostgres();
+  if ('missing' in started) missing = started.missing;
+  else postgres = started;
+  [temporal, other] = await Promise.all([startTestTemporal(), otherCode()]);
+}, 180_000);
+
+beforeEach((context) => context.skip(missing !== undefined, missing));
+afterEach(() => builds?.stop());
+afterAll(async () => {
+  await temporal?.stop();
+  await other?.remove();
+  await postgres?.stop();
+});
+
+async function begin(more: Partial<TestHostOptions> = {}): Promise<Builds> {
+  builds = await startBuilds({ postgres: postgres as TestPostgres, temporal }, more);
+  return builds;
+}
+
+const two = () => ({ OPENWOP_CACHE_DIR: other.cacheDir });
+
+describe('docs/upgrades.md two builds at once', () => {
+  // [I80]
+  it('runs stay with the build that began them, new ones go to the promoted one, and the first drains', async () => {
+    const { worker, waiting, accept, completed, build, facade, deployments } = await begin();
+    await worker('one');
+    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
+    const old = await waiting();
+    await worker('two', two());
+    expect(await build('two')).toMatchObject({ state: 'inactive', share: 0, openRuns: 0 });
+    await completed(await answered(await waiting()));
+
+    const promoted = await facade.api(`${BASE}/two/promote`, { body: {} });
+    expect(promoted.status).toBe(200);
+    const young = await waiting();
+    await until(async () => (await build('two'))?.heldRuns === 1, 'the new run is held by two');
+    expect(await deployments.read()).toMatchObject({
+      currentBuildId: 'two',
+      runsWithoutWorker: 0,
+      builds: [
+        { buildId: 'two', state: 'current', share: 100, openRuns: 1, heldRuns: 1, hasWorker: true },
+        { buildId: 'one', state: 'draining', share: 0, openRuns: 1, heldRuns: 1, hasWorker: true },
+      ],
+    });
+    const readiness = async () => (await facade.api('/readyz')).body.builds;
+    await until(async () => (await readiness()) !== undefined, 'readiness tells of builds');
+    expect(await readiness()).toEqual({ current: 'two', runsWithoutWorker: 0 });
+    expect(await deployments.runsOf('one')).toEqual([{ runId: old, buildId: 'one', held: true }]);
+
+    for (const runId of [old, young]) await completed(await answered(runId));
+    await until(async () => (await build('one'))?.state === 'drained', 'the first has drained');
+    expect(await build('one')).toMatchObject({ openRuns: 0, heldRuns: 0 });
+
+    async function answered(runId: string): Promise<string> {
+      expect(await accept(runId)).toBe(200);
+      return runId;
+    }
+  });
+
+  it('a run that was moved to a build that cannot go on with it says why, and goes on when it is moved back', async () => {
+    const { worker, build, facade, deployments, accept, completed } = await begin();
+    await worker('one');
+    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
+    const runId = await facade.startRun({ workflowId: TIMED.id });
+    await until(async () => (await build('one'))?.heldRuns === 1, 'the run is held');
+    await worker('two', two());
+    const moved = await facade.api(`${BASE}/move`, { body: { runIds: [runId], toBuild: 'two' } });
+    expect(moved.body).toEqual({ moved: [runId], failed: [] });
+    const failing = async () => (await deployments.runsOf('two'))[0]?.failing;
+    await until(async () => (await failing())?.reason !== undefined, 'its reason is told');
+    expect((await failing())?.reason).toMatch(/nondeterminism/i);
+    expect((await facade.api(`/v1/runs/${runId}`)).body.status).toBe('running');
+    await deployments.moveRuns([runId], { buildId: 'one' });
+    await facade.waitFor(runId, ({ status }) => status === 'waiting-approval');
+    expect(await accept(runId)).toBe(200);
+    await completed(runId);
+  });
+
+  it('kill -9 of the only worker of a build: its runs are told of, and go on when they are moved', async () => {
+    const { worker, base, build, facade, waiting, accept, completed, deployments } = await begin();
+    const killed = await spawnHost('worker', {
+      ...facade.env,
+      OPENWOP_BUILD_ID: 'one',
+      // As a process it knows no definitions of ours; the runs' own input has them.
+    });
+    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
+    const [a, b] = [await waiting(), await waiting()];
+    await killed.kill('SIGKILL');
+    // Compatible: the same workflow code under another id.
+    await worker('two');
+    const { namespace } = base.temporal as { namespace: string };
+    const connection = connectTemporal({ address: temporal.address, namespace });
+    try {
+      // A worker is believed to be there for the time of its last poll: here for a second.
+      const quick = createDeployments({ connection, namespace, workerSeenMs: 1_000 });
+      await until(async () => ((await quick.read())?.runsWithoutWorker ?? 0) >= 2, 'both are told');
+      expect((await quick.read())?.builds.find((one) => one.buildId === 'one')).toMatchObject({
+        ...{ state: 'current', heldRuns: 2, hasWorker: false },
+      });
+    } finally {
+      await connection.close();
+    }
+    await deployments.promote('two', 100);
+    const moved = await deployments.moveFrom('one', { buildId: 'two' });
+    expect([...moved.moved].sort()).toEqual([a, b].sort());
+    for (const runId of [a, b] as string[]) {
+      expect(await accept(runId)).toBe(200);
+      await completed(runId);
+    }
+  });
+});
