@@ -43,6 +43,7 @@ import { FORK_RUN } from '../../src/facade/routes/fork.ts';
 import { PAUSE_RUN, RESUME_RUN } from '../../src/facade/routes/pause.ts';
 import { GET_RUN_BUNDLE } from '../../src/facade/routes/run-bundle.ts';
 import { GET_RETENTION, HOLD_RUN, RELEASE_RUN } from '../../src/facade/routes/retention.ts';
+import { SKIP_TIME } from '../../src/facade/routes/skip.ts';
 import { GET_RUN_AT } from '../../src/facade/routes/run-at.ts';
 import { CREATE_RUN, GET_RUN, LIST_RUNS } from '../../src/facade/routes/runs.ts';
 import { components } from '../../src/facade/shapes.ts';
@@ -412,6 +413,11 @@ const LEAVES: readonly Leaf[] = [
     databaseAway,
   ),
   ...BUILD_LEAVES,
+  // Moved clocks: acceptance/rehearsals. This host offers none.
+  leaf(SKIP_TIME, 'never', {
+    given: () => ({ ...waiting(), parameters: asked, body: { forMs: 1 } }),
+    told: 'capability_not_provided',
+  }),
   leaf(
     OPENSENTIENCE.listAgents,
     { told: { body: { agents: [{ agentId: PROCESS }] } } },
