@@ -2,7 +2,7 @@
 // one task queue of runs. Each call ends within its deadline.
 import type { Connection } from '@temporalio/client';
 import proto from '@temporalio/proto';
-import { HostError } from '../../rules/errors.ts';
+import { codeOf, HostError } from '../../rules/errors.ts';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import { GRPC, grpcStatus, rpc, toHostError } from './rpc.ts';
 
@@ -11,6 +11,9 @@ const { PinnedOverrideBehavior } = proto.temporal.api.workflow.v1.VersioningOver
 /** Of the deployment; the server permits neither "." nor ":" in it. */
 export const DEPLOYMENT = RUN_TASK_QUEUE;
 const READ_DEADLINE_MS = 5_000;
+/** The server asks a workflow of its own, which may be starting, or busy, and then gives no answer at all: asked anew. */
+const QUERY_DEADLINE_MS = 2_500;
+const QUERY_TRIES = 3;
 /** The server tells each queue of it, and waits until it has spread. */
 const CHANGE_DEADLINE_MS = 20_000;
 const TRIES = 20;
@@ -38,7 +41,7 @@ export async function describeDeployment(source: DeploymentSource): Promise<Foun
   const known = await knowsDeployment(source);
   if (known !== 'there') return known;
   try {
-    const { workerDeploymentInfo: info, conflictToken } = await read(source, () =>
+    const { workerDeploymentInfo: info, conflictToken } = await query(source, () =>
       connection.workflowService.describeWorkerDeployment({
         namespace,
         deploymentName: DEPLOYMENT,
@@ -210,6 +213,21 @@ export async function overrideVersion(
       identity: IDENTITY,
     }),
   );
+}
+
+async function query<T>(
+  { connection, signal }: DeploymentSource,
+  call: () => Promise<T>,
+): Promise<T> {
+  const limits = { deadlineMs: QUERY_DEADLINE_MS, tries: TRIES, signal };
+  for (let left = QUERY_TRIES; ; left--) {
+    try {
+      return await rpc(connection, limits, call);
+    } catch (error) {
+      const isLate = codeOf(toHostError(error)) === 'service_unavailable';
+      if (!isLate || left <= 1 || signal?.aborted) throw error;
+    }
+  }
 }
 
 export function read<T>(source: DeploymentSource, call: () => Promise<T>): Promise<T> {
