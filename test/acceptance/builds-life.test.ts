@@ -11,7 +11,7 @@ import { obtainProgram } from '../../src/adapters/temporal/server-program/index.
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import type { ApiClient } from '../support/host.ts';
 import { startTestHost, until, type TestHost } from '../support/host.ts';
-import { GATE, startBuilds, type Builds } from '../support/builds.ts';
+import { GATE, PARENT, startBuilds, type Builds } from '../support/builds.ts';
 import { agentNode, chain } from '../support/definitions.ts';
 import {
   type CallerSpec,
@@ -106,6 +106,23 @@ describe('docs/upgrades.md the life of a build', () => {
     expect(await accept(runId)).toBe(200);
     await completed(runId);
     expect(await described(all, runId)).toMatchObject({ isFirstSegment: false, buildId: 'one' });
+  });
+
+  it('a child begins on the build of its parent, whatever is promoted meanwhile', async () => {
+    const all = await begin();
+    const { worker, deployments, build, waiting, accept, completed } = all;
+    await worker('one');
+    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
+    const runId = await waiting(PARENT.id);
+    await worker('two');
+    await deployments.promote('two', 100);
+    expect(await accept(runId)).toBe(200);
+    await until(async () => (await build('one'))?.heldRuns === 2, 'the first holds both');
+    const held = await deployments.runsOf('one');
+    const [childId = ''] = held.flatMap((one) => (one.runId === runId ? [] : [one.runId]));
+    expect(await described(all, childId)).toMatchObject({ buildId: 'one' });
+    await until(async () => (await accept(childId)) === 200, 'the child asks and is answered');
+    await completed(runId);
   });
 
   it('auto-upgrade: the next task of a run goes to the build that is current then', async () => {

@@ -25,6 +25,12 @@ export const TIMED = chain('timed', [
   node('e', 'core.end'),
 ]);
 
+/** Asks, and then begins a child that asks. */
+export const PARENT = chain('parent', [
+  node('gate', 'core.approvalGate', { config: { title: 'Now?' } }),
+  node('sub', 'core.subWorkflow', { config: { workflowId: GATE.id } }),
+]);
+
 /**
  * A cache folder whose bundle is that of today's code and one timer more, at the beginning of each run: neither can go on
  * with a run of the other.
@@ -61,7 +67,7 @@ export async function startBuilds(
   const base: TestHostOptions = {
     databaseUrl: await postgres.createDatabase(),
     temporal: { address: temporal.address, namespace: await temporal.namespace() },
-    builtIn: { definitions: [GATE, TIMED] },
+    builtIn: { definitions: [GATE, TIMED, PARENT] },
     ...more,
   };
   const facade = await startTestHost({ ...base, parts: { facade: true, worker: false } });
