@@ -6,7 +6,12 @@ import { Client } from '@temporalio/client';
 import { MAX_CHILD_DEPTH } from '../src/rules/children.ts';
 import type { WorkflowDefinition, WorkflowNode } from '../schemas/types.generated.ts';
 import { between, humanGate } from './cases.ts';
-import { startHost, type StartedHost, type StartedHostOptions } from './started-host.ts';
+import {
+  startHost,
+  untilStatus,
+  type StartedHost,
+  type StartedHostOptions,
+} from './started-host.ts';
 import { rounded } from './statistics.ts';
 import { atOnce } from './throughput.ts';
 import { connect } from './workers.ts';
@@ -82,14 +87,6 @@ async function waitingRuns({ api }: StartedHost, count: number): Promise<string[
   }
 }
 
-async function untilCompleted({ api }: StartedHost, runId: string): Promise<void> {
-  const limit = performance.now() + LIMIT_MS;
-  while ((await api<{ status: string }>(`/v1/runs/${runId}`)).status !== 'completed') {
-    if (performance.now() > limit) throw new Error('the family never ends');
-    await sleep(PROBE_MS);
-  }
-}
-
 export async function measureFamilies(options: FamiliesOptions): Promise<FamiliesReport> {
   const { wide, chains, settleMs, closing } = options;
   const definitions = definitionsOf(options);
@@ -103,7 +100,7 @@ export async function measureFamilies(options: FamiliesOptions): Promise<Familie
       resumeValue: { action: 'accept' },
     });
   });
-  await untilCompleted(host, runId);
+  await untilStatus(host, runId, { status: 'completed', limitMs: LIMIT_MS });
   const target = { address: host.temporalAddress, namespace: NAMESPACE };
   const client = new Client({ connection: connect(closing, target), namespace: NAMESPACE });
   const { raw } = await client.workflow.getHandle(runId).describe();

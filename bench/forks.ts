@@ -3,11 +3,15 @@
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Client, type WorkflowHandle } from '@temporalio/client';
 import { agentNode, BENCH_AGENT, BENCH_TOOL, chained } from './cases.ts';
-import { startHost, type StartedHost, type StartedHostOptions } from './started-host.ts';
+import {
+  startHost,
+  untilStatus,
+  type StartedHost,
+  type StartedHostOptions,
+} from './started-host.ts';
 import { rounded } from './statistics.ts';
 import { connect } from './workers.ts';
 
@@ -15,7 +19,6 @@ const COMMAND = fileURLToPath(new URL('../src/app/openwop.ts', import.meta.url))
 const LONG = 'bench-long';
 const NAMESPACE = 'default';
 const LIMIT_MS = 300_000;
-const PROBE_MS = 100;
 /** What the command prints of a run of thousands of events. */
 const MAX_OUTPUT_BYTES = 16 * 1024 ** 2;
 const DIGITS = 3;
@@ -81,7 +84,7 @@ export async function measureForks(options: ForksOptions): Promise<ForksReport> 
   const bundle = await timed(() => host.api<Bundle>(`${extension}/bundle`));
   const events = bundle.value.recording.entries.length;
   const each = (ms: number) => rounded(ms / events, DIGITS);
-  const once = async ({ ms, value }: Timed<string>): Promise<ForkedOnce> => ({
+  const costOf = async ({ ms, value }: Timed<string>): Promise<ForkedOnce> => ({
     msPerEvent: each(ms),
     historyBytesPerEvent: rounded((await historyBytes(client, value)) / events, 0),
   });
@@ -95,9 +98,9 @@ export async function measureForks(options: ForksOptions): Promise<ForksReport> 
   const imported = await timed(() => importOf(file, cacheDir));
   const report: ForksReport = {
     events,
-    source: await once(run),
-    replay: await once(replay),
-    branch: await once(branch),
+    source: await costOf(run),
+    replay: await costOf(replay),
+    branch: await costOf(branch),
     diff: { msPerEvent: each(diff.ms), bytes: JSON.stringify(diff.value).length },
     bundle: {
       bytesPerEvent: rounded(Buffer.byteLength(text) / events, 0),
@@ -126,16 +129,10 @@ async function timed<T>(work: () => Promise<T>): Promise<Timed<T>> {
 }
 
 /** Starts a run or a fork; resolves with its id when it has completed. */
-async function completed({ api }: StartedHost, path: string, body: object): Promise<string> {
-  const { runId } = await api<{ runId: string }>(path, body);
-  const limit = performance.now() + LIMIT_MS;
-  for (;;) {
-    const { status } = await api<{ status: string }>(`/v1/runs/${runId}`);
-    if (status === 'completed') return runId;
-    if (status === 'failed' || performance.now() > limit)
-      throw new Error(`run ${runId} is ${status}`);
-    await sleep(PROBE_MS);
-  }
+async function completed(host: StartedHost, path: string, body: object): Promise<string> {
+  const { runId } = await host.api<{ runId: string }>(path, body);
+  await untilStatus(host, runId, { status: 'completed', limitMs: LIMIT_MS });
+  return runId;
 }
 
 /** Of all segments. */

@@ -1,12 +1,15 @@
 // Memory of everything that `npm start` runs, without runs and with runs that wait for a human.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { between, humanGate, noop } from './cases.ts';
-import { startHost, type StartedHost, type StartedHostOptions } from './started-host.ts';
+import {
+  startHost,
+  untilStatus,
+  type StartedHost,
+  type StartedHostOptions,
+} from './started-host.ts';
 import { rounded } from './statistics.ts';
 import { atOnce } from './throughput.ts';
 
 const RUN_LIMIT_MS = 60_000;
-const PROBE_MS = 100;
 const IN_FLIGHT = 16;
 const WAITING = 'bench-waiting';
 const PASSING = 'bench-passing';
@@ -41,11 +44,7 @@ async function startRuns(
   const { workflowId, status, count } = work;
   await atOnce(count, IN_FLIGHT, async () => {
     const { runId } = await api<{ runId: string }>('/v1/runs', { workflowId });
-    const limit = performance.now() + RUN_LIMIT_MS;
-    while ((await api<{ status: string }>(`/v1/runs/${runId}`)).status !== status) {
-      if (performance.now() > limit) throw new Error(`run ${runId} is never ${status}`);
-      await sleep(PROBE_MS);
-    }
+    await untilStatus({ api }, runId, { status, limitMs: RUN_LIMIT_MS });
   });
 }
 

@@ -36,6 +36,22 @@ export interface StartedHostOptions {
   }[];
 }
 
+/** Throws where it fails, or takes longer. */
+export async function untilStatus(
+  { api }: Pick<StartedHost, 'api'>,
+  runId: string,
+  wanted: { readonly status: string; readonly limitMs: number },
+): Promise<void> {
+  const limit = performance.now() + wanted.limitMs;
+  for (;;) {
+    const { status } = await api<{ status: string }>(`/v1/runs/${runId}`);
+    if (status === wanted.status) return;
+    if (status === 'failed' || performance.now() > limit)
+      throw new Error(`run ${runId} is ${status}, and not ${wanted.status}`);
+    await sleep(PROBE_MS);
+  }
+}
+
 /** Memory of all processes, in MiB. */
 export interface Rest {
   readonly byProcess: Readonly<Record<string, number>>;

@@ -15,6 +15,7 @@ import { createArchiver } from '../log/archiver.ts';
 import { createSweeper } from '../log/sweeper.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { RunSettings } from '../runs/deps.ts';
+import { DAY_MS } from '../rules/limits.ts';
 import { createExpirer } from '../log/expirer.ts';
 import { createFamilyKeeper } from '../runs/family-keeper.ts';
 import { createReaper } from '../runs/reaper.ts';
@@ -27,8 +28,6 @@ import type { AgentParts, HostOptions, RunParts } from './parts.ts';
 import { SDK_VERSION, VERSION } from './versions.ts';
 import { withProgress } from './progress.ts';
 import type { Started } from './started.ts';
-
-const DAY_MS = 24 * 3_600_000;
 
 /** What roles hand to those behind them, and to who built the host. */
 export interface Given {

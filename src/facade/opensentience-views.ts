@@ -18,6 +18,7 @@ import type {
   OpenSentienceStatus,
   OpenSentienceTool,
 } from '../../schemas/types.generated.ts';
+import { iso } from './iso.ts';
 
 /** The first that an instance has is the agent's: what serves comes before what does not. */
 const STATUS_ORDER = [
@@ -56,8 +57,6 @@ export function groupByAgent(
     tools: tools.filter((tool) => tool.agentId === agentId),
   }));
 }
-
-const iso = (ms: number): string => new Date(ms).toISOString();
 
 export function summaryOf({ agentId, instances, tools }: AgentGroup): OpenSentienceAgentSummary {
   const [first] = instances;

@@ -72,10 +72,12 @@ async function eventsOf(
   let token = '';
   for (let pages = 0; pages < MAX_PAGES; pages++) {
     const page = await readPage(parts, { run, temporalRunId, token }, 0);
+    const { withheld: last = [] } = page;
+    const begun = continued(withheld, [...page.events, ...last]);
+    const known = page.events.length > 0;
+    withheld = known ? last : [...begun, ...last];
     const behind = events.length;
-    const before = continued(withheld, [...page.events, ...(page.withheld ?? [])]);
-    withheld = [...(page.events.length > 0 ? [] : before), ...(page.withheld ?? [])];
-    for (const event of page.events.length > 0 ? [...before, ...page.events] : [])
+    for (const event of known ? [...begun, ...page.events] : [])
       if (historyEventIdOf(event) > behind) {
         count(event);
         events.push(event);

@@ -79,7 +79,8 @@ export interface CohortStore {
     tenant: string,
     query: { readonly cursor?: string; readonly limit: number },
   ): Promise<{ readonly cohorts: readonly CohortRow[]; readonly nextCursor?: string }>;
-  totals(tenant: string, cohortId: string): Promise<CohortTotals>;
+  /** By cohort, in one look; each that is asked for is there. */
+  totals(tenant: string, cohortIds: readonly string[]): Promise<ReadonlyMap<string, CohortTotals>>;
   /** By position, from `from` on. */
   members(
     tenant: string,

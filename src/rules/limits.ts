@@ -47,6 +47,8 @@ export const DEFINITION_BYTES = 256 * 1024;
 export const MAX_NODE_EXECUTIONS = 1000;
 /** Ceiling of a run's wall-clock duration in ms: one year. Advertised as limits.maxRunDurationMs. */
 export const MAX_RUN_DURATION_MS = 365 * 24 * 3600 * 1000;
+/** Retention is told in days, and counted in ms. */
+export const DAY_MS = 24 * 3600 * 1000;
 /**
  * Visits that a back edge may start when settings.maxLoopbackIterations is absent (workflow-definition.schema.json).
  */

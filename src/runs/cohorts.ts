@@ -4,16 +4,10 @@ import { codeOf, HostError } from '../rules/errors.ts';
 import { cohortForkIdOf } from '../rules/ids.ts';
 import { MAX_OPEN_COHORTS, type CohortInput } from '../rules/cohort.ts';
 import type { Caller } from '../ports/caller.ts';
-import type {
-  CohortEngine,
-  CohortMember,
-  CohortRow,
-  CohortTotals,
-  MemberName,
-} from '../ports/cohorts.ts';
+import type { CohortEngine, CohortMember, CohortRow, MemberName } from '../ports/cohorts.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
-import { createCohortMembers } from './cohort-members.ts';
+import { createCohortMembers, type CohortMembers } from './cohort-members.ts';
 import { cohortRequest, pickedRuns } from './cohort-selection.ts';
 import type { RunsDeps } from './deps.ts';
 import { newCohortId } from './input.ts';
@@ -126,7 +120,6 @@ export async function requireCohort(
 }
 
 export interface CohortPage {
-  readonly totals: CohortTotals;
   readonly members: readonly CohortMember[];
   readonly nextFrom?: number;
 }
@@ -138,11 +131,9 @@ export async function cohortPage(
   query: Parameters<Stores['cohorts']['members']>[2],
 ): Promise<CohortPage> {
   const { limit } = query;
-  const totals = await cohorts.totals(tenant, cohortId);
   const found = await cohorts.members(tenant, cohortId, { ...query, limit: limit + 1 });
   const next = found[limit];
   return {
-    totals,
     members: found.slice(0, limit),
     ...(next ? { nextFrom: next.position } : {}),
   };
@@ -164,15 +155,20 @@ export async function cancelCohort(deps: CohortDeps, row: CohortRow): Promise<Co
 /** Somebody ended its workflow in Temporal: nobody else settles what is left. */
 async function endLost(deps: CohortDeps, { tenant, cohortId }: CohortRow): Promise<void> {
   const members = createCohortMembers(deps);
-  for (const name of await members.left(tenant, cohortId, true)) await endMember(deps, name);
+  for (const name of await members.left(tenant, cohortId, true))
+    await endMember(deps, members, name);
   await members.end(tenant, cohortId);
 }
 
-async function endMember(deps: CohortDeps, name: MemberName): Promise<void> {
-  if (await createCohortMembers(deps).step(name, true)) return;
+async function endMember(
+  { stores }: { readonly stores: Pick<Stores, 'cohorts'> },
+  members: CohortMembers,
+  name: MemberName,
+): Promise<void> {
+  if (await members.step(name, true)) return;
   const message = 'The cohort was ended from outside.';
   const report = { error: { code: 'run_terminated', message } };
-  await deps.stores.cohorts.settle(name, { outcome: 'not-finished', report });
+  await stores.cohorts.settle(name, { outcome: 'not-finished', report });
 }
 
 /** For the reaper: cohorts that were accepted while Temporal was away. */

@@ -12,12 +12,13 @@ import type {
   CohortRow,
   CohortState,
   CohortStore,
+  CohortTotals,
   MemberName,
   ModelUse,
   NewCohort,
 } from '../../ports/cohorts.ts';
 import { isUniqueViolation, type Db, type SqlValue } from './db.ts';
-import { behind, cursorOf, NEWEST_FIRST, nextCursor } from './list-cursor.ts';
+import { behind, nextCursor } from './list-cursor.ts';
 import { RUN_COLUMNS, runOf, type RunRecord } from './run-record.ts';
 
 interface CohortRecord {
@@ -87,12 +88,8 @@ const candidates =
     if (untilMs !== undefined) where.push(`r.created_at_ms < ${bind(untilMs)}::bigint`);
     // As JSON text, where a tag stands as it is written.
     if (tag !== undefined) where.push(`strpos(r.tags, ${bind(JSON.stringify(tag))}) > 0`);
-    if (cursor !== undefined) {
-      const [createdAtMs, runId] = cursorOf(cursor, NEWEST_FIRST);
-      where.push(
-        `(r.created_at_ms, r.run_id) < (${bind(createdAtMs)}::bigint, ${bind(runId)}::text)`,
-      );
-    }
+    const place = { values, ...(cursor === undefined ? {} : { cursor }) };
+    where.push(behind('(r.created_at_ms, r.run_id)', 'newest', place));
     const records = await db.query<RunRecord>(
       `SELECT ${RUN_COLUMNS.map((name) => `r.${name}`).join(', ')}
        FROM runs r JOIN run_heads h ON h.run_id = r.run_id JOIN session_runs s ON s.run_id = r.run_id
@@ -140,7 +137,11 @@ async function insert(db: Db, cohort: NewCohort, maxOpen: number): Promise<boole
 }
 
 type Side = 'before' | 'after';
-type TotalsRecord = { readonly outcome: string; readonly count: number } & Readonly<
+type TotalsRecord = {
+  readonly cohort_id: string;
+  readonly outcome: string;
+  readonly count: number;
+} & Readonly<
   Record<`${Side}_${'input' | 'output'}`, number> & Record<`${Side}_usd`, number | null>
 >;
 
@@ -161,6 +162,11 @@ function useOf(rows: readonly TotalsRecord[], side: Side): ModelUse {
     ...{ inputTokens: sum('input'), outputTokens: sum('output') },
     ...(isPriced ? { usd: sum('usd') } : {}),
   };
+}
+
+function totalsOf(rows: readonly TotalsRecord[]): CohortTotals {
+  const counts = Object.fromEntries(rows.map(({ outcome, count }) => [outcome, count]));
+  return { counts, before: useOf(rows, 'before'), after: useOf(rows, 'after') };
 }
 
 const OF_MEMBER = 'cohort_id = $1 AND tenant_id = $2 AND position = $3';
@@ -195,16 +201,17 @@ function memberWrites(db: Db): Pick<CohortStore, 'noteStop' | 'noteAsks' | 'sett
 
 function memberReads(db: Db): Pick<CohortStore, 'totals' | 'members' | 'member'> {
   return {
-    async totals(tenant, cohortId) {
+    async totals(tenant, cohortIds) {
       const rows = await db.query<TotalsRecord>(
-        `SELECT outcome, count(*) AS count, ${USE}
-         FROM (SELECT outcome, report::json AS told FROM cohort_members
-           WHERE cohort_id = $1 AND tenant_id = $2 AND outcome IS NOT NULL) settled
-         GROUP BY outcome`,
-        [cohortId, tenant],
+        `SELECT cohort_id, outcome, count(*) AS count, ${USE}
+         FROM (SELECT cohort_id, outcome, report::json AS told FROM cohort_members
+           WHERE cohort_id = ANY($1::text[]) AND tenant_id = $2 AND outcome IS NOT NULL) settled
+         GROUP BY cohort_id, outcome`,
+        [cohortIds, tenant],
       );
-      const counts = Object.fromEntries(rows.map(({ outcome, count }) => [outcome, count]));
-      return { counts, before: useOf(rows, 'before'), after: useOf(rows, 'after') };
+      return new Map(
+        cohortIds.map((id) => [id, totalsOf(rows.filter(({ cohort_id }) => cohort_id === id))]),
+      );
     },
     async members(tenant, cohortId, { from, limit, outcome }) {
       const records = await db.query<MemberRecord>(

@@ -5,6 +5,7 @@ import { HostError } from '../../rules/errors.ts';
 import { COHORT_WORKFLOW } from '../../rules/cohort.ts';
 import type { ClosedRuns } from '../../ports/history.ts';
 import { rpc, toHostError, withPageSize } from './rpc.ts';
+import { toMs } from './timestamps.ts';
 
 /** Each comes with its memo, which may hold what its last task emitted. */
 const PAGE_RUNS = 200;
@@ -28,10 +29,6 @@ export interface ClosedRunsSource {
 interface Window {
   readonly sinceMs: number;
   readonly untilMs: number;
-}
-
-function toMs(time: { seconds?: unknown; nanos?: number | null } | null | undefined): number {
-  return Number(time?.seconds ?? 0) * 1000 + Math.floor((time?.nanos ?? 0) / 1_000_000);
 }
 
 function queryOf({ taskQueue }: ClosedRunsSource, { sinceMs, untilMs }: Window): string {
@@ -76,7 +73,7 @@ async function list(source: ClosedRunsSource, window: Window): Promise<ClosedRun
     );
     for (const { execution, closeTime } of page.executions ?? []) {
       if (execution?.workflowId) runIds.add(execution.workflowId);
-      newestMs = Math.max(newestMs, toMs(closeTime));
+      newestMs = Math.max(newestMs, toMs(closeTime) ?? 0);
     }
     nextPageToken = new Uint8Array(page.nextPageToken ?? []);
     if (nextPageToken.length === 0) return { runIds: [...runIds], newestMs };

@@ -5,6 +5,7 @@ import proto from '@temporalio/proto';
 import { codeOf, HostError } from '../../rules/errors.ts';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import { GRPC, grpcStatus, rpc, toHostError } from './rpc.ts';
+import { toMs } from './timestamps.ts';
 
 const { TaskQueueType, WorkerVersioningMode } = proto.temporal.api.enums.v1;
 const { PinnedOverrideBehavior } = proto.temporal.api.workflow.v1.VersioningOverride;
@@ -242,11 +243,4 @@ async function change<T>(source: DeploymentSource, call: () => Promise<T>): Prom
   } catch (error) {
     throw refused(error);
   }
-}
-
-export function toMs(
-  time: { readonly seconds?: unknown; readonly nanos?: number | null } | null | undefined,
-): number | undefined {
-  const seconds = Number(time?.seconds ?? 0);
-  return seconds === 0 ? undefined : seconds * 1000 + Math.floor((time?.nanos ?? 0) / 1_000_000);
 }

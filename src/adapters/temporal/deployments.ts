@@ -1,5 +1,5 @@
 // The port of the worker's builds over Temporal's worker versioning (docs/upgrades.md): what each build is and holds, which
-// takes new runs, and where runs are moved. An answer that many ask for is kept for a moment.
+// takes new runs, and where runs are moved. Each answer is the server's own, asked anew.
 import { HostError, invalid } from '../../rules/errors.ts';
 import { isBuildId, UNVERSIONED, type BuildState } from '../../rules/builds.ts';
 import type {
@@ -22,13 +22,13 @@ import {
   read,
   setCurrent,
   setRamping,
-  toMs,
   type Asker,
   type DeploymentInfo,
   type DeploymentSource,
 } from './deployment-calls.ts';
 import { runOnBuild } from './failing-runs.ts';
 import { GRPC, grpcStatus, toHostError } from './rpc.ts';
+import { toMs } from './timestamps.ts';
 
 /** A worker asks again at least once a minute while it lives: the server answers each poll by then. */
 const WORKER_SEEN_MS = 90_000;

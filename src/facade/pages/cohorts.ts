@@ -6,7 +6,7 @@ import { renderCohortPage, renderCohortsPage } from '../../pages/index.ts';
 import { cancelCohort, requireCohort } from '../../runs/cohorts.ts';
 import { FIRST } from '../majors.ts';
 import { integer, oneOf, readParameter } from '../parameters.ts';
-import { reportedCohort, shownCohort } from '../routes/cohorts.ts';
+import { reportedCohort, shownCohorts } from '../routes/cohorts.ts';
 import { RUN_LIST } from '../routes/runs.ts';
 import { page, parameter, signedIn, type PageDeps, type SignedInCall } from './page.ts';
 
@@ -35,8 +35,7 @@ async function showCohorts(
   const cursor = readParameter(request, 'cursor', RUN_LIST.cursor);
   const query = { cursor, limit: SHOWN_COHORTS };
   const { cohorts, nextCursor } = await deps.stores.cohorts.list(caller.tenant, query);
-  const shown = [];
-  for (const row of cohorts) shown.push(await shownCohort(deps, { major: FIRST, caller }, row));
+  const shown = await shownCohorts(deps, { major: FIRST, caller }, cohorts);
   response.status(200).type('html').send(renderCohortsPage(shown, nextCursor));
 }
 

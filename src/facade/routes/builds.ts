@@ -5,6 +5,7 @@ import { requireRun } from '../../runs/find.ts';
 import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
 import type { FacadeDeps } from '../deps.ts';
+import { iso } from '../iso.ts';
 import {
   answered,
   shape,
@@ -14,6 +15,7 @@ import {
   type InputOf,
   type Route,
 } from '../route.ts';
+import { shownRunId } from '../urls.ts';
 
 const BASE = '/host/openwop-temporal/deployments';
 
@@ -111,7 +113,7 @@ async function listBuilds({ deployments }: Pick<FacadeDeps, 'deployments'>): Pro
 function shownBuild({ sinceMs, ...build }: Build) {
   return {
     ...build,
-    ...(sinceMs === undefined ? {} : { since: new Date(sinceMs).toISOString() }),
+    ...(sinceMs === undefined ? {} : { since: iso(sinceMs) }),
   };
 }
 
@@ -131,12 +133,8 @@ async function moveRuns(
   );
 }
 
-function shownId({ major, caller }: Pick<Input, 'major' | 'caller'>, runId: string): string {
-  return major.ids.bind('run', runId, caller.tenant);
-}
-
 function shownRun(input: Pick<Input, 'major' | 'caller'>, { runId, ...more }: BuildRun) {
-  return { runId: shownId(input, runId), ...more };
+  return { runId: shownRunId(input, runId), ...more };
 }
 
 function shownMoved(
@@ -144,8 +142,8 @@ function shownMoved(
   { moved, failed, nextCursor }: MovedRuns,
 ) {
   return {
-    moved: moved.map((runId) => shownId(input, runId)),
-    failed: failed.map(({ runId, reason }) => ({ runId: shownId(input, runId), reason })),
+    moved: moved.map((runId) => shownRunId(input, runId)),
+    failed: failed.map(({ runId, reason }) => ({ runId: shownRunId(input, runId), reason })),
     ...(nextCursor === undefined ? {} : { nextCursor }),
   };
 }

@@ -1,7 +1,12 @@
 // POST and GET /v1/host/openwop-temporal/cohorts, GET …/{cohortId}, POST …/{cohortId}/cancel: past runs that are all forked
 // by one change, and what became of each. An extension of this host.
 import { CODES } from '../../rules/capabilities.ts';
-import { isReplay, MAX_COHORT_MEMBERS, MEMBER_OUTCOMES } from '../../rules/cohort.ts';
+import {
+  isReplay,
+  MAX_COHORT_MEMBERS,
+  MEMBER_OUTCOMES,
+  type MemberOutcome,
+} from '../../rules/cohort.ts';
 import type { JsonObject } from '../../rules/json.ts';
 import type { CohortMember, CohortRow, CohortTotals } from '../../ports/cohorts.ts';
 import { cancelCohort, cohortPage, requireCohort, startCohort } from '../../runs/cohorts.ts';
@@ -21,6 +26,7 @@ import {
   type InputOf,
   type Route,
 } from '../route.ts';
+import { iso } from '../iso.ts';
 import { shownRunId } from '../urls.ts';
 import { RUN_LIST } from './runs.ts';
 
@@ -105,7 +111,8 @@ export function cohortRoutes(deps: FacadeDeps): Route[] {
     answered(GET_COHORT, (input) => get(deps, input)),
     answered(CANCEL_COHORT, async (input) => {
       const row = await requireCohort(deps, input.caller, input.path.cohortId);
-      return { body: await shownCohort(deps, input, await cancelCohort(deps, row)) };
+      const [body] = await shownCohorts(deps, input, [await cancelCohort(deps, row)]);
+      return { body };
     }),
   ];
 }
@@ -129,8 +136,7 @@ async function create(deps: FacadeDeps, input: InputOf<typeof CREATE_COHORT>): P
 async function list(deps: FacadeDeps, input: InputOf<typeof LIST_COHORTS>): Promise<Answer> {
   const { caller, parameters } = input;
   const { cohorts, nextCursor } = await deps.stores.cohorts.list(caller.tenant, parameters);
-  const shown: Cohort[] = [];
-  for (const row of cohorts) shown.push(await shownCohort(deps, input, row));
+  const shown = await shownCohorts(deps, input, cohorts);
   return { body: { cohorts: shown, ...(nextCursor === undefined ? {} : { nextCursor }) } };
 }
 
@@ -139,13 +145,15 @@ async function get(deps: FacadeDeps, input: InputOf<typeof GET_COHORT>): Promise
   return { body: await reportedCohort(deps, input, { row, ...input.parameters }) };
 }
 
-/** Without its members. */
-export async function shownCohort(
+/** Of the caller's tenant, without their members. */
+export async function shownCohorts(
   { stores }: Pick<FacadeDeps, 'stores'>,
   asker: Asker,
-  row: CohortRow,
-): Promise<Cohort> {
-  return cohortView(asker, row, await stores.cohorts.totals(row.tenant, row.cohortId));
+  rows: readonly CohortRow[],
+): Promise<Cohort[]> {
+  const ids = rows.map(({ cohortId }) => cohortId);
+  const totals = await stores.cohorts.totals(asker.caller.tenant, ids);
+  return rows.map((row) => cohortView(asker, row, totals.get(row.cohortId) ?? NOTHING_YET));
 }
 
 export interface ReportQuery {
@@ -160,14 +168,19 @@ export async function reportedCohort(
   asker: Asker,
   { row, ...query }: ReportQuery,
 ): Promise<Cohort> {
-  const { totals, members, nextFrom } = await cohortPage({ stores }, row, query);
+  const [cohort] = await shownCohorts({ stores }, asker, [row]);
+  const { members, nextFrom } = await cohortPage({ stores }, row, query);
   return {
-    ...cohortView(asker, row, totals),
+    ...(cohort as Cohort),
     results: members.map((member) => memberView(asker, member)),
     ...(nextFrom === undefined ? {} : { nextFrom }),
   };
 }
 
+const NONE = Object.fromEntries(MEMBER_OUTCOMES.map((outcome) => [outcome, 0])) as Record<
+  MemberOutcome,
+  number
+>;
 const NO_USE = { inputTokens: 0, outputTokens: 0 };
 const NOTHING_YET: CohortTotals = { counts: {}, before: NO_USE, after: NO_USE };
 
@@ -175,8 +188,7 @@ function cohortView(asker: Asker, row: CohortRow, { counts, before, after }: Coh
   const { cohortId, state, createdAtMs, endedAtMs, members, request } = row;
   const { select, change, parallel, memberTimeoutMs } = request;
   const { fromMs, untilMs, workflowId, ...picked } = select;
-  const none = { same: 0, diverged: 0, 'outcome-changed': 0, asks: 0, failed: 0 };
-  const totals = { ...none, 'source-missing': 0, 'not-finished': 0, ...counts };
+  const totals = { ...NONE, ...counts };
   return {
     ...{ cohortId, state, mode: isReplay(change) ? 'replay' : 'branch' },
     createdAt: iso(createdAtMs),
@@ -206,8 +218,4 @@ function memberView(asker: Asker, member: CohortMember): CohortMemberResult {
     ...told,
     ...(changes === undefined ? {} : { changes: [...changes] }),
   };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }

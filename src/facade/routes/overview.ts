@@ -5,6 +5,7 @@ import { withShownIds } from '../../wire/major.ts';
 import { headOf } from '../../words/question.ts';
 import type { RunOverview, RunOverviewList } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
+import { iso } from '../iso.ts';
 import { oneOf } from '../parameters.ts';
 import {
   answered,
@@ -56,10 +57,6 @@ async function listOverviews(
     ...(nextCursor === undefined ? {} : { nextCursor }),
   };
   return { body };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 /** A run as lists show it, its questions by their titles. */

@@ -4,8 +4,10 @@ import { mustBeValid } from '../../wire/checked.ts';
 import { checkAgainst } from '../../wire/user-schema.ts';
 import { withShownIds } from '../../wire/major.ts';
 import type { JsonObject, JsonValue } from '../../rules/json.ts';
+import { DAY_MS } from '../../rules/limits.ts';
 import { goneRun } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
+import { iso } from '../iso.ts';
 import {
   answered,
   shape,
@@ -18,7 +20,6 @@ import {
 
 /** Runs that are told of each kind. */
 const TOLD_RUNS = 20;
-const DAY_MS = 24 * 3_600_000;
 
 export const GET_RETENTION = {
   method: 'get',
@@ -120,8 +121,4 @@ async function holdRun(
       ...(hold ? { reason: hold.reason, heldAt: iso(hold.heldAtMs) } : {}),
     },
   };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }
