@@ -7,6 +7,7 @@ import { openDatabase, openStores } from '../../src/adapters/postgres/index.ts';
 import type { OpenStoresOptions } from '../../src/adapters/postgres/index.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { agentRegistryContract } from '../contract/agent-registry.ts';
+import { cohortStoreContract } from '../contract/cohorts.ts';
 import { contentStoreContract } from '../contract/content-store.ts';
 import { effectLedgerContract } from '../contract/effect-ledger.ts';
 import { familiesContract } from '../contract/families.ts';
@@ -57,6 +58,7 @@ function contracts(stores: GivenStores): void {
   runStoreContract(stores);
   runListsContract(stores);
   familiesContract(stores);
+  cohortStoreContract(stores);
   idempotencyStoreContract(stores);
   logStoreContract(stores);
   deltaContract(stores);

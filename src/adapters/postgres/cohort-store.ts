@@ -145,6 +145,12 @@ type TotalsRecord = {
   Record<`${Side}_${'input' | 'output'}`, number> & Record<`${Side}_usd`, number | null>
 >;
 
+/**
+ * A report as JSON of which numbers are read: the server decodes every text that it passes, and refuses a NUL and half a
+ * character, which the texts of runs may hold. So no text has such an escape.
+ */
+const TOLD = String.raw`replace(replace(report, '\\', ''), '\u', 'u')::json`;
+
 /** Sums over the reports of each outcome. */
 const USE = (['before', 'after'] as const)
   .flatMap((side) => [
@@ -204,7 +210,7 @@ function memberReads(db: Db): Pick<CohortStore, 'totals' | 'members' | 'member'>
     async totals(tenant, cohortIds) {
       const rows = await db.query<TotalsRecord>(
         `SELECT cohort_id, outcome, count(*) AS count, ${USE}
-         FROM (SELECT cohort_id, outcome, report::json AS told FROM cohort_members
+         FROM (SELECT cohort_id, outcome, ${TOLD} AS told FROM cohort_members
            WHERE cohort_id = ANY($1::text[]) AND tenant_id = $2 AND outcome IS NOT NULL) settled
          GROUP BY cohort_id, outcome`,
         [cohortIds, tenant],
