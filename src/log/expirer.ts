@@ -101,16 +101,25 @@ class RoundsOfExpiry implements Expirer {
     return isFull.includes(true);
   }
 
+  /** One that fails keeps none behind it waiting. */
   async #expireDue(): Promise<boolean> {
     const { stores, keptMs, logger } = this.#parts;
     if (keptMs === undefined) return false;
     const due = await stores.retention.due(keptMs, CLAIMED_RUNS, LEASE_MS);
     for (const run of due) {
       if (this.#signal.aborted) return false;
-      const outcome = await expireRun(this.#parts, run);
-      if (outcome.kind === 'kept') await stores.retention.lookAgain(run, LOOK_AGAIN_MS);
-      if (outcome.kind === 'expired')
-        logger.info('runs have expired', { runId: run.runId, runs: outcome.runs.length });
+      try {
+        const outcome = await expireRun(this.#parts, run);
+        if (outcome.kind === 'kept') await stores.retention.lookAgain(run, LOOK_AGAIN_MS);
+        if (outcome.kind === 'expired')
+          logger.info('runs have expired', { runId: run.runId, runs: outcome.runs.length });
+      } catch (error) {
+        const code = codeOf(error) ?? 'internal_error';
+        this.#note('a run that is due stays for now', { runId: run.runId, code });
+        // The database is away: the claims end, and somebody tries again.
+        if (code === 'service_unavailable') throw error;
+        await stores.retention.lookAgain(run, LOOK_AGAIN_MS);
+      }
     }
     return due.length >= CLAIMED_RUNS;
   }

@@ -65,7 +65,7 @@ export interface RetentionOverview {
 export interface RetentionStore {
   /**
    * Before a fork is accepted: its source stays until the fork has ended, and what the source needs the fork needs, too.
-   * False: there is no such source any more.
+   * False: there is no such source any more, or there was a run of the fork's id that has expired.
    */
   noteFork(source: RunRef, forkRunId: string): Promise<boolean>;
   /**

@@ -58,8 +58,9 @@ export async function forkRun(
   };
   const before = async ({ runId }: NewRun): Promise<void> => {
     // From here on the source stays for as long as the fork may read it.
-    if (!(await deps.stores.retention.noteFork(source, runId)))
-      await goneRun(deps, caller, source.runId);
+    if (await deps.stores.retention.noteFork(source, runId)) return;
+    const isThere = await deps.stores.runs.find(source.tenant, source.runId);
+    await goneRun(deps, caller, isThere ? runId : source.runId);
   };
   return acceptRun(deps, caller, { run: { inputs: {}, configurable: {} }, make, before, once });
 }

@@ -396,6 +396,21 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
     });
   });
 
+  describe('RetentionStore: an id that has expired', () => {
+    beforeEach(() => {
+      stores = given();
+    });
+
+    it('names no new fork: a member of a cohort whose fork has expired is not made again', async () => {
+      const [source, fork] = [await member(stores), await member(stores)];
+      await expire(fork);
+      expect(await stores.retention.noteFork(source, fork.runId)).toBe(false);
+      await cleanAll(stores, fork);
+      expect(await stores.retention.noteFork(source, fork.runId)).toBe(false);
+      expect(await stores.retention.noteFork(source, newId('run'))).toBe(true);
+    });
+  });
+
   contentOfRunsContract(given, behind);
 }
 

@@ -26,6 +26,7 @@ export function createRetentionStore(db: Db): RetentionStore {
         `WITH source AS MATERIALIZED (SELECT 1 FROM runs WHERE run_id = $2 AND tenant_id = $3 FOR KEY SHARE)
          INSERT INTO run_forks (run_id, tenant_id, source_run_id, noted_at_ms)
          SELECT $1, $3, $2, openwop_now_ms() FROM source
+         WHERE NOT EXISTS (SELECT FROM expired_runs WHERE run_id = $1)
          ON CONFLICT (run_id) DO UPDATE SET noted_at_ms = excluded.noted_at_ms RETURNING 1`,
         [forkRunId, source.runId, source.tenant],
       );
