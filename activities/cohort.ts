@@ -20,23 +20,41 @@ type CohortPorts = Pick<ActivityPorts, 'logger' | 'redactor'> & { readonly cohor
 export function cohortActivities(ports: CohortPorts): CohortActivities {
   const { cohorts } = ports;
   return {
-    replayMember: (name) => guarded(ports, () => beating(() => seeMember(ports, name))),
+    replayMember: (name) => guarded(ports, () => beating(() => seeMembers(ports, [name]))),
     endCohort: ({ tenant, cohortId, isCancelled }) =>
       guarded(ports, () =>
         beating(async () => {
           const left = await cohorts.left(tenant, cohortId, isCancelled);
-          for (const name of left) await seeMember(ports, name);
+          await seeMembers(ports, left);
           await cohorts.end(tenant, cohortId);
         }),
       ),
   };
 }
 
-async function seeMember({ cohorts }: CohortPorts, name: MemberName): Promise<void> {
+/**
+ * In turns until each has come to its end: one that is long, or that cannot be settled, keeps no other waiting. Throws what
+ * the first failed with where all that are left do.
+ */
+async function seeMembers({ cohorts }: CohortPorts, names: readonly MemberName[]): Promise<void> {
   const { cancellationSignal } = Context.current();
   const pauses = new BackOff(FIRST_LOOK_MS, LONGEST_LOOK_MS);
-  for (let looks = 1; !(await cohorts.step(name, looks % LOOKS === 0)); looks++) {
+  let left = names;
+  for (let looks = 1; ; looks++) {
+    const open: MemberName[] = [];
+    const failed: unknown[] = [];
+    for (const name of left) {
+      cancellationSignal.throwIfAborted();
+      try {
+        if (await cohorts.step(name, looks % LOOKS === 0)) continue;
+      } catch (error) {
+        failed.push(error);
+      }
+      open.push(name);
+    }
+    if (open.length === 0) return;
+    if (failed.length === open.length) throw failed[0];
+    left = open;
     await rest(pauses.next(), cancellationSignal);
-    cancellationSignal.throwIfAborted();
   }
 }
