@@ -83,6 +83,7 @@ async function childFork(
     throw new HostError('replay_source_missing', {
       ...{ childRunId: child.runId, reason: 'A child run is open there, which would perform.' },
     });
+  const { cohortId } = parent.input.fork;
   const forkedAtMs = madeAtMs(parent.input.fork);
   const fork = forkedAs(child, rows, { ...how, madeAtMs: forkedAtMs });
   const { runs: below } = await deps.stores.families.children(child, { limit: 1 });
@@ -92,7 +93,11 @@ async function childFork(
       ...child.input,
       runId,
       header: headerOf(parent, header),
-      fork: { ...fork, ...(below.length > 0 ? { hasChildren: true } : {}) },
+      fork: {
+        ...fork,
+        ...(cohortId === undefined ? {} : { cohortId }),
+        ...(below.length > 0 ? { hasChildren: true } : {}),
+      },
     },
     // Who reads a family finds a parent before its children.
     createdAtMs: Math.max(forkedAtMs, parent.createdAtMs + 1),

@@ -45,7 +45,10 @@ const DESK = definition(
   { variables },
 );
 const PLAIN = chain('plain', [agentNode('write', CLERK)], { variables });
-const ALL = [DESK, PLAIN];
+const FAMILY = chain('family', [
+  node('below', 'core.subWorkflow', { config: { workflowId: 'plain' } }),
+]);
+const ALL = [DESK, PLAIN, FAMILY];
 
 let host: TestHost;
 let folder: string;
@@ -164,6 +167,25 @@ describe('a cohort', { timeout: 120_000 }, () => {
       ...{ state: 'completed', members: 3, settled: 3, same: 3 },
     });
     expect(results.map(({ sourceRunId }) => sourceRunId)).toEqual(runs);
+  });
+
+  it('its forks, and the child runs below them, stand in its own list alone', async () => {
+    const source = await host.startRun({ workflowId: FAMILY.id });
+    await host.waitFor(source, ended);
+    const listed = async (query = ''): Promise<string[]> => {
+      const { body } = await host.api<{ runs: { runId: string }[] }>(`/v1/runs?limit=100${query}`);
+      return body.runs.map(({ runId }) => runId);
+    };
+    const before = await listed();
+    const { cohortId } = await start({ select: { workflowId: FAMILY.id } });
+    const { totals, results: [member] = [] } = await report(cohortId);
+    expect(totals).toMatchObject({ same: 1 });
+    const { tenant, runId } = host.stores.runs.ref('default', member?.forkRunId ?? '');
+    const below = await host.stores.families.descendants(tenant, runId, 10);
+    expect(below).toHaveLength(1);
+    expect((await listed()).sort()).toEqual(before.sort());
+    const own = [runId, ...below.map((child) => child.runId)];
+    expect((await listed(`&cohortId=${cohortId}`)).sort()).toEqual(own.sort());
   });
 
   it('another prompt changes what comes out: by paths, with the first difference and its cause', async () => {
