@@ -173,7 +173,9 @@ async function endMember(
 
 /** For the reaper: cohorts that were accepted while Temporal was away. */
 export async function startLeftCohorts(
-  deps: Pick<CohortDeps, 'cohortEngine' | 'config'> & { readonly stores: Pick<Stores, 'cohorts'> },
+  deps: Pick<CohortDeps, 'cohortEngine' | 'config' | 'logger'> & {
+    readonly stores: Pick<Stores, 'cohorts'>;
+  },
   nowMs: number,
 ): Promise<void> {
   const left = await deps.stores.cohorts.unstarted(nowMs - UNSTARTED_MS, ROUND_COHORTS);
@@ -181,9 +183,10 @@ export async function startLeftCohorts(
     try {
       await start(deps, row);
     } catch (error) {
-      // The next round tries again.
-      if (codeOf(error) === 'service_unavailable') return;
-      throw error;
+      // The next round tries again. One that cannot be started keeps none behind it waiting.
+      const code = codeOf(error) ?? 'internal_error';
+      if (code === 'service_unavailable') return;
+      deps.logger.warn('a cohort is not started', { cohortId: row.cohortId, code });
     }
   }
 }
