@@ -124,8 +124,11 @@ export function answerMessages(run: Run): void {
       const { message } = entered;
       const status = handlerOf(message).take(run, message, timeOf(run, entered));
       run.progress++;
-      const rests = message.kind === 'keep-time' ? { rests: keepTime(run, message) } : {};
-      return remember(run, entered, { bodyDigest: message.bodyDigest, status, ...rests });
+      const outcome = { bodyDigest: message.bodyDigest, status };
+      // It may be told again: what it asks is read anew, and the clock stands where it was told to stand. So no segment
+      // carries on what it said, which names each open child.
+      if (message.kind === 'keep-time') return { ...outcome, rests: keepTime(run, message) };
+      return remember(run, entered, outcome);
     },
     cancelled: () => cancel(run, { cancelledBy: 'temporal' }),
     childEnded(childRunId) {
