@@ -98,7 +98,7 @@ describe('a record whose pages end within the start of a workflow task', () => {
         log: {
           read: async (_run: unknown, { after }: { after: number }) => entries.slice(after + 1),
         },
-        runs: { find: async () => undefined },
+        runs: { find: async () => ({ input: {} }) },
         segments: { ofRun: async () => [{ runId: RUN.runId, index: 0, temporalRunId: 't' }] },
       },
       history: {
