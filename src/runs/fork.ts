@@ -183,7 +183,9 @@ function newFork(
   const { asked, variables, ...lived } = overlay ?? {};
   // From 0 on it goes by nothing else: as if it had been started so.
   const isWhole = of.mode === 'branch' && of.fromSeq === 0;
-  const isRecorded = overlay?.recordedTools ?? overlay?.recordedAnswers;
+  // Who answers it is said of its life, also where that takes back what its source went by (null).
+  const saysWhoAnswers =
+    overlay?.recordedTools !== undefined || overlay?.recordedAnswers !== undefined;
   const input: RunInput = {
     ...(isWhole ? withOverlay(source, lived) : source),
     ...(variables ? { variables } : {}),
@@ -196,7 +198,7 @@ function newFork(
       ...of,
       ...(cohortId === undefined ? {} : { cohortId }),
       ...(asked ? { asked } : {}),
-      ...(overlay && (!isWhole || isRecorded) ? { overlay: lived } : {}),
+      ...(overlay && (!isWhole || saysWhoAnswers) ? { overlay: lived } : {}),
     },
   };
   return { runId, tenant, workflowId, input, createdAtMs: madeAtMs(of) };
