@@ -82,7 +82,10 @@ export const BUILDS = {
       description: 'Which were moved, and which not.',
       schema: shape('MovedRuns'),
     },
-    errors: ['service_unavailable', 'run_not_found', 'build_not_found', 'build_conflict'],
+    errors: [
+      ...(['service_unavailable', 'run_not_found', 'run_expired'] as const),
+      ...(['build_not_found', 'build_conflict'] as const),
+    ],
   },
 } as const satisfies Record<string, Declaration>;
 
