@@ -120,6 +120,11 @@ describe('docs/upgrades.md the life of a build', () => {
     await until(async () => (await build('one'))?.heldRuns === 2, 'the first holds both');
     const held = await deployments.runsOf('one');
     const [childId = ''] = held.flatMap((one) => (one.runId === runId ? [] : [one.runId]));
+    // The server names it with the child's first task.
+    await until(
+      async () => (await described(all, childId)).buildId !== undefined,
+      'the child has begun',
+    );
     expect(await described(all, childId)).toMatchObject({ buildId: 'one' });
     await until(async () => (await accept(childId)) === 200, 'the child asks and is answered');
     await completed(runId);

@@ -4,6 +4,7 @@ import type { Connection } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { codeOf, HostError } from '../../rules/errors.ts';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
+import { Deadline, rest } from '../../system/time.ts';
 import { GRPC, grpcStatus, rpc, toHostError } from './rpc.ts';
 import { toMs } from './timestamps.ts';
 
@@ -17,6 +18,13 @@ const QUERY_DEADLINE_MS = 2_500;
 const QUERY_TRIES = 3;
 /** The server tells each queue of it, and waits until it has spread. */
 const CHANGE_DEADLINE_MS = 20_000;
+/**
+ * A worker is seen by the first of its polls, and the server may not have heard of all of its queues by then: it refuses a
+ * build that lacks one which the current build has. For so long it is asked again.
+ */
+const QUEUES_WAIT_MS = 10_000;
+const QUEUES_PAUSE_MS = 250;
+const LACKS_QUEUES = /missing active task queues/i;
 const TRIES = 20;
 /** Of the deployments of one namespace; the server permits a hundred. */
 const MAX_PAGES = 100;
@@ -104,7 +112,7 @@ export async function setCurrent(
   conflictToken?: Uint8Array,
 ): Promise<void> {
   const { connection, namespace } = source;
-  await change(source, () =>
+  await changeOnceHeard(source, () =>
     connection.workflowService.setWorkerDeploymentCurrentVersion({
       ...{ namespace, deploymentName: DEPLOYMENT, buildId, identity: IDENTITY },
       ...(conflictToken ? { conflictToken } : {}),
@@ -119,7 +127,7 @@ export async function setRamping(
   percentage: number,
 ): Promise<void> {
   const { connection, namespace } = source;
-  await change(source, () =>
+  await changeOnceHeard(source, () =>
     connection.workflowService.setWorkerDeploymentRampingVersion({
       ...{ namespace, deploymentName: DEPLOYMENT, buildId, percentage, identity: IDENTITY },
     }),
@@ -234,6 +242,21 @@ async function query<T>(
 export function read<T>(source: DeploymentSource, call: () => Promise<T>): Promise<T> {
   const { connection, signal } = source;
   return rpc(connection, { deadlineMs: READ_DEADLINE_MS, tries: TRIES, signal }, call);
+}
+
+/** As `change`, and once the server has heard of all queues of the build's worker. */
+async function changeOnceHeard<T>(source: DeploymentSource, call: () => Promise<T>): Promise<T> {
+  const deadline = new Deadline(QUEUES_WAIT_MS);
+  for (;;) {
+    try {
+      return await change(source, call);
+    } catch (error) {
+      const { reason } = error instanceof HostError ? { ...error.details } : {};
+      const isEarly = typeof reason === 'string' && LACKS_QUEUES.test(reason);
+      if (!isEarly || source.signal?.aborted || deadline.leftMs() <= QUEUES_PAUSE_MS) throw error;
+      await rest(QUEUES_PAUSE_MS, source.signal);
+    }
+  }
 }
 
 async function change<T>(source: DeploymentSource, call: () => Promise<T>): Promise<T> {

@@ -1,0 +1,90 @@
+// docs/upgrades.md: what Temporal's server says of builds, asked with workers that are nothing but their polls.
+import { Client } from '@temporalio/client';
+import { NativeConnection, Worker } from '@temporalio/worker';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
+import { DEPLOYMENT } from '../../src/adapters/temporal/deployment-calls.ts';
+import { createDeployments } from '../../src/adapters/temporal/deployments.ts';
+import type { Deployments } from '../../src/ports/deployments.ts';
+import { codeOf } from '../../src/rules/errors.ts';
+import { RUN_TASK_QUEUE } from '../../src/rules/run-input.ts';
+import { until } from '../support/host.ts';
+import { quietRuntime } from '../support/run-workflow.ts';
+import { bundleFixtures } from '../support/temporal-fixture.ts';
+import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
+
+let temporal: TestTemporal;
+
+beforeAll(async () => {
+  quietRuntime();
+  temporal = await startTestTemporal();
+}, 180_000);
+afterAll(() => temporal?.stop());
+
+interface Asking {
+  readonly buildId: string;
+  readonly for: 'workflows' | 'activities';
+}
+
+/** Workers of the namespace, each with the polls of one kind. */
+async function startWorkers(namespace: string) {
+  const connection = await NativeConnection.connect({ address: temporal.address });
+  const workflows = { workflowBundle: await bundleFixtures() };
+  const activities = { activities: { scripted: () => Promise.resolve('done') } };
+  const stops: (() => Promise<void>)[] = [];
+  return {
+    async start({ buildId, ...asking }: Asking): Promise<void> {
+      const worker = await Worker.create({
+        ...{ connection, namespace, taskQueue: RUN_TASK_QUEUE },
+        ...(asking.for === 'workflows' ? workflows : activities),
+        workerDeploymentOptions: {
+          useWorkerVersioning: true,
+          version: { deploymentName: DEPLOYMENT, buildId },
+          defaultVersioningBehavior: 'PINNED',
+        },
+      });
+      const ended = worker.run();
+      stops.push(async () => {
+        worker.shutdown();
+        await ended;
+      });
+    },
+    async stop(): Promise<void> {
+      await Promise.all(stops.map((stop) => stop()));
+      await connection.close();
+    },
+  };
+}
+
+async function isSeen(deployments: Deployments, buildId: string): Promise<boolean> {
+  const deployment = await deployments.read().catch((error: unknown) => {
+    if (codeOf(error) !== 'service_unavailable') throw error;
+  });
+  return deployment?.builds.find((one) => one.buildId === buildId)?.hasWorker === true;
+}
+
+describe('docs/upgrades.md promoting a build whose worker has just begun', () => {
+  it('waits until the server has heard of all of its queues: it hears of them one by one', async () => {
+    const namespace = await temporal.namespace();
+    const connection = connectTemporal({ address: temporal.address, namespace });
+    const deployments = createDeployments({ connection, namespace });
+    const workers = await startWorkers(namespace);
+    try {
+      await workers.start({ buildId: 'one', for: 'workflows' });
+      await workers.start({ buildId: 'one', for: 'activities' });
+      await until(() => isSeen(deployments, 'one'), 'the first is seen');
+      await deployments.promote('one', 100);
+      // The server asks it of queues that were used.
+      const used = { taskQueue: RUN_TASK_QUEUE, workflowId: 'used', args: [{}] };
+      await new Client({ connection, namespace }).workflow.execute('everything', used);
+      await workers.start({ buildId: 'two', for: 'workflows' });
+      await until(() => isSeen(deployments, 'two'), 'the second is seen by the first of its polls');
+      const promoted = deployments.promote('two', 100);
+      await Promise.all([promoted, workers.start({ buildId: 'two', for: 'activities' })]);
+      expect(await deployments.read()).toMatchObject({ currentBuildId: 'two' });
+    } finally {
+      await workers.stop();
+      await connection.close();
+    }
+  });
+});
