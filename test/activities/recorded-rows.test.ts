@@ -1,0 +1,77 @@
+// The log that a fork goes by (replay.md §Modes) is there as a whole, or the fork is told that it is not: of rows that are
+// missing nobody concludes that nobody answered, or called.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { recordedRows } from '../../activities/recorded-rows.ts';
+import { openDatabase, storesOn, type OpenDatabase } from '../../src/adapters/postgres/index.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import { codeOf } from '../../src/rules/errors.ts';
+import { end, member } from '../contract/retention.ts';
+import { appendRows, newId } from '../contract/given.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+import { createRig, runActivity } from './rig.ts';
+
+let stores: Stores;
+let opened: OpenDatabase;
+beforeAll(async () => {
+  opened = await openDatabase({ kind: 'pglite' }, quietLogger);
+  stores = await storesOn(opened, { database: { kind: 'pglite' }, logger: quietLogger });
+}, 60_000);
+afterAll(() => stores.close());
+
+async function keys(runId: string, length: number): Promise<string[] | string | undefined> {
+  const found: string[] = [];
+  try {
+    for await (const { key } of recordedRows({ stores }, 'default', { runId, length }))
+      found.push(key);
+    return found;
+  } catch (error) {
+    return codeOf(error);
+  }
+}
+
+describe('recordedRows', () => {
+  test('all that was recorded, and nothing behind it', async () => {
+    const run = await member(stores, { open: true });
+    await appendRows(stores, run.runId, ['four']);
+    await end(stores, run);
+    expect(await keys(run.runId, 3)).toEqual(['one', 'two', 'three']);
+    expect(await keys(run.runId, 5)).toHaveLength(5);
+  });
+
+  test('fewer than there were: replay_source_missing, not an end', async () => {
+    const run = await member(stores);
+    expect(await keys(run.runId, 5)).toBe('replay_source_missing');
+  });
+
+  test('of a run that nobody knows, or that has expired, too: who began to read it reads to the end', async () => {
+    expect(await keys(newId('run'), 1)).toBe('replay_source_missing');
+    const run = await member(stores);
+    await stores.retention.expire(run, { keptMs: 0, restMs: 0 });
+    expect(await keys(run.runId, 4)).toHaveLength(4);
+    while (!(await stores.retention.clean(run, 10)));
+    expect(await keys(run.runId, 4)).toBe('replay_source_missing');
+  });
+
+  test('while its log is built anew: to be tried again', async () => {
+    const { runId } = await member(stores);
+    for (const table of ['run_events', 'run_heads'])
+      await opened.db.query(`DELETE FROM ${table} WHERE run_id = $1`, [runId]);
+    expect(await keys(runId, 4)).toBe('service_unavailable');
+  });
+});
+
+test('a question whose record is gone is no question that nobody answered', async () => {
+  const source = await member(stores);
+  await stores.retention.expire(source, { keptMs: 0, restMs: 0 });
+  while (!(await stores.retention.clean(source, 10)));
+  const rig = await createRig(stores);
+  const asked = runActivity(rig, 'recordedAnswers', {
+    input: {
+      context: rig.context,
+      recordedBy: { runId: source.runId, length: 4 },
+      ...{ askedKey: 'asked', interruptId: 'int-1' },
+      question: { kind: 'approval', data: {}, resumeSchema: {} },
+    } as never,
+  });
+  await expect(asked).rejects.toMatchObject({ type: 'replay_source_missing', nonRetryable: true });
+});
