@@ -64,10 +64,11 @@ export interface RetentionOverview {
 
 export interface RetentionStore {
   /**
-   * Before a fork is accepted: its source stays until the fork has ended, and what the source needs the fork needs, too.
-   * False: there is no such source any more, or there was a run of the fork's id that has expired.
+   * Before a fork is accepted: its source stays until the fork has ended, and what the source needs the fork needs, too. So
+   * do the runs whose records it goes by besides. False, and nothing is noted: one of them is not there any more, or there
+   * was a run of the fork's id that has expired.
    */
-  noteFork(source: RunRef, forkRunId: string): Promise<boolean>;
+  noteFork(source: RunRef, forkRunId: string, goesBy?: readonly RunRef[]): Promise<boolean>;
   /**
    * Runs that ended at least `keptMs` ago, the first to end first, for the caller alone: nobody else gets them within
    * `leaseMs`. Over all tenants.

@@ -49,6 +49,19 @@ export function mergedOverlay(before: Overlay | undefined, later: Overlay | unde
   };
 }
 
+/** Runs whose records a fork goes by, its source included, once it lives. */
+export function recordsOf(fork: {
+  readonly sourceRunId: string;
+  readonly mode: 'branch' | 'replay';
+  readonly inherited?: Overlay;
+  readonly overlay?: Overlay;
+}): string[] {
+  const { recordedTools, recordedAnswers } = mergedOverlay(fork.inherited, fork.overlay);
+  // A replay goes by the record of its source alone.
+  const read = fork.mode === 'branch' ? [recordedTools, recordedAnswers] : [];
+  return [...new Set([fork.sourceRunId, ...read.flatMap((log) => (log ? [log.runId] : []))])];
+}
+
 /** What a branch goes by once it has left its source. */
 export function withOverlay(input: RunInput, overlay: Overlay | undefined): RunInput {
   const { configurable, agents } = overlay ?? {};

@@ -3,7 +3,7 @@
 import { HostError, invalid } from '../rules/errors.ts';
 import { WENT_ON_KEY } from '../rules/ids.ts';
 import { madeAtMs, startingMessageId, type ForkOf, type RunInput } from '../rules/run-input.ts';
-import { mergedOverlay, withOverlay } from '../rules/overlay.ts';
+import { mergedOverlay, recordsOf, withOverlay } from '../rules/overlay.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { NewRun, RunRow } from '../ports/runs.ts';
@@ -40,7 +40,8 @@ interface Made {
 
 /**
  * Throws validation_error, invalid_from_seq, capability_not_provided (what this host cannot fork yet), what readOverlay
- * throws, run_expired, forbidden, the errors of a key, and service_unavailable.
+ * throws, run_expired, replay_source_missing (a record that it would go by is gone), forbidden, the errors of a key, and
+ * service_unavailable.
  */
 export async function forkRun(
   deps: ForkDeps,
@@ -56,13 +57,30 @@ export async function forkRun(
     if (fork instanceof Error) throw fork;
     return newFork(source, fork, as);
   };
-  const before = async ({ runId }: NewRun): Promise<void> => {
-    // From here on the source stays for as long as the fork may read it.
-    if (await deps.stores.retention.noteFork(source, runId)) return;
-    const isThere = await deps.stores.runs.find(source.tenant, source.runId);
-    await goneRun(deps, caller, isThere ? runId : source.runId);
-  };
+  const before = (run: NewRun): Promise<void> => noteFork(deps, caller, { source, run });
   return acceptRun(deps, caller, { run: { inputs: {}, configurable: {} }, make, before, once });
+}
+
+/** From here on what the fork may read stays for as long as it may. */
+async function noteFork(
+  deps: ForkDeps,
+  caller: Caller,
+  { source, run: { runId, input } }: { readonly source: RunRow; readonly run: NewRun },
+): Promise<void> {
+  const { retention, runs } = deps.stores;
+  const { tenant } = source;
+  const [, ...others] = input.fork ? recordsOf(input.fork) : [];
+  const goesBy = others.map((other) => runs.ref(tenant, other));
+  if (await retention.noteFork(source, runId, goesBy)) return;
+  if (!(await runs.find(tenant, source.runId))) await goneRun(deps, caller, source.runId);
+  for (const other of others)
+    if (!(await runs.find(tenant, other)))
+      throw new HostError('replay_source_missing', {
+        runId: other,
+        reason:
+          'The run whose record the source went by is not there any more: say which record the fork goes by.',
+      });
+  await goneRun(deps, caller, runId);
 }
 
 async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked): Promise<Made> {

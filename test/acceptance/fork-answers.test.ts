@@ -61,6 +61,7 @@ beforeAll(async () => {
   for (const one of ALL) await writeDefinition(join(folder, 'definitions'), one);
   host = await startTestHost({
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
+    env: { OPENWOP_TEST_SEAM_ENABLED: 'true' },
   });
 }, 120_000);
 
@@ -181,5 +182,34 @@ describe('replay.md §Modes: a branch goes by what people answered', { timeout: 
     }
     const live = await branch(two, 0, { answers: 'live' });
     await host.waitFor(live, waits);
+  });
+
+  it('of a fork of a fork, whose record stays while it is open; without it none is made that goes by it', async () => {
+    const first = await source(JUDGED.id, { action: 'accept' });
+    const between = await branch(first, 0);
+    await endOf(between);
+    // Of its own it says nothing of answers: it goes by those that its source went by.
+    const overlay = { agents: { [AGENT]: { systemPrompt: 'rule: strict' } } };
+    const inheriting = (runOptionsOverlay: object) =>
+      host.api<{ runId: string }>(`/v1/runs/${between}:fork`, {
+        body: { mode: 'branch', fromSeq: 1, runOptionsOverlay },
+      });
+    const { body } = await inheriting(overlay);
+    await host.waitFor(body.runId, ({ status }) => status === 'waiting-approval');
+    const expire = (runId: string) =>
+      host.api(`/v1/host/sample/test/runs/${runId}/expire`, { method: 'POST' });
+    for (const runId of [first, between])
+      expect(await expire(runId)).toMatchObject({
+        status: 409,
+        body: { details: { why: 'forked' } },
+      });
+    expect((await say(body.runId, { action: 'accept' })).status).toBe(200);
+    await endOf(body.runId);
+    expect(await expire(first)).toMatchObject({ status: 200 });
+    expect(await inheriting({})).toMatchObject({
+      ...{ status: 422, body: { error: 'replay_source_missing', details: { runId: first } } },
+    });
+    for (const answers of ['live', 'recorded'])
+      expect((await inheriting({ answers })).status).toBe(201);
   });
 });

@@ -199,11 +199,33 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
       expect(await stores.retention.noteFork(source, newId('run'))).toBe(false);
     });
 
+    it('none whose record a fork goes by that is under way, however many forks lie between', async () => {
+      const [first, between] = [await member(stores), await member(stores)];
+      const fork = newId('run');
+      const { retention } = stores;
+      const elsewhere = stores.runs.ref('elsewhere', first.runId);
+      expect(await retention.noteFork(between, fork, [elsewhere])).toBe(false);
+      expect(await retention.noteFork(between, fork, [first])).toBe(true);
+      expect(await retention.noteFork(between, fork, [first])).toBe(true);
+      for (const run of [first, between])
+        expect(await expire(run)).toEqual({ kind: 'kept', why: 'forked' });
+      await startedFork(stores, fork);
+      expect(await expire(first)).toEqual({ kind: 'kept', why: 'forked' });
+      await end(stores, refTo(fork));
+      for (const run of [first, between]) expect((await expire(run)).kind).toBe('expired');
+      const third = await member(stores);
+      expect(await retention.noteFork(third, newId('run'), [first])).toBe(false);
+      await expire(refTo(fork));
+      await cleanAll(stores, refTo(fork));
+      expect(await tablesWith(behind(), refTo(fork))).toEqual([]);
+    });
+
     it('a fork that was never accepted stands in the way no longer than an hour, and leaves nothing', async () => {
       const source = await member(stores);
       const hash = await stores.content.put(source, bytesOf(newId('value')));
       const runId = newId('run');
-      await stores.retention.noteFork(source, runId);
+      const between = await member(stores);
+      await stores.retention.noteFork(source, runId, [between]);
       await behind().query('UPDATE run_forks SET noted_at_ms = 0 WHERE run_id = $1', [runId]);
       expect((await expire(source)).kind).toBe('expired');
       await cleanAll(stores, source);

@@ -67,7 +67,9 @@ async function whyKept(tx: Transaction, values: readonly SqlValue[]): Promise<Ke
        EXISTS (
          SELECT FROM run_forks f
          LEFT JOIN runs r ON r.run_id = f.run_id LEFT JOIN run_heads h ON h.run_id = f.run_id
-         WHERE f.tenant_id = $2 AND f.source_run_id IN ${FAMILY} AND f.run_id NOT IN ${FAMILY}
+         WHERE f.tenant_id = $2 AND f.run_id NOT IN ${FAMILY} AND f.run_id IN (
+             SELECT run_id FROM run_forks WHERE source_run_id IN ${FAMILY}
+             UNION ALL SELECT run_id FROM fork_reads WHERE source_run_id IN ${FAMILY})
            AND CASE WHEN r.run_id IS NULL THEN f.noted_at_ms > openwop_now_ms() - ${FORK_NOTE_MS}
                ELSE h.closed IS NOT TRUE END
        ) AS forked
@@ -134,6 +136,7 @@ export const FOUND_BY = [
   'run_asks',
   'run_ends',
   'run_forks',
+  'fork_reads',
   'run_holds',
   'run_watches',
   'ended_runs',

@@ -5,6 +5,7 @@ import type {
   RetentionStore,
   RetentionOverview,
 } from '../../ports/retention.ts';
+import type { RunRef } from '../../ports/runs.ts';
 import { endNeeds, shareNeeds } from './content-refs.ts';
 import type { Db } from './db.ts';
 import { cleanRun } from './retention-clean.ts';
@@ -21,16 +22,8 @@ interface Named {
 
 export function createRetentionStore(db: Db): RetentionStore {
   return {
-    async noteFork(source, forkRunId) {
-      const noted = await db.query(
-        `WITH source AS MATERIALIZED (SELECT 1 FROM runs WHERE run_id = $2 AND tenant_id = $3 FOR KEY SHARE)
-         INSERT INTO run_forks (run_id, tenant_id, source_run_id, noted_at_ms)
-         SELECT $1, $3, $2, openwop_now_ms() FROM source
-         WHERE NOT EXISTS (SELECT FROM expired_runs WHERE run_id = $1)
-         ON CONFLICT (run_id) DO UPDATE SET noted_at_ms = excluded.noted_at_ms RETURNING 1`,
-        [forkRunId, source.runId, source.tenant],
-      );
-      if (noted.length === 0) return false;
+    async noteFork(source, forkRunId, goesBy = []) {
+      if (!(await noteReads(db, [source, ...goesBy], forkRunId))) return false;
       await shareNeeds(db, source, refOf(source.tenant, forkRunId));
       return true;
     },
@@ -84,6 +77,35 @@ export function createRetentionStore(db: Db): RetentionStore {
   };
 }
 
+/** One statement, which waits for who lets one of them expire: the first is the fork's source. */
+async function noteReads(db: Db, sources: readonly RunRef[], forkRunId: string): Promise<boolean> {
+  const [source] = sources;
+  const noted = await db.query(
+    `WITH asked AS (
+       SELECT DISTINCT * FROM unnest($2::text[], $3::text[]) AS x(run_id, tenant_id)
+     ), sources AS MATERIALIZED (
+       SELECT run_id FROM runs WHERE (run_id, tenant_id) IN (SELECT run_id, tenant_id FROM asked)
+       ORDER BY run_id FOR KEY SHARE
+     ), whole AS (
+       SELECT 1 WHERE (SELECT count(*) FROM sources) = (SELECT count(*) FROM asked)
+         AND NOT EXISTS (SELECT FROM expired_runs WHERE run_id = $1)
+     ), reads AS (
+       INSERT INTO fork_reads (run_id, tenant_id, source_run_id)
+       SELECT $1, $5, sources.run_id FROM sources, whole WHERE sources.run_id <> $4 ON CONFLICT DO NOTHING
+     )
+     INSERT INTO run_forks (run_id, tenant_id, source_run_id, noted_at_ms)
+     SELECT $1, $5, $4, openwop_now_ms() FROM whole
+     ON CONFLICT (run_id) DO UPDATE SET noted_at_ms = excluded.noted_at_ms RETURNING 1`,
+    [
+      forkRunId,
+      sources.map(({ runId }) => runId),
+      sources.map(({ tenant }) => tenant),
+      ...[source?.runId ?? '', source?.tenant ?? ''],
+    ],
+  );
+  return noted.length > 0;
+}
+
 function holds(db: Db): Pick<RetentionStore, 'hold' | 'release' | 'holdOf'> {
   return {
     async hold({ tenant, runId }, reason) {
@@ -124,6 +146,7 @@ async function forget(db: Db, keptMs: number, limit: number): Promise<number> {
   for (const { tenant_id, run_id } of notes) {
     // The note last: what such a fork would have needed is found by it.
     while (!(await endNeeds(db, refOf(tenant_id, run_id), limit)));
+    await db.query('DELETE FROM fork_reads WHERE run_id = $1', [run_id]);
     await db.query('DELETE FROM run_forks WHERE run_id = $1', [run_id]);
   }
   return entries.length + notes.length;

@@ -34,7 +34,12 @@ export const FORK_RUN = {
     parse: (body) => mustBeValid(validate.runForkRequest(body)),
   },
   success: { status: 201, description: 'The fork is accepted.', schema: shape('RunForkResponse') },
-  errors: ['invalid_from_seq', 'capability_not_provided', 'service_unavailable'],
+  errors: [
+    'invalid_from_seq',
+    'replay_source_missing',
+    'capability_not_provided',
+    'service_unavailable',
+  ],
 } as const satisfies Declaration;
 
 export function forkRoute(deps: FacadeDeps): Route {
