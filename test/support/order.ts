@@ -5,11 +5,16 @@ import { join, relative } from 'node:path';
 
 /** Seconds on two cores of the files that take longest, from test/. */
 export const SECONDS: Readonly<Record<string, number>> = {
+  'workflows/forks.test.ts': 110,
   'app/commands.test.ts': 100,
   'faults/sigkill-rounds.test.ts': 99,
   'bench/bench.test.ts': 93,
+  'acceptance/retention.test.ts': 60,
   'acceptance/first-hour.test.ts': 60,
   'journeys/agent-run.test.ts': 55,
+  'workflows/handoff.test.ts': 52,
+  'acceptance/run-bundle.test.ts': 51,
+  'acceptance/builds-life.test.ts': 51,
   'journeys/command-line.test.ts': 52,
   'journeys/opensentience.test.ts': 51,
   'faults/opensentience.test.ts': 50,

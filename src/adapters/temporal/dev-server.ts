@@ -39,13 +39,15 @@ const DYNAMIC_CONFIG = [
   'frontend.enableServerVersionCheck=false',
 ];
 /**
- * Tests also want short timers: the default moves a timer by up to a second, and looks at a build that drains every three
- * minutes.
+ * Tests also want short timers: the default moves a timer by up to a second, looks at a build that drains every three
+ * minutes, and deletes a history once its queues say that they are behind its end, which they say twice a minute.
  */
 const TEST_DYNAMIC_CONFIG = [
   'history.timerProcessorMaxTimeShift="50ms"',
   'matching.wv.VersionDrainageStatusVisibilityGracePeriod="1s"',
   'matching.wv.VersionDrainageStatusRefreshInterval="1s"',
+  'history.transferProcessorUpdateAckInterval="1s"',
+  'history.visibilityProcessorUpdateAckInterval="1s"',
 ];
 const SQLITE_PRAGMAS = ['journal_mode=WAL', 'synchronous=NORMAL'];
 
