@@ -146,10 +146,7 @@ async function append(
 ): Promise<Head> {
   const { run, translated, token, temporalRunId, seenSequence } = read;
   const { next, state, status, closed, closedBlocks, segment } = translated;
-  if (head.historyEventId === 0) {
-    const index = next === undefined ? segment : segment - 1;
-    await stores.segments.record(run, { index, temporalRunId });
-  }
+  const index = next === undefined ? segment : segment - 1;
   // Nothing can be open in the other statuses: the run's input, which may be large, is read for none of them.
   const rows = rowsOf(head.runId, translated);
   const row =
@@ -164,6 +161,7 @@ async function append(
       next === undefined
         ? { temporalRunId, historyEventId: translated.cursorEventId, token }
         : { temporalRunId: next, historyEventId: 0, token: '' },
+    ...(head.historyEventId === 0 && { segment: { index, temporalRunId } }),
     rows,
     closedBlocks,
     status,

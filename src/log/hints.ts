@@ -1,13 +1,17 @@
 // Hints from workflow code (architecture §3.4): which run's history grew. One pending hint per run; a watched run is
-// caught up at once, any other after a short rest that gathers what follows. A hint is kept until its work succeeded.
+// caught up at once; the others rest and are caught up together, so that they share reads and transactions, and a short
+// run is read once, when it has ended. A hint is kept until its work succeeded.
 import { codeOf } from '../rules/errors.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import { BackOff } from '../system/time.ts';
 import type { Advanced, Goal } from './advance.ts';
 
-/** Rest of an unwatched run between hint and catch-up, in ms. */
-const DEBOUNCE_MS = 250;
+/** Runs that rest are looked at so often, in ms: what has ended meanwhile is caught up, and what rested long enough. */
+const GATHER_MS = 250;
+/** An unwatched run that goes on rests one GATHER_MS, and one more for each so many that are hinted, up to a limit. */
+const RUNS_PER_REST = 6;
+const MAX_REST_MS = 1_000;
 /** Runs caught up at once. */
 const CONCURRENCY = 16;
 const FIRST_BACKOFF_MS = 100;
@@ -20,11 +24,16 @@ const MAX_UNREACHED = 10;
 
 export interface Hint extends Goal {
   readonly run: RunRef;
+  /** Nothing follows in this segment. */
+  readonly terminal: boolean;
 }
 
 interface Pending {
   readonly run: RunRef;
   readonly goal: Goal;
+  readonly terminal: boolean;
+  /** When it was hinted first, on the clock of `performance`. */
+  readonly sinceMs: number;
   readonly failures: number;
   readonly unreached: number;
   /** Of its tries again; absent before the first. */
@@ -61,6 +70,8 @@ class PendingHints implements HintQueue {
   readonly #pending = new Map<string, Pending>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #ready = new Set<string>();
+  readonly #resting = new Set<string>();
+  #gathering: NodeJS.Timeout | undefined;
   #unclassified: RunRef[] = [];
   #stopped = false;
 
@@ -68,12 +79,19 @@ class PendingHints implements HintQueue {
     this.#parts = parts;
   }
 
-  add({ run, temporalRunId, historyLength }: Hint): void {
+  add({ run, temporalRunId, historyLength, terminal }: Hint): void {
     if (this.#stopped) return;
     const { runId } = run;
     const known = this.#pending.get(runId);
-    const goal = furthest(known?.goal, { temporalRunId, historyLength });
-    this.#pending.set(runId, { run, goal, failures: 0, unreached: 0, timer: known?.timer });
+    this.#pending.set(runId, {
+      run,
+      goal: furthest(known?.goal, { temporalRunId, historyLength }),
+      terminal: terminal || (known?.terminal ?? false),
+      sinceMs: known?.sinceMs ?? performance.now(),
+      failures: 0,
+      unreached: 0,
+      timer: known?.timer,
+    });
     if (!known && !this.#running.has(runId)) this.#classify(run);
   }
 
@@ -83,6 +101,7 @@ class PendingHints implements HintQueue {
 
   async stop(): Promise<void> {
     this.#stopped = true;
+    clearTimeout(this.#gathering);
     for (const [runId, { timer }] of [...this.#pending]) {
       clearTimeout(timer);
       this.#makeReady(runId);
@@ -100,15 +119,37 @@ class PendingHints implements HintQueue {
     const runs = this.#unclassified;
     this.#unclassified = [];
     const now = await this.#parts.watched(runs).catch(() => new Set<string>());
-    for (const { runId } of runs) this.#wakeAfter(runId, now.has(runId) ? 0 : DEBOUNCE_MS);
+    for (const { runId } of runs) {
+      if (now.has(runId) || this.#stopped) this.#makeReady(runId);
+      else this.#resting.add(runId);
+    }
+    this.#gatherSoon();
+  }
+
+  /** No rest: a stop calls it off. */
+  #gatherSoon(): void {
+    if (this.#gathering || this.#stopped || this.#resting.size === 0) return;
+    this.#gathering = setTimeout(() => this.#gather(), GATHER_MS).unref();
+  }
+
+  #gather(): void {
+    this.#gathering = undefined;
+    const rests = 1 + Math.floor(this.#pending.size / RUNS_PER_REST);
+    const restMs = Math.min(MAX_REST_MS, rests * GATHER_MS);
+    const restedBeforeMs = performance.now() - restMs;
+    for (const runId of this.#resting) {
+      const hint = this.#pending.get(runId);
+      if (hint && !hint.terminal && hint.sinceMs > restedBeforeMs) continue;
+      this.#resting.delete(runId);
+      this.#makeReady(runId);
+    }
+    this.#gatherSoon();
   }
 
   #wakeAfter(runId: string, delayMs: number): void {
     const hint = this.#pending.get(runId);
-    if (!hint) return;
-    if (delayMs === 0 || this.#stopped) this.#makeReady(runId);
     // No rest: a stop, or room for its work, calls it off.
-    else hint.timer = setTimeout(() => this.#makeReady(runId), delayMs).unref();
+    if (hint) hint.timer = setTimeout(() => this.#makeReady(runId), delayMs).unref();
   }
 
   #makeReady(runId: string): void {
@@ -151,7 +192,11 @@ class PendingHints implements HintQueue {
   #keep(runId: string, hint: Pending): void {
     const newer = this.#pending.get(runId);
     const kept = newer
-      ? { ...newer, goal: furthest(hint.goal, newer.goal) }
+      ? {
+          ...newer,
+          goal: furthest(hint.goal, newer.goal),
+          terminal: newer.terminal || hint.terminal,
+        }
       : {
           ...hint,
           backOff: hint.backOff ?? new BackOff(FIRST_BACKOFF_MS, MAX_BACKOFF_MS),

@@ -76,10 +76,11 @@ class RunProjector implements Projector {
     });
   }
 
-  hint({ tenant, runId }: NamedRun, temporalRunId: string, historyLength: number): void {
+  hint(...hinted: Parameters<Projector['hint']>): void {
+    const [{ tenant, runId }, temporalRunId, historyLength, terminal] = hinted;
     this.#hintedAtMs = performance.now();
     const run = this.#deps.stores.runs.ref(tenant, runId);
-    this.#hints.add({ run, temporalRunId, historyLength });
+    this.#hints.add({ run, temporalRunId, historyLength, terminal });
   }
 
   async catchUp(run: RunRef): Promise<void> {

@@ -60,6 +60,8 @@ export interface AppendBatch {
   /** Where the log ended when the rows were told from it, deltas included; another end makes the append `stale`, too. */
   readonly seenSequence?: number;
   readonly cursor: HistoryCursor;
+  /** The segment that these rows are the first of: it is known from then on. */
+  readonly segment?: { readonly index: number; readonly temporalRunId: string };
   readonly rows: readonly NewRow[];
   /** Recorded deltas of closed blocks: stored ones are skipped; a missing one is an error on the live path. */
   readonly closedBlocks: readonly string[];
@@ -98,7 +100,10 @@ export interface LogStore {
   head(run: RunRef): Promise<Head | undefined>;
   /** Of the head no more than where the log ends: what is asked again and again must not carry the snapshot. */
   tail(run: RunRef): Promise<Pick<Head, 'nextSequence' | 'closed'> | undefined>;
-  /** One transaction: lock head, check cursor, insert, move status, cursor and sequence together, notify. */
+  /**
+   * One transaction: lock head, check cursor, insert, move status, cursor and sequence together, notify. It may be shared
+   * with appends to other runs that come at the same time; what one of them cannot do keeps no other from its own.
+   */
   append(batch: AppendBatch): Promise<AppendOutcome>;
   /** Ascending; `after` exclusive (-1 = from the start). */
   read(run: RunRef, query: { after: number; limit: number }): Promise<readonly LogRow[]>;

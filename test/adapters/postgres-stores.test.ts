@@ -7,6 +7,7 @@ import { openDatabase, openStores } from '../../src/adapters/postgres/index.ts';
 import type { OpenStoresOptions } from '../../src/adapters/postgres/index.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { agentRegistryContract } from '../contract/agent-registry.ts';
+import { appendGroupsContract } from '../contract/append-groups.ts';
 import { cohortStoreContract } from '../contract/cohorts.ts';
 import { contentStoreContract } from '../contract/content-store.ts';
 import { effectLedgerContract } from '../contract/effect-ledger.ts';
@@ -61,6 +62,7 @@ function contracts(stores: GivenStores): void {
   cohortStoreContract(stores);
   idempotencyStoreContract(stores);
   logStoreContract(stores);
+  appendGroupsContract(stores);
   deltaContract(stores);
   feedContract(stores);
   sessionStoreContract(stores);
@@ -119,6 +121,26 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   const stores = opened(database);
   const elsewhere = opened(database);
   contracts(stores);
+
+  it('architecture §3.2 an append whose lock is held keeps no other from its own', async () => {
+    const runIds = await Promise.all(Array.from({ length: 4 }, () => startedRun(stores())));
+    const [held = '', ...others] = runIds;
+    const batches = await Promise.all(
+      runIds.map(async (runId) => batchAfter(await headOf(stores(), runId), [entry(runId, 'k')])),
+    );
+    const { db, close } = await openDatabase({ kind: 'postgres', url }, quietLogger);
+    let waiting: Promise<unknown> = Promise.resolve();
+    await db.transaction(async (tx) => {
+      await tx.query('SELECT 1 FROM run_heads WHERE run_id = $1 FOR UPDATE', [held]);
+      const [first, ...rest] = batches.map((batch) => stores().log.append(batch));
+      waiting = first ?? waiting;
+      for (const outcome of await Promise.all(rest)) expect(outcome.kind).toBe('appended');
+      expect((await headOf(stores(), held)).nextSequence).toBe(0);
+    });
+    await close();
+    expect(others).toHaveLength(3);
+    expect(await waiting).toMatchObject({ kind: 'appended', head: { nextSequence: 1 } });
+  });
 
   it('architecture §3.6 a run that failed to start is not started again when the heads are dropped', async () => {
     const run = newRun({ createdAtMs: -50 });

@@ -1,6 +1,7 @@
 // Mutants: one-line changes of the product, each breaking one invariant of docs/architecture.md §11, and the test that
 // must notice. `npm run mutants` tries them. A line that moves takes its mutant along, in the same commit.
 
+import { OF_APPENDS } from './mutants-of-appends.ts';
 import { OF_BUILDS } from './mutants-of-builds.ts';
 import { OF_COHORTS } from './mutants-of-cohorts.ts';
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
@@ -135,7 +136,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     17,
-    [APPEND, "if (head.closed) return { kind: 'closed', head };", ''],
+    [APPEND, "else if (head.closed) outcomes.push({ kind: 'closed', head });", ''],
     [OF_STORES, 'PGlite in memory.*after the terminal entry everything is refused'],
   ],
   [
@@ -574,6 +575,7 @@ const ROWS: readonly Row[] = [
     ['test/rules/fork-trees.test.ts', 'nothing of it is done again'],
   ],
   ...OF_BUILDS,
+  ...OF_APPENDS,
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

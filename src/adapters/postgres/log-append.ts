@@ -1,13 +1,13 @@
-// The append (architecture §3.2): one transaction that locks the head, checks the cursor, numbers and clamps,
-// and moves status, cursor and sequence together. Four round trips: BEGIN, lock, write, COMMIT.
+// The append (architecture §3.2): one transaction that locks the heads, checks the cursors, numbers and clamps, and moves
+// status, cursor and sequence of each together. Four round trips, for one run or a group of them: BEGIN, lock, write, COMMIT.
 import { clampTimestamps } from '../../rules/clamp.ts';
 import { HostError } from '../../rules/errors.ts';
 import { deltaKey } from '../../rules/ids.ts';
 import type { AppendBatch, AppendOutcome, Head, LogRow, NewRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
-import type { Db, Transaction } from './db.ts';
-import { putAsks, summaryValues } from './run-summaries.ts';
-import { eventRecords, HEAD_COLUMNS, headOf, INSERT_EVENTS } from './rows.ts';
+import type { Db, SqlValue, Transaction } from './db.ts';
+import { summaryValues } from './run-summaries.ts';
+import { groupRecords, HEAD_COLUMNS, headOf, INSERT_GROUP } from './rows.ts';
 import type { HeadRecord } from './rows.ts';
 
 export const LOG_CHANNEL = 'openwop_log';
@@ -31,72 +31,183 @@ export const KEEP_END = `
       SELECT 1 FROM session_runs WHERE run_id = $1 AND tenant_id = $2 AND parent_run_id IS NOT NULL
       UNION ALL SELECT 1 FROM session_runs WHERE tenant_id = $2 AND parent_run_id = $1)`;
 
+/** What a group moves ($1) and adds ($2), the blocks that it closes ($3), and the runs it is about ($4). */
 const WRITE = `
-  WITH added AS (${INSERT_EVENTS}),
-  moved AS (
-    UPDATE run_heads SET next_sequence = $4, last_timestamp_ms = $5, temporal_run_id = $6, history_event_id = $7,
-      token = $8, status = $9, closed = $10, translate_state = $11, snapshot = $12, problem = NULL,
-      summary = $15, summary_of = $16
-    WHERE run_id = $1 AND tenant_id = $2
+  WITH moving AS MATERIALIZED (
+    SELECT * FROM json_to_recordset($1::text::json) AS x(run_id text, tenant_id text, next_sequence bigint,
+      last_timestamp_ms bigint, temporal_run_id text, history_event_id bigint, token text, status text, closed boolean,
+      translate_state text, snapshot text, summary text, summary_of text, until_ms bigint, since_ms bigint,
+      last_until_ms bigint, told boolean, segment_index integer, segment_run_id text)
   ),
-  ${putAsks('SELECT 1', 17)},
+  closing AS MATERIALIZED (
+    SELECT * FROM json_to_recordset($3::text::json) AS x(run_id text, tenant_id text, activity_id text)
+  ),
+  added AS (${INSERT_GROUP}),
+  moved AS (
+    UPDATE run_heads h SET next_sequence = m.next_sequence, last_timestamp_ms = m.last_timestamp_ms,
+      temporal_run_id = m.temporal_run_id, history_event_id = m.history_event_id, token = m.token, status = m.status,
+      closed = m.closed, translate_state = m.translate_state, snapshot = m.snapshot, problem = NULL,
+      summary = m.summary, summary_of = m.summary_of
+    FROM moving m WHERE h.run_id = ANY($4::text[]) AND h.run_id = m.run_id AND h.tenant_id = m.tenant_id
+  ),
+  recorded AS (
+    INSERT INTO run_segments (run_id, segment_index, tenant_id, temporal_run_id, closed)
+    SELECT run_id, segment_index, tenant_id, segment_run_id, closed OR temporal_run_id <> segment_run_id
+    FROM moving WHERE segment_index IS NOT NULL
+    ON CONFLICT DO NOTHING
+  ),
+  asked AS (
+    INSERT INTO run_asks (run_id, tenant_id, until_ms, since_ms, last_until_ms)
+    SELECT run_id, tenant_id, until_ms, since_ms, last_until_ms FROM moving WHERE until_ms IS NOT NULL
+    ON CONFLICT (run_id) DO UPDATE SET until_ms = excluded.until_ms, since_ms = excluded.since_ms,
+      last_until_ms = excluded.last_until_ms
+  ),
+  unasked AS (
+    DELETE FROM run_asks a USING moving m
+    WHERE a.run_id = ANY($4::text[]) AND a.run_id = m.run_id AND a.tenant_id = m.tenant_id AND m.until_ms IS NULL
+  ),
   sealed AS (
     INSERT INTO run_blocks (run_id, activity_id, tenant_id, try_number, closed)
-    SELECT $1::text, block, $2::text, 0, true FROM unnest($13::text[]) AS block
+    SELECT run_id, activity_id, tenant_id, 0, true FROM closing
     ON CONFLICT (run_id, activity_id) DO UPDATE SET closed = true
   ),
   cut_off AS (
-    UPDATE run_blocks SET closed = true
-    WHERE run_id = $1 AND tenant_id = $2 AND $10 AND NOT closed AND activity_id <> ALL ($13::text[])
+    UPDATE run_blocks b SET closed = true FROM moving m
+    WHERE b.run_id = ANY($4::text[]) AND b.run_id = m.run_id AND b.tenant_id = m.tenant_id AND m.closed AND NOT b.closed
+      AND NOT EXISTS (SELECT FROM closing c WHERE c.run_id = b.run_id AND c.activity_id = b.activity_id)
   ),
-  told AS (${KEEP_END} AND $10 ON CONFLICT DO NOTHING)
-  SELECT pg_notify('${LOG_CHANNEL}', $1::text || ':' || $4::bigint::text) WHERE $14::boolean`;
+  told AS (
+    INSERT INTO run_ends (tenant_id, run_id, ended_at_ms)
+    SELECT m.tenant_id, m.run_id, openwop_now_ms() FROM moving m WHERE m.closed AND (
+      EXISTS (SELECT 1 FROM session_runs s
+        WHERE s.run_id = m.run_id AND s.tenant_id = m.tenant_id AND s.parent_run_id IS NOT NULL)
+      OR EXISTS (SELECT 1 FROM session_runs s WHERE s.tenant_id = m.tenant_id AND s.parent_run_id = m.run_id))
+    ON CONFLICT DO NOTHING
+  )
+  SELECT pg_notify('${LOG_CHANNEL}', run_id || ':' || next_sequence::text) FROM moving WHERE told`;
 
-/** Throws HostError run_not_found without a head; SqlError when a fact is appended twice (a bug in its author). */
-export function append(db: Db, batch: AppendBatch): Promise<AppendOutcome> {
+/** What one batch of a group makes of its head. */
+interface Move {
+  readonly before: Head;
+  readonly head: Head;
+  readonly rows: readonly LogRow[];
+  readonly batch: AppendBatch;
+}
+
+/** `locked`: somebody else holds the head's lock, or there is none. */
+export type GroupOutcome = AppendOutcome | 'locked';
+
+/**
+ * Batches of different runs in one transaction: each as if it came alone. A lock that is not free is waited for with
+ * `wait` alone. Throws HostError run_not_found where one of them, that is waited for, has no head; SqlError when a fact is
+ * appended twice (a bug in its author): then nothing of the group is stored.
+ */
+export function appendGroup(
+  db: Db,
+  batches: readonly AppendBatch[],
+  wait: boolean,
+): Promise<GroupOutcome[]> {
   return db.transaction(async (tx) => {
-    const head = await lockHead(tx, batch.run);
-    if (!head) throw new HostError('run_not_found', { runId: batch.run.runId });
-    if (head.closed) return { kind: 'closed', head };
-    const { behind } = batch;
-    if (
-      head.temporalRunId !== behind.temporalRunId ||
-      head.historyEventId !== behind.historyEventId ||
-      head.nextSequence !== (batch.seenSequence ?? head.nextSequence)
-    ) {
-      return { kind: 'stale', head };
+    const heads = await lockHeads(tx, batches, wait);
+    const moves: Move[] = [];
+    const outcomes: GroupOutcome[] = [];
+    for (const batch of batches) {
+      const head = heads.get(batch.run.runId);
+      if (head?.tenant !== batch.run.tenant) {
+        if (wait) throw new HostError('run_not_found', { runId: batch.run.runId });
+        outcomes.push('locked');
+      } else if (head.closed) outcomes.push({ kind: 'closed', head });
+      else if (isStale(head, batch)) outcomes.push({ kind: 'stale', head });
+      else {
+        const move = moveOf(head, batch, await withoutStoredDeltas(tx, batch));
+        moves.push(move);
+        outcomes.push({ kind: 'appended', head: move.head });
+      }
     }
-    const rows = number(head, await withoutStoredDeltas(tx, batch));
-    const moved: Head = {
-      ...head,
-      ...batch.cursor,
-      nextSequence: head.nextSequence + rows.length,
-      lastTimestampMs: rows.at(-1)?.timestampMs ?? head.lastTimestampMs,
-      status: batch.status,
-      closed: batch.closed,
-      translateState: batch.translateState,
-      snapshot: batch.fold(head.snapshot, rows),
-      problem: undefined,
-    };
-    await tx.query(WRITE, [
-      moved.runId,
-      moved.tenant,
-      eventRecords(rows),
-      moved.nextSequence,
-      moved.lastTimestampMs,
-      moved.temporalRunId,
-      moved.historyEventId,
-      moved.token,
-      moved.status,
-      moved.closed,
-      JSON.stringify(moved.translateState),
-      JSON.stringify(moved.snapshot),
-      [...new Set(batch.closedBlocks)],
-      rows.length > 0 || moved.status !== head.status,
-      ...summaryValues(moved, batch.summary?.(moved.snapshot)),
-    ]);
-    return { kind: 'appended', head: moved };
+    if (moves.length > 0) await tx.query(WRITE, valuesOf(moves));
+    return outcomes;
   });
+}
+
+/** In the order of their ids, so that two groups do not wait for each other. */
+async function lockHeads(
+  tx: Transaction,
+  batches: readonly AppendBatch[],
+  wait: boolean,
+): Promise<ReadonlyMap<string, Head>> {
+  const records = await tx.query<HeadRecord>(
+    `SELECT ${HEAD_COLUMNS} FROM run_heads WHERE run_id = ANY($1::text[]) AND tenant_id = ANY($2::text[])
+     ORDER BY run_id FOR UPDATE ${wait ? '' : 'SKIP LOCKED'}`,
+    [batches.map(({ run }) => run.runId), [...new Set(batches.map(({ run }) => run.tenant))]],
+  );
+  return new Map(records.map((record) => [record.run_id, headOf(record)]));
+}
+
+function isStale(head: Head, { behind, seenSequence }: AppendBatch): boolean {
+  return (
+    head.temporalRunId !== behind.temporalRunId ||
+    head.historyEventId !== behind.historyEventId ||
+    head.nextSequence !== (seenSequence ?? head.nextSequence)
+  );
+}
+
+function moveOf(before: Head, batch: AppendBatch, added: readonly NewRow[]): Move {
+  const rows = number(before, added);
+  const head: Head = {
+    ...before,
+    ...batch.cursor,
+    nextSequence: before.nextSequence + rows.length,
+    lastTimestampMs: rows.at(-1)?.timestampMs ?? before.lastTimestampMs,
+    status: batch.status,
+    closed: batch.closed,
+    translateState: batch.translateState,
+    snapshot: batch.fold(before.snapshot, rows),
+    problem: undefined,
+  };
+  return { before, head, rows, batch };
+}
+
+function valuesOf(moves: readonly Move[]): SqlValue[] {
+  const moving = moves.map(({ before, head, rows, batch }) => {
+    const [summary, summaryOf, untilMs, sinceMs, lastUntilMs] = summaryValues(
+      head,
+      batch.summary?.(head.snapshot),
+    );
+    return {
+      run_id: head.runId,
+      tenant_id: head.tenant,
+      next_sequence: head.nextSequence,
+      last_timestamp_ms: head.lastTimestampMs,
+      temporal_run_id: head.temporalRunId,
+      history_event_id: head.historyEventId,
+      token: head.token,
+      status: head.status,
+      closed: head.closed,
+      translate_state: JSON.stringify(head.translateState),
+      snapshot: JSON.stringify(head.snapshot),
+      summary,
+      summary_of: summaryOf,
+      until_ms: untilMs,
+      since_ms: sinceMs,
+      last_until_ms: lastUntilMs,
+      told: rows.length > 0 || head.status !== before.status,
+      segment_index: batch.segment?.index,
+      segment_run_id: batch.segment?.temporalRunId,
+    };
+  });
+  const closing = moves.flatMap(({ head, batch }) =>
+    [...new Set(batch.closedBlocks)].map((activityId) => ({
+      run_id: head.runId,
+      tenant_id: head.tenant,
+      activity_id: activityId,
+    })),
+  );
+  return [
+    JSON.stringify(moving),
+    groupRecords(moves.map(({ head, rows }) => ({ tenant: head.tenant, rows }))),
+    JSON.stringify(closing),
+    moves.map(({ head }) => head.runId),
+  ];
 }
 
 /** Gives sequences and clamped timestamps, in the order of the rows. */

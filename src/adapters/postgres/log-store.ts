@@ -1,9 +1,11 @@
 // The log's port on Postgres (architecture §3): appends and deltas live in files of their own, reads and the restore of
 // a rebuilt run here.
-import type { LogStore } from '../../ports/log.ts';
+import type { Head, LogStore } from '../../ports/log.ts';
+import type { RunRef } from '../../ports/runs.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Db } from './db.ts';
-import { append, LOG_CHANNEL } from './log-append.ts';
+import { createAppend } from './append-groups.ts';
+import { LOG_CHANNEL } from './log-append.ts';
 import { appendDeltas, closeBlock, storedDeltas } from './log-deltas.ts';
 import { logLinks } from './log-links.ts';
 import { restore } from './log-restore.ts';
@@ -23,7 +25,7 @@ export async function createLogStore(db: Db, logger: Logger): Promise<LogStore> 
   return {
     ...reads(db),
     ...logLinks(db),
-    append: (batch) => append(db, batch),
+    append: createAppend(db),
     appendDeltas: (run, activityId, tryNumber, deltas) =>
       appendDeltas(db, { run, activityId, tryNumber, deltas }),
     closeBlock: (run, activityId) => closeBlock(db, run, activityId),
@@ -60,6 +62,51 @@ function notify(listener: (change: Change) => void, change: Change, logger: Logg
   }
 }
 
+/** Heads that are asked for in one turn of the event loop are read by one statement, at most so many. */
+const HEADS_AT_ONCE = 100;
+
+interface HeadRead {
+  readonly run: RunRef;
+  readonly resolve: (head: Head | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+function createHeadReads(db: Db): LogStore['head'] {
+  let asked: HeadRead[] = [];
+
+  async function readGroup(group: readonly HeadRead[]): Promise<void> {
+    try {
+      const records = await db.query<HeadRecord>(
+        `SELECT ${HEAD_COLUMNS} FROM run_heads WHERE run_id = ANY($1::text[]) AND tenant_id = ANY($2::text[])`,
+        [
+          [...new Set(group.map(({ run }) => run.runId))],
+          [...new Set(group.map(({ run }) => run.tenant))],
+        ],
+      );
+      const found = new Map(records.map((record) => [record.run_id, record]));
+      for (const { run, resolve } of group) {
+        const record = found.get(run.runId);
+        resolve(record?.tenant_id === run.tenant ? headOf(record) : undefined);
+      }
+    } catch (error) {
+      for (const { reject } of group) reject(error);
+    }
+  }
+
+  function readAll(): void {
+    const all = asked;
+    asked = [];
+    for (let at = 0; at < all.length; at += HEADS_AT_ONCE)
+      void readGroup(all.slice(at, at + HEADS_AT_ONCE));
+  }
+
+  return (run) =>
+    new Promise((resolve, reject) => {
+      asked.push({ run, resolve, reject });
+      if (asked.length === 1) setImmediate(readAll);
+    });
+}
+
 function reads(
   db: Db,
 ): Pick<
@@ -67,13 +114,7 @@ function reads(
   'head' | 'tail' | 'read' | 'sequenceOf' | 'problems' | 'storedDeltas' | 'openBlocks'
 > {
   return {
-    async head({ tenant, runId }) {
-      const [record] = await db.query<HeadRecord>(
-        `SELECT ${HEAD_COLUMNS} FROM run_heads WHERE run_id = $1 AND tenant_id = $2`,
-        [runId, tenant],
-      );
-      return record && headOf(record);
-    },
+    head: createHeadReads(db),
     async tail({ tenant, runId }) {
       const [record] = await db.query<Pick<HeadRecord, 'next_sequence' | 'closed'>>(
         'SELECT next_sequence, closed FROM run_heads WHERE run_id = $1 AND tenant_id = $2',

@@ -51,9 +51,8 @@ export function linkOf(record: LinkRecord): LogLink {
   };
 }
 
-/** All rows as one JSON text: the value of INSERT_EVENTS. */
-export function eventRecords(rows: readonly LogRow[]): string {
-  const records: EventRecord[] = rows.map((row) => ({
+function recordOf(row: LogRow): EventRecord {
+  return {
     run_id: row.runId,
     sequence: row.sequence,
     event_id: row.eventId,
@@ -64,16 +63,40 @@ export function eventRecords(rows: readonly LogRow[]): string {
     caused_by: row.causedBy === undefined ? null : JSON.stringify(row.causedBy),
     payload: row.payload,
     timestamp_ms: row.timestampMs,
-  }));
-  return JSON.stringify(records);
+  };
 }
+
+/** All rows as one JSON text: the value of INSERT_EVENTS. */
+export function eventRecords(rows: readonly LogRow[]): string {
+  return JSON.stringify(rows.map(recordOf));
+}
+
+/** The same of several runs, for INSERT_GROUP. */
+export function groupRecords(
+  groups: readonly { readonly tenant: string; readonly rows: readonly LogRow[] }[],
+): string {
+  return JSON.stringify(
+    groups.flatMap(({ tenant, rows }) =>
+      rows.map((row) => ({ ...recordOf(row), tenant_id: tenant })),
+    ),
+  );
+}
+
+const RECORD_COLUMNS = `sequence bigint, event_id text, key text, type text, node_id text, causation_id text,
+       caused_by text, payload text, timestamp_ms bigint`;
 
 /** Takes the run ($1), the tenant ($2) and eventRecords ($3). */
 export const INSERT_EVENTS = `INSERT INTO run_events (tenant_id, ${EVENT_COLUMNS})
   SELECT $2::text, $1::text, x.sequence, x.event_id, x.key, x.type, x.node_id, x.causation_id, x.caused_by, x.payload,
          x.timestamp_ms
-  FROM json_to_recordset($3::text::json) AS x(sequence bigint, event_id text, key text, type text, node_id text,
-       causation_id text, caused_by text, payload text, timestamp_ms bigint)`;
+  FROM json_to_recordset($3::text::json) AS x(${RECORD_COLUMNS})`;
+
+/** Takes groupRecords ($2). */
+export const INSERT_GROUP = `INSERT INTO run_events (tenant_id, ${EVENT_COLUMNS})
+  SELECT x.tenant_id, ${EVENT_COLUMNS.split(', ')
+    .map((column) => `x.${column}`)
+    .join(', ')}
+  FROM json_to_recordset($2::text::json) AS x(tenant_id text, run_id text, ${RECORD_COLUMNS})`;
 
 export const HEAD_COLUMNS = `run_id, tenant_id, status, closed, next_sequence, last_timestamp_ms, temporal_run_id,
   history_event_id, token, translate_version, translate_state, snapshot, problem`;

@@ -15,21 +15,7 @@ const NEVER_MS = Number.MAX_SAFE_INTEGER;
 export const IS_SUMMED =
   "CASE WHEN h.summary_of = h.temporal_run_id || ':' || h.history_event_id THEN true ELSE false END";
 
-/** Two CTEs that put or take away the run's ($1, of tenant $2) row, where `when` has a row; values from `$at` on. */
-export function putAsks(when: string, at: number): string {
-  const [until, since, last] = [at, at + 1, at + 2].map((n) => `$${n}::bigint`);
-  return `asked AS (
-    INSERT INTO run_asks (run_id, tenant_id, until_ms, since_ms, last_until_ms)
-    SELECT $1::text, $2::text, ${until}, ${since}, ${last} WHERE ${until} IS NOT NULL AND EXISTS (${when})
-    ON CONFLICT (run_id) DO UPDATE SET until_ms = excluded.until_ms, since_ms = excluded.since_ms,
-      last_until_ms = excluded.last_until_ms
-  ),
-  unasked AS (
-    DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2 AND ${until} IS NULL AND EXISTS (${when})
-  )`;
-}
-
-/** summary, summary_of, and the three values of `putAsks`; without a summary there is none of this place in the log. */
+/** summary, summary_of, and until_ms, since_ms, last_until_ms of `run_asks`; without a summary there is none of this place in the log. */
 export function summaryValues(at: HistoryCursor, summary: RunSummary | undefined): SqlValue[] {
   if (!summary) return [null, null, null, null, null];
   const asked = summary.waits.filter(({ kind }) => ASKS_A_PERSON[kind]);
@@ -56,7 +42,15 @@ export async function summarize(
        WHERE run_id = $1 AND tenant_id = $2 AND temporal_run_id || ':' || history_event_id = $4::text
        RETURNING 1
      ),
-     ${putAsks('SELECT 1 FROM summed', 5)}
+     asked AS (
+       INSERT INTO run_asks (run_id, tenant_id, until_ms, since_ms, last_until_ms)
+       SELECT $1::text, $2::text, $5::bigint, $6::bigint, $7::bigint FROM summed WHERE $5::bigint IS NOT NULL
+       ON CONFLICT (run_id) DO UPDATE SET until_ms = excluded.until_ms, since_ms = excluded.since_ms,
+         last_until_ms = excluded.last_until_ms
+     ),
+     unasked AS (
+       DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2 AND $5::bigint IS NULL AND EXISTS (SELECT 1 FROM summed)
+     )
      SELECT 1`,
     [runId, tenant, ...summaryValues(at, summary)],
   );

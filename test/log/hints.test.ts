@@ -1,0 +1,81 @@
+// Which hinted runs are caught up when, on a clock of its own (architecture §3.4).
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createHintQueue, type HintQueue } from '../../src/log/hints.ts';
+import { silentLogger } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
+
+const HEAD = { head: {}, reached: true } as never;
+const MOMENT_MS = 10;
+const GATHERING_MS = 260;
+const LONGEST_MS = 1_300;
+const MANY = 40;
+
+let caughtUp: string[];
+let watched: Set<string>;
+let hints: HintQueue;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  caughtUp = [];
+  watched = new Set();
+  hints = createHintQueue({
+    advance: async ({ runId }) => {
+      caughtUp.push(runId);
+      return HEAD;
+    },
+    watched: async () => watched,
+    onReached: () => {},
+    logger: silentLogger,
+  });
+});
+afterEach(async () => {
+  await hints.stop();
+  vi.useRealTimers();
+});
+
+function hint(runId: string, historyLength: number, terminal = false): void {
+  hints.add({ run: runRef(runId), temporalRunId: 't', historyLength, terminal });
+}
+
+const many = Array.from({ length: MANY }, (_, at) => `run-${at}`);
+const passes = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+
+describe('architecture §3.4: when a hinted run is caught up', () => {
+  it('at once where somebody watches, also while many rest', async () => {
+    watched.add('watched');
+    for (const runId of [...many, 'watched']) hint(runId, 3);
+    await passes(MOMENT_MS);
+    expect(caughtUp).toEqual(['watched']);
+  });
+
+  it('an unwatched one with the next gathering', async () => {
+    hint('alone', 3);
+    await passes(MOMENT_MS);
+    expect(caughtUp).toEqual([]);
+    await passes(GATHERING_MS);
+    expect(caughtUp).toEqual(['alone']);
+  });
+
+  it('a short run among many once, when it has ended', async () => {
+    for (const runId of many) hint(runId, 3);
+    await passes(GATHERING_MS);
+    for (const runId of many) hint(runId, 9, true);
+    await passes(LONGEST_MS);
+    expect([...caughtUp].sort()).toEqual([...many].sort());
+  });
+
+  it('one that goes on among many, too, before long', async () => {
+    for (const runId of many) hint(runId, 3);
+    await passes(GATHERING_MS);
+    expect(caughtUp).toEqual([]);
+    await passes(LONGEST_MS);
+    expect([...caughtUp].sort()).toEqual([...many].sort());
+  });
+
+  it('all at once when the process stops', async () => {
+    for (const runId of many) hint(runId, 3);
+    await passes(MOMENT_MS);
+    await hints.stop();
+    expect([...caughtUp].sort()).toEqual([...many].sort());
+  });
+});
