@@ -2475,7 +2475,7 @@ export interface RunForkOverlay {
     [k: string]: unknown;
   };
   /**
-   * By agentId.
+   * By agentId, or by a name that stands for one agent of the run: the last part of its id, or a node that invokes it.
    */
   agents?: {
     [k: string]: {

@@ -27,14 +27,21 @@ export function cohortsTable(cohorts: readonly Cohort[], screen: Screen): string
   return table(['COHORT', 'STATE', 'BEGAN', 'RUNS', 'THE SAME', 'BY'], rows, { screen });
 }
 
-export function reportText(cohort: Cohort, screen: Screen): string {
+/** `expected`: runs that came out otherwise as they should, which are counted alone. */
+export function reportText(
+  cohort: Cohort,
+  screen: Screen,
+  expected: readonly string[] = [],
+): string {
   const { cohortId, state, members, settled, select, totals, results = [] } = cohort;
   const of = select.workflowId === undefined ? '' : ` of ${select.workflowId}`;
   const head = `Cohort ${cohortId}: ${settled} of ${members} runs${of} ${changeText(cohort)}, ${STATE_WORDS[state] ?? state}.`;
   const counted = (Object.keys(OUTCOME_WORDS) as Outcome[]).flatMap((outcome) =>
     totals[outcome] > 0 ? [[OUTCOME_WORDS[outcome], totals[outcome]] as const] : [],
   );
-  const told = results.filter(({ outcome }) => outcome !== undefined && outcome !== 'same');
+  const told = results.filter(
+    ({ outcome = 'same', sourceRunId }) => outcome !== 'same' && !expected.includes(sourceRunId),
+  );
   const blocks = told.slice(0, MAX_TOLD).map((member) => {
     const { outcome, sourceRunId, forkRunId } = member;
     const words = OUTCOME_WORDS[outcome as Outcome] ?? outcome;

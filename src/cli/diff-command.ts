@@ -143,8 +143,15 @@ function stepText(step: ComparedStep, screen: Screen): string {
   if (!isOther(step)) return '';
   const name = visit === 1 ? nodeName : `${nodeName} (${visit})`;
   if (!a || !b) return `${printable(name)}\n  only ${a ? 'A' : 'B'} came to it`;
-  return differencesText(name, differences, screen);
+  const isSkipped = [a, b].some(({ status }) => status === 'skipped');
+  const told = isSkipped
+    ? differences.filter(({ pointer }) => TELLS_OF_SKIPPED.test(pointer))
+    : differences;
+  return differencesText(name, told, screen);
 }
+
+/** Of a step that one side skipped: what the other did there, and what came of it. --json has all. */
+const TELLS_OF_SKIPPED = /^\/(?:status|calls|outputs|error)(?:\/|$)/;
 
 function differencesText(
   name: string,
@@ -177,13 +184,26 @@ function shortened(text: string): string {
   return text.length <= LONG_VALUE ? text : `${text.slice(0, LONG_VALUE)}…`;
 }
 
+/** Words that both have, beside those that differ: a long prompt is told where it changed. */
+const CONTEXT_WORDS = 12;
+
 /** `[-only of A-]` and `{+only of B+}`, as tools for words have it. */
 function wordsText(a: string, b: string): string {
-  const marked = wordPieces(a, b).map(({ in: side, text }) => {
-    if (side === 'both') return text;
+  const pieces = wordPieces(a, b);
+  const marked = pieces.map(({ in: side, text }, at) => {
+    if (side === 'both') return nearText(text, at > 0, at < pieces.length - 1);
     return side === 'a' ? `[-${text.trimEnd()}-] ` : `{+${text.trimEnd()}+} `;
   });
-  return printable(shortened(marked.join('').trimEnd().replaceAll(/\s+/g, ' ')));
+  return printable(shortened(marked.join('').trim().replaceAll(/\s+/g, ' ')));
+}
+
+/** Of a stretch what stands behind the words before it, and before those behind it. */
+function nearText(text: string, isBehind: boolean, isBefore: boolean): string {
+  const words = text.trim().split(/\s+/);
+  const [first, last] = [isBehind ? CONTEXT_WORDS : 0, isBefore ? CONTEXT_WORDS : 0];
+  if (words.length <= first + last) return text;
+  const kept = [...words.slice(0, first), '…', ...words.slice(words.length - last)];
+  return `${kept.join(' ')} `;
 }
 
 function tookText(ms: number | undefined): string | undefined {

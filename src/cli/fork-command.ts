@@ -37,7 +37,7 @@ export function addForkCommand(program: Command, cli: Cli): void {
   command(program, 'fork <runId>', 'Make a run again from what another one recorded.')
     .option('--from <n>', 'live from this event on', numberTo(0, Number.MAX_SAFE_INTEGER))
     .option('--replay', 'to its end as it was recorded: nothing is performed, nobody is asked')
-    .option('--prompt <agentId=file>', 'another prompt for this agent (again for each)', collect)
+    .option('--prompt <agent=file>', 'another prompt for this agent (again for each)', collect)
     .option('--model <name>', 'another model')
     .option('--provider <name>', 'another provider of models')
     .option('--input <name=value>', 'another input, with --from 0 (again for each)', collect)
@@ -121,7 +121,7 @@ async function inputsFor({ client }: Cli, runId: string, given: readonly string[
 
 export async function promptOf(given: string): Promise<[string, { systemPrompt: string }]> {
   const at = given.indexOf('=');
-  if (at < 1) throw usageFault(`--prompt is agentId=file, and not "${given}".`);
+  if (at < 1) throw usageFault(`--prompt is agent=file, and not "${given}".`);
   const file = given.slice(at + 1);
   try {
     return [given.slice(0, at), { systemPrompt: await readFile(file, 'utf8') }];

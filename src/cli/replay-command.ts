@@ -2,31 +2,19 @@
 import { Option, type Command } from 'commander';
 import type { Cohort, CohortCreateRequest } from '../../schemas/types.generated.ts';
 import type { JsonObject } from '../rules/json.ts';
-import { BackOff, Deadline, rest } from '../system/time.ts';
 import { CALLED, collect, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { cohortsTable, reportText } from './cohort-tables.ts';
-import { CliFault, codeOf, EXIT, usageFault, type ExitCode } from './faults.ts';
+import { CliFault, codeOf, EXIT, usageFault } from './faults.ts';
 import { promptOf } from './fork-command.ts';
+import { lookUntil } from './looking.ts';
+import { addGateOptions, gateOf, gateText, type GateFlags } from './replay-gate.ts';
 import { command, numberTo } from './run-commands.ts';
 
 const COHORTS = '/v1/host/openwop-temporal/cohorts';
 /** Members that the host gives at once. */
 const PAGE_MEMBERS = 200;
-/** ms between two looks. */
-const FIRST_LOOK_MS = 200;
-const LONGEST_LOOK_MS = 2_000;
-/** A host that is away for longer than this (ms) is not waited for. */
-const OUTAGE_LIMIT_MS = 10 * 60_000;
 
-/** What each `--fail-on` is hit by. */
-const FAILS_ON: Readonly<Record<string, readonly (keyof Cohort['totals'])[]>> = {
-  outcome: ['outcome-changed', 'failed'],
-  divergence: ['diverged', 'outcome-changed', 'failed'],
-  asks: ['asks'],
-  error: ['failed', 'source-missing', 'not-finished'],
-};
-
-interface ReplayFlags extends JsonFlag {
+interface ReplayFlags extends JsonFlag, GateFlags {
   readonly last: number;
   readonly workflow?: string;
   readonly status?: NonNullable<CohortCreateRequest['select']['status']>;
@@ -41,7 +29,6 @@ interface ReplayFlags extends JsonFlag {
   readonly configurable?: string;
   readonly parallel?: number;
   readonly memberTimeout?: number;
-  readonly failOn?: readonly string[];
   readonly cancelOnInterrupt?: true;
 }
 
@@ -73,7 +60,7 @@ export function addReplayCommands(program: Command, cli: Cli): void {
 }
 
 function addStart(replay: Command, cli: Cli): void {
-  replay
+  const start = replay
     .command('start', { isDefault: true })
     .description('Begin one and wait for its report (the default).')
     .option('--json', 'JSON, for programs')
@@ -97,19 +84,8 @@ function addStart(replay: Command, cli: Cli): void {
     .option('--configurable <JSON>', 'other options of the runs')
     .option('--parallel <n>', 'forks at once, up to 16', numberTo(1, 16))
     .option('--member-timeout <seconds>', 'longest time of one fork', numberTo(1, 3_600))
-    .addOption(
-      new Option('--fail-on <what>', 'exit code 1 where any run comes to this (again for each)')
-        .choices(Object.keys(FAILS_ON))
-        .argParser(failOn),
-    )
-    .option('--cancel-on-interrupt', 'Ctrl-C cancels the cohort, which goes on otherwise')
-    .action((flags: ReplayFlags) => replayRuns(cli, flags));
-}
-
-function failOn(text: string, before: readonly string[] = []): readonly string[] {
-  if (!Object.hasOwn(FAILS_ON, text))
-    throw usageFault(`--fail-on is one of ${Object.keys(FAILS_ON).join(', ')}, and not "${text}".`);
-  return [...before, text];
+    .option('--cancel-on-interrupt', 'Ctrl-C cancels the cohort, which goes on otherwise');
+  addGateOptions(start).action((flags: ReplayFlags) => replayRuns(cli, flags));
 }
 
 async function replayRuns(cli: Cli, flags: ReplayFlags): Promise<void> {
@@ -121,18 +97,18 @@ async function replayRuns(cli: Cli, flags: ReplayFlags): Promise<void> {
   try {
     await ended(cli, cohortId, flags);
     const cohort = await wholeCohort(cli, cohortId);
-    cli.tell(flags, cohort, () => reportText(cohort, cli.screen));
-    cli.ends(exitCodeOf(cohort, flags));
+    const gate = gateOf(cohort, flags);
+    const document = gate === undefined ? cohort : { ...cohort, gate };
+    cli.tell(flags, document, () => {
+      const report = reportText(cohort, cli.screen, gate?.righted);
+      return gate === undefined ? report : `${report}\n\n${gateText(gate, cli.screen)}`;
+    });
+    if (cohort.state === 'cancelled') cli.ends(EXIT.cancelled);
+    else cli.ends(gate?.passed === false ? EXIT.refused : EXIT.done);
   } catch (error) {
     if (!cli.signal.aborted) throw error;
     throw await interruptedFault(cli, cohortId, flags);
   }
-}
-
-function exitCodeOf({ state, totals }: Cohort, { failOn: asked = [] }: ReplayFlags): ExitCode {
-  if (state === 'cancelled') return EXIT.cancelled;
-  const hits = asked.flatMap((name) => FAILS_ON[name] ?? []);
-  return hits.some((outcome) => totals[outcome] > 0) ? EXIT.refused : EXIT.done;
 }
 
 /** The cohort is the host's: it goes on without this program, unless that was asked for. */
@@ -155,28 +131,16 @@ async function interruptedFault(
   return new CliFault(words, { code: 'interrupted', exitCode: EXIT.interrupted });
 }
 
-/** Over restarts of the host. */
 async function ended(cli: Cli, cohortId: string, { json }: ReplayFlags): Promise<void> {
-  const pauses = new BackOff(FIRST_LOOK_MS, LONGEST_LOOK_MS);
-  let away = new Deadline(OUTAGE_LIMIT_MS);
   let told = 0;
-  for (;;) {
-    try {
-      const cohort = await cli.client.get<Cohort>(`${COHORTS}/${cohortId}?limit=0`);
-      away = new Deadline(OUTAGE_LIMIT_MS);
-      if (cohort.endedAt !== undefined) return;
-      if (!json && cohort.settled > told) cli.note(`${cohort.settled} of ${cohort.members}`);
-      told = cohort.settled;
-    } catch (error) {
-      const passes = error instanceof CliFault && (error.facts.isLost || PASSING.has(error.code));
-      if (!passes || away.isOver()) throw error;
-    }
-    await rest(pauses.next(), cli.signal);
-  }
+  await lookUntil(cli, async () => {
+    const cohort = await cli.client.get<Cohort>(`${COHORTS}/${cohortId}?limit=0`);
+    if (cohort.endedAt !== undefined) return cohort;
+    if (!json && cohort.settled > told) cli.note(`${cohort.settled} of ${cohort.members}`);
+    told = cohort.settled;
+    return undefined;
+  });
 }
-
-/** Refusals that pass. */
-const PASSING: ReadonlySet<string> = new Set(['service_unavailable', 'rate_limited']);
 
 async function wholeCohort(cli: Cli, cohortId: string): Promise<Cohort> {
   const results: NonNullable<Cohort['results']> = [];

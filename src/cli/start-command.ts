@@ -17,6 +17,7 @@ import { inputsOf } from './input-values.ts';
 import { command, DEFAULT_COMMAND } from './run-commands.ts';
 import { RUNS } from './run-reads.ts';
 import { statusText } from './run-tables.ts';
+import { startMany } from './start-many.ts';
 import { fields, table } from './terminal.ts';
 
 const WORKFLOWS = '/v1/host/openwop-temporal/workflows';
@@ -26,6 +27,7 @@ const MAX_INPUTS = 1024 * 1024;
 interface StartFlags extends JsonFlag {
   readonly input?: readonly string[];
   readonly inputs?: string;
+  readonly each?: string;
   readonly tag?: readonly string[];
   readonly follow?: true;
   readonly rehearsal?: true;
@@ -52,8 +54,12 @@ export function addStartCommands(program: Command, cli: Cli): void {
       collect,
     )
     .option('--inputs <JSON>', 'all inputs as one object: JSON, @file, or - for the input')
+    .option(
+      '--each <file>',
+      'a run for each line: a JSON object of inputs, over those said otherwise',
+    )
     .option('--tag <tag>', 'a tag (again for each)', collect)
-    .option('--follow', 'follow the run until it ends')
+    .option('--follow', 'follow the run until it ends; --each: wait until each has, or asks')
     .option('--rehearsal', 'its clock stands until you skip time (npm start only)')
     .option('--idempotency-key <key>', 'the same key starts one run, for 24 hours')
     .action((workflowId: string, flags: StartFlags) => startRun(cli, workflowId, flags));
@@ -80,11 +86,14 @@ async function startRun(cli: Cli, workflowId: string, flags: StartFlags): Promis
     ...(flags.inputs === undefined ? {} : await wholeInputs(cli, flags.inputs)),
     ...inputsOf(flags.input ?? [], variables),
   };
-  const body = {
-    ...{ workflowId, inputs },
+  const bodyOf = (more: JsonObject): object => ({
+    ...{ workflowId, inputs: { ...inputs, ...more } },
     ...(flags.tag === undefined ? {} : { tags: flags.tag }),
     ...(flags.rehearsal ? { rehearsal: true } : {}),
-  };
+  });
+  if (flags.each !== undefined)
+    return startMany(cli, flags, { workflowId, file: flags.each, bodyOf });
+  const body = bodyOf({});
   const idempotencyKey = flags.idempotencyKey ?? freshKey();
   const started = await cli.client.post<RunCreateResponse>(RUNS, { body, idempotencyKey });
   const { runId, status, warnings = [] } = started;

@@ -45,7 +45,9 @@ export function livedBy(input: RunInput): RunInput {
 /** What may be shown of it; `inputs` are so already. */
 export function pinnedOf(input: RunInput, inputs: JsonObject): Pinned {
   const { inherited, overlay } = input.fork ?? {};
-  const { models = {} } = mergedOverlay(inherited, overlay);
+  const { configurable: asked, models: chosen = {} } = mergedOverlay(inherited, overlay);
+  // Chosen anew beside another agent, by nobody's wish: where it is another one, the steps tell it.
+  const models = asked === undefined ? {} : chosen;
   const { agents, configurable } = livedBy(input);
   const { limits, policy, tags, metadata, message, translateVersion } = input;
   const definition = withDefaultsShown(input.definition, () => WITHHELD);

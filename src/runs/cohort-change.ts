@@ -34,7 +34,8 @@ export function agentsIn(
   return found;
 }
 
-function agentIdsOf(
+/** Whom a name stands for, of those that the run has. */
+export function agentIdsOf(
   name: string,
   { agents, definition }: Pick<RunInput, 'agents' | 'definition'>,
 ): string[] {

@@ -275,10 +275,18 @@ async function withManifests(
   const agents = { ...(pinned.agents as JsonObject) };
   for (const agentId of agentIds) {
     const resolved = await manifestOf(deps, tenant, hashes.get(agentId) ?? '');
-    if (resolved !== undefined) agents[agentId] = { ...(agents[agentId] as JsonObject), resolved };
+    if (resolved === undefined) continue;
+    const agent = Object.entries(agents[agentId] as JsonObject);
+    agents[agentId] = {
+      ...Object.fromEntries(agent.filter(([member]) => !STANDS_FOR_MANIFEST.has(member))),
+      resolved,
+    };
   }
   return { ...pinned, agents };
 }
+
+/** Members of a pinned agent in the place of which its manifest is told. */
+const STANDS_FOR_MANIFEST: ReadonlySet<string> = new Set(['manifestHash', 'isOverlaid']);
 
 /** Undefined: it is stored no more. */
 async function manifestOf(

@@ -24,12 +24,15 @@ import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
 import type { RunForkOverlay, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { checkedValue } from './answer.ts';
 import { agentsOf, normalized, readConfigurable } from './configurable.ts';
+import { agentIdsOf } from './cohort-change.ts';
 import type { RunsDeps } from './deps.ts';
 import { startVariables } from './input.ts';
 import { requireScope } from './scopes.ts';
 
 /** All of an overlay together: it travels in history. */
 const OVERLAY_BYTES = 256 * 1024;
+/** Agents that are named to who named another. */
+const MAX_NAMED_AGENTS = 20;
 
 export type OverlayDeps = Pick<RunsDeps, 'catalog' | 'models' | 'redactor'> & {
   readonly stores: Pick<Stores, 'content'>;
@@ -63,10 +66,11 @@ export interface ReadOverlay extends Overlay {
  */
 export async function readOverlay(
   deps: OverlayDeps,
-  request: OverlayRequest,
+  given: OverlayRequest,
 ): Promise<ReadOverlay | undefined> {
-  const { asked } = request;
-  if (Object.keys(asked).length === 0) return undefined;
+  if (Object.keys(given.asked).length === 0) return undefined;
+  const asked = withAgentIds(given);
+  const request = { ...given, asked };
   if (jsonBytes(asked) > OVERLAY_BYTES)
     throw new HostError('payload_too_large', { field: FIELD, limit: OVERLAY_BYTES });
   const variables = variablesOf(deps, request);
@@ -143,6 +147,30 @@ function configurableOf(
   return redactor.json(merged);
 }
 
+/** A name may stand for an agent, as in a cohort; what is kept has its id. */
+function withAgentIds({ asked, input }: OverlayRequest): RunForkOverlay {
+  if (!asked.agents) return asked;
+  const agents: NonNullable<RunForkOverlay['agents']> = {};
+  for (const [name, change] of Object.entries(asked.agents)) {
+    const [agentId, ...others] = agentIdsOf(name, input);
+    if (agentId === undefined) throw noAgent(name, input);
+    if (others.length > 0)
+      throw invalid(`${FIELD}/agents/${name}`, 'stands for several agents: name one by its id', {
+        candidates: [agentId, ...others],
+      });
+    if (Object.hasOwn(agents, agentId))
+      throw invalid(`${FIELD}/agents/${name}`, 'stands for an agent that another name stands for');
+    agents[agentId] = change;
+  }
+  return { ...asked, agents };
+}
+
+function noAgent(name: string, { agents }: RunInput): HostError {
+  const known = Object.keys(agents).slice(0, MAX_NAMED_AGENTS).join(', ');
+  const reason = `The run has no agent "${name}". It has: ${known === '' ? 'none' : known}.`;
+  return new HostError('agent_not_found', { agentId: name, reason });
+}
+
 async function agentsFor(
   deps: OverlayDeps,
   { asked, caller, input, source }: OverlayRequest,
@@ -150,9 +178,8 @@ async function agentsFor(
   if (!asked.agents) return undefined;
   const agents: Record<string, PinnedAgent> = {};
   for (const [agentId, { packVersion, systemPrompt }] of Object.entries(asked.agents)) {
-    const { agents: own } = input;
-    const before = Object.hasOwn(own, agentId) ? own[agentId] : undefined;
-    if (!before) throw new HostError('agent_not_found', { agentId });
+    const before = input.agents[agentId];
+    if (!before) throw noAgent(agentId, input);
     const pinned =
       packVersion === undefined ? before : versionOf(deps, caller, { agentId, packVersion });
     const spoken =

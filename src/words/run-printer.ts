@@ -40,7 +40,7 @@ export function createRunPrinter(write: (text: string) => void): RunPrinter {
       return;
     }
     endLine();
-    write(`${lineStart(event)}${essence(payload)}\n`);
+    write(`${`${lineStart(event)}${essence(payload)}`.trimEnd()}\n`);
   }
   return { print: (events) => events.forEach(printEvent), endLine };
 }
@@ -78,7 +78,8 @@ const TELLING = [
 function essence(payload: JsonObject): string {
   const shown = TELLING.flatMap((name) => {
     const value = payload[name];
-    return value === undefined
+    const isTold = name === 'toolName' && value === payload.toolId;
+    return value === undefined || isTold
       ? []
       : [`${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`];
   });

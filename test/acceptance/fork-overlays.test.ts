@@ -124,6 +124,41 @@ describe('replay.md §Modes: a branch goes by its overlay from fromSeq on', () =
     expect(await rowsOf(sourceRunId)).toEqual(source);
   });
 
+  it.each([
+    ['the last part of its id', 'judge'],
+    ['its id', AGENT],
+  ])('an agent goes by %s', async (_what, name) => {
+    const systemPrompt = 'rule: strict';
+    const runId = await branch(0, { agents: { [name]: { systemPrompt } } });
+    expect(payloads(await endOf(runId), 'agent.decided')).toMatchObject([
+      { decision: { refund: false } },
+    ]);
+    const { body } = await host.api<{ fork: JsonObject }>(`/v1/runs/${runId}`);
+    expect(body.fork.runOptionsOverlay).toEqual({ agents: { [AGENT]: { systemPrompt } } });
+  });
+
+  it('one that nobody has is named, with those that there are', async () => {
+    const { status, body } = await ask(0, { agents: { jugde: { systemPrompt: 'x' } } });
+    expect([status, body.error]).toEqual([404, 'agent_not_found']);
+    expect(body.details.reason).toBe(`The run has no agent "jugde". It has: ${AGENT}.`);
+    const twice = { [AGENT]: { systemPrompt: 'x' }, judge: { systemPrompt: 'y' } };
+    expect((await ask(0, { agents: twice })).body.error).toBe('validation_error');
+  });
+
+  it('the comparison tells the words of another prompt, and no model that nobody asked for', async () => {
+    const runId = await branch(0, { agents: { judge: { systemPrompt: 'rule: strict' } } });
+    await endOf(runId);
+    const path = `/v1/host/openwop-temporal/runs/${sourceRunId}/diff?against=${runId}`;
+    const { body } = await host.api<{ pinned: { fact: string; differences: JsonObject[] }[] }>(
+      path,
+    );
+    expect(body.pinned.map(({ fact }) => fact)).toEqual(['agents']);
+    const pointers = body.pinned.flatMap(({ differences }) =>
+      differences.map((one) => one.pointer),
+    );
+    expect(pointers).toEqual([`/${AGENT}/resolved/packVersion`, `/${AGENT}/resolved/systemPrompt`]);
+  });
+
   it('another model', async () => {
     const configurable = { 'ai.provider': 'scripted', 'ai.model': 'another' };
     for (const fromSeq of [0, at('agent.toolReturned')]) {

@@ -114,6 +114,36 @@ describe('openwop diff', () => {
     expect(out).not.toMatch(/\u001b/);
   });
 
+  it('of a step that one side skipped: what the other did, and what came of it', async () => {
+    const differences = [
+      { pointer: '/status', a: 'completed', b: 'skipped' },
+      { pointer: '/attempts', a: 1 },
+      { pointer: '/prompts', a: [{ hash: 'sha256:0' }] },
+      { pointer: '/calls', a: [{ tool: 'pay' }] },
+      { pointer: '/outputs', a: { paid: 1 } },
+      { pointer: '/reason', b: 'branch_not_taken' },
+    ];
+    const b = { ...side, status: 'skipped' };
+    const step = { ...{ nodeId: 'pay', nodeName: 'Pay', visit: 1 }, a: side, b, differences };
+    host.script({ [DIFF]: { body: { ...SAME, same: false, steps: [step] } } });
+    const { out } = await host.run(['diff', 'run-a', 'run-b']);
+    expect(out.trimEnd().split('\n\n').at(-1)).toBe(
+      'Pay\n  /status  "completed" → "skipped"\n  /calls  [{"tool":"pay"}] → (nothing)\n' +
+        '  /outputs  {"paid":1} → (nothing)',
+    );
+  });
+
+  it('of a long text the words around what changed', async () => {
+    const text = (word: string): string => `${'before '.repeat(40)}${word}${' behind'.repeat(40)}`;
+    const differences = [{ pointer: '/judge/systemPrompt', a: text('yes'), b: text('no') }];
+    const pinned = [{ fact: 'agents' as const, differences }];
+    host.script({ [DIFF]: { body: { ...SAME, same: false, pinned } } });
+    const { out } = await host.run(['diff', 'run-a', 'run-b']);
+    expect(out.trimEnd().split('\n').at(-1)).toBe(
+      `    … ${'before '.repeat(12)}[-yes-] {+no+}${' behind'.repeat(12)} …`,
+    );
+  });
+
   it('is laid out for the terminal that reads it', async () => {
     host.script({ [DIFF]: { body: OTHER } });
     const screen = { columns: 50, colour: false };

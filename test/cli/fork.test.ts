@@ -65,7 +65,7 @@ describe('openwop fork', () => {
   it.each([
     ['neither a place nor a replay', ['fork', 'run-a'], '--from'],
     ['a replay by another model', ['fork', 'run-a', '--replay', '--model', 'm'], 'leave --replay'],
-    ['a prompt of nobody', ['fork', 'run-a', '--from', '0', '--prompt', 'file'], 'agentId=file'],
+    ['a prompt of nobody', ['fork', 'run-a', '--from', '0', '--prompt', 'file'], 'agent=file'],
     ['a file that is none', ['fork', 'run-a', '--from', '0', '--prompt', 'a=/none/x'], 'ENOENT'],
     [
       'an answer that is no JSON',

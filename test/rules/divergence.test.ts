@@ -60,7 +60,10 @@ describe('RFC 0054: what a run is fixed to', () => {
   it('of a branch, what its overlay makes of it', () => {
     const of = (overlay: Overlay) => facts(changed({ fork: { ...FORK, overlay } }));
     expect(of({ configurable: { model: 'm' } })).toEqual(['options']);
-    expect(of({ models: { general: { provider: 'p', model: 'm' } } })).toEqual(['options']);
+    const models = { general: { provider: 'p', model: 'm' } };
+    expect(of({ configurable: {}, models })).toEqual(['options']);
+    // Nobody asked for another model: where it is one, the steps say so.
+    expect(of({ agents: { a: agent }, models })).toEqual(['agents']);
     expect(of({ agents: { a: agent } })).toEqual(['agents']);
     expect(of({})).toEqual([]);
     const inherited = { configurable: { model: 'm' } };

@@ -1,0 +1,158 @@
+// `openwop replay` (architecture §6): what is asked of the host, the report, and the gate with its exit codes.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Cohort, CohortMemberResult } from '../../schemas/types.generated.ts';
+import { refusal, scriptedHost, type ScriptedHost } from './scripted-host.ts';
+
+const COHORTS = '/v1/host/openwop-temporal/cohorts';
+type Outcome = NonNullable<CohortMemberResult['outcome']>;
+
+let host: ScriptedHost;
+let folder: string;
+beforeAll(async () => {
+  host = await scriptedHost();
+  folder = await mkdtemp(join(tmpdir(), 'openwop-replay-'));
+});
+afterAll(async () => {
+  await host.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A cohort whose runs, run-0 and on, come to these. */
+function cohort(outcomes: readonly Outcome[], more: Partial<Cohort> = {}): Cohort {
+  const of = (outcome: Outcome): number => outcomes.filter((one) => one === outcome).length;
+  return {
+    ...{
+      cohortId: 'cohort-a',
+      state: 'completed',
+      mode: 'fork',
+      createdAt: '2026-01-01T00:00:00Z',
+    },
+    ...{ endedAt: '2026-01-01T00:01:00Z', select: { workflowId: 'desk', last: 50 } },
+    change: { agents: { judge: {} } },
+    ...{ members: outcomes.length, settled: outcomes.length },
+    totals: {
+      ...{ same: of('same'), diverged: of('diverged'), asks: of('asks'), failed: of('failed') },
+      ...{ 'outcome-changed': of('outcome-changed'), 'source-missing': of('source-missing') },
+      'not-finished': of('not-finished'),
+    },
+    ...{ before: { inputTokens: 1, outputTokens: 1 }, after: { inputTokens: 1, outputTokens: 1 } },
+    results: outcomes.map((outcome, position) => ({
+      ...{ position, outcome, sourceRunId: `run-${position}`, forkRunId: `fork-${position}` },
+    })),
+    ...more,
+  } as Cohort;
+}
+
+function script(whole: Cohort): void {
+  host.script({
+    [`POST ${COHORTS}`]: { status: 201, body: { ...whole, results: undefined } },
+    [`GET ${COHORTS}/cohort-a`]: { body: whole },
+  });
+}
+
+async function replay(outcomes: readonly Outcome[], ...flags: string[]) {
+  script(cohort(outcomes));
+  return host.run(['replay', '--workflow', 'desk', ...flags]);
+}
+
+describe('the gate of openwop replay', () => {
+  it.each<[string, readonly Outcome[], readonly string[], number]>([
+    ['nothing is asked for', ['outcome-changed', 'failed'], [], 0],
+    ['another outcome', ['same', 'outcome-changed'], ['--fail-on', 'outcome'], 1],
+    ['another way is no other outcome', ['diverged'], ['--fail-on', 'outcome'], 0],
+    ['another way', ['diverged'], ['--fail-on', 'divergence'], 1],
+    ['a question', ['asks'], ['--fail-on', 'outcome', '--fail-on', 'asks'], 1],
+    ['what cannot be told', ['source-missing'], ['--fail-on', 'error'], 1],
+    ['what was not done', ['not-finished'], ['--fail-on', 'error'], 1],
+    ['the wrong one is righted', ['same', 'outcome-changed'], ['--wrong', 'run-1'], 0],
+    ['it asks a human now', ['same', 'asks'], ['--fail-on', 'asks', '--wrong', 'run-1'], 0],
+    ['it is as wrong as before', ['same', 'same'], ['--wrong', 'run-1'], 1],
+    ['it came to the same in other words', ['diverged'], ['--wrong', 'run-0'], 1],
+    ['it fails', ['failed'], ['--wrong', 'run-0'], 1],
+    ['nobody can tell', ['source-missing'], ['--wrong', 'run-0'], 1],
+    ['it is not among them', ['outcome-changed'], ['--wrong', 'run-7'], 1],
+    [
+      'another one comes out otherwise besides',
+      ['outcome-changed', 'outcome-changed'],
+      ['--fail-on', 'outcome', '--wrong', 'run-1'],
+      1,
+    ],
+  ])('%s', async (_what, outcomes, flags, code) => {
+    expect((await replay(outcomes, ...flags)).code).toBe(code);
+  });
+
+  it('says what it holds against whom; what came out as it should is counted', async () => {
+    const { out } = await replay(
+      ['outcome-changed', 'same', 'outcome-changed', 'same'],
+      ...['--fail-on', 'outcome', '--wrong', 'run-1', '--wrong', 'run-2', '--wrong', 'run-9'],
+    );
+    const [gate = '', told] = out.trimEnd().split('\n\n').reverse();
+    expect(told).toBe('Another outcome: run-0 → fork-0');
+    expect(gate.split('\n')).toEqual([
+      'Runs that were wrong and come out otherwise: 1. The gate is not passed:',
+      '  run-0 came to: Another outcome.',
+      '  run-1 was wrong, and came to: The same.',
+      '  run-9 was wrong, and is not among these runs.',
+    ]);
+  });
+
+  it('that is passed says so, and where none was asked for nothing', async () => {
+    const passed = await replay(['same', 'outcome-changed'], '--wrong', 'run-1');
+    expect(passed.out).toContain(
+      'Runs that were wrong and come out otherwise: 1. The gate is passed.\n',
+    );
+    expect((await replay(['same'])).out).not.toContain('gate');
+  });
+
+  it('--json has it beside the cohort', async () => {
+    const { out, code } = await replay(['outcome-changed'], '--fail-on', 'outcome', '--json');
+    expect([code, JSON.parse(out)]).toMatchObject([
+      1,
+      {
+        cohortId: 'cohort-a',
+        gate: {
+          ...{ passed: false, stillWrong: [], righted: [] },
+          hits: [{ sourceRunId: 'run-0', outcome: 'outcome-changed' }],
+        },
+      },
+    ]);
+  });
+
+  it('takes the runs that were wrong from a file, an id per line', async () => {
+    const file = join(folder, 'wrong.txt');
+    await writeFile(file, 'run-0\n\n run-1 \n');
+    const { code, out } = await replay(['outcome-changed', 'same'], '--wrong', `@${file}`);
+    expect([code, out]).toEqual([1, expect.stringContaining('run-1 was wrong')]);
+  });
+
+  it.each([
+    ['a file that is none', ['--wrong', '@/none/such'], 'ENOENT'],
+    ['a file of nothing', ['--wrong', '@/dev/null'], 'names no run'],
+    ['a word that is none', ['--fail-on', 'anything'], '--fail-on is one of'],
+  ])('begins no cohort, exit code 2: %s', async (_what, flags, words) => {
+    const { code, err } = await replay(['same'], ...flags);
+    expect([code, host.asked]).toEqual([2, []]);
+    expect(err).toContain(words);
+  });
+
+  it('a cohort that was cancelled has its own exit code', async () => {
+    script(cohort(['not-finished'], { state: 'cancelled' }));
+    expect((await host.run(['replay', '--fail-on', 'error'])).code).toBe(4);
+  });
+
+  it('waits over a host that is away, and not over one that refuses', async () => {
+    script(cohort(['same']));
+    const path = `GET ${COHORTS}/cohort-a`;
+    const body = cohort(['same']);
+    host.script({
+      [`POST ${COHORTS}`]: { status: 201, body },
+      [path]: [refusal(503, 'service_unavailable'), { body }],
+    });
+    expect((await host.run(['replay'])).code).toBe(0);
+    host.script({ [`POST ${COHORTS}`]: { status: 201, body }, [path]: refusal(403, 'forbidden') });
+    expect((await host.run(['replay'])).code).toBe(1);
+  });
+});
