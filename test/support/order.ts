@@ -11,6 +11,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'bench/bench.test.ts': 93,
   'acceptance/retention.test.ts': 60,
   'acceptance/first-hour.test.ts': 60,
+  'acceptance/refund-example.test.ts': 90,
   'journeys/agent-run.test.ts': 55,
   'workflows/handoff.test.ts': 52,
   'acceptance/run-bundle.test.ts': 51,

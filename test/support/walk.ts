@@ -25,6 +25,14 @@ export function blocksOf(markdown: string): readonly Block[] {
   });
 }
 
+export interface Ran {
+  /** Exit code or signal, or `no end`. */
+  readonly code: number | string | null;
+  readonly output: string;
+  /** Of the standard output alone. */
+  readonly result: string;
+}
+
 const ENDS_WITHIN_MS = 120_000;
 /** Also where something is obtained first. */
 const STARTS_WITHIN_MS = 90_000;
@@ -50,17 +58,22 @@ export class Walk {
 
   /** Runs to its end; what it printed. Throws with all of it when a command fails. */
   async command(text: string, more: Readonly<Record<string, string>> = {}): Promise<string> {
-    const script = `set -euo pipefail\n${this.#kept(SHELL)}\n${text}\n{ declare -p RUN OPENWOP_API_KEY 2>/dev/null || true; declare -f; } > ${SHELL}`;
+    const { code, output } = await this.ran(text, more);
+    if (code !== 0) throw new Error(`${text}\nended with ${code}:\n${output}`);
+    return output;
+  }
+
+  /** Runs to its end, whatever that is; the first command that fails ends the block. */
+  async ran(text: string, more: Readonly<Record<string, string>> = {}): Promise<Ran> {
+    const keep = `trap '{ declare -p RUN FORK OPENWOP_API_KEY 2>/dev/null || true; declare -f; } > ${SHELL}' EXIT`;
+    const script = `set -euo pipefail\n${this.#kept(SHELL)}\n${keep}\n${text}`;
     const one = this.#spawn(script, more);
     const code = await Promise.race([
       one.exited,
       new Promise<string>((resolve) => setTimeout(resolve, ENDS_WITHIN_MS, 'no end').unref()),
     ]);
-    if (code !== 0) {
-      await one.stop('SIGKILL');
-      throw new Error(`${text}\nended with ${code}:\n${one.output()}`);
-    }
-    return one.output();
+    if (code === 'no end') await one.stop('SIGKILL');
+    return { code, output: one.output(), result: one.result() };
   }
 
   /** Stops what the terminal runs, as Ctrl-C does, and runs the block, whose last command stays. */
@@ -102,10 +115,12 @@ export class Walk {
 export class Terminal {
   readonly exited: Promise<number | string | null>;
   #output = '';
+  #result = '';
   readonly #child: ChildProcess;
 
   constructor(child: ChildProcess) {
     this.#child = child;
+    child.stdout?.on('data', (piece: Buffer) => void (this.#result += piece.toString()));
     for (const stream of [child.stdout, child.stderr])
       stream?.on('data', (piece: Buffer) => void (this.#output += piece.toString()));
     this.exited = new Promise((resolve) => {
@@ -115,6 +130,11 @@ export class Terminal {
 
   output(): string {
     return this.#output;
+  }
+
+  /** What went to the standard output. */
+  result(): string {
+    return this.#result;
   }
 
   /** The first group of `pattern` in what was printed, as soon as it is there. */
