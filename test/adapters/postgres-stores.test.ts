@@ -142,6 +142,34 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     expect(await waiting).toMatchObject({ kind: 'appended', head: { nextSequence: 1 } });
   });
 
+  // [I83]
+  it('architecture §3.2 nor does one whose lock is held behind one that cannot be stored', async () => {
+    const runIds = await Promise.all(Array.from({ length: 4 }, () => startedRun(stores())));
+    const [, breaks, held = ''] = runIds;
+    const fold = (): never => {
+      throw new Error('the fold breaks');
+    };
+    const batches = await Promise.all(
+      runIds.map(async (runId) =>
+        batchAfter(await headOf(stores(), runId), [entry(runId, 'k')], {
+          ...(runId === breaks ? { fold } : {}),
+        }),
+      ),
+    );
+    const { db, close } = await openDatabase({ kind: 'postgres', url }, quietLogger);
+    let waiting: Promise<unknown> = Promise.resolve();
+    await db.transaction(async (tx) => {
+      await tx.query('SELECT 1 FROM run_heads WHERE run_id = $1 FOR UPDATE', [held]);
+      const [first, broken, locked, last] = batches.map((batch) => stores().log.append(batch));
+      waiting = locked ?? waiting;
+      await expect(broken).rejects.toThrow('the fold breaks');
+      expect((await first)?.kind).toBe('appended');
+      expect((await last)?.kind).toBe('appended');
+    });
+    await close();
+    expect(await waiting).toMatchObject({ kind: 'appended', head: { nextSequence: 1 } });
+  });
+
   it('architecture §3.6 a run that failed to start is not started again when the heads are dropped', async () => {
     const run = newRun({ createdAtMs: -50 });
     await stores().runs.accept(run);

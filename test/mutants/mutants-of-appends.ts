@@ -15,7 +15,11 @@ export const OF_APPENDS: readonly Row[] = [
   ],
   [
     83,
-    ['src/adapters/postgres/append-groups.ts', 'else await alone(one);', 'else one.reject(error);'],
+    [
+      'src/adapters/postgres/append-groups.ts',
+      'if (isOfOne) await together([one]);',
+      'if (isOfOne) one.reject(error);',
+    ],
     [OF_STORES, 'PGlite in memory.*one that cannot be stored keeps no other from its place'],
   ],
 ];

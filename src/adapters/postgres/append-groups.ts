@@ -69,10 +69,11 @@ export function createAppend(db: Db): (batch: AppendBatch) => Promise<AppendOutc
         else one.resolve(outcome);
       }
     } catch (error) {
-      const isAway = codeOf(error) === 'service_unavailable';
+      // Whatever of them cannot be stored keeps no other from its place, and no lock that is held keeps them all.
+      const isOfOne = group.length > 1 && codeOf(error) !== 'service_unavailable';
       for (const one of group) {
-        if (isAway) one.reject(error);
-        else await alone(one);
+        if (isOfOne) await together([one]);
+        else one.reject(error);
       }
     }
   }
