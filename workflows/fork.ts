@@ -77,7 +77,8 @@ function endUnread(error: unknown): never {
   if (!cause) throw error;
   const code = 'replay_source_missing';
   const message = 'The record of the source cannot be read.';
-  const payload = { error: { code, message, details: { cause: cause.code } } };
+  const details = { cause: cause.code, reason: cause.message };
+  const payload = { error: { code, message, details } };
   emit('run.failed', payload, { key: TERMINAL_KEY });
   endJournal('failed');
   throw ApplicationFailure.create({ type: code, message: code, nonRetryable: true });

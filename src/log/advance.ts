@@ -68,7 +68,10 @@ function isReached(head: Head, goal: Goal | undefined): boolean {
   );
 }
 
-/** One segment's whole history from the archive, as a last page. Throws HostError history_missing. */
+/**
+ * One segment's whole history from the archive, as a last page. Throws HostError history_missing, and history_undecodable
+ * where the archive is not what was put there: to ask again does not mend it.
+ */
 async function archivedPage(
   { stores, history }: LogParts,
   { run, temporalRunId: wanted }: Position,
@@ -77,11 +80,12 @@ async function archivedPage(
   const segments = await stores.segments.ofRun(run);
   const found = segments.find(({ temporalRunId }) => temporalRunId === wanted);
   if (!found?.archive || found.archive === LOST_ARCHIVE) throw cause;
-  return {
-    events: await history.decode(await stores.content.get(run.tenant, found.archive)),
-    token: '',
-    atTail: true,
-  };
+  const bytes = await stores.content.get(run.tenant, found.archive).catch((error: unknown) => {
+    if (codeOf(error) !== 'content_missing') throw error;
+    const reason = 'Its archive is damaged, or not there.';
+    throw new HostError('history_undecodable', { reason }, error);
+  });
+  return { events: await history.decode(bytes), token: '', atTail: true };
 }
 
 export interface Position {

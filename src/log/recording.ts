@@ -1,6 +1,7 @@
 // What a fork is made from (architecture §6): the history of its source, over all segments and from the archive where
 // Temporal has forgotten it, and the log that came of it.
-import { HostError } from '../rules/errors.ts';
+import { codeOf, HostError, type ErrorCode } from '../rules/errors.ts';
+import { blockOfKey, eventIdOf } from '../rules/ids.ts';
 import { livedBy, type RecordedEntry, type Recording } from '../rules/recording.ts';
 import type { HistoryEvent } from '../ports/history.ts';
 import type { RunRef } from '../ports/runs.ts';
@@ -22,8 +23,9 @@ export interface RecordingQuery {
 }
 
 /**
- * Of the first entries of its log. Throws HostError run_not_found, service_unavailable, history_undecodable,
- * history_missing, payload_too_large (above `maxBytes`).
+ * Of the first entries of its log. Throws HostError run_not_found, service_unavailable (also while the log is only built
+ * anew), history_undecodable and history_missing (with the first event whose history cannot be read), payload_too_large
+ * (above `maxBytes`).
  */
 export async function readRecording(
   parts: LogParts,
@@ -33,13 +35,48 @@ export async function readRecording(
   const entries = await entriesOf(parts, run, { length, maxBytes });
   const segments: HistoryEvent[][] = [];
   const count = bounded(maxBytes * HISTORY_PER_LOG);
-  for (const { temporalRunId } of await parts.stores.segments.ofRun(run))
-    segments.push(await eventsOf(parts, { run, temporalRunId }, count));
+  for (const { temporalRunId } of await parts.stores.segments.ofRun(run)) {
+    const events = await eventsOf(parts, { run, temporalRunId }, count).catch(
+      async (error: unknown) => {
+        throw await unread(parts, error, { run, segments, entries });
+      },
+    );
+    segments.push(events);
+  }
   // Last: a run that expired meanwhile was not read whole.
   const row = await parts.stores.runs.find(run.tenant, run.runId);
   if (!row) throw new HostError('run_not_found', { runId: run.runId });
   const { fork } = row.input;
   return livedBy(run.runId, recordingOf(segments, entries, fork), fork);
+}
+
+/** What stays unreadable, however often it is asked for. */
+const UNREADABLE: ReadonlySet<ErrorCode> = new Set(['history_undecodable', 'history_missing']);
+
+/** Of the log, the first event that only this history tells of: what stood before it could be read. */
+async function unread(
+  { stores }: LogParts,
+  error: unknown,
+  read: {
+    readonly run: RunRef;
+    readonly segments: readonly HistoryEvent[][];
+    readonly entries: readonly RecordedEntry[];
+  },
+): Promise<unknown> {
+  const code = codeOf(error);
+  if (code === undefined || !UNREADABLE.has(code)) return error;
+  const { run, segments, entries } = read;
+  const row = await stores.runs.find(run.tenant, run.runId);
+  const told = segments.length > 0 ? recordingOf(segments, entries, row?.input.fork).entries : [];
+  // Of what streamed nothing is told but by what closed it.
+  const isTold = ({ key, isDerived }: RecordedEntry) => !isDerived && blockOfKey(key) === undefined;
+  const sequence = told.findLastIndex(isTold) + 1;
+  const { key, type } = entries[sequence] ?? {};
+  if (key === undefined || type === undefined) return error;
+  const eventId = eventIdOf(run.runId, key);
+  const why = error instanceof Error ? ` ${error.message}` : '';
+  const reason = `The history of run ${run.runId} cannot be read from event ${sequence} on (${type}, ${eventId}).${why}`;
+  return new HostError(code, { reason, runId: run.runId, sequence, eventId }, error);
 }
 
 async function entriesOf(
@@ -58,8 +95,16 @@ async function entriesOf(
         ...(causedBy === undefined ? {} : { causedBy }),
       });
     }
-  if (entries.length < length) throw new HostError('run_not_found', { runId: run.runId });
+  if (entries.length < length) throw await shorter(stores, run);
   return entries;
+}
+
+/** A log that was dropped comes back (architecture §3.6). */
+async function shorter({ log, runs }: LogParts['stores'], run: RunRef): Promise<HostError> {
+  const isThere = (await runs.find(run.tenant, run.runId)) !== undefined;
+  return isThere && !(await log.head(run))
+    ? new HostError('service_unavailable')
+    : new HostError('run_not_found', { runId: run.runId });
 }
 
 async function eventsOf(

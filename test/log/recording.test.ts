@@ -69,6 +69,27 @@ describe('a record that is too large', () => {
   });
 });
 
+describe('a record whose log has fewer rows than it had', () => {
+  const partsWith = (found: object): LogParts =>
+    ({
+      stores: {
+        log: { read: async () => [], head: async () => (found as { head?: object }).head },
+        runs: { find: async () => (found as { row?: object }).row },
+        segments: { ofRun: async () => [] },
+      },
+      logger: silentLogger,
+    }) as unknown as LogParts;
+
+  it.each([
+    ['while it is built anew: to be tried again', { row: { input: {} } }, 'service_unavailable'],
+    ['of a run that is gone', {}, 'run_not_found'],
+    ['that is there, and shorter', { row: { input: {} }, head: {} }, 'run_not_found'],
+  ])('%s', async (_what, found, code) => {
+    const reading = readRecording(partsWith(found), RUN, { length: 1 });
+    await expect(reading).rejects.toMatchObject({ code });
+  });
+});
+
 describe('a record whose pages end within the start of a workflow task', () => {
   const step = (from: number, activityId: string): HistoryEvent[] =>
     [

@@ -94,7 +94,12 @@ it('a record that cannot be read ends the fork by name, and the fork tells why',
   expect(journalOf(execution.history)).toMatchObject([
     {
       type: 'run.failed',
-      payload: { error: { code: 'replay_source_missing', details: { cause: 'history_missing' } } },
+      payload: {
+        error: {
+          ...{ code: 'replay_source_missing' },
+          details: { cause: 'history_missing', reason: 'gone' },
+        },
+      },
     },
   ]);
 });
