@@ -1,6 +1,7 @@
 // What the three commands share: configuration faults as clear lines, logs, and an orderly end on signals.
 import { codeOf, type HostError } from '../rules/errors.ts';
 import type { Logger } from '../ports/logger.ts';
+import { collectWhenIdle } from '../system/idle-collection.js';
 import { readConfig, type Config } from './config.ts';
 import { createLogger, type LogLevel } from './logger.ts';
 
@@ -32,6 +33,7 @@ export interface Command {
 
 /** Runs until SIGINT or SIGTERM; sets the exit code. */
 export async function runCommand(command: Command): Promise<void> {
+  collectWhenIdle();
   const say = (line: string) => void process.stdout.write(`${line}\n`);
   let config: Config;
   try {

@@ -49,6 +49,8 @@ export interface Config {
   readonly testSeams: boolean;
   /** Temporal's `__stack_trace` queries are answered: workflow code then costs nearly twice as much. */
   readonly workflowStackTraces: boolean;
+  /** Of a worker: runs that it keeps as they stand between two tasks. */
+  readonly cachedRuns?: number;
   /** Time that a question to a human stands; absent: the host's default. */
   readonly interruptTimeoutMs?: number;
   /** Runs are kept for so many days behind their end; absent: for ever. */
@@ -85,6 +87,9 @@ const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 const MIN_API_KEY_CHARS = 16;
 /** A year: no run lasts longer. */
 const MAX_INTERRUPT_TIMEOUT_HOURS = 365 * 24;
+/** Fewer than are under way at once would be read from history again at each task; 3 GiB. */
+const MIN_CACHED_RUNS = 10;
+const MAX_CACHED_RUNS = 10_000;
 /** storage-adapters.md §Retention: a week at least. */
 const MIN_RETENTION_DAYS = 7;
 /** A hundred years. */
@@ -122,6 +127,7 @@ export function readConfig(env: Environment): Config {
     testMode: reader.flag('OPENWOP_TEST_MODE') ?? false,
     testSeams: readTestSeams(reader),
     workflowStackTraces: reader.flag('OPENWOP_WORKFLOW_STACK_TRACES') ?? false,
+    cachedRuns: reader.count('OPENWOP_CACHED_RUNS', MIN_CACHED_RUNS, MAX_CACHED_RUNS),
     interruptTimeoutMs: readInterruptTimeout(reader),
     retentionDays: reader.count('OPENWOP_RETENTION_DAYS', MIN_RETENTION_DAYS, MAX_RETENTION_DAYS),
     encryptionKeys: readEncryption(reader),

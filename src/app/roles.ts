@@ -196,6 +196,7 @@ const worker: Role<LateNeeds> = {
         return deployment;
       },
       stackTraces: config.workflowStackTraces,
+      cachedRuns: config.cachedRuns,
     });
     return { gives: { worker: running }, stop: () => running.stop() };
   },

@@ -159,6 +159,11 @@ describe('defaults and values', () => {
     ).toEqual({ dir: folder, tcpPort: 0, maxFrameBytes: 1_048_576 });
   });
 
+  it('how many runs a worker keeps in memory', () => {
+    expect(readConfig({}).cachedRuns).toBe(undefined);
+    expect(readConfig({ OPENWOP_CACHED_RUNS: '500' }).cachedRuns).toBe(500);
+  });
+
   it('behind a proxy: the origin that users see, and whose forwarding headers are believed', () => {
     const { http } = readConfig({
       OPENWOP_PUBLIC_URL: 'HTTPS://OpenWOP.example:443/',
@@ -232,6 +237,11 @@ describe('faults', () => {
       "a port for agents' processes without agents",
       () => ({ OPENWOP_OPENSENTIENCE_TCP_PORT: '7411' }),
       /^OPENWOP_OPENSENTIENCE_TCP_PORT has no effect without/,
+    ],
+    [
+      'fewer cached runs than are under way at once',
+      () => ({ OPENWOP_CACHED_RUNS: '9' }),
+      /^OPENWOP_CACHED_RUNS must be a whole number from 10 to/,
     ],
     [
       'frames too short for a registration',

@@ -3,6 +3,7 @@
 // the stack corrupted and aborts the whole process (nodejs/node#38503), with every run of this worker. What is left
 // behind is cleared here, and the one workflow task fails, as the SDK means it to.
 import vm from 'node:vm';
+import { collectWhenIdle } from '../../system/idle-collection.js';
 
 /* global process */
 /** @typedef {{ binding(name: string): { clearAsyncIdStack?(): void } }} Bindings */
@@ -19,6 +20,7 @@ function contextsOfNode() {
 }
 
 const contexts = contextsOfNode();
+collectWhenIdle();
 
 /** @param {unknown} error */
 function codeOf(error) {

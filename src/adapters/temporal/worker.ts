@@ -16,8 +16,11 @@ import type { TemporalTarget } from './connection.ts';
 import { keepWorker, type KeptWorker } from './kept-worker.ts';
 import { withWorkflowThreads } from './workflow-threads.ts';
 
-/** Bounds memory (architecture §7): about 0.3 MB for each run kept in the cache. */
-const MAX_CACHED_WORKFLOWS = 300;
+/**
+ * Bounds memory (architecture §7): 0.3 MB for each run that the worker keeps as it stands. Runs that wait for people are
+ * many and need no place; one without a place is read from its history again at its next task.
+ */
+const CACHED_RUNS = 64;
 /** After a worker's death its cached runs wait this long for it; 10 s by default (architecture §7). */
 const STICKY_TIMEOUT_MS = 1_500;
 /** Cancellation reaches an activity with a heartbeat (architecture §4). */
@@ -51,6 +54,8 @@ export interface RunWorkerOptions {
   readonly deployment?: () => Promise<WorkerDeploymentOptions | undefined>;
   /** Temporal's `__stack_trace` queries are answered, at nearly twice the cost of workflow code. Default false. */
   readonly stackTraces?: boolean;
+  /** Runs that are kept as they stand between two tasks. Default CACHED_RUNS. */
+  readonly cachedRuns?: number;
 }
 
 /** Before anything else of the SDK: its logs become ours, and signals are ours to handle. The first one stays. */
@@ -95,7 +100,7 @@ async function createWorker(
     workflowBundle: bundle,
     activities,
     dataConverter,
-    maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
+    maxCachedWorkflows: options.cachedRuns ?? CACHED_RUNS,
     stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
     maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
     defaultHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
