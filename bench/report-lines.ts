@@ -14,6 +14,9 @@ export type Line = readonly [what: string, value: string, aim: string];
 const EVENTS_AIM = { sequential: 1, parallel: 1.15 };
 const WALL_AIM = 1.1;
 const MEMORY_AIM_MIB = 60;
+const IDLE_AIM_MIB = 450;
+const PROJECTED_AIM = 0.85;
+const CPU_AIM = 1.5;
 
 function nameOf({ name, activities }: OverheadRow): string {
   if (name.startsWith('sequential')) return `${activities} sequential`;
@@ -68,7 +71,12 @@ export function throughputLines({
     [
       'Runs per second with projector',
       `${runsPerSecond.withProjector} (${ratioToBare.withProjector.toFixed(2)} of bare, ${cpuMsPerRun.withProjector} ms; log complete ${projectorLagMs} ms after the last run)`,
-      '',
+      `≥ ${PROJECTED_AIM} of bare`,
+    ],
+    [
+      'CPU of the host for each short run, with projector / bare',
+      `${cpuMsPerRun.withProjector} / ${cpuMsPerRun.bare} ms = ${(cpuMsPerRun.withProjector / cpuMsPerRun.bare).toFixed(2)}`,
+      `≤ ${CPU_AIM.toFixed(1)}`,
     ],
     [
       'Runs per second, every run watched',
@@ -134,6 +142,11 @@ export function historyLines(history: HistoryReport): Line[] {
 
 export function memoryLines(memory: MemoryReport): Line[] {
   return [
+    [
+      'Memory of all processes right after the start / idle behind runs that ended',
+      `${memory.startedMiB} / ${memory.idleMiB} MiB`,
+      `≤ ${IDLE_AIM_MIB} MiB`,
+    ],
     [
       `Memory of all processes, idle → ${memory.waitingRuns} runs waiting for a human`,
       `${memory.idleMiB} → ${memory.waitingMiB} MiB (+${memory.addedMiB})${memory.settled ? '' : ', still moving'}`,

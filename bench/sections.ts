@@ -21,7 +21,10 @@ import {
   translateLines,
   type Line,
 } from './report-lines.ts';
+import { measureRecovery, type RecoveryReport } from './recovery.ts';
+import { recoveryLines, turnaroundLines } from './report-turnaround.ts';
 import { measureThroughput, type Throughput } from './throughput.ts';
+import { measureTurnaround, type TurnaroundReport } from './turnaround.ts';
 import {
   measureHistory,
   measureTranslate,
@@ -33,6 +36,8 @@ export interface Reports {
   readonly memory: MemoryReport;
   readonly families: FamiliesReport;
   readonly forks: ForksReport;
+  readonly turnaround: TurnaroundReport;
+  readonly recovery: RecoveryReport;
   readonly overhead: readonly OverheadRow[];
   readonly defaultServer: readonly DefaultServerRow[];
   readonly throughput: Throughput;
@@ -71,6 +76,15 @@ export const SECTIONS: { readonly [Name in SectionName]: Section<Reports[Name]> 
     needs: [],
     measure: (parts) => measureForks({ ...parts, agentNodes: parts.sizes.forkedAgentNodes }),
     lines: forkLines,
+  },
+  turnaround: { needs: [], measure: measureTurnaround, lines: turnaroundLines },
+  recovery: {
+    needs: [],
+    measure: (parts) => {
+      const { kills, runsPerKill } = parts.sizes;
+      return measureRecovery({ ...parts, kills, runsPerKill });
+    },
+    lines: recoveryLines,
   },
   overhead: { needs: ['pair'], measure: (parts) => parts.overhead(), lines: overheadLines },
   defaultServer: { needs: ['pair'], measure: measureDefaultServer, lines: defaultServerLines },

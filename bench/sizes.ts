@@ -31,6 +31,13 @@ export interface Sizes {
   readonly forkedAgentNodes: number;
   /** Runs that end before memory is first looked at. */
   readonly memoryWarmUpRuns: number;
+  /** Rounds of short runs and answers over HTTP; subscribers of one run; runs whose disk is counted. */
+  readonly turnaroundRounds: number;
+  readonly subscribers: number;
+  readonly diskRuns: number;
+  /** SIGKILLs of a host, and the runs that are under way at each. */
+  readonly kills: number;
+  readonly runsPerKill: number;
   /** Longest wait for memory to come to rest, in ms. */
   readonly settleMs: number;
 }
@@ -58,6 +65,11 @@ export const FULL: Sizes = {
   chainsOfChildren: 12,
   forkedAgentNodes: 145,
   memoryWarmUpRuns: 300,
+  turnaroundRounds: 25,
+  subscribers: 500,
+  diskRuns: 400,
+  kills: 20,
+  runsPerKill: 4,
   settleMs: 60_000,
 };
 
@@ -84,6 +96,11 @@ export const QUICK: Sizes = {
   chainsOfChildren: 4,
   forkedAgentNodes: 30,
   memoryWarmUpRuns: 30,
+  turnaroundRounds: 8,
+  subscribers: 200,
+  diskRuns: 100,
+  kills: 3,
+  runsPerKill: 2,
   settleMs: 10_000,
 };
 
@@ -111,5 +128,10 @@ export const SMALLEST: Sizes = {
   chainsOfChildren: 1,
   forkedAgentNodes: 3,
   memoryWarmUpRuns: 2,
+  turnaroundRounds: 1,
+  subscribers: 3,
+  diskRuns: 4,
+  kills: 1,
+  runsPerKill: 1,
   settleMs: 1_000,
 };

@@ -61,6 +61,9 @@ export interface Rest {
 }
 
 export interface StartedHost {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly dataDir: string;
   /** Of its Temporal server. */
   readonly temporalAddress: string;
   /** Throws where the answer is no success. */
@@ -68,6 +71,8 @@ export interface StartedHost {
   look(): Rest;
   atRest(limitMs: number): Promise<Rest>;
   stop(): Promise<void>;
+  /** SIGKILL: its Temporal server goes on, and is found by the next host with this name. */
+  kill(): Promise<void>;
 }
 
 export async function startHost(options: StartedHostOptions): Promise<StartedHost> {
@@ -89,6 +94,8 @@ export async function startHost(options: StartedHostOptions): Promise<StartedHos
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
+      // As the scripts of package.json have it.
+      MALLOC_ARENA_MAX: '2',
       OPENWOP_PORT: '0',
       OPENWOP_DATA_DIR: dataDir,
       OPENWOP_CACHE_DIR: cacheDir,
@@ -104,11 +111,17 @@ export async function startHost(options: StartedHostOptions): Promise<StartedHos
   const { port } = JSON.parse(record) as { port: number };
   const pid = child.pid ?? 0;
   return {
+    ...{ url, apiKey: API_KEY, dataDir },
     temporalAddress: `127.0.0.1:${port}`,
     api: (path, body) => api(`${url}${path}`, body),
     look: () => look(pid),
     atRest: (limitMs) => atRest(pid, limitMs),
     stop,
+    async kill() {
+      const gone = once(child, 'exit');
+      child.kill('SIGKILL');
+      await gone;
+    },
   };
 }
 

@@ -93,14 +93,17 @@ describe('each mutant', () => {
 });
 
 describe('the paths that the pages name', () => {
-  it.each([PAGE, 'docs/how-to-add.md', 'docs/upgrades.md'])('%s: are there', (path) => {
-    const named = [
-      ...textOf(path).matchAll(
-        /`((?:src|test|workflows|activities|schemas|docs|examples|\.ci)\/[\w./-]*)`/g,
-      ),
-    ].map(([, one = '']) => one);
-    expect(named.filter((one) => !existsSync(ROOT + one))).toEqual([]);
-  });
+  it.each([PAGE, 'docs/how-to-add.md', 'docs/upgrades.md', 'docs/performance.md'])(
+    '%s: are there',
+    (path) => {
+      const named = [
+        ...textOf(path).matchAll(
+          /`((?:src|test|workflows|activities|schemas|docs|examples|\.ci)\/[\w./-]*)`/g,
+        ),
+      ].map(([, one = '']) => one);
+      expect(named.filter((one) => !existsSync(ROOT + one))).toEqual([]);
+    },
+  );
 });
 
 describe('what cites architecture.md', () => {

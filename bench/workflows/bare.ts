@@ -1,6 +1,13 @@
 // What a run is compared with: a Temporal workflow that schedules the same activities with arguments of the same size
 // and does nothing else. Runs in the sandbox.
-import { scheduleActivity, type ActivityOptions } from '@temporalio/workflow';
+import {
+  condition,
+  defineQuery,
+  defineUpdate,
+  scheduleActivity,
+  setHandler,
+  type ActivityOptions,
+} from '@temporalio/workflow';
 
 export interface BareActivity {
   readonly type: string;
@@ -43,4 +50,17 @@ function perform(caseName: string, activity: BareActivity): Promise<unknown> {
     Math.max(0, inputBytes - JSON.stringify({ context, padding: '' }).length),
   );
   return scheduleActivity(type, [{ context, padding }], { ...OPTIONS, activityId });
+}
+
+const answer = defineUpdate('answer');
+const waits = defineQuery<boolean>('waits');
+
+/** What a run that asks a human is compared with. */
+export async function bareWaitingWorkflow(): Promise<void> {
+  let answered = false;
+  setHandler(answer, () => {
+    answered = true;
+  });
+  setHandler(waits, () => !answered);
+  await condition(() => answered);
 }

@@ -12,7 +12,7 @@ import { MAX_CHILD_DEPTH } from '../../src/rules/children.ts';
 import { MAX_INFLIGHT_REQUESTS } from '../../src/opensentience/messages.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 
-const LIMIT_MS = 300_000;
+const LIMIT_MS = 600_000;
 const closing = new Closing();
 let report: Required<BenchReport>;
 
@@ -86,6 +86,17 @@ describe('bench', () => {
     expect(bundle.differs).toBe(false);
     // What it is made from is in its own history.
     expect(replay.historyBytesPerEvent).toBeGreaterThan(100);
+  });
+
+  it('what somebody waits for over HTTP, many subscribers, disk, and a host that dies', () => {
+    const { turnaround, recovery } = report;
+    for (const one of [turnaround.startToEnd, turnaround.answerToEnd, turnaround.bareStartToEnd])
+      expect(one.samples).toBe(SMALLEST.turnaroundRounds);
+    expect(turnaround.fanOut.subscribers).toBe(SMALLEST.subscribers);
+    expect(turnaround.disk.runs).toBe(SMALLEST.diskRuns);
+    expect(recovery.kills).toBe(SMALLEST.kills);
+    expect(recovery.killToEvent.samples).toBe(SMALLEST.kills * SMALLEST.runsPerKill);
+    expect([FULL.subscribers, FULL.kills]).toEqual([500, 20]);
   });
 
   it('both servers ran every case', () => {
