@@ -102,6 +102,11 @@ export interface CohortStore {
     name: MemberName,
     settled: { readonly outcome: MemberOutcome; readonly report: MemberReport },
   ): Promise<void>;
+  /** Of one that has no fork, and gets none from then on. False: it has one, and is left as it is. */
+  settleUnmade(
+    name: MemberName,
+    settled: { readonly outcome: MemberOutcome; readonly report: MemberReport },
+  ): Promise<boolean>;
   /** Its state then. Idempotent. */
   end(tenant: string, cohortId: string, atMs: number): Promise<CohortState | undefined>;
 }

@@ -145,11 +145,11 @@ const LACKS_SOURCE: ReadonlySet<string> = new Set<ErrorCode>([
 
 /** Under the id that cohort and source make: a later try finds it. True where there is none to wait for. */
 async function makeFork(deps: CohortMemberDeps, at: At): Promise<boolean> {
-  const { cohort, member } = at;
+  const { name, cohort, member } = at;
+  const { cohorts } = deps.stores;
   if (member.stop !== undefined) {
     const error = { code: 'cancelled', message: STOP_WORDS[member.stop] };
-    await settle(deps, at, { outcome: 'not-finished', report: { error } });
-    return true;
+    return cohorts.settleUnmade(name, { outcome: 'not-finished', report: { error } });
   }
   try {
     await forkMember(deps, cohort, member);
@@ -157,10 +157,11 @@ async function makeFork(deps: CohortMemberDeps, at: At): Promise<boolean> {
   } catch (error) {
     const code = codeOf(error);
     if (code === undefined || PASSING.has(code)) throw error;
+    // It was stopped, or settled, since it was looked at: the next look tells which.
+    if (code === 'run_state_conflict') return false;
     const outcome = LACKS_SOURCE.has(code) ? 'source-missing' : 'failed';
     const { message } = ERRORS[code];
-    await settle(deps, at, { outcome, report: { error: { code, message } } });
-    return true;
+    return cohorts.settleUnmade(name, { outcome, report: { error: { code, message } } });
   }
 }
 

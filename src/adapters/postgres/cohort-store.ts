@@ -181,7 +181,9 @@ function nameValues({ cohortId, tenant, position }: MemberName): SqlValue[] {
   return [cohortId, tenant, position];
 }
 
-function memberWrites(db: Db): Pick<CohortStore, 'noteStop' | 'noteAsks' | 'settle'> {
+function memberWrites(
+  db: Db,
+): Pick<CohortStore, 'noteStop' | 'noteAsks' | 'settle' | 'settleUnmade'> {
   return {
     async noteStop(name, stop) {
       await db.query(
@@ -202,6 +204,22 @@ function memberWrites(db: Db): Pick<CohortStore, 'noteStop' | 'noteAsks' | 'sett
         [...nameValues(name), outcome, JSON.stringify(report)],
       );
     },
+    settleUnmade: (name, { outcome, report }) =>
+      db.transaction(async (tx) => {
+        // Who accepts its fork takes this lock as well: by the next statement there is one, or there will be none.
+        const [left] = await tx.query<{ fork_run_id: string }>(
+          `SELECT fork_run_id FROM cohort_members WHERE ${OF_MEMBER} AND outcome IS NULL FOR UPDATE`,
+          nameValues(name),
+        );
+        if (!left) return true;
+        const made = await tx.query('SELECT 1 FROM runs WHERE run_id = $1', [left.fork_run_id]);
+        if (made.length > 0) return false;
+        await tx.query(`UPDATE cohort_members SET outcome = $4, report = $5 WHERE ${OF_MEMBER}`, [
+          ...nameValues(name),
+          ...[outcome, JSON.stringify(report)],
+        ]);
+        return true;
+      }),
   };
 }
 

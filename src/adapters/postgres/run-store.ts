@@ -1,5 +1,6 @@
 // The registry of runs (architecture §4, accept): who was accepted with what, whether Temporal has it, and the lists.
 import { randomUUID } from 'node:crypto';
+import { HostError } from '../../rules/errors.ts';
 import type { RunStatus } from '../../rules/status.ts';
 import type { IdempotencyClaim } from '../../ports/idempotency.ts';
 import type { AcceptOutcome, NewRun, RunRow, RunStore, StartFailure } from '../../ports/runs.ts';
@@ -59,9 +60,17 @@ export async function findRun(
   return record && runOf(record);
 }
 
+/** Of a cohort's fork: a member that is stopped, or has come to its end, gets none. Whoever ends it waits, or comes first. */
+const OF_OPEN_MEMBER = `SELECT 1 FROM cohort_members WHERE cohort_id = $10 AND tenant_id = $2 AND fork_run_id = $1
+  AND stop IS NULL AND outcome IS NULL FOR SHARE`;
+
+/** Throws run_state_conflict: it is a fork that its cohort does not want any more. */
 async function insertRun(queries: Queries, run: NewRun): Promise<RunRow> {
-  await queries.query(`WITH claim AS (SELECT 1), ${INSERT_RUN}`, runValues(run));
-  return rowOf(run);
+  const claim = run.input.fork?.cohortId === undefined ? 'SELECT 1' : OF_OPEN_MEMBER;
+  const statement = `WITH claim AS MATERIALIZED (${claim}), ${INSERT_RUN}`;
+  const inserted = await queries.query(statement, runValues(run));
+  if (inserted.length > 0) return rowOf(run);
+  throw new HostError('run_state_conflict', { reason: 'The cohort has ended this member.' });
 }
 
 /** Claim and run in one statement, which is a transaction and one trip. Undefined where somebody has the key. */
