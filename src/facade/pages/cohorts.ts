@@ -6,7 +6,7 @@ import { renderCohortPage, renderCohortsPage } from '../../pages/index.ts';
 import { cancelCohort, requireCohort } from '../../runs/cohorts.ts';
 import { FIRST } from '../majors.ts';
 import { integer, oneOf, readParameter } from '../parameters.ts';
-import { reportedCohort, shownCohorts } from '../routes/cohorts.ts';
+import { reportedCohort, shownCohorts, summedCohort } from '../routes/cohorts.ts';
 import { RUN_LIST } from '../routes/runs.ts';
 import { page, parameter, signedIn, type PageDeps, type SignedInCall } from './page.ts';
 
@@ -35,7 +35,8 @@ async function showCohorts(
   const cursor = readParameter(request, 'cursor', RUN_LIST.cursor);
   const query = { cursor, limit: SHOWN_COHORTS };
   const { cohorts, nextCursor } = await deps.stores.cohorts.list(caller.tenant, query);
-  const shown = await shownCohorts(deps, { major: FIRST, caller }, cohorts);
+  const asker = { major: FIRST, caller };
+  const shown = await shownCohorts(deps, asker, cohorts.map(summedCohort));
   response.status(200).type('html').send(renderCohortsPage(shown, nextCursor));
 }
 

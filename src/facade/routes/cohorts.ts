@@ -5,9 +5,10 @@ import {
   isReplay,
   MAX_COHORT_MEMBERS,
   MEMBER_OUTCOMES,
+  type CohortChange,
   type MemberOutcome,
 } from '../../rules/cohort.ts';
-import type { JsonObject } from '../../rules/json.ts';
+import type { JsonObject, JsonValue } from '../../rules/json.ts';
 import type { CohortMember, CohortRow, CohortTotals } from '../../ports/cohorts.ts';
 import { cancelCohort, cohortPage, requireCohort, startCohort } from '../../runs/cohorts.ts';
 import { mustBeValid } from '../../wire/checked.ts';
@@ -62,7 +63,8 @@ export const LIST_COHORTS = {
   method: 'get',
   path: PATH,
   operationId: 'listCohorts',
-  summary: 'Cohorts with their progress, newest first. An extension of this host.',
+  summary:
+    'Cohorts with their progress, newest first; prompts and long values of a change are told by their beginnings. An extension of this host.',
   access: 'runs:read',
   parameters: {
     cursor: RUN_LIST.cursor,
@@ -136,7 +138,7 @@ async function create(deps: FacadeDeps, input: InputOf<typeof CREATE_COHORT>): P
 async function list(deps: FacadeDeps, input: InputOf<typeof LIST_COHORTS>): Promise<Answer> {
   const { caller, parameters } = input;
   const { cohorts, nextCursor } = await deps.stores.cohorts.list(caller.tenant, parameters);
-  const shown = await shownCohorts(deps, input, cohorts);
+  const shown = await shownCohorts(deps, input, cohorts.map(summedCohort));
   return { body: { cohorts: shown, ...(nextCursor === undefined ? {} : { nextCursor }) } };
 }
 
@@ -154,6 +156,41 @@ export async function shownCohorts(
   const ids = rows.map(({ cohortId }) => cohortId);
   const totals = await stores.cohorts.totals(asker.caller.tenant, ids);
   return rows.map((row) => cohortView(asker, row, totals.get(row.cohortId) ?? NOTHING_YET));
+}
+
+/** Of what a list shows of a prompt, or of a value of the configuration, in characters. */
+const LISTED_CHARACTERS = 200;
+
+/** Its change in short: one alone may hold prompts of a megabyte. */
+export function summedCohort(row: CohortRow): CohortRow {
+  const { agents, configurable } = row.request.change;
+  const change = {
+    ...(agents ? { agents: mapped(agents, summedAgent) } : {}),
+    ...(configurable ? { configurable: mapped(configurable, summedValue) } : {}),
+  };
+  return { ...row, request: { ...row.request, change } };
+}
+
+type ChangedAgent = NonNullable<CohortChange['agents']>[string];
+
+function summedAgent({ systemPrompt, ...version }: ChangedAgent): ChangedAgent {
+  return systemPrompt === undefined ? version : { ...version, systemPrompt: cut(systemPrompt) };
+}
+
+function summedValue(value: JsonValue): JsonValue {
+  const text = JSON.stringify(value);
+  return text.length <= LISTED_CHARACTERS ? value : cut(text);
+}
+
+function cut(text: string): string {
+  return text.length <= LISTED_CHARACTERS ? text : `${text.slice(0, LISTED_CHARACTERS - 1)}…`;
+}
+
+function mapped<Value, Other>(
+  values: Readonly<Record<string, Value>>,
+  of: (value: Value) => Other,
+): Record<string, Other> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, of(value)]));
 }
 
 export interface ReportQuery {
