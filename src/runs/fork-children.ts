@@ -74,7 +74,16 @@ async function childFork(
   const { header } = child.input;
   const runId = childRunIdOf(parent.runId, header.causationId ?? '', 0);
   const { head, stale } = await deps.log.fresh(child);
-  if (stale || isUnread(child.input, head)) throw new HostError('service_unavailable');
+  if (stale) throw new HostError('service_unavailable');
+  if (isUnread(child.input, head))
+    throw new HostError('replay_source_missing', {
+      ...{
+        childRunId: child.runId,
+        reason: 'A child run there is a fork whose record is still played.',
+      },
+      // It ends by itself, and then there is one.
+      retryable: true,
+    });
   const rows = await rowsOf(deps, child, head.nextSequence);
   const timesMs = rows.map(({ timestampMs }) => timestampMs);
   const how = childForkOf(leaving, { ...child, isClosed: head.closed, timesMs });
