@@ -82,9 +82,13 @@ export async function pickedRuns(
   return picked;
 }
 
-/** Forks are no past runs of anybody; and one that does not know the agent has nothing to be changed. */
+/**
+ * Forks are no past runs of anybody; the clock of a rehearsal's fork stands, and nobody would move it; and one that does not
+ * know the agent has nothing to be changed.
+ */
 function isLike({ input }: RunRow, { select: { tag }, change }: CohortRequest): boolean {
-  if (input.fork || (tag !== undefined && !input.tags?.includes(tag))) return false;
+  if (input.fork || input.rehearsal) return false;
+  if (tag !== undefined && !input.tags?.includes(tag)) return false;
   return agentsIn(change, input) !== undefined;
 }
 
@@ -95,7 +99,10 @@ function noneLike({ change: { agents = {} } }: CohortRequest, looked: number): H
         reason: 'None of the runs that were looked at has all these agents.',
         agents: named,
       })
-    : invalid('/select', 'picks no run: none that has ended is like that');
+    : invalid(
+        '/select',
+        'picks no run: none that has ended is like that (forks and rehearsals are none)',
+      );
 }
 
 async function checkChange(

@@ -405,6 +405,30 @@ it('a kill -9 in the middle of a skip loses nothing of it', async () => {
   }
 }, 240_000);
 
+it('is in no cohort, where nobody would move its clock: passed over, and named where nothing else is there', async () => {
+  const tags = ['in-no-cohort'];
+  const runId = await rehearse('ladder', { tags });
+  await host.waitFor(runId, ({ rehearsal }) => rehearsal?.now !== undefined);
+  expect((await host.api(`/v1/runs/${runId}/cancel`, { body: {} })).status).toBe(200);
+  await host.waitFor(runId, ({ status }) => status === 'cancelled');
+  const begin = () =>
+    host.api<{ members?: number }>('/v1/host/openwop-temporal/cohorts', {
+      body: { select: { tag: 'in-no-cohort' } },
+    });
+  expect(await begin()).toMatchObject({
+    status: 400,
+    body: {
+      error: 'validation_error',
+      details: { errors: [{ message: expect.stringContaining('rehearsals') as unknown }] },
+    },
+  });
+  const real = await host.startRun({ workflowId: 'ladder', tags });
+  await host.api(`/v1/runs/${real}/cancel`, { body: {} });
+  await host.waitFor(real, ({ status }) => status === 'cancelled');
+  const { status, body } = await begin();
+  expect([status, body.members]).toEqual([201, 1]);
+});
+
 it('a host of others has no rehearsals: it starts none, forks none and skips in none, by name', async () => {
   const runId = await rehearse('ladder');
   await host.waitFor(runId, ({ rehearsal }) => rehearsal?.now !== undefined);
