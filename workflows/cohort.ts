@@ -4,6 +4,8 @@
 //   a member       an activity makes its fork, or finds it, and waits for its end
 //   a segment      ends behind MEMBERS_PER_SEGMENT, when none is under way
 //   the end        an activity settles what is left: what was cancelled, and what failed again and again
+//
+// It goes on with whatever build is current (docs/upgrades.md): a change of this file counts as soon as a cohort is open.
 import {
   ActivityCancellationType,
   CancellationScope,
@@ -11,6 +13,7 @@ import {
   continueAsNew,
   isCancellation,
   proxyActivities,
+  setWorkflowOptions,
 } from '@temporalio/workflow';
 import type { CohortActivities } from '../activities/contract.ts';
 import type { CohortInput } from '../src/rules/cohort.ts';
@@ -23,6 +26,9 @@ const BESIDES_MS = 600_000;
 /** Tries of one member, which find what earlier ones did. */
 const MEMBER_TRIES = 50;
 const RETRY = { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 30_000 };
+
+// No build that drains waits for it, and who cancels it needs no worker of the build that began it.
+setWorkflowOptions({ versioningBehavior: 'AUTO_UPGRADE' }, cohortWorkflow);
 
 export async function cohortWorkflow(input: CohortInput): Promise<void> {
   const { tenant, cohortId, members } = input;

@@ -29,9 +29,22 @@ export type CohortMemberDeps = RunsDeps & {
   readonly stores: Pick<Stores, 'cohorts' | 'content' | 'families' | 'retention'>;
 };
 
+/** How its fork was looked at so far. */
+export interface Look {
+  /** In vain, for some time. */
+  readonly isLong: boolean;
+  /** For so long, in ms, as somebody was there. */
+  readonly spentMs: number;
+}
+
+/** `stopping`: its fork was told to end. */
+export type Standing = 'open' | 'stopping' | 'ended';
+
 export interface CohortMembers {
-  /** True: the member has come to its end. `isLong`: its fork was looked at in vain for some time. */
-  step(name: MemberName, isLong: boolean): Promise<boolean>;
+  /** What cannot be done at all ends the member, too. Throws what a later try may do. */
+  step(name: MemberName, look: Look): Promise<Standing>;
+  /** It comes to no more, whatever its fork does, and says why. */
+  giveUp(name: MemberName, error: NonNullable<MemberReport['error']>): Promise<void>;
   /** Members that are not settled; whatever they are at, they are to end. */
   left(tenant: string, cohortId: string, isCancelled: boolean): Promise<readonly MemberName[]>;
   end(tenant: string, cohortId: string): Promise<void>;
@@ -40,7 +53,17 @@ export interface CohortMembers {
 export function createCohortMembers(deps: CohortMemberDeps): CohortMembers {
   const { cohorts } = deps.stores;
   return {
-    step: (name, isLong) => stepMember(deps, name, isLong),
+    async step(name, look) {
+      try {
+        return await stepMember(deps, name, look);
+      } catch (error) {
+        const code = codeOf(error);
+        if (code === undefined || ERRORS[code].retryable) throw error;
+        await giveUp(deps, name, { code, message: ERRORS[code].message });
+        return 'ended';
+      }
+    },
+    giveUp: (name, error) => giveUp(deps, name, error),
     left: (tenant, cohortId, isCancelled) => leftMembers(deps, { tenant, cohortId, isCancelled }),
     async end(tenant, cohortId) {
       await cohorts.end(tenant, cohortId, Date.now());
@@ -76,46 +99,58 @@ interface At {
   readonly member: CohortMember;
 }
 
-async function stepMember(
-  deps: CohortMemberDeps,
-  name: MemberName,
-  isLong: boolean,
-): Promise<boolean> {
+async function stepMember(deps: CohortMemberDeps, name: MemberName, look: Look): Promise<Standing> {
   const { cohorts, runs } = deps.stores;
   const { tenant, cohortId } = name;
   const cohort = await cohorts.find(tenant, cohortId);
   const member = await cohorts.member(name);
-  if (!cohort || !member || member.outcome !== undefined) return true;
+  if (!cohort || !member || member.outcome !== undefined) return 'ended';
   const at = { name, cohort, member };
   if (cohort.state !== 'running' && member.stop === undefined) {
     await cohorts.noteStop(name, 'cancelled');
-    return false;
+    return 'open';
   }
   const fork = await runs.find(tenant, member.forkRunId);
-  return fork ? stepFork(deps, at, { fork, isLong }) : makeFork(deps, at);
+  if (fork) return stepFork(deps, at, { fork, look });
+  return (await makeFork(deps, at)) ? 'ended' : 'open';
 }
 
 async function stepFork(
   deps: CohortMemberDeps,
   at: At,
-  { fork, isLong }: { readonly fork: RunRow; readonly isLong: boolean },
-): Promise<boolean> {
+  { fork, look }: { readonly fork: RunRow; readonly look: Look },
+): Promise<Standing> {
   const { stores, log } = deps;
   const { name, cohort, member } = at;
   if (fork.temporalRunId === undefined) await startRun(deps, fork);
   // Workers keep logs up to their histories; now and then somebody has to look.
-  const head = isLong ? (await log.fresh(fork)).head : await log.head(fork);
+  const head = look.isLong ? (await log.fresh(fork)).head : await log.head(fork);
   if (head?.closed) {
-    await settle(deps, at, await judged(deps, at, fork));
-    return true;
+    await stores.cohorts.settle(name, await judged(deps, at, fork));
+    return 'ended';
   }
   if (member.stop !== undefined) {
     const reason = STOP_WORDS[member.stop];
     const message = { row: fork, reason, cancelledBy: `cohort:${name.cohortId}` };
     await cancelRun(deps, message, { updateId: `stop-${fork.runId}`, bodyDigest: '' });
-  } else if (Date.now() - fork.createdAtMs > cohort.request.memberTimeoutMs)
+    return 'stopping';
+  }
+  if (look.spentMs > cohort.request.memberTimeoutMs)
     await stores.cohorts.noteStop(name, 'time-limit');
-  return false;
+  return 'open';
+}
+
+async function giveUp(
+  { stores: { cohorts } }: CohortMemberDeps,
+  name: MemberName,
+  error: NonNullable<MemberReport['error']>,
+): Promise<void> {
+  const { stop, question } = (await cohorts.member(name)) ?? {};
+  const failed = LACKS_SOURCE.has(error.code) ? 'source-missing' : 'failed';
+  await cohorts.settle(name, {
+    outcome: stop ? stoppedAs(stop) : failed,
+    report: { error, ...(question ? { asks: question } : {}) },
+  });
 }
 
 const STOP_WORDS: Readonly<Record<MemberStop, string>> = {
@@ -127,10 +162,6 @@ const STOP_WORDS: Readonly<Record<MemberStop, string>> = {
 interface Settled {
   readonly outcome: MemberOutcome;
   readonly report: MemberReport;
-}
-
-async function settle({ stores }: CohortMemberDeps, { name }: At, settled: Settled): Promise<void> {
-  await stores.cohorts.settle(name, settled);
 }
 
 /** Refusals that pass: the step is tried again. */

@@ -2,12 +2,12 @@
 // of the cohort's own workflow, which goes on without this process.
 import { codeOf, HostError } from '../rules/errors.ts';
 import { cohortForkIdOf } from '../rules/ids.ts';
-import { MAX_OPEN_COHORTS, type CohortInput } from '../rules/cohort.ts';
+import { MAX_COHORT_MEMBERS, MAX_OPEN_COHORTS, type CohortInput } from '../rules/cohort.ts';
 import type { Caller } from '../ports/caller.ts';
-import type { CohortEngine, CohortMember, CohortRow, MemberName } from '../ports/cohorts.ts';
+import type { CohortEngine, CohortMember, CohortRow } from '../ports/cohorts.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
-import { createCohortMembers, type CohortMembers } from './cohort-members.ts';
+import { createCohortMembers } from './cohort-members.ts';
 import { cohortRequest, pickedRuns } from './cohort-selection.ts';
 import type { RunsDeps } from './deps.ts';
 import { newCohortId } from './input.ts';
@@ -148,27 +148,41 @@ export async function cancelCohort(deps: CohortDeps, row: CohortRow): Promise<Co
   if (row.endedAtMs !== undefined) return row;
   await deps.stores.cohorts.cancelling(tenant, cohortId);
   if (!row.isStarted) await start(deps, row);
-  if (!(await deps.cohortEngine.cancel(cohortId))) await endLost(deps, row);
+  if (await deps.cohortEngine.cancel(cohortId)) await endForks(deps, row);
+  else await endLost(deps, row);
   return (await deps.stores.cohorts.find(tenant, cohortId)) ?? row;
 }
+
+/** Nobody may be there who performs the cohort's own tasks: what is under way is told from here as well, once. */
+async function endForks(deps: CohortDeps, { tenant, cohortId }: CohortRow): Promise<void> {
+  const { cohorts } = deps.stores;
+  const members = createCohortMembers(deps);
+  const query = { from: 0, limit: MAX_COHORT_MEMBERS };
+  for (const { position, isMade, outcome } of await cohorts.members(tenant, cohortId, query)) {
+    if (!isMade || outcome !== undefined) continue;
+    const name = { tenant, cohortId, position };
+    try {
+      await cohorts.noteStop(name, 'cancelled');
+      await members.step(name, FIRST_LOOK);
+    } catch (error) {
+      // The cohort's workflow does so, too.
+      const code = codeOf(error) ?? 'internal_error';
+      deps.logger.warn('a fork of a cohort is not told to end', { cohortId, position, code });
+    }
+  }
+}
+
+const FIRST_LOOK = { isLong: true, spentMs: 0 };
 
 /** Somebody ended its workflow in Temporal: nobody else settles what is left. */
 async function endLost(deps: CohortDeps, { tenant, cohortId }: CohortRow): Promise<void> {
   const members = createCohortMembers(deps);
-  for (const name of await members.left(tenant, cohortId, true))
-    await endMember(deps, members, name);
+  for (const name of await members.left(tenant, cohortId, true)) {
+    if ((await members.step(name, FIRST_LOOK)) === 'ended') continue;
+    const message = 'The cohort was ended from outside.';
+    await members.giveUp(name, { code: 'run_terminated', message });
+  }
   await members.end(tenant, cohortId);
-}
-
-async function endMember(
-  { stores }: { readonly stores: Pick<Stores, 'cohorts'> },
-  members: CohortMembers,
-  name: MemberName,
-): Promise<void> {
-  if (await members.step(name, true)) return;
-  const message = 'The cohort was ended from outside.';
-  const report = { error: { code: 'run_terminated', message } };
-  await stores.cohorts.settle(name, { outcome: 'not-finished', report });
 }
 
 /** For the reaper: cohorts that were accepted while Temporal was away. */

@@ -1,5 +1,7 @@
 // docs/upgrades.md: builds of the worker beside each other, on Temporal's own server and PostgreSQL.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Client } from '@temporalio/client';
+import type { Cohort } from '../../schemas/types.generated.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { createDeployments } from '../../src/adapters/temporal/deployments.ts';
 import { otherCode, startBuilds, TIMED, type Builds } from '../support/builds.ts';
@@ -126,4 +128,55 @@ describe('docs/upgrades.md two builds at once', () => {
       await completed(runId);
     }
   });
+
+  it('a cohort is no run of a build and goes on with the current one; cancelled, its forks are told whoever is there', async () => {
+    const { worker, build, facade, deployments, accept, completed } = await begin();
+    const first = await worker('one');
+    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
+    const source = await facade.startRun({ workflowId: TIMED.id });
+    await facade.waitFor(source, ({ status }) => status === 'waiting-approval');
+    expect(await accept(source)).toBe(200);
+    await completed(source);
+    const cohorts = '/v1/host/openwop-temporal/cohorts';
+    const select = { workflowId: TIMED.id };
+    const change = { configurable: { note: 'again' } };
+    const begun = await facade.api(cohorts, { body: { select, change } });
+    const at = `${cohorts}/${String(begun.body.cohortId)}`;
+    const report = async () => (await facade.api<Cohort>(at)).body;
+    await until(async () => (await report()).results?.[0]?.forkRunId !== undefined, 'it is forked');
+    const fork = (await report()).results?.[0]?.forkRunId ?? '';
+    await until(
+      async () => (await build('one'))?.heldRuns === 1,
+      'the fork is held, and nothing else',
+    );
+    expect(await build('one')).toMatchObject({ openRuns: 1 });
+    expect((await deployments.runsOf('one')).map(({ runId }) => runId)).toEqual([fork]);
+    await first.stop();
+
+    expect((await facade.api<Cohort>(`${at}/cancel`, { body: {} })).body.state).toBe('cancelling');
+    expect(await isToldToEnd(facade, fork)).toBe(true);
+    await worker('two');
+    await deployments.promote('two', 100);
+    await until(async () => (await report()).state === 'cancelled', 'the cohort has ended', {
+      limitMs: 150_000,
+    });
+    expect((await report()).results).toMatchObject([
+      {
+        outcome: 'not-finished',
+        error: { message: expect.stringContaining('no worker') as unknown },
+      },
+    ]);
+  }, 240_000);
 });
+
+/** By Temporal, where its next task finds it. */
+async function isToldToEnd({ temporal: place }: Builds['facade'], runId: string): Promise<boolean> {
+  const connection = connectTemporal(place);
+  try {
+    const { workflow } = new Client({ connection, namespace: place.namespace });
+    const { events = [] } = await workflow.getHandle(runId).fetchHistory();
+    return (events ?? []).some((event) => event.workflowExecutionCancelRequestedEventAttributes);
+  } finally {
+    await connection.close();
+  }
+}

@@ -360,6 +360,27 @@ describe('a cohort', { timeout: 120_000 }, () => {
     expect([answer.status, answer.body.error]).toEqual([status, error]);
   });
 
+  it('a list tells a long change by its beginning, and the cohort itself all of it', async () => {
+    const [runId = ''] = await sources(1, { tags: ['long'] });
+    expect(runId).not.toBe('');
+    const change = {
+      agents: { judge: { systemPrompt: `rule: kind ${'p'.repeat(60_000)}` } },
+      configurable: { note: 'n'.repeat(5_000), short: 1 },
+    };
+    const { cohortId } = await start({ select: { tag: 'long' }, change });
+    const { body, text } = await host.api<{ cohorts: Cohort[] }>(`${COHORTS}?limit=50`);
+    const listed = body.cohorts.find((one) => one.cohortId === cohortId)?.change;
+    const cut = (what: string) => ({
+      ends: what.endsWith('…'),
+      length: what.length,
+    });
+    expect(cut(listed?.agents?.judge?.systemPrompt ?? '')).toEqual({ ends: true, length: 200 });
+    expect(listed?.configurable).toMatchObject({ short: 1 });
+    expect(cut(String(listed?.configurable?.note))).toEqual({ ends: true, length: 200 });
+    expect(text.length).toBeLessThan(200_000);
+    expect((await host.api<Cohort>(`${COHORTS}/${cohortId}`)).body.change).toEqual(change);
+  });
+
   it('knows no cohort of such a name', async () => {
     for (const path of ['cohort-x', `cohort-${'0'.repeat(27)}`])
       expect((await host.api(`${COHORTS}/${path}`)).status).toBe(404);

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { MAX_OPEN_COHORTS, type CohortRequest, type MemberStop } from '../../src/rules/cohort.ts';
 import { codeOf } from '../../src/rules/errors.ts';
+import type { ForkOf } from '../../src/rules/run-input.ts';
 import type { NewRun } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { newId, newRun, type GivenStores } from './given.ts';
@@ -28,10 +29,10 @@ export async function givenCohort({ cohorts }: Stores, count: number, tenant = '
 /** The fork of a member, as it is accepted. */
 export function memberFork(cohortId: string, position: number): NewRun {
   const run = newRun({ runId: `${cohortId}-f${position}` });
-  const fork = {
-    ...{ sourceRunId: `${cohortId}-s${position}`, fromSeq: 0, length: 1, mode: 'branch' },
-    ...{ clocks: [], generation: 1, cohortId },
-  } as const;
+  const fork: ForkOf = {
+    ...{ sourceRunId: `${cohortId}-s${position}`, fromSeq: 0, length: 1 },
+    ...{ mode: 'branch', clocks: [], generation: 1, cohortId },
+  };
   return { ...run, input: { ...run.input, fork } };
 }
 

@@ -2,6 +2,7 @@
 // one task queue of runs. Each call ends within its deadline.
 import type { Connection } from '@temporalio/client';
 import proto from '@temporalio/proto';
+import { COHORT_WORKFLOW } from '../../rules/cohort.ts';
 import { codeOf, HostError } from '../../rules/errors.ts';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import { Deadline, rest } from '../../system/time.ts';
@@ -179,7 +180,13 @@ export async function countRuns(source: DeploymentSource, which: string): Promis
   return Number(count ?? 0);
 }
 
+/** A cohort is no run, and goes on with whatever build is current. */
 export function openRuns(which: string): string {
+  return openWorkflows(`WorkflowType != '${COHORT_WORKFLOW}' AND ${which}`);
+}
+
+/** Cohorts included. */
+export function openWorkflows(which: string): string {
   return `TaskQueue = '${RUN_TASK_QUEUE}' AND ExecutionStatus = 'Running' AND ${which}`;
 }
 

@@ -6,7 +6,7 @@ import { Worker, type ReplayHistoriesIterable } from '@temporalio/worker';
 import { HostError } from '../../rules/errors.ts';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import { abortAfter } from '../../system/time.ts';
-import { ANY, onBuild, openRuns } from './deployment-calls.ts';
+import { ANY, onBuild, openWorkflows } from './deployment-calls.ts';
 import { GRPC, grpcStatus } from './rpc.ts';
 import { withWorkflowThreads } from './workflow-threads.ts';
 
@@ -56,8 +56,8 @@ export async function* replayHistories(
 }
 
 function queryOf(which: Parameters<typeof replayHistories>[1]): string {
-  if (which === 'open') return openRuns(ANY);
-  if ('build' in which) return openRuns(onBuild(which.build));
+  if (which === 'open') return openWorkflows(ANY);
+  if ('build' in which) return openWorkflows(onBuild(which.build));
   return `TaskQueue = '${RUN_TASK_QUEUE}' AND ExecutionStatus != 'Running'`;
 }
 
