@@ -103,7 +103,7 @@ class Spent {
   #lookedAtMs = performance.now();
 
   constructor() {
-    const { heartbeatDetails } = Context.current().info;
+    const heartbeatDetails: unknown = Context.current().info.heartbeatDetails;
     this.ms = typeof heartbeatDetails === 'number' ? heartbeatDetails : 0;
   }
 

@@ -14,6 +14,7 @@ import {
   isCancellation,
   proxyActivities,
   setWorkflowOptions,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { CohortActivities } from '../activities/contract.ts';
 import type { CohortInput } from '../src/rules/cohort.ts';
@@ -25,10 +26,15 @@ const MEMBERS_PER_SEGMENT = 500;
 const BESIDES_MS = 600_000;
 /** Tries of one member, which find what earlier ones did. */
 const MEMBER_TRIES = 50;
+const AUTO_UPGRADE = { versioningBehavior: 'AUTO_UPGRADE' } as const;
 const RETRY = { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 30_000 };
 
-// No build that drains waits for it, and who cancels it needs no worker of the build that began it.
-setWorkflowOptions({ versioningBehavior: 'AUTO_UPGRADE' }, cohortWorkflow);
+// No build that drains waits for it, and who cancels it needs no worker of the build that began it. A worker without a build
+// may not say so: the server refuses its tasks.
+setWorkflowOptions(
+  () => (workflowInfo().currentDeploymentVersion?.deploymentName ? AUTO_UPGRADE : {}),
+  cohortWorkflow,
+);
 
 export async function cohortWorkflow(input: CohortInput): Promise<void> {
   const { tenant, cohortId, members } = input;

@@ -360,6 +360,55 @@ describe('a cohort', { timeout: 120_000 }, () => {
     expect([answer.status, answer.body.error]).toEqual([status, error]);
   });
 
+  it('on the pages of who is signed in: the list, its report, and a form that cancels it', async () => {
+    await sources(1, { tags: ['paged'] });
+    const change = prompt('rule: slow');
+    const { cohortId } = await start({ select: { tag: 'paged' }, change });
+    const signedIn = await fetch(`${host.url}/pages/sign-in`, {
+      ...{ method: 'POST', redirect: 'manual', headers: { origin: host.url } },
+      body: new URLSearchParams({ key: host.apiKey }),
+    });
+    const cookie = signedIn.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+    const at = `${host.url}/pages/cohorts`;
+    const shown = async (path = '') =>
+      (await fetch(`${at}${path}`, { headers: { cookie } })).text();
+    expect(await shown()).toContain(`/pages/cohorts/${cohortId}`);
+    const page = await shown(`/${cohortId}`);
+    const csrf = /name="csrf" value="([^"]+)"/.exec(page)?.[1] ?? '';
+    const cancel = (token: string) =>
+      fetch(`${at}/${cohortId}/cancel`, {
+        ...{ method: 'POST', redirect: 'manual', headers: { cookie, origin: host.url } },
+        body: new URLSearchParams({ csrf: token }),
+      });
+    expect((await cancel('another')).status).toBe(403);
+    expect((await cancel(csrf)).status).toBe(303);
+    expect((await report(cohortId)).state).toBe('cancelled');
+    expect(await shown(`/${cohortId}?outcome=not-finished`)).toContain('Not finished');
+    const stranger = await fetch(`${at}/${cohortId}`, { redirect: 'manual' });
+    expect(await stranger.text()).not.toContain('Not finished');
+  });
+
+  it('whose workflow somebody terminated in Temporal ends when it is cancelled, and says why', async () => {
+    await sources(2, { tags: ['lost'] });
+    const asked = { select: { tag: 'lost' }, change: prompt('rule: slow'), parallel: 1 };
+    const { cohortId } = await start(asked);
+    await until(
+      async () =>
+        (await read(cohortId)).results?.some((one) => one.forkRunId !== undefined) ?? false,
+      'one is forked',
+    );
+    const connection = connectTemporal(host.temporal);
+    const { workflow } = new Client({ connection, namespace: host.temporal.namespace });
+    await workflow.getHandle(cohortId).terminate('by a test');
+    await connection.close();
+    const { body } = await host.api<Cohort>(`${COHORTS}/${cohortId}/cancel`, { body: {} });
+    expect(body).toMatchObject({ state: 'cancelled', totals: { 'not-finished': 2 } });
+    const { results = [] } = await read(cohortId);
+    const [made] = results.filter((one) => one.forkRunId !== undefined);
+    await host.waitFor(made?.forkRunId ?? '', ({ status }) => status === 'cancelled');
+    for (const { error } of results) expect(error?.code).toMatch(/^(run_terminated|cancelled)$/);
+  });
+
   it('a list tells a long change by its beginning, and the cohort itself all of it', async () => {
     const [runId = ''] = await sources(1, { tags: ['long'] });
     expect(runId).not.toBe('');

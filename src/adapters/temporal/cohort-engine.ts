@@ -37,10 +37,12 @@ export function createCohortEngine(options: RunEngineOptions): CohortEngine {
     },
     async cancel(cohortId) {
       try {
-        await rpc(connection, { deadlineMs: CANCEL_DEADLINE_MS, tries: TRIES }, () =>
-          workflow.getHandle(cohortId).cancel(),
-        );
-        return true;
+        const handle = workflow.getHandle(cohortId);
+        const limits = { deadlineMs: CANCEL_DEADLINE_MS, tries: TRIES };
+        await rpc(connection, limits, () => handle.cancel());
+        // A server takes the request for a workflow that has ended as well.
+        const { status } = await rpc(connection, limits, () => handle.describe());
+        return status.name === 'RUNNING';
       } catch (error) {
         if (error instanceof WorkflowNotFoundError || grpcStatus(error)?.code === GRPC.NOT_FOUND)
           return false;
