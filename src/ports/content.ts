@@ -27,6 +27,9 @@ export interface ContentStore {
   get(tenant: string, hash: string): Promise<Uint8Array>;
   /** Whatever one run needs, but for its archive, another one needs from now on: a fork has its source's record. */
   share(from: RunRef, to: RunRef): Promise<void>;
-  /** Deletes values that nobody needs any more, at most `limit` of them; returns how many were looked at. */
+  /**
+   * Deletes values that nobody needs any more, at most `limit` of them; returns how many were looked at, without those that
+   * cannot be removed now: they come again behind all others.
+   */
   sweep(limit: number): Promise<number>;
 }

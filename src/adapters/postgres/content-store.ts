@@ -2,6 +2,7 @@
 // what stands in the database either way (content-refs.ts).
 import type { ContentStore, NewContent } from '../../ports/content.ts';
 import { checkedHash, requireHash, verified } from '../content/content-rules.ts';
+import type { Logger } from '../../ports/logger.ts';
 import type { ContentFiles } from '../content/file-content-store.ts';
 import {
   IS_NEEDED,
@@ -25,8 +26,8 @@ export function createTableContentStore(db: Db): ContentStore {
   return contentStore(db, inTable(db));
 }
 
-export function createFileContentStore(db: Db, files: ContentFiles): ContentStore {
-  return contentStore(db, inFiles(db, files));
+export function createFileContentStore(db: Db, files: ContentFiles, logger: Logger): ContentStore {
+  return contentStore(db, inFiles(db, files, logger));
 }
 
 function contentStore(db: Db, kept: Bytes): ContentStore {
@@ -103,7 +104,7 @@ function inTable(db: Db): Bytes {
 }
 
 /** The folder has one owner: within this process one value is put or removed at a time. */
-function inFiles(db: Db, files: ContentFiles): Bytes {
+function inFiles(db: Db, files: ContentFiles, logger: Logger): Bytes {
   const inTurn = turns();
   return {
     async store(values) {
@@ -117,6 +118,8 @@ function inFiles(db: Db, files: ContentFiles): Bytes {
         'SELECT tenant_id, hash, of_archive FROM content_unused ORDER BY since_ms LIMIT $1',
         [limit],
       );
+      const failed: ContentName[] = [];
+      let reason = '';
       for (const { tenant_id: tenant, hash, of_archive } of listed) {
         await inTurn(`${tenant} ${hash}`, async () => {
           const [found] = await db.query<{ is_needed: boolean }>(
@@ -124,9 +127,15 @@ function inFiles(db: Db, files: ContentFiles): Bytes {
             [tenant, hash],
           );
           if (!found) return;
-          const writtenAtMs = await files.writtenAtMs(tenant, hash);
-          const isKnown = of_archive || (writtenAtMs ?? 0) >= (tracked?.from_ms ?? Infinity);
-          if (!found.is_needed && isKnown) await files.remove(tenant, hash);
+          try {
+            const writtenAtMs = await files.writtenAtMs(tenant, hash);
+            const isKnown = of_archive || (writtenAtMs ?? 0) >= (tracked?.from_ms ?? Infinity);
+            if (!found.is_needed && isKnown) await files.remove(tenant, hash);
+          } catch (error) {
+            failed.push({ tenant, hash });
+            reason = String(error);
+            return;
+          }
           // Last: a process that dies before finds the value listed.
           await db.query('DELETE FROM content_unused WHERE tenant_id = $1 AND hash = $2', [
             tenant,
@@ -134,7 +143,20 @@ function inFiles(db: Db, files: ContentFiles): Bytes {
           ]);
         });
       }
-      return listed.length;
+      if (failed.length > 0) {
+        const [{ hash } = { hash: '' }] = failed;
+        logger.warn('content that nobody needs cannot be removed, trying again later', {
+          ...{ values: failed.length, hash, reason },
+        });
+        // Behind all others: they are looked at first.
+        await db.query(
+          `UPDATE content_unused u SET since_ms = openwop_now_ms()
+           FROM json_to_recordset($1::text::json) AS x(tenant_id text, hash text)
+           WHERE u.tenant_id = x.tenant_id AND u.hash = x.hash`,
+          [namesOf(failed)],
+        );
+      }
+      return listed.length - failed.length;
     },
   };
 }

@@ -60,7 +60,7 @@ export async function storesOn(
     const log = await createLogStore(db, logger);
     const content =
       database.kind === 'pglite' && contentDir !== undefined
-        ? createFileContentStore(db, await createContentFiles(contentDir))
+        ? createFileContentStore(db, await createContentFiles(contentDir), logger)
         : createTableContentStore(db);
     // Last: what fails before it leaves nothing that goes on.
     const backfill = await startBackfill(db, logger);
