@@ -47,7 +47,7 @@ async function rebuild(
   for (const runId of runIds) {
     try {
       const run = await stores.runs.locate(runId);
-      if (!run) throw new HostError('run_not_found', { runId });
+      if (!run) throw await notThere(stores, runId);
       const { rows } = await log.rebuild(run);
       say(`${runId}: ${rows.length} events`);
     } catch (error) {
@@ -57,4 +57,10 @@ async function rebuild(
     }
   }
   return refused;
+}
+
+async function notThere({ retention }: Host['stores'], runId: string): Promise<HostError> {
+  const atMs = await retention.expiredAt(runId);
+  if (atMs === undefined) return new HostError('run_not_found', { runId });
+  return new HostError('run_expired', { runId, expiredAt: new Date(atMs).toISOString() });
 }

@@ -70,8 +70,8 @@ export interface RetentionStore {
    */
   noteFork(source: RunRef, forkRunId: string, goesBy?: readonly RunRef[]): Promise<boolean>;
   /**
-   * Runs that ended at least `keptMs` ago, the first to end first, for the caller alone: nobody else gets them within
-   * `leaseMs`. Over all tenants.
+   * Roots of families that ended at least `keptMs` ago, the first to end first, for the caller alone: nobody else gets them
+   * within `leaseMs`. Over all tenants.
    */
   due(keptMs: number, limit: number, leaseMs: number): Promise<readonly RunRef[]>;
   /** One transaction: the run's family leaves the registry, and an entry for each of its runs says so. */
@@ -86,6 +86,10 @@ export interface RetentionStore {
   markClean(run: RunRef): Promise<void>;
   /** Entries of runs that expired before that long ago, and notes of forks that were never accepted. How many went. */
   forget(keptMs: number, limit: number): Promise<number>;
+  /** When a run expired, for an operator's command: its caller names no tenant. */
+  expiredAt(runId: string): Promise<number | undefined>;
+  /** Whether there were runs in the session that have expired. */
+  hasExpired(tenant: string, sessionId: string): Promise<boolean>;
 
   /** The first word stays. False: there is no such run. */
   hold(run: RunRef, reason: string): Promise<boolean>;

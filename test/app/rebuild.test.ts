@@ -38,6 +38,11 @@ async function giveTo(tenant: string, runId: string): Promise<void> {
   );
   for (const table of ['runs', 'run_segments', 'run_blocks'])
     await db.query(`UPDATE ${table} SET tenant_id = $1 WHERE run_id = $2`, [tenant, runId]);
+  await db.query(
+    `INSERT INTO expired_runs (run_id, tenant_id, workflow_id, session_id, executions, ended_at_ms, expired_at_ms, clean_at_ms)
+     VALUES ('expired', $1, 'w', '', '[]', 1, 2, 3)`,
+    [tenant],
+  );
   await close();
 }
 
@@ -71,9 +76,10 @@ it('writes a run with deltas, a tool and an open question anew', async () => {
       OPENWOP_CACHE_DIR: CACHE_DIR,
       OPENWOP_API_KEY: TEST_API_KEY,
     },
-    [runId, 'nobody'],
+    [runId, 'nobody', 'expired'],
   );
   expect(await named.exited).toBe(1);
   expect(named.stdout()).toContain(`${runId}: ${(before as unknown[]).length} events`);
-  expect(named.stdout()).toMatch(/^nobody: .*run/im);
+  expect(named.stdout()).toMatch(/^nobody: .*No such run/im);
+  expect(named.stdout()).toMatch(/^expired: .*This run has expired/im);
 }, 360_000);

@@ -255,6 +255,40 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
       expect(own(await stores.retention.due(Date.now() * 2, 1_000, 0))).toEqual([]);
     });
 
+    it('a family is due once, by its root, however many runs it has', async () => {
+      const root = await member(stores, { open: true });
+      const children = [
+        await member(stores, { parent: root }),
+        await member(stores, { parent: root }),
+      ];
+      await end(stores, root);
+      const family = [root, ...children].map(({ runId }) => runId);
+      const old =
+        'UPDATE ended_runs SET ended_at_ms = 1, look_at_ms = 0 WHERE run_id = ANY($1::text[])';
+      await behind().query(old, [family]);
+      const due = await stores.retention.due(DAY_MS, 1_000, 60_000);
+      expect(due.map(({ runId }) => runId).filter((runId) => family.includes(runId))).toEqual([
+        root.runId,
+      ]);
+    });
+
+    it('a note of a fork that is made after all, late, stays, and what the fork needs with it', async () => {
+      for (let round = 0; round < 10; round++) {
+        const source = await member(stores);
+        await stores.content.put(source, bytesOf(newId('value')));
+        const fork = newId('run');
+        await stores.retention.noteFork(source, fork);
+        await behind().query('UPDATE run_forks SET noted_at_ms = 0 WHERE run_id = $1', [fork]);
+        await Promise.all([
+          stores.retention.forget(DAY_MS, 100),
+          stores.retention.noteFork(source, fork),
+        ]);
+        expect(await tablesWith(behind(), stores.runs.ref('default', fork))).toEqual([
+          ...['content_refs', 'run_forks'],
+        ]);
+      }
+    });
+
     it('of two processes at once one expires a family', async () => {
       const root = await member(stores, { open: true });
       const child = await member(stores, { parent: root });
@@ -281,12 +315,30 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
       expect(await stores.runs.find('default', run.runId)).toBeUndefined();
       expect(await stores.runs.expiredAt('default', run.runId)).toBeGreaterThan(before);
       expect(await stores.runs.expiredAt('elsewhere', run.runId)).toBeUndefined();
+      expect(await stores.retention.expiredAt(run.runId)).toBeGreaterThan(before);
+      expect(await stores.retention.expiredAt(newId('run'))).toBeUndefined();
       expect(await stores.log.head(run)).toBeUndefined();
       const { expired } = await stores.retention.overview('default', 200);
       expect(expired).toContainEqual(expect.objectContaining({ runId: run.runId, isClean: false }));
       await cleanAll(stores, run);
       await stores.retention.forget(-DAY_MS, 1_000);
       expect(await stores.runs.expiredAt('default', run.runId)).toBeUndefined();
+    });
+
+    it('that its session had such a run, and of the session nothing else', async () => {
+      const session = newId('session');
+      const run = await member(stores, { session });
+      const has = (tenant = 'default', id = session) => stores.retention.hasExpired(tenant, id);
+      expect(await has()).toBe(false);
+      await expire(run);
+      expect([await has(), await has('elsewhere')]).toEqual([true, false]);
+      await cleanAll(stores, run);
+      expect([await has(), await has('default', newId('session'))]).toEqual([true, false]);
+      const [entry] = await behind().query<{ session_id: string }>(
+        'SELECT session_id FROM expired_runs WHERE run_id = $1',
+        [run.runId],
+      );
+      expect(entry?.session_id).toMatch(/^sha256:[0-9a-f]{64}$/);
     });
 
     it('not an entry of which something is left to be deleted', async () => {

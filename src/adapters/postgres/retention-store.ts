@@ -33,6 +33,8 @@ export function createRetentionStore(db: Db): RetentionStore {
          FROM (
            SELECT run_id FROM ended_runs
            WHERE ended_at_ms <= openwop_now_ms() - $1::bigint AND look_at_ms <= openwop_now_ms()
+             -- A family is looked at once, however many runs it has: by its root.
+             AND NOT EXISTS (SELECT FROM session_runs s WHERE s.run_id = ended_runs.run_id AND s.parent_run_id IS NOT NULL)
            ORDER BY ended_at_ms, run_id LIMIT $2 FOR UPDATE SKIP LOCKED
          ) free
          WHERE e.run_id = free.run_id RETURNING e.tenant_id, e.run_id`,
@@ -66,12 +68,26 @@ export function createRetentionStore(db: Db): RetentionStore {
     clean: (run, limit) => cleanRun(db, run, limit),
     async markClean({ tenant, runId }) {
       await db.query(
-        `UPDATE expired_runs SET cleaned_at_ms = openwop_now_ms(), executions = '[]', session_id = ''
+        `UPDATE expired_runs SET cleaned_at_ms = openwop_now_ms(), executions = '[]', session_id = ${digestOf('session_id')}
          WHERE run_id = $1 AND tenant_id = $2 AND cleaned_at_ms IS NULL`,
         [runId, tenant],
       );
     },
     forget: (keptMs, limit) => forget(db, keptMs, limit),
+    async expiredAt(runId) {
+      const [entry] = await db.query<{ expired_at_ms: number }>(
+        'SELECT expired_at_ms FROM expired_runs WHERE run_id = $1',
+        [runId],
+      );
+      return entry?.expired_at_ms;
+    },
+    async hasExpired(tenant, sessionId) {
+      const found = await db.query(
+        `SELECT 1 FROM expired_runs WHERE tenant_id = $1 AND session_id IN ($2, ${digestOf('$2')}) LIMIT 1`,
+        [tenant, sessionId],
+      );
+      return found.length > 0;
+    },
     ...holds(db),
     overview: (tenant, limit) => overview(db, tenant, limit),
   };
@@ -143,13 +159,35 @@ async function forget(db: Db, keptMs: number, limit: number): Promise<number> {
        AND NOT EXISTS (SELECT FROM runs r WHERE r.run_id = f.run_id) ORDER BY noted_at_ms LIMIT $2`,
     [FORK_NOTE_MS, limit],
   );
-  for (const { tenant_id, run_id } of notes) {
-    // The note last: what such a fork would have needed is found by it.
-    while (!(await endNeeds(db, refOf(tenant_id, run_id), limit)));
-    await db.query('DELETE FROM fork_reads WHERE run_id = $1', [run_id]);
-    await db.query('DELETE FROM run_forks WHERE run_id = $1', [run_id]);
-  }
+  for (const { tenant_id, run_id } of notes) await forgetNote(db, refOf(tenant_id, run_id), limit);
   return entries.length + notes.length;
+}
+
+/** A try to make the fork that comes after all waits, and notes it anew. What it would have needed goes with the note. */
+function forgetNote(db: Db, fork: RunRef, limit: number): Promise<void> {
+  const { tenant, runId } = fork;
+  return db.transaction(async (tx) => {
+    const locked = await tx.query(
+      'SELECT 1 FROM run_forks WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE',
+      [runId, tenant],
+    );
+    if (locked.length === 0) return;
+    // A statement of its own: it sees whatever was noted, or accepted, before the note was ours.
+    const [late] = await tx.query(
+      `SELECT 1 FROM run_forks f WHERE run_id = $1
+         AND (noted_at_ms > openwop_now_ms() - ${FORK_NOTE_MS} OR EXISTS (SELECT FROM runs r WHERE r.run_id = f.run_id))`,
+      [runId],
+    );
+    if (late) return;
+    while (!(await endNeeds(tx, fork, limit)));
+    await tx.query('DELETE FROM fork_reads WHERE run_id = $1', [runId]);
+    await tx.query('DELETE FROM run_forks WHERE run_id = $1', [runId]);
+  });
+}
+
+/** As much of a session's id as is kept of a run of which nothing else is. */
+function digestOf(sessionId: string): string {
+  return `'sha256:' || encode(sha256(convert_to(${sessionId}, 'UTF8')), 'hex')`;
 }
 
 interface EndedRecord {

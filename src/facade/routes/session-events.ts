@@ -76,17 +76,20 @@ async function answerEvents(
   }
 }
 
-/** Throws validation_error for an id that no event of the session has. */
+/**
+ * An id that no event of the session has may be one of a run that has expired: where there was such a run all is told that is
+ * there, and clients know an event by its id. Else throws validation_error.
+ */
 async function positionAfter(
-  { log }: FacadeDeps,
+  { log, stores }: FacadeDeps,
   { tenant, sessionId }: { readonly tenant: string; readonly sessionId: string },
   eventId: string | undefined,
 ): Promise<number> {
   if (eventId === undefined) return 0;
   const position = await log.positionOf(tenant, sessionId, eventId);
-  if (position === undefined)
-    throw invalid('Last-Event-ID', 'is not the eventId of an event of this session');
-  return position;
+  if (position !== undefined) return position;
+  if (await stores.retention.hasExpired(tenant, sessionId)) return 0;
+  throw invalid('Last-Event-ID', 'is not the eventId of an event of this session');
 }
 
 /** Undefined: the run expired since its row was read. */
