@@ -32,7 +32,7 @@ const SWEPT_VALUES = 100;
 const ENTRY_KEPT_MS = 365 * 24 * 3_600_000;
 
 export interface ExpirerParts {
-  readonly stores: Pick<Stores, 'retention' | 'content'>;
+  readonly stores: Pick<Stores, 'retention' | 'content' | 'cohorts'>;
   readonly histories: HistoryRemover;
   readonly logger: Logger;
   /** Runs are kept for so long behind their end, in ms; absent: for ever. What has expired is cleaned all the same. */
@@ -94,7 +94,7 @@ class RoundsOfExpiry implements Expirer {
 
   async round(): Promise<boolean> {
     const { retention, content } = this.#parts.stores;
-    const isFull = [await this.#expireDue(), await this.#cleanSome()];
+    const isFull = [await this.#expireDue(), await this.#expireCohorts(), await this.#cleanSome()];
     if (this.#signal.aborted) return false;
     isFull.push((await content.sweep(SWEPT_VALUES)) >= SWEPT_VALUES);
     isFull.push((await retention.forget(ENTRY_KEPT_MS, PIECE_ROWS)) >= PIECE_ROWS);
@@ -122,6 +122,15 @@ class RoundsOfExpiry implements Expirer {
       }
     }
     return due.length >= CLAIMED_RUNS;
+  }
+
+  /** Behind the last of their forks. */
+  async #expireCohorts(): Promise<boolean> {
+    const { stores, keptMs, logger } = this.#parts;
+    if (keptMs === undefined || this.#signal.aborted) return false;
+    const cohorts = await stores.cohorts.expire(keptMs, CLAIMED_RUNS);
+    if (cohorts > 0) logger.info('cohorts have expired', { cohorts });
+    return cohorts >= CLAIMED_RUNS;
   }
 
   /** One that fails keeps none behind it waiting. */

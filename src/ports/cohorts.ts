@@ -107,6 +107,8 @@ export interface CohortStore {
     name: MemberName,
     settled: { readonly outcome: MemberOutcome; readonly report: MemberReport },
   ): Promise<boolean>;
+  /** At most `limit` of those that ended at least `keptMs` ago and of whose forks none is there, of all tenants. How many went. */
+  expire(keptMs: number, limit: number): Promise<number>;
   /** Its state then. Idempotent. */
   end(tenant: string, cohortId: string, atMs: number): Promise<CohortState | undefined>;
 }

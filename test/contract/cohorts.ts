@@ -7,6 +7,7 @@ import type { ForkOf } from '../../src/rules/run-input.ts';
 import type { NewRun } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { newId, newRun, type GivenStores } from './given.ts';
+import { end } from './retention.ts';
 
 const subject = subjectOf('api-key', 'default', 'someone');
 const REQUEST: CohortRequest = {
@@ -113,6 +114,35 @@ export function cohortStoreContract(stores: GivenStores): void {
       expect(await cohorts.settleUnmade(nameAt(1), SETTLED)).toBe(true);
       expect(await cohorts.settleUnmade(nameAt(1), SETTLED)).toBe(true);
       expect(await cohorts.member(nameAt(1))).toMatchObject({ outcome: 'not-finished' });
+    });
+
+    it('architecture §3.7 an ended one expires behind the last of its forks, and no other', async () => {
+      const { cohorts, runs, retention } = stores();
+      const [forked, plain, open, young] = [
+        ...[await givenCohort(stores(), 1), await givenCohort(stores(), 1)],
+        ...[await givenCohort(stores(), 1), await givenCohort(stores(), 1)],
+      ] as const;
+      const fork = memberFork(forked.cohortId, 0);
+      await runs.accept(fork);
+      for (const { cohortId } of [forked, plain]) await cohorts.end('default', cohortId, 2);
+      await cohorts.end('default', young.cohortId, Date.now());
+      const expire = async () => {
+        while ((await cohorts.expire(3_600_000, 1)) > 0);
+      };
+      const left = async () => {
+        const all = [forked, plain, open, young];
+        const found = await Promise.all(all.map((one) => cohorts.find('default', one.cohortId)));
+        return found.map(Boolean);
+      };
+      await expire();
+      expect(await left()).toEqual([true, false, true, true]);
+      expect(await cohorts.member(plain.nameAt(0))).toBeUndefined();
+      const run = runs.ref('default', fork.runId);
+      await end(stores(), run);
+      expect((await retention.expire(run, { keptMs: 0, restMs: 0 })).kind).toBe('expired');
+      await expire();
+      expect(await left()).toEqual([false, false, true, true]);
+      expect(await cohorts.member(open.nameAt(0))).toBeDefined();
     });
 
     it('architecture §6 a fork and the end of its member in one moment: one of them comes first', async () => {

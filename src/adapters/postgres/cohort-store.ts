@@ -326,6 +326,21 @@ export function createCohortStore(db: Db): CohortStore {
       );
       return records.map(cohortOf);
     },
+    async expire(keptMs, limit) {
+      const gone = await db.query(
+        `WITH due AS (
+           SELECT cohort_id FROM cohorts c
+           WHERE ended_at_ms <= openwop_now_ms() - $1::bigint AND NOT EXISTS (
+             SELECT FROM cohort_members m JOIN runs r ON r.run_id = m.fork_run_id WHERE m.cohort_id = c.cohort_id)
+           ORDER BY ended_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED
+         ), members AS (
+           DELETE FROM cohort_members m USING due WHERE m.cohort_id = due.cohort_id
+         )
+         DELETE FROM cohorts c USING due WHERE c.cohort_id = due.cohort_id RETURNING 1`,
+        [keptMs, limit],
+      );
+      return gone.length;
+    },
     ...memberReads(db),
     ...memberWrites(db),
     ...moves(db),
