@@ -44,7 +44,8 @@ export function hostFacts({ agents, models, tools, config }: Known): HostFacts {
     testMode: config.testMode,
     escalation: config.escalation,
     ...(config.retentionDays === undefined ? {} : { retentionDays: config.retentionDays }),
-    forcesExpiry: config.testSeams === true,
+    // As createSeams has it.
+    forcesExpiry: config.testMode && config.testSeams === true,
     rehearsals: config.rehearsals === true,
   };
 }

@@ -419,7 +419,7 @@ it('is in no cohort, where nobody would move its clock: passed over, and named w
     status: 400,
     body: {
       error: 'validation_error',
-      details: { errors: [{ message: expect.stringContaining('rehearsals') as unknown }] },
+      details: { reason: expect.stringContaining('rehearsals') as unknown },
     },
   });
   const real = await host.startRun({ workflowId: 'ladder', tags });
@@ -435,7 +435,10 @@ it('a host of others has no rehearsals: it starts none, forks none and skips in 
   expect(
     (await host.api<{ extensions: object }>('/.well-known/openwop')).body.extensions,
   ).toMatchObject({
-    'openwop-temporal': { skipTime: 'POST /v1/host/openwop-temporal/runs/{runId}:skip' },
+    'openwop-temporal': {
+      skipTime: 'POST /v1/host/openwop-temporal/runs/{runId}:skip',
+      maxSkipMs: 31_622_400_000,
+    },
   });
   await host.stop();
   host = await startTestHost({ builtIn: BUILT_IN, temporal, dataDir: join(folder, 'data') });

@@ -257,6 +257,35 @@ describe.skipIf('missing' in postgres)('architecture §3.7: expiry on a real hos
     await expectGone(asking);
   });
 
+  it('the stream of a session goes on behind an event of a run that has expired; behind one of nobody it does not', async () => {
+    const sessionId = `session-of-${Date.now()}`;
+    const begun: string[] = [];
+    for (const workflowId of [TOLD.id, TOLD.id]) {
+      const runId = await host.startRun({ workflowId, sessionId });
+      await host.waitFor(runId, ended);
+      begun.push(runId);
+    }
+    const [old = '', left = ''] = begun;
+    const [last] = (await host.stores.log.read(runRef(old), { after: -1, limit: 100 })).slice(-1);
+    const streamed = async (lastEventId: string, of = sessionId) => {
+      const path = `/v1/host/openwop-temporal/sessions/${of}/events?lastEventId=${lastEventId}`;
+      const over = new AbortController();
+      const answer = await fetch(`${host.url}${path}`, {
+        ...{ headers: { authorization: `Bearer ${host.apiKey}` }, signal: over.signal },
+      });
+      const first = answer.status === 200 ? await answer.body?.getReader().read() : undefined;
+      over.abort();
+      return [answer.status, new TextDecoder().decode(first?.value as Uint8Array | undefined)];
+    };
+    expect(await streamed(`evt-${'0'.repeat(27)}`)).toEqual([400, '']);
+    await older([old], 30);
+    await expire();
+    await expectGone(old);
+    const [status, text] = await streamed(last?.eventId ?? '');
+    expect([status, String(text).includes(left)]).toEqual([200, true]);
+    expect(text).not.toContain(old);
+  });
+
   /** Runs and their executions. */
   const forgotten: [string, string][] = [];
 
@@ -348,10 +377,22 @@ describe.skipIf('missing' in postgres)(
           },
           replay: { retention: { windowSeconds: 604_800 } },
         });
-        const runId = await host.startRun({ workflowId: 'plain' });
-        await host.waitFor(runId, ({ status }) => status === 'completed');
-        await db.query('UPDATE ended_runs SET ended_at_ms = ended_at_ms - $1', [8 * DAY_MS]);
-        await until(async () => (await host.api(`/v1/runs/${runId}`)).status === 410, 'it expires');
+        const endedAgo = async (days: number): Promise<string> => {
+          const runId = await host.startRun({ workflowId: 'plain' });
+          await host.waitFor(runId, ({ status }) => status === 'completed');
+          await db.query('UPDATE ended_runs SET ended_at_ms = ended_at_ms - $2 WHERE run_id = $1', [
+            runId,
+            days * DAY_MS,
+          ]);
+          return runId;
+        };
+        const expires = (runId: string) =>
+          until(async () => (await host.api(`/v1/runs/${runId}`)).status === 410, 'it expires');
+        const young = [await endedAgo(6), await endedAgo(0)];
+        await expires(await endedAgo(8));
+        // Another round later they are there still.
+        await expires(await endedAgo(8));
+        for (const runId of young) expect((await host.api(`/v1/runs/${runId}`)).status).toBe(200);
       } finally {
         await close();
         await host.stop();

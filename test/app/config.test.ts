@@ -259,6 +259,11 @@ describe('faults', () => {
       /^OPENWOP_BUILD_ID must be auto/,
     ],
     [
+      'runs that are kept for less than a week',
+      () => ({ OPENWOP_RETENTION_DAYS: '6' }),
+      /^OPENWOP_RETENTION_DAYS must be a whole number from 7 to/,
+    ],
+    [
       'what runs of a build do, without a build',
       () => ({ OPENWOP_RUN_VERSIONING: 'pinned' }),
       /^OPENWOP_RUN_VERSIONING has no effect without/,
