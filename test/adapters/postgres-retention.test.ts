@@ -11,6 +11,7 @@ import {
 } from '../../src/adapters/postgres/index.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { retentionContract } from '../contract/retention.ts';
+import { retentionNotesContract } from '../contract/retention-notes.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 
@@ -35,10 +36,11 @@ function onTwin(options: () => Promise<Omit<OpenStoresOptions, 'logger'>>): void
     if (!open) throw new Error('the stores did not open');
     return open;
   };
-  retentionContract(
-    () => opened().stores,
-    () => opened().db,
-  );
+  for (const contract of [retentionContract, retentionNotesContract])
+    contract(
+      () => opened().stores,
+      () => opened().db,
+    );
 }
 
 describe('PGlite in memory', () => {

@@ -109,7 +109,8 @@ describe('openwop replay', () => {
   });
 
   it('waits while members are under way, over refusals that pass', async () => {
-    const { endedAt: _, ...open } = cohort({ state: 'running', settled: 1 });
+    const open: Partial<Cohort> = cohort({ state: 'running', settled: 1 });
+    delete (open as { endedAt?: string }).endedAt;
     host.script({
       [BEGIN]: { status: 201, body: open },
       [ONE]: [

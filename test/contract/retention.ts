@@ -59,7 +59,7 @@ export async function end(stores: Stores, { runId }: RunRef): Promise<void> {
   await stores.log.append(batch);
 }
 
-async function cleanAll(stores: Stores, run: RunRef): Promise<void> {
+export async function cleanAll(stores: Stores, run: RunRef): Promise<void> {
   while (!(await stores.retention.clean(run, 2)));
   await stores.retention.markClean(run);
   while ((await stores.content.sweep(1)) > 0);
@@ -199,27 +199,6 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
       expect(await stores.retention.noteFork(source, newId('run'))).toBe(false);
     });
 
-    it('none whose record a fork goes by that is under way, however many forks lie between', async () => {
-      const [first, between] = [await member(stores), await member(stores)];
-      const fork = newId('run');
-      const { retention } = stores;
-      const elsewhere = stores.runs.ref('elsewhere', first.runId);
-      expect(await retention.noteFork(between, fork, [elsewhere])).toBe(false);
-      expect(await retention.noteFork(between, fork, [first])).toBe(true);
-      expect(await retention.noteFork(between, fork, [first])).toBe(true);
-      for (const run of [first, between])
-        expect(await expire(run)).toEqual({ kind: 'kept', why: 'forked' });
-      await startedFork(stores, fork);
-      expect(await expire(first)).toEqual({ kind: 'kept', why: 'forked' });
-      await end(stores, refTo(fork));
-      for (const run of [first, between]) expect((await expire(run)).kind).toBe('expired');
-      const third = await member(stores);
-      expect(await retention.noteFork(third, newId('run'), [first])).toBe(false);
-      await expire(refTo(fork));
-      await cleanAll(stores, refTo(fork));
-      expect(await tablesWith(behind(), refTo(fork))).toEqual([]);
-    });
-
     it('a fork that was never accepted stands in the way no longer than an hour, and leaves nothing', async () => {
       const source = await member(stores);
       const hash = await stores.content.put(source, bytesOf(newId('value')));
@@ -253,40 +232,6 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
       for (const run of runs) await stores.retention.lookAgain(run, -1);
       expect(own(await due(60_000)).length).toBe(2);
       expect(own(await stores.retention.due(Date.now() * 2, 1_000, 0))).toEqual([]);
-    });
-
-    it('a family is due once, by its root, however many runs it has', async () => {
-      const root = await member(stores, { open: true });
-      const children = [
-        await member(stores, { parent: root }),
-        await member(stores, { parent: root }),
-      ];
-      await end(stores, root);
-      const family = [root, ...children].map(({ runId }) => runId);
-      const old =
-        'UPDATE ended_runs SET ended_at_ms = 1, look_at_ms = 0 WHERE run_id = ANY($1::text[])';
-      await behind().query(old, [family]);
-      const due = await stores.retention.due(DAY_MS, 1_000, 60_000);
-      expect(due.map(({ runId }) => runId).filter((runId) => family.includes(runId))).toEqual([
-        root.runId,
-      ]);
-    });
-
-    it('a note of a fork that is made after all, late, stays, and what the fork needs with it', async () => {
-      for (let round = 0; round < 10; round++) {
-        const source = await member(stores);
-        await stores.content.put(source, bytesOf(newId('value')));
-        const fork = newId('run');
-        await stores.retention.noteFork(source, fork);
-        await behind().query('UPDATE run_forks SET noted_at_ms = 0 WHERE run_id = $1', [fork]);
-        await Promise.all([
-          stores.retention.forget(DAY_MS, 100),
-          stores.retention.noteFork(source, fork),
-        ]);
-        expect(await tablesWith(behind(), stores.runs.ref('default', fork))).toEqual([
-          ...['content_refs', 'run_forks'],
-        ]);
-      }
     });
 
     it('of two processes at once one expires a family', async () => {

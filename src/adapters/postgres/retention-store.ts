@@ -74,20 +74,7 @@ export function createRetentionStore(db: Db): RetentionStore {
       );
     },
     forget: (keptMs, limit) => forget(db, keptMs, limit),
-    async expiredAt(runId) {
-      const [entry] = await db.query<{ expired_at_ms: number }>(
-        'SELECT expired_at_ms FROM expired_runs WHERE run_id = $1',
-        [runId],
-      );
-      return entry?.expired_at_ms;
-    },
-    async hasExpired(tenant, sessionId) {
-      const found = await db.query(
-        `SELECT 1 FROM expired_runs WHERE tenant_id = $1 AND session_id IN ($2, ${digestOf('$2')}) LIMIT 1`,
-        [tenant, sessionId],
-      );
-      return found.length > 0;
-    },
+    ...entries(db),
     ...holds(db),
     overview: (tenant, limit) => overview(db, tenant, limit),
   };
@@ -120,6 +107,25 @@ async function noteReads(db: Db, sources: readonly RunRef[], forkRunId: string):
     ],
   );
   return noted.length > 0;
+}
+
+function entries(db: Db): Pick<RetentionStore, 'expiredAt' | 'hasExpired'> {
+  return {
+    async expiredAt(runId) {
+      const [entry] = await db.query<{ expired_at_ms: number }>(
+        'SELECT expired_at_ms FROM expired_runs WHERE run_id = $1',
+        [runId],
+      );
+      return entry?.expired_at_ms;
+    },
+    async hasExpired(tenant, sessionId) {
+      const found = await db.query(
+        `SELECT 1 FROM expired_runs WHERE tenant_id = $1 AND session_id IN ($2, ${digestOf('$2')}) LIMIT 1`,
+        [tenant, sessionId],
+      );
+      return found.length > 0;
+    },
+  };
 }
 
 function holds(db: Db): Pick<RetentionStore, 'hold' | 'release' | 'holdOf'> {
