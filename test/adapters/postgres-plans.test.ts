@@ -1,0 +1,120 @@
+// Reads of one run and of a page of many, and appends, look into indexes, however many have ended (architecture §7): PostgreSQL counts
+// the scans of whole tables itself.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase, openStores, type OpenDatabase } from '../../src/adapters/postgres/index.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import { appendRows, refTo, startedRun } from '../contract/given.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+
+const LIMIT_MS = 120_000;
+const ENDED = 20_000;
+const EVENTS = 3;
+const OPEN = 8;
+/** Columns whose values belong to one run alone. */
+const OF_ONE_RUN = ['run_id', 'event_id'];
+const postgres = await startPostgres();
+
+describe.skipIf('missing' in postgres)('PostgreSQL with many runs that have ended', () => {
+  let url = '';
+  let own: OpenDatabase;
+  let runId = '';
+  let open: readonly string[] = [];
+
+  const withStores = async (work: (stores: Stores) => Promise<unknown>): Promise<void> => {
+    const stores = await openStores({ database: { kind: 'postgres', url }, logger: quietLogger });
+    await work(stores);
+    // A connection tells what it counted when it ends.
+    await stores.close();
+  };
+
+  /** Scans of whole tables so far, by table. */
+  async function scans(): Promise<Record<string, number>> {
+    const rows = await own.db.query<{ relname: string; scans: number }>(
+      `SELECT relname::text AS relname, seq_scan AS scans FROM pg_stat_user_tables
+       WHERE relname IN ('runs', 'run_heads', 'run_events', 'run_segments', 'run_asks')`,
+    );
+    return Object.fromEntries(rows.map(({ relname, scans: count }) => [relname, count]));
+  }
+
+  async function copies(): Promise<void> {
+    const columns = async (table: string): Promise<string[]> => {
+      const rows = await own.db.query<{ name: string }>(
+        `SELECT column_name::text AS name FROM information_schema.columns
+         WHERE table_name = $1 AND table_schema = current_schema() AND is_generated = 'NEVER' ORDER BY ordinal_position`,
+        [table],
+      );
+      return rows.map(({ name }) => name);
+    };
+    for (const table of ['runs', 'run_heads', 'run_events', 'run_segments']) {
+      const names = await columns(table);
+      const values = names.map((name) =>
+        OF_ONE_RUN.includes(name)
+          ? `t.${name} || '-' || n`
+          : name === 'closed'
+            ? 'true'
+            : `t.${name}`,
+      );
+      await own.db.query(
+        `INSERT INTO ${table} (${names.join(', ')})
+         SELECT ${values.join(', ')} FROM ${table} t, generate_series(1, ${ENDED}) n WHERE t.run_id = $1`,
+        [runId],
+      );
+    }
+    // As if each of them waited for somebody.
+    await own.db.query(
+      `INSERT INTO run_asks (run_id, tenant_id, until_ms, since_ms, last_until_ms)
+       SELECT run_id, tenant_id, row_number() OVER (), 1, row_number() OVER () FROM run_heads WHERE run_id <> $1`,
+      [runId],
+    );
+    await own.db.query('ANALYZE');
+  }
+
+  beforeAll(async () => {
+    if ('missing' in postgres) return;
+    url = await postgres.createDatabase();
+    await withStores(async (stores) => {
+      runId = await startedRun(stores);
+      await appendRows(stores, runId, ['a', 'b', 'c']);
+    });
+    own = await openDatabase({ kind: 'postgres', url }, quietLogger);
+    await own.db.transaction(async (tx) => {
+      // The copies feed nobody.
+      await tx.script('ALTER TABLE run_events DISABLE TRIGGER run_events_fed');
+    });
+    await copies();
+    await withStores(async (stores) => {
+      open = await Promise.all(Array.from({ length: OPEN }, () => startedRun(stores)));
+    });
+  }, LIMIT_MS);
+  afterAll(async () => {
+    await own?.close();
+    if (!('missing' in postgres)) await postgres.stop();
+  }, LIMIT_MS);
+
+  it('architecture §7 pages of lists and of events, a head, and appends scan no table', async () => {
+    const run = refTo(runId);
+    // What opening a database asks for is none of a read's.
+    await withStores(async () => {});
+    const before = await scans();
+    await withStores(async () => {});
+    const opened = await scans();
+    await withStores(async (stores) => {
+      const page = await stores.runs.list(run.tenant, { limit: 50 });
+      expect(page.runs).toHaveLength(50);
+      expect((await stores.log.head(run))?.nextSequence).toBe(EVENTS);
+      expect(await stores.log.read(run, { after: 0, limit: 100 })).toHaveLength(EVENTS - 1);
+      expect(await stores.runs.find(run.tenant, runId)).toBeDefined();
+      await stores.runs.overview(run.tenant, { limit: 50 }, 0);
+      await stores.runs.overview(run.tenant, { limit: 50, waiting: true }, 0);
+      await stores.runs.countWaiting(run.tenant, 100, 0);
+      await Promise.all(open.map((id) => appendRows(stores, id, ['a'])));
+    });
+    const after = await scans();
+    const cost = (from: Record<string, number>, to: Record<string, number>) =>
+      Object.fromEntries(
+        Object.entries(to).map(([table, count]) => [table, count - (from[table] ?? 0)]),
+      );
+    expect(cost(opened, after)).toEqual(cost(before, opened));
+  });
+});
