@@ -1705,6 +1705,10 @@ export interface RunCreateRequest {
    * Extension of this host, of `npm start` alone: the clock of the run stands until somebody moves it, and nothing outside is changed.
    */
   rehearsal?: boolean;
+  /**
+   * Extension of this host, where payloads are encrypted: whose data the run holds, by the caller's own reference. What the run leaves, its children and its forks, is sealed with a key of that subject, which `subjects:erase` destroys. Absent, the subject of the session, if that has one. The reference itself is kept nowhere.
+   */
+  dataSubject?: string;
   tenantId?: string;
   scopeId?: string;
   callbackUrl?: string;
@@ -2662,6 +2666,10 @@ export interface RunSnapshot {
   outputs?: {
     [k: string]: unknown;
   };
+  /**
+   * Extension of this host: the data of the run's subject was erased then; what is left is the structure.
+   */
+  erasedAt?: string;
   [k: string]: unknown;
 }
 export interface RehearsalState {
@@ -2699,6 +2707,21 @@ export interface SessionMessageRequest {
    * Text that mentions one agent, `@` and its id; between backticks nothing is a mention.
    */
   content: string;
+}
+
+export interface SubjectEraseRequest {
+  /**
+   * As runs named it.
+   */
+  dataSubject: string;
+  /**
+   * Open runs of the subject are cancelled first. Absent or false: while there are any, the request is refused.
+   */
+  cancelOpen?: boolean;
+  /**
+   * Stands in the receipt, for ever: nothing personal.
+   */
+  reason?: string;
 }
 
 export type PortValue =

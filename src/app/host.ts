@@ -104,7 +104,7 @@ async function bothOrNone<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
 }
 
 async function bundleFor(config: Config, report: Report): Promise<{ codePath: string }> {
-  const { failureConverterPath } = dataConverter(config);
+  const { failureConverterPath } = dataConverter({ encryptionKeys: config.encryptionKeys });
   return withProgress(report, 'Bundling the workflow code (once)', () =>
     workflowBundle({ cacheDir: config.cacheDir, failureConverterPath }),
   );

@@ -7,7 +7,7 @@ import type { Connection } from '@temporalio/client';
 import { loadCatalog } from '../adapters/catalog/index.ts';
 import { createModels, hasLiveModel } from '../adapters/models/index.ts';
 import { openStores } from '../adapters/postgres/index.ts';
-import { createEncryption, dataConverter } from '../adapters/temporal/codec.ts';
+import { createEncryption, dataConverter, type CodecKeys } from '../adapters/temporal/codec.ts';
 import { createCohortEngine } from '../adapters/temporal/cohort-engine.ts';
 import { connectTemporal, type TemporalTarget } from '../adapters/temporal/connection.ts';
 import { hasKeptRuns, locateDevServer } from '../adapters/temporal/dev-server.ts';
@@ -156,7 +156,7 @@ export async function openDatabase(
 ): Promise<Stores> {
   const { database, contentDir } = databaseOf(config, traits);
   const stores = await withProgress(report, 'Opening the database', () =>
-    openStores({ database, contentDir, logger }),
+    openStores({ database, contentDir, logger, masterKeys: config.encryptionKeys }),
   );
   started.add('database', STOP_LIMITS.database, () => stores.close());
   return stores;
@@ -179,6 +179,14 @@ export interface RunParts {
   readonly redactor: Redactor;
 }
 
+/** What payloads are encrypted with: the operator's keys, and those of subjects. */
+export function codecKeys(
+  { encryptionKeys }: Pick<Config, 'encryptionKeys'>,
+  { subjectKeys }: Pick<Stores, 'subjectKeys'>,
+): CodecKeys {
+  return { encryptionKeys, subjects: subjectKeys };
+}
+
 export function joinLog(
   { config, logger, apiKey, parts }: HostOptions,
   started: Started,
@@ -187,7 +195,8 @@ export function joinLog(
   const { namespace } = temporal;
   const processId = `process-${randomUUID()}`;
   const connection = connectTemporal(temporal);
-  const clientOptions = { connection, namespace, dataConverter: dataConverter(config) };
+  const converter = dataConverter(codecKeys(config, stores));
+  const clientOptions = { connection, namespace, dataConverter: converter };
   // A worker alone starts children of its runs: they have the revision of its release, and begin on it.
   const pinTo = () => (parts.facade ? undefined : build.pinned());
   const engine = createRunEngine({ ...clientOptions, pinTo });
@@ -196,7 +205,7 @@ export function joinLog(
   const history = createHistoryReader({
     connection,
     namespace,
-    codec: createEncryption(config.encryptionKeys),
+    codec: createEncryption(config.encryptionKeys, stores.subjectKeys),
     traits: temporal.traits,
   });
   const histories = createHistoryRemover({ connection, namespace });

@@ -18,13 +18,14 @@ import type { RunSettings } from '../runs/deps.ts';
 import { DAY_MS } from '../rules/limits.ts';
 import { createExpirer } from '../log/expirer.ts';
 import { createFamilyKeeper } from '../runs/family-keeper.ts';
+import { createErasureKeeper } from '../runs/erasure-keeper.ts';
 import { createReaper } from '../runs/reaper.ts';
 import { createCore } from '../opensentience/core.ts';
 import type { Core } from '../opensentience/parts.ts';
 import { HostError } from '../rules/errors.ts';
 import type { Config } from './config.ts';
 import { openCoreFolder } from './data-folder.ts';
-import type { AgentParts, HostOptions, RunParts } from './parts.ts';
+import { codecKeys, type AgentParts, type HostOptions, type RunParts } from './parts.ts';
 import { SDK_VERSION, VERSION } from './versions.ts';
 import { withProgress } from './progress.ts';
 import type { Started } from './started.ts';
@@ -158,13 +159,13 @@ const agentQueues: Role<LateNeeds> = {
   name: 'agent queues',
   half: 'worker',
   stopLimitMs: 20_000,
-  async start({ options: { config, logger }, core, temporal, activities }) {
+  async start({ options: { config, logger }, stores, core, temporal, activities }) {
     if (!core) return undefined;
     const workers = createAgentWorkers({
       target: temporal,
       tenant: DEFAULT_CALLER.tenant,
       activities: { callTool: (input: CallToolInput) => activities.callTool(input) },
-      dataConverter: dataConverter(config),
+      dataConverter: dataConverter(codecKeys(config, stores)),
       logger,
     });
     core.onRoutable((agentId, isHere) => workers.note(agentId, isHere));
@@ -179,7 +180,7 @@ const worker: Role<LateNeeds> = {
   half: 'worker',
   stopLimitMs: 20_000,
   async start(needs) {
-    const { temporal, bundle, activities, projector, build } = needs;
+    const { temporal, stores, bundle, activities, projector, build } = needs;
     const { config, logger } = needs.options;
     if (!bundle) throw new Error('workflows run where their code is bundled');
     const source = buildSource(needs);
@@ -187,7 +188,7 @@ const worker: Role<LateNeeds> = {
       target: temporal,
       bundle,
       activities,
-      dataConverter: dataConverter(config),
+      dataConverter: dataConverter(codecKeys(config, stores)),
       hint: (...hint) => projector.hint(...hint),
       logger,
       deployment: async () => {
@@ -255,6 +256,7 @@ function facadeDeps(needs: LateNeeds): FacadeDeps {
       version: VERSION,
       sdkVersion: SDK_VERSION,
       inMemory: !needs.temporal.traits.keepsRuns,
+      erasure: config.encryptionKeys.length > 0,
       // A facade of its own cannot know which workers have agents.
       opensentience: config.opensentience !== undefined || !parts.worker,
       ...facade,
@@ -305,6 +307,18 @@ const expirer: Role<LateNeeds> = {
   },
 };
 
+/** Erasures that were left under way (architecture §10.1). */
+const erasures: Role<LateNeeds> = {
+  name: 'erasures',
+  half: 'facade',
+  stopLimitMs: 10_000,
+  async start(needs) {
+    const running = createErasureKeeper({ ...needs, logger: needs.options.logger });
+    running.start();
+    return { stop: () => running.stop() };
+  },
+};
+
 /** The API and its pages. */
 const http: Role<LateNeeds> = {
   name: 'http',
@@ -340,5 +354,6 @@ export const LATE_ROLES: readonly Role<LateNeeds>[] = [
   reaper,
   families,
   expirer,
+  erasures,
   http,
 ];

@@ -14,6 +14,7 @@ import { isBuildId } from '../rules/builds.ts';
 import { runCommand, type CommandParts, type Running } from './command.ts';
 import { openDataFolder } from './data-folder.ts';
 import { createHost } from './host.ts';
+import { codecKeys } from './parts.ts';
 
 /** Runs that have ended, where nobody says how many. */
 const ENDED = 50;
@@ -34,7 +35,7 @@ async function checkAndEnd(parts: CommandParts): Promise<Running> {
       report: say,
       signal,
     });
-    const { payloadCodecs = [] } = dataConverter(config);
+    const { payloadCodecs = [] } = dataConverter(codecKeys(config, host.stores));
     const connection = connectTemporal(host.temporal);
     const broken = await check(
       {

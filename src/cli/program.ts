@@ -15,6 +15,7 @@ import { addRunCommands } from './run-commands.ts';
 import { addSessionCommands } from './session-commands.ts';
 import { addSkipCommand } from './skip-command.ts';
 import { addStartCommands } from './start-command.ts';
+import { addSubjectCommands } from './subject-commands.ts';
 
 const ENVIRONMENT = `
 Environment:
@@ -65,6 +66,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addBundleCommands(program, cli);
   addRetentionCommands(program, cli);
   addDeploymentCommands(program, cli);
+  addSubjectCommands(program, cli);
   addCompletion(program, cli);
   try {
     checkAddress(parts);

@@ -58,7 +58,7 @@ export function runText(
   }: { readonly open: readonly OpenQuestion[]; readonly asking: readonly AskingRun[] },
   { screen, nowMs }: { readonly screen: Screen; readonly nowMs: number },
 ): string {
-  const { status, createdAt, startedAt, endedAt, error } = run;
+  const { status, createdAt, startedAt, endedAt, error, erasedAt } = run;
   const began = typeof startedAt === 'string' ? Date.parse(startedAt) : undefined;
   const until = endedAt === undefined ? nowMs : Date.parse(endedAt);
   const head = fields(
@@ -74,6 +74,7 @@ export function runText(
         began === undefined ? undefined : duration(until - began),
       ],
       ['Rehearsal', run.rehearsal && clockText(run.rehearsal)],
+      ['Erased', erasedAt],
       ['Tags', run.tags?.join(', ')],
       ['Error', error && `${error.code}: ${error.message}`, 'red'],
     ],

@@ -57,6 +57,8 @@ export interface FacadeConfig extends RunSettings {
   readonly trustedProxies?: readonly string[];
   /** Agents may connect as processes (seed 004): their addresses are served and told. Default false. */
   readonly opensentience?: boolean;
+  /** Payloads are encrypted: runs may name a subject, whose data can be erased. Default false. */
+  readonly erasure?: boolean;
   /** Open streams and waiting polls per key; above it 429. Default MAX_STREAMS_PER_KEY. */
   readonly maxStreamsPerKey?: number;
 }
@@ -74,6 +76,7 @@ export interface FacadeDeps {
     | 'pageSessions'
     | 'agents'
     | 'retention'
+    | 'subjects'
     | 'ping'
   >;
   readonly engine: RunEngine;
@@ -103,5 +106,6 @@ export const DEFAULT_CALLER: Caller = {
     'agents:operate',
     'deployments:operate',
     'pages:sign-in',
+    'subjects:erase',
   ],
 };

@@ -32,6 +32,7 @@ import { sessionEventsRoute } from './routes/session-events.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 import { skipRoute } from './routes/skip.ts';
 import { signInLinkRoute } from './routes/sign-in-link.ts';
+import { subjectRoutes } from './routes/subjects.ts';
 import type { StreamRegistry } from './stream-registry.ts';
 
 export interface FacadeParts {
@@ -74,6 +75,7 @@ export function routesOf(
     questionsRoute(deps),
     childrenRoute(deps),
     ...retentionRoutes(deps),
+    ...subjectRoutes(deps),
     ...opensentienceRoutes(deps),
     ...buildRoutes(deps),
   ];

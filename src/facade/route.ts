@@ -20,7 +20,8 @@ export type Scope =
   | 'approvals:respond'
   | 'agents:operate'
   | 'deployments:operate'
-  | 'pages:sign-in';
+  | 'pages:sign-in'
+  | 'subjects:erase';
 
 /**
  * `public` asks for no key. `pageSession` names the path parameter of a run: the cookie of that run's page, or of who is
@@ -79,11 +80,18 @@ export const PATH_PARAMETERS = {
   sessionId: { description: 'A session.', example: 'session-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
   cohortId: { description: 'A cohort.', example: 'cohort-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
   buildId: { description: 'A build of the worker.', example: '2026-06-01' },
+  erasureId: { description: 'An erasure.', example: 'erasure-p1nD3q8ZbY0mVtq1fXy2Wc0K' },
   eventId: { description: 'An event of the run.', example: 'evt-1srOrx2ZWZBpBUvZwXKQmoEYga2' },
   sequence: { description: "Number of an event in the run's log.", example: '0' },
 } as const satisfies Partial<
   Record<
-    keyof typeof ID_FIELDS | 'sessionId' | 'cohortId' | 'buildId' | 'eventId' | 'sequence',
+    | keyof typeof ID_FIELDS
+    | 'sessionId'
+    | 'cohortId'
+    | 'buildId'
+    | 'erasureId'
+    | 'eventId'
+    | 'sequence',
     PathParameter
   >
 >;

@@ -33,6 +33,7 @@ export async function tellRun(
   const asked = {
     endpoint: addressOf(declared, major),
     target: [run.runId, ...Object.values(about)],
+    ...(run.subjectKey === undefined ? {} : { subjectKey: run.subjectKey }),
     body: { ...body } as JsonObject,
     key: parameters.idempotencyKey,
   };

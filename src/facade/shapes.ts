@@ -22,6 +22,7 @@ const SCHEMAS: Readonly<Record<string, string>> = {
   RunResumeRequest: 'run-resume-request',
   RunSkipRequest: 'run-skip-request',
   SessionMessageRequest: 'session-message-request',
+  SubjectEraseRequest: 'subject-erase-request',
   RunSnapshot: 'run-snapshot',
   RunOverviewList: 'run-overview-list',
   RunEventDoc: 'run-event',
@@ -85,6 +86,24 @@ const BUILD: JsonObject = {
     hasWorker: { type: 'boolean', description: 'One asked for work in the last 90 seconds.' },
   },
   required: ['buildId', 'state', 'share', 'openRuns', 'heldRuns', 'hasWorker'],
+};
+
+const ERASURE: JsonObject = {
+  type: 'object',
+  properties: {
+    ...{ erasureId: text, subject: text, keyId: text, requestedBy: text, reason: text },
+    state: { enum: ['closing', 'destroyed', 'erased'] },
+    cancelOpen: { type: 'boolean' },
+    requestedAt: { type: 'string', format: 'date-time' },
+    destroyedAt: { type: 'string', format: 'date-time' },
+    receipt: { type: 'object' },
+    signature: {
+      type: 'object',
+      properties: { algorithm: text, over: text, publicKey: text, value: text },
+      required: ['algorithm', 'over', 'publicKey', 'value'],
+    },
+  },
+  required: ['erasureId', 'subject', 'keyId', 'state', 'requestedAt', 'requestedBy'],
 };
 
 /** Shapes of answers that no schema file describes: small, and read by nobody but clients. */
@@ -438,6 +457,24 @@ const INLINE: JsonObject = {
       nextCursor: text,
     },
     required: ['cohorts'],
+  },
+  Erasure: ERASURE,
+  ErasureList: {
+    type: 'object',
+    properties: { erasures: { type: 'array', items: { $ref: '#/components/schemas/Erasure' } } },
+    required: ['erasures'],
+  },
+  RunIntegrity: {
+    type: 'object',
+    properties: {
+      ...{ runId: text, events: { type: 'integer' }, root: text, isIntact: { type: 'boolean' } },
+      erased: {
+        type: 'object',
+        properties: { erasureId: text, events: { type: 'integer' }, root: text },
+        required: ['erasureId', 'events', 'root'],
+      },
+    },
+    required: ['runId', 'events', 'root'],
   },
   PageLink: {
     type: 'object',

@@ -258,5 +258,6 @@ export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnap
     ...(input.rehearsal ? { rehearsal: rehearsalOf(folded) } : {}),
     ...(fork ? { fork: lineageOf(fork, input.definition) } : {}),
     ...(folded.cost ? { metrics: { openwopCost: { ...folded.cost } } } : {}),
+    ...(run.erasedAtMs === undefined ? {} : { erasedAt: iso(run.erasedAtMs) }),
   };
 }

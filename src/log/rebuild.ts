@@ -11,9 +11,11 @@ import type { RecordedDeltas } from '../rules/journal.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { Head, HistoryCursor, LogRow, LogStore, NewRow } from '../ports/log.ts';
 import type { RunRef, RunRow, RunSummary } from '../ports/runs.ts';
+import type { ErasedRun } from '../ports/subjects.ts';
 import { historyEventIdOf, translate, type LogEntry } from '../translate/translate.ts';
 import { readPage, type LogParts } from './advance.ts';
 import { cutOffItems } from './cut-off.ts';
+import { restoreErased } from './erased.ts';
 import { fold, summaryOf } from './fold.ts';
 import { readRows } from './rows.ts';
 import { startFailedLog } from './start-failed.ts';
@@ -241,7 +243,9 @@ const WOULD_LOSE = 'The log holds what the history does not tell: a rebuild woul
  * history_missing, history_undecodable.
  */
 export async function rebuild(parts: LogParts, run: RunRef): Promise<Rebuilt> {
-  const { log } = parts.stores;
+  const { log, subjects } = parts.stores;
+  const erased = await subjects.erasedRun(run);
+  if (erased) return rebuildErased(parts, run, erased);
   let reason = STREAMING;
   for (let tries = 1; tries <= MAX_TRIES; tries++) {
     const open = await log.openBlocks(run);
@@ -254,6 +258,14 @@ export async function rebuild(parts: LogParts, run: RunRef): Promise<Rebuilt> {
     }
   }
   throw new HostError('run_state_conflict', { reason, runId: run.runId });
+}
+
+/** No history can be read any more: rows and head as they were kept. */
+async function rebuildErased(parts: LogParts, run: RunRef, erased: ErasedRun): Promise<Rebuilt> {
+  await restoreErased(parts, run, erased);
+  const head = await parts.stores.log.head(run);
+  if (!head) throw new HostError('run_not_found', { runId: run.runId });
+  return { head, rows: await storedRows(parts.stores.log, run) };
 }
 
 /** Rebuilds every run; runs that cannot be rebuilt now are returned with the reason, the others are done. */

@@ -149,11 +149,17 @@ function rehearsal({ snapshot, interrupts }: RunPageModel): string {
   return `<p class="notice rehearsal">${words.join(' ')}</p>`;
 }
 
-function notices({ stale, notice }: RunPageModel): string {
+function notices({ stale, notice, snapshot }: RunPageModel): string {
   const parts: string[] = [];
   if (notice) {
     const role = notice.kind === 'error' ? 'alert' : 'status';
     parts.push(`<p class="notice ${notice.kind}" role="${role}">${escapeHtml(notice.text)}</p>`);
+  }
+  if (snapshot.erasedAt !== undefined) {
+    const when = renderDate(Date.parse(snapshot.erasedAt));
+    parts.push(
+      `<p class="notice info" role="status">The data of this run was erased ${when}. What is left is how it went, not what was said.</p>`,
+    );
   }
   if (stale) {
     parts.push(

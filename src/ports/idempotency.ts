@@ -7,6 +7,8 @@ export interface IdempotencyClaim {
   readonly key: string;
   /** SHA-256 of the canonical body. */
   readonly requestDigest: string;
+  /** The key of whose data is asked for: digest and answer are kept under it. */
+  readonly subjectKey?: string;
 }
 
 export interface StoredResponse {

@@ -19,13 +19,15 @@ export interface LogRow {
   readonly payload: string;
   /** Clamped: never below that of the row before. */
   readonly timestampMs: number;
+  /** The key that `payload` was sealed with is destroyed: what stands there is what stays (src/wire/erased-payload.ts). */
+  readonly isErased?: true;
 }
 
 /** A row before the head lock gives it sequence and clamped timestamp. */
 export type NewRow = Omit<LogRow, 'sequence'>;
 
 /** A row without what it says: for walks along causes. */
-export type LogLink = Omit<LogRow, 'key' | 'causedBy' | 'payload'>;
+export type LogLink = Omit<LogRow, 'key' | 'causedBy' | 'payload' | 'isErased'>;
 
 export interface HistoryCursor {
   /** Segment that is being read. '' before the start is confirmed. */
@@ -51,6 +53,8 @@ export interface Head extends HistoryCursor {
   readonly snapshot: JsonValue;
   /** A code that stopped the projection (`history_undecodable`). */
   readonly problem?: string;
+  /** The run's subject was erased then: of the snapshot its structure is left (src/rules/erased.ts). */
+  readonly erasedAtMs?: number;
 }
 
 export interface AppendBatch {

@@ -26,6 +26,8 @@ export interface NewRun {
   /** Of its session, where that has none yet. */
   readonly sessionTitle?: string;
   readonly createdAtMs: number;
+  /** Whose data it holds: what it leaves is sealed with this key (ports/subjects.ts). */
+  readonly subjectKey?: string;
 }
 
 export interface RunRow extends NewRun, RunRef {
@@ -33,6 +35,8 @@ export interface RunRow extends NewRun, RunRef {
   readonly temporalRunId?: string;
   /** Decided once: the run is never started. */
   readonly startFailure?: StartFailure;
+  /** Its subject was erased then: of `input` the structure is left (src/rules/erased.ts). */
+  readonly erasedAtMs?: number;
 }
 
 /** Why a run could not be started, and when that was decided. */
@@ -109,7 +113,7 @@ export interface RunStore {
   /**
    * One transaction, of one statement where the key is new: claims the idempotency key (if any) and inserts the run row as `pending` with its head. A key
    * whose earlier claim accepted a run that was never answered gives `claimed` with that `runId`: the caller goes on
-   * with that run instead of the new one.
+   * with that run instead of the new one. Throws HostError subject_erasing.
    */
   accept(run: NewRun, claim?: IdempotencyClaim): Promise<AcceptOutcome>;
   /**

@@ -16,6 +16,7 @@ import type { ProjectionStore } from './projection.ts';
 import type { RetentionStore } from './retention.ts';
 import type { RunStore } from './runs.ts';
 import type { SessionStore } from './sessions.ts';
+import type { SubjectKeys, SubjectStore } from './subjects.ts';
 
 /** All stores of one database. */
 export interface Stores {
@@ -33,6 +34,8 @@ export interface Stores {
   readonly pageSessions: PageSessionStore;
   readonly agents: AgentRegistry;
   readonly retention: RetentionStore;
+  readonly subjects: SubjectStore;
+  readonly subjectKeys: SubjectKeys;
   /** Throws HostError service_unavailable when the database does not answer within 2 s. */
   ping(): Promise<void>;
   close(): Promise<void>;

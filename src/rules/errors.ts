@@ -191,6 +191,16 @@ export const ERRORS = {
     message: "The run's history is neither in Temporal nor in the archive.",
   }, // own
   content_missing: { retryable: true, message: 'A stored value is missing.' }, // own
+  // subjects whose data is erased
+  subject_erased: {
+    retryable: false,
+    message: "The data of the run's subject was erased: its key was destroyed.",
+  }, // own
+  subject_erasing: {
+    retryable: false,
+    message: "The subject's data is being erased: no run begins for it until that is done.",
+  }, // own
+  subject_not_found: { retryable: false, message: 'No run names this subject.' }, // own
   // bundles of runs that are read (never leave by HTTP)
   bundle_invalid: { retryable: false, message: 'This is no bundle of a run.' }, // own
   bundle_changed: {

@@ -22,6 +22,8 @@ export interface AcceptRequest {
   readonly make?: () => NewRun;
   /** Of a new row, before it is accepted; throws what it is refused with. */
   readonly before?: (run: NewRun) => Promise<void>;
+  /** Of what `make` makes: the run that it is made from has it. */
+  readonly subjectKey?: string | undefined;
   /** Absent: this asker has no keys. */
   readonly once?: {
     readonly asked: Asked;
@@ -44,16 +46,18 @@ type AcceptDeps = Omit<RunsDeps, 'log'> & {
 };
 
 /**
- * Throws the errors of buildRunInput, idempotency_key_mismatch, idempotency_in_flight, and service_unavailable with
+ * Throws the errors of buildRunInput and of a subject's key, idempotency_key_mismatch, idempotency_in_flight, and service_unavailable with
  * `details.runId` when the run is accepted but not started yet. No error is kept under a key.
  */
 export async function acceptRun(
   deps: AcceptDeps,
   caller: Caller,
-  { run, make = () => newRun(deps, caller, run), before, once }: AcceptRequest,
+  { run, make, subjectKey: given, before, once }: AcceptRequest,
 ): Promise<Once<AcceptedRun>> {
-  const claim = once && claimOf(once.asked);
-  const outcome = await claimRow(deps, caller, { make, before, claim });
+  const subjectKey = make ? given : await subjectKeyOf(deps, caller, run);
+  const claim = once && claimOf({ ...once.asked, ...(subjectKey ? { subjectKey } : {}) });
+  const row = make ?? (() => newRun(deps, caller, { run, subjectKey }));
+  const outcome = await claimRow(deps, caller, { make: row, before, claim });
   if (outcome.kind === 'replay') return { replayed: true, kept: outcome.response };
   const { owner } = outcome;
   try {
@@ -147,7 +151,23 @@ function warningsOf(
   return shown;
 }
 
-function newRun(deps: AcceptDeps, caller: Caller, run: RunRequest): NewRun {
+/** Of the subject that the request names, or its session's. Throws what keyFor does. */
+function subjectKeyOf(
+  { stores }: AcceptDeps,
+  { tenant }: Caller,
+  { dataSubject, sessionId }: RunRequest,
+): Promise<string | undefined> {
+  return stores.subjects.keyFor(tenant, {
+    ...(dataSubject === undefined ? {} : { subject: dataSubject }),
+    ...(sessionId === undefined ? {} : { sessionId }),
+  });
+}
+
+function newRun(
+  deps: AcceptDeps,
+  caller: Caller,
+  { run, subjectKey }: { readonly run: RunRequest; readonly subjectKey: string | undefined },
+): NewRun {
   const input = buildRunInput(deps, caller, run);
   return {
     runId: input.runId,
@@ -158,6 +178,7 @@ function newRun(deps: AcceptDeps, caller: Caller, run: RunRequest): NewRun {
       ? {}
       : { sessionTitle: deps.redactor.text(run.sessionTitle) }),
     createdAtMs: Date.now(),
+    ...(subjectKey === undefined ? {} : { subjectKey }),
   };
 }
 

@@ -1,4 +1,5 @@
 // A run as it was at an event of its log: its rows up to there, folded as the log folds them. Nothing is asked of Temporal.
+import { erasedSnapshot } from '../rules/erased.ts';
 import { HostError } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
 import { foldStatus, INITIAL_STATUS, statusOf } from '../rules/status.ts';
@@ -40,6 +41,7 @@ export async function runAt(
     event = rows.at(-1);
   }
   if (!event) throw new HostError('not_found');
+  if (run.erasedAtMs !== undefined) past = { snapshot: erasedSnapshot(past.snapshot) };
   const was: Head = { ...head, ...past, status: statusOf(status), nextSequence: sequence + 1 };
   const snapshot = snapshotOf(was, run, event.timestampMs);
   return { event, length: head.nextSequence, snapshot, stale };

@@ -42,13 +42,15 @@ export interface BundleFacts extends Pick<RunBundle, 'host'> {
 }
 
 /**
- * Of the run as it is now. Throws capability_not_provided (of too many sensitive texts, of one that the run is made of), payload_too_large, service_unavailable, history_undecodable, history_missing, content_missing.
+ * Of the run as it is now. Throws capability_not_provided (of too many sensitive texts, of one that the run is made of),
+ * payload_too_large, service_unavailable, history_undecodable, history_missing, content_missing, subject_erased.
  */
 export async function runBundle(
   deps: BundleDeps,
   row: RunRow,
   { host, temporalSdk, shown }: BundleFacts,
 ): Promise<string> {
+  if (row.erasedAtMs !== undefined) throw new HostError('subject_erased', { runId: row.runId });
   // Of what a fork goes by its record tells, where it left its source; of which run it is one the snapshot.
   const { fork, ...input } = row.input;
   const { head, stale } = await deps.log.fresh(row);

@@ -140,6 +140,7 @@ async function newChild(
       input,
       // Whatever the clocks of two processes say: who reads a family finds a parent before its children.
       createdAtMs: Math.max(Date.now(), parent.createdAtMs + 1),
+      ...(parent.subjectKey === undefined ? {} : { subjectKey: parent.subjectKey }),
     },
     MAX_DESCENDANTS,
   );

@@ -203,6 +203,8 @@ async function forkMember(
 ): Promise<void> {
   const source = await deps.stores.runs.find(tenant, sourceRunId);
   if (!source) throw new HostError('run_not_found', { runId: sourceRunId });
+  // What a cohort keeps of its members is not sealed.
+  if (source.subjectKey !== undefined) throw new HostError('replay_source_missing');
   const rows: LogRow[] = [];
   for await (const page of deps.log.rows(source)) rows.push(...page);
   const { change, subject, scopes } = request;

@@ -298,7 +298,8 @@ async function manifestOf(
     const text = new TextDecoder().decode(await stores.content.get(tenant, hash));
     return redactor.json(JSON.parse(text) as JsonValue);
   } catch (error) {
-    if (codeOf(error) === 'content_missing') return undefined;
+    const code = codeOf(error);
+    if (code === 'content_missing' || code === 'subject_erased') return undefined;
     throw error;
   }
 }

@@ -22,7 +22,7 @@ export interface RunSettings {
 }
 
 export interface RunsDeps {
-  readonly stores: Pick<Stores, 'runs' | 'idempotency'>;
+  readonly stores: Pick<Stores, 'runs' | 'idempotency' | 'subjects'>;
   readonly engine: RunEngine;
   readonly log: Pick<Log, 'head' | 'fresh' | 'rows' | 'endUnstarted'>;
   readonly catalog: Pick<Catalog, 'definition' | 'agent'>;

@@ -98,6 +98,7 @@ async function childFork(
   const { runs: below } = await deps.stores.families.children(child, { limit: 1 });
   return {
     ...{ runId, tenant: parent.tenant, workflowId: child.workflowId },
+    ...(parent.subjectKey === undefined ? {} : { subjectKey: parent.subjectKey }),
     input: {
       ...child.input,
       runId,

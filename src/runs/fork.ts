@@ -39,9 +39,9 @@ interface Made {
 }
 
 /**
- * Throws validation_error, invalid_from_seq, capability_not_provided (what this host cannot fork yet), what readOverlay
- * throws, run_expired, replay_source_missing (a record that it would go by is gone), forbidden, the errors of a key, and
- * service_unavailable.
+ * Throws validation_error, invalid_from_seq, subject_erased, capability_not_provided (what this host cannot fork yet), what
+ * readOverlay throws, run_expired, replay_source_missing (a record that it would go by is gone), forbidden, the errors of a
+ * key, and service_unavailable.
  */
 export async function forkRun(
   deps: ForkDeps,
@@ -58,7 +58,9 @@ export async function forkRun(
     return newFork(source, fork, as);
   };
   const before = (run: NewRun): Promise<void> => noteFork(deps, caller, { source, run });
-  return acceptRun(deps, caller, { run: { inputs: {}, configurable: {} }, make, before, once });
+  const { subjectKey } = source;
+  const run = { inputs: {}, configurable: {} };
+  return acceptRun(deps, caller, { run, make, subjectKey, before, once });
 }
 
 /** From here on what the fork may read stays for as long as it may. */
@@ -90,6 +92,8 @@ async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked):
     throw invalid('/fromSeq', 'is required of a branch');
   if (mode === 'replay' && Object.keys(runOptionsOverlay).length > 0)
     throw invalid('/runOptionsOverlay', 'a replay runs as its source did');
+  if (source.erasedAtMs !== undefined)
+    throw new HostError('subject_erased', { sourceRunId: source.runId });
   const generation = (source.input.fork?.generation ?? 0) + 1;
   if (generation > MAX_GENERATIONS)
     throw new HostError('capability_not_provided', {
@@ -188,11 +192,8 @@ export async function rowsOf(
  * Owner, definition, agents and limits are the source's (RFC 0165). It is a root of its own, and in a session of its own:
  * what is said in the source's is not said twice.
  */
-function newFork(
-  { input: source, tenant, workflowId }: RunRow,
-  { of, overlay }: Made,
-  as: ForkRequest['as'],
-): NewRun {
+function newFork(row: RunRow, { of, overlay }: Made, as: ForkRequest['as']): NewRun {
+  const { input: source, tenant, workflowId, subjectKey } = row;
   const own = newRoot();
   const { runId, cohortId } = as ?? { runId: own.runId };
   // The forks of a cohort are one session.
@@ -219,5 +220,8 @@ function newFork(
       ...(overlay && (!isWhole || saysWhoAnswers) ? { overlay: lived } : {}),
     },
   };
-  return { runId, tenant, workflowId, input, createdAtMs: madeAtMs(of) };
+  return {
+    ...{ runId, tenant, workflowId, input, createdAtMs: madeAtMs(of) },
+    ...(subjectKey === undefined ? {} : { subjectKey }),
+  };
 }

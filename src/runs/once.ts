@@ -21,6 +21,8 @@ export interface Asked {
   readonly body: JsonValue | undefined;
   /** The asker's own; absent: every request is another one. */
   readonly key?: string;
+  /** The key of the subject of the run that is asked about. */
+  readonly subjectKey?: string;
 }
 
 /** How the asker is told; what a key keeps is made by it. */
@@ -49,8 +51,10 @@ export function updateIdOf({ endpoint, target, key }: Asked): string {
 
 /** Undefined without a key. */
 export function claimOf(asked: Asked): IdempotencyClaim | undefined {
-  const { endpoint, key } = asked;
-  return key === undefined ? undefined : { endpoint, key, requestDigest: digestOf(asked) };
+  const { endpoint, key, subjectKey } = asked;
+  if (key === undefined) return undefined;
+  const requestDigest = digestOf(asked);
+  return { endpoint, key, requestDigest, ...(subjectKey === undefined ? {} : { subjectKey }) };
 }
 
 export function refusedClaim(

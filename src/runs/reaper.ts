@@ -22,7 +22,7 @@ export const AGENT_RECORDS_RETENTION_MS = 30 * 24 * 3_600_000;
 const ROUND_RUNS = 50;
 
 export type ReaperDeps = Pick<RunsDeps, 'engine' | 'logger' | 'config'> & {
-  readonly stores: Pick<Stores, 'runs' | 'idempotency' | 'agents' | 'cohorts'>;
+  readonly stores: Pick<Stores, 'runs' | 'idempotency' | 'agents' | 'cohorts' | 'subjects'>;
   readonly cohortEngine: CohortEngine;
   readonly log: Pick<RunsDeps['log'], 'head' | 'endUnstarted'>;
 };

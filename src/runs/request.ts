@@ -31,6 +31,8 @@ export interface RunRequest {
   readonly sessionTitle?: string;
   /** A message that mentions the agent: it is the agent's task, in the place of `inputs`. */
   readonly said?: { readonly text: string; readonly atMs: number };
+  /** Extension field of this host: whose data the run holds (architecture §10.1). It stands in nothing that is kept. */
+  readonly dataSubject?: string;
   readonly inputs: JsonObject;
   readonly configurable: JsonObject;
   readonly tags?: readonly string[];
@@ -50,6 +52,7 @@ export function parseRunRequest(caller: Caller, body: JsonValue | undefined): Ru
   }
   const { workflowId, agentId, tags, metadata, tenantId, sessionId, sessionTitle, rehearsal } =
     request;
+  const { dataSubject } = request;
   if ((workflowId?.length ?? 0) > MAX_ID_LENGTH)
     throw invalid('/workflowId', `must not be longer than ${MAX_ID_LENGTH}`);
   if (tenantId !== undefined && tenantId !== caller.tenant) {
@@ -67,6 +70,7 @@ export function parseRunRequest(caller: Caller, body: JsonValue | undefined): Ru
     agentId,
     sessionId,
     sessionTitle,
+    dataSubject,
     inputs: bounded(request.inputs, '/inputs', INPUTS_BYTES),
     configurable: bounded(request.configurable, '/configurable', INLINE_VALUE_BYTES),
     tags,

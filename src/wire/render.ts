@@ -40,6 +40,7 @@ export function renderEventText(row: LogRow): string {
       ? {}
       : { nodeId: nodeId.length <= NODE_ID_LENGTH ? nodeId : digestOf(nodeId) }),
     ...(causationId === undefined ? {} : { causationId }),
+    ...(row.isErased ? { erased: true } : {}),
     schemaVersion: EVENT_SCHEMA_VERSION,
     engineVersion: String(ENGINE_VERSION),
   });

@@ -14,6 +14,8 @@ export interface PrintedEvent {
   readonly type: string;
   readonly nodeId?: string;
   readonly payload: JsonValue;
+  /** The payload was erased: what stands there are ids. */
+  readonly erased?: true;
 }
 
 export interface RunPrinter {
@@ -40,7 +42,8 @@ export function createRunPrinter(write: (text: string) => void): RunPrinter {
       return;
     }
     endLine();
-    write(`${`${lineStart(event)}${essence(payload)}`.trimEnd()}\n`);
+    const shown = `${event.erased ? '(erased) ' : ''}${essence(payload)}`;
+    write(`${`${lineStart(event)}${shown}`.trimEnd()}\n`);
   }
   return { print: (events) => events.forEach(printEvent), endLine };
 }

@@ -237,6 +237,7 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
       expect(without.map((row) => row.name)).toEqual([
         'content_tracking',
         'feed_backfill',
+        'host_secrets',
         'process_leases',
         'schema_migrations',
         'sweep_progress',

@@ -22,6 +22,7 @@ import type { Head, LogRow } from '../../src/ports/log.ts';
 import { appendRows, eventually, refTo, startedRun } from '../contract/given.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { copyDatabase, programArgs } from '../support/prepared.ts';
+import { unsealed } from '../support/sealed.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 
@@ -65,7 +66,7 @@ const headBehind = (rows: readonly LogRow[]): Head => ({
 });
 
 const read = (db: Db, after = 0): Promise<FeedPage> =>
-  createFeedStore(db).read({ tenant: TENANT, after, limit: 10_000 });
+  createFeedStore(unsealed(db)).read({ tenant: TENANT, after, limit: 10_000 });
 const named = ({ rows }: Pick<FeedPage, 'rows'>): string[] =>
   rows.map(({ run, sequence }) => `${run.runId} ${sequence}`);
 const sequences = ({ rows }: Pick<FeedPage, 'rows'>, runId: string): number[] =>
@@ -146,7 +147,7 @@ function migratingRules(database: () => Promise<DatabaseOptions>): void {
         );
         await migrate(db, all);
         await accept(db, 'd', 'talk');
-        const sessions = createSessionStore(db);
+        const sessions = createSessionStore(unsealed(db));
         const runsOf = async (sessionId: string) =>
           (await sessions.runs(TENANT, sessionId, { limit: 10 })).runs.map(({ runId }) => runId);
         expect(await runsOf('talk')).toEqual(['b', 'a']);
@@ -195,7 +196,7 @@ function migratingRules(database: () => Promise<DatabaseOptions>): void {
         await backfillBatch(db, 2);
         await write(db, 'a', { first: 6 });
         const part = await read(db);
-        const log = await createLogStore(db, quietLogger);
+        const log = await createLogStore(unsealed(db), quietLogger);
         const run = refOf(TENANT, 'a');
         const rows = await log.read(run, { after: -1, limit: 10 });
         expect(await log.restore(run, { head: headBehind(rows), rows }, undefined)).toBe(true);

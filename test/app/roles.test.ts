@@ -56,6 +56,7 @@ describe('roles', () => {
       reaper: 'facade',
       families: 'worker',
       expirer: 'both',
+      erasures: 'facade',
       http: 'facade',
     });
   });

@@ -70,6 +70,7 @@ import {
 import { BUILD_LEAVES } from './build-leaves.ts';
 import { COHORT_LEAVES, givenCohort } from './cohort-leaves.ts';
 import { breakable, leaf, type Case, type Leaf, type Missing } from './leaf.ts';
+import { subjectLeaves } from './subject-leaves.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const AGENT_ID = 'local.tests.judge';
@@ -413,6 +414,7 @@ const LEAVES: readonly Leaf[] = [
     databaseAway,
   ),
   ...BUILD_LEAVES,
+  ...subjectLeaves(() => at('0')),
   // Moved clocks: acceptance/rehearsals. This host offers none.
   leaf(SKIP_TIME, 'never', {
     given: () => ({ ...waiting(), parameters: asked, body: { forMs: 1 } }),

@@ -3,6 +3,7 @@
 
 import { OF_APPENDS } from './mutants-of-appends.ts';
 import { OF_BUILDS } from './mutants-of-builds.ts';
+import { OF_ERASURE } from './mutants-of-erasure.ts';
 import { OF_COHORTS } from './mutants-of-cohorts.ts';
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
 import { OF_REHEARSALS } from './mutants-of-rehearsals.ts';
@@ -322,8 +323,8 @@ const ROWS: readonly Row[] = [
     41,
     [
       'src/adapters/postgres/run-store.ts',
-      'if (claim) return (await acceptNew(',
-      'if (claim && !claim.key) return (await acceptNew(',
+      'return (await acceptNew(db, sealed, claim)) ??',
+      'return (!claim.key && (await acceptNew(db, sealed, claim))) ||',
     ],
     [
       OF_STORES,
@@ -334,7 +335,7 @@ const ROWS: readonly Row[] = [
     42,
     [
       'src/adapters/postgres/idempotency-store.ts',
-      "if (record.request_digest !== requestDigest) return { kind: 'mismatch' };",
+      "if (record.request_digest !== claim.requestDigest) return { kind: 'mismatch' };",
       '',
     ],
     [OF_STORES, 'PGlite in memory.*another body is a mismatch: running, abandoned and answered'],
@@ -576,6 +577,7 @@ const ROWS: readonly Row[] = [
   ],
   ...OF_BUILDS,
   ...OF_APPENDS,
+  ...OF_ERASURE,
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

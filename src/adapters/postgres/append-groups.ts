@@ -3,7 +3,7 @@
 // for nothing. One that cannot be written with others is written by itself.
 import { codeOf } from '../../rules/errors.ts';
 import type { AppendBatch, AppendOutcome } from '../../ports/log.ts';
-import type { Db } from './db.ts';
+import type { SealedDb } from './db.ts';
 import { appendGroup } from './log-append.ts';
 
 /** Runs of one transaction, and the length of their payloads in UTF-16 units before the last of them. */
@@ -42,7 +42,7 @@ function takeGroup<One extends { readonly batch: AppendBatch }>(queue: One[]): O
  * One group at a time; the queue holds as many as callers wait for, which each process limits (src/log/hints.ts). Throws
  * HostError run_not_found without a head; SqlError when a fact is appended twice (a bug in its author).
  */
-export function createAppend(db: Db): (batch: AppendBatch) => Promise<AppendOutcome> {
+export function createAppend(db: SealedDb): (batch: AppendBatch) => Promise<AppendOutcome> {
   const queue: Waiting[] = [];
   let isWriting = false;
 

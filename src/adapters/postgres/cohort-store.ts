@@ -17,9 +17,9 @@ import type {
   ModelUse,
   NewCohort,
 } from '../../ports/cohorts.ts';
-import { isUniqueViolation, type Db, type SqlValue } from './db.ts';
+import { isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
 import { behind, nextCursor } from './list-cursor.ts';
-import { RUN_COLUMNS, runOf, type RunRecord } from './run-record.ts';
+import { RUN_COLUMNS, runsOf, type RunRecord } from './run-record.ts';
 
 interface CohortRecord {
   readonly cohort_id: string;
@@ -75,11 +75,15 @@ function memberOf(record: MemberRecord): CohortMember {
 }
 
 const candidates =
-  (db: Db): CohortStore['candidates'] =>
+  (db: SealedDb): CohortStore['candidates'] =>
   async (tenant, query) => {
     const values: SqlValue[] = [tenant];
     const bind = (value: SqlValue): string => `$${values.push(value)}`;
-    const where = ['r.tenant_id = $1', 'r.cohort_id IS NULL', 'h.closed'];
+    // What a cohort keeps of a run is not sealed: none of a data subject is in one.
+    const where = [
+      ...['r.tenant_id = $1', 'r.cohort_id IS NULL', 'h.closed'],
+      'r.subject_key IS NULL',
+    ];
     const { workflowId, status, tag, sessionId, fromMs, untilMs, cursor, limit } = query;
     if (workflowId !== undefined) where.push(`r.workflow_id = ${bind(workflowId)}`);
     if (status !== undefined) where.push(`h.status = ${bind(status)}`);
@@ -98,7 +102,7 @@ const candidates =
       values,
     );
     return {
-      runs: records.slice(0, limit).map(runOf),
+      runs: await runsOf(db.seals, records.slice(0, limit)),
       ...nextCursor(records, limit, (last) => [last.created_at_ms, last.run_id]),
     };
   };
@@ -285,7 +289,7 @@ function moves(db: Db): Pick<CohortStore, 'markStarted' | 'cancelling' | 'end'> 
   };
 }
 
-export function createCohortStore(db: Db): CohortStore {
+export function createCohortStore(db: SealedDb): CohortStore {
   return {
     candidates: candidates(db),
     async insert(cohort, maxOpen) {

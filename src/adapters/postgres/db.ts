@@ -1,6 +1,7 @@
 // The seam between the stores and a database: the subset of Postgres that `pg` and PGlite share (architecture §7).
 // Stores know only this; errors of both drivers come out as one of two kinds.
 import { HostError } from '../../rules/errors.ts';
+import type { Seals } from './seals.ts';
 
 /** Values that a statement takes. JSON goes as text, so that what is read is byte for byte what was written. */
 export type SqlValue =
@@ -33,6 +34,11 @@ export interface Db extends Queries {
   /** Calls back when notifications may have been missed and come again. */
   onReconnect(callback: () => void): () => void;
   close(): Promise<void>;
+}
+
+/** The database as stores of what may be sealed see it. */
+export interface SealedDb extends Db {
+  readonly seals: Seals;
 }
 
 /** Longest life of a transaction in ms; a client that went away must not hold locks longer. */

@@ -25,7 +25,7 @@ import type {
   EffectRow,
   EffectState,
 } from '../../ports/effects.ts';
-import type { Db, Transaction } from './db.ts';
+import type { SealedDb, Transaction } from './db.ts';
 
 type ClaimOptions = Parameters<EffectLedger['claim']>[2];
 
@@ -52,11 +52,22 @@ function effectIdOf(identity: EffectIdentity): string {
   return `eff-${sha256Hex(canonicalJson([tenant, runId, nodeId, visit, toolId, argsHash, occurrence]))}`;
 }
 
-export function createEffectLedger(db: Db): EffectLedger {
+/** What was asked for is kept as a keyed digest where it is somebody's: nobody can try what it is of. */
+async function keyed({ seals }: SealedDb, identity: EffectIdentity): Promise<EffectIdentity> {
+  const seal = await seals.ofRun(identity.runId);
+  return seal ? { ...identity, argsHash: seal.digest(identity.argsHash) } : identity;
+}
+
+export function createEffectLedger(db: SealedDb): EffectLedger {
   return {
-    claim: (identity, attempt, options) =>
-      db.transaction((tx) => claim(tx, { identity, attempt, options })),
-    recall: (identity) => db.transaction((tx) => recall(tx, identity)),
+    async claim(asked, attempt, options) {
+      const identity = await keyed(db, asked);
+      return db.transaction((tx) => claim(tx, { identity, attempt, options }));
+    },
+    async recall(asked) {
+      const identity = await keyed(db, asked);
+      return db.transaction((tx) => recall(tx, identity));
+    },
     async renew(effectId, epoch, leaseMs) {
       const held = await db.query(
         `UPDATE effects SET lease_until_ms = openwop_now_ms() + $3::bigint

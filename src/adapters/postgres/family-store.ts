@@ -4,10 +4,11 @@ import { HostError } from '../../rules/errors.ts';
 import type { RunStatus } from '../../rules/status.ts';
 import type { FamilyMember, FamilyStore } from '../../ports/families.ts';
 import type { NewRun } from '../../ports/runs.ts';
-import { isUniqueViolation, type Db, type SqlValue } from './db.ts';
+import { isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
 import { behind, nextCursor } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
-import { findRun, INSERT_RUN, rowOf, runValues } from './run-store.ts';
+import { findRun, INSERT_RUN, refusedKey, rowOf, runValues, sealOfNew } from './run-store.ts';
+import { PLACES, type Opener, type Seals } from './seals.ts';
 
 interface MemberRecord {
   readonly run_id: string;
@@ -24,7 +25,15 @@ const MEMBER = `s.run_id, s.tenant_id, r.workflow_id, s.parent_run_id, r.tags, s
   FROM session_runs s JOIN runs r ON r.run_id = s.run_id LEFT JOIN run_heads h ON h.run_id = s.run_id`;
 const OLDEST = 'ORDER BY s.created_at_ms, s.run_id';
 
-function memberOf(record: MemberRecord): FamilyMember {
+async function membersOf(
+  seals: Seals,
+  records: readonly MemberRecord[],
+): Promise<readonly FamilyMember[]> {
+  const open = await seals.opener(records.map(({ tags }) => tags));
+  return records.map((record) => memberOf(record, open));
+}
+
+function memberOf(record: MemberRecord, open: Opener): FamilyMember {
   return {
     run: refOf(record.tenant_id, record.run_id),
     runId: record.run_id,
@@ -33,7 +42,7 @@ function memberOf(record: MemberRecord): FamilyMember {
     status: (record.status ?? 'pending') as RunStatus,
     closed: record.closed ?? false,
     createdAtMs: record.created_at_ms,
-    tags: JSON.parse(record.tags) as string[],
+    tags: JSON.parse(open(PLACES.tags(record.run_id), record.tags).text) as string[],
   };
 }
 
@@ -61,13 +70,14 @@ async function isEnded(db: Db, { tenant, input }: NewRun): Promise<boolean> {
   return head.closed;
 }
 
-export function createFamilyStore(db: Db): FamilyStore {
+export function createFamilyStore(db: SealedDb): FamilyStore {
   return {
     async acceptChild(child, limit) {
       const { tenant, runId, input } = child;
       const { parentRunId, correlationId } = input.header;
+      const seal = await sealOfNew(db.seals, child);
       try {
-        const values = runValues(child);
+        const values = runValues(child, seal);
         const inserted = await db.query(acceptChild(values.length + 1), [
           ...values,
           ...[parentRunId ?? '', correlationId, limit],
@@ -76,7 +86,7 @@ export function createFamilyStore(db: Db): FamilyStore {
         return (await isEnded(db, child)) ? 'parent-ended' : 'full';
       } catch (error) {
         // Another try of the same step came between, and its row counts.
-        if (!isUniqueViolation(error)) throw error;
+        if (!isUniqueViolation(error)) return refusedKey(error);
         return (await findRun(db, tenant, runId)) ?? 'full';
       }
     },
@@ -88,7 +98,7 @@ export function createFamilyStore(db: Db): FamilyStore {
         values,
       );
       return {
-        runs: records.slice(0, limit).map(memberOf),
+        runs: await membersOf(db.seals, records.slice(0, limit)),
         ...nextCursor(records, limit, (last) => [last.created_at_ms, last.run_id]),
       };
     },
@@ -97,7 +107,7 @@ export function createFamilyStore(db: Db): FamilyStore {
         `SELECT ${MEMBER} WHERE s.tenant_id = $1 AND s.correlation_id = $2 AND s.parent_run_id IS NOT NULL ${OLDEST} LIMIT $3`,
         [tenant, rootRunId, limit],
       );
-      return records.map(memberOf);
+      return membersOf(db.seals, records);
     },
     async untoldEnds(beforeMs, limit, behind) {
       const records = await db.query<{ tenant_id: string; run_id: string; ended_at_ms: number }>(

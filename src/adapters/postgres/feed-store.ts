@@ -1,8 +1,9 @@
 // The feed's port on Postgres (architecture §3.6). Its rows are written by a trigger in the transaction of each append
 // (migration 008, which says how readers know what may still commit).
 import type { FedRow, FeedPage, FeedQuery, FeedRow, FeedStore } from '../../ports/feed.ts';
-import type { Db, SqlValue } from './db.ts';
-import { EVENT_COLUMNS, logRowOf, type EventRecord } from './rows.ts';
+import type { Db, SealedDb, SqlValue } from './db.ts';
+import { EVENT_COLUMNS, logRowsOf, type EventRecord } from './rows.ts';
+import type { Seals } from './seals.ts';
 import { refOf } from './run-ref.ts';
 
 interface FeedRecord {
@@ -23,8 +24,17 @@ export const OF_EVENT = EVENT_COLUMNS.split(', ')
 /** Part of a statement: the run of `e` has not expired. */
 export const IS_THERE = 'EXISTS (SELECT FROM runs r WHERE r.run_id = e.run_id)';
 
-export function fedRow(tenant: string, record: EventRecord, position: number): FedRow {
-  return { position, run: refOf(tenant, record.run_id), row: logRowOf(record) };
+export async function fedRows(
+  seals: Seals,
+  tenant: string,
+  records: readonly FedRecord[],
+): Promise<readonly FedRow[]> {
+  const rows = await logRowsOf(seals, records);
+  return rows.map((row, at) => ({
+    position: records[at]?.position ?? 0,
+    run: refOf(tenant, row.runId),
+    row,
+  }));
 }
 
 async function endOf(db: Db): Promise<{ given: number; endsAt: number }> {
@@ -38,42 +48,47 @@ async function endOf(db: Db): Promise<{ given: number; endsAt: number }> {
  * Two statements, in this order: the end is what no row that the second does not see can lie below. `select` takes the
  * tenant ($1), the places between (`> $2`, `<= $3`), the limit ($4) and the session ($5) where there is one.
  */
-async function readTo<Stored, Row>(
+async function readTo<Stored>(
   db: Db,
   { tenant, sessionId, after, limit }: FeedQuery,
-  { select, rowOf }: { readonly select: string; readonly rowOf: (record: Stored) => Row },
-): Promise<{ readonly rows: readonly Row[]; readonly heldBack: boolean }> {
+  select: string,
+): Promise<{ readonly rows: readonly Stored[]; readonly heldBack: boolean }> {
   const { given, endsAt } = await endOf(db);
   const heldBack = endsAt < given;
   if (endsAt <= after) return { rows: [], heldBack };
   const values: SqlValue[] = [tenant, after, endsAt, limit];
   if (sessionId !== undefined) values.push(sessionId);
-  const rows = (await db.query<Stored>(select, values)).map(rowOf);
+  const rows = await db.query<Stored>(select, values);
   return { rows, heldBack: heldBack && rows.length < limit };
 }
 
-function read(db: Db, query: FeedQuery): Promise<FeedPage> {
+async function read(db: Db, query: FeedQuery): Promise<FeedPage> {
   const ofSession = query.sessionId === undefined ? '' : 'AND session_id = $5';
-  return readTo(db, query, {
-    select: `SELECT position, session_id, run_id, sequence FROM run_feed
+  const { rows, heldBack } = await readTo<FeedRecord>(
+    db,
+    query,
+    `SELECT position, session_id, run_id, sequence FROM run_feed
       WHERE tenant_id = $1 AND position > $2 AND position <= $3 ${ofSession} ORDER BY position LIMIT $4`,
-    rowOf: (record: FeedRecord): FeedRow => ({
-      position: record.position,
-      sessionId: record.session_id,
-      run: refOf(query.tenant, record.run_id),
-      sequence: record.sequence,
-    }),
-  });
+  );
+  const fed = rows.map((record): FeedRow => ({
+    position: record.position,
+    sessionId: record.session_id,
+    run: refOf(query.tenant, record.run_id),
+    sequence: record.sequence,
+  }));
+  return { rows: fed, heldBack };
 }
 
-function events(db: Db, query: FeedQuery & { readonly sessionId: string }) {
-  return readTo(db, query, {
-    select: `SELECT f.position, ${OF_EVENT}
+async function events(db: SealedDb, query: FeedQuery & { readonly sessionId: string }) {
+  const { rows, heldBack } = await readTo<FedRecord>(
+    db,
+    query,
+    `SELECT f.position, ${OF_EVENT}
       FROM run_feed f JOIN run_events e ON e.run_id = f.run_id AND e.sequence = f.sequence
       WHERE f.tenant_id = $1 AND f.position > $2 AND f.position <= $3 AND f.session_id = $5 AND ${IS_THERE}
       ORDER BY f.position LIMIT $4`,
-    rowOf: (record: FedRecord) => fedRow(query.tenant, record, record.position),
-  });
+  );
+  return { rows: await fedRows(db.seals, query.tenant, rows), heldBack };
 }
 
 interface TypedRecord extends EventRecord {
@@ -83,7 +98,7 @@ interface TypedRecord extends EventRecord {
 }
 
 async function eventsOf(
-  db: Db,
+  db: SealedDb,
   query: FeedQuery & { readonly sessionId: string; readonly types: readonly string[] },
 ): Promise<{ readonly rows: readonly FedRow[]; readonly readTo?: number }> {
   const { tenant, sessionId, after, limit, types } = query;
@@ -104,15 +119,16 @@ async function eventsOf(
     [tenant, after, endsAt, limit, sessionId, types],
   );
   const readTo = records[0]?.read_to ?? undefined;
+  const found = records.flatMap((record) =>
+    record.position === null ? [] : [{ ...record, position: record.position }],
+  );
   return {
-    rows: records.flatMap((record) =>
-      record.position === null ? [] : [fedRow(tenant, record, record.position)],
-    ),
+    rows: await fedRows(db.seals, tenant, found),
     ...(readTo === undefined ? {} : { readTo }),
   };
 }
 
-export function createFeedStore(db: Db): FeedStore {
+export function createFeedStore(db: SealedDb): FeedStore {
   return {
     read: (query) => read(db, query),
     events: (query) => events(db, query),

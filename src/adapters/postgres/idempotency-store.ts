@@ -9,11 +9,13 @@
 // |                     | bound to: its run or its interrupt          |            |
 // | answered            | replay                                      | mismatch   |
 import { randomUUID } from 'node:crypto';
+import { codeOf } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
 import type { JsonValue } from '../../rules/json.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../../rules/limits.ts';
 import type { ClaimOutcome, IdempotencyClaim, IdempotencyStore } from '../../ports/idempotency.ts';
-import type { Db, Queries, SqlValue, Transaction } from './db.ts';
+import type { SealedDb, SqlValue, Transaction } from './db.ts';
+import { AS_IT_IS, PLACES, type Opener, type Seal } from './seals.ts';
 
 interface RecordRow {
   readonly request_digest: string;
@@ -35,14 +37,34 @@ function recordKey(tenant: string, { endpoint, key }: IdempotencyClaim): [string
   return [tenant, endpoint, sha256Hex(`${tenant}:${endpoint}:${key}`)];
 }
 
-/** What stands against a request now, without a claim: undefined where one could be had. */
+/**
+ * What is asked about somebody is kept as a keyed digest: nobody can try what it is of. Once the key is destroyed what was
+ * asked under it before is another request than any.
+ */
+export async function keyedClaim(
+  { seals }: Pick<SealedDb, 'seals'>,
+  claim: IdempotencyClaim,
+): Promise<{ readonly claim: IdempotencyClaim; readonly seal: Seal | undefined }> {
+  const { subjectKey, requestDigest } = claim;
+  if (subjectKey === undefined) return { claim, seal: undefined };
+  try {
+    const seal = await seals.ofKey(subjectKey);
+    return { claim: { ...claim, requestDigest: seal.digest(requestDigest) }, seal };
+  } catch (error) {
+    if (codeOf(error) === 'subject_erased') return { claim, seal: undefined };
+    throw error;
+  }
+}
+
+/** What stands against a request (keyedClaim) now, without a claim: undefined where one could be had. */
 export async function standingOf(
-  queries: Queries,
+  db: SealedDb,
   tenant: string,
   claim: IdempotencyClaim,
 ): Promise<ClaimOutcome | undefined> {
-  const [record] = await queries.query<RecordRow>(READ_RECORD, recordKey(tenant, claim));
-  const standing = record && outcomeOf(record, claim.requestDigest);
+  const [record] = await db.query<RecordRow>(READ_RECORD, recordKey(tenant, claim));
+  const open = await db.seals.opener([record?.response_body]);
+  const standing = record && outcomeOf(record, claim, { tenant, open });
   return typeof standing === 'object' ? standing : undefined;
 }
 
@@ -72,11 +94,20 @@ export function newClaimValues(
   return [...recordKey(tenant, claim), claim.requestDigest, owner, runId ?? null, leaseMs];
 }
 
+interface Claiming {
+  /** As of keyedClaim. */
+  readonly claim: IdempotencyClaim;
+  readonly leaseMs: number;
+  readonly runId?: string;
+  /** Of the key that the claim names. */
+  readonly open: Opener;
+}
+
 /** Claims within a transaction of the caller's. `runId` is noted with a claim that is new. */
 export async function claimRecord(
   tx: Transaction,
   tenant: string,
-  { claim, leaseMs, runId }: { claim: IdempotencyClaim; leaseMs: number; runId?: string },
+  { claim, leaseMs, runId, open }: Claiming,
 ): Promise<ClaimOutcome> {
   const id = recordKey(tenant, claim);
   const owner = randomUUID();
@@ -87,8 +118,8 @@ export async function claimRecord(
   if (inserted.length > 0) return { kind: 'claimed', owner };
   const [record] = await tx.query<RecordRow>(`${READ_RECORD} FOR UPDATE`, id);
   // Released in between: as if it had not been there.
-  if (!record) return claimRecord(tx, tenant, { claim, leaseMs, runId });
-  const standing = outcomeOf(record, claim.requestDigest);
+  if (!record) return claimRecord(tx, tenant, { claim, leaseMs, runId, open });
+  const standing = outcomeOf(record, claim, { tenant, open });
   if (standing !== 'fresh' && standing !== 'reclaim') return standing;
   const bound = standing === 'reclaim' ? bindingOf(record) : {};
   await tx.query(
@@ -117,11 +148,22 @@ function bindingOf({ run_id, interrupt_id }: RecordRow): { runId?: string; bound
   };
 }
 
-function outcomeOf(record: RecordRow, requestDigest: string): ClaimOutcome | 'fresh' | 'reclaim' {
+interface Reading {
+  readonly tenant: string;
+  readonly open: Opener;
+}
+
+function outcomeOf(
+  record: RecordRow,
+  claim: IdempotencyClaim,
+  { tenant, open }: Reading,
+): ClaimOutcome | 'fresh' | 'reclaim' {
   if (record.created_at_ms + IDEMPOTENCY_RETENTION_SECONDS * 1000 <= record.now_ms) return 'fresh';
-  if (record.request_digest !== requestDigest) return { kind: 'mismatch' };
+  if (record.request_digest !== claim.requestDigest) return { kind: 'mismatch' };
   if (record.response_status !== null) {
-    const body = JSON.parse(record.response_body ?? 'null') as JsonValue;
+    const { text, erasedAtMs } = open(placeOf(tenant, claim), record.response_body ?? 'null');
+    if (erasedAtMs !== undefined) return { kind: 'mismatch' };
+    const body = JSON.parse(text) as JsonValue;
     return { kind: 'replay', response: { status: record.response_status, body } };
   }
   if (record.lease_until_ms <= record.now_ms) return 'reclaim';
@@ -129,14 +171,21 @@ function outcomeOf(record: RecordRow, requestDigest: string): ClaimOutcome | 'fr
   return { kind: 'in-flight', retryAfterSeconds };
 }
 
+function placeOf(tenant: string, claim: IdempotencyClaim): string {
+  const [, endpoint, keyDigest] = recordKey(tenant, claim);
+  return PLACES.response(endpoint, keyDigest);
+}
+
 const OWN =
   'tenant_id = $1 AND endpoint = $2 AND key_digest = $3 AND owner = $4 AND response_status IS NULL';
 
-export function createIdempotencyStore(db: Db): IdempotencyStore {
+export function createIdempotencyStore(db: SealedDb): IdempotencyStore {
   return {
-    async find(tenant, claim) {
+    async find(tenant, plainClaim) {
+      const { claim } = await keyedClaim(db, plainClaim);
       const [record] = await db.query<RecordRow>(READ_RECORD, recordKey(tenant, claim));
-      const standing = record && outcomeOf(record, claim.requestDigest);
+      const open = await db.seals.opener([record?.response_body]);
+      const standing = record && outcomeOf(record, claim, { tenant, open });
       if (!record || standing === 'fresh') return undefined;
       if (
         typeof standing === 'object' &&
@@ -145,12 +194,22 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
         return standing;
       return record.run_id === null ? undefined : { kind: 'accepted', runId: record.run_id };
     },
-    claim: (tenant, claim, leaseMs) =>
-      db.transaction((tx) => claimRecord(tx, tenant, { claim, leaseMs })),
+    async claim(tenant, plainClaim, leaseMs) {
+      const { claim, seal } = await keyedClaim(db, plainClaim);
+      const open = seal?.open ?? AS_IT_IS;
+      return db.transaction((tx) => claimRecord(tx, tenant, { claim, leaseMs, open }));
+    },
     async complete(tenant, claim, owner, { status, body }) {
+      const text = JSON.stringify(body);
+      const { seal } = await keyedClaim(db, claim);
       await db.query(
         `UPDATE idempotency_records SET response_status = $5, response_body = $6 WHERE ${OWN}`,
-        [...recordKey(tenant, claim), owner, status, JSON.stringify(body)],
+        [
+          ...recordKey(tenant, claim),
+          owner,
+          status,
+          seal ? seal.text(placeOf(tenant, claim), text) : text,
+        ],
       );
     },
     async bind(tenant, claim, owner, boundTo) {

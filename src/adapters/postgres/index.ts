@@ -23,7 +23,12 @@ import { createProjectionStore } from './projection-store.ts';
 import { createRetentionStore } from './retention-store.ts';
 import { createRunStore } from './run-store.ts';
 import { createSegmentStore } from './segment-store.ts';
+import { createSealedContent } from './sealed-content.ts';
+import { withSeals } from './sealed-db.ts';
+import { createSeals } from './seals.ts';
 import { createSessionStore } from './session-store.ts';
+import { createSubjectKeys, type MasterKey } from './subject-keys.ts';
+import { createSubjectStore } from './subject-store.ts';
 
 /** `dir` absent: in memory, for tests. */
 export type DatabaseOptions =
@@ -34,6 +39,8 @@ export interface OpenStoresOptions {
   readonly database: DatabaseOptions;
   /** Folder for content, with PGlite only; absent, or with PostgreSQL, content is a table. */
   readonly contentDir?: string;
+  /** Wrap the keys of subjects, the first new ones; without any no run may name a subject. */
+  readonly masterKeys?: readonly MasterKey[];
   readonly logger: Logger;
 }
 
@@ -52,16 +59,20 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
 
 /** Of a database that is open; they close it. */
 export async function storesOn(
-  { db, close }: OpenDatabase,
-  { database, contentDir, logger }: OpenStoresOptions,
+  { db: plain, close }: OpenDatabase,
+  { database, contentDir, logger, masterKeys = [] }: OpenStoresOptions,
 ): Promise<Stores> {
   try {
-    await migrate(db, await readMigrations());
+    await migrate(plain, await readMigrations());
+    const keys = await createSubjectKeys(plain, masterKeys);
+    const seals = createSeals(keys);
+    const db = withSeals(plain, seals);
     const log = await createLogStore(db, logger);
-    const content =
+    const stored =
       database.kind === 'pglite' && contentDir !== undefined
         ? createFileContentStore(db, await createContentFiles(contentDir), logger)
         : createTableContentStore(db);
+    const content = createSealedContent(stored, { keys, seals });
     // Last: what fails before it leaves nothing that goes on.
     const backfill = await startBackfill(db, logger);
     return {
@@ -79,6 +90,8 @@ export async function storesOn(
       pageSessions: createPageSessionStore(db),
       agents: createAgentRegistry(db),
       retention: createRetentionStore(db),
+      subjects: createSubjectStore(db, masterKeys),
+      subjectKeys: keys,
       ping: () => ping(db),
       async close() {
         await backfill.stop();

@@ -5,9 +5,10 @@ import { HostError } from '../../rules/errors.ts';
 import { deltaKey } from '../../rules/ids.ts';
 import type { AppendBatch, AppendOutcome, Head, LogRow, NewRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
-import type { Db, SqlValue, Transaction } from './db.ts';
+import type { SealedDb, SqlValue, Transaction } from './db.ts';
+import { AS_IT_IS, type Seal } from './seals.ts';
 import { summaryValues } from './run-summaries.ts';
-import { groupRecords, HEAD_COLUMNS, headOf, INSERT_GROUP } from './rows.ts';
+import { groupRecords, HEAD_COLUMNS, headOf, INSERT_GROUP, storedHead } from './rows.ts';
 import type { HeadRecord } from './rows.ts';
 
 export const LOG_CHANNEL = 'openwop_log';
@@ -16,12 +17,13 @@ export const LOG_CHANNEL = 'openwop_log';
 export async function lockHead(
   tx: Transaction,
   { tenant, runId }: RunRef,
+  seal: Seal | undefined,
 ): Promise<Head | undefined> {
   const [record] = await tx.query<HeadRecord>(
     `SELECT ${HEAD_COLUMNS} FROM run_heads WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE`,
     [runId, tenant],
   );
-  return record && headOf(record);
+  return record && headOf(record, seal?.open ?? AS_IT_IS);
 }
 
 /** Keeps the end of run $1 of tenant $2, where it has a parent or children, until it is told. Conditions may follow. */
@@ -92,7 +94,11 @@ interface Move {
   readonly head: Head;
   readonly rows: readonly LogRow[];
   readonly batch: AppendBatch;
+  readonly seal: Seal | undefined;
 }
+
+/** What seals each run of a group that has a subject. */
+type SealsOfRuns = ReadonlyMap<string, Seal | undefined>;
 
 /** `locked`: somebody else holds the head's lock, or there is none. */
 export type GroupOutcome = AppendOutcome | 'locked';
@@ -100,15 +106,19 @@ export type GroupOutcome = AppendOutcome | 'locked';
 /**
  * Batches of different runs in one transaction: each as if it came alone. A lock that is not free is waited for with
  * `wait` alone. Throws HostError run_not_found where one of them, that is waited for, has no head; SqlError when a fact is
- * appended twice (a bug in its author): then nothing of the group is stored.
+ * appended twice (a bug in its author), and subject_erased: then nothing of the group is stored.
  */
-export function appendGroup(
-  db: Db,
+export async function appendGroup(
+  db: SealedDb,
   batches: readonly AppendBatch[],
   wait: boolean,
 ): Promise<GroupOutcome[]> {
+  const sealing = batches.map(
+    async ({ run }) => [run.runId, await db.seals.ofRun(run.runId)] as const,
+  );
+  const seals: SealsOfRuns = new Map(await Promise.all(sealing));
   return db.transaction(async (tx) => {
-    const heads = await lockHeads(tx, batches, wait);
+    const heads = await lockHeads(tx, { batches, seals, wait });
     const moves: Move[] = [];
     const outcomes: GroupOutcome[] = [];
     for (const batch of batches) {
@@ -120,7 +130,7 @@ export function appendGroup(
       else if (isStale(head, batch)) outcomes.push({ kind: 'stale', head });
       else {
         const move = moveOf(head, batch, await withoutStoredDeltas(tx, batch));
-        moves.push(move);
+        moves.push({ ...move, seal: seals.get(head.runId) });
         outcomes.push({ kind: 'appended', head: move.head });
       }
     }
@@ -132,15 +142,27 @@ export function appendGroup(
 /** In the order of their ids, so that two groups do not wait for each other. */
 async function lockHeads(
   tx: Transaction,
-  batches: readonly AppendBatch[],
-  wait: boolean,
+  {
+    batches,
+    seals,
+    wait,
+  }: {
+    readonly batches: readonly AppendBatch[];
+    readonly seals: SealsOfRuns;
+    readonly wait: boolean;
+  },
 ): Promise<ReadonlyMap<string, Head>> {
   const records = await tx.query<HeadRecord>(
     `SELECT ${HEAD_COLUMNS} FROM run_heads WHERE run_id = ANY($1::text[]) AND tenant_id = ANY($2::text[])
      ORDER BY run_id FOR UPDATE ${wait ? '' : 'SKIP LOCKED'}`,
     [batches.map(({ run }) => run.runId), [...new Set(batches.map(({ run }) => run.tenant))]],
   );
-  return new Map(records.map((record) => [record.run_id, headOf(record)]));
+  return new Map(
+    records.map((record) => {
+      const { run_id: runId } = record;
+      return [runId, headOf(record, seals.get(runId)?.open ?? AS_IT_IS)];
+    }),
+  );
 }
 
 function isStale(head: Head, { behind, seenSequence }: AppendBatch): boolean {
@@ -151,7 +173,7 @@ function isStale(head: Head, { behind, seenSequence }: AppendBatch): boolean {
   );
 }
 
-function moveOf(before: Head, batch: AppendBatch, added: readonly NewRow[]): Move {
+function moveOf(before: Head, batch: AppendBatch, added: readonly NewRow[]): Omit<Move, 'seal'> {
   const rows = number(before, added);
   const head: Head = {
     ...before,
@@ -168,11 +190,13 @@ function moveOf(before: Head, batch: AppendBatch, added: readonly NewRow[]): Mov
 }
 
 function valuesOf(moves: readonly Move[]): SqlValue[] {
-  const moving = moves.map(({ before, head, rows, batch }) => {
+  const moving = moves.map(({ before, head, rows, batch, seal }) => {
     const [summary, summaryOf, untilMs, sinceMs, lastUntilMs] = summaryValues(
       head,
       batch.summary?.(head.snapshot),
+      seal,
     );
+    const [translateState, snapshot] = storedHead(head, seal);
     return {
       run_id: head.runId,
       tenant_id: head.tenant,
@@ -183,8 +207,8 @@ function valuesOf(moves: readonly Move[]): SqlValue[] {
       token: head.token,
       status: head.status,
       closed: head.closed,
-      translate_state: JSON.stringify(head.translateState),
-      snapshot: JSON.stringify(head.snapshot),
+      translate_state: translateState,
+      snapshot,
       summary,
       summary_of: summaryOf,
       until_ms: untilMs,
@@ -204,7 +228,7 @@ function valuesOf(moves: readonly Move[]): SqlValue[] {
   );
   return [
     JSON.stringify(moving),
-    groupRecords(moves.map(({ head, rows }) => ({ tenant: head.tenant, rows }))),
+    groupRecords(moves.map(({ head, rows, seal }) => ({ tenant: head.tenant, rows, seal }))),
     JSON.stringify(closing),
     moves.map(({ head }) => head.runId),
   ];

@@ -8,9 +8,9 @@
 // | closed  | refused    | refused  | refused       | refused    | stays closed                       |
 import type { DeltaOutcome, LogRow, NewDelta } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
-import type { Db, Queries, Transaction } from './db.ts';
+import type { SealedDb, Transaction } from './db.ts';
 import { LOG_CHANNEL, lockHead, number } from './log-append.ts';
-import { EVENT_COLUMNS, eventRecords, INSERT_EVENTS, logRowOf } from './rows.ts';
+import { EVENT_COLUMNS, eventRecords, INSERT_EVENTS, logRowsOf } from './rows.ts';
 import type { EventRecord } from './rows.ts';
 
 const WRITE = `
@@ -30,10 +30,11 @@ export interface DeltaBatch {
 }
 
 /** Deltas that are stored already keep their place: a call whose answer was lost may be repeated. */
-export function appendDeltas(db: Db, batch: DeltaBatch): Promise<DeltaOutcome> {
+export async function appendDeltas(db: SealedDb, batch: DeltaBatch): Promise<DeltaOutcome> {
   const { run, activityId, tryNumber, deltas } = batch;
+  const seal = await db.seals.ofRun(run.runId);
   return db.transaction(async (tx) => {
-    const head = await lockHead(tx, run);
+    const head = await lockHead(tx, run, seal);
     if (!head) return { kind: 'refused', reason: 'no-head' };
     if (head.closed) return { kind: 'refused', reason: 'run-closed' };
     const { block, stored } = await blockOf(tx, batch);
@@ -47,7 +48,7 @@ export function appendDeltas(db: Db, batch: DeltaBatch): Promise<DeltaOutcome> {
       await tx.query(WRITE, [
         run.runId,
         run.tenant,
-        eventRecords(added),
+        eventRecords(added, seal),
         head.nextSequence + added.length,
         added.at(-1)?.timestampMs ?? head.lastTimestampMs,
         activityId,
@@ -97,10 +98,14 @@ async function blockOf(
   return { block: found[0], stored };
 }
 
-/** Closes the block for ever under the head's lock, so that no delta slips in behind what is returned. */
-export function closeBlock(db: Db, run: RunRef, activityId: string): Promise<readonly LogRow[]> {
+/** Closes the block for ever under the head's lock, and returns what it holds. */
+export async function closeBlock(
+  db: SealedDb,
+  run: RunRef,
+  activityId: string,
+): Promise<readonly LogRow[]> {
   const { tenant, runId } = run;
-  return db.transaction(async (tx) => {
+  await db.transaction(async (tx) => {
     await tx.query('SELECT 1 FROM run_heads WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE', [
       runId,
       tenant,
@@ -111,13 +116,14 @@ export function closeBlock(db: Db, run: RunRef, activityId: string): Promise<rea
        ON CONFLICT (run_id, activity_id) DO UPDATE SET closed = true`,
       [runId, activityId, tenant],
     );
-    return storedDeltas(tx, run, activityId);
   });
+  // Nothing slips in any more.
+  return storedDeltas(db, run, activityId);
 }
 
 /** In the order streamed. */
 export async function storedDeltas(
-  db: Queries,
+  db: SealedDb,
   { tenant, runId }: RunRef,
   activityId: string,
 ): Promise<readonly LogRow[]> {
@@ -125,5 +131,5 @@ export async function storedDeltas(
     `SELECT ${EVENT_COLUMNS} FROM run_events WHERE run_id = $1 AND tenant_id = $3 AND block = $2 ORDER BY sequence`,
     [runId, activityId, tenant],
   );
-  return records.map(logRowOf);
+  return logRowsOf(db.seals, records);
 }

@@ -2,9 +2,10 @@
 import { HostError } from '../../rules/errors.ts';
 import type { Head, LogRow } from '../../ports/log.ts';
 import type { RunRef, RunSummary } from '../../ports/runs.ts';
-import type { Db, Transaction } from './db.ts';
+import type { SealedDb, Transaction } from './db.ts';
+import type { Seal } from './seals.ts';
 import { KEEP_END, LOG_CHANNEL, lockHead } from './log-append.ts';
-import { eventRecords, INSERT_EVENTS } from './rows.ts';
+import { eventRecords, INSERT_EVENTS, storedHead } from './rows.ts';
 import { summarize } from './run-summaries.ts';
 
 /** Rows per statement, and the longest time in ms for a whole run. */
@@ -32,12 +33,13 @@ function hasMoved(stored: Head | undefined, seen: Head | undefined): boolean {
  * False while a block of the run is open: its deltas are in no history yet; and when the log went on. The lock is the registry row's, because
  * the head may be gone. Throws HostError run_not_found when the run is not registered.
  */
-export function restore(
-  db: Db,
+export async function restore(
+  db: SealedDb,
   run: RunRef,
   { head, rows, seen, summary }: Restored,
 ): Promise<boolean> {
   const { tenant, runId } = run;
+  const seal = await db.seals.ofRun(runId);
   return db.transaction(async (tx) => {
     // Whoever fills the feed in has this lock first, too: no batch is under way from here on.
     await tx.query('SELECT 1 FROM feed_backfill FOR SHARE');
@@ -46,7 +48,7 @@ export function restore(
       [runId, tenant],
     );
     if (!known) throw new HostError('run_not_found', { runId });
-    const stored = await lockHead(tx, run);
+    const stored = await lockHead(tx, run, seal);
     if (hasMoved(stored, seen)) return false;
     const open = await tx.query(
       'SELECT 1 FROM run_blocks WHERE run_id = $1 AND tenant_id = $2 AND NOT closed LIMIT 1',
@@ -61,16 +63,16 @@ export function restore(
       [runId, tenant],
     );
     for (let at = 0; at < rows.length; at += ROWS_PER_INSERT) {
-      const part = eventRecords(rows.slice(at, at + ROWS_PER_INSERT));
+      const part = eventRecords(rows.slice(at, at + ROWS_PER_INSERT), seal);
       await tx.query(INSERT_EVENTS, [runId, tenant, part]);
     }
-    await putHead(tx, run, head);
+    await putHead(tx, head, seal);
     // An end that no append has brought is found here.
     if (head.closed && !stored?.closed)
       await tx.query(`${KEEP_END} ON CONFLICT DO NOTHING`, [runId, tenant]);
     // Nobody appends to a run that has ended: this would stand for ever.
     await tx.query('DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
-    if (summary) await summarize(tx, run, { at: head, summary });
+    if (summary) await summarize(tx, run, { at: head, summary, seal });
     // Rows that stay keep their positions (migration 008); those that are no more take theirs along.
     await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2', [
       runId,
@@ -84,7 +86,8 @@ export function restore(
   }, RESTORE_LIMIT_MS);
 }
 
-async function putHead(tx: Transaction, { tenant, runId }: RunRef, head: Head): Promise<void> {
+async function putHead(tx: Transaction, head: Head, seal: Seal | undefined): Promise<void> {
+  const { tenant, runId } = head;
   await tx.query(
     `INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
        last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot,
@@ -107,8 +110,7 @@ async function putHead(tx: Transaction, { tenant, runId }: RunRef, head: Head): 
       head.historyEventId,
       head.token,
       head.translateVersion,
-      JSON.stringify(head.translateState),
-      JSON.stringify(head.snapshot),
+      ...storedHead(head, seal),
       head.problem ?? null,
       tenant,
     ],

@@ -3,20 +3,20 @@
 import type { Head, LogStore } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { Db } from './db.ts';
+import type { SealedDb } from './db.ts';
 import { createAppend } from './append-groups.ts';
 import { LOG_CHANNEL } from './log-append.ts';
 import { appendDeltas, closeBlock, storedDeltas } from './log-deltas.ts';
 import { logLinks } from './log-links.ts';
 import { restore } from './log-restore.ts';
-import { EVENT_COLUMNS, HEAD_COLUMNS, headOf, logRowOf } from './rows.ts';
+import { EVENT_COLUMNS, HEAD_COLUMNS, headOf, logRowsOf, sealedOfHead } from './rows.ts';
 import type { EventRecord, HeadRecord } from './rows.ts';
 import { summarize } from './run-summaries.ts';
 
 type Change = { runId: string; nextSequence: number };
 
 /** Resolves when changes of every process are heard. */
-export async function createLogStore(db: Db, logger: Logger): Promise<LogStore> {
+export async function createLogStore(db: SealedDb, logger: Logger): Promise<LogStore> {
   const listeners = new Set<(change: Change) => void>();
   await db.listen(LOG_CHANNEL, (text) => {
     const change = changeOf(text);
@@ -36,7 +36,10 @@ export async function createLogStore(db: Db, logger: Logger): Promise<LogStore> 
         [runId, problem ?? null, tenant],
       );
     },
-    summarize: (run, at, summary) => summarize(db, run, { at, summary }),
+    async summarize(run, at, summary) {
+      const seal = await db.seals.ofRun(run.runId);
+      await summarize(db, run, { at, summary, seal });
+    },
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -71,8 +74,12 @@ interface HeadRead {
   readonly reject: (error: unknown) => void;
 }
 
-function createHeadReads(db: Db): LogStore['head'] {
+function createHeadReads(db: SealedDb): LogStore['head'] {
   let asked: HeadRead[] = [];
+
+  /** One whose key is not there keeps no other from being read. */
+  const opened = async (record: HeadRecord): Promise<Head> =>
+    headOf(record, await db.seals.opener(sealedOfHead(record)));
 
   async function readGroup(group: readonly HeadRead[]): Promise<void> {
     try {
@@ -84,9 +91,10 @@ function createHeadReads(db: Db): LogStore['head'] {
         ],
       );
       const found = new Map(records.map((record) => [record.run_id, record]));
-      for (const { run, resolve } of group) {
+      for (const { run, resolve, reject } of group) {
         const record = found.get(run.runId);
-        resolve(record?.tenant_id === run.tenant ? headOf(record) : undefined);
+        if (record?.tenant_id === run.tenant) opened(record).then(resolve, reject);
+        else resolve(undefined);
       }
     } catch (error) {
       for (const { reject } of group) reject(error);
@@ -108,7 +116,7 @@ function createHeadReads(db: Db): LogStore['head'] {
 }
 
 function reads(
-  db: Db,
+  db: SealedDb,
 ): Pick<
   LogStore,
   'head' | 'tail' | 'read' | 'sequenceOf' | 'problems' | 'storedDeltas' | 'openBlocks'
@@ -127,7 +135,7 @@ function reads(
         `SELECT ${EVENT_COLUMNS} FROM run_events WHERE run_id = $1 AND tenant_id = $4 AND sequence > $2 ORDER BY sequence LIMIT $3`,
         [runId, after, limit, tenant],
       );
-      return records.map(logRowOf);
+      return logRowsOf(db.seals, records);
     },
     async sequenceOf({ tenant, runId }, eventId) {
       const [row] = await db.query<{ sequence: number }>(

@@ -139,6 +139,8 @@ export const FOUND_BY = [
   'fork_reads',
   'run_holds',
   'run_watches',
+  'subject_runs',
+  'erased_runs',
   'ended_runs',
   'run_heads',
   'runs',

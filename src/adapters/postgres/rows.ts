@@ -3,6 +3,9 @@ import type { CausedBy } from '../../rules/journal.ts';
 import type { JsonValue } from '../../rules/json.ts';
 import type { RunStatus } from '../../rules/status.ts';
 import type { Head, LogRow, LogLink } from '../../ports/log.ts';
+import { erasedSnapshot } from '../../rules/erased.ts';
+import { erasedPayload } from '../../wire/erased-payload.ts';
+import { PLACES, type Opener, type Seal, type Seals } from './seals.ts';
 
 export const EVENT_COLUMNS =
   'run_id, sequence, event_id, key, type, node_id, causation_id, caused_by, payload, timestamp_ms';
@@ -20,7 +23,18 @@ export interface EventRecord {
   readonly timestamp_ms: number;
 }
 
-export function logRowOf(record: EventRecord): LogRow {
+/** Rows as they are read, in their order. */
+export async function logRowsOf(
+  seals: Seals,
+  records: readonly EventRecord[],
+): Promise<readonly LogRow[]> {
+  const open = await seals.opener(records.map(({ payload }) => payload));
+  return records.map((record) => logRowOf(record, open));
+}
+
+function logRowOf(record: EventRecord, open: Opener): LogRow {
+  const { run_id: runId, key } = record;
+  const { text: payload, erasedAtMs } = open(PLACES.payload(runId, key), record.payload);
   return {
     runId: record.run_id,
     sequence: record.sequence,
@@ -30,8 +44,9 @@ export function logRowOf(record: EventRecord): LogRow {
     ...(record.node_id === null ? {} : { nodeId: record.node_id }),
     ...(record.causation_id === null ? {} : { causationId: record.causation_id }),
     ...(record.caused_by === null ? {} : { causedBy: JSON.parse(record.caused_by) as CausedBy }),
-    payload: record.payload,
+    payload,
     timestampMs: record.timestamp_ms,
+    ...(erasedAtMs === undefined ? {} : { isErased: true }),
   };
 }
 
@@ -51,7 +66,13 @@ export function linkOf(record: LinkRecord): LogLink {
   };
 }
 
-function recordOf(row: LogRow): EventRecord {
+function storedPayload({ runId, key, type, payload }: LogRow, seal: Seal | undefined): string {
+  return seal
+    ? seal.text(PLACES.payload(runId, key), payload, erasedPayload(type, payload))
+    : payload;
+}
+
+function recordOf(row: LogRow, seal: Seal | undefined): EventRecord {
   return {
     run_id: row.runId,
     sequence: row.sequence,
@@ -61,23 +82,27 @@ function recordOf(row: LogRow): EventRecord {
     node_id: row.nodeId ?? null,
     causation_id: row.causationId ?? null,
     caused_by: row.causedBy === undefined ? null : JSON.stringify(row.causedBy),
-    payload: row.payload,
+    payload: storedPayload(row, seal),
     timestamp_ms: row.timestampMs,
   };
 }
 
 /** All rows as one JSON text: the value of INSERT_EVENTS. */
-export function eventRecords(rows: readonly LogRow[]): string {
-  return JSON.stringify(rows.map(recordOf));
+export function eventRecords(rows: readonly LogRow[], seal: Seal | undefined): string {
+  return JSON.stringify(rows.map((row) => recordOf(row, seal)));
 }
 
 /** The same of several runs, for INSERT_GROUP. */
 export function groupRecords(
-  groups: readonly { readonly tenant: string; readonly rows: readonly LogRow[] }[],
+  groups: readonly {
+    readonly tenant: string;
+    readonly rows: readonly LogRow[];
+    readonly seal: Seal | undefined;
+  }[],
 ): string {
   return JSON.stringify(
-    groups.flatMap(({ tenant, rows }) =>
-      rows.map((row) => ({ ...recordOf(row), tenant_id: tenant })),
+    groups.flatMap(({ tenant, rows, seal }) =>
+      rows.map((row) => ({ ...recordOf(row, seal), tenant_id: tenant })),
     ),
   );
 }
@@ -117,7 +142,28 @@ export interface HeadRecord {
   readonly problem: string | null;
 }
 
-export function headOf(record: HeadRecord): Head {
+/** `translate_state` and `snapshot` of a head as they are stored. */
+export function storedHead(
+  { runId, translateState, snapshot }: Pick<Head, 'runId' | 'translateState' | 'snapshot'>,
+  seal: Seal | undefined,
+): [state: string, snapshot: string] {
+  const state = JSON.stringify(translateState);
+  const folded = JSON.stringify(snapshot);
+  if (!seal) return [state, folded];
+  return [
+    seal.text(PLACES.state(runId), state, 'null'),
+    seal.text(PLACES.snapshot(runId), folded, JSON.stringify(erasedSnapshot(snapshot))),
+  ];
+}
+
+/** What of a head may be sealed. */
+export function sealedOfHead(record: HeadRecord | undefined): readonly (string | undefined)[] {
+  return [record?.translate_state, record?.snapshot];
+}
+
+export function headOf(record: HeadRecord, open: Opener): Head {
+  const { run_id: runId } = record;
+  const snapshot = open(PLACES.snapshot(runId), record.snapshot);
   return {
     runId: record.run_id,
     tenant: record.tenant_id,
@@ -129,8 +175,9 @@ export function headOf(record: HeadRecord): Head {
     historyEventId: record.history_event_id,
     token: record.token,
     translateVersion: record.translate_version,
-    translateState: JSON.parse(record.translate_state) as JsonValue,
-    snapshot: JSON.parse(record.snapshot) as JsonValue,
+    translateState: JSON.parse(open(PLACES.state(runId), record.translate_state).text) as JsonValue,
+    snapshot: JSON.parse(snapshot.text) as JsonValue,
+    ...(snapshot.erasedAtMs === undefined ? {} : { erasedAtMs: snapshot.erasedAtMs }),
     ...(record.problem === null ? {} : { problem: record.problem }),
   };
 }

@@ -8,7 +8,8 @@ import type {
   RunStore,
   RunSummary,
 } from '../../ports/runs.ts';
-import type { Db, SqlValue } from './db.ts';
+import type { Db, SealedDb, SqlValue } from './db.ts';
+import { PLACES, type Opener, type Seals } from './seals.ts';
 import { cursorOf, NEWEST_FIRST, nextCursor, SOONEST_FIRST } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
 import { IS_SUMMED } from './run-summaries.ts';
@@ -47,21 +48,37 @@ const IS_ASKED = (nowMs: string): string =>
 /** No row of the log yet: nothing can be told of the run. */
 const NOTHING_YET: RunSummary = { waits: [] };
 
-function listed(record: ListRecord): RunListItem {
+async function listedOf(seals: Seals, records: readonly ListRecord[]): Promise<RunListItem[]> {
+  const open = await seals.opener(records.map(({ tags }) => tags));
+  return records.map((record) => listed(record, open));
+}
+
+function listed(record: ListRecord, open: Opener): RunListItem {
   return {
     runId: record.run_id,
     workflowId: record.workflow_id,
     status: (record.status ?? 'pending') as RunStatus,
     createdAtMs: record.created_at_ms,
-    tags: JSON.parse(record.tags) as string[],
+    tags: JSON.parse(open(PLACES.tags(record.run_id), record.tags).text) as string[],
   };
 }
 
-function overviewRow(record: OverviewRecord): OverviewRow {
-  const { workflow_name: name, input, summary } = record;
-  const told = summary === null ? undefined : (JSON.parse(summary) as RunSummary);
+async function overviewRows(
+  seals: Seals,
+  records: readonly OverviewRecord[],
+): Promise<OverviewRow[]> {
+  const open = await seals.opener(records.flatMap(({ tags, summary }) => [tags, summary]));
+  return records.map((record) => overviewRow(record, open));
+}
+
+function overviewRow(record: OverviewRecord, open: Opener): OverviewRow {
+  const { run_id: runId, workflow_name: name, input, summary } = record;
+  const told =
+    summary === null
+      ? undefined
+      : (JSON.parse(open(PLACES.summary(runId), summary).text) as RunSummary);
   return {
-    ...listed(record),
+    ...listed(record, open),
     run: refOf(record.tenant_id, record.run_id),
     workflowName: name ?? (JSON.parse(input ?? '{}') as Partial<RunInput>).definition?.name ?? '',
     summary: told ?? (record.is_new ? NOTHING_YET : undefined),
@@ -140,17 +157,19 @@ async function soonest(
   return pageOf(records, query.limit, (last) => [last.until_ms, last.since_ms, last.run_id]);
 }
 
-export function lists(db: Db): Pick<RunStore, 'list' | 'overview' | 'countWaiting' | 'unsummed'> {
+export function lists(
+  db: SealedDb,
+): Pick<RunStore, 'list' | 'overview' | 'countWaiting' | 'unsummed'> {
   return {
     async list(tenant, query) {
       const page = await newest(db, { tenant, columns: LISTED }, query);
-      return { ...page, runs: page.runs.map(listed) };
+      return { ...page, runs: await listedOf(db.seals, page.runs) };
     },
     async overview(tenant, query, nowMs) {
       const page = await (query.waiting
         ? soonest(db, { tenant, nowMs }, query)
         : newest<OverviewRecord>(db, { tenant, columns: OVERVIEW }, query));
-      return { ...page, runs: page.runs.map(overviewRow) };
+      return { ...page, runs: await overviewRows(db.seals, page.runs) };
     },
     async countWaiting(tenant, limit, nowMs) {
       const [row] = await db.query<{ waiting: number }>(

@@ -1,15 +1,22 @@
 // The registry of runs (architecture §4, accept): who was accepted with what, whether Temporal has it, and the lists.
 import { randomUUID } from 'node:crypto';
-import { HostError } from '../../rules/errors.ts';
 import type { RunStatus } from '../../rules/status.ts';
 import type { IdempotencyClaim } from '../../ports/idempotency.ts';
 import type { AcceptOutcome, NewRun, RunRow, RunStore, StartFailure } from '../../ports/runs.ts';
-import type { Db, Queries, SqlValue } from './db.ts';
+import { codeOf, HostError } from '../../rules/errors.ts';
+import { SqlError, type Queries, type SealedDb, type SqlValue } from './db.ts';
 import { lists } from './run-lists.ts';
-import { RUN_COLUMNS, runOf, type RunRecord } from './run-record.ts';
+import { RUN_COLUMNS, runsOf, storedInput, type RunRecord } from './run-record.ts';
 import { refOf } from './run-ref.ts';
 import { joinSession, sessionValues } from './session-store.ts';
-import { claimRecord, insertClaim, newClaimValues, standingOf } from './idempotency-store.ts';
+import {
+  claimRecord,
+  insertClaim,
+  keyedClaim,
+  newClaimValues,
+  standingOf,
+} from './idempotency-store.ts';
+import { AS_IT_IS, PLACES, type Seal, type Seals } from './seals.ts';
 
 /** How long in ms an acceptance may take before a retry with the same key goes on with its run. */
 const ACCEPT_LEASE_MS = 15_000;
@@ -18,8 +25,12 @@ const COLUMNS = RUN_COLUMNS.join(', ');
 
 /** Inserts a run (runValues, from $1 on) with its head and its place in its session where the CTE `claim` has a row. */
 export const INSERT_RUN = `run AS (
-    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id, workflow_name, cohort_id)
-    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text, $10::text FROM claim
+    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id, workflow_name, cohort_id, subject_key)
+    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text, $10::text, $21::text FROM claim
+  ),
+  held AS (
+    INSERT INTO subject_runs (run_id, tenant_id, key_id, session_id)
+    SELECT $1, $2, $21, $8 FROM claim WHERE $21 IS NOT NULL
   ),
   ${joinSession(11)}
   INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
@@ -27,20 +38,48 @@ export const INSERT_RUN = `run AS (
   SELECT $1, $2, $3, $6, 'pending', false, 0, 0, '', 0, '', $7::integer, 'null', 'null' FROM session
   RETURNING 1`;
 
-export function runValues(run: NewRun): SqlValue[] {
+/** What seals a new run. Throws HostError subject_erasing: its key was destroyed since it was looked up. */
+export async function sealOfNew(
+  seals: Seals,
+  { subjectKey }: Pick<NewRun, 'subjectKey'>,
+): Promise<Seal | undefined> {
+  if (subjectKey === undefined) return undefined;
+  return seals.ofKey(subjectKey).catch((error: unknown) => {
+    if (codeOf(error) === 'subject_erased') throw new HostError('subject_erasing', {}, error);
+    throw error;
+  });
+}
+
+/** SQLSTATE of migration 018: the key is being destroyed. */
+const KEY_CLOSED = 'OW001';
+
+/** For the statement that inserts a run. */
+export function refusedKey(error: unknown): never {
+  if (error instanceof SqlError && error.sqlState === KEY_CLOSED)
+    throw new HostError('subject_erasing', {}, error);
+  throw error;
+}
+
+function storedTags({ runId, input: { tags = [] } }: NewRun, seal: Seal | undefined): string {
+  const text = JSON.stringify(tags);
+  return seal ? seal.text(PLACES.tags(runId), text, '[]') : text;
+}
+
+export function runValues(run: NewRun, seal: Seal | undefined): SqlValue[] {
   return [
     run.runId,
     run.tenant,
     run.workflowId,
-    JSON.stringify(run.input),
-    JSON.stringify(run.input.tags ?? []),
+    storedInput(run, seal),
+    storedTags(run, seal),
     run.createdAtMs,
     run.input.translateVersion,
     run.input.header.sessionId,
     // No column can hold a NUL.
     run.input.definition.name.replaceAll('\0', ''),
     run.input.fork?.cohortId ?? null,
-    ...sessionValues(run),
+    ...sessionValues(run, seal),
+    run.subjectKey ?? null,
   ];
 }
 
@@ -49,15 +88,16 @@ export function rowOf({ sessionTitle: _, ...run }: NewRun): RunRow {
 }
 
 export async function findRun(
-  queries: Queries,
+  db: SealedDb,
   tenant: string,
   runId: string,
 ): Promise<RunRow | undefined> {
-  const [record] = await queries.query<RunRecord>(
+  const records = await db.query<RunRecord>(
     `SELECT ${COLUMNS} FROM runs WHERE run_id = $1 AND tenant_id = $2`,
     [runId, tenant],
   );
-  return record && runOf(record);
+  const [row] = await runsOf(db.seals, records);
+  return row;
 }
 
 /** Of a cohort's fork: a member that is stopped, or has come to its end, gets none. Whoever ends it waits, or comes first. */
@@ -65,51 +105,64 @@ const OF_OPEN_MEMBER = `SELECT 1 FROM cohort_members WHERE cohort_id = $10 AND t
   AND stop IS NULL AND outcome IS NULL FOR SHARE`;
 
 /** Throws run_state_conflict: it is a fork that its cohort does not want any more. */
-async function insertRun(queries: Queries, run: NewRun): Promise<RunRow> {
+async function insertRun(queries: Queries, run: NewRun, seal: Seal | undefined): Promise<RunRow> {
   const claim = run.input.fork?.cohortId === undefined ? 'SELECT 1' : OF_OPEN_MEMBER;
   const statement = `WITH claim AS MATERIALIZED (${claim}), ${INSERT_RUN}`;
-  const inserted = await queries.query(statement, runValues(run));
+  const inserted = await queries.query(statement, runValues(run, seal)).catch(refusedKey);
   if (inserted.length > 0) return rowOf(run);
   throw new HostError('run_state_conflict', { reason: 'The cohort has ended this member.' });
 }
 
+interface Sealed {
+  readonly run: NewRun;
+  readonly seal: Seal | undefined;
+}
+
 /** Claim and run in one statement, which is a transaction and one trip. Undefined where somebody has the key. */
 async function acceptNew(
-  db: Db,
-  run: NewRun,
+  db: SealedDb,
+  { run, seal }: Sealed,
   claim: IdempotencyClaim,
 ): Promise<AcceptOutcome | undefined> {
   const owner = randomUUID();
-  const values = runValues(run);
-  const inserted = await db.query(
-    `WITH claim AS (${insertClaim(values.length + 1)}), ${INSERT_RUN}`,
-    [
-      ...values,
-      ...newClaimValues(run.tenant, { claim, owner, leaseMs: ACCEPT_LEASE_MS, runId: run.runId }),
-    ],
-  );
+  const values = runValues(run, seal);
+  const inserting = db.query(`WITH claim AS (${insertClaim(values.length + 1)}), ${INSERT_RUN}`, [
+    ...values,
+    ...newClaimValues(run.tenant, { claim, owner, leaseMs: ACCEPT_LEASE_MS, runId: run.runId }),
+  ]);
+  const inserted = await inserting.catch(refusedKey);
   return inserted.length > 0 ? { kind: 'claimed', owner, inserted: rowOf(run) } : undefined;
 }
 
 /** Of a key that somebody has: what was answered or is under way, else a claim that was left behind is taken over. */
-async function acceptAgain(db: Db, run: NewRun, claim: IdempotencyClaim): Promise<AcceptOutcome> {
+async function acceptAgain(
+  db: SealedDb,
+  { run, seal }: Sealed,
+  claim: IdempotencyClaim,
+): Promise<AcceptOutcome> {
   const standing = await standingOf(db, run.tenant, claim);
   if (standing) return standing;
+  const open = seal?.open ?? AS_IT_IS;
   return db.transaction(async (tx) => {
     const { tenant, runId } = run;
-    const outcome = await claimRecord(tx, tenant, { claim, leaseMs: ACCEPT_LEASE_MS, runId });
+    const outcome = await claimRecord(tx, tenant, { claim, leaseMs: ACCEPT_LEASE_MS, runId, open });
     return outcome.kind === 'claimed' && outcome.runId === undefined
-      ? { ...outcome, inserted: await insertRun(tx, run) }
+      ? { ...outcome, inserted: await insertRun(tx, run, seal) }
       : outcome;
   });
 }
 
-export function createRunStore(db: Db): RunStore {
+export function createRunStore(db: SealedDb): RunStore {
   return {
     ref: refOf,
-    async accept(run, claim) {
-      if (claim) return (await acceptNew(db, run, claim)) ?? acceptAgain(db, run, claim);
-      return { kind: 'claimed', owner: '', inserted: await insertRun(db, run) };
+    async accept(run, plainClaim) {
+      const seal = await sealOfNew(db.seals, run);
+      if (!plainClaim) {
+        return { kind: 'claimed', owner: '', inserted: await insertRun(db, run, seal) };
+      }
+      const { claim } = await keyedClaim(db, plainClaim);
+      const sealed = { run, seal };
+      return (await acceptNew(db, sealed, claim)) ?? acceptAgain(db, sealed, claim);
     },
     async markStarted({ tenant, runId }, temporalRunId) {
       const [started] = await db.query<{ status: string | null }>(
@@ -150,7 +203,7 @@ export function createRunStore(db: Db): RunStore {
          ORDER BY created_at_ms, run_id LIMIT $2`,
         [beforeMs, limit],
       );
-      return records.map(runOf);
+      return runsOf(db.seals, records);
     },
     async locate(runId) {
       const [row] = await db.query<{ tenant_id: string }>(

@@ -1,9 +1,10 @@
 // Summaries of runs for lists (migration 009): kept with the head by its append, or by whoever had to make one; and the
 // rows by which those that wait for a person are found in the order of their deadlines.
 import { ASKS_A_PERSON } from '../../rules/status.ts';
-import type { HistoryCursor } from '../../ports/log.ts';
+import type { Head, HistoryCursor } from '../../ports/log.ts';
 import type { RunRef, RunSummary } from '../../ports/runs.ts';
-import type { Db, SqlValue } from './db.ts';
+import type { Queries, SqlValue } from './db.ts';
+import { PLACES, type Seal } from './seals.ts';
 
 /** Stands for no deadline: behind every other. */
 const NEVER_MS = Number.MAX_SAFE_INTEGER;
@@ -16,13 +17,17 @@ export const IS_SUMMED =
   "CASE WHEN h.summary_of = h.temporal_run_id || ':' || h.history_event_id THEN true ELSE false END";
 
 /** summary, summary_of, and until_ms, since_ms, last_until_ms of `run_asks`; without a summary there is none of this place in the log. */
-export function summaryValues(at: HistoryCursor, summary: RunSummary | undefined): SqlValue[] {
+export function summaryValues(
+  at: HistoryCursor & Pick<Head, 'runId'>,
+  summary: RunSummary | undefined,
+  seal: Seal | undefined,
+): SqlValue[] {
   if (!summary) return [null, null, null, null, null];
   const asked = summary.waits.filter(({ kind }) => ASKS_A_PERSON[kind]);
   const untils = asked.map(({ deadlineMs = NEVER_MS }) => deadlineMs);
   const sinces = asked.map(({ requestedAtMs }) => requestedAtMs);
   return [
-    JSON.stringify(summary),
+    storedSummary(at.runId, summary, seal),
     `${at.temporalRunId}:${at.historyEventId}`,
     ...(asked.length === 0
       ? [null, null, null]
@@ -30,11 +35,24 @@ export function summaryValues(at: HistoryCursor, summary: RunSummary | undefined
   ];
 }
 
+interface Summed {
+  readonly at: HistoryCursor;
+  readonly summary: RunSummary;
+  readonly seal: Seal | undefined;
+}
+
+/** Times stay when its run is erased; nobody is asked anything then. */
+function storedSummary(runId: string, summary: RunSummary, seal: Seal | undefined): string {
+  const text = JSON.stringify(summary);
+  const kept = JSON.stringify({ ...summary, waits: [] });
+  return seal ? seal.text(PLACES.summary(runId), text, kept) : text;
+}
+
 /** One statement, behind the head's lock: an append that comes first makes this one void. */
 export async function summarize(
-  db: Pick<Db, 'query'>,
+  db: Queries,
   { runId, tenant }: RunRef,
-  { at, summary }: { readonly at: HistoryCursor; readonly summary: RunSummary },
+  { at, summary, seal }: Summed,
 ): Promise<void> {
   await db.query(
     `WITH summed AS (
@@ -52,6 +70,6 @@ export async function summarize(
        DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2 AND $5::bigint IS NULL AND EXISTS (SELECT 1 FROM summed)
      )
      SELECT 1`,
-    [runId, tenant, ...summaryValues(at, summary)],
+    [runId, tenant, ...summaryValues({ ...at, runId }, summary, seal)],
   );
 }

@@ -11,9 +11,10 @@ import type {
   SessionRun,
   SessionStore,
 } from '../../ports/sessions.ts';
-import type { Db, SqlValue } from './db.ts';
-import { fedRow, IS_THERE, OF_EVENT, type FedRecord } from './feed-store.ts';
+import type { Db, SealedDb, SqlValue } from './db.ts';
+import { fedRows, IS_THERE, OF_EVENT, type FedRecord } from './feed-store.ts';
 import { behind, nextCursor } from './list-cursor.ts';
+import { PLACES, type Opener, type Seal, type Seals } from './seals.ts';
 
 interface SessionRecord {
   readonly session_id: string;
@@ -45,19 +46,18 @@ export function joinSession(first: number): string {
   )`;
 }
 
-export function sessionValues({
-  runId,
-  tenant,
-  input,
-  createdAtMs,
-  sessionTitle,
-}: NewRun): SqlValue[] {
+export function sessionValues(
+  { runId, tenant, input, createdAtMs, sessionTitle }: NewRun,
+  seal: Seal | undefined,
+): SqlValue[] {
   const { sessionId, parentRunId, parentNodeId, correlationId, causationId } = input.header;
+  const stored = (text: string): string =>
+    seal ? seal.text(PLACES.ofSession(sessionId), text) : text;
   return [
     ...[runId, tenant, sessionId, createdAtMs],
     ...[parentRunId ?? null, storable(parentNodeId) ?? null, correlationId, causationId ?? null],
-    storable(sessionTitle) ?? null,
-    tagsOf(input),
+    sessionTitle === undefined ? null : stored(storable(sessionTitle) ?? ''),
+    tagsOf(input).map(stored),
   ];
 }
 
@@ -70,23 +70,40 @@ function tagsOf({ tags = [] }: RunInput): string[] {
   return tags.map((tag) => tag.replaceAll('\0', ''));
 }
 
-function sessionOf(record: SessionRecord): SessionRow {
+async function sessionsOf(seals: Seals, records: readonly SessionRecord[]): Promise<SessionRow[]> {
+  const read = records.map((record) => ({ record, tags: JSON.parse(record.tags) as string[] }));
+  const open = await seals.opener(read.flatMap(({ record, tags }) => [record.title, ...tags]));
+  return read.map(({ record, tags }) => sessionOf(record, tags, open));
+}
+
+/** A title, or a tag, of a run that was erased is none any more. */
+function sessionOf(record: SessionRecord, tags: readonly string[], open: Opener): SessionRow {
+  const shown = (text: string): string[] => {
+    const opened = open(PLACES.ofSession(record.session_id), text);
+    return opened.erasedAtMs === undefined ? [opened.text] : [];
+  };
+  const [title] = record.title === null ? [] : shown(record.title);
   return {
     sessionId: record.session_id,
-    ...(record.title === null ? {} : { title: record.title }),
-    tags: JSON.parse(record.tags) as string[],
+    ...(title === undefined ? {} : { title }),
+    tags: tags.flatMap(shown),
     createdAtMs: record.created_at_ms,
     lastActivityMs: record.last_activity_ms,
   };
 }
 
-function runOf(record: RunRecord): SessionRun {
+async function runsOf(seals: Seals, records: readonly RunRecord[]): Promise<SessionRun[]> {
+  const open = await seals.opener(records.map(({ tags }) => tags));
+  return records.map((record) => runOf(record, open));
+}
+
+function runOf(record: RunRecord, open: Opener): SessionRun {
   return {
     runId: record.run_id,
     workflowId: record.workflow_id,
     status: (record.status ?? 'pending') as RunStatus,
     createdAtMs: record.created_at_ms,
-    tags: JSON.parse(record.tags) as string[],
+    tags: JSON.parse(open(PLACES.tags(record.run_id), record.tags).text) as string[],
     ...(record.parent_run_id === null ? {} : { parentRunId: record.parent_run_id }),
     ...(record.causation_id === null ? {} : { causationId: record.causation_id }),
   };
@@ -99,7 +116,7 @@ const SESSION_COLUMNS =
 const IS_NO_COHORT =
   'NOT EXISTS (SELECT 1 FROM cohorts c WHERE c.cohort_id = session_id AND c.tenant_id = sessions.tenant_id)';
 
-async function list(db: Db, tenant: string, { cursor, limit }: PageQuery) {
+async function list(db: SealedDb, tenant: string, { cursor, limit }: PageQuery) {
   const values: SqlValue[] = [tenant, limit + 1];
   const records = await db.query<SessionRecord>(
     `SELECT ${SESSION_COLUMNS} FROM sessions
@@ -108,13 +125,13 @@ async function list(db: Db, tenant: string, { cursor, limit }: PageQuery) {
     values,
   );
   return {
-    sessions: records.slice(0, limit).map(sessionOf),
+    sessions: await sessionsOf(db.seals, records.slice(0, limit)),
     ...nextCursor(records, limit, (last) => [last.last_activity_ms, last.session_id]),
   };
 }
 
 async function runs(
-  db: Db,
+  db: SealedDb,
   { tenant, sessionId }: { readonly tenant: string; readonly sessionId: string },
   { cursor, limit }: PageQuery,
 ) {
@@ -127,7 +144,7 @@ async function runs(
     values,
   );
   return {
-    runs: records.slice(0, limit).map(runOf),
+    runs: await runsOf(db.seals, records.slice(0, limit)),
     ...nextCursor(records, limit, (last) => [last.created_at_ms, last.run_id]),
   };
 }
@@ -159,7 +176,7 @@ async function noteMessages(
 }
 
 async function messages(
-  db: Db,
+  db: SealedDb,
   { tenant, sessionId }: SessionName,
   { after, limit }: { readonly after: number; readonly limit: number },
 ): Promise<readonly FedRow[]> {
@@ -170,17 +187,18 @@ async function messages(
      WHERE m.tenant_id = $1 AND m.session_id = $2 AND m.position > $3 AND ${IS_THERE} ORDER BY m.position LIMIT $4`,
     [tenant, sessionId, after, limit],
   );
-  return records.map((record) => fedRow(tenant, record, record.position));
+  return fedRows(db.seals, tenant, records);
 }
 
-export function createSessionStore(db: Db): SessionStore {
+export function createSessionStore(db: SealedDb): SessionStore {
   return {
     async find(tenant, sessionId) {
-      const [record] = await db.query<SessionRecord>(
+      const records = await db.query<SessionRecord>(
         `SELECT ${SESSION_COLUMNS} FROM sessions WHERE tenant_id = $1 AND session_id = $2`,
         [tenant, sessionId],
       );
-      return record && sessionOf(record);
+      const [session] = await sessionsOf(db.seals, records);
+      return session;
     },
     async sessionOf(tenant, runId) {
       const [place] = await db.query<{ session_id: string }>(

@@ -78,6 +78,7 @@ async function placeOf(deps: PageDeps, call: SignedInCall): Promise<Place> {
   const runId = parameter(request, 'runId');
   response.locals.runId = runId;
   const row = await requireRun(deps, session.caller, runId);
+  if (row.erasedAtMs !== undefined) throw new HostError('subject_erased');
   const { head, stale } = await deps.log.fresh(row);
   if (stale) response.setHeader(STALE_HEADER, 'true');
   const asked = (queryText(request, 'from') ?? '0').trim();

@@ -117,7 +117,7 @@ export async function sendRunPage(
     below: session.host && (await questionsBelow(deps, row)),
     csrfToken: session.csrfToken,
     homeUrl: session.host && HOME,
-    canFork: session.host !== undefined,
+    canFork: session.host !== undefined && row.erasedAtMs === undefined,
     controls: session.host && controlsOf(deps, session.host, row),
     eventsUrl: `${FIRST.prefix}/runs/${id}/events?streamMode=debug`,
     answerUrlOf: (nodeId) => `/pages/runs/${id}/interrupts/${encodeURIComponent(nodeId)}`,

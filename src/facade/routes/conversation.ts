@@ -71,6 +71,7 @@ export const SAY_IN_SESSION = {
     'handoff_task_schema_violation',
     'model_unavailable',
     'payload_too_large',
+    'subject_erasing',
     'service_unavailable',
   ],
 } as const satisfies Declaration;

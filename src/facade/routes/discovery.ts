@@ -42,6 +42,7 @@ import { STREAM_SESSION_EVENTS } from './session-events.ts';
 import { GET_SESSION, LIST_SESSIONS } from './sessions.ts';
 import { SKIP_TIME } from './skip.ts';
 import { CREATE_SIGN_IN_LINK } from './sign-in-link.ts';
+import { ERASE_SUBJECT, GET_ERASURE, GET_INTEGRITY, LIST_ERASURES } from './subjects.ts';
 
 const MAX_AGE_SECONDS = 300;
 
@@ -130,6 +131,8 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         retention: addressOf(GET_RETENTION, FIRST),
         holdRun: addressOf(HOLD_RUN, FIRST),
         releaseRun: addressOf(RELEASE_RUN, FIRST),
+        runIntegrity: addressOf(GET_INTEGRITY, FIRST),
+        ...(config.erasure ? { erasure: erasureAddresses() } : {}),
         workflows: addressOf(LIST_WORKFLOWS, FIRST),
         staleReadHeader: STALE_HEADER,
         deployments: addressesOf(BUILDS),
@@ -139,6 +142,15 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         ...(config.opensentience === true ? { opensentience: addressesOf(OPENSENTIENCE) } : {}),
       },
     },
+  };
+}
+
+/** Runs may name a subject (`dataSubject`), whose data can be erased. */
+function erasureAddresses(): JsonObject {
+  return {
+    eraseSubject: addressOf(ERASE_SUBJECT, FIRST),
+    listErasures: addressOf(LIST_ERASURES, FIRST),
+    getErasure: addressOf(GET_ERASURE, FIRST),
   };
 }
 

@@ -37,6 +37,8 @@ export const FORK_RUN = {
   errors: [
     'invalid_from_seq',
     'replay_source_missing',
+    'subject_erased',
+    'subject_erasing',
     'capability_not_provided',
     'service_unavailable',
   ],

@@ -49,6 +49,7 @@ export const CREATE_RUN = {
     'agent_not_found',
     'model_unavailable',
     'capability_not_provided',
+    'subject_erasing',
     'service_unavailable',
   ],
 } as const satisfies Declaration;

@@ -1,0 +1,129 @@
+// Texts at rest, sealed with the key of their run's subject (architecture §10.1), at the borders of the stores: what goes in
+// names its key, so that what is read needs to know nothing of its run. Beside the sealed text stands what stays readable
+// when its key is destroyed. No JSON begins as a sealed text does: none can be taken for one.
+import { HostError } from '../../rules/errors.ts';
+import type { KnownKey, SealingKey, SubjectKeys } from '../../ports/subjects.ts';
+import { keyedDigest, seal as sealBytes, unseal } from '../../system/sealing.ts';
+
+const MARK = '~';
+
+export interface Opened {
+  readonly text: string;
+  /** The key was destroyed then: `text` is what was kept. */
+  readonly erasedAtMs?: number;
+}
+
+/** Of one run's key, which is there. */
+export interface Seal {
+  /** `kept` stays readable. */
+  text(place: string, plain: string, kept?: string): string;
+  bytes(place: string, plain: Uint8Array): Uint8Array;
+  /** Of a text that is equal where the other is, and that nobody can guess at. */
+  digest(text: string): string;
+  readonly open: Opener;
+  readonly keyId: string;
+}
+
+/** For what is not sealed. */
+export const AS_IT_IS: Opener = (_place, text) => ({ text });
+
+/** Opens what stands at a place; what is not sealed is as it is. */
+export type Opener = (place: string, text: string) => Opened;
+
+export interface Seals {
+  /** Undefined: the run names no subject. Throws HostError subject_erased. */
+  ofRun(runId: string): Promise<Seal | undefined>;
+  ofKey(keyId: string): Promise<Seal>;
+  /** For these texts: their keys are asked for once. */
+  opener(texts: Iterable<string | null | undefined>): Promise<Opener>;
+}
+
+export function subjectErased(keyId: string): HostError {
+  return new HostError('subject_erased', { keyId });
+}
+
+interface Parts {
+  readonly keyId: string;
+  readonly sealed: string;
+  readonly kept: string;
+}
+
+/** `~<key>.<base64url>.<kept>` */
+function partsOf(text: string): Parts | undefined {
+  if (!text.startsWith(MARK)) return undefined;
+  const first = text.indexOf('.');
+  const second = text.indexOf('.', first + 1);
+  return {
+    keyId: text.slice(MARK.length, first),
+    sealed: text.slice(first + 1, second),
+    kept: text.slice(second + 1),
+  };
+}
+
+function sealOf(keyId: string, key: SealingKey): Seal {
+  const bytes = (place: string, plain: Uint8Array) => sealBytes(key, { place, bytes: plain });
+  return {
+    keyId,
+    bytes,
+    open(place, text) {
+      const parts = partsOf(text);
+      return parts ? opened(place, parts, { kind: 'alive', keyId, key }) : { text };
+    },
+    text(place, plain, kept = '') {
+      const sealed = bytes(place, new TextEncoder().encode(plain));
+      return `${MARK}${keyId}.${Buffer.from(sealed).toString('base64url')}.${kept}`;
+    },
+    digest: (text) => keyedDigest(key.digests, text),
+  };
+}
+
+function opened(place: string, { sealed, kept, keyId }: Parts, known: KnownKey): Opened {
+  if (known.kind === 'destroyed') return { text: kept, erasedAtMs: known.atMs };
+  const bytes = new Uint8Array(Buffer.from(sealed, 'base64url'));
+  const plain = unseal(known.key.rest, { place, bytes });
+  if (!plain)
+    throw new HostError('history_undecodable', {
+      reason: `What stands at ${place} does not open with the key ${keyId}.`,
+    });
+  return { text: new TextDecoder().decode(plain) };
+}
+
+export function createSeals(keys: SubjectKeys): Seals {
+  const alive = (known: KnownKey): Seal => {
+    if (known.kind === 'destroyed') throw subjectErased(known.keyId);
+    return sealOf(known.keyId, known.key);
+  };
+  return {
+    async ofRun(runId) {
+      const known = await keys.ofRun(runId);
+      return known && alive(known);
+    },
+    ofKey: async (keyId) => alive(await keys.byId(keyId)),
+    async opener(texts) {
+      const known = new Map<string, KnownKey>();
+      for (const text of texts) {
+        const parts = text ? partsOf(text) : undefined;
+        if (parts && !known.has(parts.keyId)) known.set(parts.keyId, await keys.byId(parts.keyId));
+      }
+      return (place, text) => {
+        const parts = partsOf(text);
+        const key = parts && known.get(parts.keyId);
+        if (parts && !key)
+          throw new HostError('internal_error', { reason: 'A key was not asked for.' });
+        return parts && key ? opened(place, parts, key) : { text };
+      };
+    },
+  };
+}
+
+/** Places of sealed texts: bound into them, so that none opens in the place of another. */
+export const PLACES = {
+  payload: (runId: string, key: string) => `payload ${runId} ${key}`,
+  snapshot: (runId: string) => `snapshot ${runId}`,
+  state: (runId: string) => `state ${runId}`,
+  summary: (runId: string) => `summary ${runId}`,
+  input: (runId: string) => `input ${runId}`,
+  tags: (runId: string) => `tags ${runId}`,
+  ofSession: (sessionId: string) => `session ${sessionId}`,
+  response: (endpoint: string, keyDigest: string) => `response ${endpoint} ${keyDigest}`,
+};

@@ -1,0 +1,136 @@
+// The keys of subjects as this process knows them (architecture §10.1). What it holds in memory it asks the database for
+// again after KEY_HELD_MS, and at once when it hears that a key was destroyed: behind that time nobody opens anything with
+// a destroyed key, whatever it missed.
+import { HostError, codeOf } from '../../rules/errors.ts';
+import type { KnownKey, SealingKey, SubjectKeys } from '../../ports/subjects.ts';
+import { sealingKey, unseal, wrap } from '../../system/sealing.ts';
+import type { Db } from './db.ts';
+
+/** How long, in ms, a key is used to open with before the database is asked again. */
+export const KEY_HELD_MS = 5_000;
+/** Runs whose key is remembered, or that they have none: what was written first is forgotten first. */
+const REMEMBERED_RUNS = 10_000;
+/** Keys held at once. */
+const REMEMBERED_KEYS = 1_000;
+export const KEY_CHANNEL = 'openwop_subject_keys';
+
+/** An operator's key: the first wraps, all open. */
+export interface MasterKey {
+  readonly id: string;
+  readonly key: Uint8Array;
+}
+
+export function wrapped({ id, key }: MasterKey, place: string, secret: Uint8Array): string {
+  const bytes = wrap(key, { place, bytes: secret });
+  return `${id}:${Buffer.from(bytes).toString('base64')}`;
+}
+
+/** Throws HostError history_undecodable. */
+export function unwrapped(masters: readonly MasterKey[], place: string, text: string): Uint8Array {
+  const [id = '', encoded = ''] = text.split(':');
+  const master = masters.find((known) => known.id === id);
+  const bytes = new Uint8Array(Buffer.from(encoded, 'base64'));
+  const secret = master && unseal(master.key, { place, bytes });
+  if (!secret)
+    throw new HostError('history_undecodable', {
+      reason: `A key of the host does not open: the encryption key "${id}" is not among those configured.`,
+    });
+  return secret;
+}
+
+export function placeOfKey(keyId: string): string {
+  return `subject-key ${keyId}`;
+}
+
+interface Held {
+  readonly known: KnownKey;
+  /** By the process' own clock, from before the database was asked. */
+  readonly sinceMs: number;
+}
+
+/** Drops the oldest above the limit: a Map keeps the order in which its keys were put. */
+function remember<Value>(map: Map<string, Value>, limit: number, [key, value]: [string, Value]) {
+  map.delete(key);
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > limit && oldest !== undefined) map.delete(oldest);
+}
+
+class HeldKeys implements SubjectKeys {
+  readonly #db: Db;
+  readonly #masters: readonly MasterKey[];
+  readonly #keys = new Map<string, Held>();
+  readonly #runs = new Map<string, string | undefined>();
+
+  constructor(db: Db, masters: readonly MasterKey[]) {
+    this.#db = db;
+    this.#masters = masters;
+  }
+
+  forget(keyId: string): void {
+    this.#keys.delete(keyId);
+  }
+
+  forgetAll(): void {
+    this.#keys.clear();
+  }
+
+  async ofRun(runId: string): Promise<KnownKey | undefined> {
+    if (this.#masters.length === 0) return undefined;
+    const keyId = await this.#keyOfRun(runId);
+    if (keyId === undefined) return undefined;
+    // To seal needs no fresh word: what a key sealed that was destroyed meanwhile, nobody opens.
+    const held = this.#keys.get(keyId)?.known;
+    return this.byId(keyId).catch((error: unknown) => {
+      if (held && codeOf(error) === 'service_unavailable') return held;
+      throw error;
+    });
+  }
+
+  async byId(keyId: string): Promise<KnownKey> {
+    const held = this.#keys.get(keyId);
+    const sinceMs = performance.now();
+    if (held && (held.known.kind === 'destroyed' || sinceMs - held.sinceMs < KEY_HELD_MS))
+      return held.known;
+    const known = await this.#read(keyId);
+    remember(this.#keys, REMEMBERED_KEYS, [keyId, { known, sinceMs }]);
+    return known;
+  }
+
+  /** A run has its key, or none, from its acceptance on. */
+  async #keyOfRun(runId: string): Promise<string | undefined> {
+    if (this.#runs.has(runId)) return this.#runs.get(runId);
+    const [row] = await this.#db.query<{ subject_key: string | null }>(
+      'SELECT subject_key FROM runs WHERE run_id = $1',
+      [runId],
+    );
+    // Of a run that is not there yet nothing is known.
+    if (!row) return undefined;
+    const keyId = row.subject_key ?? undefined;
+    remember(this.#runs, REMEMBERED_RUNS, [runId, keyId]);
+    return keyId;
+  }
+
+  async #read(keyId: string): Promise<KnownKey> {
+    const [row] = await this.#db.query<{ wrapped: string | null; destroyed_at_ms: number | null }>(
+      'SELECT wrapped, destroyed_at_ms FROM subject_keys WHERE key_id = $1',
+      [keyId],
+    );
+    if (!row) throw new HostError('history_undecodable', { reason: `No subject key "${keyId}".` });
+    if (row.wrapped === null) return { kind: 'destroyed', keyId, atMs: row.destroyed_at_ms ?? 0 };
+    const secret = unwrapped(this.#masters, placeOfKey(keyId), row.wrapped);
+    const key: SealingKey = sealingKey(secret);
+    return { kind: 'alive', keyId, key };
+  }
+}
+
+/** Resolves when it hears of keys that are destroyed. */
+export async function createSubjectKeys(
+  db: Db,
+  masters: readonly MasterKey[],
+): Promise<SubjectKeys> {
+  const keys = new HeldKeys(db, masters);
+  await db.listen(KEY_CHANNEL, (keyId) => keys.forget(keyId));
+  db.onReconnect(() => keys.forgetAll());
+  return keys;
+}

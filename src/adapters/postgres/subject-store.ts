@@ -1,0 +1,295 @@
+// Subjects, whose runs are whose, and their erasure (migration 018). A key has three states, and goes forward alone:
+//
+// | state     | a run of it begins | a run of it ends | its erasure                                            |
+// |-----------|--------------------|------------------|--------------------------------------------------------|
+// | active    | yes                | yes              | none                                                   |
+// | closing   | refused            | yes              | `closing`: waits for open runs to end, or ends them    |
+// | destroyed | no: another key    | -                | `destroyed`, then `erased` with its receipt            |
+import { randomBytes } from 'node:crypto';
+import { HostError, invalid } from '../../rules/errors.ts';
+import type {
+  AskedErasure,
+  BegunErasure,
+  ErasureRow,
+  ErasureState,
+  SubjectStore,
+} from '../../ports/subjects.ts';
+import { keyedDigest, newSecret } from '../../system/sealing.ts';
+import type { Db, Transaction } from './db.ts';
+import { erasedLogs } from './erased-logs.ts';
+import { hostSecrets } from './host-secrets.ts';
+import { refOf } from './run-ref.ts';
+import { KEY_CHANNEL, KEY_HELD_MS, placeOfKey, wrapped, type MasterKey } from './subject-keys.ts';
+
+/** Runs that are named to who asks while they are open. */
+const NAMED_RUNS = 20;
+const ID_BYTES = 18;
+
+interface ErasureRecord {
+  readonly erasure_id: string;
+  readonly tenant_id: string;
+  readonly subject: string;
+  readonly key_id: string;
+  readonly state: string;
+  readonly cancels_open: boolean;
+  readonly asked: string;
+  readonly asked_at_ms: number;
+  readonly destroyed_at_ms: number | null;
+  readonly receipt: string | null;
+}
+const ERASURE =
+  'erasure_id, tenant_id, subject, key_id, state, cancels_open, asked, asked_at_ms, destroyed_at_ms, receipt';
+
+function erasureOf(record: ErasureRecord): ErasureRow {
+  return {
+    erasureId: record.erasure_id,
+    tenant: record.tenant_id,
+    subject: record.subject,
+    keyId: record.key_id,
+    state: record.state as ErasureState,
+    cancelsOpen: record.cancels_open,
+    asked: JSON.parse(record.asked) as AskedErasure,
+    askedAtMs: record.asked_at_ms,
+    ...(record.destroyed_at_ms === null ? {} : { destroyedAtMs: record.destroyed_at_ms }),
+    ...(record.receipt === null ? {} : { receipt: record.receipt }),
+  };
+}
+
+function newId(prefix: string): string {
+  return `${prefix}-${randomBytes(ID_BYTES).toString('base64url')}`;
+}
+
+/** Runs of key $1 whose log has not ended. */
+const OPEN_RUNS = `SELECT s.tenant_id, s.run_id FROM subject_runs s
+  LEFT JOIN run_heads h ON h.run_id = s.run_id
+  WHERE s.key_id = $1 AND h.closed IS NOT TRUE ORDER BY s.run_id`;
+
+interface Parts {
+  readonly db: Db;
+  readonly masters: readonly MasterKey[];
+  readonly secrets: ReturnType<typeof hostSecrets>;
+}
+
+export function createSubjectStore(db: Db, masters: readonly MasterKey[]): SubjectStore {
+  const parts = { db, masters, secrets: hostSecrets(db, masters) };
+  return {
+    isAvailable: masters.length > 0,
+    keyFor: (tenant, asked) => keyFor(parts, tenant, asked),
+    pseudonym: (tenant, subject) => pseudonymOf(parts, tenant, subject),
+    ...requests(parts),
+    ...ends(parts),
+    ...erasedLogs(db),
+    sign: (text) => parts.secrets.sign(text),
+    rewrap: (limit) => rewrap(parts, limit),
+  };
+}
+
+async function pseudonymOf({ secrets }: Parts, tenant: string, subject: string): Promise<string> {
+  const secret = await secrets.pseudonyms();
+  return keyedDigest(secret, JSON.stringify([tenant, subject]));
+}
+
+async function keyFor(
+  parts: Parts,
+  tenant: string,
+  { subject, sessionId }: Parameters<SubjectStore['keyFor']>[1],
+): Promise<string | undefined> {
+  const { db, masters } = parts;
+  if (masters.length === 0) {
+    if (subject === undefined) return undefined;
+    const reason = 'Needs OPENWOP_ENCRYPTION_KEYS: they wrap the keys of subjects.';
+    throw new HostError('capability_not_provided', { capability: 'subjects', reason });
+  }
+  const named = subject === undefined ? undefined : await pseudonymOf(parts, tenant, subject);
+  const ofSession =
+    sessionId === undefined ? undefined : await subjectOfSession(db, tenant, sessionId);
+  if (named !== undefined && ofSession !== undefined && named !== ofSession)
+    throw invalid('/dataSubject', 'is another one than that of the session');
+  const pseudonym = named ?? ofSession;
+  return pseudonym === undefined ? undefined : aliveKey(parts, tenant, pseudonym);
+}
+
+async function subjectOfSession(
+  db: Db,
+  tenant: string,
+  sessionId: string,
+): Promise<string | undefined> {
+  const [row] = await db.query<{ subject: string }>(
+    `SELECT k.subject FROM subject_runs s JOIN subject_keys k ON k.key_id = s.key_id
+     WHERE s.tenant_id = $1 AND s.session_id = $2 LIMIT 1`,
+    [tenant, sessionId],
+  );
+  return row?.subject;
+}
+
+/** Of several that make the first key of a subject at once one does; who reads it sees the row of the other. */
+async function aliveKey({ db, masters }: Parts, tenant: string, subject: string): Promise<string> {
+  const find = () =>
+    db.query<{ key_id: string; state: string }>(
+      "SELECT key_id, state FROM subject_keys WHERE tenant_id = $1 AND subject = $2 AND state <> 'destroyed'",
+      [tenant, subject],
+    );
+  let [key] = await find();
+  const [master] = masters;
+  if (!key && master) {
+    const keyId = newId('sk');
+    await db.query(
+      `INSERT INTO subject_keys (key_id, tenant_id, subject, state, wrapped, created_at_ms)
+       VALUES ($1, $2, $3, 'active', $4, openwop_now_ms())
+       ON CONFLICT (tenant_id, subject) WHERE state <> 'destroyed' DO NOTHING`,
+      [keyId, tenant, subject, wrapped(master, placeOfKey(keyId), newSecret())],
+    );
+    [key] = await find();
+  }
+  if (!key || key.state !== 'active') throw new HostError('subject_erasing');
+  return key.key_id;
+}
+
+function requests(
+  parts: Parts,
+): Pick<SubjectStore, 'beginErasure' | 'erasure' | 'erasures' | 'unfinished' | 'openRuns'> {
+  const { db } = parts;
+  return {
+    async beginErasure(tenant, subject, request) {
+      const pseudonym = await pseudonymOf(parts, tenant, subject);
+      return db.transaction((tx) => begin(tx, { tenant, subject: pseudonym }, request));
+    },
+    async erasure(tenant, erasureId) {
+      const [record] = await db.query<ErasureRecord>(
+        `SELECT ${ERASURE} FROM subject_erasures WHERE tenant_id = $1 AND erasure_id = $2`,
+        [tenant, erasureId],
+      );
+      return record && erasureOf(record);
+    },
+    async erasures(tenant, limit) {
+      const records = await db.query<ErasureRecord>(
+        `SELECT ${ERASURE} FROM subject_erasures WHERE tenant_id = $1
+         ORDER BY asked_at_ms DESC, erasure_id DESC LIMIT $2`,
+        [tenant, limit],
+      );
+      return records.map(erasureOf);
+    },
+    async unfinished(limit) {
+      const records = await db.query<ErasureRecord>(
+        `SELECT ${ERASURE} FROM subject_erasures WHERE state <> 'erased' ORDER BY asked_at_ms LIMIT $1`,
+        [limit],
+      );
+      return records.map(erasureOf);
+    },
+    async openRuns(keyId, limit) {
+      const rows = await db.query<{ tenant_id: string; run_id: string }>(`${OPEN_RUNS} LIMIT $2`, [
+        keyId,
+        limit,
+      ]);
+      return rows.map((row) => refOf(row.tenant_id, row.run_id));
+    },
+  };
+}
+
+/** The lock on the key is what makes runs of it wait. */
+async function begin(
+  tx: Transaction,
+  { tenant, subject }: { readonly tenant: string; readonly subject: string },
+  { asked, cancelsOpen }: { readonly asked: AskedErasure; readonly cancelsOpen: boolean },
+): Promise<BegunErasure> {
+  const [key] = await tx.query<{ key_id: string; state: string }>(
+    `SELECT key_id, state FROM subject_keys WHERE tenant_id = $1 AND subject = $2 AND state <> 'destroyed' FOR UPDATE`,
+    [tenant, subject],
+  );
+  if (key?.state !== 'active') return knownErasure(tx, tenant, subject);
+  const keyId = key.key_id;
+  if (!cancelsOpen) {
+    const open = await tx.query<{ run_id: string }>(`${OPEN_RUNS} LIMIT ${NAMED_RUNS}`, [keyId]);
+    if (open.length > 0) return { kind: 'open', runIds: open.map(({ run_id }) => run_id) };
+  }
+  await tx.query("UPDATE subject_keys SET state = 'closing' WHERE key_id = $1", [keyId]);
+  const [record] = await tx.query<ErasureRecord>(
+    `INSERT INTO subject_erasures (erasure_id, tenant_id, subject, key_id, state, cancels_open, asked, asked_at_ms)
+     VALUES ($1, $2, $3, $4, 'closing', $5, $6, openwop_now_ms()) RETURNING ${ERASURE}`,
+    [newId('erasure'), tenant, subject, keyId, cancelsOpen, JSON.stringify(asked)],
+  );
+  if (!record) throw new HostError('internal_error');
+  return { kind: 'begun', erasure: erasureOf(record) };
+}
+
+/** The last that was asked for: under way, or done with nothing since. */
+async function knownErasure(
+  tx: Transaction,
+  tenant: string,
+  subject: string,
+): Promise<BegunErasure> {
+  const [record] = await tx.query<ErasureRecord>(
+    `SELECT ${ERASURE} FROM subject_erasures WHERE tenant_id = $1 AND subject = $2
+     ORDER BY asked_at_ms DESC, erasure_id DESC LIMIT 1`,
+    [tenant, subject],
+  );
+  return record ? { kind: 'known', erasure: erasureOf(record) } : { kind: 'unknown' };
+}
+
+function ends({ db }: Parts): Pick<SubjectStore, 'destroy' | 'forgottenInMs' | 'finish'> {
+  return {
+    async destroy({ erasureId, keyId }) {
+      const isDestroyed = await db.transaction((tx) => destroy(tx, { erasureId, keyId }));
+      // What the row held before lies in the table's file until it is written anew.
+      if (isDestroyed) await db.query('VACUUM FULL subject_keys');
+      return isDestroyed;
+    },
+    async forgottenInMs({ destroyedAtMs = 0 }) {
+      const [row] = await db.query<{ now_ms: number }>('SELECT openwop_now_ms() AS now_ms');
+      return destroyedAtMs + FORGOTTEN_MS - (row?.now_ms ?? 0);
+    },
+    async finish({ erasureId }, receipt) {
+      const [record] = await db.query<ErasureRecord>(
+        `UPDATE subject_erasures SET state = 'erased', receipt = coalesce(receipt, $2)
+         WHERE erasure_id = $1 AND state <> 'closing' RETURNING ${ERASURE}`,
+        [erasureId, receipt],
+      );
+      if (!record) throw new HostError('internal_error', { reason: 'The key is not destroyed.' });
+      return erasureOf(record);
+    },
+  };
+}
+
+/** A key that was read just before it was destroyed is used for KEY_HELD_MS, and by what that began for a moment more. */
+const FORGOTTEN_MS = KEY_HELD_MS + 1_000;
+
+async function destroy(
+  tx: Transaction,
+  { erasureId, keyId }: Pick<ErasureRow, 'erasureId' | 'keyId'>,
+): Promise<boolean> {
+  const [key] = await tx.query<{ state: string }>(
+    'SELECT state FROM subject_keys WHERE key_id = $1 FOR UPDATE',
+    [keyId],
+  );
+  if (key?.state === 'destroyed') return true;
+  const open = await tx.query(`${OPEN_RUNS} LIMIT 1`, [keyId]);
+  if (open.length > 0) return false;
+  await tx.query(
+    `WITH gone AS (
+       UPDATE subject_keys SET state = 'destroyed', wrapped = NULL, destroyed_at_ms = openwop_now_ms()
+       WHERE key_id = $1 RETURNING destroyed_at_ms
+     )
+     UPDATE subject_erasures SET state = 'destroyed', destroyed_at_ms = gone.destroyed_at_ms
+     FROM gone WHERE erasure_id = $2`,
+    [keyId, erasureId],
+  );
+  await tx.query(`SELECT pg_notify('${KEY_CHANNEL}', $1)`, [keyId]);
+  return true;
+}
+
+/** By compare-and-set: a key that is destroyed meanwhile stays so. */
+async function rewrap({ db, masters, secrets }: Parts, limit: number): Promise<number> {
+  const [master] = masters;
+  if (!master) return 0;
+  const rows = await db.query<{ key_id: string; wrapped: string }>(
+    `SELECT key_id, wrapped FROM subject_keys WHERE wrapped NOT LIKE $1 ORDER BY key_id LIMIT $2`,
+    [`${master.id}:%`, limit],
+  );
+  for (const { key_id: keyId, wrapped: before } of rows) {
+    const after = secrets.rewrapped(placeOfKey(keyId), before);
+    await db.query('UPDATE subject_keys SET wrapped = $2 WHERE key_id = $1 AND wrapped = $3', [
+      ...[keyId, after, before],
+    ]);
+  }
+  return rows.length + (await secrets.rewrap());
+}

@@ -1,0 +1,95 @@
+// The log of a run whose key was destroyed (architecture §10.1): no history tells it any more, so its rows are kept in the
+// content store as they are stored, sealed, and come back from there.
+import { HostError } from '../rules/errors.ts';
+import { EMPTY_LOG_DIGEST, extendedDigest } from '../rules/log-digest.ts';
+import type { RunRef } from '../ports/runs.ts';
+import type { ErasedRun, StoredRow } from '../ports/subjects.ts';
+import type { Stores } from '../ports/stores.ts';
+
+/** Rows per read. */
+const READ_ROWS = 500;
+/** A page of kept rows is stored when its payloads have so many UTF-16 units. */
+const PAGE_LENGTH = 4 * 1024 * 1024;
+
+type Parts = { readonly stores: Pick<Stores, 'subjects' | 'content'> };
+
+interface KeptPage {
+  /** Of the first page. */
+  readonly head?: string;
+  readonly rows: readonly StoredRow[];
+}
+
+async function* storedRows({ stores }: Parts, run: RunRef): AsyncIterable<readonly StoredRow[]> {
+  for (let after = -1; ;) {
+    const rows = await stores.subjects.storedRows(run, { after, limit: READ_ROWS });
+    const last = rows.at(-1);
+    if (!last) return;
+    yield rows;
+    after = last.sequence;
+  }
+}
+
+/** How many entries the log has, and the digest over them as they are stored. */
+export async function digestLog(
+  parts: Parts,
+  run: RunRef,
+): Promise<Pick<ErasedRun, 'events' | 'root'>> {
+  let events = 0;
+  let root = EMPTY_LOG_DIGEST;
+  for await (const rows of storedRows(parts, run)) {
+    events += rows.length;
+    for (const row of rows) root = extendedDigest(root, row);
+  }
+  return { events, root };
+}
+
+/** Keeps the log of a run that has ended; what is kept has one hash, however often this is done. */
+export async function keepLog(parts: Parts, run: RunRef, erasureId: string): Promise<ErasedRun> {
+  const { subjects, content } = parts.stores;
+  const head = await subjects.storedHead(run);
+  const pages: string[] = [];
+  let events = 0;
+  let root = EMPTY_LOG_DIGEST;
+  let page: StoredRow[] = [];
+  let length = 0;
+  const put = async (): Promise<void> => {
+    const kept: KeptPage = { ...(pages.length === 0 && head ? { head } : {}), rows: page };
+    const bytes = new TextEncoder().encode(JSON.stringify(kept));
+    // As it is: its rows are sealed already, and no key seals anything new of this run.
+    pages.push(...(await content.putAll([{ holder: run, bytes, isArchive: true }])));
+    [page, length] = [[], 0];
+  };
+  for await (const rows of storedRows(parts, run)) {
+    events += rows.length;
+    for (const row of rows) {
+      root = extendedDigest(root, row);
+      page.push(row);
+      length += row.payload.length;
+    }
+    if (length >= PAGE_LENGTH) await put();
+  }
+  if (page.length > 0 || pages.length === 0) await put();
+  return { runId: run.runId, erasureId, events, root, pages };
+}
+
+/** Rows and head as they were kept. Throws HostError content_missing, and history_missing: what is kept is another log. */
+export async function restoreErased(
+  { stores }: Parts,
+  run: RunRef,
+  { pages, root }: ErasedRun,
+): Promise<void> {
+  const rows: StoredRow[] = [];
+  let head: string | undefined;
+  for (const hash of pages) {
+    const text = new TextDecoder().decode(await stores.content.get(run.tenant, hash));
+    const page = JSON.parse(text) as KeptPage;
+    head ??= page.head;
+    rows.push(...page.rows);
+  }
+  const kept = rows.reduce(extendedDigest, EMPTY_LOG_DIGEST);
+  if (head === undefined || kept !== root)
+    throw new HostError('history_missing', {
+      reason: 'What is kept of the erased run is not its log.',
+    });
+  await stores.subjects.restoreStored(run, { head, rows });
+}

@@ -1,0 +1,123 @@
+// Whose data a run holds, and the key that it is sealed with (architecture §10.1). A subject is known by a pseudonym; what
+// it is called stands nowhere.
+import type { DigestedRow } from '../rules/log-digest.ts';
+import type { RunRef } from './runs.ts';
+
+/** Keys for each use, derived from the subject's one secret. */
+export interface SealingKey {
+  /** Payloads in Temporal's histories. */
+  readonly history: Uint8Array;
+  /** Everything at rest with this host, with nonces made by the second. */
+  readonly rest: Uint8Array;
+  readonly nonces: Uint8Array;
+  /** Digests by which equal things are known, and nothing can be guessed. */
+  readonly digests: Uint8Array;
+}
+
+export type KnownKey =
+  | { readonly kind: 'alive'; readonly keyId: string; readonly key: SealingKey }
+  | { readonly kind: 'destroyed'; readonly keyId: string; readonly atMs: number };
+
+/** Keys by name. None is used to open anything longer than KEY_HELD_MS after the database was asked for it. */
+export interface SubjectKeys {
+  /**
+   * Of the run, to seal with: undefined when it names no subject. Where the database is away the key as it was last known.
+   */
+  ofRun(runId: string): Promise<KnownKey | undefined>;
+  /** To open with. Throws HostError history_undecodable: there is no such key, or no master key opens it. */
+  byId(keyId: string): Promise<KnownKey>;
+}
+
+export type ErasureState = 'closing' | 'destroyed' | 'erased';
+
+/** Who asked, and why, as they say. Stands in the receipt. */
+export interface AskedErasure {
+  readonly by: string;
+  readonly reason?: string;
+}
+
+export interface ErasureRow {
+  readonly erasureId: string;
+  readonly tenant: string;
+  /** The pseudonym. */
+  readonly subject: string;
+  readonly keyId: string;
+  readonly state: ErasureState;
+  readonly cancelsOpen: boolean;
+  readonly asked: AskedErasure;
+  readonly askedAtMs: number;
+  readonly destroyedAtMs?: number;
+  /** Signed JSON text, once `erased`. */
+  readonly receipt?: string;
+}
+
+export interface ErasedRun {
+  readonly runId: string;
+  readonly erasureId: string;
+  readonly events: number;
+  readonly root: string;
+  /** Content hashes of the log's pages, in order. */
+  readonly pages: readonly string[];
+}
+
+/** A row of a log as it is stored, sealed or not. */
+export type StoredRow = DigestedRow;
+
+export type BegunErasure =
+  | { readonly kind: 'begun' | 'known'; readonly erasure: ErasureRow }
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'open'; readonly runIds: readonly string[] };
+
+export interface SubjectStore {
+  /** False without master keys: no run may name a subject. */
+  readonly isAvailable: boolean;
+  /**
+   * The key that a run is sealed with: of the subject that it names, else of its session's. Made where the subject has none.
+   * Undefined: neither names one. Throws HostError capability_not_provided (not available) and validation_error (the
+   * session is another subject's).
+   */
+  keyFor(
+    tenant: string,
+    asked: { readonly subject?: string; readonly sessionId?: string },
+  ): Promise<string | undefined>;
+  /** What the subject is known by, here and in receipts. Throws HostError capability_not_provided. */
+  pseudonym(tenant: string, subject: string): Promise<string>;
+  /**
+   * One transaction: closes the subject's key for new runs and notes the request. `open`: nothing is changed, since there are
+   * open runs and the request does not end them. `known`: it was asked for before, and is under way or done.
+   */
+  beginErasure(
+    tenant: string,
+    subject: string,
+    request: { readonly asked: AskedErasure; readonly cancelsOpen: boolean },
+  ): Promise<BegunErasure>;
+  erasure(tenant: string, erasureId: string): Promise<ErasureRow | undefined>;
+  erasures(tenant: string, limit: number): Promise<readonly ErasureRow[]>;
+  /** Of all tenants, the oldest first. */
+  unfinished(limit: number): Promise<readonly ErasureRow[]>;
+  openRuns(keyId: string, limit: number): Promise<readonly RunRef[]>;
+  /** Destroys the key unless a run of it is open: false then. Idempotent. */
+  destroy(erasure: ErasureRow): Promise<boolean>;
+  /** Time in ms until no process can open anything with the destroyed key any more; 0 or less: none can. */
+  forgottenInMs(erasure: ErasureRow): Promise<number>;
+  /** Runs of the key behind a run id, without their log's digest yet. */
+  runsToDigest(keyId: string, limit: number): Promise<readonly RunRef[]>;
+  noteErased(run: RunRef, erased: ErasedRun): Promise<void>;
+  erasedRuns(
+    erasureId: string,
+    page: { after: string; limit: number },
+  ): Promise<readonly ErasedRun[]>;
+  erasedRun(run: RunRef): Promise<ErasedRun | undefined>;
+  /** Rows as they are stored. */
+  storedRows(run: RunRef, query: { after: number; limit: number }): Promise<readonly StoredRow[]>;
+  /** The head as it is stored, as JSON text, for the log that is kept of an erased run. */
+  storedHead(run: RunRef): Promise<string | undefined>;
+  /** Puts rows and head back as they were kept, byte for byte. */
+  restoreStored(run: RunRef, kept: { head: string; rows: readonly StoredRow[] }): Promise<void>;
+  /** Signs with the host's own key; the public half stands in what is returned. */
+  sign(text: string): Promise<{ readonly signature: string; readonly publicKey: string }>;
+  /** The first receipt stays. */
+  finish(erasure: ErasureRow, receipt: string): Promise<ErasureRow>;
+  /** Wraps keys anew that are wrapped by another master key than the first: how many were left to do, at most `limit`. */
+  rewrap(limit: number): Promise<number>;
+}

@@ -1,0 +1,232 @@
+// Keys of subjects and what they seal, on both twins (architecture §10.1): states of a key, digests that nobody can try, and
+// how long a process may hold a key that another one destroyed.
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  openDatabase,
+  openStores,
+  type DatabaseOptions,
+} from '../../src/adapters/postgres/index.ts';
+import type { Db } from '../../src/adapters/postgres/db.ts';
+import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
+import { createSubjectKeys, KEY_HELD_MS } from '../../src/adapters/postgres/subject-keys.ts';
+import { createSeals } from '../../src/adapters/postgres/seals.ts';
+import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
+import { codeOf } from '../../src/rules/errors.ts';
+import { sealingKey, seal, unseal, newSecret } from '../../src/system/sealing.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import { batchAfter, entry, headOf, newClaim, newId, newRun, refTo } from '../contract/given.ts';
+
+import { startPostgres } from '../support/postgres.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+
+const OLD = { id: 'old', key: new Uint8Array(randomBytes(32)) };
+const NEW = { id: 'new', key: new Uint8Array(randomBytes(32)) };
+const TENANT = 'default';
+const ASKED = { asked: { by: 'tester' }, cancelsOpen: false };
+
+const postgres = await startPostgres();
+const DATABASES: [string, () => Promise<DatabaseOptions>][] = [
+  ['PGlite', async () => ({ kind: 'pglite' })],
+  ...('missing' in postgres
+    ? []
+    : [
+        [
+          'PostgreSQL',
+          async () => ({ kind: 'postgres', url: await postgres.createDatabase() }),
+        ] as [string, () => Promise<DatabaseOptions>],
+      ]),
+];
+if ('missing' in postgres) it.skip(postgres.missing, () => undefined);
+else afterAll(() => postgres.stop());
+
+async function codeThrownBy(work: Promise<unknown>): Promise<string | undefined> {
+  return work.then(
+    () => 'nothing thrown',
+    (error: unknown) => codeOf(error),
+  );
+}
+
+/** A run of the subject that has ended, with one event. */
+async function endedRun(stores: Stores, subject: string): Promise<string> {
+  const subjectKey = await stores.subjects.keyFor(TENANT, { subject });
+  const run = newRun(subjectKey === undefined ? {} : { subjectKey });
+  await stores.runs.accept(run);
+  await stores.runs.markStarted(refTo(run.runId), 'T1');
+  const head = await headOf(stores, run.runId);
+  await stores.log.append({
+    ...batchAfter(head, [entry(run.runId, 'terminal')]),
+    closed: true,
+    status: 'completed',
+  });
+  return run.runId;
+}
+
+describe('what is sealed', () => {
+  const key = sealingKey(newSecret());
+  const bytes = new TextEncoder().encode('what Anna said');
+
+  it('is the same bytes again, and opens in its place alone', () => {
+    const sealed = seal(key, { place: 'a', bytes });
+    expect(seal(key, { place: 'a', bytes })).toEqual(sealed);
+    expect(unseal(key.rest, { place: 'a', bytes: sealed })).toEqual(bytes);
+    expect(unseal(key.rest, { place: 'b', bytes: sealed })).toBeUndefined();
+    expect(unseal(sealingKey(newSecret()).rest, { place: 'a', bytes: sealed })).toBeUndefined();
+    for (const at of [0, 12, sealed.length - 1]) {
+      const changed = sealed.map((byte, index) => (index === at ? byte ^ 1 : byte));
+      expect(unseal(key.rest, { place: 'a', bytes: changed })).toBeUndefined();
+    }
+  });
+});
+
+describe.each(DATABASES)('subjects on %s', (_name, open) => {
+  let stores: Stores;
+  let database: DatabaseOptions;
+  beforeAll(async () => {
+    database = await open();
+    stores = await openStores({ database, logger: quietLogger, masterKeys: [OLD] });
+  }, 60_000);
+  afterAll(() => stores.close());
+
+  it('a subject has one key, however many ask at once; another has another', async () => {
+    const keys = await Promise.all(
+      Array.from({ length: 5 }, () => stores.subjects.keyFor(TENANT, { subject: 'one' })),
+    );
+    expect(new Set(keys).size).toBe(1);
+    expect(await stores.subjects.keyFor(TENANT, { subject: 'two' })).not.toBe(keys[0]);
+    expect(await stores.subjects.keyFor('other', { subject: 'one' })).not.toBe(keys[0]);
+  });
+
+  it('no run begins under a key that is being destroyed', async () => {
+    const subjectKey = await stores.subjects.keyFor(TENANT, { subject: 'closing' });
+    if (subjectKey === undefined) throw new Error('no key');
+    expect(await stores.subjects.beginErasure(TENANT, 'closing', ASKED)).toMatchObject({
+      kind: 'begun',
+    });
+    expect(await codeThrownBy(stores.subjects.keyFor(TENANT, { subject: 'closing' }))).toBe(
+      'subject_erasing',
+    );
+    const run = newRun({ subjectKey });
+    expect(await codeThrownBy(stores.runs.accept(run))).toBe('subject_erasing');
+    expect(await codeThrownBy(stores.runs.accept(run, newClaim()))).toBe('subject_erasing');
+    expect(await stores.runs.find(TENANT, run.runId)).toBeUndefined();
+  });
+
+  // [I87]
+  it('a key is not destroyed while a run of it is open', async () => {
+    const subjectKey = await stores.subjects.keyFor(TENANT, { subject: 'open' });
+    const run = newRun(subjectKey === undefined ? {} : { subjectKey });
+    await stores.runs.accept(run);
+    expect(await stores.subjects.beginErasure(TENANT, 'open', ASKED)).toEqual({
+      ...{ kind: 'open', runIds: [run.runId] },
+    });
+    const begun = await stores.subjects.beginErasure(TENANT, 'open', {
+      ...ASKED,
+      cancelsOpen: true,
+    });
+    if (begun.kind !== 'begun') throw new Error('not begun');
+    expect(await stores.subjects.destroy(begun.erasure)).toBe(false);
+    expect((await stores.runs.find(TENANT, run.runId))?.input).toEqual(run.input);
+  });
+
+  it('what was asked, and with which arguments, is kept under the key: nobody can try what it was', async () => {
+    const subjectKey = await stores.subjects.keyFor(TENANT, { subject: 'digests' });
+    if (subjectKey === undefined) throw new Error('no key');
+    const claim = { ...newClaim(), subjectKey };
+    const run = newRun({ subjectKey });
+    const accepted = await stores.runs.accept(run, claim);
+    if (accepted.kind !== 'claimed') throw new Error('not claimed');
+    await stores.idempotency.complete(TENANT, claim, accepted.owner, {
+      status: 201,
+      body: { said: 'x' },
+    });
+    expect(await stores.runs.accept(newRun({ subjectKey }), claim)).toMatchObject({
+      ...{ kind: 'replay', response: { body: { said: 'x' } } },
+    });
+    const argsHash = 'a'.repeat(64);
+    const identity = {
+      tenant: TENANT,
+      runId: run.runId,
+      nodeId: 'n',
+      visit: 0,
+      toolId: 't',
+      argsHash,
+      occurrence: 0,
+    };
+    const options = { idempotent: true, leaseMs: 60_000 };
+    expect(await stores.effects.claim(identity, 0, options)).toMatchObject({ kind: 'perform' });
+    expect(await stores.effects.claim(identity, 0, options)).toMatchObject({ kind: 'busy' });
+    const [effect] = await stores.effects.ofRun(refTo(run.runId));
+    expect(effect?.identity.argsHash).not.toBe(argsHash);
+    await stores.log.append({
+      ...batchAfter(await headOf(stores, run.runId), [entry(run.runId, 'terminal')]),
+      ...{ closed: true, status: 'completed' as const },
+    });
+    const begun = await stores.subjects.beginErasure(TENANT, 'digests', ASKED);
+    if (begun.kind !== 'begun') throw new Error('not begun');
+    expect(await stores.subjects.destroy(begun.erasure)).toBe(true);
+    expect(await stores.idempotency.find(TENANT, claim)).toEqual({ kind: 'mismatch' });
+  });
+
+  it('content of the run opens while its key is there, and for nobody afterwards', async () => {
+    const runId = await endedRun(stores, 'content');
+    const bytes = new TextEncoder().encode('{"said":"x"}');
+    const hash = await stores.content.put({ tenant: TENANT, runId }, bytes);
+    expect(await stores.content.put({ tenant: TENANT }, bytes)).not.toBe(hash);
+    expect(await stores.content.get(TENANT, hash)).toEqual(bytes);
+    const begun = await stores.subjects.beginErasure(TENANT, 'content', ASKED);
+    if (begun.kind !== 'begun') throw new Error('not begun');
+    await stores.subjects.destroy(begun.erasure);
+    expect(await codeThrownBy(stores.content.get(TENANT, hash))).toBe('subject_erased');
+    const [row] = await stores.log.read(refTo(runId), { after: -1, limit: 1 });
+    expect(row).toMatchObject({ isErased: true });
+    expect(await stores.log.head(refTo(runId))).toMatchObject({
+      erasedAtMs: expect.any(Number) as number,
+      closed: true,
+    });
+  });
+});
+
+describe('keys that are held', () => {
+  // [I85]
+  it('without a word of it, a destroyed key opens nothing behind its time', async () => {
+    const { db, close } = await openDatabase({ kind: 'pglite' }, quietLogger);
+    await migrate(db, await readMigrations());
+    // It hears nothing: what it would be told is lost.
+    const deaf: Db = {
+      query: (text, values) => db.query(text, values),
+      transaction: (work, limitMs) => db.transaction(work, limitMs),
+      listen: async () => undefined,
+      onReconnect: () => () => undefined,
+      close,
+    };
+    const subjects = createSubjectStore(db, [OLD]);
+    const keys = await createSubjectKeys(deaf, [OLD]);
+    const keyId = (await subjects.keyFor(TENANT, { subject: newId('s') })) ?? '';
+    const sealed = (await createSeals(keys).ofKey(keyId)).text('p', 'said');
+    await db.query(
+      "UPDATE subject_keys SET state = 'destroyed', wrapped = NULL, destroyed_at_ms = 1 WHERE key_id = $1",
+      [keyId],
+    );
+    await sleep(KEY_HELD_MS);
+    const open = await createSeals(keys).opener([sealed]);
+    expect(open('p', sealed)).toEqual({ text: '', erasedAtMs: 1 });
+    await close();
+  }, 180_000);
+
+  it('keys are wrapped anew by the first of the operator’s, and go on without the one before', async () => {
+    const { db, close } = await openDatabase({ kind: 'pglite' }, quietLogger);
+    await migrate(db, await readMigrations());
+    const subject = newId('s');
+    const keyId = (await createSubjectStore(db, [OLD]).keyFor(TENANT, { subject })) ?? '';
+    expect(await codeThrownBy((await createSubjectKeys(db, [NEW])).byId(keyId))).toBe(
+      'history_undecodable',
+    );
+    expect(await createSubjectStore(db, [NEW, OLD]).rewrap(10)).toBeGreaterThan(0);
+    expect(await createSubjectStore(db, [NEW]).keyFor(TENANT, { subject })).toBe(keyId);
+    expect(await (await createSubjectKeys(db, [NEW])).byId(keyId)).toMatchObject({ kind: 'alive' });
+    expect(await createSubjectStore(db, [NEW]).rewrap(10)).toBe(0);
+    await close();
+  }, 60_000);
+});
