@@ -32,8 +32,10 @@ import { CREATE_PAGE_LINK } from './page-link.ts';
 import { RUN_OVERVIEW } from './overview.ts';
 import { LIST_CHILDREN } from './children.ts';
 import { LIST_QUESTIONS } from './questions.ts';
+import { COMPARE_RUNS } from './diff.ts';
 import { GET_RETENTION, HOLD_RUN, RELEASE_RUN } from './retention.ts';
 import { GET_RUN_BUNDLE } from './run-bundle.ts';
+import { GET_RUN_AT } from './run-at.ts';
 import { LIST_RUNS } from './runs.ts';
 import { GET_ANCESTRY, GET_CAUSES, GET_EFFECTS } from './causation.ts';
 import { CANCEL_COHORT, CREATE_COHORT, GET_COHORT, LIST_COHORTS } from './cohorts.ts';
@@ -123,6 +125,8 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         signInLink: addressOf(CREATE_SIGN_IN_LINK, FIRST),
         questions: addressOf(LIST_QUESTIONS, FIRST),
         children: addressOf(LIST_CHILDREN, FIRST),
+        compareRuns: addressOf(COMPARE_RUNS, FIRST),
+        runAt: addressOf(GET_RUN_AT, FIRST),
         cohorts: addressOf(LIST_COHORTS, FIRST),
         createCohort: addressOf(CREATE_COHORT, FIRST),
         cohort: addressOf(GET_COHORT, FIRST),
