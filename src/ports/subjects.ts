@@ -93,13 +93,21 @@ export interface SubjectStore {
   ): Promise<BegunErasure>;
   erasure(tenant: string, erasureId: string): Promise<ErasureRow | undefined>;
   erasures(tenant: string, limit: number): Promise<readonly ErasureRow[]>;
-  /** Of all tenants, the oldest first. */
-  unfinished(limit: number): Promise<readonly ErasureRow[]>;
+  /** Of all tenants, the oldest first, behind the one that is named. */
+  unfinished(page: {
+    readonly after?: ErasureRow | undefined;
+    readonly limit: number;
+  }): Promise<readonly ErasureRow[]>;
   openRuns(keyId: string, limit: number): Promise<readonly RunRef[]>;
   /** Destroys the key unless a run of it is open: false then. Idempotent. */
   destroy(erasure: ErasureRow): Promise<boolean>;
   /** Time in ms until no process can open anything with the destroyed key any more; 0 or less: none can. */
   forgottenInMs(erasure: ErasureRow): Promise<number>;
+  /**
+   * Writes the table of keys anew, without what it held before. False, and nothing done, while a transaction is open that
+   * began before the key was destroyed, or one that holds the table.
+   */
+  overwrite(erasure: ErasureRow): Promise<boolean>;
   /** Runs of the key behind a run id, without their log's digest yet. */
   runsToDigest(keyId: string, limit: number): Promise<readonly RunRef[]>;
   noteErased(run: RunRef, erased: ErasedRun): Promise<void>;
@@ -118,6 +126,9 @@ export interface SubjectStore {
   sign(text: string): Promise<{ readonly signature: string; readonly publicKey: string }>;
   /** The first receipt stays. */
   finish(erasure: ErasureRow, receipt: string): Promise<ErasureRow>;
-  /** Wraps keys anew that are wrapped by another master key than the first: how many were left to do, at most `limit`. */
+  /**
+   * Wraps keys anew that are wrapped by another master key than the first, the next `limit` of them: how many there were.
+   * Throws HostError history_undecodable behind the others when one of them does not open.
+   */
   rewrap(limit: number): Promise<number>;
 }

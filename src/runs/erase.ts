@@ -83,6 +83,8 @@ export async function advanceErasure(
   if (now.state === 'erased') return now;
   if (!(await forgotten(deps, now, patience))) return now;
   if (!(await keepLogs(deps, now, patience))) return now;
+  // Last, and each time: whoever was killed before the receipt may have been killed before this.
+  if (!(await overwritten(deps, now, patience))) return now;
   return subjects.finish(now, await receiptOf(deps, now));
 }
 
@@ -136,6 +138,19 @@ async function forgotten(
     if (leftMs <= 0) return true;
     if (patience.isOver()) return false;
     await patience.rest(Math.min(leftMs, FORGETTING_REST_MS));
+  }
+}
+
+/** False: somebody may still see the key in the database. */
+async function overwritten(
+  { stores }: EraseDeps,
+  erasure: ErasureRow,
+  patience: Patience,
+): Promise<boolean> {
+  for (;;) {
+    if (await stores.subjects.overwrite(erasure)) return true;
+    if (patience.isOver()) return false;
+    await patience.rest(ROUND_REST_MS);
   }
 }
 

@@ -1,11 +1,12 @@
 // Goes on with erasures that a crash, or an open run, left under way, and wraps keys anew when the operator's key changed.
 import { codeOf } from '../rules/errors.ts';
+import type { ErasureRow } from '../ports/subjects.ts';
 import { advanceErasure, type EraseDeps, type Patience } from './erase.ts';
 
-/** Time between two rounds in ms, and what a round takes on. */
+/** Time between two rounds in ms, the erasures that are read at once, and the keys that a round wraps anew. */
 const ROUND_MS = 5_000;
-const ROUND_ERASURES = 10;
-const ROUND_KEYS = 100;
+const PAGE_ERASURES = 10;
+const ROUND_KEYS = 500;
 
 export interface ErasureKeeper {
   start(): void;
@@ -20,29 +21,41 @@ export function createErasureKeeper(deps: EraseDeps): ErasureKeeper {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let isBusy = false;
-  const round = async (): Promise<void> => {
-    const { subjects } = deps.stores;
-    isBusy = true;
-    try {
-      for (const erasure of await subjects.unfinished(ROUND_ERASURES))
-        await advanceErasure(deps, erasure, twice());
-      await subjects.rewrap(ROUND_KEYS);
-    } catch (error) {
-      deps.logger.warn('an erasure did not go on', { code: codeOf(error) ?? 'internal_error' });
-    } finally {
-      isBusy = false;
+  let isStopped = false;
+  const { subjects } = deps.stores;
+  /** Each has its turn, whatever becomes of those before it. */
+  const guarded = async (erasureId: string | undefined, work: Promise<unknown>): Promise<void> => {
+    await work.catch((error: unknown) => {
+      const code = codeOf(error) ?? 'internal_error';
+      deps.logger.warn('an erasure did not go on', { code, ...(erasureId ? { erasureId } : {}) });
+    });
+  };
+  const advanceAll = async (): Promise<void> => {
+    for (let after: ErasureRow | undefined; !isStopped;) {
+      const page = await subjects.unfinished({ after, limit: PAGE_ERASURES });
+      for (const erasure of page)
+        if (!isStopped) await guarded(erasure.erasureId, advanceErasure(deps, erasure, twice()));
+      if (page.length < PAGE_ERASURES) return;
+      after = page.at(-1);
     }
+  };
+  const round = async (): Promise<void> => {
+    isBusy = true;
+    await guarded(undefined, advanceAll());
+    await guarded(undefined, subjects.rewrap(ROUND_KEYS));
+    isBusy = false;
   };
   const next = (): void => {
     if (!isBusy) running = round();
   };
   return {
     start() {
-      if (!deps.stores.subjects.isAvailable) return;
+      if (!subjects.isAvailable) return;
       timer ??= setInterval(next, ROUND_MS).unref();
       next();
     },
     async stop() {
+      isStopped = true;
       clearInterval(timer);
       timer = undefined;
       await running;

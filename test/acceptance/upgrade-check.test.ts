@@ -14,6 +14,7 @@ import {
   type ReplaySource,
 } from '../../src/adapters/temporal/replay-histories.ts';
 import { readConfig } from '../../src/app/config.ts';
+import { codecKeys } from '../../src/app/parts.ts';
 import { agentNode, chain, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
@@ -45,7 +46,7 @@ beforeAll(async () => {
   await host.waitFor(open, ({ status }) => status === 'waiting-approval');
   await host.waitFor(over, ({ status }) => status === 'completed');
   const config = readConfig(host.env);
-  const { payloadCodecs = [] } = dataConverter(config);
+  const { payloadCodecs = [] } = dataConverter(codecKeys(config, host.stores));
   source = {
     connection: connectTemporal(host.temporal),
     namespace: host.temporal.namespace,
@@ -131,3 +132,17 @@ it('a run that is gone before its history is read is left out', async () => {
   for await (const { workflowId } of historiesOf(client, listed())) found.push(workflowId);
   expect(found).toEqual([open]);
 });
+
+// Whoever erased a subject has to upgrade, too.
+it('a run whose subject was erased breaks nothing', async () => {
+  const dataSubject = 'upgraded';
+  const erased = await host.startRun({ workflowId: SHORT.id, dataSubject });
+  await host.waitFor(erased, ({ status }) => status === 'completed');
+  await seen({ ended: 10 }, erased);
+  const path = '/v1/host/openwop-temporal/subjects:erase';
+  expect((await host.api(path, { body: { dataSubject } })).status).toBe(200);
+  const ended = await replayed(source.bundle, { ended: 10 });
+  expect(ended.map(({ runId }) => runId)).not.toContain(erased);
+  expect(ended.map(({ runId }) => runId)).toContain(over);
+  for (const { fault } of ended) expect(fault).toBeUndefined();
+}, 60_000);

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   openDatabase,
   openStores,
+  storesOn,
   type DatabaseOptions,
 } from '../../src/adapters/postgres/index.ts';
 import type { Db } from '../../src/adapters/postgres/db.ts';
@@ -24,6 +25,8 @@ import { quietLogger } from '../support/quiet-logger.ts';
 const OLD = { id: 'old', key: new Uint8Array(randomBytes(32)) };
 const NEW = { id: 'new', key: new Uint8Array(randomBytes(32)) };
 const TENANT = 'default';
+/** A process hears a moment later that a key is gone. */
+const HEARD = { timeout: 2 * KEY_HELD_MS };
 const ASKED = { asked: { by: 'tester' }, cancelsOpen: false };
 
 const postgres = await startPostgres();
@@ -166,7 +169,9 @@ describe.each(DATABASES)('subjects on %s', (_name, open) => {
     const begun = await stores.subjects.beginErasure(TENANT, 'digests', ASKED);
     if (begun.kind !== 'begun') throw new Error('not begun');
     expect(await stores.subjects.destroy(begun.erasure)).toBe(true);
-    expect(await stores.idempotency.find(TENANT, claim)).toEqual({ kind: 'mismatch' });
+    await expect
+      .poll(() => stores.idempotency.find(TENANT, claim), HEARD)
+      .toEqual({ kind: 'mismatch' });
   });
 
   it('content of the run opens while its key is there, and for nobody afterwards', async () => {
@@ -178,7 +183,9 @@ describe.each(DATABASES)('subjects on %s', (_name, open) => {
     const begun = await stores.subjects.beginErasure(TENANT, 'content', ASKED);
     if (begun.kind !== 'begun') throw new Error('not begun');
     await stores.subjects.destroy(begun.erasure);
-    expect(await codeThrownBy(stores.content.get(TENANT, hash))).toBe('subject_erased');
+    await expect
+      .poll(() => codeThrownBy(stores.content.get(TENANT, hash)), HEARD)
+      .toBe('subject_erased');
     const [row] = await stores.log.read(refTo(runId), { after: -1, limit: 1 });
     expect(row).toMatchObject({ isErased: true });
     expect(await stores.log.head(refTo(runId))).toMatchObject({
@@ -228,5 +235,44 @@ describe('keys that are held', () => {
     expect(await (await createSubjectKeys(db, [NEW])).byId(keyId)).toMatchObject({ kind: 'alive' });
     expect(await createSubjectStore(db, [NEW]).rewrap(10)).toBe(0);
     await close();
+  }, 60_000);
+
+  it('also where the ids of both are alike, and where one that nobody opens comes first', async () => {
+    const { db, close } = await openDatabase({ kind: 'pglite' }, quietLogger);
+    await migrate(db, await readMigrations());
+    const [before, after] = [
+      { ...OLD, id: 'keyx1' },
+      { ...NEW, id: 'key_1' },
+    ];
+    const keyId = (await createSubjectStore(db, [before]).keyFor(TENANT, { subject: 's' })) ?? '';
+    await db.query(
+      `INSERT INTO subject_keys (key_id, tenant_id, subject, state, wrapped, created_at_ms)
+       VALUES ('sk', $1, 'lost', 'active', 'gone:AAAA', 1)`,
+      [TENANT],
+    );
+    const rewrapping = createSubjectStore(db, [after, before]);
+    expect(await codeThrownBy(rewrapping.rewrap(1))).toBe('history_undecodable');
+    expect(await rewrapping.rewrap(1)).toBe(1);
+    expect(await (await createSubjectKeys(db, [after])).byId(keyId)).toMatchObject({
+      kind: 'alive',
+    });
+    expect(await createSubjectStore(db, [after]).keyFor(TENANT, { subject: 's' })).toBe(keyId);
+    await close();
+  }, 60_000);
+
+  it('without the operator’s keys no run begins unsealed in a session that is somebody’s', async () => {
+    const { db, close } = await openDatabase({ kind: 'pglite' }, quietLogger);
+    const options = { database: { kind: 'pglite' as const }, logger: quietLogger };
+    const stores = await storesOn({ db, close }, { ...options, masterKeys: [OLD] });
+    const subjectKey = await stores.subjects.keyFor(TENANT, { subject: 's' });
+    const run = newRun(subjectKey === undefined ? {} : { subjectKey });
+    await stores.runs.accept(run);
+    const { sessionId } = run.input.header;
+    const without = createSubjectStore(db, []);
+    expect(await codeThrownBy(without.keyFor(TENANT, { sessionId }))).toBe(
+      'capability_not_provided',
+    );
+    expect(await without.keyFor(TENANT, { sessionId: newId('session') })).toBeUndefined();
+    await stores.close();
   }, 60_000);
 });

@@ -68,8 +68,8 @@ export function hostSecrets(db: Db, masters: readonly MasterKey[]) {
     },
     async rewrap(): Promise<number> {
       const rows = await db.query<{ name: Name; wrapped: string }>(
-        'SELECT name, wrapped FROM host_secrets WHERE wrapped NOT LIKE $1',
-        [`${masters[0]?.id ?? ''}:%`],
+        'SELECT name, wrapped FROM host_secrets WHERE NOT starts_with(wrapped, $1)',
+        [`${masters[0]?.id ?? ''}:`],
       );
       for (const { name, wrapped: before } of rows)
         await db.query('UPDATE host_secrets SET wrapped = $2 WHERE name = $1 AND wrapped = $3', [

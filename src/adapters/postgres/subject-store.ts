@@ -6,7 +6,7 @@
 // | closing   | refused            | yes              | `closing`: waits for open runs to end, or ends them    |
 // | destroyed | no: another key    | -                | `destroyed`, then `erased` with its receipt            |
 import { randomBytes } from 'node:crypto';
-import { HostError, invalid } from '../../rules/errors.ts';
+import { codeOf, HostError, invalid } from '../../rules/errors.ts';
 import type {
   AskedErasure,
   BegunErasure,
@@ -80,7 +80,7 @@ export function createSubjectStore(db: Db, masters: readonly MasterKey[]): Subje
     ...ends(parts),
     ...erasedLogs(db),
     sign: (text) => parts.secrets.sign(text),
-    rewrap: (limit) => rewrap(parts, limit),
+    rewrap: rewrapping(parts),
   };
 }
 
@@ -95,14 +95,14 @@ async function keyFor(
   { subject, sessionId }: Parameters<SubjectStore['keyFor']>[1],
 ): Promise<string | undefined> {
   const { db, masters } = parts;
+  const ofSession =
+    sessionId === undefined ? undefined : await subjectOfSession(db, tenant, sessionId);
   if (masters.length === 0) {
-    if (subject === undefined) return undefined;
+    if (subject === undefined && ofSession === undefined) return undefined;
     const reason = 'Needs OPENWOP_ENCRYPTION_KEYS: they wrap the keys of subjects.';
     throw new HostError('capability_not_provided', { capability: 'subjects', reason });
   }
   const named = subject === undefined ? undefined : await pseudonymOf(parts, tenant, subject);
-  const ofSession =
-    sessionId === undefined ? undefined : await subjectOfSession(db, tenant, sessionId);
   if (named !== undefined && ofSession !== undefined && named !== ofSession)
     throw invalid('/dataSubject', 'is another one than that of the session');
   const pseudonym = named ?? ofSession;
@@ -169,10 +169,11 @@ function requests(
       );
       return records.map(erasureOf);
     },
-    async unfinished(limit) {
+    async unfinished({ after, limit }) {
       const records = await db.query<ErasureRecord>(
-        `SELECT ${ERASURE} FROM subject_erasures WHERE state <> 'erased' ORDER BY asked_at_ms LIMIT $1`,
-        [limit],
+        `SELECT ${ERASURE} FROM subject_erasures WHERE state <> 'erased' AND (asked_at_ms, erasure_id) > ($1, $2)
+         ORDER BY asked_at_ms, erasure_id LIMIT $3`,
+        [after?.askedAtMs ?? 0, after?.erasureId ?? '', limit],
       );
       return records.map(erasureOf);
     },
@@ -226,13 +227,16 @@ async function knownErasure(
   return record ? { kind: 'known', erasure: erasureOf(record) } : { kind: 'unknown' };
 }
 
-function ends({ db }: Parts): Pick<SubjectStore, 'destroy' | 'forgottenInMs' | 'finish'> {
+function ends({
+  db,
+}: Parts): Pick<SubjectStore, 'destroy' | 'forgottenInMs' | 'overwrite' | 'finish'> {
   return {
-    async destroy({ erasureId, keyId }) {
-      const isDestroyed = await db.transaction((tx) => destroy(tx, { erasureId, keyId }));
-      // What the row held before lies in the table's file until it is written anew.
-      if (isDestroyed) await db.query('VACUUM FULL subject_keys');
-      return isDestroyed;
+    destroy: ({ erasureId, keyId }) => db.transaction((tx) => destroy(tx, { erasureId, keyId })),
+    async overwrite({ destroyedAtMs = 0 }) {
+      const inTheWay = await db.query(IN_THE_WAY, [destroyedAtMs]);
+      if (inTheWay.length > 0) return false;
+      await db.query('VACUUM FULL subject_keys');
+      return true;
     },
     async forgottenInMs({ destroyedAtMs = 0 }) {
       const [row] = await db.query<{ now_ms: number }>('SELECT openwop_now_ms() AS now_ms');
@@ -249,6 +253,16 @@ function ends({ db }: Parts): Pick<SubjectStore, 'destroy' | 'forgottenInMs' | '
     },
   };
 }
+
+/**
+ * Transactions that may still see the key that was destroyed at $1, for which a table that is written anew keeps it; and
+ * those that hold the table for longer than a moment: behind who waits for them everybody would.
+ */
+const IN_THE_WAY = `SELECT 1 FROM pg_stat_activity a
+  WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND (
+    (a.backend_xmin IS NOT NULL AND extract(epoch FROM a.xact_start) * 1000 < $1::bigint + 1000)
+    OR (extract(epoch FROM clock_timestamp() - a.xact_start) > 2 AND EXISTS (
+      SELECT 1 FROM pg_locks l WHERE l.pid = a.pid AND l.relation = 'subject_keys'::regclass))) LIMIT 1`;
 
 /** A key that was read just before it was destroyed is used for KEY_HELD_MS, and by what that began for a moment more. */
 const FORGOTTEN_MS = KEY_HELD_MS + 1_000;
@@ -277,19 +291,34 @@ async function destroy(
   return true;
 }
 
-/** By compare-and-set: a key that is destroyed meanwhile stays so. */
-async function rewrap({ db, masters, secrets }: Parts, limit: number): Promise<number> {
-  const [master] = masters;
-  if (!master) return 0;
-  const rows = await db.query<{ key_id: string; wrapped: string }>(
-    `SELECT key_id, wrapped FROM subject_keys WHERE wrapped NOT LIKE $1 ORDER BY key_id LIMIT $2`,
-    [`${master.id}:%`, limit],
-  );
-  for (const { key_id: keyId, wrapped: before } of rows) {
-    const after = secrets.rewrapped(placeOfKey(keyId), before);
-    await db.query('UPDATE subject_keys SET wrapped = $2 WHERE key_id = $1 AND wrapped = $3', [
-      ...[keyId, after, before],
-    ]);
-  }
-  return rows.length + (await secrets.rewrap());
+/**
+ * By compare-and-set: a key that is destroyed meanwhile stays so. Each call goes on behind the keys of the last one, so that
+ * one that does not open keeps no other from its turn.
+ */
+function rewrapping({ db, masters, secrets }: Parts): SubjectStore['rewrap'] {
+  let after = '';
+  return async (limit) => {
+    const [master] = masters;
+    if (!master) return 0;
+    const rows = await db.query<{ key_id: string; wrapped: string }>(
+      `SELECT key_id, wrapped FROM subject_keys WHERE key_id > $1 AND wrapped IS NOT NULL AND NOT starts_with(wrapped, $2)
+       ORDER BY key_id LIMIT $3`,
+      [after, `${master.id}:`, limit],
+    );
+    after = rows.length < limit ? '' : (rows.at(-1)?.key_id ?? '');
+    const faults: unknown[] = [];
+    for (const { key_id: keyId, wrapped: before } of rows)
+      try {
+        const wrappedAnew = secrets.rewrapped(placeOfKey(keyId), before);
+        await db.query('UPDATE subject_keys SET wrapped = $2 WHERE key_id = $1 AND wrapped = $3', [
+          ...[keyId, wrappedAnew, before],
+        ]);
+      } catch (error) {
+        if (codeOf(error) !== 'history_undecodable') throw error;
+        faults.push(error);
+      }
+    const ofHost = await secrets.rewrap();
+    if (faults.length > 0) throw faults[0];
+    return rows.length + ofHost;
+  };
 }

@@ -1,9 +1,10 @@
 // Histories of runs, replayed by the workflow code of this build (docs/upgrades.md): Temporal's own check, which finds
 // whatever commands differ.
 import { Client, type Connection } from '@temporalio/client';
-import type { DataConverter } from '@temporalio/common';
+import type { DataConverter, PayloadCodec } from '@temporalio/common';
+import type { temporal } from '@temporalio/proto';
 import { Worker, type ReplayHistoriesIterable } from '@temporalio/worker';
-import { HostError } from '../../rules/errors.ts';
+import { codeOf, HostError } from '../../rules/errors.ts';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import { abortAfter } from '../../system/time.ts';
 import { ANY, onBuild, openWorkflows } from './deployment-calls.ts';
@@ -22,6 +23,17 @@ export interface ReplaySource {
   readonly bundle: { readonly codePath: string };
 }
 
+/** A list comes with memos, which nobody asks for here, and which nobody may be able to read. */
+const NAMES_ALONE: Pick<DataConverter, 'payloadCodecs'> = {
+  payloadCodecs: [
+    {
+      encode: async (payloads) => payloads,
+      decode: async (payloads) =>
+        payloads.map(() => ({ metadata: { encoding: new TextEncoder().encode('binary/null') } })),
+    },
+  ],
+};
+
 /** A segment of a run; `fault`: why this build cannot go on with it. */
 export interface ReplayedSegment {
   readonly runId: string;
@@ -35,9 +47,11 @@ export async function* replayHistories(
   which: 'open' | { readonly build: string } | { readonly ended: number },
 ): AsyncGenerator<ReplayedSegment> {
   const client = new Client({ connection, namespace, dataConverter });
-  const listed = client.workflow.list({ query: queryOf(which) });
+  const lister = new Client({ connection, namespace, dataConverter: NAMES_ALONE });
+  const listed = lister.workflow.list({ query: queryOf(which) });
   const isSome = which !== 'open' && 'ended' in which;
-  const some = historiesOf(client, isSome ? firstOf(listed, which.ended) : listed);
+  const chosen = isSome ? firstOf(listed, which.ended) : listed;
+  const some = historiesOf(client, chosen, dataConverter.payloadCodecs);
   // In a thread of its own, with a limit of time for each workflow task; by default a replay has neither.
   const options = { workflowBundle: bundle, dataConverter, debugMode: false };
   const replays = Worker.runReplayHistories(options, some)[Symbol.asyncIterator]();
@@ -61,18 +75,36 @@ function queryOf(which: Parameters<typeof replayHistories>[1]): string {
   return `TaskQueue = '${RUN_TASK_QUEUE}' AND ExecutionStatus != 'Running'`;
 }
 
-/** One at a time, since each is in memory as a whole. One that is gone by now needs no check. */
+/**
+ * One at a time, since each is in memory as a whole. One that is gone by now needs no check, and one that nobody can read any
+ * more, since its subject was erased, gets none: it has ended.
+ */
 export async function* historiesOf(
   { workflow }: Client,
   listed: AsyncIterable<{ readonly workflowId: string; readonly runId: string }>,
+  codecs: readonly PayloadCodec[] = [],
 ): ReplayHistoriesIterable {
   for await (const { workflowId, runId } of listed)
     try {
       const history = await workflow.getHandle(workflowId, runId).fetchHistory();
-      yield { workflowId, history };
+      if (!(await isErased(history, codecs))) yield { workflowId, history };
     } catch (error) {
       if (grpcStatus(error)?.code !== GRPC.NOT_FOUND) throw error;
     }
+}
+
+/** By its first payloads: all are sealed with one key. */
+async function isErased(
+  { events }: temporal.api.history.v1.IHistory,
+  codecs: readonly PayloadCodec[],
+): Promise<boolean> {
+  const { input } = events?.[0]?.workflowExecutionStartedEventAttributes ?? {};
+  try {
+    for (const codec of codecs) await codec.decode(input?.payloads ?? []);
+    return false;
+  } catch (error) {
+    return codeOf(error) === 'subject_erased';
+  }
 }
 
 /** Code that breaks a run in a way that Temporal cannot tell may never come to an end. */

@@ -1,0 +1,141 @@
+// Erasures that were left under way (architecture §10.1), on both twins: each has its turn whatever others wait for, and no
+// receipt is given while what a key was lies in the table's file.
+import { randomBytes } from 'node:crypto';
+import { afterAll, expect, it, describe } from 'vitest';
+import { openDatabase, storesOn, type DatabaseOptions } from '../../src/adapters/postgres/index.ts';
+import type { Db } from '../../src/adapters/postgres/db.ts';
+import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
+import { createErasureKeeper } from '../../src/runs/erasure-keeper.ts';
+import type { EraseDeps } from '../../src/runs/erase.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import type { ErasureRow } from '../../src/ports/subjects.ts';
+import { batchAfter, entry, headOf, newRun, refTo } from '../contract/given.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+
+const TENANT = 'default';
+const ASKED = { asked: { by: 'tester' }, cancelsOpen: true };
+const KEY = { id: 'k', key: new Uint8Array(randomBytes(32)) };
+
+const postgres = await startPostgres();
+const DATABASES: [string, () => Promise<DatabaseOptions>][] = [
+  ['PGlite', async () => ({ kind: 'pglite' })],
+  ...('missing' in postgres
+    ? []
+    : [
+        [
+          'PostgreSQL',
+          async () => ({ kind: 'postgres', url: await postgres.createDatabase() }),
+        ] as [string, () => Promise<DatabaseOptions>],
+      ]),
+];
+if ('missing' in postgres) it.skip(postgres.missing, () => undefined);
+else afterAll(() => postgres.stop());
+
+async function away(): Promise<never> {
+  throw new HostError('service_unavailable');
+}
+
+async function begun(stores: Stores, subject: string, ends: boolean): Promise<ErasureRow> {
+  const subjectKey = await stores.subjects.keyFor(TENANT, { subject });
+  const run = newRun(subjectKey === undefined ? {} : { subjectKey });
+  await stores.runs.accept(run);
+  await stores.runs.markStarted(refTo(run.runId), 'T1');
+  if (ends)
+    await stores.log.append({
+      ...batchAfter(await headOf(stores, run.runId), [entry(run.runId, 'terminal')]),
+      ...{ closed: true, status: 'completed' as const },
+    });
+  const asked = await stores.subjects.beginErasure(TENANT, subject, ASKED);
+  if (asked.kind !== 'begun') throw new Error('not begun');
+  return asked.erasure;
+}
+
+/** Of a host whose Temporal is away: no open run ends. */
+function keeperOn(stores: Stores): ReturnType<typeof createErasureKeeper> {
+  const deps = {
+    ...{ stores, logger: quietLogger, redactor: { text: (text: string) => text } },
+    ...{ engine: { message: away, cancel: away, describe: away }, log: { fresh: away } },
+  };
+  return createErasureKeeper(deps as unknown as EraseDeps);
+}
+
+async function untilErased(stores: Stores, { erasureId }: ErasureRow): Promise<void> {
+  const keeper = keeperOn(stores);
+  keeper.start();
+  const state = async () => (await stores.subjects.erasure(TENANT, erasureId))?.state;
+  try {
+    await expect.poll(state, { timeout: 60_000, interval: 200 }).toBe('erased');
+  } finally {
+    await keeper.stop();
+  }
+}
+
+describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) => {
+  async function opened(): Promise<{ db: Db; stores: Stores; options: DatabaseOptions }> {
+    const options = await databaseOptions();
+    const { db, close } = await openDatabase(options, quietLogger);
+    const given = { database: options, logger: quietLogger, masterKeys: [KEY] };
+    return { db, options, stores: await storesOn({ db, close }, given) };
+  }
+
+  it('one is done behind any number of others whose runs do not end', async () => {
+    const { stores } = await opened();
+    for (let at = 0; at < 12; at++) await begun(stores, `open-${at}`, false);
+    await untilErased(stores, await begun(stores, 'ended', true));
+    await stores.close();
+  }, 120_000);
+
+  it('the table of keys is written anew before there is a receipt, whatever became of who destroyed the key', async () => {
+    const { db, stores } = await opened();
+    const erasure = await begun(stores, 'killed', true);
+    const fileOf = async () =>
+      (await db.query("SELECT pg_relation_filenode('subject_keys')::text AS file"))[0]?.file;
+    const file = await fileOf();
+    // It dies behind the transaction that destroys the key: whatever it would do then is not done.
+    const dying: Db = {
+      query: away,
+      transaction: (work, limitMs) => db.transaction(work, limitMs),
+      listen: away,
+      onReconnect: () => () => undefined,
+      close: away,
+    };
+    await createSubjectStore(dying, [KEY])
+      .destroy(erasure)
+      .catch(() => undefined);
+    expect((await stores.subjects.erasure(TENANT, erasure.erasureId))?.state).toBe('destroyed');
+    expect(await fileOf()).toBe(file);
+    await untilErased(stores, erasure);
+    expect(await fileOf()).not.toBe(file);
+    await stores.close();
+  }, 120_000);
+
+  it('not while somebody may still see the key', async ({ skip }) => {
+    const { stores, options } = await opened();
+    if (options.kind === 'pglite') {
+      await stores.close();
+      return skip('it has one connection');
+    }
+    const other = await openDatabase(options, quietLogger);
+    const { subjects } = stores;
+    const erasure = await begun(stores, 'seen', true);
+    await other.db.transaction(async (tx) => {
+      await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ');
+      await tx.query('SELECT count(*) FROM runs');
+      await subjects.destroy(erasure);
+      const now = (await subjects.erasure(TENANT, erasure.erasureId)) ?? erasure;
+      expect(await subjects.overwrite(now)).toBe(false);
+    }, 60_000);
+    const now = (await subjects.erasure(TENANT, erasure.erasureId)) ?? erasure;
+    expect(await subjects.overwrite(now)).toBe(true);
+    // One that reads the table for long, such as a backup, is waited for without anybody behind it.
+    await other.db.transaction(async (tx) => {
+      await tx.query('SELECT count(*) FROM subject_keys');
+      await tx.query('SELECT pg_sleep(2.5)');
+      expect(await subjects.overwrite({ ...now, destroyedAtMs: 1 })).toBe(false);
+    }, 60_000);
+    await other.close();
+    await stores.close();
+  }, 120_000);
+});
