@@ -341,8 +341,14 @@ describe('replay.md §Errors', () => {
     expect([answer.status, answer.body.error]).toEqual([status, error]);
   });
 
-  it('an unknown run', async () => {
-    const { status, body } = await fork({ mode: 'replay' }, 'run-unknown');
-    expect([status, body.error]).toEqual([404, 'run_not_found']);
+  it('an unknown run, and one of somebody else', async () => {
+    const row = await host.stores.runs.find('default', sourceRunId);
+    if (!row) throw new Error('the run is not there');
+    const theirs = { runId: 'run-of-somebody-else', tenant: 'other' };
+    await host.stores.runs.accept({ ...row, ...theirs, input: { ...row.input, ...theirs } });
+    for (const unknown of ['run-unknown', theirs.runId]) {
+      const { status, body } = await fork({ mode: 'replay' }, unknown);
+      expect([status, body.error]).toEqual([404, 'run_not_found']);
+    }
   });
 });

@@ -1,9 +1,11 @@
 // docs/upgrades.md: a build is held against the histories that it would have to go on with.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
 import { Client } from '@temporalio/client';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
 import { dataConverter } from '../../src/adapters/temporal/codec.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
@@ -18,6 +20,9 @@ import { codecKeys } from '../../src/app/parts.ts';
 import { agentNode, chain, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
+import { CACHE_DIR } from '../support/temporal.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
 
 const AGENT = 'local.upgrade.clerk';
 const GATE = chain('gate', [
@@ -39,7 +44,7 @@ beforeAll(async () => {
   for (const each of [GATE, SHORT]) await writeDefinition(join(folder, 'definitions'), each);
   host = await startTestHost({
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
-    encryption: true,
+    ...{ encryption: true, dataDir: join(folder, 'data') },
   });
   open = await host.startRun({ workflowId: GATE.id });
   over = await host.startRun({ workflowId: SHORT.id });
@@ -146,3 +151,35 @@ it('a run whose subject was erased breaks nothing', async () => {
   expect(ended.map(({ runId }) => runId)).toContain(over);
   for (const { fault } of ended) expect(fault).toBeUndefined();
 }, 60_000);
+
+describe('the command', { timeout: 180_000 }, () => {
+  // It takes the data folder that the host had.
+  beforeAll(() => host.stop());
+
+  const command = async (cacheDir: string, ...flags: string[]) => {
+    const program = ['--import', 'tsx', join(ROOT, 'src/app/upgrade-check.ts'), ...flags];
+    const env = { ...host.env, OPENWOP_CACHE_DIR: cacheDir, OPENWOP_TEMPORAL_DOWNLOAD: 'off' };
+    const run = promisify(execFile)(process.execPath, program, { cwd: ROOT, env });
+    return run.then(
+      ({ stdout }) => ({ code: 0, stdout }),
+      ({ code, stdout }: { code: number; stdout: string }) => ({ code, stdout }),
+    );
+  };
+
+  it('ends with 0 where all can go on, and with 1 where one cannot, which it names', async () => {
+    const good = await command(CACHE_DIR);
+    expect([good.code, good.stdout]).toEqual([0, expect.not.stringContaining(open)]);
+    const cacheDir = join(folder, 'other-cache');
+    await mkdir(cacheDir);
+    const code = await readFile(source.bundle.codePath, 'utf8');
+    const other = code.replaceAll('prepareInvocation', 'prepareSomething');
+    await writeFile(join(cacheDir, basename(source.bundle.codePath)), other);
+    const bad = await command(cacheDir, '--ended', '0');
+    expect([bad.code, bad.stdout]).toEqual([1, expect.stringMatching(new RegExp(`${open}.*`))]);
+    expect(bad.stdout).not.toContain(over);
+  });
+
+  it('refuses what it does not know', async () => {
+    expect((await command(CACHE_DIR, '--ended', 'many')).code).toBe(1);
+  });
+});

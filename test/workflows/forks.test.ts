@@ -128,7 +128,7 @@ test(
       }
       if (failures.length >= MOST_FAILURES) break;
     }
-    console.info(`${forks} forks of ${seeds.length} runs`);
+    console.info(`${forks} forks of ${seeds.length} runs, ${seeds[0]} to ${seeds.at(-1)}`);
     expect(failures).toEqual([]);
   },
   LIMIT_MS,
