@@ -23,26 +23,33 @@ export function createErasureKeeper(deps: EraseDeps): ErasureKeeper {
   let isBusy = false;
   let isStopped = false;
   const { subjects } = deps.stores;
+  /** What did not go on last time, which is told once. */
+  const told = new Set<string>();
   /** Each has its turn, whatever becomes of those before it. */
-  const guarded = async (erasureId: string | undefined, work: Promise<unknown>): Promise<void> => {
-    await work.catch((error: unknown) => {
+  const guarded = async (what: string, work: Promise<unknown>): Promise<void> => {
+    try {
+      await work;
+      told.delete(what);
+    } catch (error) {
       const code = codeOf(error) ?? 'internal_error';
-      deps.logger.warn('an erasure did not go on', { code, ...(erasureId ? { erasureId } : {}) });
-    });
+      if (!told.has(what)) deps.logger.warn(`${what} did not go on, trying again`, { code });
+      told.add(what);
+    }
   };
   const advanceAll = async (): Promise<void> => {
     for (let after: ErasureRow | undefined; !isStopped;) {
       const page = await subjects.unfinished({ after, limit: PAGE_ERASURES });
       for (const erasure of page)
-        if (!isStopped) await guarded(erasure.erasureId, advanceErasure(deps, erasure, twice()));
+        if (!isStopped)
+          await guarded(`erasure ${erasure.erasureId}`, advanceErasure(deps, erasure, twice()));
       if (page.length < PAGE_ERASURES) return;
       after = page.at(-1);
     }
   };
   const round = async (): Promise<void> => {
     isBusy = true;
-    await guarded(undefined, advanceAll());
-    await guarded(undefined, subjects.rewrap(ROUND_KEYS));
+    await guarded('erasures', advanceAll());
+    await guarded('wrapping keys of subjects anew', subjects.rewrap(ROUND_KEYS));
     isBusy = false;
   };
   const next = (): void => {

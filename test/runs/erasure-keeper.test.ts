@@ -8,6 +8,7 @@ import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts
 import { createErasureKeeper } from '../../src/runs/erasure-keeper.ts';
 import type { EraseDeps } from '../../src/runs/erase.ts';
 import { HostError } from '../../src/rules/errors.ts';
+import type { Logger } from '../../src/ports/logger.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { ErasureRow } from '../../src/ports/subjects.ts';
 import { batchAfter, entry, headOf, newRun, refTo } from '../contract/given.ts';
@@ -53,16 +54,20 @@ async function begun(stores: Stores, subject: string, ends: boolean): Promise<Er
 }
 
 /** Of a host whose Temporal is away: no open run ends. */
-function keeperOn(stores: Stores): ReturnType<typeof createErasureKeeper> {
+function keeperOn(stores: Stores, logger: Logger): ReturnType<typeof createErasureKeeper> {
   const deps = {
-    ...{ stores, logger: quietLogger, redactor: { text: (text: string) => text } },
+    ...{ stores, logger, redactor: { text: (text: string) => text } },
     ...{ engine: { message: away, cancel: away, describe: away }, log: { fresh: away } },
   };
   return createErasureKeeper(deps as unknown as EraseDeps);
 }
 
-async function untilErased(stores: Stores, { erasureId }: ErasureRow): Promise<void> {
-  const keeper = keeperOn(stores);
+async function untilErased(
+  stores: Stores,
+  { erasureId }: ErasureRow,
+  logger: Logger = quietLogger,
+): Promise<void> {
+  const keeper = keeperOn(stores, logger);
   keeper.start();
   const state = async () => (await stores.subjects.erasure(TENANT, erasureId))?.state;
   try {
@@ -108,6 +113,23 @@ describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) =>
     expect(await fileOf()).toBe(file);
     await untilErased(stores, erasure);
     expect(await fileOf()).not.toBe(file);
+    await stores.close();
+  }, 120_000);
+
+  it('a key that nobody opens holds up no erasure, and is told of once', async () => {
+    const { db, stores } = await opened();
+    await db.query(
+      `INSERT INTO subject_keys (key_id, tenant_id, subject, state, wrapped, created_at_ms)
+       VALUES ('sk', $1, 'lost', 'active', 'gone:AAAA', 1)`,
+      [TENANT],
+    );
+    const erasure = await begun(stores, 'beside', true);
+    const warned: string[] = [];
+    await untilErased(stores, erasure, {
+      ...quietLogger,
+      warn: (message) => void warned.push(message),
+    });
+    expect(warned).toEqual(['wrapping keys of subjects anew did not go on, trying again']);
     await stores.close();
   }, 120_000);
 
