@@ -71,7 +71,7 @@ test('a question whose record is gone is no question that nobody answered', asyn
       recordedBy: { runId: source.runId, length: 4 },
       ...{ askedKey: 'asked', interruptId: 'int-1' },
       question: { kind: 'approval', data: {}, resumeSchema: {} },
-    } as never,
+    },
   });
   await expect(asked).rejects.toMatchObject({ type: 'replay_source_missing', nonRetryable: true });
 });
