@@ -38,6 +38,13 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
+/** One run came to this, as the host reports it: counted, and by itself. */
+const cameTo = (outcome: keyof Cohort['totals']): Cohort =>
+  cohort({
+    ...{ members: 1, settled: 1, totals: { ...NONE, [outcome]: 1 } },
+    results: [{ position: 0, sourceRunId: 'run-1', forkRunId: 'run-2', outcome }],
+  });
+
 const begun = (ended: Cohort = cohort()) =>
   host.script({ [BEGIN]: { status: 201, body: cohort({ settled: 0 }) }, [ONE]: { body: ended } });
 
@@ -92,10 +99,10 @@ describe('openwop replay', () => {
     '--fail-on %s ends with 1 where a run came to one of %j, and with 0 else',
     async (name, hits) => {
       for (const outcome of outcomes) {
-        begun(cohort({ totals: { ...NONE, [outcome]: 1 } }));
+        begun(cameTo(outcome));
         const { code } = await host.run(['replay', '--fail-on', name]);
         expect([outcome, code]).toEqual([outcome, hits.includes(outcome) ? 1 : 0]);
-        begun(cohort({ totals: { ...NONE, [outcome]: 1 } }));
+        begun(cameTo(outcome));
         expect((await host.run(['replay'])).code).toBe(0);
       }
     },
