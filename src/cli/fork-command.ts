@@ -1,5 +1,4 @@
 // `openwop fork`: a run made again from another one's record, by something else where that is asked for.
-import { readFile } from 'node:fs/promises';
 import { Option, type Command } from 'commander';
 import type { RunForkOverlay, RunForkRequest, RunSnapshot } from '../../schemas/types.generated.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
@@ -12,6 +11,7 @@ import { command, numberTo } from './run-commands.ts';
 import { getRun, namedRun, runPath } from './run-reads.ts';
 import { statusText } from './run-tables.ts';
 import { getWorkflow } from './start-command.ts';
+import { textOfFile } from './text-file.ts';
 
 /** What the host says of the fork. */
 interface Made extends JsonObject {
@@ -99,7 +99,7 @@ async function overlayOf(cli: Cli, runId: string, flags: ForkFlags): Promise<Run
     ...(model === undefined ? {} : { 'ai.model': model }),
     ...(provider === undefined ? {} : { 'ai.provider': provider }),
   };
-  const agents = Object.fromEntries(await Promise.all(prompt.map(promptOf)));
+  const agents = Object.fromEntries(prompt.map(promptOf));
   return {
     ...(Object.keys(configurable).length === 0 ? {} : { configurable }),
     ...(prompt.length === 0 ? {} : { agents }),
@@ -119,16 +119,10 @@ async function inputsFor({ client }: Cli, runId: string, given: readonly string[
   return inputsOf(given, variables);
 }
 
-export async function promptOf(given: string): Promise<[string, { systemPrompt: string }]> {
+export function promptOf(given: string): [string, { systemPrompt: string }] {
   const at = given.indexOf('=');
   if (at < 1) throw usageFault(`--prompt is agent=file, and not "${given}".`);
-  const file = given.slice(at + 1);
-  try {
-    return [given.slice(0, at), { systemPrompt: await readFile(file, 'utf8') }];
-  } catch (error) {
-    const { code = 'unknown' } = error as NodeJS.ErrnoException;
-    throw usageFault(`The file ${file} cannot be read (${code}).`);
-  }
+  return [given.slice(0, at), { systemPrompt: textOfFile(given.slice(at + 1)) }];
 }
 
 function valueOf(text: string): JsonValue {

@@ -179,7 +179,7 @@ function namedCohort(cohortId: string): (error: unknown) => never {
 
 async function requestOf(flags: ReplayFlags): Promise<CohortCreateRequest> {
   const { last, workflow, status, tag, session, from, until, parallel, memberTimeout } = flags;
-  const change = await changeOf(flags);
+  const change = changeOf(flags);
   return {
     select: {
       last,
@@ -203,19 +203,19 @@ function timeOf(text: string): string {
   return new Date(atMs).toISOString();
 }
 
-async function changeOf({
+function changeOf({
   prompt = [],
   agentVersion = [],
   model,
   provider,
   configurable,
-}: ReplayFlags): Promise<NonNullable<CohortCreateRequest['change']>> {
+}: ReplayFlags): NonNullable<CohortCreateRequest['change']> {
   const options: JsonObject = {
     ...optionsIn(configurable),
     ...(model === undefined ? {} : { 'ai.model': model }),
     ...(provider === undefined ? {} : { 'ai.provider': provider }),
   };
-  const prompts = Object.fromEntries(await Promise.all(prompt.map(promptOf)));
+  const prompts = Object.fromEntries(prompt.map(promptOf));
   const versions = Object.fromEntries(agentVersion.map(versionOf));
   const names = [...new Set([...Object.keys(prompts), ...Object.keys(versions)])];
   const agents = Object.fromEntries(

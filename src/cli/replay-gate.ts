@@ -1,12 +1,12 @@
 // The gate of `openwop replay`: what a cohort must not come to (--fail-on), and which runs were wrong and must come to
 // something else (--wrong). Both together prove a fix: what was wrong comes out otherwise, and nothing else does.
-import { readFileSync } from 'node:fs';
 import { Option, type Command } from 'commander';
 import type { Cohort } from '../../schemas/types.generated.ts';
 import { OUTCOME_WORDS, type Outcome } from '../words/cohort.ts';
 import { printable } from '../words/printable.ts';
 import { usageFault } from './faults.ts';
 import { wrapped, type Screen } from './terminal.ts';
+import { textOfFile } from './text-file.ts';
 
 /** What each `--fail-on` is hit by. */
 const FAILS_ON: Readonly<Record<string, readonly Outcome[]>> = {
@@ -62,19 +62,10 @@ function failOn(text: string, before: readonly string[] = []): readonly string[]
 /** An id, or a file of ids. */
 function wrong(text: string, before: readonly string[] = []): readonly string[] {
   if (!text.startsWith('@')) return [...before, text];
-  const ids = linesOf(text.slice(1));
+  const lines = textOfFile(text.slice(1)).split('\n');
+  const ids = lines.map((line) => line.trim()).filter((line) => line !== '');
   if (ids.length === 0) throw usageFault(`The file ${text.slice(1)} names no run.`);
   return [...before, ...ids];
-}
-
-function linesOf(file: string): readonly string[] {
-  try {
-    const lines = readFileSync(file, 'utf8').split('\n');
-    return lines.map((line) => line.trim()).filter((line) => line !== '');
-  } catch (error) {
-    const { code = 'unknown' } = error as NodeJS.ErrnoException;
-    throw usageFault(`The file ${file} cannot be read (${code}).`);
-  }
 }
 
 /** Undefined where none was asked for. */

@@ -1,5 +1,4 @@
 // `openwop start` and `openwop workflows`: what can be started, and a run of it.
-import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type {
@@ -19,6 +18,7 @@ import { RUNS } from './run-reads.ts';
 import { statusText } from './run-tables.ts';
 import { startMany } from './start-many.ts';
 import { fields, table } from './terminal.ts';
+import { textOfFile } from './text-file.ts';
 
 const WORKFLOWS = '/v1/host/openwop-temporal/workflows';
 /** Longest text of --inputs, in characters: what the host takes is less. */
@@ -108,7 +108,8 @@ async function startRun(cli: Cli, workflowId: string, flags: StartFlags): Promis
 
 /** JSON, @file or - for the input: an object. */
 async function wholeInputs({ input }: Cli, given: string): Promise<JsonObject> {
-  const text = given === '-' ? await readAll(input) : await textOf(given);
+  const typed = given === '-' ? await readAll(input) : given;
+  const text = given.startsWith('@') ? textOfFile(given.slice(1)) : typed;
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -118,16 +119,6 @@ async function wholeInputs({ input }: Cli, given: string): Promise<JsonObject> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw usageFault('--inputs must be a JSON object with the inputs by name.');
   return value as JsonObject;
-}
-
-async function textOf(given: string): Promise<string> {
-  if (!given.startsWith('@')) return given;
-  try {
-    return await readFile(given.slice(1), 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw usageFault(`The file ${given.slice(1)} cannot be read (${code ?? 'unknown'}).`);
-  }
 }
 
 async function readAll(input: Readable | undefined): Promise<string> {

@@ -1,6 +1,5 @@
 // `openwop start … --each FILE`: a run for each line of a file of JSON Lines, one after the other, so that they are listed
 // in its order; and, with --follow, what became of them.
-import { readFile } from 'node:fs/promises';
 import type { RunCreateResponse, RunSnapshot } from '../../schemas/types.generated.ts';
 import type { JsonObject } from '../rules/json.ts';
 import { printable } from '../words/printable.ts';
@@ -10,6 +9,7 @@ import { CliFault, EXIT, usageFault, type ExitCode } from './faults.ts';
 import { lookUntil } from './looking.ts';
 import { getRun, RUNS } from './run-reads.ts';
 import { statusText } from './run-tables.ts';
+import { textOfFile } from './text-file.ts';
 
 /** Most lines of one file. */
 const MAX_LINES = 1_000;
@@ -40,7 +40,7 @@ export async function startMany(
   flags: ManyFlags,
   { workflowId, file, bodyOf }: Many,
 ): Promise<void> {
-  const lines = linesOf(await textOf(file), file);
+  const lines = linesOf(textOfFile(file), file);
   const key = flags.idempotencyKey ?? freshKey();
   const runs: Started[] = [];
   for (const { line, inputs } of lines) {
@@ -103,15 +103,6 @@ function becameText(workflowId: string, runs: readonly Started[]): string {
     });
   const head = `${runs.length} runs of ${workflowId}: ${counts.join(', ')}.`;
   return [head, ...told].map(printable).join('\n');
-}
-
-async function textOf(file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    const { code = 'unknown' } = error as NodeJS.ErrnoException;
-    throw usageFault(`The file ${file} cannot be read (${code}).`);
-  }
 }
 
 interface Line {
