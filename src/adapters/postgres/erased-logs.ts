@@ -1,15 +1,11 @@
 // What is kept of the logs of erased runs (migration 018): the digest over their rows as they are stored, and where the rows
 // lie, sealed as they are, from which they come back byte for byte.
+import type { RunRef } from '../../ports/runs.ts';
 import type { ErasedRun, StoredRow, SubjectStore } from '../../ports/subjects.ts';
-import { HostError } from '../../rules/errors.ts';
 import type { Db } from './db.ts';
-import { LOG_CHANNEL } from './log-append.ts';
-import { EVENT_COLUMNS, HEAD_COLUMNS, INSERT_EVENTS, type EventRecord } from './rows.ts';
+import { lockForRestore, putRows, RESTORE_LIMIT_MS, tellRestored } from './log-restore.ts';
+import { EVENT_COLUMNS, HEAD_COLUMNS, type EventRecord } from './rows.ts';
 import { refOf } from './run-ref.ts';
-
-/** Rows per statement, and the longest time in ms for a whole log. */
-const ROWS_PER_INSERT = 500;
-const RESTORE_LIMIT_MS = 120_000;
 
 interface ErasedRecord {
   readonly run_id: string;
@@ -128,31 +124,23 @@ export function erasedLogs(
 /** Readers of the feed keep the positions that they may have seen: those of rows that come back stay. */
 async function restoreStored(
   db: Db,
-  { tenant, runId }: Parameters<SubjectStore['restoreStored']>[0],
+  run: RunRef,
   { head, rows }: Parameters<SubjectStore['restoreStored']>[1],
 ): Promise<void> {
+  const { tenant, runId } = run;
+  const recordsOf = (part: readonly StoredRow[]) =>
+    JSON.stringify(part.map((row) => recordOf(runId, row)));
   await db.transaction(async (tx) => {
-    await tx.query('SELECT 1 FROM feed_backfill FOR SHARE');
-    const [known] = await tx.query(
-      'SELECT 1 FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE',
-      [runId, tenant],
-    );
-    if (!known) throw new HostError('run_not_found', { runId });
+    await lockForRestore(tx, run);
     await tx.query('DELETE FROM run_events WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
     await tx.query('DELETE FROM run_heads WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
-    for (let at = 0; at < rows.length; at += ROWS_PER_INSERT) {
-      const part = rows.slice(at, at + ROWS_PER_INSERT).map((row) => recordOf(runId, row));
-      await tx.query(INSERT_EVENTS, [runId, tenant, JSON.stringify(part)]);
-    }
+    await putRows(tx, run, { rows, recordsOf });
     await tx.query(
       `INSERT INTO run_heads (${KEPT_HEAD})
        SELECT ${KEPT_HEAD} FROM json_populate_record(NULL::run_heads, $1::text::json)
        WHERE run_id = $2 AND tenant_id = $3`,
       [head, runId, tenant],
     );
-    await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2', [
-      ...[runId, rows.length, tenant],
-    ]);
-    await tx.query(`SELECT pg_notify('${LOG_CHANNEL}', $1::text)`, [`${runId}:${rows.length}`]);
+    await tellRestored(tx, run, rows.length);
   }, RESTORE_LIMIT_MS);
 }

@@ -10,7 +10,7 @@ import { summarize } from './run-summaries.ts';
 
 /** Rows per statement, and the longest time in ms for a whole run. */
 const ROWS_PER_INSERT = 500;
-const RESTORE_LIMIT_MS = 120_000;
+export const RESTORE_LIMIT_MS = 120_000;
 
 export interface Restored {
   readonly head: Head;
@@ -41,13 +41,7 @@ export async function restore(
   const { tenant, runId } = run;
   const seal = await db.seals.ofRun(runId);
   return db.transaction(async (tx) => {
-    // Whoever fills the feed in has this lock first, too: no batch is under way from here on.
-    await tx.query('SELECT 1 FROM feed_backfill FOR SHARE');
-    const [known] = await tx.query(
-      'SELECT 1 FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE',
-      [runId, tenant],
-    );
-    if (!known) throw new HostError('run_not_found', { runId });
+    await lockForRestore(tx, run);
     const stored = await lockHead(tx, run, seal);
     if (hasMoved(stored, seen)) return false;
     const open = await tx.query(
@@ -62,10 +56,7 @@ export async function restore(
        WHERE run_id = $1 AND tenant_id = $2 AND position > (SELECT position FROM feed_backfill)`,
       [runId, tenant],
     );
-    for (let at = 0; at < rows.length; at += ROWS_PER_INSERT) {
-      const part = eventRecords(rows.slice(at, at + ROWS_PER_INSERT), seal);
-      await tx.query(INSERT_EVENTS, [runId, tenant, part]);
-    }
+    await putRows(tx, run, { rows, recordsOf: (part) => eventRecords(part, seal) });
     await putHead(tx, head, seal);
     // An end that no append has brought is found here.
     if (head.closed && !stored?.closed)
@@ -73,17 +64,46 @@ export async function restore(
     // Nobody appends to a run that has ended: this would stand for ever.
     await tx.query('DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
     if (summary) await summarize(tx, run, { at: head, summary, seal });
-    // Rows that stay keep their positions (migration 008); those that are no more take theirs along.
-    await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2', [
-      runId,
-      rows.length,
-      tenant,
-    ]);
-    await tx.query(`SELECT pg_notify('${LOG_CHANNEL}', $1::text)`, [
-      `${runId}:${head.nextSequence}`,
-    ]);
+    await tellRestored(tx, run, head.nextSequence);
     return true;
   }, RESTORE_LIMIT_MS);
+}
+
+/** Of the registry's row. Throws HostError run_not_found. */
+export async function lockForRestore(tx: Transaction, { tenant, runId }: RunRef): Promise<void> {
+  // Whoever fills the feed in has this lock first, too: no batch is under way from here on.
+  await tx.query('SELECT 1 FROM feed_backfill FOR SHARE');
+  const [known] = await tx.query(
+    'SELECT 1 FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE',
+    [runId, tenant],
+  );
+  if (!known) throw new HostError('run_not_found', { runId });
+}
+
+export async function putRows<Row>(
+  tx: Transaction,
+  { tenant, runId }: RunRef,
+  {
+    rows,
+    recordsOf,
+  }: { readonly rows: readonly Row[]; readonly recordsOf: (part: readonly Row[]) => string },
+): Promise<void> {
+  for (let at = 0; at < rows.length; at += ROWS_PER_INSERT) {
+    const part = recordsOf(rows.slice(at, at + ROWS_PER_INSERT));
+    await tx.query(INSERT_EVENTS, [runId, tenant, part]);
+  }
+}
+
+/** Rows that stay keep their positions (migration 008); those that are no more take theirs along. */
+export async function tellRestored(
+  tx: Transaction,
+  { tenant, runId }: RunRef,
+  nextSequence: number,
+): Promise<void> {
+  await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2', [
+    ...[runId, nextSequence, tenant],
+  ]);
+  await tx.query(`SELECT pg_notify('${LOG_CHANNEL}', $1::text)`, [`${runId}:${nextSequence}`]);
 }
 
 async function putHead(tx: Transaction, head: Head, seal: Seal | undefined): Promise<void> {
