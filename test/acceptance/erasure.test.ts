@@ -23,7 +23,7 @@ import {
 import { atRest, keysOf, planted, rawHistories, word } from '../support/planted.ts';
 import { copyDatabase } from '../support/prepared.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { databaseTwins } from '../support/database-twins.ts';
 
 const HOST = '/v1/host/openwop-temporal';
 const AGENT = 'local.erasure.desk.clerk';
@@ -199,17 +199,7 @@ async function reads(host: TestHost, runId: string): Promise<string> {
   return answers.join('\n');
 }
 
-const postgres = await startPostgres();
-const DATABASES: [string, () => Promise<string | undefined>][] = [
-  ['PGlite', async () => undefined],
-  ...('missing' in postgres
-    ? []
-    : [['PostgreSQL', () => postgres.createDatabase()] as [string, () => Promise<string>]]),
-];
-if ('missing' in postgres) it.skip(postgres.missing, () => undefined);
-else afterAll(() => postgres.stop());
-
-describe.each(DATABASES)('a subject on %s', (_name, databaseUrl) => {
+describe.each(await databaseTwins())('a subject on %s', (_name, empty) => {
   let host: TestHost;
   let url: string | undefined;
   let dataDir: string;
@@ -219,7 +209,8 @@ describe.each(DATABASES)('a subject on %s', (_name, databaseUrl) => {
   let rootBefore: string;
 
   beforeAll(async () => {
-    url = await databaseUrl();
+    const database = await empty();
+    url = database.kind === 'postgres' ? database.url : undefined;
     dataDir = await mkdtemp(join(tmpdir(), 'openwop-erasure-'));
     host = await startTestHost({
       ...{ builtIn: BUILT_IN, encryption: true, dataDir },

@@ -19,7 +19,7 @@ import { sealingKey, seal, unseal, newSecret } from '../../src/system/sealing.ts
 import type { Stores } from '../../src/ports/stores.ts';
 import { batchAfter, entry, headOf, newClaim, newId, newRun, refTo } from '../contract/given.ts';
 
-import { startPostgres } from '../support/postgres.ts';
+import { databaseTwins } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 
 const OLD = { id: 'old', key: new Uint8Array(randomBytes(32)) };
@@ -29,20 +29,7 @@ const TENANT = 'default';
 const HEARD = { timeout: 2 * KEY_HELD_MS };
 const ASKED = { asked: { by: 'tester' }, cancelsOpen: false };
 
-const postgres = await startPostgres();
-const DATABASES: [string, () => Promise<DatabaseOptions>][] = [
-  ['PGlite', async () => ({ kind: 'pglite' })],
-  ...('missing' in postgres
-    ? []
-    : [
-        [
-          'PostgreSQL',
-          async () => ({ kind: 'postgres', url: await postgres.createDatabase() }),
-        ] as [string, () => Promise<DatabaseOptions>],
-      ]),
-];
-if ('missing' in postgres) it.skip(postgres.missing, () => undefined);
-else afterAll(() => postgres.stop());
+const DATABASES = await databaseTwins();
 
 async function codeThrownBy(work: Promise<unknown>): Promise<string | undefined> {
   return work.then(

@@ -1,7 +1,7 @@
 // Erasures that were left under way (architecture §10.1), on both twins: each has its turn whatever others wait for, and no
 // receipt is given while what a key was lies in the table's file.
 import { randomBytes } from 'node:crypto';
-import { afterAll, expect, it, describe } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openDatabase, storesOn, type DatabaseOptions } from '../../src/adapters/postgres/index.ts';
 import type { Db } from '../../src/adapters/postgres/db.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
@@ -12,27 +12,14 @@ import type { Logger } from '../../src/ports/logger.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { ErasureRow } from '../../src/ports/subjects.ts';
 import { batchAfter, entry, headOf, newRun, refTo } from '../contract/given.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { databaseTwins } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 
 const TENANT = 'default';
 const ASKED = { asked: { by: 'tester' }, cancelsOpen: true };
 const KEY = { id: 'k', key: new Uint8Array(randomBytes(32)) };
 
-const postgres = await startPostgres();
-const DATABASES: [string, () => Promise<DatabaseOptions>][] = [
-  ['PGlite', async () => ({ kind: 'pglite' })],
-  ...('missing' in postgres
-    ? []
-    : [
-        [
-          'PostgreSQL',
-          async () => ({ kind: 'postgres', url: await postgres.createDatabase() }),
-        ] as [string, () => Promise<DatabaseOptions>],
-      ]),
-];
-if ('missing' in postgres) it.skip(postgres.missing, () => undefined);
-else afterAll(() => postgres.stop());
+const DATABASES = await databaseTwins();
 
 async function away(): Promise<never> {
   throw new HostError('service_unavailable');
