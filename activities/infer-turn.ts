@@ -42,8 +42,7 @@ export async function inferTurn(
 ): Promise<StepResult<InferTurnOutput>> {
   return beating(async () => {
     const { content } = ports.stores;
-    const { context } = input;
-    const { tenant } = context;
+    const { tenant } = input.context;
     const agent = await readJson<ResolvedAgent>(content, tenant, input.agent.manifestHash);
     const loaded = await loadTranscript(content, tenant, input.transcript);
     const before = input.agent.isOverlaid ? spokenBy(ports, agent, loaded) : loaded;

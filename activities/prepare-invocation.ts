@@ -97,9 +97,9 @@ async function compose(
   { input, agent, task }: { input: PrepareInvocationInput; agent: ResolvedAgent; task: JsonValue },
 ): Promise<{ transcript: string; items: Awaited<ReturnType<typeof loadTranscript>> }> {
   const { content } = ports.stores;
-  const { context } = input;
+  const { tenant } = input.context;
   const prev = input.resume?.transcript ?? null;
-  const before = prev === null ? [] : await loadTranscript(content, context.tenant, prev);
+  const before = prev === null ? [] : await loadTranscript(content, tenant, prev);
   const added = input.resume
     ? composeAnswers(ports.redactor.json(input.resume.answers))
     : composeFirst(agent, task);
