@@ -64,7 +64,7 @@ async function untilErased(
   }
 }
 
-describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) => {
+describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => {
   async function opened(): Promise<{ db: Db; stores: Stores; options: DatabaseOptions }> {
     const options = await databaseOptions();
     const { db, close } = await openDatabase(options, quietLogger);
@@ -120,12 +120,10 @@ describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) =>
     await stores.close();
   }, 120_000);
 
-  it('not while somebody may still see the key', async ({ skip }) => {
+  // PGlite has one connection: nobody else can see the key there.
+  if (name === 'PGlite') return;
+  it('not while somebody may still see the key', async () => {
     const { stores, options } = await opened();
-    if (options.kind === 'pglite') {
-      await stores.close();
-      return skip('it has one connection');
-    }
     const other = await openDatabase(options, quietLogger);
     const { subjects } = stores;
     const erasure = await begun(stores, 'seen', true);
