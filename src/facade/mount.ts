@@ -21,6 +21,8 @@ interface MountDeps extends Pick<FacadeDeps, 'stores' | 'config'> {
 const SESSION_CHECK_MS = 30_000;
 /** Longest id of a run in the access log, in characters. */
 const MAX_LOGGED_ID = 128;
+/** `:fork`, at the end of an address. */
+const OPERATION = /:[a-z-]+$/;
 
 export function mountRoutes(app: Express, deps: MountDeps, routes: readonly Route[]): void {
   const byPath = new Map<string, Route[]>();
@@ -108,7 +110,7 @@ function mountOtherMethods(
   app.all(expressPath(path), (request, response) => {
     if (!isPublic) gate.authenticate(request);
     // An operation that this host lacks (`:rewind`) is not there, whatever the run before the colon.
-    if (/:[a-z-]+$/.test(request.path) && !path.includes('}:')) throw new HostError('not_found');
+    if (OPERATION.test(request.path) && !OPERATION.test(path)) throw new HostError('not_found');
     response.setHeader(
       'Allow',
       [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : [])].join(', '),

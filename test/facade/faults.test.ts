@@ -57,6 +57,13 @@ describe("rest-endpoints.md §Error response shape: the closed envelope, the fra
     ['a broken percent escape', '/v1/runs/%zz', {}, 400, 'validation_error'],
     ['another method', '/v1/runs', { method: 'DELETE' }, 405, 'method_not_allowed'],
     ['a method of nobody', '/v1/runs/run-x/cancel', { method: 'PATCH' }, 405, 'method_not_allowed'],
+    [
+      'another method of an operation on no run',
+      '/v1/host/openwop-temporal/subjects:erase',
+      { method: 'PUT' },
+      405,
+      'method_not_allowed',
+    ],
     ['malformed JSON', '/v1/runs', { body: '{"workflowId":' }, 400, 'validation_error'],
     ['no body', '/v1/runs', { method: 'POST' }, 400, 'validation_error'],
     ['a body that is no object', '/v1/runs', { body: [1] }, 400, 'validation_error'],
