@@ -1,5 +1,6 @@
 // A host as `npm start` composes it (src/app), on the bench's server, with workers of the bench in its process: one
 // with doubles, one with the real activities and a scripted model whose tokens are timed.
+import { Context } from '@temporalio/activity';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from '@temporalio/client';
@@ -114,9 +115,15 @@ export interface RealWorker {
   stop(): Promise<void>;
 }
 
+export interface Token {
+  readonly text: string;
+  readonly atMs: number;
+  readonly runId: string;
+}
+
 export interface RealWorkerOptions {
-  /** Gets each piece as the model says it, with the time. */
-  readonly onToken?: (text: string, atMs: number) => void;
+  /** Gets each piece as the model says it, with the time and the run that it says it for. */
+  readonly onToken?: (token: Token) => void;
   /** Absent: the host's own, of which the agent may call one. */
   readonly tools?: Tools;
   readonly toolAllowlist?: readonly string[];
@@ -166,16 +173,18 @@ export async function startRealWorker(
   };
 }
 
-function timed(models: Models, onToken: (text: string, atMs: number) => void): Models {
+function timed(models: Models, onToken: (token: Token) => void): Models {
   const wrap = (model: Model): Model => ({
-    infer: (request, options) =>
-      model.infer(request, {
+    infer(request, options) {
+      const runId = Context.current().info.workflowExecution?.workflowId ?? '';
+      return model.infer(request, {
         signal: options.signal,
         onReasoning(piece) {
-          onToken(piece, nowMs());
+          onToken({ text: piece, atMs: nowMs(), runId });
           options.onReasoning(piece);
         },
-      }),
+      });
+    },
   });
   return {
     ...models,

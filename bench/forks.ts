@@ -15,7 +15,7 @@ import {
 import { rounded } from './statistics.ts';
 import { connect } from './workers.ts';
 
-const COMMAND = fileURLToPath(new URL('../src/app/openwop.ts', import.meta.url));
+const LAUNCHER = fileURLToPath(new URL('../src/app/launch.js', import.meta.url));
 const LONG = 'bench-long';
 const NAMESPACE = 'default';
 const LIMIT_MS = 300_000;
@@ -161,7 +161,7 @@ function importOf(file: string, cacheDir: string): Promise<number> {
   return new Promise((resolve) =>
     execFile(
       process.execPath,
-      ['--import', 'tsx', COMMAND, 'import', file],
+      [LAUNCHER, 'openwop', 'import', file],
       {
         env: { ...environment, OPENWOP_CACHE_DIR: cacheDir },
         timeout: LIMIT_MS,

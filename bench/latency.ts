@@ -3,9 +3,10 @@
 import type { RunInput } from '../src/rules/run-input.ts';
 import { historyEventIdOf, translate, type HistoryEvent } from '../src/translate/translate.ts';
 import { agentNode, between, createDoubles, CASES, runInputOf, TWENTY } from './cases.ts';
-import { startRealWorker, type BenchHost } from './bench-host.ts';
+import { startRealWorker, type BenchHost, type Token } from './bench-host.ts';
 import { startReader, type ReaderProcess } from './reader-process.ts';
 import type { ReadFrame } from './sse-reader.ts';
+import type { Sizes } from './sizes.ts';
 import { latencyOf, nowMs, type Latency } from './statistics.ts';
 import { startWorker } from './workers.ts';
 
@@ -19,6 +20,8 @@ export interface LatencyReport {
   readonly emissionToRow: Latency;
   readonly emissionToSseByte: Latency;
   readonly tokenToSseByte: Latency;
+  /** Of so many runs that speak at once, each read by a stream of its own. */
+  readonly tokensOfMany: readonly { readonly streams: number; readonly latency: Latency }[];
 }
 
 interface Emission {
@@ -164,12 +167,19 @@ async function measureEmissions(bench: BenchHost, reader: ReaderProcess, runs: n
   return { emissionToRow: latencyOf(row), emissionToSseByte: latencyOf(byte) };
 }
 
+interface Speech {
+  /** Runs one behind the other; in each round so many speak at once. */
+  readonly rounds: number;
+  readonly streams: number;
+  readonly tokens: number;
+}
+
 async function measureTokens(
   bench: BenchHost,
   reader: ReaderProcess,
-  { runs, tokens }: { runs: number; tokens: number },
+  { rounds, streams, tokens }: Speech,
 ): Promise<Latency> {
-  const said: { text: string; atMs: number }[] = [];
+  const said = new Map<string, Token[]>();
   const chunks = Array.from({ length: tokens }, (_, index) => `word ${index}, `);
   const worker = await startRealWorker(
     bench,
@@ -178,15 +188,21 @@ async function measureTokens(
         { chunks, delayMsPerChunk: TOKEN_PACE_MS, final: { decision: 'done', confidence: 1 } },
       ],
     },
-    { onToken: (text, atMs) => void said.push({ text, atMs }) },
+    { onToken: (token) => void said.get(token.runId)?.push(token) },
   );
+  const { taskQueue } = worker;
   const definition = between('tokens', [agentNode('agent')]);
-  const times: number[] = [];
-  for (let run = 0; run < runs; run++) {
-    said.length = 0;
+  const spoken = async (): Promise<number[]> => {
     const input = worker.input({ definition });
-    const frames = await followed(bench, reader, { input, taskQueue: worker.taskQueue });
-    times.push(...tokenTimes(said, frames));
+    const ofRun: Token[] = [];
+    said.set(input.runId, ofRun);
+    return tokenTimes(ofRun, await followed(bench, reader, { input, taskQueue }));
+  };
+  const times: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const all = await Promise.all(Array.from({ length: streams }, spoken));
+    times.push(...all.flat());
+    said.clear();
   }
   await worker.stop();
   return latencyOf(times);
@@ -194,12 +210,19 @@ async function measureTokens(
 
 export async function measureLatency(
   bench: BenchHost,
-  sizes: { latencyRuns: number; tokenRuns: number; tokensPerRun: number },
+  sizes: Pick<Sizes, 'latencyRuns' | 'tokenRuns' | 'tokensPerRun' | 'tokenStreams'>,
 ): Promise<LatencyReport> {
   const reader = startReader(bench.closing);
   const emissions = await measureEmissions(bench, reader, sizes.latencyRuns);
-  const { tokenRuns: runs, tokensPerRun: tokens } = sizes;
-  const tokenToSseByte = await measureTokens(bench, reader, { runs, tokens });
+  const { tokenRuns, tokensPerRun: tokens, tokenStreams } = sizes;
+  const tokenToSseByte = await measureTokens(bench, reader, {
+    ...{ rounds: tokenRuns, streams: 1, tokens },
+  });
+  const tokensOfMany: { streams: number; latency: Latency }[] = [];
+  for (const streams of tokenStreams) {
+    const latency = await measureTokens(bench, reader, { rounds: 1, streams, tokens });
+    tokensOfMany.push({ streams, latency });
+  }
   await reader.stop();
-  return { ...emissions, tokenToSseByte };
+  return { ...emissions, tokenToSseByte, tokensOfMany };
 }

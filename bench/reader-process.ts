@@ -1,4 +1,4 @@
-// The other end of bench/sse-reader.ts: one client process, one stream at a time.
+// The other end of bench/sse-reader.ts: one client process, any number of streams.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ const READER = fileURLToPath(new URL('./sse-reader.ts', import.meta.url));
 
 export interface ReaderProcess {
   /** Frames of a whole stream; resolves when it ends. */
-  read(order: ReadOrder): Promise<readonly ReadFrame[]>;
+  read(asked: Omit<ReadOrder, 'order'>): Promise<readonly ReadFrame[]>;
   stop(): Promise<void>;
 }
 
@@ -25,17 +25,21 @@ export function startReader(closing: Closing): ReaderProcess {
     await gone;
   };
   closing.add(stop);
+  const answers = new Map<number, (answer: ReadAnswer) => void>();
+  child.on('message', (answer: ReadAnswer) => {
+    answers.get(answer.order)?.(answer);
+    answers.delete(answer.order);
+  });
+  child.once('exit', () => {
+    for (const [order, answer] of answers)
+      answer({ order, frames: [], error: 'the reader has ended' });
+  });
+  let orders = 0;
   return {
-    async read(order) {
-      const answered = new Promise<ReadAnswer>((resolve) => {
-        const gone = () => resolve({ frames: [], error: 'the reader has ended' });
-        child.once('exit', gone);
-        child.once('message', (answer) => {
-          child.off('exit', gone);
-          resolve(answer as ReadAnswer);
-        });
-      });
-      child.send(order);
+    async read(asked) {
+      const order = orders++;
+      const answered = new Promise<ReadAnswer>((resolve) => answers.set(order, resolve));
+      child.send({ order, ...asked });
       const { frames, error } = await answered;
       if (error !== undefined) throw new Error(error);
       return frames;

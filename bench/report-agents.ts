@@ -41,12 +41,12 @@ export function agentLines({ inFlight, alone, many, memory, runs }: AgentsReport
     ],
     [
       `Run with ${runs.calls} calls: history events, agent / in process`,
-      `${historyEvents.agent} / ${historyEvents.inProcess} = ${historyEventsRatio.toFixed(2)}`,
+      `${historyEvents.agent} / ${historyEvents.inProcess}; ratio ${historyEventsRatio.toFixed(2)}`,
       '1.00',
     ],
     [
       `Run with ${runs.calls} calls: time of a call with its model turn, agent / in process`,
-      `${wallMsPerCall.agent} / ${wallMsPerCall.inProcess} ms = ${wallRatio.toFixed(2)} (+${addedMsPerCall} ms)`,
+      `${wallMsPerCall.agent} / ${wallMsPerCall.inProcess} ms; ratio ${wallRatio.toFixed(2)} (+${addedMsPerCall} ms)`,
       '',
     ],
   ];

@@ -30,12 +30,12 @@ export function overheadLines(rows: readonly OverheadRow[]): Line[] {
     return [
       [
         `${nameOf(row)}: history events, run / bare`,
-        `${run.historyEvents} / ${bare.historyEvents} = ${historyEventsRatio.toFixed(2)}`,
+        `${run.historyEvents} / ${bare.historyEvents}; ratio ${historyEventsRatio.toFixed(2)}`,
         parallel ? `≤ ${aim.toFixed(2)}` : aim.toFixed(2),
       ],
       [
         `${nameOf(row)}: wall time, run / bare`,
-        `${run.wallMs} / ${bare.wallMs} ms = ${wallRatio.toFixed(2)}`,
+        `${run.wallMs} / ${bare.wallMs} ms; ratio ${wallRatio.toFixed(2)}`,
         `≤ ${WALL_AIM.toFixed(2)}`,
       ],
     ];
@@ -112,6 +112,9 @@ export function latencyLines(latency: LatencyReport): Line[] {
     latencyLine('Emission → committed row', latency.emissionToRow),
     latencyLine('Emission → SSE byte in another process', latency.emissionToSseByte),
     latencyLine('Model token → SSE byte in another process', latency.tokenToSseByte),
+    ...latency.tokensOfMany.map((many) =>
+      latencyLine(`Model token → SSE byte, ${many.streams} runs speak at once`, many.latency),
+    ),
   ];
 }
 

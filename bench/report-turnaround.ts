@@ -1,4 +1,5 @@
 // The lines of what somebody waits for, and of a host that dies, in the bench's table for people.
+import type { FirstEventReport } from './first-event.ts';
 import type { RecoveryReport } from './recovery.ts';
 import type { Line } from './report-lines.ts';
 import type { Latency } from './statistics.ts';
@@ -12,7 +13,7 @@ const BYTES_PER_KB = 1_000;
 const both = ({ p50Ms, p95Ms }: Latency) => `${p50Ms} / ${p95Ms} ms`;
 
 export function turnaroundLines(report: TurnaroundReport): Line[] {
-  const { startToEnd, bareStartToEnd, answerToEnd, bareUpdateToEnd, fanOut, disk } = report;
+  const { startToEnd, bareStartToEnd, answerToEnd, bareUpdateToEnd, fanOut, apart, disk } = report;
   return [
     [
       '`POST /v1/runs` → `run.completed` at the client, p50 / p95; bare workflow',
@@ -28,6 +29,11 @@ export function turnaroundLines(report: TurnaroundReport): Line[] {
       `${fanOut.subscribers} subscribers of one run: answer → end of each stream, p50 / p99`,
       `${fanOut.p50Ms} / ${fanOut.p99Ms} ms`,
       `p99 ≤ ${AIMS.fanOutMs} ms`,
+    ],
+    [
+      `As many streams of ${fanOut.subscribers} runs, 16 answers at once: answer → end of its stream, p50 / p99`,
+      `${apart.p50Ms} / ${apart.p99Ms} ms`,
+      '',
     ],
     [
       'Memory of the host for each of these streams',
@@ -50,5 +56,15 @@ export function recoveryLines({ killToEvent, start, kills }: RecoveryReport): Li
       RECOVERY_AIM,
     ],
     ['`npm start` → its address, its folder being there, p50 / p95', both(start), START_AIM],
+  ];
+}
+
+export function firstEventLines({ toFirstEvent }: FirstEventReport): Line[] {
+  return [
+    [
+      'Process of `npm start` → first event of the demo, empty folders, binaries cached, p50 / p95',
+      `${both(toFirstEvent)} (${toFirstEvent.samples} samples)`,
+      START_AIM,
+    ],
   ];
 }

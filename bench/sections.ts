@@ -3,6 +3,7 @@
 import { measureAgents, type AgentsReport } from './agents.ts';
 import { measureDefaultServer, type DefaultServerRow } from './default-server.ts';
 import { measureFamilies, type FamiliesReport } from './families.ts';
+import { measureFirstEvent, type FirstEventReport } from './first-event.ts';
 import { measureForks, type ForksReport } from './forks.ts';
 import { measureLatency, type LatencyReport } from './latency.ts';
 import { measureMemory, type MemoryReport } from './memory.ts';
@@ -22,7 +23,10 @@ import {
   type Line,
 } from './report-lines.ts';
 import { measureRecovery, type RecoveryReport } from './recovery.ts';
-import { recoveryLines, turnaroundLines } from './report-turnaround.ts';
+import { firstEventLines, recoveryLines, turnaroundLines } from './report-turnaround.ts';
+import { scaleLines, soakLines } from './report-scale.ts';
+import { measureScale, type ScaleReport } from './scale.ts';
+import { measureSoak, type SoakReport } from './soak.ts';
 import { measureThroughput, type Throughput } from './throughput.ts';
 import { measureTurnaround, type TurnaroundReport } from './turnaround.ts';
 import {
@@ -38,6 +42,9 @@ export interface Reports {
   readonly forks: ForksReport;
   readonly turnaround: TurnaroundReport;
   readonly recovery: RecoveryReport;
+  readonly 'first-event': FirstEventReport;
+  readonly scale: ScaleReport;
+  readonly soak: SoakReport;
   readonly overhead: readonly OverheadRow[];
   readonly defaultServer: readonly DefaultServerRow[];
   readonly throughput: Throughput;
@@ -50,6 +57,8 @@ export interface Reports {
 export type SectionName = keyof Reports;
 
 interface Section<Report> {
+  /** Takes longer than all others together: measured when it is asked for by its name, and by nothing else. */
+  readonly byNameOnly?: true;
   readonly needs: readonly Stoppable[];
   measure(parts: Parts): Promise<Report>;
   lines(report: Report): readonly Line[];
@@ -86,6 +95,13 @@ export const SECTIONS: { readonly [Name in SectionName]: Section<Reports[Name]> 
     },
     lines: recoveryLines,
   },
+  'first-event': {
+    needs: [],
+    measure: (parts) => measureFirstEvent({ ...parts, starts: parts.sizes.demoStarts }),
+    lines: firstEventLines,
+  },
+  scale: { needs: [], measure: measureScale, lines: scaleLines },
+  soak: { byNameOnly: true, needs: [], measure: measureSoak, lines: soakLines },
   overhead: { needs: ['pair'], measure: (parts) => parts.overhead(), lines: overheadLines },
   defaultServer: { needs: ['pair'], measure: measureDefaultServer, lines: defaultServerLines },
   throughput: {
@@ -123,3 +139,6 @@ export const SECTIONS: { readonly [Name in SectionName]: Section<Reports[Name]> 
 };
 
 export const SECTION_NAMES = Object.keys(SECTIONS) as SectionName[];
+
+/** Of a bench for which none was named. */
+export const USUAL_SECTIONS = SECTION_NAMES.filter((name) => !SECTIONS[name].byNameOnly);

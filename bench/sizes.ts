@@ -1,4 +1,4 @@
-// How much the bench does. The full run stays below twelve minutes on two cores, the quick one below two.
+// How much the bench does. The full run stays below forty minutes on two cores, the quick one below four.
 
 export interface Sizes {
   readonly name: 'full' | 'quick' | 'smallest';
@@ -10,6 +10,8 @@ export interface Sizes {
   readonly latencyRuns: number;
   readonly tokenRuns: number;
   readonly tokensPerRun: number;
+  /** Runs that speak at once, beside the one that speaks alone. */
+  readonly tokenStreams: readonly number[];
   readonly agentTurns: number;
   readonly rebuildRuns: number;
   /** How long translate is repeated, in ms. */
@@ -38,6 +40,15 @@ export interface Sizes {
   /** SIGKILLs of a host, and the runs that are under way at each. */
   readonly kills: number;
   readonly runsPerKill: number;
+  /** Starts of the host in empty folders, each to its demo's first event. */
+  readonly demoStarts: number;
+  /** Rows of ended runs, runs that wait beside them, and reads of each kind that are timed; answers. */
+  readonly endedRuns: number;
+  readonly waitingBesides: number;
+  readonly timedReads: number;
+  readonly timedAnswers: number;
+  /** Full load that goes on and on, in ms; of its first sixth no memory is counted. */
+  readonly soakMs: number;
   /** Longest wait for memory to come to rest, in ms. */
   readonly settleMs: number;
 }
@@ -51,6 +62,7 @@ export const FULL: Sizes = {
   latencyRuns: 12,
   tokenRuns: 6,
   tokensPerRun: 150,
+  tokenStreams: [10, 100],
   agentTurns: 50,
   rebuildRuns: 100,
   translateMs: 2_000,
@@ -70,6 +82,12 @@ export const FULL: Sizes = {
   diskRuns: 400,
   kills: 20,
   runsPerKill: 4,
+  demoStarts: 9,
+  endedRuns: 100_000,
+  waitingBesides: 10_000,
+  timedReads: 500,
+  timedAnswers: 50,
+  soakMs: 1_800_000,
   settleMs: 60_000,
 };
 
@@ -82,6 +100,7 @@ export const QUICK: Sizes = {
   latencyRuns: 3,
   tokenRuns: 2,
   tokensPerRun: 80,
+  tokenStreams: [10],
   agentTurns: 50,
   rebuildRuns: 30,
   translateMs: 500,
@@ -101,6 +120,12 @@ export const QUICK: Sizes = {
   diskRuns: 100,
   kills: 3,
   runsPerKill: 2,
+  demoStarts: 3,
+  endedRuns: 20_000,
+  waitingBesides: 300,
+  timedReads: 200,
+  timedAnswers: 20,
+  soakMs: 60_000,
   settleMs: 10_000,
 };
 
@@ -114,6 +139,7 @@ export const SMALLEST: Sizes = {
   latencyRuns: 1,
   tokenRuns: 1,
   tokensPerRun: 20,
+  tokenStreams: [2],
   agentTurns: 6,
   rebuildRuns: 4,
   translateMs: 50,
@@ -133,5 +159,11 @@ export const SMALLEST: Sizes = {
   diskRuns: 4,
   kills: 1,
   runsPerKill: 1,
+  demoStarts: 1,
+  endedRuns: 50,
+  waitingBesides: 3,
+  timedReads: 4,
+  timedAnswers: 2,
+  soakMs: 3_000,
   settleMs: 1_000,
 };

@@ -3,6 +3,8 @@
 import { nowMs } from './statistics.ts';
 
 export interface ReadOrder {
+  /** Names the answer: several are read at once. */
+  readonly order: number;
   readonly url: string;
   readonly apiKey: string;
 }
@@ -17,6 +19,7 @@ export interface ReadFrame {
 }
 
 export interface ReadAnswer {
+  readonly order: number;
   readonly frames: readonly ReadFrame[];
   readonly error?: string;
 }
@@ -35,7 +38,10 @@ function frameOf(text: string, atMs: number): ReadFrame | undefined {
   return { id: Number(id), event, atMs, delta: payload?.delta };
 }
 
-async function read({ url, apiKey }: ReadOrder): Promise<readonly ReadFrame[]> {
+async function read({
+  url,
+  apiKey,
+}: Pick<ReadOrder, 'url' | 'apiKey'>): Promise<readonly ReadFrame[]> {
   const response = await fetch(url, {
     headers: { authorization: `Bearer ${apiKey}`, accept: 'text/event-stream' },
   });
@@ -56,10 +62,12 @@ async function read({ url, apiKey }: ReadOrder): Promise<readonly ReadFrame[]> {
   return frames;
 }
 
-process.on('message', (order: ReadOrder) => {
-  read(order).then(
-    (frames) => process.send?.({ frames } satisfies ReadAnswer),
-    (error: unknown) => process.send?.({ frames: [], error: String(error) } satisfies ReadAnswer),
+process.on('message', ({ order, ...asked }: ReadOrder) => {
+  const answer = (told: Omit<ReadAnswer, 'order'>) =>
+    process.send?.({ order, ...told } satisfies ReadAnswer);
+  read(asked).then(
+    (frames) => answer({ frames }),
+    (error: unknown) => answer({ frames: [], error: String(error) }),
   );
 });
 process.on('disconnect', () => process.exit(0));

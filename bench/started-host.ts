@@ -9,14 +9,15 @@ import { fileURLToPath } from 'node:url';
 import type { WorkflowDefinition } from '../schemas/types.generated.ts';
 import type { Closing } from './closing.ts';
 import { residentTree } from './process-tree.ts';
-import { rounded } from './statistics.ts';
+import { nowMs, rounded } from './statistics.ts';
 
-const START = fileURLToPath(new URL('../src/app/start.ts', import.meta.url));
+const LAUNCHER = fileURLToPath(new URL('../src/app/launch.js', import.meta.url));
 const API_KEY = 'owop_bench_key_of_the_started_host';
 const READY = /OpenWOP host +(\S+)\/\.well-known/;
 const START_LIMIT_MS = 120_000;
 const STOP_LIMIT_MS = 40_000;
 const PROBE_MS = 100;
+const SHOWN_PROBE_MS = 5;
 /** Memory is at rest when the newest samples differ by less than this. */
 const SETTLED_MIB = 2;
 const SAMPLE_MS = 2_000;
@@ -29,6 +30,8 @@ export interface StartedHostOptions {
   readonly cacheDir: string;
   readonly closing: Closing;
   readonly definitions: readonly WorkflowDefinition[];
+  /** Absent: the embedded one. */
+  readonly databaseUrl?: string;
   /** What they are, and what each says in the place of a model. */
   readonly agents?: readonly {
     readonly manifest: { readonly agentId: string };
@@ -70,13 +73,15 @@ export interface StartedHost {
   readonly api: <T>(path: string, body?: unknown) => Promise<T>;
   look(): Rest;
   atRest(limitMs: number): Promise<Rest>;
+  /** When its terminal showed this first, in ms epoch, seen every few ms; throws where the host ends or takes longer. */
+  shown(pattern: RegExp): Promise<number>;
   stop(): Promise<void>;
   /** SIGKILL: its Temporal server goes on, and is found by the next host with this name. */
   kill(): Promise<void>;
 }
 
 export async function startHost(options: StartedHostOptions): Promise<StartedHost> {
-  const { folder, name, cacheDir, closing, definitions, agents = [] } = options;
+  const { folder, name, cacheDir, closing, definitions, databaseUrl, agents = [] } = options;
   const dataDir = join(folder, name);
   const fixtures = join(folder, `${name}-definitions`);
   await mkdir(fixtures, { recursive: true });
@@ -89,7 +94,7 @@ export async function startHost(options: StartedHostOptions): Promise<StartedHos
     await writeFile(`${file}.agent.json`, JSON.stringify(manifest));
     await writeFile(`${file}.script.json`, JSON.stringify(script));
   }
-  const child = spawn(process.execPath, ['--import', 'tsx', START], {
+  const child = spawn(process.execPath, [LAUNCHER, 'start'], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       PATH: process.env.PATH,
@@ -102,11 +107,13 @@ export async function startHost(options: StartedHostOptions): Promise<StartedHos
       OPENWOP_FIXTURES_DIR: fixtures,
       OPENWOP_AGENTS_DIR: manifests,
       OPENWOP_API_KEY: API_KEY,
+      ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
     },
   });
   const stop = () => stopHost(child);
   closing.add(stop);
-  const url = await urlOf(child);
+  const terminal = terminalOf(child);
+  const [, url = ''] = await terminal.shown(READY);
   const record = await readFile(join(dataDir, 'temporal.json'), 'utf8');
   const { port } = JSON.parse(record) as { port: number };
   const pid = child.pid ?? 0;
@@ -116,6 +123,7 @@ export async function startHost(options: StartedHostOptions): Promise<StartedHos
     api: (path, body) => api(`${url}${path}`, body),
     look: () => look(pid),
     atRest: (limitMs) => atRest(pid, limitMs),
+    shown: async (pattern) => (await terminal.shown(pattern)) && nowMs(),
     stop,
     async kill() {
       const gone = once(child, 'exit');
@@ -125,17 +133,22 @@ export async function startHost(options: StartedHostOptions): Promise<StartedHos
   };
 }
 
-async function urlOf(child: ChildProcess): Promise<string> {
+/** Looks at what the process writes, from its start on. */
+function terminalOf(child: ChildProcess): { shown(pattern: RegExp): Promise<RegExpExecArray> } {
   let said = '';
   child.stdout?.on('data', (piece: Buffer) => void (said += piece.toString()));
-  const limit = performance.now() + START_LIMIT_MS;
-  for (;;) {
-    const url = READY.exec(said)?.[1];
-    if (url !== undefined) return url;
-    if (child.exitCode !== null || performance.now() > limit)
-      throw new Error(`the host did not start: ${said}`);
-    await sleep(PROBE_MS);
-  }
+  return {
+    async shown(pattern) {
+      const limit = performance.now() + START_LIMIT_MS;
+      for (;;) {
+        const found = pattern.exec(said);
+        if (found) return found;
+        if (child.exitCode !== null || performance.now() > limit)
+          throw new Error(`the host did not show ${String(pattern)}: ${said}`);
+        await sleep(SHOWN_PROBE_MS);
+      }
+    },
+  };
 }
 
 /** It ends its dev server itself; SIGKILL would leave that behind, so it comes late. */

@@ -37,3 +37,17 @@ export function rounded(value: number, digits: number): number {
 export function nowMs(): number {
   return performance.timeOrigin + performance.now();
 }
+
+/** Of the line through the points that least squares choose, and by how much the points miss it (standard deviation). */
+export function trendOf(points: readonly (readonly [x: number, y: number])[]): {
+  readonly slope: number;
+  readonly residual: number;
+} {
+  const mean = (values: readonly number[]) =>
+    values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [midX, midY] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))];
+  const spread = mean(points.map(([x]) => (x - midX) ** 2));
+  const slope = mean(points.map(([x, y]) => (x - midX) * (y - midY))) / spread;
+  const misses = points.map(([x, y]) => (y - midY - slope * (x - midX)) ** 2);
+  return { slope, residual: Math.sqrt(mean(misses)) };
+}

@@ -1,12 +1,11 @@
 // What a person or a program waits for over HTTP: from the answer to a question, and from the start of a short run, to the
 // end of the run at the client; against bare workflows on the same server, in interleaved rounds. Then the fan-out: one run
-// with many subscribers; and the disk that an ended short run takes.
-import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+// with many subscribers, and as many runs with one each; and the disk that an ended short run takes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import { between, chained, humanGate, noop } from './cases.ts';
 import { openStream } from './client-stream.ts';
+import { bytesIn } from './disk.ts';
 import { startHost, untilStatus, type StartedHost } from './started-host.ts';
 import { latencyOf, median, nowMs, percentile, rounded, type Latency } from './statistics.ts';
 import type { Parts } from './parts.ts';
@@ -39,6 +38,8 @@ export interface TurnaroundReport {
     readonly p99Ms: number;
     readonly hostKiBPerStream: number;
   };
+  /** As many subscribers, each of a run of its own: from each answer to the end of that run's stream. */
+  readonly apart: { readonly p50Ms: number; readonly p99Ms: number };
   readonly disk: { readonly runs: number; readonly bytesPerRun: number };
 }
 
@@ -131,17 +132,24 @@ async function measureFanOut(work: Work, subscribers: number): Promise<Turnaroun
   };
 }
 
-/** Blocks that files take, not how long they say they are: a database's files are written ahead. */
-async function bytesIn(folder: string): Promise<number> {
-  const entries = await readdir(folder, { withFileTypes: true, recursive: true });
-  const sizes = entries
-    .filter((entry) => entry.isFile())
-    .map((entry) =>
-      stat(join(entry.parentPath, entry.name))
-        .then(({ size }) => size)
-        .catch(() => 0),
-    );
-  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+/** As many runs as streams; their answers come so many at once. */
+async function measureApart(work: Work, subscribers: number): Promise<TurnaroundReport['apart']> {
+  const open: { readonly runId: string; readonly ended: Promise<number> }[] = [];
+  await atOnce(subscribers, IN_FLIGHT, async () => {
+    const { runId } = await startRun(work, ASKING);
+    const { ended, seen } = stream(work, runId);
+    await seen('node.suspended');
+    open.push({ runId, ended });
+  });
+  const times: number[] = [];
+  await atOnce(subscribers, IN_FLIGHT, async () => {
+    const next = open.pop();
+    if (!next) return;
+    const answeredMs = nowMs();
+    await work.host.api(`/v1/runs/${next.runId}/interrupts/${GATE}`, ACCEPT);
+    times.push((await next.ended) - answeredMs);
+  });
+  return { p50Ms: rounded(percentile(times, 0.5), 0), p99Ms: rounded(percentile(times, 0.99), 0) };
 }
 
 async function measureDisk(work: Work, runs: number): Promise<TurnaroundReport['disk']> {
@@ -168,6 +176,7 @@ export async function measureTurnaround(parts: Parts): Promise<TurnaroundReport>
   const work: Work = { host, client, taskQueue: worker.taskQueue };
   const times = await rounds(work, sizes.turnaroundRounds);
   const fanOut = await measureFanOut(work, sizes.subscribers);
+  const apart = await measureApart(work, sizes.subscribers);
   const disk = await measureDisk(work, sizes.diskRuns);
   await worker.stop();
   await host.stop();
@@ -179,6 +188,7 @@ export async function measureTurnaround(parts: Parts): Promise<TurnaroundReport>
     startRatio: ratioOf(times.start, times.bareStart),
     answerRatio: ratioOf(times.answer, times.update),
     fanOut,
+    apart,
     disk,
   };
 }

@@ -6,8 +6,9 @@ import { CASES } from '../../bench/cases.ts';
 import { Closing } from '../../bench/closing.ts';
 import { tokenTimes } from '../../bench/latency.ts';
 import { tableOf, type BenchReport } from '../../bench/report.ts';
+import { SECTION_NAMES, USUAL_SECTIONS } from '../../bench/sections.ts';
 import { FULL, QUICK, SMALLEST } from '../../bench/sizes.ts';
-import { median, percentile } from '../../bench/statistics.ts';
+import { median, percentile, trendOf } from '../../bench/statistics.ts';
 import { MAX_CHILD_DEPTH } from '../../src/rules/children.ts';
 import { MAX_INFLIGHT_REQUESTS } from '../../src/opensentience/messages.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
@@ -38,10 +39,13 @@ describe('bench', () => {
   it('measures everything: every number is there', () => {
     expect(holes(JSON.parse(JSON.stringify(report)))).toEqual([]);
     expect(JSON.stringify(report)).not.toContain('null');
-    const { emissionToRow, emissionToSseByte, tokenToSseByte } = report.latency;
+    const { emissionToRow, emissionToSseByte, tokenToSseByte, tokensOfMany } = report.latency;
     expect(emissionToRow.samples).toBeGreaterThan(0);
     expect(emissionToSseByte.samples).toBe(emissionToRow.samples);
     expect(tokenToSseByte.samples).toBe(SMALLEST.tokensPerRun * SMALLEST.tokenRuns);
+    expect(tokensOfMany.map(({ streams, latency }) => [streams, latency.samples])).toEqual(
+      SMALLEST.tokenStreams.map((streams) => [streams, SMALLEST.tokensPerRun * streams]),
+    );
     expect(report.memory.idleByProcess).toHaveProperty('node');
     // The server's process is called as the way that it was obtained by calls it (README: Temporal's server).
     expect(Object.keys(report.memory.idleByProcess).join()).toMatch(/temporal|dev-server/);
@@ -96,7 +100,26 @@ describe('bench', () => {
     expect(turnaround.disk.runs).toBe(SMALLEST.diskRuns);
     expect(recovery.kills).toBe(SMALLEST.kills);
     expect(recovery.killToEvent.samples).toBe(SMALLEST.kills * SMALLEST.runsPerKill);
+    expect(report['first-event'].toFirstEvent.samples).toBe(SMALLEST.demoStarts);
     expect([FULL.subscribers, FULL.kills]).toEqual([500, 20]);
+  });
+
+  it('reads and answers among many runs that have ended, where there is PostgreSQL', ({ skip }) => {
+    const { scale } = report;
+    skip(scale.missing !== undefined, scale.missing);
+    expect(scale).toMatchObject({ ended: SMALLEST.endedRuns, waiting: SMALLEST.waitingBesides });
+    for (const { p50Ms } of [scale.listPage, scale.snapshot, scale.eventsPage, scale.answerToEnd])
+      expect(p50Ms).toBeGreaterThan(0);
+    expect(scale.kBPerWaitingRun).toBeGreaterThan(0);
+    expect([FULL.endedRuns, FULL.waitingBesides]).toEqual([100_000, 10_000]);
+  });
+
+  it('full load that goes on, which is measured when it is named', () => {
+    const { soak } = report;
+    expect(soak.runs).toBeGreaterThan(0);
+    expect(soak.samples).toBeGreaterThan(2);
+    expect(USUAL_SECTIONS).toEqual(SECTION_NAMES.filter((name) => name !== 'soak'));
+    expect(FULL.soakMs).toBe(30 * 60_000);
   });
 
   it('both servers ran every case', () => {
@@ -123,6 +146,13 @@ describe('bench arithmetic', () => {
     expect(median([4, 1, 2, 3])).toBe(2.5);
     expect(percentile([5, 1, 4, 2, 3], 0.95)).toBe(5);
     expect(percentile([5, 1, 4, 2, 3], 0.5)).toBe(3);
+  });
+
+  it('a line through points: its slope, and how far they are from it', () => {
+    const rising = [0, 1, 2, 3].map((x) => [x, 2 * x + 1] as const);
+    expect(trendOf(rising)).toEqual({ slope: 2, residual: 0 });
+    const level = [5, 7, 7, 5].map((y, x) => [x, y] as const);
+    expect(trendOf(level)).toEqual({ slope: 0, residual: 1 });
   });
 
   it('a token has arrived with the frame that holds its last character', () => {
