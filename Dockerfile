@@ -8,7 +8,7 @@ RUN apt-get update \
 
 WORKDIR /app
 COPY package.json package-lock.json ./
-# There is no build step: tsx runs the sources and is a runtime dependency.
+# There is no build step: each program is compiled when it first starts, and kept in the cache folder.
 RUN npm ci --omit=dev --no-audit --no-fund && npm cache clean --force
 COPY tsconfig.json ./
 COPY schemas ./schemas
@@ -28,4 +28,4 @@ USER node
 EXPOSE 8787
 
 # Not by npm: signals reach the host itself, which drains.
-CMD ["node", "--import", "tsx", "src/app/serve.ts"]
+CMD ["node", "src/app/launch.js", "serve"]

@@ -1,13 +1,13 @@
 // The configuration: environment variables, read and checked once at start, every fault reported. README.md holds the
 // same table for users.
 import { isIP } from 'node:net';
-import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { DatabaseOptions } from '../adapters/postgres/index.ts';
 import { parseEncryptionKeys, type EncryptionKey } from '../adapters/temporal/codec.ts';
 import type { TemporalTarget } from '../adapters/temporal/connection.ts';
 import { isBuildId, RUN_VERSIONING, type RunVersioning } from '../rules/builds.ts';
 import { HostError, codeOf } from '../rules/errors.ts';
+import { cacheFolder } from './cache-folder.js';
 import { Reader, type Environment } from './environment.ts';
 import { DEFAULT_DATA_DIR, DEFAULT_PORT } from './defaults.ts';
 import { isLogLevel, type LogLevel } from './logger.ts';
@@ -119,7 +119,7 @@ export function readConfig(env: Environment): Config {
     },
     apiKey,
     dataDir,
-    cacheDir: resolve(reader.text('OPENWOP_CACHE_DIR') ?? defaultCacheDir(reader)),
+    cacheDir: cacheFolder((name) => reader.text(name)),
     temporalDownload: readDownload(reader),
     fixturesDir: reader.folder('OPENWOP_FIXTURES_DIR'),
     agentsDir: reader.folder('OPENWOP_AGENTS_DIR'),
@@ -181,10 +181,6 @@ function readDownload(reader: Reader): string | undefined {
   const name = 'OPENWOP_TEMPORAL_DOWNLOAD';
   if (reader.text(name) === 'off') return 'off';
   return reader.url(name, ['http:', 'https:'])?.replace(/\/+$/, '');
-}
-
-function defaultCacheDir(reader: Reader): string {
-  return join(reader.text('XDG_CACHE_HOME') ?? join(homedir(), '.cache'), 'openwop-temporal');
 }
 
 function isLoopback(host: string): boolean {

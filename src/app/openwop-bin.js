@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// `npx openwop`, and whatever calls the command line from another folder than the checkout: TypeScript without a build.
-import { register } from 'tsx/esm/api';
+// `npx openwop`, and whatever calls the command line from another folder than the checkout.
+import process from 'node:process';
 
-register();
-await import('./openwop.ts');
+process.argv.splice(2, 0, 'openwop');
+await import('./launch.js');

@@ -12,8 +12,7 @@ import { runCli } from '../cli/program.ts';
 import { keptApiKey, keptUrl } from './data-folder.ts';
 import { DEFAULT_DATA_DIR, DEFAULT_PORT } from './defaults.ts';
 
-const REPLAYER = fileURLToPath(new URL('./replay-bundle.ts', import.meta.url));
-const CHECK = fileURLToPath(new URL('./upgrade-check.ts', import.meta.url));
+const LAUNCHER = fileURLToPath(new URL('./launch.js', import.meta.url));
 const ROOT = join(import.meta.dirname, '..', '..');
 /** One Ctrl-C reaches this process twice, from the terminal and from npm: repeats within this time (ms) are the same. */
 const SAME_SIGNAL_MS = 1_500;
@@ -56,7 +55,7 @@ const REPLAY_VARIABLES = ['PATH', 'HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'OPENWOP_C
 /** In a process of its own: this one loads no workflow code, and what a file makes of it ends with it. */
 const replay: NonNullable<CliParts['replay']> = async (path, signal) => {
   const env = Object.fromEntries(REPLAY_VARIABLES.map((name) => [name, process.env[name]]));
-  const args = ['--import', 'tsx', REPLAYER, path];
+  const args = [LAUNCHER, 'replay-bundle', path];
   const limits = { timeout: REPLAY_LIMIT_MS, maxBuffer: REPORT_BYTES, signal };
   const options = { cwd: ROOT, env, killSignal: 'SIGKILL', ...limits } as const;
   const { stdout } = await promisify(execFile)(process.execPath, args, options).catch(
@@ -72,7 +71,7 @@ const replay: NonNullable<CliParts['replay']> = async (path, signal) => {
 /** With the whole environment, which is a worker's, and in the checkout, as npm would run it. It speaks for itself. */
 const upgradeCheck: NonNullable<CliParts['upgradeCheck']> = (args, signal) =>
   new Promise((resolve, reject) => {
-    const command = ['--import', 'tsx', CHECK, ...args];
+    const command = [LAUNCHER, 'upgrade-check', ...args];
     const check = spawn(process.execPath, command, { cwd: ROOT, stdio: 'inherit' });
     // Ctrl-C reaches it from the terminal, too; a signal to this process alone does not.
     signal.addEventListener('abort', () => check.kill('SIGINT'), { once: true });

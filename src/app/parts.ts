@@ -137,8 +137,9 @@ export async function locateTemporal(
 /** Beside a server that forgets, so does the database: an open run without its workflow would wait for ever. */
 const FORGETFUL_FOLDER = 'in-memory';
 
-function databaseOf({ database, dataDir }: Config, { keepsRuns }: ServerTraits) {
-  if (database.kind === 'postgres') return { database, contentDir: undefined };
+function databaseOf({ database: asked, dataDir, cacheDir }: Config, { keepsRuns }: ServerTraits) {
+  if (asked.kind === 'postgres') return { database: asked, contentDir: undefined };
+  const database = { ...asked, cacheDir };
   if (keepsRuns) return { database, contentDir: join(dataDir, 'content') };
   const folder = join(dataDir, FORGETFUL_FOLDER);
   rmSync(folder, { recursive: true, force: true });

@@ -132,7 +132,8 @@ describe('docker-compose.yml', () => {
       const [, started] =
         /^MALLOC_ARENA_MAX=\S+ exec (.*)$/.exec(packageJson.scripts[script] ?? '') ?? [];
       expect(command.join(' ')).toBe(started);
-      expect(existsSync(ROOT + (command.at(-1) ?? ''))).toBe(true);
+      expect(existsSync(ROOT + (command.at(-2) ?? ''))).toBe(true);
+      expect(existsSync(`${ROOT}src/app/${command.at(-1)}.ts`)).toBe(true);
     },
   );
   it('docs/upgrades.md: the next build runs beside the other, when it is asked for', () => {
@@ -308,13 +309,15 @@ describe('Dockerfile', () => {
 describe('commands and documents', () => {
   it('.ci/run can be run', () => expect(statSync(`${ROOT}.ci/run`).mode & 0o111).not.toBe(0));
   it.each(Object.entries(packageJson.scripts))('npm run %s: the file exists', (_, script) => {
-    const [file] = /(?:src|test|schemas|bench)\/[\w./-]+\.ts/.exec(script) ?? [];
+    const [, program] = /src\/app\/launch\.js ([\w-]+)$/.exec(script) ?? [];
+    const [named] = /(?:src|test|schemas|bench)\/[\w./-]+\.ts/.exec(script) ?? [];
+    const file = program === undefined ? named : `src/app/${program}.ts`;
     if (file) expect(existsSync(ROOT + file), file).toBe(true);
     else expect(script).not.toContain('.ts');
   });
   it('the README names exactly the variables that the code reads', () => {
-    const readers = ['config', 'model-settings']
-      .map((file) => read(`src/app/${file}.ts`))
+    const readers = ['config.ts', 'model-settings.ts', 'cache-folder.js']
+      .map((file) => read(`src/app/${file}`))
       .join('\n');
     const known = new Set(readers.match(VARIABLE) ?? []);
     expect(variablesOfReadme().sort()).toEqual(

@@ -1,0 +1,161 @@
+// Programs start as one compiled file (src/app/launch.js, compile.js).
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, expect, it } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const folder = mkdtempSync(join(tmpdir(), 'openwop-launch-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function env(cache: string): NodeJS.ProcessEnv {
+  return { PATH: process.env.PATH, OPENWOP_CACHE_DIR: join(folder, cache) };
+}
+
+async function help(cache: string, root = ROOT): Promise<string> {
+  const args = [join(root, 'src/app/launch.js'), 'openwop', '--help'];
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    env: env(cache),
+    cwd: folder,
+  });
+  return stdout;
+}
+
+const made = (cache: string): string[] => readdirSync(join(folder, cache));
+
+/** A copy of the project; `cli`: what its command line does beside that. */
+function checkout(name: string, cli: string): string {
+  const root = join(folder, 'checkouts', name);
+  for (const each of ['src', 'workflows', 'activities', 'schemas', 'package.json'])
+    cpSync(join(ROOT, each), join(root, each), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));
+  appendFileSync(join(root, 'src/cli/program.ts'), cli);
+  return root;
+}
+
+it('a program is compiled once for a content of the sources, and again where one is another', async () => {
+  const root = checkout('once', '');
+  expect(await help('once', root)).toContain('Usage: openwop');
+  const [first] = made('once');
+  await help('once', root);
+  expect(made('once')).toEqual([first]);
+  const source = join(root, 'src/cli/program.ts');
+  writeFileSync(source, `export const runCli = () => console.log('another');\n`);
+  expect(await help('once', root)).toBe('another\n');
+  expect(made('once')).toHaveLength(2);
+});
+
+it('processes that compile one at once leave one; its threads are compiled with it', async () => {
+  const said = await Promise.all([1, 2, 3].map(() => help('together')));
+  expect(new Set(said).size).toBe(1);
+  const [program, ...others] = made('together');
+  expect(others).toEqual([]);
+  const files = readdirSync(join(folder, 'together', program ?? ''), { recursive: true });
+  expect(files).toEqual(
+    expect.arrayContaining(['src/app/openwop.mjs', 'src/adapters/postgres/pglite-worker.mjs']),
+  );
+});
+
+it('what a killed process left half made is never run, and goes with programs of old code', async () => {
+  const args = [join(ROOT, 'src/app/launch.js'), 'openwop', '--help'];
+  for (let ms = 20; ms < 400; ms += 60) {
+    const child = spawn(process.execPath, args, { env: env('killed'), stdio: 'ignore' });
+    setTimeout(() => child.kill('SIGKILL'), ms);
+    await once(child, 'exit');
+  }
+  expect(await help('killed')).toContain('Usage: openwop');
+  const old = new Date(0);
+  for (const name of made('killed')) utimesSync(join(folder, 'killed', name), old, old);
+  rmSync(join(folder, 'killed', made('killed').find((name) => !name.includes('.')) ?? ''), {
+    recursive: true,
+  });
+  await help('killed');
+  expect(made('killed')).toEqual([expect.stringMatching(/^program-[0-9a-f]{32}$/)]);
+});
+
+it('a program that somebody took of is made again, by whoever starts next', async () => {
+  await help('taken');
+  const [program = ''] = made('taken');
+  for (const path of ['src/app/openwop.mjs', 'src/adapters/postgres/pglite-worker.mjs', '']) {
+    rmSync(join(folder, 'taken', program, path), { recursive: true });
+    if (path === '') mkdirSync(join(folder, 'taken', program));
+    const said = await Promise.all([1, 2, 3].map(() => help('taken')));
+    expect(new Set(said).size).toBe(1);
+    expect(readdirSync(join(folder, 'taken', program), { recursive: true })).toEqual(
+      expect.arrayContaining(['src/app/openwop.mjs', 'src/adapters/postgres/pglite-worker.mjs']),
+    );
+    expect(made('taken')).toEqual([program]);
+  }
+});
+
+it('one that is started stays; another’s files in the cache do, too', async () => {
+  await help('kept');
+  const [program = ''] = made('kept');
+  const others = ['program-of-another', 'program-0123', `${program}.txt`];
+  for (const name of others) mkdirSync(join(folder, 'kept', name));
+  const old = new Date(Date.now() - 30 * 24 * 3600 * 1000);
+  for (const name of [program, ...others]) utimesSync(join(folder, 'kept', name), old, old);
+  await help('kept');
+  await help('kept', checkout('beside', `console.log('beside');\n`));
+  expect(made('kept')).toEqual(expect.arrayContaining([program, ...others]));
+  expect(made('kept')).toHaveLength(2 + others.length);
+});
+
+it('the checkout and the cache may have any name', async () => {
+  const odd = `a b%20#c'"$&*?[1]\u{1f9ca}`;
+  const root = checkout(odd, '');
+  expect(await help(odd, root)).toContain('Usage: openwop');
+  // Its database, in a thread of its own, and whatever it finds by where its source lies.
+  const rebuild = [join(root, 'src/app/launch.js'), 'rebuild'];
+  const data = { OPENWOP_DATA_DIR: join(folder, odd, 'data'), TEMPORAL_ADDRESS: '127.0.0.1:9' };
+  const { stdout } = await promisify(execFile)(process.execPath, rebuild, {
+    env: { ...env(odd), ...data },
+  });
+  expect(stdout).toContain('0 rebuilt, 0 refused');
+}, 60_000);
+
+it('a cache that cannot be written is told in a sentence', async () => {
+  writeFileSync(join(folder, 'file'), '');
+  const failed = help('file');
+  await expect(failed).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(
+      /^Programs cannot be kept in .*file \(.*\): name a folder .* OPENWOP_CACHE_DIR\.\n$/,
+    ) as unknown,
+  });
+});
+
+it('an error names the line of the source', async () => {
+  const args = [join(ROOT, 'src/app/launch.js'), 'rebuild'];
+  const failed = promisify(execFile)(process.execPath, args, {
+    env: { ...env('lines'), OPENWOP_DATA_DIR: '/dev/null/none' },
+  });
+  await expect(failed).rejects.toMatchObject({
+    stderr: expect.stringMatching(/src\/.*\.ts:\d+/) as unknown,
+  });
+});
+
+it('what is no program of its folder is refused in a sentence, and nothing runs', async () => {
+  for (const name of ['', 'nothing', '../cli/cli', 'openwop-bin']) {
+    const args = [join(ROOT, 'src/app/launch.js'), name];
+    await expect(
+      promisify(execFile)(process.execPath, args, { env: env('none') }),
+    ).rejects.toMatchObject({
+      code: 2,
+      stderr: `No program "${name}": name one of src/app, as \`npm start\` does.\n`,
+    });
+  }
+});
