@@ -98,7 +98,10 @@ export interface SubjectStore {
     readonly after?: ErasureRow | undefined;
     readonly limit: number;
   }): Promise<readonly ErasureRow[]>;
-  openRuns(keyId: string, limit: number): Promise<readonly RunRef[]>;
+  openRuns(
+    keyId: string,
+    page: { readonly after: string; readonly limit: number },
+  ): Promise<readonly RunRef[]>;
   /** Destroys the key unless a run of it is open: false then. Idempotent. */
   destroy(erasure: ErasureRow): Promise<boolean>;
   /** Time in ms until no process can open anything with the destroyed key any more; 0 or less: none can. */

@@ -36,7 +36,10 @@ export interface EraseRequest {
 
 /** Goes on until this says so. */
 export interface Patience {
+  /** Asked before each round. */
   isOver(): boolean;
+  /** Within a round. */
+  isLate(): boolean;
   rest(ms: number): Promise<void>;
 }
 
@@ -98,9 +101,20 @@ async function destroyed(
   for (;;) {
     if (await subjects.destroy(erasure)) return true;
     if (patience.isOver()) return false;
-    const open = await subjects.openRuns(erasure.keyId, ROUND_RUNS);
-    await Promise.all(open.map((run) => endRun(deps, erasure, run)));
+    await endOpen(deps, erasure, patience);
     await patience.rest(ROUND_REST_MS);
+  }
+}
+
+/** All of them in each round: some may not end for long. */
+async function endOpen(deps: EraseDeps, erasure: ErasureRow, patience: Patience): Promise<void> {
+  for (let after = ''; !patience.isLate();) {
+    const page = { after, limit: ROUND_RUNS };
+    const open = await deps.stores.subjects.openRuns(erasure.keyId, page);
+    await Promise.all(open.map((run) => endRun(deps, erasure, run)));
+    const last = open.at(-1);
+    if (!last || open.length < ROUND_RUNS) return;
+    after = last.runId;
   }
 }
 

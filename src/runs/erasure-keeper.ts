@@ -15,7 +15,7 @@ export interface ErasureKeeper {
 }
 
 /** One try each: the next round comes soon. */
-const ONCE: Patience = { isOver: () => true, rest: async () => {} };
+const ONCE: Patience = { isOver: () => true, isLate: () => false, rest: async () => {} };
 
 export function createErasureKeeper(deps: EraseDeps): ErasureKeeper {
   let timer: NodeJS.Timeout | undefined;

@@ -135,6 +135,49 @@ describe('PGlite', () => {
       expect(seen).toEqual(['x', 'y']);
       await other.close();
     });
+
+    it('architecture §3.4 who begins or ends to listen beside a transaction that is rolled back does so', async () => {
+      const other = pglite.connect();
+      const leaving = pglite.connect();
+      await leaving.listen('goes', () => undefined);
+      const seen: string[] = [];
+      let listening = Promise.resolve();
+      const undone = one.transaction(async (tx) => {
+        listening = other.listen('begun', (payload) => seen.push(payload));
+        await tx.query('SELECT 1');
+        await tx.query('SELECT 1 / 0').catch(() => undefined);
+        await leaving.close();
+        await tx.query('SELECT 1').catch(() => undefined);
+      });
+      await expect(undone).rejects.toMatchObject({ sqlState: '22012' });
+      await listening;
+      await one.query("SELECT pg_notify('begun', 'x')");
+      await eventually(() => seen.length > 0, 'the notification');
+      await other.close();
+      const channels = () => one.query('SELECT pg_listening_channels() AS channel');
+      const heard = async () => JSON.stringify(await channels());
+      await eventually(async () => !(await heard()).includes('goes'), 'the end of the listening');
+    });
+
+    it('architecture §3.4 a client that goes before its listening had its turn leaves none behind', async () => {
+      const hasty = pglite.connect();
+      await one.transaction(async (tx) => {
+        await tx.query('SELECT 1');
+        hasty.listen('hasty', () => undefined).catch(() => undefined);
+        await hasty.close();
+        await tx.query('SELECT 1');
+      });
+      const channels = async () =>
+        JSON.stringify(await one.query('SELECT pg_listening_channels() AS channel'));
+      await eventually(async () => !(await channels()).includes('hasty'), 'its end');
+    });
+
+    it('architecture §7 a client that comes when the database has stopped is refused', async () => {
+      const stopped = await openPglite(undefined, quietLogger);
+      await stopped.close();
+      const late = stopped.connect();
+      await expect(late.query('SELECT 1')).rejects.toMatchObject({ code: 'service_unavailable' });
+    });
   });
 });
 

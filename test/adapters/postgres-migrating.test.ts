@@ -59,6 +59,27 @@ async function accept(db: Db, runId: string, sessionId: string): Promise<void> {
   );
 }
 
+/** A run as a release without `fork_reads` has it, with text that no JSON of a database takes. */
+async function acceptFork(
+  db: Db,
+  runId: string,
+  { inherited, closed = false }: { readonly inherited?: object; readonly closed?: boolean },
+): Promise<void> {
+  const fork = { sourceRunId: 'source', ...(inherited ? { inherited } : {}) };
+  const said = '\u0000\\"\ud800{ "inherited"';
+  await db.query(
+    `INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms)
+     VALUES ($1, '${TENANT}', 'w', $2, '[]', 0)`,
+    [runId, JSON.stringify({ variables: { said }, header: {}, fork })],
+  );
+  await db.query(
+    `INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
+       last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
+     VALUES ($1, '${TENANT}', 'w', 0, 'running', $2, 1, 0, '', 0, '', 1, 'null', 'null')`,
+    [runId, closed],
+  );
+}
+
 const headBehind = (rows: readonly LogRow[]): Head => ({
   ...{ runId: 'a', tenant: TENANT, nextSequence: rows.length, lastTimestampMs: 0 },
   ...{ status: 'running', closed: false, temporalRunId: 'T1', historyEventId: 0, token: '' },
@@ -157,6 +178,38 @@ function migratingRules(database: () => Promise<DatabaseOptions>): void {
         });
         await write(db, 'd', { count: 1 });
         expect(await runsOf('talk')).toEqual(['d', 'b', 'a']);
+      } finally {
+        await close();
+      }
+    },
+  );
+
+  it(
+    'architecture §3.7 what open forks go by beside their source is noted for those that were there, too',
+    { timeout: LIMIT_MS },
+    async () => {
+      const { db, close, all } = await databaseAt(await database(), 15);
+      try {
+        const by = (tools?: string, answers?: string) => ({
+          ...(tools === undefined ? {} : { recordedTools: { runId: tools } }),
+          ...(answers === undefined ? {} : { recordedAnswers: { runId: answers } }),
+        });
+        await acceptFork(db, 'both', { inherited: by('tools', 'answers') });
+        await acceptFork(db, 'one', { inherited: by('same', 'same') });
+        await acceptFork(db, 'ended', { inherited: by('tools', 'answers'), closed: true });
+        await acceptFork(db, 'plain', { inherited: by() });
+        await acceptFork(db, 'alone', {});
+        await migrate(db, all);
+        const noted = await db.query(
+          'SELECT run_id, tenant_id, source_run_id FROM fork_reads ORDER BY run_id, source_run_id',
+        );
+        expect(noted).toEqual(
+          [
+            ['both', 'answers'],
+            ['both', 'tools'],
+            ['one', 'same'],
+          ].map(([run_id, source_run_id]) => ({ run_id, tenant_id: TENANT, source_run_id })),
+        );
       } finally {
         await close();
       }

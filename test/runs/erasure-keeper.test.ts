@@ -8,6 +8,7 @@ import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts
 import { createErasureKeeper } from '../../src/runs/erasure-keeper.ts';
 import type { EraseDeps } from '../../src/runs/erase.ts';
 import { HostError } from '../../src/rules/errors.ts';
+import type { RunRef } from '../../src/ports/runs.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { ErasureRow } from '../../src/ports/subjects.ts';
@@ -41,10 +42,15 @@ async function begun(stores: Stores, subject: string, ends: boolean): Promise<Er
 }
 
 /** Of a host whose Temporal is away: no open run ends. */
-function keeperOn(stores: Stores, logger: Logger): ReturnType<typeof createErasureKeeper> {
+function keeperOn(
+  stores: Stores,
+  logger: Logger,
+  asks: (runId: string) => void = () => {},
+): ReturnType<typeof createErasureKeeper> {
+  const head = ({ runId }: RunRef) => (asks(runId), away());
   const deps = {
     ...{ stores, logger, redactor: { text: (text: string) => text } },
-    ...{ engine: { message: away, cancel: away, describe: away }, log: { fresh: away } },
+    ...{ engine: { send: away }, log: { head, fresh: away } },
   };
   return createErasureKeeper(deps as unknown as EraseDeps);
 }
@@ -76,6 +82,25 @@ describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => 
     const { stores } = await opened();
     for (let at = 0; at < 12; at++) await begun(stores, `open-${at}`, false);
     await untilErased(stores, await begun(stores, 'ended', true));
+    await stores.close();
+  }, 120_000);
+
+  it('all open runs of a subject are told to end in each round, whatever becomes of the first', async () => {
+    const { stores } = await opened();
+    const subjectKey = (await stores.subjects.keyFor(TENANT, { subject: 'many' })) ?? '';
+    const runIds: string[] = [];
+    for (let at = 0; at < 120; at++) {
+      const run = newRun({ subjectKey });
+      await stores.runs.accept(run);
+      await stores.runs.markStarted(refTo(run.runId), 'T1');
+      runIds.push(run.runId);
+    }
+    await stores.subjects.beginErasure(TENANT, 'many', ASKED);
+    const asked = new Set<string>();
+    const keeper = keeperOn(stores, quietLogger, (runId) => asked.add(runId));
+    keeper.start();
+    await expect.poll(() => asked.size, { timeout: 30_000 }).toBe(runIds.length);
+    await keeper.stop();
     await stores.close();
   }, 120_000);
 

@@ -21,9 +21,10 @@ export interface Transaction extends Queries {
 
 export interface Db extends Queries {
   /**
-   * Runs `work` in one READ COMMITTED transaction: committed when it resolves, rolled back when it throws. Nothing
-   * else may be awaited in it, because PGlite has one connection. `work` runs again (at most TRANSACTION_TRIES times)
-   * after a deadlock. Ends by itself after `limitMs` without an end (TRANSACTION_LIMIT_MS).
+   * Runs `work` in one READ COMMITTED transaction: committed when it resolves, rolled back when it throws or when a
+   * statement failed that it went on behind, whose error it throws then. Nothing else may be awaited in it, because
+   * PGlite has one connection. `work` runs again (at most TRANSACTION_TRIES times) after a deadlock. Ends by itself after
+   * `limitMs` without an end (TRANSACTION_LIMIT_MS).
    */
   transaction<Result>(
     work: (tx: Transaction) => Promise<Result>,
@@ -45,6 +46,28 @@ export interface SealedDb extends Db {
 export const TRANSACTION_LIMIT_MS = 5_000;
 /** How often a transaction runs at most when the database made it the victim of a deadlock. */
 export const TRANSACTION_TRIES = 3;
+
+/**
+ * The result of `work`. Throws the first error of its statements also where `work` went on: PostgreSQL takes the COMMIT
+ * of such a transaction, and rolls it back.
+ */
+export async function committable<Result>(
+  tx: Transaction,
+  work: (tx: Transaction) => Promise<Result>,
+): Promise<Result> {
+  let failed: Error | undefined;
+  const noted = (error: Error): never => {
+    failed ??= error;
+    throw error;
+  };
+  const result = await work({
+    query: <Row>(text: string, values?: readonly SqlValue[]) =>
+      tx.query<Row>(text, values).catch(noted),
+    script: (text) => tx.script(text).catch(noted),
+  });
+  if (failed) throw failed;
+  return result;
+}
 
 /** What the database said no to. Its message may hold values: it goes to logs as a cause, never into a response. */
 export class SqlError extends Error {

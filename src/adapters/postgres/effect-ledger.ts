@@ -14,16 +14,19 @@
 // * `differs`, and nothing is written, when an earlier node attempt of this visit left a row of the tool that is done
 //   or in doubt, or claimed and so possibly either. Every claim of a closed run is refused. Each new claim and the
 //   step to in-doubt raise the epoch. `settle` ends a claim, or a doubt (the reconcile hook's answer), under its epoch.
+//   What a fork inherits (epoch 0) was performed under another key: in doubt, it is no idempotent tool's to repeat.
 //   `recall` tells what the column "other tool" says, and claims nothing.
 import { canonicalJson } from '../../rules/json.ts';
 import { sha256Hex } from '../../rules/ids.ts';
-import type {
-  EffectClaim,
-  EffectIdentity,
-  EffectLedger,
-  EffectRecall,
-  EffectRow,
-  EffectState,
+import {
+  INHERITED_EPOCH,
+  type EffectClaim,
+  type EffectIdentity,
+  type EffectLedger,
+  type EffectRecall,
+  type EffectRow,
+  type EffectState,
+  type FormerEffect,
 } from '../../ports/effects.ts';
 import type { SealedDb, Transaction } from './db.ts';
 
@@ -60,6 +63,12 @@ async function keyed({ seals }: SealedDb, identity: EffectIdentity): Promise<Eff
 
 export function createEffectLedger(db: SealedDb): EffectLedger {
   return {
+    async inherit(effects) {
+      for (const { identity: asked, ...former } of effects) {
+        const identity = await keyed(db, asked);
+        await db.transaction((tx) => inherit(tx, { ...former, identity }));
+      }
+    },
     async claim(asked, attempt, options) {
       const identity = await keyed(db, asked);
       return db.transaction((tx) => claim(tx, { identity, attempt, options }));
@@ -104,38 +113,56 @@ interface Ask {
 
 async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
   const { identity } = ask;
-  // Shared: claims go side by side, but the append that closes the run waits for them, and they for it.
-  const [head] = await tx.query<{ closed: boolean }>(
-    'SELECT closed FROM run_heads WHERE run_id = $1 AND tenant_id = $2 FOR SHARE',
-    [identity.runId, identity.tenant],
-  );
-  if (!head || head.closed) return { kind: 'run-closed' };
+  if (!(await isOpen(tx, identity))) return { kind: 'run-closed' };
   const effectId = effectIdOf(identity);
   const found = await find(tx, effectId);
   if (found) return claimFound(tx, ask, found);
   const stands = await standsInTheWay(tx, ask);
   if (stands) return { kind: 'differs', effectId, why: stands };
-  const inserted = await tx.query(
-    `INSERT INTO effects (effect_id, tenant_id, run_id, node_id, visit, tool_id, args_hash, occurrence, attempt, state,
-       epoch, lease_until_ms, created_at_ms)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'claimed', 1, openwop_now_ms() + $10::bigint, openwop_now_ms())
-     ON CONFLICT DO NOTHING RETURNING 1`,
-    [
-      effectId,
-      identity.tenant,
-      identity.runId,
-      identity.nodeId,
-      identity.visit,
-      identity.toolId,
-      identity.argsHash,
-      identity.occurrence,
-      ask.attempt,
-      ask.options.leaseMs,
-    ],
-  );
-  if (inserted.length > 0) return { kind: 'perform', effectId, epoch: 1, inDoubt: false };
+  const { attempt, options } = ask;
+  const claimed = { identity, attempt, state: 'claimed', epoch: 1 } as const;
+  if (await insert(tx, { ...claimed, leaseMs: options.leaseMs }))
+    return { kind: 'perform', effectId, epoch: 1, inDoubt: false };
   // Another claimer inserted it meanwhile; rows are never deleted, so now it is found.
   return claim(tx, ask);
+}
+
+/** Shared: claims go side by side, but the append that closes the run waits for them, and they for it. */
+async function isOpen(tx: Transaction, { runId, tenant }: EffectIdentity): Promise<boolean> {
+  const [head] = await tx.query<{ closed: boolean }>(
+    'SELECT closed FROM run_heads WHERE run_id = $1 AND tenant_id = $2 FOR SHARE',
+    [runId, tenant],
+  );
+  return head?.closed === false;
+}
+
+async function inherit(tx: Transaction, former: FormerEffect): Promise<void> {
+  if (await isOpen(tx, former.identity))
+    await insert(tx, { ...former, epoch: INHERITED_EPOCH, leaseMs: 0 });
+}
+
+interface NewEffect {
+  readonly identity: EffectIdentity;
+  readonly attempt: number;
+  readonly state: EffectState;
+  readonly epoch: number;
+  readonly leaseMs: number;
+  readonly outcomeHash?: string;
+}
+
+/** False: there is one by this identity. */
+async function insert(tx: Transaction, effect: NewEffect): Promise<boolean> {
+  const { identity, attempt, state, epoch, leaseMs, outcomeHash = null } = effect;
+  const { tenant, runId, nodeId, visit, toolId, argsHash, occurrence } = identity;
+  const named = [tenant, runId, nodeId, visit, toolId, argsHash, occurrence];
+  const inserted = await tx.query(
+    `INSERT INTO effects (effect_id, tenant_id, run_id, node_id, visit, tool_id, args_hash, occurrence, attempt, state,
+       epoch, lease_until_ms, outcome_hash, created_at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, openwop_now_ms() + $12::bigint, $13, openwop_now_ms())
+     ON CONFLICT DO NOTHING RETURNING 1`,
+    [effectIdOf(identity), ...named, attempt, state, epoch, leaseMs, outcomeHash],
+  );
+  return inserted.length > 0;
 }
 
 type Found = EffectRecord & { readonly now_ms: number };
@@ -184,7 +211,8 @@ async function claimFound(
   { attempt, options }: Ask,
   found: Found,
 ): Promise<EffectClaim> {
-  const mayRepeat = options.idempotent || options.force === true;
+  const isSameKey = found.epoch > INHERITED_EPOCH;
+  const mayRepeat = (options.idempotent && isSameKey) || options.force === true;
   const isUnknown =
     found.state === 'in-doubt' ||
     (found.state === 'claimed' && found.lease_until_ms <= found.now_ms);

@@ -30,9 +30,9 @@ import { createSessionStore } from './session-store.ts';
 import { createSubjectKeys, type MasterKey } from './subject-keys.ts';
 import { createSubjectStore } from './subject-store.ts';
 
-/** `dir` absent: in memory, for tests. */
+/** `dir` absent: in memory, for tests. `cacheDir`: keeps an empty database, which new folders are copies of. */
 export type DatabaseOptions =
-  | { readonly kind: 'pglite'; readonly dir?: string }
+  | { readonly kind: 'pglite'; readonly dir?: string; readonly cacheDir?: string }
   | { readonly kind: 'postgres'; readonly url: string };
 
 export interface OpenStoresOptions {
@@ -68,6 +68,7 @@ export async function storesOn(
     const seals = createSeals(keys);
     const db = withSeals(plain, seals);
     const log = await createLogStore(db, logger);
+    const projection = await createProjectionStore(db, logger);
     const stored =
       database.kind === 'pglite' && contentDir !== undefined
         ? createFileContentStore(db, await createContentFiles(contentDir), logger)
@@ -83,7 +84,7 @@ export async function storesOn(
       log,
       feed: createFeedStore(db),
       sessions: createSessionStore(db),
-      projection: createProjectionStore(db),
+      projection,
       segments: createSegmentStore(db),
       content,
       effects: createEffectLedger(db),
@@ -113,7 +114,7 @@ export async function openDatabase(
     const db = await openPool(database.url, logger);
     return { db, close: () => db.close() };
   }
-  const pglite = await openPglite(database.dir, logger);
+  const pglite = await openPglite(database.dir, logger, database.cacheDir);
   return { db: pglite.connect(), close: () => pglite.close() };
 }
 

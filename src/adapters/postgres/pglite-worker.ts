@@ -10,9 +10,10 @@ import type {
   PgliteReply,
   PgliteRequest,
 } from './pglite-protocol.ts';
+import { Statements } from './pglite-statements.ts';
+import { Refused, Turns } from './pglite-turns.ts';
+import { Upkeep } from './pglite-upkeep.ts';
 
-/** Turns that may wait; above it requests are refused, so that a stuck database shows instead of eating memory. */
-const WAITING_TURNS_LIMIT = 10_000;
 const INT8 = 20;
 
 interface OpenTransaction {
@@ -21,33 +22,6 @@ interface OpenTransaction {
   /** Idempotent; the first call decides. */
   end(command: 'COMMIT' | 'ROLLBACK'): Promise<void>;
   ended: boolean;
-}
-
-class Refused extends Error {
-  readonly code: string;
-  constructor(message: string, code: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
-/** First come, first served. */
-class Turns {
-  #tail: Promise<void> = Promise.resolve();
-  #waiting = 0;
-
-  /** Resolves to the function that ends the turn. */
-  async take(): Promise<() => void> {
-    if (this.#waiting >= WAITING_TURNS_LIMIT)
-      throw new Refused('too many requests wait for the database', '53400');
-    this.#waiting++;
-    const before = this.#tail;
-    let release = (): void => undefined;
-    this.#tail = new Promise((resolve) => (release = resolve));
-    await before;
-    this.#waiting--;
-    return release;
-  }
 }
 
 function faultOf(error: unknown): PgliteFault {
@@ -59,13 +33,16 @@ function faultOf(error: unknown): PgliteFault {
   return { message: message ?? String(error), code, constraint };
 }
 
-function beginTransaction(pg: PGlite, turns: Turns, limitMs: number): OpenTransaction {
+function beginTransaction({ pg, turns, upkeep }: Database, limitMs: number): OpenTransaction {
   let release = (): void => undefined;
   let timer: NodeJS.Timeout | undefined;
   const begun = (async () => {
     release = await turns.take();
     await pg.exec('BEGIN');
-    timer = setTimeout(() => void transaction.end('ROLLBACK'), limitMs);
+    timer = setTimeout(() => {
+      // Refused where its end came first.
+      transaction.end('ROLLBACK').catch(() => undefined);
+    }, limitMs);
   })();
   const transaction: OpenTransaction = {
     begun,
@@ -80,6 +57,7 @@ function beginTransaction(pg: PGlite, turns: Turns, limitMs: number): OpenTransa
       } finally {
         clearTimeout(timer);
         release();
+        upkeep.noteTurn();
       }
     },
   };
@@ -87,9 +65,25 @@ function beginTransaction(pg: PGlite, turns: Turns, limitMs: number): OpenTransa
   return transaction;
 }
 
-function serve(pg: PGlite, turns: Turns, port: MessagePort): void {
+/** Outside of any transaction. */
+async function inOwnTurn<Result>(
+  { turns, upkeep }: Database,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const release = await turns.take();
+  try {
+    return await work();
+  } finally {
+    release();
+    upkeep.noteTurn();
+  }
+}
+
+function serve(database: Database, port: MessagePort): void {
+  const { pg, statements } = database;
   const transactions = new Map<number, OpenTransaction>();
-  const unlisten: (() => Promise<void>)[] = [];
+  /** Each resolves to what ends it, once it has had its turn. */
+  const listening: Promise<() => Promise<void>>[] = [];
   const reply = (message: PgliteReply): void => port.postMessage(message);
 
   async function inTurn<Result>(
@@ -102,23 +96,21 @@ function serve(pg: PGlite, turns: Turns, port: MessagePort): void {
       if (!transaction || transaction.ended) throw new Refused('the transaction is over', '25P04');
       return work();
     }
-    const release = await turns.take();
-    try {
-      return await work();
-    } finally {
-      release();
-    }
+    return inOwnTurn(database, work);
   }
 
   async function answer(request: PgliteRequest): Promise<readonly unknown[]> {
     switch (request.op) {
       case 'query':
-        return (await inTurn(request.tx, () => pg.query(request.text, [...request.values]))).rows;
+        return inTurn(request.tx, () => statements.query(request.text, request.values));
       case 'script':
-        await inTurn(request.tx, () => pg.exec(request.text));
+        await inTurn(request.tx, async () => {
+          await pg.exec(request.text);
+          await statements.forgetAll();
+        });
         return [];
       case 'begin': {
-        const transaction = beginTransaction(pg, turns, request.limitMs);
+        const transaction = beginTransaction(database, request.limitMs);
         transactions.set(request.tx, transaction);
         await transaction.begun;
         return [];
@@ -132,7 +124,11 @@ function serve(pg: PGlite, turns: Turns, port: MessagePort): void {
       }
       case 'listen': {
         const { channel } = request;
-        unlisten.push(await pg.listen(channel, (payload) => reply({ channel, payload })));
+        // In a turn: inside a transaction of another client, the rollback of that one would take it back.
+        const hear = () => pg.listen(channel, (payload) => reply({ channel, payload }));
+        const heard = inOwnTurn(database, hear);
+        listening.push(heard);
+        await heard;
         return [];
       }
     }
@@ -148,8 +144,16 @@ function serve(pg: PGlite, turns: Turns, port: MessagePort): void {
     for (const transaction of transactions.values())
       transaction.end('ROLLBACK').catch(() => undefined);
     transactions.clear();
-    for (const stop of unlisten) void stop();
+    for (const heard of listening)
+      heard.then((stop) => inOwnTurn(database, () => stop())).catch(() => undefined);
   });
+}
+
+interface Database {
+  readonly pg: PGlite;
+  readonly statements: Statements;
+  readonly turns: Turns;
+  readonly upkeep: Upkeep;
 }
 
 async function main(): Promise<void> {
@@ -165,10 +169,15 @@ async function main(): Promise<void> {
       parsers: { [INT8]: (text: string) => Number(text) },
     });
     const turns = new Turns();
+    const statements = new Statements(pg);
+    const upkeep = new Upkeep(pg, turns);
+    await statements.begin();
+    await upkeep.begin();
+    const database = { pg, statements, turns, upkeep };
     owner.on('message', (command: PgliteCommand) => {
-      if (command.kind === 'connect') return serve(pg, turns, command.port);
+      if (command.kind === 'connect') return serve(database, command.port);
       void (async () => {
-        await turns.take();
+        await database.turns.take();
         await pg.close();
         say({ kind: 'closed' });
         owner.close();

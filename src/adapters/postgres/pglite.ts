@@ -1,29 +1,42 @@
 // The client side of PGlite: a Db over a MessagePort to the worker thread (architecture §7). The default database, for
 // one process; its twin is pool.ts.
-import { access, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports/logger.ts';
+import { compiledThread } from '../../system/compiled.ts';
 import { within } from '../../system/time.ts';
-import { databaseError, isDeadlock, TRANSACTION_LIMIT_MS, TRANSACTION_TRIES } from './db.ts';
+import {
+  committable,
+  databaseError,
+  isDeadlock,
+  TRANSACTION_LIMIT_MS,
+  TRANSACTION_TRIES,
+} from './db.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';
+import { isInitialised, makeFolder, makeFolderAnew } from './pglite-folder.ts';
 import type { PgliteCommand, PgliteNotice, PgliteReply, PgliteRequest } from './pglite-protocol.ts';
 
 /** Longest time in ms that closing waits for the worker's checkpoint before it is ended. */
 const CLOSE_LIMIT_MS = 10_000;
 
-// The worker is TypeScript too, and its thread starts without a loader, also under vitest. Both modules are named by
-// their full address: nothing may depend on the current folder.
-const WORKER_MODULES = {
-  loader: import.meta.resolve('tsx/esm/api'),
-  module: new URL('./pglite-worker.ts', import.meta.url).href,
-};
+// Where the sources run themselves, the worker is TypeScript too, and its thread starts without a loader, also under
+// vitest. Modules are named by their full address: nothing may depend on the current folder.
 const WORKER_BOOT = `
   const { loader, module } = require('node:worker_threads').workerData;
-  import(loader).then(({ register }) => register()).then(() => import(module));
+  const loaded = loader && import(loader).then(({ register }) => register());
+  Promise.resolve(loaded).then(() => import(module));
 `;
+
+function workerModules(): { loader?: string; module: string } {
+  const module = compiledThread('src/adapters/postgres/pglite-worker.ts');
+  if (module !== undefined) return { module };
+  return {
+    loader: import.meta.resolve('tsx/esm/api'),
+    module: new URL('./pglite-worker.ts', import.meta.url).href,
+  };
+}
 
 export interface Pglite {
   /** A client of its own: its transactions end when it closes. */
@@ -32,28 +45,33 @@ export interface Pglite {
 }
 
 /**
- * Starts the worker. `dir` absent: in memory. Throws HostError service_unavailable when the folder cannot be opened. A
- * new folder is initialised in a thread of its own: that takes some 400 MiB, which a thread keeps as long as it lives.
+ * Starts the worker. `dir` absent: in memory. `cacheDir`: keeps an empty database, which new folders are copies of. Throws
+ * HostError service_unavailable when the folder cannot be opened.
  */
-export async function openPglite(dir: string | undefined, logger: Logger): Promise<Pglite> {
+export async function openPglite(
+  dir: string | undefined,
+  logger: Logger,
+  cacheDir?: string,
+): Promise<Pglite> {
   if (dir === undefined) return startWorker(dir, logger);
   await ownFolder(dir);
-  if (!(await isInitialised(dir))) await (await startWorker(dir, logger)).close();
-  return startWorker(dir, logger);
-}
-
-function isInitialised(dir: string): Promise<boolean> {
-  return access(join(dir, 'PG_VERSION')).then(
-    () => true,
-    () => false,
-  );
+  if (await isInitialised(dir)) return startWorker(dir, logger);
+  const initialise = async (made: string) => (await startWorker(made, logger)).close();
+  await makeFolder(dir, cacheDir, initialise);
+  try {
+    return await startWorker(dir, logger);
+  } catch (error) {
+    if (cacheDir === undefined) throw error;
+    await makeFolderAnew(dir, cacheDir, initialise);
+    return startWorker(dir, logger);
+  }
 }
 
 async function startWorker(dir: string | undefined, logger: Logger): Promise<Pglite> {
   const worker = new Worker(WORKER_BOOT, {
     eval: true,
     execArgv: [],
-    workerData: { dir, ...WORKER_MODULES },
+    workerData: { dir, ...workerModules() },
   });
   const clients = new Set<PgliteClient>();
   let closing = false;
@@ -80,6 +98,8 @@ async function startWorker(dir: string | undefined, logger: Logger): Promise<Pgl
       worker.postMessage({ kind: 'connect', port: port2 } satisfies PgliteCommand, [port2]);
       const client = new PgliteClient(port1, logger, () => clients.delete(client));
       clients.add(client);
+      // Nobody answers on the other side of the port.
+      if (gone) client.lose(new Error('worker gone'));
       return client;
     },
     async close() {
@@ -167,11 +187,14 @@ class PgliteClient implements Db {
     // Not awaited: the first statement follows at once, and fails by itself when BEGIN did.
     begun.catch(() => undefined);
     try {
-      const result = await work({
-        query: async <Row>(text: string, values: readonly SqlValue[] = []) =>
-          (await this.#send({ op: 'query', text, values, tx })) as Row[],
-        script: async (text) => void (await this.#send({ op: 'script', text, tx })),
-      });
+      const result = await committable(
+        {
+          query: async <Row>(text: string, values: readonly SqlValue[] = []) =>
+            (await this.#send({ op: 'query', text, values, tx })) as Row[],
+          script: async (text) => void (await this.#send({ op: 'script', text, tx })),
+        },
+        work,
+      );
       await this.#send({ op: 'commit', tx });
       return result;
     } catch (error) {

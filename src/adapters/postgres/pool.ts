@@ -4,6 +4,7 @@ import pg from 'pg';
 import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports/logger.ts';
 import {
+  committable,
   databaseError,
   isDeadlock,
   SQL_STATE,
@@ -151,10 +152,11 @@ class PoolDb implements Db {
       if (limitMs !== undefined) {
         await say(`SET LOCAL idle_in_transaction_session_timeout = ${Math.trunc(limitMs)}`);
       }
-      const result = await work({
+      const tx: Transaction = {
         query: <Row>(text: string, values: readonly SqlValue[] = []) => say<Row>(text, values),
         script: async (text) => void (await say(text)),
-      });
+      };
+      const result = await committable(tx, work);
       await say('COMMIT');
       return result;
     } catch (error) {

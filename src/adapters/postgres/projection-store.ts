@@ -1,6 +1,7 @@
 // Who wants which run now, which processes live, and how far the sweep got (architecture §3.4). All times are the
 // database's.
 import type { ProjectionStore } from '../../ports/projection.ts';
+import type { Logger } from '../../ports/logger.ts';
 import type { Db } from './db.ts';
 import { refOf } from './run-ref.ts';
 
@@ -9,17 +10,42 @@ interface NamedRecord {
   readonly run_id: string;
 }
 
-export function createProjectionStore(db: Db): ProjectionStore {
-  return { ...watches(db), ...progress(db) };
+/** runIds that somebody begins to watch. */
+const WATCH_CHANNEL = 'openwop_watch';
+
+/** Resolves when watches of every process are heard. */
+export async function createProjectionStore(db: Db, logger: Logger): Promise<ProjectionStore> {
+  const listeners = new Set<(runId: string) => void>();
+  await db.listen(WATCH_CHANNEL, (runId) => {
+    for (const listener of [...listeners])
+      try {
+        listener(runId);
+      } catch (error) {
+        logger.error('a listener to watches failed', { error: String(error) });
+      }
+  });
+  return {
+    ...watches(db),
+    ...progress(db),
+    onWatch(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
 }
 
 function watches(db: Db): Pick<ProjectionStore, 'watch' | 'unwatch' | 'watched'> {
   return {
     async watch({ tenant, runId }, watcher, ttlMs) {
+      // Of a row that was inserted alone: a watch that is renewed is no news.
       await db.query(
-        `INSERT INTO run_watches (run_id, watcher, tenant_id, expires_at_ms)
-         SELECT run_id, $2::text, tenant_id, openwop_now_ms() + $3::bigint FROM runs WHERE run_id = $1 AND tenant_id = $4
-         ON CONFLICT (run_id, watcher) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
+        `WITH watch AS (
+           INSERT INTO run_watches (run_id, watcher, tenant_id, expires_at_ms)
+           SELECT run_id, $2::text, tenant_id, openwop_now_ms() + $3::bigint FROM runs WHERE run_id = $1 AND tenant_id = $4
+           ON CONFLICT (run_id, watcher) DO UPDATE SET expires_at_ms = excluded.expires_at_ms
+           RETURNING run_id, xmax = 0 AS is_new
+         )
+         SELECT pg_notify('${WATCH_CHANNEL}', run_id) FROM watch WHERE is_new`,
         [runId, watcher, ttlMs, tenant],
       );
     },
@@ -41,7 +67,7 @@ function watches(db: Db): Pick<ProjectionStore, 'watch' | 'unwatch' | 'watched'>
   };
 }
 
-function progress(db: Db): Omit<ProjectionStore, keyof ReturnType<typeof watches>> {
+function progress(db: Db): Omit<ProjectionStore, 'onWatch' | keyof ReturnType<typeof watches>> {
   return {
     async renewLease(holder, ttlMs) {
       // The same beat clears watches whose watcher died.

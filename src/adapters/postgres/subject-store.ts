@@ -59,10 +59,10 @@ function newId(prefix: string): string {
   return `${prefix}-${randomBytes(ID_BYTES).toString('base64url')}`;
 }
 
-/** Runs of key $1 whose log has not ended. */
+/** Runs of key $1 behind a run id ($2) whose log has not ended. */
 const OPEN_RUNS = `SELECT s.tenant_id, s.run_id FROM subject_runs s
   LEFT JOIN run_heads h ON h.run_id = s.run_id
-  WHERE s.key_id = $1 AND h.closed IS NOT TRUE ORDER BY s.run_id`;
+  WHERE s.key_id = $1 AND s.run_id > $2 AND h.closed IS NOT TRUE ORDER BY s.run_id`;
 
 interface Parts {
   readonly db: Db;
@@ -177,10 +177,9 @@ function requests(
       );
       return records.map(erasureOf);
     },
-    async openRuns(keyId, limit) {
-      const rows = await db.query<{ tenant_id: string; run_id: string }>(`${OPEN_RUNS} LIMIT $2`, [
-        keyId,
-        limit,
+    async openRuns(keyId, { after, limit }) {
+      const rows = await db.query<{ tenant_id: string; run_id: string }>(`${OPEN_RUNS} LIMIT $3`, [
+        ...[keyId, after, limit],
       ]);
       return rows.map((row) => refOf(row.tenant_id, row.run_id));
     },
@@ -200,7 +199,9 @@ async function begin(
   if (key?.state !== 'active') return knownErasure(tx, tenant, subject);
   const keyId = key.key_id;
   if (!cancelsOpen) {
-    const open = await tx.query<{ run_id: string }>(`${OPEN_RUNS} LIMIT ${NAMED_RUNS}`, [keyId]);
+    const open = await tx.query<{ run_id: string }>(`${OPEN_RUNS} LIMIT ${NAMED_RUNS}`, [
+      ...[keyId, ''],
+    ]);
     if (open.length > 0) return { kind: 'open', runIds: open.map(({ run_id }) => run_id) };
   }
   await tx.query("UPDATE subject_keys SET state = 'closing' WHERE key_id = $1", [keyId]);
@@ -276,7 +277,7 @@ async function destroy(
     [keyId],
   );
   if (key?.state === 'destroyed') return true;
-  const open = await tx.query(`${OPEN_RUNS} LIMIT 1`, [keyId]);
+  const open = await tx.query(`${OPEN_RUNS} LIMIT 1`, [keyId, '']);
   if (open.length > 0) return false;
   await tx.query(
     `WITH gone AS (

@@ -132,7 +132,8 @@ async function erase(deps: FacadeDeps, input: InputOf<typeof ERASE_SUBJECT>): Pr
 
 function patienceOf(limitMs: number): Patience {
   const deadline = new Deadline(limitMs);
-  return { isOver: () => deadline.isOver(), rest: (ms) => rest(ms) };
+  const isOver = () => deadline.isOver();
+  return { isOver, isLate: isOver, rest: (ms) => rest(ms) };
 }
 
 function erasureView(erasure: ErasureRow): JsonObject {
