@@ -18,6 +18,7 @@ import {
 import type { ActivityPorts } from './ports.ts';
 import { showingProgress } from './progress-writer.ts';
 import { shownValue } from './shown-value.ts';
+import { inheritEffects } from './former-effects.ts';
 import { placeOf } from './place.ts';
 import { recordedCall } from './recorded-call.ts';
 import { toolError, type ToolError } from './tool-errors.ts';
@@ -31,13 +32,14 @@ type Refusal = ({ readonly kind: 'refused' } & Told) | { readonly kind: 'needs-a
 export async function callTool(ports: ActivityPorts, input: CallToolInput): Promise<Result> {
   const { toolId } = input.call;
   // What the agent may not call it may not call in a branch either.
-  const isAllowed = input.tools.includes(toolId);
-  if (input.recordedBy && isAllowed && !input.resolution)
-    return recordedCall(ports, input, input.recordedBy);
   const isInSurface = input.tools.includes(toolId);
+  if (input.recordedBy && isInSurface && !input.resolution)
+    return recordedCall(ports, input, input.recordedBy);
   const tool = isInSurface
     ? (await ports.tools.find(input.context.tenant, [toolId])).get(toolId)
     : undefined;
+  const { sourceLength: length } = input;
+  if (length !== undefined) await inheritEffects(ports, input, { tool, length });
   return showingProgress({ ports, input, tool }, async (onProgress) => {
     const { resolution } = input;
     const effect = { ports, input, tool, ...(onProgress ? { onProgress } : {}) };

@@ -4,7 +4,7 @@
 import { Context } from '@temporalio/activity';
 import { ERRORS, isErrorCode } from '../src/rules/errors.ts';
 import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
-import { jsonBytes, type JsonObject } from '../src/rules/json.ts';
+import { jsonBytes, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { NODE_INPUTS_BYTES } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import type { ChildEnd } from '../src/rules/children.ts';
@@ -30,14 +30,16 @@ const MESSAGE_BYTES = 2048;
 /** In their order; a refused one does not keep the others back. A later try finds what an earlier one started. */
 export function startChildren(
   { children, stores, redactor }: ActivityPorts,
-  { context, requests }: StartChildrenInput,
+  { context, requests, recordedBy, underWay = [] }: StartChildrenInput,
 ): Promise<StepResult<StartChildrenOutput>> {
   const parent = stores.runs.ref(context.tenant, context.runId);
   const { cancellationSignal } = Context.current();
   return beating(async () => {
-    const starts = await children.accept(parent, requests, cancellationSignal);
+    const starts = recordedBy
+      ? await children.recorded(parent, { requests, underWay, recordedBy }, cancellationSignal)
+      : await children.accept(parent, requests, cancellationSignal);
     const shown = starts.map((start) =>
-      start.kind === 'started' ? start : { ...start, message: told(redactor.text(start.message)) },
+      start.kind === 'refused' ? { ...start, message: told(redactor.text(start.message)) } : start,
     );
     return { output: { starts: shown }, events: [] };
   });
@@ -50,8 +52,15 @@ export async function endChild(
 ): Promise<StepResult<EndChildOutput>> {
   const { stores, children } = ports;
   const { tenant, runId } = input.context;
+  const { resolution } = input;
+  if (resolution && input.tool)
+    return asResult(ports, input, { status: 'completed', outputs: resolution.outcome });
   if (input.refused) return asResult(ports, input, { status: 'failed', error: input.refused });
-  const end = await children.end(stores.runs.ref(tenant, runId), input.childRunId);
+  const { recordedOf, childRunId } = input;
+  const end =
+    recordedOf === undefined
+      ? await children.end(stores.runs.ref(tenant, runId), childRunId)
+      : await children.recordedEnd(stores.runs.ref(tenant, recordedOf), childRunId);
   if (end === undefined)
     throw failure('service_unavailable', { message: 'The child run has not ended yet.' });
   if (end === 'lost') {
@@ -86,7 +95,8 @@ function taken(
 /** A type, not an interface: it is JSON. */
 type Taken = {
   readonly status: ChildEnd['status'];
-  readonly outputs?: JsonObject;
+  /** An object, but where somebody says otherwise. */
+  readonly outputs?: JsonValue;
   readonly variables?: JsonObject;
   readonly error?: { readonly code: string; readonly message: string };
 };

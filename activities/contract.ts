@@ -181,6 +181,11 @@ export interface CallToolInput {
     | { readonly kind: 'happened'; readonly outcome: JsonValue }
     | { readonly kind: 'skip' }
     | { readonly kind: 'perform' | 'unreached' };
+  /**
+   * Of a branch that left its source within this visit of the node: entries of its log that are its source's. What those
+   * say was performed is not repeated silently.
+   */
+  readonly sourceLength?: number;
   /** The log that tells what the call comes to: nothing is performed (a branch's overlay). */
   readonly recordedBy?: RecordedLog;
   /** Who let this call be made, where the operator's policy asks a human. */
@@ -265,8 +270,12 @@ export interface StartChildrenInput {
   readonly context: StepContext;
   /** One batch, in its order. */
   readonly requests: readonly ChildRequest[];
+  /** Nothing begins: each is what that record has for the same (src/runs/recorded-children.ts). */
+  readonly recordedBy?: RecordedLog;
+  /** With `recordedBy`: calls whose children were under way where the branch left its source. */
+  readonly underWay?: readonly string[];
 }
-/** In the order of the requests. */
+/** In the order of the requests, and then of `underWay`. */
 export interface StartChildrenOutput {
   readonly starts: readonly ChildStart[];
 }
@@ -274,6 +283,8 @@ export interface StartChildrenOutput {
 export interface EndChildInput {
   readonly context: StepContext;
   readonly childRunId: string;
+  /** The run that it is a child of; absent: this one. */
+  readonly recordedOf?: string;
   /** Variables of the child that are taken. */
   readonly harvest: readonly string[];
   /** It was never started: this is told in the place of an end. */
@@ -285,6 +296,8 @@ export interface EndChildInput {
     readonly toolId: string;
     readonly calledKey?: CausedBy;
   };
+  /** Of a tool's call: what stands in the place of what the child came to (replay.md §Modes). */
+  readonly resolution?: Extract<NonNullable<CallToolInput['resolution']>, { kind: 'happened' }>;
 }
 export interface EndChildOutput {
   readonly status: ChildEnd['status'];

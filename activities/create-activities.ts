@@ -5,6 +5,7 @@ import { checkValue } from './check-value.ts';
 import { cancelChild, endChild, keepTime, startChildren } from './child-runs.ts';
 import type { Activities } from './contract.ts';
 import { guarded } from './failures.ts';
+import { beating } from './heartbeat.ts';
 import { inferTurn } from './infer-turn.ts';
 import type { ActivityPorts } from './ports.ts';
 import { prepareInvocation } from './prepare-invocation.ts';
@@ -22,13 +23,13 @@ export function createActivities(ports: ActivityPorts): Activities {
     inferTurn: (input) => guarded(ports, () => inferTurn(ports, input)),
     callTool: (input) => guarded(ports, () => callTool(ports, input)),
     tellReasoning: (input) => guarded(ports, () => tellReasoning(ports, input)),
-    recordedAnswers: (input) => guarded(ports, () => recordedAnswers(ports, input)),
+    recordedAnswers: (input) => guarded(ports, () => beating(() => recordedAnswers(ports, input))),
     sealBlock: (input) => guarded(ports, () => sealBlock(ports, input)),
     startChildren: (input) => guarded(ports, () => startChildren(ports, input)),
     endChild: (input) => guarded(ports, () => endChild(ports, input)),
     cancelChild: (input) => guarded(ports, () => cancelChild(ports, input)),
     keepTime: (input) => guarded(ports, () => keepTime(ports, input)),
-    readRecording: (input) => guarded(ports, () => readRecording(ports, input)),
+    readRecording: (input) => guarded(ports, () => beating(() => readRecording(ports, input))),
     forkChildren: (input) => guarded(ports, () => forkChildren(ports, input)),
   };
 }

@@ -13,7 +13,12 @@ import { Context } from '@temporalio/activity';
 import { HostError } from '../src/rules/errors.ts';
 import { eventIdOf } from '../src/rules/ids.ts';
 import { canonicalJson, utf8Length, type JsonValue } from '../src/rules/json.ts';
-import type { EffectClaim, EffectIdentity, EffectRecall } from '../src/ports/effects.ts';
+import {
+  INHERITED_EPOCH,
+  type EffectClaim,
+  type EffectIdentity,
+  type EffectRecall,
+} from '../src/ports/effects.ts';
 import type { Tool, ToolCallContext, ToolProgress } from '../src/ports/tools.ts';
 import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { CallToolInput } from './contract.ts';
@@ -81,7 +86,7 @@ async function settleUnreached(effect: Effect): Promise<EffectResult> {
 }
 
 /** A doubt about it goes to a human: told as an error it would be asked for again under another key, and paid twice. */
-function isAskedAbout({ idempotent, safetyTier }: Tool): boolean {
+export function isAskedAbout({ idempotent, safetyTier }: Tool): boolean {
   return idempotent !== true || safetyTier === 'write';
 }
 
@@ -347,7 +352,7 @@ async function settle(
 async function reconcile(effect: KnownEffect, claim: InDoubt): Promise<EffectResult> {
   const { ports, input } = effect;
   const { effectId, epoch } = claim;
-  const told = await askTool(effect, effectId);
+  const told = epoch === INHERITED_EPOCH ? 'unknown' : await askTool(effect, effectId);
   if (told === 'unknown') {
     return { kind: 'in-doubt', effectId, reason: 'The effect may or may not have happened.' };
   }

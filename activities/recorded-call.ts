@@ -6,7 +6,7 @@ import { digestOf, encodeTuple } from '../src/rules/ids.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { RecordedLog } from '../src/rules/overlay.ts';
-import type { CallToolInput, CallToolOutput } from './contract.ts';
+import type { CallToolInput, CallToolOutput, StepContext } from './contract.ts';
 import { placeOf } from './place.ts';
 import type { ActivityPorts } from './ports.ts';
 import { recordedRows } from './recorded-rows.ts';
@@ -62,13 +62,10 @@ async function resultOf(
   told: JsonObject,
 ): Promise<StepResult<CallToolOutput>> {
   const { content } = stores;
-  const { tenant, runId } = context;
   const { outcome = null, error, status = 'ok' } = told;
-  const referred = error === undefined ? await referredTo(content, tenant, outcome) : undefined;
-  // Whoever put it may expire before this run does.
-  if (referred !== undefined)
-    await content.put({ tenant, runId }, await content.get(tenant, referred));
-  const resultHash = referred ?? (await writeJson(content, context, error ? { error } : outcome));
+  const resultHash = error
+    ? await writeJson(content, context, { error })
+    : await heldOutcome(content, context, outcome);
   const payload = { ...(error ? { error } : { outcome }), status };
   return {
     output: { kind: 'returned', status: status as 'ok', resultHash },
@@ -81,6 +78,19 @@ async function resultOf(
       },
     ],
   };
+}
+
+/** Content hash of an outcome as a log shows it, held by the run of the context: whoever put it may expire before. */
+export async function heldOutcome(
+  content: ActivityPorts['stores']['content'],
+  context: Pick<StepContext, 'tenant' | 'runId'>,
+  outcome: JsonValue,
+): Promise<string> {
+  const { tenant, runId } = context;
+  const referred = await referredTo(content, tenant, outcome);
+  if (referred === undefined) return writeJson(content, context, outcome);
+  await content.put({ tenant, runId }, await content.get(tenant, referred));
+  return referred;
 }
 
 /** The content that a value stands for, if it is shown by reference and not a value that only looks so. */

@@ -349,6 +349,10 @@ export interface CohortSelection {
 }
 export interface CohortChange {
   /**
+   * Of the worker, and nothing beside it: each run is replayed by its code, whatever build takes new runs.
+   */
+  build?: string;
+  /**
    * By agentId, by the last part of one, or by the node that invokes it.
    */
   agents?: {
@@ -372,7 +376,7 @@ export interface Cohort {
   cohortId: string;
   state: 'running' | 'cancelling' | 'completed' | 'cancelled';
   /**
-   * replay: by the code of this build, and nothing else is another.
+   * replay: by the code of this build, or of the one that is named, and nothing else is another.
    */
   mode: 'replay' | 'branch';
   createdAt: string;
@@ -469,6 +473,16 @@ export interface CohortMemberResult {
     seq: number;
     cause: string;
     overlay?: string;
+    /**
+     * Of a fork by a build of the worker.
+     */
+    build?: {
+      buildId: string;
+      /**
+       * Whose worker performed the source's last task. Absent: nobody knows it.
+       */
+      sourceBuildId?: string;
+    };
     nodeId?: string;
     nodeName?: string;
     type?: string;
@@ -1653,6 +1667,16 @@ export interface Divergence {
    * One is a branch of the other, and this part of its overlay is the cause.
    */
   overlay?: 'inputs' | 'configurable' | 'agents' | 'answer';
+  /**
+   * Of a fork by a build of the worker.
+   */
+  build?: {
+    buildId: string;
+    /**
+     * Whose worker performed the source's last task. Absent: nobody knows it.
+     */
+    sourceBuildId?: string;
+  };
 }
 export interface ValueDifference {
   /**
@@ -2505,7 +2529,7 @@ export interface RunForkOverlay {
    */
   onDivergence?: 'stop' | 'live';
   /**
-   * recorded: calls get what the same call got in the source, and nothing is performed.
+   * recorded: calls get what the same call got in the source, child runs come to what the same one came to, and nothing is performed.
    */
   tools?: 'live' | 'recorded';
   /**

@@ -118,11 +118,12 @@ const ROOMS: Record<string, Room> = {
     rooms: ['src/cli', 'src/app/data-folder.ts', 'src/app/defaults.ts'],
     node: true,
   },
+  // Before anything is compiled.
+  'src/app/compile.js': { packages: ['esbuild'], node: true },
   'src/app': {
     rooms: ['src', 'workflows', 'activities'],
     types: SHAPES,
-    // tsx: a command that is called from elsewhere runs without a build, too.
-    packages: ['@temporalio/worker', '@temporalio/client', '@temporalio/common', 'tsx'],
+    packages: ['@temporalio/worker', '@temporalio/client', '@temporalio/common'],
     node: true,
   },
   workflows: {
@@ -362,10 +363,16 @@ describe('nothing is dead', () => {
     readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
   ) as Record<'scripts' | 'bin', Record<string, string>>;
   const checks = repositoryFiles('.ci').map((path) => readFileSync(path, 'utf8'));
+  /** Programs of src/app that a text starts by its launcher. */
+  const launched = (text: string): string[] =>
+    [...text.matchAll(/(?:launch\.js |LAUNCHER, ')([a-z-]+)/g)].map(
+      ([, name = '']) => `src/app/${name}.ts`,
+    );
   const commands = new Set(
-    [...Object.values(scripts), ...Object.values(bin), ...checks].flatMap((command) =>
-      command.split(/\s/),
-    ),
+    [...Object.values(scripts), ...Object.values(bin), ...checks].flatMap((command) => [
+      ...command.split(/\s/),
+      ...launched(command),
+    ]),
   );
   const ENTRIES =
     /^examples\/(?:[^/]+\/){1,2}agent\.ts$|^workflows\/(index|interceptors)\.ts$|^test\/.*\.test\.ts$|^test\/support\/global-setup\.ts$|\.config\.[tj]s$/;
@@ -378,7 +385,7 @@ describe('nothing is dead', () => {
       const file = byPath.get(path);
       if (!file) continue;
       for (const { target, inside } of file.imports) if (inside) reached.add(target);
-      for (const target of mentionedPaths(file)) reached.add(target);
+      for (const target of [...mentionedPaths(file), ...launched(file.text)]) reached.add(target);
     }
     expect(files.map(({ path }) => path).filter((path) => !reached.has(path))).toEqual([]);
   });

@@ -46,13 +46,18 @@ const OPTIONS: Record<ActivityName, ActivityOptions> = {
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry: { ...RETRY, maximumAttempts: 6 },
   },
-  recordedAnswers: { startToCloseTimeout: 120_000, retry: { ...RETRY, maximumAttempts: 20 } },
+  recordedAnswers: {
+    startToCloseTimeout: 120_000,
+    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+    retry: { ...RETRY, maximumAttempts: 20 },
+  },
   sealBlock: { startToCloseTimeout: 30_000, retry: { ...RETRY, maximumAttempts: 20 } },
 };
 
 /** Of an activity that belongs to the run alone. */
 export const RECORDING_OPTIONS: ActivityOptions = {
   startToCloseTimeout: 120_000,
+  heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
   retry: { ...RETRY, maximumAttempts: 20 },
 };
 

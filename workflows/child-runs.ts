@@ -5,23 +5,38 @@
 //   phase     what happens                                         next
 //   asked     its id is known, and that this run waits for it      running, or it is refused
 //   running   it is there: node.dispatched                         ended: it told so, was cancelled, or took too long
+//   held      it was running where a branch by recorded tools      running, as the record has it
+//             left its source
+//
+// A branch by recorded tools begins none: each is one that the record has, which came to its end there. Those of a node give
+// what they have in the order in which that was taken there.
 //
 // A wait that is cancelled cancels its child, and sees it end before the run that waited comes to its own end.
 import { isCancellation } from '@temporalio/workflow';
 import type { EndChildInput, EndChildOutput } from '../activities/contract.ts';
 import {
   CHILD_CANCEL_MS,
+  CHILD_TIMEOUT,
   MAX_FAN_OUT,
   MAX_OPEN_CHILDREN,
+  RECORDED_TURN_MS,
   type ChildRequest,
   type ChildStart,
 } from '../src/rules/children.ts';
-import { childRunIdOf } from '../src/rules/ids.ts';
+import { childRunIdOf, emissionKey } from '../src/rules/ids.ts';
 import { revisionOf } from '../src/rules/versions.ts';
-import { emitFact, nodeFailure, nodeState, type Run, type Visit } from './context.ts';
-import { newFrame } from './frames.ts';
+import {
+  emitFact,
+  nodeFailure,
+  nodeState,
+  tupleOf,
+  type Kin,
+  type Run,
+  type Visit,
+} from './context.ts';
+import { newFrame, type OpenChild } from './frames.ts';
 import { gate, isPaused } from './pause.ts';
-import { stepKey, uncancelled } from './steps.ts';
+import { stepKey, uncancelled, type Steps } from './steps.ts';
 
 /** A type, not an interface: it is part of a frame's JSON. */
 export type Child = {
@@ -32,7 +47,9 @@ export type Child = {
   readonly callId: string;
   /** Of a running one: what it runs. */
   workflowId?: string;
-  phase: 'asked' | 'running' | 'refused';
+  phase: 'asked' | 'running' | 'held' | 'refused';
+  /** It is a child of this run, and has ended. */
+  recordedOf?: string;
   /** It outlives the run that waits for it. */
   readonly isDetached?: true;
   refusal?: { code: string; message: string };
@@ -115,6 +132,7 @@ export async function startChildren(
   wanted.forEach((one, index) => {
     const start = starts[index];
     if (start?.kind === 'started') noteStarted(visit, one, { ...start, atMs });
+    else if (start?.kind === 'recorded') noteRecorded(visit, one, start);
     else noteRefused(visit, one.child, start);
   });
 }
@@ -134,11 +152,39 @@ function noteStarted(
   child.phase = 'running';
   child.workflowId = workflowId;
   if (timeoutMs !== undefined) child.deadlineMs = atMs + timeoutMs;
-  emitFact(visit, 'node.dispatched', {
-    step: child.step,
-    payload: { childRunId: child.runId, childWorkflowId: workflowId },
-    causedBy: asked.startedBy,
-  });
+  stateDispatched(visit, child, { step: child.step, causedBy: asked.startedBy });
+}
+
+function noteRecorded(
+  visit: Visit,
+  { child, asked }: Pick<Wanted, 'child' | 'asked'>,
+  start: Recorded,
+): void {
+  takeRecorded(visit, child, start);
+  stateDispatched(visit, child, { step: child.step, causedBy: asked.startedBy });
+}
+
+type Recorded = Extract<ChildStart, { kind: 'recorded' }>;
+
+/** From now on it goes by the name that it has there, and has ended. */
+function takeRecorded({ run, frame }: Visit, child: Child, start: Recorded): void {
+  const { childRunId, workflowId, recordedOf, turn, hasTimedOut } = start;
+  const { children = {} } = run.state;
+  delete children[child.runId];
+  const ordered = turn === undefined ? {} : { turn };
+  children[childRunId] = { nodeId: frame.nodeId, hasEnded: true, ...ordered };
+  run.state.children = children;
+  Object.assign(child, { phase: 'running', runId: childRunId, workflowId, recordedOf });
+  if (hasTimedOut) child.dismissed = 'timeout';
+}
+
+function stateDispatched(
+  visit: Visit,
+  { runId: childRunId, workflowId: childWorkflowId = '' }: Child,
+  { step, causedBy }: { readonly step: string; readonly causedBy: string },
+): void {
+  const payload = { childRunId, childWorkflowId };
+  emitFact(visit, 'node.dispatched', { step, payload, causedBy });
 }
 
 function noteRefused(
@@ -160,51 +206,104 @@ export function refuse(child: Child, code: string, message: string): void {
 
 /**
  * Waits for the end of a child; one that takes too long is cancelled, and ends as `child_timeout`. `isNeeded`: once it
- * says no, the child is told to end.
+ * says no, the child is told to end; `isTaken`: whether a segment that begins takes its end (StepRequest.isNeeded).
  */
 export async function endOf(
   visit: Visit,
   child: Child,
-  {
-    isNeeded = () => true,
-    ...taken
-  }: Pick<EndChildInput, 'harvest' | 'tool'> & { readonly isNeeded?: () => boolean },
+  { isNeeded = () => true, isTaken = () => true, ...taken }: Taking,
 ): Promise<ChildResult> {
   const { run } = visit;
   const { refusal } = child;
   try {
-    await orEnded(visit, [child], () => ended(visit, child, isNeeded));
+    while ((await orEnded(visit, [child], () => ended(visit, child, isNeeded))) === 'anew');
+    if (child.phase === 'held') await recall(visit, child);
+    if (child.recordedOf !== undefined) await recordedTurn(visit, child);
     while (isPaused(run)) await gate(visit, child.step);
+    const { runId, recordedOf } = child;
     const result = await run.steps.run(visit, 'endChild', {
       step: `${child.step}.end`,
-      input: { childRunId: child.runId, ...taken, ...(refusal ? { refused: refusal } : {}) },
+      input: {
+        ...{ childRunId: runId, ...taken },
+        ...(refusal ? { refused: refusal } : {}),
+        ...(recordedOf === undefined ? {} : { recordedOf }),
+      },
+      isNeeded: isTaken,
     });
     // Another than it was, where the run has left its source meanwhile.
     const { runId: childRunId, dismissed } = child;
     if (dismissed !== 'timeout' || result.status === 'completed') return { ...result, childRunId };
     const message = 'The child run took longer than permitted.';
-    return { ...result, childRunId, error: { code: 'child_timeout', message } };
+    return { ...result, childRunId, error: { code: CHILD_TIMEOUT, message } };
   } finally {
     forget(run, child);
   }
 }
 
-async function ended(visit: Visit, child: Child, isNeeded: () => boolean): Promise<void> {
-  if (child.phase !== 'running') return;
+type Taking = Pick<EndChildInput, 'harvest' | 'tool'> & {
+  readonly isNeeded?: () => boolean;
+  readonly isTaken?: () => boolean;
+};
+
+/** It was under way where the run left its source: the record says what became of it. */
+async function recall(visit: Visit, child: Child): Promise<void> {
+  const { run } = visit;
+  const step = `${child.step}.recalled`;
+  const { starts } = await run.steps.run(visit, 'startChildren', {
+    step,
+    input: { requests: [], underWay: [child.callId] },
+  });
+  const [start] = starts;
+  // A branch of the branch left it here, and performs again: what the child was given is not known.
+  if (start?.kind !== 'recorded')
+    throw nodeFailure('replay_source_missing', 'The source has no record of this child run.');
+  const { runId } = child;
+  takeRecorded(visit, child, start);
+  if (child.runId === runId) return;
+  const causedBy = emissionKey('node.dispatched', tupleOf(visit, child.step));
+  stateDispatched(visit, child, { step, causedBy });
+}
+
+/**
+ * Those whose ends the record tells before come first: a join may be decided by one of them. So do those that had ended where
+ * the run left its source, which it has as its own.
+ */
+async function recordedTurn(visit: Visit, child: Child): Promise<void> {
+  const { run, frame } = visit;
+  const { nodeId } = frame;
+  const own = run.state.children?.[child.runId]?.turn;
+  if (own === undefined) return;
+  const isBefore = ([runId, other]: [string, OpenChild]) =>
+    other.nodeId === nodeId && runId !== child.runId && (other.turn ?? -1) < own;
+  const isToCome = ({ visit: { frame: at }, child: { phase } }: Kin) =>
+    at.nodeId === nodeId && (phase === 'asked' || phase === 'held');
+  const isTurn = () =>
+    !Object.entries(run.state.children ?? {}).some(isBefore) && ![...run.kin].some(isToCome);
+  if (isTurn()) return;
+  const key = stepKey(visit, `${child.step}.turn`);
+  const isInTime = await run.steps.wait(key, run.steps.now(key) + RECORDED_TURN_MS, isTurn);
+  if (!isInTime && !isPaused(run))
+    throw nodeFailure('replay_source_missing', 'What the record tells before did not come.');
+}
+
+async function ended(visit: Visit, child: Child, isNeeded: () => boolean): Promise<Lapsed> {
+  if (child.phase !== 'running') return undefined;
   const { run } = visit;
   const isOver = () => !isOpen(run, child) || !isNeeded();
   const key = stepKey(visit, `${child.step}.wait`);
   if (await run.steps.wait(key, child.deadlineMs, isOver))
     return dismiss(visit, child, 'not-needed');
   child.dismissed ??= 'timeout';
-  await cancelChild(visit, child, { step: 'timeout', reason: 'child_timeout' });
+  const lapsed = await cancelChild(visit, child, { step: 'timeout', reason: CHILD_TIMEOUT });
+  return lapsed;
 }
 
 /** Ends a child that nobody needs any more: who waits for it finds out what it came to. */
-export async function dismiss(visit: Visit, child: Child, reason: string): Promise<void> {
-  if (child.phase !== 'running' || child.dismissed || !isOpen(visit.run, child)) return;
+export async function dismiss(visit: Visit, child: Child, reason: string): Promise<Lapsed> {
+  if (child.phase !== 'running' || child.dismissed || !isOpen(visit.run, child)) return undefined;
   child.dismissed = 'not-needed';
-  await cancelChild(visit, child, { step: 'dismissed', reason });
+  const lapsed = await cancelChild(visit, child, { step: 'dismissed', reason });
+  return lapsed;
 }
 
 /**
@@ -224,19 +323,24 @@ export async function endLeftChildren(run: Run): Promise<void> {
   await Promise.all(told);
 }
 
+/** How the wait for a child's end was over, where there was one. */
+type Lapsed = Awaited<ReturnType<Steps['lapse']>> | undefined;
+
 /** Tells the child, and waits for its end, no longer than CHILD_CANCEL_MS: that it was told is durable. */
 async function cancelChild(
   visit: Pick<Visit, 'run' | 'frame'>,
   child: Pick<Child, 'step' | 'runId'>,
   { step, reason }: { readonly step: string; readonly reason: string },
-): Promise<void> {
+): Promise<Lapsed> {
   const { run } = visit;
   const { runId: childRunId } = child;
   const name = `${child.step}.${step}`;
   const input = { childRunId, reason };
   const { found } = await run.steps.run(visit, 'cancelChild', { step: name, input });
-  if (found !== 'open') return;
-  await run.steps.lapse(stepKey(visit, name), CHILD_CANCEL_MS, () => !isOpen(run, child));
+  if (found !== 'open') return undefined;
+  const isOver = () => !isOpen(run, child);
+  const lapsed = await run.steps.lapse(stepKey(visit, name), CHILD_CANCEL_MS, isOver);
+  return lapsed;
 }
 
 /**

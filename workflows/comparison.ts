@@ -1,9 +1,10 @@
 // What a fork states, held against what its source stated (architecture §6): by key, each once. The entries before
 // `fromSeq` are the fork's own log already; those behind it are stated anew.
 import { readDelta } from '../src/rules/deltas.ts';
-import { trackOpen, type OpenItem } from '../src/rules/endings.ts';
+import { cutOffItem, trackOpen, type CutOffStream, type OpenItem } from '../src/rules/endings.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { blockOfKey } from '../src/rules/ids.ts';
+import type { CausedBy } from '../src/rules/journal.ts';
 import type { RecordedEntry } from '../src/rules/recording.ts';
 import type { ForkOf } from '../src/rules/run-input.ts';
 
@@ -12,6 +13,8 @@ export interface Stated {
   readonly key: string;
   readonly type: string;
   readonly payload: object;
+  readonly nodeId?: string | undefined;
+  readonly causedBy?: CausedBy | undefined;
 }
 
 export interface Divergence {
@@ -22,16 +25,11 @@ export interface Divergence {
   readonly type: string;
 }
 
-interface Expected {
-  readonly sequence: number;
-  readonly type: string;
-  readonly payload: string;
-}
+type Expected = RecordedEntry & { readonly sequence: number };
 
 interface ComparedRecord {
   readonly fork: ForkOf;
   readonly entries: readonly RecordedEntry[];
-  readonly goesOn?: ((found: Divergence) => void) | undefined;
 }
 
 export class Comparison {
@@ -40,22 +38,29 @@ export class Comparison {
   readonly #seen = new Set<string>();
   readonly #fork: ForkOf;
   readonly #runId: string;
-  readonly #goesOn: ComparedRecord['goesOn'];
+  /** What each node stated, in its order, and how much of that has come. No node has an empty id. */
+  readonly #ofNode = new Map<string, { readonly sequences: number[]; come: number }>();
   #position = 0;
   #isOver = false;
   /** What the fork states from now on is its own, whatever its log has from its source. */
   #isOwn = false;
   #found: Divergence | undefined;
+  #isTaken = false;
 
-  /** `goesOn` is told of the first difference before anything else is stated: the fork lives from there. */
-  constructor(runId: string, { fork, entries, goesOn }: ComparedRecord) {
-    this.#goesOn = goesOn;
+  /** Is told of the first difference before anything else is stated. */
+  onFound: ((found: Divergence) => void) | undefined;
+
+  constructor(runId: string, { fork, entries }: ComparedRecord) {
     this.#runId = runId;
     this.#fork = fork;
     this.#entries = entries;
-    this.#expected = new Map(
-      entries.map(({ key, type, payload }, sequence) => [key, { sequence, type, payload }]),
-    );
+    this.#expected = new Map(entries.map((entry, sequence) => [entry.key, { ...entry, sequence }]));
+    entries.forEach((entry, sequence) => {
+      const { nodeId = '' } = entry;
+      const ofNode = this.#ofNode.get(nodeId) ?? { sequences: [], come: 0 };
+      if (isStated(entry)) ofNode.sequences.push(sequence);
+      this.#ofNode.set(nodeId, ofNode);
+    });
   }
 
   /** Of the source's log. */
@@ -67,13 +72,26 @@ export class Comparison {
     return this.#expected.get(key)?.sequence;
   }
 
-  /** What streams say that are open before `sequence`, by activity. */
+  /** What streams say that are open before `sequence`, by activity. Those of a branch that went on by itself are closed. */
   openStreams(sequence: number): Map<string, string> {
-    const open = new Map<string, string>();
-    for (const { key, type, payload } of this.#entries.slice(0, sequence)) {
+    if (this.#isOwn) return new Map();
+    return new Map([...this.#streams(sequence)].map(([block, { text }]) => [block, text]));
+  }
+
+  #streams(sequence: number): Map<string, CutOffStream> {
+    const open = new Map<string, CutOffStream>();
+    for (const { key, type, nodeId, payload } of this.#entries.slice(0, sequence)) {
       const block = blockOfKey(key);
-      if (block !== undefined)
-        open.set(block, (open.get(block) ?? '') + readDelta(type, payload).piece.text);
+      if (block !== undefined) {
+        const { form, piece } = readDelta(type, payload);
+        const text = (open.get(block)?.text ?? '') + piece.text;
+        open.set(block, {
+          type,
+          base: form.base,
+          text,
+          ...(nodeId === undefined ? {} : { nodeId }),
+        });
+      }
       const closed = /^([^#]+?)(?:\.seal)?#[0-9]+$/.exec(key)?.[1];
       if (closed !== undefined) open.delete(closed);
     }
@@ -83,6 +101,18 @@ export class Comparison {
   /** The first one. */
   get divergence(): Divergence | undefined {
     return this.#found;
+  }
+
+  /** Given once. */
+  taken(): Divergence | undefined {
+    const isFirst = !this.#isTaken;
+    this.#isTaken = this.#found !== undefined;
+    return isFirst ? this.#found : undefined;
+  }
+
+  /** The source may have stated a fact of this name itself. */
+  freeKey(key: string): string {
+    return this.#expected.has(key) ? this.freeKey(`${key}|again`) : key;
   }
 
   /** True: it stands in the fork's log already, and is not stated again. */
@@ -106,30 +136,58 @@ export class Comparison {
   openBeside(own: readonly OpenItem[]): readonly OpenItem[] {
     let open: readonly OpenItem[] = [];
     for (const { key, type, nodeId, payload } of this.#entries.slice(0, this.#fork.fromSeq))
-      open = trackOpen(open, { key, type, nodeId, payload: JSON.parse(payload) as JsonObject });
+      if (blockOfKey(key) === undefined)
+        open = trackOpen(open, { key, type, nodeId, payload: JSON.parse(payload) as JsonObject });
+    const streams = [...this.#streams(this.#fork.fromSeq)];
+    const cutOff = streams.flatMap(([activityId, stream]) => cutOffItem(activityId, stream) ?? []);
     const keys = new Set(own.map(({ key }) => key));
-    return open.filter(({ key }) => !keys.has(key));
+    return [...open, ...cutOff].filter(({ key }) => !keys.has(key));
   }
 
-  /** Activities that the fork's log knows, where the fork does again what its source did. */
-  performed(): ReadonlySet<string> {
+  /** Names of facts that the fork's log has of its source, and that its own code may state again: all but those it has. */
+  standing(): string[] {
     const before = this.#isOwn ? this.#entries.slice(0, this.#fork.fromSeq) : [];
-    return new Set(
-      before.flatMap(
-        ({ key }) => blockOfKey(key) ?? /^([^#]+?)(?:\.seal)?#[0-9]+$/.exec(key)?.[1] ?? [],
-      ),
-    );
+    return before.flatMap(({ key }) => (this.#seen.has(key) ? [] : [key]));
   }
 
   /** Everything that the source stated before `position` must have come by now. */
   reached(position: number): void {
-    for (let sequence = this.#position; sequence < position; sequence++) {
-      const { key = '', type = '', isDerived } = this.#entries[sequence] ?? {};
-      // Streams come from activities, which are not performed here.
-      if (this.#seen.has(key) || isDerived || blockOfKey(key) !== undefined) continue;
-      this.#note({ kind: 'missing', atSequence: sequence, key, type });
-    }
-    this.#position = Math.max(this.#position, position);
+    for (let sequence = this.#position; sequence < this.#heldTo(position); sequence++)
+      if (this.#isMissing(sequence)) this.#noteMissing(sequence);
+    this.#position = Math.max(this.#position, this.#heldTo(position));
+  }
+
+  /** A branch is held to nothing that it does again. */
+  #heldTo(position: number): number {
+    return this.#fork.mode === 'branch' ? Math.min(position, this.#fork.fromSeq) : position;
+  }
+
+  #isMissing(sequence: number): boolean {
+    const entry = this.#entries[sequence];
+    return entry !== undefined && isStated(entry) && !this.#seen.has(entry.key);
+  }
+
+  #noteMissing(atSequence: number): void {
+    const { key = '', type = '' } = this.#entries[atSequence] ?? {};
+    this.#note({ kind: 'missing', atSequence, key, type });
+  }
+
+  /** The code broke off: what would have come next is missing. */
+  breakOff(): void {
+    const end = this.#heldTo(this.length);
+    for (let sequence = this.#position; sequence < end && !this.#found; sequence++)
+      if (this.#isMissing(sequence)) this.#noteMissing(sequence);
+  }
+
+  /** Before the end is stated, all else must have come. */
+  compareEnd(ending: Stated): void {
+    const expected = this.#expected.get(ending.key);
+    if (expected?.isDerived) return;
+    if (expected) this.reached(expected.sequence);
+    if (this.#isOver) return;
+    this.#seen.add(ending.key);
+    this.#compare(ending, expected);
+    this.end();
   }
 
   /** What is stated from now on has nothing to be held against. */
@@ -137,24 +195,62 @@ export class Comparison {
     this.#isOver = true;
   }
 
-  #compare({ key, type, payload }: Stated, expected: Expected | undefined): void {
+  #compare(stated: Stated, expected: Expected | undefined): void {
+    const { key, type, payload } = stated;
+    // What a branch does again is its own.
+    if (this.#heldTo(Infinity) <= (expected?.sequence ?? this.#position)) return;
     const atSequence = expected?.sequence ?? this.#position;
     if (!expected) return this.#note({ kind: 'extra', atSequence, key, type });
     if (expected.type !== type) return this.#note({ kind: 'type-mismatch', atSequence, key, type });
     // As the log has it: without what JSON does not hold, and with the source's own name.
     const own = JSON.stringify(payload).replaceAll(this.#runId, this.#fork.sourceRunId);
-    if (canonicalOf(own) !== canonicalOf(expected.payload))
-      this.#note({ kind: 'output', atSequence, key, type });
+    if (canonicalOf(own) !== canonicalOf(expected.payload) || !hasCauseOf(stated, expected))
+      return this.#note({ kind: 'output', atSequence, key, type });
+    this.#keepsOrder(expected);
+  }
+
+  /** What its node stated before it has come before it. */
+  #keepsOrder({ nodeId = '', sequence }: Expected): void {
+    const ofNode = this.#ofNode.get(nodeId);
+    if (!ofNode) return;
+    const { sequences } = ofNode;
+    const next = () => sequences[ofNode.come] ?? Infinity;
+    while (next() < this.#heldTo(sequence) && !this.#isMissing(next())) ofNode.come++;
+    if (next() < this.#heldTo(sequence)) this.#noteMissing(next());
   }
 
   #note(divergence: Divergence): void {
     if (this.#isOver || this.#found) return;
     this.#found = divergence;
-    if (!this.#goesOn) return;
     this.#isOver = true;
-    this.#isOwn = true;
-    this.#goesOn(divergence);
+    this.#isOwn = this.#fork.overlay?.onDivergence === 'live';
+    this.onFound?.(divergence);
   }
+}
+
+/** In a later segment of a fork that went on from a difference: what its log has of its source has its name for good. */
+export function namesBeside(standing: readonly string[]): Pick<Comparison, 'holds' | 'keyOf'> {
+  const taken = new Set(standing);
+  return { holds: () => false, keyOf: (key) => (taken.has(key) ? `${key}|again` : key) };
+}
+
+/** Activities that a log with these facts knows. */
+export function performedBy(standing: readonly string[]): ReadonlySet<string> {
+  return new Set(
+    standing.flatMap(
+      (key) => blockOfKey(key) ?? /^([^#]+?)(?:\.seal)?#[0-9]+$/.exec(key)?.[1] ?? [],
+    ),
+  );
+}
+
+/** By code: streams come from activities, which are not performed here. */
+function isStated({ key, isDerived }: RecordedEntry): boolean {
+  return !isDerived && blockOfKey(key) === undefined;
+}
+
+/** Facts of other runs have other names. */
+function hasCauseOf({ causedBy: own }: Stated, { causedBy: recorded }: Expected): boolean {
+  return typeof own !== 'string' || typeof recorded !== 'string' || own === recorded;
 }
 
 function canonicalOf(text: string): string {

@@ -1,5 +1,5 @@
 // One run in the sandbox: its input, its state as data, and the few things that live only as long as this segment.
-import { ApplicationFailure, type CancellationScope } from '@temporalio/workflow';
+import { ApplicationFailure, CancellationScope } from '@temporalio/workflow';
 import type { DefinitionGraph } from '../src/rules/definition-graph.ts';
 import type { EventType, PayloadOf } from '../src/rules/events.ts';
 import { emissionKey, type Tuple } from '../src/rules/ids.ts';
@@ -38,7 +38,7 @@ export interface Run {
   readonly graph: DefinitionGraph;
   readonly nodes: ReadonlyMap<string, WorkflowNode>;
   /** Everything that a cancel or a failure stops. */
-  readonly scope: CancellationScope;
+  scope: CancellationScope;
   /** Set once; the first ending wins. */
   ending?: Ending;
   /** Key of the fact that it ended by, where causes are stated. */
@@ -82,6 +82,12 @@ export interface QueuedStep {
   outlasted: boolean;
 }
 
+/** Stopped by its own cancel alone. */
+export function newScope(): CancellationScope {
+  const shield = new CancellationScope({ cancellable: false });
+  return new CancellationScope({ cancellable: true, parent: shield });
+}
+
 /** The first ending wins; everything else stops. */
 export function endRun(run: Run, ending: Ending): void {
   if (run.ending) return;
@@ -89,6 +95,12 @@ export function endRun(run: Run, ending: Ending): void {
   run.endedBy = causeOf();
   run.holding.clear();
   if (ending.kind !== 'completed') run.scope.cancel();
+}
+
+/** Whatever it came to: a fork has gone apart from its source. */
+export function endOtherwise(run: Run, ending: Ending): void {
+  run.ending = undefined;
+  endRun(run, ending);
 }
 
 /** Times that a back edge may still be taken (settings.maxLoopbackIterations). */

@@ -28,9 +28,13 @@ export class CancelledBeforeStart extends CancelledFailure {
   }
 }
 
+/** The step was held back over the end of a segment, and the next one does without it: nothing comes of it. */
+export class StepDropped extends Error {}
+
 /** Whether a step that threw this may have left a block open. */
 export function mayStream(error: unknown): boolean {
-  return !(error instanceof CancelledAfterResult || error instanceof CancelledBeforeStart);
+  const isClosed = [CancelledAfterResult, CancelledBeforeStart, StepDropped];
+  return !isClosed.some((it) => error instanceof it);
 }
 
 /**
@@ -38,7 +42,24 @@ export function mayStream(error: unknown): boolean {
  * task by an unhandled rejection, so that it is seen and tried again.
  */
 export function passCancellation(error: unknown): void {
-  if (!isCancellation(error)) throw error;
+  if (!isCancellation(error) && !takeFault(error)) throw error;
+}
+
+/** Of a fork that plays a record: true where it takes the fault as a difference. */
+let takeFault: (error: unknown) => boolean = () => false;
+
+/** From now on faults of this code are its own to take. */
+export function takeFaultsBy(taken: typeof takeFault): void {
+  takeFault = taken;
+}
+
+/** What comes of a promise, in its own breath. */
+export function unlessFault(work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (!takeFault(error)) throw error;
+  }
 }
 
 /** Code, message and details of whatever a step threw; undefined for a cancellation. */

@@ -6,10 +6,10 @@
 //   replay  everything but a cancel           a step that the record lacks is replay_source_missing; clocks run on
 //   whole   everything                        rests: there is nothing but the record (replays of bundles)
 //
-// The first difference is stated (replay.diverged), and ends the fork, or a branch lives from there (onDivergence).
+// The first difference ends the fork, or a branch lives from there (divergence.ts).
 import { ApplicationFailure, CancellationScope } from '@temporalio/workflow';
-import { closingsOf } from '../src/rules/endings.ts';
-import { eventIdOf, TERMINAL_KEY, WENT_ON_KEY } from '../src/rules/ids.ts';
+import { TERMINAL_KEY } from '../src/rules/ids.ts';
+import { MESSAGES } from '../src/rules/messages.ts';
 import {
   beginningMs,
   givenOf,
@@ -23,14 +23,17 @@ import {
 } from '../src/rules/recording.ts';
 import { madeAtMs, type ForkOf, type RunInput } from '../src/rules/run-input.ts';
 import { renameChildren, shiftChildren } from './child-forks.ts';
-import { Comparison, type Divergence } from './comparison.ts';
+import { Comparison, namesBeside, performedBy } from './comparison.ts';
 import { endRun, type Run } from './context.ts';
+import { breakOff, stateApart, watchRecord, type Played } from './divergence.ts';
 import { restoredRunState, type RunState } from './frames.ts';
 import { failureOf } from './failures.ts';
-import { compareWith, emit, endJournal, noteLive, openItems } from './journal.ts';
+import { compareWith, emit, endJournal, noteLive } from './journal.ts';
 import { forkChildren, liveSteps, readRecording } from './live-steps.ts';
 import { takeOverlay } from './overlay.ts';
-import { recordedSteps, type RecordedSteps } from './recorded-steps.ts';
+import { tellNobody } from './rehearsal.ts';
+import { recordedSteps } from './recorded-steps.ts';
+import { leaveFrames } from './schedule.ts';
 import { isCrowded, type Steps } from './steps.ts';
 
 /** Pages of one recording. */
@@ -38,13 +41,10 @@ const MAX_PAGES = 2_000;
 /** Batches that are delivered in one workflow task. */
 const BATCHES_PER_TASK = 100;
 
-export interface Fork {
-  readonly of: ForkOf;
-  readonly steps: RecordedSteps;
+export interface Fork extends Played {
   readonly given: Given;
   /** By its source's clock. */
   readonly beganMs: number;
-  readonly comparison: Comparison;
 }
 
 /** Undefined: the run is no fork, or lives already. */
@@ -56,15 +56,7 @@ export async function loadFork(input: RunInput, asked: ForkOf): Promise<Fork | u
   );
   const fork = { ...asked, fromSeq: ownFrom(asked, recording.entries) };
   const given = givenOf(fork, recording);
-  const goesOn =
-    fork.overlay?.onDivergence === 'live'
-      ? (found: Divergence) => stateGoingOn(input, comparison, { of: fork, found })
-      : undefined;
-  const comparison: Comparison = new Comparison(input.runId, {
-    fork,
-    entries: recording.entries,
-    goesOn,
-  });
+  const comparison = new Comparison(input.runId, { fork, entries: recording.entries });
   compareWith(comparison);
   const beganMs = beginningMs(recording);
   steps.startAt(beganMs, recording.batches);
@@ -109,9 +101,11 @@ async function read({ runId, tenant, header }: RunInput, fork: ForkOf): Promise<
 export function stepsBehind({ fork, carried }: RunInput): Steps {
   if (!fork) return liveSteps();
   const steps = recordedSteps(liveSteps());
-  const overlay = carried === undefined ? undefined : restoredRunState(carried).overlay;
-  const children = new Map();
-  steps.leave({ mode: fork.mode, overlay, laterMs: 0, streams: new Map(), children });
+  const { overlay, standing } = carried === undefined ? {} : restoredRunState(carried);
+  const none = { laterMs: 0, streams: new Map(), children: new Map() };
+  const performed = standing && performedBy(standing);
+  steps.leave({ ...none, mode: fork.mode, overlay, ...(performed ? { performed } : {}) });
+  if (standing) compareWith(namesBeside(standing));
   return steps;
 }
 
@@ -121,32 +115,56 @@ export async function playRecord(run: Run, fork: Fork): Promise<void> {
   const { batches, isCut } = given;
   let count = 0;
   let atMs = fork.beganMs;
-  for (const batch of batches) {
-    if (batch.leaves) {
-      const { leaves, lived = run.livedAs } = batch;
-      leave(run, fork, { of: leaves, lived, fromMs: atMs, atMs: batch.atMs });
+  // In one function: no promise stands between the last batch and the leaving, as none does where a fork of this one leaves.
+  try {
+    for (const batch of batches) {
+      if (batch.leaves) {
+        const { leaves, lived = run.livedAs } = batch;
+        leave(run, fork, { of: leaves, lived, fromMs: atMs, atMs: batch.atMs });
+      }
+      const isOther = isCut && count === batches.length - 1;
+      if (isOther) comparison.end();
+      const behind = batches[count + 1] ?? given.behind;
+      const next = behind?.position ?? comparison.length;
+      if (batch.begins && count > 0 && batch.stimuli.some(isCancelMessage)) {
+        leaveFrames(run);
+        steps.leaveFrames();
+      }
+      const stimuli = count === 0 ? batch.stimuli.filter(isOfWorld) : inOrder(batch);
+      const isBehind = (key: string) => (comparison.sequenceOf(key) ?? Infinity) >= next;
+      await steps.deliver(batch, stimuli, behind?.begins ? isBehind : undefined);
+      atMs = batch.atMs;
+      count++;
+      if (isOther) break;
+      comparison.reached(next);
+      if (steps.isBroken() || comparison.divergence) break;
+      if (count % BATCHES_PER_TASK === 0 || isCrowded(run)) await liveSteps().nextTask(run);
     }
-    await steps.deliver(batch, count === 0 ? batch.stimuli.filter(isOfWorld) : inOrder(batch));
-    atMs = batch.atMs;
-    const next = batches[++count]?.position ?? comparison.length;
-    if (isCut && count === batches.length) break;
-    // A branch is held to nothing that it does again.
-    comparison.reached(of.mode === 'branch' ? Math.min(next, of.fromSeq) : next);
-    if (steps.isBroken() || diverged(run, fork)) break;
-    if (count % BATCHES_PER_TASK === 0 || isCrowded(run)) await liveSteps().nextTask(run);
+  } catch (error) {
+    if (!breakOff(run, fork, error)) throw error;
   }
   comparison.end();
+  stateApart(run, fork);
   if (of.isWhole) return;
   noteLive(count);
   leave(run, fork, { of, lived: run.input.runId, fromMs: atMs });
 }
 
 /** Before anything runs: a message that waited is taken first. */
-export function openRecord(run: Run, { of, steps, given }: Fork): void {
+export function openRecord(run: Run, fork: Fork): void {
+  const { of, steps, given, comparison } = fork;
+  watchRecord(run, fork);
+  // What a batch lacks makes another story of all that comes of it.
+  if (given.isCut && given.batches.length === 1) comparison.end();
   const [first] = given.batches;
   run.livedAs = (first?.leaves ?? of).sourceRunId;
   if (first?.lived !== undefined && !first.leaves) run.livedAs = first.lived;
   if (first) steps.tell(first.stimuli.filter((it) => !isOfWorld(it)));
+}
+
+/** Taken before a segment enters its frames. */
+function isCancelMessage(stimulus: Stimulus): boolean {
+  return stimulus.kind === 'message' && stimulus.update === MESSAGES.cancel.update;
 }
 
 function isOfWorld({ kind }: Stimulus): boolean {
@@ -159,60 +177,6 @@ function inOrder({ stimuli }: Batch): Stimulus[] {
   return [...stimuli].sort((one, other) => placeOf(one) - placeOf(other));
 }
 
-/** Engine and people see where it left its source, and why it ended (replay.md §Divergence). */
-function diverged(run: Run, { of, comparison }: Fork): boolean {
-  const found = comparison.divergence;
-  if (!found) return false;
-  if (of.overlay?.onDivergence === 'live') return true;
-  stateDiverged(run.input, { of, found, key: DIVERGED_KEY });
-  const { kind, atSequence } = found;
-  const message = `The fork states something else than its source at ${atSequence}.`;
-  endRun(run, {
-    kind: 'failed',
-    error: { code: 'replay_diverged', message, details: { atSequence, divergenceKind: kind } },
-  });
-  return true;
-}
-
-/** Before the first fact of its own: what its log has open from its source, and its own code does not know, is over. */
-function stateGoingOn(
-  input: RunInput,
-  comparison: Comparison,
-  { of, found }: { readonly of: ForkOf; readonly found: Divergence },
-): void {
-  stateDiverged(input, { of, found, key: WENT_ON_KEY });
-  const reason = { code: 'replay_diverged', message: 'The fork lives on its own from before it.' };
-  for (const { type, payload, ...options } of closingsOf(
-    comparison.openBeside(openItems()),
-    reason,
-  ))
-    emit(type, payload, { ...options, because: WENT_ON_KEY });
-}
-
-const DIVERGED_KEY = 'replay.diverged';
-
-function stateDiverged(
-  { runId }: RunInput,
-  {
-    of,
-    found,
-    ...named
-  }: { readonly of: ForkOf; readonly found: Divergence; readonly key: string },
-): void {
-  const { kind, atSequence, key, type } = found;
-  const stated = kind !== 'missing';
-  const recorded = kind !== 'extra';
-  emit(
-    'replay.diverged',
-    {
-      ...{ sourceRunId: of.sourceRunId, atSequence, divergenceKind: kind, divergencePoint: type },
-      ...(recorded ? { originalEventId: eventIdOf(of.sourceRunId, key) } : {}),
-      ...(stated ? { replayEventId: eventIdOf(runId, key) } : {}),
-    },
-    named,
-  );
-}
-
 /**
  * The run leaves its source at the source's time `fromMs`, or did where it is the source of this one (`atMs`): what is under
  * way is begun again, and deadlines count from when the fork was made as they counted from there.
@@ -223,16 +187,21 @@ function leave(run: Run, { steps, comparison }: Fork, { of, lived, fromMs, atMs 
   const laterMs = run.clock ? 0 : madeAtMs(of) - fromMs;
   shiftDeadlines(run.state, laterMs);
   shiftChildren(run, laterMs);
+  if (mode === 'branch')
+    for (const frame of Object.values(run.state.frames)) frame.sourceLength = fromSeq;
   takeOverlay(run, inherited);
   takeOverlay(run, overlay);
   const streams = comparison.openStreams(fromSeq);
   // Of all that it is a fork of, too; an answer is given once.
   const own = { ...run.state.overlay, answer: overlay?.answer };
-  const performed = comparison.performed();
+  const standing = comparison.standing();
+  if (standing.length > 0) run.state.standing = standing;
+  const performed = performedBy(standing);
   const times = steps.timesLeft() + 1;
   // A replay begins nothing again.
   const children = mode === 'branch' ? renameChildren(run, { livedAs: lived, times }) : new Map();
-  steps.leave({ mode, laterMs, overlay: own, streams, performed, children }, atMs);
+  const strangers = tellNobody(run);
+  steps.leave({ mode, laterMs, overlay: own, streams, performed, children, strangers }, atMs);
   if (overlay?.answer?.kind === 'message') steps.enter(overlay.answer.message);
   if (!steps.isReplay()) return;
   const { interrupts, pause, children: begun = {} } = run.state;

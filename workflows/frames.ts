@@ -43,6 +43,8 @@ export type Frame = {
   cuts?: number;
   /** A pause cuts this attempt. */
   isCut?: true;
+  /** Of a branch that left its source within this visit: entries of its log that are its source's. */
+  sourceLength?: number;
   /** State of the node kind within the attempt. */
   data: JsonObject;
 };
@@ -94,6 +96,8 @@ export interface OpenChild {
   readonly isDetached?: true;
   /** It has told that it ended, or somebody has for it. */
   hasEnded?: true;
+  /** Of one that the record of another run has: the lower is taken first. */
+  turn?: number;
 }
 
 export interface NodeState {
@@ -131,6 +135,8 @@ export interface ClockState {
 
 export interface RunState {
   startedAtMs: number;
+  /** Of a fork that went on from a difference: names that its log has of its source, and that its own code may come to. */
+  standing?: readonly string[];
   segment: number;
   variables: JsonObject;
   /** What was written to declared channels; absent before the first write. */

@@ -150,7 +150,9 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
   const open = run.state.interrupts[interruptIdOf(visit, request)] ?? raise(visit, request);
   // Asked for when it is needed: a fork moves deadlines when it leaves its source.
   const endMs = () => earlier(open.deadlineMs, frame.deadlineMs);
-  const isOver = () => open.resolution !== undefined || withdrawnBy() !== undefined;
+  const key = factKey(open, 'interrupt.resolved');
+  const isWithdrawn = () => withdrawnBy() !== undefined && !run.steps.isBehindSegment(key);
+  const isOver = () => open.resolution !== undefined || isWithdrawn();
   let isInTime = await run.steps.wait(
     stepKey(visit, request.step),
     endMs(),

@@ -92,7 +92,8 @@ export function emit<T extends EventType>(
   if (ended) return;
   claimKey(options.key);
   const causedBy = options.causedBy ?? ifTraced(because) ?? causeOf(options.nodeId);
-  const isHeld = comparison?.holds({ key: options.key, type, payload });
+  const { key, nodeId } = options;
+  const isHeld = comparison?.holds({ key, type, payload, nodeId, causedBy });
   const own = { ...options, key: comparison?.keyOf(options.key) ?? options.key };
   if (!isHeld) take({ kind: 'emit', type, payload, ...own, causedBy });
   open = trackOpen(open, { type, payload, ...own });

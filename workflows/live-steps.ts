@@ -71,6 +71,7 @@ export function liveSteps(): Steps {
     receive,
     nextTask: nextTaskOf(),
     isReplay: () => false,
+    isBehindSegment: () => false,
     until: (ready, limitMs) =>
       limitMs === undefined ? condition(ready) : condition(ready, limitMs),
   };

@@ -48,7 +48,7 @@ export function overlaid<Name extends ActivityName>(
   // Nobody is waited for, where nothing is performed.
   const own = { ...request, queue: undefined };
   if (answer === undefined || answer.kind === 'message' || answer.activityId !== activityId) {
-    if (name !== 'callTool' || !recordedTools)
+    if ((name !== 'callTool' && name !== 'startChildren') || !recordedTools)
       return { ...request, input: { ...request.input, ...changed } };
     return { ...own, input: { ...request.input, ...changed, recordedBy: recordedTools } };
   }

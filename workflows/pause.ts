@@ -42,7 +42,7 @@ export function resume(run: Run, { reason }: ResumeRunMessage): void {
   emit(
     'run.resumed',
     { ...(reason === undefined ? {} : { reason }) },
-    { key: `run.resumed|${held.number}`, because: `run.paused|${held.number}` },
+    { key: `run.resumed|${held.number}`, because: pausedKey(held) },
   );
 }
 
@@ -90,22 +90,25 @@ function awaitQuiet(run: Run): void {
 /** What was quiet may not be so any more when the wait ends: it is looked at again in the breath of the statement. */
 async function watch(run: Run, asked: Pause): Promise<void> {
   const isOver = () => run.ending !== undefined || run.state.pause !== asked;
+  const isDue = () => isQuiet(run) && !run.steps.isBehindSegment(pausedKey(asked));
   for (let round = 0; !isOver(); round++) {
     const key = runKey(`pause${asked.number}.${round}`);
-    await run.steps.wait(key, undefined, () => isOver() || isQuiet(run));
-    if (!isOver() && isQuiet(run)) return takeEffect(run, asked);
+    await run.steps.wait(key, undefined, () => isOver() || isDue());
+    if (!isOver() && isDue()) return takeEffect(run, asked);
   }
 }
+
+const pausedKey = ({ number }: Pause): string => `run.paused|${number}`;
 
 function takeEffect(run: Run, asked: Pause): void {
   asked.isEffective = true;
   run.holding.add('paused');
   run.progress++;
-  const { reason, drainPolicy, number } = asked;
+  const { reason, drainPolicy } = asked;
   emit(
     'run.paused',
     { drainPolicy, ...(reason === undefined ? {} : { reason }) },
-    { key: `run.paused|${number}` },
+    { key: pausedKey(asked) },
   );
 }
 

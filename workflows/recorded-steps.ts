@@ -1,28 +1,25 @@
 // Recorded Steps (architecture §6): the same code as live ones drive, on what its source was given. Each batch is delivered
 // when everything stands at a wait, with the source's time; nothing outside is asked. Behind the last one that is delivered
 // Steps are live: what was under way is begun again.
-import {
-  ActivityFailure,
-  ApplicationFailure,
-  CancellationScope,
-  CancelledFailure,
-  TimeoutFailure,
-} from '@temporalio/workflow';
-import { MESSAGES, type MessageKind, type RunMessage } from '../src/rules/messages.ts';
+import { ApplicationFailure, CancellationScope, patched } from '@temporalio/workflow';
+import type { RunMessage } from '../src/rules/messages.ts';
 import { MAX_DESCENDANTS } from '../src/rules/children.ts';
 import { CANCELLATION_GRACE_MS } from '../src/rules/limits.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { activityEventKey, activityIdOf } from '../src/rules/ids.ts';
-import type { ForkOf } from '../src/rules/run-input.ts';
-import type { Batch, RecordedOutcome, Stimulus } from '../src/rules/recording.ts';
+import type { Batch, Stimulus } from '../src/rules/recording.ts';
 import { tupleOf, type Place, type Run } from './context.ts';
-import { CancelledAfterResult } from './failures.ts';
+import { CancelledAfterResult, StepDropped } from './failures.ts';
 import { admitRecorded, emit } from './journal.ts';
-import { nothingMoves, withGrace } from './live-steps.ts';
+import { withGrace } from './live-steps.ts';
 import { overlaid } from './overlay.ts';
+import { resultOf } from './recorded-outcomes.ts';
 import { rest } from './pause.ts';
-import { RecordedWaits, whileUncancelled } from './recorded-waits.ts';
+import { AGAIN, Player, type Leaving } from './recorded-player.ts';
 import {
+  RUN_CLOCK,
+  isRunKey,
+  runDeadline,
   runKey,
   type ActivityName,
   type Entered,
@@ -33,26 +30,28 @@ import {
   type Steps,
 } from './steps.ts';
 
-/** What is under way is begun again. */
-const AGAIN = Symbol('again');
-
-interface PendingStep {
-  settle(as: RecordedOutcome | typeof AGAIN): void;
-}
-
 /** What a fork's driver does with the Steps of its run. */
 export interface RecordedSteps extends Steps {
   /** Time of the source's start, and all that it was given from there on. */
   startAt(atMs: number, batches: readonly Batch[]): void;
   /** Messages that waited before anything ran. */
   tell(messages: readonly Stimulus[]): void;
-  /** Gives the run what its source was given in one workflow task, and sees everything come to a wait. */
-  deliver(batch: Batch, given: readonly Stimulus[]): Promise<void>;
+  /**
+   * Gives the run what its source was given in one workflow task, and sees everything come to a wait. `isBehind`: of a task
+   * in which a segment of the source ended, whether it had not stated that fact by then.
+   */
+  deliver(
+    batch: Batch,
+    given: readonly Stimulus[],
+    isBehind?: (key: string) => boolean,
+  ): Promise<void>;
   /**
    * What was under way is begun again, and from now on Steps are live; or, where the source of a fork did so (`atMs`), they
    * go on with what came of that. A replay begins no step: what it lacks is replay_source_missing.
    */
   leave(leaving: Leaving, atMs?: number): void;
+  /** What the run's frames wait for never comes. */
+  leaveFrames(): void;
   /** As if it were sent now. */
   enter(message: RunMessage): void;
   /** Somebody cancelled the fork itself. */
@@ -60,211 +59,6 @@ export interface RecordedSteps extends Steps {
   readonly isLive: () => boolean;
   /** Sources that were left so far. */
   readonly timesLeft: () => number;
-}
-
-/** How a fork leaves its source. */
-export interface Leaving extends Pick<ForkOf, 'mode' | 'overlay'> {
-  /** So much later whatever waits comes to its end. */
-  readonly laterMs: number;
-  /** What streams had said that were not closed by then, by activity. */
-  readonly streams: ReadonlyMap<string, string>;
-  /** Activities that the log knows already, where they are performed again. */
-  readonly performed?: ReadonlySet<string>;
-  /** What children that were under way are called from now on. */
-  readonly children: ReadonlyMap<string, string>;
-}
-
-class Player {
-  isLive = false;
-  isBroken = false;
-  /** How a source was left last. */
-  left: Leaving | undefined;
-  sourcesLeft = 0;
-  /** Steps under other names: what their streams said before stands in the log. By activity. */
-  readonly renamed = new Map<string, string>();
-  /** Streams of the source that are still to be closed. */
-  readonly streams = new Map<string, string>();
-  /** Children by other names. */
-  readonly children = new Map<string, string>();
-  /** The fork's own children that have ended before it knows of them. */
-  readonly endedEarly = new Set<string>();
-  atMs = 0;
-  batch = 0;
-  /** Of the source. */
-  segment = 0;
-  inbox: Inbox | undefined;
-  readonly steps = new Map<string, PendingStep>();
-  readonly waits = new RecordedWaits();
-  /** Activities that the source had begun by now. */
-  readonly begun = new Set<string>();
-  /** Those that it began in this task. */
-  #begins = new Set<string>();
-  /** Those that it began at all. */
-  #recorded: ReadonlySet<string> = new Set();
-
-  readonly #live: Steps;
-  /** What Temporal answers at once, in an activation of its own. */
-  readonly #next: (() => void)[] = [];
-  /** What waits for a workflow task that has room. */
-  #crowd: { readonly run: Run; readonly go: () => void }[] = [];
-
-  constructor(live: Steps) {
-    this.#live = live;
-  }
-
-  nextTask(run: Run): Promise<void> {
-    return new Promise((go) => this.#crowd.push({ run, go }));
-  }
-
-  /** As the SDK's scheduleActivity. One that the source had not begun is cancelled when nothing else goes on. */
-  activity(activityId: string): Promise<RecordedOutcome | typeof AGAIN> {
-    return new Promise((resolve, reject) => {
-      const step: PendingStep = {
-        settle: (as) => {
-          if (this.steps.delete(activityId)) resolve(as);
-        },
-      };
-      const isOpen = whileUncancelled((cause) => {
-        if (!isOpen) return reject(cause);
-        if (this.begun.has(activityId) || this.steps.get(activityId) !== step) return;
-        this.#next.push(() => step.settle({ kind: 'cancelled' }));
-      });
-      if (isOpen) this.steps.set(activityId, step);
-    });
-  }
-
-  startAt(atMs: number, batches: readonly Batch[]): void {
-    this.atMs = atMs;
-    this.#recorded = new Set(batches.flatMap(({ began }) => began));
-  }
-
-  async deliver({ atMs, begins, began }: Batch, given: readonly Stimulus[]): Promise<void> {
-    this.atMs = atMs;
-    this.#begins = new Set(began);
-    this.tell(given, begins === true);
-    // A segment that begins waits for nothing that is over.
-    if (begins) this.segment++;
-    if (begins && this.batch > 0) this.waits.again(0);
-    await this.settled();
-    for (const activityId of began) this.begun.add(activityId);
-    this.batch++;
-  }
-
-  /** The source may have held it back, as it does while a segment ends: then it was not under way. */
-  mayBegin(activityId: string): boolean {
-    return this.begun.has(activityId) || this.#begins.has(activityId);
-  }
-
-  /** A step was cut before the source had begun it, or was about to begin it again: nothing was streamed. */
-  isUnsealed(name: ActivityName, activityId: string): boolean {
-    return name === 'sealBlock' && !this.#recorded.has(activityId);
-  }
-
-  /** The last name of a step that was begun again. */
-  nameOf(place: Place, activityId: string): string | undefined {
-    const name = this.renamed.get(activityId);
-    return name && (this.nameOf(place, activityIdOf(tupleOf(place, name))) ?? name);
-  }
-
-  /** What a child is called now. */
-  childOf(childRunId: string): string {
-    const now = this.children.get(childRunId);
-    return now === undefined || now === childRunId ? childRunId : this.childOf(now);
-  }
-
-  /** Everything stands at a wait for something that has not come. */
-  async settled(): Promise<void> {
-    for (let isMoving = true; isMoving;) {
-      await nothingMoves();
-      isMoving = this.waits.settleReady() || this.#answer() || (await this.#makeRoom());
-    }
-  }
-
-  /** False: nothing is asked. */
-  #answer(): boolean {
-    const asked = this.#next.splice(0);
-    for (const answer of asked) answer();
-    return asked.length > 0;
-  }
-
-  /** False: nothing waits for it. */
-  async #makeRoom(): Promise<boolean> {
-    const waiting = this.#crowd;
-    const [first] = waiting;
-    if (!first) return false;
-    this.#crowd = [];
-    await this.#live.nextTask(first.run);
-    for (const { go } of waiting) go();
-    return true;
-  }
-
-  leave(leaving: Leaving, atMs: number | undefined): void {
-    this.isLive = atMs === undefined;
-    this.left = leaving;
-    this.sourcesLeft++;
-    this.begun.clear();
-    for (const [activityId, said] of leaving.streams) this.streams.set(activityId, said);
-    for (const [before, now] of leaving.children) this.children.set(before, now);
-    if (atMs === undefined) for (const { go } of this.#crowd.splice(0)) go();
-    for (const step of [...this.steps.values()]) step.settle(AGAIN);
-    this.atMs = atMs ?? this.atMs;
-    if (atMs === undefined)
-      for (const childRunId of this.endedEarly) this.inbox?.childEnded(childRunId);
-    this.waits.again(leaving.laterMs);
-  }
-
-  /** Behind each, what waited for it goes on: none that follows finds it waiting (the SDK's tryUnblockConditions). */
-  tell(given: readonly Stimulus[], isBeginning: boolean): void {
-    for (const stimulus of given) {
-      this.#give(stimulus, isBeginning);
-      while (this.waits.settleReady());
-    }
-  }
-
-  #give(stimulus: Stimulus, isBeginning: boolean): void {
-    switch (stimulus.kind) {
-      case 'step':
-        return this.steps.get(stimulus.activityId)?.settle(stimulus.outcome);
-      case 'timer':
-        return this.waits.fire(stimulus.deadlineMs);
-      case 'child-ended':
-        return this.inbox?.childEnded(stimulus.childRunId);
-      case 'cancel-requested':
-        // As the scope of the execution, cancelled, tells whoever asked for it.
-        return void Promise.resolve().then(() => this.inbox?.cancelled());
-      case 'message':
-        return this.#enter(stimulus, isBeginning);
-    }
-  }
-
-  /** One that came with the beginning of a segment was taken in before it was looked at, and may be refused. */
-  #enter(
-    { message, update, updateId }: Extract<Stimulus, { kind: 'message' }>,
-    isBeginning: boolean,
-  ): void {
-    const entered: Entered = {
-      message: { ...(message as object), kind: kindOf(update) } as RunMessage,
-      // What a fork is told under an id that its source was told something under is another message.
-      updateId: `recorded${this.sourcesLeft}:${updateId}`,
-      atMs: this.atMs,
-    };
-    this.enter(entered, isBeginning);
-  }
-
-  /** Refused: nobody is told. */
-  enter(entered: Entered, isChecked = true): void {
-    try {
-      if (isChecked) this.inbox?.check(entered);
-      this.inbox?.take(entered);
-    } catch (error) {
-      if (!(error instanceof ApplicationFailure)) throw error;
-    }
-  }
-}
-
-function kindOf(update: string): MessageKind {
-  const found = Object.entries(MESSAGES).find(([, travel]) => travel.update === update);
-  return (found?.[0] ?? 'cancel') as MessageKind;
 }
 
 /** While the record is read and played nothing can be answered; a cancel ends that. */
@@ -317,9 +111,34 @@ async function waitRecorded(
   { key, deadlineMs, ready }: Awaited,
 ): Promise<boolean> {
   if (deadlineMs !== undefined && deadlineMs <= player.atMs) return ready();
-  const ended = await player.waits.condition(ready, deadlineMs);
+  const { segment } = player;
+  const isOfRun = isRunKey(key);
+  const ended = await player.waits.condition(ready, { deadlineMs, isOfRun });
   if (typeof ended === 'boolean') return ended;
-  return wait(player, live, { key, ready, deadlineMs: ended.deadlineMs });
+  const endMs = ended.deadlineMs;
+  // Where a source was left behind that end, it came at once.
+  const isAnew = key === RUN_CLOCK && endMs !== undefined && player.segment > segment;
+  return wait(player, live, {
+    ...{ key, ready },
+    deadlineMs: isAnew ? runDeadline(endMs, player.atMs) : endMs,
+  });
+}
+
+/** Where its source was left it goes on; the frame of a new segment comes back to what led here. */
+async function lapseRecorded(
+  player: Player,
+  live: Steps,
+  { key, deadlineMs, ready }: Awaited & { readonly deadlineMs: number },
+): Promise<boolean | 'anew'> {
+  if (deadlineMs <= player.atMs) return ready();
+  const { segment } = player;
+  const isOfRun = isRunKey(key);
+  const ended = await player.waits.condition(ready, { deadlineMs, isOfRun });
+  if (typeof ended === 'boolean') return ended;
+  if (player.segment > segment) return 'anew';
+  const { deadlineMs: endMs = deadlineMs } = ended;
+  if (player.isLive) return live.wait(key, endMs, ready);
+  return lapseRecorded(player, live, { key, ready, deadlineMs: endMs });
 }
 
 interface Limited {
@@ -334,7 +153,7 @@ function until(player: Player, live: Steps, { ready, limitMs }: Limited): Promis
 }
 
 async function untilRecorded(player: Player, live: Steps, limited: Limited): Promise<unknown> {
-  const ended = await player.waits.until(limited.ready);
+  const ended = await player.waits.until(limited.ready, { isOfRun: true });
   return ended === true ? ended : until(player, live, limited);
 }
 
@@ -357,11 +176,15 @@ async function beginLeft<Name extends ActivityName>(
   const { place, request } = asked;
   const activityId = activityIdOf(tupleOf(place, request.step));
   const again = closeStream(player, asked, activityId);
-  // A child performs: where calls get what they got, none is begun.
-  const isHeld = asked.name === 'startChildren' && player.isLive && Boolean(overlay?.recordedTools);
+  // A child performs: where calls get what they got, none is begun. Before the patch the run failed there.
+  const isHeld =
+    asked.name === 'startChildren' &&
+    player.isLive &&
+    Boolean(overlay?.recordedTools) &&
+    !patched('children-from-the-record');
   if (mode === 'branch' && !isHeld) {
     const own = overlaid(
-      { ...ofChildren(player, request), step: again },
+      { ...requestNow(player, asked), step: again },
       { name: asked.name, overlay, activityId, policy: place.run.input.policy },
     );
     return perform(player, live, { ...asked, request: own });
@@ -418,19 +241,26 @@ interface Speaker {
   readonly verbosity: 'summary' | 'full' | 'off';
 }
 
-/** A request may have been put together before its children went by other names. */
-function ofChildren<Name extends ActivityName>(
+/** A request may have been put together before its source was left, and its children went by other names. */
+function requestNow<Name extends ActivityName>(
   player: Player,
-  request: StepRequest<Name>,
+  { place, name, request }: Asked<Name>,
 ): StepRequest<Name> {
-  const { childRunId, requests } = request.input as Partial<
-    StepInput<'endChild'> & StepInput<'startChildren'>
+  const { sourceLength } = place.frame;
+  const { childRunId, recordedOf, requests, children } = request.input as Partial<
+    StepInput<'endChild'> & StepInput<'startChildren'> & StepInput<'keepTime'>
   >;
+  const isOwn = (runId: string) =>
+    player.children.has(runId) || !player.left?.strangers?.includes(runId);
   const changed = {
-    ...(childRunId === undefined ? {} : { childRunId: player.childOf(childRunId) }),
+    ...(childRunId === undefined || recordedOf !== undefined
+      ? {}
+      : { childRunId: player.childOf(childRunId) }),
     ...(requests
       ? { requests: requests.map((one) => ({ ...one, runId: player.childOf(one.runId) })) }
       : {}),
+    ...(children ? { children: children.filter(isOwn).map((one) => player.childOf(one)) } : {}),
+    ...(name === 'callTool' && sourceLength !== undefined ? { sourceLength } : {}),
   };
   return { ...request, input: { ...request.input, ...changed } };
 }
@@ -477,21 +307,29 @@ export function recordedSteps(live: Steps): RecordedSteps {
     wait: (key, deadlineMs, ready) => wait(player, live, { key, deadlineMs, ready }),
     async lapse(key, limitMs, ready) {
       if (player.isLive) return live.lapse(key, limitMs, ready);
-      return wait(player, live, { key, deadlineMs: player.atMs + limitMs, ready });
+      return lapseRecorded(player, live, { key, deadlineMs: player.atMs + limitMs, ready });
     },
     now: (key) => (player.isLive ? live.now(key) : player.atMs),
     tellParent: (parentRunId, ended) => live.tellParent(parentRunId, ended),
     receive(inbox) {
       player.inbox = inbox;
+      // They came with the beginning of a segment that lives.
+      if (player.isLive && player.endedEarly.size > 0)
+        for (const childRunId of player.endedEarly) inbox.childEnded(childRunId);
       // Cancelled while the record was read: behind what the run begins with, as in every run.
       if (player.isBroken) void Promise.resolve().then(() => inbox.cancelled());
     },
     isReplay: () => player.left?.mode === 'replay',
+    isBehindSegment: (key) => !player.isLive && player.isBehindSegment(key),
     nextTask: (run) => (player.isLive ? live.nextTask(run) : player.nextTask(run)),
     until: (ready, limitMs) => until(player, live, { ready, limitMs }),
     startAt: (atMs, batches) => player.startAt(atMs, batches),
     tell: (messages) => player.tell(messages, true),
-    deliver: (batch, given) => player.deliver(batch, given),
+    deliver(batch, given, isBehind = () => false) {
+      player.isBehindSegment = isBehind;
+      return player.deliver(batch, given);
+    },
+    leaveFrames: () => player.leaveFrames(),
     leave: (leaving, atMs) => player.leave(leaving, atMs),
     enter(message) {
       const atMs = player.isLive ? live.now(runKey('overlay')) : player.atMs;
@@ -520,7 +358,8 @@ async function runRecorded<Name extends ActivityName>(
   const waits = name !== 'sealBlock' && name !== 'cancelChild';
   const isHeld = () =>
     player.sourcesLeft === sourcesLeft && (run.holding.size > 0 || !player.mayBegin(activityId));
-  if (waits && isHeld()) await holdBack(player, run, { place, isHeld });
+  const { isNeeded } = request;
+  if (waits && isHeld()) await holdBack(player, run, { place, isHeld, isNeeded });
   // As one that was under way then.
   if (player.sourcesLeft > sourcesLeft) return begin(player, live, { place, name, request });
   if (player.isUnsealed(name, activityId)) return { deltas: 0 } as StepOutput<Name>;
@@ -544,53 +383,31 @@ async function runRecorded<Name extends ActivityName>(
   return begin(player, live, { place, name, request });
 }
 
+interface HeldBack {
+  readonly place: Place;
+  readonly isHeld: () => boolean;
+  readonly isNeeded: StepRequest<ActivityName>['isNeeded'];
+}
+
 /**
  * Waits until the source has begun the step, too, or was left. One that is held back because a segment ends keeps it from
- * coming to rest until the next one begins.
+ * coming to rest until the next one begins, which may do without it: throws StepDropped.
  */
 async function holdBack(
   player: Player,
   run: Run,
-  { place, isHeld }: { readonly place: Place; readonly isHeld: () => boolean },
+  { place, isHeld, isNeeded }: HeldBack,
 ): Promise<void> {
   const { segment } = player;
   while (isHeld()) {
+    const isDropped = player.segment > segment && isNeeded?.() === false;
+    if (isDropped) throw new StepDropped();
     const count = run.holding.size === 0 && player.segment === segment ? 1 : 0;
+    // Neither does one that a pause holds back meanwhile.
+    const rests = () => count > 0 && run.holding.size > 0;
     run.inFlight += count;
-    await rest(place, () => player.waits.condition(() => !isHeld())).finally(() => {
+    await rest(place, () => player.waits.condition(() => !isHeld() || rests())).finally(() => {
       run.inFlight -= count;
     });
-  }
-}
-
-/** Throws as Temporal does. */
-function resultOf(
-  outcome: RecordedOutcome,
-  { activityId, name }: { readonly activityId: string; readonly name: string },
-): Extract<RecordedOutcome, { kind: 'completed' }>['result'] {
-  if (outcome.kind === 'completed') return outcome.result;
-  throw new ActivityFailure(
-    'activity task failed',
-    name,
-    activityId,
-    'NON_RETRYABLE_FAILURE',
-    undefined,
-    causeOf(outcome),
-  );
-}
-
-function causeOf(outcome: Exclude<RecordedOutcome, { kind: 'completed' }>): Error {
-  switch (outcome.kind) {
-    case 'cancelled':
-      return new CancelledFailure('cancelled');
-    case 'timed-out':
-      return new TimeoutFailure('activity timed out', undefined, outcome.type as 'HEARTBEAT');
-    case 'failed': {
-      const { code, message, details } = outcome;
-      return ApplicationFailure.create({
-        ...{ type: code, message, nonRetryable: true },
-        ...(details === undefined ? {} : { details: [details] }),
-      });
-    }
   }
 }

@@ -7,6 +7,8 @@ export interface GoOn {
   readonly deadlineMs: number | undefined;
 }
 interface Wait {
+  /** Of the run itself, and of none of its frames. */
+  readonly isOfRun: boolean;
   readonly deadlineMs: number | undefined;
   readonly ready: () => boolean;
   /** Takes the wait off. */
@@ -14,9 +16,15 @@ interface Wait {
 }
 
 interface Timer {
+  readonly isOfRun: boolean;
   readonly deadlineMs: number;
   /** Takes the timer off. */
   fire(): void;
+}
+
+interface WaitOptions {
+  readonly deadlineMs?: number | undefined;
+  readonly isOfRun?: boolean;
 }
 
 export class RecordedWaits {
@@ -24,13 +32,16 @@ export class RecordedWaits {
   readonly #timers = new Set<Timer>();
 
   /** As the SDK's condition, so that what continues does so in the same order (live-steps.ts). */
-  async condition(ready: () => boolean, deadlineMs?: number): Promise<boolean | GoOn> {
-    if (deadlineMs === undefined) return this.until(ready);
+  async condition(
+    ready: () => boolean,
+    { deadlineMs, isOfRun = false }: WaitOptions = {},
+  ): Promise<boolean | GoOn> {
+    if (deadlineMs === undefined) return this.until(ready, { isOfRun });
     return CancellationScope.cancellable(async () => {
       try {
         return await Promise.race([
-          this.sleep(deadlineMs).then(() => false),
-          this.until(ready, deadlineMs).then((as) => as),
+          this.sleep(deadlineMs, isOfRun).then(() => false),
+          this.until(ready, { deadlineMs, isOfRun }).then((as) => as),
         ]);
       } finally {
         CancellationScope.current().cancel();
@@ -39,9 +50,13 @@ export class RecordedWaits {
   }
 
   /** Rejects when the scope is cancelled. */
-  until(ready: () => boolean, deadlineMs?: number): Promise<true | GoOn> {
+  until(
+    ready: () => boolean,
+    { deadlineMs, isOfRun = false }: WaitOptions = {},
+  ): Promise<true | GoOn> {
     return new Promise((resolve, reject) => {
       const wait: Wait = {
+        isOfRun,
         deadlineMs,
         ready,
         settle: (as) => {
@@ -58,9 +73,10 @@ export class RecordedWaits {
   }
 
   /** As the SDK's sleep: the record has when it ended. */
-  sleep(deadlineMs: number): Promise<void> {
+  sleep(deadlineMs: number, isOfRun = false): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer: Timer = {
+        isOfRun,
         deadlineMs,
         fire: () => {
           if (this.#timers.delete(timer)) resolve();
@@ -83,6 +99,12 @@ export class RecordedWaits {
   /** One timer that ends then. */
   fire(deadlineMs: number): void {
     [...this.#timers].find((it) => it.deadlineMs === deadlineMs)?.fire();
+  }
+
+  /** What frames wait for never comes. */
+  leaveFrames(): void {
+    for (const wait of this.#waits) if (!wait.isOfRun) this.#waits.delete(wait);
+    for (const timer of this.#timers) if (!timer.isOfRun) this.#timers.delete(timer);
   }
 
   /** Each begins anew, so much later where it ends at a time. */

@@ -203,8 +203,9 @@ async function stop(run: Run, clock: Clock): Promise<void> {
     state.skip = undefined;
     return stateStop(clock, 0);
   }
-  const toMs = Math.min(nextMs, untilMs);
-  const isThere = toMs === untilMs || stops + 1 >= MAX_SKIP_STOPS;
+  // Those below may stand behind it: a fork has left its source before they were told.
+  const toMs = Math.max(state.nowMs, Math.min(nextMs, untilMs));
+  const isThere = toMs >= untilMs || stops + 1 >= MAX_SKIP_STOPS;
   state.skip = isThere ? undefined : { untilMs, stops: stops + 1 };
   moveTo(clock, toMs);
   if (below.children.length === 0) return;
@@ -233,6 +234,16 @@ async function tellBelow(run: Run, clock: Clock): Promise<void> {
   if (!state.telling) return;
   await askBelow(run, clock, state.telling);
   state.telling = undefined;
+}
+
+/**
+ * A fork leaves its source: who was to be told were that one's. Its own hear of the clock with the next skip. Returns whom
+ * it tells nothing more.
+ */
+export function tellNobody({ clock }: Run): readonly string[] {
+  const { telling } = clock?.state ?? {};
+  if (clock) clock.state.telling = undefined;
+  return telling?.children ?? [];
 }
 
 function askBelow(

@@ -17,45 +17,52 @@ import { durationLimitMs, ownerOf, type RunInput } from '../src/rules/run-input.
 import { stateMessage } from './channels.ts';
 import { endLeftChildren } from './child-runs.ts';
 import { inTheWakeOf, traceCauses } from './causes.ts';
+import { compareEnd, endBroken, frameRest, stateApart } from './divergence.ts';
 import { passCancellation } from './failures.ts';
 import { loadFork, openRecord, playRecord, stepsBehind, type Fork } from './fork.ts';
 import { loadPatterns, needsPatterns } from './conditions.ts';
-import { endRun, type Ending, type Run } from './context.ts';
+import { endRun, newScope, type Ending, type Run } from './context.ts';
 import { newRunState, restoredRunState } from './frames.ts';
-import { emit, endJournal, openItems, openJournal, restoreOpenItems } from './journal.ts';
+import { emit, endedAs, endJournal, openItems, openJournal, restoreOpenItems } from './journal.ts';
 import { answerMessages } from './messages.ts';
 import { restorePause } from './pause.ts';
 import type { RecordedSteps } from './recorded-steps.ts';
 import { clockOf, rehearsed, runClock, stateClock } from './rehearsal.ts';
 import { durationError, startFrames } from './schedule.ts';
 import { endSegment, wantsNewSegment } from './segments.ts';
-import { runKey, type Steps } from './steps.ts';
+import { RUN_CLOCK, runDeadline, runKey, type Steps } from './steps.ts';
 import { heldBytesOf, shownVariables } from './values.ts';
 
 export async function runWorkflow(input: RunInput): Promise<void> {
   openJournal(input.tenant);
   const fork = input.fork && (await loadFork(input, input.fork));
-  if (needsPatterns(input.definition)) await loadPatterns();
-  const run = open(input, fork?.steps ?? stepsBehind(input));
-  // Before a message can come: it must find what was carried, and nothing of its own is restored.
-  restorePause(run);
-  answerMessages(run);
-  if (fork) openRecord(run, fork);
-  if (run.state.segment === 0) stateStart(run);
-  startFrames(run);
-  const ending = await CancellationScope.nonCancellable(() => live(run, fork));
-  if (ending.kind === 'continue') {
-    return continueAsNew<typeof runWorkflow>({ ...input, carried: run.frozen });
+  try {
+    if (needsPatterns(input.definition)) await loadPatterns();
+    const run = open(input, fork?.steps ?? stepsBehind(input));
+    // Before a message can come: it must find what was carried, and nothing of its own is restored.
+    restorePause(run);
+    answerMessages(run);
+    if (fork) openRecord(run, fork);
+    if (run.state.segment === 0) stateStart(run);
+    startFrames(run);
+    const ending = await CancellationScope.nonCancellable(() => live(run, fork));
+    if (ending.kind === 'continue')
+      return continueAsNew<typeof runWorkflow>({ ...input, carried: run.frozen });
+    return leave(ending);
+  } catch (error) {
+    // As it ends.
+    if (!fork || endedAs() !== undefined) throw error;
+    return endBroken(input, fork, error);
   }
-  return leave(ending);
 }
 
 /** To its end, or to the end of this segment; shielded, so that only `cancel` stops what runs. */
 async function live(run: Run, fork: Fork | undefined): Promise<Ending> {
   if (fork) playRecord(run, fork).catch(passCancellation);
   const ending = await interpret(run, fork?.steps);
-  if (ending.kind !== 'continue') await close(run, ending);
-  return ending;
+  if (ending.kind === 'continue') return ending;
+  const end = await close(run, fork);
+  return end;
 }
 
 function open(asked: RunInput, steps: Steps): Run {
@@ -69,14 +76,13 @@ function open(asked: RunInput, steps: Steps): Run {
   if (clock) state.clock = clock.state;
   restoreOpenItems(state.open);
   traceCauses(state.causes);
-  const shield = new CancellationScope({ cancellable: false });
   return {
     input,
     state,
     ...(clock ? { clock, steps: rehearsed(clock) } : { steps }),
     graph: graphOf(input.definition),
     nodes: new Map(input.definition.nodes.map((node) => [node.id, node])),
-    scope: new CancellationScope({ cancellable: true, parent: shield }),
+    scope: newScope(),
     active: new Map(),
     scopes: new Map(),
     inFlight: 0,
@@ -141,9 +147,8 @@ function startClocks(run: Run): CancellationScope {
 /** Ends the run when its time is over (capabilities.md §Engine-enforced limits run-duration). */
 async function watchDuration(run: Run, limit: number): Promise<void> {
   const { steps, state } = run;
-  // A segment may begin behind it: then the shortest timer there is.
-  const deadlineMs = Math.max(state.startedAtMs + limit, steps.now(runKey('clock')) + 1);
-  await steps.wait(runKey('clock'), deadlineMs, () => run.ending !== undefined);
+  const deadlineMs = runDeadline(state.startedAtMs + limit, steps.now(RUN_CLOCK));
+  await steps.wait(RUN_CLOCK, deadlineMs, () => run.ending !== undefined);
   if (run.ending) return;
   const observed = Math.max(steps.now(runKey('clock.struck')) - state.startedAtMs, limit + 1);
   const key = 'cap.breached|run-duration';
@@ -153,20 +158,33 @@ async function watchDuration(run: Run, limit: number): Promise<void> {
 }
 
 /** Clean-up for every ending: frames and children come to rest, what is open is closed, and the terminal event is stated. */
-async function close(run: Run, ending: Exclude<Ending, { kind: 'continue' }>): Promise<void> {
-  if (run.active.size > 0) await Promise.all(run.active.values());
+async function close(run: Run, fork: Fork | undefined): Promise<End> {
+  if (run.active.size > 0) await (fork ? frameRest(run, fork) : Promise.all(run.active.values()));
   await endLeftChildren(run);
+  if (fork) stateApart(run, fork);
+  const before = endOf(run);
   const reason =
-    ending.kind === 'failed'
-      ? { code: 'run_failed', message: ending.error.message }
+    before.kind === 'failed'
+      ? { code: 'run_failed', message: before.error.message }
       : { code: 'cancelled', message: 'Cancelled.' };
   for (const { type, payload, ...options } of closingsOf(openItems(), reason))
     emit(type, payload, options);
+  if (fork) compareEnd(run, fork, { ...terminalEvent(run, before), causedBy: run.endedBy });
+  const ending = endOf(run);
   const { type, payload } = terminalEvent(run, ending);
   emit(type, payload, { key: TERMINAL_KEY, because: run.endedBy });
   endJournal(ending.kind);
   await tellParent(run);
   if (!allHandlersFinished()) await run.steps.until(allHandlersFinished);
+  return ending;
+}
+
+type End = Exclude<Ending, { kind: 'continue' }>;
+
+/** What it comes to by now. */
+function endOf({ ending }: Run): End {
+  if (!ending || ending.kind === 'continue') throw new Error('the run has not ended');
+  return ending;
 }
 
 /** Its end stands in the log by then: who is told may look at once. */
@@ -177,7 +195,7 @@ async function tellParent({ input, steps }: Run): Promise<void> {
 
 function terminalEvent(
   run: Run,
-  ending: Exclude<Ending, { kind: 'continue' }>,
+  ending: End,
 ): EventOf<'run.completed' | 'run.failed' | 'run.cancelled'> {
   switch (ending.kind) {
     case 'completed':
@@ -206,7 +224,7 @@ function terminalEvent(
 }
 
 /** Failed runs fail and cancelled runs cancel the Temporal execution: operators see the same end there. */
-function leave(ending: Exclude<Ending, { kind: 'continue' }>): void {
+function leave(ending: End): void {
   if (ending.kind === 'failed') {
     throw ApplicationFailure.create({
       type: ending.error.code,

@@ -9,10 +9,10 @@ import type { TriggerRule } from '../src/rules/definition-graph.ts';
 import type { WorkflowEdge } from '../schemas/types.generated.ts';
 import { beginCauses, causeOf, endCauses, inTheWakeOf } from './causes.ts';
 import { holds } from './conditions.ts';
-import { endRun, loopLimit, loopsLeft, nodeState, type Run } from './context.ts';
+import { endRun, loopLimit, loopsLeft, newScope, nodeState, type Run } from './context.ts';
 import { newFrame, type EdgeDecision, type Frame, type NodeError } from './frames.ts';
 import { emit } from './journal.ts';
-import { failureOf } from './failures.ts';
+import { failureOf, unlessFault } from './failures.ts';
 import { passOver, takeOver } from './handoff.ts';
 import { readable } from './values.ts';
 import { beginAnew, visitNode, type VisitEnd } from './visit.ts';
@@ -45,6 +45,16 @@ export function startFrames(run: Run): void {
   else for (const nodeId of run.graph.starts) begin(run, nodeId);
   // Where every first node is disabled, nothing runs that could end the run.
   endAtRest(run);
+}
+
+/**
+ * Of a record that is played: a segment of the source began with the end of the run, and entered none of its frames. What
+ * they wait for never comes.
+ */
+export function leaveFrames(run: Run): void {
+  run.scope = newScope();
+  for (const held of [run.active, run.scopes, run.atRest, run.kin, run.queued]) held.clear();
+  run.inFlight = 0;
 }
 
 /** An orchestrator's last word: the run is complete, whatever else of it is under way (RFC 0006). */
@@ -81,8 +91,8 @@ function launch(run: Run, frame: Frame): void {
   const work = scope
     .run(() => visitNode(run, frame))
     .then(
-      (end) => settle(run, frame, end),
-      (error: unknown) => settleError(run, frame, error),
+      (end) => unlessFault(() => settle(run, frame, end)),
+      (error: unknown) => unlessFault(() => settleError(run, frame, error)),
     );
   run.active.set(frame.nodeId, work);
 }

@@ -28,6 +28,8 @@ export interface StepRequest<Name extends ActivityName> {
   /** Narrows the time that one try may take, in ms. */
   readonly timeoutMs?: number;
   readonly queue?: StepQueue;
+  /** False: a segment that begins while the step is held back does without it (StepDropped). Absent: it is always begun. */
+  readonly isNeeded?: () => boolean;
 }
 
 /** A message as it entered: when, and under which id it can come again. */
@@ -65,8 +67,11 @@ export interface Steps {
   wait(key: string, deadlineMs: number | undefined, ready: () => boolean): Promise<boolean>;
   /** Workflow time in ms. */
   now(key: string): number;
-  /** Waits until `ready`, `limitMs` at most, by the clock of the world: a rehearsal's stands. True when ready. */
-  lapse(key: string, limitMs: number, ready: () => boolean): Promise<boolean>;
+  /**
+   * Waits until `ready`, `limitMs` at most, by the clock of the world: a rehearsal's stands. True when ready. `anew`: a
+   * segment of the source began here, where what waits does again what it did in this one.
+   */
+  lapse(key: string, limitMs: number, ready: () => boolean): Promise<boolean | 'anew'>;
   /** Tells the run that started this one that it has ended. A parent that is not there any more need not know. */
   tellParent(parentRunId: string, ended: ChildEnded): Promise<void>;
   /** From now on messages enter through `inbox`. */
@@ -78,6 +83,11 @@ export interface Steps {
   nextTask(run: Run): Promise<void>;
   /** Whether anybody is asked at all: a replay that has left its record performs nothing and asks nobody. */
   readonly isReplay: () => boolean;
+  /**
+   * Of a record that is played: the source's segment ended in this task, and the fact `key` was not stated by then: what it
+   * comes of is looked at again in the next one.
+   */
+  readonly isBehindSegment: (key: string) => boolean;
   /** For the ends of segments alone: no fact of the run depends on how it ends, so that it needs no key. */
   until(ready: () => boolean, limitMs?: number): Promise<unknown>;
 }
@@ -90,6 +100,17 @@ export function stepKey(place: Place, step: string): string {
 /** Key of one that belongs to no visit: no node has an empty id. */
 export function runKey(step: string): string {
   return encodeTuple({ nodeId: '', visit: 0, attempt: 0, step });
+}
+
+export function isRunKey(key: string): boolean {
+  return key.startsWith('/');
+}
+
+/** Of the run's own time. A segment may begin behind its end: then the shortest timer there is. */
+export const RUN_CLOCK = runKey('clock');
+
+export function runDeadline(endMs: number, nowMs: number): number {
+  return Math.max(endMs, nowMs + 1);
 }
 
 /** The workflow task is full: what is large and has time is stated in the next one. A run that ends waits no more. */

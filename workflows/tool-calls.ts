@@ -20,7 +20,7 @@ import {
   type Wanted,
 } from './child-runs.ts';
 import { nodeFailure, type Visit } from './context.ts';
-import { failureOf, isUnreached, mayStream } from './failures.ts';
+import { failureOf, isUnreached, mayStream, StepDropped } from './failures.ts';
 import type { NodeError, Resolution } from './frames.ts';
 import { approvalSchema, interrupt, type InterruptRequest } from './interrupts.ts';
 import {
@@ -138,6 +138,8 @@ async function perform(placed: Placed): Promise<void> {
     take(call, await callTool(placed));
     if (isAsking(call) && asksAtOnce(placed)) await askAndPerform(placed);
   } catch (error) {
+    // Another call of the turn had failed: nothing comes of this one.
+    if (error instanceof StepDropped) return;
     noteFailure(call, error);
     throw error;
   }
@@ -185,15 +187,15 @@ async function callTool(placed: Placed): Promise<CallToolOutput> {
   const remote = isPerformed ? tool?.remote : undefined;
   const name = nameOf(call);
   const timeoutMs = (tool?.timeoutMs ?? 0) + CALL_MARGIN_MS;
-  const input = inputOf(placed, resolution);
+  const isNeeded = () => failureIn(invocation.calls) === undefined;
+  const request = { step: name, input: inputOf(placed, resolution), isNeeded };
   const { steps } = work.visit.run;
-  if (!remote) return steps.run(work.visit, 'callTool', { step: name, input, timeoutMs });
+  if (!remote) return steps.run(work.visit, 'callTool', { ...request, timeoutMs });
   const { waitMs } = remote;
   const taskQueue = agentTaskQueue(work.visit.run.input.tenant, remote.agentId);
   try {
     return await steps.run(work.visit, 'callTool', {
-      step: name,
-      input,
+      ...request,
       timeoutMs: timeoutMs + RETURN_MARGIN_MS,
       queue: { taskQueue, waitMs },
     });
@@ -257,8 +259,11 @@ async function callAgent({ work, invocation, call, runs }: Placed): Promise<Call
   const { callId, toolId, calledKey = '', child } = call;
   if (!child) throw nodeFailure('internal_error', 'The call has no run.');
   const tool = { agentId: work.agent.agentId, callId, toolId, calledKey };
-  const isNeeded = () => !endsWithTurn(work) || failureIn(invocation.calls) === undefined;
-  const taken = { harvest: [], tool, isNeeded };
+  const hasFailed = () => failureIn(invocation.calls) !== undefined;
+  const isNeeded = () => !endsWithTurn(work) || !hasFailed();
+  // One that was refused has nothing to end (endRuns).
+  const isTaken = () => !hasFailed() || (endsWithTurn(work) && child.phase === 'running');
+  const taken = { harvest: [], tool, isNeeded, isTaken };
   const { status, resultHash = '' } = await endOf(work.visit, child, taken);
   return { kind: 'returned', status: status === 'completed' ? 'ok' : 'error', resultHash };
 }
@@ -272,7 +277,7 @@ async function giveUp(
   placed: Placed,
   unreached: NonNullable<ToolCall['unreached']>,
 ): Promise<CallToolOutput> {
-  const { work, call } = placed;
+  const { work, invocation, call } = placed;
   if (unreached.waited !== undefined) await sealCall(placed, unreached.waited);
   unreached.waited = undefined;
   const input = inputOf(placed, { kind: 'unreached' });
@@ -280,6 +285,7 @@ async function giveUp(
     step: nameOf(call),
     input,
     timeoutMs: CALL_MARGIN_MS,
+    isNeeded: () => failureIn(invocation.calls) === undefined,
   });
   call.unreached = undefined;
   return output;
@@ -295,6 +301,7 @@ function inputOf(
   resolution: CallToolInput['resolution'],
 ): Omit<CallToolInput, 'context'> {
   const { callId, toolId, argsHash, occurrence, approval } = call;
+  const { sourceLength } = work.visit.frame;
   return {
     agentId: work.agent.agentId,
     call: { callId, toolId, arguments: call.arguments, argsHash, occurrence },
@@ -303,6 +310,7 @@ function inputOf(
     ...(resolution ? { resolution } : {}),
     ...(typeof approval === 'object' ? { approvedBy: approval.by } : {}),
     ...(work.visit.run.input.rehearsal ? { rehearsal: true } : {}),
+    ...(sourceLength === undefined ? {} : { sourceLength }),
   };
 }
 

@@ -22,6 +22,8 @@ export interface FaultFacts {
   /** HTTP status and details, where the host answered. */
   readonly status?: number;
   readonly details?: Readonly<Record<string, unknown>>;
+  /** What a program needs to go on. */
+  readonly more?: Readonly<Record<string, unknown>>;
   /** The host was not reached, or its answer did not arrive: asking again may help. */
   readonly isLost?: true;
   readonly cause?: unknown;

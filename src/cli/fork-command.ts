@@ -23,6 +23,7 @@ interface ForkFlags extends JsonFlag {
   readonly from?: number;
   readonly replay?: true;
   readonly prompt?: readonly string[];
+  readonly agentVersion?: readonly string[];
   readonly model?: string;
   readonly provider?: string;
   readonly input?: readonly string[];
@@ -35,17 +36,27 @@ interface ForkFlags extends JsonFlag {
 
 export function addForkCommand(program: Command, cli: Cli): void {
   command(program, 'fork <runId>', 'Make a run again from what another one recorded.')
-    .option('--from <n>', 'live from this event on', numberTo(0, Number.MAX_SAFE_INTEGER))
+    .option(
+      '--from <n>',
+      'live from this event on; --replay: as it stands before it',
+      numberTo(0, Number.MAX_SAFE_INTEGER),
+    )
     .option('--replay', 'to its end as it was recorded: nothing is performed, nobody is asked')
     .option('--prompt <agent=file>', 'another prompt for this agent (again for each)', collect)
+    .option(
+      '--agent-version <agent=version>',
+      'this version of an agent, which the host has (again for each)',
+      collect,
+    )
     .option('--model <name>', 'another model')
     .option('--provider <name>', 'another provider of models')
     .option('--input <name=value>', 'another input, with --from 0 (again for each)', collect)
     .option('--answer <JSON>', 'in the place of the answer that the event --from tells')
     .addOption(
-      new Option('--tools <which>', 'recorded: calls get what they got, none is performed').choices(
-        ['recorded'],
-      ),
+      new Option(
+        '--tools <which>',
+        'recorded: calls and child runs come to what they came to, nothing is performed',
+      ).choices(['recorded']),
     )
     .addOption(
       new Option(
@@ -93,20 +104,18 @@ async function forkRun(cli: Cli, runId: string, flags: ForkFlags): Promise<void>
 }
 
 async function overlayOf(cli: Cli, runId: string, flags: ForkFlags): Promise<RunForkOverlay> {
-  const { prompt = [], model, provider, input = [], answer, from } = flags;
+  const { model, provider, input = [], answer, from } = flags;
   const { tools, answers, onDivergence } = flags;
   const configurable: JsonObject = {
     ...(model === undefined ? {} : { 'ai.model': model }),
     ...(provider === undefined ? {} : { 'ai.provider': provider }),
   };
-  const agents = Object.fromEntries(prompt.map(promptOf));
+  const agents = agentsOf(flags);
   return {
     ...(Object.keys(configurable).length === 0 ? {} : { configurable }),
-    ...(prompt.length === 0 ? {} : { agents }),
+    ...(agents === undefined ? {} : { agents }),
     ...(input.length === 0 ? {} : { inputs: await inputsFor(cli, runId, input) }),
-    ...(answer === undefined || from === undefined
-      ? {}
-      : { answer: { seq: from, value: valueOf(answer) } }),
+    ...(answer === undefined ? {} : { answer: { seq: from ?? 0, value: valueOf(answer) } }),
     ...(tools === undefined ? {} : { tools }),
     ...(onDivergence === undefined ? {} : { onDivergence }),
     ...(answers === undefined ? {} : { answers }),
@@ -119,7 +128,25 @@ async function inputsFor({ client }: Cli, runId: string, given: readonly string[
   return inputsOf(given, variables);
 }
 
-export function promptOf(given: string): [string, { systemPrompt: string }] {
+/** What is another of each agent; undefined: nothing. */
+export function agentsOf({
+  prompt = [],
+  agentVersion = [],
+}: Pick<ForkFlags, 'prompt' | 'agentVersion'>): RunForkOverlay['agents'] {
+  const prompts = Object.fromEntries(prompt.map(promptOf));
+  const versions = Object.fromEntries(agentVersion.map(versionOf));
+  const names = [...new Set([...Object.keys(prompts), ...Object.keys(versions)])];
+  if (names.length === 0) return undefined;
+  return Object.fromEntries(names.map((name) => [name, { ...versions[name], ...prompts[name] }]));
+}
+
+function versionOf(given: string): [string, { packVersion: string }] {
+  const at = given.indexOf('=');
+  if (at < 1) throw usageFault(`--agent-version is agent=version, and not "${given}".`);
+  return [given.slice(0, at), { packVersion: given.slice(at + 1) }];
+}
+
+function promptOf(given: string): [string, { systemPrompt: string }] {
   const at = given.indexOf('=');
   if (at < 1) throw usageFault(`--prompt is agent=file, and not "${given}".`);
   return [given.slice(0, at), { systemPrompt: textOfFile(given.slice(at + 1)) }];

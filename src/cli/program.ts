@@ -30,7 +30,7 @@ Exit codes:
   ${EXIT.done}    done; of a run that was followed: completed
   ${EXIT.refused}    the host or the network said no; of a run that was followed: failed;
        of two runs (diff), or of one and its replay (import): they differ;
-       of a cohort (replay): a run came to what --fail-on names;
+       of a cohort (replay): a run came to what --fail-on names, or one of --wrong was not righted;
        of open runs (upgrade-check): this build would break some
   ${EXIT.usage}    the command was not understood, or wants more said
   ${EXIT.waits}    a human is asked (runs follow --until-question)
@@ -119,7 +119,7 @@ function isJson(args: readonly string[]): boolean {
 }
 
 function tellFault({ err }: CliParts, fault: CliFault, asJson: boolean): void {
-  const { status, details } = fault.facts;
-  const error = { code: fault.code, message: fault.message, status, details };
+  const { status, details, more } = fault.facts;
+  const error = { code: fault.code, message: fault.message, status, details, ...more };
   err(asJson ? `${printableJson({ error })}\n` : `openwop: ${printableLines(fault.message)}\n`);
 }

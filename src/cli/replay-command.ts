@@ -5,7 +5,7 @@ import type { JsonObject } from '../rules/json.ts';
 import { CALLED, collect, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { cohortsTable, reportText } from './cohort-tables.ts';
 import { CliFault, codeOf, EXIT, usageFault } from './faults.ts';
-import { promptOf } from './fork-command.ts';
+import { agentsOf } from './fork-command.ts';
 import { lookUntil } from './looking.ts';
 import { addGateOptions, gateOf, gateText, type GateFlags } from './replay-gate.ts';
 import { command, numberTo } from './run-commands.ts';
@@ -27,6 +27,7 @@ interface ReplayFlags extends JsonFlag, GateFlags {
   readonly model?: string;
   readonly provider?: string;
   readonly configurable?: string;
+  readonly build?: string;
   readonly parallel?: number;
   readonly memberTimeout?: number;
   readonly cancelOnInterrupt?: true;
@@ -82,6 +83,7 @@ function addStart(replay: Command, cli: Cli): void {
     .option('--model <name>', 'another model')
     .option('--provider <name>', 'another provider of models')
     .option('--configurable <JSON>', 'other options of the runs')
+    .option('--build <id>', 'the code of this build of the worker, which need not be current yet')
     .option('--parallel <n>', 'forks at once, up to 16', numberTo(1, 16))
     .option('--member-timeout <seconds>', 'longest time of one fork', numberTo(1, 3_600))
     .option('--cancel-on-interrupt', 'Ctrl-C cancels the cohort, which goes on otherwise');
@@ -203,34 +205,19 @@ function timeOf(text: string): string {
   return new Date(atMs).toISOString();
 }
 
-function changeOf({
-  prompt = [],
-  agentVersion = [],
-  model,
-  provider,
-  configurable,
-}: ReplayFlags): NonNullable<CohortCreateRequest['change']> {
+function changeOf(flags: ReplayFlags): NonNullable<CohortCreateRequest['change']> {
+  const { model, provider, configurable, build } = flags;
   const options: JsonObject = {
     ...optionsIn(configurable),
     ...(model === undefined ? {} : { 'ai.model': model }),
     ...(provider === undefined ? {} : { 'ai.provider': provider }),
   };
-  const prompts = Object.fromEntries(prompt.map(promptOf));
-  const versions = Object.fromEntries(agentVersion.map(versionOf));
-  const names = [...new Set([...Object.keys(prompts), ...Object.keys(versions)])];
-  const agents = Object.fromEntries(
-    names.map((name) => [name, { ...versions[name], ...prompts[name] }]),
-  );
+  const agents = agentsOf(flags);
   return {
-    ...(names.length === 0 ? {} : { agents }),
+    ...(build === undefined ? {} : { build }),
+    ...(agents === undefined ? {} : { agents }),
     ...(Object.keys(options).length === 0 ? {} : { configurable: options }),
   };
-}
-
-function versionOf(given: string): [string, { packVersion: string }] {
-  const at = given.indexOf('=');
-  if (at < 1) throw usageFault(`--agent-version is agent=version, and not "${given}".`);
-  return [given.slice(0, at), { packVersion: given.slice(at + 1) }];
 }
 
 function optionsIn(text: string | undefined): JsonObject {

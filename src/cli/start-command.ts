@@ -29,6 +29,7 @@ interface StartFlags extends JsonFlag {
   readonly inputs?: string;
   readonly each?: string;
   readonly tag?: readonly string[];
+  readonly dataSubject?: string;
   readonly follow?: true;
   readonly rehearsal?: true;
   readonly idempotencyKey?: string;
@@ -59,6 +60,7 @@ export function addStartCommands(program: Command, cli: Cli): void {
       'a run for each line: a JSON object of inputs, over those said otherwise',
     )
     .option('--tag <tag>', 'a tag (again for each)', collect)
+    .option('--data-subject <subject>', 'whose data the run holds: `subjects erase` erases it')
     .option('--follow', 'follow the run until it ends; --each: wait until each has, or asks')
     .option('--rehearsal', 'its clock stands until you skip time (npm start only)')
     .option('--idempotency-key <key>', 'the same key starts one run, for 24 hours')
@@ -89,6 +91,7 @@ async function startRun(cli: Cli, workflowId: string, flags: StartFlags): Promis
   const bodyOf = (more: JsonObject): object => ({
     ...{ workflowId, inputs: { ...inputs, ...more } },
     ...(flags.tag === undefined ? {} : { tags: flags.tag }),
+    ...(flags.dataSubject === undefined ? {} : { dataSubject: flags.dataSubject }),
     ...(flags.rehearsal ? { rehearsal: true } : {}),
   });
   if (flags.each !== undefined)

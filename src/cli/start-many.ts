@@ -47,7 +47,7 @@ export async function startMany(
     const asked = { body: bodyOf(inputs), idempotencyKey: `${key}-${line}` };
     const run = await cli.client
       .post<RunCreateResponse>(RUNS, asked)
-      .catch(namedLine({ file, line, begun: runs.length, key }));
+      .catch(namedLine({ file, line, runs, key }));
     runs.push(run);
   }
   if (!flags.follow) {
@@ -65,14 +65,15 @@ export async function startMany(
 function namedLine(at: {
   readonly file: string;
   readonly line: number;
-  readonly begun: number;
+  readonly runs: readonly Started[];
   readonly key: string;
 }): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof CliFault)) throw error;
-    const { file, line, begun, key } = at;
-    const words = `Line ${line} of ${file}: ${error.message}\nRuns that began before it: ${begun}. With --idempotency-key ${key} it goes on from there.`;
-    throw new CliFault(words, { ...error.facts, cause: error });
+    const { file, line, runs, key } = at;
+    const words = `Line ${line} of ${file}: ${error.message}\nRuns that began before it: ${runs.length}. With --idempotency-key ${key} it goes on from there.`;
+    const more = { line, runs, idempotencyKey: key };
+    throw new CliFault(words, { ...error.facts, more, cause: error });
   };
 }
 

@@ -220,18 +220,25 @@ async function walk(
   throw new HostError('internal_error', { reason: `history of run ${first.runId} has no end` });
 }
 
+export interface From {
+  readonly goal?: Goal;
+  /** The head as somebody has just read it: where others were faster meanwhile, an append says so. */
+  readonly from?: Head | undefined;
+}
+
 /**
  * Reads to the tail of the run's history, or with a `goal` until that is behind the cursor, waiting a little for it.
  * Throws HostError run_not_found, service_unavailable (Temporal or database away), and whatever stopped the run's
  * projection (history_undecodable, history_missing, internal_error, …) after noting it as the run's problem.
  */
-export async function advance(parts: LogParts, run: RunRef, goal?: Goal): Promise<Advanced> {
+export async function advance(
+  parts: LogParts,
+  run: RunRef,
+  { goal, from }: From = {},
+): Promise<Advanced> {
   const { stores, logger } = parts;
   const { runId } = run;
-  const head = await stores.log.head(run).catch(async (error: unknown) => {
-    await noteProblem(parts, { run }, error);
-    throw error;
-  });
+  const head = from ?? (await storedHead(parts, run));
   if (!head) throw new HostError('run_not_found', { runId });
   try {
     const advanced = await walk(parts, { run, first: head }, goal);
@@ -241,6 +248,15 @@ export async function advance(parts: LogParts, run: RunRef, goal?: Goal): Promis
     return advanced;
   } catch (error) {
     await noteProblem(parts, { run, problem: head.problem }, error);
+    throw error;
+  }
+}
+
+async function storedHead(parts: LogParts, run: RunRef): Promise<Head | undefined> {
+  try {
+    return await parts.stores.log.head(run);
+  } catch (error) {
+    await noteProblem(parts, { run }, error);
     throw error;
   }
 }

@@ -53,6 +53,8 @@ export interface HintParts {
 export interface HintQueue {
   /** Returns at once, never throws. */
   add(hint: Hint): void;
+  /** Somebody begins to watch: a hint that rests is done at once. */
+  wanted(runId: string): void;
   /** Runs with a hint that is not done. */
   size(): number;
   /** Takes nothing more, does at once what is pending and resolves when work under way has ended. */
@@ -71,6 +73,8 @@ class PendingHints implements HintQueue {
   readonly #running = new Map<string, Promise<void>>();
   readonly #ready = new Set<string>();
   readonly #resting = new Set<string>();
+  /** Of those whose watchers are looked up: whether somebody began to watch meanwhile. */
+  readonly #asking = new Map<string, boolean>();
   #gathering: NodeJS.Timeout | undefined;
   #unclassified: RunRef[] = [];
   #stopped = false;
@@ -95,6 +99,11 @@ class PendingHints implements HintQueue {
     if (!known && !this.#running.has(runId)) this.#classify(run);
   }
 
+  wanted(runId: string): void {
+    if (this.#resting.delete(runId)) this.#makeReady(runId);
+    else if (this.#asking.has(runId)) this.#asking.set(runId, true);
+  }
+
   size(): number {
     return this.#pending.size + this.#running.size;
   }
@@ -112,6 +121,7 @@ class PendingHints implements HintQueue {
   /** Hints that come in one turn of the event loop cost one question to the database. */
   #classify(run: RunRef): void {
     this.#unclassified.push(run);
+    this.#asking.set(run.runId, false);
     if (this.#unclassified.length === 1) setImmediate(() => void this.#schedule());
   }
 
@@ -120,7 +130,9 @@ class PendingHints implements HintQueue {
     this.#unclassified = [];
     const now = await this.#parts.watched(runs).catch(() => new Set<string>());
     for (const { runId } of runs) {
-      if (now.has(runId) || this.#stopped) this.#makeReady(runId);
+      const isWanted = this.#asking.get(runId);
+      this.#asking.delete(runId);
+      if (isWanted || now.has(runId) || this.#stopped) this.#makeReady(runId);
       else this.#resting.add(runId);
     }
     this.#gatherSoon();

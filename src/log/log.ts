@@ -82,10 +82,12 @@ export interface Log {
 
 export function createLog({ stores, history, logger, processId }: LogDeps): Log {
   const parts = { stores, history, logger };
-  const catchUp = coalesce(
-    async (run: RunRef) => (await advance(parts, run)).head,
-    ({ tenant, runId }) => JSON.stringify([tenant, runId]),
+  const caughtUp = coalesce(
+    async ({ run, stored }: { readonly run: RunRef; readonly stored?: Head }) =>
+      (await advance(parts, run, { from: stored })).head,
+    ({ run: { tenant, runId } }) => JSON.stringify([tenant, runId]),
   );
+  const catchUp = (run: RunRef) => caughtUp({ run });
   // The first list after an upgrade may take long: who looks again meanwhile waits for that one.
   const summed = coalesce(
     (tenant: string) => sumUp(stores, tenant),
@@ -101,7 +103,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     if (!stored) throw new HostError('run_not_found', { runId });
     if (stored.closed) return { head: stored, stale: false };
     try {
-      return { head: await catchUp(run), stale: false };
+      return { head: await caughtUp({ run, stored }), stale: false };
     } catch (error) {
       // Temporal away, or a fault that is noted with the run (architecture §3.3): what is stored is still true.
       logger.debug('a read is served from what is stored', { runId, code: codeOf(error) });
@@ -133,7 +135,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     overview: (tenant, query) => overview(listed, tenant, query),
     waitingRuns: (tenant, query) => waitingRuns(listed, tenant, query),
     changes: (tenant, signal) => changes.watch(tenant, signal),
-    advance: (run, goal) => advance(parts, run, goal),
+    advance: (run, goal) => advance(parts, run, { goal }),
     rebuild: (run) => rebuild(parts, run),
     recording: (run, length, maxBytes) => readRecording(parts, run, { length, maxBytes }),
     rebuildAll: () => rebuildAll(parts),

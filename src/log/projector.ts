@@ -57,10 +57,12 @@ class RunProjector implements Projector {
   readonly #hints: HintQueue;
   readonly #left: LeftRuns;
   #hintedAtMs = performance.now();
+  readonly #unsubscribe: () => void;
   #lease: NodeJS.Timeout | undefined;
 
   constructor(deps: ProjectorDeps) {
     this.#deps = deps;
+    this.#unsubscribe = deps.stores.projection.onWatch((runId) => this.#hints.wanted(runId));
     this.#hints = createHintQueue({
       advance: (run, goal) => deps.log.advance(run, goal),
       watched: (runs) => deps.stores.projection.watched(runs),
@@ -107,6 +109,7 @@ class RunProjector implements Projector {
     const { stores, processId } = this.#deps;
     this.#stopping.abort();
     clearInterval(this.#lease);
+    this.#unsubscribe();
     await this.#hints.stop();
     await this.#left.stopped();
     await Promise.all(this.#background);

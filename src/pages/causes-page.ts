@@ -57,6 +57,7 @@ const WORDS: Readonly<Record<EventPart, (step: string) => string>> = {
   usage: (step) => `a model's use was counted at ${step}`,
   limit: (step) => `${step} reached a limit`,
   unusable: (step) => `${step} had no usable answer`,
+  worker: (step) => `what became of a worker of ${step}`,
   detail: (step) => `a detail of ${step}`,
   note: (step) => `a note of ${step}`,
 };

@@ -7,7 +7,7 @@ import type { FormTexts } from './start-fields.ts';
 import { escapeHtml, renderValue } from './timeline-html.js';
 
 /** Who gave the answer that an event tells. */
-export type Answerer = 'tool' | 'model' | 'human';
+export type Answerer = 'tool' | 'agent' | 'model' | 'human';
 
 export interface ForkPageModel {
   readonly runId: string;
@@ -58,6 +58,10 @@ const ANSWER_WORDS: Readonly<Record<Answerer, { label: string; hint: string }>> 
   tool: {
     label: 'What the tool gives here',
     hint: 'JSON. Nothing is performed for it. Left empty, the tool is called again.',
+  },
+  agent: {
+    label: 'What the agent gives here',
+    hint: 'JSON, instead of the decision of its run, which performs nothing more. Left empty, that run goes on from where it was; one that had ended gives what it gave.',
   },
   model: {
     label: 'What the model says here',
@@ -152,7 +156,7 @@ function answerField(shown: ForkPageModel, answerer: Answerer): string {
 
 function toolsField({ form: sent }: ForkPageModel): string {
   const checked = sent[tools] === 'recorded' ? ' checked' : '';
-  return `<div class="field"><label class="mode"><input type="checkbox" name="${tools}" value="recorded"${checked}> <b>Tools as recorded</b> <span class="hint">A call gets what the same call got in the run, and nothing is performed. One that the run has not made ends the fork.</span></label></div>`;
+  return `<div class="field"><label class="mode"><input type="checkbox" name="${tools}" value="recorded"${checked}> <b>Tools as recorded</b> <span class="hint">A call gets what the same call got in the run, a child run comes to what the same one came to, and nothing is performed. One that the run has not made ends the fork.</span></label></div>`;
 }
 
 function divergenceField({ form: sent }: ForkPageModel): string {

@@ -465,6 +465,7 @@ const FOLDS = {
   limit: (step) =>
     add(step, { kind: 'note', title: `Limit reached: ${step.payload.kind}`, state: 'failed' }),
   channel: note,
+  worker: () => undefined,
   detail: () => undefined,
   note,
 };

@@ -51,6 +51,8 @@ export interface Deployments {
   read(): Promise<Deployment | undefined>;
   /** New runs go to this build, or to workers without one; below 100 a part of them. Throws build_not_found, build_conflict. */
   promote(buildId: string, percent: number): Promise<void>;
+  /** Whose worker performed the last task of a run, open or not; undefined: of none, or the run is forgotten. Throws service_unavailable. */
+  lastBuildOf(runId: string): Promise<string | undefined>;
   /** Open runs of one build, some of them. Throws build_not_found. */
   runsOf(buildId: string): Promise<readonly BuildRun[]>;
   /** Throws build_not_found, build_conflict where no worker of the target is there. */

@@ -51,7 +51,26 @@ export type EffectClaim =
 /** What a former claim left, for who will not perform it. */
 export type EffectRecall = Extract<EffectClaim, { kind: 'done' | 'failed' | 'busy' | 'in-doubt' }>;
 
+/**
+ * Epoch of an effect that was inherited: it was performed under another key than its own. Nobody can be asked by that, and
+ * nothing is repeated by it without a human's word, whatever the tool is.
+ */
+export const INHERITED_EPOCH = 0;
+
+/** What a call came to before a fork left its source, as the fork's log says. */
+export interface FormerEffect {
+  /** Of the fork. */
+  readonly identity: EffectIdentity;
+  /** Node attempt that called. */
+  readonly attempt: number;
+  readonly state: 'done' | 'failed-final' | 'in-doubt';
+  /** As of an EffectRow. */
+  readonly outcomeHash?: string;
+}
+
 export interface EffectLedger {
+  /** Notes them as if the fork had performed them itself. What the ledger knows already stands; nothing of a closed run. */
+  inherit(effects: readonly FormerEffect[]): Promise<void>;
   /**
    * Atomic claim, or the state that stands in its way. `again` is true when a former claim ended `failed-before-send`,
    * or the tool is idempotent and the former claim is in doubt.

@@ -7,6 +7,8 @@ export interface ProjectionStore {
   unwatch(run: RunRef, watcher: string): Promise<void>;
   /** The runIds of those that somebody watches now. */
   watched(runs: readonly RunRef[]): Promise<ReadonlySet<string>>;
+  /** Calls back with the runId when somebody begins to watch a run, in whatever process. */
+  onWatch(listener: (runId: string) => void): () => void;
   /** Renews this process's lease. */
   renewLease(holder: string, ttlMs: number): Promise<void>;
   /** Deletes one expired lease of another and returns its holder: the caller won it. */

@@ -20,3 +20,11 @@ export function isBuildId(text: string): boolean {
  */
 export const BUILD_STATES = ['current', 'ramping', 'draining', 'drained', 'inactive'] as const;
 export type BuildState = (typeof BUILD_STATES)[number];
+
+/** Of a fork that was asked for by its build. */
+export interface ForkBuild {
+  /** Whose workers alone perform it. */
+  readonly buildId: string;
+  /** Whose worker performed the last task of its source; absent: it had none, or nobody knows it any more. */
+  readonly sourceBuildId?: string;
+}

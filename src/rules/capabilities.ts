@@ -154,7 +154,7 @@ const TABLE = {
     offered: always,
     shown: () => ({ supported: true, drainPolicies: [...DRAIN_POLICIES] }),
   },
-  // replay.md: in a replay no activity runs but the one that reads the record.
+  // replay.md: in a replay no activity runs but those that read the record and fork its child runs.
   replay: {
     offered: always,
     shown: ({ retentionDays }) => ({

@@ -22,6 +22,10 @@ export const MAX_DESCENDANTS = 2_000;
 export const MAX_FAN_OUT = 100;
 /** Children of one run that have not ended (`child-open`): its state holds each of them. */
 export const MAX_OPEN_CHILDREN = 500;
+/** Reason by which a child is cancelled that takes too long. It stands in logs. */
+export const CHILD_TIMEOUT = 'child_timeout';
+/** Time in ms that the end of a recorded child waits for those that came before it in the record. */
+export const RECORDED_TURN_MS = 600_000;
 /** Time in ms that a run that ends waits for the ends of the children that it cancels. */
 export const CHILD_CANCEL_MS = 30_000;
 
@@ -57,6 +61,17 @@ export interface ChildRequest {
 /** `code` is one of the error table's. */
 export type ChildStart =
   | { readonly kind: 'started'; readonly workflowId: string }
+  /** Nothing began: it is a child of another run, `recordedOf`, and came to its end there. */
+  | {
+      readonly kind: 'recorded';
+      readonly childRunId: string;
+      readonly workflowId: string;
+      readonly recordedOf: string;
+      /** Of a worker: where in that record its end was told. */
+      readonly turn?: number;
+      /** It was ended there since it took too long. */
+      readonly hasTimedOut?: true;
+    }
   | {
       readonly kind: 'refused';
       readonly code: string;

@@ -1,5 +1,6 @@
 // A cohort (architecture §6): past runs that are all forked by one change, and what became of each. What its workflow is
 // started with, what a member came to, and the words of both; nothing here asks anybody.
+import type { ForkBuild } from './builds.ts';
 import type { DivergenceCause, OverlayPart } from './divergence.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import type { Subject } from './subject.ts';
@@ -46,6 +47,8 @@ export interface CohortSelection {
 
 /** What all members go by that their sources did not. Empty: each is replayed by the code of this build. */
 export interface CohortChange {
+  /** Of the worker, and nothing beside it: each is replayed by its code, whatever build takes new runs. */
+  readonly build?: string;
   /** By agentId, or by a name that stands for one in each member (src/runs/cohort-change.ts). */
   readonly agents?: Readonly<
     Record<string, { readonly systemPrompt?: string; readonly packVersion?: string }>
@@ -122,6 +125,7 @@ export interface MemberReport {
     readonly seq: number;
     readonly cause: DivergenceCause;
     readonly overlay?: OverlayPart;
+    readonly build?: ForkBuild;
     readonly nodeId?: string;
     readonly nodeName?: string;
     /** Of the event. */

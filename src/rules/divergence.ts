@@ -97,10 +97,12 @@ interface Divided {
   readonly first: LogDifference;
   readonly pinned: readonly PinnedDifference[];
   /** One is a fork of the other. */
-  readonly fork?: Pick<ForkOf, 'mode'>;
+  readonly fork?: Pick<ForkOf, 'mode' | 'build'>;
 }
 
 export function causeOf({ first, pinned, fork }: Divided): DivergenceCause {
+  // Made of a run that had ended, and given all that came to that from outside: its code alone is another.
+  if (fork?.build && fork.build.buildId !== fork.build.sourceBuildId) return 'code';
   const types = [first.a, first.b].flatMap((row) => (row ? [eventRow(row.type)] : []));
   const [{ part } = { part: 'note' as const }] = types;
   const outside = FROM_OUTSIDE[part];

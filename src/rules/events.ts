@@ -65,6 +65,8 @@ export type EventPart =
   | 'output-piece'
   /** A run of its own begins for a node. */
   | 'child'
+  /** What becomes of a worker that is such a run: `phase` says of what is told. */
+  | 'worker'
   /** An orchestrator says what comes next. */
   | 'orchestration'
   | 'decision'
@@ -230,7 +232,7 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
     ...BY_AGENT,
     nextMajor: 'orchestrator.decided',
   }),
-  'core.workflowChain.event': row('n', 'detail', { nextMajor: 'workflow-chain.event' }),
+  'core.workflowChain.event': row('n', 'worker', { nextMajor: 'workflow-chain.event' }),
   'core.workflowChain.confidence-escalated': row('n', 'note', {
     nextMajor: 'workflow-chain.confidence-escalated',
   }),

@@ -1,8 +1,10 @@
 // Children of a fork (architecture §6): for each child run that the recorded part began, a fork of it. One that had ended
 // by then is replayed as a whole; one that was open lives on from where it was, by the source's clock.
+import type { ChildStart } from './children.ts';
 import { eventRow } from './events.ts';
 import { childRunIdOf } from './ids.ts';
-import { givenOf, type Recording } from './recording.ts';
+import { isJsonObject } from './json.ts';
+import { givenOf, type Recording, type Stimulus } from './recording.ts';
 import type { ForkOf, RunInput } from './run-input.ts';
 
 /** The source, where its fork leaves it. */
@@ -27,21 +29,32 @@ export function leavingOf(of: ForkOf, recording: Recording): Leaving {
   const isWhole = mode === 'replay' || batches.length === recording.batches.length;
   const held = mode === 'replay' ? recording.entries : recording.entries.slice(0, fromSeq);
   const atMs = Math.max(batches.at(-1)?.atMs ?? 0, held.at(-1)?.timestampMs ?? 0);
-  const ended = batches.flatMap(({ stimuli }) =>
-    stimuli.flatMap((it) => (it.kind === 'child-ended' ? [it.childRunId] : [])),
-  );
+  const stimuli = batches.flatMap((batch) => batch.stimuli);
+  const ended = stimuli.flatMap((it) => (it.kind === 'child-ended' ? [it.childRunId] : []));
+  // It has none of its own there.
+  const recorded = new Set(stimuli.flatMap(recordedIn));
   return {
     mode,
     atMs: isWhole ? Infinity : atMs,
     told: new Set(held.map(({ key }) => key)),
     dispatched: held.flatMap(({ type, payload }) => {
       if (eventRow(type).part !== 'child') return [];
-      const { childRunId } = JSON.parse(payload) as { readonly childRunId?: string };
-      return childRunId ?? [];
+      const { childRunId = '' } = JSON.parse(payload) as { readonly childRunId?: string };
+      return childRunId === '' || recorded.has(childRunId) ? [] : childRunId;
     }),
     ended: new Set(ended),
     lived: batches.flatMap(({ lived }) => lived ?? []),
   };
+}
+
+/** Children that the record of another run had: what startChildren came to in a branch by recorded tools. */
+function recordedIn(stimulus: Stimulus): string[] {
+  if (stimulus.kind !== 'step' || stimulus.outcome.kind !== 'completed') return [];
+  const { output } = stimulus.outcome.result;
+  if (!isJsonObject(output) || !Array.isArray(output.starts)) return [];
+  return (output.starts as unknown as ChildStart[]).flatMap((start) =>
+    start.kind === 'recorded' ? [start.childRunId] : [],
+  );
 }
 
 /** A child of the source. */

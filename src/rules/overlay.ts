@@ -6,8 +6,14 @@ import type { PinnedAgent, RunInput } from './run-input.ts';
 
 /** In the place of what somebody, or something, answered at the event that the branch begins with. */
 export type OverlaidAnswer =
-  /** Of a tool: nothing is performed. */
-  | { readonly kind: 'outcome'; readonly activityId: string; readonly outcome: JsonValue }
+  /** Of a tool, or of an agent that was called as one: nothing is performed. */
+  | {
+      readonly kind: 'outcome';
+      readonly activityId: string;
+      readonly outcome: JsonValue;
+      /** As the event names the call. */
+      readonly callId?: string;
+    }
   /** Of a model, as it would have said it: none is asked. */
   | { readonly kind: 'said'; readonly activityId: string; readonly final: string }
   /** Of a human, by whoever made the fork. */

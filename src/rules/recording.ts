@@ -136,6 +136,8 @@ export interface Given {
   readonly batches: readonly Batch[];
   /** The last batch lacks a part: what its source stated behind it need not come. */
   readonly isCut: boolean;
+  /** The first one that is not given. */
+  readonly behind?: Batch | undefined;
 }
 
 /**
@@ -169,7 +171,7 @@ export function givenOf(of: ForkOf, { batches, entries }: Recording): Given {
     given.push(own.length === stimuli.length ? batch : { ...batch, stimuli: own });
     if (isCut) return { batches: given, isCut };
   }
-  return { batches: given, isCut: false };
+  return { batches: given, isCut: false, behind: batches[given.length] };
 }
 
 /** Where each question was answered. */

@@ -47,9 +47,10 @@ export function compareReplayed(
   );
   const pieces = entries.length - facts.length;
   const own = facts.filter(({ isDerived }) => !isDerived);
+  // What was stated in the place of a fact comes before that it was not.
   const differences = [
-    ...own.flatMap((fact) => differenceOf(fact, replayed.get(fact.key))),
     ...extrasIn(own, stated, entries.length),
+    ...own.flatMap((fact) => differenceOf(fact, replayed.get(fact.key))),
     ...misplacedIn(own, stated),
   ].sort((a, b) => a.atSequence - b.atSequence);
   const [difference] = differences;

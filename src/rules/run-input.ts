@@ -1,6 +1,7 @@
 // What a run is started with. It travels in Temporal history: valid, redacted and bounded before it gets here
 // (architecture §2.6). Everything that may change between start and end of a run is pinned in it.
 import type { AgentManifest, WorkflowDefinition } from '../../schemas/types.generated.ts';
+import type { ForkBuild } from './builds.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { CausedBy } from './journal.ts';
 import type { ChildCause } from './children.ts';
@@ -62,6 +63,8 @@ export interface ForkOf {
   readonly asked?: JsonObject;
   /** Of a cohort that made it: lists leave it out. */
   readonly cohortId?: string;
+  /** Absent: it begins where new runs do. */
+  readonly build?: ForkBuild;
   /** Its source has child runs, which are forked with it before it reads its record. */
   readonly hasChildren?: true;
   /** A replay that leaves nothing of the record out and has nothing behind it: what is played is held against it, and that is all. */

@@ -1,28 +1,24 @@
 // Child runs (RFC 0007, RFC 0022; seed 003 §3.4): how a run's activity accepts one, learns how it ended, and ends it. A
 // child is accepted as every run is, under an id that its parent's step fixes: each try of that step finds the same run.
 import {
-  depthOf,
-  MAX_CHILD_DEPTH,
   MAX_DESCENDANTS,
   type ChildEnd,
   type ChildRequest,
   type ChildStart,
 } from '../rules/children.ts';
-import { codeOf, HostError } from '../rules/errors.ts';
+import { HostError } from '../rules/errors.ts';
 import type { Recording } from '../rules/recording.ts';
-import type { RunHeader, RunInput } from '../rules/run-input.ts';
 import { TERMINAL_STATUSES } from '../rules/status.ts';
-import { subjectOf } from '../rules/subject.ts';
-import type { Caller } from '../ports/caller.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import { foldedRun } from '../log/fold.ts';
 import { keepTimeBelow, type Below, type BelowRequest } from './below-clock.ts';
 import { cancelRun } from './cancel.ts';
+import { BY_RUN, freshLog } from './child-ends.ts';
+import { breached, childInputFor, type Refused } from './child-input.ts';
 import type { ChildrenDeps } from './deps.ts';
 import { forkChildren } from './fork-children.ts';
-import { buildRunInput } from './input.ts';
+import { recordedChildren, type RecordedBatch } from './recorded-children.ts';
 import { startNew, startRun } from './start.ts';
-import { requireTask } from './task.ts';
 
 /** For activities. Parents and children belong to one tenant. */
 export interface Children {
@@ -32,7 +28,15 @@ export interface Children {
     requests: readonly ChildRequest[],
     signal?: AbortSignal,
   ): Promise<readonly ChildStart[]>;
+  /** In the place of such a batch: nothing begins, and each is one that the record of another run has. */
+  recorded(
+    parent: RunRef,
+    batch: RecordedBatch,
+    signal?: AbortSignal,
+  ): Promise<readonly ChildStart[]>;
   end(parent: RunRef, childRunId: string): Promise<ChildEnd | 'lost' | undefined>;
+  /** The same of a run that is no child of the asking one: what its own parent knows stays as it is. */
+  recordedEnd(parent: RunRef, childRunId: string): Promise<ChildEnd | 'lost' | undefined>;
   cancel(
     parent: RunRef,
     child: { readonly childRunId: string; readonly reason: string },
@@ -45,27 +49,16 @@ export interface Children {
 export function createChildren(deps: ChildrenDeps): Children {
   return {
     accept: (parent, requests, signal) => acceptChildren(deps, { parent, requests, signal }),
-    end: (parent, childRunId) => endOfChild(deps, parent, childRunId),
+    recorded: async (parent, batch, signal) =>
+      recordedChildren(deps, { parent: await rowOf(deps, parent), signal }, batch),
+    end: (parent, childRunId) => endOfChild(deps, { parent, isTaken: true }, childRunId),
+    recordedEnd: (parent, childRunId) => endOfChild(deps, { parent, isTaken: false }, childRunId),
     cancel: (parent, child) => cancelChild(deps, parent, child),
     keepTime: (request) => keepTimeBelow(deps, request),
     fork: async (parent, recording, signal) =>
       forkChildren(deps, await rowOf(deps, parent), { recording, signal }),
   };
 }
-
-/** Keys of `configurable` that bound one run; everything else is a child's as its parent's. */
-const OWN_CONFIGURABLE: ReadonlySet<string> = new Set(['recursionLimit', 'runTimeoutMs']);
-
-/** Refusals that are the parent's to deal with; anything else is a fault, and the step is tried again. */
-const REFUSALS: ReadonlySet<string> = new Set([
-  'workflow_not_found',
-  'agent_not_found',
-  'validation_error',
-  'handoff_task_schema_violation',
-  'payload_too_large',
-  'model_unavailable',
-  'model_not_configured',
-]);
 
 interface Batch {
   readonly parent: RunRef;
@@ -119,19 +112,9 @@ async function newChild(
   deps: ChildrenDeps,
   parent: RunRow,
   request: ChildRequest,
-): Promise<RunRow | Extract<ChildStart, { kind: 'refused' }>> {
-  const header = headerOf(parent, request);
-  if (depthOf(header) > MAX_CHILD_DEPTH) return breached('child-depth', MAX_CHILD_DEPTH);
-  let input: RunInput;
-  try {
-    const { target, inputs } = request;
-    if ('agentId' in target) requireTask(deps.catalog.agent(parent.tenant, target.agentId), inputs);
-    input = childInput(deps, parent, { request, header });
-  } catch (error) {
-    return refused(error);
-  }
-  const exposed = exposure(input, request);
-  if (exposed) return refused(exposed);
+): Promise<RunRow | Refused> {
+  const input = childInputFor(deps, parent, request);
+  if ('kind' in input) return input;
   const row = await deps.stores.families.acceptChild(
     {
       runId: input.runId,
@@ -148,120 +131,23 @@ async function newChild(
   return row === 'full' ? breached('child-runs', MAX_DESCENDANTS) : row;
 }
 
-function headerOf({ runId, input }: RunRow, request: ChildRequest): RunHeader {
-  const { sessionId, correlationId } = input.header;
-  return {
-    sessionId,
-    parentRunId: runId,
-    parentNodeId: request.nodeId,
-    correlationId,
-    causationId: request.callId,
-    depth: depthOf(input.header) + 1,
-    childCause: request.cause,
-    startedBy: { runId, key: request.startedBy },
-    ...(request.isDetached ? { isDetached: true } : {}),
-  };
-}
-
-/** What a log masks nobody reads out of it: a mapping would hand its mask on, or show what it hides. */
-function exposure(
-  { definition }: Pick<RunInput, 'definition'>,
-  { harvest, sensitive: given = [] }: ChildRequest,
-): HostError | undefined {
-  const taken = definition.variables.find(
-    ({ name, sensitive }) => sensitive && harvest.includes(name),
-  );
-  if (taken) {
-    const reason = `The variable ${taken.name} of the child workflow is sensitive: no mapping takes it.`;
-    return new HostError('validation_error', { field: '/outputMapping', reason });
-  }
-  const shown = definition.variables.find(
-    ({ name, sensitive }) => !sensitive && given.includes(name),
-  );
-  if (!shown) return undefined;
-  const reason = `The variable ${shown.name} of the child workflow is given a sensitive value, and is not sensitive.`;
-  return new HostError('validation_error', { field: '/inputMapping', reason });
-}
-
-function childInput(
-  deps: ChildrenDeps,
-  parent: RunRow,
-  { request, header }: { readonly request: ChildRequest; readonly header: RunHeader },
-): RunInput {
-  const { configurable } = parent.input;
-  const passed = Object.entries(configurable).filter(([name]) => !OWN_CONFIGURABLE.has(name));
-  const { runId, unset, clockMs } = request;
-  return buildRunInput({ ...deps, config: settingsOf(deps, parent) }, callerOf(parent), {
-    ...request.target,
-    inputs: request.inputs,
-    configurable: Object.fromEntries(passed),
-    birth: {
-      ...{ runId, header },
-      ...(unset ? { unset } : {}),
-      ...(clockMs === undefined ? {} : { rehearsal: { fromMs: clockMs } }),
-    },
-  });
-}
-
-/** Whether and how long humans are asked is fixed where the root is accepted: a child is accepted by some worker. */
-function settingsOf(
-  { config }: Pick<ChildrenDeps, 'config'>,
-  { input: { policy, limits } }: RunRow,
-): ChildrenDeps['config'] {
-  const { interruptTimeoutMs = config.interruptTimeoutMs } = limits;
-  return {
-    ...config,
-    escalation: policy.escalation,
-    ...(interruptTimeoutMs === undefined ? {} : { interruptTimeoutMs }),
-  };
-}
-
-/** A child is started in the name of who started its parent, and may do no more than be run. */
-function callerOf({ tenant, input }: RunRow): Caller {
-  const subject = input.subject ?? subjectOf('api-key', tenant, input.principal ?? '');
-  return { tenant, subject, scopes: [] };
-}
-
-function breached(
-  kind: 'child-depth' | 'child-runs',
-  limit: number,
-): Extract<ChildStart, { kind: 'refused' }> {
-  const message =
-    kind === 'child-depth'
-      ? `Runs may start each other over ${limit} generations.`
-      : `A run may have ${limit} runs below it.`;
-  return { kind: 'refused', code: 'child_limit_exceeded', message, breach: { kind, limit } };
-}
-
-/** Throws what is not the request's fault. */
-function refused(error: unknown): Extract<ChildStart, { kind: 'refused' }> {
-  const code = codeOf(error);
-  if (code === undefined || !REFUSALS.has(code)) throw error;
-  const { message } = error as HostError;
-  const told = code === 'workflow_not_found' ? 'unknown_child_workflow' : code;
-  return { kind: 'refused', code: told, message };
-}
-
 /**
  * Undefined while it has not ended. `lost`: there is no such child, or not any more. Throws service_unavailable where
  * its log cannot be read fresh.
  */
 async function endOfChild(
   { stores, log }: Pick<ChildrenDeps, 'stores' | 'log'>,
-  parent: RunRef,
+  { parent, isTaken }: { readonly parent: RunRef; readonly isTaken: boolean },
   childRunId: string,
 ): Promise<ChildEnd | 'lost' | undefined> {
   const row = await stores.runs.find(parent.tenant, childRunId);
   if (row?.input.header.parentRunId !== parent.runId) return 'lost';
-  const { head, stale } = await log.fresh(row).catch((error: unknown) => {
-    // A log that is gone comes back: it can be rebuilt.
-    throw codeOf(error) === 'run_not_found' ? new HostError('service_unavailable') : error;
-  });
+  const { head, stale } = await freshLog(log, row);
   if (!head.closed) {
     if (stale) throw new HostError('service_unavailable');
     return undefined;
   }
-  await stores.families.endTaken(row);
+  if (isTaken) await stores.families.endTaken(row);
   const { outputs = {}, variables, error } = foldedRun(head.snapshot);
   // What an agent was given are its run's variables; what it decided are the run's outputs.
   const isAgents = row.input.source === 'run-api';
@@ -283,7 +169,7 @@ export async function cancelChild(
   if (row?.input.header.parentRunId !== parent.runId) return 'none';
   const status = await cancelRun(
     deps,
-    { row, reason, cancelledBy: `run:${parent.runId}`, parentRunId: parent.runId },
+    { row, reason, cancelledBy: `${BY_RUN}${parent.runId}`, parentRunId: parent.runId },
     { updateId: `parent-${childRunId}`, bodyDigest: '' },
   );
   return TERMINAL_STATUSES.has(status) ? 'ended' : 'open';

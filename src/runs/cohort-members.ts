@@ -1,5 +1,6 @@
 // One member of a cohort (architecture §6): its fork is made, or found, and seen to its end; what it came to is held against
 // its source and kept. Every step can be done again, by whichever process: what stands in rows says how far a member is.
+import type { ForkBuild } from '../rules/builds.ts';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
 import {
   didOtherwise,
@@ -7,6 +8,7 @@ import {
   outcomeChanges,
   outcomeOf,
   SOURCE_MISSING,
+  type CohortChange,
   type MemberOutcome,
   type MemberReport,
   type MemberStop,
@@ -14,6 +16,7 @@ import {
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { CohortMember, CohortRow, MemberName } from '../ports/cohorts.ts';
+import type { Deployments } from '../ports/deployments.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
@@ -26,6 +29,7 @@ import { forkRun } from './fork.ts';
 import { startRun } from './start.ts';
 
 export type CohortMemberDeps = RunsDeps & {
+  readonly deployments: Pick<Deployments, 'lastBuildOf'>;
   readonly stores: Pick<Stores, 'cohorts' | 'content' | 'families' | 'retention'>;
 };
 
@@ -210,7 +214,20 @@ async function forkMember(
   const { change, subject, scopes } = request;
   const asked = forkFor({ change, input: source.input, rows });
   const caller: Caller = { tenant, subject, scopes };
-  await forkRun(deps, caller, { source, asked, as: { runId: forkRunId, cohortId } });
+  const build = await buildFor(deps, change, sourceRunId);
+  const as = { runId: forkRunId, cohortId, ...(build ? { build } : {}) };
+  await forkRun(deps, caller, { source, asked, as });
+}
+
+/** Kept with the fork: Temporal forgets runs. */
+async function buildFor(
+  { deployments }: CohortMemberDeps,
+  { build: buildId }: CohortChange,
+  sourceRunId: string,
+): Promise<ForkBuild | undefined> {
+  if (buildId === undefined) return undefined;
+  const sourceBuildId = await deployments.lastBuildOf(sourceRunId);
+  return { buildId, ...(sourceBuildId === undefined ? {} : { sourceBuildId }) };
 }
 
 /** Of a fork that has ended. */
@@ -296,12 +313,13 @@ function sidesOf({ a, b }: Comparison): Pick<MemberReport, 'before' | 'after'> {
 
 function divergenceOf({ divergence }: Comparison): Pick<MemberReport, 'divergence'> {
   if (!divergence) return {};
-  const { seq, cause, overlay, nodeId, nodeName, a, b } = divergence;
+  const { seq, cause, overlay, build, nodeId, nodeName, a, b } = divergence;
   const type = (b ?? a)?.type;
   return {
     divergence: {
       ...{ seq, cause },
       ...(overlay ? { overlay } : {}),
+      ...(build ? { build } : {}),
       ...(nodeId === undefined ? {} : { nodeId, nodeName }),
       ...(type === undefined ? {} : { type }),
     },

@@ -10,30 +10,41 @@ import {
 } from '../rules/cohort.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
+import type { Deployments } from '../ports/deployments.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
 import { agentsIn, forkFor } from './cohort-change.ts';
 import { normalized } from './configurable.ts';
 import { readOverlay, type OverlayDeps } from './overlay.ts';
+import { requireScope } from './scopes.ts';
 
 /** Runs that are looked at for one selection: of those that are passed over, too. */
 const MAX_LOOKED_AT = 5_000;
 /** Runs read at once. */
 const PAGE_RUNS = 50;
 
-export type SelectionDeps = OverlayDeps & { readonly stores: Pick<Stores, 'cohorts'> };
+export type SelectionDeps = OverlayDeps & {
+  readonly stores: Pick<Stores, 'cohorts'>;
+  readonly deployments: Pick<Deployments, 'read'>;
+};
 
-/** As it is kept: with what is not said filled in, and without secrets. */
+/** As it is kept: with what is not said filled in, and without secrets. Throws validation_error. */
 export function cohortRequest(
   { redactor }: Pick<SelectionDeps, 'redactor'>,
   { subject, scopes }: Caller,
   { select, change = {}, parallel, memberTimeoutMs }: CohortCreateRequest,
 ): CohortRequest {
   const { from, until, last = DEFAULT_COHORT_MEMBERS, ...picked } = select;
-  const { agents, configurable } = change;
+  const { agents, configurable, build } = change;
+  if (build !== undefined && (agents || configurable))
+    throw invalid('/change/build', 'stands alone: by another build each run is replayed as it was');
   const kept = configurable && normalized(configurable as JsonObject);
-  const asked = { ...(agents ? { agents } : {}), ...(kept ? { configurable: kept } : {}) };
+  const asked = {
+    ...(build === undefined ? {} : { build }),
+    ...(agents ? { agents } : {}),
+    ...(kept ? { configurable: kept } : {}),
+  };
   return {
     select: {
       ...picked,
@@ -110,6 +121,7 @@ async function checkChange(
   caller: Caller,
   { change, first }: { readonly change: CohortRequest['change']; readonly first: RunRow },
 ): Promise<void> {
+  if (change.build !== undefined) return requireBuild(deps, caller, change.build);
   if (isReplay(change)) return;
   const { input } = first;
   const { runOptionsOverlay: asked = {} } = forkFor({ change, input, rows: [] });
@@ -123,4 +135,28 @@ async function checkChange(
     before: [],
     at: undefined,
   });
+}
+
+/** What it is asked to perform would wait for it. */
+async function requireBuild(
+  { deployments }: Pick<SelectionDeps, 'deployments'>,
+  caller: Caller,
+  buildId: string,
+): Promise<void> {
+  // Which builds there are, and what they perform, is the operator's.
+  requireScope(caller, 'deployments:operate');
+  const { builds } = (await deployments.read()) ?? {};
+  if (!builds)
+    throw new HostError('capability_not_provided', {
+      ...{ capability: 'cohorts: builds of the worker', reason: 'No worker here names a build.' },
+    });
+  const found = builds.find((one) => one.buildId === buildId);
+  if (!found)
+    throw invalid('/change/build', 'is no build of the worker', {
+      candidates: builds.map((one) => one.buildId),
+    });
+  if (!found.hasWorker)
+    throw new HostError('build_conflict', {
+      reason: `No worker of build ${buildId} runs: what is sent there would wait.`,
+    });
 }

@@ -5,6 +5,7 @@ import { cohortForkIdOf } from '../rules/ids.ts';
 import { MAX_COHORT_MEMBERS, MAX_OPEN_COHORTS, type CohortInput } from '../rules/cohort.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { CohortEngine, CohortMember, CohortRow } from '../ports/cohorts.ts';
+import type { Deployments } from '../ports/deployments.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
 import { createCohortMembers } from './cohort-members.ts';
@@ -15,6 +16,7 @@ import { requireScope } from './scopes.ts';
 import { performOnce, type KeyBinding, type Once, type OnceRequest } from './once.ts';
 
 export type CohortDeps = RunsDeps & {
+  readonly deployments: Pick<Deployments, 'read' | 'lastBuildOf'>;
   readonly stores: Pick<Stores, 'cohorts' | 'content' | 'families' | 'retention'>;
   readonly cohortEngine: CohortEngine;
 };
@@ -31,8 +33,9 @@ interface Begun {
 }
 
 /**
- * Throws validation_error, agent_not_found, what an overlay is refused with, rate_limited (too many are open), the errors
- * of a key, and service_unavailable: a retry with the same key goes on with the same cohort.
+ * Throws validation_error, agent_not_found, what an overlay is refused with, capability_not_provided, build_conflict and
+ * forbidden (of a build), rate_limited (too many are open), the errors of a key, and service_unavailable: a retry with the same key goes on
+ * with the same cohort.
  */
 export function startCohort(
   deps: CohortDeps,

@@ -12,6 +12,7 @@ import {
   type OverlayPart,
   type Pinned,
 } from '../rules/divergence.ts';
+import type { ForkBuild } from '../rules/builds.ts';
 import { codeOf } from '../rules/errors.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { jsonDifferences, type JsonDifference } from '../rules/json-differences.ts';
@@ -74,6 +75,8 @@ export interface Comparison {
     readonly seq: number;
     readonly cause: DivergenceCause;
     readonly overlay?: OverlayPart;
+    /** One is a fork of the other by this build. */
+    readonly build?: ForkBuild;
     readonly nodeId?: string;
     readonly nodeName?: string;
     readonly a?: LogRow;
@@ -107,6 +110,7 @@ export async function compareRuns(
     ...first,
     cause: cause ?? 'unknown',
     overlay: cause && overlaidBy(cause, first, fork),
+    build: fork?.build,
     ...placeOf(first.a ?? first.b, one, other),
     differences: telling.tell(saidOtherwise(first, rename)),
   };

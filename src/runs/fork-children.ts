@@ -40,7 +40,9 @@ export async function forkChildren(
     const row = await childFork(deps, { parent, leaving }, child);
     if (row) planned.push(row);
   }
-  const [childRunId] = lacking;
+  // One that was open where a branch by recorded tools leaves is asked for in the records behind.
+  const isHeld = (name: string) => hasRecordedTools(fork) && !leaving.ended.has(name);
+  const childRunId = [...lacking].find((name) => !isHeld(name));
   if (childRunId !== undefined)
     throw new HostError('replay_source_missing', {
       ...{ childRunId, reason: 'A child run of the source is not there any more.' },
@@ -65,7 +67,7 @@ async function* childrenOf({ stores }: ChildrenDeps, source: RunRef): AsyncGener
   } while (cursor !== undefined);
 }
 
-/** Undefined: it is none of what the fork has of its source. */
+/** Undefined: it is none of what the fork has of its source, or the fork goes by what it comes to there. */
 async function childFork(
   deps: ChildrenDeps,
   { parent, leaving }: { readonly parent: RunRow; readonly leaving: Leaving },
@@ -86,13 +88,14 @@ async function childFork(
     });
   const rows = await rowsOf(deps, child, head.nextSequence);
   const timesMs = rows.map(({ timestampMs }) => timestampMs);
-  const how = childForkOf(leaving, { ...child, isClosed: head.closed, timesMs });
-  if (!how || !parent.input.fork) return undefined;
-  if (how.mode === 'branch' && hasRecordedTools(parent.input.fork))
-    throw new HostError('replay_source_missing', {
-      ...{ childRunId: child.runId, reason: 'A child run is open there, which would perform.' },
-    });
-  const { cohortId } = parent.input.fork;
+  const known = childForkOf(leaving, { ...child, isClosed: head.closed, timesMs });
+  if (!known || !parent.input.fork) return undefined;
+  // Nobody takes what it would come to: nothing is performed for it.
+  const { length } = timesMs;
+  const isAnswered = head.closed && isAnsweredFor(parent.input.fork, header);
+  const how = isAnswered ? { mode: 'replay' as const, fromSeq: length, length } : known;
+  if (how.mode === 'branch' && hasRecordedTools(parent.input.fork)) return undefined;
+  const { cohortId, build } = parent.input.fork;
   const forkedAtMs = madeAtMs(parent.input.fork);
   const fork = forkedAs(child, rows, { ...how, madeAtMs: forkedAtMs });
   const { runs: below } = await deps.stores.families.children(child, { limit: 1 });
@@ -106,6 +109,8 @@ async function childFork(
       fork: {
         ...fork,
         ...(cohortId === undefined ? {} : { cohortId }),
+        // By which build its own source went is another question.
+        ...(build ? { build: { buildId: build.buildId } } : {}),
         ...(below.length > 0 ? { hasChildren: true } : {}),
       },
     },
@@ -114,10 +119,16 @@ async function childFork(
   };
 }
 
-/** Its calls get what they got in its source, and nothing is performed: an open child would. */
+/** Its calls and its children get what they got in its source, and nothing is performed: an open child would. */
 function hasRecordedTools({ overlay, inherited }: ForkOf): boolean {
   const own = overlay?.recordedTools;
   return Boolean(own === undefined ? inherited?.recordedTools : own);
+}
+
+/** Another answer stands in the place of what this child came to. */
+function isAnsweredFor({ overlay }: ForkOf, { causationId }: RunHeader): boolean {
+  const { answer } = overlay ?? {};
+  return answer?.kind === 'outcome' && causationId !== undefined && answer.callId === causationId;
 }
 
 /** A fork whose log does not have yet what it begins with, or a replay that goes on: what it will be is not known. */

@@ -1,5 +1,6 @@
 // POST /v1/runs/{runId}:fork (replay.md): a run made from another one's record, from an event on. The fork is accepted as
 // every run is; what it is made from its own workflow reads (architecture §6).
+import type { ForkBuild } from '../rules/builds.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { WENT_ON_KEY } from '../rules/ids.ts';
 import { madeAtMs, startingMessageId, type ForkOf, type RunInput } from '../rules/run-input.ts';
@@ -15,6 +16,7 @@ import { goneRun } from './find.ts';
 import { newRoot, requireRehearsals } from './input.ts';
 import type { Once } from './once.ts';
 import { readOverlay, type OverlayDeps, type ReadOverlay } from './overlay.ts';
+import { logsBehind } from './recorded-logs.ts';
 import { requireScope } from './scopes.ts';
 
 type ForkDeps = Omit<RunsDeps, 'log'> & {
@@ -29,8 +31,13 @@ interface Asked {
 
 export type ForkRequest = Asked &
   Pick<AcceptRequest, 'once'> & {
-    /** Of a cohort's fork: its id, which each try to make it has, and whose it is. */
-    readonly as?: { readonly runId: string; readonly cohortId: string };
+    /** Of a cohort's fork: its id, which each try to make it has, whose it is, and by which build of the worker. */
+    readonly as?: {
+      readonly runId: string;
+      readonly cohortId: string;
+      /** Absent: it begins where new runs do. */
+      readonly build?: ForkBuild;
+    };
   };
 
 interface Made {
@@ -71,7 +78,7 @@ async function noteFork(
 ): Promise<void> {
   const { retention, runs } = deps.stores;
   const { tenant } = source;
-  const [, ...others] = input.fork ? recordsOf(input.fork) : [];
+  const others = input.fork ? await recordsFor(deps, tenant, input.fork) : [];
   const goesBy = others.map((other) => runs.ref(tenant, other));
   if (await retention.noteFork(source, runId, goesBy)) return;
   if (!(await runs.find(tenant, source.runId))) await goneRun(deps, caller, source.runId);
@@ -83,6 +90,18 @@ async function noteFork(
           'The run whose record the source went by is not there any more: say which record the fork goes by.',
       });
   await goneRun(deps, caller, runId);
+}
+
+/** Beside its source: the records that it goes by, and those behind them. */
+async function recordsFor({ stores }: ForkDeps, tenant: string, fork: ForkOf): Promise<string[]> {
+  const [source, ...named] = recordsOf(fork);
+  const others = new Set(named);
+  const { recordedTools } = mergedOverlay(fork.inherited, fork.overlay);
+  if (fork.mode === 'branch' && recordedTools)
+    for await (const { row } of logsBehind(stores.runs, tenant, recordedTools))
+      others.add(row.runId);
+  if (source !== undefined) others.delete(source);
+  return [...others];
 }
 
 async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked): Promise<Made> {
@@ -110,7 +129,10 @@ async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked):
   const { runs: children } = await deps.stores.families.children(source, { limit: 1 });
   const of = {
     ...forkedAs(source, rows, { mode, fromSeq: from, madeAtMs: Date.now() }),
-    ...(children.length > 0 ? { hasChildren: true as const } : {}),
+    // A branch by recorded tools has none of its own for those that its log tells of.
+    ...(children.length > 0 || source.input.fork?.hasChildren
+      ? { hasChildren: true as const }
+      : {}),
   };
   const input = withOverlay(source.input, of.inherited);
   const overlay = await readOverlay(deps, {
@@ -195,7 +217,7 @@ export async function rowsOf(
 function newFork(row: RunRow, { of, overlay }: Made, as: ForkRequest['as']): NewRun {
   const { input: source, tenant, workflowId, subjectKey } = row;
   const own = newRoot();
-  const { runId, cohortId } = as ?? { runId: own.runId };
+  const { runId, cohortId, build } = as ?? { runId: own.runId };
   // The forks of a cohort are one session.
   const sessionId = cohortId ?? own.sessionId;
   const { startedBy } = source.header;
@@ -216,6 +238,7 @@ function newFork(row: RunRow, { of, overlay }: Made, as: ForkRequest['as']): New
     fork: {
       ...of,
       ...(cohortId === undefined ? {} : { cohortId }),
+      ...(build ? { build } : {}),
       ...(asked ? { asked } : {}),
       ...(overlay && (!isWhole || saysWhoAnswers) ? { overlay: lived } : {}),
     },

@@ -1,5 +1,6 @@
 // What somebody asks a branch to go by that its source did not (replay.md §Modes, runOptionsOverlay): checked as what a run is
 // started with, each part at the event that it is about.
+import { agentNamed } from '../rules/children.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow, type EventPart } from '../rules/events.ts';
 import { activityEventKey, digestOf, sha256Hex } from '../rules/ids.ts';
@@ -246,8 +247,11 @@ function answerOf({ redactor }: OverlayDeps, request: OverlayRequest): OverlaidA
     throw new HostError('payload_too_large', { field: VALUE, limit: INLINE_VALUE_BYTES });
   const activityId = at && answeringActivity(at, request.source.input.definition);
   if (activityId === undefined) return messageOf(redactor, request, value);
-  if (at && eventRow(at.type).part === 'return')
-    return { kind: 'outcome', activityId, outcome: redactor.json(value) };
+  if (at && eventRow(at.type).part === 'return') {
+    const { callId } = JSON.parse(at.payload) as { readonly callId?: string };
+    const ofCall = callId === undefined ? {} : { callId };
+    return { kind: 'outcome', activityId, outcome: redactor.json(value), ...ofCall };
+  }
   const final = typeof value === 'string' ? value : JSON.stringify(value);
   return { kind: 'said', activityId, final: redactor.text(final) };
 }
@@ -271,11 +275,13 @@ function answeringActivity(
 export function answererOf(
   row: LogRow,
   definition: WorkflowDefinition,
-): 'tool' | 'model' | 'human' | undefined {
+): 'tool' | 'agent' | 'model' | 'human' | undefined {
   const { part } = eventRow(row.type);
   if (part === 'wait-ends') return 'human';
   if (answeringActivity(row, definition) === undefined) return undefined;
-  return part === 'return' ? 'tool' : 'model';
+  if (part !== 'return') return 'model';
+  const { toolName = '' } = JSON.parse(row.payload) as { readonly toolName?: string };
+  return agentNamed(toolName) === undefined ? 'tool' : 'agent';
 }
 
 /** `usage`: of a model whose reasoning is not shown. */

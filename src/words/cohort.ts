@@ -25,7 +25,8 @@ export const STATE_WORDS: Readonly<Record<Cohort['state'], string>> = {
 
 /** What all members went by. */
 export function changeText({ mode, change }: Pick<Cohort, 'mode' | 'change'>): string {
-  if (mode === 'replay') return 'replayed by the code of this build';
+  if (mode === 'replay')
+    return `replayed by the code of ${change.build === undefined ? 'this build' : `build ${change.build}`}`;
   const agents = Object.entries(change.agents ?? {}).map(([name, { packVersion }]) =>
     packVersion === undefined ? `another prompt of ${name}` : `version ${packVersion} of ${name}`,
   );
@@ -43,10 +44,10 @@ export function memberLines(member: CohortMemberResult): string[] {
   );
   if (asks) lines.push(`asks at ${asks.nodeId} (${asks.kind}): ${asks.data}`);
   if (error) lines.push(`${error.code}: ${error.message}`);
-  if (lines.length === 0 && divergence) {
-    const { seq, nodeId, cause, overlay } = divergence;
+  if (divergence && (lines.length === 0 || divergence.build)) {
+    const { seq, nodeId, cause, overlay, build } = divergence;
     const where = nodeId === undefined ? '' : ` at ${nodeId}`;
-    const told = { cause, ...(overlay === undefined ? {} : { overlay }) };
+    const told = { cause, ...(overlay ? { overlay } : {}), ...(build ? { build } : {}) };
     lines.push(
       `from event ${seq}${where} on: ${causeText(told as Parameters<typeof causeText>[0])}`,
     );

@@ -28,9 +28,17 @@ const OVERLAY_WORDS: Readonly<Record<NonNullable<Divergence['overlay']>, string>
 };
 
 /** Why they went apart, whole. A later host may know more causes. */
-export function causeText({ cause, overlay }: Divergence): string {
+export function causeText({ cause, overlay, build }: Divergence): string {
   const words = CAUSE_WORDS[cause] ?? cause;
+  if (build) return `${words} (${buildText(build)})`;
   return overlay === undefined ? words : `${words} (${OVERLAY_WORDS[overlay] ?? overlay})`;
+}
+
+function buildText({ buildId, sourceBuildId }: NonNullable<Divergence['build']>): string {
+  if (sourceBuildId === undefined) return `the fork by build ${buildId}`;
+  return sourceBuildId === buildId
+    ? `both by build ${buildId}`
+    : `the source by build ${sourceBuildId}, the fork by build ${buildId}`;
 }
 
 /** What they were made of. */

@@ -4,14 +4,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Client } from '@temporalio/client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../src/adapters/temporal/dev-server.ts';
 import { obtainProgram } from '../../src/adapters/temporal/server-program/index.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import type { ApiClient } from '../support/host.ts';
 import { startTestHost, until, type TestHost } from '../support/host.ts';
-import { GATE, PARENT, startBuilds, type Builds } from '../support/builds.ts';
+import { described, GATE, PARENT, startBuilds, type Builds } from '../support/builds.ts';
 import { agentNode, chain } from '../support/definitions.ts';
 import {
   type CallerSpec,
@@ -49,24 +48,6 @@ afterAll(async () => {
 async function begin(more: Parameters<typeof startBuilds>[1] = {}): Promise<Builds> {
   builds = await startBuilds({ postgres: postgres as TestPostgres, temporal }, more);
   return builds;
-}
-
-/** Of the run's segment that is open or ended last. */
-async function described({ base }: Builds, runId: string) {
-  const { address, namespace } = base.temporal as { address: string; namespace: string };
-  const connection = connectTemporal({ address, namespace });
-  try {
-    const client = new Client({ connection, namespace });
-    const { raw, historyLength } = await client.workflow.getHandle(runId).describe();
-    const { firstRunId, execution, versioningInfo } = raw.workflowExecutionInfo ?? {};
-    return {
-      historyLength,
-      isFirstSegment: firstRunId === execution?.runId,
-      buildId: versioningInfo?.deploymentVersion?.buildId,
-    };
-  } finally {
-    await connection.close();
-  }
 }
 
 describe('docs/upgrades.md the life of a build', () => {

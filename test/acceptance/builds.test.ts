@@ -4,7 +4,14 @@ import { Client } from '@temporalio/client';
 import type { Cohort } from '../../schemas/types.generated.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { createDeployments } from '../../src/adapters/temporal/deployments.ts';
-import { otherCode, startBuilds, TIMED, type Builds } from '../support/builds.ts';
+import {
+  changedCode,
+  startBuilds,
+  TIMED,
+  TIMER_MORE,
+  type Builds,
+  type OtherCode,
+} from '../support/builds.ts';
 import { spawnHost, until, type TestHostOptions } from '../support/host.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
@@ -14,14 +21,14 @@ const BASE = '/v1/host/openwop-temporal/deployments';
 let postgres: TestPostgres | undefined;
 let missing: string | undefined;
 let temporal: TestTemporal;
-let other: Awaited<ReturnType<typeof otherCode>>;
+let other: OtherCode;
 let builds: Builds;
 
 beforeAll(async () => {
   const started = await startPostgres();
   if ('missing' in started) missing = started.missing;
   else postgres = started;
-  [temporal, other] = await Promise.all([startTestTemporal(), otherCode()]);
+  [temporal, other] = await Promise.all([startTestTemporal(), changedCode(TIMER_MORE)]);
 }, 180_000);
 
 beforeEach((context) => context.skip(missing !== undefined, missing));

@@ -178,6 +178,40 @@ describe.skipIf('missing' in postgres)(
       ),
     });
 
+    it('one that is asked for while its subject is erased is erased with it, or refused by name', async () => {
+      const dataSubject = 'customer-of-a-race';
+      const [runId] = await run(dataSubject);
+      const made: string[] = [];
+      const refused = new Set<string>();
+      let isErased = false;
+      const asking = (async () => {
+        while (!isErased) {
+          const path = `/v1/runs/${runId}:fork`;
+          const { status, body } = await host.api<{ runId: string; error?: string }>(path, {
+            body: { mode: 'replay' },
+          });
+          if (status === 201) made.push(body.runId);
+          else refused.add(body.error ?? '');
+        }
+      })();
+      await until(async () => made.length > 0, 'a fork is made');
+      const asked = await host.api<Erasure>(`${HOST}/subjects:erase`, {
+        body: { dataSubject, cancelOpen: true },
+      });
+      let erased = asked.body;
+      await until(async () => {
+        erased = (await host.api<Erasure>(`${HOST}/erasures/${asked.body.erasureId}`)).body;
+        return erased.state === 'erased';
+      }, 'the erasure is done').finally(() => (isErased = true));
+      await asking;
+      expect([...refused].filter((code) => !/^subject_eras(ed|ing)$/.test(code))).toEqual([]);
+      const named = (erased.receipt.runs as { runId: string }[]).map((one) => one.runId);
+      for (const forkId of made) {
+        expect(named).toContain(forkId);
+        expect(planted((await host.api(`/v1/runs/${forkId}`)).text)).toEqual([]);
+      }
+    }, 60_000);
+
     it('are erased with it: each is in the receipt, and refuses what needs what was said', async () => {
       const asked = await host.api<Erasure>(`${HOST}/subjects:erase`, {
         body: { dataSubject: SUBJECT },

@@ -16,6 +16,8 @@ import { signedIn } from '../support/pictures.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const AGENT = 'local.fork-pages.judge';
+const CLERK = 'local.fork-pages.clerk';
+const ASKED = definition('asked', [agentNode('clerk', CLERK)]);
 const WORKFLOW = definition(
   'judged',
   [
@@ -73,7 +75,14 @@ beforeAll(async () => {
       },
     ],
   });
-  await writeDefinition(join(folder, 'definitions'), WORKFLOW);
+  await writeCaller(join(folder, 'agents'), {
+    ...{ agentId: CLERK, toolAllowlist: [`agent:${AGENT}`] },
+    turns: [
+      { calls: [{ toolId: `agent:${AGENT}`, arguments: {} }] },
+      { final: { decision: { done: true }, confidence: 1 } },
+    ],
+  });
+  for (const each of [WORKFLOW, ASKED]) await writeDefinition(join(folder, 'definitions'), each);
   host = await startTestHost({
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
     env: { OPENWOP_TEST_MODE: 'true' },
@@ -115,10 +124,10 @@ interface Form {
   readonly html: string;
 }
 
-async function formAt(from: number): Promise<Form> {
-  const numbered = await page(formPath(from), { headers: { cookie } });
+async function formAt(from: number, runId = sourceRunId): Promise<Form> {
+  const numbered = await page(formPath(from, runId), { headers: { cookie } });
   const path = numbered.headers.get('location') ?? '';
-  expect([numbered.status, path]).toEqual([303, expect.stringContaining(formPath(from))]);
+  expect([numbered.status, path]).toEqual([303, expect.stringContaining(formPath(from, runId))]);
   const shown = await page(path, { headers: { cookie } });
   const html = await shown.text();
   expect(shown.status).toBe(200);
@@ -233,6 +242,15 @@ describe('replay.md: a run is forked by a form', () => {
     const rows = await endOf(await forkAt(fromSeq, { answer: '{"now":"long ago"}' }));
     const [returned, ...more] = payloads(rows, 'agent.toolReturned');
     expect([returned, more]).toMatchObject([{ outcome: { now: 'long ago' } }, []]);
+  });
+
+  it('another answer of an agent that was called as a tool: its form says what becomes of its run', async () => {
+    const runId = await host.startRun({ workflowId: ASKED.id });
+    await host.waitFor(runId, ended);
+    const from = (await rowsOf(runId)).findIndex(({ type }) => type === 'agent.toolReturned');
+    const { html } = await formAt(from, runId);
+    expect(html).toContain('What the agent gives here');
+    expect(html).not.toContain('the tool is called again');
   });
 
   it('another answer of a model and of a human, and none elsewhere', async () => {

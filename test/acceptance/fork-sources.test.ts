@@ -159,6 +159,25 @@ describe('replay.md: a source', { timeout: 300_000 }, () => {
     await checkInvariants(host, [replay, branch]);
   });
 
+  it('that is archived and forgotten meanwhile is forked as it is', async () => {
+    const source = await endedRun();
+    const before = await rowsOf(source);
+    let isForgotten = false;
+    const forgetting = forget(source).finally(() => (isForgotten = true));
+    const forks: string[] = [];
+    // The first begins before anything is forgotten, the last behind it, however quick that is.
+    for (let isLast = false; !isLast;) {
+      isLast = isForgotten;
+      const runId = await fork(source, { mode: 'replay', fromSeq: 0 });
+      forks.push(runId);
+      expect((await host.waitFor(runId, ended)).status).toBe('completed');
+    }
+    await forgetting;
+    for (const runId of forks)
+      expect(facts(await rowsOf(runId), runId)).toEqual(facts(before, source));
+    await checkInvariants(host, forks);
+  });
+
   it('whose archive is damaged: the fork names the first event that it has no record of, and does nothing', async () => {
     const source = await endedRun();
     const before = await rowsOf(source);

@@ -4,6 +4,7 @@ import { Client } from '@temporalio/client';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { RunSnapshot, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import type { ResolvedAgent } from '../../src/ports/catalog.ts';
 import type { LogRow } from '../../src/ports/log.ts';
 import type { Tool } from '../../src/ports/tools.ts';
@@ -70,8 +71,20 @@ const DEFINITIONS = [
     [edge('first', 'boss'), edge('boss', 'late'), edge('late', 'lead'), edge('lead', 'work')],
     { variables },
   ),
+  chain('gated', [gate('gate')]),
+  chain('asks-first', [gate('gate'), sub('sub', 'sets')]),
+  chain('calls', [agentNode('boss', BOSS)]),
+  chain('free-asks', [sub('free', 'gated', { propagateCancellation: false })]),
+  chain('timed', [
+    node('sub', 'core.subWorkflow', {
+      config: { workflowId: 'gated', onChildFailure: 'absorb' },
+      settings: { timeoutMs: 4_000 },
+    }),
+  ]),
+  chain('asks-late', [node('wait', 'core.delay', { config: { ms: 2_000 } }), sub('sub', 'gated')]),
   chain('waits', [sub('sub', 'below'), sub('free', 'sets', { propagateCancellation: false })]),
   chain('delays-a-little', [node('delay', 'core.delay', { config: { ms: 4_000 } })]),
+  chain('gives', [sub('sub', 'sets', { inputMapping: { got: 'got' } })], { variables }),
   chain('detached', [sub('free', 'delays-a-little', { propagateCancellation: false })]),
 ];
 
@@ -119,6 +132,15 @@ async function asking(runId: string): Promise<string> {
   }
   await host.waitFor(last, waiting);
   return last;
+}
+
+async function onlyChild(runId: string): Promise<string> {
+  let child = '';
+  await until(async () => {
+    const { runs } = await host.stores.families.children(runRef(runId), { limit: 1 });
+    return (child = runs[0]?.runId ?? '') !== '';
+  }, 'it has a child');
+  return child;
 }
 
 const told = (rows: readonly LogRow[], runId: string): string[] =>
@@ -190,6 +212,23 @@ describe('a replay', () => {
     },
     60_000,
   );
+
+  it('whose making dies behind runs below it makes the same ones again, each once', async () => {
+    const { families } = host.stores;
+    const accept = families.acceptChild.bind(families);
+    let tries = 0;
+    const acceptChild: typeof accept = async (...child) => {
+      const row = await accept(...child);
+      if (tries++ < 3) throw new HostError('service_unavailable');
+      return row;
+    };
+    Object.assign(families, { acceptChild });
+    const runId = await fork({ mode: 'replay' }, source);
+    expect(await host.waitFor(runId, ended)).toMatchObject({ status: 'completed' });
+    Object.assign(families, { acceptChild: accept });
+    expect(tries).toBeGreaterThan(3);
+    await expectSameFamily(source, runId);
+  }, 60_000);
 });
 
 describe('a branch', () => {
@@ -214,7 +253,8 @@ describe('a branch', () => {
       await checkInvariants(host, each.runId);
   }, 60_000);
 
-  it('at every event of a run with children: its prefix is the source’s, and it ends', async () => {
+  // Of every event by OPENWOP_FORKED_STEP=1.
+  it('at every tenth event of a run with children: its prefix is the source’s, and it ends', async () => {
     const source = await host.startRun({ workflowId: 'conformance-tree' });
     await host.waitFor(source, ended);
     const rows = await rowsOf(source);
@@ -258,16 +298,207 @@ describe('a branch', () => {
   }, 60_000);
 });
 
+/**
+ * Without what names runs, and the time that a tool took, which a recorded one does not. One that had ended and was not taken
+ * yet is told of again: the branch has it as a replay of its own.
+ */
+const plain = (rows: readonly LogRow[], runId: string): string[] =>
+  told(
+    rows.filter(({ type }) => type !== 'node.dispatched'),
+    runId,
+  ).map((line) =>
+    line.replaceAll(/run-[0-9A-Za-z]{27}/g, 'a run').replaceAll(/,\\"durationMs\\":\d+/g, ''),
+  );
+
+describe('another answer in the place of an agent’s that was called as a tool', () => {
+  it.each(['live', 'recorded'])(
+    'is what the caller gets, and the run of that agent is not asked (tools: %s)',
+    async (tools) => {
+      const source = await host.startRun({ workflowId: 'calls' });
+      await host.waitFor(source, ended);
+      const rows = await rowsOf(source);
+      const isAnswer = ({ type, payload }: LogRow) =>
+        type === 'agent.toolReturned' && payload.includes(`agent:${CLERK}`);
+      const isOther = ({ type, payload }: LogRow) =>
+        type === 'agent.toolReturned' && payload.includes(TOOL);
+      const fromSeq = rows.findIndex(isAnswer);
+      const value = { decision: 'another' };
+      const runOptionsOverlay = { tools, answer: { seq: fromSeq, value } };
+      effects = 0;
+      const runId = await fork({ mode: 'branch', fromSeq, runOptionsOverlay }, source);
+      expect(await host.waitFor(runId, ended)).toMatchObject({ status: 'completed' });
+      const own = await rowsOf(runId);
+      const answers = own.filter(isAnswer).map(({ payload }) => payload);
+      expect(answers.map((payload) => JSON.parse(payload) as object)).toMatchObject([
+        { outcome: value, status: 'ok' },
+      ]);
+      // What the caller itself calls beside the agent is performed again where that was not told yet.
+      const isAgain = tools === 'live' && !rows.slice(0, fromSeq).some(isOther);
+      expect(effects).toBe(isAgain ? 1 : 0);
+      const below = await familyOf(runId);
+      for (const child of below) {
+        const { input } =
+          (await host.stores.runs.find(runRef(child.runId).tenant, child.runId)) ?? {};
+        expect(input?.fork?.mode).toBe('replay');
+      }
+      // A fork of it has the other answer, too.
+      const again = await fork({ mode: 'replay' }, runId);
+      expect(await host.waitFor(again, ended)).toMatchObject({ status: 'completed' });
+      expect(plain(await rowsOf(again), again)).toEqual(plain(own, runId));
+      const path = `/v1/host/openwop-temporal/runs/${source}/diff?against=${runId}`;
+      const { body } = await host.api<{ divergence?: object }>(path);
+      expect(body.divergence).toMatchObject({
+        seq: fromSeq,
+        cause: 'tool-result',
+        overlay: 'answer',
+      });
+    },
+    60_000,
+  );
+});
+
+describe('with recorded tools', () => {
+  const recorded = { mode: 'branch', runOptionsOverlay: { tools: 'recorded' } };
+
+  it('from every third event on the children come to what they came to, nothing begins, and nothing is performed', async () => {
+    const source = await host.startRun({ workflowId: 'conformance-tree' });
+    const whole = await host.waitFor(source, ended);
+    const rows = await rowsOf(source);
+    // Which of two workers that had ended and were not taken yet is the last is decided anew: the outputs name that one.
+    const apart = (all: readonly LogRow[], of: string) =>
+      plain(
+        all.filter(({ payload }) => !payload.includes('"childStatus"') || payload.includes('late')),
+        of,
+      ).sort();
+    const ofSource = apart(rows, source);
+    effects = 0;
+    for (let fromSeq = 0; fromSeq < rows.length; fromSeq += 3) {
+      const runId = await fork({ ...recorded, fromSeq }, source);
+      const snapshot = await host.waitFor(runId, ended);
+      expect([fromSeq, snapshot.status, snapshot.error]).toEqual([fromSeq, 'completed', undefined]);
+      expect(snapshot.variables).toEqual(whole.variables);
+      const own = await rowsOf(runId);
+      expect([fromSeq, apart(own, runId)]).toEqual([fromSeq, ofSource]);
+      for (const { runId: below } of await familyOf(runId)) {
+        const { input } = (await host.stores.runs.find(runRef(below).tenant, below)) ?? {};
+        expect(input?.fork?.mode).toBe('replay');
+      }
+    }
+    expect(effects).toBe(0);
+  }, 120_000);
+
+  it('one that was open where its source is left comes to what it came to later', async () => {
+    const source = await host.startRun({ workflowId: 'waits' });
+    const asked = await asking(source);
+    const { length } = await rowsOf(source);
+    await answer(asked);
+    await host.waitFor(source, ended);
+    effects = 0;
+    const rows = await rowsOf(source);
+    for (const fromSeq of [0, length - 1, length, length + 1]) {
+      const runId = await fork({ ...recorded, fromSeq }, source);
+      expect(await host.waitFor(runId, ended)).toMatchObject({ status: 'completed' });
+      expect(plain(await rowsOf(runId), runId)).toEqual(plain(rows, source));
+      // And so does a branch of that branch, which has no child of its own there.
+      for (const at of [0, length - 1, length]) {
+        const again = await fork({ ...recorded, fromSeq: at }, runId);
+        expect([fromSeq, at, (await host.waitFor(again, ended)).error]).toEqual([
+          ...[fromSeq, at, undefined],
+        ]);
+        expect(plain(await rowsOf(again), again)).toEqual(plain(rows, source));
+      }
+      const replay = await fork({ mode: 'replay' }, runId);
+      expect(await host.waitFor(replay, ended)).toMatchObject({ status: 'completed' });
+      expect(plain(await rowsOf(replay), replay)).toEqual(plain(rows, source));
+    }
+    expect(effects).toBe(0);
+  }, 120_000);
+
+  it('a branch of the branch that performs again lacks the child that nobody has', async () => {
+    const source = await host.startRun({ workflowId: 'waits' });
+    const asked = await asking(source);
+    await answer(asked);
+    await host.waitFor(source, ended);
+    const begun = (await rowsOf(source)).findIndex(({ type }) => type === 'node.dispatched');
+    const length = begun + 1;
+    const runId = await fork({ ...recorded, fromSeq: length }, source);
+    await host.waitFor(runId, ended);
+    const runOptionsOverlay = { tools: 'live' };
+    const live = await fork({ mode: 'branch', fromSeq: length, runOptionsOverlay }, runId);
+    expect(await host.waitFor(live, ended)).toMatchObject({
+      ...{ status: 'failed', error: { code: 'replay_source_missing' } },
+    });
+  }, 60_000);
+
+  it('records stand behind each other, also where one performed again in between', async () => {
+    const source = await host.startRun({ workflowId: 'gives', inputs: { got: 'one' } });
+    await host.waitFor(source, ended);
+    const runId = await fork({ ...recorded, fromSeq: 0 }, source);
+    await host.waitFor(runId, ended);
+    const { length } = await rowsOf(runId);
+    const runOptionsOverlay = { tools: 'live' };
+    const live = await fork({ mode: 'branch', fromSeq: length - 1, runOptionsOverlay }, runId);
+    await host.waitFor(live, ended);
+    const last = await fork({ ...recorded, fromSeq: 0 }, live);
+    expect(await host.waitFor(last, ended)).toMatchObject({ status: 'completed' });
+    expect(await familyOf(last)).toEqual([]);
+  }, 60_000);
+
+  it('what stands behind the record of its source is kept for as long as the branch lives', async () => {
+    const source = await host.startRun({ workflowId: 'asks-first' });
+    await answer(source);
+    await host.waitFor(source, ended);
+    await familyOf(source);
+    const runId = await fork({ ...recorded, fromSeq: 0 }, source);
+    await answer(runId);
+    await host.waitFor(runId, ended);
+    const last = await fork({ ...recorded, fromSeq: 0 }, runId);
+    await host.waitFor(last, waiting);
+    const expiring = { keptMs: 0, restMs: 0 };
+    expect(await host.stores.retention.expire(runRef(source), expiring)).not.toBe('expired');
+    await answer(last);
+    expect(await host.waitFor(last, ended)).toMatchObject({ status: 'completed' });
+  }, 60_000);
+
+  it('a child that somebody cancelled in the words of a time limit is cancelled', async () => {
+    const source = await host.startRun({ workflowId: 'free-asks' });
+    const child = await onlyChild(source);
+    await host.waitFor(child, waiting);
+    await host.api(`/v1/runs/${child}/cancel`, { body: { reason: 'child_timeout' } });
+    const { error } = await host.waitFor(source, ended);
+    const runId = await fork({ ...recorded, fromSeq: 0 }, source);
+    const told = (await host.waitFor(runId, ended)).error;
+    expect([error?.code, told?.code]).toEqual(['child_failed', 'child_failed']);
+  }, 60_000);
+});
+
 describe('what the record lacks', () => {
-  it('with recorded tools: a child that would begin, or that goes on, is replay_source_missing, and nothing is performed', async () => {
-    const ofEnded = await host.startRun({ workflowId: 'conformance-tree' });
+  // [I92]
+  it('with recorded tools: what a child came to behind the end of the record is none of it, whenever that is asked for', async () => {
+    const source = await host.startRun({ workflowId: 'asks-late' });
+    const child = await onlyChild(source);
+    await host.waitFor(child, waiting);
+    const overlay = { runOptionsOverlay: { tools: 'recorded' } };
+    const runId = await fork({ mode: 'branch', fromSeq: 0, ...overlay }, source);
+    await answer(child);
+    await host.waitFor(source, ended);
+    // Its delay is over only now.
+    const { status, error } = await host.waitFor(runId, ended);
+    expect([status, error?.code]).toEqual(['failed', 'replay_source_missing']);
+  }, 60_000);
+
+  it('with recorded tools: a child that the source never gave such inputs, or whose end it does not have, is replay_source_missing, and nothing is performed', async () => {
+    const ofEnded = await host.startRun({ workflowId: 'gives', inputs: { got: 'one' } });
     await host.waitFor(ofEnded, ended);
     const ofOpen = await host.startRun({ workflowId: 'waits' });
     await asking(ofOpen);
     effects = 0;
     const { length } = await rowsOf(ofOpen);
-    const runOptionsOverlay = { tools: 'recorded' };
-    for (const [source, fromSeq] of [[ofEnded, 0] as const, [ofOpen, length] as const]) {
+    for (const [source, fromSeq, inputs] of [
+      [ofEnded, 0, { got: 'another' }] as const,
+      [ofOpen, length, undefined] as const,
+    ]) {
+      const runOptionsOverlay = { tools: 'recorded', ...(inputs ? { inputs } : {}) };
       const runId = await fork({ mode: 'branch', fromSeq, runOptionsOverlay }, source);
       const { status, error } = await host.waitFor(runId, ended);
       expect([status, error?.code]).toEqual(['failed', 'replay_source_missing']);
@@ -276,6 +507,22 @@ describe('what the record lacks', () => {
     expect(effects).toBe(0);
     await host.api(`/v1/runs/${ofOpen}/cancel`, { body: {} });
     await host.waitFor(ofOpen, ended);
+  }, 60_000);
+
+  it('with recorded tools: so is a detached child that goes on, and one that its parent ended and took nothing of', async () => {
+    const open = await host.startRun({ workflowId: 'free-asks' });
+    const child = await onlyChild(open);
+    await host.waitFor(child, waiting);
+    const timed = await host.startRun({ workflowId: 'timed' });
+    expect((await host.waitFor(timed, ended)).error?.code).toBe('node_timeout');
+    for (const source of [open, timed]) {
+      const overlay = { runOptionsOverlay: { tools: 'recorded' } };
+      const runId = await fork({ mode: 'branch', fromSeq: 0, ...overlay }, source);
+      const { status, error } = await host.waitFor(runId, ended);
+      expect([status, error?.code]).toEqual(['failed', 'replay_source_missing']);
+    }
+    await answer(child);
+    await host.waitFor(open, ended);
   }, 60_000);
 
   it('a replay of a run whose child goes on is replay_source_missing', async () => {

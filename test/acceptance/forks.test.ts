@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
 import type { LogRow } from '../../src/ports/log.ts';
 import { agentNode, definition, edge, node } from '../support/definitions.ts';
-import { startTestHost, type TestHost } from '../support/host.ts';
+import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { runRef } from '../support/run-ref.ts';
@@ -59,6 +59,9 @@ const HASTY = definition('hasty', [
   node('gate', 'core.approvalGate', { config: { title: 'Now?', timeoutMs: 6_000 } }),
 ]);
 
+const SPEAKER = 'local.forks.speaker';
+const SPOKEN = definition('spoken', [agentNode('speak', SPEAKER)]);
+
 let host: TestHost;
 let folder: string;
 let source: readonly LogRow[];
@@ -83,7 +86,16 @@ beforeAll(async () => {
       { final: { decision: { told: true }, confidence: 1 } },
     ],
   });
-  for (const each of [WORKFLOW, LARGE, SLOW, HASTY])
+  await writeCaller(join(folder, 'agents'), {
+    ...{ agentId: SPEAKER, toolAllowlist: [] },
+    turns: [
+      {
+        ...{ chunks: ['One. ', 'Two. ', 'Three. ', 'Four.'], delayMsPerChunk: 700 },
+        final: { decision: { told: true }, confidence: 1 },
+      },
+    ],
+  });
+  for (const each of [WORKFLOW, LARGE, SLOW, HASTY, SPOKEN])
     await writeDefinition(join(folder, 'definitions'), each);
   host = await startTestHost({
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
@@ -140,6 +152,31 @@ describe('replay.md §Modes', () => {
     );
     expect(facts(rows, runId)).toEqual(facts(source, sourceRunId));
     await checkInvariants(host, runId);
+  });
+
+  it('two replays of one point are equal byte for byte', async () => {
+    for (const fromSeq of [
+      0,
+      source.findIndex(({ key }) => key.endsWith('#d1')),
+      source.length - 2,
+    ]) {
+      const replays = [
+        await startFork({ mode: 'replay', fromSeq }),
+        await startFork({ mode: 'replay', fromSeq }),
+      ];
+      for (const runId of replays)
+        expect((await host.waitFor(runId, ended)).status).toBe('completed');
+      const [one = [], other] = await Promise.all(
+        replays.map(async (runId) =>
+          (await rowsOf(runId)).map(({ type, nodeId, payload, sequence }) => [
+            ...[type, nodeId, sequence],
+            payload.replaceAll(runId, 'it'),
+          ]),
+        ),
+      );
+      expect(one.length).toBeGreaterThan(fromSeq);
+      expect(other).toEqual(one);
+    }
   });
 
   it('a replay of more than one workflow task may carry takes several', async () => {
@@ -236,6 +273,29 @@ describe('replay.md §Modes', () => {
       expect((await host.waitFor(each, ended)).status).toBe('completed');
       await checkInvariants(host, each);
     }
+  });
+
+  it('a run that speaks is forked as far as it has spoken, and goes on', async () => {
+    const speaking = await host.startRun({ workflowId: SPOKEN.id });
+    const deltas = (rows: readonly LogRow[]) =>
+      rows.filter(({ type }) => type === 'agent.reasoning.delta').length;
+    await until(async () => deltas(await rowsOf(speaking)) > 1, 'it speaks');
+    const { length } = await rowsOf(speaking);
+    const branch = await startFork({ mode: 'branch', fromSeq: length }, speaking);
+    const replay = await startFork({ mode: 'replay', fromSeq: 0 }, speaking);
+    expect((await rowsOf(speaking)).some(({ type }) => type === 'run.completed')).toBe(false);
+    for (const each of [speaking, branch]) {
+      expect((await host.waitFor(each, ended)).status).toBe('completed');
+      await checkInvariants(host, each);
+    }
+    const whole = await rowsOf(speaking);
+    expect(deltas(whole)).toBe(4);
+    const named = (rows: readonly LogRow[], runId: string) =>
+      told(rows.slice(0, length), runId).map((row) => row.replaceAll(speaking, sourceRunId));
+    expect(named(await rowsOf(branch), branch)).toEqual(named(whole, speaking));
+    // What it said later is none of what it was forked as.
+    const { status, error } = await host.waitFor(replay, ended);
+    expect([status, error?.code]).toEqual(['failed', 'replay_source_missing']);
   });
 
   it('a question of a branch has the time that was left, counted from the fork', async () => {

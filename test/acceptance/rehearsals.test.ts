@@ -4,8 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from '@temporalio/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunEventDoc, RunOverviewList } from '../../schemas/types.generated.ts';
+import type { KeepTimeInput } from '../../activities/contract.ts';
+import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import type { ResolvedAgent } from '../../src/ports/catalog.ts';
 import type { Tool } from '../../src/ports/tools.ts';
 import { ended, expectLawful, readLog, waiting } from '../facade/suite-parts.ts';
@@ -367,6 +370,49 @@ describe('forks of a rehearsal', () => {
     await skipped(branch, { to: 'next-deadline' });
     expect((await host.waitFor(branch, ended)).error?.code).toBe('interrupt_timeout');
     expect(story(await log(branch)).at(-1)).toEqual({ at: 9 * 24, event: 'ask' });
+  });
+});
+
+/** Whom a run's clock was told to, and asked. */
+async function spokenTo(runId: string): Promise<string[]> {
+  const connection = connectTemporal(host.temporal);
+  const client = new Client({ connection, namespace: host.temporal.namespace });
+  const { events } = await client.workflow.getHandle(runId).fetchHistory();
+  await connection.close();
+  return (events ?? []).flatMap(({ activityTaskScheduledEventAttributes: it }) => {
+    if (it?.activityType?.name !== 'keepTime') return [];
+    const text = Buffer.from(it.input?.payloads?.[0]?.data ?? []).toString();
+    return [...(JSON.parse(text) as KeepTimeInput).children];
+  });
+}
+
+describe('a branch of a rehearsal that left while its clock moved', { timeout: 180_000 }, () => {
+  it('says nothing to runs below its source, and its clock never goes back', async () => {
+    const source = await rehearse('family');
+    await childrenOf(host, source, 2);
+    await skipped(source, { forMs: 10 * DAY_MS });
+    await host.waitFor(source, ended);
+    const events = await log(source);
+    const below = await childrenOf(host, source, 2);
+    const stops = events.flatMap(({ type }, at) => (type === CLOCK_SET && at > 1 ? [at] : []));
+    for (const at of stops.slice(0, 3)) {
+      const { status, body } = await host.api<{ runId: string }>(`/v1/runs/${source}:fork`, {
+        body: { mode: 'branch', fromSeq: at + 1 },
+      });
+      expect(status).toBe(201);
+      const { runId } = body;
+      started.push(runId);
+      await until(async () => {
+        const { status: now } = await host.waitFor(runId, () => true);
+        if (now !== 'completed') await skip(runId, { forMs: 10 * DAY_MS });
+        return now === 'completed';
+      }, 'it has ended');
+      const clock = (await log(runId)).flatMap(({ type, payload }) =>
+        type === CLOCK_SET ? [Date.parse((payload as { now: string }).now)] : [],
+      );
+      expect(clock).toEqual([...clock].sort((a, b) => a - b));
+      expect((await spokenTo(runId)).filter((id) => below.includes(id))).toEqual([]);
+    }
   });
 });
 

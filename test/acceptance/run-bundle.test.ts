@@ -20,7 +20,7 @@ import { CACHE_DIR } from '../support/temporal.ts';
 // Each command is a process of its own.
 vi.setConfig({ testTimeout: 180_000 });
 
-const PROGRAM = join(import.meta.dirname, '..', '..', 'src/app/openwop.ts');
+const PROGRAM = join(import.meta.dirname, '..', '..', 'src/app/launch.js');
 const AGENT = 'local.bundled.clerk';
 const SENSITIVE = 'the-word-that-opens-doors';
 const CANARY = 'sk-canary0123456789abcdef';
@@ -63,7 +63,7 @@ let host: TestHost;
 let folder: string;
 const ALL = [
   ...(['completed', 'waiting', 'cancelled', 'terminated'] as const),
-  ...(['parent', 'child', 'branch', 'replay'] as const),
+  ...(['parent', 'child', 'branch', 'replay', 'answered'] as const),
 ] as const;
 const runs = Object.fromEntries(ALL.map((which) => [which, ''])) as Record<
   (typeof ALL)[number],
@@ -83,7 +83,7 @@ interface Ran {
 
 async function openwop(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ran> {
   const options = { env: { PATH: process.env.PATH, ...env }, maxBuffer: 64 * 1024 * 1024 };
-  const program = ['--import', 'tsx', PROGRAM, ...args];
+  const program = [PROGRAM, 'openwop', ...args];
   try {
     const { stdout, stderr } = await promisify(execFile)(process.execPath, program, options);
     return { code: 0, out: stdout, err: stderr };
@@ -156,6 +156,12 @@ async function fork(): Promise<void> {
   const runOptionsOverlay = { answer };
   runs.branch = await made(runs.completed, { mode: 'branch', fromSeq, runOptionsOverlay });
   runs.replay = await made(runs.branch, { mode: 'replay', fromSeq: 3 });
+  // And one in which a tool gave something else.
+  const seq = rows.findIndex(({ type }) => type === 'agent.toolReturned');
+  const other = { answers: 'recorded', answer: { seq, value: { now: 'long ago' } } };
+  runs.answered = await made(runs.completed, {
+    ...{ mode: 'branch', fromSeq: seq, runOptionsOverlay: other },
+  });
 }
 
 async function terminate(runId: string): Promise<void> {

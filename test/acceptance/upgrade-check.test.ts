@@ -157,7 +157,7 @@ describe('the command', { timeout: 180_000 }, () => {
   beforeAll(() => host.stop());
 
   const command = async (cacheDir: string, ...flags: string[]) => {
-    const program = ['--import', 'tsx', join(ROOT, 'src/app/upgrade-check.ts'), ...flags];
+    const program = [join(ROOT, 'src/app/launch.js'), 'upgrade-check', ...flags];
     const env = { ...host.env, OPENWOP_CACHE_DIR: cacheDir, OPENWOP_TEMPORAL_DOWNLOAD: 'off' };
     const run = promisify(execFile)(process.execPath, program, { cwd: ROOT, env });
     return run.then(

@@ -25,7 +25,9 @@ async function ended(end: ChildEnd | 'lost' | undefined, asked: Asked = {}) {
     secrets: [{ id: 'key', value: SECRET }],
     children: {
       accept: async () => [],
+      recorded: async () => [],
       end: async () => end,
+      recordedEnd: async () => end,
       cancel: async () => 'none',
       keepTime: async () => ({ children: [] }),
       fork: async () => undefined,

@@ -301,7 +301,7 @@ describe('what goes wrong is one sentence and an exit code', () => {
 
 describe('npm run -s openwop', () => {
   function spawned(args: readonly string[], env: Record<string, string>): Promise<Ran> {
-    const child = spawn(process.execPath, ['--import', 'tsx', 'src/app/openwop.ts', ...args], {
+    const child = spawn(process.execPath, ['src/app/launch.js', 'openwop', ...args], {
       cwd: ROOT,
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -47,14 +47,18 @@ describe('openwop fork', () => {
     const { code, out } = await host.run([
       ...['fork', 'run-a', '--from', '4', '--prompt', `judge=${file}`, '--model', 'm'],
       ...['--provider', 'p', '--tools', 'recorded', '--answer', '{"action":"reject"}'],
-      ...['--input', 'n=3', '--json'],
+      ...['--input', 'n=3', '--agent-version', 'judge=2.0.0', '--agent-version', 'clerk=3'],
+      '--json',
     ]);
     expect([code, JSON.parse(out)]).toEqual([0, MADE]);
     expect(asked()).toEqual({
       ...{ mode: 'branch', fromSeq: 4 },
       runOptionsOverlay: {
         configurable: { 'ai.model': 'm', 'ai.provider': 'p' },
-        agents: { judge: { systemPrompt: 'Be strict.' } },
+        agents: {
+          judge: { systemPrompt: 'Be strict.', packVersion: '2.0.0' },
+          clerk: { packVersion: '3' },
+        },
         inputs: { n: 3 },
         answer: { seq: 4, value: { action: 'reject' } },
         tools: 'recorded',
@@ -65,7 +69,17 @@ describe('openwop fork', () => {
   it.each([
     ['neither a place nor a replay', ['fork', 'run-a'], '--from'],
     ['a replay by another model', ['fork', 'run-a', '--replay', '--model', 'm'], 'leave --replay'],
+    [
+      'a replay with another answer',
+      ['fork', 'run-a', '--replay', '--answer', '{}'],
+      'leave --replay',
+    ],
     ['a prompt of nobody', ['fork', 'run-a', '--from', '0', '--prompt', 'file'], 'agent=file'],
+    [
+      'a version of nobody',
+      ['fork', 'run-a', '--from', '0', '--agent-version', '2'],
+      'agent=version',
+    ],
     ['a file that is none', ['fork', 'run-a', '--from', '0', '--prompt', 'a=/none/x'], 'ENOENT'],
     [
       'an answer that is no JSON',

@@ -89,6 +89,33 @@ describe('openwop replay', () => {
     expect(host.asked[0]?.body).toEqual({ select: { last: 50 } });
   });
 
+  it('by a build of the worker: asked for by its id, and told with the builds of both sides', async () => {
+    const build = { buildId: 'two', sourceBuildId: 'one' };
+    begun(
+      cohort({
+        ...{ mode: 'replay', change: { build: 'two' }, members: 1, settled: 1 },
+        totals: { ...NONE, diverged: 1 },
+        results: [
+          {
+            ...{ position: 0, sourceRunId: 'run-1', forkRunId: 'run-2', outcome: 'diverged' },
+            error: { code: 'replay_diverged', message: 'It stated something else.' },
+            divergence: { seq: 3, cause: 'code', build, nodeId: 'judge' },
+          },
+        ],
+      }),
+    );
+    const { out } = await host.run(['replay', '--workflow', 'refund', '--build', 'two']);
+    expect(host.asked[0]?.body).toEqual({
+      ...{ select: { last: 50, workflowId: 'refund' }, change: { build: 'two' } },
+    });
+    const words = out.replaceAll(/\s+/g, ' ');
+    expect(words).toContain('replayed by the code of build two');
+    expect(words).toContain('replay_diverged: It stated something else.');
+    expect(words).toContain(
+      'from event 3 at judge on: they go by other releases of the host (the source by build one, the fork by build two)',
+    );
+  });
+
   const outcomes = Object.keys(NONE) as (keyof Cohort['totals'])[];
   it.each<[string, readonly string[]]>([
     ['outcome', ['outcome-changed', 'failed']],

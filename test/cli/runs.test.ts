@@ -255,7 +255,7 @@ describe('what goes wrong', () => {
     host.script({
       [OVERVIEW]: { body: { runs: Array.from({ length: 2_000 }, () => overview()) } },
     });
-    const program = `"${process.execPath}" --import tsx src/app/openwop.ts runs | head -c 10 >/dev/null; exit \${PIPESTATUS[0]}`;
+    const program = `"${process.execPath}" src/app/launch.js openwop runs | head -c 10 >/dev/null; exit \${PIPESTATUS[0]}`;
     const child = spawn('bash', ['-c', program], {
       cwd: join(import.meta.dirname, '..', '..'),
       env: { PATH: process.env.PATH, OPENWOP_URL: host.url, OPENWOP_API_KEY: KEY },

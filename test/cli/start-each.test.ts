@@ -56,16 +56,17 @@ describe('openwop start --each', () => {
     script(['completed', 'completed', 'completed']);
     const { code, out } = await host.run([
       ...['start', 'desk', '--each', file, '--input', 'amount=1', '--tag', 'past'],
-      ...['--idempotency-key', 'day-1'],
+      ...['--idempotency-key', 'day-1', '--data-subject', 'customer-1'],
     ]);
     expect([code, out]).toEqual([
       0,
       '3 runs of desk begun. `npm run -s openwop -- runs --workflow desk` lists them.\n',
     ]);
+    const all = { workflowId: 'desk', tags: ['past'], dataSubject: 'customer-1' };
     expect(bodies()).toEqual([
-      { workflowId: 'desk', inputs: { amount: 1, order: 'A' }, tags: ['past'] },
-      { workflowId: 'desk', inputs: { amount: 2, order: 'B' }, tags: ['past'] },
-      { workflowId: 'desk', inputs: { amount: 1, order: 'C' }, tags: ['past'] },
+      { ...all, inputs: { amount: 1, order: 'A' } },
+      { ...all, inputs: { amount: 2, order: 'B' } },
+      { ...all, inputs: { amount: 1, order: 'C' } },
     ]);
     expect(keys()).toEqual(['day-1-1', 'day-1-3', 'day-1-4']);
   });
@@ -132,5 +133,25 @@ describe('openwop start --each', () => {
     expect(code).toBe(1);
     expect(err).toContain(`Line 3 of ${file}: The words of validation_error.`);
     expect(err).toContain('Runs that began before it: 1. With --idempotency-key day-1 it goes on');
+  });
+
+  it('--json: a program is told which line it was, what began before, and the key to go on by', async () => {
+    script([], {
+      [START]: [
+        { status: 201, body: { runId: 'run-a', status: 'pending' } },
+        refusal(400, 'validation_error'),
+      ],
+    });
+    const { code, err } = await host.run(['start', 'desk', '--each', file, '--json']);
+    expect(code).toBe(1);
+    const [key = ''] = keys();
+    expect(JSON.parse(err)).toMatchObject({
+      error: {
+        code: 'validation_error',
+        line: 3,
+        runs: [{ runId: 'run-a', status: 'pending' }],
+        idempotencyKey: String(key).replace(/-1$/, ''),
+      },
+    });
   });
 });

@@ -91,6 +91,41 @@ export function effectLedgerContract(stores: GivenStores): void {
       },
     );
 
+    it.each([
+      ['done', 'idempotent', 'done'],
+      ['done', 'other', 'done'],
+      ['failed-final', 'other', 'failed'],
+      // Its tool knows another key: nobody can be asked, and nothing is repeated by this one.
+      ['in-doubt', 'idempotent', 'in-doubt'],
+      ['in-doubt', 'other', 'in-doubt'],
+      ['in-doubt', 'forced', 'perform'],
+    ] as const)('architecture §6 inherited as %s, %s tool: %s', async (state, kind, expected) => {
+      const identity = identityOf(await startedRun(stores()));
+      const outcome = state === 'in-doubt' ? {} : { outcomeHash: 'sha256:outcome' };
+      await ledger().inherit([{ identity, attempt: 0, state, ...outcome }]);
+      // Another call of the tool may be the same effect in other words.
+      const other = identityOf(identity.runId, { argsHash: 'h2' });
+      const asked = await ledger().claim(other, 1, { ...OPTIONS.other, leaseMs: LEASE_MS });
+      expect(asked.kind).toBe(state === 'failed-final' ? 'perform' : 'differs');
+      const claim = await ledger().claim(identity, 1, { ...OPTIONS[kind], leaseMs: LEASE_MS });
+      expect(claim).toMatchObject({ kind: expected, ...outcome });
+    });
+
+    it('architecture §6 what the ledger knows stands, and a closed run inherits nothing', async () => {
+      const identity = identityOf(await startedRun(stores()));
+      await given(stores(), identity, 'in-doubt');
+      const done = { identity, attempt: 0, state: 'done', outcomeHash: 'sha256:other' } as const;
+      await ledger().inherit([done]);
+      expect(await ledger().recall(identity)).toMatchObject({ kind: 'in-doubt' });
+      const closed = await startedRun(stores());
+      const head = await headOf(stores(), closed);
+      await stores().log.append(
+        batchAfter(head, [entry(closed, 'terminal')], { status: 'cancelled', closed: true }),
+      );
+      await ledger().inherit([{ ...done, identity: identityOf(closed) }]);
+      expect(await ledger().ofRun(refTo(closed))).toEqual([]);
+    });
+
     it('architecture §5 a lost epoch neither renews nor settles; the one who holds it does, and may say so twice', async () => {
       const identity = identityOf(await startedRun(stores()));
       const idempotent = { idempotent: true, leaseMs: NO_LEASE_MS };

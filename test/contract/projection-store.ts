@@ -28,6 +28,23 @@ export function projectionStoreContract(stores: GivenStores): void {
       expect(await projection().watched([])).toEqual(new Set());
     });
 
+    it('architecture §3.4 the beginning of a watch is told, and no renewal of it', async () => {
+      const [runId, last] = [await startedRun(stores()), await startedRun(stores())];
+      const told: string[] = [];
+      const unsubscribe = projection().onWatch((each) => told.push(each));
+      const ours = () => told.filter((each) => [runId, last].includes(each));
+      await projection().watch(refTo(runId), 'f1', TTL_MS);
+      await projection().watch(refTo(runId), 'f1', TTL_MS);
+      await projection().watch({ ...refTo(runId), tenant: 'other' }, 'f2', TTL_MS);
+      await projection().watch(refTo(last), 'f1', TTL_MS);
+      await eventually(() => ours().includes(last), 'the watch is told');
+      expect(ours()).toEqual([runId, last]);
+      await projection().unwatch(refTo(runId), 'f1');
+      await projection().watch(refTo(runId), 'f1', TTL_MS);
+      await eventually(() => ours().length === 3, 'it is told again');
+      unsubscribe();
+    });
+
     it('architecture §3.4 an expired lease is taken once; a renewed or released one is not', async () => {
       const [dead, live, gone] = [newId('dead'), newId('live'), newId('gone')];
       await projection().renewLease(dead, 0);

@@ -145,6 +145,7 @@ function noDeployments(temporal: PlayedTemporal): Deployments {
       if (temporal.away) throw new HostError('service_unavailable');
       return undefined;
     },
+    lastBuildOf: async () => undefined,
     ...{ promote: noBuilds, runsOf: noBuilds, moveRuns: noBuilds, moveFrom: noBuilds },
   };
 }

@@ -10,7 +10,7 @@ import { interleave } from '../../src/log/rebuild.ts';
 import { translate, type LogEntry } from '../../src/translate/translate.ts';
 import type { JournalSinks } from '../../workflows/interceptors.ts';
 import type { GoldenSinks } from '../support/golden/interceptor.ts';
-import { recordings, type Recording } from '../support/golden/recording.ts';
+import { cohortRecordings, recordings, type Recording } from '../support/golden/recording.ts';
 import { carriersOf, quietRuntime } from '../support/run-workflow.ts';
 
 const History = proto.temporal.api.history.v1.History;
@@ -65,6 +65,16 @@ describe.each(recordings())('$name', (recording) => {
       await Worker.runReplayHistory({ workflowBundle: bundle, sinks }, history, recording.runId);
       const recorded = inOrder(history.events.flatMap((event) => carriersOf(event)));
       expect(inOrder(today).slice(0, recorded.length)).toEqual(recorded);
+    }
+  });
+});
+
+/** A cohort is no run and states no journal: its commands alone are compared, by Temporal's own check. */
+describe.each(cohortRecordings())('the cohort $name', ({ cohortId, segments }) => {
+  it('replays', async () => {
+    for (const segment of segments) {
+      const history = History.decode(Buffer.from(segment, 'base64'));
+      await Worker.runReplayHistory({ workflowBundle: bundle }, history, cohortId);
     }
   });
 });

@@ -16,7 +16,7 @@ import { quietLogger } from '../support/quiet-logger.ts';
 vi.setConfig({ testTimeout: 180_000 });
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const PROGRAM = [process.execPath, '--import', 'tsx', join(ROOT, 'src/app/openwop.ts')] as const;
+const PROGRAM = [process.execPath, join(ROOT, 'src/app/launch.js'), 'openwop'] as const;
 const BIN = join(ROOT, 'src/app/openwop-bin.js');
 const { inputs, workflowId } = demoRunRequest as {
   inputs: Record<string, string>;

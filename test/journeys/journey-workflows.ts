@@ -272,7 +272,7 @@ const duet = definition(
 );
 const hurried = chain(HURRIED, [
   agentNode('think', MARATHON, {
-    settings: { timeoutMs: 600, retry: { maxAttempts: 2, initialDelayMs: 10 } },
+    settings: { timeoutMs: 3_000, retry: { maxAttempts: 2, initialDelayMs: 10 } },
   }),
 ]);
 

@@ -296,7 +296,7 @@ export class Scene {
   ): Promise<{ code: number | null; out: string; err: string }> {
     const { url, apiKey } = this.host;
     const { PATH, HOME } = process.env;
-    const child = spawn(process.execPath, ['--import', 'tsx', 'src/app/openwop.ts', ...args], {
+    const child = spawn(process.execPath, ['src/app/launch.js', 'openwop', ...args], {
       cwd: ROOT,
       env: { PATH, HOME, OPENWOP_URL: url, OPENWOP_API_KEY: apiKey },
       stdio: ['ignore', 'pipe', 'pipe'],

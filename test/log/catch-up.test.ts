@@ -23,6 +23,7 @@ import {
 } from '../support/histories.ts';
 import type { ScriptedHistory } from '../support/log-parts.ts';
 import { newLogRun, openTestStores, registerRun, silentLogger } from '../support/log-parts.ts';
+import { tripsOf } from '../support/database-trips.ts';
 import { runRef } from '../support/run-ref.ts';
 
 let stores: Stores;
@@ -162,6 +163,13 @@ describe('architecture §3.3: fresh reads', () => {
   it('an open run is caught up first', async () => {
     history.add(segment, shortRun());
     expect(await log.fresh(run)).toMatchObject({ stale: false, head: { nextSequence: 3 } });
+  });
+
+  it('of a run in which nothing happened meanwhile costs one look at its head', async () => {
+    history.add(segment, shortRun(), 3);
+    await log.catchUp(run);
+    const trips = await tripsOf(() => log.fresh(run));
+    expect(trips).toEqual([expect.stringContaining('FROM run_heads')]);
   });
 
   it('Temporal away: what is stored, marked stale', async () => {

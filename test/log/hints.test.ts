@@ -12,18 +12,24 @@ const MANY = 40;
 
 let caughtUp: string[];
 let watched: Set<string>;
+/** Called while it is looked up who watches. */
+let whileAsking: () => void;
 let hints: HintQueue;
 
 beforeEach(() => {
   vi.useFakeTimers();
   caughtUp = [];
   watched = new Set();
+  whileAsking = () => {};
   hints = createHintQueue({
     advance: async ({ runId }) => {
       caughtUp.push(runId);
       return HEAD;
     },
-    watched: async () => watched,
+    watched: async () => {
+      whileAsking();
+      return watched;
+    },
     onReached: () => {},
     logger: silentLogger,
   });
@@ -46,6 +52,29 @@ describe('architecture §3.4: when a hinted run is caught up', () => {
     for (const runId of [...many, 'watched']) hint(runId, 3);
     await passes(MOMENT_MS);
     expect(caughtUp).toEqual(['watched']);
+  });
+
+  it('at once where somebody begins to watch while it rests, whatever else is hinted of it', async () => {
+    hint('found', 3);
+    await passes(MOMENT_MS);
+    hint('found', 9);
+    hints.wanted('found');
+    await passes(MOMENT_MS);
+    expect(caughtUp).toEqual(['found']);
+    await passes(LONGEST_MS);
+    expect(caughtUp).toEqual(['found']);
+  });
+
+  it('at once where somebody begins to watch while that is looked up', async () => {
+    whileAsking = () => hints.wanted('found');
+    hint('found', 3);
+    hints.wanted('unknown');
+    await passes(MOMENT_MS);
+    expect(caughtUp).toEqual(['found']);
+    whileAsking = () => {};
+    hint('found', 9);
+    await passes(MOMENT_MS);
+    expect(caughtUp).toEqual(['found']);
   });
 
   it('an unwatched one with the next gathering', async () => {

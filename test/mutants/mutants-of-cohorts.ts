@@ -15,8 +15,8 @@ export const OF_COHORTS: readonly Row[] = [
     74,
     [
       'src/runs/cohort-members.ts',
-      'as: { runId: forkRunId, cohortId }',
-      'as: { runId: forkRunId.slice(0, -1), cohortId }',
+      'as = { runId: forkRunId, cohortId,',
+      'as = { runId: forkRunId.slice(0, -1), cohortId,',
     ],
     ['test/faults/cohorts.test.ts', 'goes on behind a SIGKILL'],
   ],

@@ -15,10 +15,15 @@ export const OF_REHEARSALS: readonly Row[] = [
     77,
     [
       'workflows/rehearsal.ts',
-      'const toMs = Math.min(nextMs, untilMs);',
-      'const toMs = Math.max(nextMs, untilMs);',
+      'Math.max(state.nowMs, Math.min(nextMs, untilMs))',
+      'Math.max(state.nowMs, Math.max(nextMs, untilMs))',
     ],
     ['test/workflows/rehearsal.test.ts', 'over a ladder of days ends each wait at its own time'],
+  ],
+  [
+    77,
+    ['workflows/rehearsal.ts', 'stops + 1 >= MAX_SKIP_STOPS', 'stops >= MAX_SKIP_STOPS'],
+    ['test/workflows/rehearsal.test.ts', 'stands after MAX_SKIP_STOPS stops'],
   ],
   [
     78,

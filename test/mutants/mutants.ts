@@ -6,6 +6,7 @@ import { OF_BUILDS } from './mutants-of-builds.ts';
 import { OF_ERASURE } from './mutants-of-erasure.ts';
 import { OF_COHORTS } from './mutants-of-cohorts.ts';
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
+import { OF_FORKS } from './mutants-of-forks.ts';
 import { OF_REHEARSALS } from './mutants-of-rehearsals.ts';
 
 export interface Mutant {
@@ -269,12 +270,12 @@ const ROWS: readonly Row[] = [
   ],
   [
     33,
-    [LEDGER, "if (!head || head.closed) return { kind: 'run-closed' };", ''],
+    [LEDGER, "if (!(await isOpen(tx, identity))) return { kind: 'run-closed' };", ''],
     [OF_CALL_TOOL, 'nothing is performed for a run that has ended'],
   ],
   [
     34,
-    [LEDGER, 'const mayRepeat = options.idempotent ||', 'const mayRepeat = found.epoch > 0 ||'],
+    [LEDGER, '(options.idempotent && isSameKey)', 'isSameKey'],
     [OF_CALL_TOOL, 'not idempotent: a throw after sending is in doubt and never repeated'],
   ],
   [
@@ -323,8 +324,8 @@ const ROWS: readonly Row[] = [
     41,
     [
       'src/adapters/postgres/run-store.ts',
-      'return (await acceptNew(db, sealed, claim)) ??',
-      'return (!claim.key && (await acceptNew(db, sealed, claim))) ||',
+      'return inserted.length > 0 ? { kind:',
+      'return inserted.length >= 0 ? { kind:',
     ],
     [
       OF_STORES,
@@ -548,7 +549,7 @@ const ROWS: readonly Row[] = [
   [
     66,
     [
-      'src/runs/children.ts',
+      'src/runs/child-input.ts',
       '({ name, sensitive }) => sensitive && harvest.includes(name)',
       '({ name, sensitive }) => !name && sensitive && harvest.includes(name)',
     ],
@@ -566,15 +567,7 @@ const ROWS: readonly Row[] = [
   ...OF_COHORTS,
   ...OF_EXPIRY,
   ...OF_REHEARSALS,
-  [
-    79,
-    [
-      'src/rules/fork-trees.ts',
-      'filter((timeMs) => timeMs <= atMs)',
-      'filter((timeMs) => timeMs < 0)',
-    ],
-    ['test/rules/fork-trees.test.ts', 'nothing of it is done again'],
-  ],
+  ...OF_FORKS,
   ...OF_BUILDS,
   ...OF_APPENDS,
   ...OF_ERASURE,

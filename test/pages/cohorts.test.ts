@@ -1,6 +1,7 @@
 // Cohorts as pages (architecture §6).
 import { describe, expect, it } from 'vitest';
 import type { Cohort } from '../../schemas/types.generated.ts';
+import type { ForkBuild } from '../../src/rules/builds.ts';
 import { renderCohortPage, renderCohortsPage } from '../../src/pages/index.ts';
 
 const use = { inputTokens: 10, outputTokens: 5 };
@@ -56,6 +57,26 @@ describe('the page of a cohort', () => {
     expect(html).toContain('Show all');
   });
 });
+
+it.each<[ForkBuild, string]>([
+  [
+    { buildId: '<two>', sourceBuildId: 'one' },
+    'the source by build one, the fork by build &lt;two&gt;',
+  ],
+  [{ buildId: 'two' }, '(the fork by build two)'],
+  [{ buildId: 'two', sourceBuildId: 'two' }, '(both by build two)'],
+])(
+  'the page of a cohort by a build of the worker tells those of both sides: %o',
+  (build, words) => {
+    const divergence = { seq: 3, cause: 'code', build };
+    const result = { position: 0, sourceRunId: 'run-1', outcome: 'diverged' } as const;
+    const html = shown({
+      ...{ mode: 'replay', change: { build: '<two>' }, results: [{ ...result, divergence }] },
+    });
+    expect(html).toContain('replayed by the code of build &lt;two&gt;');
+    expect(html).toContain(words);
+  },
+);
 
 describe('the page of cohorts', () => {
   it('tells each in a line, with a way to older ones', () => {

@@ -10,6 +10,7 @@ import {
   type Pinned,
   type PinnedFact,
 } from '../../src/rules/divergence.ts';
+import type { ForkBuild } from '../../src/rules/builds.ts';
 import { EVENT_TYPES, type EventPart } from '../../src/rules/events.ts';
 import type { Overlay } from '../../src/rules/overlay.ts';
 import type { ForkOf, RunInput } from '../../src/rules/run-input.ts';
@@ -114,6 +115,21 @@ describe('RFC 0054: the cause of the first difference', () => {
     const first = { seq: 3, a: event(typeOf(part)), b: event(typeOf(part)) };
     const mode = fork && { mode: fork };
     expect(causeOf({ first, pinned: pinned(...given), fork: mode })).toBe(cause);
+  });
+
+  it.each<[string, ForkBuild, DivergenceCause]>([
+    ['another build than its source had', { buildId: 'two', sourceBuildId: 'one' }, 'code'],
+    ['a build, of a source of which nobody knows it', { buildId: 'two' }, 'code'],
+    ['the build of its source', { buildId: 'two', sourceBuildId: 'two' }, 'replay'],
+  ])('a replay by %s', (_what, build, cause) => {
+    const first = { seq: 3, a: event(typeOf('node-ends')), b: event('replay.diverged') };
+    expect(causeOf({ first, pinned: [], fork: { mode: 'replay', build } })).toBe(cause);
+  });
+
+  it('a replay by another build was given what came from outside as it was', () => {
+    const first = { seq: 3, a: event(typeOf('wait-ends')), b: event('replay.diverged') };
+    const fork = { mode: 'replay', build: { buildId: 'two' } } as const;
+    expect(causeOf({ first, pinned: [], fork })).toBe('code');
   });
 
   it('a run that was cancelled', () => {

@@ -19,11 +19,16 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   'prompt.composed': ['activities/contract.ts', 'workflows/invocation.ts'],
   // The workflow; where it ended without its own code, translate; where it never began, the start; a fork of nothing.
   'run.failed': [
-    ...['src/log/start-failed.ts', 'src/translate/v1.ts', 'workflows/fork.ts'],
+    ...[
+      'src/log/start-failed.ts',
+      'src/translate/v1.ts',
+      'workflows/divergence.ts',
+      'workflows/fork.ts',
+    ],
     'workflows/run.ts',
   ],
   // What a replay without Temporal states behind it is how it ends.
-  'replay.diverged': ['src/adapters/temporal/offline.ts', 'workflows/fork.ts'],
+  'replay.diverged': ['src/adapters/temporal/offline.ts', 'workflows/divergence.ts'],
   'run.cancelled': ['src/translate/v1.ts', 'workflows/run.ts'],
   // Its key is told to who is caused by it.
   'node.started': ['workflows/context.ts', 'workflows/visit.ts'],

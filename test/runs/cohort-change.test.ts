@@ -75,8 +75,8 @@ describe('forkFor', () => {
     expect(forkFor({ change, input, rows: asked })).toMatchObject({ fromSeq: 1 });
   });
 
-  it('no change is a replay, from the first event on', () => {
-    for (const change of [{}, { agents: {} }, { configurable: {} }])
+  it('no change is a replay, from the first event on, as is another build', () => {
+    for (const change of [{}, { agents: {} }, { configurable: {} }, { build: 'two' }])
       expect(fork(change)).toEqual({ mode: 'replay', fromSeq: 0 });
   });
 });

@@ -3,7 +3,9 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { Client } from '@temporalio/client';
 import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
+import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 import type { Build, Deployments } from '../../src/ports/deployments.ts';
 import { chain, node } from './definitions.ts';
@@ -31,19 +33,28 @@ export const PARENT = chain('parent', [
   node('sub', 'core.subWorkflow', { config: { workflowId: GATE.id } }),
 ]);
 
-/**
- * A cache folder whose bundle is that of today's code and one timer more, at the beginning of each run: neither can go on
- * with a run of the other.
- */
-export async function otherCode(): Promise<{ cacheDir: string; remove(): Promise<void> }> {
+/** A place in the bundle of the workflow code, and what stands there in another one. */
+export type CodeChange = readonly [place: RegExp, instead: string];
+
+/** One timer more, at the beginning of each run: neither code can go on with a run of the other. */
+export const TIMER_MORE: CodeChange = [
+  /async function runWorkflow\(input\) \{/,
+  '$& await new Promise((done) => setTimeout(done, 1));',
+];
+
+/** A cache folder whose bundle is that of today's code but for the change. */
+export async function changedCode([place, instead]: CodeChange): Promise<OtherCode> {
   const cacheDir = await mkdtemp(join(tmpdir(), 'openwop-other-code-'));
   const { codePath } = await workflowBundle({ cacheDir: CACHE_DIR });
   const code = await readFile(codePath, 'utf8');
-  const head = /async function runWorkflow\(input\) \{/;
-  if (!head.test(code)) throw new Error('the bundle has no such function');
-  const timer = '$& await new Promise((done) => setTimeout(done, 1));';
-  await writeFile(join(cacheDir, basename(codePath)), code.replace(head, timer));
+  if (!place.test(code)) throw new Error(`the bundle has nothing like ${place}`);
+  await writeFile(join(cacheDir, basename(codePath)), code.replace(place, instead));
   return { cacheDir, remove: () => rm(cacheDir, { recursive: true, force: true }) };
+}
+
+export interface OtherCode {
+  readonly cacheDir: string;
+  remove(): Promise<void>;
 }
 
 export interface Builds {
@@ -73,12 +84,11 @@ export async function startBuilds(
   const facade = await startTestHost({ ...base, parts: { facade: true, worker: false } });
   const hosts = [facade];
   const { deployments } = facade;
-  /** Of a new namespace the server's own workflows, which know builds, may be seconds behind. */
   const build = async (buildId: string) => {
-    const deployment = await deployments.read().catch((error: unknown) => {
-      if (codeOf(error) !== 'service_unavailable') throw error;
-    });
-    return deployment?.builds.find((one) => one.buildId === buildId);
+    let builds: readonly Build[] | undefined;
+    const isTold = async () => (builds = await listed(deployments)) !== undefined;
+    await until(isTold, 'the server tells of builds');
+    return builds?.find((one) => one.buildId === buildId);
   };
   return {
     ...{ facade, deployments, base, build },
@@ -115,4 +125,32 @@ export async function startBuilds(
       for (const host of hosts.reverse()) await host.stop();
     },
   };
+}
+
+/** Of a new namespace the server's own workflows, which know builds, may be seconds behind: undefined. */
+async function listed(deployments: Deployments): Promise<readonly Build[] | undefined> {
+  try {
+    return (await deployments.read())?.builds ?? [];
+  } catch (error) {
+    if (codeOf(error) !== 'service_unavailable') throw error;
+    return undefined;
+  }
+}
+
+/** Of the run's segment that is open or ended last. */
+export async function described({ base }: Builds, runId: string) {
+  const { address, namespace } = base.temporal as { address: string; namespace: string };
+  const connection = connectTemporal({ address, namespace });
+  try {
+    const client = new Client({ connection, namespace });
+    const { raw, historyLength } = await client.workflow.getHandle(runId).describe();
+    const { firstRunId, execution, versioningInfo } = raw.workflowExecutionInfo ?? {};
+    return {
+      historyLength,
+      isFirstSegment: firstRunId === execution?.runId,
+      buildId: versioningInfo?.deploymentVersion?.buildId,
+    };
+  } finally {
+    await connection.close();
+  }
 }

@@ -257,7 +257,7 @@ export function spawnCommand(
   env: Environment,
   args: readonly string[] = [],
 ): SpawnedHost {
-  const program = ['--import', 'tsx', join(ROOT, `src/app/${kind}.ts`), ...args];
+  const program = [join(ROOT, 'src/app/launch.js'), kind, ...args];
   const child = spawn(process.execPath, program, {
     cwd: ROOT,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },

@@ -114,7 +114,9 @@ async function fuzz(
       ...['--checks', 'all', '--exclude-checks', LEFT_OUT, '--continue-on-failure'],
       ...['--exclude-path', ENDLESS],
       ...['--phases', 'coverage,fuzzing,stateful', '--max-examples', MAX_EXAMPLES],
-      ...['--request-timeout', REQUEST_SECONDS, '--generation-database', 'none', '--no-color'],
+      // A poll that waits takes ten seconds, which is the limit otherwise.
+      ...['--request-timeout', REQUEST_SECONDS, '--max-response-time', REQUEST_SECONDS],
+      ...['--generation-database', 'none', '--no-color'],
     ],
     {
       cwd: folder,

@@ -49,6 +49,7 @@ export function plainRun(input: RunInput, activities: PlainActivities = () => nu
     },
     nextTask: async () => undefined,
     isReplay: () => false,
+    isBehindSegment: () => false,
     until: async () => undefined,
   } as unknown as Steps;
   const run: Run = {

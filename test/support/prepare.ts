@@ -2,60 +2,20 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { isBuiltin } from 'node:module';
-import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { build, type Plugin } from 'esbuild';
+import { compile } from '../../src/app/compile.js';
 import { databaseFolder, PROGRAMS } from './prepared.ts';
 
 const run = promisify(execFile);
 /** Longest time to initialise a database, in ms: it takes seconds. */
 const INIT_LIMIT_MS = 120_000;
 
-/** Our sources become one file per program; packages stay where they are, named by their full address. */
 export async function bundlePrograms(folder: string): Promise<void> {
-  await build({
-    entryPoints: PROGRAMS.map((name) => join(import.meta.dirname, name)),
-    outdir: folder,
-    entryNames: '[name]',
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    sourcemap: true,
-    plugins: [asIfInPlace],
-    logLevel: 'warning',
-  });
+  const entryPoints = PROGRAMS.map((name) => join(import.meta.dirname, name));
+  await compile({ entryPoints, outdir: folder });
 }
-
-/** A module of a bundle sees the address that its source has, and the packages that its source sees. */
-const asIfInPlace: Plugin = {
-  name: 'as-if-in-place',
-  setup(making) {
-    /** The file that a package's name means where it is imported. */
-    const find = async (name: string, resolveDir: string): Promise<string> => {
-      const from = { kind: 'import-statement', resolveDir, pluginData: asIfInPlace } as const;
-      return (await making.resolve(name, from)).path;
-    };
-    making.onResolve({ filter: /^[^./]/ }, async ({ path, kind, resolveDir, pluginData }) => {
-      if (kind === 'entry-point' || pluginData === asIfInPlace) return undefined;
-      return { path: isBuiltin(path) ? path : await find(path, resolveDir), external: true };
-    });
-    making.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-      const folder = dirname(path);
-      let text = await readFile(path, 'utf8');
-      for (const [call, name = ''] of text.matchAll(/import\.meta\.resolve\('([^']+)'\)/g))
-        text = text.replace(call, JSON.stringify(pathToFileURL(await find(name, folder)).href));
-      const inPlace = text
-        .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
-        .replaceAll('import.meta.dirname', JSON.stringify(folder));
-      return { contents: inPlace, loader: 'ts' };
-    });
-  },
-};
 
 /** Makes the initialised folder that `copyDatabase` copies, unless it is there. */
 export async function prepareDatabase(cacheDir: string): Promise<void> {

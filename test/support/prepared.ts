@@ -1,12 +1,11 @@
 // What many tests need and what takes seconds to make is made once, by prepare.ts: an initialised PGlite folder (5 s of
-// CPU), and bundles of the programs that tests start as processes of their own, often to kill them (1.5 s of CPU by
-// tsx). The product's commands are never bundled: they run as `npm` runs them; and a fresh folder is initialised where
-// that is what a test is about.
+// CPU), and the programs that tests start as processes of their own, often to kill them, compiled as the product's
+// commands are. A fresh folder is initialised where that is what a test is about.
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 
@@ -24,6 +23,7 @@ export const PROGRAMS = [
   '../adapters/postgres-expirer.ts',
   '../adapters/postgres-writer.ts',
 ];
+const ROOT = join(import.meta.dirname, '..', '..');
 const { resolve } = createRequire(import.meta.url);
 const TSX = pathToFileURL(resolve('tsx')).href;
 const run = promisify(execFile);
@@ -33,7 +33,7 @@ export function programArgs(script: URL): readonly string[] {
   const path = fileURLToPath(script);
   const folder = process.env[PROGRAMS_VARIABLE];
   if (folder === undefined) return ['--import', TSX, path];
-  const bundle = join(folder, basename(path).replace(/\.ts$/, '.mjs'));
+  const bundle = join(folder, relative(ROOT, path).replace(/\.ts$/, '.mjs'));
   if (!existsSync(bundle)) throw new Error(`${path} is not one of the prepared programs`);
   return ['--enable-source-maps', bundle];
 }
@@ -47,9 +47,13 @@ export function databaseFolder(cacheDir: string): string {
   return join(cacheDir, `test-database-${version}`);
 }
 
-/** Makes a folder for PGlite that is initialised and empty, unless it is there. By `cp`: Node takes a second for it. */
+/**
+ * Makes a folder for PGlite that is initialised and empty, unless it is there, or nobody has prepared one: then whoever
+ * opens it does that. By `cp`: Node takes a second for it.
+ */
 export async function copyDatabase(cacheDir: string, dir: string): Promise<void> {
-  if (existsSync(dir)) return;
+  const made = databaseFolder(cacheDir);
+  if (existsSync(dir) || !existsSync(made)) return;
   await mkdir(dirname(dir), { recursive: true });
-  await run('cp', ['-R', databaseFolder(cacheDir), dir]);
+  await run('cp', ['-R', made, dir]);
 }

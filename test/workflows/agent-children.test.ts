@@ -16,6 +16,7 @@ import type { RunInput } from '../../src/rules/run-input.ts';
 import { chain, node, pinned, runInput } from '../support/definitions.ts';
 import { isPaused, type FinishedRun, type ScriptedActivities } from '../support/run-workflow.ts';
 import {
+  factsOf,
   payloadsOf,
   runBothWays,
   runOnce,
@@ -141,6 +142,10 @@ describe('a call that fails for good', () => {
       'error',
     ]);
     expect(endsOf(run).slice(-2)).toEqual(['node.failed think', 'run.failed']);
+    const keys = factsOf(run).map(({ key }) => key);
+    const ends = keys.flatMap((key, at) => (key.includes('.end#') ? [at] : []));
+    expect(ends).toHaveLength(2);
+    expect(Math.max(...ends)).toBeLessThan(keys.indexOf('node.failed|think/1/0/node'));
   });
 
   it('leaves them alone in a run that began before they ended with their turn', async () => {

@@ -113,9 +113,13 @@ const setOf = (run: FinishedRun): string[] =>
 const causesOf = (run: FinishedRun): string[] =>
   factsOf(run).map(({ key, causedBy }) => `${key} by ${JSON.stringify(causedBy)}`);
 
+/** What a node said, in order; what was said of one call of a turn apart, since the calls of a turn go side by side. */
 function byVisit(run: FinishedRun): Record<string, string[]> {
   const visits: Record<string, string[]> = {};
-  for (const { nodeId, key } of factsOf(run)) (visits[nodeId ?? ''] ??= []).push(key);
+  for (const { nodeId, key } of factsOf(run)) {
+    const call = /\/i\d+\.t\d+\.c\d+/.exec(key)?.[0] ?? '';
+    (visits[`${nodeId ?? ''}${call}`] ??= []).push(key);
+  }
   return visits;
 }
 

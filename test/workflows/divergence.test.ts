@@ -73,6 +73,25 @@ describe('a branch that goes on behind a difference', () => {
   });
 });
 
+it('a branch that goes on behind a difference, over segments: each fact has a name of its own', async () => {
+  const seed = 'fork-20';
+  const long = await playCase(isolate, seed);
+  const begun = long.rows.findIndex(({ type }) => type === 'node.started');
+  const other = { ...(long.rows[begun] as RecordedEntry), key: 'of another code' };
+  const entries = [...long.rows.slice(0, begun), other, ...long.rows.slice(begun)];
+  const { rows, executions } = await playFork(isolate, {
+    ...{ seed, source: long, isAnyLegal: true },
+    fork: {
+      ...{ sourceRunId: `run-${seed}`, fromSeq: entries.length - 1, length: entries.length },
+      ...{ mode: 'branch', overlay: { onDivergence: 'live' } },
+    },
+    recording: { batches: recordingOf(long.histories, long.rows).batches, entries },
+  });
+  expect(executions).toBeGreaterThan(1);
+  const keys = rows.map(({ key }) => key);
+  expect(keys.filter((key, at) => keys.indexOf(key) !== at)).toEqual([]);
+});
+
 describe('replay.diverged', () => {
   it('says nothing where nothing differs', async () => {
     const told = await replayed(source.rows);

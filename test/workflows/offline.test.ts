@@ -25,38 +25,33 @@ async function replayed(seed: string, recording: Recording): Promise<Compared> {
   return compareReplayed(recording.entries, stated);
 }
 
-/** Of a node that waits for a child in its second segment what is cut at its border may be told otherwise. */
-function mayDiffer({ rows, executions }: CaseEnd, { batches }: Recording): boolean {
-  const hasChildren = rows.some(({ type }) => type === 'node.dispatched');
-  const isCut = /"cancel-requested"|"cancelRun"|"immediate"/.test(JSON.stringify(batches));
-  return executions > 1 && isCut && hasChildren;
-}
+/**
+ * Where a pause met a step that was held back over the end of a segment, and where a cancel came with the beginning of one in
+ * which a child was open: what was played differed.
+ */
+const KNOWN = ['offline-49', 'offline-139'];
 
 it('a record that is played states what was recorded, over all segments', async () => {
   const failures: string[] = [];
-  let played = 0;
   let segments = 0;
-  for (let index = 0; index < CASES; index++) {
-    const seed = `offline-${index}`;
+  const seeds = Array.from({ length: CASES }, (_, index) => `offline-${index}`);
+  const played = new Set([...seeds, ...KNOWN]);
+  for (const seed of played) {
     const source = await playCase(isolate, seed);
     const recording = recordingOf(source.histories, source.rows);
-    if (mayDiffer(source, recording)) continue;
-    played++;
     segments += source.executions;
     const { difference, equal, pieces } = await replayed(seed, recording);
     if (difference) failures.push(`${seed} (${source.end}): ${JSON.stringify(difference)}`);
     else expect(equal + pieces).toBe(source.rows.length);
   }
   expect(failures).toEqual([]);
-  expect(played).toBeGreaterThan((CASES * 3) / 4);
-  expect(segments).toBeGreaterThan(played);
+  expect(segments).toBeGreaterThan(played.size);
 }, 600_000);
 
 it.each(['replay', 'branch'] as const)(
   'a fork that is played states it, too (%s)',
   async (mode) => {
     const failures: string[] = [];
-    let played = 0;
     for (let index = 0; index < CASES / 4; index++) {
       const seed = `offline-${index}`;
       const source = await playCase(isolate, seed);
@@ -67,16 +62,13 @@ it.each(['replay', 'branch'] as const)(
       const made = await playFork(isolate, { seed, source, fork, recording });
       const runId = `fork-${seed}`;
       const own = livedBy(runId, recordingOf(made.histories, made.rows, made.fork), made.fork);
-      if (mayDiffer(made, own)) continue;
       const input = { ...generatedInput(seed), runId };
       const stated = await playIn(isolate, { input, recording: own });
       const { difference, equal, pieces } = compareReplayed(own.entries, stated);
-      played++;
       if (difference) failures.push(`${seed} (${made.end}): ${JSON.stringify(difference)}`);
       else expect(equal + pieces).toBe(made.rows.length);
     }
     expect(failures).toEqual([]);
-    expect(played).toBeGreaterThan(CASES / 8);
   },
   600_000,
 );

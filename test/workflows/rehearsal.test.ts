@@ -6,6 +6,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
 import type { KeepTimeInput, StartChildrenInput } from '../../activities/contract.ts';
 import { CHILD_ENDED_SIGNAL } from '../../src/rules/children.ts';
+import { MAX_SKIP_STOPS } from '../../src/rules/limits.ts';
 import { MESSAGES, NEXT_DEADLINE, type SkipMessage } from '../../src/rules/messages.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
@@ -122,6 +123,25 @@ describe('a skip', () => {
     expect(payloadsOf(run, CLOCK_SET).map(({ skippedMs }) => skippedMs)).toEqual(
       [0, 24, 1, 23].map((hours) => hours * HOUR_MS),
     );
+    expect(run.status).toBe('completed');
+  });
+
+  it('stands after MAX_SKIP_STOPS stops, and goes on from there with the next skip', async () => {
+    const minuteMs = 60_000;
+    const waits = Array.from({ length: MAX_SKIP_STOPS + 1 }, (_, at) => wait(`w${at}`, minuteMs));
+    const run = await runOnce({
+      input: rehearsal(chain('steps', waits), {
+        limits: { maxNodeExecutions: 2 * MAX_SKIP_STOPS, maxRunDurationMs: DAY_MS },
+      }),
+      script: async (handle) => {
+        await skip(handle, DAY_MS);
+        await skip(handle, minuteMs / 2);
+        await skip(handle, NEXT_DEADLINE);
+      },
+    });
+    const stops = payloadsOf(run, CLOCK_SET).map(({ skippedMs }) => skippedMs);
+    const ofFirst = waits.slice(1).map(() => minuteMs);
+    expect(stops).toEqual([0, ...ofFirst, minuteMs / 2, minuteMs / 2]);
     expect(run.status).toBe('completed');
   });
 

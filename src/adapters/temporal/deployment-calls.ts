@@ -27,8 +27,12 @@ const QUEUES_WAIT_MS = 10_000;
 const QUEUES_PAUSE_MS = 250;
 const LACKS_QUEUES = /missing active task queues/i;
 const TRIES = 20;
-/** Of the deployments of one namespace; the server permits a hundred. */
-const MAX_PAGES = 100;
+/**
+ * The server says that there is none while the workflow of its own that knows it continues as new, as it does behind a
+ * change: believed when it is said so often.
+ */
+const NONE_TRIES = 4;
+const NONE_PAUSE_MS = 100;
 const IDENTITY = 'openwop';
 
 export interface DeploymentSource {
@@ -47,9 +51,16 @@ export type FoundDeployment =
 
 /** Throws service_unavailable: an absent server is no server without the feature. */
 export async function describeDeployment(source: DeploymentSource): Promise<FoundDeployment> {
+  if (!(await knowsBuilds(source))) return 'unsupported';
+  for (let left = NONE_TRIES; ; left--) {
+    const found = await describeOnce(source);
+    if (found !== 'none' || left <= 1 || source.signal?.aborted) return found;
+    await rest(NONE_PAUSE_MS, source.signal);
+  }
+}
+
+async function describeOnce(source: DeploymentSource): Promise<FoundDeployment> {
   const { connection, namespace } = source;
-  const known = await knowsDeployment(source);
-  if (known !== 'there') return known;
   try {
     const { workerDeploymentInfo: info, conflictToken } = await query(source, () =>
       connection.workflowService.describeWorkerDeployment({
@@ -65,35 +76,20 @@ export async function describeDeployment(source: DeploymentSource): Promise<Foun
   }
 }
 
-/**
- * By the list: where it is switched off a server refuses that, and describes all the same; and it is answered while the
- * server's own workflows, which know the rest, are still starting. Throws service_unavailable.
- */
-export async function knowsDeployment(
-  source: DeploymentSource,
-): Promise<'there' | 'none' | 'unsupported'> {
+/** By the list: where it is switched off a server refuses that, and describes all the same. Throws service_unavailable. */
+export async function knowsBuilds(source: DeploymentSource): Promise<boolean> {
+  const { connection, namespace } = source;
   try {
-    return (await isListed(source)) ? 'there' : 'none';
+    await read(source, () =>
+      connection.workflowService.listWorkerDeployments({ namespace, pageSize: 1 }),
+    );
+    return true;
   } catch (error) {
     const status = grpcStatus(error);
     const isOff = status?.code === GRPC.PERMISSION_DENIED && /deployment/i.test(status.details);
-    if (isOff || status?.code === GRPC.UNIMPLEMENTED) return 'unsupported';
+    if (isOff || status?.code === GRPC.UNIMPLEMENTED) return false;
     throw toHostError(error);
   }
-}
-
-async function isListed(source: DeploymentSource): Promise<boolean> {
-  const { connection, namespace } = source;
-  let nextPageToken = new Uint8Array();
-  for (let page = 0; page < MAX_PAGES; page++) {
-    const listed = await read(source, () =>
-      connection.workflowService.listWorkerDeployments({ namespace, nextPageToken }),
-    );
-    if (listed.workerDeployments?.some(({ name }) => name === DEPLOYMENT)) return true;
-    nextPageToken = new Uint8Array(listed.nextPageToken ?? []);
-    if (nextPageToken.length === 0) return false;
-  }
-  return false;
 }
 
 /** What the server refuses, as a value of ours: the build is not there yet, or something else changed meanwhile. */

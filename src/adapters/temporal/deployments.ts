@@ -26,7 +26,7 @@ import {
   type DeploymentInfo,
   type DeploymentSource,
 } from './deployment-calls.ts';
-import { runOnBuild } from './failing-runs.ts';
+import { lastBuildOf, runOnBuild } from './failing-runs.ts';
 import { GRPC, grpcStatus, toHostError } from './rpc.ts';
 import { toMs } from './timestamps.ts';
 
@@ -54,6 +54,7 @@ export function createDeployments(options: DeploymentsOptions): Deployments {
   return {
     read: () => readDeployment(options),
     promote: (buildId, percent) => promote(options, buildId, percent),
+    lastBuildOf: (runId) => lastBuildOf(options, runId),
     runsOf: (buildId) => runsOf(options, buildId),
     async moveRuns(runIds, target) {
       await requireTarget(options, target);

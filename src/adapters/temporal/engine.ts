@@ -34,7 +34,7 @@ export interface RunEngineOptions {
   readonly namespace: string;
   readonly dataConverter?: DataConverter;
   readonly taskQueue?: string;
-  /** The build of the worker that runs begin on and stay with; undefined: whatever build takes new runs. */
+  /** The build of the worker that runs begin on and stay with, but for forks that say theirs; undefined: whatever build takes new runs. */
   readonly pinTo?: () => string | undefined;
 }
 
@@ -48,7 +48,7 @@ interface Source {
 
 /** Fixed in advance, so that a repeated request is recognised by the server (architecture §4). */
 async function start(source: Source, input: RunInput): Promise<{ temporalRunId: string }> {
-  const buildId = source.pinTo();
+  const buildId = input.fork?.build?.buildId ?? source.pinTo();
   const pinnedTo = buildId === undefined ? undefined : { deploymentName: DEPLOYMENT, buildId };
   try {
     const handle = await rpc(

@@ -1,4 +1,4 @@
-// An open run as its build has it: which one, and why its workflow task fails where it is tried again and again.
+// A run as its build has it: which one, and, of an open one, why its workflow task fails where it is tried again and again.
 import proto from '@temporalio/proto';
 import type { BuildRun } from '../../ports/deployments.ts';
 import { DEPLOYMENT, read, type DeploymentSource } from './deployment-calls.ts';
@@ -15,33 +15,56 @@ export async function runOnBuild(
   source: DeploymentSource,
   runId: string,
 ): Promise<BuildRun | undefined> {
-  const { connection, namespace } = source;
   try {
-    const found = await read(source, () =>
-      connection.workflowService.describeWorkflowExecution({
-        namespace,
-        execution: { workflowId: runId },
-      }),
-    );
+    const found = await describe(source, runId);
     const { versioningInfo, closeTime } = found.workflowExecutionInfo ?? {};
     if (closeTime) return undefined;
     const override = versioningInfo?.versioningOverride;
     const version = override?.pinned?.version ?? versioningInfo?.deploymentVersion;
+    const buildId = buildIn(version);
     const isHeld = override
       ? Boolean(override.pinned)
       : versioningInfo?.behavior === VersioningBehavior.VERSIONING_BEHAVIOR_PINNED;
     const attempt = Number(found.pendingWorkflowTask?.attempt ?? 1);
     return {
       ...{ runId, held: isHeld },
-      ...(version?.deploymentName === DEPLOYMENT && version.buildId
-        ? { buildId: version.buildId }
-        : {}),
+      ...(buildId === undefined ? {} : { buildId }),
       ...(attempt > 1 ? { failing: { attempt, ...(await reasonOf(source, runId)) } } : {}),
     };
   } catch (error) {
     if (grpcStatus(error)?.code === GRPC.NOT_FOUND) return undefined;
     throw toHostError(error);
   }
+}
+
+/** Also of one that has ended; undefined: no build performed it, or it is gone. */
+export async function lastBuildOf(
+  source: DeploymentSource,
+  runId: string,
+): Promise<string | undefined> {
+  try {
+    const { workflowExecutionInfo } = await describe(source, runId);
+    return buildIn(workflowExecutionInfo?.versioningInfo?.deploymentVersion);
+  } catch (error) {
+    if (grpcStatus(error)?.code === GRPC.NOT_FOUND) return undefined;
+    throw toHostError(error);
+  }
+}
+
+function describe(source: DeploymentSource, runId: string) {
+  const { connection, namespace } = source;
+  return read(source, () =>
+    connection.workflowService.describeWorkflowExecution({
+      namespace,
+      execution: { workflowId: runId },
+    }),
+  );
+}
+
+type Version = proto.temporal.api.deployment.v1.IWorkerDeploymentVersion;
+
+function buildIn(version: Version | null | undefined): string | undefined {
+  return version?.deploymentName === DEPLOYMENT ? version.buildId || undefined : undefined;
 }
 
 async function reasonOf(source: DeploymentSource, runId: string): Promise<{ reason?: string }> {

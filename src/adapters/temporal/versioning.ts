@@ -8,7 +8,7 @@ import { BackOff, rest } from '../../system/time.ts';
 import {
   DEPLOYMENT,
   describeDeployment,
-  knowsDeployment,
+  knowsBuilds,
   setCurrent,
   setRamping,
   type DeploymentInfo,
@@ -42,7 +42,7 @@ export async function deploymentOptions(
 ): Promise<WorkerDeploymentOptions | undefined> {
   const { versioning, logger } = source;
   if (!versioning) return undefined;
-  if ((await knowsDeployment(source)) === 'unsupported') {
+  if (!(await knowsBuilds(source))) {
     const buildId = versioning.buildId;
     logger.warn("this Temporal server knows no builds of workers: going on without one's id", {
       buildId,

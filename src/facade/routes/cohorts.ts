@@ -55,6 +55,7 @@ export const CREATE_COHORT = {
     ...(['agent_not_found', 'model_unavailable', 'model_not_configured'] as const),
     ...Object.values(CODES).flatMap((asked) => [...asked.values()]),
     'payload_too_large',
+    'build_conflict',
     ...(['content_missing', 'rate_limited', 'service_unavailable', 'forbidden'] as const),
   ],
 } as const satisfies Declaration;
@@ -163,8 +164,9 @@ const LISTED_CHARACTERS = 200;
 
 /** Its change in short: one alone may hold prompts of a megabyte. */
 export function summedCohort(row: CohortRow): CohortRow {
-  const { agents, configurable } = row.request.change;
+  const { build, agents, configurable } = row.request.change;
   const change = {
+    ...(build === undefined ? {} : { build }),
     ...(agents ? { agents: mapped(agents, summedAgent) } : {}),
     ...(configurable ? { configurable: mapped(configurable, summedValue) } : {}),
   };

@@ -143,10 +143,11 @@ function divergenceView(
   input: Pick<Input, 'major' | 'caller'>,
   { divergence, a, b }: Required<Pick<Comparison, 'divergence' | 'a' | 'b'>>,
 ): RunComparison['divergence'] {
-  const { seq, cause, overlay, nodeId, nodeName, differences } = divergence;
+  const { seq, cause, overlay, build, nodeId, nodeName, differences } = divergence;
   return {
     ...{ seq, cause, differences: [...differences] },
     ...(overlay ? { overlay } : {}),
+    ...(build ? { build } : {}),
     ...(nodeId === undefined
       ? {}
       : { nodeId: input.major.ids.bind('node', nodeId, input.caller.tenant), nodeName }),

@@ -141,7 +141,7 @@ export async function playRound(plan: Plan, parts: RoundParts): Promise<readonly
   return ended;
 }
 
-interface RunUnderWay {
+export interface RunUnderWay {
   readonly plan: Plan;
   readonly parts: RoundParts;
   readonly label: string;
@@ -149,7 +149,7 @@ interface RunUnderWay {
   readonly happen: (kind: 'answering') => void;
 }
 
-async function answerUntilEnd(run: RunUnderWay): Promise<Answers & { ended: RunSnapshot }> {
+export async function answerUntilEnd(run: RunUnderWay): Promise<Answers & { ended: RunSnapshot }> {
   const { client } = run.parts;
   const limit = Date.now() + ROUND_LIMIT_MS;
   const answers: Answers = { performed: 0, doubts: 0 };
@@ -161,21 +161,32 @@ async function answerUntilEnd(run: RunUnderWay): Promise<Answers & { ended: RunS
     if (Date.now() > limit)
       throw new Error(`run ${run.runId} has not ended: ${JSON.stringify(snapshot)}`);
     const asked = snapshot.interrupt as
-      { interruptId: string; nodeId: string; artifactType?: string } | undefined;
+      | { interruptId: string; nodeId: string; artifactType?: string; artifactId?: string }
+      | undefined;
     if (asked && !answered.has(asked.interruptId)) {
       answered.add(asked.interruptId);
       const isDoubt = asked.artifactType === 'effect-in-doubt';
-      const value = isDoubt ? doubtValue(run, answers) : { action: 'accept' };
-      const sending = client.answer(run.runId, asked.nodeId, { value, key: asked.interruptId });
+      const value = isDoubt ? doubtValue(run, answers, asked.artifactId) : { action: 'accept' };
+      const sending = client.answer(run.runId, asked.nodeId, {
+        value,
+        key: `${run.runId} ${asked.interruptId}`,
+      });
       run.happen('answering');
       assert.equal(await sending, 200, `the answer at ${asked.nodeId} is taken`);
     } else await sleep(POLL_MS);
   }
 }
 
-function doubtValue({ plan, parts, label }: RunUnderWay, answers: Answers): unknown {
+/** The pay in doubt is looked up by its key, as a human would: forks of one run pay under one label. */
+function doubtValue(
+  { plan, parts, label }: RunUnderWay,
+  answers: Answers,
+  effectId: string | undefined,
+): unknown {
   answers.doubts++;
-  const done = parts.effects.requests(PAY, label).find(({ performed }) => performed);
+  const done = parts.effects
+    .requests(PAY, label)
+    .find(({ key, performed }) => performed && key === effectId);
   if (plan.doubt === 'reject') return { action: 'reject' };
   if (plan.doubt === 'look-it-up' && done)
     return { action: 'edit-accept', editedArtifactData: { performed: done.key } };

@@ -11,6 +11,10 @@ export const EFFECTS_VARIABLE = 'OPENWOP_TEST_EFFECTS';
 export const SCENE = 'fault-scene';
 export const SPEECH = 'fault-speech';
 export const GATE = 'fault-gate';
+export const FAMILY = 'fault-family';
+const MEMBER = 'fault-member';
+/** Child runs of a family. */
+export const MEMBERS = 6;
 /** Idempotent: its receiver counts a key once. */
 export const MARK = 'tests:mark';
 /** Not idempotent, and nobody can be asked whether it happened: in doubt it goes to a human. */
@@ -139,6 +143,13 @@ export function faultScene(effectsUrl: string): BuiltIn {
         agentNode('speak', SPEAKER),
         node('ask', 'core.approvalGate', { config: gate }),
       ]),
+      chain(FAMILY, [
+        ...Array.from({ length: MEMBERS }, (_, index) =>
+          node(`sub${index}`, 'core.subWorkflow', { config: { workflowId: MEMBER } }),
+        ),
+        node('ask', 'core.approvalGate', { config: gate }),
+      ]),
+      chain(MEMBER, [node('rest', 'core.noop')]),
       chain(GATE, [node('ask', 'core.approvalGate', { config: gate }), node('after', 'core.noop')]),
     ],
     agents: [agent(TALKER, [MARK]), agent(PAYER, [PAY]), agent(SPEAKER, [])],

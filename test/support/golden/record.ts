@@ -1,4 +1,4 @@
-// Records runs of the real host into test/histories/recorded: `node --import tsx test/support/golden/record.ts`. What is
+// Records runs of the real host into test/histories/recorded, and cohorts into recorded-cohorts beside it: `node --import tsx test/support/golden/record.ts`. What is
 // there is kept for ever (architecture §8); a name that exists is recorded anew only when its file was deleted first,
 // which only a release that no run outlives may do.
 import { existsSync, mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
+import proto from '@temporalio/proto';
 import { connectTemporal } from '../../../src/adapters/temporal/connection.ts';
 import { createHistoryReader } from '../../../src/adapters/temporal/history.ts';
 import { createEncryption } from '../../../src/adapters/temporal/codec.ts';
@@ -14,11 +15,11 @@ import type { ResolvedAgent } from '../../../src/ports/catalog.ts';
 import type { LogRow } from '../../../src/ports/log.ts';
 import type { JsonValue } from '../../../src/rules/json.ts';
 import type { Tool } from '../../../src/ports/tools.ts';
-import type { AgentScript } from '../../../schemas/types.generated.ts';
+import type { AgentScript, Cohort } from '../../../schemas/types.generated.ts';
 import { agentNode, chain, definition, edge, node, runInput } from '../definitions.ts';
-import { startTestHost, type TestHost } from '../host.ts';
+import { startTestHost, until, type TestHost, type TestHostOptions } from '../host.ts';
 import { startTestTemporal } from '../temporal.ts';
-import { RECORDED, type Recording } from './recording.ts';
+import { RECORDED, RECORDED_COHORTS, type CohortRecording, type Recording } from './recording.ts';
 import { runRef } from '../run-ref.ts';
 
 const TRIAGE = 'local.demo.refund-desk.triage';
@@ -78,6 +79,12 @@ const DEFINITIONS = [
     },
   ),
   chain('golden-approval', gates),
+  chain('golden-timed', [
+    node('gate', 'core.approvalGate', {
+      config: { title: 'May I?' },
+      settings: { timeoutMs: 3_600_000 },
+    }),
+  ]),
   chain('golden-asks-at-once', [agentNode('think', PAYER)]),
   chain(
     'golden-quick',
@@ -231,6 +238,17 @@ async function startForced(
   return runId;
 }
 
+/** A branch of an ended run, from its beginning, by recorded tools. */
+async function branched(host: TestHost, workflowId: string): Promise<string> {
+  const source = await host.startRun({ workflowId });
+  await host.waitFor(source, ({ status }) => status === 'completed' || status === 'failed');
+  const { status, body, text } = await host.api(`/v1/runs/${source}:fork`, {
+    body: { mode: 'branch', fromSeq: 0, runOptionsOverlay: { tools: 'recorded' } },
+  });
+  if (status !== 201) throw new Error(text);
+  return (body as { runId: string }).runId;
+}
+
 const SCENARIOS: Record<string, (host: TestHost, client: Client) => Promise<string>> = {
   family: (host) => host.startRun({ workflowId: 'golden-family' }),
   'family-segments': (host) => startForced(host, 'golden-family', [BOSS, CALLER, HELPER]),
@@ -243,6 +261,13 @@ const SCENARIOS: Record<string, (host: TestHost, client: Client) => Promise<stri
   },
   async cancelled(host) {
     const runId = await host.startRun({ workflowId: 'golden-approval' });
+    await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
+    await host.api(`/v1/runs/${runId}/cancel`, { body: { reason: 'changed my mind' } });
+    return runId;
+  },
+  /** Of an attempt with a time limit of its own (`cancelled-attempt-ends-first`). */
+  async 'cancelled-timed'(host) {
+    const runId = await host.startRun({ workflowId: 'golden-timed' });
     await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
     await host.api(`/v1/runs/${runId}/cancel`, { body: { reason: 'changed my mind' } });
     return runId;
@@ -283,6 +308,9 @@ const SCENARIOS: Record<string, (host: TestHost, client: Client) => Promise<stri
     }
     return runId;
   },
+  /** By a worker that failed there (`children-from-the-record`): none is left to record it anew. */
+  'fork-without-children': (host) => branched(host, 'golden-family'),
+  'fork-with-children': (host) => branched(host, 'golden-family'),
   async segments(host) {
     const runId = await startForced(host, 'golden-segments');
     await answered(host, runId, 'think', answers.accept);
@@ -319,14 +347,82 @@ async function record(host: TestHost, name: string, runId: string): Promise<void
   writeFileSync(`${RECORDED}${name}.json`, `${JSON.stringify(recording, null, 1)}\n`);
 }
 
+const COHORTS = '/v1/host/openwop-temporal/cohorts';
+
+async function cohortOf(host: TestHost, body: object): Promise<string> {
+  const begun = await host.api<Cohort>(COHORTS, { body });
+  if (begun.status !== 201) throw new Error(begun.text);
+  return begun.body.cohortId;
+}
+
+/** Runs that a cohort may choose. */
+async function quickRuns(host: TestHost, count: number): Promise<void> {
+  for (let at = 0; at < count; at++) {
+    const runId = await host.startRun({ workflowId: 'golden-quick' });
+    await host.waitFor(runId, ({ status }) => status === 'completed');
+  }
+}
+
+const cohort = async (host: TestHost, cohortId: string) =>
+  (await host.api<Cohort>(`${COHORTS}/${cohortId}`)).body;
+
+/** By a host whose segments end early. */
+const COHORT_SCENARIOS: Record<string, (host: TestHost) => Promise<string>> = {
+  async completed(host) {
+    await quickRuns(host, 5);
+    const select = { workflowId: 'golden-quick' };
+    return cohortOf(host, { select, parallel: 2 });
+  },
+  /** While the fork of one member waits for a human, and the other has none yet. */
+  async cancelled(host) {
+    for (let at = 0; at < 2; at++) {
+      const runId = await host.startRun({ workflowId: 'golden-approval' });
+      await answered(host, runId, 'gate', answers.accept);
+      await host.waitFor(runId, ({ status }) => status === 'completed');
+    }
+    const select = { workflowId: 'golden-approval' };
+    const change = { configurable: { note: 'again' } };
+    const cohortId = await cohortOf(host, { select, change, parallel: 1 });
+    const isForked = async () =>
+      (await cohort(host, cohortId)).results?.[0]?.forkRunId !== undefined;
+    await until(isForked, 'the first is forked');
+    await host.api(`${COHORTS}/${cohortId}/cancel`, { body: {} });
+    return cohortId;
+  },
+};
+
+async function recordCohort(
+  { name, cohortId }: Pick<CohortRecording, 'name' | 'cohortId'>,
+  { host, client }: { readonly host: TestHost; readonly client: Client },
+): Promise<void> {
+  await until(
+    async () => (await cohort(host, cohortId)).endedAt !== undefined,
+    'the cohort has ended',
+  );
+  const last = client.workflow.getHandle(cohortId);
+  await last.result().catch(() => undefined);
+  const { History } = proto.temporal.api.history.v1;
+  const segments: string[] = [];
+  // From the last one back: each names the one that it continues.
+  let runId: string | undefined = (await last.describe()).runId;
+  while (runId) {
+    const handle = client.workflow.getHandle(cohortId, runId);
+    const history: proto.temporal.api.history.v1.IHistory = await handle.fetchHistory();
+    segments.unshift(Buffer.from(History.encode(history).finish()).toString('base64'));
+    const begun = history.events?.[0]?.workflowExecutionStartedEventAttributes;
+    runId = begun?.continuedExecutionRunId ?? undefined;
+  }
+  const recording: CohortRecording = { name, cohortId, segments };
+  writeFileSync(`${RECORDED_COHORTS}${name}.json`, `${JSON.stringify(recording, null, 1)}\n`);
+}
+
 const dataDir = mkdtempSync(join(tmpdir(), 'openwop-golden-'));
 const demo = await createDemo({
   dataDir,
   logger: { debug() {}, info() {}, warn() {}, error() {} },
 });
 const temporal = await startTestTemporal({ own: true });
-const host = await startTestHost({
-  dataDir,
+const parts: TestHostOptions = {
   builtIn: {
     definitions: [...demo.definitions, ...DEFINITIONS],
     agents: [...demo.agents, ...AGENTS],
@@ -334,7 +430,8 @@ const host = await startTestHost({
     tools: [...demo.tools, pay],
   },
   temporal: { address: temporal.address, namespace: 'default' },
-});
+};
+const host = await startTestHost({ dataDir, ...parts });
 const connection = connectTemporal(host.temporal);
 const client = new Client({ connection, namespace: host.temporal.namespace });
 mkdirSync(RECORDED, { recursive: true });
@@ -343,8 +440,16 @@ for (const [name, scenario] of Object.entries(SCENARIOS)) {
   await record(host, name, await scenario(host, client));
   process.stdout.write(`recorded ${name}\n`);
 }
-await connection.close();
 await host.stop();
+mkdirSync(RECORDED_COHORTS, { recursive: true });
+const early = await startTestHost({ ...parts, facade: { forceContinueAsNewAfter: 2 } });
+for (const [name, scenario] of Object.entries(COHORT_SCENARIOS)) {
+  if (existsSync(`${RECORDED_COHORTS}${name}.json`)) continue;
+  await recordCohort({ name, cohortId: await scenario(early) }, { host: early, client });
+  process.stdout.write(`recorded the cohort ${name}\n`);
+}
+await early.stop();
+await connection.close();
 await demo.stop();
 await temporal.stop();
 rmSync(dataDir, { recursive: true, force: true });

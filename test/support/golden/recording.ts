@@ -15,8 +15,28 @@ export interface Recording {
 export const RECORDED = fileURLToPath(new URL('../../histories/recorded/', import.meta.url));
 
 export function recordings(): Recording[] {
-  return readdirSync(RECORDED)
+  return recordedIn<Recording>(RECORDED);
+}
+
+function recordedIn<T>(folder: string): T[] {
+  return readdirSync(folder)
     .filter((name) => name.endsWith('.json'))
     .sort()
-    .map((name) => JSON.parse(readFileSync(RECORDED + name, 'utf8')) as Recording);
+    .map((name) => JSON.parse(readFileSync(folder + name, 'utf8')) as T);
+}
+
+/** What Temporal held of a cohort: it is no run, and has no log. */
+export interface CohortRecording {
+  readonly name: string;
+  readonly cohortId: string;
+  /** As of a run. */
+  readonly segments: readonly string[];
+}
+
+export const RECORDED_COHORTS = fileURLToPath(
+  new URL('../../histories/recorded-cohorts/', import.meta.url),
+);
+
+export function cohortRecordings(): CohortRecording[] {
+  return recordedIn<CohortRecording>(RECORDED_COHORTS);
 }

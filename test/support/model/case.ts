@@ -1,5 +1,6 @@
 // One generated case from its start to its end: the run's executions one after the other, and every prefix of what they
 // state held against the rules (legality.ts), as `translate` reads it from their histories.
+import type { CallToolInput } from '../../../activities/contract.ts';
 import { CHILD_ENDED_SIGNAL, type ChildEnded } from '../../../src/rules/children.ts';
 import { MESSAGES } from '../../../src/rules/messages.ts';
 import type { JsonObject, JsonValue } from '../../../src/rules/json.ts';
@@ -63,8 +64,15 @@ export interface CaseEnd {
   readonly rows: readonly RecordedEntry[];
   /** Activities that were begun, in order. */
   readonly performed: readonly string[];
+  /** Calls of tools among them. */
+  readonly called: readonly Called[];
   /** Its children, as a fork that leaves so has them. */
   readonly forkedKin: Family['forked'];
+}
+
+export interface Called {
+  readonly activityId: string;
+  readonly input: CallToolInput;
 }
 
 /** How a case differs from what its seed says. */
@@ -103,6 +111,7 @@ class GeneratedCase implements World {
 
   readonly #rows: RecordedEntry[] = [];
   readonly #performed: string[] = [];
+  readonly #called: Called[] = [];
   readonly #recording: RecordingPage | undefined;
   readonly #isAnyLegal: boolean;
 
@@ -122,6 +131,8 @@ class GeneratedCase implements World {
   begin = (activity: Parameters<World['begin']>[0]) => {
     if (activity.type === READ_RECORDING) return this.#pageOf();
     if (activity.type !== FORK_CHILDREN) this.#performed.push(activity.activityId);
+    if (activity.type === 'callTool')
+      this.#called.push({ ...activity, input: activity.input as CallToolInput });
     return isOfFamily(activity.type) ? this.#family.fate(activity) : fateOf(this.#seed, activity);
   };
 
@@ -237,6 +248,7 @@ class GeneratedCase implements World {
       histories: this.#executions.map(({ history }) => history),
       rows: this.#rows,
       performed: this.#performed,
+      called: this.#called,
       forkedKin: (leaving) => this.#family.forked(leaving),
     };
   }
@@ -373,6 +385,11 @@ type AskedFork = Omit<ForkOf, 'clocks' | 'generation'>;
 /** What a source asked is long over by then. */
 const FORKED_AFTER_MS = 60 * 24 * 3600 * 1000;
 
+function toldOf({ type, key, payload }: LegalEntry): string {
+  const more = type === 'replay.diverged' ? `  ${JSON.stringify(payload)}` : '';
+  return `  ${type}  ${key}${more}`;
+}
+
 async function play(
   isolate: Isolate,
   options: CaseOptions & { seed: string; input: RunInput },
@@ -383,7 +400,7 @@ async function play(
     return await generated.play();
   } catch (error) {
     const { definition, configurable, policy, forceContinueAsNewAfter } = input;
-    const story = generated.entries.map(({ type, key }) => `  ${type}  ${key}`).join('\n');
+    const story = generated.entries.map(toldOf).join('\n');
     const told = JSON.stringify({
       definition,
       configurable,

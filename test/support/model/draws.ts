@@ -29,9 +29,13 @@ function numbersOf(seed: number): () => number {
   };
 }
 
+/** At the end of a seed: the same case, and each segment of it ends as early as it can (continue-as-new). */
+export const SEGMENTED = '-segmented';
+
 /** The draws about one thing. */
 export function drawsOf(seed: string, about: string): Draws {
-  const next = numbersOf(hashOf(`${seed}|${about}`));
+  const own = seed.endsWith(SEGMENTED) ? seed.slice(0, -SEGMENTED.length) : seed;
+  const next = numbersOf(hashOf(`${own}|${about}`));
   const int = (low: number, high: number): number => low + Math.floor(next() * (high - low + 1));
   return {
     chance: (p) => next() < p,

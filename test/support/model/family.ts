@@ -56,6 +56,8 @@ export interface ForkedKin {
   readonly request: ChildRequest;
   /** How it ends, being replayed. Absent: it lives on. */
   readonly ended?: Status;
+  /** The parent's source had told it to end, and may wait for it no more: the keeper of families ends it. */
+  readonly wasTold: boolean;
 }
 
 const done = <T>(output: T, events: readonly ActivityEvent[] = []): ActivityEnd => ({
@@ -81,7 +83,7 @@ export function openFamily(
   const kin = new Map<string, Kin>();
   /** Of a fork: those that it has of its source. */
   const forks = new Set<string>();
-  /** Told to end before they began: a step that nobody waits for any more started them. The keeper of families ends them. */
+  /** Told to end before they began, by a step that nobody waits for any more, or in a source: the keeper of families ends them. */
   const missed = new Set<string>();
 
   function startOf(request: ChildRequest): ChildStart {
@@ -145,9 +147,10 @@ export function openFamily(
   }
 
   function begin(draws: Draws): ActivityFate {
-    for (const { request, ended } of forked) {
+    for (const { request, ended, wasTold } of forked) {
       const runId = childRunIdOf(parentRunId, request.callId, 0);
       forks.add(runId);
+      if (wasTold) missed.add(runId);
       born({ ...request, runId }, ended);
     }
     return { afterMs: draws.int(1, 100), end: done(null) };
@@ -225,7 +228,8 @@ export function openFamily(
         const timesMs = [bornMs, ...(isClosed ? [endMs] : [])];
         const how = childForkOf(leaving, { runId, input: { header }, isClosed, timesMs });
         if (!how) return [];
-        return [{ request, ...(how.mode === 'replay' ? { ended: status } : {}) }];
+        const wasTold = child.isTold;
+        return [{ request, wasTold, ...(how.mode === 'replay' ? { ended: status } : {}) }];
       }),
   };
 }

@@ -6,11 +6,13 @@ import { checkDefinition } from '../../../src/wire/load-definition.ts';
 import type { WorkflowEdge, WorkflowNode } from '../../../schemas/types.generated.ts';
 import { agentNode, definition, edge, node, pinned, runInput } from '../definitions.ts';
 import { WORKERS } from './behaviours.ts';
-import { drawsOf, type Draws } from './draws.ts';
+import { drawsOf, SEGMENTED, type Draws } from './draws.ts';
 import { GIVEN } from './family.ts';
 
 const AGENTS = ['model.agent-a', 'model.agent-b'] as const;
 const MOST_NODES = 6;
+/** History events behind which a segment ends: fewer than the first task of any run. */
+const EARLIEST = 5;
 /** Every question ends in a case, whether or not somebody answers. */
 const INTERRUPT_TIMEOUT_MS = 60_000;
 
@@ -189,5 +191,6 @@ export function generatedInput(seed: string): RunInput {
     },
     policy: { escalation: draws.chance(0.9), verbosity: draws.pick(['summary', 'summary', 'off']) },
     ...(draws.chance(0.5) ? { forceContinueAsNewAfter: draws.int(5, 40) } : {}),
+    ...(seed.endsWith(SEGMENTED) ? { forceContinueAsNewAfter: EARLIEST } : {}),
   });
 }

@@ -1,0 +1,122 @@
+// What a fork's log says of effects that its source performed (architecture §5, §6). The fork's ledger knows them by then, so
+// that a later attempt of the same visit repeats none of them silently.
+import { HostError } from '../src/rules/errors.ts';
+import { eventRow } from '../src/rules/events.ts';
+import { digestOf } from '../src/rules/ids.ts';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import type { FormerEffect } from '../src/ports/effects.ts';
+import type { LogRow } from '../src/ports/log.ts';
+import type { Tool } from '../src/ports/tools.ts';
+import type { CallToolInput } from './contract.ts';
+import { isAskedAbout } from './perform-effect.ts';
+import type { ActivityPorts } from './ports.ts';
+import { heldOutcome } from './recorded-call.ts';
+import { writeJson } from './transcript.ts';
+
+/** Rows read at once. */
+const PAGE_ROWS = 1_000;
+/** It happened, but what came of it was of no use. Behind any other error it did not: another call repeats nothing. */
+const HAPPENED = new Set(['tool_invalid_output', 'payload_too_large']);
+
+interface Call {
+  readonly attempt: number;
+  readonly callId: string;
+  readonly argsHash: string;
+  readonly occurrence: number;
+}
+
+/**
+ * Notes for the ledger what this visit got of this tool within the first `length` rows of the fork's own log: done, done in
+ * vain, or in doubt where a call of an earlier attempt has no answer of its own. Those of this attempt are begun again, and
+ * so is a doubtful one of a tool that nobody is asked about.
+ */
+export async function inheritEffects(
+  ports: ActivityPorts,
+  input: CallToolInput,
+  { tool, length }: { readonly tool: Tool | undefined; readonly length: number },
+): Promise<void> {
+  const { tenant, runId, nodeId, visit, attempt: own } = input.context;
+  const { toolId } = input.call;
+  const { calls, answers } = await readCalls(firstRows(ports, input, length), input);
+  const former: FormerEffect[] = [];
+  for (const { attempt, callId, argsHash, occurrence } of calls) {
+    const identity = { tenant, runId, nodeId, visit, toolId, argsHash, occurrence };
+    const told = answers.get(callId);
+    const state = told || attempt < own ? await stateOf(ports, input, told) : undefined;
+    const isRepeatable = state?.state === 'in-doubt' && tool && !isAskedAbout(tool);
+    if (state && !isRepeatable) former.push({ identity, attempt, ...state });
+  }
+  await ports.stores.effects.inherit(former);
+}
+
+interface Calls {
+  readonly calls: readonly Call[];
+  /** By callId. */
+  readonly answers: ReadonlyMap<string, JsonObject>;
+}
+
+/** Calls of the tool in this visit of the node. */
+async function readCalls(
+  rows: AsyncIterable<LogRow>,
+  { context: { nodeId, visit }, call: { toolId } }: CallToolInput,
+): Promise<Calls> {
+  const calls: Call[] = [];
+  const answers = new Map<string, JsonObject>();
+  const at = { visit: 0, attempt: 0 };
+  for await (const row of rows) {
+    if (row.nodeId !== nodeId) continue;
+    const { part } = eventRow(row.type);
+    if (part !== 'node-starts' && part !== 'call' && part !== 'return') continue;
+    const payload = JSON.parse(row.payload) as JsonObject;
+    if (part === 'node-starts') {
+      at.attempt = Number(payload.attempt);
+      // Each visit begins with its first attempt.
+      if (at.attempt === 0) at.visit++;
+    } else if (payload.toolName === toolId && at.visit === visit) {
+      if (part === 'call') calls.push(callOf(payload, at.attempt, calls));
+      // What the code of the node states closes a call that has no answer.
+      else if (!row.key.startsWith(`${row.type}|`)) answers.set(payload.callId as string, payload);
+    }
+  }
+  return { calls, answers };
+}
+
+/** The n-th equal one of its attempt. */
+function callOf(payload: JsonObject, attempt: number, before: readonly Call[]): Call {
+  const argsHash = digestOf(canonicalJson(payload.inputs ?? null));
+  const equal = before.filter((call) => call.attempt === attempt && call.argsHash === argsHash);
+  return { attempt, callId: payload.callId as string, argsHash, occurrence: equal.length };
+}
+
+/** The host writes them soon: service_unavailable until then. */
+async function* firstRows(
+  { stores }: ActivityPorts,
+  { context: { tenant, runId } }: CallToolInput,
+  length: number,
+): AsyncGenerator<LogRow> {
+  const run = stores.runs.ref(tenant, runId);
+  for (let after = -1; after < length - 1;) {
+    const rows = await stores.log.read(run, {
+      after,
+      limit: Math.min(PAGE_ROWS, length - 1 - after),
+    });
+    if (rows.length === 0) throw new HostError('service_unavailable');
+    yield* rows;
+    after += rows.length;
+  }
+}
+
+async function stateOf(
+  { stores: { content } }: ActivityPorts,
+  { context }: CallToolInput,
+  told: JsonObject | undefined,
+): Promise<Pick<FormerEffect, 'state' | 'outcomeHash'> | undefined> {
+  if (!told) return { state: 'in-doubt' };
+  const { error, outcome = null } = told as { error?: JsonValue; outcome?: JsonValue };
+  if (!isJsonObject(error))
+    return { state: 'done', outcomeHash: await heldOutcome(content, context, outcome) };
+  // A human left it, whatever had come of it.
+  if (error.code === 'effect_skipped') return { state: 'in-doubt' };
+  if (!HAPPENED.has(error.code as string)) return undefined;
+  return { state: 'failed-final', outcomeHash: await writeJson(content, context, error) };
+}

@@ -1,0 +1,15 @@
+// What a child's log tells of its end, whoever asks (RFC 0007).
+import { codeOf, HostError } from '../rules/errors.ts';
+import type { Fresh } from '../log/log.ts';
+import type { RunRow } from '../ports/runs.ts';
+import type { RunsDeps } from './deps.ts';
+
+/** Who cancelled a child, where its parent did: this, and the parent's id. It stands in logs. */
+export const BY_RUN = 'run:';
+
+/** A log that is gone comes back, since it can be rebuilt: service_unavailable until then. */
+export function freshLog(log: Pick<RunsDeps['log'], 'fresh'>, row: RunRow): Promise<Fresh> {
+  return log.fresh(row).catch((error: unknown) => {
+    throw codeOf(error) === 'run_not_found' ? new HostError('service_unavailable') : error;
+  });
+}

@@ -1,0 +1,114 @@
+// What the log of a branch has from its source, as the ledger of the branch is told (architecture §5, §6, I91): a call that
+// happened is not performed again, and one that did not is.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { CallToolInput } from '../../activities/contract.ts';
+import { digestOf, emissionKey } from '../../src/rules/ids.ts';
+import { canonicalJson, type JsonObject } from '../../src/rules/json.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import type { Tool } from '../../src/ports/tools.ts';
+import { batchAfter, entry, headOf } from '../contract/given.ts';
+import { openTestStores } from '../support/log-parts.ts';
+import { AGENT_ID, createRig, runActivity, type Rig } from './rig.ts';
+
+const TOOL_ID = 'tests:pay';
+const ARGUMENTS = { order: 'A-1' };
+let performed = 0;
+const tool = (more: Partial<Tool>): Tool => ({
+  ...{ toolId: TOOL_ID, description: 'Pays.', inputSchema: { type: 'object' } },
+  ...{ idempotent: false, timeoutMs: 5_000, transport: 'native', safetyTier: 'write' },
+  call: async () => ({ performed: ++performed }),
+  ...more,
+});
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openTestStores();
+});
+afterAll(() => stores.close());
+beforeEach(() => {
+  performed = 0;
+});
+
+interface Prefix {
+  /** What the call of the attempt came to; absent: it has no answer. */
+  readonly answer?: JsonObject;
+  /** The code of the node closed it. */
+  readonly isClosing?: boolean;
+  readonly visit?: number;
+}
+
+/** A branch whose log has one call of the node's first attempt; returns what a call of `attempt` comes to. */
+async function callIn(
+  rig: Rig,
+  { answer, isClosing, visit = 1 }: Prefix,
+  attempt: number,
+): Promise<unknown> {
+  const { runId } = rig;
+  await stores.runs.markStarted(stores.runs.ref('default', runId), 'T1');
+  const at = { nodeId: 'n', visit: 1, attempt: 0, step: 'i0.t0.c0' };
+  const called = { agentId: AGENT_ID, toolName: TOOL_ID, callId: 'call-0' };
+  const told = (type: string, key: string, payload: object) =>
+    entry(runId, key, { type, nodeId: 'n', payload: JSON.stringify(payload) });
+  const key = isClosing ? emissionKey('agent.toolReturned', at) : 'n/1/0/i0.t0.c0.call#0';
+  const rows = [
+    told('node.started', emissionKey('node.started', { ...at, step: 'node' }), { attempt: 0 }),
+    told('agent.toolCalled', emissionKey('agent.toolCalled', at), { ...called, inputs: ARGUMENTS }),
+    ...(answer ? [told('agent.toolReturned', key, { ...called, ...answer })] : []),
+  ];
+  await stores.log.append(batchAfter(await headOf(stores, runId), rows));
+  const input: CallToolInput = {
+    context: { ...rig.context, visit, attempt, activityId: `n/${visit}/${attempt}/i0.t0.c0.call` },
+    agentId: AGENT_ID,
+    call: {
+      ...{ callId: 'call-1', toolId: TOOL_ID, arguments: ARGUMENTS, occurrence: 0 },
+      argsHash: digestOf(canonicalJson(ARGUMENTS)),
+    },
+    tools: [TOOL_ID],
+    calledKey: `agent.toolCalled|n/${visit}/${attempt}/i0.t0.c0`,
+    sourceLength: (await headOf(stores, runId)).nextSequence,
+  };
+  const { output } = await runActivity(rig, 'callTool', { input });
+  return output;
+}
+
+const rigOf = (more: Partial<Tool> = {}) => createRig(stores, { tools: [tool(more)] });
+const RETURNED = { kind: 'returned', status: 'ok' };
+const error = (code: string) => ({ status: 'error', error: { code, message: 'no' } });
+
+describe('architecture §5: of a later attempt of a branch', () => {
+  test.each([
+    ['one that happened', { answer: { outcome: { paid: 1 }, status: 'ok' } }, RETURNED, 0],
+    [
+      'one that happened in vain',
+      { answer: error('tool_invalid_output') },
+      { kind: 'returned', status: 'error' },
+      0,
+    ],
+    ['one that a human left', { answer: error('effect_skipped') }, { kind: 'in-doubt' }, 0],
+    ['one without an answer', {}, { kind: 'in-doubt' }, 0],
+    [
+      'one that the end of its node closed',
+      { answer: error('node_timeout'), isClosing: true },
+      { kind: 'in-doubt' },
+      0,
+    ],
+    ['one that did not happen', { answer: error('tool_failed') }, RETURNED, 1],
+    ['one of an earlier visit', { answer: { outcome: 1, status: 'ok' }, visit: 2 }, RETURNED, 1],
+  ])('%s', async (_what, prefix, output, count) => {
+    expect(await callIn(await rigOf(), prefix, 1)).toMatchObject(output);
+    expect(performed).toBe(count);
+  });
+
+  test.each([
+    ['an idempotent tool that writes', { idempotent: true }, { kind: 'in-doubt' }, 0],
+    ['one that reads', { idempotent: true, safetyTier: 'read' }, RETURNED, 1],
+  ] as const)('in doubt, %s', async (_what, more, output, count) => {
+    expect(await callIn(await rigOf(more), {}, 1)).toMatchObject(output);
+    expect(performed).toBe(count);
+  });
+
+  test('one that was under way in this very attempt is begun again', async () => {
+    expect(await callIn(await rigOf(), {}, 0)).toMatchObject(RETURNED);
+    expect(performed).toBe(1);
+  });
+});

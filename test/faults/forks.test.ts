@@ -1,0 +1,330 @@
+// Forks over deaths (architecture §6): whatever dies while one is accepted, reads its record, plays it or begins to live, the
+// fork is made once, its log has no gap and one end, its effects are its own, and its source stays as it was. So do the
+// comparison of two runs and their files.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from '@temporalio/client';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
+import type { LogRow } from '../../src/ports/log.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
+import { patientClient, type PatientClient } from '../support/faults/client.ts';
+import { answerUntilEnd, playRound, type Plan } from '../support/faults/round.ts';
+import { FAMILY, MARK, MEMBERS, PAY } from '../support/faults/scene.ts';
+import {
+  crash,
+  startFaultSystem,
+  type FaultSystem,
+  type Half,
+  type Victim,
+} from '../support/faults/system.ts';
+import { TEST_API_KEY, until } from '../support/host.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { runRef } from '../support/run-ref.ts';
+import { quietRuntime } from '../support/run-workflow.ts';
+import { CACHE_DIR } from '../support/temporal.ts';
+
+const LIMIT_MS = 180_000;
+const LABEL = 'forked';
+const PLAN: Plan = { seed: 0, labels: [LABEL], crashes: [], doubt: 'look-it-up' };
+const ROOT = join(import.meta.dirname, '..', '..');
+
+let system: FaultSystem;
+let halves: { worker: Half; facade: Half };
+let client: PatientClient;
+let temporal: { readonly client: Client; close(): Promise<void> };
+let missing: string | undefined;
+let sourceRunId: string;
+let source: readonly LogRow[];
+let folder: string;
+/** Forks, and the keys that they were made by. */
+const made = new Map<string, string>();
+
+const rowsOf = (runId: string) =>
+  system.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
+const parts = () => ({ client, effects: system.effects, crash: async () => undefined });
+
+beforeAll(async () => {
+  quietRuntime();
+  folder = await mkdtemp(join(tmpdir(), 'openwop-fork-deaths-'));
+  const started = await startFaultSystem();
+  if ('missing' in started) {
+    missing = started.missing;
+    return;
+  }
+  system = started;
+  const [worker, facade] = await Promise.all([system.start('worker'), system.start('serve')]);
+  halves = { worker, facade };
+  client = patientClient(facade.url);
+  const connection = connectTemporal(system.temporal);
+  const { namespace } = system.temporal;
+  temporal = { client: new Client({ connection, namespace }), close: () => connection.close() };
+  const [run] = await playRound(PLAN, parts());
+  sourceRunId = run?.runId ?? '';
+  source = await rowsOf(sourceRunId);
+}, LIMIT_MS);
+
+afterAll(async () => {
+  await temporal?.close();
+  await system?.stop();
+  await rm(folder, { recursive: true, force: true });
+}, LIMIT_MS);
+
+beforeEach((context) => context.skip(missing !== undefined, missing));
+
+type Mode = 'replay' | 'branch';
+
+/** A branch pays again, by an identity of its own. */
+const fromSeq = (mode: Mode) =>
+  mode === 'replay' ? 0 : source.findIndex(({ type }) => type === 'agent.toolCalled');
+
+async function post(mode: Mode, key: string): Promise<string> {
+  const { status, body } = await client.ask<{ runId: string }>(`/v1/runs/${sourceRunId}:fork`, {
+    body: { mode, fromSeq: fromSeq(mode) },
+    headers: { 'idempotency-key': key },
+  });
+  expect([status, body]).toMatchObject([201, { sourceRunId }]);
+  made.set(key, body.runId);
+  return body.runId;
+}
+
+const kill = (...victims: Victim[]) => crash(system, halves, { victims, downMs: 50 });
+
+interface StepsSoFar {
+  readonly begun: readonly string[];
+  readonly ended: number;
+  /** Where their worker dies nobody waits for their whole time. */
+  readonly areWatched: boolean;
+}
+
+/** Activities of a run that its history has as begun, and as ended. */
+async function stepsOf(runId: string): Promise<StepsSoFar> {
+  const history = await temporal.client.workflow
+    .getHandle(runId)
+    .fetchHistory()
+    .catch(() => undefined);
+  const events = history?.events ?? [];
+  return {
+    begun: events.flatMap(
+      ({ activityTaskScheduledEventAttributes: it }) => it?.activityType?.name ?? [],
+    ),
+    ended: events.filter((it) => it.activityTaskCompletedEventAttributes).length,
+    areWatched: events.every(({ activityTaskScheduledEventAttributes: it }) => {
+      const isLong = Number(it?.startToCloseTimeout?.seconds ?? 0) > 30;
+      return !isLong || Number(it?.heartbeatTimeout?.seconds ?? 0) > 0;
+    }),
+  };
+}
+
+interface Moment {
+  readonly name: string;
+  readonly is: (steps: StepsSoFar) => boolean;
+}
+
+const MOMENTS: readonly Moment[] = [
+  { name: 'while its record is loaded', is: ({ begun }) => begun.includes('readRecording') },
+  { name: 'while its record is played', is: ({ ended }) => ended > 0 },
+  { name: 'as it begins to live', is: ({ begun }) => begun.some((it) => it !== 'readRecording') },
+];
+
+/** A replay never lives: what has ended is late enough. */
+async function at({ is }: Moment, runId: string): Promise<void> {
+  for (const limit = Date.now() + 60_000; Date.now() < limit; await sleep(5)) {
+    if (is(await stepsOf(runId))) return;
+    const { status } = await client.snapshot(runId);
+    if (status === 'completed' || status === 'failed') return;
+  }
+  assert.fail('the moment did not come');
+}
+
+async function checkFork(runId: string, mode: Mode): Promise<void> {
+  const { ended } = await answerUntilEnd({
+    ...{ plan: PLAN, parts: parts(), label: LABEL, runId },
+    happen: () => undefined,
+  });
+  expect(ended.status).toBe('completed');
+  const rows = await rowsOf(runId);
+  const told = ({ type, nodeId, payload, timestampMs }: LogRow) =>
+    JSON.stringify({
+      ...{ type, nodeId, timestampMs },
+      payload: payload.replaceAll(runId, sourceRunId),
+    });
+  const prefix = fromSeq(mode);
+  expect(rows.slice(0, prefix).map(told)).toEqual(source.slice(0, prefix).map(told));
+  expect(rows.filter(({ type }) => type === 'replay.diverged')).toEqual([]);
+  expect((await stepsOf(runId)).areWatched).toBe(true);
+  await checkInvariants(system, runId);
+}
+
+/** By what the logs say, and by what was counted outside. */
+async function checkEffects(): Promise<void> {
+  const { effects } = system;
+  for (const tool of [MARK, PAY] as const) {
+    const performed = effects.requests(tool, LABEL).filter((it) => it.performed);
+    expect(new Set(performed.map(({ key }) => key)).size).toBe(performed.length);
+    let returned = 0;
+    for (const runId of [sourceRunId, ...made.values()]) {
+      const own = (await system.stores.runs.find('default', runId))?.input.fork;
+      const rows = (await rowsOf(runId)).slice(
+        own ? (own.mode === 'replay' ? Infinity : own.fromSeq) : 0,
+      );
+      returned += rows.filter(({ type, payload }) => {
+        const { toolName, status } = JSON.parse(payload) as JsonObject;
+        return type === 'agent.toolReturned' && toolName === tool && status === 'ok';
+      }).length;
+    }
+    expect(performed.length).toBe(returned);
+  }
+}
+
+describe('architecture §6: a fork over a SIGKILL', { timeout: LIMIT_MS }, () => {
+  it.each([0, 15, 40])('of the facade, %d ms behind the request', async (ms) => {
+    const key = `accepted-${ms}`;
+    const asking = post('replay', key);
+    await sleep(ms);
+    await kill('facade');
+    const runId = await asking;
+    expect(await post('replay', key)).toBe(runId);
+    await checkFork(runId, 'replay');
+  });
+
+  it.each(
+    MOMENTS.flatMap((moment) => (['replay', 'branch'] as const).map((mode) => ({ moment, mode }))),
+  )('of the worker, $moment.name ($mode)', async ({ moment, mode }) => {
+    const runId = await post(mode, `${moment.name} ${mode}`);
+    await at(moment, runId);
+    await kill('worker');
+    await checkFork(runId, mode);
+  });
+
+  it('of the database and of Temporal, while its record is loaded', async () => {
+    const runId = await post('branch', 'both');
+    await at(MOMENTS[0] as Moment, runId);
+    await kill('postgres', 'temporal');
+    await checkFork(runId, 'branch');
+  });
+
+  it('between its acceptance and the start of its workflow: the retry, or the reaper, starts it', async () => {
+    // Nobody can be asked to start it.
+    await system.killTemporal();
+    const asking = post('replay', 'unstarted');
+    await sleep(100);
+    await kill('facade');
+    await system.temporalBack();
+    await checkFork(await asking, 'replay');
+  });
+
+  it('each key made one fork; the effects are those that the logs tell; the source is as it was', async () => {
+    const { body } = await client.ask<{ runs: { runId: string }[] }>('/v1/runs?limit=200');
+    const forks = body.runs.map(({ runId }) => runId).filter((runId) => runId !== sourceRunId);
+    expect(forks.sort()).toEqual([...made.values()].sort());
+    await checkEffects();
+    expect(await rowsOf(sourceRunId)).toEqual(source);
+    await checkInvariants(system, sourceRunId);
+  });
+});
+
+describe('architecture §6: the children of a fork over a SIGKILL', { timeout: LIMIT_MS }, () => {
+  const childrenOf = async (runId: string) => {
+    const { runs } = await system.stores.families.children(runRef(runId), { limit: 100 });
+    return runs.map(({ run }) => run.runId);
+  };
+  const plain = async (runId: string, parentRunId: string) =>
+    (await rowsOf(runId)).map(({ type, nodeId, payload }) =>
+      [type, nodeId, payload.replaceAll(runId, 'it').replaceAll(parentRunId, 'parent')].join(' '),
+    );
+
+  it.each([0, 1, 4])('of the worker, %d of them made', async (count) => {
+    const parent = await client.start(FAMILY, {});
+    const isAsking = async (runId: string) =>
+      (await client.snapshot(runId)).status === 'waiting-approval';
+    await until(() => isAsking(parent), 'the source asks');
+    const before = await rowsOf(parent);
+    const { status, body } = await client.ask<{ runId: string }>(`/v1/runs/${parent}:fork`, {
+      body: { mode: 'branch', fromSeq: before.length },
+      headers: { 'idempotency-key': `family ${count}` },
+    });
+    expect(status).toBe(201);
+    const { runId } = body;
+    const isMade = async () => (await childrenOf(runId)).length >= count;
+    await until(
+      async () => (await stepsOf(runId)).begun.includes('forkChildren') && (await isMade()),
+      'its children are being made',
+    );
+    await kill('worker');
+    await until(() => isAsking(runId), 'the fork asks');
+    const [of, own] = [await childrenOf(parent), await childrenOf(runId)];
+    expect([of.length, own.length]).toEqual([MEMBERS, MEMBERS]);
+    const logs = (runIds: readonly string[], above: string) =>
+      Promise.all(runIds.map((child) => plain(child, above)));
+    await until(async () => {
+      const all = await system.stores.families.descendants('default', runId, 100);
+      return all.every(({ closed }) => closed);
+    }, 'its children end');
+    expect((await logs(own, runId)).sort()).toEqual((await logs(of, parent)).sort());
+    for (const child of own) await checkInvariants(system, child);
+    for (const each of [runId, parent]) {
+      const value = { action: 'accept' };
+      expect(await client.answer(each, 'ask', { value, key: `answer ${each}` })).toBe(200);
+      await until(async () => (await client.snapshot(each)).status === 'completed', 'it ends');
+      await checkInvariants(system, each);
+    }
+    expect((await rowsOf(parent)).slice(0, before.length)).toEqual(before);
+  });
+});
+
+/** The command in a process of its own. */
+function openwop(...args: string[]) {
+  const program = [join(ROOT, 'src/app/launch.js'), 'openwop', ...args];
+  const env = {
+    ...{ PATH: process.env.PATH, HOME: process.env.HOME, OPENWOP_CACHE_DIR: CACHE_DIR },
+    ...{ OPENWOP_URL: halves.facade.url, OPENWOP_API_KEY: TEST_API_KEY },
+  };
+  let settle: (code: number | string | null) => void = () => undefined;
+  const ended = new Promise<number | string | null>((resolve) => (settle = resolve));
+  const child = execFile(process.execPath, program, { cwd: ROOT, env });
+  child.once('close', (code, signal) => settle(signal ?? code));
+  return { ended, kill: () => child.kill('SIGKILL') };
+}
+
+describe('what reads runs, over a SIGKILL', { timeout: LIMIT_MS }, () => {
+  it('a comparison whose host dies is asked for again, and says the same', async () => {
+    const [forkRunId = ''] = made.values();
+    const path = `/v1/runs/${sourceRunId}:diff?against=${forkRunId}`;
+    const before = await client.ask(path);
+    const asking = client.ask(path);
+    await kill('facade');
+    expect([(await asking).body, before.status]).toEqual([before.body, 200]);
+    expect(await rowsOf(sourceRunId)).toEqual(source);
+  });
+
+  it('an export that is ended is whole under its name, or not there; the next one writes it', async () => {
+    const path = join(folder, 'run.json');
+    for (const ms of [300, 900, 1_500, 2_500]) {
+      const exporting = openwop('export', sourceRunId, path, '--force');
+      await sleep(ms);
+      exporting.kill();
+      await exporting.ended;
+      const names = await readdir(folder);
+      if (names.includes('run.json')) JSON.parse(await readFile(path, 'utf8'));
+    }
+    expect(await openwop('export', sourceRunId, path, '--force').ended).toBe(0);
+  });
+
+  it('an import that is ended leaves nothing, and works the next time', async () => {
+    const before = await readdir(folder);
+    for (const ms of [300, 1_500, 3_000]) {
+      const importing = openwop('import', join(folder, 'run.json'));
+      await sleep(ms);
+      importing.kill();
+      await importing.ended;
+    }
+    expect(await openwop('import', join(folder, 'run.json')).ended).toBe(0);
+    expect(await readdir(folder)).toEqual(before);
+    expect(await rowsOf(sourceRunId)).toEqual(source);
+  });
+});

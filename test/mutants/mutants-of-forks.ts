@@ -1,0 +1,53 @@
+// Mutants of forks (architecture §6), as mutants.ts has them.
+import type { Row } from './mutants.ts';
+
+export const OF_FORKS: readonly Row[] = [
+  [
+    79,
+    [
+      'src/rules/fork-trees.ts',
+      'filter((timeMs) => timeMs <= atMs)',
+      'filter((timeMs) => timeMs < 0)',
+    ],
+    ['test/rules/fork-trees.test.ts', 'nothing of it is done again'],
+  ],
+  [
+    90,
+    [
+      'workflows/divergence.ts',
+      'takeFaultsBy((error) => breakOff(run, played, error))',
+      'takeFaultsBy((error) => !played && breakOff(run, played, error))',
+    ],
+    ['test/acceptance/changed-code.test.ts', 'code between the steps that throws'],
+  ],
+  [
+    91,
+    [
+      'activities/former-effects.ts',
+      'await ports.stores.effects.inherit(former)',
+      'await ports.stores.effects.inherit(former.slice(0, 0))',
+    ],
+    ['test/acceptance/fork-effects.test.ts', 'the same call of a later attempt'],
+  ],
+  [
+    92,
+    [
+      'src/runs/recorded-children.ts',
+      'if (!closed || lastTimestampMs > atMs) {',
+      'if (!closed || lastTimestampMs > atMs + 600_000) {',
+    ],
+    [
+      'test/acceptance/fork-trees.test.ts',
+      'what a child came to behind the end of the record is none of it',
+    ],
+  ],
+  [
+    93,
+    [
+      'src/adapters/temporal/engine.ts',
+      'input.fork?.build?.buildId ?? source.pinTo()',
+      'source.pinTo()',
+    ],
+    ['test/acceptance/cohort-builds.test.ts', 'is replayed by the workers of that build alone'],
+  ],
+];

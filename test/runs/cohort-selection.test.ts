@@ -1,0 +1,88 @@
+// Whether a cohort's change can be made at all (src/runs/cohort-selection.ts), where that is a build of the worker.
+import { describe, expect, it } from 'vitest';
+import type { Caller } from '../../src/ports/caller.ts';
+import { codeOf, type HostError } from '../../src/rules/errors.ts';
+import type { Build, Deployment } from '../../src/ports/deployments.ts';
+import { cohortRequest, pickedRuns, type SelectionDeps } from '../../src/runs/cohort-selection.ts';
+import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
+import { runRow } from '../support/log-parts.ts';
+import { subjectOf } from '../../src/rules/subject.ts';
+
+const caller: Caller = {
+  ...{ tenant: 'default', subject: subjectOf('api-key', 'default', 'tester') },
+  scopes: ['deployments:operate'],
+};
+const redactor = { json: <T>(value: T): T => value, text: (text: string) => text };
+const build = (buildId: string, hasWorker: boolean): Build => ({
+  ...{ buildId, hasWorker, state: 'inactive', share: 0, openRuns: 0, heldRuns: 0 },
+});
+const TWO: Deployment = {
+  builds: [build('two', true), build('one', false)],
+  runsWithoutWorker: 0,
+};
+
+/** Of one run that is there. */
+async function picked(
+  deployment: Deployment | undefined,
+  change: CohortCreateRequest['change'],
+  by = caller,
+) {
+  const deps = {
+    ...{ redactor, deployments: { read: async () => deployment } },
+    stores: { cohorts: { candidates: async () => ({ runs: [runRow('run-a')] }) } },
+  } as unknown as SelectionDeps;
+  return pickedRuns(deps, by, cohortRequest(deps, by, { select: {}, change }));
+}
+
+async function refused(...given: Parameters<typeof picked>) {
+  const error = await picked(...given).catch((thrown: unknown) => thrown);
+  return { code: codeOf(error), ...(error as HostError).details };
+}
+
+describe('a cohort by a build of the worker', () => {
+  it('that is there is taken, also where it takes no new runs', async () => {
+    expect(await picked(TWO, { build: 'two' })).toEqual(['run-a']);
+  });
+
+  it('is refused of who operates no builds, whether or not there is one of that id', async () => {
+    for (const build of ['two', 'three'])
+      expect(await refused(TWO, { build }, { ...caller, scopes: ['runs:create'] })).toMatchObject({
+        ...{ code: 'forbidden', scopeRequired: 'deployments:operate' },
+      });
+  });
+
+  it.each<[string, Deployment | undefined, CohortCreateRequest['change'], object]>([
+    [
+      'none that is known: told which are',
+      TWO,
+      { build: 'three' },
+      { code: 'validation_error', field: '/change/build', candidates: ['two', 'one'] },
+    ],
+    [
+      'one without a worker: its forks would wait',
+      TWO,
+      { build: 'one' },
+      { code: 'build_conflict' },
+    ],
+    [
+      'a host whose workers name none',
+      undefined,
+      { build: 'two' },
+      { code: 'capability_not_provided' },
+    ],
+    [
+      'beside a configuration',
+      TWO,
+      { build: 'two', configurable: { a: 1 } },
+      { code: 'validation_error', field: '/change/build' },
+    ],
+    [
+      'beside an agent',
+      TWO,
+      { build: 'two', agents: { a: { systemPrompt: 'b' } } },
+      { code: 'validation_error', field: '/change/build' },
+    ],
+  ])('is refused of %s', async (_what, deployment, change, told) => {
+    expect(await refused(deployment, change)).toMatchObject(told);
+  });
+});
