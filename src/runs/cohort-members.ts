@@ -163,6 +163,10 @@ const STOP_WORDS: Readonly<Record<MemberStop, string>> = {
   cancelled: 'The cohort ended before it.',
 };
 
+function stopError(stop: MemberStop): NonNullable<MemberReport['error']> {
+  return { code: 'cancelled', message: STOP_WORDS[stop] };
+}
+
 interface Settled {
   readonly outcome: MemberOutcome;
   readonly report: MemberReport;
@@ -183,7 +187,7 @@ async function makeFork(deps: CohortMemberDeps, at: At): Promise<boolean> {
   const { name, cohort, member } = at;
   const { cohorts } = deps.stores;
   if (member.stop !== undefined) {
-    const error = { code: 'cancelled', message: STOP_WORDS[member.stop] };
+    const error = stopError(member.stop);
     return cohorts.settleUnmade(name, { outcome: 'not-finished', report: { error } });
   }
   try {
@@ -254,13 +258,20 @@ async function judged(deps: CohortMemberDeps, at: At, fork: RunRow): Promise<Set
       ...(outcome === 'same' ? {} : divergenceOf(compared)),
       ...(isTold ? { changes } : {}),
       ...(question ? { asks: question } : {}),
-      ...withError(outcome === 'source-missing' ? (error ?? LACKS_RECORD) : error),
+      ...withError(error ?? reasonOf(outcome, stop)),
     },
   };
 }
 
 function isOther(compared: Comparison, { input: { fork } }: RunRow): boolean {
   return fork?.mode === 'replay' ? compared.divergence !== undefined : didOtherwise(compared);
+}
+
+/** Why a member came to its outcome when its fork ended without an error of its own. */
+function reasonOf(outcome: MemberOutcome, stop: MemberStop | undefined): MemberReport['error'] {
+  if (outcome === 'source-missing') return LACKS_RECORD;
+  // A fork that was cancelled because it asks has its question as the reason.
+  return stop && outcome === 'not-finished' ? stopError(stop) : undefined;
 }
 
 const LACKS_RECORD = { code: SOURCE_MISSING, message: ERRORS[SOURCE_MISSING].message };

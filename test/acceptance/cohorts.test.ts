@@ -318,6 +318,8 @@ describe('a cohort', { timeout: 120_000 }, () => {
     expect(results.map(({ forkRunId }) => forkRunId !== undefined)).toEqual([true, true, false]);
     for (const { forkRunId } of results.slice(0, 2))
       expect((await host.api<Status>(`/v1/runs/${forkRunId}`)).body.status).toBe('cancelled');
+    for (const { error } of results)
+      expect(error).toEqual({ code: 'cancelled', message: 'The cohort ended before it.' });
     const again = await host.api<Cohort>(`${COHORTS}/${slow.cohortId}/cancel`, { body: {} });
     expect(again.body.state).toBe('cancelled');
   });
@@ -331,6 +333,7 @@ describe('a cohort', { timeout: 120_000 }, () => {
     expect([state, member?.outcome, member?.after?.status]).toEqual([
       ...['completed', 'not-finished', 'cancelled'],
     ]);
+    expect(member?.error).toMatchObject({ code: 'cancelled' });
   });
 
   it.each([
