@@ -3,6 +3,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { patient } from './test/support/machine.ts';
 import { heaviestFirst } from './test/support/order.ts';
 import { ALL_TESTS, PURE_TESTS } from './test/support/projects.ts';
 
@@ -20,11 +21,11 @@ export default defineConfig({
     // Files wait for timers, servers and each other's processes for half of their time: three share two cores.
     maxWorkers: Math.max(2, Math.ceil(availableParallelism() * 1.5)),
     sequence: { sequencer: HeaviestFirst },
-    // Nothing asserts a time; these end what hangs.
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
-    teardownTimeout: 30_000,
-    expect: { poll: { timeout: 20_000, interval: 50 } },
+    // Nothing asserts a time; these end what hangs. A test names a limit of its own only where it needs more.
+    testTimeout: patient(120_000),
+    hookTimeout: patient(180_000),
+    teardownTimeout: patient(30_000),
+    expect: { poll: { timeout: patient(30_000), interval: 50 } },
     projects: [
       { extends: true, test: { name: 'pure', include: PURE_TESTS } },
       {

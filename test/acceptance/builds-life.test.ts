@@ -33,7 +33,7 @@ beforeAll(async () => {
   else postgres = started;
   temporal = await startTestTemporal();
   folder = await mkdtemp(join(tmpdir(), 'openwop-builds-'));
-}, 180_000);
+});
 
 afterEach(async () => {
   await builds?.stop();
@@ -234,7 +234,7 @@ describe('docs/upgrades.md one process', () => {
       await host.waitFor(waits[0] as string, ({ status }) => status === 'waiting-approval');
       await host.stop();
     }
-  }, 120_000);
+  });
 
   it('refuses to pin runs to itself', async () => {
     const env = { OPENWOP_BUILD_ID: 'a', OPENWOP_RUN_VERSIONING: 'pinned' };
@@ -276,7 +276,7 @@ describe('docs/upgrades.md a server that knows no builds', () => {
       server.kill('SIGTERM');
       await ended;
     }
-  }, 120_000);
+  });
 });
 
 async function answers(address: string): Promise<boolean> {

@@ -15,6 +15,7 @@ import {
 import { spawnHost, until, type TestHostOptions } from '../support/host.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
+import { patient } from '../support/machine.ts';
 
 const BASE = '/v1/host/openwop-temporal/deployments';
 
@@ -29,7 +30,7 @@ beforeAll(async () => {
   if ('missing' in started) missing = started.missing;
   else postgres = started;
   [temporal, other] = await Promise.all([startTestTemporal(), changedCode(TIMER_MORE)]);
-}, 180_000);
+});
 
 beforeEach((context) => context.skip(missing !== undefined, missing));
 afterEach(() => builds?.stop());
@@ -136,44 +137,53 @@ describe('docs/upgrades.md two builds at once', () => {
     }
   });
 
-  it('a cohort is no run of a build and goes on with the current one; cancelled, its forks are told whoever is there', async () => {
-    const { worker, build, facade, deployments, accept, completed } = await begin();
-    const first = await worker('one');
-    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
-    const source = await facade.startRun({ workflowId: TIMED.id });
-    await facade.waitFor(source, ({ status }) => status === 'waiting-approval');
-    expect(await accept(source)).toBe(200);
-    await completed(source);
-    const cohorts = '/v1/host/openwop-temporal/cohorts';
-    const select = { workflowId: TIMED.id };
-    const change = { configurable: { note: 'again' } };
-    const begun = await facade.api(cohorts, { body: { select, change } });
-    const at = `${cohorts}/${String(begun.body.cohortId)}`;
-    const report = async () => (await facade.api<Cohort>(at)).body;
-    await until(async () => (await report()).results?.[0]?.forkRunId !== undefined, 'it is forked');
-    const fork = (await report()).results?.[0]?.forkRunId ?? '';
-    await until(
-      async () => (await build('one'))?.heldRuns === 1,
-      'the fork is held, and nothing else',
-    );
-    expect(await build('one')).toMatchObject({ openRuns: 1 });
-    expect((await deployments.runsOf('one')).map(({ runId }) => runId)).toEqual([fork]);
-    await first.stop();
+  it(
+    'a cohort is no run of a build and goes on with the current one; cancelled, its forks are told whoever is there',
+    { timeout: patient(240_000) },
+    async () => {
+      const { worker, build, facade, deployments, accept, completed } = await begin();
+      const first = await worker('one');
+      await until(async () => (await build('one'))?.state === 'current', 'the first is current');
+      const source = await facade.startRun({ workflowId: TIMED.id });
+      await facade.waitFor(source, ({ status }) => status === 'waiting-approval');
+      expect(await accept(source)).toBe(200);
+      await completed(source);
+      const cohorts = '/v1/host/openwop-temporal/cohorts';
+      const select = { workflowId: TIMED.id };
+      const change = { configurable: { note: 'again' } };
+      const begun = await facade.api(cohorts, { body: { select, change } });
+      const at = `${cohorts}/${String(begun.body.cohortId)}`;
+      const report = async () => (await facade.api<Cohort>(at)).body;
+      await until(
+        async () => (await report()).results?.[0]?.forkRunId !== undefined,
+        'it is forked',
+      );
+      const fork = (await report()).results?.[0]?.forkRunId ?? '';
+      await until(
+        async () => (await build('one'))?.heldRuns === 1,
+        'the fork is held, and nothing else',
+      );
+      expect(await build('one')).toMatchObject({ openRuns: 1 });
+      expect((await deployments.runsOf('one')).map(({ runId }) => runId)).toEqual([fork]);
+      await first.stop();
 
-    expect((await facade.api<Cohort>(`${at}/cancel`, { body: {} })).body.state).toBe('cancelling');
-    expect(await isToldToEnd(facade, fork)).toBe(true);
-    await worker('two');
-    await deployments.promote('two', 100);
-    await until(async () => (await report()).state === 'cancelled', 'the cohort has ended', {
-      limitMs: 150_000,
-    });
-    expect((await report()).results).toMatchObject([
-      {
-        outcome: 'not-finished',
-        error: { message: expect.stringContaining('no worker') as unknown },
-      },
-    ]);
-  }, 240_000);
+      expect((await facade.api<Cohort>(`${at}/cancel`, { body: {} })).body.state).toBe(
+        'cancelling',
+      );
+      expect(await isToldToEnd(facade, fork)).toBe(true);
+      await worker('two');
+      await deployments.promote('two', 100);
+      await until(async () => (await report()).state === 'cancelled', 'the cohort has ended', {
+        limitMs: patient(150_000),
+      });
+      expect((await report()).results).toMatchObject([
+        {
+          outcome: 'not-finished',
+          error: { message: expect.stringContaining('no worker') as unknown },
+        },
+      ]);
+    },
+  );
 });
 
 /** By Temporal, where its next task finds it. */

@@ -107,7 +107,7 @@ beforeAll(async () => {
     await host.waitFor(sourceRunId, ended);
     source = await rowsOf(host, sourceRunId);
   });
-}, 120_000);
+});
 
 afterAll(async () => {
   await temporal?.stop();

@@ -325,7 +325,7 @@ describe('ends that nobody could tell', () => {
     expect(await host.waitFor(runId, ended)).toMatchObject({
       error: { code: 'child_failed', message: expect.stringContaining('from outside') as string },
     });
-  }, 60_000);
+  });
 
   it('architecture §4: the children of a parent terminated from outside are cancelled', async () => {
     const runId = await start('waits');
@@ -337,5 +337,5 @@ describe('ends that nobody could tell', () => {
       type: 'run.cancelled',
       payload: { reason: 'parent-ended', parentRunId: runId },
     });
-  }, 60_000);
+  });
 });

@@ -36,7 +36,7 @@ beforeAll(async () => {
   if ('missing' in started) missing = started.missing;
   else postgres = started;
   [temporal, other] = await Promise.all([startTestTemporal(), changedCode(TIMER_IN_EACH_VISIT)]);
-}, 180_000);
+});
 
 beforeEach((context) => context.skip(missing !== undefined, missing));
 afterEach(async () => {
@@ -87,7 +87,7 @@ async function reported({ facade }: Builds, workflowId: string, change: object):
   return cohort;
 }
 
-describe('a cohort by a build of the worker', { timeout: 120_000 }, () => {
+describe('a cohort by a build of the worker', () => {
   // [I93]
   it('is replayed by the workers of that build alone, with the child runs below them', async () => {
     // Where runs go by the current build, nothing but the fork says by which it goes.

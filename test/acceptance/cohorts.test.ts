@@ -105,7 +105,7 @@ beforeAll(async () => {
   host = await startTestHost({
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
   });
-}, 120_000);
+});
 
 afterAll(async () => {
   await host?.stop();
@@ -157,7 +157,7 @@ async function forget(runId: string): Promise<void> {
   });
 }
 
-describe('a cohort', { timeout: 120_000 }, () => {
+describe('a cohort', () => {
   it('replays every run by the code of this build where nothing is changed', async () => {
     const runs = await sources(3, { tags: ['replayed'] });
     const { cohortId, mode } = await start({ select: { tag: 'replayed' } });

@@ -80,7 +80,7 @@ beforeAll(async () => {
     metadata: { token: SECRET },
   });
   await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
-}, 120_000);
+});
 
 afterAll(async () => {
   await host?.stop();
@@ -160,7 +160,7 @@ describe('debug-bundle.md §The bundle', () => {
     expect(body.events.map((event) => (event as { sequence: number }).sequence)).toEqual(
       body.events.map((_, index) => index),
     );
-  }, 60_000);
+  });
 });
 
 describe('debug-bundle.md §Errors', () => {

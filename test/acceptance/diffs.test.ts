@@ -70,7 +70,7 @@ beforeAll(async () => {
   for (const each of [asked('compared', CLERK), asked('clocked', CLOCK)])
     await writeDefinition(join(folder, 'definitions'), each);
   await start();
-}, 120_000);
+});
 
 afterAll(async () => {
   await host?.stop();

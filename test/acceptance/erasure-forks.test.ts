@@ -123,7 +123,7 @@ describe.skipIf('missing' in postgres)(
       db = await openDatabase({ kind: 'postgres', url }, quietLogger);
       temporal = connectTemporal(host.temporal);
       [source, child] = await run(SUBJECT);
-    }, 120_000);
+    });
     afterAll(async () => {
       await db?.close();
       await temporal?.close();
@@ -158,7 +158,7 @@ describe.skipIf('missing' in postgres)(
       const raw = await rawHistories(host, all);
       expect([[...keysOf(raw)], planted(raw.toString('latin1'))]).toEqual([['subject'], []]);
       expect((await host.api(`/v1/runs/${forks.live}`)).text).toContain(word('overlay'));
-    }, 120_000);
+    });
 
     // [I89]
     it('no cohort takes a run of a subject', async () => {
@@ -169,7 +169,7 @@ describe.skipIf('missing' in postgres)(
       expect([status, body.members]).toEqual([201, 1]);
       const { rows } = await membersOf(body.cohortId);
       expect(rows).toEqual([{ source_run_id: foreign }]);
-    }, 60_000);
+    });
 
     const membersOf = async (cohortId: string) => ({
       rows: await db.db.query<{ source_run_id: string }>(
@@ -210,7 +210,7 @@ describe.skipIf('missing' in postgres)(
         expect(named).toContain(forkId);
         expect(planted((await host.api(`/v1/runs/${forkId}`)).text)).toEqual([]);
       }
-    }, 60_000);
+    });
 
     it('are erased with it: each is in the receipt, and refuses what needs what was said', async () => {
       const asked = await host.api<Erasure>(`${HOST}/subjects:erase`, {
@@ -236,7 +236,7 @@ describe.skipIf('missing' in postgres)(
       }
       const diff = await host.api(`/v1/runs/${source}:diff?against=${forks.live}`);
       expect([diff.status, planted(diff.text)]).toEqual([200, []]);
-    }, 60_000);
+    });
 
     it('an erased run expires, and its receipt stays', async () => {
       await db.db.query(
@@ -265,7 +265,7 @@ describe.skipIf('missing' in postgres)(
       const again = await host.api(`${HOST}/subjects:erase`, { body: { dataSubject: SUBJECT } });
       expect(again.body).toEqual(told);
       expect((await host.api(`/v1/runs/${foreign}`)).status).toBe(200);
-    }, 60_000);
+    });
 
     it('nothing planted is left of them', async () => {
       const ofSubject = await db.db.query(
@@ -278,6 +278,6 @@ describe.skipIf('missing' in postgres)(
       for (const place of ['overlay', 'prompt'])
         expect([place, left.includes(word(place))]).toEqual([place, false]);
       expect(left).toContain(word('input'));
-    }, 60_000);
+    });
   },
 );

@@ -24,6 +24,7 @@ import { atRest, keysOf, planted, rawHistories, word } from '../support/planted.
 import { copyDatabase } from '../support/prepared.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
 import { databaseTwins } from '../support/database-twins.ts';
+import { patient } from '../support/machine.ts';
 
 const HOST = '/v1/host/openwop-temporal';
 const AGENT = 'local.erasure.desk.clerk';
@@ -219,7 +220,7 @@ describe.each(await databaseTwins())('a subject on %s', (_name, empty) => {
     const own = await plant(host, SUBJECT);
     runIds = [...own, await say(host, 'talk-subject')];
     before = (await readLog(host, runIds[0] ?? '')).events;
-  }, 120_000);
+  });
   afterAll(async () => {
     await host.stop();
     await rm(dataDir, { recursive: true, force: true });
@@ -279,7 +280,7 @@ describe.each(await databaseTwins())('a subject on %s', (_name, empty) => {
     erased = body;
     expect((await host.api<RunSnapshot>(`/v1/runs/${open}`)).body.status).toBe('cancelled');
     runIds.push(open);
-  }, 60_000);
+  });
 
   it('the receipt is signed, names runs and roots, and is told again', async () => {
     const { receipt, signature } = erased;
@@ -376,7 +377,7 @@ describe.each(await databaseTwins())('a subject on %s', (_name, empty) => {
     const { body } = await erase(host, { dataSubject: SUBJECT, cancelOpen: true });
     expect(body).toMatchObject({ state: 'erased', receipt: { logs: { runs: 1 } } });
     expect(body.erasureId).not.toBe(erased.erasureId);
-  }, 60_000);
+  });
 
   // [I84]
   it('nothing planted is left, in the database, in files, in histories', async () => {
@@ -384,7 +385,7 @@ describe.each(await databaseTwins())('a subject on %s', (_name, empty) => {
     expect(planted(raw.toString('latin1'))).toEqual([]);
     await host.stop();
     expect(planted(await atRest(databaseOf(dataDir, url), dataDir))).toEqual([]);
-  }, 60_000);
+  });
 });
 
 describe('a process that is killed while it erases', () => {
@@ -397,6 +398,7 @@ describe('a process that is killed while it erases', () => {
   // Before the key is destroyed, while it is being forgotten, and about when the receipt is made.
   it.each([100, 2_500, 6_300])(
     'after %i ms: the run is readable, or erased with a receipt, and the next process ends it',
+    { timeout: patient(180_000) },
     async (delayMs) => {
       const shared = await startTestTemporal();
       const dataDir = await mkdtemp(join(tmpdir(), 'openwop-erasure-'));
@@ -441,7 +443,6 @@ describe('a process that is killed while it erases', () => {
       await rm(dataDir, { recursive: true, force: true });
       await rm(fixturesDir, { recursive: true, force: true });
     },
-    180_000,
   );
 });
 
@@ -460,5 +461,5 @@ describe('the search for planted words', () => {
       await host.stop();
       await rm(dataDir, { recursive: true, force: true });
     }
-  }, 120_000);
+  });
 });

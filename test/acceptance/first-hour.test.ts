@@ -8,11 +8,12 @@ import { deciding, startOpenAiServer, type OpenAiServer } from '../support/opena
 import { startPostgres, type StartedPostgres } from '../support/postgres.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { blocksOf, Walk, type Block } from '../support/walk.ts';
+import { patient } from '../support/machine.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const BLOCKS = blocksOf(readFileSync(join(ROOT, 'docs/first-hour.md'), 'utf8'));
 const SECTIONS = [...new Set(BLOCKS.map(({ section }) => section))];
-const LIMIT_MS = 240_000;
+const LIMIT_MS = patient(240_000);
 /** Not the checkout's own, or made by the walk. */
 const LEFT_OUT = new Set(['.data', '.git', 'mine', 'coverage']);
 /** What each command that stays says when it takes work. */
@@ -85,15 +86,11 @@ describe('docs/first-hour.md', () => {
   });
 
   for (const section of SECTIONS)
-    it(
-      section,
-      async ({ skip }) => {
-        if (NEEDS_POSTGRES.test(section) && 'missing' in postgres) skip(postgres.missing);
-        const blocks = BLOCKS.filter((block) => block.section === section);
-        const staying = blocks.filter(({ place }) => place.startsWith('terminal-'));
-        for (const { place } of staying) if (!section.startsWith('3.')) await walk.stop(place);
-        for (const block of blocks) await follow(block);
-      },
-      LIMIT_MS,
-    );
+    it(section, { timeout: LIMIT_MS }, async ({ skip }) => {
+      if (NEEDS_POSTGRES.test(section) && 'missing' in postgres) skip(postgres.missing);
+      const blocks = BLOCKS.filter((block) => block.section === section);
+      const staying = blocks.filter(({ place }) => place.startsWith('terminal-'));
+      for (const { place } of staying) if (!section.startsWith('3.')) await walk.stop(place);
+      for (const block of blocks) await follow(block);
+    });
 });

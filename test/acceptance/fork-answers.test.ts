@@ -63,7 +63,7 @@ beforeAll(async () => {
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
     env: { OPENWOP_TEST_SEAM_ENABLED: 'true' },
   });
-}, 120_000);
+});
 
 afterAll(async () => {
   await host?.stop();
@@ -101,7 +101,7 @@ async function before(runId: string, type: string): Promise<number[]> {
   return Array.from({ length: at + 1 }, (_, index) => index);
 }
 
-describe('replay.md §Modes: a branch goes by what people answered', { timeout: 120_000 }, () => {
+describe('replay.md §Modes: a branch goes by what people answered', () => {
   it('from each place: before the question, in the middle of it, and while it stands', async () => {
     const runId = await source(JUDGED.id, { action: 'accept', feedback: 'Fine.' });
     for (const fromSeq of await before(runId, 'interrupt.resolved')) {

@@ -92,7 +92,7 @@ beforeAll(async () => {
       },
     },
   });
-}, 120_000);
+});
 afterAll(async () => {
   await host?.stop();
   await rm(folder, { recursive: true, force: true });

@@ -95,14 +95,14 @@ beforeAll(async () => {
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
     env: { OPENWOP_TEST_MODE: 'true' },
   });
-}, 120_000);
+});
 
 afterAll(async () => {
   await host?.stop();
   await rm(folder, { recursive: true, force: true });
 });
 
-describe('sources that were ended from outside', { timeout: 60_000 }, () => {
+describe('sources that were ended from outside', () => {
   it.each([0, 1])(
     'a branch at the end but %i tells one story: it lives before that end',
     async (but) => {
@@ -142,13 +142,11 @@ describe('sources that were ended from outside', { timeout: 60_000 }, () => {
   });
 });
 
-describe('forks of forks', { timeout: 60_000 }, () => {
+describe('forks of forks', () => {
   it('within streams of forks within streams: each is closed once', async () => {
     const inStream = async (runId: string): Promise<number> => {
       await host.waitFor(runId, runs);
-      await expect
-        .poll(async () => (await types(runId)).at(-1), { timeout: 20_000 })
-        .toBe('agent.reasoning.delta');
+      await expect.poll(async () => (await types(runId)).at(-1)).toBe('agent.reasoning.delta');
       return (await rowsOf(runId)).length;
     };
     const source = await host.startRun({ workflowId: STREAM.id });
@@ -212,7 +210,7 @@ describe('forks of forks', { timeout: 60_000 }, () => {
   });
 });
 
-describe('overlays', { timeout: 60_000 }, () => {
+describe('overlays', () => {
   it('reasoningVerbosity counts for the step that is begun again', async () => {
     const source = await host.startRun({ workflowId: CHATTY.id });
     await host.waitFor(source, ended);

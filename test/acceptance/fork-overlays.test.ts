@@ -77,7 +77,7 @@ beforeAll(async () => {
   await host.api(`/v1/runs/${sourceRunId}/interrupts/gate`, { body });
   await host.waitFor(sourceRunId, ended);
   source = await rowsOf(sourceRunId);
-}, 120_000);
+});
 
 afterAll(async () => {
   await host?.stop();

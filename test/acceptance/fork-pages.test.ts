@@ -93,7 +93,7 @@ beforeAll(async () => {
   await accept(sourceRunId);
   await host.waitFor(sourceRunId, ended);
   source = await rowsOf(sourceRunId);
-}, 120_000);
+});
 
 afterAll(async () => {
   await host?.stop();

@@ -19,6 +19,7 @@ import { checkInvariants } from '../support/invariants.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { runRef } from '../support/run-ref.ts';
+import { patient } from '../support/machine.ts';
 
 const AGENT = 'local.sources.clerk';
 const sets = (id: string) =>
@@ -31,7 +32,7 @@ const STORY = chain(
 /** Of forks that are made while their source is built anew. */
 const AT_ONCE = 6;
 /** Longest time in ms that Temporal's server takes to delete what it was asked to. */
-const FORGETS_MS = 120_000;
+const FORGETS_MS = patient(120_000);
 
 let host: TestHost;
 let folder: string;
@@ -63,7 +64,7 @@ beforeAll(async () => {
     facade: { forceContinueAsNewAfter: 15 },
   });
   connection = connectTemporal(host.temporal);
-}, 120_000);
+});
 
 afterAll(async () => {
   await connection?.close();
@@ -116,7 +117,7 @@ async function forget(runId: string): Promise<void> {
   }
 }
 
-describe('replay.md: a source', { timeout: 300_000 }, () => {
+describe('replay.md: a source', { timeout: patient(300_000) }, () => {
   it('that is built anew meanwhile is forked as it is', async () => {
     const source = await endedRun();
     const before = await rowsOf(source);

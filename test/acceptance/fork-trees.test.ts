@@ -13,6 +13,7 @@ import { agentNode, chain, definition, edge, node } from '../support/definitions
 import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { runRef } from '../support/run-ref.ts';
+import { patient } from '../support/machine.ts';
 
 const [BOSS, CLERK, TOOL] = ['local.trees.boss', 'local.trees.clerk', 'tested:effect'];
 const agent = (agentId: string, toolAllowlist: string[]): ResolvedAgent => ({
@@ -93,7 +94,7 @@ beforeAll(async () => {
   host = await startTestHost({
     builtIn: { definitions: DEFINITIONS, agents: AGENTS, scripts: SCRIPTS, tools: [EFFECT] },
   });
-}, 120_000);
+});
 afterAll(() => host?.stop());
 
 const rowsOf = (runId: string) => host.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
@@ -182,7 +183,7 @@ describe('a replay', () => {
     await host.waitFor(source, ended);
     await familyOf(source);
     rows = await rowsOf(source);
-  }, 60_000);
+  });
   beforeEach(() => (effects = 0));
 
   it('the source has children of all kinds', async () => {
@@ -210,7 +211,6 @@ describe('a replay', () => {
       expect(diff.status).toBe(200);
       expect(diff.text).not.toContain('"divergence":{');
     },
-    60_000,
   );
 
   it('whose making dies behind runs below it makes the same ones again, each once', async () => {
@@ -228,7 +228,7 @@ describe('a replay', () => {
     Object.assign(families, { acceptChild: accept });
     expect(tries).toBeGreaterThan(3);
     await expectSameFamily(source, runId);
-  }, 60_000);
+  });
 });
 
 describe('a branch', () => {
@@ -251,26 +251,30 @@ describe('a branch', () => {
     expect(dispatched).toHaveLength(3);
     for (const each of [{ runId }, ...(await familyOf(runId))])
       await checkInvariants(host, each.runId);
-  }, 60_000);
+  });
 
   // Of every event by OPENWOP_FORKED_STEP=1.
-  it('at every tenth event of a run with children: its prefix is the source’s, and it ends', async () => {
-    const source = await host.startRun({ workflowId: 'conformance-tree' });
-    await host.waitFor(source, ended);
-    const rows = await rowsOf(source);
-    const step = Number(process.env.OPENWOP_FORKED_STEP ?? 10);
-    const places = rows.map(({ sequence }) => sequence).filter((at) => at % step === 0);
-    for (const fromSeq of [...places, rows.length]) {
-      const runId = await fork({ mode: 'branch', fromSeq }, source);
-      const { status } = await host.waitFor(runId, ended);
-      expect([fromSeq, status]).toEqual([fromSeq, 'completed']);
-      expect(prefixOf(await rowsOf(runId), runId, fromSeq)).toEqual(
-        prefixOf(rows, source, fromSeq),
-      );
-      for (const each of [{ runId }, ...(await familyOf(runId))])
-        await checkInvariants(host, each.runId);
-    }
-  }, 300_000);
+  it(
+    'at every tenth event of a run with children: its prefix is the source’s, and it ends',
+    { timeout: patient(300_000) },
+    async () => {
+      const source = await host.startRun({ workflowId: 'conformance-tree' });
+      await host.waitFor(source, ended);
+      const rows = await rowsOf(source);
+      const step = Number(process.env.OPENWOP_FORKED_STEP ?? 10);
+      const places = rows.map(({ sequence }) => sequence).filter((at) => at % step === 0);
+      for (const fromSeq of [...places, rows.length]) {
+        const runId = await fork({ mode: 'branch', fromSeq }, source);
+        const { status } = await host.waitFor(runId, ended);
+        expect([fromSeq, status]).toEqual([fromSeq, 'completed']);
+        expect(prefixOf(await rowsOf(runId), runId, fromSeq)).toEqual(
+          prefixOf(rows, source, fromSeq),
+        );
+        for (const each of [{ runId }, ...(await familyOf(runId))])
+          await checkInvariants(host, each.runId);
+      }
+    },
+  );
 
   it('that is cancelled ends the children that it has of its source', async () => {
     const source = await host.startRun({ workflowId: 'waits' });
@@ -283,7 +287,7 @@ describe('a branch', () => {
     expect(await host.waitFor(own, ended)).toMatchObject({ status: 'cancelled' });
     await host.api(`/v1/runs/${source}/cancel`, { body: {} });
     await host.waitFor(source, ended);
-  }, 60_000);
+  });
 
   it('cancelled at once: nothing of it stays open', async () => {
     const source = await host.startRun({ workflowId: 'waits' });
@@ -295,7 +299,7 @@ describe('a branch', () => {
     await familyOf(runId);
     await host.api(`/v1/runs/${source}/cancel`, { body: {} });
     await host.waitFor(source, ended);
-  }, 60_000);
+  });
 });
 
 /**
@@ -353,7 +357,6 @@ describe('another answer in the place of an agent’s that was called as a tool'
         overlay: 'answer',
       });
     },
-    60_000,
   );
 });
 
@@ -385,7 +388,7 @@ describe('with recorded tools', () => {
       }
     }
     expect(effects).toBe(0);
-  }, 120_000);
+  });
 
   it('one that was open where its source is left comes to what it came to later', async () => {
     const source = await host.startRun({ workflowId: 'waits' });
@@ -412,7 +415,7 @@ describe('with recorded tools', () => {
       expect(plain(await rowsOf(replay), replay)).toEqual(plain(rows, source));
     }
     expect(effects).toBe(0);
-  }, 120_000);
+  });
 
   it('a branch of the branch that performs again lacks the child that nobody has', async () => {
     const source = await host.startRun({ workflowId: 'waits' });
@@ -428,7 +431,7 @@ describe('with recorded tools', () => {
     expect(await host.waitFor(live, ended)).toMatchObject({
       ...{ status: 'failed', error: { code: 'replay_source_missing' } },
     });
-  }, 60_000);
+  });
 
   it('records stand behind each other, also where one performed again in between', async () => {
     const source = await host.startRun({ workflowId: 'gives', inputs: { got: 'one' } });
@@ -442,7 +445,7 @@ describe('with recorded tools', () => {
     const last = await fork({ ...recorded, fromSeq: 0 }, live);
     expect(await host.waitFor(last, ended)).toMatchObject({ status: 'completed' });
     expect(await familyOf(last)).toEqual([]);
-  }, 60_000);
+  });
 
   it('what stands behind the record of its source is kept for as long as the branch lives', async () => {
     const source = await host.startRun({ workflowId: 'asks-first' });
@@ -458,7 +461,7 @@ describe('with recorded tools', () => {
     expect(await host.stores.retention.expire(runRef(source), expiring)).not.toBe('expired');
     await answer(last);
     expect(await host.waitFor(last, ended)).toMatchObject({ status: 'completed' });
-  }, 60_000);
+  });
 
   it('a child that somebody cancelled in the words of a time limit is cancelled', async () => {
     const source = await host.startRun({ workflowId: 'free-asks' });
@@ -469,7 +472,7 @@ describe('with recorded tools', () => {
     const runId = await fork({ ...recorded, fromSeq: 0 }, source);
     const told = (await host.waitFor(runId, ended)).error;
     expect([error?.code, told?.code]).toEqual(['child_failed', 'child_failed']);
-  }, 60_000);
+  });
 });
 
 describe('what the record lacks', () => {
@@ -485,7 +488,7 @@ describe('what the record lacks', () => {
     // Its delay is over only now.
     const { status, error } = await host.waitFor(runId, ended);
     expect([status, error?.code]).toEqual(['failed', 'replay_source_missing']);
-  }, 60_000);
+  });
 
   it('with recorded tools: a child that the source never gave such inputs, or whose end it does not have, is replay_source_missing, and nothing is performed', async () => {
     const ofEnded = await host.startRun({ workflowId: 'gives', inputs: { got: 'one' } });
@@ -507,7 +510,7 @@ describe('what the record lacks', () => {
     expect(effects).toBe(0);
     await host.api(`/v1/runs/${ofOpen}/cancel`, { body: {} });
     await host.waitFor(ofOpen, ended);
-  }, 60_000);
+  });
 
   it('with recorded tools: so is a detached child that goes on, and one that its parent ended and took nothing of', async () => {
     const open = await host.startRun({ workflowId: 'free-asks' });
@@ -523,7 +526,7 @@ describe('what the record lacks', () => {
     }
     await answer(child);
     await host.waitFor(open, ended);
-  }, 60_000);
+  });
 
   it('a replay of a run whose child goes on is replay_source_missing', async () => {
     const source = await host.startRun({ workflowId: 'waits' });
@@ -535,7 +538,7 @@ describe('what the record lacks', () => {
     await familyOf(runId);
     await host.api(`/v1/runs/${source}/cancel`, { body: {} });
     await host.waitFor(source, ended);
-  }, 60_000);
+  });
 
   it('a replay of a run that was terminated, and of its detached child, end', async () => {
     const source = await host.startRun({ workflowId: 'detached' });
@@ -551,5 +554,5 @@ describe('what the record lacks', () => {
     const runId = await fork({ mode: 'replay' }, source);
     expect(await host.waitFor(runId, ended)).toMatchObject({ status: 'failed' });
     await familyOf(runId);
-  }, 60_000);
+  });
 });

@@ -52,7 +52,7 @@ beforeAll(async () => {
   sourceRunId = await host.startRun({ workflowId: WORKFLOW.id });
   await host.waitFor(sourceRunId, ended);
   await startWith(judge('2.0.0', 'strict'));
-}, 120_000);
+});
 afterAll(async () => {
   await host?.stop();
   await temporal?.stop();

@@ -105,7 +105,7 @@ beforeAll(async () => {
   await answerGate(sourceRunId);
   await host.waitFor(sourceRunId, ended);
   source = await rowsOf(sourceRunId);
-}, 120_000);
+});
 
 afterAll(async () => {
   await host?.stop();
@@ -370,7 +370,7 @@ describe('replay.md §Modes', () => {
   );
 
   it('a key makes one fork, whoever asks how often', async () => {
-    const headers = { 'Idempotency-Key': 'fork-once' };
+    const headers = { 'idempotency-key': 'fork-once' };
     const asked = { mode: 'replay', fromSeq: 0 };
     const [one, two] = [
       await fork(asked, sourceRunId, headers),

@@ -162,7 +162,7 @@ describe('RFC 0002 §B: a handoff by the model', () => {
       (await host.api<{ runs: { runId: string; status: string }[] }>(children)).body.runs.find(
         ({ status }) => status.startsWith('waiting'),
       );
-    await expect.poll(waits, { timeout: 20_000 }).toBeDefined();
+    await expect.poll(waits).toBeDefined();
     const child = (await waits())?.runId ?? '';
     const { body } = await host.api<{ questions: Json[] }>(
       `/v1/host/openwop-temporal/runs/${child}/questions`,

@@ -6,8 +6,9 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { pythonClient } from '../support/python-client.ts';
+import { patient } from '../support/machine.ts';
 
-const LIMIT_MS = 180_000;
+const LIMIT_MS = patient(180_000);
 const WALK = fileURLToPath(new URL('../support/python/openwop_client_walk.py', import.meta.url));
 const team = (folder: string): string =>
   fileURLToPath(new URL(`../../examples/team/${folder}`, import.meta.url));

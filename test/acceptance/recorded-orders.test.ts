@@ -62,7 +62,7 @@ describe.each([
   let host: TestHost;
   beforeAll(async () => {
     host = await startTestHost({ ...options, builtIn: { definitions: DEFINITIONS } });
-  }, 120_000);
+  });
   afterAll(() => host?.stop());
 
   const rowsOf = (runId: string) =>
@@ -82,5 +82,5 @@ describe.each([
       expect([fromSeq, status, error]).toEqual([fromSeq, 'completed', undefined]);
       expect([fromSeq, plain(await rowsOf(body.runId))]).toEqual([fromSeq, plain(rows)]);
     }
-  }, 120_000);
+  });
 });

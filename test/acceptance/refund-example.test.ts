@@ -17,13 +17,14 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { blocksOf, Walk, type Block, type Ran } from '../support/walk.ts';
+import { patient } from '../support/machine.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const EXAMPLE = 'examples/debug-a-refund';
 const README = join(ROOT, EXAMPLE, 'README.md');
 const BLOCKS = blocksOf(readFileSync(README, 'utf8'));
 const SECTIONS = [...new Set(BLOCKS.map(({ section }) => section))];
-const LIMIT_MS = 240_000;
+const LIMIT_MS = patient(240_000);
 /** Not the checkout's own, or made by the walk. */
 const LEFT_OUT = new Set(['.data', '.git', 'mine', 'coverage', 'examples']);
 const MADE = new Set(['.data', 'wrong-runs.txt']);
@@ -110,16 +111,12 @@ function rewritten(): string {
 
 describe('examples/debug-a-refund', () => {
   for (const section of SECTIONS)
-    it(
-      section,
-      async () => {
-        const before = printed.length;
-        for (const block of BLOCKS.filter((one) => one.section === section)) await follow(block);
-        if (process.env.OPENWOP_WRITE_WALK !== undefined) return;
-        expect(told(printed).slice(before)).toEqual(told(written()).slice(before, printed.length));
-      },
-      LIMIT_MS,
-    );
+    it(section, { timeout: LIMIT_MS }, async () => {
+      const before = printed.length;
+      for (const block of BLOCKS.filter((one) => one.section === section)) await follow(block);
+      if (process.env.OPENWOP_WRITE_WALK !== undefined) return;
+      expect(told(printed).slice(before)).toEqual(told(written()).slice(before, printed.length));
+    });
 
   it('no refund is paid twice, whatever is forked and replayed', () => {
     const book = readFileSync(join(folder, EXAMPLE, 'shop/.data/refunds.jsonl'), 'utf8');

@@ -18,6 +18,7 @@ import { apiClient, spawnHost, startTestHost, until, type TestHost } from '../su
 import { checkInvariants } from '../support/invariants.ts';
 import { writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
+import { patient } from '../support/machine.ts';
 
 const HOUR_MS = 3600 * 1000;
 const DAY_MS = 24 * HOUR_MS;
@@ -114,7 +115,7 @@ beforeAll(async () => {
   host = await startTestHost({
     ...{ rehearsals: true, builtIn: BUILT_IN, temporal, dataDir: join(folder, 'data') },
   });
-}, 120_000);
+});
 afterEach(async () => {
   for (const runId of started.splice(0)) {
     const { events, isComplete } = await readLog(host, runId);
@@ -386,70 +387,78 @@ async function spokenTo(runId: string): Promise<string[]> {
   });
 }
 
-describe('a branch of a rehearsal that left while its clock moved', { timeout: 180_000 }, () => {
-  it('says nothing to runs below its source, and its clock never goes back', async () => {
-    const source = await rehearse('family');
-    await childrenOf(host, source, 2);
-    await skipped(source, { forMs: 10 * DAY_MS });
-    await host.waitFor(source, ended);
-    const events = await log(source);
-    const below = await childrenOf(host, source, 2);
-    const stops = events.flatMap(({ type }, at) => (type === CLOCK_SET && at > 1 ? [at] : []));
-    for (const at of stops.slice(0, 3)) {
-      const { status, body } = await host.api<{ runId: string }>(`/v1/runs/${source}:fork`, {
-        body: { mode: 'branch', fromSeq: at + 1 },
-      });
-      expect(status).toBe(201);
-      const { runId } = body;
-      started.push(runId);
-      await until(async () => {
-        const { status: now } = await host.waitFor(runId, () => true);
-        if (now !== 'completed') await skip(runId, { forMs: 10 * DAY_MS });
-        return now === 'completed';
-      }, 'it has ended');
-      const clock = (await log(runId)).flatMap(({ type, payload }) =>
-        type === CLOCK_SET ? [Date.parse((payload as { now: string }).now)] : [],
-      );
-      expect(clock).toEqual([...clock].sort((a, b) => a - b));
-      expect((await spokenTo(runId)).filter((id) => below.includes(id))).toEqual([]);
-    }
-  });
-});
+describe(
+  'a branch of a rehearsal that left while its clock moved',
+  { timeout: patient(180_000) },
+  () => {
+    it('says nothing to runs below its source, and its clock never goes back', async () => {
+      const source = await rehearse('family');
+      await childrenOf(host, source, 2);
+      await skipped(source, { forMs: 10 * DAY_MS });
+      await host.waitFor(source, ended);
+      const events = await log(source);
+      const below = await childrenOf(host, source, 2);
+      const stops = events.flatMap(({ type }, at) => (type === CLOCK_SET && at > 1 ? [at] : []));
+      for (const at of stops.slice(0, 3)) {
+        const { status, body } = await host.api<{ runId: string }>(`/v1/runs/${source}:fork`, {
+          body: { mode: 'branch', fromSeq: at + 1 },
+        });
+        expect(status).toBe(201);
+        const { runId } = body;
+        started.push(runId);
+        await until(async () => {
+          const { status: now } = await host.waitFor(runId, () => true);
+          if (now !== 'completed') await skip(runId, { forMs: 10 * DAY_MS });
+          return now === 'completed';
+        }, 'it has ended');
+        const clock = (await log(runId)).flatMap(({ type, payload }) =>
+          type === CLOCK_SET ? [Date.parse((payload as { now: string }).now)] : [],
+        );
+        expect(clock).toEqual([...clock].sort((a, b) => a - b));
+        expect((await spokenTo(runId)).filter((id) => below.includes(id))).toEqual([]);
+      }
+    });
+  },
+);
 
-it('a kill -9 in the middle of a skip loses nothing of it', async () => {
-  const data = join(folder, 'killed');
-  const definitions = join(folder, 'definitions');
-  for (const each of DEFINITIONS.slice(0, 5)) await writeDefinition(definitions, each);
-  const env = {
-    ...{ OPENWOP_PORT: '0', OPENWOP_DATA_DIR: data, OPENWOP_CACHE_DIR: CACHE_DIR },
-    ...{ OPENWOP_TEST_MODE: 'true', OPENWOP_FIXTURES_DIR: definitions },
-    OPENWOP_API_KEY: 'owop_test_key_of_the_rehearsal',
-  };
-  const first = await spawnHost('start', env);
-  const api = apiClient(first.url, env.OPENWOP_API_KEY);
-  const runId = await api.startRun({ workflowId: 'family', rehearsal: true });
-  await api.waitFor(runId, ({ rehearsal }) => rehearsal?.now !== undefined);
-  const body = { forMs: 10 * DAY_MS };
-  const address = `/v1/host/openwop-temporal/runs/${runId}:skip`;
-  const answer = await api.api(address, { body, headers: { 'idempotency-key': 'k' } });
-  expect(answer.status).toBe(202);
-  await api.waitFor(runId, ({ rehearsal }) => (rehearsal?.skippedMs ?? 0) > 0);
-  await sleep(100);
-  await first.kill('SIGKILL');
-  const second = await spawnHost('start', env);
-  try {
-    const again = apiClient(second.url, env.OPENWOP_API_KEY);
-    const repeated = await again.api(address, { body, headers: { 'idempotency-key': 'k' } });
-    expect(repeated.status).toBe(202);
-    expect((await again.waitFor(runId, ended)).status).toBe('completed');
-    const { body: read } = await again.api<{ events: RunEventDoc[] }>(
-      `/v1/runs/${runId}/events/poll?after=-1&limit=1000`,
-    );
-    expect(story(read.events).at(-1)).toEqual({ at: 60, event: 'last' });
-  } finally {
-    await second.kill('SIGTERM');
-  }
-}, 240_000);
+it(
+  'a kill -9 in the middle of a skip loses nothing of it',
+  { timeout: patient(240_000) },
+  async () => {
+    const data = join(folder, 'killed');
+    const definitions = join(folder, 'definitions');
+    for (const each of DEFINITIONS.slice(0, 5)) await writeDefinition(definitions, each);
+    const env = {
+      ...{ OPENWOP_PORT: '0', OPENWOP_DATA_DIR: data, OPENWOP_CACHE_DIR: CACHE_DIR },
+      ...{ OPENWOP_TEST_MODE: 'true', OPENWOP_FIXTURES_DIR: definitions },
+      OPENWOP_API_KEY: 'owop_test_key_of_the_rehearsal',
+    };
+    const first = await spawnHost('start', env);
+    const api = apiClient(first.url, env.OPENWOP_API_KEY);
+    const runId = await api.startRun({ workflowId: 'family', rehearsal: true });
+    await api.waitFor(runId, ({ rehearsal }) => rehearsal?.now !== undefined);
+    const body = { forMs: 10 * DAY_MS };
+    const address = `/v1/host/openwop-temporal/runs/${runId}:skip`;
+    const answer = await api.api(address, { body, headers: { 'idempotency-key': 'k' } });
+    expect(answer.status).toBe(202);
+    await api.waitFor(runId, ({ rehearsal }) => (rehearsal?.skippedMs ?? 0) > 0);
+    await sleep(100);
+    await first.kill('SIGKILL');
+    const second = await spawnHost('start', env);
+    try {
+      const again = apiClient(second.url, env.OPENWOP_API_KEY);
+      const repeated = await again.api(address, { body, headers: { 'idempotency-key': 'k' } });
+      expect(repeated.status).toBe(202);
+      expect((await again.waitFor(runId, ended)).status).toBe('completed');
+      const { body: read } = await again.api<{ events: RunEventDoc[] }>(
+        `/v1/runs/${runId}/events/poll?after=-1&limit=1000`,
+      );
+      expect(story(read.events).at(-1)).toEqual({ at: 60, event: 'last' });
+    } finally {
+      await second.kill('SIGTERM');
+    }
+  },
+);
 
 it('is in no cohort, where nobody would move its clock: passed over, and named where nothing else is there', async () => {
   const tags = ['in-no-cohort'];

@@ -18,11 +18,12 @@ import { writeCaller, writeDefinition } from '../support/opensentience/agent-fol
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { runRef } from '../support/run-ref.ts';
+import { patient } from '../support/machine.ts';
 
 /** Longest time in ms that Temporal's server takes to delete what it was asked to. */
-const FORGETS_MS = 300_000;
+const FORGETS_MS = patient(300_000);
 /** And of the host until it archives what has ended, at most. */
-const ARCHIVES_MS = 150_000;
+const ARCHIVES_MS = patient(150_000);
 const DAY_MS = 24 * 3_600_000;
 const AGENT = 'local.retention.clerk';
 const TOLD = definition(
@@ -125,7 +126,7 @@ describe.skipIf('missing' in postgres)('architecture §3.7: expiry on a real hos
     });
     db = await openDatabase({ kind: 'postgres', url }, quietLogger);
     temporal = connectTemporal(host.temporal);
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await db?.close();
@@ -289,29 +290,37 @@ describe.skipIf('missing' in postgres)('architecture §3.7: expiry on a real hos
   /** Runs and their executions. */
   const forgotten: [string, string][] = [];
 
-  it('an archived run goes with its archive, and comes back from nowhere', async () => {
-    const runId = await endedRun();
-    const { stores } = host;
-    const segments = () => stores.segments.ofRun(runRef(runId));
-    await until(
-      async () => {
-        const [segment] = await segments();
-        return segment?.archive?.startsWith('sha256:') === true;
-      },
-      'the run is archived',
-      { limitMs: ARCHIVES_MS },
-    );
-    const [{ archive = '', temporalRunId = '' } = {}] = await segments();
-    forgotten.push([runId, temporalRunId]);
-    await older([runId], 8);
-    await expire();
-    await expectGone(runId);
-    await expect(stores.content.get('default', archive)).rejects.toMatchObject({
-      code: 'content_missing',
-    });
-    await expect(host.log.rebuild(runRef(runId))).rejects.toMatchObject({ code: 'run_not_found' });
-    await expect(host.log.catchUp(runRef(runId))).rejects.toMatchObject({ code: 'run_not_found' });
-  }, 180_000);
+  it(
+    'an archived run goes with its archive, and comes back from nowhere',
+    { timeout: patient(180_000) },
+    async () => {
+      const runId = await endedRun();
+      const { stores } = host;
+      const segments = () => stores.segments.ofRun(runRef(runId));
+      await until(
+        async () => {
+          const [segment] = await segments();
+          return segment?.archive?.startsWith('sha256:') === true;
+        },
+        'the run is archived',
+        { limitMs: ARCHIVES_MS },
+      );
+      const [{ archive = '', temporalRunId = '' } = {}] = await segments();
+      forgotten.push([runId, temporalRunId]);
+      await older([runId], 8);
+      await expire();
+      await expectGone(runId);
+      await expect(stores.content.get('default', archive)).rejects.toMatchObject({
+        code: 'content_missing',
+      });
+      await expect(host.log.rebuild(runRef(runId))).rejects.toMatchObject({
+        code: 'run_not_found',
+      });
+      await expect(host.log.catchUp(runRef(runId))).rejects.toMatchObject({
+        code: 'run_not_found',
+      });
+    },
+  );
 
   it('a hold by the command line keeps a run; what expires is told', async () => {
     const runId = await endedRun();
@@ -339,20 +348,24 @@ describe.skipIf('missing' in postgres)('architecture §3.7: expiry on a real hos
     expect((await cli('hold', runId, '--reason', 'late'))[1]).toContain('nothing of it is kept');
   });
 
-  it('Temporal has forgotten them all; to delete what it has forgotten is fine', async () => {
-    expect(gone.length).toBeGreaterThan(6);
-    for (const runId of gone)
-      await until(() => isForgotten(runId), `Temporal has forgotten ${runId}`, {
-        limitMs: FORGETS_MS,
+  it(
+    'Temporal has forgotten them all; to delete what it has forgotten is fine',
+    { timeout: patient(600_000) },
+    async () => {
+      expect(gone.length).toBeGreaterThan(6);
+      for (const runId of gone)
+        await until(() => isForgotten(runId), `Temporal has forgotten ${runId}`, {
+          limitMs: FORGETS_MS,
+        });
+      const { namespace } = host.temporal;
+      const remover = createHistoryRemover({ connection: temporal, namespace });
+      for (const [runId, temporalRunId] of forgotten) await remover.remove(runId, temporalRunId);
+      const elsewhere = createHistoryRemover({ connection: temporal, namespace: 'no-such-one' });
+      await expect(elsewhere.remove('run', 'execution')).rejects.toMatchObject({
+        code: 'service_unavailable',
       });
-    const { namespace } = host.temporal;
-    const remover = createHistoryRemover({ connection: temporal, namespace });
-    for (const [runId, temporalRunId] of forgotten) await remover.remove(runId, temporalRunId);
-    const elsewhere = createHistoryRemover({ connection: temporal, namespace: 'no-such-one' });
-    await expect(elsewhere.remove('run', 'execution')).rejects.toMatchObject({
-      code: 'service_unavailable',
-    });
-  }, 600_000);
+    },
+  );
 });
 
 describe.skipIf('missing' in postgres)(
@@ -398,6 +411,6 @@ describe.skipIf('missing' in postgres)(
         await host.stop();
         await rm(folder, { recursive: true, force: true });
       }
-    }, 120_000);
+    });
   },
 );

@@ -56,7 +56,7 @@ beforeAll(async () => {
   await host.api(`/v1/runs/${runId}/interrupts/gate`, { body });
   await host.waitFor(runId, ended);
   types = (await readLog(host, runId)).events.map(({ type }) => type);
-}, 120_000);
+});
 
 afterAll(() => host?.stop());
 

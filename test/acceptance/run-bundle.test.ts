@@ -188,7 +188,7 @@ beforeAll(async () => {
     facade: { forceContinueAsNewAfter: 15 },
   });
   await play();
-}, 180_000);
+});
 
 afterAll(async () => {
   await host?.stop();

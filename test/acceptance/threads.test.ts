@@ -49,7 +49,7 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run that started others
   async function untilAsked(runId: string): Promise<string[]> {
     await page.goto(`${host.url}/pages/runs/${runId}`);
     const questions = page.locator('.item.tool > .thread .item.question.waiting');
-    await expect.poll(() => questions.count(), { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => questions.count()).toBe(2);
     const threads = await page.locator('.item.tool > .thread').all();
     return Promise.all(threads.map(async (each) => (await each.getAttribute('data-run')) ?? ''));
   }
@@ -76,7 +76,7 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run that started others
       });
     for (const child of children) await answer(child);
     const ends = page.locator('.thread .item.end.done');
-    await expect.poll(() => ends.count(), { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => ends.count()).toBe(2);
     await page.locator('#timeline > .item.end.done').waitFor();
     await expect.poll(() => page.locator('#questions .question').count()).toBe(0);
     const ids = await idsOf('[id]');

@@ -14,6 +14,7 @@ import {
 import { until } from '../support/host.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { CACHE_DIR, startTestTemporal, type TestTemporal } from '../support/temporal.ts';
+import { patient } from '../support/machine.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -42,14 +43,14 @@ beforeAll(async () => {
   runs.two = await waiting();
   for (const id of ['one', 'two'])
     await until(async () => (await build(id))?.openRuns === 1, `the run of ${id} is listed`);
-}, 240_000);
+}, patient(240_000));
 beforeEach((context) => context.skip(missing !== undefined, missing));
 afterAll(async () => {
   await builds?.stop();
   await temporal?.stop();
   await other?.remove();
   await postgres?.stop();
-}, 60_000);
+});
 
 /** By the workflow code that the cache folder holds. */
 async function check(cacheDir: string, ...flags: string[]) {
@@ -87,7 +88,6 @@ it.each(['one', 'two'] as const)(
     ]);
     expect(named).toMatch(new RegExp(`^${runs[build]} \\([0-9a-f-]{36}\\): .*nondeterminism`, 'i'));
   },
-  120_000,
 );
 
 it('docs/upgrades.md upgrade-check of a build that nobody has looks at nothing; what is no id of one is refused', async () => {
@@ -99,4 +99,4 @@ it('docs/upgrades.md upgrade-check of a build that nobody has looks at nothing; 
   const wrong = await check(CACHE_DIR, '--build', 'a b');
   expect([wrong.code, wrong.stdout]).toEqual([1, '']);
   expect(wrong.stderr).toContain('--build ID');
-}, 120_000);
+});

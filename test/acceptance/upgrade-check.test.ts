@@ -21,6 +21,7 @@ import { agentNode, chain, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
+import { patient } from '../support/machine.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -58,7 +59,7 @@ beforeAll(async () => {
     dataConverter: { payloadCodecs },
     bundle: await workflowBundle({ cacheDir: config.cacheDir }),
   };
-}, 120_000);
+});
 
 afterAll(async () => {
   await (source?.connection as { close(): Promise<void> } | undefined)?.close();
@@ -78,9 +79,7 @@ async function replayed(
 /** Temporal's lists come behind its histories. */
 const seen = (which: Parameters<typeof replayHistories>[1], runId: string) =>
   expect
-    .poll(async () => (await replayed(source.bundle, which)).map((one) => one.runId), {
-      timeout: 20_000,
-    })
+    .poll(async () => (await replayed(source.bundle, which)).map((one) => one.runId))
     .toContain(runId);
 
 it('the build that made them goes on with open runs, and with those that have ended', async () => {
@@ -150,9 +149,9 @@ it('a run whose subject was erased breaks nothing', async () => {
   expect(ended.map(({ runId }) => runId)).not.toContain(erased);
   expect(ended.map(({ runId }) => runId)).toContain(over);
   for (const { fault } of ended) expect(fault).toBeUndefined();
-}, 60_000);
+});
 
-describe('the command', { timeout: 180_000 }, () => {
+describe('the command', { timeout: patient(180_000) }, () => {
   // It takes the data folder that the host had.
   beforeAll(() => host.stop());
 

@@ -15,7 +15,7 @@ let opened: OpenDatabase;
 beforeAll(async () => {
   opened = await openDatabase({ kind: 'pglite' }, quietLogger);
   stores = await storesOn(opened, { database: { kind: 'pglite' }, logger: quietLogger });
-}, 60_000);
+});
 afterAll(() => stores.close());
 
 async function keys(runId: string, length: number): Promise<string[] | string | undefined> {

@@ -96,7 +96,7 @@ let close: () => Promise<void>;
 beforeAll(async () => {
   ({ db, close } = await openDatabase({ kind: 'pglite' }, quietLogger));
   await migrate(db, await readMigrations());
-}, 60_000);
+});
 afterAll(() => close());
 
 // [I86]

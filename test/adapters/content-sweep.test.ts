@@ -17,7 +17,7 @@ beforeAll(async () => {
   const write = (line: string) => void lines.push(line);
   const logger = createLogger({ level: 'warn', write });
   stores = await openStores({ database: { kind: 'pglite' }, contentDir: dir, logger });
-}, 60_000);
+});
 afterAll(async () => {
   await stores.close();
   await rm(dir, { recursive: true, force: true });

@@ -18,7 +18,7 @@ let temporal: TestTemporal;
 beforeAll(async () => {
   quietRuntime();
   temporal = await startTestTemporal();
-}, 180_000);
+});
 afterAll(() => temporal?.stop());
 
 interface Asking {

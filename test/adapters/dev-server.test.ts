@@ -85,10 +85,8 @@ describe('architecture §7 the dev server of a data folder', () => {
     const server = await obtain({ inMemory: true });
     const pid = server.pid() as number;
     process.kill(pid, 'SIGKILL');
-    await expect.poll(() => server.pid() ?? pid, { timeout: 15_000 }).not.toBe(pid);
-    await expect
-      .poll(() => retentionOf(server.address).catch(() => 0), { timeout: 15_000 })
-      .toBe(30 * 24 * 3600);
+    await expect.poll(() => server.pid() ?? pid).not.toBe(pid);
+    await expect.poll(() => retentionOf(server.address).catch(() => 0)).toBe(30 * 24 * 3600);
   });
 
   it('a record of a stranger is not ended, and a taken port is replaced', async () => {

@@ -34,13 +34,13 @@ it('the first is kept empty, and the next ones are copies of it', async () => {
   expect(await identity('two', cache)).toBe(one);
   expect(await identity('one', cache)).toBe(one);
   expect(await identity('alone')).not.toBe(one);
-}, 120_000);
+});
 
 it('a copy that was cut off is made again', async () => {
   await mkdir(join(folder, 'cut', 'base'), { recursive: true });
   await writeFile(join(folder, 'cut', 'base', 'half'), '');
   expect(await identity('cut', cache)).toBe(await identity('one', cache));
-}, 120_000);
+});
 
 it('what others took of the kept one does no harm, and it is made again', async () => {
   const [name = ''] = await kept();
@@ -51,16 +51,16 @@ it('what others took of the kept one does no harm, and it is made again', async 
   await identity('next', cache);
   expect(await kept()).toEqual([name]);
   expect(await identity('last', cache)).toBe(await identity('next', cache));
-}, 120_000);
+});
 
 it('a cache that cannot be written is done without', async () => {
   await writeFile(join(folder, 'file'), '');
   expect(await identity('without', join(folder, 'file'))).not.toBe('');
-}, 120_000);
+});
 
 it('two that make one at once have it both, and leave nothing else', async () => {
   const both = join(folder, 'both');
   const made = await Promise.all([identity('left', both), identity('right', both)]);
   expect(made.every((id) => id !== '')).toBe(true);
   expect(await readdir(both)).toHaveLength(1);
-}, 120_000);
+});

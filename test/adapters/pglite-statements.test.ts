@@ -10,7 +10,7 @@ let statements: Statements;
 
 beforeAll(async () => {
   pg = await PGlite.create();
-}, 60_000);
+});
 afterAll(() => pg?.close());
 beforeEach(async () => {
   await pg.exec('DEALLOCATE ALL; DROP TABLE IF EXISTS t; CREATE TABLE t (id int, name text)');

@@ -24,7 +24,7 @@ beforeEach(async () => {
   upkeep = new Upkeep(pg, turns, LIMITS);
   await upkeep.begin();
   await pg.exec('CREATE TABLE t (id int PRIMARY KEY, text text)');
-}, 60_000);
+});
 afterEach(async () => {
   await pg.close();
   await rm(folder, { recursive: true, force: true });
@@ -69,14 +69,14 @@ describe('the embedded database', () => {
     // As much was written in all; a file of the log has 16 MiB.
     expect(rows[0]?.bytes).toBeGreaterThan(90 * MIB);
     expect(await logFileBytes()).toBeLessThan(50 * MIB);
-  }, 120_000);
+  });
 
   it('nor one that was long before it began', async () => {
     for (let round = 0; round < 16; round++) await pg.exec(`${WRITE}; TRUNCATE t`);
     expect(await logFileBytes()).toBeGreaterThan(90 * MIB);
     for (let turn = 0; turn < 4; turn++) await rested();
     expect(await logFileBytes()).toBeLessThan(50 * MIB);
-  }, 120_000);
+  });
 
   it('uses the room of deleted rows again, and knows how large its tables are', async () => {
     await inTurn(WRITE);
@@ -92,7 +92,7 @@ describe('the embedded database', () => {
       (await pg.query<{ n: number }>("SELECT reltuples AS n FROM pg_class WHERE relname = 't'"))
         .rows[0]?.n;
     await until(async () => (await tuples()) === 12_000, 'the table is analysed');
-  }, 120_000);
+  });
 
   it('does so in turns: no client finds its connection taken', async () => {
     await pg.exec(`${WRITE}; DELETE FROM t`);
@@ -106,5 +106,5 @@ describe('the embedded database', () => {
     release();
     await rested();
     expect((await pg.query('SELECT count(*)::int AS n FROM t')).rows).toEqual([{ n: 12_000 }]);
-  }, 60_000);
+  });
 });

@@ -5,8 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openPool } from '../../src/adapters/postgres/pool.ts';
 import { silentLogger } from '../support/log-parts.ts';
+import { patient } from '../support/machine.ts';
 
-const WAIT_MS = 5_000;
+const WAIT_MS = patient(20_000);
 const PROBE_MS = 20;
 
 function message(type: string, body: Buffer): Buffer {

@@ -14,8 +14,9 @@ import { ScriptedHistory } from '../support/log-parts.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { programArgs } from '../support/prepared.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { patient } from '../support/machine.ts';
 
-const LIMIT_MS = 600_000;
+const LIMIT_MS = patient(600_000);
 const EVENTS = 4;
 const SHARED = `sha256:${createHash('sha256').update('shared').digest('hex')}`;
 const postgres = await startPostgres();
@@ -35,7 +36,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     const opened = await openDatabase(database, quietLogger);
     stores = await storesOn(opened, { database, logger: quietLogger });
     ({ db } = opened);
-  }, 60_000);
+  });
   afterAll(async () => stores?.close());
 
   /** Claims of who died are over. */
@@ -91,6 +92,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
 
   it(
     'killed before each of its steps: each run of a family is whole, or all of them have expired, and the next process deletes the rest',
+    { timeout: LIMIT_MS },
     async () => {
       const neighbour = await member(stores, { open: true });
       let killed = 0;
@@ -124,7 +126,6 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
       }
       expect(killed).toBeGreaterThan(20);
     },
-    LIMIT_MS,
   );
 
   it('two processes at once, and what is under way beside them: each run once, its neighbours not at all', async () => {
@@ -149,7 +150,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     for (const run of families.flat()) expect(await tablesWith(db, run)).toEqual([]);
     expect((await headOf(stores, neighbour.runId)).nextSequence).toBe(5);
     await elsewhere.close();
-  }, 120_000);
+  });
 
   it('a rebuild, an archive, a fork or a hold at the same moment: there as a whole, or gone as a whole', async () => {
     const log = createLog({
@@ -184,7 +185,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
       }
     }
     log.close();
-  }, 60_000);
+  });
 
   it('who reads a log slowly sees that its run went, and not an end', async () => {
     const run = await member(stores, { open: true });
@@ -222,7 +223,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
       sizes.push(await rowsOfAll(db));
     }
     expect(sizes.slice(1)).toEqual(sizes.slice(1).map(() => sizes[1]));
-  }, 120_000);
+  });
 });
 
 /** Rows of every table that has a tenant, but for entries of expired runs. */

@@ -18,15 +18,16 @@ import { appendRows, eventually, headOf, newId, startedRun, refTo } from '../con
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { programArgs } from '../support/prepared.ts';
+import { patient } from '../support/machine.ts';
 
-const LIMIT_MS = 60_000;
+const LIMIT_MS = patient(60_000);
 const postgres = await startPostgres();
 const dir = await mkdtemp(join(tmpdir(), 'openwop-faults-'));
 
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
   await rm(dir, { recursive: true, force: true });
-}, LIMIT_MS);
+});
 
 /** Starts a writer and kills it behind its `appends`-th confirmed append. Returns the last number it printed. */
 async function killedWriter(folder: string, runId: string, appends: number): Promise<number> {
@@ -45,48 +46,40 @@ async function killedWriter(folder: string, runId: string, appends: number): Pro
 }
 
 describe('PGlite', () => {
-  it(
-    'architecture §7 a process killed at any append loses none that was confirmed',
-    { timeout: LIMIT_MS },
-    async () => {
-      const folder = join(dir, 'killed');
-      const runId = newId('run');
-      let confirmed = 0;
-      for (const appends of [3, 10]) confirmed = await killedWriter(folder, runId, appends);
-      const stores = await openStores({
+  it('architecture §7 a process killed at any append loses none that was confirmed', async () => {
+    const folder = join(dir, 'killed');
+    const runId = newId('run');
+    let confirmed = 0;
+    for (const appends of [3, 10]) confirmed = await killedWriter(folder, runId, appends);
+    const stores = await openStores({
+      database: { kind: 'pglite', dir: folder },
+      logger: quietLogger,
+    });
+    try {
+      const rows = await stores.log.read(refTo(runId), { after: -1, limit: 10_000 });
+      expect(rows.length).toBeGreaterThanOrEqual(confirmed);
+      expect(rows.map((row) => row.sequence)).toEqual(rows.map((_, at) => at));
+      expect((await headOf(stores, runId)).nextSequence).toBe(rows.length);
+      await appendRows(stores, runId, ['goes on']);
+    } finally {
+      await stores.close();
+    }
+  });
+
+  it('architecture §7 a folder that cannot be opened is service_unavailable', async () => {
+    const file = join(dir, 'file');
+    await writeFile(file, 'not a folder');
+    const foreign = join(dir, 'foreign');
+    await mkdir(foreign);
+    await writeFile(join(foreign, 'PG_VERSION'), '9\n');
+    for (const folder of [file, foreign]) {
+      const opening = openStores({
         database: { kind: 'pglite', dir: folder },
         logger: quietLogger,
       });
-      try {
-        const rows = await stores.log.read(refTo(runId), { after: -1, limit: 10_000 });
-        expect(rows.length).toBeGreaterThanOrEqual(confirmed);
-        expect(rows.map((row) => row.sequence)).toEqual(rows.map((_, at) => at));
-        expect((await headOf(stores, runId)).nextSequence).toBe(rows.length);
-        await appendRows(stores, runId, ['goes on']);
-      } finally {
-        await stores.close();
-      }
-    },
-  );
-
-  it(
-    'architecture §7 a folder that cannot be opened is service_unavailable',
-    { timeout: LIMIT_MS },
-    async () => {
-      const file = join(dir, 'file');
-      await writeFile(file, 'not a folder');
-      const foreign = join(dir, 'foreign');
-      await mkdir(foreign);
-      await writeFile(join(foreign, 'PG_VERSION'), '9\n');
-      for (const folder of [file, foreign]) {
-        const opening = openStores({
-          database: { kind: 'pglite', dir: folder },
-          logger: quietLogger,
-        });
-        await expect(opening).rejects.toMatchObject({ code: 'service_unavailable' });
-      }
-    },
-  );
+      await expect(opening).rejects.toMatchObject({ code: 'service_unavailable' });
+    }
+  });
 
   describe('clients', () => {
     let pglite: Pglite;
@@ -95,8 +88,8 @@ describe('PGlite', () => {
       pglite = await openPglite(undefined, quietLogger);
       one = pglite.connect();
       await one.query('CREATE TABLE t (n integer)');
-    }, LIMIT_MS);
-    afterAll(async () => pglite.close(), LIMIT_MS);
+    });
+    afterAll(async () => pglite.close());
     const count = async (): Promise<unknown> =>
       (await one.query('SELECT count(*) AS n FROM t'))[0]?.n;
 
@@ -182,91 +175,79 @@ describe('PGlite', () => {
 });
 
 function migrationRules(database: () => Promise<DatabaseOptions>): void {
-  it(
-    'architecture §7 a database of a newer release is refused with one clear error',
-    { timeout: LIMIT_MS },
-    async () => {
-      const { db, close } = await openDatabase(await database(), quietLogger);
-      try {
-        const migrations = await readMigrations();
-        const newer = {
-          version: migrations.length + 1,
-          name: 'later',
-          sql: 'CREATE TABLE later (n integer)',
-        };
-        await migrate(db, [...migrations, newer]);
-        await migrate(db, [...migrations, newer]);
-        await expect(migrate(db, migrations)).rejects.toMatchObject({
-          code: 'config_invalid',
-          message: expect.stringContaining(`schema version ${newer.version}`) as string,
-        });
-      } finally {
-        await close();
-      }
-    },
-  );
+  it('architecture §7 a database of a newer release is refused with one clear error', async () => {
+    const { db, close } = await openDatabase(await database(), quietLogger);
+    try {
+      const migrations = await readMigrations();
+      const newer = {
+        version: migrations.length + 1,
+        name: 'later',
+        sql: 'CREATE TABLE later (n integer)',
+      };
+      await migrate(db, [...migrations, newer]);
+      await migrate(db, [...migrations, newer]);
+      await expect(migrate(db, migrations)).rejects.toMatchObject({
+        code: 'config_invalid',
+        message: expect.stringContaining(`schema version ${newer.version}`) as string,
+      });
+    } finally {
+      await close();
+    }
+  });
 
-  it(
-    'architecture §7 a migration that fails leaves nothing behind',
-    { timeout: LIMIT_MS },
-    async () => {
-      const { db, close } = await openDatabase(await database(), quietLogger);
-      try {
-        const broken = {
-          version: 1,
-          name: 'broken',
-          sql: 'CREATE TABLE half (n integer); SELECT 1/0;',
-        };
-        await expect(migrate(db, [broken])).rejects.toMatchObject({ sqlState: '22012' });
-        await migrate(db, [{ ...broken, sql: 'CREATE TABLE half (n integer)' }]);
-      } finally {
-        await close();
-      }
-    },
-  );
+  it('architecture §7 a migration that fails leaves nothing behind', async () => {
+    const { db, close } = await openDatabase(await database(), quietLogger);
+    try {
+      const broken = {
+        version: 1,
+        name: 'broken',
+        sql: 'CREATE TABLE half (n integer); SELECT 1/0;',
+      };
+      await expect(migrate(db, [broken])).rejects.toMatchObject({ sqlState: '22012' });
+      await migrate(db, [{ ...broken, sql: 'CREATE TABLE half (n integer)' }]);
+    } finally {
+      await close();
+    }
+  });
 
-  it(
-    'architecture §3.6 segments that a process of an older release leaves are archived, before and after the migration',
-    { timeout: LIMIT_MS },
-    async () => {
-      const { db, close } = await openDatabase(await database(), quietLogger);
-      const segments = createSegmentStore(db);
-      const asOlder = async (runId: string, change: string): Promise<void> => {
-        await db.query(
-          `INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
+  it('architecture §3.6 segments that a process of an older release leaves are archived, before and after the migration', async () => {
+    const { db, close } = await openDatabase(await database(), quietLogger);
+    const segments = createSegmentStore(db);
+    const asOlder = async (runId: string, change: string): Promise<void> => {
+      await db.query(
+        `INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
              last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
            VALUES ($1, 'default', 'w', 0, 'running', false, 1, 0, 'T1', 9, '', 1, 'null', 'null')`,
-          [runId],
-        );
-        await db.query(
-          "INSERT INTO run_segments (run_id, segment_index, tenant_id, temporal_run_id) VALUES ($1, 0, 'default', 'T1')",
-          [runId],
-        );
-        await db.query(`UPDATE run_heads SET next_sequence = 2, ${change} WHERE run_id = $1`, [
-          runId,
-        ]);
-      };
-      const claimed = async (): Promise<string[]> =>
-        (await segments.claimUnarchived(10, LIMIT_MS)).map(({ runId }) => runId).sort();
-      try {
-        const migrations = await readMigrations();
-        await migrate(db, migrations.slice(0, 4));
-        await asOlder('closed before', 'closed = true');
-        await asOlder('moved before', "temporal_run_id = 'T2'");
-        await asOlder('open before', 'closed = false');
-        await migrate(db, migrations);
-        expect(await claimed()).toEqual(['closed before', 'moved before']);
-        await asOlder('closed after', 'closed = true');
-        await asOlder('moved after', "temporal_run_id = 'T2'");
-        await asOlder('open after', 'closed = false');
-        expect(await claimed()).toEqual(['closed after', 'moved after']);
-      } finally {
-        await close();
-      }
-    },
-  );
+        [runId],
+      );
+      await db.query(
+        "INSERT INTO run_segments (run_id, segment_index, tenant_id, temporal_run_id) VALUES ($1, 0, 'default', 'T1')",
+        [runId],
+      );
+      await db.query(`UPDATE run_heads SET next_sequence = 2, ${change} WHERE run_id = $1`, [
+        runId,
+      ]);
+    };
+    const claimed = async (): Promise<string[]> =>
+      (await segments.claimUnarchived(10, LIMIT_MS)).map(({ runId }) => runId).sort();
+    try {
+      const migrations = await readMigrations();
+      await migrate(db, migrations.slice(0, 4));
+      await asOlder('closed before', 'closed = true');
+      await asOlder('moved before', "temporal_run_id = 'T2'");
+      await asOlder('open before', 'closed = false');
+      await migrate(db, migrations);
+      expect(await claimed()).toEqual(['closed before', 'moved before']);
+      await asOlder('closed after', 'closed = true');
+      await asOlder('moved after', "temporal_run_id = 'T2'");
+      await asOlder('open after', 'closed = false');
+      expect(await claimed()).toEqual(['closed after', 'moved after']);
+    } finally {
+      await close();
+    }
+  });
 
-  it('architecture §10 every table of tenants has a tenant_id', { timeout: LIMIT_MS }, async () => {
+  it('architecture §10 every table of tenants has a tenant_id', async () => {
     const { db, close } = await openDatabase(await database(), quietLogger);
     try {
       await migrate(db, await readMigrations());
@@ -311,82 +292,70 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   });
   migrationRules(database);
 
-  it(
-    'architecture §7 processes that start at once migrate once',
-    { timeout: LIMIT_MS },
-    async () => {
-      const options = { database: await database(), logger: quietLogger };
-      const opened = await Promise.all(Array.from({ length: 4 }, () => openStores(options)));
-      await Promise.all(opened.map((stores) => stores.ping()));
-      await Promise.all(opened.map((stores) => stores.close()));
-    },
-  );
+  it('architecture §7 processes that start at once migrate once', async () => {
+    const options = { database: await database(), logger: quietLogger };
+    const opened = await Promise.all(Array.from({ length: 4 }, () => openStores(options)));
+    await Promise.all(opened.map((stores) => stores.ping()));
+    await Promise.all(opened.map((stores) => stores.close()));
+  });
 
-  it(
-    'architecture §3.3 a killed server is service_unavailable, and back without a restart',
-    { timeout: LIMIT_MS },
-    async () => {
-      const stores = await openStores({ database: await database(), logger: quietLogger });
-      try {
-        const runId = await startedRun(stores);
-        await appendRows(stores, runId, ['a']);
-        let reconnects = 0;
-        stores.log.onReconnect(() => reconnects++);
-        await cluster().kill();
-        const unavailable = { code: 'service_unavailable' };
-        await expect(stores.log.head(refTo(runId))).rejects.toMatchObject(unavailable);
-        await expect(stores.log.closeBlock(refTo(runId), 'x')).rejects.toMatchObject(unavailable);
-        await expect(stores.ping()).rejects.toMatchObject(unavailable);
-        await cluster().restart();
-        await stores.ping();
-        expect(await stores.log.read(refTo(runId), { after: -1, limit: 10 })).toHaveLength(1);
-        await eventually(() => reconnects === 1, 'the notification connection');
-        const seen: number[] = [];
-        stores.log.onChange((change) => seen.push(change.nextSequence));
-        await appendRows(stores, runId, ['b']);
-        await eventually(() => seen.length === 1, 'the change');
-        expect(seen).toEqual([2]);
-      } finally {
-        await stores.close();
-      }
-    },
-  );
-
-  it(
-    'architecture §3.3 a server that says nothing is service_unavailable, and its connections are not used again',
-    { timeout: LIMIT_MS },
-    async () => {
-      const { url } = (await database()) as { url: string };
-      const db = await openPool(url, quietLogger, 500);
+  it('architecture §3.3 a killed server is service_unavailable, and back without a restart', async () => {
+    const stores = await openStores({ database: await database(), logger: quietLogger });
+    try {
+      const runId = await startedRun(stores);
+      await appendRows(stores, runId, ['a']);
+      let reconnects = 0;
+      stores.log.onReconnect(() => reconnects++);
+      await cluster().kill();
       const unavailable = { code: 'service_unavailable' };
-      try {
-        await db.query('CREATE TABLE rows (n integer)');
-        let backend = 0;
-        let frozen = false;
-        const transaction = db.transaction(async (tx) => {
-          const [row] = await tx.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-          backend = row?.pid ?? 0;
-          await tx.query('INSERT INTO rows VALUES (1)');
-          await cluster().freeze();
-          frozen = true;
-          await tx.query('INSERT INTO rows VALUES (2)');
-        });
-        await expect(transaction).rejects.toMatchObject(unavailable);
-        expect(frozen).toBe(true);
-        await expect(db.query('SELECT 1')).rejects.toMatchObject(unavailable);
-        await cluster().thaw();
-        const gone = async () => {
-          const found = await db.query('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [backend]);
-          return found.length === 0;
-        };
-        await eventually(gone, 'the end of the connection');
-        expect(await db.query('SELECT n FROM rows')).toEqual([]);
-      } finally {
-        await cluster().thaw();
-        await db.close();
-      }
-    },
-  );
+      await expect(stores.log.head(refTo(runId))).rejects.toMatchObject(unavailable);
+      await expect(stores.log.closeBlock(refTo(runId), 'x')).rejects.toMatchObject(unavailable);
+      await expect(stores.ping()).rejects.toMatchObject(unavailable);
+      await cluster().restart();
+      await stores.ping();
+      expect(await stores.log.read(refTo(runId), { after: -1, limit: 10 })).toHaveLength(1);
+      await eventually(() => reconnects === 1, 'the notification connection');
+      const seen: number[] = [];
+      stores.log.onChange((change) => seen.push(change.nextSequence));
+      await appendRows(stores, runId, ['b']);
+      await eventually(() => seen.length === 1, 'the change');
+      expect(seen).toEqual([2]);
+    } finally {
+      await stores.close();
+    }
+  });
+
+  it('architecture §3.3 a server that says nothing is service_unavailable, and its connections are not used again', async () => {
+    const { url } = (await database()) as { url: string };
+    const db = await openPool(url, quietLogger, 500);
+    const unavailable = { code: 'service_unavailable' };
+    try {
+      await db.query('CREATE TABLE rows (n integer)');
+      let backend = 0;
+      let frozen = false;
+      const transaction = db.transaction(async (tx) => {
+        const [row] = await tx.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+        backend = row?.pid ?? 0;
+        await tx.query('INSERT INTO rows VALUES (1)');
+        await cluster().freeze();
+        frozen = true;
+        await tx.query('INSERT INTO rows VALUES (2)');
+      });
+      await expect(transaction).rejects.toMatchObject(unavailable);
+      expect(frozen).toBe(true);
+      await expect(db.query('SELECT 1')).rejects.toMatchObject(unavailable);
+      await cluster().thaw();
+      const gone = async () => {
+        const found = await db.query('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [backend]);
+        return found.length === 0;
+      };
+      await eventually(gone, 'the end of the connection');
+      expect(await db.query('SELECT n FROM rows')).toEqual([]);
+    } finally {
+      await cluster().thaw();
+      await db.close();
+    }
+  });
 
   it('architecture §3.3 a server that is not there at the start is service_unavailable', async () => {
     const url = 'postgres://postgres@127.0.0.1:1/none';

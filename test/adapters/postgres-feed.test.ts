@@ -9,12 +9,10 @@ import type { Stores } from '../../src/ports/stores.ts';
 import { appendRows, delta, eventually, newId, startedRun, refTo } from '../contract/given.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
-
-const LIMIT_MS = 60_000;
 const postgres = await startPostgres();
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
-}, LIMIT_MS);
+});
 
 describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   let url = '';
@@ -23,8 +21,8 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     if ('missing' in postgres) throw new Error(postgres.missing);
     url = await postgres.createDatabase();
     stores = await openStores({ database: { kind: 'postgres', url }, logger: quietLogger });
-  }, LIMIT_MS);
-  afterAll(async () => stores?.close(), LIMIT_MS);
+  });
+  afterAll(async () => stores?.close());
 
   const page = (tenant: string, after = 0) => stores.feed.read({ tenant, after, limit: 10_000 });
   const named = (rows: readonly FeedRow[]): string[] =>
@@ -109,47 +107,43 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     expect(named((await page(tenant)).rows)).toEqual([`${writer.runId} 0`, `${writer.runId} 1`]);
   });
 
-  it(
-    'architecture §3.6 a reader beside many writers gets every row once, in the order of positions',
-    { timeout: LIMIT_MS },
-    async () => {
-      const tenant = newId('tenant');
-      const runIds = await Promise.all(
-        Array.from({ length: 12 }, () => startedRun(stores, { tenant })),
-      );
-      const abort = new AbortController();
-      const seen: FeedRow[] = [];
-      const reading = (async () => {
-        // Pages of its own, as fast as it can: readFeed would rest between two of them.
-        for (let after = 0; !abort.signal.aborted;) {
-          const { rows } = await page(tenant, after);
-          seen.push(...rows);
-          after = rows.at(-1)?.position ?? after;
-        }
-      })();
-      const slow = Array.from({ length: 6 }, async () => {
-        for (let count = 0; count < 8; count++) {
-          const writer = await openWriter(tenant);
-          await new Promise((resolve) => setTimeout(resolve, Math.random() * 30));
-          await end(writer, count % 3 === 0 ? 'ROLLBACK' : 'COMMIT');
-        }
-      });
-      const appending = runIds.map(async (runId, at) => {
-        for (let count = 0; count < 20; count++) {
-          await appendRows(stores, runId, [`${count}.0`, `${count}.1`]);
-          if (at % 2 === 0)
-            await stores.log.appendDeltas(refTo(runId), 'a/1/0/s', 1, [
-              delta(runId, 'a/1/0/s', count),
-            ]);
-        }
-      });
-      await Promise.all([...slow, ...appending]);
-      const { rows } = await page(tenant);
-      expect(rows.length).toBeGreaterThan(12 * 40);
-      await eventually(() => seen.length >= rows.length, 'every row');
-      abort.abort();
-      await reading;
-      expect(seen).toEqual(rows);
-    },
-  );
+  it('architecture §3.6 a reader beside many writers gets every row once, in the order of positions', async () => {
+    const tenant = newId('tenant');
+    const runIds = await Promise.all(
+      Array.from({ length: 12 }, () => startedRun(stores, { tenant })),
+    );
+    const abort = new AbortController();
+    const seen: FeedRow[] = [];
+    const reading = (async () => {
+      // Pages of its own, as fast as it can: readFeed would rest between two of them.
+      for (let after = 0; !abort.signal.aborted;) {
+        const { rows } = await page(tenant, after);
+        seen.push(...rows);
+        after = rows.at(-1)?.position ?? after;
+      }
+    })();
+    const slow = Array.from({ length: 6 }, async () => {
+      for (let count = 0; count < 8; count++) {
+        const writer = await openWriter(tenant);
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * 30));
+        await end(writer, count % 3 === 0 ? 'ROLLBACK' : 'COMMIT');
+      }
+    });
+    const appending = runIds.map(async (runId, at) => {
+      for (let count = 0; count < 20; count++) {
+        await appendRows(stores, runId, [`${count}.0`, `${count}.1`]);
+        if (at % 2 === 0)
+          await stores.log.appendDeltas(refTo(runId), 'a/1/0/s', 1, [
+            delta(runId, 'a/1/0/s', count),
+          ]);
+      }
+    });
+    await Promise.all([...slow, ...appending]);
+    const { rows } = await page(tenant);
+    expect(rows.length).toBeGreaterThan(12 * 40);
+    await eventually(() => seen.length >= rows.length, 'every row');
+    abort.abort();
+    await reading;
+    expect(seen).toEqual(rows);
+  });
 });

@@ -8,8 +8,6 @@ import { appendRows, refTo, startedRun } from '../contract/given.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { copyEnded } from '../support/run-copies.ts';
-
-const LIMIT_MS = 120_000;
 const ENDED = 20_000;
 const EVENTS = 3;
 const OPEN = 8;
@@ -68,11 +66,11 @@ describe.skipIf('missing' in postgres)('PostgreSQL with many runs that have ende
     await withStores(async (stores) => {
       open = await Promise.all(Array.from({ length: OPEN }, () => startedRun(stores)));
     });
-  }, LIMIT_MS);
+  });
   afterAll(async () => {
     await own?.close();
     if (!('missing' in postgres)) await postgres.stop();
-  }, LIMIT_MS);
+  });
 
   it('architecture §7 pages of lists and of events, a head, and appends scan no table', async () => {
     const run = refTo(runId);

@@ -14,15 +14,13 @@ import { retentionContract } from '../contract/retention.ts';
 import { retentionNotesContract } from '../contract/retention-notes.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
-
-const OPEN_LIMIT_MS = 60_000;
 const postgres = await startPostgres();
 const dir = await mkdtemp(join(tmpdir(), 'openwop-retention-'));
 
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
   await rm(dir, { recursive: true, force: true });
-}, OPEN_LIMIT_MS);
+});
 
 function onTwin(options: () => Promise<Omit<OpenStoresOptions, 'logger'>>): void {
   let open: { readonly stores: Stores; readonly db: OpenDatabase['db'] } | undefined;
@@ -30,8 +28,8 @@ function onTwin(options: () => Promise<Omit<OpenStoresOptions, 'logger'>>): void
     const all = { ...(await options()), logger: quietLogger };
     const opened = await openDatabase(all.database, quietLogger);
     open = { stores: await storesOn(opened, all), db: opened.db };
-  }, OPEN_LIMIT_MS);
-  afterAll(async () => open?.stores.close(), OPEN_LIMIT_MS);
+  });
+  afterAll(async () => open?.stores.close());
   const opened = () => {
     if (!open) throw new Error('the stores did not open');
     return open;

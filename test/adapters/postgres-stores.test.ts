@@ -32,23 +32,21 @@ import { sessionStoreContract } from '../contract/sessions.ts';
 import { tenantsContract } from '../contract/tenants.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
-
-const OPEN_LIMIT_MS = 60_000;
 const postgres = await startPostgres();
 const dir = await mkdtemp(join(tmpdir(), 'openwop-stores-'));
 
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
   await rm(dir, { recursive: true, force: true });
-}, OPEN_LIMIT_MS);
+});
 
 /** Opens before the suite, closes behind it. */
 function opened(options: () => Promise<Omit<OpenStoresOptions, 'logger'>>): GivenStores {
   let stores: Stores | undefined;
   beforeAll(async () => {
     stores = await openStores({ ...(await options()), logger: quietLogger });
-  }, OPEN_LIMIT_MS);
-  afterAll(async () => stores?.close(), OPEN_LIMIT_MS);
+  });
+  afterAll(async () => stores?.close());
   return () => {
     if (!stores) throw new Error('the stores did not open');
     return stores;

@@ -7,9 +7,10 @@ import { mintToken, tokenHash } from '../../src/opensentience/tokens.ts';
 import { callOf, startCore } from '../support/opensentience/core-parts.ts';
 import { tempFolder, writeAgent } from '../support/opensentience/temp.ts';
 import { surroundingsOf } from './attached.ts';
+import { patient } from '../support/machine.ts';
 
 const ID = 'com.example.many';
-const WAIT_MS = 20_000;
+const WAIT_MS = patient(20_000);
 const folder = join(tempFolder(), randomUUID().slice(0, 8));
 
 /** Of about 42 parts; `version` is what it answers with. */

@@ -26,7 +26,10 @@ afterEach(async () => {
 });
 
 const accept = (host: TestHost, runId: string) =>
-  host.api(`/v1/runs/${runId}/interrupts/gate`, { body: { resumeValue: { action: 'accept' } } });
+  host.api(`/v1/runs/${runId}/interrupts/gate`, {
+    body: { resumeValue: { action: 'accept' } },
+    isPatient: false,
+  });
 
 describe('architecture §7 one process', () => {
   it('takes a run from HTTP to its end', async () => {

@@ -15,6 +15,7 @@ import {
 } from '../support/host.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { findTimeSkippingServer } from '../support/time-skipping.ts';
+import { patient } from '../support/machine.ts';
 
 const java = await findTimeSkippingServer();
 
@@ -64,38 +65,46 @@ const waiting = async (url: string) => {
 };
 
 describe.skipIf(!java.available)('[java] a host on the in-memory server', () => {
-  it('says that nothing is kept, runs the demo to its end, and begins anew after a kill', async () => {
-    const first = await start();
-    expect(first.stdout()).toMatch(/NOTHING IS KEPT: Temporal runs in memory/);
-    const client = apiClient(first.url, TEST_API_KEY);
-    const ready = await client.api('/readyz');
-    expect(ready).toMatchObject({ status: 200, body: { engine: 'temporal-in-memory' } });
-    const discovery = await client.api<{ implementation: { version: string } }>(
-      '/.well-known/openwop',
-    );
-    expect(discovery.body.implementation.version).toMatch(/\+in-memory-temporal$/);
+  it(
+    'says that nothing is kept, runs the demo to its end, and begins anew after a kill',
+    { timeout: patient(180_000) },
+    async () => {
+      const first = await start();
+      expect(first.stdout()).toMatch(/NOTHING IS KEPT: Temporal runs in memory/);
+      const client = apiClient(first.url, TEST_API_KEY);
+      const ready = await client.api('/readyz');
+      expect(ready).toMatchObject({ status: 200, body: { engine: 'temporal-in-memory' } });
+      const discovery = await client.api<{ implementation: { version: string } }>(
+        '/.well-known/openwop',
+      );
+      expect(discovery.body.implementation.version).toMatch(/\+in-memory-temporal$/);
 
-    const [before] = await waiting(first.url);
-    const body = { resumeValue: { action: 'accept' } };
-    await client.api(`/v1/runs/${before}/interrupts/triage`, { body });
-    await client.waitFor(before as string, ({ status }) => status === 'completed');
-    await client.startRun({
-      workflowId: 'refund-desk',
-      inputs: { orderId: 'A-1007', message: 'x' },
-    });
-    await first.kill('SIGKILL');
+      const [before] = await waiting(first.url);
+      const body = { resumeValue: { action: 'accept' } };
+      await client.api(`/v1/runs/${before}/interrupts/triage`, { body });
+      await client.waitFor(before as string, ({ status }) => status === 'completed');
+      await client.startRun({
+        workflowId: 'refund-desk',
+        inputs: { orderId: 'A-1007', message: 'x' },
+      });
+      await first.kill('SIGKILL');
 
-    const second = await start();
-    const runs = await waiting(second.url);
-    expect(runs).toHaveLength(1);
-    expect(runs).not.toContain(before);
-  }, 180_000);
+      const second = await start();
+      const runs = await waiting(second.url);
+      expect(runs).toHaveLength(1);
+      expect(runs).not.toContain(before);
+    },
+  );
 
-  it('runs that are kept in the data folder do not seem to be gone: the host does not start', async () => {
-    mkdirSync(join(folder, 'data'));
-    writeFileSync(join(folder, 'data/temporal.db'), '');
-    const command = spawnCommand('start', environment());
-    expect(await command.exited).toBe(1);
-    expect(command.stderr()).toMatch(/No Temporal server could be had/);
-  }, 180_000);
+  it(
+    'runs that are kept in the data folder do not seem to be gone: the host does not start',
+    { timeout: patient(180_000) },
+    async () => {
+      mkdirSync(join(folder, 'data'));
+      writeFileSync(join(folder, 'data/temporal.db'), '');
+      const command = spawnCommand('start', environment());
+      expect(await command.exited).toBe(1);
+      expect(command.stderr()).toMatch(/No Temporal server could be had/);
+    },
+  );
 });

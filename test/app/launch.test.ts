@@ -125,7 +125,7 @@ it('the checkout and the cache may have any name', async () => {
     env: { ...env(odd), ...data },
   });
   expect(stdout).toContain('0 rebuilt, 0 refused');
-}, 60_000);
+});
 
 it('a cache that cannot be written is told in a sentence', async () => {
   writeFileSync(join(folder, 'file'), '');

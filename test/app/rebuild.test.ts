@@ -8,6 +8,7 @@ import { createDemo, demoRunRequest } from '../../src/demo/index.ts';
 import { spawnCommand, startTestHost, TEST_API_KEY } from '../support/host.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
+import { patient } from '../support/machine.ts';
 
 let dataDir: string;
 beforeEach(() => {
@@ -46,40 +47,44 @@ async function giveTo(tenant: string, runId: string): Promise<void> {
   await close();
 }
 
-it('writes a run with deltas, a tool and an open question anew', async () => {
-  const demo = await createDemo({ dataDir, logger: quietLogger });
-  const host = await startTestHost({ dataDir, builtIn: demo, temporal: 'own' });
-  const runId = await host.startRun({ ...demoRunRequest });
-  await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
-  await host.stop();
-  await demo.stop();
+it(
+  'writes a run with deltas, a tool and an open question anew',
+  { timeout: patient(360_000) },
+  async () => {
+    const demo = await createDemo({ dataDir, logger: quietLogger });
+    const host = await startTestHost({ dataDir, builtIn: demo, temporal: 'own' });
+    const runId = await host.startRun({ ...demoRunRequest });
+    await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
+    await host.stop();
+    await demo.stop();
 
-  const before = await storedRows(runId, true);
-  expect((before as unknown[]).length).toBeGreaterThan(50);
+    const before = await storedRows(runId, true);
+    expect((before as unknown[]).length).toBeGreaterThan(50);
 
-  const command = spawnCommand('rebuild', {
-    OPENWOP_DATA_DIR: dataDir,
-    OPENWOP_CACHE_DIR: CACHE_DIR,
-    OPENWOP_API_KEY: TEST_API_KEY,
-  });
-  expect(await command.exited).toBe(0);
-  expect(command.stdout()).toContain('1 rebuilt, 0 refused');
-  expect(await storedRows(runId, false)).toEqual(before);
-
-  // By its name it is found too, whosever it is.
-  await storedRows(runId, true);
-  await giveTo('acme', runId);
-  const named = spawnCommand(
-    'rebuild',
-    {
+    const command = spawnCommand('rebuild', {
       OPENWOP_DATA_DIR: dataDir,
       OPENWOP_CACHE_DIR: CACHE_DIR,
       OPENWOP_API_KEY: TEST_API_KEY,
-    },
-    [runId, 'nobody', 'expired'],
-  );
-  expect(await named.exited).toBe(1);
-  expect(named.stdout()).toContain(`${runId}: ${(before as unknown[]).length} events`);
-  expect(named.stdout()).toMatch(/^nobody: .*No such run/im);
-  expect(named.stdout()).toMatch(/^expired: .*This run has expired/im);
-}, 360_000);
+    });
+    expect(await command.exited).toBe(0);
+    expect(command.stdout()).toContain('1 rebuilt, 0 refused');
+    expect(await storedRows(runId, false)).toEqual(before);
+
+    // By its name it is found too, whosever it is.
+    await storedRows(runId, true);
+    await giveTo('acme', runId);
+    const named = spawnCommand(
+      'rebuild',
+      {
+        OPENWOP_DATA_DIR: dataDir,
+        OPENWOP_CACHE_DIR: CACHE_DIR,
+        OPENWOP_API_KEY: TEST_API_KEY,
+      },
+      [runId, 'nobody', 'expired'],
+    );
+    expect(await named.exited).toBe(1);
+    expect(named.stdout()).toContain(`${runId}: ${(before as unknown[]).length} events`);
+    expect(named.stdout()).toMatch(/^nobody: .*No such run/im);
+    expect(named.stdout()).toMatch(/^expired: .*This run has expired/im);
+  },
+);

@@ -12,8 +12,9 @@ import { median, percentile, trendOf } from '../../bench/statistics.ts';
 import { MAX_CHILD_DEPTH } from '../../src/rules/children.ts';
 import { MAX_INFLIGHT_REQUESTS } from '../../src/opensentience/messages.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
+import { patient } from '../support/machine.ts';
 
-const LIMIT_MS = 600_000;
+const LIMIT_MS = patient(600_000);
 const closing = new Closing();
 let report: Required<BenchReport>;
 

@@ -7,6 +7,7 @@ import type { AppendBatch, Head, NewDelta, NewRow } from '../../src/ports/log.ts
 import type { NewRun, RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { runRef } from '../support/run-ref.ts';
+import { patient } from '../support/machine.ts';
 
 /** Opens once, before the suite's tests; tests only call the function. */
 export type GivenStores = () => Stores;
@@ -152,7 +153,7 @@ export async function eventually(
   seen: () => boolean | Promise<boolean>,
   what: string,
 ): Promise<void> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + patient(30_000);
   while (!(await seen())) {
     if (Date.now() > deadline) throw new Error(`not seen: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));

@@ -317,7 +317,7 @@ export function historyContract(server?: ContractServer): void {
           await client.workflow.getHandle(workflowId).terminate('test');
         }
         await expect
-          .poll(async () => (await reader.closedSince(before)).runIds, { timeout: 15_000 })
+          .poll(async () => (await reader.closedSince(before)).runIds)
           .toEqual(expect.arrayContaining(runIds));
       });
 
@@ -348,7 +348,7 @@ export function historyContract(server?: ContractServer): void {
           }
           return [...all].sort();
         };
-        await expect.poll(found, { timeout: 15_000 }).toEqual([...runIds].sort());
+        await expect.poll(found).toEqual([...runIds].sort());
         expect((await narrow.closedSince(before)).moreAfterMs).toBeDefined();
         await narrow.close();
       });
@@ -368,7 +368,7 @@ export function historyContract(server?: ContractServer): void {
         await cancelled?.cancel();
         await completed?.signal('step');
         await expect
-          .poll(async () => (await reader.closedSince(before)).runIds, { timeout: 15_000 })
+          .poll(async () => (await reader.closedSince(before)).runIds)
           .toEqual(expect.arrayContaining(runs.map(({ runId }) => runId)));
         const found = await reader.closedSince(before);
         expect(found.runIds).not.toContain(open.runId);

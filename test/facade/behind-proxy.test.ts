@@ -138,11 +138,11 @@ describe('a proxy that rewrites Host and says nothing, with OPENWOP_PUBLIC_URL',
     const env = { OPENWOP_PUBLIC_URL: proxy.origin, OPENWOP_TRUSTED_PROXIES: '127.0.0.1' };
     host = await startTestHost({ builtIn: SUITE, env });
     proxy.target = host.url;
-  }, 120_000);
+  });
   afterAll(async () => {
     await proxy.stop();
     await host.stop();
-  }, 60_000);
+  });
   const start = () => host.startRun({ workflowId: 'approval' });
 
   it('the page is live, its form is taken, and that of no other site', async () => {
@@ -198,7 +198,7 @@ describe('facades that differ in what they are told of their proxy', () => {
   beforeAll(async () => {
     host = await startFaultHost();
     runId = await host.startRun({ workflowId: 'noop' });
-  }, 120_000);
+  });
   afterAll(() => host.stop());
 
   async function behind(

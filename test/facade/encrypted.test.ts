@@ -48,7 +48,7 @@ describe.each([
   let host: TestHost;
   beforeAll(async () => {
     host = await startTestHost({ builtIn: SUITE, encryption });
-  }, 120_000);
+  });
   afterAll(() => host.stop());
 
   it('after an agent run with a human answer and a failed run', async () => {

@@ -194,7 +194,7 @@ export async function startFaultHost(...given: Parameters<typeof faultParts>): P
   const { close, ...parts } = await faultParts(...given);
   const server = await listen(parts.deps, { host: '127.0.0.1', port: 0 });
   return {
-    ...apiClient(server.url, KEY),
+    ...apiClient(server.url, KEY, { isPatient: false }),
     ...parts,
     url: server.url,
     server,

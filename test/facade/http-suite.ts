@@ -23,10 +23,10 @@ export function httpSuite(name: string, start: () => Promise<TestHost>): void {
     let host: TestHost;
     beforeAll(async () => {
       host = await start();
-    }, 120_000);
+    });
     afterAll(async () => {
       await host.stop();
-    }, 60_000);
+    });
     const suite: Suite = {
       host: () => host,
       auth: () => ({ authorization: `Bearer ${host.apiKey}` }),
@@ -39,7 +39,7 @@ export function httpSuite(name: string, start: () => Promise<TestHost>): void {
       resolve: (runId, nodeId, resumeValue, key) =>
         host.api<Envelope & { status: string }>(`/v1/runs/${runId}/interrupts/${nodeId}`, {
           body: { resumeValue },
-          headers: { 'idempotency-key': key ?? '' },
+          headers: key === undefined ? {} : { 'idempotency-key': key },
         }),
     };
     discoveryTests(suite);

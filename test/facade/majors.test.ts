@@ -96,7 +96,7 @@ beforeAll(async () => {
   server = createServer(createFacade(parts.deps, [FIRST, TRIAL]).app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  client = apiClient(url, KEY);
+  client = apiClient(url, KEY, { isPatient: false });
 });
 afterAll(async () => {
   server.closeAllConnections();

@@ -25,7 +25,7 @@ const HOUR_MS = 3_600_000;
 let host: TestHost;
 beforeAll(async () => {
   host = await startTestHost({ builtIn });
-}, 120_000);
+});
 afterAll(() => host?.stop());
 
 const tell = (runId: string, verb: 'pause' | 'resume', body: object = {}, key = '') =>

@@ -25,11 +25,11 @@ describe.skipIf(!chromiumPath)('[chromium] a rehearsal', () => {
       launchChromium(),
       startTestHost({ rehearsals: true, builtIn: { definitions: [WORKFLOW] } }),
     ]);
-  }, 120_000);
+  });
   afterAll(async () => {
     await browser?.close();
     await host?.stop();
-  }, 60_000);
+  });
   afterEach(() => context.close());
 
   async function signIn(javaScriptEnabled: boolean): Promise<void> {

@@ -91,7 +91,7 @@ beforeAll(async () => {
       ...{ type: 'agent.toolReturned', payload: call(callId, { status: 'ok', outcome: 'x' }) },
       causationId: eventIdOf(core, callId),
     });
-}, 60_000);
+});
 afterAll(() => host.stop());
 
 async function frames(count = total, lastId?: string): Promise<readonly Frame[]> {

@@ -17,11 +17,11 @@ describe.skipIf(!chromiumPath)('[chromium] a run is started by a form', () => {
 
   beforeAll(async () => {
     [browser, host] = await Promise.all([launchChromium(), startTestHost({ builtIn: SUITE })]);
-  }, 120_000);
+  });
   afterAll(async () => {
     await browser.close();
     await host.stop();
-  }, 60_000);
+  });
   afterEach(() => context.close());
 
   /** Asks for the page, signs in by the form that stands in its place, and is led there. */

@@ -126,6 +126,14 @@ export function interruptTests({ host, log, resolve }: Suite): void {
       expect([other.status, other.body.error]).toEqual([409, 'idempotency_key_mismatch']);
     });
 
+    /** An answer whose 503 the test is about. */
+    const refusedOnce = (runId: string, nodeId: string, resumeValue: unknown, key: string) =>
+      host().api(`/v1/runs/${runId}/interrupts/${nodeId}`, {
+        body: { resumeValue },
+        headers: { 'idempotency-key': key },
+        isPatient: false,
+      });
+
     /** From now on the answers of the host are lost once each: what they tell is decided, and the client gets 503. */
     const losingOneAnswer = (): void => {
       const { idempotency } = host().stores;
@@ -147,7 +155,7 @@ export function interruptTests({ host, log, resolve }: Suite): void {
         hostLog.fresh = fresh;
         return { ...(await fresh(asked)), stale: true };
       };
-      expect((await resolve(runId, 'gate', { action: 'accept' }, key)).status).toBe(503);
+      expect((await refusedOnce(runId, 'gate', { action: 'accept' }, key)).status).toBe(503);
       expect((await resolve(runId, 'gate', { action: 'accept' })).status).toBe(200);
       const second = await nextQuestion(host(), runId, first);
       const retry = await resolve(runId, 'gate', { action: 'accept' }, key);
@@ -162,7 +170,7 @@ export function interruptTests({ host, log, resolve }: Suite): void {
       const key = `lost-${runId}`;
       const first = await nextQuestion(host(), runId);
       losingOneAnswer();
-      expect((await resolve(runId, 'desk', { answers: { q1: 'A-1' } }, key)).status).toBe(503);
+      expect((await refusedOnce(runId, 'desk', { answers: { q1: 'A-1' } }, key)).status).toBe(503);
       const second = await nextQuestion(host(), runId, first);
       const retry = await resolve(runId, 'desk', { answers: { q1: 'A-1' } }, key);
       expect([retry.status, retry.body.status]).toEqual([200, 'resolved']);
@@ -176,7 +184,7 @@ export function interruptTests({ host, log, resolve }: Suite): void {
       const key = `vote-${runId}`;
       losingOneAnswer();
       const vote = { action: 'accept', voter: 'a' };
-      expect((await resolve(runId, 'gate', vote, key)).status).toBe(503);
+      expect((await refusedOnce(runId, 'gate', vote, key)).status).toBe(503);
       await host().api(`/v1/runs/${runId}/cancel`, { method: 'POST' });
       await host().waitFor(runId, ended);
       const retry = await resolve(runId, 'gate', vote, key);

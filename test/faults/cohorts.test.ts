@@ -16,13 +16,14 @@ import {
 } from '../support/host.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
+import { patient } from '../support/machine.ts';
 
 const COHORTS = '/v1/host/openwop-temporal/cohorts';
 const CLERK = 'local.deaths.clerk';
 const SPOKEN = chain('spoken', [agentNode('write', CLERK)]);
 const SOURCES = 6;
 const prompt = { agents: { clerk: { systemPrompt: 'pace: slow' } } };
-const LIMIT_MS = 180_000;
+const LIMIT_MS = patient(180_000);
 
 let folder: string;
 let env: Environment;

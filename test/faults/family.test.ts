@@ -17,9 +17,10 @@ import { TEST_API_KEY, until } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { quietRuntime } from '../support/run-workflow.ts';
+import { patient } from '../support/machine.ts';
 
-const START_LIMIT_MS = 120_000;
-const TEST_LIMIT_MS = 240_000;
+const START_LIMIT_MS = patient(120_000);
+const TEST_LIMIT_MS = patient(240_000);
 /** Pause before a reader that was cut off asks again. */
 const RETRY_MS = 100;
 const [BOSS, CLERK] = ['local.faults.family.boss', 'local.faults.family.clerk'];
@@ -90,12 +91,12 @@ beforeAll(async () => {
   const env = { OPENWOP_AGENTS_DIR: agents, OPENWOP_FIXTURES_DIR: definitions };
   [worker, facade] = await Promise.all([system.start('worker', env), system.start('serve', env)]);
   client = patientClient(facade.url);
-}, START_LIMIT_MS);
+});
 
 afterAll(async () => {
   await system?.stop();
   if (folder) await rm(folder, { recursive: true, force: true });
-}, START_LIMIT_MS);
+});
 
 async function eventsOf(runId: string): Promise<readonly RunEventDoc[]> {
   const headers = { accept: 'application/json' };

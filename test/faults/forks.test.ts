@@ -27,8 +27,9 @@ import { checkInvariants } from '../support/invariants.ts';
 import { runRef } from '../support/run-ref.ts';
 import { quietRuntime } from '../support/run-workflow.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
+import { patient } from '../support/machine.ts';
 
-const LIMIT_MS = 180_000;
+const LIMIT_MS = patient(180_000);
 const LABEL = 'forked';
 const PLAN: Plan = { seed: 0, labels: [LABEL], crashes: [], doubt: 'look-it-up' };
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -133,7 +134,7 @@ const MOMENTS: readonly Moment[] = [
 
 /** A replay never lives: what has ended is late enough. */
 async function at({ is }: Moment, runId: string): Promise<void> {
-  for (const limit = Date.now() + 60_000; Date.now() < limit; await sleep(5)) {
+  for (const limit = Date.now() + patient(60_000); Date.now() < limit; await sleep(5)) {
     if (is(await stepsOf(runId))) return;
     const { status } = await client.snapshot(runId);
     if (status === 'completed' || status === 'failed') return;

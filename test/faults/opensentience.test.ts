@@ -21,9 +21,6 @@ import {
   writeCaller,
   writeDefinition,
 } from '../support/opensentience/agent-folders.ts';
-
-const START_LIMIT_MS = 120_000;
-const TEST_LIMIT_MS = 120_000;
 const WORKFLOW = { pay: 'remote-pay', mark: 'remote-mark' };
 
 let system: FaultSystem;
@@ -102,15 +99,15 @@ beforeAll(async () => {
   core = second;
   client = patientClient(facade.url);
   await connected();
-}, START_LIMIT_MS);
+});
 
 afterAll(async () => {
   await system?.stop();
   if (folder) await rm(folder, { recursive: true, force: true });
-}, START_LIMIT_MS);
+});
 
 function itHere(name: string, test: () => Promise<void>): void {
-  it(name, { timeout: TEST_LIMIT_MS }, async ({ skip }) => {
+  it(name, async ({ skip }) => {
     if (missing) skip(missing);
     await test();
   });

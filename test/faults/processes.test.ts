@@ -16,10 +16,10 @@ import { apiClient, TEST_API_KEY, until, type ApiClient } from '../support/host.
 import { checkInvariants } from '../support/invariants.ts';
 import { quietRuntime } from '../support/run-workflow.ts';
 import { runRef } from '../support/run-ref.ts';
+import { patient } from '../support/machine.ts';
 
 const run = promisify(execFile);
-const START_LIMIT_MS = 120_000;
-const TEST_LIMIT_MS = 90_000;
+const TEST_LIMIT_MS = patient(90_000);
 /** A frame of a speech in the middle: there is more to come for seconds. */
 const MIDDLE = 20;
 const authorization = `Bearer ${TEST_API_KEY}`;
@@ -50,18 +50,18 @@ beforeAll(async () => {
   facades = { a, b };
   workers = [first, second];
   client = patientClient(a.url);
-  const plain = apiClient(a.url, TEST_API_KEY);
+  const plain = apiClient(a.url, TEST_API_KEY, { isPatient: false });
   api = (path, request) => plain.api(path, request);
   temporal = new Client({ connection: connectTemporal(system.temporal) });
-}, START_LIMIT_MS);
+});
 
 afterAll(async () => {
   await temporal?.connection.close();
   await system?.stop();
-}, START_LIMIT_MS);
+});
 
 function itHere(name: string, test: () => Promise<void>): void {
-  it(name, { timeout: TEST_LIMIT_MS }, async ({ skip }) => {
+  it(name, async ({ skip }) => {
     if (missing) skip(missing);
     await test();
   });

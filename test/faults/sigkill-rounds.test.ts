@@ -22,6 +22,7 @@ import { crash, startFaultSystem, type FaultSystem, type Half } from '../support
 import { checkInvariants } from '../support/invariants.ts';
 import { silentLogger } from '../support/log-parts.ts';
 import { quietRuntime } from '../support/run-workflow.ts';
+import { patient } from '../support/machine.ts';
 
 const { OPENWOP_FAULT_SEED: SEED, OPENWOP_FAULT_ROUNDS: NUMBER } = process.env;
 /** Other rounds each time; each prints its seed. */
@@ -29,10 +30,10 @@ const FIRST_SEED = Number(SEED ?? Math.trunc(Date.now() / 1_000));
 const ROUNDS = Number(NUMBER ?? (SEED === undefined ? 15 : 1));
 /** Rounds under way at once: their runs suffer each other's crashes, too. */
 const LANES = 3;
-const START_LIMIT_MS = 120_000;
+const START_LIMIT_MS = patient(120_000);
 /** Per round, with everything that recovery may take on a busy machine. */
-const ROUND_LIMIT_MS = 60_000;
-const CHECK_LIMIT_MS = 10_000;
+const ROUND_LIMIT_MS = patient(60_000);
+const CHECK_LIMIT_MS = patient(10_000);
 
 let system: FaultSystem;
 let halves: { worker: Half; facade: Half };
@@ -52,11 +53,11 @@ beforeAll(async () => {
   const [worker, facade] = await Promise.all([system.start('worker'), system.start('serve')]);
   halves = { worker, facade };
   client = patientClient(facade.url);
-}, START_LIMIT_MS);
+});
 
 afterAll(async () => {
   await system?.stop();
-}, START_LIMIT_MS);
+});
 
 /** Pays in doubt that the run's log says were put before a human. */
 async function doubtsOf(runId: string): Promise<number> {
@@ -155,39 +156,35 @@ describe('architecture §8 SIGKILL rounds', () => {
     },
   );
 
-  it(
-    'architecture §3.6: the log, dropped, comes back byte for byte',
-    { timeout: START_LIMIT_MS },
-    async ({ skip }) => {
-      if (missing) skip(missing);
-      // No process may write while the tables are away.
-      await Promise.all([halves.worker.kill(), halves.facade.kill()]);
-      const connection = connectTemporal(system.temporal);
-      const { namespace } = system.temporal;
-      const history = createHistoryReader({ connection, namespace, codec: createEncryption([]) });
-      const db = new pg.Client({ connectionString: system.databaseUrl });
-      await db.connect();
-      try {
-        const before = await dropLog(db);
-        const { stores } = system;
-        const parts = { stores, history, logger: silentLogger };
-        const { rebuilt, refused } = await rebuildAll(parts);
-        expect(refused).toEqual([]);
-        expect(rebuilt).toBe(before.heads.length);
-        const after = await dropLog(db);
-        assert.deepEqual(after.events, before.events);
-        // The page token of a live head is a place to read on, not content.
-        const content = (heads: Rows) => heads.map(({ token: _, ...head }) => head);
-        assert.deepEqual(content(after.heads), content(before.heads));
-        // Retries with the same key started no second run.
-        expect(before.heads.map(({ run_id }) => run_id)).toEqual(
-          played.flatMap(({ runIds }) => runIds).sort(),
-        );
-      } finally {
-        await db.end();
-        await history.close();
-        await connection.close();
-      }
-    },
-  );
+  it('architecture §3.6: the log, dropped, comes back byte for byte', async ({ skip }) => {
+    if (missing) skip(missing);
+    // No process may write while the tables are away.
+    await Promise.all([halves.worker.kill(), halves.facade.kill()]);
+    const connection = connectTemporal(system.temporal);
+    const { namespace } = system.temporal;
+    const history = createHistoryReader({ connection, namespace, codec: createEncryption([]) });
+    const db = new pg.Client({ connectionString: system.databaseUrl });
+    await db.connect();
+    try {
+      const before = await dropLog(db);
+      const { stores } = system;
+      const parts = { stores, history, logger: silentLogger };
+      const { rebuilt, refused } = await rebuildAll(parts);
+      expect(refused).toEqual([]);
+      expect(rebuilt).toBe(before.heads.length);
+      const after = await dropLog(db);
+      assert.deepEqual(after.events, before.events);
+      // The page token of a live head is a place to read on, not content.
+      const content = (heads: Rows) => heads.map(({ token: _, ...head }) => head);
+      assert.deepEqual(content(after.heads), content(before.heads));
+      // Retries with the same key started no second run.
+      expect(before.heads.map(({ run_id }) => run_id)).toEqual(
+        played.flatMap(({ runIds }) => runIds).sort(),
+      );
+    } finally {
+      await db.end();
+      await history.close();
+      await connection.close();
+    }
+  });
 });

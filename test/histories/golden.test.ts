@@ -26,7 +26,7 @@ beforeAll(async () => {
     workflowInterceptorModules: [path('../support/golden/interceptor.ts'), path('../../workflows/interceptors.ts')],
     logger: { log: silent, trace: silent, debug: silent, info: silent, warn: silent, error: silent },
   });
-}, 120_000);
+});
 
 /** By ordinal: an entry taken back from a dropped command is told twice and counts once. */
 function inOrder(carriers: readonly Carrier[]): JournalEntry[] {

@@ -9,14 +9,12 @@ import { lastingJourneys } from './suite-lasting.ts';
 import { secretJourneys } from './suite-secrets.ts';
 import { troubleJourneys } from './suite-trouble.ts';
 
-const START_LIMIT_MS = 120_000;
-
 /** `options`: the database and whether payloads are encrypted. */
 export function agentSuite(name: string, options: () => Promise<TestHostOptions>): void {
   describe(`agent runs on ${name}`, () => {
     const journey = new Journey(options);
-    beforeAll(() => journey.begin(), START_LIMIT_MS);
-    afterAll(() => journey.end(), START_LIMIT_MS);
+    beforeAll(() => journey.begin());
+    afterAll(() => journey.end());
     describe.concurrent('live', () => {
       deskJourneys(journey);
       agentJourneys(journey);

@@ -10,10 +10,11 @@ import { graveFindings } from '../support/axe.ts';
 import { chromiumPath, launchChromium } from '../support/chromium.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { patient } from '../support/machine.ts';
 
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 900 };
-const LIMIT_MS = 60_000;
+const LIMIT_MS = patient(60_000);
 const WAYS = [
   ['desktop', true, DESKTOP],
   ['phone', true, PHONE],
@@ -55,40 +56,36 @@ describe.skipIf(!chromiumPath)('[chromium] from the bare address to an answered 
       .toBe(true);
   }
 
-  it.each(WAYS)(
-    'on the %s (JavaScript: %s)',
-    async (_name, javaScriptEnabled, viewport) => {
-      const context = await browser.newContext({ viewport, javaScriptEnabled });
-      const page = await context.newPage();
-      const lawful = async () => {
-        if (javaScriptEnabled) expect(await graveFindings(page)).toEqual([]);
-      };
-      await page.goto(host.url);
-      await lawful();
-      await page.getByLabel('API key').fill(host.apiKey);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.waitForURL('**/pages');
-      await lawful();
-      await page.getByRole('link', { name: /Start a run of Refund desk/ }).click();
-      await lawful();
-      await page.getByLabel(/^orderId/).fill('A-1007');
-      await page.getByLabel(/^message/).fill('The lid is cracked.');
-      await page.getByRole('button', { name: /Start/ }).click();
-      await page.waitForURL(/\/pages\/runs\/run-/);
-      const runId = new URL(page.url()).pathname.split('/').at(-1) ?? '';
-      await seen(page, javaScriptEnabled, /Go on with the decision/);
-      await lawful();
-      await page.getByRole('button', { name: /Accept the decision/ }).click();
-      await seen(page, javaScriptEnabled, 'Completed');
-      await lawful();
-      await page.getByRole('link', { name: 'All runs' }).click();
-      await page.waitForURL('**/pages');
-      const row = page.locator(`.run-row[data-key="${runId}"]`);
-      await row.getByText('Completed').waitFor();
-      await row.getByRole('link').click();
-      await page.waitForURL(`**/pages/runs/${runId}`);
-      await context.close();
-    },
-    LIMIT_MS,
-  );
+  it.each(WAYS)('on the %s (JavaScript: %s)', async (_name, javaScriptEnabled, viewport) => {
+    const context = await browser.newContext({ viewport, javaScriptEnabled });
+    const page = await context.newPage();
+    const lawful = async () => {
+      if (javaScriptEnabled) expect(await graveFindings(page)).toEqual([]);
+    };
+    await page.goto(host.url);
+    await lawful();
+    await page.getByLabel('API key').fill(host.apiKey);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForURL('**/pages');
+    await lawful();
+    await page.getByRole('link', { name: /Start a run of Refund desk/ }).click();
+    await lawful();
+    await page.getByLabel(/^orderId/).fill('A-1007');
+    await page.getByLabel(/^message/).fill('The lid is cracked.');
+    await page.getByRole('button', { name: /Start/ }).click();
+    await page.waitForURL(/\/pages\/runs\/run-/);
+    const runId = new URL(page.url()).pathname.split('/').at(-1) ?? '';
+    await seen(page, javaScriptEnabled, /Go on with the decision/);
+    await lawful();
+    await page.getByRole('button', { name: /Accept the decision/ }).click();
+    await seen(page, javaScriptEnabled, 'Completed');
+    await lawful();
+    await page.getByRole('link', { name: 'All runs' }).click();
+    await page.waitForURL('**/pages');
+    const row = page.locator(`.run-row[data-key="${runId}"]`);
+    await row.getByText('Completed').waitFor();
+    await row.getByRole('link').click();
+    await page.waitForURL(`**/pages/runs/${runId}`);
+    await context.close();
+  });
 });

@@ -173,7 +173,7 @@ describe.skipIf(!chromiumPath)("[chromium] the host's page, real", () => {
       await server.stop();
       await rm(dataDir, { recursive: true, force: true });
     }
-  }, 90_000);
+  });
 
   it('pages of runs are links, there and back', async () => {
     for (let count = 0; count < 31; count++) await host.startRun({ workflowId: 'noop' });

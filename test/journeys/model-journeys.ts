@@ -72,8 +72,6 @@ export interface JourneyEndpoint {
   /** The last results of tools in a request: the id of each call as the conversation has it, and the text. */
   resultsIn(body: Body): readonly { callId: string; text: string }[];
 }
-
-const LIMIT_MS = 120_000;
 const MIB = 1024 * 1024;
 
 const SPEECH = ['It is ', 'too ', 'late for ', 'a refund. '];
@@ -234,8 +232,8 @@ export function modelJourneys(by: JourneyEndpoint): void {
 function onEndpoint(by: JourneyEndpoint, tests: (scene: Scene) => void): void {
   describe(by.name, () => {
     const scene = new Scene(by);
-    beforeAll(() => scene.begin(), LIMIT_MS);
-    afterAll(() => scene.end(), LIMIT_MS);
+    beforeAll(() => scene.begin());
+    afterAll(() => scene.end());
     tests(scene);
   });
 }
@@ -246,20 +244,16 @@ function onEndpoint(by: JourneyEndpoint, tests: (scene: Scene) => void): void {
  */
 export function shortModelJourney(by: JourneyEndpoint, shape: string): void {
   onEndpoint(by, (scene) => {
-    it(
-      'calls tools, decides, is repaired, waits for a human, pays',
-      async () => {
-        const runId = await scene.start('desk');
-        const open = await scene.journey.told(runId, waiting);
-        expect(shapes(open)).toEqual([shape]);
-        await scene.journey.answer(runId, 'triage', { action: 'accept' });
-        const told = await scene.journey.told(runId);
-        expect(told.snapshot.outputs).toMatchObject({ receipt: { status: 'refunded' } });
-        expect((await scene.told('repaired')).snapshot.status).toBe('completed');
-        expect(scene.timesAsked('repaired')).toBe(3);
-      },
-      LIMIT_MS,
-    );
+    it('calls tools, decides, is repaired, waits for a human, pays', async () => {
+      const runId = await scene.start('desk');
+      const open = await scene.journey.told(runId, waiting);
+      expect(shapes(open)).toEqual([shape]);
+      await scene.journey.answer(runId, 'triage', { action: 'accept' });
+      const told = await scene.journey.told(runId);
+      expect(told.snapshot.outputs).toMatchObject({ receipt: { status: 'refunded' } });
+      expect((await scene.told('repaired')).snapshot.status).toBe('completed');
+      expect(scene.timesAsked('repaired')).toBe(3);
+    });
     leavesOrder(scene);
   });
 }
@@ -431,58 +425,46 @@ function endsAtLimits(scene: Scene): void {
     expect(scene.timesAsked('huge')).toBe(1);
   });
 
-  it(
-    'an endless loop of calls ends with turn_limit_exceeded',
-    async () => {
-      const told = await scene.told('endless');
-      expect(told.snapshot.error?.code).toBe('turn_limit_exceeded');
-      expect(payloads(told, 'agent.toolCalled').length).toBe(64);
-      expect(told.brackets.map(({ outcome }) => outcome)).toEqual(['failed']);
-    },
-    LIMIT_MS,
-  );
+  it('an endless loop of calls ends with turn_limit_exceeded', async () => {
+    const told = await scene.told('endless');
+    expect(told.snapshot.error?.code).toBe('turn_limit_exceeded');
+    expect(payloads(told, 'agent.toolCalled').length).toBe(64);
+    expect(told.brackets.map(({ outcome }) => outcome)).toEqual(['failed']);
+  });
 }
 
 function closesItsSocket(scene: Scene): void {
-  it(
-    'architecture §4 cancel while the model streams closes its socket; shown text is sealed, the run cancelled',
-    async () => {
-      const { journey, server } = scene;
-      const runId = await scene.start('cancelled');
-      await until(
-        async () => (await journey.rows(runId)).some(({ type }) => type.endsWith('.delta')),
-        'the agent speaks',
-      );
-      const before = server.aborted();
-      expect((await journey.host.api(`/v1/runs/${runId}/cancel`, { body: {} })).status).toBe(200);
-      await until(() => server.aborted() > before, 'the socket is closed');
-      const told = await journey.told(runId);
-      expect(told.snapshot.status).toBe('cancelled');
-      expect(told.types.slice(-5)).toEqual([
-        'agent.reasoning.delta',
-        'agent.reasoned',
-        'agent.invocation.completed',
-        'node.cancelled',
-        'run.cancelled',
-      ]);
-      expect(deltasOf(told.events)).toMatch(new RegExp(`^(${PIECE})+$`));
-      expect(scene.timesAsked('cancelled')).toBe(1);
-    },
-    LIMIT_MS,
-  );
+  it('architecture §4 cancel while the model streams closes its socket; shown text is sealed, the run cancelled', async () => {
+    const { journey, server } = scene;
+    const runId = await scene.start('cancelled');
+    await until(
+      async () => (await journey.rows(runId)).some(({ type }) => type.endsWith('.delta')),
+      'the agent speaks',
+    );
+    const before = server.aborted();
+    expect((await journey.host.api(`/v1/runs/${runId}/cancel`, { body: {} })).status).toBe(200);
+    await until(() => server.aborted() > before, 'the socket is closed');
+    const told = await journey.told(runId);
+    expect(told.snapshot.status).toBe('cancelled');
+    expect(told.types.slice(-5)).toEqual([
+      'agent.reasoning.delta',
+      'agent.reasoned',
+      'agent.invocation.completed',
+      'node.cancelled',
+      'run.cancelled',
+    ]);
+    expect(deltasOf(told.events)).toMatch(new RegExp(`^(${PIECE})+$`));
+    expect(scene.timesAsked('cancelled')).toBe(1);
+  });
 }
 
 function leavesOrder(scene: Scene): void {
-  it(
-    'architecture §8 the invariants hold of every run; nothing unclear was paid, no log line has the key, no request broke the rules',
-    async () => {
-      const { journey, server } = scene;
-      await checkInvariants(journey.host, journey.runs);
-      const paid = (await journey.refunds()).map(({ amountCents }) => amountCents);
-      expect(NEVER_PAID.filter((amount) => paid.includes(amount))).toEqual([]);
-      expect(journey.host.logs.join('\n')).not.toContain(CANARY);
-      expect(server.refused).toEqual([]);
-    },
-    LIMIT_MS,
-  );
+  it('architecture §8 the invariants hold of every run; nothing unclear was paid, no log line has the key, no request broke the rules', async () => {
+    const { journey, server } = scene;
+    await checkInvariants(journey.host, journey.runs);
+    const paid = (await journey.refunds()).map(({ amountCents }) => amountCents);
+    expect(NEVER_PAID.filter((amount) => paid.includes(amount))).toEqual([]);
+    expect(journey.host.logs.join('\n')).not.toContain(CANARY);
+    expect(server.refused).toEqual([]);
+  });
 }

@@ -5,18 +5,16 @@ import type { RunEventDoc } from '../../schemas/types.generated.ts';
 import type { Frame } from '../facade/sse-client.ts';
 import { canRun } from '../support/opensentience/examples.ts';
 import { EXAMPLES, type Told } from './opensentience-scene.ts';
-
-const TEST_LIMIT_MS = 90_000;
 export const IDS = EXAMPLES.map((name) => `com.example.${name}`).sort();
 const all = EXAMPLES.every(canRun);
 
 export function itHere(name: string, test: () => Promise<void>): void {
-  it(name, { timeout: TEST_LIMIT_MS }, test);
+  it(name, test);
 }
 
 /** Needs the examples. */
 export function itWithAll(name: string, test: () => Promise<void>): void {
-  it.skipIf(!all)(`[python, go] ${name}`, { timeout: TEST_LIMIT_MS }, test);
+  it.skipIf(!all)(`[python, go] ${name}`, test);
 }
 
 /** Of a run that completed. */

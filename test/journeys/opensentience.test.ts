@@ -19,8 +19,6 @@ import { attachJourneys } from './opensentience-attach.ts';
 import { mannersJourneys, operatorJourneys } from './opensentience-discretion.ts';
 import { restartJourneys } from './opensentience-restart.ts';
 import { runRef } from '../support/run-ref.ts';
-
-const START_LIMIT_MS = 120_000;
 const NONE: Counts = { calls: 0, succeeded: 0, failed: 0, canceled: 0, unanswered: 0 };
 const CHECKSUM = createHash('sha256').update(FILE_TEXT).digest('hex');
 
@@ -28,8 +26,8 @@ const scene = new Scene(CALLERS);
 /** Of the one long run, which several tests look at. */
 let desk: Told;
 
-beforeAll(() => scene.begin(), START_LIMIT_MS);
-afterAll(() => scene.end(), START_LIMIT_MS);
+beforeAll(() => scene.begin());
+afterAll(() => scene.end());
 
 describe('a run with tools of all three example agents', () => {
   itWithAll('the operator sees three agents connected, with their tools', async () => {

@@ -24,8 +24,6 @@ import {
   workflowOf,
 } from './journey-workflows.ts';
 import { runRef } from '../support/run-ref.ts';
-
-const LIMIT_MS = 120_000;
 const FORCED_AFTER = 12;
 
 /** All rows of all tables as JSON; bytes as hex. */
@@ -120,33 +118,29 @@ async function database(journey: Journey) {
 }
 
 function aWorkerThatLeaves(journey: Journey): void {
-  it(
-    'architecture §3.5 a worker that leaves in mid-sentence: the next one adopts what was said, one block, one closing event',
-    async () => {
-      const runId = await journey.run(workflowOf(MARATHON));
-      await until(
-        async () => (await journey.rows(runId)).some(({ type }) => type.endsWith('.delta')),
-        'the agent speaks',
-      );
-      await journey.stop();
-      await journey.start({ facade: { forceContinueAsNewAfter: FORCED_AFTER } });
-      const before = (await journey.rows(runId)).filter(({ type }) => type.endsWith('.delta'));
-      expect(before.length).toBeGreaterThan(0);
-      await until(
-        async () => ended((await journey.host.api(`/v1/runs/${runId}`)).body as never),
-        'the agent has ended',
-      );
-      const { events, brackets } = await journey.told(runId);
-      expect(brackets.map(shapeOf)).toEqual(['SPcdRuDC']);
-      expect(await mostTries(journey, runId)).toBeGreaterThan(1);
-      const deltas = events.filter(({ type }) => type === 'agent.reasoning.delta');
-      expect(deltasOf(events)).toBe(MARATHON_SPEECH.join(''));
-      expect(deltas.slice(0, before.length).map(({ eventId }) => eventId)).toEqual(
-        before.map(({ eventId }) => eventId),
-      );
-    },
-    LIMIT_MS,
-  );
+  it('architecture §3.5 a worker that leaves in mid-sentence: the next one adopts what was said, one block, one closing event', async () => {
+    const runId = await journey.run(workflowOf(MARATHON));
+    await until(
+      async () => (await journey.rows(runId)).some(({ type }) => type.endsWith('.delta')),
+      'the agent speaks',
+    );
+    await journey.stop();
+    await journey.start({ facade: { forceContinueAsNewAfter: FORCED_AFTER } });
+    const before = (await journey.rows(runId)).filter(({ type }) => type.endsWith('.delta'));
+    expect(before.length).toBeGreaterThan(0);
+    await until(
+      async () => ended((await journey.host.api(`/v1/runs/${runId}`)).body as never),
+      'the agent has ended',
+    );
+    const { events, brackets } = await journey.told(runId);
+    expect(brackets.map(shapeOf)).toEqual(['SPcdRuDC']);
+    expect(await mostTries(journey, runId)).toBeGreaterThan(1);
+    const deltas = events.filter(({ type }) => type === 'agent.reasoning.delta');
+    expect(deltasOf(events)).toBe(MARATHON_SPEECH.join(''));
+    expect(deltas.slice(0, before.length).map(({ eventId }) => eventId)).toEqual(
+      before.map(({ eventId }) => eventId),
+    );
+  });
 }
 
 /** `withRestart`: also with a worker that leaves while an agent speaks, which takes half a minute. */
@@ -157,84 +151,66 @@ export function lastingJourneys(journey: Journey, withRestart: boolean): void {
   describe('over segments, restarts and losses', () => {
     if (withRestart) aWorkerThatLeaves(journey);
 
-    it(
-      'architecture §4 a run in many segments is one log: the desk with its human, a loop of calls',
-      async () => {
-        if (!withRestart) {
-          await journey.stop();
-          await journey.start({ facade: { forceContinueAsNewAfter: FORCED_AFTER } });
-        }
-        const desk = await journey.run(REFUND_DESK, { inputs: demoRunRequest.inputs });
-        const loop = await journey.run(workflowOf(CLIMBER));
-        for (const [runId, nodeId] of [[desk, 'triage'] as const, [loop, 'think'] as const]) {
-          await journey.told(runId, waiting);
-          const { status } = await journey.answer(runId, nodeId, { action: 'accept' });
-          expect(status).toBe(200);
-        }
-        const [told, climbed] = [await journey.told(desk), await journey.told(loop)];
-        expect(told.snapshot.status).toBe('completed');
-        expect(told.brackets.map(shapeOf)).toEqual(['SPcdRuTtdRuDC', 'SPcDHC', 'SPcdRuTtdRuDC']);
-        expect(climbed.brackets.map(shapeOf)).toEqual([`SPc${'dRuTt'.repeat(8)}RuDC`, 'SPcDC']);
-        for (const runId of [desk, loop])
-          expect((await journey.host.stores.segments.ofRun(runRef(runId))).length).toBeGreaterThan(
-            1,
-          );
-      },
-      LIMIT_MS,
-    );
-
-    it(
-      'architecture §8 the invariants hold of every run of this file',
-      async () => {
-        unanswered = await journey.run(REFUND_DESK, { inputs: demoRunRequest.inputs });
-        await journey.told(unanswered, waiting);
-        await checkInvariants(journey.host, journey.runs);
-        raw = await rawHistories(journey);
-      },
-      LIMIT_MS,
-    );
-
-    it(
-      'architecture §3.6 the log dropped comes back byte for byte; the run that waits is answered after',
-      async () => {
-        const before = await keep(journey);
+    it('architecture §4 a run in many segments is one log: the desk with its human, a loop of calls', async () => {
+      if (!withRestart) {
         await journey.stop();
-        const { db, close } = await database(journey);
-        await db.query('TRUNCATE run_events, run_heads');
-        await close();
-        await journey.start();
-        expect((await journey.host.log.rebuildAll()).refused).toEqual([]);
-        const after = await keep(journey);
-        for (const [runId, kept] of before) expect(after.get(runId)).toEqual(kept);
-        expect((await journey.answer(unanswered, 'triage', { action: 'accept' })).status).toBe(200);
-        expect((await journey.told(unanswered)).snapshot.status).toBe('completed');
-        await checkInvariants(journey.host, unanswered);
-      },
-      LIMIT_MS,
-    );
+        await journey.start({ facade: { forceContinueAsNewAfter: FORCED_AFTER } });
+      }
+      const desk = await journey.run(REFUND_DESK, { inputs: demoRunRequest.inputs });
+      const loop = await journey.run(workflowOf(CLIMBER));
+      for (const [runId, nodeId] of [[desk, 'triage'] as const, [loop, 'think'] as const]) {
+        await journey.told(runId, waiting);
+        const { status } = await journey.answer(runId, nodeId, { action: 'accept' });
+        expect(status).toBe(200);
+      }
+      const [told, climbed] = [await journey.told(desk), await journey.told(loop)];
+      expect(told.snapshot.status).toBe('completed');
+      expect(told.brackets.map(shapeOf)).toEqual(['SPcdRuTtdRuDC', 'SPcDHC', 'SPcdRuTtdRuDC']);
+      expect(climbed.brackets.map(shapeOf)).toEqual([`SPc${'dRuTt'.repeat(8)}RuDC`, 'SPcDC']);
+      for (const runId of [desk, loop])
+        expect((await journey.host.stores.segments.ofRun(runRef(runId))).length).toBeGreaterThan(1);
+    });
 
-    it(
-      ' nothing holds the secret: tables, content, raw history, logs; the search finds what is there',
-      async () => {
-        await journey.stop();
-        const { db, close } = await database(journey);
-        const rows = await dump(db).finally(close);
-        const content = await files(join(journey.dataDir, 'content'));
-        const logs = journey.oldLogs.join('\n');
-        const [before, behind] = CANARY.split('"');
-        for (const secret of [CANARY, before ?? '', behind ?? '']) {
-          const hex = Buffer.from(secret).toString('hex');
-          for (const text of [rows, content, logs, raw])
-            expect([text.includes(secret), text.includes(hex)]).toEqual([false, false]);
-        }
-        const mark = '[REDACTED:OPENAI_API_KEY]';
-        const stored = journey.databaseUrl ? Buffer.from(mark).toString('hex') : mark;
-        const kept = journey.databaseUrl ? rows : content;
-        expect([rows.includes(mark), kept.includes(stored)]).toEqual([true, true]);
-        expect(logs.length).toBeGreaterThan(0);
-        expect(raw.includes('agent.decided')).toBe(!journey.encrypted);
-      },
-      LIMIT_MS,
-    );
+    it('architecture §8 the invariants hold of every run of this file', async () => {
+      unanswered = await journey.run(REFUND_DESK, { inputs: demoRunRequest.inputs });
+      await journey.told(unanswered, waiting);
+      await checkInvariants(journey.host, journey.runs);
+      raw = await rawHistories(journey);
+    });
+
+    it('architecture §3.6 the log dropped comes back byte for byte; the run that waits is answered after', async () => {
+      const before = await keep(journey);
+      await journey.stop();
+      const { db, close } = await database(journey);
+      await db.query('TRUNCATE run_events, run_heads');
+      await close();
+      await journey.start();
+      expect((await journey.host.log.rebuildAll()).refused).toEqual([]);
+      const after = await keep(journey);
+      for (const [runId, kept] of before) expect(after.get(runId)).toEqual(kept);
+      expect((await journey.answer(unanswered, 'triage', { action: 'accept' })).status).toBe(200);
+      expect((await journey.told(unanswered)).snapshot.status).toBe('completed');
+      await checkInvariants(journey.host, unanswered);
+    });
+
+    it(' nothing holds the secret: tables, content, raw history, logs; the search finds what is there', async () => {
+      await journey.stop();
+      const { db, close } = await database(journey);
+      const rows = await dump(db).finally(close);
+      const content = await files(join(journey.dataDir, 'content'));
+      const logs = journey.oldLogs.join('\n');
+      const [before, behind] = CANARY.split('"');
+      for (const secret of [CANARY, before ?? '', behind ?? '']) {
+        const hex = Buffer.from(secret).toString('hex');
+        for (const text of [rows, content, logs, raw])
+          expect([text.includes(secret), text.includes(hex)]).toEqual([false, false]);
+      }
+      const mark = '[REDACTED:OPENAI_API_KEY]';
+      const stored = journey.databaseUrl ? Buffer.from(mark).toString('hex') : mark;
+      const kept = journey.databaseUrl ? rows : content;
+      expect([rows.includes(mark), kept.includes(stored)]).toEqual([true, true]);
+      expect(logs.length).toBeGreaterThan(0);
+      expect(raw.includes('agent.decided')).toBe(!journey.encrypted);
+    });
   });
 }

@@ -16,7 +16,7 @@ import { openTestStores } from '../support/log-parts.ts';
 let stores: Stores;
 beforeAll(async () => {
   stores = await openTestStores();
-}, 60_000);
+});
 afterAll(() => stores.close());
 
 const runWith = (header: Partial<RunHeader> = {}, tenant = 'default'): Promise<string> => {

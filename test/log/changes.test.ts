@@ -9,7 +9,7 @@ import { openTestStores, silentLogger } from '../support/log-parts.ts';
 let stores: Stores;
 beforeAll(async () => {
   stores = await openTestStores();
-}, 60_000);
+});
 afterAll(() => stores.close());
 
 /** Counts reads of the feed, and fails them while `broken`. */

@@ -10,7 +10,7 @@ import { openTestStores } from '../support/log-parts.ts';
 let stores: Stores;
 beforeAll(async () => {
   stores = await openTestStores();
-}, 60_000);
+});
 afterAll(() => stores.close());
 
 const tenant = 'default';
@@ -158,5 +158,5 @@ describe('seed 000 §G a conversation', () => {
     expect(first.messages).toEqual([]);
     expect(first.next).toBeGreaterThan(0);
     expect(await ids(sessionId)).toEqual(['m1']);
-  }, 60_000);
+  });
 });

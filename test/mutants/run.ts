@@ -11,10 +11,11 @@ import { repositoryFiles, ROOT } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 import { mutate } from './mutate.ts';
+import { patient } from '../support/machine.ts';
 
 const run = promisify(execFile);
 /** Longest time for one mutant, in ms. */
-const LIMIT_MS = 180_000;
+const LIMIT_MS = patient(180_000);
 const SHARE = 10;
 
 type Verdict = 'killed' | 'survived' | 'skipped' | 'broken';

@@ -1,8 +1,14 @@
 // Every test file may be asked for, and no Temporal server is started: killers need none.
 import { defineConfig } from 'vitest/config';
 import { ALL_TESTS } from '../support/projects.ts';
+import { patient } from '../support/machine.ts';
 
 export default defineConfig({
   root: new URL('../..', import.meta.url).pathname,
-  test: { include: [ALL_TESTS], pool: 'forks', testTimeout: 60_000, hookTimeout: 120_000 },
+  test: {
+    include: [ALL_TESTS],
+    pool: 'forks',
+    testTimeout: patient(60_000),
+    hookTimeout: patient(120_000),
+  },
 });

@@ -9,6 +9,7 @@ import { isThere } from '../../src/system/processes.ts';
 import { callOf, startCore, type TestCore } from '../support/opensentience/core-parts.ts';
 import { RAW_AGENT, writeRawAgent } from '../support/opensentience/raw-agent.ts';
 import { tempFolder, writeAgent } from '../support/opensentience/temp.ts';
+import { patient } from '../support/machine.ts';
 
 const root = tempFolder();
 const linux = process.platform === 'linux';
@@ -21,7 +22,7 @@ afterAll(async () => {
 let number = 0;
 
 const ID = 'com.example.raw';
-const WAIT_MS = 20_000;
+const WAIT_MS = patient(20_000);
 
 async function given(
   write: (agentsDir: string) => void,

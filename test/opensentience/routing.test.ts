@@ -5,9 +5,10 @@ import type { JsonObject } from '../../src/rules/json.ts';
 import type { LiveSession } from '../../src/opensentience/parts.ts';
 import { MAX_WAITING_CALLS, Routing } from '../../src/opensentience/routing.ts';
 import { callOf } from '../support/opensentience/core-parts.ts';
+import { patient } from '../support/machine.ts';
 
 const ID = 'com.example.a';
-const WAIT_MS = 20_000;
+const WAIT_MS = patient(20_000);
 
 /** A session as far as routing looks at it. */
 class ScriptedSession {

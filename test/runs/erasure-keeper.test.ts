@@ -15,6 +15,7 @@ import type { ErasureRow } from '../../src/ports/subjects.ts';
 import { batchAfter, entry, headOf, newRun, refTo } from '../contract/given.ts';
 import { databaseTwins } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { patient } from '../support/machine.ts';
 
 const TENANT = 'default';
 const ASKED = { asked: { by: 'tester' }, cancelsOpen: true };
@@ -64,7 +65,7 @@ async function untilErased(
   keeper.start();
   const state = async () => (await stores.subjects.erasure(TENANT, erasureId))?.state;
   try {
-    await expect.poll(state, { timeout: 60_000, interval: 200 }).toBe('erased');
+    await expect.poll(state, { timeout: patient(60_000), interval: 200 }).toBe('erased');
   } finally {
     await keeper.stop();
   }
@@ -83,7 +84,7 @@ describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => 
     for (let at = 0; at < 12; at++) await begun(stores, `open-${at}`, false);
     await untilErased(stores, await begun(stores, 'ended', true));
     await stores.close();
-  }, 120_000);
+  });
 
   it('all open runs of a subject are told to end in each round, whatever becomes of the first', async () => {
     const { stores } = await opened();
@@ -99,10 +100,10 @@ describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => 
     const asked = new Set<string>();
     const keeper = keeperOn(stores, quietLogger, (runId) => asked.add(runId));
     keeper.start();
-    await expect.poll(() => asked.size, { timeout: 30_000 }).toBe(runIds.length);
+    await expect.poll(() => asked.size).toBe(runIds.length);
     await keeper.stop();
     await stores.close();
-  }, 120_000);
+  });
 
   it('the table of keys is written anew before there is a receipt, whatever became of who destroyed the key', async () => {
     const { db, stores } = await opened();
@@ -126,7 +127,7 @@ describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => 
     await untilErased(stores, erasure);
     expect(await fileOf()).not.toBe(file);
     await stores.close();
-  }, 120_000);
+  });
 
   it('a key that nobody opens holds up no erasure, and is told of once', async () => {
     const { db, stores } = await opened();
@@ -143,7 +144,7 @@ describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => 
     });
     expect(warned).toEqual(['wrapping keys of subjects anew did not go on, trying again']);
     await stores.close();
-  }, 120_000);
+  });
 
   // PGlite has one connection: nobody else can see the key there.
   if (name === 'PGlite') return;
@@ -169,5 +170,5 @@ describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => 
     }, 60_000);
     await other.close();
     await stores.close();
-  }, 120_000);
+  });
 });

@@ -1,6 +1,7 @@
 // The host for tests: in this process on free ports (startTestHost), or as processes of their own that can be killed
 // (spawnHost). Every host has its own Temporal namespace and its own folder.
 import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,14 +14,17 @@ import type { FacadeConfig } from '../../src/facade/deps.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
 import { copyDatabase } from './prepared.ts';
 import { CACHE_DIR, startTestTemporal } from './temporal.ts';
+import { patient } from './machine.ts';
 
 export const TEST_API_KEY = 'owop_test_key_of_the_suite';
 /** 32 bytes each; the first encrypts. */
 const TEST_ENCRYPTION_KEYS = `new:${Buffer.alloc(32, 7).toString('base64')},old:${Buffer.alloc(32, 9).toString('base64')}`;
 const ROOT = join(import.meta.dirname, '..', '..');
-const WAIT_LIMIT_MS = 30_000;
+const WAIT_LIMIT_MS = patient(30_000);
 const WAIT_PROBE_MS = 25;
-const SPAWN_LIMIT_MS = 60_000;
+const RETRY_MS = 200;
+const KEY = 'idempotency-key';
+const SPAWN_LIMIT_MS = patient(60_000);
 
 export interface TestHostOptions {
   /** URL of an empty PostgreSQL database; absent: PGlite in the host's folder. */
@@ -59,10 +63,15 @@ export interface ApiRequest {
   /** Sent as JSON unless it is a string. */
   readonly body?: unknown;
   readonly headers?: Record<string, string>;
+  /** False: a 503 is an answer that the test is about. Default: as the client is. */
+  readonly isPatient?: boolean;
 }
 
 export interface ApiClient {
-  /** Path from the root, with the key; `authorization: ''` among the headers leaves it out. */
+  /**
+   * Path from the root, with the key of the API; an empty header leaves it out. A patient client sends a request that the
+   * host cannot serve now again with the same Idempotency-Key, as a careful user's does: a slow engine fails no test.
+   */
   api<T = Record<string, unknown>>(path: string, request?: ApiRequest): Promise<ApiAnswer<T>>;
   /** Starts a run and returns its id; fails the test unless 201. */
   startRun(body: Record<string, unknown>, headers?: Record<string, string>): Promise<string>;
@@ -157,11 +166,30 @@ interface UntilOptions {
   readonly progress?: () => unknown;
 }
 
-export function apiClient(url: string, apiKey: string): ApiClient {
-  async function api<T>(
-    path: string,
-    { method, body, headers }: ApiRequest = {},
-  ): Promise<ApiAnswer<T>> {
+/** True: a client may expect another answer to the same request with the same key. */
+function isPassing({ status, body }: ApiAnswer): boolean {
+  const { error } = (body ?? {}) as { error?: unknown };
+  if (status === 503) return error === 'service_unavailable';
+  return status === 409 && error === 'idempotency_in_flight';
+}
+
+export function apiClient(url: string, apiKey: string, { isPatient = true } = {}): ApiClient {
+  async function api<T>(path: string, request: ApiRequest = {}): Promise<ApiAnswer<T>> {
+    if (!(request.isPatient ?? isPatient)) return ask<T>(path, request);
+    const { method, body } = request;
+    const isRead = (method ?? (body === undefined ? 'GET' : 'POST')) === 'GET';
+    const headers = isRead ? request.headers : { [KEY]: randomUUID(), ...request.headers };
+    const asked = { ...request, headers };
+    // Without a key a second request might do a second thing.
+    if (!isRead && headers?.[KEY] === '') return ask<T>(path, request);
+    const limit = Date.now() + WAIT_LIMIT_MS;
+    for (let answer = await ask<T>(path, asked); ; answer = await ask<T>(path, asked)) {
+      if (!isPassing(answer as ApiAnswer) || Date.now() > limit) return answer;
+      await sleep(RETRY_MS);
+    }
+  }
+
+  async function ask<T>(path: string, { method, body, headers }: ApiRequest) {
     const response = await fetch(`${url}${path}`, {
       method: method ?? (body === undefined ? 'GET' : 'POST'),
       headers: clean({

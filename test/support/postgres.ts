@@ -10,9 +10,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { patient } from './machine.ts';
 
 const run = promisify(execFile);
-const START_LIMIT_MS = 30_000;
+const START_LIMIT_MS = patient(30_000);
 const START_POLL_MS = 50;
 
 export interface TestPostgres {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 const PURE = [
   'support/run-tests.test.ts',
   'support/order.test.ts',
+  'support/machine.test.ts',
   'rules',
   'wire',
   'translate',

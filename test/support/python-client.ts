@@ -3,10 +3,11 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { CACHE_DIR } from './temporal.ts';
+import { patient } from './machine.ts';
 
 const VERSION = '1.8.0';
 /** Longest time in ms for one step of its installation. */
-const STEP_LIMIT_MS = 120_000;
+const STEP_LIMIT_MS = patient(120_000);
 /** Behind the last step: a half-made environment has no such file. */
 const PLACE = join(CACHE_DIR, `openwop-client-${VERSION}`);
 const PYTHON = join(PLACE, 'bin', 'python');

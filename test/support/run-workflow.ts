@@ -34,6 +34,7 @@ import {
 import type { HistoryEvent } from '../../src/ports/history.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { JournalSinks } from '../../workflows/interceptors.ts';
+import { patient } from './machine.ts';
 
 /** Activity types that workflow code may schedule; a script answers those that it needs. */
 const ACTIVITY_TYPES = [
@@ -52,7 +53,7 @@ const ACTIVITY_TYPES = [
 /** What a scripted run says besides its history is not looked at. */
 const silent: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 /** A run in a test may take this long in real time. */
-const RUN_LIMIT_MS = 60_000;
+const RUN_LIMIT_MS = patient(60_000);
 
 export type ScriptedActivities = Readonly<Record<string, (input: never) => Promise<unknown>>>;
 

@@ -10,6 +10,7 @@ import { readConfig } from '../../src/app/config.ts';
 import { obtainDevServer } from '../../src/adapters/temporal/dev-server.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import type { Logger } from '../../src/ports/logger.ts';
+import { patient } from './machine.ts';
 
 export const TEST_TEMPORAL_VARIABLE = 'OPENWOP_TEST_TEMPORAL';
 const { cacheDir, temporalDownload } = readConfig({
@@ -22,7 +23,7 @@ export const CACHE_DIR = cacheDir;
 /** By the ways of `npm start`. */
 export const PROGRAM = { cacheDir, downloadService: temporalDownload, env: process.env };
 const DAY_SECONDS = 24 * 3600;
-const NAMESPACE_LIMIT_MS = 20_000;
+const NAMESPACE_LIMIT_MS = patient(20_000);
 const NAMESPACE_PROBE_MS = 100;
 
 export interface TestTemporal {

@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { until } from './host.ts';
+import { patient } from './machine.ts';
 
 /** A fenced block: `sh` (a command that ends), `sh terminal-N` (its last command stays), or a file with its path. */
 export interface Block {
@@ -33,9 +34,9 @@ export interface Ran {
   readonly result: string;
 }
 
-const ENDS_WITHIN_MS = 120_000;
+const ENDS_WITHIN_MS = patient(120_000);
 /** Also where something is obtained first. */
-const STARTS_WITHIN_MS = 90_000;
+const STARTS_WITHIN_MS = patient(90_000);
 /** What a reader's shells keep from block to block. */
 const SHELL = '.shell';
 const TERMINALS = '.terminals';

@@ -53,7 +53,7 @@ export function pollQueue(taskQueue: string): Promise<{ stop(): Promise<void> }>
 export function useWorkflowRunner(): void {
   beforeAll(async () => {
     lab = await openWorkflowLab();
-  }, 120_000);
+  });
   afterAll(() => lab?.close());
 }
 

@@ -19,7 +19,7 @@ import { journalOf } from '../support/run-workflow.ts';
 let isolate: Isolate;
 beforeAll(async () => {
   isolate = await openIsolate(ACTIVITY_NAMES);
-}, 120_000);
+});
 afterAll(() => isolate.close());
 
 const CANCEL: Update = {

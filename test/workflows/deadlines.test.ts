@@ -19,7 +19,7 @@ describe.skipIf(!server.available)('a three-day deadline (time-skipping server: 
   let lab: WorkflowLab;
   beforeAll(async () => {
     if (server.available) lab = await openWorkflowLab({ timeSkipping: server });
-  }, 120_000);
+  });
   afterAll(() => lab?.close());
 
   it('is answered on day two: the run completes', async () => {

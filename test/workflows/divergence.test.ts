@@ -22,7 +22,7 @@ beforeAll(async () => {
   isolate = await openIsolate(ACTIVITY_NAMES);
   source = await playCase(isolate, SEED);
   at = source.rows.findIndex(({ type }) => type === 'node.completed' || type === 'node.failed');
-}, 120_000);
+});
 afterAll(() => isolate.close());
 
 /** The end of a replay whose record has these entries in the place of its own. */

@@ -15,6 +15,7 @@ import { drawsOf, SEGMENTED } from '../support/model/draws.ts';
 import { ACTIVITY_NAMES } from '../support/model/behaviours.ts';
 import { repeatedBy } from '../support/model/effects.ts';
 import { openIsolate, type Isolate } from '../support/model/isolate.ts';
+import { patient } from '../support/machine.ts';
 
 const CASES = 300;
 const PARTS = 10;
@@ -47,12 +48,12 @@ const seeds = only
       const seed = `fork-${from + index}`;
       return [seed, `${seed}${SEGMENTED}`];
     }).flat();
-const LIMIT_MS = 600_000 + seeds.length * 60_000;
+const LIMIT_MS = patient(600_000 + seeds.length * 60_000);
 
 let isolate: Isolate;
 beforeAll(async () => {
   isolate = await openIsolate(ACTIVITY_NAMES);
-}, 120_000);
+});
 afterAll(() => isolate.close());
 
 /** Which tenth is played: another one with each commit, the same for one. 0 where nothing says which it is. */
@@ -163,27 +164,23 @@ async function forkKnown(known: string): Promise<void> {
 
 test.each(KNOWN)('once otherwise: %s', { timeout: LIMIT_MS }, forkKnown);
 
-test(
-  'prefix equal, replay equal, branch legal',
-  async () => {
-    const failures: string[] = [];
-    let forks = 0;
-    for (const seed of seeds) {
-      const source = await playCase(isolate, seed);
-      // Of one run, what fails first tells enough.
-      let failure: string | undefined;
-      for (const place of placesOf(seed, source.rows.length)) {
-        forks++;
-        await fork({ seed, generation: 1, source, ...place }).catch((error: Error) => {
-          failure = `${seed}@${place.fromSeq} (${source.end}): ${firstDifference(error)}`;
-        });
-        if (failure !== undefined) break;
-      }
-      if (failure !== undefined) failures.push(failure);
-      if (failures.length >= MOST_FAILURES) break;
+test('prefix equal, replay equal, branch legal', { timeout: LIMIT_MS }, async () => {
+  const failures: string[] = [];
+  let forks = 0;
+  for (const seed of seeds) {
+    const source = await playCase(isolate, seed);
+    // Of one run, what fails first tells enough.
+    let failure: string | undefined;
+    for (const place of placesOf(seed, source.rows.length)) {
+      forks++;
+      await fork({ seed, generation: 1, source, ...place }).catch((error: Error) => {
+        failure = `${seed}@${place.fromSeq} (${source.end}): ${firstDifference(error)}`;
+      });
+      if (failure !== undefined) break;
     }
-    console.info(`${forks} forks of ${seeds.length} runs, ${seeds[0]} to ${seeds.at(-1)}`);
-    expect(failures).toEqual([]);
-  },
-  LIMIT_MS,
-);
+    if (failure !== undefined) failures.push(failure);
+    if (failures.length >= MOST_FAILURES) break;
+  }
+  console.info(`${forks} forks of ${seeds.length} runs, ${seeds[0]} to ${seeds.at(-1)}`);
+  expect(failures).toEqual([]);
+});

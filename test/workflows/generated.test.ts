@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ACTIVITY_NAMES } from '../support/model/behaviours.ts';
 import { playCase, type CaseEnd } from '../support/model/case.ts';
 import { openIsolate, type Isolate } from '../support/model/isolate.ts';
+import { patient } from '../support/machine.ts';
 
 /** Within about 20 s of one core. */
 const CASES = 500;
@@ -31,7 +32,7 @@ const CASE_LIMIT_MS = 400;
 let isolate: Isolate;
 beforeAll(async () => {
   isolate = await openIsolate(ACTIVITY_NAMES);
-}, 120_000);
+});
 afterAll(() => isolate.close());
 
 /** What a series must have met, or it shows nothing. */
@@ -72,5 +73,5 @@ test(
     expect(MET.filter((type) => !met.has(type))).toEqual([]);
     expect(continued).toBeGreaterThan(seeds.length / 10);
   },
-  60_000 + seeds.length * CASE_LIMIT_MS,
+  patient(60_000 + seeds.length * CASE_LIMIT_MS),
 );

@@ -42,7 +42,7 @@ beforeAll(async () => {
     server: { connection, nativeConnection, namespace: 'default' },
     bundle: await workflowBundle({ cacheDir: join(CACHE_DIR, 'bundles'), failureConverterPath }),
   };
-}, 120_000);
+});
 afterAll(async () => {
   await disconnect();
   await temporal.stop();

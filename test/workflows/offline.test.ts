@@ -11,13 +11,14 @@ import { ACTIVITY_NAMES } from '../support/model/behaviours.ts';
 import { playCase, playFork, type CaseEnd } from '../support/model/case.ts';
 import { openIsolate, type Isolate } from '../support/model/isolate.ts';
 import { generatedInput } from '../support/model/workflows.ts';
+import { patient } from '../support/machine.ts';
 
 const CASES = Number(process.env.OPENWOP_OFFLINE_CASES ?? 60);
 
 let isolate: Isolate;
 beforeAll(async () => {
   isolate = await openIsolate(ACTIVITY_NAMES);
-}, 120_000);
+});
 afterAll(() => isolate.close());
 
 async function replayed(seed: string, recording: Recording): Promise<Compared> {
@@ -31,25 +32,30 @@ async function replayed(seed: string, recording: Recording): Promise<Compared> {
  */
 const KNOWN = ['offline-49', 'offline-139'];
 
-it('a record that is played states what was recorded, over all segments', async () => {
-  const failures: string[] = [];
-  let segments = 0;
-  const seeds = Array.from({ length: CASES }, (_, index) => `offline-${index}`);
-  const played = new Set([...seeds, ...KNOWN]);
-  for (const seed of played) {
-    const source = await playCase(isolate, seed);
-    const recording = recordingOf(source.histories, source.rows);
-    segments += source.executions;
-    const { difference, equal, pieces } = await replayed(seed, recording);
-    if (difference) failures.push(`${seed} (${source.end}): ${JSON.stringify(difference)}`);
-    else expect(equal + pieces).toBe(source.rows.length);
-  }
-  expect(failures).toEqual([]);
-  expect(segments).toBeGreaterThan(played.size);
-}, 600_000);
+it(
+  'a record that is played states what was recorded, over all segments',
+  { timeout: patient(600_000) },
+  async () => {
+    const failures: string[] = [];
+    let segments = 0;
+    const seeds = Array.from({ length: CASES }, (_, index) => `offline-${index}`);
+    const played = new Set([...seeds, ...KNOWN]);
+    for (const seed of played) {
+      const source = await playCase(isolate, seed);
+      const recording = recordingOf(source.histories, source.rows);
+      segments += source.executions;
+      const { difference, equal, pieces } = await replayed(seed, recording);
+      if (difference) failures.push(`${seed} (${source.end}): ${JSON.stringify(difference)}`);
+      else expect(equal + pieces).toBe(source.rows.length);
+    }
+    expect(failures).toEqual([]);
+    expect(segments).toBeGreaterThan(played.size);
+  },
+);
 
 it.each(['replay', 'branch'] as const)(
   'a fork that is played states it, too (%s)',
+  { timeout: patient(600_000) },
   async (mode) => {
     const failures: string[] = [];
     for (let index = 0; index < CASES / 4; index++) {
@@ -70,7 +76,6 @@ it.each(['replay', 'branch'] as const)(
     }
     expect(failures).toEqual([]);
   },
-  600_000,
 );
 
 describe('what differs is found, with both sides', () => {

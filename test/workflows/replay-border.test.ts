@@ -25,7 +25,7 @@ const PAGE: RecordingPage = {
 let isolate: Isolate;
 beforeAll(async () => {
   isolate = await openIsolate(ACTIVITY_NAMES);
-}, 120_000);
+});
 afterAll(() => isolate.close());
 
 const fork: ForkOf = {

@@ -11,11 +11,12 @@ import { writeRawAgent, type RawMode } from '../../support/opensentience/raw-age
 import { tempFolder } from '../../support/opensentience/temp.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { programArgs } from '../../support/prepared.ts';
+import { patient } from '../../support/machine.ts';
 
 const root = tempFolder();
 const linux = process.platform === 'linux';
 const ID = 'com.example.raw';
-const WAIT_MS = 20_000;
+const WAIT_MS = patient(20_000);
 const CORE_PROCESS = new URL('../../support/opensentience/core-process.ts', import.meta.url);
 const running: TestCore[] = [];
 const children: ChildProcess[] = [];

@@ -5,12 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import type { RunSnapshot } from '../../../schemas/types.generated.ts';
 import { apiClient, TEST_API_KEY, type ApiAnswer, type ApiRequest } from '../host.ts';
+import { patient } from '../machine.ts';
 
 /** Longest time in ms until a request gets its final answer, whatever crashes meanwhile. */
-const ANSWER_LIMIT_MS = 90_000;
+const ANSWER_LIMIT_MS = patient(90_000);
 const RETRY_MS = 150;
 /** A connection whose other end was killed may never answer. */
-const REQUEST_LIMIT_MS = 12_000;
+const REQUEST_LIMIT_MS = patient(12_000);
 
 export interface PatientClient {
   /** The first answer that is final. Throws on 500 and after ANSWER_LIMIT_MS. */
@@ -27,7 +28,7 @@ function isFinal({ status, body }: ApiAnswer): boolean {
 }
 
 export function patientClient(url: string): PatientClient {
-  const client = apiClient(url, TEST_API_KEY);
+  const client = apiClient(url, TEST_API_KEY, { isPatient: false });
 
   async function ask<T>(path: string, request: ApiRequest = {}): Promise<ApiAnswer<T>> {
     const limit = Date.now() + ANSWER_LIMIT_MS;

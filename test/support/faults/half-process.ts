@@ -3,11 +3,12 @@ import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../../../src/app/config.ts';
 import { programArgs } from '../prepared.ts';
+import { patient } from '../machine.ts';
 
 export type HalfKind = 'worker' | 'serve';
 
 /** Time a half has to take work, on a busy machine. */
-const START_LIMIT_MS = 60_000;
+const START_LIMIT_MS = patient(60_000);
 const PROBE_MS = 20;
 /** Pause before a half that did not start is started again, as a supervisor would. */
 const RESPAWN_MS = 250;

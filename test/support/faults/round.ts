@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunSnapshot } from '../../../schemas/types.generated.ts';
+import { patient } from '../machine.ts';
 import type { PatientClient } from './client.ts';
 import type { EffectService, EffectStage, EffectTool } from './effects-receiver.ts';
 import { seededRandom, type Random } from './random.ts';
@@ -10,7 +11,7 @@ import { MARK, PAY, SCENE } from './scene.ts';
 import type { Victim } from './system.ts';
 
 /** Longest time in ms for all runs of a round to end. */
-const ROUND_LIMIT_MS = 150_000;
+const ROUND_LIMIT_MS = patient(150_000);
 const POLL_MS = 120;
 /** A run without faults takes about two seconds: crashes by the clock fall within it, and a little behind. */
 const CLOCK_MS = 2_500;
