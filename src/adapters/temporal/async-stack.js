@@ -1,23 +1,11 @@
 // Loaded first in the thread that runs workflow code. The SDK limits the time of a workflow task with `vm`'s own limit,
 // which leaves Node's stack of asynchronous contexts behind when it strikes inside a promise's reaction: Node then finds
 // the stack corrupted and aborts the whole process (nodejs/node#38503), with every run of this worker. What is left
-// behind is cleared here, and the one workflow task fails, as the SDK means it to.
+// behind is cleared here, and the one workflow task fails, as the SDK means it to. Node 24 and newer keep no such stack
+// while async context frames are on (workflow-threads.ts), and have nothing to clear.
 import vm from 'node:vm';
 import { collectWhenIdle } from '../../system/idle-collection.js';
-
-/* global process */
-/** @typedef {{ binding(name: string): { clearAsyncIdStack?(): void } }} Bindings */
-
-/** Node has no public name for this; a deprecated one is still the only one. */
-function contextsOfNode() {
-  const { noDeprecation } = process;
-  process.noDeprecation = true;
-  try {
-    return /** @type {Bindings} */ (/** @type {unknown} */ (process)).binding('async_wrap');
-  } finally {
-    process.noDeprecation = noDeprecation;
-  }
-}
+import { contextsOfNode } from './async-contexts.js';
 
 const contexts = contextsOfNode();
 collectWhenIdle();
@@ -39,7 +27,7 @@ class LimitedScript extends vm.Script {
       return /** @type {unknown} */ (super.runInContext(context, options));
     } catch (error) {
       // An error of the context's own realm: no instance of this one's Error.
-      if (codeOf(error) === 'ERR_SCRIPT_EXECUTION_TIMEOUT') contexts.clearAsyncIdStack?.();
+      if (codeOf(error) === 'ERR_SCRIPT_EXECUTION_TIMEOUT') contexts?.clearAsyncIdStack?.();
       throw error;
     }
   }

@@ -12,6 +12,7 @@ import {
 } from '@temporalio/worker';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import type { Logger } from '../../ports/logger.ts';
+import { contextsOfNode } from './async-contexts.js';
 import type { TemporalTarget } from './connection.ts';
 import { keepWorker, type KeptWorker } from './kept-worker.ts';
 import { withWorkflowThreads } from './workflow-threads.ts';
@@ -125,6 +126,9 @@ async function createWorker(
 
 export function createRunWorker(options: RunWorkerOptions): KeptWorker {
   const { target, logger } = options;
+  // Once, not for each thread and each restart.
+  if (!contextsOfNode())
+    logger.debug('workflow tasks are bounded without async_wrap', { node: process.version });
   return keepWorker({
     target,
     logger,
