@@ -1,6 +1,6 @@
 # One image for both halves; docker-compose.yml says which one a container is.
 # Debian, not Alpine: the core of Temporal's SDK is a native library for glibc.
-FROM node:20.20.2-bookworm-slim
+FROM node:24.21.0-bookworm-slim
 
 RUN apt-get update \
   && apt-get install -y --no-install-recommends ca-certificates \

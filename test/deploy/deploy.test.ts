@@ -39,6 +39,7 @@ const dockerfile = read('Dockerfile');
 const packageJson = JSON.parse(read('package.json')) as {
   scripts: Record<string, string>;
   dependencies: Record<string, string>;
+  engines: { node: string };
 };
 const appSources = repositoryFiles('src/app')
   .map((path) => read(path))
@@ -302,7 +303,7 @@ describe('Dockerfile', () => {
   });
   it('does not run as root, on a Debian with glibc', () => {
     expect(dockerfile).toMatch(/^USER node$/m);
-    expect(dockerfile).toMatch(/^FROM node:20\.\d+\.\d+-bookworm-slim$/m);
+    expect(dockerfile).toMatch(/^FROM node:24\.\d+\.\d+-bookworm-slim$/m);
   });
 });
 
@@ -314,6 +315,20 @@ describe('commands and documents', () => {
     const file = program === undefined ? named : `src/app/${program}.ts`;
     if (file) expect(existsSync(ROOT + file), file).toBe(true);
     else expect(script).not.toContain('.ts');
+  });
+  it('the README, the lockfile and the image agree with the versions of Node that package.json names', () => {
+    const { node } = packageJson.engines;
+    const lock = JSON.parse(read('package-lock.json')) as {
+      packages: Record<string, { engines: unknown }>;
+    };
+    expect(lock.packages['']?.engines).toEqual({ node });
+    const lines = node.split(' || ').map((range) => /^\^(\d+)\.(\d+)\.0$/.exec(range));
+    const [sentence = ''] = /^Node \d[^;]+ is needed/m.exec(read('README.md')) ?? [];
+    const words = lines.map((line) =>
+      line?.[2] === '0' ? line[1] : `${line?.[1]} (from ${line?.[1]}.${line?.[2]})`,
+    );
+    expect(sentence).toBe(`Node ${words.slice(0, -1).join(', ')} or ${words.at(-1)} is needed`);
+    expect(lines.map((line) => line?.[1])).toContain(/^FROM node:(\d+)/m.exec(dockerfile)?.[1]);
   });
   it('the README names exactly the variables that the code reads', () => {
     const readers = ['config.ts', 'model-settings.ts', 'cache-folder.js']
