@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/* global console */
+/* global console, performance */
 const SLICES = 40;
 const ROUNDS_PER_SLICE = 4;
 const REST_MS = 10;

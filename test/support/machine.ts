@@ -10,7 +10,7 @@ const LEAST = 1;
 const MOST = 6;
 
 /** The factor, from 1 to 6. */
-export const SLOW = factorOf(process.env[SLOW_VARIABLE]);
+const SLOW = factorOf(process.env[SLOW_VARIABLE]);
 
 /** A limit that ends a wait, in ms: it is reached only by what hangs. */
 export function patient(ms: number): number {

@@ -11,7 +11,7 @@ import { startTestTemporal } from './temporal.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** Bounds of the fuzz: cases per operation and kind, and seconds that one request may take. */
-const MAX_EXAMPLES = process.env.OPENWOP_FUZZ_EXAMPLES ?? '60';
+const MAX_EXAMPLES = process.env.OPENWOP_FUZZ_EXAMPLES ?? '15';
 const REQUEST_SECONDS = '20';
 /** Runs that wait for a human. */
 const WAITING_RUNS = 12;

@@ -2,10 +2,10 @@
 // time (architecture §6): the prefix is the source's, nothing recorded is performed again, a replay states what its source
 // stated, and whatever a branch does then is legal.
 //
-// Each commit plays a tenth of 300 runs, each run as it is and with segments that end early, at every event, and at one of
-// them forks of forks of forks. OPENWOP_FORKED_CASES: of how many runs; OPENWOP_FORKED_FROM: from which number on, in the
-// place of the commit's; OPENWOP_FORKED_CASE: `<seed>` or `<seed>@<sequence>` alone.
-import { execFileSync } from 'node:child_process';
+// `npm test` plays fixed runs, each as it is and with segments that end early, at three events, and forks of these forks; and
+// each fork that was otherwise once. `npm run campaign -- forks` plays more: at every event, and at one of them forks of
+// forks of forks. OPENWOP_FORKED_CASES: of how many runs; OPENWOP_FORKED_FROM: from which number on; OPENWOP_FORKED_CASE:
+// `<seed>` or `<seed>@<sequence>` alone.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { livedBy } from '../../src/rules/recording.ts';
 import type { ForkOf } from '../../src/rules/run-input.ts';
@@ -17,8 +17,8 @@ import { repeatedBy } from '../support/model/effects.ts';
 import { openIsolate, type Isolate } from '../support/model/isolate.ts';
 import { patient } from '../support/machine.ts';
 
-const CASES = 300;
-const PARTS = 10;
+/** Runs of `npm test`, the places at which each is forked, and the generations. */
+const GATE = { cases: 4, places: 3, generations: 2 };
 /** Of all that a red run shows, the first few are enough. */
 const MOST_FAILURES = 5;
 /** Forks of forks of forks. */
@@ -41,10 +41,11 @@ const KNOWN = [
 ];
 const { OPENWOP_FORKED_CASES, OPENWOP_FORKED_CASE, OPENWOP_FORKED_FROM } = process.env;
 const [only, at] = (OPENWOP_FORKED_CASE ?? '').split('@');
-const from = Number(OPENWOP_FORKED_FROM ?? partOfCommit() * (CASES / PARTS));
+const isGate = OPENWOP_FORKED_CASES === undefined && OPENWOP_FORKED_CASE === undefined;
+const from = Number(OPENWOP_FORKED_FROM ?? 0);
 const seeds = only
   ? [only]
-  : Array.from({ length: Number(OPENWOP_FORKED_CASES ?? CASES / PARTS) }, (_, index) => {
+  : Array.from({ length: Number(OPENWOP_FORKED_CASES ?? GATE.cases) }, (_, index) => {
       const seed = `fork-${from + index}`;
       return [seed, `${seed}${SEGMENTED}`];
     }).flat();
@@ -56,20 +57,6 @@ beforeAll(async () => {
 });
 afterAll(() => isolate.close());
 
-/** Which tenth is played: another one with each commit, the same for one. 0 where nothing says which it is. */
-function partOfCommit(): number {
-  try {
-    const commit = execFileSync('git', ['rev-parse', 'HEAD'], {
-      cwd: import.meta.dirname,
-      encoding: 'utf8',
-      stdio: 'pipe',
-    });
-    return Number.parseInt(commit.slice(0, 8), 16) % PARTS;
-  } catch {
-    return 0;
-  }
-}
-
 interface Place {
   readonly fromSeq: number;
   readonly generations: number;
@@ -77,7 +64,12 @@ interface Place {
 
 function placesOf(seed: string, length: number): Place[] {
   if (at !== undefined) return [{ fromSeq: Number(at), generations: GENERATIONS }];
-  const deep = drawsOf(seed, 'forks').int(0, length);
+  const draws = drawsOf(seed, 'forks');
+  if (isGate) {
+    const { places, generations } = GATE;
+    return Array.from({ length: places }, () => ({ fromSeq: draws.int(0, length), generations }));
+  }
+  const deep = draws.int(0, length);
   return Array.from({ length: length + 1 }, (_, fromSeq) => ({
     fromSeq,
     generations: fromSeq === deep ? GENERATIONS : 1,

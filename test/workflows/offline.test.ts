@@ -1,7 +1,7 @@
 // Replays without Temporal (architecture §6), of generated runs: their records, played by the real workflow code in the
 // SDK's sandbox, state again what was recorded; what differs is found, with both sides.
 //
-// OPENWOP_OFFLINE_CASES: of how many runs.
+// OPENWOP_OFFLINE_CASES: of how many runs; OPENWOP_OFFLINE_FROM: from which number on.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { playIn } from '../../src/adapters/temporal/offline.ts';
 import { livedBy, type RecordedEntry, type Recording } from '../../src/rules/recording.ts';
@@ -14,6 +14,7 @@ import { generatedInput } from '../support/model/workflows.ts';
 import { patient } from '../support/machine.ts';
 
 const CASES = Number(process.env.OPENWOP_OFFLINE_CASES ?? 60);
+const FROM = Number(process.env.OPENWOP_OFFLINE_FROM ?? 0);
 
 let isolate: Isolate;
 beforeAll(async () => {
@@ -38,7 +39,7 @@ it(
   async () => {
     const failures: string[] = [];
     let segments = 0;
-    const seeds = Array.from({ length: CASES }, (_, index) => `offline-${index}`);
+    const seeds = Array.from({ length: CASES }, (_, index) => `offline-${FROM + index}`);
     const played = new Set([...seeds, ...KNOWN]);
     for (const seed of played) {
       const source = await playCase(isolate, seed);
@@ -58,7 +59,7 @@ it.each(['replay', 'branch'] as const)(
   { timeout: patient(600_000) },
   async (mode) => {
     const failures: string[] = [];
-    for (let index = 0; index < CASES / 4; index++) {
+    for (let index = FROM; index < FROM + CASES / 4; index++) {
       const seed = `offline-${index}`;
       const source = await playCase(isolate, seed);
       const { length } = source.rows;

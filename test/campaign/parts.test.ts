@@ -1,0 +1,52 @@
+// The campaign cannot rot unseen: what its parts run is there, and reads the variables that they set.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ROOT } from '../support/source-tree.ts';
+import { PART_NAMES, PARTS, type Part } from './parts.ts';
+
+const SCRIPTS = { mutants: 'test/mutants/run.ts' } as const;
+const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  scripts: Record<string, string>;
+};
+
+/** The files that a part's command names. */
+function filesOf(part: Part): readonly string[] {
+  const { command } = part.round(1, 0);
+  if (command[0] === 'npm') {
+    const file = SCRIPTS[command.at(-1) as keyof typeof SCRIPTS];
+    expect(scripts[command.at(-1) ?? '']).toContain(file);
+    return [file];
+  }
+  return command.filter((word) => word.includes('/'));
+}
+
+/** Variables that are read by what a file starts. */
+const READ_BY_MORE: Readonly<Record<string, string>> = {
+  OPENWOP_TEST_NODES: 'test/support/nodes.ts',
+  OPENWOP_FUZZ_EXAMPLES: 'test/support/openapi-fuzz.ts',
+};
+
+describe.each(PART_NAMES)('the part %s of the campaign', (name) => {
+  const part: Part = PARTS[name];
+
+  it('runs files that are there', () => {
+    expect(filesOf(part)).not.toEqual([]);
+    for (const file of filesOf(part))
+      expect([file, existsSync(join(ROOT, file))]).toEqual([file, true]);
+  });
+
+  it('sets variables that these files read', () => {
+    for (const variable of Object.keys(part.round(1, 0).env)) {
+      const files = [...filesOf(part), READ_BY_MORE[variable] ?? []].flat();
+      const texts = files.map((file) => readFileSync(join(ROOT, file), 'utf8')).join('\n');
+      expect(texts).toContain(variable);
+    }
+  });
+
+  it('has rounds that differ by seed and number, or one alone', () => {
+    const rounds = [part.round(1, 0), part.round(1, 1), part.round(1_000, 0)];
+    const different = new Set(rounds.map(({ env }) => JSON.stringify(env))).size;
+    expect(different).toBe(part.isOnce ? 1 : 3);
+  });
+});

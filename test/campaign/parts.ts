@@ -1,0 +1,96 @@
+// What the campaign consists of: checks that are too long, or too random, for `npm test`. A seeded part is played in rounds,
+// each with the next seed, for as long as its share of the time lasts; any other is run once.
+
+export interface Round {
+  readonly command: readonly string[];
+  /** Added to the environment; with them the command shows the same again. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface Part {
+  readonly about: string;
+  /** The round with this number, of a campaign with this seed. */
+  round(seed: number, index: number): Round;
+  /** It has one round, whatever the seed. */
+  readonly isOnce?: true;
+}
+
+const vitest = (...args: readonly string[]) => ['npx', 'vitest', 'run', ...args];
+const once = (about: string, command: readonly string[], env: Round['env'] = {}): Part => ({
+  about,
+  isOnce: true,
+  round: () => ({ command, env }),
+});
+
+/** Cases of one round: a few minutes each. */
+const GENERATED = 500;
+const FORKED = 4;
+const OFFLINE = 200;
+const KILLED = 10;
+
+export const PARTS = {
+  generated: {
+    about: 'generated runs: every prefix of every log is legal',
+    round: (seed, index) => ({
+      command: vitest('test/workflows/generated.test.ts'),
+      env: {
+        OPENWOP_GENERATED_SEED: `campaign-${seed + index}`,
+        OPENWOP_GENERATED_CASES: String(GENERATED),
+      },
+    }),
+  },
+  forks: {
+    about: 'forks of generated runs at every event, and forks of forks of forks',
+    round: (seed, index) => ({
+      command: vitest('test/workflows/forks.test.ts', '-t', 'prefix equal'),
+      env: {
+        OPENWOP_FORKED_FROM: String(seed + index * FORKED),
+        OPENWOP_FORKED_CASES: String(FORKED),
+      },
+    }),
+  },
+  offline: {
+    about: 'records of generated runs, played again without Temporal',
+    round: (seed, index) => ({
+      command: vitest('test/workflows/offline.test.ts'),
+      env: {
+        OPENWOP_OFFLINE_FROM: String(seed + index * OFFLINE),
+        OPENWOP_OFFLINE_CASES: String(OFFLINE),
+      },
+    }),
+  },
+  sigkill: {
+    about: 'rounds of SIGKILL at drawn moments of runs under way',
+    round: (seed, index) => ({
+      command: vitest('test/faults/sigkill-rounds.test.ts'),
+      env: {
+        OPENWOP_FAULT_SEED: String(seed + index * KILLED),
+        OPENWOP_FAULT_ROUNDS: String(KILLED),
+      },
+    }),
+  },
+  trees: once(
+    'forks of a run with children at every event',
+    vitest('test/acceptance/fork-trees.test.ts'),
+    { OPENWOP_FORKED_STEP: '1' },
+  ),
+  nodes: once(
+    'start, demo, limit of a workflow task and kill on each supported line of Node',
+    vitest('test/app/node-versions.test.ts'),
+    { OPENWOP_TEST_NODES: '20.19.0,22,24,26' },
+  ),
+  bench: once(
+    'the whole bench at its smallest',
+    vitest('--config', 'test/campaign/vitest.config.ts', 'test/campaign/bench.campaign.ts'),
+  ),
+  mutants: once('every mutant is killed', ['npm', 'run', '-s', 'mutants'], {
+    OPENWOP_MUTANTS: 'all',
+  }),
+  fuzz: once('the API against its own description, at length', ['.ci/openapi-fuzz'], {
+    OPENWOP_FUZZ_EXAMPLES: '200',
+    OPENWOP_FUZZ_MINUTES: '40',
+  }),
+} as const satisfies Readonly<Record<string, Part>>;
+
+export type PartName = keyof typeof PARTS;
+export const PART_NAMES = Object.keys(PARTS) as PartName[];

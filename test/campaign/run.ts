@@ -1,0 +1,114 @@
+// `npm run campaign -- [PART...] [--minutes N] [--seed S]`: plays the parts that are named, or all, for about so many minutes
+// in all. Each failure is printed as one command that shows it again; the last line counts rounds. Exit code 1 when one
+// failed. What a campaign finds becomes a fixed case of `npm test`.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { parseArgs } from 'node:util';
+import { SLOW_VARIABLE, measureSlowness } from '../support/machine.ts';
+import { ROOT } from '../support/source-tree.ts';
+import { PART_NAMES, PARTS, type Part, type PartName, type Round } from './parts.ts';
+
+const MINUTE_MS = 60_000;
+const DEFAULT_MINUTES = 20;
+/** A round that takes longer hangs, in ms. */
+const ROUND_LIMIT_MS = 60 * MINUTE_MS;
+/** From SIGTERM to SIGKILL, in ms. */
+const END_LIMIT_MS = 30_000;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { minutes: { type: 'string' }, seed: { type: 'string' } },
+});
+
+function numberOf(name: 'minutes' | 'seed', fallback: number): number {
+  const value = Number(values[name] ?? fallback);
+  if (Number.isFinite(value) && value >= 0) return value;
+  console.error(`--${name} is a number of 0 or more, not "${values[name]}".`);
+  process.exit(2);
+}
+
+function partsNamed(): readonly PartName[] {
+  const unknown = positionals.filter((name) => !(PART_NAMES as string[]).includes(name));
+  if (unknown.length === 0)
+    return positionals.length > 0 ? (positionals as PartName[]) : PART_NAMES;
+  console.error(`No part of the campaign: ${unknown.join(', ')}. They are:`);
+  for (const name of PART_NAMES) console.error(`  ${name.padEnd(10)} ${PARTS[name].about}`);
+  process.exit(2);
+}
+
+/** As a shell takes it. */
+function commandLine({ command, env }: Round): string {
+  const quoted = command.map((word) => (/^[\w./:=-]+$/.test(word) ? word : `'${word}'`));
+  return [...Object.entries(env).map(([name, value]) => `${name}=${value}`), ...quoted].join(' ');
+}
+
+/** In a process group of its own, which ends with this process and at the limit. */
+async function play({ command, env }: Round): Promise<boolean> {
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: 'inherit',
+    detached: true,
+  });
+  const end = (signal: NodeJS.Signals) => {
+    try {
+      process.kill(-(child.pid as number), signal);
+    } catch {
+      // It has ended.
+    }
+  };
+  const stop = () => {
+    end('SIGTERM');
+    setTimeout(end, END_LIMIT_MS, 'SIGKILL').unref();
+  };
+  const stopAll = () => {
+    stop();
+    process.exitCode = 130;
+    isStopped = true;
+  };
+  const limit = setTimeout(stop, ROUND_LIMIT_MS);
+  process.once('SIGINT', stopAll).once('SIGTERM', stopAll);
+  const [code] = (await once(child, 'close')) as [number | null];
+  clearTimeout(limit);
+  process.off('SIGINT', stopAll).off('SIGTERM', stopAll);
+  return code === 0;
+}
+
+let isStopped = false;
+const failures: string[] = [];
+let passed = 0;
+
+async function playPart(name: PartName, options: { seed: number; untilMs: number }): Promise<void> {
+  const part: Part = PARTS[name];
+  for (let index = 0; !isStopped; index++) {
+    const round = part.round(options.seed, index);
+    console.log(`\n== ${name}: ${commandLine(round)}`);
+    if (await play(round)) passed++;
+    else failures.push(commandLine(round));
+    if (part.isOnce || Date.now() > options.untilMs) return;
+  }
+}
+
+const names = partsNamed();
+const minutes = numberOf('minutes', DEFAULT_MINUTES);
+const seed = numberOf('seed', Math.trunc(Date.now() / 1_000));
+const untilMs = Date.now() + minutes * MINUTE_MS;
+process.env[SLOW_VARIABLE] ??= String(await measureSlowness());
+console.log(
+  `campaign: --seed ${seed} --minutes ${minutes}, machine factor ${process.env[SLOW_VARIABLE]}`,
+);
+const left: PartName[] = [];
+for (const [index, name] of names.entries()) {
+  if (isStopped || (index > 0 && Date.now() > untilMs)) {
+    left.push(name);
+    continue;
+  }
+  // What a part leaves of its share the later ones have.
+  const share = (untilMs - Date.now()) / (names.length - index);
+  await playPart(name, { seed, untilMs: Date.now() + share });
+}
+if (left.length > 0) console.log(`not played, the time was over: ${left.join(', ')}`);
+for (const line of failures) console.log(`failed: ${line}`);
+console.log(`${passed} passed, ${failures.length} failed`);
+if (failures.length > 0) process.exitCode = 1;

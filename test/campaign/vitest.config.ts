@@ -1,0 +1,15 @@
+// The parts of the campaign that are too long for `npm test`: the same settings, other files.
+import { defineConfig } from 'vitest/config';
+import base from '../../vitest.config.ts';
+
+const test = { ...base.test, projects: undefined };
+
+export default defineConfig({
+  root: new URL('../..', import.meta.url).pathname,
+  test: {
+    ...test,
+    name: 'campaign',
+    include: ['test/campaign/*.campaign.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+  },
+});
