@@ -1,7 +1,7 @@
 // Starting, adopting, restarting and ending Temporal's dev server (architecture §7).
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect, createServer as createProxy, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Connection } from '@temporalio/client';
@@ -38,6 +38,28 @@ function listening(server: Server): Promise<string> {
       resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
     );
   });
+}
+
+/** Listens on a port as soon as it is free, and answers with what a server on another port says. */
+async function takesPort(port: number, target: number): Promise<{ close(): Promise<void> }> {
+  const sockets = new Set<Socket>();
+  const proxy = createProxy((socket) => {
+    const to = connect(target, '127.0.0.1');
+    for (const each of [socket, to]) sockets.add(each.on('error', () => each.destroy()));
+    socket.pipe(to).pipe(socket);
+  });
+  const listens = () =>
+    new Promise<boolean>((resolve) => {
+      proxy.once('error', () => resolve(false));
+      proxy.listen(port, '127.0.0.1', () => resolve(true));
+    });
+  while (!(await listens())) await new Promise(setImmediate);
+  return {
+    close: async () => {
+      for (const each of sockets) each.destroy();
+      await new Promise((closed) => proxy.close(closed));
+    },
+  };
 }
 
 describe('architecture §7 a process is known by pid and start time', () => {
@@ -85,6 +107,26 @@ describe('architecture §7 the dev server of a data folder', () => {
     const server = await obtain({ inMemory: true });
     const pid = server.pid() as number;
     process.kill(pid, 'SIGKILL');
+    await expect.poll(() => server.pid() ?? pid).not.toBe(pid);
+    await expect.poll(() => retentionOf(server.address).catch(() => 0)).toBe(30 * 24 * 3600);
+  });
+
+  it('another server on its port is not taken for it, and it is started when the port is free', async () => {
+    const said: string[] = [];
+    const logger = createLogger({ level: 'warn', write: (line) => void said.push(line) });
+    const server = await obtain({ inMemory: true, logger });
+    const other = await obtain({ dataDir: join(folder, 'other'), inMemory: true });
+    const port = Number(server.address.split(':')[1]);
+    const pid = server.pid() as number;
+    process.kill(pid, 'SIGKILL');
+    const stranger = await takesPort(port, Number(other.address.split(':')[1]));
+    const refusals = () => said.filter((line) => line.includes(`Port ${port} is taken`)).length;
+    await expect.poll(refusals).toBeGreaterThan(2);
+    expect(await retentionOf(server.address)).toBeGreaterThan(0);
+    expect(server.pid()).toBeUndefined();
+    // Each try waits longer than the one before.
+    expect(said.length).toBeLessThan(20);
+    await stranger.close();
     await expect.poll(() => server.pid() ?? pid).not.toBe(pid);
     await expect.poll(() => retentionOf(server.address).catch(() => 0)).toBe(30 * 24 * 3600);
   });

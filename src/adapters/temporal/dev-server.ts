@@ -25,6 +25,8 @@ const STOP_LIMIT_MS = 8_000;
 const WATCH_MS = 500;
 const RESTART_FIRST_MS = 100;
 const RESTART_MOST_MS = 10_000;
+/** A server that has run for so long is no server that dies as it starts. */
+const STEADY_MS = 10_000;
 const CONNECT_LIMIT_MS = 1_000;
 /** The dev server's own default is one day (architecture §7). */
 const RETENTION_SECONDS = 30 * 24 * 3600;
@@ -285,9 +287,11 @@ function supervise(
   const stop = new AbortController();
   const watching = (async () => {
     const backOff = new BackOff(RESTART_FIRST_MS, RESTART_MOST_MS);
+    let steady = new Deadline(STEADY_MS);
     let program = started;
     while (!stopping) {
       if (record.process && isRunning(record.process)) {
+        if (steady.isOver()) backOff.reset();
         await rest(WATCH_MS, stop.signal);
         continue;
       }
@@ -302,17 +306,22 @@ function supervise(
         port: record.port,
       });
       try {
+        // Runs are reached by this port alone. What answers there may be somebody else's server.
+        if (!(await isFree(record.port)))
+          throw new HostError('temporal_not_started', {
+            reason: `Port ${record.port} is taken by another process.`,
+          });
         program ??= await obtainProgram({ ...options.program, orInMemory: false });
         record = await start(program, record, options);
-        backOff.reset();
+        steady = new Deadline(STEADY_MS);
       } catch (error) {
         // The program may be gone, by an upgrade for one: looked for again.
         program = undefined;
         options.logger.error('the Temporal dev server does not start', {
-          error: (error as Error).message,
+          error: reasonOf(error),
         });
-        await rest(backOff.next(), stop.signal);
       }
+      await rest(backOff.next(), stop.signal);
     }
   })();
   return {
@@ -329,6 +338,12 @@ function supervise(
       if (record.process) await end(record.process);
     },
   };
+}
+
+/** What an operator can act on. */
+function reasonOf(error: unknown): string {
+  const { details, message } = error as HostError;
+  return typeof details?.reason === 'string' ? details.reason : message;
 }
 
 async function end(identity: ProcessRecord): Promise<void> {
