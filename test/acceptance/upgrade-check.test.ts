@@ -160,14 +160,16 @@ describe('the command', { timeout: patient(180_000) }, () => {
     const env = { ...host.env, OPENWOP_CACHE_DIR: cacheDir, OPENWOP_TEMPORAL_DOWNLOAD: 'off' };
     const run = promisify(execFile)(process.execPath, program, { cwd: ROOT, env });
     return run.then(
-      ({ stdout }) => ({ code: 0, stdout }),
-      ({ code, stdout }: { code: number; stdout: string }) => ({ code, stdout }),
+      ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+      (failed: { code: number; stdout: string; stderr: string }) => failed,
     );
   };
 
   it('ends with 0 where all can go on, and with 1 where one cannot, which it names', async () => {
     const good = await command(CACHE_DIR);
     expect([good.code, good.stdout]).toEqual([0, expect.not.stringContaining(open)]);
+    // Nothing that looks like a fault where there is none.
+    expect(good.stderr).not.toMatch(/error|sink/i);
     const cacheDir = join(folder, 'other-cache');
     await mkdir(cacheDir);
     const code = await readFile(source.bundle.codePath, 'utf8');

@@ -34,6 +34,9 @@ const NAMES_ALONE: Pick<DataConverter, 'payloadCodecs'> = {
   ],
 };
 
+/** Nobody follows a replay. A sink that is missing would be reported as an error for each hint. */
+const NO_HINTS = { journal: { hint: { fn: () => undefined, callDuringReplay: false } } };
+
 /** A segment of a run; `fault`: why this build cannot go on with it. */
 export interface ReplayedSegment {
   readonly runId: string;
@@ -53,7 +56,7 @@ export async function* replayHistories(
   const chosen = isSome ? firstOf(listed, which.ended) : listed;
   const some = historiesOf(client, chosen, dataConverter.payloadCodecs);
   // In a thread of its own, with a limit of time for each workflow task; by default a replay has neither.
-  const options = { workflowBundle: bundle, dataConverter, debugMode: false };
+  const options = { workflowBundle: bundle, dataConverter, debugMode: false, sinks: NO_HINTS };
   const replays = Worker.runReplayHistories(options, some)[Symbol.asyncIterator]();
   for (;;) {
     const next = await within(
