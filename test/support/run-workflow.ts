@@ -8,7 +8,7 @@ import {
   type WorkflowHandle,
 } from '@temporalio/client';
 import { defaultPayloadConverter, type DataConverter, type Payload } from '@temporalio/common';
-import type { temporal } from '@temporalio/proto';
+import proto, { type temporal } from '@temporalio/proto';
 import {
   Worker,
   type InjectedSinks,
@@ -52,6 +52,7 @@ const ACTIVITY_TYPES = [
 ] as const;
 /** What a scripted run says besides its history is not looked at. */
 const silent: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+const { PendingActivityState: ActivityState } = proto.temporal.api.enums.v1;
 /** A run in a test may take this long in real time. */
 const RUN_LIMIT_MS = patient(60_000);
 
@@ -423,6 +424,31 @@ export async function isPaused(handle: WorkflowHandle): Promise<boolean> {
     (item) => 'type' in item && item.type === 'run.paused',
   );
   return isStated || carriedState(events ?? [])?.pause?.isEffective === true;
+}
+
+/** How many timers of the run's current segment are started and neither fired nor cancelled, and how many fired. */
+export async function timersOf(handle: WorkflowHandle): Promise<{ open: number; fired: number }> {
+  const events = (await handle.fetchHistory()).events ?? [];
+  const started = events.filter((event) => event.timerStartedEventAttributes).length;
+  const cancelled = events.filter((event) => event.timerCanceledEventAttributes).length;
+  const fired = events.filter((event) => event.timerFiredEventAttributes).length;
+  return { open: started - cancelled - fired, fired };
+}
+
+/** The activities of the run's current segment that have not ended, and whether its worker has a task to do. */
+export async function pendingOf(handle: WorkflowHandle): Promise<Pending> {
+  const { pendingActivities, pendingWorkflowTask } = (await handle.describe()).raw;
+  const activities = (pendingActivities ?? []).map(({ activityType, state }) => {
+    const isTaken = state !== ActivityState.PENDING_ACTIVITY_STATE_SCHEDULED;
+    return `${activityType?.name} ${isTaken ? 'taken' : 'scheduled'}`;
+  });
+  return { activities, hasTask: Boolean(pendingWorkflowTask) };
+}
+
+interface Pending {
+  /** Each with its type and whether a worker has it: `callTool scheduled`, `callTool taken`. */
+  readonly activities: readonly string[];
+  readonly hasTask: boolean;
 }
 
 /** What the segment began with, those among it whose answer waits for the node. */

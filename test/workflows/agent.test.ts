@@ -4,6 +4,9 @@ import { Context } from '@temporalio/activity';
 import { describe, expect, it } from 'vitest';
 import type { CallToolInput, InferTurnInput } from '../../activities/contract.ts';
 import { agentNode, chain, definition, edge, pinned, runInput } from '../support/definitions.ts';
+import { until } from '../support/host.ts';
+import { paced } from '../support/machine.ts';
+import { pendingOf, timersOf } from '../support/run-workflow.ts';
 import { payloadsOf, runBothWays, runOnce, typesOf, useWorkflowRunner } from './both-ways.ts';
 import { AGENT, decision, oneAgent, scripted, type Turn } from './scripted-agent.ts';
 
@@ -198,9 +201,11 @@ describe('one invocation (RFC 0077 §E)', () => {
 
   it('cancel while the model thinks: sealed, bracket and node closed, run.cancelled (architecture §4)', async () => {
     const { activities, seals } = scripted({ turns: [decision('x')] });
+    let isAsked = false;
     const hanging = {
       ...activities,
       inferTurn: async () => {
+        isAsked = true;
         const context = Context.current();
         const beat = setInterval(() => context.heartbeat(), 200);
         try {
@@ -215,7 +220,7 @@ describe('one invocation (RFC 0077 §E)', () => {
       activities: hanging,
       plainOnly: true,
       script: async (handle) => {
-        await new Promise((resolve) => setTimeout(resolve, 500));
+        await until(() => isAsked, 'the model is asked');
         await handle.cancel();
       },
     });
@@ -229,16 +234,26 @@ describe('one invocation (RFC 0077 §E)', () => {
 
   it('a result that comes when the node is out of time is in the log, its decision is not (architecture §2.4)', async () => {
     const { activities, seals } = scripted({ turns: [decision('too late', 1)] });
+    let isLate = false;
     const slow = {
       ...activities,
       async inferTurn(input: InferTurnInput) {
-        await new Promise((resolve) => setTimeout(resolve, 1000));
+        await until(() => isLate, 'the node is out of time');
         return activities.inferTurn(input);
       },
     };
-    const nodes = [agentNode('think', AGENT, { settings: { timeoutMs: 400 } })];
+    const nodes = [agentNode('think', AGENT, { settings: { timeoutMs: paced(900) } })];
     const input = runInput(chain('late', nodes), { agentList: [pinned(AGENT)] });
-    const run = await runBothWays({ input, activities: slow, plainOnly: true });
+    const run = await runBothWays({
+      input,
+      activities: slow,
+      plainOnly: true,
+      script: async (handle) => {
+        await until(async () => (await timersOf(handle)).fired > 0, 'the time of the node is over');
+        await until(async () => !(await pendingOf(handle)).hasTask, 'the workflow knows of it');
+        isLate = true;
+      },
+    });
     expect(payloadsOf(run, 'agent.reasoned')).toHaveLength(1);
     expect(payloadsOf(run, 'agent.decided')).toEqual([]);
     expect(payloadsOf(run, 'agent.invocation.completed')).toMatchObject([{ outcome: 'failed' }]);

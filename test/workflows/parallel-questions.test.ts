@@ -10,7 +10,8 @@ import { isJsonObject, type JsonObject } from '../../src/rules/json.ts';
 import { MESSAGES } from '../../src/rules/messages.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { until } from '../support/host.ts';
-import { openInterruptIds, type FinishedRun } from '../support/run-workflow.ts';
+import { paced } from '../support/machine.ts';
+import { openInterruptIds, pendingOf, type FinishedRun } from '../support/run-workflow.ts';
 import {
   answer,
   factsOf,
@@ -24,7 +25,7 @@ import { decision, oneAgent, scripted } from './scripted-agent.ts';
 useWorkflowRunner();
 
 const TOOL = 'core:clock';
-const STAGGER_MS = 200;
+const STAGGER_MS = paced(200);
 const DOUBT = approvalSchema(['accept', 'reject', 'edit-accept']);
 const APPROVAL = approvalSchema(['accept', 'reject']);
 
@@ -194,16 +195,24 @@ describe('calls of one turn ask at once', () => {
   });
 
   it('one that asks alone leaves no mark in the history: there is nothing to choose', async () => {
-    const { activities } = turnOf({ one: inDoubt, two: (input) => returned(input) });
+    const { activities, told } = turnOf({ one: inDoubt, two: (input) => returned(input) });
+    let isAlone = false;
     const slow = async (input: CallToolInput) => {
       const result = activities.callTool(input);
-      if (JSON.stringify(input.call.arguments).includes('one')) await sleep(400);
+      if (JSON.stringify(input.call.arguments).includes('one'))
+        await until(() => isAlone, 'the other call has ended');
       return result;
     };
     const run = await runOnce({
       input: oneAgent(),
       activities: { ...activities, callTool: slow },
       script: async (handle) => {
+        await until(async () => told.length === 2, 'both calls have begun');
+        await until(async () => {
+          const { activities: calls, hasTask } = await pendingOf(handle);
+          return calls.length === 1 && !hasTask;
+        }, 'the workflow knows the end of the other call');
+        isAlone = true;
         const [one] = await questions(handle, 1);
         await word(handle, one, { action: 'accept' });
       },
@@ -218,12 +227,12 @@ describe('each question ends on its own', () => {
     const { activities } = turnOf({
       early: inDoubt,
       late: async (input, name) => {
-        await sleep(600);
+        await sleep(paced(300));
         return inDoubt(input, name);
       },
     });
     const run = await runBothWays({
-      input: oneAgent({}, { escalationTimeoutMs: 1_500 }),
+      input: oneAgent({}, { escalationTimeoutMs: paced(1_500) }),
       activities,
       parallel: true,
     });
@@ -239,23 +248,25 @@ describe('each question ends on its own', () => {
   });
 
   it('another call fails: the question is withdrawn at once, and a late answer is told so', async () => {
+    let isAsked = false;
+    let refused: unknown;
     const { activities } = turnOf({
       asks: inDoubt,
       fails: async () => {
-        await sleep(500);
+        await until(() => isAsked, 'the question is open');
         throw ApplicationFailure.nonRetryable('no', 'tool_failed');
       },
       long: async (input) => {
-        await sleep(2_000);
+        await until(() => refused !== undefined, 'the late answer is refused');
         return returned(input);
       },
     });
-    let refused: unknown;
     const run = await runOnce({
       input: oneAgent(),
       activities,
       script: async (handle) => {
         const [asks] = await questions(handle, 1);
+        isAsked = true;
         await questions(handle, 0);
         const message = { nodeId: 'think', interruptId: asks, value: { action: 'accept' } };
         refused = await handle
@@ -279,7 +290,7 @@ describe('each question ends on its own', () => {
         ...input,
         definition: {
           ...input.definition,
-          nodes: [{ ...think, settings: { timeoutMs: 2_000 } }],
+          nodes: [{ ...think, settings: { timeoutMs: paced(2_000) } }],
         },
       },
       activities,

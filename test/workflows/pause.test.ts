@@ -13,7 +13,8 @@ import { approvalSchema } from '../../workflows/interrupts.ts';
 import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
 import { beginAnew } from '../../workflows/visit.ts';
 import { until } from '../support/host.ts';
-import { isPaused, openInterruptIds } from '../support/run-workflow.ts';
+import { paced } from '../support/machine.ts';
+import { isPaused, openInterruptIds, timersOf } from '../support/run-workflow.ts';
 import {
   answer,
   payloadsOf,
@@ -27,8 +28,10 @@ import { decision, oneAgent, scripted } from './scripted-agent.ts';
 
 useWorkflowRunner();
 
-const DELAY_MS = 700;
-const SOON_MS = 150;
+/** The time of the node in which a pause has to arrive. */
+const DELAY_MS = paced(700);
+/** How long a step goes on, so that what must not begin beside it could be seen. */
+const BESIDE_MS = paced(1_000);
 const GATE = approvalSchema(['accept', 'reject']);
 const DRAIN = { drainPolicy: 'drain-current-node' } as const;
 const CUT = { drainPolicy: 'immediate' } as const;
@@ -59,13 +62,17 @@ function tell(
   return taken(() => handle.executeUpdate(update, { args }), BETWEEN_SEGMENTS);
 }
 
+/** The first node has begun: its time runs, or its question is open. */
+const hasBegun = async (handle: WorkflowHandle): Promise<boolean> =>
+  (await timersOf(handle)).open > 0 || (await openInterruptIds(handle, 'gate')).length > 0;
+
 const pausedFor =
   (
     pause: Partial<PauseRunMessage>,
     more: (handle: WorkflowHandle) => Promise<unknown> = async () => {},
   ) =>
   async (handle: WorkflowHandle) => {
-    await sleep(SOON_MS);
+    await until(() => hasBegun(handle), 'the node has begun');
     expect(await tell(handle, 'pause', pause)).toMatchObject({ status: 'paused' });
     await until(() => isPaused(handle), 'it is paused');
     await more(handle);
@@ -115,7 +122,7 @@ describe('drain-current-node', () => {
     const run = await runOnce({
       input: runInput(delayed),
       script: async (handle) => {
-        await sleep(SOON_MS);
+        await until(() => hasBegun(handle), 'the node has begun');
         await tell(handle, 'pause', DRAIN);
         await tell(handle, 'resume');
       },
@@ -144,22 +151,22 @@ describe('immediate', () => {
 
   it('closes the bracket of an agent that is at work, and no retry is spent for it', async () => {
     const { activities } = scripted({ turns: [decision('done', 1)] });
-    let isSlow = true;
+    let isAsked = false;
+    let isCut = false;
     const run = await runOnce({
       input: oneAgent(),
       activities: {
         ...activities,
         async inferTurn(input: InferTurnInput) {
-          if (isSlow) {
-            isSlow = false;
-            await sleep(1_000);
-          }
+          isAsked = true;
+          await until(() => isCut, 'the attempt is cut');
           return activities.inferTurn(input);
         },
       },
       script: async (handle) => {
-        await until(async () => !isSlow, 'the model is asked');
+        await until(() => isAsked, 'the model is asked');
         await tell(handle, 'pause', CUT);
+        isCut = true;
         await tell(handle, 'resume');
       },
     });
@@ -264,6 +271,7 @@ describe('what a pause must not do', () => {
   it('let a cut attempt of a node with a time limit work beside the next one', async () => {
     const { activities } = scripted({ turns: [decision('done', 1)] });
     const works: [number, 'begins' | 'ends'][] = [];
+    let isResumed = false;
     const input = oneAgent();
     const [think] = input.definition.nodes;
     const run = await runOnce({
@@ -277,7 +285,8 @@ describe('what a pause must not do', () => {
           const { attempt } = given.context;
           works.push([attempt, 'begins']);
           // It hears of no cancellation: its result comes when it comes.
-          await sleep(attempt === 0 ? 1_500 : 0);
+          await until(() => isResumed, 'the run is resumed');
+          await sleep(attempt === 0 ? BESIDE_MS : 0);
           works.push([attempt, 'ends']);
           return activities.inferTurn(given);
         },
@@ -286,6 +295,7 @@ describe('what a pause must not do', () => {
         await until(async () => works.length > 0, 'the model is asked');
         await tell(handle, 'pause', CUT);
         await tell(handle, 'resume');
+        isResumed = true;
       },
     });
     expect(run.status).toBe('completed');
@@ -315,6 +325,7 @@ describe('what a pause must not do', () => {
       const [think] = input.definition.nodes;
       const settings = { retry: { maxAttempts: 2, initialDelayMs } };
       let isWorking = false;
+      let isCut = false;
       const run = await runOnce({
         input: {
           ...input,
@@ -325,13 +336,14 @@ describe('what a pause must not do', () => {
           async inferTurn(given: InferTurnInput) {
             if (isWorking) return activities.inferTurn(given);
             isWorking = true;
-            await sleep(1_000);
+            await until(() => isCut, 'the attempt is cut');
             throw ApplicationFailure.nonRetryable('away', 'model_unavailable');
           },
         },
         script: async (handle) => {
           await until(async () => isWorking, 'the model is asked');
           await tell(handle, 'pause', CUT);
+          isCut = true;
           await until(() => isPaused(handle), 'it is paused');
           await tell(handle, 'resume');
         },
@@ -352,6 +364,7 @@ describe('what a pause must not do', () => {
   it('let an answered call begin while the others of its turn come to rest', async () => {
     const began: string[] = [];
     let isWorking = false;
+    let isAnswered = false;
     const { activities } = scripted({
       turns: [
         {
@@ -372,7 +385,8 @@ describe('what a pause must not do', () => {
           began.push(name);
           if (name === 'works') {
             isWorking = true;
-            await sleep(1_500);
+            await until(() => isAnswered, 'the question is answered');
+            await sleep(BESIDE_MS);
           }
           const output = { kind: 'returned', status: 'ok', resultHash: `h:${name}` } as const;
           return { output, events: [] };
@@ -383,6 +397,7 @@ describe('what a pause must not do', () => {
         await until(async () => (await openInterruptIds(handle, 'think')).length === 1, 'one asks');
         await tell(handle, 'pause', CUT);
         await answer(handle, 'think', { action: 'accept' }, GATE);
+        isAnswered = true;
         await until(() => isPaused(handle), 'it is paused');
         expect(began).toEqual(['works']);
         await tell(handle, 'resume');
@@ -397,7 +412,7 @@ it('a cancel ends a paused run', async () => {
   const run = await runOnce({
     input: runInput(delayed),
     script: async (handle) => {
-      await sleep(SOON_MS);
+      await until(() => hasBegun(handle), 'the node has begun');
       await tell(handle, 'pause', CUT);
       await handle.executeUpdate(MESSAGES.cancel.update, {
         args: [{ kind: 'cancel', cancelledBy: 'tester', bodyDigest: 'b' }],
