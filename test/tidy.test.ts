@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
+  bareLimits,
   functionsOf,
   mentionedPaths,
   readSource,
@@ -355,6 +356,13 @@ describe('names and words', () => {
   it('there are no default exports', () => {
     const defaults = product.filter(({ text }) => /^export default /m.test(text));
     expect(defaults.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe('limits of tests', () => {
+  it('each that ends a wait goes by the machine (test/support/machine.ts)', () => {
+    const tests = files.filter(({ path }) => path.startsWith('test/'));
+    expect(tests.flatMap(bareLimits)).toEqual([]);
   });
 });
 

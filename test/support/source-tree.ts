@@ -129,3 +129,45 @@ export function wideMethods(file: SourceFile, most: number): ReadonlySet<string>
   visit(file.tree);
   return names;
 }
+
+const TESTS_AND_HOOKS = /^(it|test|itHere|describe|(before|after)(All|Each))$/;
+const WAITS = /^(expect|until)$/;
+
+/** Where a test file has a limit of its own in ms as a number, and not by `patient` or `paced`: file and line. */
+export function bareLimits({ path, tree }: SourceFile): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isCallExpression(node) && hasBareLimit(node)) {
+      const { line } = tree.getLineAndCharacterOfPosition(node.getStart(tree));
+      found.push(`${path}:${line + 1}`);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+function hasBareLimit({ expression, arguments: args }: ts.CallExpression): boolean {
+  const name = calledName(expression);
+  const isTest = TESTS_AND_HOOKS.test(name);
+  if (!isTest && !WAITS.test(name)) return false;
+  const last = args.at(-1);
+  if (isTest && args.length > 1 && last && ts.isNumericLiteral(last)) return true;
+  return args
+    .filter(ts.isObjectLiteralExpression)
+    .some(({ properties }) =>
+      properties.some(
+        (it) =>
+          ts.isPropertyAssignment(it) &&
+          ts.isIdentifier(it.name) &&
+          /^(timeout|limitMs)$/.test(it.name.text) &&
+          ts.isNumericLiteral(it.initializer),
+      ),
+    );
+}
+
+/** `it` of `it.each(table)(name, work)`; '' of what begins with no name. */
+function calledName(callee: ts.Expression): string {
+  if (ts.isIdentifier(callee)) return callee.text;
+  return 'expression' in callee ? calledName(callee.expression as ts.Expression) : '';
+}
