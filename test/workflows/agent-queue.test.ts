@@ -1,8 +1,8 @@
 // Calls of tools that live in agent processes (architecture §5): they wait on the agent's queue, are given up with a
 // word, are asked about where the operator's policy says so, and leave no open block behind.
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
+import type { WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput, SealBlockInput } from '../../activities/contract.ts';
@@ -11,6 +11,9 @@ import { MESSAGES } from '../../src/rules/messages.ts';
 import { agentTaskQueue, type RunInput } from '../../src/rules/run-input.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { agentNode, chain, definition, edge, pinned, runInput } from '../support/definitions.ts';
+import { until } from '../support/host.ts';
+import { paced } from '../support/machine.ts';
+import { pendingOf } from '../support/run-workflow.ts';
 import {
   answer,
   payloadsOf,
@@ -23,7 +26,8 @@ import {
 useWorkflowRunner();
 
 const CALLER = 'local.test.pack.agent';
-const WAIT_MS = 3_000;
+/** How long a call waits for a worker that is there: no case waits so long. */
+const WAIT_MS = 60_000;
 
 interface Remote {
   readonly asks?: boolean;
@@ -117,6 +121,12 @@ afterEach(async () => {
   await Promise.all(pollers.splice(0).map((poller) => poller.stop().catch(() => undefined)));
 });
 
+/** Nothing of the run is under way but one call, and nobody has taken it. */
+async function isWaiting(handle: WorkflowHandle): Promise<boolean> {
+  const { activities, hasTask } = await pendingOf(handle);
+  return !hasTask && activities.length === 1 && activities[0] === 'callTool scheduled';
+}
+
 describe("a call waits on the agent's queue (architecture §5)", () => {
   it('is performed by a worker that has the agent, and by no other', async () => {
     const { calls, queue, activities, input, infers } = scene();
@@ -133,8 +143,8 @@ describe("a call waits on the agent's queue (architecture §5)", () => {
       input,
       activities,
       plainOnly: true,
-      script: async () => {
-        await sleep(1_000);
+      script: async (handle) => {
+        await until(() => isWaiting(handle), 'the call waits');
         expect(calls).toEqual([]);
         await poll(queue);
       },
@@ -157,7 +167,7 @@ describe("a call waits on the agent's queue (architecture §5)", () => {
   });
 
   it('a call handed back by a worker that lost the agent waits again, and is given up in time', async () => {
-    const { calls, queue, activities, input, onCall } = scene({ waitMs: 2_000 });
+    const { calls, queue, activities, input, onCall } = scene({ waitMs: paced(2_000) });
     const first = await poll(queue);
     let left: Promise<void> | undefined;
     onCall(({ resolution }) => {
@@ -182,7 +192,8 @@ describe("a call waits on the agent's queue (architecture §5)", () => {
   });
 
   it('holds no other branch up when the segment should end: they go on beside an agent that is absent', async () => {
-    const { activities, input, toolId } = scene({ waitMs: 15_000 });
+    const { activities, input, toolId, queue } = scene();
+    let isLastAsked = false;
     const steps = Array.from({ length: 12 }, (_, n) => agentNode(`busy${n}`, CALLER));
     const run = await runBothWays({
       input: {
@@ -198,16 +209,22 @@ describe("a call waits on the agent's queue (architecture §5)", () => {
       activities: {
         ...activities,
         inferTurn: async (asked: { transcript: string; context: { nodeId: string } }) => {
-          const isWaiting = asked.context.nodeId === 'waits' && asked.transcript.length === 1;
+          isLastAsked ||= asked.context.nodeId === 'busy11';
+          const isFirst = asked.context.nodeId === 'waits' && asked.transcript.length === 1;
           const done = { kind: 'decision', decision: 'done', schemaValidated: true };
           const call = { kind: 'calls', calls: [{ toolId, arguments: {} }] };
           const transcript = `${asked.transcript}.`;
-          return { output: { ...(isWaiting ? call : done), transcript }, events: [] };
+          return { output: { ...(isFirst ? call : done), transcript }, events: [] };
         },
+      },
+      // The agent comes when nothing goes on but its call.
+      script: async (handle) => {
+        await until(async () => isLastAsked && (await isWaiting(handle)), 'the last one has ended');
+        await poll(queue);
       },
     });
     const types = typesOf(run);
-    // The one call stands for its whole time; twelve agents come to their ends beside it.
+    // The one call stands; twelve agents come to their ends beside it.
     expect(types.indexOf('node.completed busy11')).toBeGreaterThan(0);
     expect(types.indexOf('node.completed busy11')).toBeLessThan(
       types.indexOf('node.completed waits'),
@@ -221,7 +238,7 @@ describe("a call waits on the agent's queue (architecture §5)", () => {
       activities,
       plainOnly: true,
       script: async (handle) => {
-        await sleep(500);
+        await until(() => isWaiting(handle), 'the call waits');
         await handle.executeUpdate(MESSAGES.cancel.update, {
           args: [{ cancelledBy: 'tester', bodyDigest: 'test' }],
         });

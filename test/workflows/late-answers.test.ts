@@ -1,7 +1,6 @@
 // An answer that reaches the workflow together with the end of the time that it had: both lay there while no worker
 // was at work (architecture §4, race rules of interrupt.md). On a real server, whose workflow task then holds both.
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { NativeConnection } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -12,17 +11,19 @@ import type { JsonObject } from '../../src/rules/json.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { chain, node, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
+import { paced } from '../support/machine.ts';
 import {
   askedInterrupt,
   createWorkflowRunner,
   quietRuntime,
+  timersOf,
   type RunnerOptions,
 } from '../support/run-workflow.ts';
 import { CACHE_DIR, startTestTemporal, type TestTemporal } from '../support/temporal.ts';
 import { answer, payloadsOf, typesOf } from './both-ways.ts';
 
-/** Time for the answer. */
-const LIMIT_MS = 2_000;
+/** Time for the answer: the run asks, its worker leaves and the answer is sent within it. */
+const LIMIT_MS = paced(2_000);
 const SCHEMA = approvalSchema(['accept', 'reject']);
 const { failureConverterPath } = dataConverter({ encryptionKeys: [] });
 
@@ -72,7 +73,7 @@ async function answeredWhileAway(
         () => 'taken',
         ({ cause }: { cause?: { type?: string } }) => cause?.type,
       );
-      await sleep(LIMIT_MS + 500);
+      await until(async () => (await timersOf(handle)).fired > 0, 'the time is over');
       const second = await createWorkflowRunner({ ...options, taskQueue });
       told = await telling;
       await handle.result().catch(() => undefined);
