@@ -32,6 +32,7 @@ import {
   toolBlock,
   type AnthropicAnswer,
 } from '../support/anthropic-server.ts';
+import { paced } from '../support/machine.ts';
 
 describe('what comes back', () => {
   test('calls in the order of their indexes, whole and in pieces; ids and pings mean nothing', async () => {
@@ -287,10 +288,10 @@ describe('faults by class', () => {
           if (left-- > 0) return response.write(PING);
           clearInterval(timer);
           return times > 0 && response.end(decision() + end('tool_use'));
-        }, 100);
+        }, paced(100));
         response.on('close', () => clearInterval(timer));
       };
-    const config = { ...(await endpoint(pinging(0), pinging(10))), stallTimeoutMs: 800 };
+    const config = { ...(await endpoint(pinging(0), pinging(10))), stallTimeoutMs: paced(800) };
     expect(await failureOf(config)).toMatchObject({ code: 'model_unavailable' });
     expect((await infer(config)).response.final).toBe('{"decision":1}');
   });

@@ -17,6 +17,7 @@ import {
   type OpenAiServer,
   type ServerAnswer,
 } from '../support/openai-server.ts';
+import { paced } from '../support/machine.ts';
 
 let server: OpenAiServer | undefined;
 afterEach(async () => {
@@ -346,13 +347,13 @@ describe('faults by class', () => {
   test('a provider that sends comments while its model thinks is not silent', async () => {
     const config = await endpoint((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
-      const thinking = setInterval(() => response.write(': PROCESSING\n\n'), 200);
+      const thinking = setInterval(() => response.write(': PROCESSING\n\n'), paced(200));
       setTimeout(() => {
         clearInterval(thinking);
         response.end(chunk({ content: '{"decision":1}' }, 'stop') + DONE);
-      }, 1_600);
+      }, paced(1_600));
     });
-    expect((await infer({ ...config, stallTimeoutMs: 1_000 })).response.kind).toBe('final');
+    expect((await infer({ ...config, stallTimeoutMs: paced(1_000) })).response.kind).toBe('final');
   });
 
   test('a cancelled call closes its socket', async () => {

@@ -18,6 +18,7 @@ import {
   type RawAgent,
   type Stage,
 } from '../support/opensentience/wire.ts';
+import { paced } from '../support/machine.ts';
 
 const GOOD = 'org.example.good';
 const LIMIT = 64 * 1024;
@@ -107,7 +108,7 @@ describe('frames', () => {
 
 describe('time and amount', () => {
   it('slow-loris: a hello byte by byte is not waited for', async () => {
-    await begin({ helloMs: 150 });
+    await begin({ helloMs: paced(150) });
     const bad = stage.agent();
     const bytes = encodeFrame(helloOf(), LIMIT);
     let at = 0;
@@ -117,7 +118,7 @@ describe('time and amount', () => {
     expect(stage.kinds()).toContain('hello.too_slow');
   });
   it('slow-loris: a frame that an open session does not finish ends it', async () => {
-    await begin({ frameMs: 100 });
+    await begin({ frameMs: paced(100) });
     const bad = stage.agent();
     await bad.join();
     bad.write(encodeFrame(message('agent.pong', {}), LIMIT).subarray(0, 20));

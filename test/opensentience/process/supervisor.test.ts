@@ -11,7 +11,7 @@ import { writeRawAgent, type RawMode } from '../../support/opensentience/raw-age
 import { tempFolder } from '../../support/opensentience/temp.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { programArgs } from '../../support/prepared.ts';
-import { patient } from '../../support/machine.ts';
+import { paced, patient } from '../../support/machine.ts';
 
 const root = tempFolder();
 const linux = process.platform === 'linux';
@@ -112,7 +112,7 @@ describe('architecture §1: every wait has a limit', () => {
 });
 
 describe('seed 004 §4.5.1: heartbeats and health', () => {
-  const limits = { heartbeatIntervalMs: 250 };
+  const limits = { heartbeatIntervalMs: paced(250) };
   it('lost heartbeats: no calls, then a new process', async () => {
     const { starts, core, kinds } = await given('silent', { limits });
     await expect.poll(starts).toBeGreaterThan(1);
@@ -128,7 +128,7 @@ describe('seed 004 §4.5.1: heartbeats and health', () => {
   it('one that says that it is unhealthy gets no calls, and is started anew', async () => {
     const { reasons, core, kinds } = await given('unhealthy', {
       limits,
-      processLimits: { unhealthyMs: 200 },
+      processLimits: { unhealthyMs: paced(200) },
     });
     await expect.poll(reasons).toContain('unhealthy');
     expect(kinds(ID)).toContain('agent.unhealthy');

@@ -19,6 +19,7 @@ import {
   toolOf,
   type Stage,
 } from '../../support/opensentience/wire.ts';
+import { paced } from '../../support/machine.ts';
 
 let stage: Stage;
 afterEach(() => stage?.stop());
@@ -416,7 +417,11 @@ describe('seed 004 §4.1.3, §4.5: draining and health', () => {
     expect(stage.closed).toEqual([{ agentId: AGENT, reason: 'drained' }]);
   });
   it('§4.5.1: an agent without heartbeats is asked, gets no calls, and is closed in the end', async () => {
-    stage = await startStage({ heartbeatIntervalMs: 60, missedHeartbeats: 2, lostHeartbeats: 12 });
+    stage = await startStage({
+      heartbeatIntervalMs: paced(60),
+      missedHeartbeats: 2,
+      lostHeartbeats: 12,
+    });
     const agent = stage.agent();
     const session_id = await agent.join();
     const session = stage.session();
