@@ -89,9 +89,10 @@ describe('docs/upgrades.md two builds at once', () => {
     const { worker, build, facade, deployments, accept, completed } = await begin();
     await worker('one');
     await until(async () => (await build('one'))?.state === 'current', 'the first is current');
+    // Before the run begins: no start of a worker stands against its clock.
+    await worker('two', two());
     const runId = await facade.startRun({ workflowId: TIMED.id });
     await until(async () => (await build('one'))?.heldRuns === 1, 'the run is held');
-    await worker('two', two());
     const moved = await facade.api(`${BASE}/move`, { body: { runIds: [runId], toBuild: 'two' } });
     expect(moved.body).toEqual({ moved: [runId], failed: [] });
     const failing = async () => (await deployments.runsOf('two'))[0]?.failing;

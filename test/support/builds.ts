@@ -10,6 +10,7 @@ import { codeOf } from '../../src/rules/errors.ts';
 import type { Build, Deployments } from '../../src/ports/deployments.ts';
 import { chain, node } from './definitions.ts';
 import { startTestHost, until, type TestHost, type TestHostOptions } from './host.ts';
+import { paced } from './machine.ts';
 import type { TestPostgres } from './postgres.ts';
 import { CACHE_DIR, type TestTemporal } from './temporal.ts';
 
@@ -19,10 +20,12 @@ export const GATE = chain('gate', [
   node('gate', 'core.approvalGate', { config: { title: 'Now?' } }),
   node('e', 'core.end'),
 ]);
+/** What a test does with a run before its clock rings: a worker stops, or the run is moved to another one. */
+const TIMED_MS = paced(4_000);
 /** Waits for a clock, and then for a human. */
 export const TIMED = chain('timed', [
   node('s', 'core.start'),
-  node('wait', 'core.delay', { config: { ms: 4_000 } }),
+  node('wait', 'core.delay', { config: { ms: TIMED_MS } }),
   node('gate', 'core.approvalGate', { config: { title: 'Now?' } }),
   node('e', 'core.end'),
 ]);
