@@ -72,7 +72,8 @@ afterAll(async () => {
 
 async function source(workflowId: string, ...answers: readonly object[]): Promise<string> {
   const runId = await host.startRun({ workflowId });
-  await host.waitFor(runId, waits);
+  // A question that nobody answers may be over before anybody sees it.
+  if (answers.length > 0) await host.waitFor(runId, waits);
   const nodeId = workflowId === TALK.id ? 'talk' : 'gate';
   for (const answer of answers) expect((await say(runId, answer, nodeId)).status).toBe(200);
   await host.waitFor(runId, ended);

@@ -14,7 +14,13 @@ import { CHILD_ENDED_SIGNAL } from '../../src/rules/children.ts';
 import { MESSAGES } from '../../src/rules/messages.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import { chain, node, pinned, runInput } from '../support/definitions.ts';
-import { isPaused, type FinishedRun, type ScriptedActivities } from '../support/run-workflow.ts';
+import { until as untilSo } from '../support/host.ts';
+import {
+  isPaused,
+  pendingOf,
+  type FinishedRun,
+  type ScriptedActivities,
+} from '../support/run-workflow.ts';
 import {
   factsOf,
   payloadsOf,
@@ -95,11 +101,13 @@ function family(turns: readonly Turn[], more: ScriptedActivities = {}) {
 const tell = (handle: WorkflowHandle, childRunId: string) =>
   handle.signal(CHILD_ENDED_SIGNAL, { childRunId });
 
-const until = async (ready: () => boolean | Promise<boolean>): Promise<void> => {
-  for (let tries = 0; tries < 400 && !(await ready()); tries++)
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  expect(await ready()).toBe(true);
-};
+const until = (ready: () => boolean | Promise<boolean>) => untilSo(ready, String(ready));
+
+/** Nothing is under way: no activity, and no task of the workflow. */
+async function isAtRest(handle: WorkflowHandle): Promise<boolean> {
+  const { activities, hasTask } = await pendingOf(handle);
+  return activities.length === 0 && !hasTask;
+}
 
 /** Each child ends when it is told to, and tells so. */
 const endsWhenTold =
@@ -149,8 +157,10 @@ describe('a call that fails for good', () => {
   });
 
   it('leaves them alone in a run that began before they ended with their turn', async () => {
+    let hasFailedCall = false;
     const { cancelled, started, activities } = family([calls(CLOCK, HELPER)], {
       async callTool(_: CallToolInput) {
+        hasFailedCall = true;
         return fails();
       },
     });
@@ -159,7 +169,8 @@ describe('a call that fails for good', () => {
       activities,
       script: async (handle) => {
         await until(() => started.length === 1);
-        await new Promise((resolve) => setTimeout(resolve, 300));
+        // The failed call has ended and the workflow knows of it: it has begun nothing since.
+        await until(async () => hasFailedCall && (await isAtRest(handle)));
         expect(cancelled).toEqual([]);
         await tell(handle, started[0]?.[0] ?? '');
         await handle.result().catch(() => undefined);

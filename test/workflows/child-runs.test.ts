@@ -14,7 +14,8 @@ import { MESSAGES, type RunMessage } from '../../src/rules/messages.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { chain, node, runInput } from '../support/definitions.ts';
-import type { ScriptedActivities } from '../support/run-workflow.ts';
+import { until as untilSo } from '../support/host.ts';
+import { pendingOf, type ScriptedActivities } from '../support/run-workflow.ts';
 import {
   payloadsOf,
   runBothWays,
@@ -73,11 +74,7 @@ function world(more: ScriptedActivities = {}): World {
   return { started, asked, cancelled, activities };
 }
 
-const until = async (ready: () => boolean): Promise<void> => {
-  for (let tries = 0; !ready() && tries < 400; tries++)
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  expect(ready()).toBe(true);
-};
+const until = (ready: () => boolean | Promise<boolean>) => untilSo(ready, String(ready));
 
 /** Whoever says it: a child's own code, or the keeper for it. */
 const tell = (handle: WorkflowHandle, childRunId: string) =>
@@ -368,7 +365,8 @@ describe('a pause of the parent', () => {
         await until(() => started.length === 1);
         await send(handle, 'pause');
         await tell(handle, started[0] ?? '');
-        await new Promise((resolve) => setTimeout(resolve, 300));
+        await until(async () => !(await pendingOf(handle)).hasTask);
+        expect((await pendingOf(handle)).activities).toEqual([]);
         expect(asked).toEqual([]);
         await send(handle, 'resume');
         await handle.result();

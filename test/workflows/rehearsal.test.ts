@@ -21,7 +21,12 @@ import {
   runInput,
 } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
-import { isPaused, openInterruptIds, type FinishedRun } from '../support/run-workflow.ts';
+import {
+  isPaused,
+  openInterruptIds,
+  pendingOf,
+  type FinishedRun,
+} from '../support/run-workflow.ts';
 import {
   answer,
   factsOf,
@@ -233,6 +238,7 @@ describe('a skip', () => {
     let finish: () => void = () => {};
     const isAsked = new Promise<void>((resolve) => (finish = resolve));
     const inferTurn = (input: never) => activities.inferTurn?.(input);
+    let hasBegun = false;
     const run = await runOnce({
       input: rehearsal(
         chain('thinks', [wait('first', DAY_MS), agentNode('think', AGENT), wait('last', DAY_MS)]),
@@ -241,13 +247,14 @@ describe('a skip', () => {
       activities: {
         ...activities,
         async inferTurn(input: never) {
+          hasBegun = true;
           await isAsked;
           return inferTurn(input);
         },
       },
       script: async (handle) => {
         await skip(handle, 3 * DAY_MS);
-        await sleep(500);
+        await until(() => hasBegun, 'the model is asked');
         const journal = await handle.describe();
         expect(journal.status.name).toBe('RUNNING');
         await expect(skip(handle, HOUR_MS, ONCE)).rejects.toMatchObject({
@@ -299,7 +306,8 @@ describe('the clock of a rehearsal', () => {
     const run = await runOnce({
       input: rehearsal(chain('short', [wait('short', 50)])),
       script: async (handle) => {
-        await sleep(600);
+        await until(async () => !(await pendingOf(handle)).hasTask, 'it waits');
+        await sleep(400);
         expect((await handle.describe()).status.name).toBe('RUNNING');
         await skip(handle, 50);
       },

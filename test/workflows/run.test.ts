@@ -8,7 +8,12 @@ import { MESSAGES, type ResolveInterruptMessage } from '../../src/rules/messages
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
-import { askedInterrupt, journalOf, type JournalItem } from '../support/run-workflow.ts';
+import {
+  askedInterrupt,
+  journalOf,
+  openInterruptIds,
+  type JournalItem,
+} from '../support/run-workflow.ts';
 import {
   answer,
   factsOf,
@@ -559,7 +564,10 @@ describe('waits and messages', () => {
       const run = await runBothWays({
         input: runInput(gate),
         script: async (handle) => {
-          await new Promise((resolve) => setTimeout(resolve, 300));
+          await until(
+            async () => (await openInterruptIds(handle, 'gate')).length === 1,
+            'the gate asks',
+          );
           if (way === 'temporal') await handle.cancel();
           else
             await handle.executeUpdate(MESSAGES.cancel.update, {
