@@ -45,7 +45,6 @@ const ORDERS: ToolDescription = {
   transport: 'http',
   safetyTier: 'read',
 };
-
 const REQUEST: ModelRequest = {
   provider: 'openai',
   model: 'asked-1',
