@@ -63,11 +63,14 @@ describe.skipIf('missing' in postgres)('architecture §3.7: expiry on a real hos
     expect((await host.api(path, { body })).status).toBe(200);
   }
 
-  const older = (runIds: readonly string[], days: number) =>
-    db.db.query(
+  /** As if they had ended so long ago: the keys that their clients used have served their time, too. */
+  const older = async (runIds: readonly string[], days: number) => {
+    await db.db.query(
       'UPDATE ended_runs SET ended_at_ms = ended_at_ms - $2, look_at_ms = 0 WHERE run_id = ANY($1::text[])',
       [runIds, days * DAY_MS],
     );
+    await host.stores.idempotency.expire(Date.now() + days * DAY_MS);
+  };
 
   /** As the host's own role, without its rests. */
   async function expire(): Promise<void> {
