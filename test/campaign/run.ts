@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
-import { SLOW_VARIABLE, measureSlowness } from '../support/machine.ts';
+import { shareSlowness } from '../support/machine.ts';
 import { ROOT } from '../support/source-tree.ts';
 import { PART_NAMES, PARTS, type Part, type PartName, type Round } from './parts.ts';
 
@@ -68,7 +68,8 @@ async function play({ command, env }: Round): Promise<boolean> {
     isStopped = true;
   };
   const limit = setTimeout(stop, ROUND_LIMIT_MS);
-  process.once('SIGINT', stopAll).once('SIGTERM', stopAll);
+  // More than once: a Ctrl-C comes from the terminal and from npm.
+  process.on('SIGINT', stopAll).on('SIGTERM', stopAll);
   const [code] = (await once(child, 'close')) as [number | null];
   clearTimeout(limit);
   process.off('SIGINT', stopAll).off('SIGTERM', stopAll);
@@ -84,7 +85,10 @@ async function playPart(name: PartName, options: { seed: number; untilMs: number
   for (let index = 0; !isStopped; index++) {
     const round = part.round(options.seed, index);
     console.log(`\n== ${name}: ${commandLine(round)}`);
-    if (await play(round)) passed++;
+    const isGreen = await play(round);
+    // One that was stopped from outside shows nothing.
+    if (isStopped) return;
+    if (isGreen) passed++;
     else failures.push(commandLine(round));
     if (part.isOnce || Date.now() > options.untilMs) return;
   }
@@ -94,10 +98,8 @@ const names = partsNamed();
 const minutes = numberOf('minutes', DEFAULT_MINUTES);
 const seed = numberOf('seed', Math.trunc(Date.now() / 1_000));
 const untilMs = Date.now() + minutes * MINUTE_MS;
-process.env[SLOW_VARIABLE] ??= String(await measureSlowness());
-console.log(
-  `campaign: --seed ${seed} --minutes ${minutes}, machine factor ${process.env[SLOW_VARIABLE]}`,
-);
+const factor = await shareSlowness();
+console.log(`campaign: --seed ${seed} --minutes ${minutes}, machine factor ${factor}`);
 const left: PartName[] = [];
 for (const [index, name] of names.entries()) {
   if (isStopped || (index > 0 && Date.now() > untilMs)) {

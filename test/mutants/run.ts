@@ -11,7 +11,7 @@ import { repositoryFiles, ROOT } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 import { mutate } from './mutate.ts';
-import { patient } from '../support/machine.ts';
+import { patient, shareSlowness } from '../support/machine.ts';
 
 const run = promisify(execFile);
 /** Longest time for one mutant, in ms. */
@@ -101,6 +101,7 @@ async function main(): Promise<void> {
   const isRequired = (process.env.OPENWOP_TEST_REQUIRE ?? '') !== '';
   const counts = { killed: 0, survived: 0, skipped: 0, broken: 0 };
   try {
+    await shareSlowness();
     await copyTree(folder);
     await prepareDatabase(CACHE_DIR);
     for (const mutant of chosen()) {

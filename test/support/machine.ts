@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-export const SLOW_VARIABLE = 'OPENWOP_TEST_SLOW';
+const SLOW_VARIABLE = 'OPENWOP_TEST_SLOW';
 const LEAST = 1;
 const MOST = 6;
 
@@ -51,6 +51,11 @@ export function factorFrom(measured: readonly Measured[]): number {
 /** Measures the factor by fixed work in as many processes as the tests take. Takes a second or two. */
 export async function measureSlowness(): Promise<number> {
   return factorFrom(await Promise.all(Array.from({ length: PROCESSES }, measureOne)));
+}
+
+/** The factor, which every process that this one starts gets, too; measured unless the environment names it. */
+export async function shareSlowness(): Promise<string> {
+  return (process.env[SLOW_VARIABLE] ??= String(await measureSlowness()));
 }
 
 const WORK = fileURLToPath(new URL('./machine-work.js', import.meta.url));

@@ -13,7 +13,7 @@ import {
   type ServerProgram,
 } from '../../src/adapters/temporal/server-program/index.ts';
 import { withProgress } from '../../src/app/progress.ts';
-import { SLOW_VARIABLE, measureSlowness } from './machine.ts';
+import { shareSlowness } from './machine.ts';
 import { realTestFiles } from './projects.ts';
 import { PROGRAM, TEST_TEMPORAL_VARIABLE } from './temporal.ts';
 
@@ -142,10 +142,8 @@ async function main(args: readonly string[]): Promise<number> {
     return 1;
   }
   const isReal = kind === 'dev';
-  process.env[SLOW_VARIABLE] ??= String(await measureSlowness());
-  console.log(
-    `Machine factor ${process.env[SLOW_VARIABLE]}: limits that end a wait are multiplied by it.`,
-  );
+  const factor = await shareSlowness();
+  console.log(`Machine factor ${factor}: limits that end a wait are multiplied by it.`);
   const { code, report } = await runVitest(isReal ? args : ['--project', 'pure', ...args]);
   if (!report) {
     console.log('The tests did not run to their end.\n0 passed, 1 failed');
