@@ -18,17 +18,17 @@ import {
   writeCaller,
   writeDefinition,
 } from '../support/opensentience/agent-folders.ts';
-import { startPostgres, type TestPostgres } from '../support/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../support/shared-postgres.ts';
 import { PROGRAM, startTestTemporal, type TestTemporal } from '../support/temporal.ts';
 
-let postgres: TestPostgres | undefined;
+let postgres: SharedPostgres | undefined;
 let missing: string | undefined;
 let temporal: TestTemporal;
 let folder: string;
 let builds: Builds | undefined;
 
 beforeAll(async () => {
-  const started = await startPostgres();
+  const started = await sharePostgres();
   if ('missing' in started) missing = started.missing;
   else postgres = started;
   temporal = await startTestTemporal();
@@ -46,7 +46,7 @@ afterAll(async () => {
 });
 
 async function begin(more: Parameters<typeof startBuilds>[1] = {}): Promise<Builds> {
-  builds = await startBuilds({ postgres: postgres as TestPostgres, temporal }, more);
+  builds = await startBuilds({ postgres: postgres as SharedPostgres, temporal }, more);
   return builds;
 }
 

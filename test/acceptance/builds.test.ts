@@ -13,20 +13,20 @@ import {
   type OtherCode,
 } from '../support/builds.ts';
 import { spawnHost, until, type TestHostOptions } from '../support/host.ts';
-import { startPostgres, type TestPostgres } from '../support/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../support/shared-postgres.ts';
 import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
 
 const BASE = '/v1/host/openwop-temporal/deployments';
 
-let postgres: TestPostgres | undefined;
+let postgres: SharedPostgres | undefined;
 let missing: string | undefined;
 let temporal: TestTemporal;
 let other: OtherCode;
 let builds: Builds;
 
 beforeAll(async () => {
-  const started = await startPostgres();
+  const started = await sharePostgres();
   if ('missing' in started) missing = started.missing;
   else postgres = started;
   [temporal, other] = await Promise.all([startTestTemporal(), changedCode(TIMER_MORE)]);
@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 
 async function begin(more: Partial<TestHostOptions> = {}): Promise<Builds> {
-  builds = await startBuilds({ postgres: postgres as TestPostgres, temporal }, more);
+  builds = await startBuilds({ postgres: postgres as SharedPostgres, temporal }, more);
   return builds;
 }
 

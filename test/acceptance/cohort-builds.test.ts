@@ -15,7 +15,7 @@ import {
   type OtherCode,
 } from '../support/builds.ts';
 import { until, type TestHostOptions } from '../support/host.ts';
-import { startPostgres, type TestPostgres } from '../support/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../support/shared-postgres.ts';
 import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
 
 const COHORTS = '/v1/host/openwop-temporal/cohorts';
@@ -25,14 +25,14 @@ const TIMER_IN_EACH_VISIT: CodeChange = [
   '$& await new Promise((done) => setTimeout(done, 1));',
 ];
 
-let postgres: TestPostgres | undefined;
+let postgres: SharedPostgres | undefined;
 let missing: string | undefined;
 let temporal: TestTemporal;
 let other: OtherCode;
 let builds: Builds | undefined;
 
 beforeAll(async () => {
-  const started = await startPostgres();
+  const started = await sharePostgres();
   if ('missing' in started) missing = started.missing;
   else postgres = started;
   [temporal, other] = await Promise.all([startTestTemporal(), changedCode(TIMER_IN_EACH_VISIT)]);
@@ -51,7 +51,7 @@ afterAll(async () => {
 
 /** With the build `one`, which takes new runs. */
 async function begin(env: TestHostOptions['env'] = {}): Promise<Builds> {
-  builds = await startBuilds({ postgres: postgres as TestPostgres, temporal });
+  builds = await startBuilds({ postgres: postgres as SharedPostgres, temporal });
   const { build, worker } = builds;
   await worker('one', env);
   await until(async () => (await build('one'))?.state === 'current', 'the first is current');
@@ -172,7 +172,7 @@ describe('a cohort by a build of the worker', () => {
   });
 
   it('is refused where no worker names a build', async () => {
-    builds = await startBuilds({ postgres: postgres as TestPostgres, temporal });
+    builds = await startBuilds({ postgres: postgres as SharedPostgres, temporal });
     await builds.worker('');
     await ended(builds, GATE.id);
     const body = { select: { workflowId: GATE.id }, change: { build: 'one' } };

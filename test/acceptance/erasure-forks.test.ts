@@ -16,7 +16,7 @@ import { childrenOf } from '../support/children.ts';
 import { agentNode, chain, node } from '../support/definitions.ts';
 import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { atRest, keysOf, planted, rawHistories, word } from '../support/planted.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { runRef } from '../support/run-ref.ts';
 
@@ -60,7 +60,7 @@ interface Erasure {
   readonly receipt: JsonObject;
 }
 
-const postgres = await startPostgres();
+const postgres = await sharePostgres();
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
 });

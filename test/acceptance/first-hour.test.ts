@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deciding, startOpenAiServer, type OpenAiServer } from '../support/openai-server.ts';
-import { startPostgres, type StartedPostgres } from '../support/postgres.ts';
+import type { Missing } from '../support/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../support/shared-postgres.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { blocksOf, Walk, type Block } from '../support/walk.ts';
 import { patient } from '../support/machine.ts';
@@ -29,7 +30,7 @@ const NEEDS_POSTGRES = /^[89]\./;
 let folder = '';
 let walk: Walk;
 let endpoint: OpenAiServer;
-let postgres: StartedPostgres;
+let postgres: SharedPostgres | Missing;
 /** In the place of the addresses that the page uses. */
 const places = new Map<string, string>();
 /** Where the command line asks, once a host listens elsewhere than the folder says. */
@@ -50,9 +51,9 @@ beforeAll(async () => {
   const decision = { action: 'decline', orderId: 'A-1008', amountCents: 0, reason: 'Too late.' };
   endpoint = await startOpenAiServer(() => deciding(['Hm. '], { decision, confidence: 0.5 }));
   places.set('http://127.0.0.1:11434/v1', endpoint.url);
-  postgres = await startPostgres();
+  postgres = await sharePostgres();
   if (!('missing' in postgres))
-    places.set('postgres://me@127.0.0.1/openwop', await postgres.createDatabase());
+    places.set('postgres://me@127.0.0.1/openwop', await postgres.createEmptyDatabase());
 });
 afterAll(async () => {
   await walk.end();

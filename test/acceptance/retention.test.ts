@@ -15,7 +15,7 @@ import { agentNode, chain, definition, edge, node } from '../support/definitions
 import { childrenOf } from '../support/children.ts';
 import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { runRef } from '../support/run-ref.ts';
 import { patient } from '../support/machine.ts';
@@ -36,7 +36,7 @@ const PARENT = definition('parent', [
   node('sub', 'core.subWorkflow', { config: { workflowId: 'asks' } }),
 ]);
 
-const postgres = await startPostgres();
+const postgres = await sharePostgres();
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
 });

@@ -12,13 +12,13 @@ import {
   type OtherCode,
 } from '../support/builds.ts';
 import { until } from '../support/host.ts';
-import { startPostgres, type TestPostgres } from '../support/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../support/shared-postgres.ts';
 import { CACHE_DIR, startTestTemporal, type TestTemporal } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-let postgres: TestPostgres | undefined;
+let postgres: SharedPostgres | undefined;
 let missing: string | undefined;
 let temporal: TestTemporal;
 let other: OtherCode;
@@ -26,7 +26,7 @@ let builds: Builds;
 const runs = { one: '', two: '' };
 
 beforeAll(async () => {
-  const started = await startPostgres();
+  const started = await sharePostgres();
   if ('missing' in started) {
     missing = started.missing;
     return;

@@ -9,12 +9,14 @@ import { end, member } from '../contract/retention.ts';
 import { appendRows, newId } from '../contract/given.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { createRig, runActivity } from './rig.ts';
+import { pgliteDatabase } from '../support/databases.ts';
 
 let stores: Stores;
 let opened: OpenDatabase;
 beforeAll(async () => {
-  opened = await openDatabase({ kind: 'pglite' }, quietLogger);
-  stores = await storesOn(opened, { database: { kind: 'pglite' }, logger: quietLogger });
+  const database = await pgliteDatabase();
+  opened = await openDatabase(database, quietLogger);
+  stores = await storesOn(opened, { database, logger: quietLogger });
 });
 afterAll(() => stores.close());
 

@@ -6,6 +6,7 @@ import { openDatabase } from '../../src/adapters/postgres/index.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
 import type { Db } from '../../src/adapters/postgres/db.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { pgliteDatabase } from '../support/databases.ts';
 
 /**
  * `sealed`: with the key of the run's subject. `ids`: names, digests that need a key, and words of the protocol. `host`: of
@@ -94,7 +95,7 @@ function ids(...names: string[]): Record<string, Kind> {
 let db: Db;
 let close: () => Promise<void>;
 beforeAll(async () => {
-  ({ db, close } = await openDatabase({ kind: 'pglite' }, quietLogger));
+  ({ db, close } = await openDatabase(await pgliteDatabase(), quietLogger));
   await migrate(db, await readMigrations());
 });
 afterAll(() => close());

@@ -8,6 +8,7 @@ import { createLogger } from '../../src/app/logger.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { newId } from '../contract/given.ts';
 import { member } from '../contract/retention.ts';
+import { pgliteDatabase } from '../support/databases.ts';
 
 let stores: Stores;
 let dir: string;
@@ -16,7 +17,7 @@ beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'openwop-sweep-'));
   const write = (line: string) => void lines.push(line);
   const logger = createLogger({ level: 'warn', write });
-  stores = await openStores({ database: { kind: 'pglite' }, contentDir: dir, logger });
+  stores = await openStores({ database: await pgliteDatabase(), contentDir: dir, logger });
 });
 afterAll(async () => {
   await stores.close();

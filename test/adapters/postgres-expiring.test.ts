@@ -11,7 +11,7 @@ import type { Stores } from '../../src/ports/stores.ts';
 import { appendRows, headOf } from '../contract/given.ts';
 import { end, member, tablesWith } from '../contract/retention.ts';
 import { ScriptedHistory } from '../support/log-parts.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
 import { programArgs } from '../support/prepared.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { patient } from '../support/machine.ts';
@@ -19,7 +19,7 @@ import { patient } from '../support/machine.ts';
 const LIMIT_MS = patient(600_000);
 const EVENTS = 4;
 const SHARED = `sha256:${createHash('sha256').update('shared').digest('hex')}`;
-const postgres = await startPostgres();
+const postgres = await sharePostgres();
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
 });

@@ -16,8 +16,10 @@ import { createSegmentStore } from '../../src/adapters/postgres/segment-store.ts
 import type { Pglite } from '../../src/adapters/postgres/pglite.ts';
 import { appendRows, eventually, headOf, newId, startedRun, refTo } from '../contract/given.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { pgliteDatabase } from '../support/databases.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { programArgs } from '../support/prepared.ts';
+import { CACHE_DIR } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
 
 const LIMIT_MS = patient(60_000);
@@ -85,7 +87,7 @@ describe('PGlite', () => {
     let pglite: Pglite;
     let one: Db;
     beforeAll(async () => {
-      pglite = await openPglite(undefined, quietLogger);
+      pglite = await openPglite((await pgliteDatabase()).dir, quietLogger);
       one = pglite.connect();
       await one.query('CREATE TABLE t (n integer)');
     });
@@ -166,7 +168,7 @@ describe('PGlite', () => {
     });
 
     it('architecture §7 a client that comes when the database has stopped is refused', async () => {
-      const stopped = await openPglite(undefined, quietLogger);
+      const stopped = await openPglite((await pgliteDatabase()).dir, quietLogger);
       await stopped.close();
       const late = stopped.connect();
       await expect(late.query('SELECT 1')).rejects.toMatchObject({ code: 'service_unavailable' });
@@ -278,7 +280,12 @@ it('architecture §3.3 a connection that breaks while writing is no answer of th
 });
 
 describe('migrations on PGlite', () => {
-  migrationRules(async () => ({ kind: 'pglite' }));
+  let databases = 0;
+  migrationRules(async () => ({
+    kind: 'pglite',
+    dir: join(dir, `migrated-${++databases}`),
+    cacheDir: CACHE_DIR,
+  }));
 });
 
 describe.skipIf('missing' in postgres)('PostgreSQL', () => {

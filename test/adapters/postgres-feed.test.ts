@@ -7,9 +7,9 @@ import { openStores } from '../../src/adapters/postgres/index.ts';
 import type { FeedRow } from '../../src/ports/feed.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { appendRows, delta, eventually, newId, startedRun, refTo } from '../contract/given.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
-const postgres = await startPostgres();
+const postgres = await sharePostgres();
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
 });

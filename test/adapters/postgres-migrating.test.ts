@@ -20,13 +20,13 @@ import { refOf } from '../../src/adapters/postgres/run-ref.ts';
 import type { FeedPage, FeedRow } from '../../src/ports/feed.ts';
 import type { Head, LogRow } from '../../src/ports/log.ts';
 import { appendRows, eventually, refTo, startedRun } from '../contract/given.ts';
-import { startPostgres } from '../support/postgres.ts';
-import { copyDatabase, programArgs } from '../support/prepared.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
+import { programArgs } from '../support/prepared.ts';
 import { unsealed } from '../support/sealed.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 const TENANT = 'acme';
-const postgres = await startPostgres();
+const postgres = await sharePostgres();
 const dir = await mkdtemp(join(tmpdir(), 'openwop-migrating-'));
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
@@ -290,9 +290,7 @@ function migratingRules(database: () => Promise<DatabaseOptions>): void {
 describe('PGlite', () => {
   let databases = 0;
   migratingRules(async () => {
-    const folder = join(dir, `data-${++databases}`);
-    await copyDatabase(CACHE_DIR, folder);
-    return { kind: 'pglite', dir: folder };
+    return { kind: 'pglite', dir: join(dir, `data-${++databases}`), cacheDir: CACHE_DIR };
   });
 });
 
@@ -302,7 +300,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     return postgres;
   };
   const database = async () =>
-    ({ kind: 'postgres', url: await cluster().createDatabase() }) as const;
+    ({ kind: 'postgres', url: await cluster().createEmptyDatabase() }) as const;
   migratingRules(database);
 
   it('architecture §3.6 writers and a reader work on while two processes migrate and fill in', async () => {
@@ -396,7 +394,8 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     await accept(db, 'a', 'session');
     const migrating = migrate(db, all);
     await eventually(async () => {
-      const waiting = await db.query('SELECT 1 FROM pg_locks WHERE NOT granted');
+      const waiting = await db.query(`SELECT 1 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+         WHERE NOT l.granted AND a.datname = current_database()`);
       return waiting.length > 0;
     }, 'a try that waits');
     await accept(db, 'b', 'session');
@@ -436,7 +435,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
 });
 
 it('architecture §3.6 what is filled in ends with the stores, and a batch that fails is tried again', async () => {
-  const { db, close, all } = await databaseAt({ kind: 'pglite' }, 6);
+  const { db, close, all } = await databaseAt({ kind: 'pglite', dir: join(dir, 'filled'), cacheDir: CACHE_DIR }, 6);
   await write(db, 'a', {});
   await migrate(db, all);
   let failures = 1;
@@ -453,8 +452,7 @@ it('architecture §3.6 what is filled in ends with the stores, and a batch that 
 
 it('architecture §3.6 stores that do not open fill nothing in behind their end', async () => {
   const folder = join(dir, 'not-opened');
-  const database = { kind: 'pglite', dir: folder } as const;
-  await copyDatabase(CACHE_DIR, folder);
+  const database = { kind: 'pglite', dir: folder, cacheDir: CACHE_DIR } as const;
   const { db, close } = await databaseAt(database, 6);
   await write(db, 'a', {});
   await close();

@@ -5,14 +5,14 @@ import { openDatabase, openStores, type OpenDatabase } from '../../src/adapters/
 import type { Stores } from '../../src/ports/stores.ts';
 import { rest } from '../../src/system/time.ts';
 import { appendRows, refTo, startedRun } from '../contract/given.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { copyEnded } from '../support/run-copies.ts';
 const ENDED = 20_000;
 const EVENTS = 3;
 const OPEN = 8;
 const BACKGROUND_MS = 500;
-const postgres = await startPostgres();
+const postgres = await sharePostgres();
 
 describe.skipIf('missing' in postgres)('PostgreSQL with many runs that have ended', () => {
   let url = '';

@@ -12,9 +12,10 @@ import {
 import type { Stores } from '../../src/ports/stores.ts';
 import { retentionContract } from '../contract/retention.ts';
 import { retentionNotesContract } from '../contract/retention-notes.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
-const postgres = await startPostgres();
+import { pgliteDatabase } from '../support/databases.ts';
+const postgres = await sharePostgres();
 const dir = await mkdtemp(join(tmpdir(), 'openwop-retention-'));
 
 afterAll(async () => {
@@ -41,12 +42,12 @@ function onTwin(options: () => Promise<Omit<OpenStoresOptions, 'logger'>>): void
     );
 }
 
-describe('PGlite in memory', () => {
-  onTwin(async () => ({ database: { kind: 'pglite' } }));
+describe('PGlite', () => {
+  onTwin(async () => ({ database: await pgliteDatabase() }));
 });
 
 describe('PGlite with content in files', () => {
-  onTwin(async () => ({ database: { kind: 'pglite' }, contentDir: join(dir, 'content') }));
+  onTwin(async () => ({ database: await pgliteDatabase(), contentDir: join(dir, 'content') }));
 });
 
 describe.skipIf('missing' in postgres)('PostgreSQL', () => {

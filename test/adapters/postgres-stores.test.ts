@@ -1,4 +1,4 @@
-// The store contracts on both twins (architecture §8): PGlite in memory, PGlite in a folder, PostgreSQL.
+// The store contracts on both twins (architecture §8), and those of the log and of content on files.
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,9 +30,12 @@ import { runListsContract } from '../contract/run-lists.ts';
 import { runStoreContract } from '../contract/run-store.ts';
 import { sessionStoreContract } from '../contract/sessions.ts';
 import { tenantsContract } from '../contract/tenants.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
-const postgres = await startPostgres();
+import { pgliteDatabase } from '../support/databases.ts';
+import { CACHE_DIR } from '../support/temporal.ts';
+
+const postgres = await sharePostgres();
 const dir = await mkdtemp(join(tmpdir(), 'openwop-stores-'));
 
 afterAll(async () => {
@@ -74,14 +77,14 @@ function contracts(stores: GivenStores): void {
   });
 }
 
-describe('PGlite in memory', () => {
-  contracts(opened(async () => ({ database: { kind: 'pglite' } })));
+describe('PGlite', () => {
+  contracts(opened(async () => ({ database: await pgliteDatabase() })));
 });
 
-describe('PGlite in a folder', () => {
+describe('PGlite with content in files', () => {
   const contentDir = join(dir, 'content');
   const stores = opened(async () => ({
-    database: { kind: 'pglite', dir: join(dir, 'postgres') },
+    database: { kind: 'pglite', dir: join(dir, 'postgres'), cacheDir: CACHE_DIR },
     contentDir,
   }));
   logStoreContract(stores);

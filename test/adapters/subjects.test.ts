@@ -20,6 +20,7 @@ import type { Stores } from '../../src/ports/stores.ts';
 import { batchAfter, entry, headOf, newClaim, newId, newRun, refTo } from '../contract/given.ts';
 
 import { databaseTwins } from '../support/database-twins.ts';
+import { pgliteDatabase } from '../support/databases.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { patient } from '../support/machine.ts';
 
@@ -189,7 +190,7 @@ describe('keys that are held', () => {
     'without a word of it, a destroyed key opens nothing behind its time',
     { timeout: patient(180_000) },
     async () => {
-      const { db, close } = await openDatabase({ kind: 'pglite' }, quietLogger);
+      const { db, close } = await openDatabase(await pgliteDatabase(), quietLogger);
       await migrate(db, await readMigrations());
       // It hears nothing: what it would be told is lost.
       const deaf: Db = {
@@ -215,7 +216,7 @@ describe('keys that are held', () => {
   );
 
   it('keys are wrapped anew by the first of the operator’s, and go on without the one before', async () => {
-    const { db, close } = await openDatabase({ kind: 'pglite' }, quietLogger);
+    const { db, close } = await openDatabase(await pgliteDatabase(), quietLogger);
     await migrate(db, await readMigrations());
     const subject = newId('s');
     const keyId = (await createSubjectStore(db, [OLD]).keyFor(TENANT, { subject })) ?? '';
@@ -230,7 +231,7 @@ describe('keys that are held', () => {
   });
 
   it('also where the ids of both are alike, and where one that nobody opens comes first', async () => {
-    const { db, close } = await openDatabase({ kind: 'pglite' }, quietLogger);
+    const { db, close } = await openDatabase(await pgliteDatabase(), quietLogger);
     await migrate(db, await readMigrations());
     const [before, after] = [
       { ...OLD, id: 'keyx1' },
@@ -253,8 +254,9 @@ describe('keys that are held', () => {
   });
 
   it('without the operator’s keys no run begins unsealed in a session that is somebody’s', async () => {
-    const { db, close } = await openDatabase({ kind: 'pglite' }, quietLogger);
-    const options = { database: { kind: 'pglite' as const }, logger: quietLogger };
+    const database = await pgliteDatabase();
+    const { db, close } = await openDatabase(database, quietLogger);
+    const options = { database, logger: quietLogger };
     const stores = await storesOn({ db, close }, { ...options, masterKeys: [OLD] });
     const subjectKey = await stores.subjects.keyFor(TENANT, { subject: 's' });
     const run = newRun(subjectKey === undefined ? {} : { subjectKey });

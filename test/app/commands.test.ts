@@ -8,7 +8,7 @@ import { Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { recordProcess } from '../../src/system/processes.ts';
 import { apiClient, spawnCommand, spawnHost, until, type SpawnedHost } from '../support/host.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
 
@@ -189,7 +189,7 @@ describe('npm run serve, npm run worker', () => {
     'architecture §1 two facades and a worker share runs; a run started at one is read at the other',
     { timeout: patient(180_000) },
     async ({ skip }) => {
-      const postgres = await startPostgres();
+      const postgres = await sharePostgres();
       if ('missing' in postgres) return skip(postgres.missing);
       const temporal = await startTestTemporal();
       const shared = {

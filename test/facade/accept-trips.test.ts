@@ -6,12 +6,12 @@ import { canonicalJson } from '../../src/rules/json.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { tripsOf } from '../support/database-trips.ts';
 import { openTestStores, silentLogger } from '../support/log-parts.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
 import { startFaultHost, type FaultHost } from './fault-host.ts';
 
 const MAX_TRIPS = 5;
 const BODY = { workflowId: 'noop' };
-const postgres = await startPostgres();
+const postgres = await sharePostgres();
 
 function tripTests(twin: string, open: () => Promise<Stores>): void {
   describe(twin, () => {

@@ -5,11 +5,11 @@ import { temporal } from '@temporalio/proto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
 import { httpSuite } from './http-suite.ts';
 import { MARKER, SUITE } from './suite-workflows.ts';
 
-const postgres = await startPostgres();
+const postgres = await sharePostgres();
 
 if ('missing' in postgres) {
   describe('HTTP on PostgreSQL', () => {

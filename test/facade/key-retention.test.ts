@@ -15,9 +15,8 @@ import type { Stores } from '../../src/ports/stores.ts';
 import type { ApiAnswer } from '../support/host.ts';
 import { newClaim } from '../contract/given.ts';
 import { registerRun, ScriptedHistory, silentLogger } from '../support/log-parts.ts';
-import { startPostgres } from '../support/postgres.ts';
-import { copyDatabase } from '../support/prepared.ts';
-import { CACHE_DIR } from '../support/temporal.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
+import { pgliteDatabase } from '../support/databases.ts';
 import { runRef } from '../support/run-ref.ts';
 import { startFaultHost, waitingHistory, type FaultHost } from './fault-host.ts';
 
@@ -166,17 +165,13 @@ function retentionTests(twin: string, given: () => Promise<DatabaseOptions>): vo
 }
 
 const folder = await mkdtemp(join(tmpdir(), 'openwop-keys-'));
-const postgres = await startPostgres();
+const postgres = await sharePostgres();
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
   await rm(folder, { recursive: true, force: true });
 });
 
-retentionTests('PGlite', async () => {
-  const dir = join(folder, 'postgres');
-  await copyDatabase(CACHE_DIR, dir);
-  return { kind: 'pglite', dir };
-});
+retentionTests('PGlite', pgliteDatabase);
 
 if ('missing' in postgres) {
   describe('PostgreSQL', () => {

@@ -18,11 +18,11 @@ import {
   startedRun,
 } from '../contract/given.ts';
 import { openTestStores } from '../support/log-parts.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharePostgres } from '../support/shared-postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { KEY, refusals, startFaultHost, type FaultHost } from './fault-host.ts';
 import { readSse, type Frame } from './sse-client.ts';
-const postgres = await startPostgres();
+const postgres = await sharePostgres();
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
 });

@@ -7,6 +7,7 @@ export default defineConfig({
   root: new URL('../..', import.meta.url).pathname,
   test: {
     include: [ALL_TESTS],
+    setupFiles: ['test/support/each-file.ts'],
     pool: 'forks',
     testTimeout: patient(60_000),
     hookTimeout: patient(120_000),

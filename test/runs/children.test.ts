@@ -1,7 +1,6 @@
 // What a parent may ask of children, and is told (src/runs/children.ts): refusals by their codes, what is passed on, and
 // whose child is whose.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openStores } from '../../src/adapters/postgres/index.ts';
 import { createModels } from '../../src/adapters/models/index.ts';
 import type { ChildRequest } from '../../src/rules/children.ts';
 import { HostError } from '../../src/rules/errors.ts';
@@ -13,7 +12,7 @@ import { createChildren, type Children } from '../../src/runs/children.ts';
 import type { ChildrenDeps } from '../../src/runs/deps.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
-import { silentLogger } from '../support/log-parts.ts';
+import { openTestStores, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const TENANT = 'default';
@@ -33,7 +32,7 @@ let stores: Stores;
 const started: RunInput[] = [];
 
 beforeAll(async () => {
-  stores = await openStores({ database: { kind: 'pglite' }, logger: silentLogger });
+  stores = await openTestStores();
 });
 afterAll(() => stores.close());
 

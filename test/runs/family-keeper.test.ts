@@ -1,7 +1,6 @@
 // The keeper of families (architecture §4): what cannot be told, or cancelled, keeps nothing else waiting.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openStores } from '../../src/adapters/postgres/index.ts';
 import { createModels } from '../../src/adapters/models/index.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
@@ -11,7 +10,7 @@ import type { ChildrenDeps } from '../../src/runs/deps.ts';
 import { createFamilyKeeper } from '../../src/runs/family-keeper.ts';
 import { batchAfter, entry } from '../contract/given.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
-import { silentLogger } from '../support/log-parts.ts';
+import { openTestStores, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const TENANT = 'default';
@@ -29,7 +28,7 @@ const told: string[] = [];
 const cancelled: string[] = [];
 
 beforeAll(async () => {
-  stores = await openStores({ database: { kind: 'pglite' }, logger: silentLogger });
+  stores = await openTestStores();
 });
 afterAll(() => stores.close());
 beforeEach(() => {

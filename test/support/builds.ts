@@ -11,7 +11,7 @@ import type { Build, Deployments } from '../../src/ports/deployments.ts';
 import { chain, node } from './definitions.ts';
 import { startTestHost, until, type TestHost, type TestHostOptions } from './host.ts';
 import { paced } from './machine.ts';
-import type { TestPostgres } from './postgres.ts';
+import type { SharedPostgres } from './shared-postgres.ts';
 import { CACHE_DIR, type TestTemporal } from './temporal.ts';
 
 /** Waits for a human. */
@@ -75,7 +75,7 @@ export interface Builds {
 
 /** A facade on a namespace and a database of its own; workers are started by the test. */
 export async function startBuilds(
-  { postgres, temporal }: { readonly postgres: TestPostgres; readonly temporal: TestTemporal },
+  { postgres, temporal }: { readonly postgres: SharedPostgres; readonly temporal: TestTemporal },
   more: Partial<TestHostOptions> = {},
 ): Promise<Builds> {
   const base: TestHostOptions = {

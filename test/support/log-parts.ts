@@ -1,8 +1,5 @@
-// What tests of the log room share: in-memory stores on PGlite, a scripted history and run rows.
+// What tests of the log room share: stores on PGlite, a scripted history and run rows.
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import proto from '@temporalio/proto';
 import { HostError } from '../../src/rules/errors.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
@@ -14,8 +11,7 @@ import type { RunRow } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { HistoryEvent } from '../../src/translate/translate.ts';
 import type { HistoryBuilder } from './histories.ts';
-import { copyDatabase } from './prepared.ts';
-import { CACHE_DIR } from './temporal.ts';
+import { pgliteDatabase } from './databases.ts';
 import { runRef } from './run-ref.ts';
 
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };
@@ -64,19 +60,9 @@ export function runRow(runId: string): RunRow {
   return { ...runRef(runId), workflowId: 'w', input: runInput(runId), createdAtMs: 500 };
 }
 
-/** On PGlite in a folder of its own, which goes with them. */
+/** On a PGlite of their own. */
 export async function openTestStores(): Promise<Stores> {
-  const folder = await mkdtemp(join(tmpdir(), 'openwop-stores-'));
-  const dir = join(folder, 'postgres');
-  await copyDatabase(CACHE_DIR, dir);
-  const stores = await openStores({ database: { kind: 'pglite', dir }, logger: silentLogger });
-  return {
-    ...stores,
-    async close() {
-      await stores.close();
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
+  return openStores({ database: await pgliteDatabase(), logger: silentLogger });
 }
 
 /** Registers a run whose start is confirmed with `temporalRunId`. */

@@ -1,4 +1,4 @@
-// A PostgreSQL cluster of the tests' own: a free port, a temporary folder, gone afterwards. Where PostgreSQL is not
+// A PostgreSQL cluster of a test's own, to be killed: a free port, a temporary folder, gone afterwards. Where PostgreSQL is not
 // installed the reason comes back instead, and with OPENWOP_TEST_REQUIRE=postgres that is an error.
 import { execFile, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -29,10 +29,14 @@ export interface TestPostgres {
   stop(): Promise<void>;
 }
 
-export type StartedPostgres = TestPostgres | { readonly missing: string };
+export interface Missing {
+  readonly missing: string;
+}
+export type StartedPostgres = TestPostgres | Missing;
+type Settings = Readonly<Record<string, string>>;
 
 /** Resolves to `{missing: reason}` where there is no PostgreSQL; throws then if the environment requires it. */
-export async function startPostgres(): Promise<StartedPostgres> {
+export async function startPostgres(settings: Settings = {}): Promise<StartedPostgres> {
   const bin = await findBinaries();
   if (bin === undefined) {
     const missing = 'PostgreSQL is not installed (no initdb in PATH or /usr/lib/postgresql)';
@@ -50,7 +54,7 @@ export async function startPostgres(): Promise<StartedPostgres> {
     owner,
   );
   const port = await freePort();
-  const cluster = new Cluster({ bin, data, dir, port, owner });
+  const cluster = new Cluster({ bin, data, dir, port, owner, settings });
   await cluster.restart();
   return cluster;
 }
@@ -107,6 +111,7 @@ interface ClusterOptions {
   readonly dir: string;
   readonly port: number;
   readonly owner: Owner | undefined;
+  readonly settings: Settings;
 }
 
 class Cluster implements TestPostgres {
@@ -143,18 +148,9 @@ class Cluster implements TestPostgres {
 
   async restart(): Promise<void> {
     const { bin, data, dir, port, owner } = this.#options;
-    const args = [
-      '-D',
-      data,
-      '-p',
-      String(port),
-      '-k',
-      dir,
-      '-h',
-      '127.0.0.1',
-      '-c',
-      'shared_buffers=32MB',
-    ];
+    const settings = { shared_buffers: '32MB', ...this.#options.settings };
+    const set = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+    const args = ['-D', data, '-p', String(port), '-k', dir, '-h', '127.0.0.1', ...set];
     const deadline = Date.now() + START_LIMIT_MS;
     for (;;) {
       // After a kill the backends of the old server need a moment before a new one may take the folder.
@@ -193,14 +189,19 @@ class Cluster implements TestPostgres {
     return `postgres://postgres@127.0.0.1:${this.#options.port}/${database}`;
   }
 
-  async #ask(text: string): Promise<void> {
-    const client = new pg.Client({ connectionString: this.#url('postgres') });
-    client.on('error', () => undefined);
-    await client.connect();
-    try {
-      await client.query(text);
-    } finally {
-      await client.end();
-    }
+  #ask(text: string): Promise<void> {
+    return askPostgres(this.#url('postgres'), text);
+  }
+}
+
+/** One statement on a connection of its own. */
+export async function askPostgres(connectionString: string, text: string): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    await client.query(text);
+  } finally {
+    await client.end();
   }
 }

@@ -1,36 +1,47 @@
 // Makes what prepared.ts hands out, before the first test: for global-setup.ts.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { compile } from '../../src/app/compile.js';
-import { databaseFolder, PROGRAMS } from './prepared.ts';
+import { MIGRATED, migratedFolder, PROGRAMS } from './prepared.ts';
 import { patient } from './machine.ts';
 
 const run = promisify(execFile);
-/** Longest time to initialise a database, in ms: it takes seconds. */
+/** Longest time to make a database, in ms: it takes seconds. */
 const INIT_LIMIT_MS = patient(120_000);
+const KEPT_MS = 7 * 24 * 3_600_000;
 
 export async function bundlePrograms(folder: string): Promise<void> {
   const entryPoints = PROGRAMS.map((name) => join(import.meta.dirname, name));
   await compile({ entryPoints, outdir: folder });
 }
 
-/** Makes the initialised folder that `copyDatabase` copies, unless it is there. */
+/** Makes the migrated folder that `copyDatabase` copies, unless it is there; those that nobody made for a week go. */
 export async function prepareDatabase(cacheDir: string): Promise<void> {
-  const ready = databaseFolder(cacheDir);
+  const ready = migratedFolder(cacheDir);
   if (existsSync(ready)) return;
   mkdirSync(cacheDir, { recursive: true });
+  removeOld(cacheDir);
   const draft = `${ready}.${randomBytes(4).toString('hex')}`;
-  const program = fileURLToPath(new URL('./empty-database.ts', import.meta.url));
-  await run(process.execPath, ['--import', 'tsx', program, draft], { timeout: INIT_LIMIT_MS });
+  const program = fileURLToPath(new URL('./migrated-database.ts', import.meta.url));
+  await run(process.execPath, ['--import', 'tsx', program, draft, cacheDir], { timeout: INIT_LIMIT_MS });
   try {
     renameSync(draft, ready);
   } catch (error) {
     // Another run was first.
     if (!existsSync(ready)) throw error;
     rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** Of other trees, and drafts that were cut off: a run that goes on beside this one has made its own within a week. */
+function removeOld(cacheDir: string): void {
+  for (const name of readdirSync(cacheDir)) {
+    const path = join(cacheDir, name);
+    if (name.startsWith(MIGRATED) && statSync(path).mtimeMs < Date.now() - KEPT_MS)
+      rmSync(path, { recursive: true, force: true });
   }
 }

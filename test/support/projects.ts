@@ -1,5 +1,5 @@
-// Which tests share a Temporal dev server, and which start nothing or bring what they need: for vitest.config.ts and
-// for `npm test`.
+// Which tests share a Temporal dev server, which need a database alone, and which start nothing or bring what they need: for
+// vitest.config.ts and for `npm test`.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -12,8 +12,6 @@ const PURE = [
   'rules',
   'wire',
   'translate',
-  // On PGlite alone.
-  'runs',
   'pages',
   'words',
   'demo',
@@ -23,7 +21,6 @@ const PURE = [
   'agent-sdk',
   'cli',
   'tidy.test.ts',
-  'app/roles.test.ts',
   'architecture.test.ts',
   'mutants',
   'campaign',
@@ -33,17 +30,20 @@ const PURE = [
   // Without HTTP.
   'facade/access.test.ts',
   'facade/input.test.ts',
-  'facade/leaves.test.ts',
   'facade/sign-in-attempts.test.ts',
   // On Java's server alone.
   'app/in-memory.test.ts',
   'adapters/history-java.test.ts',
 ];
 
+/** Those that need a database and no Temporal dev server. */
+const STORES = ['runs', 'app/roles.test.ts', 'facade/leaves.test.ts'];
+
 /** Patterns from the repository's root. */
-export const PURE_TESTS = PURE.map((room) =>
-  room.endsWith('.ts') ? `test/${room}` : `test/${room}/**/*.test.ts`,
-);
+const patterns = (rooms: readonly string[]): string[] =>
+  rooms.map((room) => (room.endsWith('.ts') ? `test/${room}` : `test/${room}/**/*.test.ts`));
+export const PURE_TESTS = patterns(PURE);
+export const STORE_TESTS = patterns(STORES);
 export const ALL_TESTS = 'test/**/*.test.ts';
 
 /** Files of tests that need a Temporal dev server. */
@@ -51,6 +51,10 @@ export function realTestFiles(): string[] {
   const folder = join(import.meta.dirname, '..');
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.test.ts'))
-    .filter((path) => !PURE.some((room) => path === room || path.startsWith(`${room}/`)))
+    .filter((path) => ![...PURE, ...STORES].some((room) => isIn(room, path)))
     .map((path) => `test/${path}`);
+}
+
+function isIn(room: string, path: string): boolean {
+  return path === room || path.startsWith(`${room}/`);
 }

@@ -30,9 +30,9 @@ import { createSessionStore } from './session-store.ts';
 import { createSubjectKeys, type MasterKey } from './subject-keys.ts';
 import { createSubjectStore } from './subject-store.ts';
 
-/** `dir` absent: in memory, for tests. `cacheDir`: keeps an empty database, which new folders are copies of. */
+/** `cacheDir`: keeps an empty database, which new folders are copies of. */
 export type DatabaseOptions =
-  | { readonly kind: 'pglite'; readonly dir?: string; readonly cacheDir?: string }
+  | { readonly kind: 'pglite'; readonly dir: string; readonly cacheDir?: string }
   | { readonly kind: 'postgres'; readonly url: string };
 
 export interface OpenStoresOptions {

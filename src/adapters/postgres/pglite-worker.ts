@@ -160,7 +160,7 @@ async function main(): Promise<void> {
   const owner = parentPort;
   if (!owner) throw new Error('pglite-worker runs as a worker thread only');
   const say = (notice: PgliteNotice): void => owner.postMessage(notice);
-  const { dir } = workerData as { dir?: string };
+  const { dir } = workerData as { dir: string };
   try {
     // relaxedDurability false: a statement is answered after its bytes were given to the operating system.
     const pg = await PGlite.create({

@@ -45,15 +45,14 @@ export interface Pglite {
 }
 
 /**
- * Starts the worker. `dir` absent: in memory. `cacheDir`: keeps an empty database, which new folders are copies of. Throws
+ * Starts the worker. `cacheDir`: keeps an empty database, which new folders are copies of. Throws
  * HostError service_unavailable when the folder cannot be opened.
  */
 export async function openPglite(
-  dir: string | undefined,
+  dir: string,
   logger: Logger,
   cacheDir?: string,
 ): Promise<Pglite> {
-  if (dir === undefined) return startWorker(dir, logger);
   await ownFolder(dir);
   if (await isInitialised(dir)) return startWorker(dir, logger);
   const initialise = async (made: string) => (await startWorker(made, logger)).close();
@@ -67,7 +66,7 @@ export async function openPglite(
   }
 }
 
-async function startWorker(dir: string | undefined, logger: Logger): Promise<Pglite> {
+async function startWorker(dir: string, logger: Logger): Promise<Pglite> {
   const worker = new Worker(WORKER_BOOT, {
     eval: true,
     execArgv: [],
