@@ -435,7 +435,10 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
 });
 
 it('architecture §3.6 what is filled in ends with the stores, and a batch that fails is tried again', async () => {
-  const { db, close, all } = await databaseAt({ kind: 'pglite', dir: join(dir, 'filled'), cacheDir: CACHE_DIR }, 6);
+  const { db, close, all } = await databaseAt(
+    { kind: 'pglite', dir: join(dir, 'filled'), cacheDir: CACHE_DIR },
+    6,
+  );
   await write(db, 'a', {});
   await migrate(db, all);
   let failures = 1;

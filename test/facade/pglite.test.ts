@@ -3,4 +3,4 @@ import { startTestHost } from '../support/host.ts';
 import { httpSuite } from './http-suite.ts';
 import { SUITE } from './suite-workflows.ts';
 
-httpSuite('PGlite', () => startTestHost({ builtIn: SUITE }));
+httpSuite('PGlite', () => startTestHost({ builtIn: SUITE, database: 'pglite' }));

@@ -13,6 +13,7 @@ import { createLogger, type LogLevel } from '../../src/app/logger.ts';
 import type { FacadeConfig } from '../../src/facade/deps.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
 import { copyDatabase } from './prepared.ts';
+import { sharedDatabase } from './shared-postgres.ts';
 import { CACHE_DIR, startTestTemporal } from './temporal.ts';
 import { patient } from './machine.ts';
 
@@ -27,8 +28,13 @@ const KEY = 'idempotency-key';
 const SPAWN_LIMIT_MS = patient(60_000);
 
 export interface TestHostOptions {
-  /** URL of an empty PostgreSQL database; absent: PGlite in the host's folder. */
+  /** Of a PostgreSQL database. */
   readonly databaseUrl?: string;
+  /**
+   * The embedded database, in `dataDir`: also where a `dataDir` is given and no URL. Otherwise the test run's PostgreSQL is
+   * taken where there is one: it costs a fifth of PGlite's start.
+   */
+  readonly database?: 'pglite';
   readonly encryption?: boolean;
   readonly fixturesDir?: string;
   readonly agentsDir?: string;
@@ -90,7 +96,8 @@ export interface TestHost extends Host, ApiClient {
 export async function startTestHost(options: TestHostOptions = {}): Promise<TestHost> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'openwop-host-')));
   const temporal = await temporalFor(options);
-  if (options.databaseUrl === undefined) await copyDatabase(CACHE_DIR, join(dataDir, 'postgres'));
+  const databaseUrl = await databaseFor(options);
+  if (databaseUrl === undefined) await copyDatabase(CACHE_DIR, join(dataDir, 'postgres'));
   const env: Environment = {
     PATH: process.env.PATH,
     HOME: process.env.HOME,
@@ -102,7 +109,7 @@ export async function startTestHost(options: TestHostOptions = {}): Promise<Test
     OPENWOP_FIXTURES_DIR: options.fixturesDir,
     OPENWOP_AGENTS_DIR: options.agentsDir,
     OPENWOP_ENCRYPTION_KEYS: options.encryption ? TEST_ENCRYPTION_KEYS : undefined,
-    DATABASE_URL: options.databaseUrl,
+    DATABASE_URL: databaseUrl,
     TEMPORAL_ADDRESS: temporal.address,
     TEMPORAL_NAMESPACE: temporal.namespace,
     ...options.env,
@@ -128,6 +135,13 @@ export async function startTestHost(options: TestHostOptions = {}): Promise<Test
     if (!options.dataDir) await rm(dataDir, { recursive: true, force: true });
   };
   return { ...host, ...apiClient(host.url, host.apiKey), stop, dataDir, env, logs };
+}
+
+/** URL of its PostgreSQL; undefined: PGlite. */
+async function databaseFor(options: TestHostOptions): Promise<string | undefined> {
+  if (options.databaseUrl !== undefined) return options.databaseUrl;
+  const isEmbedded = options.database === 'pglite' || options.dataDir !== undefined;
+  return isEmbedded ? undefined : sharedDatabase();
 }
 
 async function temporalFor({ temporal }: TestHostOptions) {

@@ -27,7 +27,9 @@ export async function prepareDatabase(cacheDir: string): Promise<void> {
   removeOld(cacheDir);
   const draft = `${ready}.${randomBytes(4).toString('hex')}`;
   const program = fileURLToPath(new URL('./migrated-database.ts', import.meta.url));
-  await run(process.execPath, ['--import', 'tsx', program, draft, cacheDir], { timeout: INIT_LIMIT_MS });
+  await run(process.execPath, ['--import', 'tsx', program, draft, cacheDir], {
+    timeout: INIT_LIMIT_MS,
+  });
   try {
     renameSync(draft, ready);
   } catch (error) {

@@ -144,7 +144,9 @@ async function main(args: readonly string[]): Promise<number> {
   const isReal = kind === 'dev';
   const factor = await shareSlowness();
   console.log(`Machine factor ${factor}: limits that end a wait are multiplied by it.`);
-  const { code, report } = await runVitest(isReal ? args : ['--project', 'pure', '--project', 'stores', ...args]);
+  const { code, report } = await runVitest(
+    isReal ? args : ['--project', 'pure', '--project', 'stores', ...args],
+  );
   if (!report) {
     console.log('The tests did not run to their end.\n0 passed, 1 failed');
     return 1;

@@ -37,6 +37,12 @@ export async function sharePostgres(): Promise<SharedPostgres | Missing> {
   return { createDatabase, createEmptyDatabase: createDatabase, stop: () => own.stop() };
 }
 
+/** URL of a new database of the test run's server, as `createDatabase` makes it; undefined where there is no such server. */
+export async function sharedDatabase(): Promise<string | undefined> {
+  const server = process.env[POSTGRES_VARIABLE];
+  return server === undefined ? undefined : copyOf(TEMPLATE, server);
+}
+
 async function copyOf(template: string, server: string): Promise<string> {
   const name = `t_${randomUUID().replaceAll('-', '')}`;
   await askPostgres(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);

@@ -48,11 +48,7 @@ export interface Pglite {
  * Starts the worker. `cacheDir`: keeps an empty database, which new folders are copies of. Throws
  * HostError service_unavailable when the folder cannot be opened.
  */
-export async function openPglite(
-  dir: string,
-  logger: Logger,
-  cacheDir?: string,
-): Promise<Pglite> {
+export async function openPglite(dir: string, logger: Logger, cacheDir?: string): Promise<Pglite> {
   await ownFolder(dir);
   if (await isInitialised(dir)) return startWorker(dir, logger);
   const initialise = async (made: string) => (await startWorker(made, logger)).close();
