@@ -1,19 +1,28 @@
-// Three projects: tests of pure rooms start nothing, some need a database alone, all others share one Temporal dev server
-// (architecture §8). Tests take free ports and own folders, so files run side by side.
+// Four projects: tests of pure rooms start nothing, some need a database alone, most share one Temporal dev server, and some
+// start processes and kill them (architecture §8). Tests take free ports and own folders, so files run side by side. Those in
+// process share their workers: to import the sources takes longer than most files.
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { cacheFolder } from './src/app/cache-folder.js';
+import { heaviestFirst, readDurations } from './test/runner/durations.ts';
 import { patient } from './test/support/machine.ts';
-import { heaviestFirst } from './test/support/order.ts';
-import { ALL_TESTS, PURE_TESTS, STORE_TESTS } from './test/support/projects.ts';
+import { PROJECTS } from './test/support/projects.ts';
+
+const CACHE_DIR = cacheFolder((name) => process.env[name]);
 
 /** Of all projects together. */
 class HeaviestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const order = heaviestFirst(files.map(({ moduleId }) => moduleId));
+    const paths = files.map(({ moduleId }) => moduleId);
+    const order = heaviestFirst(paths, readDurations(CACHE_DIR));
     return [...files].sort((a, b) => order.indexOf(a.moduleId) - order.indexOf(b.moduleId));
   }
 }
+
+const WITH_TEMPORAL = { globalSetup: ['test/support/global-setup.ts'] };
+const WITH_DATABASES = { globalSetup: ['test/support/setup-databases.ts'] };
+const SHARED = { isolate: false };
 
 export default defineConfig({
   test: {
@@ -25,27 +34,13 @@ export default defineConfig({
     testTimeout: patient(120_000),
     hookTimeout: patient(180_000),
     teardownTimeout: patient(30_000),
-    setupFiles: ['test/support/each-file.ts'],
     expect: { poll: { timeout: patient(30_000), interval: 50 } },
+    setupFiles: ['test/support/each-file.ts'],
     projects: [
-      { extends: true, test: { name: 'pure', include: PURE_TESTS } },
-      {
-        extends: true,
-        test: {
-          name: 'stores',
-          include: STORE_TESTS,
-          globalSetup: ['test/support/setup-databases.ts'],
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'real',
-          include: [ALL_TESTS],
-          exclude: [...PURE_TESTS, ...STORE_TESTS],
-          globalSetup: ['test/support/global-setup.ts'],
-        },
-      },
+      { extends: true, test: { name: 'pure', ...PROJECTS.pure, ...SHARED } },
+      { extends: true, test: { name: 'stores', ...PROJECTS.stores, ...SHARED, ...WITH_DATABASES } },
+      { extends: true, test: { name: 'real', ...PROJECTS.real, ...SHARED, ...WITH_TEMPORAL } },
+      { extends: true, test: { name: 'processes', ...PROJECTS.processes, ...WITH_TEMPORAL } },
     ],
   },
 });

@@ -1,5 +1,11 @@
-// vitest's setup of each test file: its temporary folders go behind its own last hooks.
-import { afterAll } from 'vitest';
+// vitest's setup of each test file: its temporary folders go behind its own last hooks, and what it spent is written down.
+import { afterAll, expect } from 'vitest';
+import { beginSpending } from '../runner/spending.ts';
 import { removeFolders } from './folders.ts';
 
-afterAll(removeFolders);
+const writeSpent = beginSpending(expect.getState().testPath);
+
+afterAll(async () => {
+  await removeFolders();
+  writeSpent();
+});

@@ -1,5 +1,6 @@
 // vitest's globalSetup for all that needs Temporal: one dev server for the whole test run, its address in the environment of
-// every test process. A server that is named there already is used as it is. Programs and databases are made meanwhile.
+// every test process. What is named there already is used as it is: `npm test` names all of it. Programs and databases are
+// made meanwhile.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,17 +10,25 @@ import { setup as setupDatabases } from './setup-databases.ts';
 import { startTestTemporal, TEST_TEMPORAL_VARIABLE } from './temporal.ts';
 
 export async function setup(): Promise<() => Promise<void>> {
-  const programs = await mkdtemp(join(tmpdir(), 'openwop-programs-'));
-  const [temporal, removeDatabases] = await Promise.all([
+  const [temporal, removeDatabases, removePrograms] = await Promise.all([
     startTestTemporal({ own: process.env[TEST_TEMPORAL_VARIABLE] === undefined }),
     setupDatabases(),
-    bundlePrograms(programs),
+    setupPrograms(),
   ]);
-  const added = { [TEST_TEMPORAL_VARIABLE]: temporal.address, [PROGRAMS_VARIABLE]: programs };
-  Object.assign(process.env, added);
+  process.env[TEST_TEMPORAL_VARIABLE] = temporal.address;
   return async () => {
-    for (const name of Object.keys(added)) delete process.env[name];
-    await Promise.all([temporal.stop(), removeDatabases()]);
+    delete process.env[TEST_TEMPORAL_VARIABLE];
+    await Promise.all([temporal.stop(), removeDatabases(), removePrograms()]);
+  };
+}
+
+async function setupPrograms(): Promise<() => Promise<void>> {
+  if (process.env[PROGRAMS_VARIABLE] !== undefined) return async () => {};
+  const programs = await mkdtemp(join(tmpdir(), 'openwop-programs-'));
+  await bundlePrograms(programs);
+  process.env[PROGRAMS_VARIABLE] = programs;
+  return async () => {
+    delete process.env[PROGRAMS_VARIABLE];
     await rm(programs, { recursive: true, force: true });
   };
 }

@@ -12,6 +12,7 @@ import type { BuiltIn } from '../../src/app/parts.ts';
 import { createLogger, type LogLevel } from '../../src/app/logger.ts';
 import type { FacadeConfig } from '../../src/facade/deps.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
+import { count } from '../runner/spending.ts';
 import { copyDatabase } from './prepared.ts';
 import { sharedDatabase } from './shared-postgres.ts';
 import { CACHE_DIR, startTestTemporal } from './temporal.ts';
@@ -94,6 +95,7 @@ export interface TestHost extends Host, ApiClient {
 
 /** In this process, ready to take runs. */
 export async function startTestHost(options: TestHostOptions = {}): Promise<TestHost> {
+  count('host');
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'openwop-host-')));
   const temporal = await temporalFor(options);
   const databaseUrl = await databaseFor(options);
@@ -300,6 +302,7 @@ export function spawnCommand(
   args: readonly string[] = [],
 ): SpawnedHost {
   const program = [join(ROOT, 'src/app/launch.js'), kind, ...args];
+  count('program');
   const child = spawn(process.execPath, program, {
     cwd: ROOT,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },

@@ -23,6 +23,7 @@ import { retrace } from '../../src/log/rebuild.ts';
 import type { HistoryEvent, HistoryReader } from '../../src/ports/history.ts';
 import type { Head, LogRow } from '../../src/ports/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
+import { neverByChance } from './broken.ts';
 import { shownEvent } from './shown-event.ts';
 import { validateEvent } from '../../src/wire/validators.ts';
 import type { JournalSinks } from '../../workflows/interceptors.ts';
@@ -269,8 +270,8 @@ async function checkReplay(
 }
 
 /**
- * Holds the invariants of one run or of several, open or closed; throws an AssertionError that names the first broken
- * one. Stores nothing but what a read would catch up anyway.
+ * Holds the invariants of one run or of several, open or closed; throws an AssertionError, called Broken, that names the
+ * first one that does not hold. Stores nothing but what a read would catch up anyway.
  */
 export async function checkInvariants(
   host: InspectedHost,
@@ -284,13 +285,16 @@ export async function checkInvariants(
   const { namespace } = host.temporal;
   const history = createHistoryReader({ connection, namespace, codec });
   const client = new Client({ connection, namespace, dataConverter: converter });
-  try {
+  const hold = async (): Promise<void> => {
     const histories: { runId: string; raw: temporal.api.history.v1.IHistory }[] = [];
     for (const runId of [runIds].flat()) {
       const segments = await checkRun({ runId, stores: host.stores, history, client });
       histories.push(...segments.map(({ raw }) => ({ runId, raw })));
     }
     await checkReplay(histories, converter, host.env?.OPENWOP_CACHE_DIR ?? CACHE_DIR);
+  };
+  try {
+    await neverByChance(hold);
   } finally {
     await history.close();
     await connection.close();

@@ -9,6 +9,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import { count } from '../runner/spending.ts';
 
 /** Folder of the bundles; absent where tests run without global-setup.ts. */
 export const PROGRAMS_VARIABLE = 'OPENWOP_TEST_PROGRAMS';
@@ -31,6 +32,7 @@ const run = promisify(execFile);
 
 /** Arguments for node that run a program of PROGRAMS: as a bundle where there is one, else by tsx. */
 export function programArgs(script: URL): readonly string[] {
+  count('program');
   const path = fileURLToPath(script);
   const folder = process.env[PROGRAMS_VARIABLE];
   if (folder === undefined) return ['--import', TSX, path];

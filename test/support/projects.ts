@@ -1,14 +1,13 @@
-// Which tests share a Temporal dev server, which need a database alone, and which start nothing or bring what they need: for
-// vitest.config.ts and for `npm test`.
+// Which tests start and kill processes, which share a Temporal dev server, which need a database alone, and which start nothing:
+// for vitest.config.ts and for `npm test`. A file that is in no list shares the dev server.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Rooms, and single files, whose tests need no Temporal dev server. */
+/** Rooms, and single files, whose tests need no Temporal dev server and no database. */
 const PURE = [
-  'support/run-tests.test.ts',
-  'support/order.test.ts',
   'support/machine.test.ts',
   'support/host.test.ts',
+  'runner',
   'rules',
   'wire',
   'translate',
@@ -35,26 +34,71 @@ const PURE = [
   'app/in-memory.test.ts',
   'adapters/history-java.test.ts',
 ];
-
 /** Those that need a database and no Temporal dev server. */
 const STORES = ['runs', 'app/roles.test.ts', 'facade/leaves.test.ts'];
+/** Those that start programs of the product or servers of their own, and kill them: one at a time, each file in a process. */
+const PROCESSES = [
+  'acceptance/builds.test.ts',
+  'acceptance/builds-life.test.ts',
+  'acceptance/cohort-builds.test.ts',
+  'acceptance/erasure.test.ts',
+  'acceptance/first-hour.test.ts',
+  'acceptance/python-client.test.ts',
+  'acceptance/refund-example.test.ts',
+  'acceptance/rehearsals.test.ts',
+  'acceptance/run-bundle.test.ts',
+  'acceptance/upgrade-check.test.ts',
+  'acceptance/upgrade-check-build.test.ts',
+  'adapters/dev-server.test.ts',
+  'adapters/postgres-dying.test.ts',
+  'adapters/postgres-expiring.test.ts',
+  'adapters/postgres-faults.test.ts',
+  'adapters/postgres-migrating.test.ts',
+  'adapters/server-program.test.ts',
+  'adapters/workflow-threads.test.ts',
+  'agent-sdk/life.test.ts',
+  'app/commands.test.ts',
+  'app/host.test.ts',
+  'app/launch.test.ts',
+  'app/node-versions.test.ts',
+  'app/rebuild.test.ts',
+  'faults',
+  'journeys/command-line.test.ts',
+  'journeys/opensentience.test.ts',
+  'opensentience/examples.test.ts',
+  'opensentience/process',
+  'system/idle-collection.test.ts',
+];
 
 /** Patterns from the repository's root. */
 const patterns = (rooms: readonly string[]): string[] =>
   rooms.map((room) => (room.endsWith('.ts') ? `test/${room}` : `test/${room}/**/*.test.ts`));
-export const PURE_TESTS = patterns(PURE);
-export const STORE_TESTS = patterns(STORES);
-export const ALL_TESTS = 'test/**/*.test.ts';
 
-/** Files of tests that need a Temporal dev server. */
+export const ALL_TESTS = 'test/**/*.test.ts';
+/** What vitest takes and leaves out for each project; each file is in one. */
+export const PROJECTS = {
+  pure: { include: patterns(PURE), exclude: patterns(PROCESSES) },
+  stores: { include: patterns(STORES), exclude: patterns(PROCESSES) },
+  real: { include: [ALL_TESTS], exclude: patterns([...PURE, ...STORES, ...PROCESSES]) },
+  processes: { include: patterns(PROCESSES), exclude: [] },
+};
+
+/** Files of tests that share a Temporal dev server. */
 export function realTestFiles(): string[] {
+  return testFiles().filter((path) => ![...PURE, ...STORES, ...PROCESSES].some(holds(path)));
+}
+
+/** Files of tests that start processes. */
+export function processTestFiles(): string[] {
+  return testFiles().filter((path) => PROCESSES.some(holds(path)));
+}
+
+function testFiles(): string[] {
   const folder = join(import.meta.dirname, '..');
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.test.ts'))
-    .filter((path) => ![...PURE, ...STORES].some((room) => isIn(room, path)))
     .map((path) => `test/${path}`);
 }
 
-function isIn(room: string, path: string): boolean {
-  return path === room || path.startsWith(`${room}/`);
-}
+const holds = (path: string) => (room: string) =>
+  path === `test/${room}` || path.startsWith(`test/${room}/`);

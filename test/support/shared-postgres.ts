@@ -1,6 +1,7 @@
 // One PostgreSQL for a whole test run (setup-databases.ts), whose new databases are copies of one that is migrated. A test
 // that kills, stops or counts its server starts one of its own (postgres.ts).
 import { randomUUID } from 'node:crypto';
+import { count } from '../runner/spending.ts';
 import { askPostgres, startPostgres, type Missing } from './postgres.ts';
 
 /** URL of the test run's server. */
@@ -44,6 +45,7 @@ export async function sharedDatabase(): Promise<string | undefined> {
 }
 
 async function copyOf(template: string, server: string): Promise<string> {
+  count('database');
   const name = `t_${randomUUID().replaceAll('-', '')}`;
   await askPostgres(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
   return urlOf(server, name);

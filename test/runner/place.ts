@@ -1,0 +1,84 @@
+// The place of one test run: a temporary folder for all that its processes make there. Where the run ends, however it does,
+// what still runs on that folder is ended, and the folder goes.
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Time in ms that a process gets between SIGTERM and SIGKILL. */
+const GRACE_MS = 3_000;
+const PROBE_MS = 50;
+
+export interface Place {
+  readonly folder: string;
+  /** Ends what was left behind and removes the folder; the command lines of what was still there. */
+  clear(): Promise<readonly string[]>;
+}
+
+/** Its path is short, for the sockets in it. From then on it is the temporary folder of this process and its children. */
+export function takePlace(): Place {
+  const folder = mkdtempSync(join(tmpdir(), 'owt-'));
+  // PostgreSQL runs as a user of its own where the tests run as root.
+  chmodSync(folder, 0o711);
+  process.env.TMPDIR = folder;
+  return {
+    folder,
+    async clear() {
+      const left = processesOn(folder);
+      for (const { pid } of left) signal(pid, 'SIGTERM');
+      const limit = Date.now() + GRACE_MS;
+      while (Date.now() < limit && processesOn(folder).length > 0) await sleep(PROBE_MS);
+      for (const { pid } of processesOn(folder)) signal(pid, 'SIGKILL');
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+      return left.map(({ command }) => command);
+    },
+  };
+}
+
+interface Process {
+  readonly pid: number;
+  readonly command: string;
+}
+
+/**
+ * Those that name the folder in their arguments or in their environment, but for this one and its own children, which end
+ * with it. Linux alone can say.
+ */
+function processesOn(folder: string): readonly Process[] {
+  return pids().flatMap((pid) => {
+    const [command, environment] = [textOf(pid, 'cmdline'), textOf(pid, 'environ')];
+    const isOwn = pid === process.pid || parentOf(pid) === process.pid;
+    if (isOwn || !`${command}\0${environment}`.includes(folder)) return [];
+    return [{ pid, command: command.replaceAll('\0', ' ').trim() }];
+  });
+}
+
+function pids(): readonly number[] {
+  try {
+    return readdirSync('/proc').map(Number).filter(Number.isInteger);
+  } catch {
+    return [];
+  }
+}
+
+function parentOf(pid: number): number | undefined {
+  const [, fields = ''] = textOf(pid, 'stat').split(') ');
+  return Number(fields.split(' ')[1]);
+}
+
+/** Empty for a process that has gone, or is another user's. */
+function textOf(pid: number, name: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
