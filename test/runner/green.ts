@@ -1,0 +1,41 @@
+// The commit at which all tests passed the last time, kept in the user's cache: what was touched since is what a quick run checks.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from '../support/source-tree.ts';
+
+const NAME = 'test-green';
+
+/** Nothing is kept of a tree with changes that are in no commit. */
+export function keepGreen(cacheDir: string): void {
+  if (git('status', '--porcelain') !== '') return;
+  mkdirSync(cacheDir, { recursive: true });
+  writeFileSync(join(cacheDir, NAME), git('rev-parse', 'HEAD'));
+}
+
+/** That commit where this tree descends from it; else the one before the head. */
+export function lastGreen(cacheDir: string): string {
+  const path = join(cacheDir, NAME);
+  const commit = existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
+  try {
+    git('merge-base', '--is-ancestor', commit, 'HEAD');
+    return commit;
+  } catch {
+    return git('rev-parse', 'HEAD~1');
+  }
+}
+
+/** Files that differ from a commit, those that are in no commit yet among them; from the root. */
+export function changedSince(commit: string): readonly string[] {
+  const tracked = git('diff', '--name-only', '--diff-filter=d', commit);
+  const added = git('ls-files', '--others', '--exclude-standard');
+  return `${tracked}\n${added}`.split('\n').filter((path) => path !== '');
+}
+
+function git(...args: string[]): string {
+  return execFileSync('git', args, {
+    cwd: ROOT,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  }).trim();
+}

@@ -1,0 +1,35 @@
+// Which of the tests that import what was changed have time in a quick run.
+import { basename } from 'node:path';
+import type { Durations } from './durations.ts';
+
+interface Bounds {
+  /** Of the changed files, without what follows the first dot. */
+  readonly names: readonly string[];
+  readonly durations: Durations;
+  readonly budgetMs: number;
+}
+
+/** What was never measured, in ms. */
+const UNKNOWN_MS = 2_000;
+
+/** Those named as a changed file are first, then the shortest. One that does not fit leaves room for shorter ones. */
+export function choose(
+  files: readonly string[],
+  { names, durations, budgetMs }: Bounds,
+): { readonly chosen: readonly string[]; readonly left: readonly string[] } {
+  const near = new Set(names);
+  const isNear = (file: string) => near.has(basename(file).replace(/\..*$/, ''));
+  const msOf = (file: string) => durations[file] ?? UNKNOWN_MS;
+  const sorted = [...files].sort(
+    (a, b) => Number(isNear(b)) - Number(isNear(a)) || msOf(a) - msOf(b),
+  );
+  const chosen: string[] = [];
+  const left: string[] = [];
+  let sum = 0;
+  for (const file of sorted) {
+    const fits = sum + msOf(file) <= budgetMs;
+    (fits ? chosen : left).push(file);
+    if (fits) sum += msOf(file);
+  }
+  return { chosen, left };
+}

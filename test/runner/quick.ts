@@ -1,0 +1,101 @@
+// `npm run quick`: checks what the working tree and the commits since the last green run touched, within two minutes: types,
+// lint and format, and the tests in process that import it, the nearest and the shortest first. What it left out it names.
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { ROOT } from '../support/source-tree.ts';
+import { CACHE_DIR } from '../support/temporal.ts';
+import { readDurations } from './durations.ts';
+import { changedSince, lastGreen } from './green.ts';
+import { IN_PROCESS, lanes } from './lane.ts';
+import { lastLine } from './outcome.ts';
+import { choose } from './quick-choice.ts';
+import { withServers, type Closing, type Surroundings } from './servers.ts';
+import type { TestRun } from './test-run.ts';
+
+/** All of it, in ms on a machine of factor 1, and on any. */
+const LIMIT_MS = 110_000;
+const LONGEST_MS = 4 * 60_000;
+/** Seconds of files for which there is time, in ms: two workers, beside the static checks. */
+const FILES_MS = 120_000;
+const KEPT = join(CACHE_DIR, 'quick');
+const MAX_BYTES = 2 ** 26;
+const run = promisify(execFile);
+
+type Check = readonly [name: string, command: readonly string[]];
+
+function staticChecks(changed: readonly string[]): readonly Check[] {
+  const here = changed.filter((path) => existsSync(join(ROOT, path)));
+  const sources = here.filter((path) => /\.[cm]?[jt]s$/.test(path));
+  const types = ['tsc', '--noEmit', '--incremental', '--tsBuildInfoFile', join(KEPT, 'types')];
+  const lint = ['eslint', '--max-warnings', '0', '--no-warn-ignored', '--cache'];
+  const keepLint = ['--cache-strategy', 'content', '--cache-location', join(KEPT, 'lint')];
+  return [
+    ['types', types],
+    ...(sources.length > 0 ? [['lint', [...lint, ...keepLint, ...sources]] as const] : []),
+    ...(here.length > 0
+      ? [['format', ['prettier', '--check', '--ignore-unknown', ...here]] as const]
+      : []),
+  ];
+}
+
+/** What a failed check said; each is a failure of the run. */
+async function check([name, command]: Check): Promise<string | undefined> {
+  try {
+    await run('npx', ['--no-install', ...command], { cwd: ROOT, maxBuffer: MAX_BYTES });
+    return undefined;
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string };
+    return `${name}:\n${stdout}${stderr}`.trim();
+  }
+}
+
+/** Test files in process that import, however far, what differs from the commit. */
+function testsOf(commit: string, hasServer: boolean): readonly string[] {
+  const path = join(KEPT, 'list.json');
+  const projects = (hasServer ? IN_PROCESS : ['pure', 'stores']).map((name) => `--project=${name}`);
+  const args = [
+    'vitest',
+    'list',
+    ...projects,
+    '--changed',
+    commit,
+    '--filesOnly',
+    `--json=${path}`,
+  ];
+  execFileSync('npx', ['--no-install', ...args], {
+    cwd: ROOT,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const listed = JSON.parse(readFileSync(path, 'utf8')) as { file: string }[];
+  return listed.map(({ file }) => relative(ROOT, file));
+}
+
+async function quick(tests: TestRun, { hasServer }: Surroundings): Promise<Closing> {
+  mkdirSync(KEPT, { recursive: true });
+  const commit = lastGreen(CACHE_DIR);
+  const changed = changedSince(commit);
+  console.log(`${changed.length} files differ from ${commit.slice(0, 9)}.`);
+  const checking = Promise.all(staticChecks(changed).map(check));
+  const names = changed.map((path) => basename(path).replace(/\..*$/, ''));
+  const { chosen, left } = choose(testsOf(commit, hasServer), {
+    names,
+    durations: readDurations(CACHE_DIR),
+    budgetMs: FILES_MS,
+  });
+  const [inProcess] = lanes(hasServer);
+  if (inProcess && chosen.length > 0) await tests.play([inProcess], chosen);
+  const faults = (await checking).filter((said) => said !== undefined);
+  const { outcome, why } = tests;
+  const lines = [...faults];
+  if (why !== undefined) lines.push(why);
+  const unseen = [...left, ...outcome.cutOff];
+  if (unseen.length > 0) lines.push(`Left out, for npm test: ${unseen.join(', ')}`);
+  // What the limit cut off is left out, not failed.
+  const failed = outcome.failed - outcome.cutOff.length + faults.length;
+  lines.push(lastLine({ ...outcome, failed }));
+  return { lines, code: failed > 0 ? 1 : 0 };
+}
+
+process.exitCode = await withServers({ limitMs: LIMIT_MS, longestMs: LONGEST_MS }, quick);

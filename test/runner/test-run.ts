@@ -1,0 +1,54 @@
+// Lanes at work under one limit of time, with what they wrote down so far.
+import { startLane, type Lane, type RunningLane } from './lane.ts';
+import { readLines, type Line } from './lines.ts';
+import { outcomeOf, type Outcome } from './outcome.ts';
+
+export class TestRun {
+  readonly #path: string;
+  readonly #limitMs: number;
+  readonly #running = new Set<RunningLane>();
+  /** Lanes that ended without a word. */
+  #lost = 0;
+  #why: string | undefined;
+
+  constructor(path: string, limitMs: number) {
+    this.#path = path;
+    this.#limitMs = limitMs;
+  }
+
+  get lines(): readonly Line[] {
+    return readLines(this.#path);
+  }
+
+  get outcome(): Outcome {
+    return outcomeOf(this.lines, this.#lost);
+  }
+
+  /** Why the run ended before its time. */
+  get why(): string | undefined {
+    return this.#why;
+  }
+
+  stop(why: string): void {
+    this.#why ??= why;
+    for (const lane of this.#running) lane.stop();
+  }
+
+  async play(all: readonly Lane[], args: readonly string[]): Promise<void> {
+    const timer = setTimeout(() => {
+      this.stop(`The tests took longer than ${Math.round(this.#limitMs / 60_000)} minutes.`);
+    }, this.#limitMs);
+    await Promise.all(all.map((lane) => this.#runLane(lane, args)));
+    clearTimeout(timer);
+  }
+
+  async #runLane(lane: Lane, args: readonly string[]): Promise<void> {
+    if (this.#why !== undefined) return;
+    const running = startLane(lane, args);
+    this.#running.add(running);
+    const code = await running.ended;
+    this.#running.delete(running);
+    // Each says its piece in the lines, unless it crashed.
+    if (code !== 0 && this.outcome.failed === 0) this.#lost += 1;
+  }
+}
