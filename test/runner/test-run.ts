@@ -10,6 +10,8 @@ export class TestRun {
   /** Lanes that ended without a word. */
   #lost = 0;
   #why: string | undefined;
+  /** What was written before the end: what a lane says while it is being ended is about that. */
+  #before: readonly Line[] | undefined;
 
   constructor(path: string, limitMs: number) {
     this.#path = path;
@@ -17,7 +19,7 @@ export class TestRun {
   }
 
   get lines(): readonly Line[] {
-    return readLines(this.#path);
+    return this.#before ?? readLines(this.#path);
   }
 
   get outcome(): Outcome {
@@ -31,6 +33,7 @@ export class TestRun {
 
   stop(why: string): void {
     this.#why ??= why;
+    this.#before ??= readLines(this.#path);
     for (const lane of this.#running) lane.stop();
   }
 
@@ -49,6 +52,6 @@ export class TestRun {
     const code = await running.ended;
     this.#running.delete(running);
     // Each says its piece in the lines, unless it crashed.
-    if (code !== 0 && this.outcome.failed === 0) this.#lost += 1;
+    if (code !== 0 && this.#why === undefined && this.outcome.failed === 0) this.#lost += 1;
   }
 }
