@@ -313,7 +313,9 @@ const erasures: Role<LateNeeds> = {
   half: 'facade',
   stopLimitMs: 10_000,
   async start(needs) {
-    const running = createErasureKeeper({ ...needs, logger: needs.options.logger });
+    const { logger, facade } = needs.options;
+    const roundMs = facade?.waits?.erasureRoundMs;
+    const running = createErasureKeeper({ ...needs, logger, roundMs });
     running.start();
     return { stop: () => running.stop() };
   },

@@ -34,6 +34,14 @@ export type RunLog = Pick<
   | 'recording'
 >;
 
+/** Waits of a host in ms, each named after the constant that holds where it is absent. */
+export interface HostWaits {
+  /** KEY_HELD_MS of the keys of subjects; all processes of a database have the same. */
+  readonly keyHeldMs?: number;
+  /** ROUND_MS of erasures that were left under way. */
+  readonly erasureRoundMs?: number;
+}
+
 export interface FacadeConfig extends RunSettings {
   /** Address that the server is bound to; loopback addresses make the Host header be checked. */
   readonly host: string;
@@ -61,6 +69,8 @@ export interface FacadeConfig extends RunSettings {
   readonly erasure?: boolean;
   /** Open streams and waiting polls per key; above it 429. Default MAX_STREAMS_PER_KEY. */
   readonly maxStreamsPerKey?: number;
+  /** Tests only: waits of all parts of the host. */
+  readonly waits?: HostWaits;
 }
 
 export interface FacadeDeps {
