@@ -40,6 +40,8 @@ export interface HostWaits {
   readonly keyHeldMs?: number;
   /** ROUND_MS of erasures that were left under way. */
   readonly erasureRoundMs?: number;
+  /** STOP_LIMIT_MS of a cohort's forks. */
+  readonly cohortStopMs?: number;
 }
 
 export interface FacadeConfig extends RunSettings {
