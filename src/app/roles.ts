@@ -110,9 +110,10 @@ const archiver: Role<EarlyNeeds> = {
   name: 'archiver',
   half: 'both',
   stopLimitMs: 5_000,
-  async start({ stores, history, projector, options: { logger } }) {
+  async start({ stores, history, projector, options: { logger, facade } }) {
     const quietMs = () => projector.quietMs();
-    const running = createArchiver({ stores, history, quietMs, logger });
+    const waitLimitMs = facade?.waits?.archiverWaitMs;
+    const running = createArchiver({ stores, history, quietMs, logger, waitLimitMs });
     projector.onClosed(() => running.note());
     running.start();
     return { stop: () => running.stop() };
@@ -296,10 +297,10 @@ const expirer: Role<LateNeeds> = {
   name: 'expirer',
   half: 'both',
   stopLimitMs: 5_000,
-  async start({ stores, histories, options: { config, logger } }) {
+  async start({ stores, histories, options: { config, logger, facade } }) {
     const { retentionDays } = config;
     const running = createExpirer({
-      ...{ stores, histories, logger },
+      ...{ stores, histories, logger, roundMs: facade?.waits?.expiryRoundMs },
       ...(retentionDays === undefined ? {} : { keptMs: retentionDays * DAY_MS }),
     });
     running.start();

@@ -42,6 +42,10 @@ export interface HostWaits {
   readonly erasureRoundMs?: number;
   /** STOP_LIMIT_MS of a cohort's forks. */
   readonly cohortStopMs?: number;
+  /** WAIT_LIMIT_MS of the archiver. */
+  readonly archiverWaitMs?: number;
+  /** ROUND_EVERY_MS of the expiry of runs. */
+  readonly expiryRoundMs?: number;
 }
 
 export interface FacadeConfig extends RunSettings {
