@@ -182,7 +182,7 @@ const worker: Role<LateNeeds> = {
   stopLimitMs: 20_000,
   async start(needs) {
     const { temporal, stores, bundle, activities, projector, build } = needs;
-    const { config, logger } = needs.options;
+    const { config, logger, facade } = needs.options;
     if (!bundle) throw new Error('workflows run where their code is bundled');
     const source = buildSource(needs);
     const running = createRunWorker({
@@ -199,6 +199,7 @@ const worker: Role<LateNeeds> = {
       },
       stackTraces: config.workflowStackTraces,
       cachedRuns: config.cachedRuns,
+      graceMs: facade?.waits?.workerGraceMs,
     });
     return { gives: { worker: running }, stop: () => running.stop() };
   },

@@ -46,6 +46,8 @@ export interface HostWaits {
   readonly archiverWaitMs?: number;
   /** ROUND_EVERY_MS of the expiry of runs. */
   readonly expiryRoundMs?: number;
+  /** SHUTDOWN_GRACE_MS of the worker of runs. */
+  readonly workerGraceMs?: number;
 }
 
 export interface FacadeConfig extends RunSettings {
