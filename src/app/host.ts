@@ -77,9 +77,10 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   const inside = { ...early, ...(await loadAgentParts(options, early)) };
   const children = createChildren({ ...inside, logger, config: runSettings(options) });
   const cohorts = createCohortMembers({ ...inside, logger, config: runSettings(options) });
+  const stopLimitMs = options.facade?.waits?.cohortStopMs;
   const activities = {
     ...createActivities({ ...inside, children, logger }),
-    ...cohortActivities({ ...inside, cohorts, logger }),
+    ...cohortActivities({ ...inside, cohorts, logger, stopLimitMs }),
   };
   const needs = { ...inside, activities, bundle: await bundling };
   const { server, worker, ...host } = await startRoles(LATE_ROLES, needs, started);

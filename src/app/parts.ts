@@ -151,13 +151,16 @@ function databaseOf({ database: asked, dataDir, cacheDir }: Config, { keepsRuns 
 }
 
 export async function openDatabase(
-  { config, logger, report }: HostOptions,
+  { config, logger, report, facade }: HostOptions,
   started: Started,
   traits: ServerTraits,
 ): Promise<Stores> {
   const { database, contentDir } = databaseOf(config, traits);
   const stores = await withProgress(report, 'Opening the database', () =>
-    openStores({ database, contentDir, logger, masterKeys: config.encryptionKeys }),
+    openStores({
+      ...{ database, contentDir, logger, masterKeys: config.encryptionKeys },
+      keyHeldMs: facade?.waits?.keyHeldMs,
+    }),
   );
   started.add('database', STOP_LIMITS.database, () => stores.close());
   return stores;

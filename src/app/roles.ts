@@ -110,9 +110,10 @@ const archiver: Role<EarlyNeeds> = {
   name: 'archiver',
   half: 'both',
   stopLimitMs: 5_000,
-  async start({ stores, history, projector, options: { logger } }) {
+  async start({ stores, history, projector, options: { logger, facade } }) {
     const quietMs = () => projector.quietMs();
-    const running = createArchiver({ stores, history, quietMs, logger });
+    const waitLimitMs = facade?.waits?.archiverWaitMs;
+    const running = createArchiver({ stores, history, quietMs, logger, waitLimitMs });
     projector.onClosed(() => running.note());
     running.start();
     return { stop: () => running.stop() };
@@ -181,7 +182,7 @@ const worker: Role<LateNeeds> = {
   stopLimitMs: 20_000,
   async start(needs) {
     const { temporal, stores, bundle, activities, projector, build } = needs;
-    const { config, logger } = needs.options;
+    const { config, logger, facade } = needs.options;
     if (!bundle) throw new Error('workflows run where their code is bundled');
     const source = buildSource(needs);
     const running = createRunWorker({
@@ -198,6 +199,7 @@ const worker: Role<LateNeeds> = {
       },
       stackTraces: config.workflowStackTraces,
       cachedRuns: config.cachedRuns,
+      graceMs: facade?.waits?.workerGraceMs,
     });
     return { gives: { worker: running }, stop: () => running.stop() };
   },
@@ -296,10 +298,10 @@ const expirer: Role<LateNeeds> = {
   name: 'expirer',
   half: 'both',
   stopLimitMs: 5_000,
-  async start({ stores, histories, options: { config, logger } }) {
+  async start({ stores, histories, options: { config, logger, facade } }) {
     const { retentionDays } = config;
     const running = createExpirer({
-      ...{ stores, histories, logger },
+      ...{ stores, histories, logger, roundMs: facade?.waits?.expiryRoundMs },
       ...(retentionDays === undefined ? {} : { keptMs: retentionDays * DAY_MS }),
     });
     running.start();
@@ -313,7 +315,9 @@ const erasures: Role<LateNeeds> = {
   half: 'facade',
   stopLimitMs: 10_000,
   async start(needs) {
-    const running = createErasureKeeper({ ...needs, logger: needs.options.logger });
+    const { logger, facade } = needs.options;
+    const roundMs = facade?.waits?.erasureRoundMs;
+    const running = createErasureKeeper({ ...needs, logger, roundMs });
     running.start();
     return { stop: () => running.stop() };
   },

@@ -39,6 +39,8 @@ export interface ExpirerParts {
   readonly keptMs?: number;
   /** For tests; READERS_REST_MS when absent. */
   readonly restMs?: number;
+  /** For tests; ROUND_EVERY_MS when absent. */
+  readonly roundMs?: number;
 }
 
 export interface Expirer {
@@ -81,9 +83,10 @@ class RoundsOfExpiry implements Expirer {
   }
 
   async #run(): Promise<void> {
+    const { roundMs = ROUND_EVERY_MS } = this.#parts;
     while (!this.#signal.aborted) {
       // Not at once: a process that starts has better things to do.
-      await rest(ROUND_EVERY_MS, this.#signal);
+      await rest(roundMs, this.#signal);
       try {
         while (!this.#signal.aborted && (await this.round()));
       } catch (error) {

@@ -17,7 +17,13 @@ export interface ErasureKeeper {
 /** One try each: the next round comes soon. */
 const ONCE: Patience = { isOver: () => true, isLate: () => false, rest: async () => {} };
 
-export function createErasureKeeper(deps: EraseDeps): ErasureKeeper {
+export type ErasureKeeperDeps = EraseDeps & {
+  /** For tests; ROUND_MS when absent. */
+  readonly roundMs?: number;
+};
+
+export function createErasureKeeper(deps: ErasureKeeperDeps): ErasureKeeper {
+  const { roundMs = ROUND_MS } = deps;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let isBusy = false;
@@ -58,7 +64,7 @@ export function createErasureKeeper(deps: EraseDeps): ErasureKeeper {
   return {
     start() {
       if (!subjects.isAvailable) return;
-      timer ??= setInterval(next, ROUND_MS).unref();
+      timer ??= setInterval(next, roundMs).unref();
       next();
     },
     async stop() {

@@ -15,7 +15,7 @@ import {
 import { spawnHost, until, type TestHostOptions } from '../support/host.ts';
 import { sharePostgres, type SharedPostgres } from '../support/shared-postgres.ts';
 import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
-import { patient } from '../support/machine.ts';
+import { paced, patient } from '../support/machine.ts';
 
 const BASE = '/v1/host/openwop-temporal/deployments';
 
@@ -140,9 +140,11 @@ describe('docs/upgrades.md two builds at once', () => {
 
   it(
     'a cohort is no run of a build and goes on with the current one; cancelled, its forks are told whoever is there',
-    { timeout: patient(240_000) },
+    { timeout: patient(120_000) },
     async () => {
-      const { worker, build, facade, deployments, accept, completed } = await begin();
+      const { worker, build, facade, deployments, accept, completed } = await begin({
+        facade: { waits: { cohortStopMs: paced(2_000) } },
+      });
       const first = await worker('one');
       await until(async () => (await build('one'))?.state === 'current', 'the first is current');
       const source = await facade.startRun({ workflowId: TIMED.id });
@@ -175,7 +177,7 @@ describe('docs/upgrades.md two builds at once', () => {
       await worker('two');
       await deployments.promote('two', 100);
       await until(async () => (await report()).state === 'cancelled', 'the cohort has ended', {
-        limitMs: patient(150_000),
+        limitMs: patient(60_000),
       });
       expect((await report()).results).toMatchObject([
         {

@@ -22,7 +22,9 @@ import { patient } from '../support/machine.ts';
 
 /** Longest time in ms that Temporal's server takes to delete what it was asked to. */
 const FORGETS_MS = patient(300_000);
-/** And of the host until it archives what has ended, at most. */
+/** What the host waits at most until it is idle and archives what has ended, in ms. */
+const ARCHIVER_WAIT_MS = 1_000;
+/** Longest time in ms until it has: a claim that failed is held for a minute. */
 const ARCHIVES_MS = patient(150_000);
 const DAY_MS = 24 * 3_600_000;
 const AGENT = 'local.retention.clerk';
@@ -126,6 +128,7 @@ describe.skipIf('missing' in postgres)('architecture §3.7: expiry on a real hos
       ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
       ...{ databaseUrl: url, encryption: true },
       env: { OPENWOP_TEST_SEAM_ENABLED: 'true' },
+      facade: { waits: { archiverWaitMs: ARCHIVER_WAIT_MS } },
     });
     db = await openDatabase({ kind: 'postgres', url }, quietLogger);
     temporal = connectTemporal(host.temporal);
@@ -382,6 +385,7 @@ describe.skipIf('missing' in postgres)(
       await writeDefinition(folder, chain('plain', [node('end', 'core.noop')]));
       const host = await startTestHost({
         ...{ databaseUrl: url, fixturesDir: folder, env: { OPENWOP_RETENTION_DAYS: '7' } },
+        facade: { waits: { expiryRoundMs: 500 } },
       });
       const { db, close } = await openDatabase({ kind: 'postgres', url }, quietLogger);
       try {

@@ -1,6 +1,6 @@
 // How long a cohort looks at its forks; and endCohort: what is left is settled, whatever becomes of one of them.
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { cohortActivities } from '../../activities/cohort.ts';
 import type { MemberName } from '../../src/ports/cohorts.ts';
 import type { Look, Standing } from '../../src/runs/cohort-members.ts';
@@ -61,6 +61,23 @@ test('one that never ends, though it was told to, is left to itself: the cohort 
     stopLimitMs: 50,
   });
   expect([hasEnded, givenUp]).toEqual([true, [1]]);
+});
+
+test('by default it has a minute', async () => {
+  let nowMs = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  const looks: number[] = [];
+  try {
+    const { givenUp } = await ended((position) => {
+      if (position !== 1) return 'ended';
+      nowMs = [0, 59_999, 60_000][looks.length] ?? 0;
+      looks.push(nowMs);
+      return 'stopping';
+    });
+    expect([looks, givenUp]).toEqual([[0, 59_999, 60_000], [1]]);
+  } finally {
+    clock.mockRestore();
+  }
 });
 
 test('one that cannot be settled keeps no other from it, and the cohort is not over before it is', async () => {

@@ -9,10 +9,14 @@ import { lastingJourneys } from './suite-lasting.ts';
 import { secretJourneys } from './suite-secrets.ts';
 import { troubleJourneys } from './suite-trouble.ts';
 
+/** A worker that leaves in mid-sentence gives the sentence so long, in ms. */
+const LEAVING_GRACE_MS = 1_000;
+
 /** `options`: the database and whether payloads are encrypted. */
 export function agentSuite(name: string, options: () => Promise<TestHostOptions>): void {
   describe(`agent runs on ${name}`, () => {
-    const journey = new Journey(options);
+    const withRestart = name === 'PGlite';
+    const journey = new Journey(withRestart ? () => leavingSoon(options) : options);
     beforeAll(() => journey.begin());
     afterAll(() => journey.end());
     describe.concurrent('live', () => {
@@ -21,6 +25,10 @@ export function agentSuite(name: string, options: () => Promise<TestHostOptions>
       secretJourneys(journey);
       troubleJourneys(journey);
     });
-    lastingJourneys(journey, name === 'PGlite');
+    lastingJourneys(journey, withRestart);
   });
+}
+
+async function leavingSoon(options: () => Promise<TestHostOptions>): Promise<TestHostOptions> {
+  return { ...(await options()), facade: { waits: { workerGraceMs: LEAVING_GRACE_MS } } };
 }

@@ -14,6 +14,7 @@ import type {
   WorkflowDefinition,
 } from '../../schemas/types.generated.ts';
 import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
+import { paced } from '../support/machine.ts';
 
 /** Registered as OPENAI_API_KEY: it must appear nowhere, whoever says it, nor as it stands in a JSON text. */
 export const CANARY = 'canary-9c41e7d2b6"a84f03-value';
@@ -53,8 +54,8 @@ export const HURRIED = 'hurried';
 /** More than a `summary` shows (REASONING_TOKEN_LIMIT), with characters of several bytes. */
 export const LONG_SPEECH = Array.from({ length: 240 }, (_, at) => `Gedanke ${at} über „Öl“. `);
 export const SPEECH = Array.from({ length: 40 }, (_, at) => `word ${at} `);
-/** Outlives the worker's grace at shutdown (10 s) by several seconds, however late the shutdown begins. */
-export const MARATHON_SPEECH = Array.from({ length: 160 }, (_, at) => `step ${at} `);
+/** Takes 8 s: outlives the grace of a worker that leaves (LEAVING_GRACE_MS) however late the shutdown begins. */
+export const MARATHON_SPEECH = Array.from({ length: 80 }, (_, at) => `step ${at} `);
 
 const sure = (decision: JsonValue, more: JsonObject = {}): AgentScript['turns'][number] => ({
   final: { decision, confidence: 0.9 },
@@ -69,7 +70,9 @@ const climb = (n: number): AgentScript['turns'][number] => ({
 const SCRIPTS: Record<string, AgentScript> = {
   [SPEAKER]: { turns: [sure('said', { chunks: SPEECH, delayMsPerChunk: 20 })] },
   [RAMBLER]: { turns: [sure('said', { chunks: LONG_SPEECH })] },
-  [MARATHON]: { turns: [sure('arrived', { chunks: MARATHON_SPEECH, delayMsPerChunk: 100 })] },
+  [MARATHON]: {
+    turns: [sure('arrived', { chunks: MARATHON_SPEECH, delayMsPerChunk: paced(100) })],
+  },
   [STUTTERER]: {
     turns: [
       sure('said', {

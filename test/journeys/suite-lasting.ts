@@ -143,7 +143,7 @@ function aWorkerThatLeaves(journey: Journey): void {
   });
 }
 
-/** `withRestart`: also with a worker that leaves while an agent speaks, which takes half a minute. */
+/** `withRestart`: also with a worker that leaves while an agent speaks, which takes a quarter of a minute. */
 export function lastingJourneys(journey: Journey, withRestart: boolean): void {
   let raw = '';
   let unanswered = '';

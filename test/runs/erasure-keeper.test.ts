@@ -5,8 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { openDatabase, storesOn, type DatabaseOptions } from '../../src/adapters/postgres/index.ts';
 import type { Db } from '../../src/adapters/postgres/db.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
-import { createErasureKeeper } from '../../src/runs/erasure-keeper.ts';
-import type { EraseDeps } from '../../src/runs/erase.ts';
+import { createErasureKeeper, type ErasureKeeperDeps } from '../../src/runs/erasure-keeper.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Logger } from '../../src/ports/logger.ts';
@@ -19,6 +18,9 @@ import { patient } from '../support/machine.ts';
 
 const TENANT = 'default';
 const ASKED = { asked: { by: 'tester' }, cancelsOpen: true };
+/** How long a process holds a key, and the time between two rounds, in ms. */
+const KEY_HELD_MS = 100;
+const ROUND_MS = 200;
 const KEY = { id: 'k', key: new Uint8Array(randomBytes(32)) };
 
 const DATABASES = await databaseTwins();
@@ -45,15 +47,15 @@ async function begun(stores: Stores, subject: string, ends: boolean): Promise<Er
 /** Of a host whose Temporal is away: no open run ends. */
 function keeperOn(
   stores: Stores,
-  logger: Logger,
+  { logger = quietLogger, roundMs }: Pick<Partial<ErasureKeeperDeps>, 'logger' | 'roundMs'>,
   asks: (runId: string) => void = () => {},
 ): ReturnType<typeof createErasureKeeper> {
   const head = ({ runId }: RunRef) => (asks(runId), away());
   const deps = {
-    ...{ stores, logger, redactor: { text: (text: string) => text } },
+    ...{ stores, logger, roundMs, redactor: { text: (text: string) => text } },
     ...{ engine: { send: away }, log: { head, fresh: away } },
   };
-  return createErasureKeeper(deps as unknown as EraseDeps);
+  return createErasureKeeper(deps as unknown as ErasureKeeperDeps);
 }
 
 async function untilErased(
@@ -61,7 +63,7 @@ async function untilErased(
   { erasureId }: ErasureRow,
   logger: Logger = quietLogger,
 ): Promise<void> {
-  const keeper = keeperOn(stores, logger);
+  const keeper = keeperOn(stores, { logger, roundMs: ROUND_MS });
   keeper.start();
   const state = async () => (await stores.subjects.erasure(TENANT, erasureId))?.state;
   try {
@@ -76,7 +78,8 @@ describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => 
     const options = await databaseOptions();
     const { db, close } = await openDatabase(options, quietLogger);
     const given = { database: options, logger: quietLogger, masterKeys: [KEY] };
-    return { db, options, stores: await storesOn({ db, close }, given) };
+    const held = { keyHeldMs: KEY_HELD_MS };
+    return { db, options, stores: await storesOn({ db, close }, { ...given, ...held }) };
   }
 
   it('one is done behind any number of others whose runs do not end', async () => {
@@ -98,7 +101,8 @@ describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => 
     }
     await stores.subjects.beginErasure(TENANT, 'many', ASKED);
     const asked = new Set<string>();
-    const keeper = keeperOn(stores, quietLogger, (runId) => asked.add(runId));
+    // Within the first round: the next one is seconds away.
+    const keeper = keeperOn(stores, {}, (runId) => asked.add(runId));
     keeper.start();
     await expect.poll(() => asked.size).toBe(runIds.length);
     await keeper.stop();

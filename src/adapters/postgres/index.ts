@@ -42,6 +42,8 @@ export interface OpenStoresOptions {
   /** Wrap the keys of subjects, the first new ones; without any no run may name a subject. */
   readonly masterKeys?: readonly MasterKey[];
   readonly logger: Logger;
+  /** For tests; KEY_HELD_MS when absent. */
+  readonly keyHeldMs?: number;
 }
 
 export interface OpenDatabase {
@@ -60,11 +62,11 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
 /** Of a database that is open; they close it. */
 export async function storesOn(
   { db: plain, close }: OpenDatabase,
-  { database, contentDir, logger, masterKeys = [] }: OpenStoresOptions,
+  { database, contentDir, logger, masterKeys = [], keyHeldMs }: OpenStoresOptions,
 ): Promise<Stores> {
   try {
     await migrate(plain, await readMigrations());
-    const keys = await createSubjectKeys(plain, masterKeys);
+    const keys = await createSubjectKeys(plain, masterKeys, keyHeldMs);
     const seals = createSeals(keys);
     const db = withSeals(plain, seals);
     const log = await createLogStore(db, logger);
@@ -91,7 +93,7 @@ export async function storesOn(
       pageSessions: createPageSessionStore(db),
       agents: createAgentRegistry(db),
       retention: createRetentionStore(db),
-      subjects: createSubjectStore(db, masterKeys),
+      subjects: createSubjectStore(db, masterKeys, keyHeldMs),
       subjectKeys: keys,
       ping: () => ping(db),
       async close() {

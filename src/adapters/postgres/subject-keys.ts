@@ -59,12 +59,14 @@ function remember<Value>(map: Map<string, Value>, limit: number, [key, value]: [
 class HeldKeys implements SubjectKeys {
   readonly #db: Db;
   readonly #masters: readonly MasterKey[];
+  readonly #heldMs: number;
   readonly #keys = new Map<string, Held>();
   readonly #runs = new Map<string, string | undefined>();
 
-  constructor(db: Db, masters: readonly MasterKey[]) {
+  constructor(db: Db, masters: readonly MasterKey[], heldMs: number) {
     this.#db = db;
     this.#masters = masters;
+    this.#heldMs = heldMs;
   }
 
   forget(keyId: string): void {
@@ -90,7 +92,7 @@ class HeldKeys implements SubjectKeys {
   async byId(keyId: string): Promise<KnownKey> {
     const held = this.#keys.get(keyId);
     const sinceMs = performance.now();
-    if (held && (held.known.kind === 'destroyed' || sinceMs - held.sinceMs < KEY_HELD_MS))
+    if (held && (held.known.kind === 'destroyed' || sinceMs - held.sinceMs < this.#heldMs))
       return held.known;
     const known = await this.#read(keyId);
     remember(this.#keys, REMEMBERED_KEYS, [keyId, { known, sinceMs }]);
@@ -124,12 +126,13 @@ class HeldKeys implements SubjectKeys {
   }
 }
 
-/** Resolves when it hears of keys that are destroyed. */
+/** Resolves when it hears of keys that are destroyed. Only tests name `heldMs`. */
 export async function createSubjectKeys(
   db: Db,
   masters: readonly MasterKey[],
+  heldMs = KEY_HELD_MS,
 ): Promise<SubjectKeys> {
-  const keys = new HeldKeys(db, masters);
+  const keys = new HeldKeys(db, masters, heldMs);
   await db.listen(KEY_CHANNEL, (keyId) => keys.forget(keyId));
   db.onReconnect(() => keys.forgetAll());
   return keys;

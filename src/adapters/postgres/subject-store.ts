@@ -68,10 +68,17 @@ interface Parts {
   readonly db: Db;
   readonly masters: readonly MasterKey[];
   readonly secrets: ReturnType<typeof hostSecrets>;
+  /** How long in ms a process may use a key without asking the database. */
+  readonly heldMs: number;
 }
 
-export function createSubjectStore(db: Db, masters: readonly MasterKey[]): SubjectStore {
-  const parts = { db, masters, secrets: hostSecrets(db, masters) };
+/** Only tests name `heldMs`, the same for all processes of a database. */
+export function createSubjectStore(
+  db: Db,
+  masters: readonly MasterKey[],
+  heldMs = KEY_HELD_MS,
+): SubjectStore {
+  const parts = { db, masters, secrets: hostSecrets(db, masters), heldMs };
   return {
     isAvailable: masters.length > 0,
     keyFor: (tenant, asked) => keyFor(parts, tenant, asked),
@@ -230,6 +237,7 @@ async function knownErasure(
 
 function ends({
   db,
+  heldMs,
 }: Parts): Pick<SubjectStore, 'destroy' | 'forgottenInMs' | 'overwrite' | 'finish'> {
   return {
     destroy: ({ erasureId, keyId }) => db.transaction((tx) => destroy(tx, { erasureId, keyId })),
@@ -241,7 +249,7 @@ function ends({
     },
     async forgottenInMs({ destroyedAtMs = 0 }) {
       const [row] = await db.query<{ now_ms: number }>('SELECT openwop_now_ms() AS now_ms');
-      return destroyedAtMs + FORGOTTEN_MS - (row?.now_ms ?? 0);
+      return destroyedAtMs + heldMs + FORGETTING_MS - (row?.now_ms ?? 0);
     },
     async finish({ erasureId }, receipt) {
       const [record] = await db.query<ErasureRecord>(
@@ -265,8 +273,8 @@ const IN_THE_WAY = `SELECT 1 FROM pg_stat_activity a
     OR (extract(epoch FROM clock_timestamp() - a.xact_start) > 2 AND EXISTS (
       SELECT 1 FROM pg_locks l WHERE l.pid = a.pid AND l.relation = 'subject_keys'::regclass))) LIMIT 1`;
 
-/** A key that was read just before it was destroyed is used for KEY_HELD_MS, and by what that began for a moment more. */
-const FORGOTTEN_MS = KEY_HELD_MS + 1_000;
+/** A key that was read just before it was destroyed is used while it is held, and by what that began for so long more, in ms. */
+const FORGETTING_MS = 1_000;
 
 async function destroy(
   tx: Transaction,

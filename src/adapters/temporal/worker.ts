@@ -57,6 +57,8 @@ export interface RunWorkerOptions {
   readonly stackTraces?: boolean;
   /** Runs that are kept as they stand between two tasks. Default CACHED_RUNS. */
   readonly cachedRuns?: number;
+  /** For tests; SHUTDOWN_GRACE_MS when absent. */
+  readonly graceMs?: number;
 }
 
 /** Before anything else of the SDK: its logs become ours, and signals are ours to handle. The first one stays. */
@@ -105,7 +107,7 @@ async function createWorker(
     stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
     maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
     defaultHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
-    shutdownGraceTime: SHUTDOWN_GRACE_MS,
+    shutdownGraceTime: options.graceMs ?? SHUTDOWN_GRACE_MS,
     shutdownForceTime: SHUTDOWN_FORCE_MS,
     sinks: {
       journal: {
