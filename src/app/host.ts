@@ -77,7 +77,7 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   const inside = { ...early, ...(await loadAgentParts(options, early)) };
   const children = createChildren({ ...inside, logger, config: runSettings(options) });
   const cohorts = createCohortMembers({ ...inside, logger, config: runSettings(options) });
-  const stopLimitMs = options.facade?.waits?.cohortStopMs;
+  const stopLimitMs = options.waits?.cohortStopMs;
   const activities = {
     ...createActivities({ ...inside, children, logger }),
     ...cohortActivities({ ...inside, cohorts, logger, stopLimitMs }),

@@ -58,6 +58,22 @@ export interface BuiltIn {
   readonly tools: readonly Tool[];
 }
 
+/** Waits of a host in ms, each named after the constant that holds where it is absent. */
+export interface HostWaits {
+  /** KEY_HELD_MS of the keys of subjects; all processes of a database have the same. */
+  readonly keyHeldMs?: number;
+  /** ROUND_MS of erasures that were left under way. */
+  readonly erasureRoundMs?: number;
+  /** STOP_LIMIT_MS of a cohort's forks. */
+  readonly cohortStopMs?: number;
+  /** WAIT_LIMIT_MS of the archiver. */
+  readonly archiverWaitMs?: number;
+  /** ROUND_EVERY_MS of the expiry of runs. */
+  readonly expiryRoundMs?: number;
+  /** SHUTDOWN_GRACE_MS of the worker of runs. */
+  readonly workerGraceMs?: number;
+}
+
 export interface HostOptions {
   readonly config: Config;
   /** Which halves run here. */
@@ -74,6 +90,8 @@ export interface HostOptions {
   readonly signal?: AbortSignal;
   /** For tests: what requests cannot set. */
   readonly facade?: Partial<FacadeConfig>;
+  /** For tests. */
+  readonly waits?: HostWaits;
 }
 
 /** The server that runs live in. */
@@ -151,7 +169,7 @@ function databaseOf({ database: asked, dataDir, cacheDir }: Config, { keepsRuns 
 }
 
 export async function openDatabase(
-  { config, logger, report, facade }: HostOptions,
+  { config, logger, report, waits }: HostOptions,
   started: Started,
   traits: ServerTraits,
 ): Promise<Stores> {
@@ -159,7 +177,7 @@ export async function openDatabase(
   const stores = await withProgress(report, 'Opening the database', () =>
     openStores({
       ...{ database, contentDir, logger, masterKeys: config.encryptionKeys },
-      keyHeldMs: facade?.waits?.keyHeldMs,
+      keyHeldMs: waits?.keyHeldMs,
     }),
   );
   started.add('database', STOP_LIMITS.database, () => stores.close());

@@ -110,9 +110,9 @@ const archiver: Role<EarlyNeeds> = {
   name: 'archiver',
   half: 'both',
   stopLimitMs: 5_000,
-  async start({ stores, history, projector, options: { logger, facade } }) {
+  async start({ stores, history, projector, options: { logger, waits } }) {
     const quietMs = () => projector.quietMs();
-    const waitLimitMs = facade?.waits?.archiverWaitMs;
+    const waitLimitMs = waits?.archiverWaitMs;
     const running = createArchiver({ stores, history, quietMs, logger, waitLimitMs });
     projector.onClosed(() => running.note());
     running.start();
@@ -182,7 +182,7 @@ const worker: Role<LateNeeds> = {
   stopLimitMs: 20_000,
   async start(needs) {
     const { temporal, stores, bundle, activities, projector, build } = needs;
-    const { config, logger, facade } = needs.options;
+    const { config, logger, waits } = needs.options;
     if (!bundle) throw new Error('workflows run where their code is bundled');
     const source = buildSource(needs);
     const running = createRunWorker({
@@ -199,7 +199,7 @@ const worker: Role<LateNeeds> = {
       },
       stackTraces: config.workflowStackTraces,
       cachedRuns: config.cachedRuns,
-      graceMs: facade?.waits?.workerGraceMs,
+      graceMs: waits?.workerGraceMs,
     });
     return { gives: { worker: running }, stop: () => running.stop() };
   },
@@ -298,10 +298,10 @@ const expirer: Role<LateNeeds> = {
   name: 'expirer',
   half: 'both',
   stopLimitMs: 5_000,
-  async start({ stores, histories, options: { config, logger, facade } }) {
+  async start({ stores, histories, options: { config, logger, waits } }) {
     const { retentionDays } = config;
     const running = createExpirer({
-      ...{ stores, histories, logger, roundMs: facade?.waits?.expiryRoundMs },
+      ...{ stores, histories, logger, roundMs: waits?.expiryRoundMs },
       ...(retentionDays === undefined ? {} : { keptMs: retentionDays * DAY_MS }),
     });
     running.start();
@@ -315,8 +315,8 @@ const erasures: Role<LateNeeds> = {
   half: 'facade',
   stopLimitMs: 10_000,
   async start(needs) {
-    const { logger, facade } = needs.options;
-    const roundMs = facade?.waits?.erasureRoundMs;
+    const { logger, waits } = needs.options;
+    const roundMs = waits?.erasureRoundMs;
     const running = createErasureKeeper({ ...needs, logger, roundMs });
     running.start();
     return { stop: () => running.stop() };

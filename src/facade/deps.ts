@@ -34,22 +34,6 @@ export type RunLog = Pick<
   | 'recording'
 >;
 
-/** Waits of a host in ms, each named after the constant that holds where it is absent. */
-export interface HostWaits {
-  /** KEY_HELD_MS of the keys of subjects; all processes of a database have the same. */
-  readonly keyHeldMs?: number;
-  /** ROUND_MS of erasures that were left under way. */
-  readonly erasureRoundMs?: number;
-  /** STOP_LIMIT_MS of a cohort's forks. */
-  readonly cohortStopMs?: number;
-  /** WAIT_LIMIT_MS of the archiver. */
-  readonly archiverWaitMs?: number;
-  /** ROUND_EVERY_MS of the expiry of runs. */
-  readonly expiryRoundMs?: number;
-  /** SHUTDOWN_GRACE_MS of the worker of runs. */
-  readonly workerGraceMs?: number;
-}
-
 export interface FacadeConfig extends RunSettings {
   /** Address that the server is bound to; loopback addresses make the Host header be checked. */
   readonly host: string;
@@ -77,8 +61,6 @@ export interface FacadeConfig extends RunSettings {
   readonly erasure?: boolean;
   /** Open streams and waiting polls per key; above it 429. Default MAX_STREAMS_PER_KEY. */
   readonly maxStreamsPerKey?: number;
-  /** Tests only: waits of all parts of the host. */
-  readonly waits?: HostWaits;
 }
 
 export interface FacadeDeps {

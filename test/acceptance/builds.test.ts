@@ -143,7 +143,7 @@ describe('docs/upgrades.md two builds at once', () => {
     { timeout: patient(120_000) },
     async () => {
       const { worker, build, facade, deployments, accept, completed } = await begin({
-        facade: { waits: { cohortStopMs: paced(2_000) } },
+        waits: { cohortStopMs: paced(2_000) },
       });
       const first = await worker('one');
       await until(async () => (await build('one'))?.state === 'current', 'the first is current');

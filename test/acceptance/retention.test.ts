@@ -128,7 +128,7 @@ describe.skipIf('missing' in postgres)('architecture §3.7: expiry on a real hos
       ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
       ...{ databaseUrl: url, encryption: true },
       env: { OPENWOP_TEST_SEAM_ENABLED: 'true' },
-      facade: { waits: { archiverWaitMs: ARCHIVER_WAIT_MS } },
+      waits: { archiverWaitMs: ARCHIVER_WAIT_MS },
     });
     db = await openDatabase({ kind: 'postgres', url }, quietLogger);
     temporal = connectTemporal(host.temporal);
@@ -385,7 +385,7 @@ describe.skipIf('missing' in postgres)(
       await writeDefinition(folder, chain('plain', [node('end', 'core.noop')]));
       const host = await startTestHost({
         ...{ databaseUrl: url, fixturesDir: folder, env: { OPENWOP_RETENTION_DAYS: '7' } },
-        facade: { waits: { expiryRoundMs: 500 } },
+        waits: { expiryRoundMs: 500 },
       });
       const { db, close } = await openDatabase({ kind: 'postgres', url }, quietLogger);
       try {

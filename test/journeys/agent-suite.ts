@@ -30,5 +30,5 @@ export function agentSuite(name: string, options: () => Promise<TestHostOptions>
 }
 
 async function leavingSoon(options: () => Promise<TestHostOptions>): Promise<TestHostOptions> {
-  return { ...(await options()), facade: { waits: { workerGraceMs: LEAVING_GRACE_MS } } };
+  return { ...(await options()), waits: { workerGraceMs: LEAVING_GRACE_MS } };
 }

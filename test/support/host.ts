@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig, type Environment } from '../../src/app/config.ts';
 import { createHost, type Host } from '../../src/app/host.ts';
-import type { BuiltIn } from '../../src/app/parts.ts';
+import type { BuiltIn, HostWaits } from '../../src/app/parts.ts';
 import { createLogger, type LogLevel } from '../../src/app/logger.ts';
 import type { FacadeConfig } from '../../src/facade/deps.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
@@ -51,6 +51,7 @@ export interface TestHostOptions {
   readonly temporal?: { readonly address: string; readonly namespace: string } | 'own';
   readonly parts?: { readonly facade: boolean; readonly worker: boolean };
   readonly facade?: Partial<FacadeConfig>;
+  readonly waits?: HostWaits;
   /** As the host of `npm start` alone takes them. */
   readonly rehearsals?: boolean;
   /** Least level of the lines in `logs`; `warn` when absent. */
@@ -128,6 +129,7 @@ export async function startTestHost(options: TestHostOptions = {}): Promise<Test
     report: () => {},
     builtIn: { definitions: [], agents: [], scripts: {}, tools: [], ...options.builtIn },
     facade: options.facade,
+    ...(options.waits ? { waits: options.waits } : {}),
     ...(options.rehearsals ? { rehearsals: true } : {}),
   });
   if (options.parts?.worker !== false) await until(() => host.workerRunning(), 'the worker runs');
