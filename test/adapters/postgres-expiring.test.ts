@@ -12,8 +12,10 @@ import { appendRows, headOf } from '../contract/given.ts';
 import { end, member, tablesWith } from '../contract/retention.ts';
 import { ScriptedHistory } from '../support/log-parts.ts';
 import { sharePostgres } from '../support/shared-postgres.ts';
+import { diesBefore } from '../support/fault-point.ts';
 import { programArgs } from '../support/prepared.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { expireInRounds } from './expiring-rounds.ts';
 import { patient } from '../support/machine.ts';
 
 const LIMIT_MS = patient(600_000);
@@ -65,21 +67,11 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
 
   const contents = async (): Promise<number> => (await db.query('SELECT 1 FROM contents')).length;
 
-  /** The process that is killed before its n-th step; how many steps it made where it was not. */
-  function killedAt(nth: number): Promise<number | 'killed'> {
+  /** A process of its own that SIGKILL ends before its n-th step. */
+  function killedAt(nth: number): Promise<number | NodeJS.Signals | null> {
     const script = programArgs(new URL('./postgres-expirer.ts', import.meta.url));
-    const child = spawn(process.execPath, [...script, url, String(nth)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    let told = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (told += text));
-    return new Promise((resolve, reject) =>
-      child.once('close', (code, signal) => {
-        if (signal === 'SIGKILL') resolve('killed');
-        else if (code === 0) resolve(Number(told));
-        else reject(new Error(`the expirer ended with ${code}`));
-      }),
-    );
+    const child = spawn(process.execPath, [...script, url, String(nth)], { stdio: 'inherit' });
+    return new Promise((resolve) => child.once('close', (code, signal) => resolve(signal ?? code)));
   }
 
   async function isWhole(run: RunRef): Promise<boolean> {
@@ -90,41 +82,63 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     return rows.length === EVENTS && head?.closed === true && segments.length === 1 && !!place;
   }
 
+  /** True: the family is there as a whole; false: all of it has expired. Fails where neither holds. */
+  async function isThereAsWhole(runs: readonly RunRef[]): Promise<boolean> {
+    const found = await Promise.all(runs.map((run) => stores.runs.find('default', run.runId)));
+    const expired = await Promise.all(
+      runs.map((run) => stores.runs.expiredAt('default', run.runId)),
+    );
+    const isThere = found.every((row) => row !== undefined);
+    expect(found.map((row) => row !== undefined)).toEqual(runs.map(() => isThere));
+    expect(expired.map((at) => at === undefined)).toEqual(runs.map(() => isThere));
+    if (isThere) for (const run of runs) expect(await isWhole(run)).toBe(true);
+    return isThere;
+  }
+
+  /** The next process goes on after one that died before its n-th step. */
+  async function expectNextDeletesRest(nth: number, runs: readonly RunRef[]): Promise<void> {
+    for (let count = 0; count < 2; count++) {
+      await claimsEnd();
+      await expirer().round();
+    }
+    for (const run of runs) {
+      expect(await stores.runs.expiredAt('default', run.runId)).toBeDefined();
+      expect([nth, await tablesWith(db, run)]).toEqual([nth, []]);
+    }
+    // Of the neighbour alone.
+    expect([nth, await contents()]).toEqual([nth, 1]);
+    expect((await stores.content.get('default', SHARED)).byteLength).toBe(6);
+  }
+
   it(
     'killed before each of its steps: each run of a family is whole, or all of them have expired, and the next process deletes the rest',
     { timeout: LIMIT_MS },
     async () => {
+      const options = { database: { kind: 'postgres', url }, logger: quietLogger } as const;
       const neighbour = await member(stores, { open: true });
-      let killed = 0;
+      /** Of each step before which it died, whether the family is there. */
+      const there: boolean[] = [];
       for (let nth = 1; ; nth++) {
         const runs = await family(neighbour);
-        const outcome = await killedAt(nth);
-        const found = await Promise.all(runs.map((run) => stores.runs.find('default', run.runId)));
-        const expired = await Promise.all(
-          runs.map((run) => stores.runs.expiredAt('default', run.runId)),
-        );
-        const isThere = found.every((row) => row !== undefined);
-        expect(found.map((row) => row !== undefined)).toEqual(runs.map(() => isThere));
-        expect(expired.map((at) => at === undefined)).toEqual(runs.map(() => isThere));
-        if (isThere) for (const run of runs) expect(await isWhole(run)).toBe(true);
+        const outcome = await diesBefore(nth, options, expireInRounds);
+        const isThere = await isThereAsWhole(runs);
         if (outcome !== 'killed') {
           expect(isThere).toBe(false);
           break;
         }
-        killed += 1;
-        await claimsEnd();
-        await expirer().round();
-        await claimsEnd();
-        await expirer().round();
-        for (const run of runs) {
-          expect(await stores.runs.expiredAt('default', run.runId)).toBeDefined();
-          expect([nth, await tablesWith(db, run)]).toEqual([nth, []]);
-        }
-        // Of the neighbour alone.
-        expect([nth, await contents()]).toEqual([nth, 1]);
-        expect((await stores.content.get('default', SHARED)).byteLength).toBe(6);
+        there.push(isThere);
+        await expectNextDeletesRest(nth, runs);
       }
-      expect(killed).toBeGreaterThan(20);
+      // The family goes by one step, with some before it and many behind it.
+      expect(there.length).toBeGreaterThan(20);
+      expect(there).toEqual(there.map((_, at) => at < there.indexOf(false)));
+      expect(there.indexOf(false)).toBeGreaterThan(0);
+      // SIGKILL shows the same where all has expired and about half is deleted.
+      const half = Math.ceil((there.indexOf(false) + 1 + there.length) / 2);
+      const runs = await family(neighbour);
+      expect(await killedAt(half)).toBe('SIGKILL');
+      expect(await isThereAsWhole(runs)).toBe(false);
+      await expectNextDeletesRest(half, runs);
     },
   );
 

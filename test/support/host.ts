@@ -279,11 +279,17 @@ const READY_LINE = {
   temporal: /export TEMPORAL_ADDRESS=(\S+)/,
 };
 
-/** Runs a command as its own process and resolves when it is ready. The environment is `env` and PATH, HOME only. */
+/**
+ * Runs a command as its own process and resolves when it is ready. The environment is `env` and PATH, HOME only. A data folder
+ * without a database gets the prepared one, which is migrated: `spawnCommand` leaves an empty folder empty.
+ */
 export async function spawnHost(
   kind: keyof typeof READY_LINE,
   env: Environment,
 ): Promise<SpawnedHost> {
+  const { OPENWOP_DATA_DIR: dataDir, DATABASE_URL: url } = env;
+  const isEmbedded = kind !== 'temporal' && dataDir !== undefined && url === undefined;
+  if (isEmbedded) await copyDatabase(CACHE_DIR, join(dataDir, 'postgres'));
   const spawned = spawnCommand(kind, env);
   const limit = Date.now() + SPAWN_LIMIT_MS;
   for (;;) {
