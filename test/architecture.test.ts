@@ -62,6 +62,14 @@ describe('the invariants of architecture §11', () => {
     );
     expect(silent).toEqual([]);
   });
+  it('are held by `npm test`: each of those files is one of its own, or what such a file imports', () => {
+    const tests = repositoryFiles('test').filter((path) => path.endsWith('.test.ts'));
+    const texts = tests.map(textOf);
+    const isImported = (file: string) =>
+      texts.some((text) => text.includes(`from '../${file.replace('test/', '')}'`));
+    const outside = invariants.filter(({ file }) => !tests.includes(file) && !isImported(file));
+    expect(outside).toEqual([]);
+  });
   it('exist where they are cited', () => {
     const known = new Set(invariants.map(({ number }) => number));
     const dangling = citing.flatMap((path) =>
