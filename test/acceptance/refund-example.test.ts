@@ -1,6 +1,7 @@
 // examples/debug-a-refund: each command of its README in a folder that looks like a checkout, and what it prints held against
 // what stands there. Ids are compared by the order in which they appear, times and durations not at all.
-// OPENWOP_WRITE_WALK=1 writes what was printed into the README instead.
+// `npm test` leaves out most of the day's requests, those that all end in the same way, and so compares no totals;
+// `npm run campaign -- walks` sets OPENWOP_WALK=whole. OPENWOP_WRITE_WALK=1 writes what was printed into the README instead.
 import {
   cpSync,
   mkdirSync,
@@ -25,6 +26,11 @@ const README = join(ROOT, EXAMPLE, 'README.md');
 const BLOCKS = blocksOf(readFileSync(README, 'utf8'));
 const SECTIONS = [...new Set(BLOCKS.map(({ section }) => section))];
 const LIMIT_MS = patient(240_000);
+const IS_WRITTEN = process.env.OPENWOP_WRITE_WALK !== undefined;
+const IS_WHOLE = process.env.OPENWOP_WALK === 'whole' || IS_WRITTEN;
+/** Orders of a shorter day: all that were sold as final, the expensive one, a late one and an ordinary one. */
+const SHORT_DAY = /"S-10(?:01|04|07|19|28|31|43)"/;
+const REQUESTS = 'requests.jsonl';
 /** Not the checkout's own, or made by the walk. */
 const LEFT_OUT = new Set(['.data', '.git', 'mine', 'coverage', 'examples']);
 const MADE = new Set(['.data', 'wrong-runs.txt']);
@@ -43,6 +49,7 @@ beforeAll(() => {
   cpSync(join(ROOT, EXAMPLE), join(folder, EXAMPLE), {
     ...{ recursive: true, filter: (path: string) => !MADE.has(basename(path)) },
   });
+  if (!IS_WHOLE) shortenDay();
   walk = new Walk(folder, {
     ...{ PATH: process.env.PATH, HOME: process.env.HOME, OPENWOP_PORT: '0' },
     ...{ OPENWOP_DATA_DIR: join(folder, '.data'), OPENWOP_CACHE_DIR: CACHE_DIR },
@@ -53,6 +60,15 @@ afterAll(async () => {
   await walk.end();
   rmSync(folder, { recursive: true, force: true });
 });
+
+function shortenDay(): void {
+  const path = join(folder, EXAMPLE, REQUESTS);
+  const lines = readFileSync(path, 'utf8').split('\n');
+  writeFileSync(path, lines.filter((line) => SHORT_DAY.test(line)).join('\n'));
+}
+
+/** Numbers that a shorter day changes: of runs, of tokens, and those that end a line. */
+const TOTALS = /(?<![\w-])\d+(?= of \d+ runs| runs| tokens| Completed|$)/gm;
 
 /** What is told of two walks in the same way: ids numbered as they appear, no times, columns without their width. */
 function told(texts: readonly string[]): string[] {
@@ -66,6 +82,7 @@ function told(texts: readonly string[]): string[] {
       .replaceAll(/\b(?:run|cohort)-[0-9A-Za-z]{27}\b/g, numbered)
       .replaceAll(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d\.\d+Z)?/g, 'a time')
       .replaceAll(/\b\d+(?:\.\d+)? (?:ms|s|min)\b/g, 'a while')
+      .replaceAll(TOTALS, (total) => (IS_WHOLE ? total : 'a total'))
       .replaceAll(/ {2,}/g, '  ')
       .replaceAll(/ +$/gm, '')
       .trimEnd(),
@@ -114,7 +131,7 @@ describe('examples/debug-a-refund', () => {
     it(section, { timeout: LIMIT_MS }, async () => {
       const before = printed.length;
       for (const block of BLOCKS.filter((one) => one.section === section)) await follow(block);
-      if (process.env.OPENWOP_WRITE_WALK !== undefined) return;
+      if (IS_WRITTEN) return;
       expect(told(printed).slice(before)).toEqual(told(written()).slice(before, printed.length));
     });
 
@@ -158,7 +175,7 @@ describe('examples/debug-a-refund', () => {
     }
   });
 
-  if (process.env.OPENWOP_WRITE_WALK !== undefined)
+  if (IS_WRITTEN)
     it('is written', () => {
       writeFileSync(README, rewritten());
     });

@@ -1,5 +1,6 @@
 // A run in one file (architecture §6): exported from a real host whose payloads are encrypted, and replayed, when that host
-// is gone, by the command line in a folder that has neither its history nor its keys.
+// is gone, by the command line, which has neither its history nor its keys: as processes of their own where it is about
+// them, else in this one.
 import { execFile } from 'node:child_process';
 import { Client } from '@temporalio/client';
 import { mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
@@ -10,6 +11,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { RunBundle } from '../../schemas/types.generated.ts';
 import type { ReplayReport } from '../../src/rules/replayed.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
+import { replayFile } from '../../src/app/replay-file.ts';
+import { runCli } from '../../src/cli/program.ts';
 import { bundleText, readRunBundle } from '../../src/wire/run-bundle.ts';
 import { agentNode, definition, edge, node } from '../support/definitions.ts';
 import { startTestHost, TEST_API_KEY, type TestHost } from '../support/host.ts';
@@ -17,7 +20,7 @@ import { writeCaller, writeDefinition } from '../support/opensentience/agent-fol
 import { runRef } from '../support/run-ref.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 
-// Each command is a process of its own.
+// Some commands are processes of their own.
 vi.setConfig({ testTimeout: 180_000 });
 
 const PROGRAM = join(import.meta.dirname, '..', '..', 'src/app/launch.js');
@@ -97,12 +100,25 @@ const exported = (runId: string, ...more: string[]) =>
   openwop(['export', runId, fileOf(runId), ...more], {
     ...{ OPENWOP_URL: host.url, OPENWOP_API_KEY: TEST_API_KEY },
   });
-/** Nothing of the host is there: no key, no data, nobody at its address. */
-const imported = (path: string, ...more: string[]) =>
+/** Nobody is at this address. */
+const NO_HOST = 'http://127.0.0.1:9';
+const BUNDLES = join(CACHE_DIR, 'bundles');
+/** Nothing of the host is there: no key, no data. */
+const importedByProcess = (path: string, ...more: string[]) =>
   openwop(['import', path, ...more], {
     ...{ HOME: folder, OPENWOP_DATA_DIR: join(folder, 'no-data') },
-    ...{ OPENWOP_URL: 'http://127.0.0.1:9', OPENWOP_CACHE_DIR: join(CACHE_DIR, 'bundles') },
+    ...{ OPENWOP_URL: NO_HOST, OPENWOP_CACHE_DIR: BUNDLES },
   });
+
+async function imported(path: string, ...more: string[]): Promise<Ran> {
+  let out = '';
+  let err = '';
+  const code = await runCli(['import', path, ...more], {
+    ...{ url: NO_HOST, apiKey: undefined, replay: (file) => replayFile(file, BUNDLES) },
+    ...{ out: (text) => void (out += text), err: (text) => void (err += text) },
+  });
+  return { code, out, err };
+}
 
 /** The run as if it were another one's file. */
 async function changed(name: string, change: (bundle: RunBundle) => void): Promise<string> {
@@ -265,13 +281,15 @@ describe('openwop import', () => {
     },
   );
 
-  it('says it in words', async () => {
-    const { code, out } = await imported(fileOf(runs.completed));
+  it('says it in words, from a process of its own, as it does of a file that it refuses', async () => {
+    const { code, out } = await importedByProcess(fileOf(runs.completed));
     const { length } = (await bundleIn(fileOf(runs.completed))).recording.entries;
     expect([code, out]).toEqual([
       0,
       expect.stringContaining(`(Completed): replayed ${length} events: equal.`),
     ]);
+    const refused = await importedByProcess(join(folder, 'nowhere.json'));
+    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('cannot be read')]);
   });
 
   it('what differs is told with both sides, and is no success', async () => {

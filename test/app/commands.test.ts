@@ -1,16 +1,16 @@
-// The three commands as processes: what a user sees, what a kill leaves behind, and the clear line for each fault.
+// The commands as processes: what a user sees, what a kill of `npm run temporal` leaves behind, and the clear line for each
+// fault. A kill of `npm start` is in node-versions.test.ts.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { recordProcess } from '../../src/system/processes.ts';
 import { apiClient, spawnCommand, spawnHost, until, type SpawnedHost } from '../support/host.ts';
 import { sharePostgres } from '../support/shared-postgres.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
-import { patient } from '../support/machine.ts';
 
 let folder: string;
 const spawned: SpawnedHost[] = [];
@@ -28,98 +28,58 @@ const spawnOf = async (...command: Parameters<typeof spawnHost>) => {
   spawned.push(host);
   return host;
 };
-const env = () => ({
+const env = (home = folder) => ({
   OPENWOP_PORT: '0',
-  OPENWOP_DATA_DIR: join(folder, 'data'),
+  OPENWOP_DATA_DIR: join(home, 'data'),
   OPENWOP_CACHE_DIR: CACHE_DIR,
 });
-const kept = (name: string) => readFileSync(join(folder, 'data', name), 'utf8').trim();
+const kept = (name: string, home = folder) => readFileSync(join(home, 'data', name), 'utf8').trim();
 const serverPid = () =>
   (JSON.parse(kept('temporal.json')) as { process: { pid: number } }).process.pid;
 
 describe('npm start', () => {
-  it(
-    'the link that it prints signs in, once, and leads to the demo run too',
-    { timeout: patient(180_000) },
-    async () => {
-      const host = await spawnOf('start', env());
-      await until(() => host.stdout().includes('/pages/runs/'), 'the demo run is printed');
-      const [line = '', link = ''] =
-        /^Open +(\S+) +\(signs in once, within 10 minutes\)$/m.exec(host.stdout()) ?? [];
-      // What a newcomer should click stands before all other addresses of the host.
-      expect(host.stdout().indexOf(host.url)).toBe(
-        host.stdout().indexOf(line) + line.indexOf(link),
-      );
-      const opened = await fetch(link, { method: 'POST', redirect: 'manual' });
-      expect([opened.status, opened.headers.get('location')]).toEqual([303, '/pages']);
-      expect((await fetch(link, { method: 'POST' })).status).toBe(410);
-      const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? '';
-      const page = await fetch(`${host.url}/pages/runs/${kept('demo-run')}`, {
-        headers: { cookie },
-      });
-      expect(page.status).toBe(200);
-      expect(await host.kill('SIGTERM')).toBe(0);
-    },
-  );
+  let home: string;
+  let host: SpawnedHost;
+  beforeAll(async () => {
+    home = mkdtempSync(join(tmpdir(), 'openwop-start-'));
+    host = await spawnHost('start', env(home));
+  });
+  afterAll(async () => {
+    await host?.kill('SIGTERM');
+    rmSync(home, { recursive: true, force: true });
+  });
 
-  it(
-    'shows the demo run; it survives kill -9; the kept key answers it; SIGTERM ends everything',
-    { timeout: patient(180_000) },
-    async () => {
-      const first = await spawnOf('start', env());
-      await until(
-        () => /curl -X POST '\S+\/interrupts\//.test(first.stdout()),
-        'the question is printed',
-      );
-      const runId = kept('demo-run');
-      expect(first.stdout()).toContain(`${first.url}/pages/runs/${runId}\n`);
-      expect(first.stdout()).toMatch(/curl -N -H '[^']+' '\S+\/events\?streamMode=debug'/);
-      await first.kill('SIGKILL');
+  it('the link that it prints signs in, once, and leads to the demo run too', async () => {
+    await until(() => host.stdout().includes('/pages/runs/'), 'the demo run is printed');
+    const [line = '', link = ''] =
+      /^Open +(\S+) +\(signs in once, within 10 minutes\)$/m.exec(host.stdout()) ?? [];
+    // What a newcomer should click stands before all other addresses of the host.
+    expect(host.stdout().indexOf(host.url)).toBe(host.stdout().indexOf(line) + line.indexOf(link));
+    const opened = await fetch(link, { method: 'POST', redirect: 'manual' });
+    expect([opened.status, opened.headers.get('location')]).toEqual([303, '/pages']);
+    expect((await fetch(link, { method: 'POST' })).status).toBe(410);
+    const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+    const page = await fetch(`${host.url}/pages/runs/${kept('demo-run', home)}`, {
+      headers: { cookie },
+    });
+    expect(page.status).toBe(200);
+  });
 
-      const second = await spawnOf('start', env());
-      expect(second.stdout()).toContain('going on with the server that is still running');
-      const client = apiClient(second.url, kept('api-key'));
-      const open = await client.api<{ runs: { runId: string }[] }>(
-        '/v1/runs?status=waiting-approval',
-      );
-      expect(open.body.runs.map((run) => run.runId)).toEqual([runId]);
-      const answer = await client.api(`/v1/runs/${runId}/interrupts/triage`, {
-        body: { resumeValue: { action: 'accept' } },
-      });
-      expect(answer.status).toBe(200);
-      await client.waitFor(runId, ({ status }) => status === 'completed');
-      await until(() => second.stdout().includes('The run has ended'), 'the end is printed');
-      const pid = serverPid();
-      expect(await second.kill('SIGTERM')).toBe(0);
-      expect(existsSync(join(folder, 'data/owner.lock'))).toBe(false);
-      expect(recordProcess(pid)).toBeUndefined();
-    },
-  );
+  it('a second one on the folder, and a busy port: one clear line each', async () => {
+    const second = spawnCommand('start', env(home));
+    expect(await second.exited).toBe(1);
+    expect(second.stderr().trim().split('\n')).toEqual([
+      expect.stringMatching(/data folder \S+ is in use by process/),
+    ]);
+    expect(host.process.exitCode).toBe(null);
 
-  it(
-    'a second one on the folder, and a busy port: one clear line each',
-    { timeout: patient(180_000) },
-    async () => {
-      const first = await spawnOf('start', env());
-      const second = spawnCommand('start', env());
-      expect(await second.exited).toBe(1);
-      expect(second.stderr().trim().split('\n')).toEqual([
-        expect.stringMatching(/data folder \S+ is in use by process/),
-      ]);
-      expect(first.process.exitCode).toBe(null);
-
-      const { port } = new URL(first.url);
-      const third = spawnCommand('start', {
-        ...env(),
-        OPENWOP_PORT: port,
-        OPENWOP_DATA_DIR: join(folder, 'other'),
-      });
-      expect(await third.exited).toBe(1);
-      expect(third.stderr().trim().split('\n')).toEqual([
-        expect.stringMatching(new RegExp(`Port ${port} .* is in use`)),
-      ]);
-    },
-  );
+    const { port } = new URL(host.url);
+    const third = spawnCommand('start', { ...env(), OPENWOP_PORT: port });
+    expect(await third.exited).toBe(1);
+    expect(third.stderr().trim().split('\n')).toEqual([
+      expect.stringMatching(new RegExp(`Port ${port} .* is in use`)),
+    ]);
+  });
 
   it('every fault of the configuration is one line', async () => {
     const { exited, stderr } = spawnCommand('start', { OPENWOP_PORT: 'x', OPENWOP_TEST_MODE: 'y' });
@@ -185,39 +145,27 @@ describe('npm run serve, npm run worker', () => {
     expect(stderr()).toMatch(/TEMPORAL_ADDRESS is needed by `npm run/);
   });
 
-  it(
-    'architecture §1 two facades and a worker share runs; a run started at one is read at the other',
-    { timeout: patient(180_000) },
-    async ({ skip }) => {
-      const postgres = await sharePostgres();
-      if ('missing' in postgres) return skip(postgres.missing);
-      const temporal = await startTestTemporal();
-      const shared = {
-        ...env(),
-        OPENWOP_API_KEY: 'a-key-for-both-facades',
-        OPENWOP_FIXTURES_DIR: join(import.meta.dirname, '../fixtures/definitions'),
-        DATABASE_URL: await postgres.createDatabase(),
-        TEMPORAL_ADDRESS: temporal.address,
-        TEMPORAL_NAMESPACE: await temporal.namespace(),
-      };
-      try {
-        const [one, two] = await Promise.all([
-          spawnOf('serve', shared),
-          spawnOf('serve', shared),
-          spawnOf('worker', shared),
-        ]);
-        const runId = await apiClient(one.url, shared.OPENWOP_API_KEY).startRun({
-          workflowId: 'chain',
-        });
-        await apiClient(two.url, shared.OPENWOP_API_KEY).waitFor(
-          runId,
-          ({ status }) => status === 'completed',
-        );
-        for (const host of spawned.splice(0)) expect(await host.kill('SIGTERM')).toBe(0);
-      } finally {
-        await temporal.stop();
-        await postgres.stop();
-      }
-    },
-  );
+  it('as npm runs them they share runs, and each ends by SIGTERM', async ({ skip }) => {
+    const postgres = await sharePostgres();
+    if ('missing' in postgres) return skip(postgres.missing);
+    const temporal = await startTestTemporal();
+    const shared = {
+      ...env(),
+      OPENWOP_API_KEY: 'a-key-for-both-halves',
+      OPENWOP_FIXTURES_DIR: join(import.meta.dirname, '../fixtures/definitions'),
+      DATABASE_URL: await postgres.createDatabase(),
+      TEMPORAL_ADDRESS: temporal.address,
+      TEMPORAL_NAMESPACE: await temporal.namespace(),
+    };
+    try {
+      const [facade] = await Promise.all([spawnOf('serve', shared), spawnOf('worker', shared)]);
+      const client = apiClient(facade.url, shared.OPENWOP_API_KEY);
+      const runId = await client.startRun({ workflowId: 'chain' });
+      await client.waitFor(runId, ({ status }) => status === 'completed');
+      for (const host of spawned.splice(0)) expect(await host.kill('SIGTERM')).toBe(0);
+    } finally {
+      await temporal.stop();
+      await postgres.stop();
+    }
+  });
 });

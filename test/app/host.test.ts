@@ -81,10 +81,17 @@ describe('architecture §3.3 Temporal away and back, without restart', () => {
     const pid = host.temporal.pid() as number;
     // Stopped, not ended: it would be started again at once.
     process.kill(pid, 'SIGSTOP');
-    const read = await host.api(`/v1/runs/${runId}`);
-    expect([read.status, read.headers.get('openwop-log-stale')]).toEqual([200, 'true']);
-    const refused = await accept(host, runId);
-    expect([refused.status, refused.headers.has('retry-after')]).toEqual([503, true]);
+    const events = { headers: { accept: 'application/json' } };
+    for (const read of [
+      await host.api(`/v1/runs/${runId}`),
+      await host.api(`/v1/runs/${runId}/events`, events),
+    ])
+      expect([read.status, read.headers.get('openwop-log-stale')]).toEqual([200, 'true']);
+    const begin = { body: { workflowId: 'ask' }, isPatient: false };
+    const refused = await Promise.all([accept(host, runId), host.api('/v1/runs', begin)]);
+    for (const { status, headers } of refused)
+      expect([status, headers.has('retry-after')]).toEqual([503, true]);
+    expect((await host.api('/readyz', { isPatient: false })).status).toBe(503);
     process.kill(pid, 'SIGKILL');
     await until(() => (host.temporal.pid() ?? pid) !== pid, 'another server runs');
     await until(

@@ -66,9 +66,13 @@ const waiting = async (url: string) => {
 
 describe.skipIf(!java.available)('[java] a host on the in-memory server', () => {
   it(
-    'says that nothing is kept, runs the demo to its end, and begins anew after a kill',
+    'says that nothing is kept, begins anew in a folder of an earlier one, and runs the demo to its end',
     { timeout: patient(180_000) },
     async () => {
+      const left = join(folder, 'data/in-memory/postgres');
+      mkdirSync(left, { recursive: true });
+      // A database that cannot be opened.
+      writeFileSync(join(left, 'PG_VERSION'), 'of one that was killed');
       const first = await start();
       expect(first.stdout()).toMatch(/NOTHING IS KEPT: Temporal runs in memory/);
       const client = apiClient(first.url, TEST_API_KEY);
@@ -79,20 +83,11 @@ describe.skipIf(!java.available)('[java] a host on the in-memory server', () => 
       );
       expect(discovery.body.implementation.version).toMatch(/\+in-memory-temporal$/);
 
-      const [before] = await waiting(first.url);
+      const [runId = '', ...more] = await waiting(first.url);
+      expect(more).toEqual([]);
       const body = { resumeValue: { action: 'accept' } };
-      await client.api(`/v1/runs/${before}/interrupts/triage`, { body });
-      await client.waitFor(before as string, ({ status }) => status === 'completed');
-      await client.startRun({
-        workflowId: 'refund-desk',
-        inputs: { orderId: 'A-1007', message: 'x' },
-      });
-      await first.kill('SIGKILL');
-
-      const second = await start();
-      const runs = await waiting(second.url);
-      expect(runs).toHaveLength(1);
-      expect(runs).not.toContain(before);
+      await client.api(`/v1/runs/${runId}/interrupts/triage`, { body });
+      await client.waitFor(runId, ({ status }) => status === 'completed');
     },
   );
 

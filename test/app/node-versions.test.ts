@@ -115,13 +115,19 @@ describe.each(testedNodes())('Node $version', ({ version, major, obtain }) => {
       const first = start(node);
       await printed(first, /curl -X POST '\S+\/interrupts\//);
       const runId = read('demo-run');
+      expect(first.stdout()).toContain(`/pages/runs/${runId}\n`);
+      expect(first.stdout()).toMatch(/curl -N -H '[^']+' '\S+\/events\?streamMode=debug'/);
       expect(NODE_WARNING.exec(first.stderr())).toBe(null);
       expect(await first.end('SIGKILL')).toBe('SIGKILL');
 
       const second = start(node, { OPENWOP_LOG_LEVEL: 'debug' });
       const url = await printed(second, /OpenWOP host +(\S+)\/\.well-known/);
+      expect(second.stdout()).toContain('going on with the server that is still running');
       const client = apiClient(url, read('api-key'));
-      await client.waitFor(runId, ({ status }) => status === 'waiting-approval');
+      const open = await client.api<{ runs: { runId: string }[] }>(
+        '/v1/runs?status=waiting-approval',
+      );
+      expect(open.body.runs.map((run) => run.runId)).toEqual([runId]);
       const answer = await client.api(`/v1/runs/${runId}/interrupts/triage`, {
         body: { resumeValue: { action: 'accept' } },
       });
@@ -132,6 +138,7 @@ describe.each(testedNodes())('Node $version', ({ version, major, obtain }) => {
       expect(recordProcess(server)).toBeDefined();
       expect(await second.end('SIGTERM')).toBe(0);
       expect(recordProcess(server)).toBeUndefined();
+      expect(existsSync(dataFile('owner.lock'))).toBe(false);
 
       expect(NODE_WARNING.exec(second.stderr())).toBe(null);
       // Said once where an inside of Node is missing, to whoever asks for it.

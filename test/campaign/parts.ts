@@ -74,6 +74,15 @@ export const PARTS = {
     vitest('test/acceptance/fork-trees.test.ts'),
     { OPENWOP_FORKED_STEP: '1' },
   ),
+  walks: once(
+    'each command of the first hour and of the example that debugs a refund, as their pages have them',
+    vitest('test/acceptance/first-hour.test.ts', 'test/acceptance/refund-example.test.ts'),
+    { OPENWOP_WALK: 'whole' },
+  ),
+  pictures: once(
+    'the pictures of docs/ are taken in Chromium',
+    vitest('--config', 'test/campaign/vitest.config.ts', 'test/campaign/pictures.campaign.ts'),
+  ),
   nodes: once(
     'start, demo, limit of a workflow task and kill on each supported line of Node',
     vitest('test/app/node-versions.test.ts'),

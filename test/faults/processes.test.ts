@@ -263,35 +263,8 @@ const answerAtOnce = (runId: string) =>
     headers: { 'idempotency-key': `once-${runId}` },
   });
 
+// Temporal away: test/app/host.test.ts.
 describe('architecture §3.3 parts away', () => {
-  itHere(
-    'Temporal away: reads are stale, writes 503 with Retry-After; it comes back without a restart',
-    async () => {
-      const runId = await client.start(GATE, {});
-      await reached(runId, 'waiting-approval');
-      const pid = system.temporal.pid() ?? 0;
-      process.kill(pid, 'SIGSTOP');
-      const read = await api(`/v1/runs/${runId}`);
-      const events = await api(`/v1/runs/${runId}/events`, {
-        headers: { accept: 'application/json' },
-      });
-      const writes = await Promise.all([
-        answerAtOnce(runId),
-        api('/v1/runs', { body: { workflowId: GATE } }),
-      ]);
-      const ready = await api('/readyz');
-      process.kill(pid, 'SIGCONT');
-      for (const told of [read, events]) {
-        expect([told.status, told.headers.get('openwop-log-stale')]).toEqual([200, 'true']);
-      }
-      for (const told of writes) {
-        expect([told.status, told.headers.has('retry-after')]).toEqual([503, true]);
-      }
-      expect(ready.status).toBe(503);
-      await finish(runId);
-    },
-  );
-
   itHere('PostgreSQL away: everything is 503; it comes back without a restart', async () => {
     const runId = await client.start(GATE, {});
     await reached(runId, 'waiting-approval');

@@ -1,18 +1,20 @@
 // A run by the command line alone, on a real host: started, followed to its question, answered, followed to its end,
-// found in the list. Over a pipe, and at terminals of 40 and of 120 columns.
+// found in the list. Over a pipe, and at terminals of 40 and of 120 columns. Steps that are like another one to the process
+// that takes them are taken in this one.
 import { execFile, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { runCli } from '../../src/cli/program.ts';
 import { createDemo, demoRunRequest, type Demo } from '../../src/demo/index.ts';
 import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
 import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { noTerminal, openTerminal, type TerminalSession } from '../support/pseudo-terminal.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 
-// Each step is a process of its own.
+// Most steps are processes of their own.
 vi.setConfig({ testTimeout: 180_000 });
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -71,6 +73,17 @@ function piped(...args: readonly string[]): Promise<Ran> & { interrupt: () => vo
   return Object.assign(ended, { interrupt });
 }
 
+/** As `piped`, in this process. */
+async function said(...args: readonly string[]): Promise<Ran> {
+  let out = '';
+  let err = '';
+  const code = await runCli(args, {
+    ...{ url: host.url, apiKey: host.apiKey },
+    ...{ out: (text) => void (out += text), err: (text) => void (err += text) },
+  });
+  return { code, out, err };
+}
+
 /** In another folder. */
 async function called(program: string, ...args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(program, args, { cwd: folder, env: env() });
@@ -96,7 +109,7 @@ describe('over a pipe', () => {
       /openwop -- (runs answer \S+ accept --interrupt \S+)/.exec(asked.out) ?? [];
     expect(command).toContain(runId);
 
-    const undecided = await piped('runs', 'answer', runId);
+    const undecided = await said('runs', 'answer', runId);
     expect(undecided.code).toBe(2);
     expect(undecided.out).toContain(command);
     const waiting = await piped('runs', '--waiting');
@@ -104,17 +117,17 @@ describe('over a pipe', () => {
 
     const answered = await piped(...command.split(' '));
     expect([answered.code, answered.out]).toEqual([0, 'Your answer is taken.\n']);
-    const twice = await piped(...command.replace('accept', 'reject').split(' '));
+    const twice = await said(...command.replace('accept', 'reject').split(' '));
     expect(twice.code).toBe(1);
     expect(twice.err).toContain('Somebody else has answered this. Your answer was not taken.');
 
     const ended = await piped('runs', 'follow', runId);
     expect(ended.code).toBe(0);
     expect(ended.out.trimEnd().split('\n').at(-1)).toBe(`Run ${runId}: Completed.`);
-    expect((await piped('runs', '--status', 'completed')).out).toMatch(
+    expect((await said('runs', '--status', 'completed')).out).toMatch(
       new RegExp(`${runId} +Completed +${workflowId}`),
     );
-    const shown = await piped('runs', 'show', runId);
+    const shown = await said('runs', 'show', runId);
     for (const part of ['Completed', 'piped', 'Inputs', 'Outputs', 'receipt'])
       expect(shown.out).toContain(part);
     for (const { out, err } of [started, asked, undecided, waiting, answered, twice, ended, shown])
@@ -130,7 +143,7 @@ describe('over a pipe', () => {
     const [created, ...events] = documents(stopped.out) as [{ runId: string }, ...RunEventDoc[]];
     expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, at) => at));
     // Who stopped following stopped nothing else.
-    const shown = await piped('runs', 'show', created.runId, '--json');
+    const shown = await said('runs', 'show', created.runId, '--json');
     const snapshot = JSON.parse(shown.out) as RunSnapshot & {
       questions: { interruptId: string }[];
     };
@@ -152,9 +165,9 @@ describe('over a pipe', () => {
   it('pause, resume and cancel; who follows is told by the exit code', async () => {
     const runId = await host.startRun({ workflowId, inputs });
     await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
-    expect((await piped('runs', 'pause', runId, '--reason', 'x')).out).toMatch(/Paused|Waiting/);
-    expect((await piped('runs', 'resume', runId)).code).toBe(0);
-    expect((await piped('runs', 'cancel', runId, '--reason', 'x')).code).toBe(0);
+    expect((await said('runs', 'pause', runId, '--reason', 'x')).out).toMatch(/Paused|Waiting/);
+    expect((await said('runs', 'resume', runId)).code).toBe(0);
+    expect((await said('runs', 'cancel', runId, '--reason', 'x')).code).toBe(0);
     const followed = await piped('runs', 'follow', runId);
     expect(followed.code).toBe(4);
     expect(followed.out).toContain(`Run ${runId}: Cancelled.`);
@@ -191,41 +204,44 @@ describe.skipIf(missing)(`at a terminal${missing === undefined ? '' : ` (${missi
     // eslint-disable-next-line no-control-regex -- colours take no room
     text.replaceAll(/\u001b\[\d+m/g, '').split('\n');
 
-  it.each([40, 120])(
-    '%i columns: the same journey, the answer chosen by its number',
-    async (columns) => {
-      const started = session(columns, 'start', workflowId, ...INPUTS);
-      expect(await started.exited).toBe(0);
-      const runId = /Run (\S+): /.exec(started.shown())?.[1] ?? '';
-      const asked = session(columns, 'runs', 'follow', runId, '--until-question');
-      expect(await asked.exited).toBe(3);
+  async function fits(columns: number, runId: string): Promise<void> {
+    const listed = session(columns, 'runs', '--workflow', workflowId);
+    expect(await listed.exited).toBe(0);
+    expect(listed.shown()).toContain(runId);
+    expect(lines(listed.shown()).filter((line) => [...line].length > columns)).toEqual([]);
+    expect(listed.shown()).toMatch(ESCAPES);
+  }
 
-      const answering = session(columns, 'runs', 'answer', runId);
-      await answering.sees('1. accept');
-      await answering.sees('Which?');
-      answering.keys('9\r');
-      await answering.sees('is none of them');
-      await answering.sees('Which?');
-      answering.keys('1\r');
-      await answering.sees('Send this? (y/n)');
-      answering.keys('y\r');
-      await answering.sees('Your answer is taken.');
-      expect(await answering.exited).toBe(0);
+  it('the same journey, the answer chosen by its number, at 40 columns; the list at 120 too', async () => {
+    const columns = 40;
+    const started = session(columns, 'start', workflowId, ...INPUTS);
+    expect(await started.exited).toBe(0);
+    const runId = /Run (\S+): /.exec(started.shown())?.[1] ?? '';
+    const asked = session(columns, 'runs', 'follow', runId, '--until-question');
+    expect(await asked.exited).toBe(3);
 
-      const ended = session(columns, 'runs', 'follow', runId);
-      expect(await ended.exited).toBe(0);
-      const listed = session(columns, 'runs', '--workflow', workflowId);
-      expect(await listed.exited).toBe(0);
-      expect(listed.shown()).toContain(runId);
-      expect(lines(listed.shown()).filter((line) => [...line].length > columns)).toEqual([]);
-      expect(listed.shown()).toMatch(ESCAPES);
-      const plain = openTerminal(columns, [...PROGRAM, 'runs'], {
-        ...{ cwd: ROOT, env: env({ NO_COLOR: '1' }) },
-      });
-      expect(await plain.exited).toBe(0);
-      expect(plain.shown()).not.toMatch(ESCAPES);
-    },
-  );
+    const answering = session(columns, 'runs', 'answer', runId);
+    await answering.sees('1. accept');
+    await answering.sees('Which?');
+    answering.keys('9\r');
+    await answering.sees('is none of them');
+    await answering.sees('Which?');
+    answering.keys('1\r');
+    await answering.sees('Send this? (y/n)');
+    answering.keys('y\r');
+    await answering.sees('Your answer is taken.');
+    expect(await answering.exited).toBe(0);
+
+    const ended = session(columns, 'runs', 'follow', runId);
+    expect(await ended.exited).toBe(0);
+    await fits(columns, runId);
+    await fits(120, runId);
+    const plain = openTerminal(columns, [...PROGRAM, 'runs'], {
+      ...{ cwd: ROOT, env: env({ NO_COLOR: '1' }) },
+    });
+    expect(await plain.exited).toBe(0);
+    expect(plain.shown()).not.toMatch(ESCAPES);
+  });
 
   it('Ctrl-C leaves the question unanswered, and a run that is followed alone', async () => {
     const runId = await host.startRun({ workflowId, inputs });

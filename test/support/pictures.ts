@@ -9,38 +9,13 @@ import { createDemo, demoRunRequest } from '../../src/demo/index.ts';
 import { ended, waiting } from '../facade/suite-parts.ts';
 import { launchChromium } from './chromium.ts';
 import { startTestHost, type TestHost } from './host.ts';
+import { SHOTS, type Runs, type Shot } from './picture-shots.ts';
 import { quietLogger } from './quiet-logger.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const ACCESS = { person: 'Ada', why: 'The invoice of May is wrong.' };
 const DESKTOP = { width: 1100, height: 860 };
 const PHONE = { width: 390, height: 844 };
-
-interface Shot {
-  readonly name: string;
-  readonly path: (runs: Runs) => string;
-  readonly phone?: true;
-  /** Something that the script shows, which is waited for. */
-  readonly shows?: string;
-}
-
-interface Runs {
-  readonly refund: string;
-  readonly access: string;
-  readonly research: string;
-}
-
-const SHOTS: readonly Shot[] = [
-  { name: 'home', path: () => '/pages' },
-  { name: 'question', path: ({ refund }) => `/pages/runs/${refund}` },
-  { name: 'start', path: () => '/pages/start/access-request' },
-  { name: 'gate-on-a-phone', path: ({ access }) => `/pages/runs/${access}`, phone: true },
-  {
-    name: 'threads',
-    path: ({ research }) => `/pages/runs/${research}`,
-    shows: '.thread .item.question.waiting',
-  },
-];
 
 /** Writes `<name>.png` of each into `folder`; the names. */
 export async function takePictures(folder: string): Promise<readonly string[]> {
