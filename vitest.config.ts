@@ -6,6 +6,7 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { cacheFolder } from './src/app/cache-folder.js';
 import { heaviestFirst, readDurations } from './test/runner/durations.ts';
+import { WORKERS_VARIABLE } from './test/runner/lane.ts';
 import { patient } from './test/support/machine.ts';
 import { PROJECTS } from './test/support/projects.ts';
 
@@ -27,8 +28,10 @@ const SHARED = { isolate: false };
 export default defineConfig({
   test: {
     pool: 'forks',
-    // Files wait for timers, servers and each other's processes for half of their time: three share two cores.
-    maxWorkers: Math.max(2, Math.ceil(availableParallelism() * 1.5)),
+    // Files wait for timers, servers and each other's processes for half of their time: three share two cores. A lane of
+    // `npm test` has fewer: an option of the command line does not reach the projects.
+    maxWorkers:
+      Number(process.env[WORKERS_VARIABLE]) || Math.max(2, Math.ceil(availableParallelism() * 1.5)),
     sequence: { sequencer: HeaviestFirst },
     // Nothing asserts a time; these end what hangs. A test names a limit of its own only where it needs more.
     testTimeout: patient(120_000),

@@ -16,6 +16,8 @@ export interface Lane {
   readonly workers: number;
 }
 
+/** How many files a lane runs at once, for vitest.config.ts. */
+export const WORKERS_VARIABLE = 'OPENWOP_TEST_WORKERS';
 const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs');
 const REPORTER = join(ROOT, 'test/runner/reporter.ts');
 /** Time in ms between the signal that ends a lane and the one that cannot be caught. */
@@ -40,12 +42,16 @@ export interface RunningLane {
 export function startLane({ projects, workers }: Lane, args: readonly string[]): RunningLane {
   const chosen = projects.map((name) => `--project=${name}`);
   const reporters = ['--reporter=default', `--reporter=${REPORTER}`];
-  const options = [...chosen, ...reporters, `--maxWorkers=${workers}`, '--passWithNoTests'];
+  const options = [...chosen, ...reporters, '--passWithNoTests'];
   const child = spawn(process.execPath, [VITEST, 'run', ...options, ...args], {
     cwd: ROOT,
     detached: true,
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, ...(process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}) },
+    env: {
+      ...process.env,
+      [WORKERS_VARIABLE]: String(workers),
+      ...(process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}),
+    },
   });
   // Two at once draw no moving picture.
   child.stdout?.on('data', (piece: Buffer) => process.stdout.write(piece));

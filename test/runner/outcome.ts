@@ -19,7 +19,7 @@ export function resultsOf(lines: readonly Line[]): ReadonlyMap<string, FileResul
   return new Map(lines.flatMap((line) => (line.kind === 'file' ? [[line.file, line.result]] : [])));
 }
 
-function spentOf(lines: readonly Line[]): ReadonlyMap<string, Spent> {
+export function spentOf(lines: readonly Line[]): ReadonlyMap<string, Spent> {
   return new Map(lines.flatMap((line) => (line.kind === 'spent' ? [[line.file, line.spent]] : [])));
 }
 

@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { processTestFiles, realTestFiles } from '../support/projects.ts';
 import { ROOT } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
+import { overBudget } from './budget.ts';
 import { keepDurations } from './durations.ts';
 import {
   filesAgain,
@@ -69,13 +70,21 @@ async function test(run: TestRun, { hasServer, slow, args }: Asked): Promise<Clo
   await run.play(lanes(hasServer), args);
   const flakes = await again(run, slow);
   keepFlakes(CACHE_DIR, flakes);
-  if (run.why === undefined) keepDurations(CACHE_DIR, run.lines);
-  const closing = close(run, hasServer ? run.outcome : withoutRealTests(run.outcome), flakes);
-  if (closing.code === 0 && args.length === 0) keepGreen(CACHE_DIR);
+  keepDurations(CACHE_DIR, run.lines);
+  const outcome = hasServer ? run.outcome : withoutRealTests(run.outcome);
+  const isWhole = args.length === 0 && run.why === undefined;
+  const closing = close(run, outcome, { flakes, isWhole });
+  if (closing.code === 0 && isWhole) keepGreen(CACHE_DIR);
   return closing;
 }
 
-function close(run: TestRun, outcome: Outcome, flakes: readonly Flake[]): Closing {
+interface Seen {
+  readonly flakes: readonly Flake[];
+  /** All files ran. */
+  readonly isWhole: boolean;
+}
+
+function close(run: TestRun, outcome: Outcome, { flakes, isWhole }: Seen): Closing {
   const lines = ['Slowest files:', ...slowestFiles(run.lines), totals(run.lines)];
   if (run.why !== undefined) lines.push(run.why);
   lines.push(...outcome.cutOff.map((file) => `did not end  ${file}`));
@@ -89,8 +98,10 @@ function close(run: TestRun, outcome: Outcome, flakes: readonly Flake[]): Closin
   const required = process.env.OPENWOP_TEST_REQUIRE ?? '';
   const isRefused = required !== '' && outcome.skipped > 0;
   if (isRefused) lines.push(`OPENWOP_TEST_REQUIRE=${required}: a skip is a failure.`);
+  const over = overBudget(run.lines, isWhole);
+  lines.push(...over);
   const isStopped = run.why !== undefined && outcome.failed === 0;
-  const failed = outcome.failed + stopping.length + (isStopped ? 1 : 0);
+  const failed = outcome.failed + stopping.length + over.length + (isStopped ? 1 : 0);
   lines.push(lastLine({ ...outcome, failed }));
   return { lines, code: failed > 0 || isRefused ? 1 : 0 };
 }

@@ -1,0 +1,46 @@
+// What the tests may start, in counts: seconds are the machine's, counts are ours. What is over it starts less, moves to a lower
+// rung or to the campaign, or has a row here with its reason.
+import { STARTABLE, type Line, type Startable } from './lines.ts';
+import { spentOf } from './outcome.ts';
+
+type Counts = Readonly<Record<Startable, number>>;
+
+/** Of one file. */
+const FILE: Counts = { host: 2, database: 4, program: 4 };
+
+/** Files that start more, each because every start is a case. */
+export const EXCEPTIONS: Readonly<Record<string, Partial<Counts>>> = {};
+
+/** Of all files of `npm test`. */
+const ALL: Counts = { host: 100, database: 200, program: 100 };
+
+/** A sentence for each count that is over: the files alone, or all of them where the run was whole. */
+export function overBudget(
+  lines: readonly Line[],
+  isWhole: boolean,
+  { file: perFile, all, exceptions }: Budget = { file: FILE, all: ALL, exceptions: EXCEPTIONS },
+): readonly string[] {
+  const found: string[] = [];
+  const sums: Record<Startable, number> = { host: 0, database: 0, program: 0 };
+  for (const [file, { started }] of spentOf(lines)) {
+    for (const what of STARTABLE) {
+      sums[what] += started[what];
+      const most = exceptions[file]?.[what] ?? perFile[what];
+      if (started[what] > most) found.push(sentence(file, what, [started[what], most]));
+    }
+  }
+  for (const what of STARTABLE)
+    if (isWhole && sums[what] > all[what])
+      found.push(sentence('npm test', what, [sums[what], all[what]]));
+  return found;
+}
+
+interface Budget {
+  readonly file: Counts;
+  readonly all: Counts;
+  readonly exceptions: Readonly<Record<string, Partial<Counts>>>;
+}
+
+function sentence(who: string, what: Startable, [count, most]: readonly [number, number]): string {
+  return `${who} starts ${count} ${what}s; the budget is ${most} (test/runner/budget.ts).`;
+}
