@@ -2,7 +2,7 @@
 // journal, and translate makes the same log of them, byte for byte.
 import { fileURLToPath } from 'node:url';
 import proto from '@temporalio/proto';
-import { bundleWorkflowCode, Worker, type InjectedSinks, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import { bundleWorkflowCode, type InjectedSinks } from '@temporalio/worker';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Carrier, JournalEntry, RecordedDeltas } from '../../src/rules/journal.ts';
 import type { JsonValue } from '../../src/rules/json.ts';
@@ -11,21 +11,29 @@ import { translate, type LogEntry } from '../../src/translate/translate.ts';
 import type { JournalSinks } from '../../workflows/interceptors.ts';
 import type { GoldenSinks } from '../support/golden/interceptor.ts';
 import { cohortRecordings, recordings, type Recording } from '../support/golden/recording.ts';
+import { openReplayer, type Replayer } from '../support/replayer.ts';
 import { carriersOf, quietRuntime } from '../support/run-workflow.ts';
 
 const History = proto.temporal.api.history.v1.History;
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
-let bundle: WorkflowBundleWithSourceMap;
+let replayer: Replayer;
+/** What the replay under way states. */
+let today: Carrier[] = [];
+const sinks: InjectedSinks<JournalSinks & GoldenSinks> = {
+  journal: { hint: { fn: () => undefined, callDuringReplay: false } },
+  golden: { carriers: { fn: (_info, carriers) => void today.push(...carriers), callDuringReplay: true } },
+};
 
 beforeAll(async () => {
   quietRuntime();
   const silent = () => undefined;
-  bundle = await bundleWorkflowCode({
+  const bundle = await bundleWorkflowCode({
     workflowsPath: path('../../workflows/index.ts'),
     workflowInterceptorModules: [path('../support/golden/interceptor.ts'), path('../../workflows/interceptors.ts')],
     logger: { log: silent, trace: silent, debug: silent, info: silent, warn: silent, error: silent },
   });
+  replayer = openReplayer({ bundle, sinks });
 });
 
 /** By ordinal: an entry taken back from a dropped command is told twice and counts once. */
@@ -57,12 +65,8 @@ describe.each(recordings())('$name', (recording) => {
   it('replays, and the journal of today is the recorded one', async () => {
     for (const segment of recording.segments) {
       const history = History.decode(Buffer.from(segment, 'base64'));
-      const today: Carrier[] = [];
-      const sinks: InjectedSinks<JournalSinks & GoldenSinks> = {
-        journal: { hint: { fn: () => undefined, callDuringReplay: false } },
-        golden: { carriers: { fn: (_info, carriers) => void today.push(...carriers), callDuringReplay: true } },
-      };
-      await Worker.runReplayHistory({ workflowBundle: bundle, sinks }, history, recording.runId);
+      today = [];
+      expect(await replayer.replay({ workflowId: recording.runId, history })).toBeUndefined();
       const recorded = inOrder(history.events.flatMap((event) => carriersOf(event)));
       expect(inOrder(today).slice(0, recorded.length)).toEqual(recorded);
     }
@@ -74,7 +78,7 @@ describe.each(cohortRecordings())('the cohort $name', ({ cohortId, segments }) =
   it('replays', async () => {
     for (const segment of segments) {
       const history = History.decode(Buffer.from(segment, 'base64'));
-      await Worker.runReplayHistory({ workflowBundle: bundle }, history, cohortId);
+      expect(await replayer.replay({ workflowId: cohortId, history })).toBeUndefined();
     }
   });
 });

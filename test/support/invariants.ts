@@ -2,7 +2,6 @@
 // one ending; history tells it again byte for byte; and the workflow code replays deterministically.
 import assert from 'node:assert/strict';
 import { Client, type Connection } from '@temporalio/client';
-import { Worker, type InjectedSinks } from '@temporalio/worker';
 import proto from '@temporalio/proto';
 import type { temporal } from '@temporalio/proto';
 import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
@@ -26,10 +25,10 @@ import type { Stores } from '../../src/ports/stores.ts';
 import { neverByChance } from './broken.ts';
 import { shownEvent } from './shown-event.ts';
 import { validateEvent } from '../../src/wire/validators.ts';
-import type { JournalSinks } from '../../workflows/interceptors.ts';
 import { silentLogger } from './log-parts.ts';
 import { journalOf } from './run-workflow.ts';
 import { CACHE_DIR } from './temporal.ts';
+import { replay } from './replayer.ts';
 import { runRef } from './run-ref.ts';
 
 /** What is looked at: a TestHost fits. */
@@ -249,10 +248,6 @@ async function checkRun(inspection: Inspection): Promise<SegmentHistory[]> {
   return segments;
 }
 
-const sinks: InjectedSinks<JournalSinks> = {
-  journal: { hint: { fn: () => {}, callDuringReplay: false } },
-};
-
 async function checkReplay(
   histories: readonly { runId: string; raw: temporal.api.history.v1.IHistory }[],
   converter: ReturnType<typeof dataConverter>,
@@ -260,13 +255,22 @@ async function checkReplay(
 ): Promise<void> {
   const { failureConverterPath } = converter;
   const bundle = await workflowBundle({ cacheDir, failureConverterPath });
-  const replayed = Worker.runReplayHistories(
-    { workflowBundle: bundle, dataConverter: converter, sinks },
-    histories.map(({ runId, raw }) => ({ workflowId: runId, history: raw })),
-  );
-  for await (const { workflowId, error } of replayed) {
-    assert.equal(error, undefined, `${workflowId} replays: ${error?.message}`);
+  for (const { runId, raw } of histories) {
+    const replayed = { workflowId: runId, history: raw };
+    const error = await replay({ bundle, dataConverter: converter }, replayed);
+    assert.equal(error, undefined, `${runId} replays: ${error?.message}`);
   }
+}
+
+const converters = new Map<string, ReturnType<typeof dataConverter>>();
+
+/** The same object for the same keys: replays are done by one worker for each. */
+function converterOf(keys: string): ReturnType<typeof dataConverter> {
+  const known = converters.get(keys);
+  if (known) return known;
+  const made = dataConverter({ encryptionKeys: keys ? parseEncryptionKeys(keys) : [] });
+  converters.set(keys, made);
+  return made;
 }
 
 /**
@@ -279,7 +283,7 @@ export async function checkInvariants(
 ): Promise<void> {
   const encryption = host.env?.OPENWOP_ENCRYPTION_KEYS;
   const keys = encryption ? parseEncryptionKeys(encryption) : [];
-  const converter = dataConverter({ encryptionKeys: keys });
+  const converter = converterOf(encryption ?? '');
   const codec = createEncryption(keys);
   const connection: Connection = connectTemporal(host.temporal);
   const { namespace } = host.temporal;

@@ -35,6 +35,7 @@ import type { HistoryEvent } from '../../src/ports/history.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { JournalSinks } from '../../workflows/interceptors.ts';
 import { patient } from './machine.ts';
+import { replay } from './replayer.ts';
 
 /** Activity types that workflow code may schedule; a script answers those that it needs. */
 const ACTIVITY_TYPES = [
@@ -193,10 +194,9 @@ export async function createWorkflowRunner(options: RunnerOptions): Promise<Work
         hints: hints.get(request.runId) ?? [],
         async replay() {
           for (const { raw } of segments) {
-            const settings = { workflowBundle: bundle, dataConverter, sinks: silentSinks };
-            await withWorkflowThreads(false, () =>
-              Worker.runReplayHistory(settings, raw, request.runId),
-            );
+            const replayed = { workflowId: request.runId, history: raw };
+            const error = await replay({ bundle, dataConverter }, replayed);
+            if (error) throw error;
           }
         },
       };
@@ -230,10 +230,6 @@ function scriptedActivities(scripts: ReadonlyMap<string, ScriptedActivities>) {
     ACTIVITY_TYPES.map((type) => [type, (input: unknown) => perform(scripts, type, input)]),
   );
 }
-
-const silentSinks: InjectedSinks<JournalSinks> = {
-  journal: { hint: { fn: () => {}, callDuringReplay: false } },
-};
 
 async function perform(
   scripts: ReadonlyMap<string, ScriptedActivities>,
