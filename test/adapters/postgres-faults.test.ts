@@ -49,7 +49,7 @@ async function killedWriter(folder: string, runId: string, appends: number): Pro
 
 describe('PGlite', () => {
   it('architecture §7 a process killed at any append loses none that was confirmed', async () => {
-    const folder = join(dir, 'killed');
+    const { dir: folder } = await pgliteDatabase();
     const runId = newId('run');
     let confirmed = 0;
     for (const appends of [3, 10]) confirmed = await killedWriter(folder, runId, appends);

@@ -83,6 +83,11 @@ export const PARTS = {
     'the pictures of docs/ are taken in Chromium',
     vitest('--config', 'test/campaign/vitest.config.ts', 'test/campaign/pictures.campaign.ts'),
   ),
+  'fork-kills': once(
+    'SIGKILL at each moment of each kind of fork',
+    vitest('test/faults/forks.test.ts'),
+    { OPENWOP_FORK_KILLS: 'whole' },
+  ),
   nodes: once(
     'start, demo, limit of a workflow task and kill on each supported line of Node',
     vitest('test/app/node-versions.test.ts'),
