@@ -1,8 +1,6 @@
-// One vitest at work. A test run has two beside each other: tests in process, and those that start and kill processes, which
-// run one at a time.
+// One vitest at work. A test run has two tracks of them beside each other (plan.ts).
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { ROOT } from '../support/source-tree.ts';
 
@@ -14,6 +12,8 @@ export type Project = (typeof IN_PROCESS)[number] | (typeof PROCESSES)[number];
 export interface Lane {
   readonly projects: readonly Project[];
   readonly workers: number;
+  /** From the repository's root; absent: all of the projects. */
+  readonly files?: readonly string[];
 }
 
 /** How many files a lane runs at once, for vitest.config.ts. */
@@ -23,15 +23,6 @@ const REPORTER = join(ROOT, 'test/runner/reporter.ts');
 /** Time in ms between the signal that ends a lane and the one that cannot be caught. */
 const GRACE_MS = 10_000;
 
-/** Where there is no dev server, what needs one is left out. */
-export function lanes(hasServer: boolean): readonly Lane[] {
-  if (!hasServer) return [{ projects: ['pure', 'stores'], workers: availableParallelism() }];
-  return [
-    { projects: IN_PROCESS, workers: Math.max(2, availableParallelism()) },
-    { projects: PROCESSES, workers: 1 },
-  ];
-}
-
 export interface RunningLane {
   /** Exit code; 1 for a signal. */
   readonly ended: Promise<number>;
@@ -39,10 +30,13 @@ export interface RunningLane {
 }
 
 /** In a process group of its own, so that `stop` reaches its workers too. `args`: as for vitest. */
-export function startLane({ projects, workers }: Lane, args: readonly string[]): RunningLane {
+export function startLane(
+  { projects, workers, files = [] }: Lane,
+  args: readonly string[],
+): RunningLane {
   const chosen = projects.map((name) => `--project=${name}`);
   const reporters = ['--reporter=default', `--reporter=${REPORTER}`];
-  const options = [...chosen, ...reporters, '--passWithNoTests'];
+  const options = [...chosen, ...reporters, '--passWithNoTests', ...files];
   const child = spawn(process.execPath, [VITEST, 'run', ...options, ...args], {
     cwd: ROOT,
     detached: true,

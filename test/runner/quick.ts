@@ -8,7 +8,7 @@ import { ROOT } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { readDurations } from './durations.ts';
 import { changedSince, lastGreen } from './green.ts';
-import { IN_PROCESS, lanes } from './lane.ts';
+import { inProcess } from './plan.ts';
 import { lastLine } from './outcome.ts';
 import { choose } from './quick-choice.ts';
 import { withServers, type Closing, type Surroundings } from './servers.ts';
@@ -54,7 +54,7 @@ async function check([name, command]: Check): Promise<string | undefined> {
 /** Test files in process that import, however far, what differs from the commit. */
 function testsOf(commit: string, hasServer: boolean): readonly string[] {
   const path = join(KEPT, 'list.json');
-  const projects = (hasServer ? IN_PROCESS : ['pure', 'stores']).map((name) => `--project=${name}`);
+  const projects = inProcess(hasServer).projects.map((name) => `--project=${name}`);
   const args = [
     'vitest',
     'list',
@@ -84,8 +84,7 @@ async function quick(tests: TestRun, { hasServer }: Surroundings): Promise<Closi
     durations: readDurations(CACHE_DIR),
     budgetMs: FILES_MS,
   });
-  const [inProcess] = lanes(hasServer);
-  if (inProcess && chosen.length > 0) await tests.play([inProcess], chosen);
+  if (chosen.length > 0) await tests.play([[inProcess(hasServer)]], chosen);
   const faults = (await checking).filter((said) => said !== undefined);
   const { outcome, why } = tests;
   const lines = [...faults];

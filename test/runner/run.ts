@@ -2,11 +2,11 @@
 // ends with one line of its own. Where nothing but the in-memory server can be had, what needs a dev server is skipped. With
 // OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium, python, go) a skip is a failure (architecture §8).
 import { execFileSync } from 'node:child_process';
-import { processTestFiles, realTestFiles } from '../support/projects.ts';
+import { inProcessTestFiles, processTestFiles, realTestFiles } from '../support/projects.ts';
 import { ROOT } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { overBudget } from './budget.ts';
-import { keepDurations } from './durations.ts';
+import { keepDurations, readDurations } from './durations.ts';
 import {
   filesAgain,
   flakesOf,
@@ -17,8 +17,8 @@ import {
   type Flake,
 } from './flakes.ts';
 import { keepGreen } from './green.ts';
-import { lanes, PROCESSES } from './lane.ts';
 import { lastLine, outcomeOf, resultsOf, slowestFiles, totals, type Outcome } from './outcome.ts';
+import { inProcess, plan, processes, type Track } from './plan.ts';
 import { withServers, type Closing, type Surroundings } from './servers.ts';
 import type { TestRun } from './test-run.ts';
 
@@ -41,7 +41,7 @@ async function again(run: TestRun, slow: string): Promise<readonly Flake[]> {
   const flakes: Flake[] = [];
   for (const file of files) {
     console.log(`\n${file} failed; once more, alone:`);
-    await run.play([{ projects: PROCESSES, workers: 1 }], [file]);
+    await run.play([[processes([file])]], []);
     const before = failed.get(file);
     if (!run.outcome.failures.includes(file) && before)
       flakes.push(...flakesOf(file, before, about));
@@ -66,8 +66,15 @@ function withoutRealTests(outcome: Outcome): Outcome {
   };
 }
 
+function tracksOf(hasServer: boolean, args: readonly string[]): readonly Track[] {
+  if (!hasServer) return [[inProcess(false)]];
+  if (args.length > 0) return [[inProcess(true)], [processes()]];
+  const files = { inProcess: inProcessTestFiles(), processes: processTestFiles() };
+  return plan(files, readDurations(CACHE_DIR));
+}
+
 async function test(run: TestRun, { hasServer, slow, args }: Asked): Promise<Closing> {
-  await run.play(lanes(hasServer), args);
+  await run.play(tracksOf(hasServer, args), args);
   const flakes = await again(run, slow);
   keepFlakes(CACHE_DIR, flakes);
   keepDurations(CACHE_DIR, run.lines);

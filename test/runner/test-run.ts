@@ -2,6 +2,7 @@
 import { startLane, type Lane, type RunningLane } from './lane.ts';
 import { readLines, type Line } from './lines.ts';
 import { outcomeOf, type Outcome } from './outcome.ts';
+import type { Track } from './plan.ts';
 
 export class TestRun {
   readonly #path: string;
@@ -37,11 +38,16 @@ export class TestRun {
     for (const lane of this.#running) lane.stop();
   }
 
-  async play(all: readonly Lane[], args: readonly string[]): Promise<void> {
+  /** The tracks beside each other, the lanes of each one after the other. */
+  async play(tracks: readonly Track[], args: readonly string[]): Promise<void> {
     const timer = setTimeout(() => {
       this.stop(`The tests took longer than ${Math.round(this.#limitMs / 60_000)} minutes.`);
     }, this.#limitMs);
-    await Promise.all(all.map((lane) => this.#runLane(lane, args)));
+    await Promise.all(
+      tracks.map(async (track) => {
+        for (const lane of track) await this.#runLane(lane, args);
+      }),
+    );
     clearTimeout(timer);
   }
 

@@ -88,6 +88,11 @@ export function realTestFiles(): string[] {
   return testFiles().filter((path) => ![...PURE, ...STORES, ...PROCESSES].some(holds(path)));
 }
 
+/** Files of tests that start no processes. */
+export function inProcessTestFiles(): string[] {
+  return testFiles().filter((path) => !PROCESSES.some(holds(path)));
+}
+
 /** Files of tests that start processes. */
 export function processTestFiles(): string[] {
   return testFiles().filter((path) => PROCESSES.some(holds(path)));
