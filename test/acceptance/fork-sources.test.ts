@@ -61,6 +61,8 @@ beforeAll(async () => {
   host = await startTestHost({
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
     encryption: true,
+    // Archives are files, and are damaged there.
+    database: 'pglite',
     facade: { forceContinueAsNewAfter: 15 },
   });
   connection = connectTemporal(host.temporal);

@@ -43,6 +43,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     database: { kind: 'postgres'; url: string };
     masterKeys: typeof KEYS;
     logger: typeof quietLogger;
+    keyHeldMs: number;
   };
   let stores: Stores;
   let db: OpenDatabase['db'];
@@ -52,7 +53,8 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   beforeAll(async () => {
     if ('missing' in postgres) throw new Error(postgres.missing);
     const database = { kind: 'postgres', url: await postgres.createDatabase() } as const;
-    options = { database, masterKeys: KEYS, logger: quietLogger };
+    // No key is used without asking: by the true time none of them would be forgotten yet.
+    options = { database, masterKeys: KEYS, logger: quietLogger, keyHeldMs: 0 };
     const opened = await openDatabase(database, quietLogger);
     stores = await storesOn(opened, options);
     ({ db } = opened);

@@ -153,6 +153,9 @@ function lengthBeforeAnswer({ segments: [events = []] }: FinishedRun): number {
   return started.at(-2) ?? 0;
 }
 
+/** Runs until one ends its segment in the task that took the answer. */
+const SEGMENT_TRIES = 5;
+
 const named = CASES.map(([asked, value, word]) => ({
   name: `${asked.title}: ${value.action as string}`,
   asked,
@@ -170,15 +173,21 @@ describe.each(named)('$name', ({ asked, value, word }) => {
       activities: scripted(asked).activities,
       script: says,
     });
-    const { activities, words } = scripted(asked);
-    const forceContinueAsNewAfter = lengthBeforeAnswer(plain) + 1;
-    const run = await runOnce({
-      input: { ...inputOf(['pay']), forceContinueAsNewAfter },
-      activities,
-      script: says,
-    });
-    expect(run.segments.length).toBeGreaterThan(1);
-    expectHeard(run, words, word);
+    // Where tasks fall is the server's: a run that had fewer of them says where its own were.
+    let like = plain;
+    for (let tries = 1; ; tries++) {
+      const { activities, words } = scripted(asked);
+      const forceContinueAsNewAfter = lengthBeforeAnswer(like) + 1;
+      const run = await runOnce({
+        input: { ...inputOf(['pay']), forceContinueAsNewAfter },
+        activities,
+        script: says,
+      });
+      expectHeard(run, words, word);
+      if (run.segments.length > 1) break;
+      expect(tries).toBeLessThan(SEGMENT_TRIES);
+      like = run;
+    }
   });
 
   it('is kept when it comes while the segment drains (architecture §4)', async () => {
