@@ -1,4 +1,4 @@
-// The retention contract on its twins (architecture §8): PGlite in memory, PGlite with content in files, PostgreSQL.
+// The retention contract on its twins (architecture §8): PGlite, PGlite with content in files, PostgreSQL.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

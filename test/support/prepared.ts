@@ -54,6 +54,7 @@ function digestOfMigrations(): string {
   const hash = createHash('sha256').update(readFileSync(join(dirname(main), '..', 'package.json')));
   const folder = join(ROOT, 'src/adapters/postgres/migrations');
   for (const name of readdirSync(folder).sort()) hash.update(readFileSync(join(folder, name)));
+  hash.update(readFileSync(join(folder, '../migrate.ts')));
   return hash.digest('hex').slice(0, 16);
 }
 
