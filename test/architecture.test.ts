@@ -4,7 +4,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { MUTANTS } from './mutants/mutants.ts';
 import { mutate } from './mutants/mutate.ts';
-import { repositoryFiles, ROOT } from './support/source-tree.ts';
+import { ROOT } from './support/root.ts';
+import { repositoryFiles } from './support/source-tree.ts';
 
 const LEAST_INVARIANTS = 25;
 const PAGE = 'docs/architecture.md';

@@ -77,7 +77,7 @@ function contracts(stores: GivenStores): void {
   });
 }
 
-describe('PGlite', () => {
+describe('PGlite with content in a table', () => {
   contracts(opened(async () => ({ database: await pgliteDatabase() })));
 });
 

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ROOT } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
 import { PART_NAMES, PARTS, type Part } from './parts.ts';
 
 const SCRIPTS = { mutants: 'test/mutants/run.ts' } as const;

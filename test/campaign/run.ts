@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import { shareSlowness } from '../support/machine.ts';
-import { ROOT } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
 import { PART_NAMES, PARTS, type Part, type PartName, type Round } from './parts.ts';
 
 const MINUTE_MS = 60_000;

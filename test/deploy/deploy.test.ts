@@ -15,7 +15,8 @@ import { readConfig } from '../../src/app/config.ts';
 import { STOP_LIMITS } from '../../src/app/parts.ts';
 import { EARLY_ROLES, LATE_ROLES } from '../../src/app/roles.ts';
 import { nodeTypesOf } from '../../src/rules/capabilities.ts';
-import { readSource, repositoryFiles, ROOT } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
+import { readSource, repositoryFiles } from '../support/source-tree.ts';
 
 interface Service {
   readonly image?: string;

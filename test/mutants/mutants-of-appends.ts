@@ -11,7 +11,10 @@ export const OF_APPENDS: readonly Row[] = [
       'AND h.run_id = m.run_id AND h.tenant_id = m.tenant_id',
       'AND h.tenant_id = m.tenant_id',
     ],
-    [OF_STORES, 'PGlite.*appends at one time give each run what it gets alone'],
+    [
+      OF_STORES,
+      'PGlite with content in a table.*appends at one time give each run what it gets alone',
+    ],
   ],
   [
     83,
@@ -20,6 +23,9 @@ export const OF_APPENDS: readonly Row[] = [
       'if (isOfOne) await together([one]);',
       'if (isOfOne) one.reject(error);',
     ],
-    [OF_STORES, 'PGlite.*one that cannot be stored keeps no other from its place'],
+    [
+      OF_STORES,
+      'PGlite with content in a table.*one that cannot be stored keeps no other from its place',
+    ],
   ],
 ];

@@ -129,7 +129,7 @@ const ROWS: readonly Row[] = [
   [
     15,
     [APPEND, 'sequence: head.nextSequence + index,', 'sequence: head.nextSequence + index + 1,'],
-    [OF_STORES, 'PGlite.*gives dense sequences and clamped times'],
+    [OF_STORES, 'PGlite with content in a table.*gives dense sequences and clamped times'],
   ],
   [
     16,
@@ -139,12 +139,15 @@ const ROWS: readonly Row[] = [
   [
     17,
     [APPEND, "else if (head.closed) outcomes.push({ kind: 'closed', head });", ''],
-    [OF_STORES, 'PGlite.*after the terminal entry everything is refused'],
+    [OF_STORES, 'PGlite with content in a table.*after the terminal entry everything is refused'],
   ],
   [
     18,
     [APPEND, 'head.historyEventId !== behind.historyEventId ||', ''],
-    [OF_STORES, 'PGlite.*a batch behind another cursor is stale and changes nothing'],
+    [
+      OF_STORES,
+      'PGlite with content in a table.*a batch behind another cursor is stale and changes nothing',
+    ],
   ],
   [
     19,
@@ -159,7 +162,7 @@ const ROWS: readonly Row[] = [
   [
     20,
     ['src/adapters/postgres/log-restore.ts', 'if (open.length > 0) return false;', ''],
-    [OF_STORES, 'PGlite.*is refused while a block is open'],
+    [OF_STORES, 'PGlite with content in a table.*is refused while a block is open'],
   ],
   [
     21,
@@ -168,7 +171,7 @@ const ROWS: readonly Row[] = [
       "if (block?.closed) return { kind: 'refused', reason: 'block-closed' };",
       '',
     ],
-    [OF_STORES, 'PGlite.*behind a close, and by an older try'],
+    [OF_STORES, 'PGlite with content in a table.*behind a close, and by an older try'],
   ],
   [
     22,
@@ -182,7 +185,10 @@ const ROWS: readonly Row[] = [
       'greatest(feed_cursors.position, excluded.position)',
       'excluded.position',
     ],
-    [OF_STORES, 'PGlite.*a named consumer has a durable cursor that never goes back'],
+    [
+      OF_STORES,
+      'PGlite with content in a table.*a named consumer has a durable cursor that never goes back',
+    ],
   ],
   [
     24,
@@ -191,7 +197,7 @@ const ROWS: readonly Row[] = [
       'WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2',
       'WHERE run_id = $1 AND tenant_id = $3 AND sequence >= 0 * $2::int',
     ],
-    [OF_STORES, 'PGlite.*a rebuild keeps the positions of rows that stay'],
+    [OF_STORES, 'PGlite with content in a table.*a rebuild keeps the positions of rows that stay'],
   ],
   [
     25,
@@ -327,7 +333,10 @@ const ROWS: readonly Row[] = [
       'return inserted.length > 0 ? { kind:',
       'return inserted.length >= 0 ? { kind:',
     ],
-    [OF_STORES, 'PGlite.*of concurrent acceptances with one key exactly one inserts its run'],
+    [
+      OF_STORES,
+      'PGlite with content in a table.*of concurrent acceptances with one key exactly one inserts its run',
+    ],
   ],
   [
     42,
@@ -336,7 +345,10 @@ const ROWS: readonly Row[] = [
       "if (record.request_digest !== claim.requestDigest) return { kind: 'mismatch' };",
       '',
     ],
-    [OF_STORES, 'PGlite.*another body is a mismatch: running, abandoned and answered'],
+    [
+      OF_STORES,
+      'PGlite with content in a table.*another body is a mismatch: running, abandoned and answered',
+    ],
   ],
   [
     43,
@@ -345,7 +357,10 @@ const ROWS: readonly Row[] = [
       'FROM runs WHERE run_id = $1 AND tenant_id = $2`',
       "FROM runs WHERE run_id = $1 AND $2::text <> ''`",
     ],
-    [OF_STORES, 'PGlite.*a run of another tenant is not found and not listed'],
+    [
+      OF_STORES,
+      'PGlite with content in a table.*a run of another tenant is not found and not listed',
+    ],
   ],
   [
     43,
@@ -354,7 +369,10 @@ const ROWS: readonly Row[] = [
       'FROM run_heads WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE`',
       "FROM run_heads WHERE run_id = $1 AND $2::text <> '' FOR UPDATE`",
     ],
-    [OF_STORES, 'PGlite.*under the ref of another tenant nothing is changed of it: append'],
+    [
+      OF_STORES,
+      'PGlite with content in a table.*under the ref of another tenant nothing is changed of it: append',
+    ],
   ],
   [
     44,

@@ -13,7 +13,8 @@ import {
   roundsOf,
   type HostFacts,
 } from '../../src/rules/capabilities.ts';
-import { ROOT, repositoryFiles } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
+import { repositoryFiles } from '../support/source-tree.ts';
 
 const ALL: HostFacts = {
   agents: true,

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { ROOT } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
 import { EXCEPTIONS, overBudget } from './budget.ts';
 import type { Line } from './lines.ts';
 

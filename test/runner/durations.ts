@@ -2,7 +2,7 @@
 // others are done.
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { ROOT } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
 import type { Line } from './lines.ts';
 import { resultsOf } from './outcome.ts';
 

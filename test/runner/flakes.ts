@@ -2,7 +2,7 @@
 // stop what is unrelated to it, and it is not forgotten: each is a row, and the third row of one test stops everybody.
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { ROOT } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
 import type { FileResult } from './lines.ts';
 import { failedTests } from './outcome.ts';
 

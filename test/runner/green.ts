@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
 
 const NAME = 'test-green';
 

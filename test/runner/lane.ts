@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { ROOT } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
 
 /** Names of the projects of vitest.config.ts. */
 export const IN_PROCESS = ['pure', 'stores', 'real'] as const;

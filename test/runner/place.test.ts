@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { ROOT } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
 
 /** Takes a place, starts a process that outlives it, and clears the place, which prints what was there. */
 const PROGRAM = `

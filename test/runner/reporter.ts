@@ -7,7 +7,7 @@ import type {
   TestModule,
   TestSpecification,
 } from 'vitest/node';
-import { ROOT } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
 import { writeLine, type TestResult } from './lines.ts';
 
 type Failure = Pick<SerializedError, 'name' | 'message'>;

@@ -3,7 +3,7 @@
 // OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium, python, go) a skip is a failure (architecture §8).
 import { execFileSync } from 'node:child_process';
 import { inProcessTestFiles, processTestFiles, realTestFiles } from '../support/projects.ts';
-import { ROOT } from '../support/source-tree.ts';
+import { ROOT } from '../support/root.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { overBudget } from './budget.ts';
 import { keepDurations, readDurations } from './durations.ts';

@@ -1,10 +1,9 @@
 // What a test file takes of the machine, measured in the process that runs it.
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { ROOT } from '../support/root.ts';
 import { writeLine, type Startable } from './lines.ts';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Ticks of /proc in a second. */
 const TICKS = 100;
 /** Of the fields behind the name of a process in /proc: user and system, and the same of children that ended. */

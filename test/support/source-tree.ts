@@ -2,10 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
-
-export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+import { ROOT } from './root.ts';
 
 export interface Import {
   /** Path in the repository, package name, or `node:…`. */
