@@ -7,6 +7,9 @@ const BROWSER = ['live', 'home-live', 'browser', 'run-log', 'threads', 'causes',
   (name) => `src/pages/${name}.js`,
 );
 
+const WAIT =
+  'Ask whether it has happened (expect.poll, until), or say what the time is (quietFor, takes).';
+
 export default tseslint.config(
   { ignores: ['node_modules', '.data', '.cache', 'schemas/types.generated.ts'] },
   js.configs.recommended,
@@ -33,6 +36,17 @@ export default tseslint.config(
             ':matches(PropertyDefinition, MethodDefinition[kind!="constructor"])[accessibility="private"]',
           message: 'Write #name.',
         },
+      ],
+    },
+  },
+  {
+    // A sleep that stands for an event is too short one day (test/support/waiting.ts).
+    files: ['test/**/*.test.ts'],
+    rules: {
+      'no-restricted-globals': ['error', { name: 'setTimeout', message: WAIT }],
+      'no-restricted-imports': [
+        'error',
+        { name: 'node:timers/promises', importNames: ['setTimeout'], message: WAIT },
       ],
     },
   },

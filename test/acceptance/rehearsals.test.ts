@@ -3,7 +3,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunEventDoc, RunOverviewList } from '../../schemas/types.generated.ts';
@@ -19,6 +18,7 @@ import { checkInvariants } from '../support/invariants.ts';
 import { writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
+import { takes } from '../support/waiting.ts';
 
 const HOUR_MS = 3600 * 1000;
 const DAY_MS = 24 * HOUR_MS;
@@ -442,7 +442,7 @@ it(
     const answer = await api.api(address, { body, headers: { 'idempotency-key': 'k' } });
     expect(answer.status).toBe(202);
     await api.waitFor(runId, ({ rehearsal }) => (rehearsal?.skippedMs ?? 0) > 0);
-    await sleep(100);
+    await takes(100);
     await first.kill('SIGKILL');
     const second = await spawnHost('start', env);
     try {

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
 import { ended, expectLawful, readLog, waiting } from '../facade/suite-parts.ts';
-import { startTestHost, type TestHost } from '../support/host.ts';
+import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 
 const at = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -33,12 +33,11 @@ describe('examples/team', () => {
     });
     const { runId, sessionId } = created.body;
     let children: string[] = [];
-    for (let tries = 0; children.length < 2 && tries < 400; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 25));
+    await until(async () => {
       const { body } = await host.api<Session>(`/v1/host/openwop-temporal/sessions/${sessionId}`);
       children = body.runs.map((run) => run.runId).filter((id) => id !== runId);
-    }
-    expect(children).toHaveLength(2);
+      return children.length === 2;
+    }, 'both researchers have runs');
     const path = `/v1/host/openwop-temporal/runs/${runId}/children`;
     for (const child of children) await host.waitFor(child, waiting);
     const below = await host.api<{ runs: Below[] }>(path);

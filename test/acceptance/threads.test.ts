@@ -6,7 +6,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { ended } from '../facade/suite-parts.ts';
 import { graveFindings } from '../support/axe.ts';
 import { chromiumPath, launchChromium } from '../support/chromium.ts';
-import { startTestHost, type TestHost } from '../support/host.ts';
+import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { signedIn } from '../support/pictures.ts';
 
 const at = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -159,12 +159,12 @@ describe('the page of an event’s causes', () => {
   it('a one-time link tells of its run alone: where the chain leaves it, the page says so', async () => {
     const runId = await startResearch();
     let child = '';
-    for (let tries = 0; child === '' && tries < 400; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 25));
+    await until(async () => {
       const path = `/v1/host/openwop-temporal/runs/${runId}/children`;
       const { body } = await host.api<{ runs: { runId: string }[] }>(path);
       child = body.runs[0]?.runId ?? '';
-    }
+      return child !== '';
+    }, 'the run has a child');
     await host.waitFor(child, ({ status }) => status === 'waiting-approval');
     const { body } = await host.api<{ events: { eventId: string }[] }>(
       `/v1/runs/${child}/events/poll`,

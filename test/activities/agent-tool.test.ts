@@ -12,6 +12,7 @@ import type { Tool, ToolCallContext } from '../../src/ports/tools.ts';
 import { activityEnvironment, AGENT_ID, createRig, runActivity, TENANT, type Rig } from './rig.ts';
 import { openTestStores } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
+import { takes } from '../support/waiting.ts';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -206,7 +207,7 @@ describe('an agent that is not there (architecture §5)', () => {
 
 describe('a stopped call whose agent still answers (seed 004 §4.4)', () => {
   const onAbort = (signal: AbortSignal, then: () => void) =>
-    signal.addEventListener('abort', () => setTimeout(then, 20), { once: true });
+    signal.addEventListener('abort', () => void takes(20).then(then), { once: true });
 
   test('time is over, the agent says canceled: it is known that it did not finish', async () => {
     const tool = remoteTool(

@@ -28,6 +28,7 @@ import {
 } from './rig.ts';
 import { openTestStores } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
+import { takes } from '../support/waiting.ts';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -43,7 +44,7 @@ type Say = (channel: string, text: string) => void;
 type Behave = (say: Say, context: ToolCallContext) => Promise<JsonValue>;
 
 const notSent = (): Error => Object.assign(new Error('the agent is gone'), { sent: false });
-const passing = async (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60));
+const passing = (): Promise<void> => takes(60);
 
 /** A tool of an agent process that does and says what the test wants. */
 function streaming(behave: Behave, more: Partial<Tool> = {}): Tool {

@@ -18,6 +18,7 @@ import {
   type ServerAnswer,
 } from '../support/openai-server.ts';
 import { paced } from '../support/machine.ts';
+import { takes } from '../support/waiting.ts';
 
 let server: OpenAiServer | undefined;
 afterEach(async () => {
@@ -347,10 +348,10 @@ describe('faults by class', () => {
     const config = await endpoint((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       const thinking = setInterval(() => response.write(': PROCESSING\n\n'), paced(200));
-      setTimeout(() => {
+      void takes(1_600).then(() => {
         clearInterval(thinking);
         response.end(chunk({ content: '{"decision":1}' }, 'stop') + DONE);
-      }, paced(1_600));
+      });
     });
     expect((await infer({ ...config, stallTimeoutMs: paced(1_000) })).response.kind).toBe('final');
   });

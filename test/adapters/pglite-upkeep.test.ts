@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Turns } from '../../src/adapters/postgres/pglite-turns.ts';
 import { Upkeep } from '../../src/adapters/postgres/pglite-upkeep.ts';
 import { until } from '../support/host.ts';
+import { takes } from '../support/waiting.ts';
 
 const MIB = 1024 ** 2;
 const LIMITS = { turnsPerLog: 2, turnsPerTables: 4, logBytes: 8 * MIB };
@@ -100,7 +101,7 @@ describe('the embedded database', () => {
     const release = await turns.take();
     await pg.exec('BEGIN');
     for (let turn = 0; turn < 8; turn++) upkeep.noteTurn();
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await takes(50);
     await pg.exec(WRITE);
     await pg.exec('COMMIT');
     release();

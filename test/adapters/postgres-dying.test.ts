@@ -1,14 +1,12 @@
 // A PostgreSQL that dies while it greets: readiness and its last words come in one piece, before anybody who waited for
 // the connection can listen to it. It must be service_unavailable, never the end of this process.
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openPool } from '../../src/adapters/postgres/pool.ts';
 import { silentLogger } from '../support/log-parts.ts';
 import { patient } from '../support/machine.ts';
 
 const WAIT_MS = patient(20_000);
-const PROBE_MS = 20;
 
 function message(type: string, body: Buffer): Buffer {
   const head = Buffer.alloc(5);
@@ -84,8 +82,7 @@ describe('architecture §3.3 PostgreSQL dies as it greets', () => {
       let reconnects = 0;
       db.onReconnect(() => reconnects++);
       first?.destroy();
-      for (const limit = Date.now() + WAIT_MS; reconnects === 0 && Date.now() < limit;)
-        await sleep(PROBE_MS);
+      await expect.poll(() => reconnects, { timeout: WAIT_MS }).toBeGreaterThan(0);
       expect({ reconnects, seen }).toEqual({ reconnects: 1, seen: 3 });
     } finally {
       await db.close();

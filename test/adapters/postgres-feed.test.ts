@@ -9,6 +9,7 @@ import type { Stores } from '../../src/ports/stores.ts';
 import { appendRows, delta, eventually, newId, startedRun, refTo } from '../contract/given.ts';
 import { sharePostgres } from '../support/shared-postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { quietFor, takes } from '../support/waiting.ts';
 const postgres = await sharePostgres();
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
@@ -72,7 +73,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     const abort = new AbortController();
     const pages = readFeed(stores, { tenant, after: 0, signal: abort.signal });
     const first = pages.next();
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await quietFor(200);
     await end(writer, 'ROLLBACK');
     expect(named((await first).value ?? [])).toEqual([`${late} 0`]);
     await pages.return();
@@ -125,7 +126,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     const slow = Array.from({ length: 6 }, async () => {
       for (let count = 0; count < 8; count++) {
         const writer = await openWriter(tenant);
-        await new Promise((resolve) => setTimeout(resolve, Math.random() * 30));
+        await takes(Math.random() * 30);
         await end(writer, count % 3 === 0 ? 'ROLLBACK' : 'COMMIT');
       }
     });

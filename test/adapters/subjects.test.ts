@@ -1,7 +1,6 @@
 // Keys of subjects and what they seal, on both twins (architecture §10.1): states of a key, digests that nobody can try, and
 // how long a process may hold a key that another one destroyed.
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   openDatabase,
@@ -28,6 +27,7 @@ import { batchAfter, entry, headOf, newClaim, newId, newRun, refTo } from '../co
 import { databaseTwins, type DatabaseTwin } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { paced, patient } from '../support/machine.ts';
+import { takes } from '../support/waiting.ts';
 
 const OLD = { id: 'old', key: new Uint8Array(randomBytes(32)) };
 const NEW = { id: 'new', key: new Uint8Array(randomBytes(32)) };
@@ -217,7 +217,7 @@ describe('keys that are held', () => {
         "UPDATE subject_keys SET state = 'destroyed', wrapped = NULL, destroyed_at_ms = 1 WHERE key_id = $1",
         [keyId],
       );
-      await sleep(HELD_MS);
+      await takes(HELD_MS);
       const open = await createSeals(keys).opener([sealed]);
       expect(open('p', sealed)).toEqual({ text: '', erasedAtMs: 1 });
       await close();

@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, it } from 'vitest';
+import { takes } from '../support/waiting.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const folder = mkdtempSync(join(tmpdir(), 'openwop-launch-'));
@@ -73,8 +74,10 @@ it('what a killed process left half made is never run, and goes with programs of
   const args = [join(ROOT, 'src/app/launch.js'), 'openwop', '--help'];
   for (let ms = 20; ms < 400; ms += 60) {
     const child = spawn(process.execPath, args, { env: env('killed'), stdio: 'ignore' });
-    setTimeout(() => child.kill('SIGKILL'), ms);
-    await once(child, 'exit');
+    const exited = once(child, 'exit');
+    await takes(ms);
+    child.kill('SIGKILL');
+    await exited;
   }
   expect(await help('killed')).toContain('Usage: openwop');
   const old = new Date(0);

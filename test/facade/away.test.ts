@@ -10,6 +10,7 @@ import { rebuild } from '../../src/log/rebuild.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
 import { KEY, refusals, startFaultHost, type FaultHost, type Envelope } from './fault-host.ts';
 import { runRef } from '../support/run-ref.ts';
+import { takes } from '../support/waiting.ts';
 
 let host: FaultHost;
 
@@ -300,7 +301,7 @@ describe('stream-modes.md: streams under load', () => {
       .pipeThrough(new TextDecoderStream())
       .getReader();
     let text = '';
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await takes(300);
     for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read())
       text += chunk.value;
     const ids = [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
@@ -369,7 +370,7 @@ describe('stream-modes.md: streams under load', () => {
     const poll = own.api<{ events: unknown[]; isComplete: boolean }>(
       `/v1/runs/${runId}/events/poll?timeout=30`,
     );
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await takes(200);
     await own.stop();
     expect(await text).toContain(':draining');
     expect((await poll).body).toMatchObject({ events: [], isComplete: false });

@@ -14,6 +14,7 @@ import { chain, node } from '../support/definitions.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { appendRows, eventually, newRun, runInput } from '../contract/given.ts';
 import { catalogOf, DEFINITIONS, KEY, startFaultHost, type FaultHost } from './fault-host.ts';
+import { quietFor } from '../support/waiting.ts';
 
 const MARKUP = '<b onclick="x">&"</b>';
 const ODD = 'a/b?c#d %41 "<x>" ü';
@@ -204,7 +205,7 @@ describe('its stream', () => {
     const stream = await dial();
     await eventually(() => told(stream) >= 1, 'the first');
     // The first two may be of the reader's own begin.
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await quietFor(1_500);
     const before = told(stream);
     await appendRows(stores, run.runId, ['a']);
     await eventually(() => told(stream) > before, 'the change');

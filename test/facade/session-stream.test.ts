@@ -22,6 +22,7 @@ import { sharePostgres } from '../support/shared-postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { KEY, refusals, startFaultHost, type FaultHost } from './fault-host.ts';
 import { readSse, type Frame } from './sse-client.ts';
+import { takes } from '../support/waiting.ts';
 const postgres = await sharePostgres();
 afterAll(async () => {
   if (!('missing' in postgres)) await postgres.stop();
@@ -180,7 +181,7 @@ function streamRules(open: () => Promise<Twin>, { besides }: { readonly besides:
     const query = `?lastEventId=${second?.id}`;
     expect(await read(sessionId, () => true, { query })).toEqual([third]);
     const live = reads(sessionId, 1, { lastId: third?.id });
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await takes(100);
     const late = await runIn(sessionId);
     await appendRows(twin.stores, late, ['1']);
     expect(placed(await live)).toEqual([`${late} 0`]);
@@ -235,7 +236,7 @@ function streamRules(open: () => Promise<Twin>, { besides }: { readonly besides:
         [slow, `evt-${slow.replaceAll('-', '').slice(0, 27)}`],
       );
       await appendRows(twin.stores, quick, ['1', '2']);
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await takes(300);
     });
     expect(placed(await frames)).toEqual([`${slow} 0`, `${quick} 0`, `${quick} 1`]);
     await close();

@@ -4,7 +4,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RunEventDoc, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { expectLawful } from '../facade/suite-parts.ts';
@@ -18,6 +17,7 @@ import { checkInvariants } from '../support/invariants.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { quietRuntime } from '../support/run-workflow.ts';
 import { patient } from '../support/machine.ts';
+import { takes } from '../support/waiting.ts';
 
 const START_LIMIT_MS = patient(120_000);
 const TEST_LIMIT_MS = patient(240_000);
@@ -131,7 +131,7 @@ function followSession(): { readonly frames: readonly Frame[]; stop(): Promise<v
           return isStopped;
         },
       }).catch(() => undefined);
-      await sleep(RETRY_MS);
+      await takes(RETRY_MS);
     }
   })();
   return {
@@ -139,7 +139,7 @@ function followSession(): { readonly frames: readonly Frame[]; stop(): Promise<v
     async stop() {
       isStopped = true;
       // It may wait for an event that never comes.
-      await Promise.race([following, sleep(1_000)]);
+      await Promise.race([following, takes(1_000)]);
     },
   };
 }

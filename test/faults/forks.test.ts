@@ -6,7 +6,6 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
@@ -29,6 +28,7 @@ import { runRef } from '../support/run-ref.ts';
 import { quietRuntime } from '../support/run-workflow.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
+import { takes } from '../support/waiting.ts';
 
 const LIMIT_MS = patient(180_000);
 const LABEL = 'forked';
@@ -137,7 +137,7 @@ const MOMENTS: readonly Moment[] = [
 
 /** A replay never lives: what has ended is late enough. */
 async function at({ is }: Moment, runId: string): Promise<void> {
-  for (const limit = Date.now() + patient(60_000); Date.now() < limit; await sleep(5)) {
+  for (const limit = Date.now() + patient(60_000); Date.now() < limit; await takes(5)) {
     if (is(await stepsOf(runId))) return;
     const { status } = await client.snapshot(runId);
     if (status === 'completed' || status === 'failed') return;
@@ -189,7 +189,7 @@ describe('architecture §6: a fork over a SIGKILL', { timeout: LIMIT_MS }, () =>
   it.each(isWhole ? [0, 15, 40] : [15])('of the facade, %d ms behind the request', async (ms) => {
     const key = `accepted-${ms}`;
     const asking = post('replay', key);
-    await sleep(ms);
+    await takes(ms);
     await kill('facade');
     const runId = await asking;
     expect(await post('replay', key)).toBe(runId);
@@ -220,7 +220,7 @@ describe('architecture §6: a fork over a SIGKILL', { timeout: LIMIT_MS }, () =>
     // Nobody can be asked to start it.
     await system.killTemporal();
     const asking = post('replay', 'unstarted');
-    await sleep(100);
+    await takes(100);
     await kill('facade');
     await system.temporalBack();
     await checkFork(await asking, 'replay');
@@ -314,7 +314,7 @@ describe('what reads runs, over a SIGKILL', { timeout: LIMIT_MS }, () => {
     const path = join(folder, 'run.json');
     for (const ms of [300, 900, 1_500, 2_500]) {
       const exporting = openwop('export', sourceRunId, path, '--force');
-      await sleep(ms);
+      await takes(ms);
       exporting.kill();
       await exporting.ended;
       const names = await readdir(folder);
@@ -327,7 +327,7 @@ describe('what reads runs, over a SIGKILL', { timeout: LIMIT_MS }, () => {
     const before = await readdir(folder);
     for (const ms of [300, 1_500, 3_000]) {
       const importing = openwop('import', join(folder, 'run.json'));
-      await sleep(ms);
+      await takes(ms);
       importing.kill();
       await importing.ended;
     }

@@ -24,6 +24,7 @@ import {
   type ToolCall,
 } from './model-journeys.ts';
 import { CANARY } from './journey-workflows.ts';
+import { takes } from '../support/waiting.ts';
 
 const OVERLOADED = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
 
@@ -77,7 +78,7 @@ const answers: Omit<JourneyEndpoint, 'name' | 'env'> = {
     (response, body, request) => {
       open(response, body, request);
       const text = pieces.map(say).join('');
-      response.write(text, () => setTimeout(() => response.destroy(), 100));
+      response.write(text, () => void takes(100).then(() => response.destroy()));
     },
   talking: (piece, everyMs) => (response, body, request) => {
     open(response, body, request);

@@ -10,6 +10,7 @@ import { chromiumPath, launchChromium } from '../support/chromium.ts';
 import { chain, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { startTestTemporal } from '../support/temporal.ts';
+import { quietFor } from '../support/waiting.ts';
 
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 900 };
@@ -119,7 +120,7 @@ describe.skipIf(!chromiumPath)("[chromium] the host's page, real", () => {
     page.on('request', () => (asked += 1));
     const runId = await asking();
     await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await quietFor(2_000);
     expect([asked, await ask(page, runId).count()]).toEqual([0, 0]);
     await hide(false);
     await ask(page, runId).waitFor();

@@ -16,6 +16,7 @@ import {
   silentLogger,
 } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
+import { quietFor } from '../support/waiting.ts';
 
 type Step = 'claimUnarchived' | 'raw' | 'putAll' | 'markArchived';
 
@@ -194,7 +195,7 @@ describe('architecture §3.6: closed segments are archived when the process is i
     await archiving({ quietMs: () => (idle ? Infinity : 0) }, async (archiver) => {
       const runIds = await closedRuns(3);
       archiver.note();
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await quietFor(300);
       expect(calls).toEqual([]);
       idle = true;
       await eventually(async () => (await archivedOf(runIds)) === 3, 'the archive');
@@ -227,7 +228,7 @@ describe('architecture §3.6: closed segments are archived when the process is i
     await archiving({}, async (archiver) => {
       await eventually(async () => (await archivedOf(left)) === 2, 'what was left');
       const before = calls.length;
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await quietFor(300);
       expect(calls).toHaveLength(before);
       const own = await closedRuns(1);
       archiver.note();

@@ -14,6 +14,7 @@ import {
 } from '../support/log-parts.ts';
 import * as projected from '../support/projected.ts';
 import { runRef } from '../support/run-ref.ts';
+import { takes } from '../support/waiting.ts';
 
 let stores: Stores;
 let history: ScriptedHistory;
@@ -58,7 +59,7 @@ describe('architecture §3.4: hints', () => {
     history.add(segment, threeTasks(), 2);
     // The sink speaks before the task is recorded: history has three events then, the fourth is its completion.
     projector.hint(runRef(runId), segment, 3, false);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await takes(300);
     history.show(segment, 3);
     expect((await rowsReach(1)).map(({ type }) => type)).toEqual(['run.started']);
   });
@@ -75,7 +76,7 @@ describe('architecture §3.4: hints', () => {
     history.add(segment, threeTasks());
     history.failure = new HostError('service_unavailable');
     projector.hint(runRef(runId), segment, 3, false);
-    while (history.reads < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    await expect.poll(() => history.reads).toBeGreaterThanOrEqual(2);
     history.failure = undefined;
     await closes();
   });
@@ -105,7 +106,7 @@ describe('architecture §3.4: nothing hides a run', () => {
 
   it('an expired lease is won by one process', async () => {
     await stores.projection.renewLease('a dead worker', 1);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await takes(20);
     const wins = await Promise.all([
       stores.projection.takeExpiredLease(),
       stores.projection.takeExpiredLease(),
@@ -270,7 +271,7 @@ describe('architecture §3.3: followers', () => {
   it('an aborted follower ends at once, also one that waits', async () => {
     const abort = new AbortController();
     const seen = collect(log.follow(runRef(runId), { after: -1, signal: abort.signal }));
-    setTimeout(() => abort.abort(), 10);
+    void takes(10).then(() => abort.abort());
     expect(await seen).toEqual([]);
   });
 });

@@ -31,6 +31,7 @@ import {
   useWorkflowRunner,
 } from './both-ways.ts';
 import { AGENT, decision, oneAgent, scripted, type Turn } from './scripted-agent.ts';
+import { takes } from '../support/waiting.ts';
 
 useWorkflowRunner();
 
@@ -118,7 +119,7 @@ const endsWhenTold =
       () => true,
       () => true,
     );
-    while (!(await Promise.race([ended, new Promise((done) => setTimeout(done, 25, false))])))
+    while (!(await Promise.race([ended, takes(25)])))
       for (; told < cancelled.length; told++)
         await taken(() => tell(handle, cancelled[told]?.childRunId ?? '')).catch(() => undefined);
   };

@@ -9,6 +9,7 @@ import { paced } from '../support/machine.ts';
 import { pendingOf, timersOf } from '../support/run-workflow.ts';
 import { payloadsOf, runBothWays, runOnce, typesOf, useWorkflowRunner } from './both-ways.ts';
 import { AGENT, decision, oneAgent, scripted, type Turn } from './scripted-agent.ts';
+import { takes } from '../support/waiting.ts';
 
 useWorkflowRunner();
 
@@ -189,7 +190,7 @@ describe('one invocation (RFC 0077 §E)', () => {
           const result = await activities.inferTurn(input);
           if (input.context.nodeId === 'fast') return result;
           // Meanwhile the other branch makes progress, and the segment tries to end.
-          await new Promise((resolve) => setTimeout(resolve, 1_500));
+          await takes(1_500);
           throw ApplicationFailure.nonRetryable('no', 'model_rejected_request');
         },
       },

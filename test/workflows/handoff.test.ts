@@ -8,6 +8,7 @@ import type { PinnedAgent } from '../../src/rules/run-input.ts';
 import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
 import { agentNode, definition, edge, node, pinned, runInput } from '../support/definitions.ts';
+import { until } from '../support/host.ts';
 import type { FinishedRun } from '../support/run-workflow.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import {
@@ -212,19 +213,21 @@ describe('a handoff by the model', () => {
 
   it('a cancel while the successor thinks: its bracket is closed, that of the first stands', async () => {
     const { activities } = byAgent({ [AGENT]: [toOther], [OTHER]: [] });
+    let isThinking = false;
     const run = await runOnce({
       input: oneAgent({ agentList }),
       activities: {
         ...activities,
         async inferTurn(input: InferTurnInput) {
           if (input.agent.agentId === AGENT) return activities.inferTurn(input);
+          isThinking = true;
           const context = Context.current();
           const beat = setInterval(() => context.heartbeat(), 200);
           return context.cancelled.finally(() => clearInterval(beat));
         },
       },
       script: async (handle) => {
-        await new Promise((resolve) => setTimeout(resolve, 500));
+        await until(() => isThinking, 'the successor thinks');
         await handle.cancel();
       },
     });

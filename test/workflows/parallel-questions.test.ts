@@ -1,6 +1,5 @@
 // Calls of one model turn that need a human ask at once (architecture §4, §5): a node has several interrupts open, each
 // is answered by its id, and each ends on its own: by its answer, with its time, with the node or with the run.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure, defaultPayloadConverter } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
@@ -21,11 +20,12 @@ import {
   useWorkflowRunner,
 } from './both-ways.ts';
 import { decision, oneAgent, scripted } from './scripted-agent.ts';
+import { takes } from '../support/waiting.ts';
 
 useWorkflowRunner();
 
 const TOOL = 'core:clock';
-const STAGGER_MS = paced(200);
+const STAGGER_MS = 200;
 const DOUBT = approvalSchema(['accept', 'reject', 'edit-accept']);
 const APPROVAL = approvalSchema(['accept', 'reject']);
 
@@ -66,7 +66,7 @@ function turnOf(calls: Readonly<Record<string, Behaviour>>) {
     const name = isJsonObject(given) && typeof given.name === 'string' ? given.name : '';
     told.push([name, input.resolution ?? input.approvedBy]);
     // They end in call order, so that both ways give the same log.
-    await sleep(STAGGER_MS * Object.keys(calls).indexOf(name));
+    await takes(STAGGER_MS * Object.keys(calls).indexOf(name));
     return { output: await (calls[name] as Behaviour)(input, name), events: [] };
   };
   return {
@@ -227,7 +227,7 @@ describe('each question ends on its own', () => {
     const { activities } = turnOf({
       early: inDoubt,
       late: async (input, name) => {
-        await sleep(paced(300));
+        await takes(300);
         return inDoubt(input, name);
       },
     });

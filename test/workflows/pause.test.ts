@@ -1,6 +1,5 @@
 // rest-endpoints.md pause and resume, in workflow code: what waits, what goes on, what is cut, and in which order it is
 // told.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
@@ -25,6 +24,7 @@ import {
   useWorkflowRunner,
 } from './both-ways.ts';
 import { decision, oneAgent, scripted } from './scripted-agent.ts';
+import { takes } from '../support/waiting.ts';
 
 useWorkflowRunner();
 
@@ -289,7 +289,7 @@ describe('what a pause must not do', () => {
           works.push([attempt, 'begins']);
           // It hears of no cancellation: its result comes when it comes.
           await until(() => isResumed, 'the run is resumed');
-          await sleep(attempt === 0 ? BESIDE_MS : 0);
+          await takes(attempt === 0 ? BESIDE_MS : 0);
           works.push([attempt, 'ends']);
           return activities.inferTurn(given);
         },
@@ -389,7 +389,7 @@ describe('what a pause must not do', () => {
           if (name === 'works') {
             isWorking = true;
             await until(() => isAnswered, 'the question is answered');
-            await sleep(BESIDE_MS);
+            await takes(BESIDE_MS);
           }
           const output = { kind: 'returned', status: 'ok', resultHash: `h:${name}` } as const;
           return { output, events: [] };

@@ -1,6 +1,5 @@
 // Rehearsals in workflow code: nothing ends by itself, a skip ends what waits in the order of deadlines, each at its own
 // time, and what is performed meanwhile takes none of it.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
@@ -37,6 +36,7 @@ import {
   useWorkflowRunner,
 } from './both-ways.ts';
 import { AGENT, decision, scripted } from './scripted-agent.ts';
+import { quietFor } from '../support/waiting.ts';
 
 useWorkflowRunner();
 
@@ -307,7 +307,7 @@ describe('the clock of a rehearsal', () => {
       input: rehearsal(chain('short', [wait('short', 50)])),
       script: async (handle) => {
         await until(async () => !(await pendingOf(handle)).hasTask, 'it waits');
-        await sleep(400);
+        await quietFor(400);
         expect((await handle.describe()).status.name).toBe('RUNNING');
         await skip(handle, 50);
       },

@@ -23,6 +23,7 @@ import {
   typesOf,
   useWorkflowRunner,
 } from './both-ways.ts';
+import { takes } from '../support/waiting.ts';
 
 useWorkflowRunner();
 const ACCEPT_REJECT = approvalSchema(['accept', 'reject']);
@@ -428,7 +429,7 @@ describe('waits and messages', () => {
         const first = await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT, {
           updateId,
         });
-        await new Promise((resolve) => setTimeout(resolve, 1500));
+        await takes(1_500);
         outcomes.push([
           first,
           await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT, { updateId }),

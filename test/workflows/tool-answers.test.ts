@@ -16,6 +16,7 @@ import { approvalSchema } from '../../workflows/interrupts.ts';
 import { agentNode, definition, pinned, runInput } from '../support/definitions.ts';
 import type { FinishedRun, ScriptedActivities } from '../support/run-workflow.ts';
 import { answer, payloadsOf, runOnce, useWorkflowRunner } from './both-ways.ts';
+import { takes } from '../support/waiting.ts';
 
 useWorkflowRunner();
 
@@ -218,6 +219,5 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
 
 /** Bounded: looks 200 times. */
 async function reaches(isThere: () => Promise<boolean>): Promise<void> {
-  for (let look = 0; look < 200 && !(await isThere()); look++)
-    await new Promise((resolve) => setTimeout(resolve, 50));
+  for (let look = 0; look < 200 && !(await isThere()); look++) await takes(50);
 }

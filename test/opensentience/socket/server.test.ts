@@ -20,6 +20,7 @@ import {
   type Stage,
 } from '../../support/opensentience/wire.ts';
 import { paced } from '../../support/machine.ts';
+import { quietFor } from '../../support/waiting.ts';
 
 let stage: Stage;
 afterEach(() => stage?.stop());
@@ -144,7 +145,7 @@ describe('seed 004 §4.1, §5, §6.1: getting in', () => {
     agent.send(helloOf());
     agent.send(message('agent.tools.register', { tools: [toolOf('echo')] }));
     for (let at = 0; at < 500; at += 1) agent.send(message('agent.pong', {}));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await quietFor(50);
     expect(agent.received).toEqual([]);
     admit?.();
     await agent.next('core.tools.registered');

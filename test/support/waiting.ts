@@ -1,0 +1,17 @@
+// The waits of tests that stand for no event. What happens is waited for by asking whether it has (`expect.poll`, `until`): lint
+// allows no other timer in a test file.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { paced } from './machine.ts';
+
+/**
+ * A time in ms in which something must not happen: the assertion behind it says what. It fails no test on a slow machine, and may
+ * let one pass that should fail, so it comes with a case in which the same thing does happen.
+ */
+export function quietFor(ms: number): Promise<void> {
+  return sleep(ms);
+}
+
+/** How long a scripted step, a remote party or a person takes, in ms on a machine of factor 1. */
+export async function takes(ms: number): Promise<void> {
+  await sleep(paced(ms));
+}
