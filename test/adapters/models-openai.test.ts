@@ -348,10 +348,8 @@ describe('faults by class', () => {
     const config = await endpoint((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       const thinking = setInterval(() => response.write(': PROCESSING\n\n'), paced(200));
-      void takes(1_600).then(() => {
-        clearInterval(thinking);
-        response.end(chunk({ content: '{"decision":1}' }, 'stop') + DONE);
-      });
+      response.on('close', () => clearInterval(thinking));
+      void takes(1_600).then(() => response.end(chunk({ content: '1' }, 'stop') + DONE));
     });
     expect((await infer({ ...config, stallTimeoutMs: paced(1_000) })).response.kind).toBe('final');
   });

@@ -1,6 +1,8 @@
-// Which mutants are none: their line has moved, is there twice, stays as it is, or is no program any more.
+// Which mutants are none: their line has moved, is there twice, stays as it is, or is no program any more. And which are tried.
 import { expect, test } from 'vitest';
+import { concerned, named } from './choice.ts';
 import { mutate } from './mutate.ts';
+import { MUTANTS } from './mutants.ts';
 
 const TEXT = 'export const limit = 1;\nexport const other = 2;\n';
 const given = (before: string, after: string) =>
@@ -20,4 +22,36 @@ test.each([
   ['it is no program', 'limit = 1', 'limit =', /does not compile/],
 ])('no mutant: %s', (_, before, after, fault) => {
   expect(given(before, after).fault).toMatch(fault);
+});
+
+test('those of a changed file and of a changed test are tried, and five others by the seed', () => {
+  const [first, second] = MUTANTS;
+  if (!first || !second) throw new Error('no mutants');
+  const tried = (seed: number, ...changed: string[]) => concerned(MUTANTS, changed, seed).chosen;
+  const others = (seed: number) => tried(seed).map((one) => MUTANTS.indexOf(one));
+  expect(others(1).length).toBeGreaterThanOrEqual(4);
+  expect(others(1).length).toBeLessThanOrEqual(5);
+  expect(others(1)).toEqual(others(1));
+  expect(others(1)).not.toEqual(others(2));
+  const all = new Set(Array.from({ length: MUTANTS.length }, (_, seed) => others(seed)).flat());
+  expect(all.size).toBe(MUTANTS.length);
+  for (const path of [first.file, second.killer]) {
+    const meant = MUTANTS.filter(({ file, killer }) => file === path || killer === path);
+    expect(tried(7, path)).toEqual(expect.arrayContaining(meant));
+  }
+});
+
+test('of a change that concerns many a bounded number is tried, and the others are counted', () => {
+  const changed = MUTANTS.map(({ file }) => file);
+  const { chosen, left } = concerned(MUTANTS, changed, 3);
+  expect(chosen.length).toBeLessThanOrEqual(30);
+  expect(chosen.length + left).toBe(MUTANTS.length);
+  expect(left).toBeGreaterThan(0);
+});
+
+test('words choose by number, file and test', () => {
+  const [first] = MUTANTS;
+  expect(named(MUTANTS, ['I1']).every(({ invariant }) => invariant === 1)).toBe(true);
+  expect(named(MUTANTS, [first?.file ?? ''])).toContain(first);
+  expect(named(MUTANTS, ['no such word'])).toEqual([]);
 });

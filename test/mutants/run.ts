@@ -1,6 +1,7 @@
-// `npm run mutants`: applies each chosen mutant in a copy of the tree and runs the tests that must fail. A tenth of them
-// without a word, chosen by the commit; OPENWOP_MUTANTS=all tries all, OPENWOP_MUTANTS=<words> those whose file, test or
-// number (`I12`) holds one of the words, OPENWOP_MUTANTS_SEED=<n> another tenth. Exit code 1 when one survives.
+// `npm run mutants`: applies each chosen mutant in a copy of the tree and runs the tests that must fail. Without a word those whose
+// file or test has changed since all of such a run were killed, and five others, chosen by the commit; OPENWOP_MUTANTS=all tries
+// all, OPENWOP_MUTANTS=<words> those whose file, test or number (`I12`) holds one of the words, OPENWOP_MUTANTS_SEED=<n> five
+// others. Exit code 1 when one survives.
 import { execFile, execFileSync } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,6 +11,8 @@ import { prepareDatabase } from '../support/prepare.ts';
 import { ROOT } from '../support/root.ts';
 import { repositoryFiles } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
+import { changedSince, keepGreen, lastGreen } from '../runner/green.ts';
+import { concerned, named, type Choice } from './choice.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 import { mutate } from './mutate.ts';
 import { patient, shareSlowness } from '../support/machine.ts';
@@ -17,22 +20,26 @@ import { patient, shareSlowness } from '../support/machine.ts';
 const run = promisify(execFile);
 /** Longest time for one mutant, in ms. */
 const LIMIT_MS = patient(180_000);
-const SHARE = 10;
 
 type Verdict = 'killed' | 'survived' | 'skipped' | 'broken';
 
-function chosen(): readonly Mutant[] {
+function choose(): Choice {
   const words = process.env.OPENWOP_MUTANTS?.trim();
-  if (words === 'all') return MUTANTS;
-  if (words) {
-    const parts = words.split(/[\s,]+/);
-    const isMeant = (one: Mutant, part: string): boolean =>
-      part === `I${one.invariant}` || one.file.includes(part) || one.test.includes(part);
-    return MUTANTS.filter((one) => parts.some((part) => isMeant(one, part)));
-  }
+  if (words === 'all') return { chosen: MUTANTS, left: 0 };
+  if (words) return { chosen: named(MUTANTS, words.split(/[\s,]+/)), left: 0 };
   const seed = process.env.OPENWOP_MUTANTS_SEED ?? seedOfCommit();
-  console.log(`mutants: every ${SHARE}th, OPENWOP_MUTANTS_SEED=${seed} chooses the same again`);
-  return MUTANTS.filter((_, index) => (index + Number(seed)) % SHARE === 0);
+  const since = lastGreen(CACHE_DIR, 'mutants');
+  const choice = concerned(MUTANTS, changedSince(since), Number(seed));
+  const left = choice.left > 0 ? `, less ${choice.left} of them` : '';
+  console.log(
+    `mutants: of what has changed since ${since.slice(0, 12)}${left}, and others; OPENWOP_MUTANTS_SEED=${seed} chooses the same again`,
+  );
+  return choice;
+}
+
+/** Nobody chose: the next such run need not try what this one did. */
+function isForWhatChanged(): boolean {
+  return ['', 'all'].includes(process.env.OPENWOP_MUTANTS?.trim() ?? '');
 }
 
 function seedOfCommit(): string {
@@ -100,12 +107,15 @@ async function attempt(folder: string, mutant: Mutant): Promise<[Verdict, string
 async function main(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'openwop-mutants-'));
   const isRequired = (process.env.OPENWOP_TEST_REQUIRE ?? '') !== '';
+  let isAll = false;
   const counts = { killed: 0, survived: 0, skipped: 0, broken: 0 };
   try {
     await shareSlowness();
     await copyTree(folder);
     await prepareDatabase(CACHE_DIR);
-    for (const mutant of chosen()) {
+    const { chosen, left } = choose();
+    isAll = left === 0 && isForWhatChanged();
+    for (const mutant of chosen) {
       const startedMs = Date.now();
       const [verdict, why] = await attempt(folder, mutant);
       counts[verdict]++;
@@ -125,6 +135,7 @@ async function main(): Promise<void> {
       .join(', ')}`,
   );
   if (counts.survived + counts.broken + (isRequired ? counts.skipped : 0) > 0) process.exitCode = 1;
+  else if (isAll && counts.skipped === 0) keepGreen(CACHE_DIR, 'mutants');
 }
 
 await main();

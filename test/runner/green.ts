@@ -1,21 +1,25 @@
-// The commit at which all tests passed the last time, kept in the user's cache: what was touched since is what a quick run checks.
+// The commit at which a check passed the last time, kept in the user's cache: what was touched since is what a quick run of the
+// tests checks, and of the mutants.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../support/root.ts';
 
-const NAME = 'test-green';
+/** All tests, or what the mutants of a commit are. */
+export type Check = 'test' | 'mutants';
+
+const pathOf = (cacheDir: string, check: Check) => join(cacheDir, `${check}-green`);
 
 /** Nothing is kept of a tree with changes that are in no commit. */
-export function keepGreen(cacheDir: string): void {
+export function keepGreen(cacheDir: string, check: Check): void {
   if (git('status', '--porcelain') !== '') return;
   mkdirSync(cacheDir, { recursive: true });
-  writeFileSync(join(cacheDir, NAME), git('rev-parse', 'HEAD'));
+  writeFileSync(pathOf(cacheDir, check), git('rev-parse', 'HEAD'));
 }
 
 /** That commit where this tree descends from it; else the one before the head. */
-export function lastGreen(cacheDir: string): string {
-  const path = join(cacheDir, NAME);
+export function lastGreen(cacheDir: string, check: Check): string {
+  const path = pathOf(cacheDir, check);
   const commit = existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
   try {
     git('merge-base', '--is-ancestor', commit, 'HEAD');

@@ -74,7 +74,7 @@ function testsOf(commit: string, hasServer: boolean): readonly string[] {
 
 async function quick(tests: TestRun, { hasServer }: Surroundings): Promise<Closing> {
   mkdirSync(KEPT, { recursive: true });
-  const commit = lastGreen(CACHE_DIR);
+  const commit = lastGreen(CACHE_DIR, 'test');
   const changed = changedSince(commit);
   console.log(`${changed.length} files differ from ${commit.slice(0, 9)}.`);
   const checking = Promise.all(staticChecks(changed).map(check));

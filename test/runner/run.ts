@@ -81,7 +81,7 @@ async function test(run: TestRun, { hasServer, slow, args }: Asked): Promise<Clo
   const outcome = hasServer ? run.outcome : withoutRealTests(run.outcome);
   const isWhole = args.length === 0 && run.why === undefined;
   const closing = close(run, outcome, { flakes, isWhole });
-  if (closing.code === 0 && isWhole) keepGreen(CACHE_DIR);
+  if (closing.code === 0 && isWhole) keepGreen(CACHE_DIR, 'test');
   return closing;
 }
 

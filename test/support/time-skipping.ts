@@ -30,13 +30,21 @@ export async function findTimeSkippingServer(): Promise<TimeSkippingServer> {
   }
 }
 
+/** The SDK gives a server 5 s to start, on any machine. */
+const STARTS = 3;
+
 /** A server of its own with its own clock, on a free port. The caller tears it down. */
 export async function createTimeSkippingEnvironment(server: {
   executable: string;
 }): Promise<TestWorkflowEnvironment> {
-  return TestWorkflowEnvironment.createTimeSkipping({
-    server: { executable: { type: 'existing-path', path: server.executable } },
-  });
+  const executable = { type: 'existing-path', path: server.executable } as const;
+  for (let start = 1; ; start++) {
+    try {
+      return await TestWorkflowEnvironment.createTimeSkipping({ server: { executable } });
+    } catch (error) {
+      if (start === STARTS) throw error;
+    }
+  }
 }
 
 /** The same server with its clock left alone, as the host would use it without any other server. */

@@ -1,0 +1,43 @@
+// Which mutants a run of them tries.
+import type { Mutant } from './mutants.ts';
+
+/** Of those that a change concerns: a few minutes. */
+const MOST = 30;
+/** Beside them. */
+const MORE = 5;
+
+/** `parts`: `I12`, or a part of the name of a file or of a test. */
+export function named(all: readonly Mutant[], parts: readonly string[]): readonly Mutant[] {
+  const isMeant = (one: Mutant, part: string): boolean =>
+    part === `I${one.invariant}` || one.file.includes(part) || one.test.includes(part);
+  return all.filter((one) => parts.some((part) => isMeant(one, part)));
+}
+
+export interface Choice {
+  readonly chosen: readonly Mutant[];
+  /** How many the change concerns besides, which are not chosen. */
+  readonly left: number;
+}
+
+/** Those whose line is in a changed file or whose test is, at most so many, and five others; which, the seed says. */
+export function concerned(
+  all: readonly Mutant[],
+  changed: readonly string[],
+  seed: number,
+): Choice {
+  const touched = new Set(changed);
+  const isTouched = ({ file, killer }: Mutant) => touched.has(file) || touched.has(killer);
+  const meant = spread(all.filter(isTouched), MOST, seed);
+  const others = all.filter((one) => !isTouched(one));
+  const tried = new Set([...meant, ...spread(others, MORE, seed)]);
+  return {
+    chosen: all.filter((one) => tried.has(one)),
+    left: all.length - others.length - meant.length,
+  };
+}
+
+/** At most so many of them, in even steps. */
+function spread(mutants: readonly Mutant[], most: number, seed: number): readonly Mutant[] {
+  const step = Math.max(1, Math.ceil(mutants.length / most));
+  return mutants.filter((_, index) => (index + seed) % step === 0);
+}
