@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { ROOT } from '../support/root.ts';
 import { PART_NAMES, PARTS, type Part } from './parts.ts';
 
-const SCRIPTS = { mutants: 'test/mutants/run.ts' } as const;
+const SCRIPTS = { mutants: 'test/mutants/run.ts', bench: 'bench/run.ts' } as const;
 const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
   scripts: Record<string, string>;
 };
@@ -14,8 +14,9 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 function filesOf(part: Part): readonly string[] {
   const { command } = part.round(1, 0);
   if (command[0] === 'npm') {
-    const file = SCRIPTS[command.at(-1) as keyof typeof SCRIPTS];
-    expect(scripts[command.at(-1) ?? '']).toContain(file);
+    const [, , , script = ''] = command;
+    const file = SCRIPTS[script as keyof typeof SCRIPTS];
+    expect(scripts[script]).toContain(file);
     return [file];
   }
   return command.filter((word) => word.includes('/'));

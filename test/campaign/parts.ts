@@ -93,6 +93,14 @@ export const PARTS = {
     vitest('test/app/node-versions.test.ts'),
     { OPENWOP_TEST_NODES: '20.19.0,22,24,26' },
   ),
+  'start-by-go': once(
+    'a newcomer without a download: a server is built by Go, and the demo run comes to its end',
+    ['.ci/first-start', 'go'],
+  ),
+  'start-by-java': once(
+    'a newcomer without a download and without Go: a server by Java, and the demo run comes to its end',
+    ['.ci/first-start', 'java'],
+  ),
   bench: once(
     'the whole bench at its smallest',
     vitest('--config', 'test/campaign/vitest.config.ts', 'test/campaign/bench.campaign.ts'),
@@ -104,6 +112,7 @@ export const PARTS = {
     OPENWOP_FUZZ_EXAMPLES: '200',
     OPENWOP_FUZZ_MINUTES: '40',
   }),
+  soak: once('thirty minutes of full load', ['npm', 'run', '-s', 'bench', '--', '--only', 'soak']),
 } as const satisfies Readonly<Record<string, Part>>;
 
 export type PartName = keyof typeof PARTS;
