@@ -53,8 +53,7 @@ export async function startPostgres(settings: Settings = {}): Promise<StartedPos
     ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'],
     owner,
   );
-  const port = await freePort();
-  const cluster = new Cluster({ bin, data, dir, port, owner, settings });
+  const cluster = new Cluster({ bin, data, dir, owner, settings });
   await cluster.restart();
   return cluster;
 }
@@ -109,7 +108,6 @@ interface ClusterOptions {
   readonly bin: string;
   readonly data: string;
   readonly dir: string;
-  readonly port: number;
   readonly owner: Owner | undefined;
   readonly settings: Settings;
 }
@@ -117,6 +115,9 @@ interface ClusterOptions {
 class Cluster implements TestPostgres {
   readonly #options: ClusterOptions;
   #server: ChildProcess | undefined;
+  /** Kept from the first start on: it is part of what was told. */
+  #port = 0;
+  #wasUp = false;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
@@ -124,7 +125,7 @@ class Cluster implements TestPostgres {
 
   async createDatabase(): Promise<string> {
     const name = `t_${randomUUID().replaceAll('-', '')}`;
-    await this.#ask(`CREATE DATABASE ${name}`);
+    await askPostgres(this.#url('postgres'), `CREATE DATABASE ${name}`);
     return this.#url(name);
   }
 
@@ -147,25 +148,34 @@ class Cluster implements TestPostgres {
   }
 
   async restart(): Promise<void> {
-    const { bin, data, dir, port, owner } = this.#options;
+    const { bin, data, dir, owner } = this.#options;
     const settings = { shared_buffers: '32MB', ...this.#options.settings };
     const set = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    const args = ['-D', data, '-p', String(port), '-k', dir, '-h', '127.0.0.1', ...set];
     const deadline = Date.now() + START_LIMIT_MS;
     for (;;) {
       // After a kill the backends of the old server need a moment before a new one may take the folder.
       if (this.#server === undefined || this.#server.exitCode !== null) {
+        // Somebody may have taken a port that was free a moment ago.
+        if (!this.#wasUp) this.#port = await freePort();
+        const args = ['-D', data, '-p', String(this.#port), '-k', dir, '-h', '127.0.0.1', ...set];
         this.#server = spawn(join(bin, 'postgres'), args, { ...owner, stdio: 'ignore' });
       }
-      if (
-        await this.#ask('SELECT 1').then(
-          () => true,
-          () => false,
-        )
-      )
+      if (await this.#isUp()) {
+        this.#wasUp = true;
         return;
+      }
       if (Date.now() > deadline) throw new Error('PostgreSQL did not start');
       await new Promise((resolve) => setTimeout(resolve, START_POLL_MS));
+    }
+  }
+
+  /** Who answers on the port is this server and no other. */
+  async #isUp(): Promise<boolean> {
+    try {
+      const [row] = await askPostgres(this.#url('postgres'), 'SHOW data_directory');
+      return row?.data_directory === this.#options.data;
+    } catch {
+      return false;
     }
   }
 
@@ -186,21 +196,20 @@ class Cluster implements TestPostgres {
   }
 
   #url(database: string): string {
-    return `postgres://postgres@127.0.0.1:${this.#options.port}/${database}`;
-  }
-
-  #ask(text: string): Promise<void> {
-    return askPostgres(this.#url('postgres'), text);
+    return `postgres://postgres@127.0.0.1:${this.#port}/${database}`;
   }
 }
 
 /** One statement on a connection of its own. */
-export async function askPostgres(connectionString: string, text: string): Promise<void> {
+export async function askPostgres(
+  connectionString: string,
+  text: string,
+): Promise<readonly Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString });
   client.on('error', () => undefined);
   await client.connect();
   try {
-    await client.query(text);
+    return (await client.query<Record<string, unknown>>(text)).rows;
   } finally {
     await client.end();
   }
