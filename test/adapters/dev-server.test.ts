@@ -12,6 +12,7 @@ import {
   type DevServer,
   type DevServerOptions,
 } from '../../src/adapters/temporal/dev-server.ts';
+import { obtainProgram } from '../../src/adapters/temporal/server-program/index.ts';
 import { createLogger } from '../../src/app/logger.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { fakeProgram, fakeTemporal } from '../support/fake-temporal.ts';
@@ -160,6 +161,28 @@ echo "$@" > "${said}"`,
     await expect(obtain({ program })).rejects.toMatchObject({ code: 'temporal_not_started' });
     const check = '--dynamic-config-value frontend.enableServerVersionCheck=false';
     expect(await readFile(said, 'utf8')).toContain(check);
+  });
+
+  it('a port that somebody takes before the server has it is replaced', async () => {
+    const { path: real } = await obtainProgram(options().program);
+    const taken = join(folder, 'taken');
+    const take = `require('net').createServer().listen(+process.argv[process.argv.indexOf('--port') + 1], '127.0.0.1', () => require('fs').writeFileSync('${taken}', String(process.pid)))`;
+    await fakeProgram(
+      join(folder, 'bin/temporal'),
+      `if [ "$1" = --version ]; then echo 'temporal version 1.5.1 (Server 1.29.1)'; exit; fi
+if [ -e "${taken}" ]; then exec "${real}" "$@"; fi
+"${process.execPath}" -e "${take}" -- "$@" &
+while [ ! -e "${taken}" ]; do sleep 0.1; done
+exit 1`,
+    );
+    const PATH = [join(folder, 'bin'), process.env.PATH].join(delimiter);
+    const program = { cacheDir: join(folder, 'cache'), env: { ...process.env, PATH }, report };
+    try {
+      const server = await obtain({ program, inMemory: true });
+      expect(await retentionOf(server.address)).toBeGreaterThan(0);
+    } finally {
+      process.kill(Number(await readFile(taken, 'utf8')));
+    }
   });
 
   it('a server that does not start says why', async () => {

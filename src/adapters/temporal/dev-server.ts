@@ -28,6 +28,8 @@ const RESTART_MOST_MS = 10_000;
 /** A server that has run for so long is no server that dies as it starts. */
 const STEADY_MS = 10_000;
 const CONNECT_LIMIT_MS = 1_000;
+/** Starts in all, where others take the ports that were free when they were chosen. */
+const PORT_TRIES = 3;
 /** The dev server's own default is one day (architecture §7). */
 const RETENTION_SECONDS = 30 * 24 * 3600;
 const NAMESPACE = 'default';
@@ -125,10 +127,17 @@ async function startAnew(
   old: ServerRecord | undefined,
   options: DevServerOptions,
 ): Promise<DevServer> {
-  const [port, uiPort] = await choosePorts(old, options);
-  const args = argsFor(program, options, [port, uiPort]);
-  const record = await start(program, { port, uiPort, args }, options);
-  return supervise({ kind: program.kind, record, adopted: false, program }, options);
+  for (let tries = PORT_TRIES; ; tries--) {
+    const [port, uiPort] = await choosePorts(old, options);
+    const args = argsFor(program, options, [port, uiPort]);
+    try {
+      const record = await start(program, { port, uiPort, args }, options);
+      return supervise({ kind: program.kind, record, adopted: false, program }, options);
+    } catch (error) {
+      const areFree = (await isFree(port)) && (await isFree(uiPort));
+      if (areFree || tries === 1) throw error;
+    }
+  }
 }
 
 async function adoptOrEnd(
