@@ -14,8 +14,9 @@ import {
 
 /** Largest list that is read, in bytes. */
 const LIST_BYTES = 1024 * 1024;
-/** SIGTERM to SIGKILL for a former Core's processes, in ms, and how often they are looked at. */
+/** SIGTERM to SIGKILL for a former Core's processes, in ms, from there to their end, and how often they are looked at. */
 const ORPHAN_TERM_MS = 2_000;
+const ORPHAN_KILL_MS = 2_000;
 const LOOK_EVERY_MS = 50;
 
 interface Child {
@@ -61,15 +62,17 @@ export function openChildren(path: string, logger: Logger): Children {
   };
 }
 
+/** They are gone then, unless a kernel does not let go: whoever is started next would find their places taken. */
 async function endGroup(leader: ProcessRecord): Promise<void> {
-  signalGroup(leader.pid, 'SIGTERM');
-  const deadline = new Deadline(ORPHAN_TERM_MS);
-  while (isGroupRunning(leader)) {
-    if (deadline.isOver()) {
-      signalGroup(leader.pid, 'SIGKILL');
-      return;
-    }
-    await rest(LOOK_EVERY_MS);
+  const steps = [
+    ['SIGTERM', ORPHAN_TERM_MS],
+    ['SIGKILL', ORPHAN_KILL_MS],
+  ] as const;
+  for (const [signal, limitMs] of steps) {
+    signalGroup(leader.pid, signal);
+    const deadline = new Deadline(limitMs);
+    while (isGroupRunning(leader) && !deadline.isOver()) await rest(LOOK_EVERY_MS);
+    if (!isGroupRunning(leader)) return;
   }
 }
 
