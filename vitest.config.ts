@@ -12,12 +12,17 @@ import { PROJECTS } from './test/support/projects.ts';
 
 const CACHE_DIR = cacheFolder((name) => process.env[name]);
 
-/** Of all projects together. */
+/** One project after the other: a worker that is given a file of another project is ended, and the next one imports all anew. */
+const PROJECT_ORDER = ['processes', 'real', 'stores', 'pure'];
+
 class HeaviestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const paths = files.map(({ moduleId }) => moduleId);
     const order = heaviestFirst(paths, readDurations(CACHE_DIR));
-    return [...files].sort((a, b) => order.indexOf(a.moduleId) - order.indexOf(b.moduleId));
+    const placeOf = ({ project }: TestSpecification) => PROJECT_ORDER.indexOf(project.name);
+    return [...files].sort(
+      (a, b) => placeOf(a) - placeOf(b) || order.indexOf(a.moduleId) - order.indexOf(b.moduleId),
+    );
   }
 }
 
