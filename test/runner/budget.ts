@@ -1,5 +1,5 @@
-// What the tests may start, in counts: seconds are the machine's, counts are ours. It is printed, and does not decide yet.
-// What is over it starts less, moves to a lower rung or to the campaign, or has a row here with its reason.
+// What the tests may start, in counts: seconds are the machine's, counts are ours. What is over it is a failure of the run: it
+// starts less, moves to a lower rung or to the campaign, or has a row here with its reason.
 import { STARTABLE, type Line, type Startable } from './lines.ts';
 import { spentOf } from './outcome.ts';
 

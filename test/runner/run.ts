@@ -105,9 +105,10 @@ function close(run: TestRun, outcome: Outcome, { flakes, isWhole }: Seen): Closi
   const required = process.env.OPENWOP_TEST_REQUIRE ?? '';
   const isRefused = required !== '' && outcome.skipped > 0;
   if (isRefused) lines.push(`OPENWOP_TEST_REQUIRE=${required}: a skip is a failure.`);
-  lines.push(...overBudget(run.lines, isWhole));
+  const over = overBudget(run.lines, isWhole);
+  lines.push(...over);
   const isStopped = run.why !== undefined && outcome.failed === 0;
-  const failed = outcome.failed + stopping.length + (isStopped ? 1 : 0);
+  const failed = outcome.failed + stopping.length + over.length + (isStopped ? 1 : 0);
   lines.push(lastLine({ ...outcome, failed }));
   return { lines, code: failed > 0 || isRefused ? 1 : 0 };
 }
