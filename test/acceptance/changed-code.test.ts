@@ -63,8 +63,7 @@ interface Source {
 const ended = ({ status }: { status: string }) =>
   ['completed', 'failed', 'cancelled'].includes(status);
 const waits = ({ status }: { status: string }) => status === 'waiting-approval';
-const rowsOf = (runId: string) =>
-  host.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
+const rowsOf = (runId: string) => host.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
 const payloads = (rows: readonly LogRow[], type: string) =>
   rows.filter((row) => row.type === type).map(({ payload }) => JSON.parse(payload) as JsonObject);
 

@@ -70,7 +70,7 @@ export interface Builds {
   readonly worker: (buildId: string, more?: TestHostOptions['env']) => Promise<TestHost>;
   readonly build: (buildId: string) => Promise<Build | undefined>;
   /** A run that waits for its answer. */
-  readonly waiting: (workflowId?: string) => Promise<string>;
+  readonly waiting: (workflowId?: string, more?: Record<string, unknown>) => Promise<string>;
   readonly accept: (runId: string, key?: string) => Promise<number>;
   readonly completed: (runId: string) => Promise<void>;
   readonly stop: () => Promise<void>;
@@ -112,8 +112,8 @@ export async function startBuilds(
         );
       return worker;
     },
-    async waiting(workflowId = GATE.id) {
-      const runId = await facade.startRun({ workflowId });
+    async waiting(workflowId = GATE.id, rest = {}) {
+      const runId = await facade.startRun({ workflowId, ...rest });
       await facade.waitFor(runId, ({ status }) => status === 'waiting-approval');
       return runId;
     },
