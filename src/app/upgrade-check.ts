@@ -10,14 +10,11 @@ import {
   type ReplaySource,
   type ReplayedSegment,
 } from '../adapters/temporal/replay-histories.ts';
-import { isBuildId } from '../rules/builds.ts';
 import { runCommand, type CommandParts, type Running } from './command.ts';
 import { openDataFolder } from './data-folder.ts';
 import { createHost } from './host.ts';
 import { codecKeys } from './parts.ts';
-
-/** Runs that have ended, where nobody says how many. */
-const ENDED = 50;
+import { askedOf, type Asked } from './upgrade-check-flags.ts';
 
 await runCommand({ logLevel: 'warn', start: checkAndEnd });
 
@@ -54,27 +51,6 @@ async function checkAndEnd(parts: CommandParts): Promise<Running> {
     folder?.release();
     throw error;
   }
-}
-
-interface Asked {
-  readonly ended: number;
-  /** Open runs of this build alone. */
-  readonly build?: string;
-}
-
-/** Of one build nobody asks for what has ended, unless it is said. */
-function askedOf(args: readonly string[]): Asked {
-  let asked: { ended?: number; build?: string } = {};
-  for (let at = 0; at < args.length; at += 2) {
-    const [flag, value = ''] = args.slice(at, at + 2);
-    if (flag === '--ended' && /^\d{1,6}$/.test(value)) asked = { ...asked, ended: Number(value) };
-    else if (flag === '--build' && isBuildId(value)) asked = { ...asked, build: value };
-    else
-      throw new Error(
-        'upgrade-check takes --ended N, how many runs that have ended it looks at, and --build ID, whose open runs, alone',
-      );
-  }
-  return { ended: asked.build === undefined ? ENDED : 0, ...asked };
 }
 
 /** Returns how many would break; each is named with the reason. */

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../src/adapters/temporal/dev-server.ts';
 import { obtainProgram } from '../../src/adapters/temporal/server-program/index.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
@@ -25,7 +25,6 @@ let postgres: SharedPostgres | undefined;
 let missing: string | undefined;
 let temporal: TestTemporal;
 let folder: string;
-let builds: Builds | undefined;
 
 beforeAll(async () => {
   const started = await sharePostgres();
@@ -35,101 +34,34 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'openwop-builds-'));
 });
 
-afterEach(async () => {
-  await builds?.stop();
-  builds = undefined;
-});
 afterAll(async () => {
   await temporal?.stop();
   await postgres?.stop();
   await rm(folder, { recursive: true, force: true });
 });
 
-async function begin(more: Parameters<typeof startBuilds>[1] = {}): Promise<Builds> {
-  builds = await startBuilds({ postgres: postgres as SharedPostgres, temporal }, more);
-  return builds;
-}
+const TOOL = 'com.example.hello/greet';
+const CALLER = 'local.builds.caller';
+const CALLS = chain('calls', [agentNode('n', CALLER)]);
 
+/** One deployment whose builds follow each other, from a worker that names none to builds whose runs are moved. */
 describe('docs/upgrades.md the life of a build', () => {
+  let all: Builds;
+  beforeAll(async () => {
+    if (postgres === undefined) return;
+    const [agentsDir, fixturesDir] = [join(folder, 'callers'), join(folder, 'definitions')];
+    const turns: CallerSpec['turns'] = [
+      { calls: [{ toolId: TOOL, arguments: { name: 'you' } }] },
+      { final: { decision: 1, confidence: 1 } },
+    ];
+    await writeCaller(agentsDir, { agentId: CALLER, toolAllowlist: [TOOL], turns });
+    await writeDefinition(fixturesDir, CALLS);
+    all = await startBuilds({ postgres, temporal }, { agentsDir, fixturesDir });
+  });
   beforeEach((context) => context.skip(missing !== undefined, missing));
-
-  it('a part of new runs, all of them, and back', async () => {
-    const { worker, deployments, build, waiting, accept, completed } = await begin();
-    await worker('one');
-    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
-    await worker('two');
-    await deployments.promote('two', 30);
-    expect(await build('two')).toMatchObject({ state: 'ramping', share: 30 });
-    expect(await build('one')).toMatchObject({ state: 'current', share: 70 });
-    await deployments.promote('two', 0);
-    expect(await build('two')).toMatchObject({ share: 0 });
-    await deployments.promote('two', 100);
-    const young = await waiting();
-    await deployments.promote('one', 100);
-    expect(await build('one')).toMatchObject({ state: 'current', share: 100 });
-    const old = await waiting();
-    await until(async () => (await build('one'))?.heldRuns === 1, 'the first holds the new one');
-    expect(await build('two')).toMatchObject({ heldRuns: 1, state: 'draining' });
-    for (const runId of [young, old]) {
-      expect(await accept(runId)).toBe(200);
-      await completed(runId);
-    }
-  });
-
-  it('a pinned run continues as new on its own build', async () => {
-    const all = await begin({ facade: { forceContinueAsNewAfter: 1 } });
-    const { worker, deployments, build, waiting, accept, completed } = all;
-    await worker('one');
-    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
-    const runId = await waiting();
-    await worker('two');
-    await deployments.promote('two', 100);
-    expect(await accept(runId)).toBe(200);
-    await completed(runId);
-    expect(await described(all, runId)).toMatchObject({ isFirstSegment: false, buildId: 'one' });
-  });
-
-  it('a child begins on the build of its parent, whatever is promoted meanwhile', async () => {
-    const all = await begin();
-    const { worker, deployments, build, waiting, accept, completed } = all;
-    await worker('one');
-    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
-    const runId = await waiting(PARENT.id);
-    await worker('two');
-    await deployments.promote('two', 100);
-    expect(await accept(runId)).toBe(200);
-    await until(async () => (await build('one'))?.heldRuns === 2, 'the first holds both');
-    const held = await deployments.runsOf('one');
-    const [childId = ''] = held.flatMap((one) => (one.runId === runId ? [] : [one.runId]));
-    // The server names it with the child's first task.
-    await until(
-      async () => (await described(all, childId)).buildId !== undefined,
-      'the child has begun',
-    );
-    expect(await described(all, childId)).toMatchObject({ buildId: 'one' });
-    await until(async () => (await accept(childId)) === 200, 'the child asks and is answered');
-    await completed(runId);
-  });
-
-  it('auto-upgrade: the next task of a run goes to the build that is current then', async () => {
-    const all = await begin();
-    const { worker, deployments, build, waiting, accept, completed } = all;
-    const moves = { OPENWOP_RUN_VERSIONING: 'auto-upgrade' };
-    const one = await worker('one', moves);
-    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
-    const runId = await waiting();
-    await until(async () => (await build('one'))?.openRuns === 1, 'the run is on it');
-    expect(await build('one')).toMatchObject({ heldRuns: 0 });
-    await worker('two', moves);
-    await deployments.promote('two', 100);
-    await one.stop();
-    expect(await accept(runId)).toBe(200);
-    await completed(runId);
-    expect(await described(all, runId)).toMatchObject({ buildId: 'two' });
-  });
+  afterAll(() => all?.stop());
 
   it('into versioning and out of it: no run is left behind, and history has no event more', async () => {
-    const all = await begin();
     const { worker, deployments, build, waiting, accept, completed, facade } = all;
     const plain = await worker('');
     const [before, measured] = [await waiting(), await waiting()];
@@ -169,33 +101,102 @@ describe('docs/upgrades.md the life of a build', () => {
     }
   });
 
-  it('a tool of an agent is performed by whichever worker has the agent, whatever its build', async () => {
-    const [agents, callers, definitions] = ['agents', 'callers', 'definitions'].map((name) =>
-      join(folder, name),
-    ) as [string, string, string];
-    const tool = 'com.example.hello/greet';
-    await writeAgentFolder(agents, {
-      id: 'com.example.hello',
-      script: new URL('../agent-sdk/hello-agent.ts', import.meta.url),
+  describe('two of the same code', () => {
+    const [OLD, NEW] = ['two', 'three'];
+    beforeAll(async () => {
+      if (missing !== undefined) return;
+      const agents = join(folder, 'agents');
+      await writeAgentFolder(agents, {
+        id: 'com.example.hello',
+        script: new URL('../agent-sdk/hello-agent.ts', import.meta.url),
+      });
+      await all.worker(OLD);
+      await all.worker(NEW, { OPENWOP_OPENSENTIENCE_DIR: agents });
     });
-    const turns: CallerSpec['turns'] = [
-      { calls: [{ toolId: tool, arguments: { name: 'you' } }] },
-      { final: { decision: 1, confidence: 1 } },
-    ];
-    const caller = 'local.builds.caller';
-    await writeCaller(callers, { agentId: caller, toolAllowlist: [tool], turns });
-    await writeDefinition(definitions, chain('calls', [agentNode('n', caller)]));
-    const all = await begin({ agentsDir: callers, fixturesDir: definitions });
-    const { worker, build, facade } = all;
-    await worker('one');
-    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
-    await worker('two', { OPENWOP_OPENSENTIENCE_DIR: agents });
-    const runId = await facade.startRun({ workflowId: 'calls' });
-    const { status } = await facade.waitFor(runId, (one) =>
-      ['completed', 'failed', 'waiting-approval'].includes(one.status),
-    );
-    expect(status).toBe('completed');
-    expect(await described(all, runId)).toMatchObject({ buildId: 'one' });
+    beforeEach(async () => {
+      if (missing === undefined) await all.deployments.promote(OLD, 100);
+    });
+
+    it('a part of new runs, all of them, and back', async () => {
+      const { deployments, build, waiting, accept, completed } = all;
+      await deployments.promote(NEW, 30);
+      expect(await build(NEW)).toMatchObject({ state: 'ramping', share: 30 });
+      expect(await build(OLD)).toMatchObject({ state: 'current', share: 70 });
+      await deployments.promote(NEW, 0);
+      expect(await build(NEW)).toMatchObject({ share: 0 });
+      await deployments.promote(NEW, 100);
+      const young = await waiting();
+      await deployments.promote(OLD, 100);
+      expect(await build(OLD)).toMatchObject({ state: 'current', share: 100 });
+      const old = await waiting();
+      await until(async () => (await build(OLD))?.heldRuns === 1, 'the first holds the new one');
+      expect(await build(NEW)).toMatchObject({ heldRuns: 1, state: 'draining' });
+      for (const runId of [young, old]) {
+        expect(await accept(runId)).toBe(200);
+        await completed(runId);
+      }
+    });
+
+    it('a pinned run continues as new on its own build', async () => {
+      const { deployments, accept, completed } = all;
+      const short = await startTestHost({
+        ...all.base,
+        parts: { facade: true, worker: false },
+        facade: { forceContinueAsNewAfter: 1 },
+      });
+      const runId = await short.startRun({ workflowId: GATE.id });
+      await short.stop();
+      await all.facade.waitFor(runId, ({ status }) => status === 'waiting-approval');
+      await deployments.promote(NEW, 100);
+      expect(await accept(runId)).toBe(200);
+      await completed(runId);
+      expect(await described(all, runId)).toMatchObject({ isFirstSegment: false, buildId: OLD });
+    });
+
+    it('a child begins on the build of its parent, whatever is promoted meanwhile', async () => {
+      const { deployments, build, waiting, accept, completed } = all;
+      await until(async () => (await build(OLD))?.heldRuns === 0, 'the first holds nothing');
+      const runId = await waiting(PARENT.id);
+      await deployments.promote(NEW, 100);
+      expect(await accept(runId)).toBe(200);
+      await until(async () => (await build(OLD))?.heldRuns === 2, 'the first holds both');
+      const held = await deployments.runsOf(OLD);
+      const [childId = ''] = held.flatMap((one) => (one.runId === runId ? [] : [one.runId]));
+      // The server names it with the child's first task.
+      await until(
+        async () => (await described(all, childId)).buildId !== undefined,
+        'the child has begun',
+      );
+      expect(await described(all, childId)).toMatchObject({ buildId: OLD });
+      await until(async () => (await accept(childId)) === 200, 'the child asks and is answered');
+      await completed(runId);
+    });
+
+    it('a tool of an agent is performed by whichever worker has the agent, whatever its build', async () => {
+      const { facade } = all;
+      const runId = await facade.startRun({ workflowId: CALLS.id });
+      const { status } = await facade.waitFor(runId, (one) =>
+        ['completed', 'failed', 'waiting-approval'].includes(one.status),
+      );
+      expect(status).toBe('completed');
+      expect(await described(all, runId)).toMatchObject({ buildId: OLD });
+    });
+  });
+
+  it('auto-upgrade: the next task of a run goes to the build that is current then', async () => {
+    const { worker, deployments, build, waiting, accept, completed } = all;
+    const moves = { OPENWOP_RUN_VERSIONING: 'auto-upgrade' };
+    const four = await worker('four', moves);
+    await deployments.promote('four', 100);
+    const runId = await waiting();
+    await until(async () => (await build('four'))?.openRuns === 1, 'the run is on it');
+    expect(await build('four')).toMatchObject({ heldRuns: 0 });
+    await worker('five', moves);
+    await deployments.promote('five', 100);
+    await four.stop();
+    expect(await accept(runId)).toBe(200);
+    await completed(runId);
+    expect(await described(all, runId)).toMatchObject({ buildId: 'five' });
   });
 });
 
@@ -204,9 +205,11 @@ describe('docs/upgrades.md one process', () => {
   // [I81]
   it('after an upgrade the new build takes new runs by itself, and open ones go on; so without a build id', async () => {
     const dataDir = join(folder, 'own');
+    const databaseUrl = await postgres?.createDatabase();
     const start = (id: string | undefined): Promise<TestHost> =>
       startTestHost({
         ...{ temporal: 'own', dataDir, builtIn: { definitions: [GATE] } },
+        ...(databaseUrl === undefined ? {} : { databaseUrl }),
         env: { OPENWOP_BUILD_ID: id },
       });
     const accept = (host: ApiClient, runId: string) =>
@@ -234,12 +237,6 @@ describe('docs/upgrades.md one process', () => {
       await host.waitFor(waits[0] as string, ({ status }) => status === 'waiting-approval');
       await host.stop();
     }
-  });
-
-  it('refuses to pin runs to itself', async () => {
-    const env = { OPENWOP_BUILD_ID: 'a', OPENWOP_RUN_VERSIONING: 'pinned' };
-    const start = startTestHost({ temporal: 'own', dataDir: join(folder, 'pinned'), env });
-    await expect(start).rejects.toThrow(/OPENWOP_RUN_VERSIONING/);
   });
 });
 

@@ -1,9 +1,15 @@
-// docs/upgrades.md: builds of the worker beside each other, on Temporal's own server and PostgreSQL.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+// docs/upgrades.md: builds of the worker beside each other, on Temporal's own server and PostgreSQL. One deployment serves all
+// cases: `one` has today's workflow code, as `three` has, and neither `one` nor `two` can go on with a run of the other.
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Client } from '@temporalio/client';
 import type { Cohort } from '../../schemas/types.generated.ts';
+import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { createDeployments } from '../../src/adapters/temporal/deployments.ts';
+import { replayHistories } from '../../src/adapters/temporal/replay-histories.ts';
 import {
   changedCode,
   startBuilds,
@@ -12,9 +18,10 @@ import {
   type Builds,
   type OtherCode,
 } from '../support/builds.ts';
-import { spawnHost, until, type TestHostOptions } from '../support/host.ts';
+import { spawnHost, until, type TestHost } from '../support/host.ts';
+import { ROOT } from '../support/root.ts';
 import { sharePostgres, type SharedPostgres } from '../support/shared-postgres.ts';
-import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
+import { CACHE_DIR, startTestTemporal, type TestTemporal } from '../support/temporal.ts';
 import { paced, patient } from '../support/machine.ts';
 
 const BASE = '/v1/host/openwop-temporal/deployments';
@@ -24,37 +31,38 @@ let missing: string | undefined;
 let temporal: TestTemporal;
 let other: OtherCode;
 let builds: Builds;
+let one: TestHost;
 
 beforeAll(async () => {
   const started = await sharePostgres();
-  if ('missing' in started) missing = started.missing;
-  else postgres = started;
+  if ('missing' in started) {
+    missing = started.missing;
+    return;
+  }
+  postgres = started;
   [temporal, other] = await Promise.all([startTestTemporal(), changedCode(TIMER_MORE)]);
+  builds = await startBuilds({ postgres, temporal }, { waits: { cohortStopMs: paced(2_000) } });
 });
 
 beforeEach((context) => context.skip(missing !== undefined, missing));
-afterEach(() => builds?.stop());
 afterAll(async () => {
+  await builds?.stop();
   await temporal?.stop();
   await other?.remove();
   await postgres?.stop();
 });
 
-async function begin(more: Partial<TestHostOptions> = {}): Promise<Builds> {
-  builds = await startBuilds({ postgres: postgres as SharedPostgres, temporal }, more);
-  return builds;
-}
-
-const two = () => ({ OPENWOP_CACHE_DIR: other.cacheDir });
+const holdsNothing = (buildId: string) =>
+  until(async () => (await builds.build(buildId))?.openRuns === 0, `${buildId} has no open run`);
 
 describe('docs/upgrades.md two builds at once', () => {
   // [I80]
   it('runs stay with the build that began them, new ones go to the promoted one, and the first drains', async () => {
-    const { worker, waiting, accept, completed, build, facade, deployments } = await begin();
-    await worker('one');
+    const { worker, waiting, accept, completed, build, facade, deployments } = builds;
+    one = await worker('one');
     await until(async () => (await build('one'))?.state === 'current', 'the first is current');
     const old = await waiting();
-    await worker('two', two());
+    await worker('two', { OPENWOP_CACHE_DIR: other.cacheDir });
     expect(await build('two')).toMatchObject({ state: 'inactive', share: 0, openRuns: 0 });
     await completed(await answered(await waiting()));
 
@@ -85,12 +93,44 @@ describe('docs/upgrades.md two builds at once', () => {
     }
   });
 
+  it('docs/upgrades.md upgrade-check --build looks at the open runs of that build alone: its own code goes on with them; the command ends with 1 by the other, and names each that would break with its reason', async () => {
+    const { waiting, accept, completed, deployments } = builds;
+    const runs = { one: '', two: '' };
+    for (const id of ['one', 'two'] as const) {
+      await holdsNothing(id);
+      await deployments.promote(id, 100);
+      runs[id] = await waiting();
+    }
+    for (const id of ['one', 'two'])
+      await until(async () => (await builds.build(id))?.openRuns === 1, `that of ${id} is listed`);
+    const broken = (runId: string) => ({
+      runId,
+      fault: expect.stringMatching(/nondeterminism/i) as unknown,
+    });
+    expect(await replayed(CACHE_DIR, 'one')).toEqual([{ runId: runs.one }]);
+    expect(await replayed(CACHE_DIR, 'two')).toEqual([broken(runs.two)]);
+    expect(await replayed(other.cacheDir, 'two')).toEqual([{ runId: runs.two }]);
+    expect(await replayed(other.cacheDir, 'one')).toEqual([broken(runs.one)]);
+    expect(await replayed(CACHE_DIR, 'nobody')).toEqual([]);
+
+    const bad = await check(CACHE_DIR, 'two');
+    const [named = '', said, ...more] = bad.stdout.trimEnd().split('\n');
+    expect([bad.code, said, more]).toEqual([
+      1,
+      '1 open and 0 ended runs replayed, 1 would break',
+      [],
+    ]);
+    expect(named).toMatch(new RegExp(`^${runs.two} \\([0-9a-f-]{36}\\): .*nondeterminism`, 'i'));
+    for (const runId of [runs.one, runs.two]) {
+      expect(await accept(runId)).toBe(200);
+      await completed(runId);
+    }
+  });
+
   it('a run that was moved to a build that cannot go on with it says why, and goes on when it is moved back', async () => {
-    const { worker, build, facade, deployments, accept, completed } = await begin();
-    await worker('one');
-    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
-    // Before the run begins: no start of a worker stands against its clock.
-    await worker('two', two());
+    const { build, facade, deployments, accept, completed } = builds;
+    await Promise.all([holdsNothing('one'), holdsNothing('two')]);
+    await deployments.promote('one', 100);
     const runId = await facade.startRun({ workflowId: TIMED.id });
     await until(async () => (await build('one'))?.heldRuns === 1, 'the run is held');
     const moved = await facade.api(`${BASE}/move`, { body: { runIds: [runId], toBuild: 'two' } });
@@ -106,31 +146,33 @@ describe('docs/upgrades.md two builds at once', () => {
   });
 
   it('kill -9 of the only worker of a build: its runs are told of, and go on when they are moved', async () => {
-    const { worker, base, build, facade, waiting, accept, completed, deployments } = await begin();
+    const { base, build, facade, waiting, accept, completed, deployments } = builds;
     const killed = await spawnHost('worker', {
       ...facade.env,
-      OPENWOP_BUILD_ID: 'one',
+      OPENWOP_BUILD_ID: 'killed',
       // As a process it knows no definitions of ours; the runs' own input has them.
     });
-    await until(async () => (await build('one'))?.state === 'current', 'the first is current');
+    await until(async () => (await build('killed'))?.hasWorker === true, 'it asks for work');
+    await deployments.promote('killed', 100);
     const [a, b] = [await waiting(), await waiting()];
     await killed.kill('SIGKILL');
-    // Compatible: the same workflow code under another id.
-    await worker('two');
     const { namespace } = base.temporal as { namespace: string };
     const connection = connectTemporal({ address: temporal.address, namespace });
     try {
       // A worker is believed to be there for the time of its last poll: here for a second.
       const quick = createDeployments({ connection, namespace, workerSeenMs: 1_000 });
       await until(async () => ((await quick.read())?.runsWithoutWorker ?? 0) >= 2, 'both are told');
-      expect((await quick.read())?.builds.find((one) => one.buildId === 'one')).toMatchObject({
+      expect(
+        (await quick.read())?.builds.find(({ buildId }) => buildId === 'killed'),
+      ).toMatchObject({
         ...{ state: 'current', heldRuns: 2, hasWorker: false },
       });
     } finally {
       await connection.close();
     }
-    await deployments.promote('two', 100);
-    const moved = await deployments.moveFrom('one', { buildId: 'two' });
+    // Compatible: the same workflow code under another id.
+    await deployments.promote('one', 100);
+    const moved = await deployments.moveFrom('killed', { buildId: 'one' });
     expect([...moved.moved].sort()).toEqual([a, b].sort());
     for (const runId of [a, b] as string[]) {
       expect(await accept(runId)).toBe(200);
@@ -142,17 +184,15 @@ describe('docs/upgrades.md two builds at once', () => {
     'a cohort is no run of a build and goes on with the current one; cancelled, its forks are told whoever is there',
     { timeout: patient(120_000) },
     async () => {
-      const { worker, build, facade, deployments, accept, completed } = await begin({
-        waits: { cohortStopMs: paced(2_000) },
-      });
-      const first = await worker('one');
-      await until(async () => (await build('one'))?.state === 'current', 'the first is current');
-      const source = await facade.startRun({ workflowId: TIMED.id });
+      const { worker, build, facade, deployments, accept, completed } = builds;
+      await holdsNothing('one');
+      await deployments.promote('one', 100);
+      const source = await facade.startRun({ workflowId: TIMED.id, tags: ['cohort'] });
       await facade.waitFor(source, ({ status }) => status === 'waiting-approval');
       expect(await accept(source)).toBe(200);
       await completed(source);
       const cohorts = '/v1/host/openwop-temporal/cohorts';
-      const select = { workflowId: TIMED.id };
+      const select = { workflowId: TIMED.id, tag: 'cohort' };
       const change = { configurable: { note: 'again' } };
       const begun = await facade.api(cohorts, { body: { select, change } });
       const at = `${cohorts}/${String(begun.body.cohortId)}`;
@@ -168,14 +208,14 @@ describe('docs/upgrades.md two builds at once', () => {
       );
       expect(await build('one')).toMatchObject({ openRuns: 1 });
       expect((await deployments.runsOf('one')).map(({ runId }) => runId)).toEqual([fork]);
-      await first.stop();
+      await one.stop();
 
       expect((await facade.api<Cohort>(`${at}/cancel`, { body: {} })).body.state).toBe(
         'cancelling',
       );
       expect(await isToldToEnd(facade, fork)).toBe(true);
-      await worker('two');
-      await deployments.promote('two', 100);
+      await worker('three');
+      await deployments.promote('three', 100);
       await until(async () => (await report()).state === 'cancelled', 'the cohort has ended', {
         limitMs: patient(60_000),
       });
@@ -199,4 +239,32 @@ async function isToldToEnd({ temporal: place }: Builds['facade'], runId: string)
   } finally {
     await connection.close();
   }
+}
+
+/** By the workflow code that the cache folder holds. */
+async function replayed(cacheDir: string, build: string) {
+  const { address, namespace } = builds.base.temporal as { address: string; namespace: string };
+  const connection = connectTemporal({ address, namespace });
+  try {
+    const source = { connection, namespace, dataConverter: {} };
+    const bundle = await workflowBundle({ cacheDir });
+    const found: { readonly runId: string; readonly fault?: string }[] = [];
+    for await (const { runId, fault } of replayHistories({ ...source, bundle }, { build }))
+      found.push({ runId, ...(fault === undefined ? {} : { fault }) });
+    return found;
+  } finally {
+    await connection.close();
+  }
+}
+
+/** As the process that an operator calls. */
+async function check(cacheDir: string, build: string): Promise<{ code: number; stdout: string }> {
+  const program = [join(ROOT, 'src/app/launch.js'), 'openwop', 'upgrade-check', '--build', build];
+  const { PATH, HOME } = process.env;
+  const env = { PATH, HOME, ...builds.facade.env, OPENWOP_CACHE_DIR: cacheDir };
+  const run = promisify(execFile)(process.execPath, program, { cwd: ROOT, env });
+  return run.then(
+    ({ stdout }) => ({ code: 0, stdout }),
+    ({ code, stdout }: { code: number; stdout: string }) => ({ code, stdout }),
+  );
 }

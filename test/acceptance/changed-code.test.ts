@@ -1,19 +1,17 @@
-// replay.md §Divergence, shown of code that changed (architecture §6): runs of today's workflow code are forked by workers
-// whose bundle of it is another one. Whatever changed, the fork ends, says where it went apart, and performs nothing.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+// replay.md §Divergence, shown of code that changed (architecture §6): runs of today's workflow code are forked by workflow
+// code that is another one. Whatever changed, the fork ends, says where it went apart, and performs nothing. The bundle of
+// one worker has every change, and a fork goes by the one that the first tag of its source names: workers of two bundles are
+// in builds.test.ts and cohort-builds.test.ts.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ResolvedAgent } from '../../src/ports/catalog.ts';
 import type { LogRow } from '../../src/ports/log.ts';
 import type { Tool } from '../../src/ports/tools.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
-import { changedCode, TIMER_MORE, type CodeChange } from '../support/builds.ts';
+import { changedCode, type CodeChange, type OtherCode } from '../support/builds.ts';
 import { agentNode, definition, edge, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { runRef } from '../support/run-ref.ts';
-import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
 
 const AGENT = 'local.changed.judge';
 const TOOL = 'test:effect';
@@ -52,42 +50,46 @@ const EFFECT: Tool = {
   call: async () => ({ effect: ++effects }),
 };
 
-let temporal: TestTemporal;
-let namespace: string;
-let dataDir: string;
-let sourceRunId: string;
-let source: readonly LogRow[];
+let other: OtherCode | undefined;
+let host: TestHost;
+/** By the name of the change that their forks go by. */
+const sources = new Map<string, Source>();
+
+interface Source {
+  readonly runId: string;
+  readonly rows: readonly LogRow[];
+}
 
 const ended = ({ status }: { status: string }) =>
   ['completed', 'failed', 'cancelled'].includes(status);
 const waits = ({ status }: { status: string }) => status === 'waiting-approval';
-const rowsOf = (host: TestHost, runId: string) =>
-  host.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
+const rowsOf = (runId: string) => host.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
 const payloads = (rows: readonly LogRow[], type: string) =>
   rows.filter((row) => row.type === type).map(({ payload }) => JSON.parse(payload) as JsonObject);
-const at = (type: string, nodeId?: string) =>
-  source.findIndex((row) => row.type === type && (nodeId === undefined || row.nodeId === nodeId));
 
-/** One after the other: the data folder has one owner. */
-async function withHost<T>(cacheDir: string | undefined, act: (host: TestHost) => Promise<T>) {
-  const host = await startTestHost({
-    ...{ dataDir, temporal: { address: temporal.address, namespace } },
-    builtIn: { definitions: [WORKFLOW], agents: [JUDGE], scripts: SCRIPTS, tools: [EFFECT] },
-    ...(cacheDir === undefined ? {} : { env: { OPENWOP_CACHE_DIR: cacheDir } }),
-  });
-  try {
-    return await act(host);
-  } finally {
-    await host.stop();
-  }
+function sourceOf(name: string): Source {
+  const source = sources.get(name);
+  if (!source) throw new Error(`no source has the change ${name}`);
+  return source;
+}
+const at = ({ rows }: Source, type: string, nodeId?: string) =>
+  rows.findIndex((row) => row.type === type && (nodeId === undefined || row.nodeId === nodeId));
+
+async function accept(runId: string): Promise<void> {
+  const body = { resumeValue: { action: 'accept' } };
+  await host.api(`/v1/runs/${runId}/interrupts/gate`, { body });
 }
 
-async function withCode<T>(change: CodeChange, act: (host: TestHost) => Promise<T>): Promise<T> {
-  const other = await changedCode(change);
-  return withHost(other.cacheDir, act).finally(() => other.remove());
+/** A run by today's code, whose forks go by the change. */
+async function makeSource(name: string): Promise<void> {
+  const runId = await host.startRun({ workflowId: WORKFLOW.id, tags: [name] });
+  await host.waitFor(runId, waits);
+  await accept(runId);
+  expect(await host.waitFor(runId, ended)).toMatchObject({ status: 'completed' });
+  sources.set(name, { runId, rows: await rowsOf(runId) });
 }
 
-async function forked(host: TestHost, of: object): Promise<string> {
+async function forked({ runId: sourceRunId }: Source, of: object): Promise<string> {
   const { status, body } = await host.api<{ runId: string }>(`/v1/runs/${sourceRunId}:fork`, {
     body: of,
   });
@@ -95,27 +97,9 @@ async function forked(host: TestHost, of: object): Promise<string> {
   return body.runId;
 }
 
-beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'openwop-changed-'));
-  temporal = await startTestTemporal();
-  namespace = await temporal.namespace();
-  await withHost(undefined, async (host) => {
-    sourceRunId = await host.startRun({ workflowId: WORKFLOW.id });
-    await host.waitFor(sourceRunId, waits);
-    const body = { resumeValue: { action: 'accept' } };
-    await host.api(`/v1/runs/${sourceRunId}/interrupts/gate`, { body });
-    await host.waitFor(sourceRunId, ended);
-    source = await rowsOf(host, sourceRunId);
-  });
-});
-
-afterAll(async () => {
-  await temporal?.stop();
-  await rm(dataDir, { recursive: true, force: true });
-});
-
 interface Changed {
-  readonly change: CodeChange;
+  /** Is in force where `when` holds. */
+  readonly change: (when: string) => CodeChange;
   /** What is found, and where in the source. */
   readonly kind: 'output' | 'missing' | 'extra' | 'type-mismatch';
   readonly type: string;
@@ -124,103 +108,148 @@ interface Changed {
 
 const CHANGED: Readonly<Record<string, Changed>> = {
   'a timer more in each visit': {
-    change: [
+    change: (when) => [
       /async function visitNode\(run, frame\) \{/,
-      '$& await new Promise((done) => setTimeout(done, 1));',
+      `$& if (${when}) await new Promise((done) => setTimeout(done, 1));`,
     ],
     ...{ kind: 'missing', type: 'node.started', nodeId: 'note' },
   },
   'all nodes at once, in another order': {
-    change: [
+    change: (when) => [
       /for \(const nodeId of run\.graph\.starts\)/,
-      'for (const nodeId of [...run.nodes.keys()].reverse())',
+      `for (const nodeId of ${when} ? [...run.nodes.keys()].reverse() : run.graph.starts)`,
     ],
     ...{ kind: 'output', type: 'node.started', nodeId: 'end' },
   },
   'two facts of a visit in another order': {
-    change: [
+    change: (when) => [
       /(if \(outcome === 'completed' && decision\) stateAnswer\(work, decision\);)([^]*?closeBracket\([^;]*;)/,
-      '$2 $1',
+      `if (!(${when})) { $1 } $2 if (${when}) { $1 }`,
     ],
     ...{ kind: 'missing', type: 'output.chunk' },
   },
   'a step by another key': {
-    change: [/stepName\)\(work, 'prepare'\)/, "stepName)(work, 'ready')"],
+    change: (when) => [
+      /stepName\)\(work, 'prepare'\)/,
+      `stepName)(work, ${when} ? 'ready' : 'prepare')`,
+    ],
     ...{ kind: 'missing', type: 'agent.invocation.started' },
   },
   'another payload': {
-    change: [/resolvedProvider: model\.provider/, "resolvedProvider: 'other'"],
+    change: (when) => [
+      /resolvedProvider: model\.provider/,
+      `resolvedProvider: ${when} ? 'other' : model.provider`,
+    ],
     ...{ kind: 'output', type: 'agent.invocation.started' },
   },
   'an emission more': {
-    change: [
+    change: (when) => [
       /(function stateAnswer\([^]*?)(\(0,\w+\.emitFact\))(\(visit, 'output\.chunk', \{)/,
-      "$1$2(visit, 'output.chunk', { step: 'more', payload: { nodeId: 'judge', runId: 'x', chunk: '', isLast: true } }); $2$3",
+      `$1if (${when}) $2(visit, 'output.chunk', { step: 'more', payload: { nodeId: 'judge', runId: 'x', chunk: '', isLast: true } }); $2$3`,
     ],
     ...{ kind: 'extra', type: 'output.chunk' },
   },
   'an emission less': {
-    change: [/function stateAnswer\(work, \{ decision \}\) \{/, '$& return;'],
+    change: (when) => [
+      /function stateAnswer\(work, \{ decision \}\) \{/,
+      `$& if (${when}) return;`,
+    ],
     ...{ kind: 'missing', type: 'output.chunk', nodeId: 'judge' },
   },
   'a run that is over before its time': {
-    change: [/function decideEdges\(run, frame, end\) \{/, '$& return;'],
+    change: (when) => [/function decideEdges\(run, frame, end\) \{/, `$& if (${when}) return;`],
     ...{ kind: 'missing', type: 'node.started', nodeId: 'gate' },
   },
   'an activity more': {
-    change: [
+    change: (when) => [
       /async function inferTurn\(work, invocation\) \{/,
-      "$& await work.visit.run.steps.run(work.visit, 'callTool', { step: 'more', input: {} });",
+      `$& if (${when}) await work.visit.run.steps.run(work.visit, 'callTool', { step: 'more', input: {} });`,
     ],
     ...{ kind: 'missing', type: 'agent.reasoned' },
   },
   'an activity less': {
-    change: [/invocation\.results = await [^;]*performCalls\)\(work, invocation\)/, 'void 0'],
+    change: (when) => [
+      /invocation\.results = await [^;]*performCalls\)\(work, invocation\)/,
+      `if (!(${when})) $&`,
+    ],
     ...{ kind: 'missing', type: 'agent.toolReturned' },
   },
   'a step that throws': {
-    change: [/async function inferTurn\(work, invocation\) \{/, '$& undefined.gone;'],
+    change: (when) => [
+      /async function inferTurn\(work, invocation\) \{/,
+      `$& if (${when}) undefined.gone;`,
+    ],
     ...{ kind: 'output', type: 'agent.invocation.completed' },
   },
   'code between the steps that throws': {
-    change: [/function decideEdges\(run, frame, end\) \{/, '$& undefined.gone;'],
+    change: (when) => [
+      /function decideEdges\(run, frame, end\) \{/,
+      `$& if (${when}) undefined.gone;`,
+    ],
     ...{ kind: 'missing', type: 'agent.invocation.started' },
   },
   'a beginning that throws': {
-    change: [/function stateStart\(run\) \{/, '$& undefined.gone;'],
+    change: (when) => [/function stateStart\(run\) \{/, `$& if (${when}) undefined.gone;`],
     ...{ kind: 'missing', type: 'run.started' },
   },
   'a message whose handler throws': {
-    change: [/function takeAnswer\(run, message, atMs\) \{/, '$& undefined.gone;'],
+    change: (when) => [
+      /function takeAnswer\(run, message, atMs\) \{/,
+      `$& if (${when}) undefined.gone;`,
+    ],
     ...{ kind: 'missing', type: 'interrupt.resolved' },
   },
 };
+const SILENT = 'a timer that the record does not show';
+const RUN_BEGINS = /async function runWorkflow\(input\) \{/;
+
+/** What `globalThis` has is each run's own. */
+function allChanges(): readonly CodeChange[] {
+  const isOf = (name: string) => `globalThis.changedBy === ${JSON.stringify(name)}`;
+  return [
+    ...Object.entries(CHANGED).map(([name, { change }]) => change(isOf(name))),
+    [RUN_BEGINS, `$& if (${isOf(SILENT)}) await new Promise((done) => setTimeout(done, 1));`],
+    // Last, and so in front of the timer.
+    [RUN_BEGINS, '$& globalThis.changedBy = input.fork && input.tags[0];'],
+  ];
+}
+
+beforeAll(async () => {
+  other = await changedCode(...allChanges());
+  host = await startTestHost({
+    builtIn: { definitions: [WORKFLOW], agents: [JUDGE], scripts: SCRIPTS, tools: [EFFECT] },
+    env: { OPENWOP_CACHE_DIR: other.cacheDir },
+  });
+  await Promise.all([...Object.keys(CHANGED), SILENT].map(makeSource));
+});
+
+afterAll(async () => {
+  await host?.stop();
+  await other?.remove();
+});
 
 // [I90]
 describe('replay.md §Divergence: code that changed', () => {
-  it.each(Object.entries(CHANGED))('%s', async (_name, { change, kind, type, nodeId }) => {
+  it.each(Object.entries(CHANGED))('%s', async (name, { kind, type, nodeId }) => {
     const before = effects;
-    await withCode(change, async (host) => {
-      const runId = await forked(host, { mode: 'replay', fromSeq: 0 });
-      const { status, error } = await host.waitFor(runId, ended);
-      const rows = await rowsOf(host, runId);
-      const told = payloads(rows, 'replay.diverged');
-      expect([status, error?.code, told]).toMatchObject([
-        'failed',
-        'replay_diverged',
-        [{ sourceRunId, divergenceKind: kind, divergencePoint: type }],
+    const source = sourceOf(name);
+    const runId = await forked(source, { mode: 'replay', fromSeq: 0 });
+    const { status, error } = await host.waitFor(runId, ended);
+    const rows = await rowsOf(runId);
+    const told = payloads(rows, 'replay.diverged');
+    expect([status, error?.code, told]).toMatchObject([
+      'failed',
+      'replay_diverged',
+      [{ sourceRunId: source.runId, divergenceKind: kind, divergencePoint: type }],
+    ]);
+    const atSequence = at(source, type, nodeId);
+    if (kind !== 'extra')
+      expect(told).toMatchObject([
+        { atSequence, originalEventId: source.rows[atSequence]?.eventId },
       ]);
-      if (kind !== 'extra')
-        expect(told).toMatchObject([
-          {
-            atSequence: at(type, nodeId),
-            originalEventId: source[at(type, nodeId)]?.eventId,
-          },
-        ]);
-      const { replayEventId } = told[0] ?? {};
-      if (kind !== 'missing') expect(rows.map(({ eventId }) => eventId)).toContain(replayEventId);
-      await checkInvariants(host, runId);
-    });
+    const { replayEventId } = told[0] ?? {};
+    if (kind !== 'missing') expect(rows.map(({ eventId }) => eventId)).toContain(replayEventId);
+    await checkInvariants(host, runId);
     expect(effects).toBe(before);
   });
 
@@ -229,88 +258,72 @@ describe('replay.md §Divergence: code that changed', () => {
     ['live', 'completed', undefined],
   ])('a branch (onDivergence: %s) comes to its end: %s', async (onDivergence, end, code) => {
     const before = effects;
-    const { change } = CHANGED['another payload'] ?? { change: TIMER_MORE };
-    await withCode(change, async (host) => {
-      const of = {
-        mode: 'branch',
-        fromSeq: at('node.suspended'),
-        runOptionsOverlay: { onDivergence },
-      };
-      const runId = await forked(host, of);
-      const { status } = await host.waitFor(runId, (run) => waits(run) || ended(run));
-      const body = { resumeValue: { action: 'accept' } };
-      if (status === 'waiting-approval')
-        await host.api(`/v1/runs/${runId}/interrupts/gate`, { body });
-      const { status: last, error } = await host.waitFor(runId, ended);
-      const told = payloads(await rowsOf(host, runId), 'replay.diverged');
-      expect([last, error?.code, told]).toMatchObject([end, code, [{ divergenceKind: 'output' }]]);
-      await checkInvariants(host, runId);
+    const source = sourceOf('another payload');
+    const runId = await forked(source, {
+      mode: 'branch',
+      fromSeq: at(source, 'node.suspended'),
+      runOptionsOverlay: { onDivergence },
     });
+    const { status } = await host.waitFor(runId, (run) => waits(run) || ended(run));
+    if (status === 'waiting-approval') await accept(runId);
+    const { status: last, error } = await host.waitFor(runId, ended);
+    const told = payloads(await rowsOf(runId), 'replay.diverged');
+    expect([last, error?.code, told]).toMatchObject([end, code, [{ divergenceKind: 'output' }]]);
+    await checkInvariants(host, runId);
     // One that lives calls again, as its own, and is told what its log has of that: nothing is performed twice.
     expect(effects).toBe(before);
   });
 
   it('a branch that is told to live closes what its source was saying then', async () => {
-    const { change } = CHANGED['another payload'] ?? { change: TIMER_MORE };
-    await withCode(change, async (host) => {
-      const of = {
-        mode: 'branch',
-        fromSeq: at('agent.reasoning.delta') + 1,
-        runOptionsOverlay: { onDivergence: 'live' },
-      };
-      const runId = await forked(host, of);
-      const { status } = await host.waitFor(runId, (run) => waits(run) || ended(run));
-      const body = { resumeValue: { action: 'accept' } };
-      if (status === 'waiting-approval')
-        await host.api(`/v1/runs/${runId}/interrupts/gate`, { body });
-      expect((await host.waitFor(runId, ended)).status).toBe('completed');
-      const rows = await rowsOf(host, runId);
-      const went = rows.findIndex(({ type }) => type === 'replay.diverged');
-      const [said] = payloads(source, 'agent.reasoning.delta');
-      expect(payloads(rows.slice(went), 'agent.reasoned')[0]).toMatchObject({
-        reasoning: said?.delta,
-      });
-      await checkInvariants(host, runId);
+    const source = sourceOf('another payload');
+    const runId = await forked(source, {
+      mode: 'branch',
+      fromSeq: at(source, 'agent.reasoning.delta') + 1,
+      runOptionsOverlay: { onDivergence: 'live' },
     });
+    const { status } = await host.waitFor(runId, (run) => waits(run) || ended(run));
+    if (status === 'waiting-approval') await accept(runId);
+    expect((await host.waitFor(runId, ended)).status).toBe('completed');
+    const rows = await rowsOf(runId);
+    const went = rows.findIndex(({ type }) => type === 'replay.diverged');
+    const [said] = payloads(source.rows, 'agent.reasoning.delta');
+    expect(payloads(rows.slice(went), 'agent.reasoned')[0]).toMatchObject({
+      reasoning: said?.delta,
+    });
+    await checkInvariants(host, runId);
   });
 
   it('a branch that lived on behind a difference is neither forked nor exported, by name', async () => {
-    const { change } = CHANGED['another payload'] ?? { change: TIMER_MORE };
-    await withCode(change, async (host) => {
-      const runOptionsOverlay = { onDivergence: 'live' };
-      const of = { mode: 'branch', fromSeq: at('node.suspended'), runOptionsOverlay };
-      const runId = await forked(host, of);
-      await host.waitFor(runId, waits);
-      const body = { mode: 'branch', fromSeq: 0 };
-      for (const refused of [
-        await host.api(`/v1/runs/${runId}:fork`, { body }),
-        await host.api(`/v1/host/openwop-temporal/runs/${runId}/bundle`),
-      ])
-        expect([refused.status, refused.body.error]).toEqual([501, 'capability_not_provided']);
-      await host.api(`/v1/runs/${runId}/cancel`, { body: {} });
-      await host.waitFor(runId, ended);
-    });
+    const source = sourceOf('another payload');
+    const runOptionsOverlay = { onDivergence: 'live' };
+    const of = { mode: 'branch', fromSeq: at(source, 'node.suspended'), runOptionsOverlay };
+    const runId = await forked(source, of);
+    await host.waitFor(runId, waits);
+    const body = { mode: 'branch', fromSeq: 0 };
+    for (const refused of [
+      await host.api(`/v1/runs/${runId}:fork`, { body }),
+      await host.api(`/v1/host/openwop-temporal/runs/${runId}/bundle`),
+    ])
+      expect([refused.status, refused.body.error]).toEqual([501, 'capability_not_provided']);
+    await host.api(`/v1/runs/${runId}/cancel`, { body: {} });
+    await host.waitFor(runId, ended);
   });
 
   it('a branch that is told to live ends where its code throws, and fails no workflow task', async () => {
-    const { change } = CHANGED['code between the steps that throws'] ?? { change: TIMER_MORE };
-    await withCode(change, async (host) => {
-      const of = {
-        mode: 'branch',
-        fromSeq: at('node.suspended'),
-        runOptionsOverlay: { onDivergence: 'live' },
-      };
-      const runId = await forked(host, of);
-      const { status, error } = await host.waitFor(runId, ended);
-      expect([status, error]).toMatchObject(['failed', { code: 'internal_error' }]);
-      await checkInvariants(host, runId);
+    const source = sourceOf('code between the steps that throws');
+    const runId = await forked(source, {
+      mode: 'branch',
+      fromSeq: at(source, 'node.suspended'),
+      runOptionsOverlay: { onDivergence: 'live' },
     });
+    const { status, error } = await host.waitFor(runId, ended);
+    expect([status, error]).toMatchObject(['failed', { code: 'internal_error' }]);
+    await checkInvariants(host, runId);
   });
 
   it('what the record does not show differs in nothing', async () => {
-    await withCode(TIMER_MORE, async (host) => {
-      const runId = await forked(host, { mode: 'replay', fromSeq: 0 });
-      expect((await host.waitFor(runId, ended)).status).toBe('completed');
-    });
+    const source = sourceOf(SILENT);
+    const runId = await forked(source, { mode: 'replay', fromSeq: 0 });
+    expect((await host.waitFor(runId, ended)).status).toBe('completed');
   });
 });

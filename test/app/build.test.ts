@@ -34,6 +34,11 @@ it.each([
   expect((await build(env)).versioning).toEqual(versioning);
 });
 
+it('docs/upgrades.md one process refuses to pin runs to itself', async () => {
+  const pinned = { OPENWOP_BUILD_ID: 'a', OPENWOP_RUN_VERSIONING: 'pinned' };
+  await expect(build(pinned)).rejects.toThrow(/OPENWOP_RUN_VERSIONING/);
+});
+
 it('its runs are pinned once the server takes the id, and not before', async () => {
   const known = await build({ ...SHARED, OPENWOP_BUILD_ID: '2026-05' });
   expect(known.pinned()).toBeUndefined();

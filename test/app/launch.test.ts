@@ -16,6 +16,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, it } from 'vitest';
+import { copyDatabase } from '../support/prepared.ts';
+import { CACHE_DIR } from '../support/temporal.ts';
 import { takes } from '../support/waiting.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -124,6 +126,7 @@ it('the checkout and the cache may have any name', async () => {
   // Its database, in a thread of its own, and whatever it finds by where its source lies.
   const rebuild = [join(root, 'src/app/launch.js'), 'rebuild'];
   const data = { OPENWOP_DATA_DIR: join(folder, odd, 'data'), TEMPORAL_ADDRESS: '127.0.0.1:9' };
+  await copyDatabase(CACHE_DIR, join(data.OPENWOP_DATA_DIR, 'postgres'));
   const { stdout } = await promisify(execFile)(process.execPath, rebuild, {
     env: { ...env(odd), ...data },
   });

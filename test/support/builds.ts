@@ -45,13 +45,16 @@ export const TIMER_MORE: CodeChange = [
   '$& await new Promise((done) => setTimeout(done, 1));',
 ];
 
-/** A cache folder whose bundle is that of today's code but for the change. */
-export async function changedCode([place, instead]: CodeChange): Promise<OtherCode> {
+/** A cache folder whose bundle is that of today's code but for the changes, one after the other. */
+export async function changedCode(...changes: readonly CodeChange[]): Promise<OtherCode> {
   const cacheDir = await mkdtemp(join(tmpdir(), 'openwop-other-code-'));
   const { codePath } = await workflowBundle({ cacheDir: CACHE_DIR });
-  const code = await readFile(codePath, 'utf8');
-  if (!place.test(code)) throw new Error(`the bundle has nothing like ${place}`);
-  await writeFile(join(cacheDir, basename(codePath)), code.replace(place, instead));
+  let code = await readFile(codePath, 'utf8');
+  for (const [place, instead] of changes) {
+    if (!place.test(code)) throw new Error(`the bundle has nothing like ${place}`);
+    code = code.replace(place, instead);
+  }
+  await writeFile(join(cacheDir, basename(codePath)), code);
   return { cacheDir, remove: () => rm(cacheDir, { recursive: true, force: true }) };
 }
 
@@ -67,7 +70,7 @@ export interface Builds {
   readonly worker: (buildId: string, more?: TestHostOptions['env']) => Promise<TestHost>;
   readonly build: (buildId: string) => Promise<Build | undefined>;
   /** A run that waits for its answer. */
-  readonly waiting: (workflowId?: string) => Promise<string>;
+  readonly waiting: (workflowId?: string, more?: Record<string, unknown>) => Promise<string>;
   readonly accept: (runId: string, key?: string) => Promise<number>;
   readonly completed: (runId: string) => Promise<void>;
   readonly stop: () => Promise<void>;
@@ -109,8 +112,8 @@ export async function startBuilds(
         );
       return worker;
     },
-    async waiting(workflowId = GATE.id) {
-      const runId = await facade.startRun({ workflowId });
+    async waiting(workflowId = GATE.id, rest = {}) {
+      const runId = await facade.startRun({ workflowId, ...rest });
       await facade.waitFor(runId, ({ status }) => status === 'waiting-approval');
       return runId;
     },

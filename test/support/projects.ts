@@ -48,7 +48,6 @@ const PROCESSES = [
   'acceptance/rehearsals.test.ts',
   'acceptance/run-bundle.test.ts',
   'acceptance/upgrade-check.test.ts',
-  'acceptance/upgrade-check-build.test.ts',
   'adapters/dev-server.test.ts',
   'adapters/postgres-dying.test.ts',
   'adapters/postgres-expiring.test.ts',
