@@ -1,6 +1,7 @@
 // examples/debug-a-refund: each command of its README in a folder that looks like a checkout, and what it prints held against
 // what stands there. Ids are compared by the order in which they appear, times and durations not at all.
-// `npm test` leaves out most of the day's requests, those that all end in the same way, and so compares no totals;
+// `npm test` leaves out most of the day's requests, those that all end in the same way, and so compares no totals, begins
+// with a database that is migrated, and calls the command line without npm, which the gate calls;
 // `npm run campaign -- walks` sets OPENWOP_WALK=whole. OPENWOP_WRITE_WALK=1 writes what was printed into the README instead.
 import {
   cpSync,
@@ -16,6 +17,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { copyDatabase } from '../support/prepared.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { blocksOf, Walk, type Block, type Ran } from '../support/walk.ts';
 import { patient } from '../support/machine.ts';
@@ -41,7 +43,7 @@ let signIn = '';
 /** What the blocks of commands printed, in their order. */
 const printed: string[] = [];
 
-beforeAll(() => {
+beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'debug-a-refund-'));
   for (const name of readdirSync(ROOT).filter((one) => !LEFT_OUT.has(one)))
     symlinkSync(join(ROOT, name), join(folder, name));
@@ -49,12 +51,16 @@ beforeAll(() => {
   cpSync(join(ROOT, EXAMPLE), join(folder, EXAMPLE), {
     ...{ recursive: true, filter: (path: string) => !MADE.has(basename(path)) },
   });
-  if (!IS_WHOLE) shortenDay();
-  walk = new Walk(folder, {
+  if (!IS_WHOLE) {
+    shortenDay();
+    await copyDatabase(CACHE_DIR, join(folder, '.data', 'postgres'));
+  }
+  const env = {
     ...{ PATH: process.env.PATH, HOME: process.env.HOME, OPENWOP_PORT: '0' },
     ...{ OPENWOP_DATA_DIR: join(folder, '.data'), OPENWOP_CACHE_DIR: CACHE_DIR },
     OPENWOP_TEMPORAL_DOWNLOAD: 'off',
-  });
+  };
+  walk = new Walk(folder, env, { byNpm: IS_WHOLE });
 });
 afterAll(async () => {
   await walk.end();
