@@ -1,7 +1,7 @@
 // examples/debug-a-refund: each command of its README in a folder that looks like a checkout, and what it prints held against
 // what stands there. Ids are compared by the order in which they appear, times and durations not at all.
-// `npm test` leaves out most of the day's requests, those that all end in the same way, and so compares no totals, begins
-// with a database that is migrated, and calls the command line without npm, which the gate calls;
+// `npm test` leaves out what the gate does, too, and most of the day's requests, those that all end in the same way: so it
+// compares no totals. It begins with a database that is migrated, and calls the command line without npm, which the gate calls.
 // `npm run campaign -- walks` sets OPENWOP_WALK=whole. OPENWOP_WRITE_WALK=1 writes what was printed into the README instead.
 import {
   cpSync,
@@ -26,10 +26,13 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const EXAMPLE = 'examples/debug-a-refund';
 const README = join(ROOT, EXAMPLE, 'README.md');
 const BLOCKS = blocksOf(readFileSync(README, 'utf8'));
-const SECTIONS = [...new Set(BLOCKS.map(({ section }) => section))];
 const LIMIT_MS = patient(240_000);
 const IS_WRITTEN = process.env.OPENWOP_WRITE_WALK !== undefined;
 const IS_WHOLE = process.env.OPENWOP_WALK === 'whole' || IS_WRITTEN;
+/** The last 50 runs again: the gate does the same, and asks more of it. */
+const HELD_BY_GATE = /^6\./;
+const WALKED = BLOCKS.filter(({ section }) => IS_WHOLE || !HELD_BY_GATE.test(section));
+const SECTIONS = [...new Set(WALKED.map(({ section }) => section))];
 /** Orders of a shorter day: all that were sold as final, the expensive one, a late one and an ordinary one. */
 const SHORT_DAY = /"S-10(?:01|04|07|19|28|31|43)"/;
 const REQUESTS = 'requests.jsonl';
@@ -118,7 +121,7 @@ async function follow(block: Block): Promise<void> {
 }
 
 function written(): readonly string[] {
-  return BLOCKS.filter(({ language, place }) => language === 'sh' && place === '').map(
+  return WALKED.filter(({ language, place }) => language === 'sh' && place === '').map(
     (block) => tellingOf(block)?.text ?? '',
   );
 }
