@@ -74,11 +74,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 }, LIMIT_MS);
 
-const read = async ({ api }: ApiClient, cohortId: string) =>
-  (await api<Cohort>(`${COHORTS}/${cohortId}`)).body;
+const read = async (at: ApiClient, cohortId: string) =>
+  (await at.api<Cohort>(`${COHORTS}/${cohortId}`)).body;
 
-async function start({ api }: ApiClient): Promise<string> {
-  const { status, body } = await api<Cohort>(COHORTS, {
+async function start(at: ApiClient): Promise<string> {
+  const { status, body } = await at.api<Cohort>(COHORTS, {
     body: {
       select: { workflowId: SPOKEN.id },
       change: prompt,
