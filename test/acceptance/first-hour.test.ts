@@ -30,7 +30,8 @@ const READY: Readonly<Record<string, RegExp>> = {
 const NEEDS_POSTGRES = /^[89]\./;
 /** A kill, a model, two processes, keys: each is about another start. */
 const STARTS_AGAIN = /^[3789]\./;
-const WALKED = process.env.OPENWOP_WALK === 'whole' ? BLOCKS : withOneStart();
+const IS_WHOLE = process.env.OPENWOP_WALK === 'whole';
+const WALKED = IS_WHOLE ? BLOCKS : withOneStart();
 
 let folder = '';
 let walk: Walk;
@@ -45,14 +46,12 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'first-hour-'));
   for (const name of readdirSync(ROOT).filter((one) => !LEFT_OUT.has(one)))
     symlinkSync(join(ROOT, name), join(folder, name));
-  walk = new Walk(folder, {
-    PATH: process.env.PATH,
-    HOME: process.env.HOME,
-    OPENWOP_PORT: '0',
-    OPENWOP_DATA_DIR: join(folder, '.data'),
-    OPENWOP_CACHE_DIR: CACHE_DIR,
+  const env = {
+    ...{ PATH: process.env.PATH, HOME: process.env.HOME, OPENWOP_PORT: '0' },
+    ...{ OPENWOP_DATA_DIR: join(folder, '.data'), OPENWOP_CACHE_DIR: CACHE_DIR },
     OPENWOP_TEMPORAL_DOWNLOAD: 'off',
-  });
+  };
+  walk = new Walk(folder, env, { byNpm: IS_WHOLE });
   const decision = { action: 'decline', orderId: 'A-1008', amountCents: 0, reason: 'Too late.' };
   endpoint = await startOpenAiServer(() => deciding(['Hm. '], { decision, confidence: 0.5 }));
   places.set('http://127.0.0.1:11434/v1', endpoint.url);

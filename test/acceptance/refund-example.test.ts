@@ -1,6 +1,7 @@
 // examples/debug-a-refund: each command of its README in a folder that looks like a checkout, and what it prints held against
 // what stands there. Ids are compared by the order in which they appear, times and durations not at all.
-// `npm test` leaves out most of the day's requests, those that all end in the same way, and so compares no totals;
+// `npm test` leaves out what the gate does, too, and most of the day's requests, those that all end in the same way: so it
+// compares no totals. It begins with a database that is migrated, and calls the command line without npm, which the gate calls.
 // `npm run campaign -- walks` sets OPENWOP_WALK=whole. OPENWOP_WRITE_WALK=1 writes what was printed into the README instead.
 import {
   cpSync,
@@ -16,6 +17,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { copyDatabase } from '../support/prepared.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { blocksOf, Walk, type Block, type Ran } from '../support/walk.ts';
 import { patient } from '../support/machine.ts';
@@ -24,10 +26,13 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const EXAMPLE = 'examples/debug-a-refund';
 const README = join(ROOT, EXAMPLE, 'README.md');
 const BLOCKS = blocksOf(readFileSync(README, 'utf8'));
-const SECTIONS = [...new Set(BLOCKS.map(({ section }) => section))];
 const LIMIT_MS = patient(240_000);
 const IS_WRITTEN = process.env.OPENWOP_WRITE_WALK !== undefined;
 const IS_WHOLE = process.env.OPENWOP_WALK === 'whole' || IS_WRITTEN;
+/** The last 50 runs again: the gate does the same, and asks more of it. */
+const HELD_BY_GATE = /^6\./;
+const WALKED = BLOCKS.filter(({ section }) => IS_WHOLE || !HELD_BY_GATE.test(section));
+const SECTIONS = [...new Set(WALKED.map(({ section }) => section))];
 /** Orders of a shorter day: all that were sold as final, the expensive one, a late one and an ordinary one. */
 const SHORT_DAY = /"S-10(?:01|04|07|19|28|31|43)"/;
 const REQUESTS = 'requests.jsonl';
@@ -41,7 +46,7 @@ let signIn = '';
 /** What the blocks of commands printed, in their order. */
 const printed: string[] = [];
 
-beforeAll(() => {
+beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'debug-a-refund-'));
   for (const name of readdirSync(ROOT).filter((one) => !LEFT_OUT.has(one)))
     symlinkSync(join(ROOT, name), join(folder, name));
@@ -49,12 +54,16 @@ beforeAll(() => {
   cpSync(join(ROOT, EXAMPLE), join(folder, EXAMPLE), {
     ...{ recursive: true, filter: (path: string) => !MADE.has(basename(path)) },
   });
-  if (!IS_WHOLE) shortenDay();
-  walk = new Walk(folder, {
+  if (!IS_WHOLE) {
+    shortenDay();
+    await copyDatabase(CACHE_DIR, join(folder, '.data', 'postgres'));
+  }
+  const env = {
     ...{ PATH: process.env.PATH, HOME: process.env.HOME, OPENWOP_PORT: '0' },
     ...{ OPENWOP_DATA_DIR: join(folder, '.data'), OPENWOP_CACHE_DIR: CACHE_DIR },
     OPENWOP_TEMPORAL_DOWNLOAD: 'off',
-  });
+  };
+  walk = new Walk(folder, env, { byNpm: IS_WHOLE });
 });
 afterAll(async () => {
   await walk.end();
@@ -112,7 +121,7 @@ async function follow(block: Block): Promise<void> {
 }
 
 function written(): readonly string[] {
-  return BLOCKS.filter(({ language, place }) => language === 'sh' && place === '').map(
+  return WALKED.filter(({ language, place }) => language === 'sh' && place === '').map(
     (block) => tellingOf(block)?.text ?? '',
   );
 }

@@ -13,9 +13,17 @@ import type { Tool } from '../../src/ports/tools.ts';
 import { ended, expectLawful, readLog, waiting } from '../facade/suite-parts.ts';
 import { childrenOf } from '../support/children.ts';
 import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
-import { apiClient, spawnHost, startTestHost, until, type TestHost } from '../support/host.ts';
+import {
+  apiClient,
+  spawnHost,
+  startTestHost,
+  until,
+  type TestHost,
+  type TestHostOptions,
+} from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { writeDefinition } from '../support/opensentience/agent-folders.ts';
+import { sharedDatabase } from '../support/shared-postgres.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
 import { takes } from '../support/waiting.ts';
@@ -106,23 +114,28 @@ const BUILT_IN = { definitions: DEFINITIONS, agents: AGENTS, scripts: SCRIPTS, t
 let host: TestHost;
 let folder: string;
 let temporal: { address: string; namespace: string };
+/** Of the host that has rehearsals, and of one that has not. */
+let options: TestHostOptions;
 const started: string[] = [];
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'openwop-rehearsals-'));
   const shared = await startTestTemporal();
   temporal = { address: shared.address, namespace: await shared.namespace() };
-  host = await startTestHost({
-    ...{ rehearsals: true, builtIn: BUILT_IN, temporal, dataDir: join(folder, 'data') },
-  });
+  const databaseUrl = await sharedDatabase();
+  options = { builtIn: BUILT_IN, temporal, dataDir: join(folder, 'data') };
+  if (databaseUrl !== undefined) options = { ...options, databaseUrl };
+  host = await startTestHost({ ...options, rehearsals: true });
 });
 afterEach(async () => {
+  const complete: string[] = [];
   for (const runId of started.splice(0)) {
     const { events, isComplete } = await readLog(host, runId);
     if (!isComplete) continue;
     expectLawful(events);
-    await checkInvariants(host, runId);
+    complete.push(runId);
   }
+  await checkInvariants(host, complete);
 });
 afterAll(async () => {
   await host?.stop();
@@ -496,7 +509,7 @@ it('a host of others has no rehearsals: it starts none, forks none and skips in 
     },
   });
   await host.stop();
-  host = await startTestHost({ builtIn: BUILT_IN, temporal, dataDir: join(folder, 'data') });
+  host = await startTestHost(options);
   const refusal = {
     body: { error: 'capability_not_provided', details: { capability: 'rehearsals' } },
   };

@@ -12,6 +12,7 @@ import type { RunBundle } from '../../schemas/types.generated.ts';
 import type { ReplayReport } from '../../src/rules/replayed.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { replayFile } from '../../src/app/replay-file.ts';
+import type { CliParts } from '../../src/cli/cli.ts';
 import { runCli } from '../../src/cli/program.ts';
 import { bundleText, readRunBundle } from '../../src/wire/run-bundle.ts';
 import { agentNode, definition, edge, node } from '../support/definitions.ts';
@@ -96,8 +97,8 @@ async function openwop(args: readonly string[], env: NodeJS.ProcessEnv): Promise
   }
 }
 
-const exported = (runId: string, ...more: string[]) =>
-  openwop(['export', runId, fileOf(runId), ...more], {
+const exportedByProcess = (runId: string) =>
+  openwop(['export', runId, fileOf(runId)], {
     ...{ OPENWOP_URL: host.url, OPENWOP_API_KEY: TEST_API_KEY },
   });
 /** Nobody is at this address. */
@@ -110,15 +111,22 @@ const importedByProcess = (path: string, ...more: string[]) =>
     ...{ OPENWOP_URL: NO_HOST, OPENWOP_CACHE_DIR: BUNDLES },
   });
 
-async function imported(path: string, ...more: string[]): Promise<Ran> {
+async function said(args: readonly string[], more: Pick<CliParts, 'url' | 'apiKey' | 'replay'>) {
   let out = '';
   let err = '';
-  const code = await runCli(['import', path, ...more], {
-    ...{ url: NO_HOST, apiKey: undefined, replay: (file) => replayFile(file, BUNDLES) },
+  const code = await runCli(args, {
+    ...more,
     ...{ out: (text) => void (out += text), err: (text) => void (err += text) },
   });
   return { code, out, err };
 }
+
+const exported = (runId: string) =>
+  said(['export', runId, fileOf(runId)], { url: host.url, apiKey: TEST_API_KEY });
+const imported = (path: string, ...more: string[]) =>
+  said(['import', path, ...more], {
+    ...{ url: NO_HOST, apiKey: undefined, replay: (file) => replayFile(file, BUNDLES) },
+  });
 
 /** The run as if it were another one's file. */
 async function changed(name: string, change: (bundle: RunBundle) => void): Promise<string> {
@@ -213,7 +221,8 @@ afterAll(async () => {
 
 describe('openwop export', () => {
   it.each(ALL)('writes a run (%s), for its owner alone', async (which) => {
-    const { code, err } = await exported(runs[which]);
+    const exporting = which === 'completed' ? exportedByProcess : exported;
+    const { code, err } = await exporting(runs[which]);
     expect([code, err]).toEqual([0, '']);
     expect((await stat(fileOf(runs[which]))).mode & 0o777).toBe(0o600);
     const { run } = await bundleIn(fileOf(runs[which]));

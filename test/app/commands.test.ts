@@ -9,6 +9,7 @@ import { Connection } from '@temporalio/client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { recordProcess } from '../../src/system/processes.ts';
 import { apiClient, spawnCommand, spawnHost, until, type SpawnedHost } from '../support/host.ts';
+import { copyDatabase } from '../support/prepared.ts';
 import { sharePostgres } from '../support/shared-postgres.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
 
@@ -74,11 +75,18 @@ describe('npm start', () => {
     expect(host.process.exitCode).toBe(null);
 
     const { port } = new URL(host.url);
-    const third = spawnCommand('start', { ...env(), OPENWOP_PORT: port });
+    // On a database and beside a server that are there: it comes to its port sooner.
+    await copyDatabase(CACHE_DIR, join(folder, 'data', 'postgres'));
+    const temporal = await startTestTemporal();
+    const third = spawnCommand('start', {
+      ...{ ...env(), OPENWOP_PORT: port, TEMPORAL_ADDRESS: temporal.address },
+      TEMPORAL_NAMESPACE: await temporal.namespace(),
+    });
     expect(await third.exited).toBe(1);
     expect(third.stderr().trim().split('\n')).toEqual([
       expect.stringMatching(new RegExp(`Port ${port} .* is in use`)),
     ]);
+    await temporal.stop();
   });
 
   it('every fault of the configuration is one line', async () => {
@@ -92,7 +100,7 @@ describe('npm start', () => {
 });
 
 describe('npm run temporal', () => {
-  it('starts the server that halves share; it survives kill -9, is gone on with, and ends by SIGTERM', async () => {
+  it('starts the server that halves share; it survives kill -9, is gone on with, and ends by a signal to npm: no shell stands between', async () => {
     const first = await spawnOf('temporal', env());
     const connection = await Connection.connect({ address: first.url });
     const { namespaceInfo } = await connection.workflowService.describeNamespace({
@@ -105,21 +113,13 @@ describe('npm run temporal', () => {
     expect(beside.stderr()).toMatch(/data folder \S+ is in use by process/);
 
     await first.kill('SIGKILL');
-    const second = await spawnOf('temporal', env());
-    expect(second.url).toBe(first.url);
-    expect(second.stdout()).toContain('going on with the server that is still running');
-    const pid = serverPid();
-    expect(await second.kill('SIGTERM')).toBe(0);
-    expect(recordProcess(pid)).toBeUndefined();
-    expect(existsSync(join(folder, 'data/owner.lock'))).toBe(false);
-  });
-
-  it('a signal to npm reaches it: no shell stands between', async () => {
     const npm = spawn('npm', ['run', '-s', 'temporal'], { env: { ...process.env, ...env() } });
     const ended = once(npm, 'close');
     let out = '';
     npm.stdout.setEncoding('utf8').on('data', (piece: string) => (out += piece));
     await until(() => out.includes('TEMPORAL_ADDRESS='), 'the server is there');
+    expect(out).toContain(`TEMPORAL_ADDRESS=${first.url}`);
+    expect(out).toContain('going on with the server that is still running');
     const pid = serverPid();
     npm.kill('SIGTERM');
     expect((await ended)[0]).toBe(0);

@@ -1,6 +1,7 @@
 // The composed host in one process: it runs what it is given, survives its surroundings, and ends in order.
 import { Client, Connection } from '@temporalio/client';
 import { afterEach, describe, expect, it } from 'vitest';
+import { dataConverter, parseEncryptionKeys } from '../../src/adapters/temporal/codec.ts';
 import { recordProcess } from '../../src/system/processes.ts';
 import { chain, node } from '../support/definitions.ts';
 import { startTestHost, until, type TestHost, type TestHostOptions } from '../support/host.ts';
@@ -32,46 +33,41 @@ const accept = (host: TestHost, runId: string) =>
   });
 
 describe('architecture §7 one process', () => {
-  it('takes a run from HTTP to its end', async () => {
+  it('takes a run from HTTP to its end; stack traces of workflow code are off: its thread has no promise hooks', async () => {
     const host = await start();
     const runId = await host.startRun({ workflowId: 'three-steps' });
     const ended = await host.waitFor(runId, ({ status }) => status === 'completed');
     expect(ended.nodeStates).toMatchObject({ n: { status: 'completed' } });
     expect((await host.api('/readyz')).status).toBe(200);
     expect(host.logs).toEqual([]);
+    await expect(stackOf(host)).rejects.toThrow('stack traces are not enabled');
   });
 
-  it('architecture §7 encryption: the same run, sealed in history', async () => {
-    const host = await start({ encryption: true });
+  it('architecture §7 encryption: the same run, sealed in history; stack traces, where the operator asks for them', async () => {
+    const env = { OPENWOP_WORKFLOW_STACK_TRACES: 'on' };
+    const host = await start({ encryption: true, env });
     const runId = await host.startRun({ workflowId: 'three-steps' });
     await host.waitFor(runId, ({ status }) => status === 'completed');
+    expect(await stackOf(host)).toMatch(/workflows\/.*\.ts:\d+/);
   });
 });
 
-describe("Temporal's stack traces of workflow code", () => {
-  async function stackOf(env: TestHostOptions['env']): Promise<string> {
-    const host = await start({ env });
-    const runId = await host.startRun({ workflowId: 'ask' });
-    await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
-    const { address, namespace } = host.temporal;
-    const connection = await Connection.connect({ address });
-    try {
-      const client = new Client({ connection, namespace });
-      return await client.workflow.getHandle(runId).query<string>('__stack_trace');
-    } finally {
-      await connection.close();
-      expect(host.logs).toEqual([]);
-    }
+/** Of a run that asks, by Temporal's own query. */
+async function stackOf(host: TestHost): Promise<string> {
+  const runId = await host.startRun({ workflowId: 'ask' });
+  await host.waitFor(runId, ({ status }) => status === 'waiting-approval');
+  const { address, namespace } = host.temporal;
+  const connection = await Connection.connect({ address });
+  const keys = host.env.OPENWOP_ENCRYPTION_KEYS;
+  const converter = dataConverter({ encryptionKeys: keys ? parseEncryptionKeys(keys) : [] });
+  try {
+    const client = new Client({ connection, namespace, dataConverter: converter });
+    return await client.workflow.getHandle(runId).query<string>('__stack_trace');
+  } finally {
+    await connection.close();
+    expect(host.logs).toEqual([]);
   }
-
-  it('are off: the thread of workflow code has no promise hooks', async () => {
-    await expect(stackOf({})).rejects.toThrow('stack traces are not enabled');
-  });
-
-  it('are given where the operator asks for them', async () => {
-    expect(await stackOf({ OPENWOP_WORKFLOW_STACK_TRACES: 'on' })).toMatch(/workflows\/.*\.ts:\d+/);
-  });
-});
+}
 
 describe('architecture §3.3 Temporal away and back, without restart', () => {
   it('reads are stale, writes are 503, and the open run goes on afterwards', async () => {

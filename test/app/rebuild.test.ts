@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { Db } from '../../src/adapters/postgres/db.ts';
 import { openDatabase } from '../../src/adapters/postgres/index.ts';
 import { createDemo, demoRunRequest } from '../../src/demo/index.ts';
 import { spawnCommand, startTestHost, TEST_API_KEY } from '../support/host.ts';
@@ -16,27 +17,19 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
-/** Looks behind the stores of a stopped host; drops log and heads when told to. */
-async function storedRows(runId: string, drop: boolean): Promise<unknown> {
+/** Looks behind the stores of a stopped host. */
+async function behind<T>(look: (db: Db) => Promise<T>): Promise<T> {
   const database = { kind: 'pglite', dir: join(dataDir, 'postgres') } as const;
   const { db, close } = await openDatabase(database, quietLogger);
-  try {
-    const rows = await db.query('SELECT * FROM run_events WHERE run_id = $1 ORDER BY sequence', [
-      runId,
-    ]);
-    if (drop) await db.query('TRUNCATE run_events, run_heads', []);
-    return rows;
-  } finally {
-    await close();
-  }
+  return look(db).finally(close);
 }
 
+const storedRows = (db: Db, runId: string) =>
+  db.query('SELECT * FROM run_events WHERE run_id = $1 ORDER BY sequence', [runId]);
+const drop = (db: Db) => db.query('TRUNCATE run_events, run_heads', []);
+
 /** What a stopped host knows of a run without its log. */
-async function giveTo(tenant: string, runId: string): Promise<void> {
-  const { db, close } = await openDatabase(
-    { kind: 'pglite', dir: join(dataDir, 'postgres') },
-    quietLogger,
-  );
+async function giveTo(db: Db, { tenant, runId }: { tenant: string; runId: string }): Promise<void> {
   for (const table of ['runs', 'run_segments', 'run_blocks'])
     await db.query(`UPDATE ${table} SET tenant_id = $1 WHERE run_id = $2`, [tenant, runId]);
   await db.query(
@@ -44,7 +37,6 @@ async function giveTo(tenant: string, runId: string): Promise<void> {
      VALUES ('expired', $1, 'w', '', '[]', 1, 2, 3)`,
     [tenant],
   );
-  await close();
 }
 
 it(
@@ -58,8 +50,12 @@ it(
     await host.stop();
     await demo.stop();
 
-    const before = await storedRows(runId, true);
-    expect((before as unknown[]).length).toBeGreaterThan(50);
+    const before = await behind(async (db) => {
+      const rows = await storedRows(db, runId);
+      await drop(db);
+      return rows;
+    });
+    expect(before.length).toBeGreaterThan(50);
 
     const command = spawnCommand('rebuild', {
       OPENWOP_DATA_DIR: dataDir,
@@ -68,11 +64,14 @@ it(
     });
     expect(await command.exited).toBe(0);
     expect(command.stdout()).toContain('1 rebuilt, 0 refused');
-    expect(await storedRows(runId, false)).toEqual(before);
-
     // By its name it is found too, whosever it is.
-    await storedRows(runId, true);
-    await giveTo('acme', runId);
+    const again = await behind(async (db) => {
+      const rows = await storedRows(db, runId);
+      await drop(db);
+      await giveTo(db, { tenant: 'acme', runId });
+      return rows;
+    });
+    expect(again).toEqual(before);
     const named = spawnCommand(
       'rebuild',
       {
@@ -83,7 +82,7 @@ it(
       [runId, 'nobody', 'expired'],
     );
     expect(await named.exited).toBe(1);
-    expect(named.stdout()).toContain(`${runId}: ${(before as unknown[]).length} events`);
+    expect(named.stdout()).toContain(`${runId}: ${before.length} events`);
     expect(named.stdout()).toMatch(/^nobody: .*No such run/im);
     expect(named.stdout()).toMatch(/^expired: .*This run has expired/im);
   },

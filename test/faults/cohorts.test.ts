@@ -8,6 +8,7 @@ import type { Cohort } from '../../schemas/types.generated.ts';
 import { agentNode, chain } from '../support/definitions.ts';
 import {
   apiClient,
+  type ApiClient,
   spawnHost,
   startTestHost,
   TEST_API_KEY,
@@ -15,6 +16,7 @@ import {
   type SpawnedHost,
 } from '../support/host.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
+import { sharedDatabase } from '../support/shared-postgres.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
 
@@ -61,8 +63,9 @@ beforeAll(async () => {
     OPENWOP_AGENTS_DIR: join(folder, 'agents'),
     TEMPORAL_ADDRESS: temporal.address,
     TEMPORAL_NAMESPACE: await temporal.namespace(),
+    // Beside it no demo is played at each start.
+    DATABASE_URL: await sharedDatabase(),
   };
-  host = await spawnHost('start', env);
 }, LIMIT_MS);
 
 afterAll(async () => {
@@ -71,11 +74,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 }, LIMIT_MS);
 
-const read = async (cohortId: string) =>
-  (await client().api<Cohort>(`${COHORTS}/${cohortId}`)).body;
+const read = async (at: ApiClient, cohortId: string) =>
+  (await at.api<Cohort>(`${COHORTS}/${cohortId}`)).body;
 
-async function start(): Promise<string> {
-  const { status, body } = await client().api<Cohort>(COHORTS, {
+async function start(at: ApiClient): Promise<string> {
+  const { status, body } = await at.api<Cohort>(COHORTS, {
     body: {
       select: { workflowId: SPOKEN.id },
       change: prompt,
@@ -87,7 +90,7 @@ async function start(): Promise<string> {
 }
 
 async function expectWhole(cohortId: string): Promise<void> {
-  const { state, settled, totals, results = [] } = await read(cohortId);
+  const { state, settled, totals, results = [] } = await read(client(), cohortId);
   expect({ state, settled, diverged: totals.diverged }).toEqual({
     ...{ state: 'completed', settled: SOURCES, diverged: SOURCES },
   });
@@ -101,45 +104,37 @@ async function expectWhole(cohortId: string): Promise<void> {
 
 describe('a cohort', { timeout: LIMIT_MS }, () => {
   // [I74]
-  it('goes on behind a SIGKILL of the host, and forks nobody twice', async () => {
-    for (let at = 0; at < SOURCES; at++) {
-      const runId = await client().startRun({ workflowId: SPOKEN.id });
-      await client().waitFor(runId, ended);
-    }
-    const cohortId = await start();
-    await until(async () => (await read(cohortId)).settled > 0, 'a member is settled');
-    await host?.kill('SIGKILL');
-    host = await spawnHost('start', env);
-    const before = await read(cohortId);
-    expect(before.settled).toBeLessThan(SOURCES);
-    let last = before;
-    await until(async () => (last = await read(cohortId)).endedAt !== undefined, 'it has ended', {
-      progress: () => last.settled,
-    });
-    await expectWhole(cohortId);
-  });
-
-  it('waits for a worker, and outlives a restart of its facade', async () => {
-    await host?.kill('SIGTERM');
+  it('waits for a worker, outlives a restart of its facade, goes on behind a SIGKILL of the host, and forks nobody twice', async () => {
     const options = {
       ...{ dataDir: join(folder, 'data'), env, fixturesDir: env.OPENWOP_FIXTURES_DIR },
       agentsDir: env.OPENWOP_AGENTS_DIR,
       temporal: { address: temporal.address, namespace: env.TEMPORAL_NAMESPACE ?? '' },
+      ...(env.DATABASE_URL === undefined ? {} : { databaseUrl: env.DATABASE_URL }),
     };
+    const first = await startTestHost(options);
+    for (let at = 0; at < SOURCES; at++) {
+      const runId = await first.startRun({ workflowId: SPOKEN.id });
+      await first.waitFor(runId, ended);
+    }
+    await first.stop();
+
     const facade = await startTestHost({ ...options, parts: { facade: true, worker: false } });
-    const { body } = await facade.api<Cohort>(COHORTS, {
-      body: { select: { workflowId: SPOKEN.id }, change: prompt, parallel: 2 },
-    });
-    const { body: told } = await facade.api<Cohort>(`${COHORTS}/${body.cohortId}`);
-    expect([told.state, told.settled]).toEqual(['running', 0]);
+    const cohortId = await start(facade);
+    const { state, settled } = await read(facade, cohortId);
+    expect([state, settled]).toEqual(['running', 0]);
     await facade.stop();
+
     host = await spawnHost('start', env);
-    let last = await read(body.cohortId);
+    await until(async () => (await read(client(), cohortId)).settled > 0, 'a member is settled');
+    await host.kill('SIGKILL');
+    host = await spawnHost('start', env);
+    let last = await read(client(), cohortId);
+    expect(last.settled).toBeLessThan(SOURCES);
     await until(
-      async () => (last = await read(body.cohortId)).endedAt !== undefined,
+      async () => (last = await read(client(), cohortId)).endedAt !== undefined,
       'it has ended',
       { progress: () => last.settled },
     );
-    await expectWhole(body.cohortId);
+    await expectWhole(cohortId);
   });
 });

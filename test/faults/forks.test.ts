@@ -13,7 +13,7 @@ import type { LogRow } from '../../src/ports/log.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
 import { answerUntilEnd, playRound, type Plan } from '../support/faults/round.ts';
-import { FAMILY, MARK, MEMBERS, PAY } from '../support/faults/scene.ts';
+import { FAMILY, MARK, MEMBERS, PAY, SCENE } from '../support/faults/scene.ts';
 import {
   crash,
   startFaultSystem,
@@ -34,7 +34,7 @@ const LIMIT_MS = patient(180_000);
 const LABEL = 'forked';
 const PLAN: Plan = { seed: 0, labels: [LABEL], crashes: [], doubt: 'look-it-up' };
 const ROOT = join(import.meta.dirname, '..', '..');
-/** Each moment with each kind of fork, as the campaign has it; else each moment once. */
+/** Each moment with each kind of fork, as the campaign has it; else each moment once, in one death. */
 const isWhole = process.env.OPENWOP_FORK_KILLS === 'whole';
 
 let system: FaultSystem;
@@ -135,6 +135,24 @@ const MOMENTS: readonly Moment[] = [
   { name: 'as it begins to live', is: ({ begun }) => begun.some((it) => it !== 'readRecording') },
 ];
 
+interface ForkAt {
+  readonly moment: Moment;
+  readonly mode: Mode;
+}
+
+const EACH_ALONE = MOMENTS.flatMap((moment) =>
+  (['replay', 'branch'] as const).map(
+    (mode) => [`${moment.name} (${mode})`, [{ moment, mode }]] as [string, ForkAt[]],
+  ),
+);
+/** One death for a fork at each moment; a branch stays where it lives, because it asks its human. */
+const AT_ONCE: [string, ForkAt[]] = [
+  'as one begins to live, one is played, one is loaded and one makes its children',
+  MOMENTS.map(
+    (moment, index) => ({ moment, mode: index === 0 ? 'replay' : 'branch' }) as const,
+  ).reverse(),
+];
+
 /** A replay never lives: what has ended is late enough. */
 async function at({ is }: Moment, runId: string): Promise<void> {
   for (const limit = Date.now() + patient(60_000); Date.now() < limit; await takes(5)) {
@@ -161,7 +179,6 @@ async function checkFork(runId: string, mode: Mode): Promise<void> {
   expect(rows.slice(0, prefix).map(told)).toEqual(source.slice(0, prefix).map(told));
   expect(rows.filter(({ type }) => type === 'replay.diverged')).toEqual([]);
   expect((await stepsOf(runId)).areWatched).toBe(true);
-  await checkInvariants(system, runId);
 }
 
 /** By what the logs say, and by what was counted outside. */
@@ -185,8 +202,77 @@ async function checkEffects(): Promise<void> {
   }
 }
 
+const childrenOf = async (runId: string) => {
+  const { runs } = await system.stores.families.children(runRef(runId), { limit: 100 });
+  return runs.map(({ run }) => run.runId);
+};
+const plain = async (runId: string, parentRunId: string) =>
+  (await rowsOf(runId)).map(({ type, nodeId, payload }) =>
+    [type, nodeId, payload.replaceAll(runId, 'it').replaceAll(parentRunId, 'parent')].join(' '),
+  );
+const isAsking = async (runId: string) =>
+  (await client.snapshot(runId)).status === 'waiting-approval';
+
+/** A fork of a run with children, so many of which are made. */
+async function forkFamily(count: number): Promise<{ check(): Promise<void> }> {
+  const parent = await client.start(FAMILY, {});
+  await until(() => isAsking(parent), 'the source asks');
+  const before = await rowsOf(parent);
+  const { status, body } = await client.ask<{ runId: string }>(`/v1/runs/${parent}:fork`, {
+    body: { mode: 'branch', fromSeq: before.length },
+    headers: { 'idempotency-key': `family ${count}` },
+  });
+  expect(status).toBe(201);
+  const { runId } = body;
+  const isMade = async () => (await childrenOf(runId)).length >= count;
+  await until(
+    async () => (await stepsOf(runId)).begun.includes('forkChildren') && (await isMade()),
+    'its children are being made',
+  );
+  return {
+    async check() {
+      await until(() => isAsking(runId), 'the fork asks');
+      const [of, own] = [await childrenOf(parent), await childrenOf(runId)];
+      expect([of.length, own.length]).toEqual([MEMBERS, MEMBERS]);
+      const logs = (runIds: readonly string[], above: string) =>
+        Promise.all(runIds.map((child) => plain(child, above)));
+      await until(async () => {
+        const all = await system.stores.families.descendants('default', runId, 100);
+        return all.every(({ closed }) => closed);
+      }, 'its children end');
+      expect((await logs(own, runId)).sort()).toEqual((await logs(of, parent)).sort());
+      for (const each of [runId, parent]) {
+        const value = { action: 'accept' };
+        expect(await client.answer(each, 'ask', { value, key: `answer ${each}` })).toBe(200);
+        await until(async () => (await client.snapshot(each)).status === 'completed', 'it ends');
+      }
+      await checkInvariants(system, [...own, runId, parent]);
+      expect((await rowsOf(parent)).slice(0, before.length)).toEqual(before);
+    },
+  };
+}
+
 describe('architecture §6: a fork over a SIGKILL', { timeout: LIMIT_MS }, () => {
-  it.each(isWhole ? [0, 15, 40] : [15])('of the facade, %d ms behind the request', async (ms) => {
+  it.each(isWhole ? EACH_ALONE : [AT_ONCE])('of the worker: %s', async (_name, forks) => {
+    const runIds: string[] = [];
+    for (const { moment, mode } of forks) {
+      const runId = await post(mode, `${moment.name} ${mode}`);
+      await at(moment, runId);
+      runIds.push(runId);
+    }
+    const family = isWhole ? undefined : await forkFamily(1);
+    await kill('worker');
+    for (const [index, { mode }] of forks.entries()) await checkFork(runIds[index] ?? '', mode);
+    await family?.check();
+  });
+
+  it.each(isWhole ? [0, 1, 4] : [])('of the worker, %d of its children made', async (count) => {
+    const family = await forkFamily(count);
+    await kill('worker');
+    await family.check();
+  });
+
+  it.each(isWhole ? [0, 15, 40] : [])('of the facade, %d ms behind the request', async (ms) => {
     const key = `accepted-${ms}`;
     const asking = post('replay', key);
     await takes(ms);
@@ -196,19 +282,6 @@ describe('architecture §6: a fork over a SIGKILL', { timeout: LIMIT_MS }, () =>
     await checkFork(runId, 'replay');
   });
 
-  it.each(
-    MOMENTS.flatMap((moment, index) =>
-      (['replay', 'branch'] as const)
-        .filter((_, other) => isWhole || other === index % 2)
-        .map((mode) => ({ moment, mode })),
-    ),
-  )('of the worker, $moment.name ($mode)', async ({ moment, mode }) => {
-    const runId = await post(mode, `${moment.name} ${mode}`);
-    await at(moment, runId);
-    await kill('worker');
-    await checkFork(runId, mode);
-  });
-
   it('of the database and of Temporal, while its record is loaded', async () => {
     const runId = await post('branch', 'both');
     await at(MOMENTS[0] as Moment, runId);
@@ -216,72 +289,30 @@ describe('architecture §6: a fork over a SIGKILL', { timeout: LIMIT_MS }, () =>
     await checkFork(runId, 'branch');
   });
 
-  it('between its acceptance and the start of its workflow: the retry, or the reaper, starts it', async () => {
+  it('of the facade, between its acceptance and the start of its workflow: the retry, or the reaper, starts it; who compares asks again', async () => {
+    const [forkRunId = ''] = made.values();
+    const path = `/v1/runs/${sourceRunId}:diff?against=${forkRunId}`;
+    const before = await client.ask(path);
     // Nobody can be asked to start it.
     await system.killTemporal();
-    const asking = post('replay', 'unstarted');
+    const [asking, comparing] = [post('replay', 'unstarted'), client.ask(path)];
     await takes(100);
     await kill('facade');
     await system.temporalBack();
-    await checkFork(await asking, 'replay');
+    expect([(await comparing).body, before.status]).toEqual([before.body, 200]);
+    const runId = await asking;
+    expect(await post('replay', 'unstarted')).toBe(runId);
+    await checkFork(runId, 'replay');
   });
 
   it('each key made one fork; the effects are those that the logs tell; the source is as it was', async () => {
-    const { body } = await client.ask<{ runs: { runId: string }[] }>('/v1/runs?limit=200');
+    const path = `/v1/runs?limit=200&workflowId=${SCENE}`;
+    const { body } = await client.ask<{ runs: { runId: string }[] }>(path);
     const forks = body.runs.map(({ runId }) => runId).filter((runId) => runId !== sourceRunId);
     expect(forks.sort()).toEqual([...made.values()].sort());
     await neverByChance(checkEffects);
     expect(await rowsOf(sourceRunId)).toEqual(source);
-    await checkInvariants(system, sourceRunId);
-  });
-});
-
-describe('architecture §6: the children of a fork over a SIGKILL', { timeout: LIMIT_MS }, () => {
-  const childrenOf = async (runId: string) => {
-    const { runs } = await system.stores.families.children(runRef(runId), { limit: 100 });
-    return runs.map(({ run }) => run.runId);
-  };
-  const plain = async (runId: string, parentRunId: string) =>
-    (await rowsOf(runId)).map(({ type, nodeId, payload }) =>
-      [type, nodeId, payload.replaceAll(runId, 'it').replaceAll(parentRunId, 'parent')].join(' '),
-    );
-
-  it.each(isWhole ? [0, 1, 4] : [1])('of the worker, %d of them made', async (count) => {
-    const parent = await client.start(FAMILY, {});
-    const isAsking = async (runId: string) =>
-      (await client.snapshot(runId)).status === 'waiting-approval';
-    await until(() => isAsking(parent), 'the source asks');
-    const before = await rowsOf(parent);
-    const { status, body } = await client.ask<{ runId: string }>(`/v1/runs/${parent}:fork`, {
-      body: { mode: 'branch', fromSeq: before.length },
-      headers: { 'idempotency-key': `family ${count}` },
-    });
-    expect(status).toBe(201);
-    const { runId } = body;
-    const isMade = async () => (await childrenOf(runId)).length >= count;
-    await until(
-      async () => (await stepsOf(runId)).begun.includes('forkChildren') && (await isMade()),
-      'its children are being made',
-    );
-    await kill('worker');
-    await until(() => isAsking(runId), 'the fork asks');
-    const [of, own] = [await childrenOf(parent), await childrenOf(runId)];
-    expect([of.length, own.length]).toEqual([MEMBERS, MEMBERS]);
-    const logs = (runIds: readonly string[], above: string) =>
-      Promise.all(runIds.map((child) => plain(child, above)));
-    await until(async () => {
-      const all = await system.stores.families.descendants('default', runId, 100);
-      return all.every(({ closed }) => closed);
-    }, 'its children end');
-    expect((await logs(own, runId)).sort()).toEqual((await logs(of, parent)).sort());
-    for (const child of own) await checkInvariants(system, child);
-    for (const each of [runId, parent]) {
-      const value = { action: 'accept' };
-      expect(await client.answer(each, 'ask', { value, key: `answer ${each}` })).toBe(200);
-      await until(async () => (await client.snapshot(each)).status === 'completed', 'it ends');
-      await checkInvariants(system, each);
-    }
-    expect((await rowsOf(parent)).slice(0, before.length)).toEqual(before);
+    await checkInvariants(system, [sourceRunId, ...made.values()]);
   });
 });
 
@@ -299,20 +330,10 @@ function openwop(...args: string[]) {
   return { ended, kill: () => child.kill('SIGKILL') };
 }
 
-describe('what reads runs, over a SIGKILL', { timeout: LIMIT_MS }, () => {
-  it('a comparison whose host dies is asked for again, and says the same', async () => {
-    const [forkRunId = ''] = made.values();
-    const path = `/v1/runs/${sourceRunId}:diff?against=${forkRunId}`;
-    const before = await client.ask(path);
-    const asking = client.ask(path);
-    await kill('facade');
-    expect([(await asking).body, before.status]).toEqual([before.body, 200]);
-    expect(await rowsOf(sourceRunId)).toEqual(source);
-  });
-
+describe('what files runs, over a SIGKILL', { timeout: LIMIT_MS }, () => {
   it('an export that is ended is whole under its name, or not there; the next one writes it', async () => {
     const path = join(folder, 'run.json');
-    for (const ms of [300, 900, 1_500, 2_500]) {
+    for (const ms of isWhole ? [300, 900, 1_500, 2_500] : [900]) {
       const exporting = openwop('export', sourceRunId, path, '--force');
       await takes(ms);
       exporting.kill();
@@ -325,7 +346,7 @@ describe('what reads runs, over a SIGKILL', { timeout: LIMIT_MS }, () => {
 
   it('an import that is ended leaves nothing, and works the next time', async () => {
     const before = await readdir(folder);
-    for (const ms of [300, 1_500, 3_000]) {
+    for (const ms of isWhole ? [300, 1_500, 3_000] : [1_500]) {
       const importing = openwop('import', join(folder, 'run.json'));
       await takes(ms);
       importing.kill();

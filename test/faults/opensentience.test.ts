@@ -33,6 +33,7 @@ let plain: Half;
 let core: Half;
 /** Starts another worker that has it, too. */
 let startSecond: () => Promise<Half>;
+let second: Half | undefined;
 
 beforeAll(async () => {
   quietRuntime();
@@ -80,23 +81,18 @@ beforeAll(async () => {
     OPENWOP_AGENTS_DIR: dirs.agents,
     OPENWOP_FIXTURES_DIR: dirs.definitions,
   };
-  const [facade, first, second] = await Promise.all([
-    system.start('serve', env),
-    system.start('worker', env),
-    system.start('worker', {
-      ...env,
-      OPENWOP_DATA_DIR: join(folder, 'data'),
-      OPENWOP_OPENSENTIENCE_DIR: dirs.processes,
-    }),
-  ]);
   startSecond = () =>
     system.start('worker', {
       ...env,
       OPENWOP_DATA_DIR: join(folder, 'data'),
       OPENWOP_OPENSENTIENCE_DIR: dirs.processes,
     });
-  plain = first;
-  core = second;
+  let facade: Half;
+  [facade, plain, core] = await Promise.all([
+    system.start('serve', env),
+    system.start('worker', env),
+    startSecond(),
+  ]);
   client = patientClient(facade.url);
   await connected();
 });
@@ -167,14 +163,19 @@ interface Death {
 /** Who is killed, and how it comes back; effects' answers go into the void. */
 const DEATHS: Record<string, Death> = {
   'the agent': { kill: killAgent, back: async () => undefined },
-  'the worker with Core': { kill: () => core.kill(), back: () => core.restart() },
-  'the agent and the worker with Core': {
-    kill: () => Promise.all([killAgent(), core.kill()]),
-    back: () => core.restart(),
-  },
-  'every worker': {
-    kill: () => Promise.all([core.kill(), plain.kill()]),
+  'the agent and every worker': {
+    kill: () => Promise.all([killAgent(), core.kill(), plain.kill()]),
     back: () => Promise.all([core.restart(), plain.restart()]),
+  },
+  // Its calls move to the other one, which stays.
+  'the worker with Core, of two that have the agent,': {
+    async kill() {
+      const { sessionId } = await connected();
+      second = await startSecond();
+      await connected(sessionId);
+      await core.kill();
+    },
+    back: async () => undefined,
   },
 };
 
@@ -241,6 +242,7 @@ describe('the call ends once (architecture §5)', () => {
       // Idempotent: it is asked again with its key, and has one effect.
       expect((await reached(marking, ended))?.status).toBe('completed');
       const requests = system.effects.requests(MARK, label);
+      expect(requests.length).toBeGreaterThan(1);
       expect(requests.filter(({ performed }) => performed)).toHaveLength(1);
       expect(new Set(requests.map(({ key }) => key)).size).toBe(1);
       await check(marking);
@@ -248,34 +250,10 @@ describe('the call ends once (architecture §5)', () => {
   }
 });
 
-describe('two workers that have the agent', () => {
-  itHere('a call whose worker is killed moves to the other one', async () => {
-    const label = 'moves';
-    let second: Half | undefined;
-    const death: Death = {
-      async kill() {
-        const { sessionId } = await connected();
-        second = await startSecond();
-        await connected(sessionId);
-        await core.kill();
-      },
-      back: async () => undefined,
-    };
-    const [runId = ''] = await runInto(['mark'], death, { label, stage: 'performed' });
-    expect((await reached(runId, ended))?.status).toBe('completed');
-    const requests = system.effects.requests(MARK, label);
-    expect(requests.length).toBeGreaterThan(1);
-    expect(requests.filter(({ performed }) => performed)).toHaveLength(1);
-    await check(runId);
-    await core.restart();
-    await second?.kill();
-  });
-});
-
 describe('an agent that nobody has', () => {
   itHere('its calls wait, and are performed when it comes', async () => {
     const before = await connected();
-    await core.kill();
+    await Promise.all([core.kill(), second?.kill()]);
     const label = 'while it is away';
     const runId = await client.start(WORKFLOW.pay, { label });
     await until(

@@ -3,7 +3,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { TEST_API_KEY } from '../support/host.ts';
-import { checkInvariants } from '../support/invariants.ts';
 import { GUEST } from '../support/opensentience/guest-agent.ts';
 import { RUDE } from '../support/opensentience/rude-agent.ts';
 import { TOOL } from './opensentience-callers.ts';
@@ -40,7 +39,6 @@ export function mannersJourneys(scene: Scene): void {
       expect(told.snapshot.status).toBe('completed');
       expect(decisionOf(told)).toEqual({ code: 'tool_invalid_output', number: null });
       expect(told.text).not.toContain('seven');
-      await checkInvariants(scene.host, runId);
     });
 
     itHere(
@@ -62,7 +60,6 @@ export function mannersJourneys(scene: Scene): void {
         expect(kept).toContain(`I write ${MARK}.`);
         for (const text of [told.text, history, kept, scene.host.logs.join('\n')])
           expect(text).not.toContain(TEST_API_KEY);
-        await checkInvariants(scene.host, runId);
       },
     );
   });

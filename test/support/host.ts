@@ -24,6 +24,9 @@ const TEST_ENCRYPTION_KEYS = `new:${Buffer.alloc(32, 7).toString('base64')},old:
 const ROOT = join(import.meta.dirname, '..', '..');
 const WAIT_LIMIT_MS = patient(30_000);
 const WAIT_PROBE_MS = 25;
+/** What takes long is looked at less often, by this share of the time that it has taken: each look costs what is waited for. */
+const PROBE_SHARE = 0.05;
+const WAIT_PROBE_LIMIT_MS = 250;
 const RETRY_MS = 200;
 const KEY = 'idempotency-key';
 const SPAWN_LIMIT_MS = patient(60_000);
@@ -169,13 +172,15 @@ export async function until(
   what: string,
   { limitMs = WAIT_LIMIT_MS, progress = () => undefined }: UntilOptions = {},
 ): Promise<void> {
-  let since = Date.now();
+  const beganMs = Date.now();
+  let since = beganMs;
   for (let seen: unknown; !(await condition());) {
     const now = progress();
     if (now !== seen) since = Date.now();
     seen = now;
     if (Date.now() > since + limitMs) throw new Error(`waited in vain until ${what}`);
-    await sleep(WAIT_PROBE_MS);
+    const probeMs = WAIT_PROBE_MS + (Date.now() - beganMs) * PROBE_SHARE;
+    await sleep(Math.min(probeMs, WAIT_PROBE_LIMIT_MS));
   }
 }
 

@@ -37,6 +37,9 @@ export interface Ran {
 const ENDS_WITHIN_MS = patient(120_000);
 /** Also where something is obtained first. */
 const STARTS_WITHIN_MS = patient(90_000);
+/** As the pages have it, and what npm starts by it: npm itself takes a third of the CPU of each command. */
+const BY_NPM = 'npm run -s openwop --';
+const WITHOUT_NPM = 'node src/app/launch.js openwop';
 /** What a reader's shells keep from block to block. */
 const SHELL = '.shell';
 const TERMINALS = '.terminals';
@@ -44,11 +47,18 @@ const TERMINALS = '.terminals';
 export class Walk {
   readonly #folder: string;
   readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly #byNpm: boolean;
   readonly #terminals = new Map<string, Terminal>();
 
-  constructor(folder: string, env: Readonly<Record<string, string | undefined>>) {
+  /** `byNpm`: the command line is called as the page has it. */
+  constructor(
+    folder: string,
+    env: Readonly<Record<string, string | undefined>>,
+    { byNpm }: { readonly byNpm: boolean },
+  ) {
     this.#folder = folder;
     this.#env = env;
+    this.#byNpm = byNpm;
   }
 
   writeFile(path: string, text: string): void {
@@ -67,7 +77,8 @@ export class Walk {
   /** Runs to its end, whatever that is; the first command that fails ends the block. */
   async ran(text: string, more: Readonly<Record<string, string>> = {}): Promise<Ran> {
     const keep = `trap '{ declare -p RUN FORK OPENWOP_API_KEY 2>/dev/null || true; declare -f; } > ${SHELL}' EXIT`;
-    const script = `set -euo pipefail\n${this.#kept(SHELL)}\n${keep}\n${text}`;
+    const said = this.#byNpm ? text : text.replaceAll(BY_NPM, WITHOUT_NPM);
+    const script = `set -euo pipefail\n${this.#kept(SHELL)}\n${keep}\n${said}`;
     const one = this.#spawn(script, more);
     const code = await Promise.race([
       one.exited,

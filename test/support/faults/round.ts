@@ -12,7 +12,8 @@ import type { Victim } from './system.ts';
 
 /** Longest time in ms for all runs of a round to end. */
 const ROUND_LIMIT_MS = patient(150_000);
-const POLL_MS = 120;
+/** Each look costs the facade, and Temporal, which it asks. */
+const POLL_MS = 250;
 /** A run without faults takes about two seconds: crashes by the clock fall within it, and a little behind. */
 const CLOCK_MS = 2_500;
 const MAX_DOWN_MS = 600;
