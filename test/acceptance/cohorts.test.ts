@@ -52,6 +52,9 @@ const ALL = [DESK, PLAIN, FAMILY];
 
 let host: TestHost;
 let folder: string;
+/** Past runs of the desk, newest first, by the tags `three` and `one`: of cohorts that leave them as they are. */
+let three: string[];
+let one: string;
 
 type Status = { readonly status: string };
 const ended = ({ status }: Status) => ['completed', 'failed', 'cancelled'].includes(status);
@@ -96,7 +99,7 @@ async function writeAgents(to: string): Promise<void> {
     ...{ agentId: CLERK, toolAllowlist: [] },
     turns: [decides(true, 'Done.')],
   });
-  for (const one of ALL) await writeDefinition(join(to, 'definitions'), one);
+  for (const each of ALL) await writeDefinition(join(to, 'definitions'), each);
 }
 
 beforeAll(async () => {
@@ -105,6 +108,8 @@ beforeAll(async () => {
   host = await startTestHost({
     ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
   });
+  three = await sources(3, { tags: ['three'] });
+  [one = ''] = await sources(1, { tags: ['one'] });
 });
 
 afterAll(async () => {
@@ -159,14 +164,13 @@ async function forget(runId: string): Promise<void> {
 
 describe('a cohort', () => {
   it('replays every run by the code of this build where nothing is changed', async () => {
-    const runs = await sources(3, { tags: ['replayed'] });
-    const { cohortId, mode } = await start({ select: { tag: 'replayed' } });
+    const { cohortId, mode } = await start({ select: { tag: 'three' } });
     expect(mode).toBe('replay');
     const { state, members, settled, totals, results = [] } = await report(cohortId);
     expect({ state, members, settled, same: totals.same }).toEqual({
       ...{ state: 'completed', members: 3, settled: 3, same: 3 },
     });
-    expect(results.map(({ sourceRunId }) => sourceRunId)).toEqual(runs);
+    expect(results.map(({ sourceRunId }) => sourceRunId)).toEqual(three);
   });
 
   it('its forks, and the child runs below them, stand in its own list alone', async () => {
@@ -189,14 +193,13 @@ describe('a cohort', () => {
   });
 
   it('another prompt changes what comes out: by paths, with the first difference and its cause', async () => {
-    const [runId = ''] = await sources(1, { tags: ['strict'] });
     const { cohortId } = await start({
-      ...{ select: { workflowId: DESK.id, tag: 'strict' }, change: prompt('rule: strict') },
+      ...{ select: { workflowId: DESK.id, tag: 'one' }, change: prompt('rule: strict') },
     });
     const { totals, before, after, results: [member] = [] } = await report(cohortId);
     expect(totals).toMatchObject({ 'outcome-changed': 1 });
     expect(member).toMatchObject({
-      ...{ position: 0, sourceRunId: runId, outcome: 'outcome-changed' },
+      ...{ position: 0, sourceRunId: one, outcome: 'outcome-changed' },
       before: { status: 'completed' },
       after: { status: 'completed' },
       divergence: { cause: 'agents', overlay: 'agents', nodeId: 'decide' },
@@ -229,9 +232,7 @@ describe('a cohort', () => {
       { error: { code: 'replay_source_missing' } },
     ],
   ] as const)('of a prompt by which it comes to %s', async (_what, text, outcome, more) => {
-    const tags = [`to-${outcome}`];
-    await sources(1, { tags });
-    const { cohortId } = await start({ select: { tag: tags[0] }, change: prompt(text) });
+    const { cohortId } = await start({ select: { tag: 'one' }, change: prompt(text) });
     const { results: [member] = [] } = await report(cohortId);
     expect(member).toMatchObject({ outcome, ...more });
     const { body } = await host.api<Status & { fork: JsonObject }>(`/v1/runs/${member?.forkRunId}`);
@@ -240,15 +241,13 @@ describe('a cohort', () => {
   });
 
   it('forks nobody twice, performs nothing, and drowns no list', async () => {
-    const tags = ['quiet'];
-    const runs = await sources(3, { tags });
     const listed = async (query = '') =>
       (await host.api<{ runs: { runId: string }[] }>(`/v1/runs?limit=200${query}`)).body.runs;
     const before = (await listed()).map(({ runId }) => runId);
-    const { cohortId } = await start({ select: { tag: 'quiet' }, change: prompt('words: other') });
+    const { cohortId } = await start({ select: { tag: 'three' }, change: prompt('words: other') });
     const { results = [] } = await report(cohortId);
     const forks = results.map(({ forkRunId }) => forkRunId).sort();
-    expect(results.map(({ sourceRunId }) => sourceRunId)).toEqual(runs);
+    expect(results.map(({ sourceRunId }) => sourceRunId)).toEqual(three);
     expect((await listed()).map(({ runId }) => runId)).toEqual(before);
     expect((await listed('&status=completed')).map(({ runId }) => runId)).not.toContain(forks[0]);
     const own = await listed(`&cohortId=${cohortId}`);
@@ -258,30 +257,28 @@ describe('a cohort', () => {
     );
     expect(body.sessions.map(({ sessionId }) => sessionId)).not.toContain(cohortId);
     // The forks are no past runs of anybody.
-    const again = await start({ select: { tag: 'quiet' } });
+    const again = await start({ select: { tag: 'three' } });
     expect(again.members).toBe(3);
     await report(again.cohortId);
   });
 
   it('one key begins one cohort, and another body under it is refused', async () => {
-    await sources(1, { tags: ['keyed'] });
-    const body = { select: { tag: 'keyed' }, change: prompt('rule: none') };
+    const body = { select: { tag: 'one' }, change: prompt('rule: none') };
     const headers = { 'idempotency-key': 'one-cohort' };
-    const [one, two] = await Promise.all([
+    const [first, second] = await Promise.all([
       host.api<Cohort>(COHORTS, { body, headers }),
       host.api<Cohort>(COHORTS, { body, headers }),
     ]);
-    const three = await start(body, headers);
-    const told = [one, two].filter(({ status }) => status === 201);
+    const third = await start(body, headers);
+    const told = [first, second].filter(({ status }) => status === 201);
     expect(told.length).toBeGreaterThan(0);
-    for (const { body } of told) expect(body.cohortId).toBe(three.cohortId);
+    for (const { body } of told) expect(body.cohortId).toBe(third.cohortId);
     const other = await host.api(COHORTS, { body: { ...body, parallel: 2 }, headers });
     expect([other.status, other.body.error]).toEqual([409, 'idempotency_key_mismatch']);
-    await report(three.cohortId);
+    await report(third.cohortId);
   });
 
   it('goes on over the border of a segment', async () => {
-    await sources(3, { tags: ['segments'] });
     const facade = await startTestHost({
       ...{ agentsDir: join(folder, 'agents'), fixturesDir: join(folder, 'definitions') },
       facade: { forceContinueAsNewAfter: 1 },
@@ -302,8 +299,7 @@ describe('a cohort', () => {
   });
 
   it('two at once do not disturb each other, and one is cancelled: its open forks are, too', async () => {
-    await sources(3, { tags: ['two'] });
-    const select = { tag: 'two' };
+    const select = { tag: 'three' };
     const slow = await start({ select, change: prompt('rule: slow'), parallel: 2 });
     const other = await start({ select, change: prompt('rule: strict') });
     expect((await report(other.cohortId)).totals).toMatchObject({ 'outcome-changed': 3 });
@@ -325,9 +321,8 @@ describe('a cohort', () => {
   });
 
   it('a member has a time, behind which its fork is cancelled', async () => {
-    await sources(1, { tags: ['late'] });
     const { cohortId } = await start({
-      ...{ select: { tag: 'late' }, change: prompt('rule: slow'), memberTimeoutMs: 1_000 },
+      ...{ select: { tag: 'one' }, change: prompt('rule: slow'), memberTimeoutMs: 1_000 },
     });
     const { state, results: [member] = [] } = await report(cohortId);
     expect([state, member?.outcome, member?.after?.status]).toEqual([
@@ -364,9 +359,8 @@ describe('a cohort', () => {
   });
 
   it('on the pages of who is signed in: the list, its report, and a form that cancels it', async () => {
-    await sources(1, { tags: ['paged'] });
     const change = prompt('rule: slow');
-    const { cohortId } = await start({ select: { tag: 'paged' }, change });
+    const { cohortId } = await start({ select: { tag: 'one' }, change });
     const signedIn = await fetch(`${host.url}/pages/sign-in`, {
       ...{ method: 'POST', redirect: 'manual', headers: { origin: host.url } },
       body: new URLSearchParams({ key: host.apiKey }),
@@ -392,12 +386,11 @@ describe('a cohort', () => {
   });
 
   it('whose workflow somebody terminated in Temporal ends when it is cancelled, and says why', async () => {
-    await sources(2, { tags: ['lost'] });
-    const asked = { select: { tag: 'lost' }, change: prompt('rule: slow'), parallel: 1 };
+    const asked = { select: { tag: 'three' }, change: prompt('rule: slow'), parallel: 1 };
     const { cohortId } = await start(asked);
     await until(
       async () =>
-        (await read(cohortId)).results?.some((one) => one.forkRunId !== undefined) ?? false,
+        (await read(cohortId)).results?.some(({ forkRunId }) => forkRunId !== undefined) ?? false,
       'one is forked',
     );
     const connection = connectTemporal(host.temporal);
@@ -405,23 +398,21 @@ describe('a cohort', () => {
     await workflow.getHandle(cohortId).terminate('by a test');
     await connection.close();
     const { body } = await host.api<Cohort>(`${COHORTS}/${cohortId}/cancel`, { body: {} });
-    expect(body).toMatchObject({ state: 'cancelled', totals: { 'not-finished': 2 } });
+    expect(body).toMatchObject({ state: 'cancelled', totals: { 'not-finished': 3 } });
     const { results = [] } = await read(cohortId);
-    const [made] = results.filter((one) => one.forkRunId !== undefined);
+    const [made] = results.filter(({ forkRunId }) => forkRunId !== undefined);
     await host.waitFor(made?.forkRunId ?? '', ({ status }) => status === 'cancelled');
     for (const { error } of results) expect(error?.code).toMatch(/^(run_terminated|cancelled)$/);
   });
 
   it('a list tells a long change by its beginning, and the cohort itself all of it', async () => {
-    const [runId = ''] = await sources(1, { tags: ['long'] });
-    expect(runId).not.toBe('');
     const change = {
       agents: { judge: { systemPrompt: `rule: kind ${'p'.repeat(60_000)}` } },
       configurable: { note: 'n'.repeat(5_000), short: 1 },
     };
-    const { cohortId } = await start({ select: { tag: 'long' }, change });
+    const { cohortId } = await start({ select: { tag: 'one' }, change });
     const { body, text } = await host.api<{ cohorts: Cohort[] }>(`${COHORTS}?limit=50`);
-    const listed = body.cohorts.find((one) => one.cohortId === cohortId)?.change;
+    const listed = body.cohorts.find((it) => it.cohortId === cohortId)?.change;
     const cut = (what: string) => ({
       ends: what.endsWith('…'),
       length: what.length,
@@ -440,8 +431,7 @@ describe('a cohort', () => {
 
   // [I75]
   it('is no run: neither swept, rebuilt nor listed', async () => {
-    await sources(1, { tags: ['no-run'] });
-    const { cohortId } = await start({ select: { tag: 'no-run' } });
+    const { cohortId } = await start({ select: { tag: 'one' } });
     const { results: [member] = [] } = await report(cohortId);
     const { temporal } = host;
     const connection = connectTemporal(temporal);
@@ -468,11 +458,10 @@ describe('a cohort', () => {
   });
 
   it('another model', async () => {
-    const [runId = ''] = await sources(1, { tags: ['model'] });
     const configurable = { 'ai.provider': 'scripted', 'ai.model': 'another' };
-    const { cohortId } = await start({ select: { tag: 'model' }, change: { configurable } });
+    const { cohortId } = await start({ select: { tag: 'one' }, change: { configurable } });
     const { results: [member] = [] } = await report(cohortId);
-    expect(member).toMatchObject({ sourceRunId: runId, outcome: 'same' });
+    expect(member).toMatchObject({ sourceRunId: one, outcome: 'same' });
     const { body } = await host.api<Record<string, Record<string, string>>>(
       `/v1/runs/${member?.forkRunId}`,
     );

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { BrowserContext } from 'playwright-core';
+import type { Browser, BrowserContext } from 'playwright-core';
 import type { RunComparison, RunDiffResponse } from '../../schemas/types.generated.ts';
 import { ended } from '../facade/suite-parts.ts';
 import { graveFindings } from '../support/axe.ts';
@@ -40,6 +40,8 @@ let temporal: TestTemporal;
 let place: { readonly address: string; readonly namespace: string };
 let folder: string;
 let host: TestHost;
+/** Runs that any test may read: two of them said yes, one said no, and one had asked for the time. */
+let [a, alike, rejected, clocked] = ['', '', '', ''];
 
 /** A host goes on with what another one did, by other files. */
 async function start(): Promise<void> {
@@ -70,6 +72,12 @@ beforeAll(async () => {
   for (const each of [asked('compared', CLERK), asked('clocked', CLOCK)])
     await writeDefinition(join(folder, 'definitions'), each);
   await start();
+  [a, alike, rejected, clocked] = await Promise.all([
+    ran(),
+    ran(),
+    ran({}, 'reject'),
+    ran({ workflowId: 'clocked' }),
+  ]);
 });
 
 afterAll(async () => {
@@ -119,26 +127,24 @@ const NOTHING = { divergedAtSeq: null, eventDiffs: [], stateDiff: {} };
 
 describe('RFC 0054: two runs that say the same', () => {
   it('a run and itself', async () => {
-    const runId = await ran();
-    const { diff, compared } = await differ(runId, runId);
-    expect(diff).toEqual({ a: runId, b: runId, ...NOTHING });
+    const { diff, compared } = await differ(a, a);
+    expect(diff).toEqual({ a, b: a, ...NOTHING });
     expect(compared).toMatchObject({ same: true, divergence: null, pinned: [], end: [] });
     expect(compared).not.toHaveProperty('truncated');
     expect(compared.steps.map(({ nodeId }) => nodeId)).toEqual(['think', 'gate', 'set']);
   });
 
   it('two runs of one definition, whatever ids and times they have', async () => {
-    const [a, b] = [await ran(), await ran()];
-    const { diff, compared } = await differ(a, b);
-    expect(diff).toEqual({ a, b, ...NOTHING });
+    const { diff, compared } = await differ(a, alike);
+    expect(diff).toEqual({ a, b: alike, ...NOTHING });
     expect(compared.same).toBe(true);
   });
 
   it('a run and its replay, from anywhere', async () => {
-    const a = await ran({ workflowId: 'clocked' });
+    const a = clocked;
     const { body } = await host.api<{ events: { type: string }[] }>(`/v1/runs/${a}/events/poll`);
     const inStream = body.events.findIndex(({ type }) => type === 'agent.reasoning.delta') + 1;
-    for (const fromSeq of [0, inStream, body.events.length]) {
+    for (const fromSeq of [inStream, body.events.length]) {
       const b = await forked({ mode: 'replay', fromSeq }, a);
       await host.waitFor(b, ended);
       const { diff, compared } = await differ(a, b);
@@ -150,7 +156,7 @@ describe('RFC 0054: two runs that say the same', () => {
 
 describe('RFC 0054: where two runs went apart, and why', () => {
   it('another answer of a human', async () => {
-    const [a, b] = [await ran(), await ran({}, 'reject')];
+    const b = rejected;
     const { diff, compared } = await differ(a, b);
     const [first] = diff.eventDiffs;
     expect(first).toMatchObject({
@@ -181,7 +187,7 @@ describe('RFC 0054: where two runs went apart, and why', () => {
   });
 
   it("another result of a tool; the ids of calls are no difference, nor is a run's own", async () => {
-    const [a, b] = [await ran({ workflowId: 'clocked' }), await ran({ workflowId: 'clocked' })];
+    const [a, b] = [clocked, await ran({ workflowId: 'clocked' })];
     const { diff, compared } = await differ(a, b);
     expect(diff.eventDiffs.map(({ aEvent }) => aEvent?.type)).toEqual(['agent.toolReturned']);
     expect(compared.divergence).toMatchObject({ cause: 'tool-result', nodeId: 'think' });
@@ -195,7 +201,7 @@ describe('RFC 0054: where two runs went apart, and why', () => {
   });
 
   it('other inputs', async () => {
-    const { diff, compared } = await differ(await ran(), await ran({ inputs: { who: 'Bob' } }));
+    const { diff, compared } = await differ(a, await ran({ inputs: { who: 'Bob' } }));
     expect(diff.divergedAtSeq).toBe(0);
     expect(compared.divergence?.cause).toBe('inputs');
     expect(compared.pinned).toEqual([
@@ -215,7 +221,6 @@ describe('RFC 0054: where two runs went apart, and why', () => {
   });
 
   it('a branch of the other, with another answer', async () => {
-    const a = await ran();
     const { body } = await host.api<{ events: { type: string }[] }>(`/v1/runs/${a}/events/poll`);
     const fromSeq = body.events.findIndex(({ type }) => type === 'interrupt.resolved');
     const b = await forked({ mode: 'branch', fromSeq }, a);
@@ -228,7 +233,7 @@ describe('RFC 0054: where two runs went apart, and why', () => {
   });
 
   it('a branch by its overlay: another answer of a tool, another prompt', async () => {
-    const a = await ran({ workflowId: 'clocked' });
+    const a = clocked;
     const { body } = await host.api<{ events: { type: string }[] }>(`/v1/runs/${a}/events/poll`);
     const fromSeq = body.events.findIndex(({ type }) => type === 'agent.toolReturned');
     const value = { now: 'a long time ago' };
@@ -256,7 +261,6 @@ describe('RFC 0054: where two runs went apart, and why', () => {
   });
 
   it('of a run under way what it has stated is compared, and the rest is no difference', async () => {
-    const a = await ran();
     const b = await host.startRun({ workflowId: 'compared' });
     await host.waitFor(b, ({ status }) => status === 'waiting-approval');
     const { diff, compared } = await differ(a, b);
@@ -269,7 +273,6 @@ describe('RFC 0054: where two runs went apart, and why', () => {
   });
 
   it('another manifest of the agent, prompts and all; another definition', async () => {
-    const a = await ran();
     await host.stop();
     const manifest = join(folder, 'agents', `${CLERK}.agent.json`);
     const text = await readFile(manifest, 'utf8');
@@ -297,7 +300,6 @@ describe('RFC 0054: where two runs went apart, and why', () => {
 
 describe('RFC 0054: refusals', () => {
   it('a run that is not named, unknown ones, and those of others', async () => {
-    const a = await ran();
     const theirs = 'run-of-somebody-else';
     const row = await host.stores.runs.find('default', a);
     if (!row) throw new Error('the run is not there');
@@ -342,7 +344,7 @@ describe('the page of two runs side by side', () => {
     );
 
   it('is for who is signed in: a link to one run shows no other, and offers none', async () => {
-    const [a, b] = [await ran(), await ran({}, 'reject')];
+    const b = rejected;
     const path = `/pages/runs/${a}/diff?against=${b}`;
     expect((await page(path)).status).toBe(401);
     const { body } = await host.api<{ url: string }>(
@@ -379,38 +381,37 @@ describe('the page of two runs side by side', () => {
   });
 
   describe.skipIf(!chromiumPath)('[chromium]', () => {
+    let browser: Browser;
+    beforeAll(async () => {
+      browser = await launchChromium();
+    });
+    afterAll(() => browser?.close());
+
     it.each([
       ['with its script', true],
       ['without script', false],
     ])("a run's page leads to it by the other run's id, %s", async (_how, javaScriptEnabled) => {
-      const [a, b] = [await ran(), await ran({}, 'reject')];
-      const browser = await launchChromium();
-      try {
-        const context: BrowserContext = await browser.newContext({ javaScriptEnabled });
-        const tab = await signedIn(host, context);
-        const complaints: string[] = [];
-        tab.on(
-          'console',
-          (message) => message.type() === 'error' && complaints.push(message.text()),
-        );
-        await tab.goto(`${host.url}/pages/runs/${a}`);
-        await tab.getByLabel('Compare with run').fill(b);
-        await tab.getByRole('button', { name: 'Compare' }).click();
-        await tab.getByRole('heading', { name: 'Where they went apart' }).waitFor();
-        const verdict = await tab.locator('.verdict').textContent();
-        expect(verdict).toBe('They went apart at gate: what was asked was answered otherwise.');
-        expect(await tab.locator('.step').count()).toBe(3);
-        expect(await tab.locator('.step[open]').count()).toBe(2);
-        expect(await tab.getByRole('row', { name: '/status' }).count()).toBe(1);
-        if (javaScriptEnabled) expect(await graveFindings(tab)).toEqual([]);
-        expect(complaints).toEqual([]);
-        const picture = process.env.OPENWOP_TEST_PICTURES;
-        if (picture) await tab.screenshot({ path: `${picture}/diff.png`, fullPage: true });
-        await tab.getByRole('link', { name: 'Why?' }).first().click();
-        await tab.getByRole('heading', { name: 'Why?' }).waitFor();
-      } finally {
-        await browser.close();
-      }
+      const b = rejected;
+      const context: BrowserContext = await browser.newContext({ javaScriptEnabled });
+      const tab = await signedIn(host, context);
+      const complaints: string[] = [];
+      tab.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+      await tab.goto(`${host.url}/pages/runs/${a}`);
+      await tab.getByLabel('Compare with run').fill(b);
+      await tab.getByRole('button', { name: 'Compare' }).click();
+      await tab.getByRole('heading', { name: 'Where they went apart' }).waitFor();
+      const verdict = await tab.locator('.verdict').textContent();
+      expect(verdict).toBe('They went apart at gate: what was asked was answered otherwise.');
+      expect(await tab.locator('.step').count()).toBe(3);
+      expect(await tab.locator('.step[open]').count()).toBe(2);
+      expect(await tab.getByRole('row', { name: '/status' }).count()).toBe(1);
+      if (javaScriptEnabled) expect(await graveFindings(tab)).toEqual([]);
+      expect(complaints).toEqual([]);
+      const picture = process.env.OPENWOP_TEST_PICTURES;
+      if (picture) await tab.screenshot({ path: `${picture}/diff.png`, fullPage: true });
+      await tab.getByRole('link', { name: 'Why?' }).first().click();
+      await tab.getByRole('heading', { name: 'Why?' }).waitFor();
+      await context.close();
     });
   });
 });

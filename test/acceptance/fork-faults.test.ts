@@ -161,10 +161,10 @@ describe('forks of forks', () => {
   });
 
   it.each([
-    ['another temperature', { configurable: { temperature: 0.5 } }],
-    ['another prompt', { agents: { [AGENT]: { systemPrompt: 'Else.' } } }],
-    ['nothing', {}],
-  ])('go by what their source went by: %s', async (_of, runOptionsOverlay) => {
+    ['another temperature', { configurable: { temperature: 0.5 } }, 'behind a replay'],
+    ['another prompt', { agents: { [AGENT]: { systemPrompt: 'Else.' } } }, 'at once'],
+    ['nothing', {}, 'behind a replay'],
+  ])('go by what their source went by: %s', async (_of, runOptionsOverlay, where) => {
     const source = await host.startRun({ workflowId: TWICE.id });
     await host.waitFor(source, waits);
     const one = await fork(source, {
@@ -178,16 +178,15 @@ describe('forks of forks', () => {
     await endOf(one);
     const fromSeq = (await types(one)).indexOf('interrupt.resolved');
     // A replay between them changes nothing of it.
-    const replay = await fork(one, { mode: 'replay', fromSeq: (await types(one)).length });
-    await endOf(replay);
-    for (const of of [one, replay]) {
-      const two = await fork(of, { mode: 'branch', fromSeq, runOptionsOverlay });
-      const rows = await endOf(two);
-      expect(payloads(rows, 'provider.usage').at(-1)?.model).toBe('another');
-      expect((await stateOf(two)).configurable).toMatchObject({
-        ...{ ai: { model: 'another' }, escalationThreshold: 0.3 },
-      });
-    }
+    const replay = { mode: 'replay', fromSeq: (await types(one)).length };
+    const of = where === 'at once' ? one : await fork(one, replay);
+    await endOf(of);
+    const two = await fork(of, { mode: 'branch', fromSeq, runOptionsOverlay });
+    const rows = await endOf(two);
+    expect(payloads(rows, 'provider.usage').at(-1)?.model).toBe('another');
+    expect((await stateOf(two)).configurable).toMatchObject({
+      ...{ ai: { model: 'another' }, escalationThreshold: 0.3 },
+    });
   });
 
   it('replays of a run that a message started say the same, and name themselves', async () => {
@@ -216,7 +215,6 @@ describe('overlays', () => {
     await host.waitFor(source, ended);
     const fromSeq = (await types(source)).indexOf('agent.reasoning.delta');
     const runOptionsOverlay = { configurable: { reasoningVerbosity: 'off' } };
-    await endOf(await fork(source, { mode: 'branch', fromSeq, runOptionsOverlay }));
     const rows = await endOf(await fork(source, { mode: 'branch', fromSeq, runOptionsOverlay }));
     expect(rows.slice(fromSeq).map(({ type }) => type)).not.toContain('agent.reasoning.delta');
   });

@@ -49,6 +49,11 @@ export const PARTS = {
       },
     }),
   },
+  'known-forks': once(
+    'forks of forks of forks of each that was otherwise once',
+    vitest('test/workflows/forks.test.ts', '-t', 'once otherwise'),
+    { OPENWOP_FORKED: 'whole' },
+  ),
   offline: {
     about: 'records of generated runs, played again without Temporal',
     round: (seed, index) => ({
@@ -70,9 +75,13 @@ export const PARTS = {
     }),
   },
   trees: once(
-    'forks of a run with children at every event',
-    vitest('test/acceptance/fork-trees.test.ts'),
-    { OPENWOP_FORKED_STEP: '1' },
+    'forks of runs with children, and of runs that ask, at every event',
+    vitest(
+      'test/acceptance/fork-trees.test.ts',
+      'test/acceptance/recorded-orders.test.ts',
+      'test/acceptance/fork-answers.test.ts',
+    ),
+    { OPENWOP_FORKED_TREES: 'whole' },
   ),
   walks: once(
     'each command of the first hour and of the example that debugs a refund, as their pages have them',

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import proto from '@temporalio/proto';
 import { bundleWorkflowCode, type InjectedSinks } from '@temporalio/worker';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { inOneScope } from '../../src/adapters/temporal/bundle-config.ts';
 import type { Carrier, JournalEntry, RecordedDeltas } from '../../src/rules/journal.ts';
 import type { JsonValue } from '../../src/rules/json.ts';
 import { interleave } from '../../src/log/rebuild.ts';
@@ -31,6 +32,7 @@ beforeAll(async () => {
   const bundle = await bundleWorkflowCode({
     workflowsPath: path('../../workflows/index.ts'),
     workflowInterceptorModules: [path('../support/golden/interceptor.ts'), path('../../workflows/interceptors.ts')],
+    webpackConfigHook: inOneScope,
     logger: { log: silent, trace: silent, debug: silent, info: silent, warn: silent, error: silent },
   });
   replayer = openReplayer({ bundle, sinks });

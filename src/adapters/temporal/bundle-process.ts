@@ -3,6 +3,7 @@
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode } from '@temporalio/worker';
+import { inOneScope } from './bundle-config.ts';
 
 const WORKFLOWS = fileURLToPath(new URL('../../../workflows/index.ts', import.meta.url));
 const INTERCEPTORS = fileURLToPath(new URL('../../../workflows/interceptors.ts', import.meta.url));
@@ -14,6 +15,7 @@ const { code } = await bundleWorkflowCode({
   workflowsPath: WORKFLOWS,
   workflowInterceptorModules: [INTERCEPTORS],
   failureConverterPath: failureConverterPath === '' ? undefined : failureConverterPath,
+  webpackConfigHook: inOneScope,
   logger: {
     log: silent,
     trace: silent,

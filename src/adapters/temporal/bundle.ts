@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const BUNDLER = fileURLToPath(new URL('./bundle-process.ts', import.meta.url));
+const CONFIG = fileURLToPath(new URL('./bundle-config.ts', import.meta.url));
 /** Longest time that bundling may take, in ms: it takes seconds. */
 const BUNDLE_LIMIT_MS = 180_000;
 /** What workflow code may import (architecture §1.1): a change anywhere here is another bundle. */
@@ -42,7 +43,10 @@ async function make({
   cacheDir,
   failureConverterPath,
 }: BundleOptions): Promise<{ codePath: string }> {
-  const codePath = join(cacheDir, `${BUNDLE_PREFIX}${await digest(failureConverterPath)}.js`);
+  const codePath = join(
+    cacheDir,
+    `${BUNDLE_PREFIX}${await digest([CONFIG, failureConverterPath])}.js`,
+  );
   const exists = await access(codePath).then(
     () => true,
     () => false,
@@ -79,15 +83,16 @@ async function bundle(draft: string, failureConverterPath = ''): Promise<void> {
 
 /** Of the workflow code alone, encrypted or not: where it is the same, so is what open runs go on with. */
 export async function workflowDigest(): Promise<string> {
-  return digest(undefined);
+  return digest([]);
 }
 
-async function digest(failureConverterPath: string | undefined): Promise<string> {
+/** `more`: what else a bundle of the workflow code comes of. */
+async function digest(more: readonly (string | undefined)[]): Promise<string> {
   const hash = createHash('sha256');
   const paths = (await Promise.all(SOURCES.map((folder) => sourcesIn(join(ROOT, folder)))))
     .flat()
     .sort();
-  for (const path of [...paths, ...(failureConverterPath ? [failureConverterPath] : [])]) {
+  for (const path of [...paths, ...more.flatMap((it) => it ?? [])]) {
     hash
       .update(`${relative(ROOT, path)}\0`)
       .update(await readFile(path))
