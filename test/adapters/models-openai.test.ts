@@ -513,6 +513,26 @@ describe('a stream that lies', () => {
   });
 
   test.each([
+    ['two decisions', DECISION_TOOL, /two final outputs/],
+    ['a decision beside a call', name, /beside calls/],
+  ])('%s: unusable, and nothing is called', async (_name, first, why) => {
+    const calls =
+      chunk(callPiece(0, first, '{"id":"A"}')) +
+      chunk(callPiece(1, DECISION_TOOL, '{"decision":1}'));
+    const { response } = await infer(await endpoint(streaming(calls + end)));
+    expect(response).toMatchObject({ kind: 'unusable', calls: [] });
+    expect(response.unusable).toMatch(why);
+  });
+
+  test('200 with a page', async () => {
+    const config = await endpoint(
+      (response) =>
+        void response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Busy</p>'),
+    );
+    expect(await codeOfFailure(config)).toMatchObject({ code: 'model_unavailable' });
+  });
+
+  test.each([
     [{ type: 'server_error', code: null }, 'model_unavailable'],
     [{ code: 429 }, 'rate_limited'],
     [{ code: 'insufficient_quota' }, 'model_rejected_request'],
