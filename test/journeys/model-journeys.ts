@@ -282,7 +282,7 @@ function triesAgain(scene: Scene): void {
     expect([sent.length, new Set(sent).size]).toEqual([2, 1]);
   });
 
-  it('a connection dropped in mid-stream: the next try adopts what was shown', async () => {
+  it('a connection dropped in mid-stream: the next try adopts what was shown (architecture §3.5)', async () => {
     const told = await scene.told('dropped');
     expect(shapes(told)).toEqual(['SPcdRuDC']);
     expect(deltasOf(told.events).trim()).toBe(SPEECH.join('').trim());
