@@ -92,6 +92,16 @@ export const PARTS = {
     'the pictures of docs/ are taken in Chromium',
     vitest('--config', 'test/campaign/vitest.config.ts', 'test/campaign/pictures.campaign.ts'),
   ),
+  twins: once(
+    'the HTTP suite and the journeys of agents in full on the embedded database, and under encryption',
+    vitest(
+      'test/facade/http.test.ts',
+      'test/facade/encrypted.test.ts',
+      'test/journeys/agent-run.test.ts',
+      'test/journeys/agent-run-encrypted.test.ts',
+    ),
+    { OPENWOP_TWINS: 'whole' },
+  ),
   'fork-kills': once(
     'SIGKILL at each moment of each kind of fork',
     vitest('test/faults/forks.test.ts'),

@@ -1,31 +1,17 @@
-// The HTTP suite under payload encryption, on PostgreSQL, and the proof that raw history holds nothing readable
-// (architecture §7). Without PostgreSQL it is the embedded database, and the twin is skipped by name.
+// Under payload encryption raw history holds nothing readable (architecture §7). `npm run campaign -- twins` sets
+// OPENWOP_TWINS=whole and plays the HTTP suite so too, on PostgreSQL where it is there.
 import { Connection } from '@temporalio/client';
 import { temporal } from '@temporalio/proto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
-import { sharePostgres } from '../support/shared-postgres.ts';
 import { httpSuite } from './http-suite.ts';
 import { MARKER, SUITE } from './suite-workflows.ts';
 
-const postgres = await sharePostgres();
-
-if ('missing' in postgres) {
-  describe('HTTP on PostgreSQL', () => {
-    it.skip(postgres.missing, () => undefined);
-  });
-  httpSuite('PGlite under encryption', () => startTestHost({ builtIn: SUITE, encryption: true }));
-} else {
-  httpSuite('PostgreSQL under encryption', async () =>
-    startTestHost({
-      builtIn: SUITE,
-      encryption: true,
-      databaseUrl: await postgres.createDatabase(),
-    }),
+if (process.env.OPENWOP_TWINS === 'whole')
+  httpSuite('a database under encryption', () =>
+    startTestHost({ builtIn: SUITE, encryption: true }),
   );
-  afterAll(() => postgres.stop());
-}
 
 async function rawHistory(host: TestHost, runId: string): Promise<Buffer> {
   const { address, namespace } = host.temporal;

@@ -1,4 +1,4 @@
-// A facade on a real socket, PGlite and the real log, with Temporal played: for what Temporal must do wrong on demand.
+// A facade on a real socket, a real database and the real log, with Temporal played: for what Temporal must do wrong on demand.
 import { expect } from 'vitest';
 import { validate } from '../../src/wire/validators.ts';
 import { HostError } from '../../src/rules/errors.ts';
@@ -19,7 +19,7 @@ import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { chain, node } from '../support/definitions.ts';
 import { apiClient, type ApiClient } from '../support/host.ts';
 import { emitted, HistoryBuilder, memo } from '../support/histories.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 
 export const KEY = 'owop_key_of_the_fault_tests';
 export const KNOWN_SECRET = 'correct-horse-battery-staple';
@@ -156,7 +156,7 @@ export async function faultParts(
   changed: (deps: FacadeDeps) => Partial<FacadeDeps> = () => ({}),
   given?: Stores,
 ): Promise<FaultParts> {
-  const stores = given ?? (await openTestStores());
+  const stores = given ?? (await openAnyStores());
   const temporal: PlayedTemporal = { away: false, started: [], calls: [] };
   const lines: FaultParts['lines'] = [];
   const line = (message: string, fields: Record<string, unknown> = {}): void =>

@@ -1,17 +1,19 @@
 // The host's page and its stream by HTTP (architecture §10): 10,000 runs, odd names, what is asked wrongly, a run that is
 // erased meanwhile, clients that go, an engine that is away.
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openDatabase, openStores } from '../../src/adapters/postgres/index.ts';
-import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
+import {
+  openDatabase,
+  openStores,
+  type DatabaseOptions,
+} from '../../src/adapters/postgres/index.ts';
 import { overview } from '../../src/log/overview.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { chain, node } from '../support/definitions.ts';
+import { pgliteDatabase } from '../support/databases.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { sharedDatabase } from '../support/shared-postgres.ts';
 import { appendRows, eventually, newRun, runInput } from '../contract/given.ts';
 import { catalogOf, DEFINITIONS, KEY, startFaultHost, type FaultHost } from './fault-host.ts';
 import { quietFor } from '../support/waiting.ts';
@@ -25,12 +27,10 @@ const PAGE_LENGTH = 100_000;
 let host: FaultHost;
 let stores: Stores;
 let cookie: string;
-let dir: string;
 
 /** Every second one waits, each a little longer than the one before. */
-async function filled(folder: string): Promise<void> {
-  const { db, close } = await openDatabase({ kind: 'pglite', dir: folder }, quietLogger);
-  await migrate(db, await readMigrations());
+async function fill(database: DatabaseOptions): Promise<void> {
+  const { db, close } = await openDatabase(database, quietLogger);
   const waits = JSON.stringify({
     waits: [
       {
@@ -61,9 +61,10 @@ async function filled(folder: string): Promise<void> {
 }
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'openwop-home-'));
-  await filled(join(dir, 'postgres'));
-  const database = { kind: 'pglite', dir: join(dir, 'postgres') } as const;
+  const url = await sharedDatabase();
+  const database: DatabaseOptions =
+    url === undefined ? await pgliteDatabase() : { kind: 'postgres', url };
+  await fill(database);
   stores = await openStores({ database, logger: quietLogger });
   const definitions = [
     ...DEFINITIONS,
@@ -75,10 +76,7 @@ beforeAll(async () => {
   });
   cookie = signedIn.headers.getSetCookie()[0]?.split(';')[0] ?? '';
 });
-afterAll(async () => {
-  await host.stop();
-  await rm(dir, { recursive: true, force: true });
-});
+afterAll(() => host.stop());
 
 async function home(query = ''): Promise<{ status: number; html: string; headers: Headers }> {
   const answer = await fetch(`${host.url}/pages${query}`, { headers: { cookie } });

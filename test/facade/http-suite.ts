@@ -1,5 +1,5 @@
-// The HTTP suite (architecture §8): what a client can observe, on a real Temporal server. Run on PGlite, and on
-// PostgreSQL under encryption, by the files beside this one.
+// The HTTP suite (architecture §8): what a client can observe, on a real Temporal server. Run by
+// http.test.ts, and under encryption by encrypted.test.ts.
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { TestHost } from '../support/host.ts';
 import { readSse } from './sse-client.ts';

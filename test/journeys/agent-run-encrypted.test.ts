@@ -1,20 +1,14 @@
-// Agent runs end to end under payload encryption, on PostgreSQL: with agent-run.test.ts each store and each codec is
-// met. Without PostgreSQL it is the embedded database, and the twin is skipped by name.
-import { afterAll, describe, it } from 'vitest';
-import { sharePostgres } from '../support/shared-postgres.ts';
-import { agentSuite } from './agent-suite.ts';
+// What lasts of agent runs under payload encryption, on the embedded database; `npm run campaign -- twins` sets OPENWOP_TWINS=whole
+// and plays all journeys, on PostgreSQL where it is there.
+import { sharedDatabase } from '../support/shared-postgres.ts';
+import { agentSuite, lastingSuite } from './agent-suite.ts';
 
-const postgres = await sharePostgres();
+const isWhole = process.env.OPENWOP_TWINS === 'whole';
+const databaseUrl = isWhole ? await sharedDatabase() : undefined;
+const database = databaseUrl === undefined ? {} : { databaseUrl };
+const suite = isWhole ? agentSuite : lastingSuite;
 
-if ('missing' in postgres) {
-  describe('agent runs on PostgreSQL', () => {
-    it.skip(postgres.missing, () => undefined);
-  });
-  agentSuite('PGlite under encryption', async () => ({ encryption: true }));
-} else {
-  agentSuite('PostgreSQL under encryption', async () => ({
-    databaseUrl: await postgres.createDatabase(),
-    encryption: true,
-  }));
-  afterAll(() => postgres.stop());
-}
+suite(`${databaseUrl === undefined ? 'PGlite' : 'PostgreSQL'} under encryption`, async () => ({
+  ...database,
+  encryption: true,
+}));

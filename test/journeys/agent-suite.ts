@@ -5,7 +5,7 @@ import type { TestHostOptions } from '../support/host.ts';
 import { Journey } from './journey.ts';
 import { agentJourneys } from './suite-agents.ts';
 import { deskJourneys } from './suite-desk.ts';
-import { lastingJourneys } from './suite-lasting.ts';
+import { FORCED_AFTER, lastingJourneys } from './suite-lasting.ts';
 import { secretJourneys } from './suite-secrets.ts';
 import { troubleJourneys } from './suite-trouble.ts';
 
@@ -15,8 +15,8 @@ const LEAVING_GRACE_MS = 1_000;
 /** `options`: the database and whether payloads are encrypted. */
 export function agentSuite(name: string, options: () => Promise<TestHostOptions>): void {
   describe(`agent runs on ${name}`, () => {
-    const withRestart = name === 'PGlite';
-    const journey = new Journey(withRestart ? () => leavingSoon(options) : options);
+    const waits = { workerGraceMs: LEAVING_GRACE_MS };
+    const journey = new Journey(async () => ({ ...(await options()), waits }));
     beforeAll(() => journey.begin());
     afterAll(() => journey.end());
     describe.concurrent('live', () => {
@@ -25,10 +25,18 @@ export function agentSuite(name: string, options: () => Promise<TestHostOptions>
       secretJourneys(journey);
       troubleJourneys(journey);
     });
-    lastingJourneys(journey, withRestart);
+    lastingJourneys(journey, { workerLeaves: true });
   });
 }
 
-async function leavingSoon(options: () => Promise<TestHostOptions>): Promise<TestHostOptions> {
-  return { ...(await options()), waits: { workerGraceMs: LEAVING_GRACE_MS } };
+/** The secret, in runs over several segments, and all that outlives a host: what a database and a codec have a part in. */
+export function lastingSuite(name: string, options: () => Promise<TestHostOptions>): void {
+  describe(`what lasts of agent runs on ${name}`, () => {
+    const facade = { forceContinueAsNewAfter: FORCED_AFTER };
+    const journey = new Journey(async () => ({ ...(await options()), facade }));
+    beforeAll(() => journey.begin());
+    afterAll(() => journey.end());
+    describe.concurrent('live', () => secretJourneys(journey));
+    lastingJourneys(journey, { workerLeaves: false });
+  });
 }

@@ -61,7 +61,7 @@ export function shapeOf({ events }: Pick<Bracket, 'events'>): string {
 }
 
 /** The brackets of a log in the order of their openings; fails when an event of an agent is outside of one. */
-export function bracketsOf(events: readonly RunEventDoc[]): Bracket[] {
+function bracketsOf(events: readonly RunEventDoc[]): Bracket[] {
   const open = new Map<string, Bracket>();
   const all: Bracket[] = [];
   for (const event of events) {

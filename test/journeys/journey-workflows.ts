@@ -7,12 +7,7 @@ import { orderTools } from '../../src/demo/order-tools.ts';
 import { refundDeskScripts } from '../../src/demo/scripts.ts';
 import type { ResolvedAgent } from '../../src/ports/catalog.ts';
 import type { Tool } from '../../src/ports/tools.ts';
-import type {
-  AgentManifest,
-  AgentScript,
-  AgentScriptTurn,
-  WorkflowDefinition,
-} from '../../schemas/types.generated.ts';
+import type { AgentManifest, AgentScript, AgentScriptTurn } from '../../schemas/types.generated.ts';
 import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
 import { paced } from '../support/machine.ts';
 
@@ -20,10 +15,6 @@ import { paced } from '../support/machine.ts';
 export const CANARY = 'canary-9c41e7d2b6"a84f03-value';
 /** The canary in two parts, said as two pieces. */
 const CANARY_PARTS = [CANARY.slice(0, 14), CANARY.slice(14)] as const;
-
-export const BRIEF_DESK = 'refund-desk-brief';
-/** Time that the brief desk gives its human, in ms. */
-const BRIEF_MS = 1_500;
 
 const PACK = 'local.journey';
 export const ECHO = 'journey:echo';
@@ -33,7 +24,6 @@ const LEAK = 'journey:leak';
 
 export const SPEAKER = `${PACK}.speaker`;
 export const RAMBLER = `${PACK}.rambler`;
-export const STUTTERER = `${PACK}.stutterer`;
 export const JUGGLER = `${PACK}.juggler`;
 export const CLIMBER = `${PACK}.climber`;
 export const STRICT = `${PACK}.strict`;
@@ -72,15 +62,6 @@ const SCRIPTS: Record<string, AgentScript> = {
   [RAMBLER]: { turns: [sure('said', { chunks: LONG_SPEECH })] },
   [MARATHON]: {
     turns: [sure('arrived', { chunks: MARATHON_SPEECH, delayMsPerChunk: paced(100) })],
-  },
-  [STUTTERER]: {
-    turns: [
-      sure('said', {
-        chunks: SPEECH,
-        delayMsPerChunk: 5,
-        fault: { kind: 'disconnect', times: 1 },
-      }),
-    ],
   },
   [JUGGLER]: {
     turns: [
@@ -261,13 +242,6 @@ function quick(script: AgentScript): AgentScript {
   return { turns: script.turns.map(faster) as AgentScript['turns'] };
 }
 
-function brief(desk: WorkflowDefinition): WorkflowDefinition {
-  const nodes = desk.nodes.map((it) =>
-    it.typeId === 'core.agent' ? { ...it, config: { escalationTimeoutMs: BRIEF_MS } } : it,
-  );
-  return { ...desk, id: BRIEF_DESK, nodes: nodes as WorkflowDefinition['nodes'] };
-}
-
 const duet = definition(
   DUET,
   [node('start', 'core.start'), agentNode('left', SPEAKER), agentNode('right', SPEAKER)],
@@ -290,7 +264,6 @@ export function journeyParts(ordersUrl: string): Partial<BuiltIn> {
   return {
     definitions: [
       refundDesk,
-      brief(refundDesk),
       duet,
       hurried,
       ...ids.map((id) =>

@@ -23,8 +23,6 @@ import {
   type JourneyEndpoint,
 } from './model-journeys.ts';
 
-const OVERLOADED = { error: { message: 'Overloaded', type: 'server_error', code: null } };
-
 const open: EndpointAnswer = (response) =>
   void response.writeHead(200, { 'content-type': 'text/event-stream' });
 
@@ -60,11 +58,8 @@ function endpoint(name: string, options: OpenAiServerOptions, decide = 'tool'): 
             response.write(prose(pieces, body));
             void held.then(() => response.end(decisionChunks(final, body)));
           },
-    decidingTwice: (pieces, final) => calling(pieces, [decision(final), decision(final)]),
     decidingBeside: (pieces, final, call) =>
       calling(pieces, [named(call.toolId, JSON.stringify(call.arguments)), decision(final)]),
-    callingByHalf: (pieces, call) =>
-      calling(pieces, [named(call.toolId, JSON.stringify(call.arguments).slice(0, -5))]),
     empty: () => (response, body, request) =>
       streaming(chunk({ role: 'assistant', content: '' }), finish('stop', body))(
         response,
@@ -76,26 +71,15 @@ function endpoint(name: string, options: OpenAiServerOptions, decide = 'tool'): 
       streaming(...said, finish('stop', body))(response, body, request);
     },
     refusalText: (pieces) => pieces.join(''),
-    filtered: (pieces) => (response, body, request) =>
-      streaming(prose(pieces, body), finish('content_filter', body))(response, body, request),
     dropping,
     talking: (content, everyMs) => (response, body, request) => {
       open(response, body, request);
       const timer = setInterval(() => response.write(chunk({ content })), everyMs);
       response.on('close', () => clearInterval(timer));
     },
-    repeating: (content, times) => streaming(...Array<string>(times).fill(chunk({ content }))),
     busy: (seconds) =>
       failing(429, { code: 'rate_limit_exceeded' }, { 'retry-after': String(seconds) }),
-    overloaded: () => failing(529, OVERLOADED.error),
     rejectingKey: (message) => failing(401, { code: 'invalid_api_key', message }),
-    failingInside: (pieces) => (response, body, request) => {
-      const error = JSON.stringify(OVERLOADED);
-      if (pieces)
-        return streaming(prose(pieces, body), `data: ${error}\n\n`)(response, body, request);
-      response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(error);
-    },
     resultsIn: ({ messages = [] }) =>
       (messages as Record<string, unknown>[])
         .filter(({ role }) => role === 'tool')

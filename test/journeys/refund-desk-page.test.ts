@@ -1,15 +1,24 @@
 // What the escalation desk does, with everything real: the demo's run on Temporal, its page in Chromium, opened by a
-// one-time link, watched live, answered (issue: "The run's page"; RFC 0002 §F, RFC 0024).
+// one-time link, watched live, answered (issue: "The run's page"; RFC 0002 §F, RFC 0024). And the way of a newcomer, whole:
+// from the host's bare address to a run that they started, answered and found again (architecture §10).
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDemo, demoRunRequest, type Demo } from '../../src/demo/index.ts';
+import { graveFindings } from '../support/axe.ts';
 import { chromiumPath, launchChromium } from '../support/chromium.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
+import { patient } from '../support/machine.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const PHONE = { width: 390, height: 844 };
+const DESKTOP = { width: 1280, height: 900 };
+const LIMIT_MS = patient(60_000);
+const WAYS = [
+  ['phone', true, PHONE],
+  ['desktop', false, DESKTOP],
+] as const;
 
 describe.skipIf(!chromiumPath)('[chromium] the refund desk, real', () => {
   let browser: Browser;
@@ -120,22 +129,54 @@ describe.skipIf(!chromiumPath)('[chromium] the refund desk, real', () => {
     await close();
   });
 
-  it('a link opens once, and only its own run', async () => {
-    const runId = await host.startRun(demoRunRequest);
-    const other = await host.startRun(demoRunRequest);
-    const link = await linkTo(runId);
-    const context = await browser.newContext();
-    const page = await context.newPage();
-    await page.goto(link);
-    await page.getByRole('button', { name: 'Open the run' }).click();
-    await page.locator('#timeline').waitFor();
-    const stranger = await (await browser.newContext()).newPage();
-    await stranger.goto(link);
-    await stranger.getByRole('button', { name: 'Open the run' }).click();
-    await stranger.getByText('This link no longer works').waitFor();
-    expect((await page.goto(`${host.url}/pages/runs/${other}`))?.status()).toBe(401);
-    expect((await page.goto(`${host.url}/v1/runs/${runId}`))?.status()).toBe(401);
-    await context.close();
-    await stranger.context().close();
-  });
+  /** Waits for what comes live; without scripts as people do, by loading the page again. */
+  async function seen(page: Page, live: boolean, text: string | RegExp): Promise<void> {
+    const found = page.getByText(text).first();
+    if (live) return found.waitFor();
+    await expect
+      .poll(
+        async () => {
+          if (!(await found.isVisible())) await page.reload();
+          return found.isVisible();
+        },
+        { timeout: LIMIT_MS / 2, interval: 300 },
+      )
+      .toBe(true);
+  }
+
+  it.each(WAYS)(
+    'from the bare address to an answered run, on the %s (JavaScript: %s)',
+    async (_name, javaScriptEnabled, viewport) => {
+      const context = await browser.newContext({ viewport, javaScriptEnabled });
+      const page = await context.newPage();
+      const lawful = async () => {
+        if (javaScriptEnabled) expect(await graveFindings(page)).toEqual([]);
+      };
+      await page.goto(host.url);
+      await lawful();
+      await page.getByLabel('API key').fill(host.apiKey);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.waitForURL('**/pages');
+      await lawful();
+      await page.getByRole('link', { name: /Start a run of Refund desk/ }).click();
+      await lawful();
+      await page.getByLabel(/^orderId/).fill('A-1007');
+      await page.getByLabel(/^message/).fill('The lid is cracked.');
+      await page.getByRole('button', { name: /Start/ }).click();
+      await page.waitForURL(/\/pages\/runs\/run-/);
+      const runId = new URL(page.url()).pathname.split('/').at(-1) ?? '';
+      await seen(page, javaScriptEnabled, /Go on with the decision/);
+      await lawful();
+      await page.getByRole('button', { name: /Accept the decision/ }).click();
+      await seen(page, javaScriptEnabled, 'Completed');
+      await lawful();
+      await page.getByRole('link', { name: 'All runs' }).click();
+      await page.waitForURL('**/pages');
+      const row = page.locator(`.run-row[data-key="${runId}"]`);
+      await row.getByText('Completed').waitFor();
+      await row.getByRole('link').click();
+      await page.waitForURL(`**/pages/runs/${runId}`);
+      await context.close();
+    },
+  );
 });

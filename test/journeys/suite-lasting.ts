@@ -24,7 +24,8 @@ import {
   workflowOf,
 } from './journey-workflows.ts';
 import { runRef } from '../support/run-ref.ts';
-const FORCED_AFTER = 12;
+/** Events of a segment. */
+export const FORCED_AFTER = 12;
 
 /** All rows of all tables as JSON; bytes as hex. */
 export async function dump(db: Db): Promise<string> {
@@ -143,19 +144,18 @@ function aWorkerThatLeaves(journey: Journey): void {
   });
 }
 
-/** `withRestart`: also with a worker that leaves while an agent speaks, which takes a quarter of a minute. */
-export function lastingJourneys(journey: Journey, withRestart: boolean): void {
+/** On a host that ends a segment after FORCED_AFTER events, unless a worker leaves before, while an agent speaks. */
+export function lastingJourneys(
+  journey: Journey,
+  { workerLeaves }: { workerLeaves: boolean },
+): void {
   let raw = '';
   let unanswered = '';
 
   describe('over segments, restarts and losses', () => {
-    if (withRestart) aWorkerThatLeaves(journey);
+    if (workerLeaves) aWorkerThatLeaves(journey);
 
     it('architecture §4 a run in many segments is one log: the desk with its human, a loop of calls', async () => {
-      if (!withRestart) {
-        await journey.stop();
-        await journey.start({ facade: { forceContinueAsNewAfter: FORCED_AFTER } });
-      }
       const desk = await journey.run(REFUND_DESK, { inputs: demoRunRequest.inputs });
       const loop = await journey.run(workflowOf(CLIMBER));
       for (const [runId, nodeId] of [[desk, 'triage'] as const, [loop, 'think'] as const]) {
@@ -167,6 +167,7 @@ export function lastingJourneys(journey: Journey, withRestart: boolean): void {
       expect(told.snapshot.status).toBe('completed');
       expect(told.brackets.map(shapeOf)).toEqual(['SPcdRuTtdRuDC', 'SPcDHC', 'SPcdRuTtdRuDC']);
       expect(climbed.brackets.map(shapeOf)).toEqual([`SPc${'dRuTt'.repeat(8)}RuDC`, 'SPcDC']);
+      expect(climbed.snapshot.outputs?.decision).toEqual({ last: 7 });
       for (const runId of [desk, loop])
         expect((await journey.host.stores.segments.ofRun(runRef(runId))).length).toBeGreaterThan(1);
     });

@@ -13,6 +13,7 @@ import type { HistoryEvent } from '../../src/translate/translate.ts';
 import type { HistoryBuilder } from './histories.ts';
 import { pgliteDatabase } from './databases.ts';
 import { runRef } from './run-ref.ts';
+import { sharedDatabase } from './shared-postgres.ts';
 
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -63,6 +64,13 @@ export function runRow(runId: string): RunRow {
 /** On a PGlite of their own. */
 export async function openTestStores(): Promise<Stores> {
   return openStores({ database: await pgliteDatabase(), logger: silentLogger });
+}
+
+/** On the test run's PostgreSQL where there is one, which costs a tenth; else on a PGlite of their own. */
+export async function openAnyStores(): Promise<Stores> {
+  const url = await sharedDatabase();
+  if (url === undefined) return openTestStores();
+  return openStores({ database: { kind: 'postgres', url }, logger: silentLogger });
 }
 
 /** Registers a run whose start is confirmed with `temporalRunId`. */

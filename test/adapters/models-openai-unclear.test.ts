@@ -1,0 +1,53 @@
+// Answers of an OpenAI-compatible endpoint that leave unclear what is meant: nothing is called.
+import { afterEach, expect, test } from 'vitest';
+import { DECISION_TOOL } from '../../src/adapters/models/decision-tool.ts';
+import { createOpenAiModel } from '../../src/adapters/models/openai.ts';
+import { functionNameOf } from '../../src/adapters/models/tool-names.ts';
+import {
+  callPiece,
+  chunk,
+  DONE,
+  startOpenAiServer,
+  streaming,
+  type OpenAiServer,
+  type ServerAnswer,
+} from '../support/openai-server.ts';
+
+let server: OpenAiServer | undefined;
+afterEach(() => server?.stop());
+
+async function infer(answer: ServerAnswer) {
+  server = await startOpenAiServer(() => answer);
+  const request = {
+    provider: 'openai',
+    model: 'asked-1',
+    agentId: 'local.test.desk.agent',
+    items: [{ role: 'user', text: 'Task', trusted: false }],
+    tools: [],
+    outputSchema: { type: 'object' },
+    idempotencyKey: 'key-1',
+  } as const;
+  const { signal } = new AbortController();
+  return createOpenAiModel({ baseUrl: server.url }).infer(request, {
+    signal,
+    onReasoning: () => {},
+  });
+}
+
+const decides = (at: number) => chunk(callPiece(at, DECISION_TOOL, '{"decision":1}'));
+const calls = chunk(callPiece(0, functionNameOf('demo:orders.get'), '{"id":"A"}'));
+
+test.each([
+  ['two decisions', decides(0) + decides(1), /two final outputs/],
+  ['a decision beside a call', calls + decides(1), /beside calls/],
+])('%s: unusable, and nothing is called', async (_name, text, why) => {
+  const response = await infer(streaming(text, chunk({}, 'tool_calls'), DONE));
+  expect(response).toMatchObject({ kind: 'unusable', calls: [] });
+  expect(response.unusable).toMatch(why);
+});
+
+test('200 with a page', async () => {
+  const answer: ServerAnswer = (response) =>
+    void response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Busy</p>');
+  await expect(infer(answer)).rejects.toMatchObject({ code: 'model_unavailable' });
+});
