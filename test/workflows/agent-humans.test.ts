@@ -97,6 +97,7 @@ describe('low confidence (RFC 0002 §F, architecture §9)', () => {
     expect(payloadsOf(edited, 'node.completed')[0]?.outputs).toEqual({ decision: { refund: 5 } });
     const rejected = await runBothWays({
       input: oneAgent(),
+      plainOnly: true,
       activities: scripted({ turns: low }).activities,
       script: withAnswer({ action: 'reject', reason: 'too much' }),
     });
@@ -150,6 +151,7 @@ describe('low confidence (RFC 0002 §F, architecture §9)', () => {
   it('a run of an earlier version asks and is answered as it was', async () => {
     const run = await runBothWays({
       input: oneAgent({ revision: undefined }),
+      plainOnly: true,
       activities: scripted({ turns: low }).activities,
       script: withAnswer({ action: 'accept' }, ratification({}, [])),
     });
@@ -192,6 +194,7 @@ describe('low confidence (RFC 0002 §F, architecture §9)', () => {
   it('switched off: cap.breached confidence-escalation-suppressed, and on with the decision', async () => {
     const run = await runBothWays({
       input: oneAgent({ policy: { escalation: false, verbosity: 'summary' } }),
+      plainOnly: true,
       activities: scripted({ turns: low }).activities,
     });
     expect(payloadsOf(run, 'cap.breached')).toEqual([

@@ -38,7 +38,8 @@ export interface Scenario {
   readonly script?: (handle: WorkflowHandle) => Promise<void>;
   /** Parallel runs: only the order within a visit is the same. */
   readonly parallel?: boolean;
-  readonly plainOnly?: boolean;
+  /** The border of a segment changes nothing of its path: the model's generated cases end segments anywhere. */
+  readonly plainOnly?: boolean | undefined;
 }
 
 let lab: WorkflowLab | undefined;

@@ -51,9 +51,11 @@ async function say(
 async function talked(
   values: readonly JsonValue[],
   config: JsonObject = {},
+  more: { plainOnly?: boolean } = {},
 ): Promise<{ run: FinishedRun; heard: readonly string[] }> {
   let heard: string[] = [];
   const run = await runBothWays({
+    ...more,
     input: runInput(chain('talk', [gate(config), end])),
     script: async (handle) => {
       heard = [];
@@ -132,7 +134,11 @@ describe('core.conversationGate (RFC 0005)', () => {
   });
 
   it('an agent that opens it is named', async () => {
-    const { run } = await talked([{ operation: 'close' }], { agentId: 'core.desk' });
+    const { run } = await talked(
+      [{ operation: 'close' }],
+      { agentId: 'core.desk' },
+      { plainOnly: true },
+    );
     expect(talk(run)[0]?.payload).toMatchObject({
       agentId: 'core.desk',
       initialTurn: { role: 'agent', from: 'core.desk', speakerId: 'core.desk' },
@@ -140,7 +146,11 @@ describe('core.conversationGate (RFC 0005)', () => {
   });
 
   it('a plain outcome closes where an outcome has a schema', async () => {
-    const { run, heard } = await talked(['yes'], { outcomeSchema: { enum: ['yes', 'no'] } });
+    const { run, heard } = await talked(
+      ['yes'],
+      { outcomeSchema: { enum: ['yes', 'no'] } },
+      { plainOnly: true },
+    );
     expect(heard).toEqual(['resolved']);
     expect(payloadsOf(run, 'conversation.closed')[0]).toMatchObject({ outcome: 'yes' });
   });
@@ -155,7 +165,7 @@ describe('core.conversationGate (RFC 0005)', () => {
 
   it('all turns together have a size', async () => {
     const long = Array.from({ length: 9 }, (_, index) => turn('x'.repeat(30_000 + index)));
-    const { heard } = await talked([...long, { operation: 'close' }]);
+    const { heard } = await talked([...long, { operation: 'close' }], {}, { plainOnly: true });
     expect(heard.slice(-3)).toEqual(['open', 'conversation_limit_exceeded', 'resolved']);
   });
 

@@ -105,7 +105,7 @@ describe('a handoff by the model', () => {
 
   it('the bracket of the successor follows from the handoff (seed 003 §1.2)', async () => {
     const { activities } = byAgent({ [AGENT]: [toOther], [OTHER]: [decision('done', 1)] });
-    const run = await runBothWays({ input: oneAgent({ agentList }), activities });
+    const run = await runBothWays({ input: oneAgent({ agentList }), activities, plainOnly: true });
     const facts = factsOf(run);
     const handoff = facts.find(({ type }) => type === 'agent.handoff');
     const [, second] = facts.filter(({ type }) => type === 'agent.invocation.started');
@@ -188,7 +188,7 @@ describe('a handoff by the model', () => {
     const message = 'The task does not match.';
     const bad: Turn = { kind: 'invalid', violation: 'task-schema', message };
     const { activities, infers } = byAgent({ [AGENT]: [bad] });
-    const run = await runBothWays({ input: oneAgent({ agentList }), activities });
+    const run = await runBothWays({ input: oneAgent({ agentList }), activities, plainOnly: true });
     expect(infers.slice(0, 3).map(({ repair }) => repair)).toEqual([undefined, message, message]);
     expect(payloadsOf(run, 'agent.handoff')).toEqual([]);
     expect(payloadsOf(run, 'envelope.retry.exhausted')).toMatchObject([
@@ -297,6 +297,7 @@ describe('control passes between nodes', () => {
   it('over one edge it is stated once, by who hands over, with its decision as the context', async () => {
     const run = await play(
       definition('one', [agentNode('a', A), agentNode('b', B)], [edge('a', 'b')]),
+      { plainOnly: true },
     );
     expect(passed(run)).toEqual([['a', A, B]]);
     expect(payloadsOf(run, 'agent.handoff')[0]).toMatchObject({ context: 1 });
@@ -308,7 +309,7 @@ describe('control passes between nodes', () => {
       [agentNode('a', A), agentNode('b', B), agentNode('c', C), agentNode('d', A)],
       [edge('a', 'b'), edge('a', 'c'), edge('a', 'd')],
     );
-    const run = await play(workflow, { parallel: true });
+    const run = await play(workflow, { plainOnly: true });
     expect(passed(run).sort()).toEqual([
       ['b', A, B],
       ['c', A, C],
@@ -362,7 +363,7 @@ describe('control passes between nodes', () => {
       [edge('x', 'w'), edge('w', 'a'), edge('w', 'b'), edge('a', 'b'), edge('b', 'a')],
       { settings: { maxLoopbackIterations: 1 } },
     );
-    const run = await play(workflow);
+    const run = await play(workflow, { plainOnly: true });
     expect(passed(run)).toEqual([['b', C, B]]);
   });
 
@@ -379,7 +380,7 @@ describe('control passes between nodes', () => {
       ],
       [edge('a', 'named'), edge('a', 'c', never), edge('named', 'off'), edge('named', 'last')],
     );
-    expect(passed(await play(workflow))).toEqual([
+    expect(passed(await play(workflow, { plainOnly: true }))).toEqual([
       ['named', A, B],
       ['last', B, A],
     ]);
@@ -407,7 +408,7 @@ describe('control passes between nodes', () => {
       [edge('a', 'b'), edge('b', 'm'), edge('m', 'c')],
     );
     const input = runInput(workflow, { agentList: three, revision: undefined });
-    const run = await runBothWays({ input, activities });
+    const run = await runBothWays({ input, activities, plainOnly: true });
     expect(payloadsOf(run, 'agent.handoff')).toEqual([{ fromAgentId: A, toAgentId: B }]);
   });
 });
