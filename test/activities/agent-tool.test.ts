@@ -10,13 +10,13 @@ import type { RemoteTool } from '../../src/ports/agents.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { Tool, ToolCallContext } from '../../src/ports/tools.ts';
 import { activityEnvironment, AGENT_ID, createRig, runActivity, TENANT, type Rig } from './rig.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 import { takes } from '../support/waiting.ts';
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

@@ -18,12 +18,12 @@ import {
   TENANT,
   type Rig,
 } from './rig.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

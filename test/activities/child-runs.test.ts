@@ -7,14 +7,14 @@ import type { ChildEnd } from '../../src/rules/children.ts';
 import { NODE_INPUTS_BYTES } from '../../src/rules/limits.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { AGENT_ID, createRig, runActivity } from './rig.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 
 const CHILD = 'run-child';
 const SECRET = 'sk-live-0123456789abcdef';
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

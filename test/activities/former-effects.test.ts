@@ -7,7 +7,7 @@ import { canonicalJson, type JsonObject } from '../../src/rules/json.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { Tool } from '../../src/ports/tools.ts';
 import { batchAfter, entry, headOf } from '../contract/given.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 import { AGENT_ID, createRig, runActivity, type Rig } from './rig.ts';
 
 const TOOL_ID = 'tests:pay';
@@ -22,7 +22,7 @@ const tool = (more: Partial<Tool>): Tool => ({
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 beforeEach(() => {

@@ -5,12 +5,12 @@ import type { HandoffTarget } from '../../src/rules/handoffs.ts';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { deciding, startOpenAiServer } from '../support/openai-server.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 import { bytesOf, createRig, expectValid, runActivity, TENANT, turnInput } from './rig.ts';
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

@@ -26,13 +26,13 @@ import {
   type Rig,
   type RigOptions,
 } from './rig.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 import { takes } from '../support/waiting.ts';
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

@@ -5,13 +5,13 @@ import { digestOf } from '../../src/rules/ids.ts';
 import { canonicalJson } from '../../src/rules/json.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { Tool } from '../../src/ports/tools.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 import { AGENT_ID, createRig, runActivity, TENANT, type Rig } from './rig.ts';
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

@@ -15,7 +15,7 @@ import { createLog } from '../../src/log/log.ts';
 import { createProjector } from '../../src/log/projector.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import { openTestStores, registerRun, ScriptedHistory } from '../support/log-parts.ts';
+import { openAnyStores, registerRun, ScriptedHistory } from '../support/log-parts.ts';
 import { closes, isArchived, threeTasks } from '../support/projected.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { runRef } from '../support/run-ref.ts';
@@ -117,7 +117,7 @@ describe('roles', () => {
 describe('architecture §3.4, §3.6: the roles that keep logs', () => {
   let stores: Stores;
   beforeAll(async () => {
-    stores = await openTestStores();
+    stores = await openAnyStores();
   });
   afterAll(() => stores.close());
 

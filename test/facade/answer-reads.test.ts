@@ -5,12 +5,7 @@ import { HostError } from '../../src/rules/errors.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { emitted, HistoryBuilder, memo } from '../support/histories.ts';
-import {
-  openTestStores,
-  registerRun,
-  ScriptedHistory,
-  silentLogger,
-} from '../support/log-parts.ts';
+import { openAnyStores, registerRun, ScriptedHistory, silentLogger } from '../support/log-parts.ts';
 import { startFaultHost, waitingHistory, type FaultHost } from './fault-host.ts';
 import { runRef } from '../support/run-ref.ts';
 
@@ -22,7 +17,7 @@ let count = 0;
 let runId: string;
 
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
   log = createLog({ stores, history, logger: silentLogger, processId: 'reads' });
   host = await startFaultHost({}, () => ({ log }), stores);
 });

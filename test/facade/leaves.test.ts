@@ -53,12 +53,7 @@ import type { CatalogAgent } from '../../src/ports/catalog.ts';
 import type { RunRow } from '../../src/ports/runs.ts';
 import { addFormats } from '../../src/wire/formats.ts';
 import { agentInstance, agentTool } from '../contract/agent-registry.ts';
-import {
-  openTestStores,
-  registerRun,
-  ScriptedHistory,
-  silentLogger,
-} from '../support/log-parts.ts';
+import { openAnyStores, registerRun, ScriptedHistory, silentLogger } from '../support/log-parts.ts';
 import {
   catalogOf,
   DEFINITIONS,
@@ -459,7 +454,7 @@ let row: RunRow;
 let routes: ReadonlyMap<string, Route>;
 
 beforeAll(async () => {
-  const stores = breakable(await openTestStores(), () => away.database);
+  const stores = breakable(await openAnyStores(), () => away.database);
   const history = new ScriptedHistory();
   const log = createLog({ stores, history, logger: silentLogger, processId: 'leaves' });
   const given = { log, catalog: catalogOf(DEFINITIONS, [AGENT]) };

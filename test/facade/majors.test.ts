@@ -12,12 +12,7 @@ import type { JsonObject } from '../../src/rules/json.ts';
 import { agentInstance } from '../contract/agent-registry.ts';
 import { emitted, HistoryBuilder, memo } from '../support/histories.ts';
 import { apiClient, type ApiClient } from '../support/host.ts';
-import {
-  openTestStores,
-  registerRun,
-  ScriptedHistory,
-  silentLogger,
-} from '../support/log-parts.ts';
+import { openAnyStores, registerRun, ScriptedHistory, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 import { catalogOf, DEFINITIONS, faultParts, KEY, type FaultParts } from './fault-host.ts';
 import { readSse } from './sse-client.ts';
@@ -81,7 +76,7 @@ let client: ApiClient;
 let url: string;
 
 beforeAll(async () => {
-  const stores = await openTestStores();
+  const stores = await openAnyStores();
   const history = new ScriptedHistory();
   const log = createLog({ stores, history, logger: silentLogger, processId: 'majors' });
   parts = await faultParts(

@@ -18,12 +18,7 @@ import {
   memo,
   schedule,
 } from '../support/histories.ts';
-import {
-  openTestStores,
-  registerRun,
-  ScriptedHistory,
-  silentLogger,
-} from '../support/log-parts.ts';
+import { openAnyStores, registerRun, ScriptedHistory, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 type Kind = 'event' | 'message' | undefined;
@@ -56,7 +51,7 @@ describe('stream-modes.md: a run in which a tool tells its progress', () => {
   let log: Log;
 
   beforeAll(async () => {
-    stores = await openTestStores();
+    stores = await openAnyStores();
     const history = new ScriptedHistory();
     log = createLog({ stores, history, logger: silentLogger, processId: 'p1' });
     await registerRun(stores, runId);

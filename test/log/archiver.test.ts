@@ -9,12 +9,7 @@ import type { NewContent } from '../../src/ports/content.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { eventually } from '../contract/given.ts';
 import { complete, emitted, HistoryBuilder } from '../support/histories.ts';
-import {
-  openTestStores,
-  registerRun,
-  ScriptedHistory,
-  silentLogger,
-} from '../support/log-parts.ts';
+import { openAnyStores, registerRun, ScriptedHistory, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 import { quietFor } from '../support/waiting.ts';
 
@@ -27,7 +22,7 @@ let calls: Step[];
 let around: (step: Step, when: 'before' | 'behind', values: readonly Uint8Array[]) => void;
 
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

@@ -22,7 +22,7 @@ import {
   terminate,
 } from '../support/histories.ts';
 import type { ScriptedHistory } from '../support/log-parts.ts';
-import { newLogRun, openTestStores, registerRun, silentLogger } from '../support/log-parts.ts';
+import { newLogRun, openAnyStores, registerRun, silentLogger } from '../support/log-parts.ts';
 import { tripsOf } from '../support/database-trips.ts';
 import { runRef } from '../support/run-ref.ts';
 
@@ -34,7 +34,7 @@ let run: RunRef;
 let segment: string;
 
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

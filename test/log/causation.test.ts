@@ -11,11 +11,11 @@ import {
 } from '../../src/log/causation.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { batchAfter, entry, headOf, newId, newRun, refTo, startedRun } from '../contract/given.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

@@ -4,11 +4,11 @@ import { createChanges } from '../../src/log/changes.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { appendRows, eventually, newId, startedRun } from '../contract/given.ts';
-import { openTestStores, silentLogger } from '../support/log-parts.ts';
+import { openAnyStores, silentLogger } from '../support/log-parts.ts';
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

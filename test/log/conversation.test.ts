@@ -5,11 +5,11 @@ import type { JsonObject } from '../../src/rules/json.ts';
 import type { NewRow } from '../../src/ports/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { batchAfter, entry, headOf, newId, newRun, refTo, startedRun } from '../contract/given.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

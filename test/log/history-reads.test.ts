@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Log } from '../../src/log/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { complete, emitted, HistoryBuilder, memo } from '../support/histories.ts';
-import { newLogRun, openTestStores, type ScriptedHistory } from '../support/log-parts.ts';
+import { newLogRun, openAnyStores, type ScriptedHistory } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 /** Batches of the run that its first workflow task ends with. */
@@ -15,7 +15,7 @@ let runId: string;
 let segment: string;
 
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

@@ -12,14 +12,14 @@ import {
   runInput,
   startedRun,
 } from '../contract/given.ts';
-import { openTestStores, ScriptedHistory, silentLogger } from '../support/log-parts.ts';
+import { openAnyStores, ScriptedHistory, silentLogger } from '../support/log-parts.ts';
 
 const RUNS = 7;
 const ASKING = 5;
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

@@ -6,12 +6,7 @@ import { createLog, type Log } from '../../src/log/log.ts';
 import { createProjector, type Projector } from '../../src/log/projector.ts';
 import type { LogRow } from '../../src/ports/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import {
-  openTestStores,
-  registerRun,
-  ScriptedHistory,
-  silentLogger,
-} from '../support/log-parts.ts';
+import { openAnyStores, registerRun, ScriptedHistory, silentLogger } from '../support/log-parts.ts';
 import * as projected from '../support/projected.ts';
 import { runRef } from '../support/run-ref.ts';
 import { takes } from '../support/waiting.ts';
@@ -25,7 +20,7 @@ let segment: string;
 let stopped = false;
 
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

@@ -15,7 +15,7 @@ import {
   terminate,
 } from '../support/histories.ts';
 import type { ScriptedHistory } from '../support/log-parts.ts';
-import { newLogRun, openTestStores } from '../support/log-parts.ts';
+import { newLogRun, openAnyStores } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const BASE = { agentId: 'core.a' };
@@ -28,7 +28,7 @@ let log: Log;
 let runId: string;
 
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

@@ -7,12 +7,7 @@ import { createProjector, type Projector } from '../../src/log/projector.ts';
 import { createSweeper, type Sweeper } from '../../src/log/sweeper.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { terminate } from '../support/histories.ts';
-import {
-  openTestStores,
-  registerRun,
-  ScriptedHistory,
-  silentLogger,
-} from '../support/log-parts.ts';
+import { openAnyStores, registerRun, ScriptedHistory, silentLogger } from '../support/log-parts.ts';
 import { closes, rowsReach, startedHistory, threeTasks } from '../support/projected.ts';
 import { runRef } from '../support/run-ref.ts';
 
@@ -26,7 +21,7 @@ let segment: string;
 let said: string[];
 
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

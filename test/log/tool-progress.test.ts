@@ -17,7 +17,7 @@ import {
 } from '../support/histories.ts';
 import {
   newLogRun,
-  openTestStores,
+  openAnyStores,
   type ScriptedHistory,
   silentLogger,
 } from '../support/log-parts.ts';
@@ -30,7 +30,7 @@ let runId: string;
 let segment: string;
 
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

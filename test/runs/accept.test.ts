@@ -12,7 +12,7 @@ import { messageOnce, sendMessage, type Delivery } from '../../src/runs/messages
 import type { Asked, Once, Telling } from '../../src/runs/once.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { chain, node } from '../support/definitions.ts';
-import { openTestStores, silentLogger } from '../support/log-parts.ts';
+import { openAnyStores, silentLogger } from '../support/log-parts.ts';
 
 const CALLER = {
   tenant: 'default',
@@ -25,7 +25,7 @@ const started: RunInput[] = [];
 const sent: { updateId: string; message: RunMessage }[] = [];
 
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

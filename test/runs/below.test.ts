@@ -5,7 +5,7 @@ import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { runsBelow } from '../../src/runs/below.ts';
 import { batchAfter, entry, headOf, newRun, startedRun } from '../contract/given.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const MANY = 2_000;
@@ -15,7 +15,7 @@ const MAX_ASKING = 50;
 let stores: Stores;
 let atMs = 1_000;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

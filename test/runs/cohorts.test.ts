@@ -6,7 +6,7 @@ import type { Stores } from '../../src/ports/stores.ts';
 import { createCohortMembers } from '../../src/runs/cohort-members.ts';
 import { startLeftCohorts } from '../../src/runs/cohorts.ts';
 import { givenCohort, memberFork } from '../contract/cohorts.ts';
-import { openTestStores, silentLogger } from '../support/log-parts.ts';
+import { openAnyStores, silentLogger } from '../support/log-parts.ts';
 
 type Deps = Parameters<typeof startLeftCohorts>[0];
 
@@ -48,7 +48,7 @@ describe('cohorts that are not started', () => {
 describe('a member of a cohort', () => {
   let stores: Stores;
   beforeAll(async () => {
-    stores = await openTestStores();
+    stores = await openAnyStores();
   });
   afterAll(() => stores.close());
 

@@ -10,7 +10,7 @@ import type { ChildrenDeps } from '../../src/runs/deps.ts';
 import { createFamilyKeeper } from '../../src/runs/family-keeper.ts';
 import { batchAfter, entry } from '../contract/given.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
-import { openTestStores, silentLogger } from '../support/log-parts.ts';
+import { openAnyStores, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const TENANT = 'default';
@@ -28,7 +28,7 @@ const told: string[] = [];
 const cancelled: string[] = [];
 
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 beforeEach(() => {

@@ -12,7 +12,7 @@ import { createChildren } from '../../src/runs/children.ts';
 import type { ChildrenDeps } from '../../src/runs/deps.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
-import { openTestStores, silentLogger } from '../support/log-parts.ts';
+import { openAnyStores, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const variables = [{ name: 'order', type: 'string' }] as WorkflowDefinition['variables'];
@@ -25,7 +25,7 @@ const LENGTH = 2;
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 

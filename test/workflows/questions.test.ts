@@ -12,7 +12,7 @@ import type { Tool } from '../../src/ports/tools.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
 import { createRig, type Rig } from '../activities/rig.ts';
 import { agentNode, definition, pinned, runInput } from '../support/definitions.ts';
-import { openTestStores } from '../support/log-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 import type { ScriptedActivities } from '../support/run-workflow.ts';
 import { answer, payloadsOf, runOnce, useWorkflowRunner } from './both-ways.ts';
 
@@ -22,7 +22,7 @@ const AGENT = 'local.test.desk.agent';
 const PAY = 'demo:pay';
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openTestStores();
+  stores = await openAnyStores();
 });
 afterAll(() => stores.close());
 
