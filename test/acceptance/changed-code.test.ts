@@ -130,8 +130,8 @@ const CHANGED: Readonly<Record<string, Changed>> = {
   },
   'a step by another key': {
     change: (when) => [
-      /stepName\)\(work, 'prepare'\)/,
-      `stepName)(work, ${when} ? 'ready' : 'prepare')`,
+      /(stepName\)?)\(work, 'prepare'\)/,
+      `$1(work, ${when} ? 'ready' : 'prepare')`,
     ],
     ...{ kind: 'missing', type: 'agent.invocation.started' },
   },
@@ -144,7 +144,7 @@ const CHANGED: Readonly<Record<string, Changed>> = {
   },
   'an emission more': {
     change: (when) => [
-      /(function stateAnswer\([^]*?)(\(0,\w+\.emitFact\))(\(visit, 'output\.chunk', \{)/,
+      /(function stateAnswer\([^]*?)((?:\(0,\w+\.)?emitFact\)?)(\(visit, 'output\.chunk', \{)/,
       `$1if (${when}) $2(visit, 'output.chunk', { step: 'more', payload: { nodeId: 'judge', runId: 'x', chunk: '', isLast: true } }); $2$3`,
     ],
     ...{ kind: 'extra', type: 'output.chunk' },
@@ -169,7 +169,7 @@ const CHANGED: Readonly<Record<string, Changed>> = {
   },
   'an activity less': {
     change: (when) => [
-      /invocation\.results = await [^;]*performCalls\)\(work, invocation\)/,
+      /invocation\.results = await [^;]*performCalls\)?\(work, invocation\)/,
       `if (!(${when})) $&`,
     ],
     ...{ kind: 'missing', type: 'agent.toolReturned' },
