@@ -58,11 +58,21 @@ async function keep(kept: string, initialise: (dir: string) => Promise<void>): P
   try {
     await mkdir(draft, { recursive: true, mode: 0o700 });
     await initialise(draft);
-    await rename(draft, kept).catch(async (error: unknown) => {
-      if (!(await isInitialised(kept))) throw error;
-    });
+    await put(draft, kept);
   } finally {
     await rm(draft, { recursive: true, force: true });
+  }
+}
+
+/** In the place of one that lacks its last file: others took it, and nobody can copy it. */
+async function put(draft: string, kept: string): Promise<void> {
+  try {
+    await rename(draft, kept);
+  } catch (error) {
+    if (await isInitialised(kept)) return;
+    if (!(await exists(kept))) throw error;
+    await rm(kept, { recursive: true, force: true });
+    await rename(draft, kept);
   }
 }
 
