@@ -107,14 +107,12 @@ async function attempt(folder: string, mutant: Mutant): Promise<[Verdict, string
 async function main(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'openwop-mutants-'));
   const isRequired = (process.env.OPENWOP_TEST_REQUIRE ?? '') !== '';
-  let isAll = false;
+  const { chosen, left } = choose();
   const counts = { killed: 0, survived: 0, skipped: 0, broken: 0 };
   try {
     await shareSlowness();
     await copyTree(folder);
     await prepareDatabase(CACHE_DIR);
-    const { chosen, left } = choose();
-    isAll = left === 0 && isForWhatChanged();
     for (const mutant of chosen) {
       const startedMs = Date.now();
       const [verdict, why] = await attempt(folder, mutant);
@@ -135,7 +133,7 @@ async function main(): Promise<void> {
       .join(', ')}`,
   );
   if (counts.survived + counts.broken + (isRequired ? counts.skipped : 0) > 0) process.exitCode = 1;
-  else if (isAll && counts.skipped === 0) keepGreen(CACHE_DIR, 'mutants');
+  else if (left + counts.skipped === 0 && isForWhatChanged()) keepGreen(CACHE_DIR, 'mutants');
 }
 
 await main();
