@@ -1,5 +1,6 @@
 // vitest's setup of each test file: what it left to be closed goes behind its own last hooks, and what it spent is
 // written down.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { afterAll, expect } from 'vitest';
 import { beginSpending } from '../runner/spending.ts';
@@ -8,6 +9,9 @@ import { endFile } from './at-end.ts';
 // PGlite's WebAssembly is not optimised: what that takes is more than the few statements of a test file give back. A third of
 // the CPU of files with a database of their own.
 setFlagsFromString('--liftoff-only');
+
+// Temporal's workflow package looks for it there as it is loaded, which is once in a process: whichever file is the first.
+Object.assign(globalThis, { AsyncLocalStorage });
 
 const writeSpent = beginSpending(expect.getState().testPath);
 
