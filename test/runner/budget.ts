@@ -6,13 +6,28 @@ import { spentOf } from './outcome.ts';
 type Counts = Readonly<Record<Startable, number>>;
 
 /** Of one file. */
-const FILE: Counts = { host: 2, database: 4, program: 4 };
+const FILE: Counts = { host: 3, database: 4, program: 4 };
 
 /** Files that start more, each because every start is a case. */
-export const EXCEPTIONS: Readonly<Record<string, Partial<Counts>>> = {};
+export const EXCEPTIONS: Readonly<Record<string, Partial<Counts>>> = {
+  // Each build of the worker is a host.
+  'test/acceptance/builds.test.ts': { host: 4 },
+  'test/acceptance/builds-life.test.ts': { host: 13 },
+  'test/acceptance/cohort-builds.test.ts': { host: 5 },
+  // Each begins with an older state of the whole database, or ends keys for all that is in it.
+  'test/adapters/postgres-migrating.test.ts': { database: 12 },
+  'test/adapters/subjects.test.ts': { database: 6 },
+  'test/runs/erasure-keeper.test.ts': { database: 9 },
+  // What was killed is started again.
+  'test/faults/sigkill-rounds.test.ts': { program: 5 },
+  'test/faults/processes.test.ts': { program: 6 },
+  'test/faults/opensentience.test.ts': { program: 8 },
+  // Each command is a program.
+  'test/app/commands.test.ts': { program: 11 },
+};
 
 /** Of all files of `npm test`. */
-const ALL: Counts = { host: 100, database: 200, program: 100 };
+const ALL: Counts = { host: 105, database: 180, program: 64 };
 
 /** A sentence for each count that is over: the files alone, or all of them where the run was whole. */
 export function overBudget(

@@ -23,8 +23,8 @@ import { withServers, type Closing, type Surroundings } from './servers.ts';
 import type { TestRun } from './test-run.ts';
 
 /** Longest time of all tests in ms on a machine of factor 1, and on any. */
-const LIMIT_MS = 40 * 60_000;
-const LONGEST_MS = 55 * 60_000;
+const LIMIT_MS = 30 * 60_000;
+const LONGEST_MS = 50 * 60_000;
 
 /** Failed files of the process level once more, each alone; what passes then is a flake. */
 async function again(run: TestRun, slow: string): Promise<readonly Flake[]> {
