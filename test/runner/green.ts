@@ -17,16 +17,12 @@ export function keepGreen(cacheDir: string, check: Check): void {
   writeFileSync(pathOf(cacheDir, check), git('rev-parse', 'HEAD'));
 }
 
-/** That commit where this tree descends from it; else the one before the head. */
+/** That commit where this tree descends from it; else the one before the head, where there is one. */
 export function lastGreen(cacheDir: string, check: Check): string {
   const path = pathOf(cacheDir, check);
   const commit = existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
-  try {
-    git('merge-base', '--is-ancestor', commit, 'HEAD');
-    return commit;
-  } catch {
-    return git('rev-parse', 'HEAD~1');
-  }
+  if (isThere('merge-base', '--is-ancestor', commit, 'HEAD')) return commit;
+  return git('rev-parse', isThere('rev-parse', 'HEAD~1') ? 'HEAD~1' : 'HEAD');
 }
 
 /** Files that differ from a commit, those that are in no commit yet among them; from the root. */
@@ -34,6 +30,15 @@ export function changedSince(commit: string): readonly string[] {
   const tracked = git('diff', '--name-only', '--diff-filter=d', commit);
   const added = git('ls-files', '--others', '--exclude-standard');
   return `${tracked}\n${added}`.split('\n').filter((path) => path !== '');
+}
+
+function isThere(...args: string[]): boolean {
+  try {
+    git(...args);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function git(...args: string[]): string {
