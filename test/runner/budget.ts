@@ -20,7 +20,7 @@ export const EXCEPTIONS: Readonly<Record<string, Partial<Counts>>> = {
   'test/runs/erasure-keeper.test.ts': { database: 9 },
   // What was killed is started again.
   'test/faults/sigkill-rounds.test.ts': { program: 5 },
-  'test/faults/processes.test.ts': { program: 6 },
+  'test/faults/processes.test.ts': { program: 7 },
   'test/faults/opensentience.test.ts': { program: 8 },
   // Each command is a program.
   'test/app/commands.test.ts': { program: 11 },

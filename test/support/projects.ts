@@ -23,19 +23,24 @@ const PURE = [
   'architecture.test.ts',
   'mutants',
   'campaign',
+  // Workflow code on plain Node: never in a process that has a worker, whose hooks take this process for a sandbox then.
   'workflows/answers.test.ts',
+  'workflows/child-bounds.test.ts',
   'workflows/equal-calls.test.ts',
   'workflows/journal.test.ts',
   // Without HTTP.
   'facade/access.test.ts',
   'facade/input.test.ts',
   'facade/sign-in-attempts.test.ts',
-  // On Java's server alone.
+];
+/** Those that need a database, or a server of Java, and no Temporal dev server. */
+const STORES = [
+  'runs',
+  'app/roles.test.ts',
+  'facade/leaves.test.ts',
   'app/in-memory.test.ts',
   'adapters/history-java.test.ts',
 ];
-/** Those that need a database and no Temporal dev server. */
-const STORES = ['runs', 'app/roles.test.ts', 'facade/leaves.test.ts'];
 /** Those that start programs of the product or servers of their own, and kill them: one at a time, each file in a process. */
 const PROCESSES = [
   'acceptance/builds.test.ts',
