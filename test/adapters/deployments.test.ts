@@ -89,13 +89,21 @@ describe('docs/upgrades.md promoting a build whose worker has just begun', () =>
   });
 });
 
-/** The same server, which knows nothing of the deployment the first times that it is asked: its own NOT_FOUND. */
+/** What it says of a deployment whose own workflow has just been made. */
+const BEGINNING = Object.assign(new Error('9 FAILED_PRECONDITION'), {
+  ...{ code: 9, details: 'Workflow task is not scheduled yet.', metadata: {} },
+});
+
+/** The same server, which knows nothing of the deployment the first times that it is asked, or only begins to: in turn. */
 function denying(connection: Connection, times: number): Connection {
   const real = connection.workflowService;
   let left = times;
   type Asked = Parameters<typeof real.describeWorkerDeployment>[0];
-  const describeWorkerDeployment = (asked: Asked) =>
-    real.describeWorkerDeployment(left-- > 0 ? { ...asked, deploymentName: 'another' } : asked);
+  const describeWorkerDeployment = (asked: Asked) => {
+    if (left-- <= 0) return real.describeWorkerDeployment(asked);
+    if (left % 2 === 1) return Promise.reject(BEGINNING);
+    return real.describeWorkerDeployment({ ...asked, deploymentName: 'another' });
+  };
   const workflowService = Object.create(real, {
     describeWorkerDeployment: { value: describeWorkerDeployment },
   }) as typeof real;

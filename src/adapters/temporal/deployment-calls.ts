@@ -72,6 +72,9 @@ async function describeOnce(source: DeploymentSource): Promise<FoundDeployment> 
   } catch (error) {
     const status = grpcStatus(error);
     if (status?.code === GRPC.NOT_FOUND && /worker deployment/i.test(status.details)) return 'none';
+    // The server's own workflow of the deployment is being made.
+    const isBeginning = /not scheduled yet/i.test(status?.details ?? '');
+    if (status?.code === GRPC.FAILED_PRECONDITION && isBeginning) return 'none';
     throw toHostError(error);
   }
 }
