@@ -1,7 +1,7 @@
 // The line that ends `npm test` tells the truth, whatever went wrong (architecture §8).
 import { describe, expect, it } from 'vitest';
 import type { FileResult, Line, TestState } from './lines.ts';
-import { lastLine, outcomeOf, slowestFiles, totals } from './outcome.ts';
+import { failureLines, lastLine, outcomeOf, slowestFiles, totals } from './outcome.ts';
 
 const FILE = 'test/pages/a.test.ts';
 const queued: Line = { kind: 'queued', files: [FILE] };
@@ -50,6 +50,23 @@ describe('the closing line', () => {
       cutOff: ['test/b.test.ts'],
     });
   });
+});
+
+it('each failure is named with its file, its titles and what it said, on one line', () => {
+  const failed = file(['failed', 'passed', 'failed']);
+  if (failed.kind === 'file')
+    Object.assign(failed.result.tests[0] ?? {}, { errors: ['E: a\n  b'] });
+  const broken = { ...file([], ['SyntaxError: x']), file: 'test/b.test.ts' };
+  expect(failureLines([queued, failed, broken, end('Error: y')], 1)).toEqual([
+    `FAILED ${FILE} › [chromium] page › failed: E: a b`,
+    `FAILED ${FILE} › [chromium] page › failed: no message`,
+    'FAILED test/b.test.ts: SyntaxError: x',
+    'FAILED outside of all tests: Error: y',
+    'FAILED 1 lanes: ended without a word',
+  ]);
+  const many = failureLines([file(Array<TestState>(35).fill('failed'))]);
+  expect(many).toHaveLength(31);
+  expect(many.at(-1)).toBe('FAILED 5 more');
 });
 
 it('the ten slowest files are named with what they took, the slowest first', () => {

@@ -59,6 +59,31 @@ export function lastLine({ passed, failed, skipped }: Outcome): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 }
 
+const NAMED = 30;
+const LONGEST_MESSAGE = 300;
+
+/** A line for each failure, at most 30: what a log that is cut keeps, since they stand just above its end. */
+export function failureLines(lines: readonly Line[], lost = 0): readonly string[] {
+  const named: string[] = [];
+  const name = (where: string, errors: readonly string[]) => {
+    named.push(`FAILED ${where}: ${errors.map(shortened).join('; ') || 'no message'}`);
+  };
+  for (const [file, result] of resultsOf(lines)) {
+    const tests = failedTests(result);
+    for (const { titles, errors } of tests) name(`${file} › ${titles.join(' › ')}`, errors);
+    if (tests.length === 0 && result.errors.length > 0) name(file, result.errors);
+  }
+  for (const line of lines)
+    if (line.kind === 'end' && line.errors.length > 0) name('outside of all tests', line.errors);
+  if (lost > 0) name(`${lost} lanes`, ['ended without a word']);
+  const left = named.length - NAMED;
+  return left > 0 ? [...named.slice(0, NAMED), `FAILED ${left} more`] : named;
+}
+
+function shortened(error: string): string {
+  return error.replaceAll(/\s+/g, ' ').slice(0, LONGEST_MESSAGE);
+}
+
 const SLOWEST = 10;
 
 /** The files that took longest, a line each. */

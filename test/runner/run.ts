@@ -94,6 +94,7 @@ interface Seen {
 function close(run: TestRun, outcome: Outcome, { flakes, isWhole }: Seen): Closing {
   const lines = ['Slowest files:', ...slowestFiles(run.lines), totals(run.lines)];
   if (run.why !== undefined) lines.push(run.why);
+  lines.push(...run.failures);
   lines.push(...outcome.cutOff.map((file) => `did not end  ${file}`));
   lines.push(...outcome.twins.map((twin) => `skipped  ${twin}`));
   for (const { file, test: name } of flakes)

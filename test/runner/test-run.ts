@@ -1,7 +1,7 @@
 // Lanes at work under one limit of time, with what they wrote down so far.
 import { startLane, type Lane, type RunningLane } from './lane.ts';
 import { readLines, type Line } from './lines.ts';
-import { outcomeOf, type Outcome } from './outcome.ts';
+import { failureLines, outcomeOf, type Outcome } from './outcome.ts';
 import type { Track } from './plan.ts';
 
 export class TestRun {
@@ -25,6 +25,11 @@ export class TestRun {
 
   get outcome(): Outcome {
     return outcomeOf(this.lines, this.#lost);
+  }
+
+  /** A line for each failure. */
+  get failures(): readonly string[] {
+    return failureLines(this.lines, this.#lost);
   }
 
   /** Why the run ended before its time. */

@@ -9,6 +9,7 @@ import { canonicalJson, type JsonObject, type JsonValue } from '../../src/rules/
 import { digestOf } from '../../src/rules/ids.ts';
 import { MESSAGES, type ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
+import { patient } from '../support/machine.ts';
 import {
   askedInterrupt,
   type FinishedRun,
@@ -22,10 +23,10 @@ import { openWorkflowLab, type WorkflowLab } from '../support/workflow-lab.ts';
 const AGAIN = new Set(['interrupt_not_found', 'interrupt_already_resolved', 'service_unavailable']);
 /** gRPC RESOURCE_EXHAUSTED and FAILED_PRECONDITION: the execution is just closing, and took nothing in. */
 const CLOSING = new Set([8, 9]);
-/**
- * Tries, 50 ms apart: a server that loses a task which only carries a message gives it out again after 5 s.
- */
-const TRIES = 300;
+/** Time in ms between two tries. */
+const PAUSE_MS = 50;
+/** Longest time of all tries in ms: a server that loses a task which only carries a message gives it out again after 5 s. */
+const TRYING_MS = 30_000;
 /** A new segment as soon as the first workflow task is done. */
 const FORCE_AFTER_EVENTS = 5;
 
@@ -158,14 +159,15 @@ export async function taken<T>(
   send: () => Promise<T>,
   again: ReadonlySet<string> = AGAIN,
 ): Promise<T> {
-  for (let attempt = 0; ; attempt++) {
+  const until = performance.now() + patient(TRYING_MS);
+  for (;;) {
     try {
       return await send();
     } catch (error) {
       const { type, code } = (error as { cause?: { type?: string; code?: number } }).cause ?? {};
       const isAgain = CLOSING.has(code ?? 0) || again.has(type ?? '');
-      if (!isAgain || attempt >= TRIES) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      if (!isAgain || performance.now() > until) throw error;
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
 }
