@@ -154,6 +154,8 @@ export async function runOnce(
   return run;
 }
 
+class NotYet extends Error {}
+
 /** Sends until the run takes it: it may not be there yet, or stand between two segments. Bounded. */
 export async function taken<T>(
   send: () => Promise<T>,
@@ -165,14 +167,17 @@ export async function taken<T>(
       return await send();
     } catch (error) {
       const { type, code } = (error as { cause?: { type?: string; code?: number } }).cause ?? {};
-      const isAgain = CLOSING.has(code ?? 0) || again.has(type ?? '');
+      const isAgain = error instanceof NotYet || CLOSING.has(code ?? 0) || again.has(type ?? '');
       if (!isAgain || performance.now() > until) throw error;
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
 }
 
-/** Answers the node's open interrupt; retries while it is not open yet. */
+/**
+ * Answers the node's open interrupt, once it is asked: in a run's first task a message is refused for good, and a later one of
+ * the same id with it.
+ */
 export async function answer(
   handle: WorkflowHandle,
   nodeId: string,
@@ -181,10 +186,12 @@ export async function answer(
   meant: { updateId?: string; interruptId?: string } = {},
 ): Promise<unknown> {
   return taken(async () => {
+    const interruptId = meant.interruptId ?? (await askedInterrupt(handle, nodeId));
+    if (interruptId === '') throw new NotYet(`${nodeId} has not asked.`);
     const message: ResolveInterruptMessage = {
       kind: 'resolve-interrupt',
       nodeId,
-      interruptId: meant.interruptId ?? (await askedInterrupt(handle, nodeId)),
+      interruptId,
       value,
       schemaDigest: digestOf(canonicalJson(schema)),
       bodyDigest: 'test',

@@ -227,12 +227,12 @@ describe('each question ends on its own', () => {
     const { activities } = turnOf({
       early: inDoubt,
       late: async (input, name) => {
-        await takes(300);
+        await takes(2_500);
         return inDoubt(input, name);
       },
     });
     const run = await runBothWays({
-      input: oneAgent({}, { escalationTimeoutMs: paced(1_500) }),
+      input: oneAgent({}, { escalationTimeoutMs: paced(5_000) }),
       activities,
       parallel: true,
     });
