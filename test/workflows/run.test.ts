@@ -429,14 +429,13 @@ describe('waits and messages', () => {
     await runBothWays({
       input: runInput(two),
       script: async (handle) => {
-        const first = await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT, {
-          updateId,
-        });
+        await until(async () => (await askedInterrupt(handle, 'gate')) !== '', 'it asks');
+        const interruptId = await askedInterrupt(handle, 'gate');
+        const said = () =>
+          answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT, { updateId, interruptId });
+        const first = await said();
         await takes(1_500);
-        outcomes.push([
-          first,
-          await answer(handle, 'gate', { action: 'accept' }, ACCEPT_REJECT, { updateId }),
-        ]);
+        outcomes.push([first, await said()]);
         await answer(handle, 'gate2', { action: 'accept' }, ACCEPT_REJECT);
       },
     });
