@@ -25,6 +25,7 @@ function filesOf(part: Part): readonly string[] {
 /** Variables that are read by what a file starts. */
 const READ_BY_MORE: Readonly<Record<string, string>> = {
   OPENWOP_TEST_NODES: 'test/support/nodes.ts',
+  OPENWOP_FUZZ_SEED: 'test/support/openapi-fuzz.ts',
   OPENWOP_FUZZ_EXAMPLES: 'test/support/openapi-fuzz.ts',
 };
 
@@ -35,6 +36,15 @@ describe.each(PART_NAMES)('the part %s of the campaign', (name) => {
     expect(filesOf(part)).not.toEqual([]);
     for (const file of filesOf(part))
       expect([file, existsSync(join(ROOT, file))]).toEqual([file, true]);
+  });
+
+  it('asks for tests by titles that are there', () => {
+    const { command } = part.round(1, 0);
+    const at = command.indexOf('-t');
+    const text = filesOf(part)
+      .map((file) => readFileSync(join(ROOT, file), 'utf8'))
+      .join('\n');
+    if (at >= 0) expect(text).toContain(command[at + 1]);
   });
 
   it('sets variables that these files read', () => {

@@ -127,10 +127,17 @@ export const PARTS = {
   mutants: once('every mutant is killed', ['npm', 'run', '-s', 'mutants'], {
     OPENWOP_MUTANTS: 'all',
   }),
-  fuzz: once('the API against its own description, at length', ['.ci/openapi-fuzz'], {
-    OPENWOP_FUZZ_EXAMPLES: '200',
-    OPENWOP_FUZZ_MINUTES: '40',
-  }),
+  fuzz: {
+    about: 'the API against its own description, at length',
+    round: (seed, index) => ({
+      command: ['.ci/openapi-fuzz'],
+      env: {
+        OPENWOP_FUZZ_SEED: String(seed + index),
+        OPENWOP_FUZZ_EXAMPLES: '200',
+        OPENWOP_FUZZ_MINUTES: '40',
+      },
+    }),
+  },
   soak: once('thirty minutes of full load', ['npm', 'run', '-s', 'bench', '--', '--only', 'soak']),
 } as const satisfies Readonly<Record<string, Part>>;
 

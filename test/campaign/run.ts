@@ -3,7 +3,12 @@
 // failed. What a campaign finds becomes a fixed case of `npm test`.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { LINES_VARIABLE, readLines } from '../runner/lines.ts';
+import { outcomeOf } from '../runner/outcome.ts';
 import { shareSlowness } from '../support/machine.ts';
 import { ROOT } from '../support/root.ts';
 import { PART_NAMES, PARTS, type Part, type PartName, type Round } from './parts.ts';
@@ -14,6 +19,8 @@ const DEFAULT_MINUTES = 20;
 const ROUND_LIMIT_MS = 60 * MINUTE_MS;
 /** From SIGTERM to SIGKILL, in ms. */
 const END_LIMIT_MS = 30_000;
+
+const REPORTERS = ['--reporter=default', `--reporter=${join(ROOT, 'test/runner/reporter.ts')}`];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -42,12 +49,18 @@ function commandLine({ command, env }: Round): string {
   return [...Object.entries(env).map(([name, value]) => `${name}=${value}`), ...quoted].join(' ');
 }
 
-/** In a process group of its own, which ends with this process and at the limit. */
+/**
+ * In a process group of its own, which ends with this process and at the limit. True: it succeeded, and tested something: no
+ * title that is no longer there passes.
+ */
 async function play({ command, env }: Round): Promise<boolean> {
-  const [program = '', ...args] = command;
+  const isVitest = command.includes('vitest');
+  const [program = '', ...args] = isVitest ? [...command, ...REPORTERS] : command;
+  const folder = mkdtempSync(join(tmpdir(), 'owt-campaign-'));
+  const path = join(folder, 'lines');
   const child = spawn(program, args, {
     cwd: ROOT,
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...env, [LINES_VARIABLE]: path },
     stdio: 'inherit',
     detached: true,
   });
@@ -73,7 +86,10 @@ async function play({ command, env }: Round): Promise<boolean> {
   const [code] = (await once(child, 'close')) as [number | null];
   clearTimeout(limit);
   process.off('SIGINT', stopAll).off('SIGTERM', stopAll);
-  return code === 0;
+  const { passed: tests } = outcomeOf(readLines(path));
+  rmSync(folder, { recursive: true, force: true });
+  if (isVitest && code === 0 && tests === 0) console.log('No test ran.');
+  return code === 0 && (tests > 0 || !isVitest);
 }
 
 let isStopped = false;

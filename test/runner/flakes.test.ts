@@ -32,6 +32,12 @@ describe('is run again', () => {
       [],
     ],
     ['none where an invariant is broken', { [one]: failed('Broken: one ending') }, []],
+    ['none that holds an invariant', { 'test/faults/cohorts.test.ts': failed() }, []],
+    [
+      'none that holds what was appended',
+      { 'test/adapters/postgres-faults.test.ts': failed() },
+      [],
+    ],
     ['none that holds erasure', { 'test/acceptance/erasure.test.ts': failed() }, []],
     ['none that did not end', { [one]: undefined }, []],
     ['none where nothing failed', {}, []],

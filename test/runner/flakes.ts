@@ -2,6 +2,7 @@
 // stop what is unrelated to it, and it is not forgotten: each is a row, and the third row of one test stops everybody.
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { MUTANTS } from '../mutants/mutants.ts';
 import { ROOT } from '../support/root.ts';
 import type { FileResult } from './lines.ts';
 import { failedTests } from './outcome.ts';
@@ -16,8 +17,10 @@ const NAME = 'test-flakes.jsonl';
 
 /** What such an error says is never chance: data was lost, doubled or shown (support/invariants.ts). */
 const NEVER_CHANCE = /^Broken:/;
-/** What these files hold is not asked a second time: erasure, access, what is rebuilt. */
-const NEVER_AGAIN = /erasure|erased|redact|access|rebuild|retention/;
+/** What these files hold is not asked a second time: erasure, access, redaction, appends, what is rebuilt, invariants. */
+const NEVER_AGAIN =
+  /erasure|erased|redact|access|rebuild|retention|postgres-(faults|migrating)|run-bundle/;
+const GUARDS = new Set(MUTANTS.map(({ killer }) => killer));
 
 export interface Flake {
   readonly file: string;
@@ -46,10 +49,12 @@ export function filesAgain(
   if (failed.size > FILES_AGAIN) return [];
   const mayRun = [...failed].every(
     ([file, result]) =>
-      isProcessLevel(file) && result !== undefined && !NEVER_AGAIN.test(file) && !isBroken(result),
+      isProcessLevel(file) && result !== undefined && !isGuard(file) && !isBroken(result),
   );
   return mayRun ? [...failed.keys()] : [];
 }
+
+const isGuard = (file: string): boolean => GUARDS.has(file) || NEVER_AGAIN.test(file);
 
 function isBroken({ tests, errors }: FileResult): boolean {
   const all = [...errors, ...tests.flatMap((test) => test.errors)];

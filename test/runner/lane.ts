@@ -1,8 +1,10 @@
 // One vitest at work. A test run has two tracks of them beside each other (plan.ts).
 import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { ROOT } from '../support/root.ts';
+import { LANE_VARIABLE } from './lines.ts';
 
 /** Names of the projects of vitest.config.ts. */
 export const IN_PROCESS = ['pure', 'stores', 'real'] as const;
@@ -24,6 +26,8 @@ const REPORTER = join(ROOT, 'test/runner/reporter.ts');
 const GRACE_MS = 10_000;
 
 export interface RunningLane {
+  /** Of this process: what its last line names. */
+  readonly id: string;
   /** Exit code; 1 for a signal. */
   readonly ended: Promise<number>;
   stop(): void;
@@ -37,6 +41,7 @@ export function startLane(
   const chosen = projects.map((name) => `--project=${name}`);
   const reporters = ['--reporter=default', `--reporter=${REPORTER}`];
   const options = [...chosen, ...reporters, '--passWithNoTests', ...files];
+  const id = randomUUID();
   const child = spawn(process.execPath, [VITEST, 'run', ...options, ...args], {
     cwd: ROOT,
     detached: true,
@@ -44,12 +49,14 @@ export function startLane(
     env: {
       ...process.env,
       [WORKERS_VARIABLE]: String(workers),
+      [LANE_VARIABLE]: id,
       ...(process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}),
     },
   });
   // Two at once draw no moving picture.
   child.stdout?.on('data', (piece: Buffer) => process.stdout.write(piece));
   return {
+    id,
     ended: once(child, 'close').then(([code]) => (code as number | null) ?? 1),
     stop() {
       signal(child, 'SIGTERM');

@@ -4,6 +4,8 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 
 /** Path of the file; absent: nobody reads. */
 export const LINES_VARIABLE = 'OPENWOP_TEST_LINES';
+/** Which lane a process is of. */
+export const LANE_VARIABLE = 'OPENWOP_TEST_LANE';
 
 export type TestState = 'passed' | 'failed' | 'skipped';
 
@@ -21,8 +23,8 @@ export type Line =
   | { readonly kind: 'queued'; readonly files: readonly string[] }
   | { readonly kind: 'file'; readonly file: string; readonly result: FileResult }
   | { readonly kind: 'spent'; readonly file: string; readonly spent: Spent }
-  /** Errors outside of every test. */
-  | { readonly kind: 'end'; readonly errors: readonly string[] };
+  /** A lane came to its end, with the errors outside of every test. */
+  | { readonly kind: 'end'; readonly lane?: string; readonly errors: readonly string[] };
 
 export interface FileResult {
   readonly ms: number;

@@ -40,14 +40,17 @@ function staticChecks(changed: readonly string[]): readonly Check[] {
   ];
 }
 
-/** What a failed check said; each is a failure of the run. */
-async function check([name, command]: Check): Promise<string | undefined> {
+/** What a failed check said, which is a failure of the run; `left` where the time was over before it ended. */
+type Said = { readonly fault: string } | { readonly left: string } | undefined;
+
+async function check([name, [program = '', ...args]]: Check, limitMs: number): Promise<Said> {
+  const path = join(ROOT, 'node_modules/.bin', program);
   try {
-    await run('npx', ['--no-install', ...command], { cwd: ROOT, maxBuffer: MAX_BYTES });
+    await run(path, args, { cwd: ROOT, maxBuffer: MAX_BYTES, timeout: limitMs });
     return undefined;
   } catch (error) {
-    const { stdout, stderr } = error as { stdout: string; stderr: string };
-    return `${name}:\n${stdout}${stderr}`.trim();
+    const { stdout, stderr, killed } = error as { stdout: string; stderr: string; killed: boolean };
+    return killed ? { left: name } : { fault: `${name}:\n${stdout}${stderr}`.trim() };
   }
 }
 
@@ -72,12 +75,13 @@ function testsOf(commit: string, hasServer: boolean): readonly string[] {
   return listed.map(({ file }) => relative(ROOT, file));
 }
 
-async function quick(tests: TestRun, { hasServer }: Surroundings): Promise<Closing> {
+async function quick(tests: TestRun, { hasServer, slow }: Surroundings): Promise<Closing> {
+  const limitMs = Math.min(LONGEST_MS, LIMIT_MS * Number(slow));
   mkdirSync(KEPT, { recursive: true });
   const commit = lastGreen(CACHE_DIR, 'test');
   const changed = changedSince(commit);
   console.log(`${changed.length} files differ from ${commit.slice(0, 9)}.`);
-  const checking = Promise.all(staticChecks(changed).map(check));
+  const checking = Promise.all(staticChecks(changed).map((one) => check(one, limitMs)));
   const names = changed.map((path) => basename(path).replace(/\..*$/, ''));
   const { chosen, left } = choose(testsOf(commit, hasServer), {
     names,
@@ -85,11 +89,13 @@ async function quick(tests: TestRun, { hasServer }: Surroundings): Promise<Closi
     budgetMs: FILES_MS,
   });
   if (chosen.length > 0) await tests.play([[inProcess(hasServer)]], chosen);
-  const faults = (await checking).filter((said) => said !== undefined);
+  const said = (await checking).filter((one) => one !== undefined);
+  const faults = said.flatMap((one) => ('fault' in one ? [one.fault] : []));
   const { outcome, why } = tests;
-  const lines = [...faults];
+  const lines = [...faults, ...tests.failures];
   if (why !== undefined) lines.push(why);
-  const unseen = [...left, ...outcome.cutOff];
+  const late = said.flatMap((one) => ('left' in one ? [one.left] : []));
+  const unseen = [...late, ...left, ...outcome.cutOff];
   if (unseen.length > 0) lines.push(`Left out, for npm test: ${unseen.join(', ')}`);
   // What the limit cut off is left out, not failed.
   const failed = outcome.failed - outcome.cutOff.length + faults.length;

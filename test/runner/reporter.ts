@@ -8,7 +8,7 @@ import type {
   TestSpecification,
 } from 'vitest/node';
 import { ROOT } from '../support/root.ts';
-import { writeLine, type TestResult } from './lines.ts';
+import { LANE_VARIABLE, writeLine, type TestResult } from './lines.ts';
 
 type Failure = Pick<SerializedError, 'name' | 'message'>;
 
@@ -51,6 +51,7 @@ export default class LineReporter implements Reporter {
   }
 
   onTestRunEnd(_: readonly TestModule[], errors: readonly SerializedError[]): void {
-    writeLine({ kind: 'end', errors: errors.map(textOf) });
+    const lane = process.env[LANE_VARIABLE] ?? '';
+    writeLine({ kind: 'end', lane, errors: errors.map(textOf) });
   }
 }

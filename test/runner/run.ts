@@ -7,53 +7,17 @@ import { ROOT } from '../support/root.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { overBudget } from './budget.ts';
 import { keepDurations, readDurations } from './durations.ts';
-import {
-  filesAgain,
-  flakesOf,
-  keepFlakes,
-  nameOf,
-  readFlakes,
-  tooOften,
-  type Flake,
-} from './flakes.ts';
+import { keepFlakes, readFlakes, tooOften, type Flake } from './flakes.ts';
 import { keepGreen } from './green.ts';
-import { lastLine, outcomeOf, resultsOf, slowestFiles, totals, type Outcome } from './outcome.ts';
+import { lastLine, slowestFiles, totals, type Outcome } from './outcome.ts';
 import { inProcess, plan, processes, type Track } from './plan.ts';
+import { tryAgain } from './second-try.ts';
 import { withServers, type Closing, type Surroundings } from './servers.ts';
 import type { TestRun } from './test-run.ts';
 
 /** Longest time of all tests in ms on a machine of factor 1, and on any. */
 const LIMIT_MS = 30 * 60_000;
 const LONGEST_MS = 50 * 60_000;
-
-/** Failed files of the process level once more, each alone; what passes then is a flake. */
-async function again(run: TestRun, slow: string): Promise<readonly Flake[]> {
-  const results = resultsOf(run.lines);
-  const failed = new Map(run.outcome.failures.map((file) => [file, results.get(file)]));
-  const ofProcesses = new Set(processTestFiles());
-  const files = run.why === undefined ? filesAgain(failed, (file) => ofProcesses.has(file)) : [];
-  if (files.length === 0 || run.outcome.failed > failedIn(run, files)) return [];
-  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  });
-  const about = { slow, commit: commit.trim(), at: new Date().toISOString() };
-  const flakes: Flake[] = [];
-  for (const file of files) {
-    console.log(`\n${file} failed; once more, alone:`);
-    await run.play([[processes([file])]], []);
-    const before = failed.get(file);
-    if (!run.outcome.failures.includes(file) && before)
-      flakes.push(...flakesOf(file, before, about));
-  }
-  return flakes;
-}
-
-/** Failures that these files explain. */
-function failedIn({ lines }: TestRun, files: readonly string[]): number {
-  return outcomeOf(lines.filter((line) => line.kind === 'file' && files.includes(line.file)))
-    .failed;
-}
 
 /** Nothing that needs a dev server ran: each of its files counts as skipped. */
 function withoutRealTests(outcome: Outcome): Outcome {
@@ -75,7 +39,12 @@ function tracksOf(hasServer: boolean, args: readonly string[]): readonly Track[]
 
 async function test(run: TestRun, { hasServer, slow, args }: Asked): Promise<Closing> {
   await run.play(tracksOf(hasServer, args), args);
-  const flakes = await again(run, slow);
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  const about = { slow, commit: commit.trim(), at: new Date().toISOString() };
+  const flakes = await tryAgain(run, processTestFiles(), about);
   keepFlakes(CACHE_DIR, flakes);
   keepDurations(CACHE_DIR, run.lines);
   const outcome = hasServer ? run.outcome : withoutRealTests(run.outcome);
@@ -99,19 +68,25 @@ function close(run: TestRun, outcome: Outcome, { flakes, isWhole }: Seen): Closi
   lines.push(...outcome.twins.map((twin) => `skipped  ${twin}`));
   for (const { file, test: name } of flakes)
     lines.push(`FLAKE ${file}: failed once, passed alone: ${name}`);
-  const often = flakes.length === 0 ? [] : tooOften(readFlakes(CACHE_DIR));
-  const stopping = flakes.map(nameOf).filter((name) => often.includes(name));
-  for (const name of stopping)
-    lines.push(`FLAKED too often: ${name}. Mend it; test/runner/flakes.ts says how it goes on.`);
+  const stopping = tooOften(readFlakes(CACHE_DIR));
+  lines.push(...stopping.map(sayTooOften));
   const required = process.env.OPENWOP_TEST_REQUIRE ?? '';
   const isRefused = required !== '' && outcome.skipped > 0;
   if (isRefused) lines.push(`OPENWOP_TEST_REQUIRE=${required}: a skip is a failure.`);
   const over = overBudget(run.lines, isWhole);
   lines.push(...over);
   const isStopped = run.why !== undefined && outcome.failed === 0;
-  const failed = outcome.failed + stopping.length + over.length + (isStopped ? 1 : 0);
+  const isEmpty = outcome.passed + outcome.failed === 0;
+  if (isEmpty) lines.push('No test ran: nothing is of that name.');
+  const others = Number(isStopped) + Number(isEmpty);
+  const failed = outcome.failed + stopping.length + over.length + others;
   lines.push(lastLine({ ...outcome, failed }));
   return { lines, code: failed > 0 || isRefused ? 1 : 0 };
+}
+
+function sayTooOften(name: string): string {
+  const row = JSON.stringify({ mended: name, at: new Date().toISOString() });
+  return `FLAKED too often: ${name}. Mend it, then add to .ci/flakes.jsonl: ${row}`;
 }
 
 interface Asked extends Surroundings {

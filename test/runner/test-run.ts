@@ -62,7 +62,12 @@ export class TestRun {
     this.#running.add(running);
     const code = await running.ended;
     this.#running.delete(running);
-    // Each says its piece in the lines, unless it crashed.
-    if (code !== 0 && this.#why === undefined && this.outcome.failed === 0) this.#lost += 1;
+    if (this.#why === undefined && code !== 0 && isLost(this.lines, running.id)) this.#lost += 1;
   }
+}
+
+/** Whether a lane that failed says nothing of why: it did not come to its end, or no failure is written down. */
+export function isLost(lines: readonly Line[], lane: string): boolean {
+  const hasEnded = lines.some((line) => line.kind === 'end' && line.lane === lane);
+  return !hasEnded || outcomeOf(lines).failed === 0;
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 /** Rooms, and single files, whose tests need no Temporal dev server and no database. */
 const PURE = [
   'support/machine.test.ts',
+  'support/broken.test.ts',
   'support/host.test.ts',
   'runner',
   'rules',
