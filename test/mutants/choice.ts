@@ -13,6 +13,18 @@ export function named(all: readonly Mutant[], parts: readonly string[]): readonl
   return all.filter((one) => parts.some((part) => isMeant(one, part)));
 }
 
+/** Separated by blanks or commas. */
+export function wordsOf(text: string | undefined): readonly string[] {
+  return (text ?? '').split(/[\s,]+/).filter((word) => word !== '');
+}
+
+/** What is wrong with the words that somebody gave: each has to mean a mutant. */
+export function faultOfWords(all: readonly Mutant[], words: readonly string[]): string | undefined {
+  const unknown = words.filter((word) => named(all, [word]).length === 0);
+  if (unknown.length === 0) return undefined;
+  return `OPENWOP_MUTANTS: no mutant has ${unknown.join(', ')} in its file or test, or as its number.`;
+}
+
 export interface Choice {
   readonly chosen: readonly Mutant[];
   /** How many the change concerns besides, which are not chosen. */
