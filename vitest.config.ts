@@ -9,6 +9,7 @@ import { heaviestFirst, readDurations } from './test/runner/durations.ts';
 import { WORKERS_VARIABLE } from './test/runner/lane.ts';
 import { patient } from './test/support/machine.ts';
 import { PROJECTS } from './test/support/projects.ts';
+import { POLL } from './test/support/waiting.ts';
 
 const CACHE_DIR = cacheFolder((name) => process.env[name]);
 
@@ -42,7 +43,7 @@ export default defineConfig({
     testTimeout: patient(120_000),
     hookTimeout: patient(180_000),
     teardownTimeout: patient(30_000),
-    expect: { poll: { timeout: patient(30_000), interval: 50 } },
+    expect: { poll: POLL },
     setupFiles: ['test/support/each-file.ts'],
     projects: [
       { extends: true, test: { name: 'pure', ...PROJECTS.pure, ...SHARED } },
