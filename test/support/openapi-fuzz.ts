@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { AGENT, SUITE } from '../facade/suite-workflows.ts';
 import { startTestHost, type TestHost } from './host.ts';
 import { startTestTemporal } from './temporal.ts';
+import { ROOT } from './root.ts';
 
-const ROOT = join(import.meta.dirname, '..', '..');
 /** Bounds of the fuzz: cases per operation and kind, and seconds that one request may take. */
 const MAX_EXAMPLES = process.env.OPENWOP_FUZZ_EXAMPLES ?? '15';
 const REQUEST_SECONDS = '20';
