@@ -1,4 +1,5 @@
-// The campaign cannot rot unseen: what its parts run is there, and reads the variables that they set.
+// What each part of the campaign runs is there and names the variables that the part sets; that it still works, the campaign
+// shows. And which arguments are refused.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

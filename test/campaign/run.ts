@@ -1,5 +1,5 @@
 // `npm run campaign -- [PART...] [--minutes N] [--seed S]`: plays the parts that are named, or all, for about so many minutes
-// in all. Each failure is printed as one command that shows it again; the last line counts rounds. Exit code 1 when one
+// in all. Each failure is printed as one command that plays the round again; parts.ts says which shows the same. Exit code 1 when one
 // failed. What a campaign finds becomes a fixed case of `npm test`.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,9 +1,9 @@
 // Which mutants a run of them tries.
 import type { Mutant } from './mutants.ts';
 
-/** Of those that a change concerns: a few minutes. */
+/** At most so many of those that a change concerns: a few minutes. */
 const MOST = 30;
-/** Beside them. */
+/** At most so many beside them; the even steps may leave one less. */
 const MORE = 5;
 
 /** `parts`: `I12`, or a part of the name of a file or of a test. */
@@ -31,7 +31,7 @@ export interface Choice {
   readonly left: number;
 }
 
-/** Those whose line is in a changed file or whose test is, at most so many, and five others; which, the seed says. */
+/** Those whose line or test is in a changed file, 30 at most, and four or five others. The seed says which. */
 export function concerned(
   all: readonly Mutant[],
   changed: readonly string[],

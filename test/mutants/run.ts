@@ -1,7 +1,7 @@
-// `npm run mutants`: applies each chosen mutant in a copy of the tree and runs the tests that must fail. Without a word those whose
-// file or test has changed since all of such a run were killed, and five others, chosen by the commit; OPENWOP_MUTANTS=all tries
-// all, OPENWOP_MUTANTS=<words> those whose file, test or number (`I12`) holds one of the words, OPENWOP_MUTANTS_SEED=<n> five
-// others. Exit code 1 when one survives.
+// `npm run mutants`: applies each chosen mutant in a copy of the tree and runs the tests that must fail. Without a word
+// those whose file or test has changed since all of such a run were killed, 30 at most, and four or five others, chosen by the
+// commit; OPENWOP_MUTANTS=all tries all, OPENWOP_MUTANTS=<words> those of such a number (`I12`) or whose file or test has one of the
+// words in its name, OPENWOP_MUTANTS_SEED=<n> chooses others. Exit code 1 when one survives, 2 when a word means no mutant.
 import { execFile, execFileSync } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
