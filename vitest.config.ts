@@ -1,6 +1,6 @@
-// Four projects: tests of pure rooms start nothing, some need a database alone, most share one Temporal dev server, and some
-// start processes and kill them (architecture §8). Tests take free ports and own folders, so files run side by side. Those in
-// process share their workers: to import the sources takes longer than most files.
+// Four projects: tests of pure rooms need no server, some need a database alone, most share one Temporal dev server, and some
+// start the product's programs or servers of their own and kill them (architecture §8). Tests take free ports and own folders, so
+// files run side by side. Those in process share their workers: to import the sources takes longer than most files.
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -9,10 +9,11 @@ import { heaviestFirst, readDurations } from './test/runner/durations.ts';
 import { WORKERS_VARIABLE } from './test/runner/lane.ts';
 import { patient } from './test/support/machine.ts';
 import { PROJECTS } from './test/support/projects.ts';
+import { POLL } from './test/support/waiting.ts';
 
 const CACHE_DIR = cacheFolder((name) => process.env[name]);
 
-/** One project after the other: a worker that is given a file of another project is ended, and the next one imports all anew. */
+/** One project after the other: a worker that is given a file of another project is ended, and the next one imports all again. */
 const PROJECT_ORDER = ['processes', 'real', 'stores', 'pure'];
 
 class HeaviestFirst extends BaseSequencer {
@@ -42,7 +43,7 @@ export default defineConfig({
     testTimeout: patient(120_000),
     hookTimeout: patient(180_000),
     teardownTimeout: patient(30_000),
-    expect: { poll: { timeout: patient(30_000), interval: 50 } },
+    expect: { poll: POLL },
     setupFiles: ['test/support/each-file.ts'],
     projects: [
       { extends: true, test: { name: 'pure', ...PROJECTS.pure, ...SHARED } },

@@ -3,7 +3,7 @@
 // table). Ends by itself, within a limit, and ends only what it started.
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { refuse, takeArguments } from '../test/support/arguments.ts';
 import { runBench } from './bench.ts';
 import { Closing } from './closing.ts';
 import { tableOf } from './report.ts';
@@ -18,14 +18,25 @@ const CLOSE_LIMIT_MS = 60_000;
 const README = fileURLToPath(new URL('../README.md', import.meta.url));
 const MARKS = { before: '<!-- bench -->', after: '<!-- /bench -->' };
 
-const { values } = parseArgs({
-  options: {
-    json: { type: 'string' },
-    quick: { type: 'boolean', default: false },
-    readme: { type: 'boolean', default: false },
-    only: { type: 'string', multiple: true, default: [] },
+const USAGE = `npm run bench -- [--quick] [--only SECTION]... [--json FILE] [--readme]
+Sections: ${USUAL_SECTIONS.join(', ')}.
+By name alone: ${SECTION_NAMES.filter((name) => !USUAL_SECTIONS.includes(name)).join(', ')}.`;
+
+const { values } = takeArguments(
+  {
+    options: {
+      json: { type: 'string' },
+      quick: { type: 'boolean', default: false },
+      readme: { type: 'boolean', default: false },
+      only: { type: 'string', multiple: true, default: [] },
+      help: { type: 'boolean' },
+    },
   },
-});
+  USAGE,
+);
+const unknown = values.only.filter((name) => !(SECTION_NAMES as string[]).includes(name));
+if (unknown.length > 0)
+  refuse(`No section of the bench: ${unknown.join(', ')}. They are: ${SECTION_NAMES.join(', ')}.`);
 const closing = new Closing();
 const tell = (line: string) => void process.stderr.write(`${line}\n`);
 
@@ -50,11 +61,6 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
 const limitMs = values.quick ? LIMIT_MS.quick : LIMIT_MS.full;
 setTimeout(() => void giveUp('the bench takes too long'), limitMs).unref();
 
-const unknown = values.only.filter((name) => !(SECTION_NAMES as string[]).includes(name));
-if (unknown.length > 0) {
-  tell(`No section of the bench: ${unknown.join(', ')}. They are: ${SECTION_NAMES.join(', ')}.`);
-  process.exit(2);
-}
 const only = values.only.length > 0 ? (values.only as SectionName[]) : USUAL_SECTIONS;
 
 try {

@@ -4,7 +4,6 @@
 import { mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deciding, startOpenAiServer, type OpenAiServer } from '../support/openai-server.ts';
 import type { Missing } from '../support/postgres.ts';
@@ -12,8 +11,8 @@ import { sharePostgres, type SharedPostgres } from '../support/shared-postgres.t
 import { CACHE_DIR } from '../support/temporal.ts';
 import { blocksOf, Walk, type Block } from '../support/walk.ts';
 import { patient } from '../support/machine.ts';
+import { ROOT } from '../support/root.ts';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const BLOCKS = blocksOf(readFileSync(join(ROOT, 'docs/first-hour.md'), 'utf8'));
 const SECTIONS = [...new Set(BLOCKS.map(({ section }) => section))];
 const LIMIT_MS = patient(240_000);

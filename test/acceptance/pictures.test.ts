@@ -2,11 +2,10 @@
 // pages as they are is shown by `npm run campaign -- pictures`.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { SHOTS } from '../support/picture-shots.ts';
+import { ROOT } from '../support/root.ts';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const SHOWN = /\(((?:docs\/)?pictures\/[\w-]+\.png)\)/g;
 
 function shown(): string[] {

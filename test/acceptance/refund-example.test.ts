@@ -15,14 +15,13 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { copyDatabase } from '../support/prepared.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { blocksOf, Walk, type Block, type Ran } from '../support/walk.ts';
 import { patient } from '../support/machine.ts';
+import { ROOT } from '../support/root.ts';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const EXAMPLE = 'examples/debug-a-refund';
 const README = join(ROOT, EXAMPLE, 'README.md');
 const BLOCKS = blocksOf(readFileSync(README, 'utf8'));

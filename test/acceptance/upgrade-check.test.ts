@@ -22,8 +22,7 @@ import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
-
-const ROOT = join(import.meta.dirname, '..', '..');
+import { ROOT } from '../support/root.ts';
 
 const AGENT = 'local.upgrade.clerk';
 const GATE = chain('gate', [

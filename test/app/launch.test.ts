@@ -19,8 +19,8 @@ import { afterAll, expect, it } from 'vitest';
 import { copyDatabase } from '../support/prepared.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { takes } from '../support/waiting.ts';
+import { ROOT } from '../support/root.ts';
 
-const ROOT = join(import.meta.dirname, '..', '..');
 const folder = mkdtempSync(join(tmpdir(), 'openwop-launch-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 

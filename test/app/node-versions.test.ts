@@ -14,8 +14,8 @@ import { patient } from '../support/machine.ts';
 import { testedNodes } from '../support/nodes.ts';
 import { copyDatabase } from '../support/prepared.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
+import { ROOT } from '../support/root.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const THREAD_PROGRAM = fileURLToPath(
   new URL('../support/workflow-thread-program.ts', import.meta.url),
 );

@@ -1,7 +1,9 @@
-// The campaign cannot rot unseen: what its parts run is there, and reads the variables that they set.
+// What each part of the campaign runs is there and names the variables that the part sets; that it still works, the campaign
+// shows. And which arguments are refused.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { faultOfNumber, readArguments } from '../support/arguments.ts';
 import { ROOT } from '../support/root.ts';
 import { PART_NAMES, PARTS, type Part } from './parts.ts';
 
@@ -59,5 +61,37 @@ describe.each(PART_NAMES)('the part %s of the campaign', (name) => {
     const rounds = [part.round(1, 0), part.round(1, 1), part.round(1_000, 0)];
     const different = new Set(rounds.map(({ env }) => JSON.stringify(env))).size;
     expect(different).toBe(part.isOnce ? 1 : 3);
+  });
+});
+
+describe('arguments', () => {
+  const options = { minutes: { type: 'string' }, seed: { type: 'string' } } as const;
+
+  it.each([
+    [['--bogus'], /^Unknown option '--bogus'\. --help shows the usage\.$/],
+    [['--minutes'], /^Option '--minutes <value>' argument missing\. --help shows/],
+    [
+      ['--seed', '-1'],
+      /^Option '--seed' argument is ambiguous\. [^\n]*\? --help shows the usage\.$/,
+    ],
+    [['extra'], /^Unexpected argument 'extra'\. [^\n]* --help shows the usage\.$/],
+  ])('%j are refused with one line', (args, fault) => {
+    const read = readArguments({ args, options });
+    expect('fault' in read && read.fault).toMatch(fault);
+  });
+
+  it('others are read', () => {
+    const args = ['--minutes', '2', '--seed=7'];
+    expect(readArguments({ args, options })).toMatchObject({ values: { minutes: '2', seed: '7' } });
+  });
+
+  it.each(['', '-1', 'abc', '1e3', 'NaN', 'Infinity'])('"%s" is no number of 0 or more', (text) => {
+    expect(faultOfNumber(text, { isWhole: false })).toContain(`not "${text}"`);
+  });
+
+  it('a seed is whole, minutes need not be', () => {
+    expect(faultOfNumber('0', { isWhole: true })).toBeUndefined();
+    expect(faultOfNumber('1.5', { isWhole: true })).toContain('whole');
+    expect(faultOfNumber('1.5', { isWhole: false })).toBeUndefined();
   });
 });

@@ -1,9 +1,11 @@
 // What the campaign consists of: checks that are too long, or too random, for `npm test`. A seeded part is played in rounds,
-// each with the next seed, for as long as its share of the time lasts; any other is run once.
+// each with the next seed, for as long as its share of the time lasts; any other is run once. A round that is played again shows
+// the same where its seed decides all. `sigkill` plans the same kills again, and when they strike depends on the machine; what
+// `fork-kills`, `bench` and `soak` find depends on time too, and the fuzz draws its own cases each time.
 
 export interface Round {
   readonly command: readonly string[];
-  /** Added to the environment; with them the command shows the same again. */
+  /** Added to the environment; with them the command plays the same round again. */
   readonly env: Readonly<Record<string, string>>;
 }
 

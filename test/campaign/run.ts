@@ -1,14 +1,14 @@
 // `npm run campaign -- [PART...] [--minutes N] [--seed S]`: plays the parts that are named, or all, for about so many minutes
-// in all. Each failure is printed as one command that shows it again; the last line counts rounds. Exit code 1 when one
+// in all. Each failure is printed as one command that plays the round again; parts.ts says which shows the same. Exit code 1 when one
 // failed. What a campaign finds becomes a fixed case of `npm test`.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { LINES_VARIABLE, readLines } from '../runner/lines.ts';
 import { outcomeOf } from '../runner/outcome.ts';
+import { faultOfNumber, refuse, takeArguments } from '../support/arguments.ts';
 import { shareSlowness } from '../support/machine.ts';
 import { ROOT } from '../support/root.ts';
 import { PART_NAMES, PARTS, type Part, type PartName, type Round } from './parts.ts';
@@ -21,26 +21,34 @@ const ROUND_LIMIT_MS = 60 * MINUTE_MS;
 const END_LIMIT_MS = 30_000;
 
 const REPORTERS = ['--reporter=default', `--reporter=${join(ROOT, 'test/runner/reporter.ts')}`];
+const LIST = PART_NAMES.map((name) => `  ${name.padEnd(13)} ${PARTS[name].about}`).join('\n');
+const USAGE = `npm run campaign -- [PART...] [--minutes N] [--seed S]
+Plays the parts that are named, or all, for about N minutes in all (${DEFAULT_MINUTES}). They are:
+${LIST}`;
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { minutes: { type: 'string' }, seed: { type: 'string' } },
-});
+const { values, positionals } = takeArguments(
+  {
+    allowPositionals: true,
+    options: {
+      minutes: { type: 'string' },
+      seed: { type: 'string' },
+      help: { type: 'boolean' },
+    },
+  },
+  USAGE,
+);
 
 function numberOf(name: 'minutes' | 'seed', fallback: number): number {
-  const value = Number(values[name] ?? fallback);
-  if (Number.isFinite(value) && value >= 0) return value;
-  console.error(`--${name} is a number of 0 or more, not "${values[name]}".`);
-  process.exit(2);
+  const text = values[name] ?? String(fallback);
+  const fault = faultOfNumber(text, { isWhole: name === 'seed' });
+  return fault === undefined ? Number(text) : refuse(`--${name} is ${fault}`);
 }
 
 function partsNamed(): readonly PartName[] {
   const unknown = positionals.filter((name) => !(PART_NAMES as string[]).includes(name));
-  if (unknown.length === 0)
-    return positionals.length > 0 ? (positionals as PartName[]) : PART_NAMES;
-  console.error(`No part of the campaign: ${unknown.join(', ')}. They are:`);
-  for (const name of PART_NAMES) console.error(`  ${name.padEnd(10)} ${PARTS[name].about}`);
-  process.exit(2);
+  if (unknown.length > 0)
+    return refuse(`No part of the campaign: ${unknown.join(', ')}. They are:\n${LIST}`);
+  return positionals.length > 0 ? (positionals as PartName[]) : PART_NAMES;
 }
 
 /** As a shell takes it. */

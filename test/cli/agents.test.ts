@@ -9,10 +9,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../src/cli/program.ts';
 import { printable } from '../../src/words/printable.ts';
+import { ROOT } from '../support/root.ts';
 
 const KEY = 'owop_key_of_the_cli_tests';
 const BASE = '/v1/host/openwop-temporal/opensentience';
-const ROOT = join(import.meta.dirname, '..', '..');
 const ATTACHMENT = {
   agentId: 'example.weather',
   socket: '/tmp/core-1.sock',

@@ -29,11 +29,11 @@ import { quietRuntime } from '../support/run-workflow.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
 import { takes } from '../support/waiting.ts';
+import { ROOT } from '../support/root.ts';
 
 const LIMIT_MS = patient(180_000);
 const LABEL = 'forked';
 const PLAN: Plan = { seed: 0, labels: [LABEL], crashes: [], doubt: 'look-it-up' };
-const ROOT = join(import.meta.dirname, '..', '..');
 /** Each moment with each kind of fork, as the campaign has it; else each moment once, in one death. */
 const isWhole = process.env.OPENWOP_FORK_KILLS === 'whole';
 

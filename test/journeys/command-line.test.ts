@@ -13,11 +13,11 @@ import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts'
 import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { noTerminal, openTerminal, type TerminalSession } from '../support/pseudo-terminal.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { ROOT } from '../support/root.ts';
 
 // Most steps are processes of their own.
 vi.setConfig({ testTimeout: 180_000 });
 
-const ROOT = join(import.meta.dirname, '..', '..');
 const PROGRAM = [process.execPath, join(ROOT, 'src/app/launch.js'), 'openwop'] as const;
 const BIN = join(ROOT, 'src/app/openwop-bin.js');
 const { inputs, workflowId } = demoRunRequest as {

@@ -45,6 +45,7 @@ import { writeAgent } from '../support/opensentience/temp.ts';
 import { checkBrackets } from './brackets.ts';
 import { startTestTemporal, type TestTemporal } from '../support/temporal.ts';
 import { runRef } from '../support/run-ref.ts';
+import { ROOT } from '../support/root.ts';
 
 export const EXAMPLES: readonly ExampleName[] = ['notebook', 'ledger', 'files'];
 /** Said in arguments, results and progress; it belongs to the run alone. */
@@ -52,7 +53,6 @@ export const CANARY = { argument: 'canary-of-an-argument-7391', result: 'canary-
 export const FILE = 'report.txt';
 export const FILE_TEXT = `first line\nthe ${CANARY.result} is here\nlast line\n`;
 const NODE = 'work';
-const ROOT = join(import.meta.dirname, '..', '..');
 const AUDIT_PAGE = 200;
 const ADDRESS = '/v1/host/openwop-temporal/opensentience';
 

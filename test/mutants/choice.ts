@@ -1,9 +1,9 @@
 // Which mutants a run of them tries.
 import type { Mutant } from './mutants.ts';
 
-/** Of those that a change concerns: a few minutes. */
+/** At most so many of those that a change concerns: a few minutes. */
 const MOST = 30;
-/** Beside them. */
+/** At most so many beside them; the even steps may leave one less. */
 const MORE = 5;
 
 /** `parts`: `I12`, or a part of the name of a file or of a test. */
@@ -13,13 +13,25 @@ export function named(all: readonly Mutant[], parts: readonly string[]): readonl
   return all.filter((one) => parts.some((part) => isMeant(one, part)));
 }
 
+/** Separated by blanks or commas. */
+export function wordsOf(text: string | undefined): readonly string[] {
+  return (text ?? '').split(/[\s,]+/).filter((word) => word !== '');
+}
+
+/** What is wrong with the words that somebody gave: each has to mean a mutant. */
+export function faultOfWords(all: readonly Mutant[], words: readonly string[]): string | undefined {
+  const unknown = words.filter((word) => named(all, [word]).length === 0);
+  if (unknown.length === 0) return undefined;
+  return `OPENWOP_MUTANTS: no mutant has ${unknown.join(', ')} in its file or test, or as its number.`;
+}
+
 export interface Choice {
   readonly chosen: readonly Mutant[];
   /** How many the change concerns besides, which are not chosen. */
   readonly left: number;
 }
 
-/** Those whose line is in a changed file or whose test is, at most so many, and five others; which, the seed says. */
+/** Those whose line or test is in a changed file, 30 at most, and four or five others. The seed says which. */
 export function concerned(
   all: readonly Mutant[],
   changed: readonly string[],

@@ -1,6 +1,6 @@
 // Which mutants are none: their line has moved, is there twice, stays as it is, or is no program any more. And which are tried.
 import { expect, test } from 'vitest';
-import { concerned, named } from './choice.ts';
+import { concerned, faultOfWords, named, wordsOf } from './choice.ts';
 import { mutate } from './mutate.ts';
 import { MUTANTS } from './mutants.ts';
 
@@ -54,4 +54,11 @@ test('words choose by number, file and test', () => {
   expect(named(MUTANTS, ['I1']).every(({ invariant }) => invariant === 1)).toBe(true);
   expect(named(MUTANTS, [first?.file ?? ''])).toContain(first);
   expect(named(MUTANTS, ['no such word'])).toEqual([]);
+});
+
+test('a word that means no mutant is refused, beside others too', () => {
+  expect(wordsOf(undefined)).toEqual([]);
+  expect(wordsOf(' I1,, I2 ')).toEqual(['I1', 'I2']);
+  expect(faultOfWords(MUTANTS, ['I1', 'I2'])).toBeUndefined();
+  expect(faultOfWords(MUTANTS, ['I1', 'nosuchword'])).toMatch(/no mutant has nosuchword in/);
 });

@@ -1,18 +1,19 @@
-// `npm run mutants`: applies each chosen mutant in a copy of the tree and runs the tests that must fail. Without a word those whose
-// file or test has changed since all of such a run were killed, and five others, chosen by the commit; OPENWOP_MUTANTS=all tries
-// all, OPENWOP_MUTANTS=<words> those whose file, test or number (`I12`) holds one of the words, OPENWOP_MUTANTS_SEED=<n> five
-// others. Exit code 1 when one survives.
+// `npm run mutants`: applies each chosen mutant in a copy of the tree and runs the tests that must fail. Without a word
+// those whose file or test has changed since all of such a run were killed, 30 at most, and four or five others, chosen by the
+// commit; OPENWOP_MUTANTS=all tries all, OPENWOP_MUTANTS=<words> those of such a number (`I12`) or whose file or test has one of the
+// words in its name, OPENWOP_MUTANTS_SEED=<n> chooses others. Exit code 1 when one survives, 2 when a word means no mutant.
 import { execFile, execFileSync } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { faultOfNumber, refuse } from '../support/arguments.ts';
 import { prepareDatabase } from '../support/prepare.ts';
 import { ROOT } from '../support/root.ts';
 import { repositoryFiles } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { changedSince, keepGreen, lastGreen } from '../runner/green.ts';
-import { concerned, named, type Choice } from './choice.ts';
+import { concerned, faultOfWords, named, wordsOf, type Choice } from './choice.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 import { mutate } from './mutate.ts';
 import { patient, shareSlowness } from '../support/machine.ts';
@@ -23,11 +24,18 @@ const LIMIT_MS = patient(180_000);
 
 type Verdict = 'killed' | 'survived' | 'skipped' | 'broken';
 
+const WORDS = wordsOf(process.env.OPENWOP_MUTANTS);
+const ARE_ALL = WORDS.length === 1 && WORDS[0] === 'all';
+
 function choose(): Choice {
-  const words = process.env.OPENWOP_MUTANTS?.trim();
-  if (words === 'all') return { chosen: MUTANTS, left: 0 };
-  if (words) return { chosen: named(MUTANTS, words.split(/[\s,]+/)), left: 0 };
-  const seed = process.env.OPENWOP_MUTANTS_SEED ?? seedOfCommit();
+  if (ARE_ALL) return { chosen: MUTANTS, left: 0 };
+  if (WORDS.length > 0) {
+    const fault = faultOfWords(MUTANTS, WORDS);
+    return fault === undefined ? { chosen: named(MUTANTS, WORDS), left: 0 } : refuse(fault);
+  }
+  const seed = process.env.OPENWOP_MUTANTS_SEED || seedOfCommit();
+  const fault = faultOfNumber(seed, { isWhole: true });
+  if (fault !== undefined) return refuse(`OPENWOP_MUTANTS_SEED is ${fault}`);
   const since = lastGreen(CACHE_DIR, 'mutants');
   const choice = concerned(MUTANTS, changedSince(since), Number(seed));
   const left = choice.left > 0 ? `, less ${choice.left} of them` : '';
@@ -38,9 +46,7 @@ function choose(): Choice {
 }
 
 /** Nobody chose: the next such run need not try what this one did. */
-function isForWhatChanged(): boolean {
-  return ['', 'all'].includes(process.env.OPENWOP_MUTANTS?.trim() ?? '');
-}
+const IS_FOR_WHAT_CHANGED = WORDS.length === 0 || ARE_ALL;
 
 function seedOfCommit(): string {
   const head = execFileSync('git', ['rev-parse', '--short=6', 'HEAD'], { cwd: ROOT });
@@ -105,9 +111,9 @@ async function attempt(folder: string, mutant: Mutant): Promise<[Verdict, string
 }
 
 async function main(): Promise<void> {
+  const { chosen, left } = choose();
   const folder = await mkdtemp(join(tmpdir(), 'openwop-mutants-'));
   const isRequired = (process.env.OPENWOP_TEST_REQUIRE ?? '') !== '';
-  const { chosen, left } = choose();
   const counts = { killed: 0, survived: 0, skipped: 0, broken: 0 };
   try {
     await shareSlowness();
@@ -133,7 +139,7 @@ async function main(): Promise<void> {
       .join(', ')}`,
   );
   if (counts.survived + counts.broken + (isRequired ? counts.skipped : 0) > 0) process.exitCode = 1;
-  else if (left + counts.skipped === 0 && isForWhatChanged()) keepGreen(CACHE_DIR, 'mutants');
+  else if (left + counts.skipped === 0 && IS_FOR_WHAT_CHANGED) keepGreen(CACHE_DIR, 'mutants');
 }
 
 await main();

@@ -2,6 +2,7 @@
 import { defineConfig } from 'vitest/config';
 import { ALL_TESTS } from '../support/projects.ts';
 import { patient } from '../support/machine.ts';
+import { POLL } from '../support/waiting.ts';
 
 export default defineConfig({
   root: new URL('../..', import.meta.url).pathname,
@@ -11,5 +12,6 @@ export default defineConfig({
     pool: 'forks',
     testTimeout: patient(60_000),
     hookTimeout: patient(120_000),
+    expect: { poll: POLL },
   },
 });

@@ -1,5 +1,6 @@
 // What runs beside what: the tests in process share their workers, and beside them runs one file at a time of those that start and
-// kill processes, which depend most on time. When the first are done, the second have both tracks.
+// kill processes, which depend most on time. Once the tests in process are done, two files of the others run at a time, where
+// the others take longer.
 import { availableParallelism } from 'node:os';
 import type { Durations } from './durations.ts';
 import { IN_PROCESS, PROCESSES, type Lane } from './lane.ts';

@@ -1,5 +1,6 @@
-// `npm run quick`: checks what the working tree and the commits since the last green run touched, within two minutes: types,
-// lint and format, and the tests in process that import it, the nearest and the shortest first. What it left out it names.
+// `npm run quick`: checks what the working tree and the commits since the last green run touched, in about two minutes on a quiet
+// machine: types, lint and format, and the tests in process that import it. The nearest and the shortest are chosen, and run the
+// longest first. It names what it left out.
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';

@@ -1,4 +1,4 @@
-// `npm test`: obtains a Temporal server as `npm start` does, runs the tests in two lanes (lane.ts), names what was skipped, and
+// `npm test`: obtains a Temporal server as `npm start` does, runs the tests on two tracks (plan.ts), names what was skipped, and
 // ends with one line of its own. Where nothing but the in-memory server can be had, what needs a dev server is skipped. With
 // OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium, python, go) a skip is a failure (architecture §8).
 import { execFileSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// Lanes at work under one limit of time, with what they wrote down so far.
+// Tracks at work, each one vitest after the other, under one limit of time, with what they wrote down so far.
 import { startLane, type Lane, type RunningLane } from './lane.ts';
 import { readLines, type Line } from './lines.ts';
 import { failureLines, outcomeOf, type Outcome } from './outcome.ts';

@@ -1,4 +1,4 @@
-// What a test file leaves to be closed or removed behind its own last hooks (each-file.ts).
+// What a test file leaves to be closed or removed after its own last hooks (each-file.ts).
 const actions: (() => Promise<void>)[] = [];
 
 export function atEndOfFile(action: () => Promise<void>): void {

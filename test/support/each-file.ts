@@ -1,4 +1,4 @@
-// vitest's setup of each test file: what it left to be closed goes behind its own last hooks, and what it spent is
+// vitest's setup of each test file: what it left to be closed is closed after its own last hooks, and what it spent is
 // written down.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setFlagsFromString } from 'node:v8';

@@ -17,11 +17,11 @@ import { copyDatabase } from './prepared.ts';
 import { sharedDatabase } from './shared-postgres.ts';
 import { CACHE_DIR, startTestTemporal } from './temporal.ts';
 import { patient } from './machine.ts';
+import { ROOT } from './root.ts';
 
 export const TEST_API_KEY = 'owop_test_key_of_the_suite';
 /** 32 bytes each; the first encrypts. */
 const TEST_ENCRYPTION_KEYS = `new:${Buffer.alloc(32, 7).toString('base64')},old:${Buffer.alloc(32, 9).toString('base64')}`;
-const ROOT = join(import.meta.dirname, '..', '..');
 const WAIT_LIMIT_MS = patient(30_000);
 const WAIT_PROBE_MS = 25;
 /** What takes long is looked at less often, by this share of the time that it has taken: each look costs what is waited for. */

@@ -40,7 +40,7 @@ async function installed(version: string): Promise<string> {
   await mkdir(draft, { recursive: true });
   try {
     await writeFile(join(draft, 'package.json'), '{}');
-    // Its program comes with its script.
+    // The package has no program until its install script has fetched it; a user's settings of npm may switch scripts off.
     const options = ['--no-audit', '--no-fund', '--loglevel=error', '--ignore-scripts=false'];
     await promisify(execFile)('npm', ['i', `node@${version}`, ...options], { cwd: draft });
     await rename(draft, folder).catch((error: unknown) => {

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { AGENT, SUITE } from '../facade/suite-workflows.ts';
 import { startTestHost, type TestHost } from './host.ts';
 import { startTestTemporal } from './temporal.ts';
+import { ROOT } from './root.ts';
 
-const ROOT = join(import.meta.dirname, '..', '..');
 /** Bounds of the fuzz: cases per operation and kind, and seconds that one request may take. */
 /** What is drawn: the same each time, but in the campaign. */
 const SEED = process.env.OPENWOP_FUZZ_SEED ?? '1';

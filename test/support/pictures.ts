@@ -11,8 +11,8 @@ import { launchChromium } from './chromium.ts';
 import { startTestHost, type TestHost } from './host.ts';
 import { SHOTS, type Runs, type Shot } from './picture-shots.ts';
 import { quietLogger } from './quiet-logger.ts';
+import { ROOT } from './root.ts';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const ACCESS = { person: 'Ada', why: 'The invoice of May is wrong.' };
 const DESKTOP = { width: 1100, height: 860 };
 const PHONE = { width: 390, height: 844 };

@@ -10,6 +10,7 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { count } from '../runner/spending.ts';
+import { ROOT } from './root.ts';
 
 /** Folder of the bundles; absent where tests run without global-setup.ts. */
 export const PROGRAMS_VARIABLE = 'OPENWOP_TEST_PROGRAMS';
@@ -25,7 +26,6 @@ export const PROGRAMS = [
   '../adapters/postgres-expirer.ts',
   '../adapters/postgres-writer.ts',
 ];
-const ROOT = join(import.meta.dirname, '..', '..');
 const { resolve } = createRequire(import.meta.url);
 const TSX = pathToFileURL(resolve('tsx')).href;
 const run = promisify(execFile);

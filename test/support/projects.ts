@@ -1,5 +1,6 @@
-// Which tests start and kill processes, which share a Temporal dev server, which need a database alone, and which start nothing:
-// for vitest.config.ts and for `npm test`. A file that is in no list shares the dev server.
+// Which tests start the product's programs or servers and kill them, which share a Temporal dev server, which need a database
+// alone, and which need neither: for vitest.config.ts and for `npm test`. A file that is in no list shares the dev server. A test
+// of any list may start a small process of its own: a script of a few lines, `sleep`, or the command line, which it waits for.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -42,7 +43,10 @@ const STORES = [
   'app/in-memory.test.ts',
   'adapters/history-java.test.ts',
 ];
-/** Those that start programs of the product or servers of their own, and kill them: one at a time, each file in a process. */
+/**
+ * Those that start programs of the product or servers of their own, and kill them: each file in a process. One runs at a time
+ * beside the tests in process, two when those are done (runner/plan.ts).
+ */
 const PROCESSES = [
   'acceptance/builds.test.ts',
   'acceptance/builds-life.test.ts',
@@ -93,12 +97,12 @@ export function realTestFiles(): string[] {
   return testFiles().filter((path) => ![...PURE, ...STORES, ...PROCESSES].some(holds(path)));
 }
 
-/** Files of tests that start no processes. */
+/** Files of tests in process: all but those of PROCESSES. */
 export function inProcessTestFiles(): string[] {
   return testFiles().filter((path) => !PROCESSES.some(holds(path)));
 }
 
-/** Files of tests that start processes. */
+/** Files of tests of PROCESSES. */
 export function processTestFiles(): string[] {
   return testFiles().filter((path) => PROCESSES.some(holds(path)));
 }

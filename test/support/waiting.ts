@@ -1,10 +1,13 @@
 // The waits of tests that stand for no event. What happens is waited for by asking whether it has (`expect.poll`, `until`): lint
 // allows no other timer in a test file.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { paced } from './machine.ts';
+import { paced, patient } from './machine.ts';
+
+/** How long `expect.poll` asks, and how often, in ms: for each configuration of vitest. */
+export const POLL = { timeout: patient(30_000), interval: 50 };
 
 /**
- * A time in ms in which something must not happen: the assertion behind it says what. It fails no test on a slow machine, and may
+ * A time in ms in which something must not happen: the assertion after it says what. It fails no test on a slow machine, and may
  * let one pass that should fail, so it comes with a case in which the same thing does happen.
  */
 export function quietFor(ms: number): Promise<void> {
