@@ -31,14 +31,33 @@ export interface Choice {
   readonly left: number;
 }
 
-/** Those whose line or test is in a changed file, 30 at most, and four or five others. The seed says which. */
-export function concerned(
-  all: readonly Mutant[],
-  changed: readonly string[],
-  seed: number,
-): Choice {
-  const touched = new Set(changed);
-  const isTouched = ({ file, killer }: Mutant) => touched.has(file) || touched.has(killer);
+export interface Change {
+  /** Files that have changed. */
+  readonly files: readonly string[];
+  /** The lines that are new in the tables of mutants. */
+  readonly rows?: string;
+  /** The text of a test file; for what it imports of test/support. */
+  readonly textOf?: (path: string) => string;
+}
+
+/** Whether a change concerns a mutant: its line, its row, its test, or what that imports of test/support. */
+function isOf({ files, rows = '', textOf = () => '' }: Change): (mutant: Mutant) => boolean {
+  const touched = new Set(files);
+  const support = files.flatMap((path) => /^test(\/support\/.*)$/.exec(path)?.[1] ?? []);
+  const imports = (killer: string): boolean =>
+    support.length > 0 && support.some((path) => textOf(killer).includes(`..${path}'`));
+  const isNew = ({ before, test }: Mutant): boolean =>
+    rows.includes(test) || rows.includes(before.split('\n')[0]?.trim() ?? before);
+  return (mutant) =>
+    touched.has(mutant.file) ||
+    touched.has(mutant.killer) ||
+    (rows !== '' && isNew(mutant)) ||
+    imports(mutant.killer);
+}
+
+/** Those that a change concerns, 30 at most, and four or five others. The seed says which. */
+export function concerned(all: readonly Mutant[], change: Change, seed: number): Choice {
+  const isTouched = isOf(change);
   const meant = spread(all.filter(isTouched), MOST, seed);
   const others = all.filter((one) => !isTouched(one));
   const tried = new Set([...meant, ...spread(others, MORE, seed)]);

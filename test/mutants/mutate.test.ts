@@ -27,7 +27,8 @@ test.each([
 test('those of a changed file and of a changed test are tried, and five others by the seed', () => {
   const [first, second] = MUTANTS;
   if (!first || !second) throw new Error('no mutants');
-  const tried = (seed: number, ...changed: string[]) => concerned(MUTANTS, changed, seed).chosen;
+  const tried = (seed: number, ...changed: string[]) =>
+    concerned(MUTANTS, { files: changed }, seed).chosen;
   const others = (seed: number) => tried(seed).map((one) => MUTANTS.indexOf(one));
   expect(others(1).length).toBeGreaterThanOrEqual(4);
   expect(others(1).length).toBeLessThanOrEqual(5);
@@ -39,11 +40,16 @@ test('those of a changed file and of a changed test are tried, and five others b
     const meant = MUTANTS.filter(({ file, killer }) => file === path || killer === path);
     expect(tried(7, path)).toEqual(expect.arrayContaining(meant));
   }
+  const helped = { files: ['test/support/a.ts'], textOf: () => "from '../support/a.ts'" };
+  expect(concerned([second], helped, 7)).toEqual({ chosen: [second], left: 0 });
+  const rows = `  [0, ['src/a.ts', '', ''], ['test/a.test.ts', '${first.test}']],`;
+  for (let seed = 0; seed < 40; seed++)
+    expect(concerned(MUTANTS, { files: [], rows }, seed).chosen).toContain(first);
 });
 
 test('of a change that concerns many a bounded number is tried, and the others are counted', () => {
   const changed = MUTANTS.map(({ file }) => file);
-  const { chosen, left } = concerned(MUTANTS, changed, 3);
+  const { chosen, left } = concerned(MUTANTS, { files: changed }, 3);
   expect(chosen.length).toBeLessThanOrEqual(30);
   expect(chosen.length + left).toBe(MUTANTS.length);
   expect(left).toBeGreaterThan(0);

@@ -3,16 +3,17 @@
 // commit; OPENWOP_MUTANTS=all tries all, OPENWOP_MUTANTS=<words> those of such a number (`I12`) or whose file or test has one of the
 // words in its name, OPENWOP_MUTANTS_SEED=<n> chooses others. Exit code 1 when one survives, 2 when a word means no mutant.
 import { execFile, execFileSync } from 'node:child_process';
+import { readFileSync, realpathSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { faultOfNumber, refuse } from '../support/arguments.ts';
 import { prepareDatabase } from '../support/prepare.ts';
 import { ROOT } from '../support/root.ts';
 import { repositoryFiles } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
-import { changedSince, keepGreen, lastGreen } from '../runner/green.ts';
+import { Greens } from '../runner/green.ts';
 import { concerned, faultOfWords, named, wordsOf, type Choice } from './choice.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 import { mutate } from './mutate.ts';
@@ -20,10 +21,13 @@ import { patient, shareSlowness } from '../support/machine.ts';
 
 const run = promisify(execFile);
 /** Longest time for one mutant, in ms. */
-const LIMIT_MS = patient(180_000);
+const LIMIT_MS = 180_000;
+/** Of all tests that kill the chosen ones, before any line is changed, in ms. */
+const CONTROL_LIMIT_MS = 20 * 60_000;
 
 type Verdict = 'killed' | 'survived' | 'skipped' | 'broken';
 
+const greens = new Greens(CACHE_DIR, 'mutants');
 const WORDS = wordsOf(process.env.OPENWOP_MUTANTS);
 const ARE_ALL = WORDS.length === 1 && WORDS[0] === 'all';
 
@@ -36,8 +40,13 @@ function choose(): Choice {
   const seed = process.env.OPENWOP_MUTANTS_SEED || seedOfCommit();
   const fault = faultOfNumber(seed, { isWhole: true });
   if (fault !== undefined) return refuse(`OPENWOP_MUTANTS_SEED is ${fault}`);
-  const since = lastGreen(CACHE_DIR, 'mutants');
-  const choice = concerned(MUTANTS, changedSince(since), Number(seed));
+  const since = greens.since();
+  const change = {
+    files: greens.changedSince(since),
+    rows: greens.addedSince(since, 'test/mutants'),
+    textOf: (path: string) => readFileSync(join(ROOT, path), 'utf8'),
+  };
+  const choice = concerned(MUTANTS, change, Number(seed));
   const left = choice.left > 0 ? `, less ${choice.left} of them` : '';
   console.log(
     `mutants: of what has changed since ${since.slice(0, 12)}${left}, and others; OPENWOP_MUTANTS_SEED=${seed} chooses the same again`,
@@ -65,26 +74,57 @@ async function copyTree(to: string): Promise<void> {
 
 interface Report {
   readonly testResults: readonly {
+    /** Absolute path of the test file. */
+    readonly name: string;
     readonly message?: string;
     readonly assertionResults: readonly { readonly status: string; readonly title: string }[];
   }[];
 }
 
-/** What the killer says of the tree as it is now. Without a failed test nothing is killed, whatever broke. */
-async function ask(folder: string, { killer, test }: Mutant): Promise<[Verdict, string]> {
+/** What the tests of such a name say of the tree as it is now; without a report, the last that was printed. */
+async function play(
+  folder: string,
+  files: readonly string[],
+  { test, limitMs }: { test: string; limitMs: number },
+): Promise<Report | string> {
   const outputFile = join(folder, 'mutant-report.json');
   await rm(outputFile, { force: true });
   const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
-  const args = ['run', killer, '-t', test, '--config', 'test/mutants/vitest.config.ts'];
+  const args = ['run', ...files, '-t', test, '--config', 'test/mutants/vitest.config.ts'];
   args.push('--reporter=json', `--outputFile=${outputFile}`);
   const output = await run(process.execPath, [vitest, ...args], {
     cwd: folder,
-    timeout: LIMIT_MS,
+    timeout: patient(limitMs),
     maxBuffer: 2 ** 26,
   }).catch((error: unknown) => error as { stdout: string; stderr: string });
   const text = await readFile(outputFile, 'utf8').catch(() => undefined);
-  if (text === undefined) return ['broken', `${output.stdout}${output.stderr}`.slice(-600)];
-  const { testResults } = JSON.parse(text) as Report;
+  return text === undefined
+    ? `${output.stdout}${output.stderr}`.slice(-600)
+    : (JSON.parse(text) as Report);
+}
+
+/** Files in which a test fails while no line is changed: what fails anyway kills nothing. */
+async function failingAnyway(
+  folder: string,
+  chosen: readonly Mutant[],
+): Promise<ReadonlySet<string>> {
+  const files = [...new Set(chosen.map(({ killer }) => killer))];
+  if (files.length === 0) return new Set();
+  const test = [...new Set(chosen.map((one) => `(?:${one.test})`))].join('|');
+  const report = await play(folder, files, { test, limitMs: CONTROL_LIMIT_MS });
+  if (typeof report === 'string') throw new Error(`The tests said nothing at first: ${report}`);
+  return new Set(
+    report.testResults
+      .filter((one) => one.assertionResults.some(({ status }) => status === 'failed'))
+      .map(({ name }) => relative(realpathSync(folder), realpathSync(name))),
+  );
+}
+
+/** What the killer says. Without a failed test nothing is killed, whatever broke. */
+async function ask(folder: string, { killer, test }: Mutant): Promise<[Verdict, string]> {
+  const report = await play(folder, [killer], { test, limitMs: LIMIT_MS });
+  if (typeof report === 'string') return ['broken', report];
+  const { testResults } = report;
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
   if (tests.some(({ status }) => status === 'failed')) return ['killed', ''];
   if (tests.some(({ status }) => status === 'passed')) return ['survived', ''];
@@ -119,9 +159,12 @@ async function main(): Promise<void> {
     await shareSlowness();
     await copyTree(folder);
     await prepareDatabase(CACHE_DIR);
+    const failing = await failingAnyway(folder, chosen);
     for (const mutant of chosen) {
       const startedMs = Date.now();
-      const [verdict, why] = await attempt(folder, mutant);
+      const [verdict, why] = failing.has(mutant.killer)
+        ? (['broken', `${mutant.killer} fails without it`] as const)
+        : await attempt(folder, mutant);
       counts[verdict]++;
       const seconds = ((Date.now() - startedMs) / 1000).toFixed(1);
       const [line = ''] = mutant.before.trim().split('\n');
@@ -139,7 +182,7 @@ async function main(): Promise<void> {
       .join(', ')}`,
   );
   if (counts.survived + counts.broken + (isRequired ? counts.skipped : 0) > 0) process.exitCode = 1;
-  else if (left + counts.skipped === 0 && IS_FOR_WHAT_CHANGED) keepGreen(CACHE_DIR, 'mutants');
+  else if (left + counts.skipped === 0 && IS_FOR_WHAT_CHANGED) greens.keep();
 }
 
 await main();

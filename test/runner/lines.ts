@@ -53,6 +53,14 @@ export function readLines(path: string): readonly Line[] {
   if (!existsSync(path)) return [];
   return readFileSync(path, 'utf8')
     .split('\n')
-    .filter((text) => text !== '')
-    .map((text) => JSON.parse(text) as Line);
+    .flatMap((text) => lineOf(text) ?? []);
+}
+
+/** Nothing for one that was cut off as it was written. */
+function lineOf(text: string): Line | undefined {
+  try {
+    return JSON.parse(text) as Line;
+  } catch {
+    return undefined;
+  }
 }

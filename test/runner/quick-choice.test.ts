@@ -1,6 +1,6 @@
 // A quick run has time for what is nearest to a change.
 import { expect, it } from 'vitest';
-import { choose } from './quick-choice.ts';
+import { choose, testsWithoutImport } from './quick-choice.ts';
 
 const durations = {
   'test/a/fork.test.ts': 9_000,
@@ -23,4 +23,14 @@ it('what does not fit is left, and what is shorter behind it is not', () => {
     left: ['test/b/new.test.ts', 'test/b/y.test.ts'],
   });
   expect(chosenWithin(5_000)).toMatchObject({ left: ['test/a/fork.test.ts', 'test/b/y.test.ts'] });
+});
+
+it.each([
+  ['workflows/run.ts', 'test/workflows/run.test.ts'],
+  ['src/adapters/postgres/migrations/001-initial.sql', 'test/adapters/postgres-stores.test.ts'],
+  ['src/app/launch.js', 'test/app/launch.test.ts'],
+  ['examples/ledger/agent.py', 'test/opensentience/examples.test.ts'],
+])('what no test imports has its tests, too: %s', (changed, test) => {
+  const tests = [test, 'test/rules/ids.test.ts'];
+  expect(testsWithoutImport([changed, 'README.md'], tests)).toEqual([test]);
 });

@@ -33,3 +33,22 @@ export function choose(
   }
   return { chosen, left };
 }
+
+/** What runs without being imported by its tests: bundled, read, or started as a program; and where its tests are. */
+const NOT_IMPORTED: readonly (readonly [changed: RegExp, tests: RegExp])[] = [
+  [/^workflows\//, /^test\/(workflows|histories)\//],
+  [/\.sql$/, /^test\/(adapters\/postgres-|runs\/)/],
+  [/^schemas\//, /^test\/(wire|deploy)\//],
+  [/^src\/(app|cli|demo)\//, /^test\/(app|faults)\//],
+  [/^examples\//, /^test\/(acceptance\/.*example|opensentience\/examples|deploy\/)/],
+  [/^activities\//, /^test\/faults\//],
+];
+
+/** Tests of changed files that no import leads to. */
+export function testsWithoutImport(
+  changed: readonly string[],
+  tests: readonly string[],
+): readonly string[] {
+  const rooms = NOT_IMPORTED.filter(([pattern]) => changed.some((path) => pattern.test(path)));
+  return tests.filter((file) => rooms.some(([, room]) => room.test(file)));
+}

@@ -5,13 +5,14 @@ import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { promisify } from 'node:util';
+import { inProcessTestFiles, processTestFiles } from '../support/projects.ts';
 import { ROOT } from '../support/root.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { readDurations } from './durations.ts';
-import { changedSince, lastGreen } from './green.ts';
+import { Greens } from './green.ts';
 import { inProcess } from './plan.ts';
 import { lastLine } from './outcome.ts';
-import { choose } from './quick-choice.ts';
+import { choose, testsWithoutImport } from './quick-choice.ts';
 import { withServers, type Closing, type Surroundings } from './servers.ts';
 import type { TestRun } from './test-run.ts';
 
@@ -55,6 +56,8 @@ async function check([name, [program = '', ...args]]: Check, limitMs: number): P
   }
 }
 
+const isCode = (path: string): boolean => /\.([cm]?[jt]s|sql|json)$/.test(path);
+
 /** Test files in process that import, however far, what differs from the commit. */
 function testsOf(commit: string, hasServer: boolean): readonly string[] {
   const path = join(KEPT, 'list.json');
@@ -79,12 +82,17 @@ function testsOf(commit: string, hasServer: boolean): readonly string[] {
 async function quick(tests: TestRun, { hasServer, slow }: Surroundings): Promise<Closing> {
   const limitMs = Math.min(LONGEST_MS, LIMIT_MS * Number(slow));
   mkdirSync(KEPT, { recursive: true });
-  const commit = lastGreen(CACHE_DIR, 'test');
-  const changed = changedSince(commit);
+  const greens = new Greens(CACHE_DIR, 'test');
+  const commit = greens.since();
+  const changed = greens.changedSince(commit);
   console.log(`${changed.length} files differ from ${commit.slice(0, 9)}.`);
   const checking = Promise.all(staticChecks(changed).map((one) => check(one, limitMs)));
   const names = changed.map((path) => basename(path).replace(/\..*$/, ''));
-  const { chosen, left } = choose(testsOf(commit, hasServer), {
+  const rooms = new Set([...inProcessTestFiles(), ...processTestFiles()]);
+  const more = testsWithoutImport(changed, [...rooms]);
+  const inHere = new Set(hasServer ? inProcessTestFiles() : []);
+  const near = new Set([...testsOf(commit, hasServer), ...more.filter((file) => inHere.has(file))]);
+  const { chosen, left } = choose([...near], {
     names,
     durations: readDurations(CACHE_DIR),
     budgetMs: FILES_MS,
@@ -96,10 +104,14 @@ async function quick(tests: TestRun, { hasServer, slow }: Surroundings): Promise
   const lines = [...faults, ...tests.failures];
   if (why !== undefined) lines.push(why);
   const late = said.flatMap((one) => ('left' in one ? [one.left] : []));
-  const unseen = [...late, ...left, ...outcome.cutOff];
+  const elsewhere = more.filter((file) => !near.has(file));
+  const unseen = [...late, ...left, ...elsewhere, ...outcome.cutOff];
   if (unseen.length > 0) lines.push(`Left out, for npm test: ${unseen.join(', ')}`);
-  // What the limit cut off is left out, not failed.
-  const failed = outcome.failed - outcome.cutOff.length + faults.length;
+  if (near.size === 0 && changed.some(isCode))
+    lines.push('No test in process imports what has changed: npm test holds it.');
+  // What the limit cut off is left out, not failed, where anything had the time to pass.
+  const isHung = outcome.passed === 0 && outcome.cutOff.length > 0;
+  const failed = outcome.failed - (isHung ? 0 : outcome.cutOff.length) + faults.length;
   lines.push(lastLine({ ...outcome, failed }));
   return { lines, code: failed > 0 ? 1 : 0 };
 }

@@ -1,15 +1,13 @@
 // `npm test`: obtains a Temporal server as `npm start` does, runs the tests on two tracks (plan.ts), names what was skipped, and
 // ends with one line of its own. Where nothing but the in-memory server can be had, what needs a dev server is skipped. With
 // OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium, python, go) a skip is a failure (architecture §8).
-import { execFileSync } from 'node:child_process';
 import { inProcessTestFiles, processTestFiles, realTestFiles } from '../support/projects.ts';
-import { ROOT } from '../support/root.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { overBudget } from './budget.ts';
 import { keepDurations, readDurations } from './durations.ts';
 import { keepFlakes, readFlakes, tooOften, type Flake } from './flakes.ts';
-import { keepGreen } from './green.ts';
-import { lastLine, slowestFiles, totals, type Outcome } from './outcome.ts';
+import { Greens } from './green.ts';
+import { lastLine, resultsOf, slowestFiles, totals, type Outcome } from './outcome.ts';
 import { inProcess, plan, processes, type Track } from './plan.ts';
 import { tryAgain } from './second-try.ts';
 import { withServers, type Closing, type Surroundings } from './servers.ts';
@@ -39,32 +37,48 @@ function tracksOf(hasServer: boolean, args: readonly string[]): readonly Track[]
 
 async function test(run: TestRun, { hasServer, slow, args }: Asked): Promise<Closing> {
   await run.play(tracksOf(hasServer, args), args);
-  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  });
-  const about = { slow, commit: commit.trim(), at: new Date().toISOString() };
+  const about = { slow, commit: greens.begun ?? '', at: new Date().toISOString() };
   const flakes = await tryAgain(run, processTestFiles(), about);
-  keepFlakes(CACHE_DIR, flakes);
-  keepDurations(CACHE_DIR, run.lines);
+  noted(() => keepFlakes(CACHE_DIR, flakes));
+  noted(() => keepDurations(CACHE_DIR, run.lines));
   const outcome = hasServer ? run.outcome : withoutRealTests(run.outcome);
   const isWhole = args.length === 0 && run.why === undefined;
-  const closing = close(run, outcome, { flakes, isWhole });
-  if (closing.code === 0 && isWhole) keepGreen(CACHE_DIR, 'test');
+  const closing = close(run, outcome, { flakes, isWhole, hasServer });
+  if (closing.code === 0 && isWhole && outcome.skipped === 0) noted(() => greens.keep());
   return closing;
+}
+
+/** Bookkeeping: what the tests came to stands without it. */
+function noted(keep: () => void): void {
+  try {
+    keep();
+  } catch (error) {
+    console.log(`Could not be kept for the next run: ${String(error)}`);
+  }
+}
+
+/** Files of a whole run that no lane took up. */
+function unheard(run: TestRun, hasServer: boolean): readonly string[] {
+  const heard = new Set([...resultsOf(run.lines).keys(), ...run.outcome.cutOff]);
+  const files = [...inProcessTestFiles(), ...(hasServer ? processTestFiles() : [])];
+  const others = new Set(hasServer ? [] : realTestFiles());
+  return files.filter((file) => !heard.has(file) && !others.has(file));
 }
 
 interface Seen {
   readonly flakes: readonly Flake[];
-  /** All files ran. */
+  /** All files were to run. */
   readonly isWhole: boolean;
+  readonly hasServer: boolean;
 }
 
-function close(run: TestRun, outcome: Outcome, { flakes, isWhole }: Seen): Closing {
+function close(run: TestRun, outcome: Outcome, { flakes, isWhole, hasServer }: Seen): Closing {
   const lines = ['Slowest files:', ...slowestFiles(run.lines), totals(run.lines)];
   if (run.why !== undefined) lines.push(run.why);
   lines.push(...run.failures);
   lines.push(...outcome.cutOff.map((file) => `did not end  ${file}`));
+  const silent = isWhole ? unheard(run, hasServer) : [];
+  lines.push(...silent.map((file) => `did not run  ${file}`));
   lines.push(...outcome.twins.map((twin) => `skipped  ${twin}`));
   for (const { file, test: name } of flakes)
     lines.push(`FLAKE ${file}: failed once, passed alone: ${name}`);
@@ -78,7 +92,7 @@ function close(run: TestRun, outcome: Outcome, { flakes, isWhole }: Seen): Closi
   const isStopped = run.why !== undefined && outcome.failed === 0;
   const isEmpty = outcome.passed + outcome.failed === 0;
   if (isEmpty) lines.push('No test ran: nothing is of that name.');
-  const others = Number(isStopped) + Number(isEmpty);
+  const others = silent.length + Number(isStopped) + Number(isEmpty);
   const failed = outcome.failed + stopping.length + over.length + others;
   lines.push(lastLine({ ...outcome, failed }));
   return { lines, code: failed > 0 || isRefused ? 1 : 0 };
@@ -94,6 +108,7 @@ interface Asked extends Surroundings {
 }
 
 const args = process.argv.slice(2);
+const greens = new Greens(CACHE_DIR, 'test');
 process.exitCode = await withServers({ limitMs: LIMIT_MS, longestMs: LONGEST_MS }, (run, about) =>
   test(run, { ...about, args }),
 );

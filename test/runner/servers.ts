@@ -54,7 +54,7 @@ export async function withServers({ limitMs, longestMs }: Limits, work: Work): P
       closing = await work(run, { hasServer: kind === 'dev', slow });
     }
   } finally {
-    await tearDown();
+    await tearDown().catch((error: unknown) => console.log(`did not end well: ${String(error)}`));
     for (const command of await place.clear()) console.log(`left behind, and ended: ${command}`);
     console.log(closing.lines.join('\n'));
   }

@@ -11,6 +11,9 @@ import { payloadsOf, runBothWays, runOnce, typesOf, useWorkflowRunner } from './
 import { AGENT, decision, oneAgent, scripted, type Turn } from './scripted-agent.ts';
 import { takes } from '../support/waiting.ts';
 
+/** A scripted step says nothing for so long at most, in ms: one that is silent for 5 s is given up. */
+const BELOW_HEARTBEAT_MS = 3_000;
+
 useWorkflowRunner();
 
 describe('one invocation (RFC 0077 §E)', () => {
@@ -190,7 +193,7 @@ describe('one invocation (RFC 0077 §E)', () => {
           const result = await activities.inferTurn(input);
           if (input.context.nodeId === 'fast') return result;
           // Meanwhile the other branch makes progress, and the segment tries to end.
-          await takes(1_500);
+          await takes(1_500, BELOW_HEARTBEAT_MS);
           throw ApplicationFailure.nonRetryable('no', 'model_rejected_request');
         },
       },
@@ -243,7 +246,9 @@ describe('one invocation (RFC 0077 §E)', () => {
         return activities.inferTurn(input);
       },
     };
-    const nodes = [agentNode('think', AGENT, { settings: { timeoutMs: paced(900) } })];
+    const nodes = [
+      agentNode('think', AGENT, { settings: { timeoutMs: paced(900, BELOW_HEARTBEAT_MS) } }),
+    ];
     const input = runInput(chain('late', nodes), { agentList: [pinned(AGENT)] });
     const run = await runBothWays({
       input,
