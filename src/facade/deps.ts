@@ -61,6 +61,8 @@ export interface FacadeConfig extends RunSettings {
   readonly erasure?: boolean;
   /** Open streams and waiting polls per key; above it 429. Default MAX_STREAMS_PER_KEY. */
   readonly maxStreamsPerKey?: number;
+  /** A client that takes nothing for this long, in ms, is closed. Default SLOW_CLIENT_MS. */
+  readonly slowClientMs?: number;
 }
 
 export interface FacadeDeps {

@@ -67,10 +67,13 @@ const OVER: OpenStream = {
   send: () => Promise.resolve(false),
 };
 
-export function createStreamRegistry(options: {
-  maxPerKey: number;
-  logger: Logger;
-}): StreamRegistry {
+interface RegistryOptions {
+  readonly maxPerKey: number;
+  readonly slowClientMs?: number | undefined;
+  readonly logger: Logger;
+}
+
+export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
   const entries = new Set<Entry>();
   let draining = false;
   let heartbeat: NodeJS.Timeout | undefined;
@@ -110,7 +113,7 @@ export function createStreamRegistry(options: {
     return {
       signal: entry.abort.signal,
       end,
-      send: (text) => sendText(entry, text, options.logger),
+      send: (text) => sendText(entry, text, options),
     };
   };
   const drain = (): void => {
@@ -134,7 +137,7 @@ export function createStreamRegistry(options: {
 async function sendText(
   { response, abort }: Entry,
   text: string,
-  logger: Logger,
+  { slowClientMs = SLOW_CLIENT_MS, logger }: RegistryOptions,
 ): Promise<boolean> {
   if (abort.signal.aborted) return false;
   if (response.write(text)) return true;
@@ -151,7 +154,7 @@ async function sendText(
       logger.warn('slow client closed', { bufferedBytes: response.writableLength });
       response.destroy();
       settle(false);
-    }, SLOW_CLIENT_MS);
+    }, slowClientMs);
     response.once('drain', onDrain);
     abort.signal.addEventListener('abort', onAbort, { once: true });
   });

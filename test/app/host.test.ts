@@ -1,14 +1,21 @@
 // The composed host in one process: it runs what it is given, survives its surroundings, and ends in order.
 import { Client, Connection } from '@temporalio/client';
 import { afterEach, describe, expect, it } from 'vitest';
-import { dataConverter, parseEncryptionKeys } from '../../src/adapters/temporal/codec.ts';
+import { temporal } from '@temporalio/proto';
+import {
+  dataConverter,
+  ENCRYPTED_ENCODING,
+  parseEncryptionKeys,
+} from '../../src/adapters/temporal/codec.ts';
 import { recordProcess } from '../../src/system/processes.ts';
 import { chain, node } from '../support/definitions.ts';
 import { startTestHost, until, type TestHost, type TestHostOptions } from '../support/host.ts';
 
 const builtIn = {
   definitions: [
-    chain('three-steps', [node('s', 'core.start'), node('n', 'core.noop'), node('e', 'core.end')]),
+    chain('three-steps', [node('s', 'core.start'), node('n', 'core.noop'), node('e', 'core.end')], {
+      variables: [{ name: 'word', type: 'string', defaultValue: 'none' }],
+    }),
     chain('ask', [
       node('s', 'core.start'),
       node('gate', 'core.approvalGate'),
@@ -16,6 +23,7 @@ const builtIn = {
     ]),
   ],
 };
+const MARKER = 'plainly-readable';
 const hosts: TestHost[] = [];
 const start = async (options: TestHostOptions = {}) => {
   const host = await startTestHost({ builtIn, ...options });
@@ -46,11 +54,39 @@ describe('architecture §7 one process', () => {
   it('architecture §7 encryption: the same run, sealed in history; stack traces, where the operator asks for them', async () => {
     const env = { OPENWOP_WORKFLOW_STACK_TRACES: 'on' };
     const host = await start({ encryption: true, env });
-    const runId = await host.startRun({ workflowId: 'three-steps' });
-    await host.waitFor(runId, ({ status }) => status === 'completed');
+    const runId = await host.startRun({ workflowId: 'three-steps', inputs: { word: MARKER } });
+    const { variables } = await host.waitFor(runId, ({ status }) => status === 'completed');
+    expect(variables).toMatchObject({ word: MARKER });
+    const { text, encodings } = await rawHistory(host, runId);
+    // Its id is readable: what follows is a look at the right history.
+    expect([text.includes(runId), text.includes(MARKER)]).toEqual([true, false]);
+    expect(encodings.length).toBeGreaterThan(1);
+    expect(new Set(encodings)).toEqual(new Set([ENCRYPTED_ENCODING]));
     expect(await stackOf(host)).toMatch(/workflows\/.*\.ts:\d+/);
   });
 });
+
+/** What Temporal stores of a run, and the encoding of each payload in it but search attributes, which nobody encrypts. */
+async function rawHistory(host: TestHost, runId: string) {
+  const { address, namespace } = host.temporal;
+  const connection = await Connection.connect({ address });
+  try {
+    const client = new Client({ connection, namespace });
+    const history = await client.workflow.getHandle(runId).fetchHistory();
+    const encodings: string[] = [];
+    // As JSON its bytes are base64.
+    JSON.stringify(history, (name, value: unknown) => {
+      if (name === 'searchAttributes') return undefined;
+      const { encoding } = (value as { metadata?: { encoding?: string } } | null)?.metadata ?? {};
+      if (encoding) encodings.push(Buffer.from(encoding, 'base64').toString());
+      return value;
+    });
+    const bytes = temporal.api.history.v1.History.encode(history).finish();
+    return { text: Buffer.from(bytes).toString('latin1'), encodings };
+  } finally {
+    await connection.close();
+  }
+}
 
 /** Of a run that asks, by Temporal's own query. */
 async function stackOf(host: TestHost): Promise<string> {

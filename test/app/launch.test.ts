@@ -16,9 +16,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, it } from 'vitest';
+import { until } from '../support/host.ts';
 import { copyDatabase } from '../support/prepared.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
-import { takes } from '../support/waiting.ts';
 import { ROOT } from '../support/root.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'openwop-launch-'));
@@ -38,6 +38,36 @@ async function help(cache: string, root = ROOT): Promise<string> {
 }
 
 const made = (cache: string): string[] => readdirSync(join(folder, cache));
+
+/**
+ * Kills a start while its draft has such files, and leaves nothing whole. False: it was through before it could be killed.
+ */
+async function isKilledOver(
+  cache: string,
+  isMoment: (files: readonly string[]) => boolean,
+): Promise<boolean> {
+  for (const name of made(cache).filter((each) => !each.includes('.')))
+    rmSync(join(folder, cache, name), { recursive: true });
+  const args = [join(ROOT, 'src/app/launch.js'), 'openwop', '--help'];
+  const child = spawn(process.execPath, args, { env: env(cache), stdio: 'ignore' });
+  const exited = once(child, 'exit');
+  const isLeft = () => {
+    const draft = made(cache).find((name) => name.includes(`.${child.pid}.`));
+    try {
+      return (
+        draft !== undefined &&
+        isMoment(readdirSync(join(folder, cache, draft), { recursive: true, encoding: 'utf8' }))
+      );
+    } catch {
+      // It has got its name meanwhile.
+      return false;
+    }
+  };
+  await until(() => isLeft() || child.exitCode !== null, 'the moment comes, or the start is over');
+  child.kill('SIGKILL');
+  await exited;
+  return isLeft();
+}
 
 /** A copy of the project; `cli`: what its command line does beside that. */
 function checkout(name: string, cli: string): string {
@@ -73,14 +103,12 @@ it('processes that compile one at once leave one; its threads are compiled with 
 });
 
 it('what a killed process left half made is never run, and goes with programs of old code', async () => {
-  const args = [join(ROOT, 'src/app/launch.js'), 'openwop', '--help'];
-  for (let ms = 20; ms < 400; ms += 60) {
-    const child = spawn(process.execPath, args, { env: env('killed'), stdio: 'ignore' });
-    const exited = once(child, 'exit');
-    await takes(ms);
-    child.kill('SIGKILL');
-    await exited;
-  }
+  mkdirSync(join(folder, 'killed'));
+  await until(() => isKilledOver('killed', () => true), 'a kill hits an empty draft');
+  await until(
+    () => isKilledOver('killed', (files) => files.some((path) => path.endsWith('.mjs'))),
+    'a kill hits a draft that is half made',
+  );
   expect(await help('killed')).toContain('Usage: openwop');
   const old = new Date(0);
   for (const name of made('killed')) utimesSync(join(folder, 'killed', name), old, old);

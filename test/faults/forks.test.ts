@@ -3,7 +3,10 @@
 // comparison of two runs and their files.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@temporalio/client';
@@ -296,11 +299,19 @@ describe('architecture §6: a fork over a SIGKILL', { timeout: LIMIT_MS }, () =>
     // Nobody can be asked to start it.
     await system.killTemporal();
     const [asking, comparing] = [post('replay', 'unstarted'), client.ask(path)];
-    await takes(100);
-    await kill('facade');
+    const unstarted = async () => {
+      const rows = await system.stores.runs.unstarted(Date.now() + LIMIT_MS, 100);
+      return rows.map(({ runId }) => runId);
+    };
+    await until(async () => (await unstarted()).length > 0, 'the fork is accepted');
+    const [accepted] = await unstarted();
+    await halves.facade.kill();
+    expect(await unstarted()).toEqual([accepted]);
+    await halves.facade.restart();
     await system.temporalBack();
     expect([(await comparing).body, before.status]).toEqual([before.body, 200]);
     const runId = await asking;
+    expect(runId).toBe(accepted);
     expect(await post('replay', 'unstarted')).toBe(runId);
     await checkFork(runId, 'replay');
   });
@@ -316,12 +327,12 @@ describe('architecture §6: a fork over a SIGKILL', { timeout: LIMIT_MS }, () =>
   });
 });
 
-/** The command in a process of its own. */
-function openwop(...args: string[]) {
+/** The command in a process of its own, which asks the facade unless told otherwise. */
+function openwop(args: readonly string[], url = halves.facade.url) {
   const program = [join(ROOT, 'src/app/launch.js'), 'openwop', ...args];
   const env = {
     ...{ PATH: process.env.PATH, HOME: process.env.HOME, OPENWOP_CACHE_DIR: CACHE_DIR },
-    ...{ OPENWOP_URL: halves.facade.url, OPENWOP_API_KEY: TEST_API_KEY },
+    ...{ OPENWOP_URL: url, OPENWOP_API_KEY: TEST_API_KEY },
   };
   let settle: (code: number | string | null) => void = () => undefined;
   const ended = new Promise<number | string | null>((resolve) => (settle = resolve));
@@ -330,29 +341,64 @@ function openwop(...args: string[]) {
   return { ended, kill: () => child.kill('SIGKILL') };
 }
 
+/** A host that gives half of the facade's answer and no more; `asked` is what it gave it to. */
+async function halfAnswering() {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    void (async () => {
+      const { authorization = '' } = request.headers;
+      const answer = await fetch(`${halves.facade.url}${request.url}`, {
+        headers: { authorization },
+      });
+      const text = await answer.text();
+      response.writeHead(answer.status, { 'content-type': 'application/json' });
+      response.write(text.slice(0, text.length / 2), () => asked.push(request.url ?? ''));
+    })();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const stop = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${port}`, asked, stop };
+}
+
 describe('what files runs, over a SIGKILL', { timeout: LIMIT_MS }, () => {
   it('an export that is ended is whole under its name, or not there; the next one writes it', async () => {
     const path = join(folder, 'run.json');
-    for (const ms of isWhole ? [300, 900, 1_500, 2_500] : [900]) {
-      const exporting = openwop('export', sourceRunId, path, '--force');
+    const args = ['export', sourceRunId, path, '--force'];
+    const half = await halfAnswering();
+    try {
+      const exporting = openwop(args, half.url);
+      await until(() => half.asked.some((it) => it.endsWith('/bundle')), 'the run is on its way');
+      exporting.kill();
+      expect(await exporting.ended).toBe('SIGKILL');
+      expect(await readdir(folder)).toEqual([]);
+    } finally {
+      half.stop();
+    }
+    for (const ms of isWhole ? [300, 900, 1_500, 2_500] : []) {
+      const exporting = openwop(args);
       await takes(ms);
       exporting.kill();
       await exporting.ended;
       const names = await readdir(folder);
       if (names.includes('run.json')) JSON.parse(await readFile(path, 'utf8'));
     }
-    expect(await openwop('export', sourceRunId, path, '--force').ended).toBe(0);
+    expect(await openwop(args).ended).toBe(0);
   });
 
   it('an import that is ended leaves nothing, and works the next time', async () => {
     const before = await readdir(folder);
     for (const ms of isWhole ? [300, 1_500, 3_000] : [1_500]) {
-      const importing = openwop('import', join(folder, 'run.json'));
+      const importing = openwop(['import', join(folder, 'run.json')]);
       await takes(ms);
       importing.kill();
       await importing.ended;
     }
-    expect(await openwop('import', join(folder, 'run.json')).ended).toBe(0);
+    expect(await openwop(['import', join(folder, 'run.json')]).ended).toBe(0);
     expect(await readdir(folder)).toEqual(before);
     expect(await rowsOf(sourceRunId)).toEqual(source);
   });

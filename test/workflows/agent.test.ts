@@ -9,7 +9,6 @@ import { paced } from '../support/machine.ts';
 import { pendingOf, timersOf } from '../support/run-workflow.ts';
 import { payloadsOf, runBothWays, runOnce, typesOf, useWorkflowRunner } from './both-ways.ts';
 import { AGENT, decision, oneAgent, scripted, type Turn } from './scripted-agent.ts';
-import { takes } from '../support/waiting.ts';
 
 /** A scripted step says nothing for so long at most, in ms: one that is silent for 5 s is given up. */
 const BELOW_HEARTBEAT_MS = 3_000;
@@ -180,6 +179,7 @@ describe('one invocation (RFC 0077 §E)', () => {
 
   it('its seal is not held back where a segment ends: the model is not called again (architecture §3.5)', async () => {
     const { activities, seals, infers } = scripted({ turns: [decision('done')] });
+    let isLeft = false;
     const run = await runOnce({
       input: {
         ...runInput(definition('side', [agentNode('fails', AGENT), agentNode('fast', AGENT)]), {
@@ -193,9 +193,20 @@ describe('one invocation (RFC 0077 §E)', () => {
           const result = await activities.inferTurn(input);
           if (input.context.nodeId === 'fast') return result;
           // Meanwhile the other branch makes progress, and the segment tries to end.
-          await takes(1_500, BELOW_HEARTBEAT_MS);
+          await until(() => isLeft, 'the segment tries to end');
           throw ApplicationFailure.nonRetryable('no', 'model_rejected_request');
         },
+      },
+      script: async (handle) => {
+        await until(
+          () => infers.some(({ context }) => context.nodeId === 'fails'),
+          'the model is asked',
+        );
+        await until(async () => {
+          const { activities: steps, hasTask } = await pendingOf(handle);
+          return steps.length === 1 && !hasTask;
+        }, 'the other branch has ended, or rests for the end of the segment');
+        isLeft = true;
       },
     });
     expect(run.status).toBe('failed');

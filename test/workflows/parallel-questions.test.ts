@@ -290,7 +290,8 @@ describe('each question ends on its own', () => {
         ...input,
         definition: {
           ...input.definition,
-          nodes: [{ ...think, settings: { timeoutMs: paced(2_000) } }],
+          // Both ask within it, though one task is late.
+          nodes: [{ ...think, settings: { timeoutMs: paced(4_000) } }],
         },
       },
       activities,

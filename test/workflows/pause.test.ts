@@ -28,8 +28,8 @@ import { takes } from '../support/waiting.ts';
 
 useWorkflowRunner();
 
-/** The time of the node in which a pause has to arrive. */
-const DELAY_MS = paced(700);
+/** The time of the node in which a pause has to arrive, and a task of the workflow before it may be late. */
+const DELAY_MS = paced(3_000);
 /**
  * How long a step goes on, so that what must not begin beside it could be seen. Well within the time after which a step
  * that was cut is abandoned (CANCELLATION_GRACE_MS), which no slow machine makes longer.
@@ -122,12 +122,24 @@ describe('drain-current-node', () => {
   });
 
   it('taken back before anything came to rest, states nothing', async () => {
+    const { activities } = scripted({ turns: [decision('done', 1)] });
+    let isAsked = false;
+    let isResumed = false;
     const run = await runOnce({
-      input: runInput(delayed),
+      input: oneAgent(),
+      activities: {
+        ...activities,
+        async inferTurn(input: InferTurnInput) {
+          isAsked = true;
+          await until(() => isResumed, 'the pause is taken back');
+          return activities.inferTurn(input);
+        },
+      },
       script: async (handle) => {
-        await until(() => hasBegun(handle), 'the node has begun');
+        await until(() => isAsked, 'the model is asked');
         await tell(handle, 'pause', DRAIN);
         await tell(handle, 'resume');
+        isResumed = true;
       },
     });
     expect(typesOf(run).filter((type) => /paused|resumed/.test(type))).toEqual([]);
@@ -358,8 +370,8 @@ describe('what a pause must not do', () => {
 
   it('spend executions of nodes', async () => {
     const run = await runOnce({
-      input: runInput(delayed, { configurable: { recursionLimit: 2 } }),
-      script: pausedFor(CUT),
+      input: runInput(gated, { configurable: { recursionLimit: 2 } }),
+      script: pausedFor(CUT, (handle) => answer(handle, 'gate', { action: 'accept' }, GATE)),
     });
     expect(run.status).toBe('completed');
   });

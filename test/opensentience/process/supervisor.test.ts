@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { openChildren } from '../../../src/opensentience/process/children.ts';
 import { groupMembers, isRunning, recordProcess } from '../../../src/system/processes.ts';
 import { callOf, startCore, type TestCore } from '../../support/opensentience/core-parts.ts';
@@ -255,6 +255,32 @@ describe('nothing is left of a Core that was killed', () => {
       expect(readFileSync(path, 'utf8')).not.toContain('left');
     },
   );
+  it.runIf(linux)('what ignores SIGTERM is gone once its end is reported', async () => {
+    const path = join(root, 'deaf.json');
+    const leader = spawn('/bin/sh', ['-c', 'trap "" TERM; echo deaf; read line'], {
+      detached: true,
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    children.push(leader);
+    for await (const line of createInterface({ input: leader.stdout })) if (line === 'deaf') break;
+    const pid = leader.pid ?? 0;
+    const core = { pid: 2 ** 22 + 1, startedAt: 'gone:1' };
+    writeFileSync(path, JSON.stringify([{ agentId: 'deaf', process: recordProcess(pid), core }]));
+    // A kernel that takes its time: who does not wait after SIGKILL is done before the signal is there.
+    const kill = process.kill.bind(process);
+    const slowKill = vi.spyOn(process, 'kill').mockImplementation((target, signal) => {
+      if (signal !== 'SIGKILL') return kill(target, signal);
+      setImmediate(() => leader.kill(signal));
+      return true;
+    });
+    try {
+      expect(await openChildren(path, quietLogger).endOrphans()).toEqual(['deaf']);
+      expect(recordProcess(pid)).toBeUndefined();
+      expect(slowKill).toHaveBeenCalledWith(-pid, 'SIGKILL');
+    } finally {
+      slowKill.mockRestore();
+    }
+  });
   it('a list that cannot be read ends nobody', async () => {
     const path = join(root, 'broken.json');
     for (const text of ['', '{', '{"pid":1}', 'null']) {
