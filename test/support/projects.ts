@@ -8,6 +8,7 @@ const PURE = [
   'support/machine.test.ts',
   'support/broken.test.ts',
   'support/host.test.ts',
+  'support/all-or-none.test.ts',
   'support/at-end.test.ts',
   'support/prepare.test.ts',
   'runner',
