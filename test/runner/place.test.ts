@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { ROOT } from '../support/root.ts';
+import { sweepPlaces } from './place.ts';
 
 /** Takes a place and starts a process there that outlives its parent, as one of a killed test worker does. */
 const TAKE = `
@@ -33,31 +34,33 @@ const LIVE = `
   console.log(JSON.stringify({ folder: place.folder }));
   setInterval(() => {}, 1_000);
 `;
-const SWEEP = `
-  import { sweepPlaces } from '${join(ROOT, 'test/runner/place.ts')}';
-  console.log(JSON.stringify({ left: await sweepPlaces() }));
-`;
 
 interface Said {
   readonly folder: string;
   readonly left: readonly string[];
 }
 
+interface Running extends Said {
+  readonly child: ChildProcess;
+  readonly ended: Promise<unknown>;
+}
+
 /** Runs a program until it has said something. */
-async function run(program: string, base = tmpdir()): Promise<[Said, ChildProcess]> {
+async function run(program: string, base = tmpdir()): Promise<Running> {
   const args = ['--import', 'tsx', '--input-type=module', '-e', program];
   const child = spawn(process.execPath, args, {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, TMPDIR: base },
   });
+  const ended = once(child, 'exit');
   const [piece] = (await once(child.stdout, 'data')) as [Buffer];
-  return [JSON.parse(piece.toString()) as Said, child];
+  return { ...(JSON.parse(piece.toString()) as Said), child, ended };
 }
 
 describe.skipIf(!existsSync('/proc/self/environ'))('a place', () => {
   it('names and ends what outlived its parent, and the folder goes', async () => {
-    const [{ folder, left }] = await run(TAKE + CLEAR);
+    const { folder, left } = await run(TAKE + CLEAR);
     expect(left).toHaveLength(1);
     expect(left[0]).toMatch(/setInterval|left/);
     expect(existsSync(folder)).toBe(false);
@@ -67,20 +70,17 @@ describe.skipIf(!existsSync('/proc/self/environ'))('a place', () => {
     const base = await temporaryFolder('places');
     const nobodys = join(base, 'owt-nobody');
     mkdirSync(nobodys);
-    const [[dead], [living, owner]] = await Promise.all([
-      run(TAKE + DIE, base),
-      run(TAKE + LIVE, base),
-    ]);
-    const [{ left }] = await run(SWEEP, base);
+    const [dead, living] = await Promise.all([run(TAKE + DIE, base), run(TAKE + LIVE, base)]);
+    await dead.ended;
+    const left = await sweepPlaces(base);
     expect(left).toHaveLength(1);
     expect([dead.folder, living.folder, nobodys].map((path) => existsSync(path))).toEqual([
       false,
       true,
       true,
     ]);
-    owner.kill('SIGKILL');
-    await once(owner, 'exit');
-    const [{ left: later }] = await run(SWEEP, base);
-    expect(later).toHaveLength(1);
+    living.child.kill('SIGKILL');
+    await living.ended;
+    expect(await sweepPlaces(base)).toHaveLength(1);
   });
 });

@@ -43,8 +43,7 @@ export function takePlace(): Place {
  * Clears the places in the temporary folder whose owner has gone without doing so, killed for one; the command lines of what
  * still ran there. A place that names no owner is left alone.
  */
-export async function sweepPlaces(): Promise<readonly string[]> {
-  const base = tmpdir();
+export async function sweepPlaces(base = tmpdir()): Promise<readonly string[]> {
   const folders = readdirSync(base)
     .filter((name) => name.startsWith(PREFIX))
     .map((name) => join(base, name))
