@@ -12,6 +12,7 @@ import { ROOT } from '../support/root.ts';
 import { repositoryFiles } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { changedSince, keepGreen, lastGreen } from '../runner/green.ts';
+import { sweepPlaces, takePlace } from '../runner/place.ts';
 import { concerned, named, type Choice } from './choice.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 import { mutate } from './mutate.ts';
@@ -105,6 +106,9 @@ async function attempt(folder: string, mutant: Mutant): Promise<[Verdict, string
 }
 
 async function main(): Promise<void> {
+  // A test that is cut off leaves its servers.
+  await sweepPlaces();
+  const place = takePlace();
   const folder = await mkdtemp(join(tmpdir(), 'openwop-mutants-'));
   const isRequired = (process.env.OPENWOP_TEST_REQUIRE ?? '') !== '';
   const { chosen, left } = choose();
@@ -125,7 +129,7 @@ async function main(): Promise<void> {
       if (why !== '') console.log(`         ${why.replaceAll('\n', '\n         ')}`);
     }
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await place.clear();
   }
   console.log(
     `mutants: ${Object.entries(counts)
