@@ -2,6 +2,7 @@
 // named or written, what is dead.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { PROJECTS, processTestFiles } from './support/projects.ts';
 import {
   bareLimits,
   functionsOf,
@@ -363,6 +364,37 @@ describe('limits of tests', () => {
   it('each that ends a wait goes by the machine (test/support/machine.ts)', () => {
     const tests = files.filter(({ path }) => path.startsWith('test/'));
     expect(tests.flatMap(bareLimits)).toEqual([]);
+  });
+});
+
+/** Not among those that start processes, though they start a program of the product. */
+const STARTS_ELSEWHERE = [
+  // Runs where nothing but Java can be had: all that starts processes is skipped there.
+  'test/app/in-memory.test.ts',
+  // One short command that asks a scripted host.
+  'test/cli/agents.test.ts',
+  'test/cli/runs.test.ts',
+];
+
+describe('projects of tests (test/support/projects.ts)', () => {
+  const tests = files.filter(({ path }) => /^test\/.*\.test\.ts$/.test(path));
+  it('each row is there', () => {
+    const rows = Object.values(PROJECTS).flatMap(({ include, exclude }) => [
+      ...include,
+      ...exclude,
+    ]);
+    const isThere = (row: string) => {
+      const [folder = ''] = row.split('**');
+      return tests.some(({ path }) => path === row || (folder !== row && path.startsWith(folder)));
+    };
+    expect([...new Set(rows)].filter((row) => !isThere(row))).toEqual([]);
+  });
+  it('what starts programs is among those that start processes', () => {
+    const starts =
+      /\b(spawnHost|spawnCommand|programArgs|startHalf)\(|launch\.js\b|support\/(walk|faults\/system)\.ts'/;
+    const processes = processTestFiles();
+    const strays = tests.filter(({ path, text }) => starts.test(text) && !processes.includes(path));
+    expect(strays.map(({ path }) => path)).toEqual(STARTS_ELSEWHERE);
   });
 });
 

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { loadCatalog, type CatalogOptions } from '../../src/adapters/catalog/index.ts';
 import type { ResolvedAgent } from '../../src/ports/catalog.ts';
@@ -11,7 +12,7 @@ import type { ContentStore } from '../../src/ports/content.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { Tools } from '../../src/ports/tools.ts';
 
-const SAMPLES = new URL('../fixtures/', import.meta.url).pathname;
+const SAMPLES = fileURLToPath(new URL('../fixtures/', import.meta.url));
 const CLERK = 'local.tests.clerk';
 
 let folder: string;

@@ -1,4 +1,5 @@
 // Starting, adopting, restarting and ending Temporal's dev server (architecture §7).
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { connect, createServer as createProxy, type AddressInfo, type Socket } from 'node:net';
@@ -104,6 +105,17 @@ describe('architecture §7 the dev server of a data folder', () => {
     expect(third).toMatchObject({ adopted: false, address: first.address });
   });
 
+  it.skipIf(!existsSync('/proc/self/environ'))(
+    'has of the environment what any program needs, and no key',
+    async () => {
+      const env = { ...process.env, TMPDIR: folder, OPENAI_API_KEY: 'sk-x' };
+      const server = await obtain({ inMemory: true, program: { ...options().program, env } });
+      const text = readFileSync(`/proc/${server.pid()}/environ`, 'utf8');
+      // By its temporary folder a test run knows what it left behind (test/runner/place.ts).
+      expect(text).toContain(`TMPDIR=${folder}\0`);
+      expect(text.match(/^\w+(?==)|(?<=\0)\w+(?==)/g)?.sort()).toEqual(['HOME', 'PATH', 'TMPDIR']);
+    },
+  );
   it('is started again on the same port when it dies', async () => {
     const server = await obtain({ inMemory: true });
     const pid = server.pid() as number;

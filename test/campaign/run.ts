@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LINES_VARIABLE, readLines } from '../runner/lines.ts';
 import { outcomeOf } from '../runner/outcome.ts';
+import { sweepPlaces, takePlace } from '../runner/place.ts';
 import { faultOfNumber, refuse, takeArguments } from '../support/arguments.ts';
 import { shareSlowness } from '../support/machine.ts';
 import { ROOT } from '../support/root.ts';
@@ -64,7 +65,7 @@ function commandLine({ command, env }: Round): string {
 async function play({ command, env }: Round): Promise<boolean> {
   const isVitest = command.includes('vitest');
   const [program = '', ...args] = isVitest ? [...command, ...REPORTERS] : command;
-  const folder = mkdtempSync(join(tmpdir(), 'owt-campaign-'));
+  const folder = mkdtempSync(join(tmpdir(), 'round-'));
   const path = join(folder, 'lines');
   const child = spawn(program, args, {
     cwd: ROOT,
@@ -122,6 +123,9 @@ const names = partsNamed();
 const minutes = numberOf('minutes', DEFAULT_MINUTES);
 const seed = numberOf('seed', Math.trunc(Date.now() / 1_000));
 const untilMs = Date.now() + minutes * MINUTE_MS;
+for (const command of await sweepPlaces())
+  console.log(`left behind by a run that was killed, and ended: ${command}`);
+const place = takePlace();
 const factor = await shareSlowness();
 console.log(`campaign: --seed ${seed} --minutes ${minutes}, machine factor ${factor}`);
 const left: PartName[] = [];
@@ -134,6 +138,7 @@ for (const [index, name] of names.entries()) {
   const share = (untilMs - Date.now()) / (names.length - index);
   await playPart(name, { seed, untilMs: Date.now() + share });
 }
+for (const command of await place.clear()) console.log(`left behind, and ended: ${command}`);
 if (left.length > 0) console.log(`not played, the time was over: ${left.join(', ')}`);
 for (const line of failures) console.log(`failed: ${line}`);
 console.log(`${passed} passed, ${failures.length} failed`);

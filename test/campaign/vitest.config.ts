@@ -1,11 +1,12 @@
 // The parts of the campaign that are too long for `npm test`: the same settings, other files.
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
 const test = { ...base.test, projects: undefined };
 
 export default defineConfig({
-  root: new URL('../..', import.meta.url).pathname,
+  root: fileURLToPath(new URL('../..', import.meta.url)),
   test: {
     ...test,
     name: 'campaign',

@@ -14,6 +14,7 @@ import { ROOT } from '../support/root.ts';
 import { repositoryFiles } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { Greens } from '../runner/green.ts';
+import { sweepPlaces, takePlace } from '../runner/place.ts';
 import { concerned, faultOfWords, named, wordsOf, type Choice } from './choice.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 import { mutate } from './mutate.ts';
@@ -24,6 +25,8 @@ const run = promisify(execFile);
 const LIMIT_MS = 180_000;
 /** Of all tests that kill the chosen ones, before any line is changed, in ms. */
 const CONTROL_LIMIT_MS = 20 * 60_000;
+/** No further mutant of a change is begun so long after the first, in ms: what is left is named. */
+const BEGIN_LIMIT_MS = 10 * 60_000;
 
 type Verdict = 'killed' | 'survived' | 'skipped' | 'broken';
 
@@ -54,6 +57,7 @@ function choose(): Choice {
   return choice;
 }
 
+const IS_BOUNDED = WORDS.length === 0;
 /** Nobody chose: the next such run need not try what this one did. */
 const IS_FOR_WHAT_CHANGED = WORDS.length === 0 || ARE_ALL;
 
@@ -152,6 +156,10 @@ async function attempt(folder: string, mutant: Mutant): Promise<[Verdict, string
 
 async function main(): Promise<void> {
   const { chosen, left } = choose();
+  let late = 0;
+  // A test that is cut off leaves its servers.
+  await sweepPlaces();
+  const place = takePlace();
   const folder = await mkdtemp(join(tmpdir(), 'openwop-mutants-'));
   const isRequired = (process.env.OPENWOP_TEST_REQUIRE ?? '') !== '';
   const counts = { killed: 0, survived: 0, skipped: 0, broken: 0 };
@@ -160,8 +168,14 @@ async function main(): Promise<void> {
     await copyTree(folder);
     await prepareDatabase(CACHE_DIR);
     const failing = await failingAnyway(folder, chosen);
+    const until = IS_BOUNDED ? Date.now() + BEGIN_LIMIT_MS : Infinity;
     for (const mutant of chosen) {
       const startedMs = Date.now();
+      if (startedMs > until) {
+        console.log(`not tried, the time was over: I${mutant.invariant} ${mutant.file}`);
+        late++;
+        continue;
+      }
       const [verdict, why] = failing.has(mutant.killer)
         ? (['broken', `${mutant.killer} fails without it`] as const)
         : await attempt(folder, mutant);
@@ -174,7 +188,7 @@ async function main(): Promise<void> {
       if (why !== '') console.log(`         ${why.replaceAll('\n', '\n         ')}`);
     }
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await place.clear();
   }
   console.log(
     `mutants: ${Object.entries(counts)
@@ -182,7 +196,7 @@ async function main(): Promise<void> {
       .join(', ')}`,
   );
   if (counts.survived + counts.broken + (isRequired ? counts.skipped : 0) > 0) process.exitCode = 1;
-  else if (left + counts.skipped === 0 && IS_FOR_WHAT_CHANGED) greens.keep();
+  else if (left + late + counts.skipped === 0 && IS_FOR_WHAT_CHANGED) greens.keep();
 }
 
 await main();

@@ -1,11 +1,12 @@
 // Every test file may be asked for, and no Temporal server is started: killers need none.
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { ALL_TESTS } from '../support/projects.ts';
 import { patient } from '../support/machine.ts';
 import { POLL } from '../support/waiting.ts';
 
 export default defineConfig({
-  root: new URL('../..', import.meta.url).pathname,
+  root: fileURLToPath(new URL('../..', import.meta.url)),
   test: {
     include: [ALL_TESTS],
     setupFiles: ['test/support/each-file.ts'],

@@ -75,7 +75,7 @@ export function flakesOf(
   return found.map((one) => ({ file, ...one, message: one.message.slice(0, 500), ...run }));
 }
 
-export const nameOf = ({ file, test }: Pick<Flake, 'file' | 'test'>): string => `${file} › ${test}`;
+const nameOf = ({ file, test }: Pick<Flake, 'file' | 'test'>): string => `${file} › ${test}`;
 
 /** Names of tests that have flaked too often. A row that is kept in both places counts once. */
 export function tooOften(rows: readonly Row[]): readonly string[] {

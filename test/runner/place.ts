@@ -1,9 +1,23 @@
 // The place of one test run: a temporary folder for all that its processes make there. Where the run ends, however it does,
 // what still runs on that folder is ended, and the folder goes.
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isRunning, recordProcess, type ProcessRecord } from '../../src/system/processes.ts';
+
+/** How the names of places begin. */
+const PREFIX = 'owt-';
+/** In a place: the process that took it. */
+const OWNER = 'owner.json';
 
 /** Time in ms that a process gets between SIGTERM and SIGKILL. */
 const GRACE_MS = 3_000;
@@ -17,22 +31,46 @@ export interface Place {
 
 /** Its path is short, for the sockets in it. From then on it is the temporary folder of this process and its children. */
 export function takePlace(): Place {
-  const folder = mkdtempSync(join(tmpdir(), 'owt-'));
+  const folder = mkdtempSync(join(tmpdir(), PREFIX));
+  writeFileSync(join(folder, OWNER), JSON.stringify(recordProcess(process.pid) ?? null));
   // PostgreSQL runs as a user of its own where the tests run as root.
   chmodSync(folder, 0o711);
   process.env.TMPDIR = folder;
-  return {
-    folder,
-    async clear() {
-      const left = processesOn(folder);
-      for (const { pid } of left) signal(pid, 'SIGTERM');
-      const limit = Date.now() + GRACE_MS;
-      while (Date.now() < limit && processesOn(folder).length > 0) await sleep(PROBE_MS);
-      for (const { pid } of processesOn(folder)) signal(pid, 'SIGKILL');
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-      return left.map(({ command }) => command);
-    },
-  };
+  return { folder, clear: () => clear(folder) };
+}
+
+/**
+ * Clears the places in the temporary folder whose owner has gone without doing so, killed for one; the command lines of what
+ * still ran there. A place that names no owner is left alone.
+ */
+export async function sweepPlaces(base = tmpdir()): Promise<readonly string[]> {
+  const folders = readdirSync(base)
+    .filter((name) => name.startsWith(PREFIX))
+    .map((name) => join(base, name))
+    .filter(isLeft);
+  return (await Promise.all(folders.map(clear))).flat();
+}
+
+function isLeft(folder: string): boolean {
+  try {
+    // Another user's is that user's to clear.
+    if (statSync(folder).uid !== process.getuid?.()) return false;
+    const owner = JSON.parse(readFileSync(join(folder, OWNER), 'utf8')) as ProcessRecord;
+    return !isRunning(owner);
+  } catch {
+    return false;
+  }
+}
+
+/** Ends what runs on the folder and removes it; the command lines of what was ended. */
+async function clear(folder: string): Promise<readonly string[]> {
+  const left = processesOn(folder);
+  for (const { pid } of left) signal(pid, 'SIGTERM');
+  const limit = Date.now() + GRACE_MS;
+  while (Date.now() < limit && processesOn(folder).length > 0) await sleep(PROBE_MS);
+  for (const { pid } of processesOn(folder)) signal(pid, 'SIGKILL');
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  return left.map(({ command }) => command);
 }
 
 interface Process {

@@ -8,7 +8,7 @@ import { shareSlowness } from '../support/machine.ts';
 import { setup as setupDatabases } from '../support/setup-databases.ts';
 import { PROGRAM, TEST_TEMPORAL_VARIABLE } from '../support/temporal.ts';
 import { LINES_VARIABLE } from './lines.ts';
-import { takePlace } from './place.ts';
+import { sweepPlaces, takePlace } from './place.ts';
 import { TestRun } from './test-run.ts';
 
 export interface Surroundings {
@@ -36,6 +36,8 @@ const NOTHING_RAN: Closing = { lines: ['0 passed, 1 failed'], code: 1 };
 
 /** Does the work of a run and prints its closing lines; the exit code. */
 export async function withServers({ limitMs, longestMs }: Limits, work: Work): Promise<number> {
+  for (const command of await sweepPlaces())
+    console.log(`left behind by a run that was killed, and ended: ${command}`);
   const place = takePlace();
   const path = join(place.folder, 'lines');
   process.env[LINES_VARIABLE] = path;

@@ -5,7 +5,16 @@ export function atEndOfFile(action: () => Promise<void>): void {
   actions.push(action);
 }
 
-/** The last first. */
+/** The last first. Each runs, whatever the others do; throws what was thrown. */
 export async function endFile(): Promise<void> {
-  for (let action = actions.pop(); action; action = actions.pop()) await action();
+  const errors: unknown[] = [];
+  for (let action = actions.pop(); action; action = actions.pop()) {
+    try {
+      await action();
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 1) throw new AggregateError(errors, errors.map(String).join('; '));
+  if (errors.length > 0) throw errors[0];
 }

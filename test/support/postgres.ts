@@ -1,8 +1,9 @@
 // A PostgreSQL cluster of a test's own, to be killed: a free port, a temporary folder, gone afterwards. Where PostgreSQL is not
 // installed the reason comes back instead, and with OPENWOP_TEST_REQUIRE=postgres that is an error.
 import { execFile, spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { closeSync, openSync } from 'node:fs';
 import { chown, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
@@ -15,6 +16,9 @@ import { patient } from './machine.ts';
 const run = promisify(execFile);
 const START_LIMIT_MS = patient(30_000);
 const START_POLL_MS = 50;
+const NAME = 'openwop-postgres-';
+/** Of what a server wrote, for the error when it does not start. */
+const LOG_CHARS = 2_000;
 
 export interface TestPostgres {
   /** A fresh, empty database; its URL. */
@@ -45,17 +49,38 @@ export async function startPostgres(settings: Settings = {}): Promise<StartedPos
     return { missing };
   }
   const owner = process.getuid?.() === 0 ? await ownerOf('postgres') : undefined;
-  const dir = await mkdtemp(join(tmpdir(), 'openwop-postgres-'));
-  if (owner) await chown(dir, owner.uid, owner.gid);
+  const dir = await makeFolder(owner);
   const data = join(dir, 'data');
-  await run(
-    join(bin, 'initdb'),
-    ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'],
-    owner,
-  );
   const cluster = new Cluster({ bin, data, dir, owner, settings });
-  await cluster.restart();
+  try {
+    await run(
+      join(bin, 'initdb'),
+      ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'],
+      { ...owner, cwd: dir },
+    );
+    await cluster.restart();
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
   return cluster;
+}
+
+/** In the temporary folder; in /tmp where the owner cannot reach that, as below the home of root. */
+async function makeFolder(owner: Owner | undefined): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), NAME));
+  if (owner === undefined) return dir;
+  await chown(dir, owner.uid, owner.gid);
+  // Its own folder is 0700, so it reaches what it can write.
+  const isReached = await run('test', ['-w', dir], { ...owner, cwd: '/' }).then(
+    () => true,
+    () => false,
+  );
+  if (isReached) return dir;
+  await rm(dir, { recursive: true });
+  const other = await mkdtemp(join('/tmp', NAME));
+  await chown(other, owner.uid, owner.gid);
+  return other;
 }
 
 interface Owner {
@@ -123,6 +148,10 @@ class Cluster implements TestPostgres {
     this.#options = options;
   }
 
+  get #log(): string {
+    return join(this.#options.dir, 'log');
+  }
+
   async createDatabase(): Promise<string> {
     const name = `t_${randomUUID().replaceAll('-', '')}`;
     await askPostgres(this.#url('postgres'), `CREATE DATABASE ${name}`);
@@ -157,14 +186,21 @@ class Cluster implements TestPostgres {
       if (this.#server === undefined || this.#server.exitCode !== null) {
         // Somebody may have taken a port that was free a moment ago.
         if (!this.#wasUp) this.#port = await freePort();
-        const args = ['-D', data, '-p', String(this.#port), '-k', dir, '-h', '127.0.0.1', ...set];
-        this.#server = spawn(join(bin, 'postgres'), args, { ...owner, stdio: 'ignore' });
+        const args = ['-D', data, '-p', String(this.#port), '-k', '', '-h', '127.0.0.1', ...set];
+        // No socket: its path has a limit of about 100 bytes. No pipe: a server outlives whoever reads it.
+        const log = openSync(this.#log, 'a');
+        const options: SpawnOptions = { ...owner, cwd: dir, stdio: ['ignore', log, log] };
+        this.#server = spawn(join(bin, 'postgres'), args, options);
+        closeSync(log);
       }
       if (await this.#isUp()) {
         this.#wasUp = true;
         return;
       }
-      if (Date.now() > deadline) throw new Error('PostgreSQL did not start');
+      if (Date.now() > deadline) {
+        const said = await readFile(this.#log, 'utf8').catch(String);
+        throw new Error(`PostgreSQL did not start: ${said.slice(-LOG_CHARS).trim()}`);
+      }
       await new Promise((resolve) => setTimeout(resolve, START_POLL_MS));
     }
   }

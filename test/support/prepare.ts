@@ -1,7 +1,15 @@
 // Makes what prepared.ts hands out, before the first test: for global-setup.ts.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -19,10 +27,10 @@ export async function bundlePrograms(folder: string): Promise<void> {
   await compile({ entryPoints, outdir: folder });
 }
 
-/** Makes the migrated folder that `copyDatabase` copies, unless it is there; those that nobody made for a week go. */
+/** Makes the migrated folder that `copyDatabase` copies, unless it is there; those that nobody used for a week go. */
 export async function prepareDatabase(cacheDir: string): Promise<void> {
   const ready = migratedFolder(cacheDir);
-  if (existsSync(ready)) return;
+  if (isUsed(ready)) return;
   mkdirSync(cacheDir, { recursive: true });
   removeOld(cacheDir);
   const draft = `${ready}.${randomBytes(4).toString('hex')}`;
@@ -39,11 +47,25 @@ export async function prepareDatabase(cacheDir: string): Promise<void> {
   }
 }
 
-/** Of other trees, and drafts that were cut off: a run that goes on beside this one has made its own within a week. */
-function removeOld(cacheDir: string): void {
+/** Marks a folder as used now. False: it is not there. */
+function isUsed(path: string): boolean {
+  try {
+    const now = new Date();
+    utimesSync(path, now, now);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return false;
+  }
+}
+
+/** Of other trees, and drafts that were cut off: a run that goes on beside this one has begun within a week. */
+export function removeOld(cacheDir: string): void {
   for (const name of readdirSync(cacheDir)) {
     const path = join(cacheDir, name);
-    if (name.startsWith(MIGRATED) && statSync(path).mtimeMs < Date.now() - KEPT_MS)
-      rmSync(path, { recursive: true, force: true });
+    if (!name.startsWith(MIGRATED)) continue;
+    // Another run may rename or remove it at this moment.
+    const usedAtMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+    if (usedAtMs < Date.now() - KEPT_MS) rmSync(path, { recursive: true, force: true });
   }
 }

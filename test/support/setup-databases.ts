@@ -3,17 +3,21 @@
 // used as it is.
 import { openDatabase } from '../../src/adapters/postgres/index.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
+import { allOrNone, type Undo } from './all-or-none.ts';
 import { prepareDatabase } from './prepare.ts';
 import { quietLogger } from './quiet-logger.ts';
 import { POSTGRES_VARIABLE, startSharedPostgres } from './shared-postgres.ts';
 import { CACHE_DIR } from './temporal.ts';
 
-export async function setup(): Promise<() => Promise<void>> {
-  const [postgres] = await Promise.all([
-    process.env[POSTGRES_VARIABLE] === undefined ? startSharedPostgres(migrateAt) : undefined,
-    prepareDatabase(CACHE_DIR),
-  ]);
-  if (postgres === undefined || 'missing' in postgres) return async () => {};
+export function setup(): Promise<Undo> {
+  const prepared = prepareDatabase(CACHE_DIR).then(() => async () => {});
+  return allOrNone([setupPostgres(), prepared]);
+}
+
+async function setupPostgres(): Promise<Undo> {
+  if (process.env[POSTGRES_VARIABLE] !== undefined) return async () => {};
+  const postgres = await startSharedPostgres(migrateAt);
+  if ('missing' in postgres) return async () => {};
   process.env[POSTGRES_VARIABLE] = postgres.url;
   return async () => {
     delete process.env[POSTGRES_VARIABLE];

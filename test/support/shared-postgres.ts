@@ -65,8 +65,13 @@ export async function startSharedPostgres(
   const settings = { fsync: 'off', max_connections: String(CONNECTIONS) };
   const own = await startPostgres(settings);
   if ('missing' in own) return own;
-  const url = await own.createDatabase();
-  await askPostgres(url, `CREATE DATABASE ${TEMPLATE}`);
-  await migrate(urlOf(url, TEMPLATE));
-  return { url, stop: () => own.stop() };
+  try {
+    const url = await own.createDatabase();
+    await askPostgres(url, `CREATE DATABASE ${TEMPLATE}`);
+    await migrate(urlOf(url, TEMPLATE));
+    return { url, stop: () => own.stop() };
+  } catch (error) {
+    await own.stop();
+    throw error;
+  }
 }

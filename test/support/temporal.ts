@@ -97,6 +97,9 @@ export async function startTestTemporal(options: { own?: boolean } = {}): Promis
     ui: false,
     program: { ...PROGRAM, report: () => {} },
     logger: silent,
+  }).catch(async (error: unknown) => {
+    await rm(dataDir, { recursive: true, force: true });
+    throw error;
   });
   return testTemporal(server.address, {
     pid: () => server.pid(),

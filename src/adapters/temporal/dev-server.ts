@@ -203,12 +203,13 @@ async function start(
   options: DevServerOptions,
 ): Promise<ServerRecord> {
   const log = openSync(join(options.dataDir, 'temporal.log'), 'w', 0o600);
+  const { PATH, HOME, TMPDIR } = options.program.env;
   // Its own session: Ctrl-C in the terminal must not end the server before the worker has drained.
   const child = spawn(path, [...record.args], {
     detached: true,
     stdio: ['ignore', log, log],
     // Nothing else: keys of the host are none of its business, and TEMPORAL_* would change its behaviour.
-    env: { PATH: options.program.env.PATH, HOME: options.program.env.HOME },
+    env: { PATH, HOME, TMPDIR },
   });
   closeSync(log);
   const failed = new Promise<string>((resolve) => {
