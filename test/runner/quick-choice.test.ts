@@ -28,7 +28,7 @@ it('what does not fit is left, and what is shorter behind it is not', () => {
 it.each([
   ['workflows/run.ts', 'test/workflows/run.test.ts'],
   ['src/adapters/postgres/migrations/001-initial.sql', 'test/adapters/postgres-stores.test.ts'],
-  ['src/app/launch.js', 'test/app/launch.test.ts'],
+  ['src/app/start.ts', 'test/app/host.test.ts'],
   ['examples/ledger/agent.py', 'test/opensentience/examples.test.ts'],
 ])('what no test imports has its tests, too: %s', (changed, test) => {
   const tests = [test, 'test/rules/ids.test.ts'];
