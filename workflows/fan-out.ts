@@ -69,9 +69,36 @@ export async function fanOut(fan: FanOut): Promise<void> {
   const free = Math.max(0, (config.maxConcurrency ?? workers.length) - atWork.length);
   const next = workers.filter(({ phase }) => phase === 'waiting').slice(0, free);
   const first = join.outcome ? atWork : [...atWork, ...next];
-  await startWorkers(all, 'batch', first).catch((error: unknown) => noteFault(fan, error, first));
-  const lanes = await Promise.allSettled(first.map((worker) => lane(fan, worker)));
-  for (const one of lanes) if (one.status === 'rejected') throw one.reason;
+  await settled(batchesOf(first).map((batch) => startBatch(fan, batch)));
+  await settled(first.map((worker) => lane(fan, worker)));
+}
+
+interface Batch {
+  readonly step: string;
+  readonly workers: Worker[];
+}
+
+/** A segment that ended before some were started left them to this one, each in the batch that it began in. */
+function batchesOf(workers: readonly Worker[]): readonly Batch[] {
+  const batches = new Map<string, Batch>();
+  for (const worker of workers) {
+    const { startedBy: step = 'batch' } = worker;
+    const batch = batches.get(step) ?? { step, workers: [] };
+    batch.workers.push(worker);
+    batches.set(step, batch);
+  }
+  return [...batches.values()];
+}
+
+async function startBatch(fan: FanOut, { step, workers }: Batch): Promise<void> {
+  await startWorkers(fan.all, step, workers).catch((error: unknown) =>
+    noteFault(fan, error, workers),
+  );
+}
+
+/** Waits for all, then throws the first error. */
+async function settled(work: readonly Promise<void>[]): Promise<void> {
+  for (const one of await Promise.allSettled(work)) if (one.status === 'rejected') throw one.reason;
 }
 
 /** One worker after the other, while there are any and the join is not decided. */

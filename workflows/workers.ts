@@ -33,6 +33,8 @@ export type Worker = {
   /** Names it within the node attempt. */
   readonly step: string;
   phase: 'waiting' | 'began' | 'running' | 'ended';
+  /** Step by which it is started, whichever segment does. */
+  startedBy?: string;
   child?: Child;
   /** Key of what was last told of it. */
   told: string;
@@ -83,7 +85,7 @@ export async function startWorkers(
   const waiting = batch.filter(({ phase }) => phase === 'waiting');
   const given = waiting.map(({ workerId }) => inputsFor(all, workerId).inputs);
   bounded(given, 'what workers that start together are given', NODE_INPUTS_BYTES);
-  for (const worker of waiting) begin(all, worker);
+  for (const worker of waiting) begin(all, worker, step);
   const wanted = batch.flatMap((worker) =>
     worker.phase === 'began' && worker.child ? [wantedOf(all, worker, worker.child)] : [],
   );
@@ -91,12 +93,13 @@ export async function startWorkers(
   for (const worker of batch) if (worker.phase === 'began') noteStart(all, worker);
 }
 
-function begin(all: Workers, worker: Worker): void {
+function begin(all: Workers, worker: Worker, startedBy: string): void {
   const { visit } = all;
   const { step } = worker;
   const callId = payloadId('call', visit.run.input.idSeed, tupleOf(visit, step));
   worker.child = newChild(visit, { step, callId });
   worker.phase = 'began';
+  worker.startedBy = startedBy;
   tell(all, worker, { phase: 'dispatch.began' });
 }
 

@@ -14,7 +14,10 @@ export function quietFor(ms: number): Promise<void> {
   return sleep(ms);
 }
 
-/** How long a scripted step, a remote party or a person takes, in ms on a machine of factor 1. */
-export async function takes(ms: number): Promise<void> {
-  await sleep(paced(ms));
+/**
+ * How long a scripted step, a remote party or a person takes, in ms on a machine of factor 1. `most`: as for `paced`; a step that
+ * is silent for 5 s is given up.
+ */
+export async function takes(ms: number, most?: number): Promise<void> {
+  await sleep(paced(ms, most));
 }

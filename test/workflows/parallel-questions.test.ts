@@ -227,7 +227,7 @@ describe('each question ends on its own', () => {
     const { activities } = turnOf({
       early: inDoubt,
       late: async (input, name) => {
-        await takes(2_500);
+        await takes(2_500, 3_000);
         return inDoubt(input, name);
       },
     });
