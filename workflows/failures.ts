@@ -37,6 +37,12 @@ export function mayStream(error: unknown): boolean {
   return !isClosed.some((it) => error instanceof it);
 }
 
+/** Waits for all, then throws the first error: nothing of it is left running. */
+export async function settled(work: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(work);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}
+
 /**
  * For work that nobody waits for: it may be cancelled. Anything else is a fault of this code, and fails the workflow
  * task by an unhandled rejection, so that it is seen and tried again.

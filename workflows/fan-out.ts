@@ -11,7 +11,7 @@
 import type { DispatchConfig } from '../schemas/types.generated.ts';
 import { dismiss } from './child-runs.ts';
 import { isCancellation } from '@temporalio/workflow';
-import { failureOf } from './failures.ts';
+import { failureOf, settled } from './failures.ts';
 import type { NodeError } from './frames.ts';
 import { failStart, finishWorker, startWorkers, type Worker, type Workers } from './workers.ts';
 
@@ -94,11 +94,6 @@ async function startBatch(fan: FanOut, { step, workers }: Batch): Promise<void> 
   await startWorkers(fan.all, step, workers).catch((error: unknown) =>
     noteFault(fan, error, workers),
   );
-}
-
-/** Waits for all, then throws the first error. */
-async function settled(work: readonly Promise<void>[]): Promise<void> {
-  for (const one of await Promise.allSettled(work)) if (one.status === 'rejected') throw one.reason;
 }
 
 /** One worker after the other, while there are any and the join is not decided. */

@@ -20,7 +20,7 @@ import {
   type Wanted,
 } from './child-runs.ts';
 import { nodeFailure, type Visit } from './context.ts';
-import { failureOf, isUnreached, mayStream, StepDropped } from './failures.ts';
+import { failureOf, isUnreached, mayStream, settled, StepDropped } from './failures.ts';
 import type { NodeError, Resolution } from './frames.ts';
 import { approvalSchema, interrupt, type InterruptRequest } from './interrupts.ts';
 import {
@@ -99,12 +99,6 @@ function failureIn(calls: readonly ToolCall[]): NodeError | undefined {
 
 function isAsking({ doubt, approval }: ToolCall): boolean {
   return doubt !== undefined || approval === 'needed';
-}
-
-/** Waits for all, then throws the first error: no call of the turn is left running. */
-async function settled(work: readonly Promise<void>[]): Promise<void> {
-  const results = await Promise.allSettled(work);
-  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
 /** A call in its place. */

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LINES_VARIABLE, readLines } from '../runner/lines.ts';
 import { outcomeOf } from '../runner/outcome.ts';
-import { sweepPlaces, takePlace } from '../runner/place.ts';
+import { inPlace } from '../runner/place.ts';
 import { faultOfNumber, refuse, takeArguments } from '../support/arguments.ts';
 import { shareSlowness } from '../support/machine.ts';
 import { ROOT } from '../support/root.ts';
@@ -123,22 +123,20 @@ const names = partsNamed();
 const minutes = numberOf('minutes', DEFAULT_MINUTES);
 const seed = numberOf('seed', Math.trunc(Date.now() / 1_000));
 const untilMs = Date.now() + minutes * MINUTE_MS;
-for (const command of await sweepPlaces())
-  console.log(`left behind by a run that was killed, and ended: ${command}`);
-const place = takePlace();
-const factor = await shareSlowness();
-console.log(`campaign: --seed ${seed} --minutes ${minutes}, machine factor ${factor}`);
 const left: PartName[] = [];
-for (const [index, name] of names.entries()) {
-  if (isStopped || (index > 0 && Date.now() > untilMs)) {
-    left.push(name);
-    continue;
+await inPlace(async () => {
+  const factor = await shareSlowness();
+  console.log(`campaign: --seed ${seed} --minutes ${minutes}, machine factor ${factor}`);
+  for (const [index, name] of names.entries()) {
+    if (isStopped || (index > 0 && Date.now() > untilMs)) {
+      left.push(name);
+      continue;
+    }
+    // What a part leaves of its share the later ones have.
+    const share = (untilMs - Date.now()) / (names.length - index);
+    await playPart(name, { seed, untilMs: Date.now() + share });
   }
-  // What a part leaves of its share the later ones have.
-  const share = (untilMs - Date.now()) / (names.length - index);
-  await playPart(name, { seed, untilMs: Date.now() + share });
-}
-for (const command of await place.clear()) console.log(`left behind, and ended: ${command}`);
+});
 if (left.length > 0) console.log(`not played, the time was over: ${left.join(', ')}`);
 for (const line of failures) console.log(`failed: ${line}`);
 console.log(`${passed} passed, ${failures.length} failed`);

@@ -126,6 +126,12 @@ async function playAll(plans: readonly Plan[]): Promise<string[]> {
   return failures;
 }
 
+/** One that tells of a broken promise is no chance, though it is kept as text. */
+async function expectNone(failures: readonly string[]): Promise<void> {
+  const hold = () => expect(failures).toEqual([]);
+  await (failures.some(tellsOfBroken) ? neverByChance(hold) : hold());
+}
+
 type Rows = Record<string, unknown>[];
 
 /** What is in both tables, and then nothing. */
@@ -157,8 +163,7 @@ describe('architecture §8 SIGKILL rounds', () => {
       if (missing) skip(missing);
       const failures = await playAll(PLANS);
       const { worker, facade } = halves;
-      const hold = () => expect([...worker.deaths, ...facade.deaths, ...failures]).toEqual([]);
-      await (failures.some(tellsOfBroken) ? neverByChance(hold) : hold());
+      await expectNone([...worker.deaths, ...facade.deaths, ...failures]);
       if (PLANS.some(leavesDoubt)) expect(doubtsRaised).toBeGreaterThan(0);
     },
   );
@@ -175,8 +180,7 @@ describe('architecture §8 SIGKILL rounds', () => {
           broken.push(`seed ${seed}: ${String((error as Error).stack)}`),
         );
       }
-      const hold = () => expect(broken).toEqual([]);
-      await (broken.some(tellsOfBroken) ? neverByChance(hold) : hold());
+      await expectNone(broken);
     },
   );
 

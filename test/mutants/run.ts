@@ -14,7 +14,7 @@ import { ROOT } from '../support/root.ts';
 import { repositoryFiles } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { Greens } from '../runner/green.ts';
-import { sweepPlaces, takePlace } from '../runner/place.ts';
+import { inPlace } from '../runner/place.ts';
 import { concerned, faultOfWords, named, wordsOf, type Choice } from './choice.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 import { mutate } from './mutate.ts';
@@ -154,42 +154,42 @@ async function attempt(folder: string, mutant: Mutant): Promise<[Verdict, string
   }
 }
 
+/** Tries them in order. `late`: how many there was no time for. */
+async function tryAll(
+  chosen: readonly Mutant[],
+): Promise<{ readonly counts: Record<Verdict, number>; readonly late: number }> {
+  const folder = await mkdtemp(join(tmpdir(), 'openwop-mutants-'));
+  const counts = { killed: 0, survived: 0, skipped: 0, broken: 0 };
+  let late = 0;
+  await shareSlowness();
+  await copyTree(folder);
+  await prepareDatabase(CACHE_DIR);
+  const failing = await failingAnyway(folder, chosen);
+  const until = IS_BOUNDED ? Date.now() + BEGIN_LIMIT_MS : Infinity;
+  for (const mutant of chosen) {
+    const startedMs = Date.now();
+    if (startedMs > until) {
+      console.log(`not tried, the time was over: I${mutant.invariant} ${mutant.file}`);
+      late++;
+      continue;
+    }
+    const [verdict, why] = failing.has(mutant.killer)
+      ? (['broken', `${mutant.killer} fails without it`] as const)
+      : await attempt(folder, mutant);
+    counts[verdict]++;
+    const seconds = ((Date.now() - startedMs) / 1000).toFixed(1);
+    const [line = ''] = mutant.before.trim().split('\n');
+    console.log(`${verdict.padEnd(8)} I${mutant.invariant} ${seconds} s  ${mutant.file}: ${line}`);
+    if (why !== '') console.log(`         ${why.replaceAll('\n', '\n         ')}`);
+  }
+  return { counts, late };
+}
+
 async function main(): Promise<void> {
   const { chosen, left } = choose();
-  let late = 0;
-  // A test that is cut off leaves its servers.
-  await sweepPlaces();
-  const place = takePlace();
-  const folder = await mkdtemp(join(tmpdir(), 'openwop-mutants-'));
   const isRequired = (process.env.OPENWOP_TEST_REQUIRE ?? '') !== '';
-  const counts = { killed: 0, survived: 0, skipped: 0, broken: 0 };
-  try {
-    await shareSlowness();
-    await copyTree(folder);
-    await prepareDatabase(CACHE_DIR);
-    const failing = await failingAnyway(folder, chosen);
-    const until = IS_BOUNDED ? Date.now() + BEGIN_LIMIT_MS : Infinity;
-    for (const mutant of chosen) {
-      const startedMs = Date.now();
-      if (startedMs > until) {
-        console.log(`not tried, the time was over: I${mutant.invariant} ${mutant.file}`);
-        late++;
-        continue;
-      }
-      const [verdict, why] = failing.has(mutant.killer)
-        ? (['broken', `${mutant.killer} fails without it`] as const)
-        : await attempt(folder, mutant);
-      counts[verdict]++;
-      const seconds = ((Date.now() - startedMs) / 1000).toFixed(1);
-      const [line = ''] = mutant.before.trim().split('\n');
-      console.log(
-        `${verdict.padEnd(8)} I${mutant.invariant} ${seconds} s  ${mutant.file}: ${line}`,
-      );
-      if (why !== '') console.log(`         ${why.replaceAll('\n', '\n         ')}`);
-    }
-  } finally {
-    await place.clear();
-  }
+  // A test that is cut off leaves its servers.
+  const { counts, late } = await inPlace(() => tryAll(chosen));
   console.log(
     `mutants: ${Object.entries(counts)
       .map(([word, n]) => `${n} ${word}`)

@@ -23,20 +23,29 @@ const OWNER = 'owner.json';
 const GRACE_MS = 3_000;
 const PROBE_MS = 50;
 
-export interface Place {
-  readonly folder: string;
-  /** Ends what was left behind and removes the folder; the command lines of what was still there. */
-  clear(): Promise<readonly string[]>;
+/**
+ * Does some work in a place of its own, and clears it whatever came of that; what former runs left is cleared first. What ran on
+ * is named.
+ */
+export async function inPlace<Result>(work: (folder: string) => Promise<Result>): Promise<Result> {
+  for (const command of await sweepPlaces())
+    console.log(`left behind by a run that was killed, and ended: ${command}`);
+  const folder = takePlace();
+  try {
+    return await work(folder);
+  } finally {
+    for (const command of await clear(folder)) console.log(`left behind, and ended: ${command}`);
+  }
 }
 
 /** Its path is short, for the sockets in it. From then on it is the temporary folder of this process and its children. */
-export function takePlace(): Place {
+function takePlace(): string {
   const folder = mkdtempSync(join(tmpdir(), PREFIX));
   writeFileSync(join(folder, OWNER), JSON.stringify(recordProcess(process.pid) ?? null));
   // PostgreSQL runs as a user of its own where the tests run as root.
   chmodSync(folder, 0o711);
   process.env.TMPDIR = folder;
-  return { folder, clear: () => clear(folder) };
+  return folder;
 }
 
 /**

@@ -5,7 +5,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { inProcessTestFiles, processTestFiles } from '../support/projects.ts';
+import { inProcessTestFiles, testFiles } from '../support/projects.ts';
 import { ROOT } from '../support/root.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { readDurations } from './durations.ts';
@@ -88,8 +88,7 @@ async function quick(tests: TestRun, { hasServer, slow }: Surroundings): Promise
   console.log(`${changed.length} files differ from ${commit.slice(0, 9)}.`);
   const checking = Promise.all(staticChecks(changed).map((one) => check(one, limitMs)));
   const names = changed.map((path) => basename(path).replace(/\..*$/, ''));
-  const rooms = new Set([...inProcessTestFiles(), ...processTestFiles()]);
-  const more = testsWithoutImport(changed, [...rooms]);
+  const more = testsWithoutImport(changed, testFiles());
   const inHere = new Set(hasServer ? inProcessTestFiles() : []);
   const near = new Set([...testsOf(commit, hasServer), ...more.filter((file) => inHere.has(file))]);
   const { chosen, left } = choose([...near], {

@@ -1,7 +1,12 @@
 // `npm test`: obtains a Temporal server as `npm start` does, runs the tests on two tracks (plan.ts), names what was skipped, and
 // ends with one line of its own. Where nothing but the in-memory server can be had, what needs a dev server is skipped. With
 // OPENWOP_TEST_REQUIRE (a list of postgres, java, chromium, python, go) a skip is a failure (architecture §8).
-import { inProcessTestFiles, processTestFiles, realTestFiles } from '../support/projects.ts';
+import {
+  inProcessTestFiles,
+  processTestFiles,
+  realTestFiles,
+  testFiles,
+} from '../support/projects.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { overBudget } from './budget.ts';
 import { keepDurations, readDurations } from './durations.ts';
@@ -60,9 +65,8 @@ function noted(keep: () => void): void {
 /** Files of a whole run that no lane took up. */
 function unheard(run: TestRun, hasServer: boolean): readonly string[] {
   const heard = new Set([...resultsOf(run.lines).keys(), ...run.outcome.cutOff]);
-  const files = [...inProcessTestFiles(), ...(hasServer ? processTestFiles() : [])];
-  const others = new Set(hasServer ? [] : realTestFiles());
-  return files.filter((file) => !heard.has(file) && !others.has(file));
+  const others = new Set(hasServer ? [] : [...realTestFiles(), ...processTestFiles()]);
+  return testFiles().filter((file) => !heard.has(file) && !others.has(file));
 }
 
 interface Seen {

@@ -8,7 +8,7 @@ import { shareSlowness } from '../support/machine.ts';
 import { setup as setupDatabases } from '../support/setup-databases.ts';
 import { PROGRAM, TEST_TEMPORAL_VARIABLE } from '../support/temporal.ts';
 import { LINES_VARIABLE } from './lines.ts';
-import { sweepPlaces, takePlace } from './place.ts';
+import { inPlace } from './place.ts';
 import { TestRun } from './test-run.ts';
 
 export interface Surroundings {
@@ -36,31 +36,39 @@ const NOTHING_RAN: Closing = { lines: ['0 passed, 1 failed'], code: 1 };
 
 /** Does the work of a run and prints its closing lines; the exit code. */
 export async function withServers({ limitMs, longestMs }: Limits, work: Work): Promise<number> {
-  for (const command of await sweepPlaces())
-    console.log(`left behind by a run that was killed, and ended: ${command}`);
-  const place = takePlace();
-  const path = join(place.folder, 'lines');
-  process.env[LINES_VARIABLE] = path;
-  let tearDown = async (): Promise<void> => undefined;
   let closing = NOTHING_RAN;
   try {
-    const kind = await findServer();
-    if (kind !== undefined) {
-      const slow = await shareSlowness();
-      console.log(`Machine factor ${slow}: limits that end a wait are multiplied by it.`);
-      const run = new TestRun(path, Math.min(longestMs, limitMs * Number(slow)));
-      // npm passes on what a terminal has sent already: the second one changes nothing.
-      for (const name of ['SIGINT', 'SIGTERM'] as const)
-        process.on(name, () => run.stop(`The tests were ended by ${name}.`));
-      tearDown = await (kind === 'dev' ? setup() : setupDatabases());
-      closing = await work(run, { hasServer: kind === 'dev', slow });
-    }
+    await inPlace(async (folder) => {
+      closing = await workIn(folder, { limitMs, longestMs }, work);
+    });
   } finally {
-    await tearDown().catch((error: unknown) => console.log(`did not end well: ${String(error)}`));
-    for (const command of await place.clear()) console.log(`left behind, and ended: ${command}`);
     console.log(closing.lines.join('\n'));
   }
   return closing.code;
+}
+
+async function workIn(
+  folder: string,
+  { limitMs, longestMs }: Limits,
+  work: Work,
+): Promise<Closing> {
+  const path = join(folder, 'lines');
+  process.env[LINES_VARIABLE] = path;
+  let tearDown = async (): Promise<void> => undefined;
+  try {
+    const kind = await findServer();
+    if (kind === undefined) return NOTHING_RAN;
+    const slow = await shareSlowness();
+    console.log(`Machine factor ${slow}: limits that end a wait are multiplied by it.`);
+    const run = new TestRun(path, Math.min(longestMs, limitMs * Number(slow)));
+    // npm passes on what a terminal has sent already: the second one changes nothing.
+    for (const name of ['SIGINT', 'SIGTERM'] as const)
+      process.on(name, () => run.stop(`The tests were ended by ${name}.`));
+    tearDown = await (kind === 'dev' ? setup() : setupDatabases());
+    return await work(run, { hasServer: kind === 'dev', slow });
+  } finally {
+    await tearDown().catch((error: unknown) => console.log(`did not end well: ${String(error)}`));
+  }
 }
 
 /** Whether a dev server can be had; the line of each step is printed. A server named in the environment is used as it is. */

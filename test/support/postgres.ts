@@ -14,7 +14,7 @@ import pg from 'pg';
 import { patient } from './machine.ts';
 
 const run = promisify(execFile);
-const START_LIMIT_MS = patient(30_000);
+const START_LIMIT_MS = 30_000;
 const START_POLL_MS = 50;
 const NAME = 'openwop-postgres-';
 /** Of what a server wrote, for the error when it does not start. */
@@ -68,9 +68,8 @@ export async function startPostgres(settings: Settings = {}): Promise<StartedPos
 
 /** In the temporary folder; in /tmp where the owner cannot reach that, as below the home of root. */
 async function makeFolder(owner: Owner | undefined): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), NAME));
+  const dir = await ownFolder(tmpdir(), owner);
   if (owner === undefined) return dir;
-  await chown(dir, owner.uid, owner.gid);
   // Its own folder is 0700, so it reaches what it can write.
   const isReached = await run('test', ['-w', dir], { ...owner, cwd: '/' }).then(
     () => true,
@@ -78,9 +77,13 @@ async function makeFolder(owner: Owner | undefined): Promise<string> {
   );
   if (isReached) return dir;
   await rm(dir, { recursive: true });
-  const other = await mkdtemp(join('/tmp', NAME));
-  await chown(other, owner.uid, owner.gid);
-  return other;
+  return ownFolder('/tmp', owner);
+}
+
+async function ownFolder(base: string, owner: Owner | undefined): Promise<string> {
+  const dir = await mkdtemp(join(base, NAME));
+  if (owner) await chown(dir, owner.uid, owner.gid);
+  return dir;
 }
 
 interface Owner {
@@ -180,7 +183,7 @@ class Cluster implements TestPostgres {
     const { bin, data, dir, owner } = this.#options;
     const settings = { shared_buffers: '32MB', ...this.#options.settings };
     const set = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    const deadline = Date.now() + START_LIMIT_MS;
+    const deadline = Date.now() + patient(START_LIMIT_MS);
     for (;;) {
       // After a kill the backends of the old server need a moment before a new one may take the folder.
       if (this.#server === undefined || this.#server.exitCode !== null) {

@@ -19,7 +19,7 @@ import { patient } from './machine.ts';
 
 const run = promisify(execFile);
 /** Longest time to make a database, in ms: it takes seconds. */
-const INIT_LIMIT_MS = patient(120_000);
+const INIT_LIMIT_MS = 120_000;
 const KEPT_MS = 7 * 24 * 3_600_000;
 
 export async function bundlePrograms(folder: string): Promise<void> {
@@ -30,13 +30,13 @@ export async function bundlePrograms(folder: string): Promise<void> {
 /** Makes the migrated folder that `copyDatabase` copies, unless it is there; those that nobody used for a week go. */
 export async function prepareDatabase(cacheDir: string): Promise<void> {
   const ready = migratedFolder(cacheDir);
-  if (isUsed(ready)) return;
+  if (markUsed(ready)) return;
   mkdirSync(cacheDir, { recursive: true });
   removeOld(cacheDir);
   const draft = `${ready}.${randomBytes(4).toString('hex')}`;
   const program = fileURLToPath(new URL('./migrated-database.ts', import.meta.url));
   await run(process.execPath, ['--import', 'tsx', program, draft, cacheDir], {
-    timeout: INIT_LIMIT_MS,
+    timeout: patient(INIT_LIMIT_MS),
   });
   try {
     renameSync(draft, ready);
@@ -48,7 +48,7 @@ export async function prepareDatabase(cacheDir: string): Promise<void> {
 }
 
 /** Marks a folder as used now. False: it is not there. */
-function isUsed(path: string): boolean {
+function markUsed(path: string): boolean {
   try {
     const now = new Date();
     utimesSync(path, now, now);

@@ -110,7 +110,8 @@ export function processTestFiles(): string[] {
   return testFiles().filter((path) => PROCESSES.some(holds(path)));
 }
 
-function testFiles(): string[] {
+/** Files of all tests, from the repository's root. */
+export function testFiles(): string[] {
   const folder = join(import.meta.dirname, '..');
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.test.ts'))

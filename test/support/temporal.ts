@@ -23,7 +23,7 @@ export const CACHE_DIR = cacheDir;
 /** By the ways of `npm start`. */
 export const PROGRAM = { cacheDir, downloadService: temporalDownload, env: process.env };
 const DAY_SECONDS = 24 * 3600;
-const NAMESPACE_LIMIT_MS = patient(20_000);
+const NAMESPACE_LIMIT_MS = 20_000;
 const NAMESPACE_PROBE_MS = 100;
 
 export interface TestTemporal {
@@ -48,7 +48,7 @@ async function registerNamespace(address: string): Promise<string> {
       namespace,
       workflowExecutionRetentionPeriod: { seconds },
     });
-    const until = Date.now() + NAMESPACE_LIMIT_MS;
+    const until = Date.now() + patient(NAMESPACE_LIMIT_MS);
     for (;;) {
       const usable = await connection.workflowService.listWorkflowExecutions({ namespace }).then(
         () => true,

@@ -14,9 +14,11 @@ export function quietFor(ms: number): Promise<void> {
   return sleep(ms);
 }
 
+/** Longest silence of a scripted step in ms, on any machine: one that says nothing for 5 s is given up. */
+export const LONGEST_SILENCE_MS = 3_000;
+
 /**
- * How long a scripted step, a remote party or a person takes, in ms on a machine of factor 1. `most`: as for `paced`; a step that
- * is silent for 5 s is given up.
+ * How long a scripted step, a remote party or a person takes, in ms on a machine of factor 1. `most`: as for `paced`.
  */
 export async function takes(ms: number, most?: number): Promise<void> {
   await sleep(paced(ms, most));

@@ -6,12 +6,10 @@ import type { CallToolInput, InferTurnInput } from '../../activities/contract.ts
 import { agentNode, chain, definition, edge, pinned, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
 import { paced } from '../support/machine.ts';
+import { LONGEST_SILENCE_MS } from '../support/waiting.ts';
 import { pendingOf, timersOf } from '../support/run-workflow.ts';
 import { payloadsOf, runBothWays, runOnce, typesOf, useWorkflowRunner } from './both-ways.ts';
 import { AGENT, decision, oneAgent, scripted, type Turn } from './scripted-agent.ts';
-
-/** A scripted step says nothing for so long at most, in ms: one that is silent for 5 s is given up. */
-const BELOW_HEARTBEAT_MS = 3_000;
 
 useWorkflowRunner();
 
@@ -258,7 +256,7 @@ describe('one invocation (RFC 0077 §E)', () => {
       },
     };
     const nodes = [
-      agentNode('think', AGENT, { settings: { timeoutMs: paced(900, BELOW_HEARTBEAT_MS) } }),
+      agentNode('think', AGENT, { settings: { timeoutMs: paced(900, LONGEST_SILENCE_MS) } }),
     ];
     const input = runInput(chain('late', nodes), { agentList: [pinned(AGENT)] });
     const run = await runBothWays({

@@ -20,7 +20,7 @@ import {
   useWorkflowRunner,
 } from './both-ways.ts';
 import { decision, oneAgent, scripted } from './scripted-agent.ts';
-import { takes } from '../support/waiting.ts';
+import { LONGEST_SILENCE_MS, takes } from '../support/waiting.ts';
 
 useWorkflowRunner();
 
@@ -227,7 +227,7 @@ describe('each question ends on its own', () => {
     const { activities } = turnOf({
       early: inDoubt,
       late: async (input, name) => {
-        await takes(2_500, 3_000);
+        await takes(2_500, LONGEST_SILENCE_MS);
         return inDoubt(input, name);
       },
     });

@@ -35,6 +35,25 @@ const DELAY_MS = paced(3_000);
  * that was cut is abandoned (CANCELLATION_GRACE_MS), which no slow machine makes longer.
  */
 const BESIDE_MS = 500;
+/** A model that thinks until it is told to answer. */
+function thinking() {
+  const { activities } = scripted({ turns: [decision('done', 1)] });
+  let wasAsked = false;
+  let mayAnswer = false;
+  return {
+    activities: {
+      ...activities,
+      async inferTurn(input: InferTurnInput) {
+        wasAsked = true;
+        await until(() => mayAnswer, 'the model may answer');
+        return activities.inferTurn(input);
+      },
+    },
+    isAsked: () => until(() => wasAsked, 'the model is asked'),
+    answer: () => void (mayAnswer = true),
+  };
+}
+
 const GATE = approvalSchema(['accept', 'reject']);
 const DRAIN = { drainPolicy: 'drain-current-node' } as const;
 const CUT = { drainPolicy: 'immediate' } as const;
@@ -122,24 +141,15 @@ describe('drain-current-node', () => {
   });
 
   it('taken back before anything came to rest, states nothing', async () => {
-    const { activities } = scripted({ turns: [decision('done', 1)] });
-    let isAsked = false;
-    let isResumed = false;
+    const model = thinking();
     const run = await runOnce({
       input: oneAgent(),
-      activities: {
-        ...activities,
-        async inferTurn(input: InferTurnInput) {
-          isAsked = true;
-          await until(() => isResumed, 'the pause is taken back');
-          return activities.inferTurn(input);
-        },
-      },
+      activities: model.activities,
       script: async (handle) => {
-        await until(() => isAsked, 'the model is asked');
+        await model.isAsked();
         await tell(handle, 'pause', DRAIN);
         await tell(handle, 'resume');
-        isResumed = true;
+        model.answer();
       },
     });
     expect(typesOf(run).filter((type) => /paused|resumed/.test(type))).toEqual([]);
@@ -165,23 +175,14 @@ describe('immediate', () => {
   });
 
   it('closes the bracket of an agent that is at work, and no retry is spent for it', async () => {
-    const { activities } = scripted({ turns: [decision('done', 1)] });
-    let isAsked = false;
-    let isCut = false;
+    const model = thinking();
     const run = await runOnce({
       input: oneAgent(),
-      activities: {
-        ...activities,
-        async inferTurn(input: InferTurnInput) {
-          isAsked = true;
-          await until(() => isCut, 'the attempt is cut');
-          return activities.inferTurn(input);
-        },
-      },
+      activities: model.activities,
       script: async (handle) => {
-        await until(() => isAsked, 'the model is asked');
+        await model.isAsked();
         await tell(handle, 'pause', CUT);
-        isCut = true;
+        model.answer();
         await tell(handle, 'resume');
       },
     });
