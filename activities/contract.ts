@@ -16,14 +16,13 @@ export interface StepContext {
   readonly runId: string;
   readonly tenant: string;
   readonly principal: string;
-  /** Absent where workflow code of an earlier version scheduled it; such a run is the root of its chain. */
-  readonly header?: RunHeader;
+  readonly header: RunHeader;
   readonly workflowId: string;
   readonly nodeId: string;
   readonly visit: number;
   readonly attempt: number;
   readonly activityId: string;
-  /** Of the events that it states itself. Absent: the run states no causes. */
+  /** Of the events that it states itself. */
   readonly cause?: CausedBy;
 }
 

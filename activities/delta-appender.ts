@@ -36,7 +36,7 @@ export interface DeltaBlock extends DeltaForm {
   readonly run: RunRef;
   readonly activityId: string;
   readonly nodeId: string;
-  /** Of each delta; absent in runs that state no causes. */
+  /** Of each delta. */
   readonly causedBy?: CausedBy;
   /** Temporal's try, from 1. */
   readonly tryNumber: number;

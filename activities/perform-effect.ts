@@ -243,7 +243,7 @@ function contextOf(
   return {
     tenant,
     runId,
-    correlationId: header?.correlationId ?? runId,
+    correlationId: header.correlationId,
     nodeId,
     workflowId,
     principal,

@@ -4,7 +4,7 @@ import type { StepContext } from './contract.ts';
 
 export interface EventPlace {
   readonly nodeId: string;
-  /** Absent in runs that state no causes. */
+  /** Absent: the run's start. */
   readonly causedBy?: CausedBy;
 }
 

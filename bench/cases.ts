@@ -10,7 +10,13 @@ import type {
   StepContext,
 } from '../activities/contract.ts';
 import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
-import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../src/rules/limits.ts';
+import {
+  INTERRUPT_TIMEOUT_MS,
+  MAX_NODE_EXECUTIONS,
+  MAX_RUN_DURATION_MS,
+} from '../src/rules/limits.ts';
+import { subjectOf } from '../src/rules/subject.ts';
+import { ERA, REVISION } from '../src/rules/versions.ts';
 import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../src/rules/run-input.ts';
 import type { WorkflowDefinition, WorkflowEdge, WorkflowNode } from '../schemas/types.generated.ts';
 
@@ -148,7 +154,7 @@ export function runInputOf(definition: WorkflowDefinition, agent = pinnedAgent()
   return {
     runId,
     tenant: 'default',
-    principal: 'api-key:default',
+    subject: subjectOf('api-key', 'default', 'api-key:default'),
     idSeed: runId,
     translateVersion: TRANSLATE_VERSION,
     header: { sessionId: `session-${runId}`, correlationId: runId },
@@ -157,8 +163,14 @@ export function runInputOf(definition: WorkflowDefinition, agent = pinnedAgent()
     variables: {},
     configurable: {},
     agents: { [agent.agentId]: agent },
-    limits: { maxNodeExecutions: MAX_NODE_EXECUTIONS, maxRunDurationMs: MAX_RUN_DURATION_MS },
+    limits: {
+      maxNodeExecutions: MAX_NODE_EXECUTIONS,
+      maxRunDurationMs: MAX_RUN_DURATION_MS,
+      interruptTimeoutMs: INTERRUPT_TIMEOUT_MS,
+    },
     policy: { escalation: true, verbosity: 'summary' },
+    era: ERA,
+    revision: REVISION,
   };
 }
 

@@ -1455,13 +1455,12 @@ export interface RunBundle {
 export interface BundledInput {
   runId: string;
   tenant: string;
-  subject?: {
+  subject: {
     [k: string]: unknown;
   };
-  principal?: string;
   idSeed: string;
   translateVersion: number;
-  era?: number;
+  era: number;
   header: {
     sessionId: string;
     correlationId: string;
@@ -1510,8 +1509,7 @@ export interface BundledInput {
     [k: string]: unknown;
   };
   testHooks?: true;
-  statesCauses?: true;
-  revision?: number;
+  revision: number;
   forceContinueAsNewAfter?: number;
 }
 export interface BundledBatch {

@@ -1,7 +1,6 @@
 // Why each fact is stated (seed 003 §1.2): every event but the run's first names the one that it follows from, up to the
 // human's answer, the request or the timer that began it. Within a node that is the newest of its facts that leads on
 // (the table of event types says which); between nodes, and for the run, it is what this breath of code was woken by.
-// Only runs whose input says so state causes: those that began before go on as they began (architecture §2.5).
 import { eventRow } from '../src/rules/events.ts';
 
 /** By node, the key of the fact that its next one follows from; under '' the run's own. JSON of what segments carry on. */
@@ -10,29 +9,23 @@ export type Causes = readonly (readonly [nodeId: string, key: string])[];
 /** No node has an empty id. */
 const RUN = '';
 
-let causes: Map<string, string> | undefined;
+let causes = new Map<string, string>();
 let following: string | undefined;
 
-/** From now on causes are stated. Undefined: this run states none. */
-export function traceCauses(from: Causes | undefined): void {
-  causes = from && new Map(from);
+/** At the beginning of a run, and of each segment with what the one before carried on. */
+export function traceCauses(from: Causes): void {
+  causes = new Map(from);
 }
 
 /** As the next segment needs them. */
-export function tracedCauses(): Causes | undefined {
-  return causes && [...causes];
+export function tracedCauses(): Causes {
+  return [...causes];
 }
 
-/** What a fact stated now follows from; undefined where none are stated. */
+/** What a fact stated now follows from; undefined for the run's first. */
 export function causeOf(nodeId = RUN): string | undefined {
-  if (!causes) return undefined;
   const ofNode = nodeId === RUN ? undefined : causes.get(nodeId);
   return ofNode ?? following ?? causes.get(RUN);
-}
-
-/** The cause that is named where causes are stated, else none. */
-export function ifTraced(cause: string | undefined): string | undefined {
-  return causes && cause;
 }
 
 /** For the journal, of every fact that it takes down. */
@@ -45,18 +38,18 @@ export function noteFact({
   readonly key: string;
   readonly nodeId?: string;
 }): void {
-  if (nodeId !== undefined && causes?.has(nodeId) && eventRow(type).leads) causes.set(nodeId, key);
+  if (nodeId !== undefined && causes.has(nodeId) && eventRow(type).leads) causes.set(nodeId, key);
 }
 
 /** A visit of the node begins, by what is followed now. */
 export function beginCauses(nodeId: string): void {
-  const cause = following ?? causes?.get(RUN);
-  if (cause !== undefined) causes?.set(nodeId, cause);
+  const cause = following ?? causes.get(RUN);
+  if (cause !== undefined) causes.set(nodeId, cause);
 }
 
 /** The visit is over. */
 export function endCauses(nodeId: string): void {
-  causes?.delete(nodeId);
+  causes.delete(nodeId);
 }
 
 /** Whatever the work states or begins in this breath follows from that fact. Synchronous. */

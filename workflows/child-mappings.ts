@@ -5,7 +5,6 @@ import { NODE_INPUTS_BYTES } from '../src/rules/limits.ts';
 import type { CausedBy } from '../src/rules/journal.ts';
 import { hasType } from '../src/rules/variables.ts';
 import type { Asked } from './child-runs.ts';
-import { revisionOf } from '../src/rules/versions.ts';
 import { nodeFailure, type Visit } from './context.ts';
 import { isCrowded } from './steps.ts';
 import { bounded, inputsOf, keepVariable, sensitiveInputs, stateVariable } from './values.ts';
@@ -40,7 +39,7 @@ export function mappedInputs(
 
 /** What a child gives may be stated many times over, and many may end at once: asked in the breath of `takeMapped`. */
 export function needsRoom({ run }: Visit): boolean {
-  return revisionOf(run.input) > 1 && isCrowded(run);
+  return isCrowded(run);
 }
 
 /**

@@ -24,7 +24,6 @@ import {
   type ChildStart,
 } from '../src/rules/children.ts';
 import { childRunIdOf, emissionKey } from '../src/rules/ids.ts';
-import { revisionOf } from '../src/rules/versions.ts';
 import {
   emitFact,
   nodeFailure,
@@ -311,7 +310,6 @@ export async function dismiss(visit: Visit, child: Child, reason: string): Promi
  * own end.
  */
 export async function endLeftChildren(run: Run): Promise<void> {
-  if (revisionOf(run.input) < 2) return;
   const left = Object.entries(run.state.children ?? {}).filter(
     ([, { hasEnded, isDetached }]) => !hasEnded && !isDetached,
   );
@@ -375,11 +373,10 @@ async function orEnded<T>(
 
 /** The next segment would begin the step again that failed here. */
 async function inFlight(run: Run, work: () => Promise<unknown>): Promise<void> {
-  const count = revisionOf(run.input) > 1 ? 1 : 0;
-  run.inFlight += count;
+  run.inFlight++;
   await work().finally(() => {
-    run.inFlight -= count;
-    run.progress += count;
+    run.inFlight--;
+    run.progress++;
   });
 }
 

@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { MessageOutcome, PauseRunMessage } from '../src/rules/messages.ts';
 import type { Overlay } from '../src/rules/overlay.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
-import type { StoredSubject } from '../src/rules/subject.ts';
+import type { Subject } from '../src/rules/subject.ts';
 import type { Causes } from './causes.ts';
 
 /** What became of an edge: its source ended well, badly, or the edge was not taken. */
@@ -51,7 +51,7 @@ export type Frame = {
 
 export interface Resolution {
   readonly value: JsonValue;
-  readonly resolvedBy: StoredSubject;
+  readonly resolvedBy: Subject;
   /** Key of the entry that closes it. */
   readonly key: string;
   /** Of a conversation: all turns, the first and the last included. */
@@ -186,8 +186,8 @@ export interface RunState {
   /** Of a rehearsal. */
   clock?: ClockState;
   open: readonly OpenItem[];
-  /** Absent in runs that state no causes. */
-  readonly causes?: Causes;
+  /** Of what follows next; empty before the run's first event. */
+  readonly causes: Causes;
 }
 
 export function newRunState(startedAtMs: number, variables: JsonObject): RunState {
@@ -206,14 +206,13 @@ export function newRunState(startedAtMs: number, variables: JsonObject): RunStat
     outputs: {},
     outcomes: [],
     open: [],
+    causes: [],
   };
 }
 
-/** The state that an earlier segment carried on. Earlier releases, which knew one interrupt a node, kept it by node. */
+/** The state that the segment before carried on. */
 export function restoredRunState(carried: JsonValue): RunState {
-  const state = carried as unknown as RunState;
-  const open = Object.values(state.interrupts);
-  return { ...state, interrupts: Object.fromEntries(open.map((one) => [one.interruptId, one])) };
+  return carried as unknown as RunState;
 }
 
 export function newFrame(nodeId: string, visit: number): Frame {

@@ -1,12 +1,10 @@
 // agent.handoff (RFC 0002 §B, RFC 0077 §E): control passes to another agent before the bracket closes, by the model, which
 // names an agent that its manifest permits and that goes on in the same node, or by an edge: a decision whose one taken
 // edge leads to a node of another agent.
-import { AGENT_NODE_TYPE } from '../src/rules/capabilities.ts';
 import { MAX_HANDOFFS_PER_VISIT, MAX_PASSED_BY } from '../src/rules/handoffs.ts';
 import type { JsonValue } from '../src/rules/json.ts';
 import { invokesAgent } from '../src/rules/orchestrator.ts';
 import type { WorkflowEdge } from '../schemas/types.generated.ts';
-import { revisionOf } from '../src/rules/versions.ts';
 import { holds } from './conditions.ts';
 import { emitFact, loopsLeft, nodeFailure, type Run, type Visit } from './context.ts';
 import type { Frame, Passing } from './frames.ts';
@@ -54,24 +52,22 @@ export function nextAgent(
   { visit, agent }: Pick<AgentWork, 'visit' | 'agent'>,
   decision: AgentDecision,
 ): (Successor & { readonly nodeId: string }) | undefined {
-  const { nodes, input } = visit.run;
+  const { nodes } = visit.run;
   const edge = onlyEdge(visit, decision);
   const target = edge && nodes.get(edge.targetNodeId);
   if (!target?.agent || target.disabled || target.agent.agentId === agent.agentId) return undefined;
-  const isInvoked =
-    revisionOf(input) > 0 ? invokesAgent(target) : target.typeId === AGENT_NODE_TYPE;
-  if (!isInvoked) return undefined;
+  if (!invokesAgent(target)) return undefined;
   return {
     ...{ agentId: target.agent.agentId, nodeId: target.id, reason: edge?.label },
-    ...(revisionOf(input) > 0 ? { context: decision.decision } : {}),
+    context: decision.decision,
   };
 }
 
 /** The edge by which the run goes on behind the decision, a loop's included, where it is one. */
 function onlyEdge({ run, frame }: Visit, decision: AgentDecision): WorkflowEdge | undefined {
-  const { graph, input } = run;
+  const { graph } = run;
   const scope = { variables: readable(run), outputs: outputsOf(decision) };
-  const back = (revisionOf(input) > 0 && graph.backOut.get(frame.nodeId)) || [];
+  const back = graph.backOut.get(frame.nodeId) ?? [];
   const open = back.filter((edge) => loopsLeft(run, edge) > 0);
   const out = [...(graph.forwardOut.get(frame.nodeId) ?? []), ...open];
   const taken = out.filter((edge) => holds(edge.condition, scope));
@@ -84,7 +80,6 @@ function onlyEdge({ run, frame }: Visit, decision: AgentDecision): WorkflowEdge 
 
 /** The edge is taken: whoever held control in the visit passes it over. */
 export function passOver(run: Run, edge: WorkflowEdge, frame: Frame): void {
-  if (revisionOf(run.input) === 0) return;
   const passed = holdersOf(run, frame)
     .filter((holder) => holder.told !== edge.targetNodeId)
     .map(({ agentId, reason }) => {

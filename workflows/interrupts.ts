@@ -5,7 +5,7 @@ import type { PayloadOf } from '../src/rules/events.ts';
 import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
-import { principalOf, type StoredSubject } from '../src/rules/subject.ts';
+import { principalOf, type Subject } from '../src/rules/subject.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Run, type Visit } from './context.ts';
 import type { Interrupt, NodeError, Resolution } from './frames.ts';
 import { abandonConversation, takeTurn, turnRefusal } from './conversation.ts';
@@ -314,7 +314,7 @@ export function answersOf(value: JsonValue): JsonObject {
 
 interface Answered {
   readonly value: JsonValue;
-  readonly resolvedBy: StoredSubject;
+  readonly resolvedBy: Subject;
   readonly atMs: number;
 }
 

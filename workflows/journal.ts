@@ -2,7 +2,7 @@
 // it takes down waits in the outbox until the interceptor puts it on a command of the same activation. Module state
 // belongs to one Temporal run: the sandbox gives every run its own modules.
 import { ApplicationFailure } from '@temporalio/workflow';
-import { causeOf, ifTraced, noteFact } from './causes.ts';
+import { causeOf, noteFact } from './causes.ts';
 import type { Stated } from './comparison.ts';
 import type { EventType, PayloadOf } from '../src/rules/events.ts';
 import { trackOpen, type OpenItem } from '../src/rules/endings.ts';
@@ -91,7 +91,7 @@ export function emit<T extends EventType>(
 ): void {
   if (ended) return;
   claimKey(options.key);
-  const causedBy = options.causedBy ?? ifTraced(because) ?? causeOf(options.nodeId);
+  const causedBy = options.causedBy ?? because ?? causeOf(options.nodeId);
   const { key, nodeId } = options;
   const isHeld = comparison?.holds({ key, type, payload, nodeId, causedBy });
   const own = { ...options, key: comparison?.keyOf(options.key) ?? options.key };

@@ -30,7 +30,6 @@ import {
   type MessageOutcome,
   type RunMessage,
 } from '../src/rules/messages.ts';
-import { revisionOf } from '../src/rules/versions.ts';
 import { FAMILY_OPTIONS, optionsOf, RECORDING_OPTIONS } from './activity-options.ts';
 import { causeOf } from './causes.ts';
 import { tupleOf, type Place, type QueuedStep, type Run } from './context.ts';
@@ -122,7 +121,6 @@ function isHeld(run: Run, name: ActivityName): boolean {
 /** As many activities are under way as may be. What ends a stream or a child waits for nothing. */
 function isFull(run: Run, name: ActivityName, isQueued: boolean): boolean {
   if (name === 'cancelChild' || name === 'sealBlock' || run.ending) return false;
-  if (revisionOf(run.input) < 2) return false;
   return run.inFlight >= MAX_PENDING_STEPS || (isQueued && run.queued.size >= MAX_QUEUED_STEPS);
 }
 
@@ -159,9 +157,8 @@ async function runStep<Name extends ActivityName>(
   const queued: QueuedStep | undefined = request.queue && { outlasted: false };
   run.inFlight++;
   if (queued) run.queued.add(queued);
-  // The header is not counted: a run that began before it was sent must fill its tasks as it did.
-  spend(jsonBytes({ ...request.input, context }));
-  const input = { ...request.input, context: { ...context, header: run.input.header } };
+  const input = { ...request.input, context };
+  spend(jsonBytes(input));
   try {
     const result = await withGrace(
       scheduleActivity<StepResult<StepOutput<Name>>>(name, [input], options),
@@ -170,7 +167,7 @@ async function runStep<Name extends ActivityName>(
     while (isCrowded(run)) await run.steps.nextTask(run);
     admit(activityId, result.events);
     // What follows from it states it again: many that come in one task are taken in one after the other.
-    if (revisionOf(run.input) > 1) spend(jsonBytes(result.output));
+    spend(jsonBytes(result.output));
     // What happened stands in the log; what would follow from it does not happen any more.
     if (CancellationScope.current().consideredCancelled) throw new CancelledAfterResult();
     return result.output;
@@ -181,14 +178,15 @@ async function runStep<Name extends ActivityName>(
   }
 }
 
-/** The context of an activity but for its run's header, for ids and isolation on the other side. */
-function contextOf(place: Place, activityId: string): Omit<StepContext, 'header'> {
+/** For ids and isolation on the other side. */
+function contextOf(place: Place, activityId: string): StepContext {
   const { run, frame } = place;
   const cause = causeOf(frame.nodeId);
   return {
     runId: run.input.runId,
     tenant: run.input.tenant,
     principal: ownPrincipal(run.input),
+    header: run.input.header,
     workflowId: run.input.definition.id,
     nodeId: frame.nodeId,
     visit: frame.visit,
@@ -256,7 +254,7 @@ function receive(inbox: Inbox): void {
 }
 
 function receiveKind(inbox: Inbox, kind: MessageKind): void {
-  // The Update's name says the kind: what older senders sent holds none.
+  // The Update's name says the kind, whatever the message says.
   const enter = (message: RunMessage): Entered => ({
     message: { ...message, kind } as RunMessage,
     updateId: currentUpdateInfo()?.id,

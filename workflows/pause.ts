@@ -9,7 +9,6 @@
 //
 // A resume that comes while it is only asked takes it back, and nothing is stated.
 import type { PauseRunMessage, ResumeRunMessage } from '../src/rules/messages.ts';
-import { revisionOf } from '../src/rules/versions.ts';
 import { passCancellation } from './failures.ts';
 import type { Run, Visit } from './context.ts';
 import type { Frame } from './frames.ts';
@@ -134,7 +133,7 @@ function runningFrames(run: Run): Frame[] {
 
 /** Its child ended, or was refused, while the pause was asked for: what comes next is held back. */
 function isHeld(run: Run, nodeId: string): boolean {
-  return isPaused(run) && revisionOf(run.input) > 1 && (run.atRest.get(nodeId) ?? 0) > 0;
+  return isPaused(run) && (run.atRest.get(nodeId) ?? 0) > 0;
 }
 
 /** Its attempt ends without an event of its own, and the next one waits for the resume. */

@@ -4,7 +4,6 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json
 import { decisionSchema, isDecision } from '../src/rules/orchestrator.ts';
 import { nodeFailure, type Visit } from './context.ts';
 import { answersOf, interrupt } from './interrupts.ts';
-import { revisionOf } from '../src/rules/versions.ts';
 import { clarifyingQuestions, decisionQuestion } from './questions.ts';
 
 export interface Doubted {
@@ -30,7 +29,6 @@ type Ratified = { readonly key: string } & (
 export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified> {
   const { step, agentId, threshold, decision, confidence, returnSchema, because } = doubted;
   const orchestrates = doubted.orchestrates === true;
-  const isTwin = revisionOf(visit.run.input) > 0;
   const facts = { agentId, threshold, observed: confidence ?? 0 };
   const { value, key } = await interrupt(visit, {
     step,
@@ -39,11 +37,11 @@ export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified
       ...decisionQuestion(agentId),
       ...facts,
       decision,
-      ...(isTwin ? { questions: clarifyingQuestions(agentId) } : {}),
+      questions: clarifyingQuestions(agentId),
     },
     resumeSchema: ratificationSchema(returnSchema, [
       ...(orchestrates ? [decisionSchema()] : []),
-      ...(isTwin ? [ANSWER_LIST] : []),
+      ANSWER_LIST,
     ]),
     because,
     timeoutMs: visit.node.config.escalationTimeoutMs as number | undefined,

@@ -1,7 +1,7 @@
 // Recorded Steps (architecture §6): the same code as live ones drive, on what its source was given. Each batch is delivered
 // when everything stands at a wait, with the source's time; nothing outside is asked. Behind the last one that is delivered
 // Steps are live: what was under way is begun again.
-import { ApplicationFailure, CancellationScope, patched } from '@temporalio/workflow';
+import { ApplicationFailure, CancellationScope } from '@temporalio/workflow';
 import type { RunMessage } from '../src/rules/messages.ts';
 import { MAX_DESCENDANTS } from '../src/rules/children.ts';
 import { CANCELLATION_GRACE_MS } from '../src/rules/limits.ts';
@@ -176,13 +176,7 @@ async function beginLeft<Name extends ActivityName>(
   const { place, request } = asked;
   const activityId = activityIdOf(tupleOf(place, request.step));
   const again = closeStream(player, asked, activityId);
-  // A child performs: where calls get what they got, none is begun. Before the patch the run failed there.
-  const isHeld =
-    asked.name === 'startChildren' &&
-    player.isLive &&
-    Boolean(overlay?.recordedTools) &&
-    !patched('children-from-the-record');
-  if (mode === 'branch' && !isHeld) {
+  if (mode === 'branch') {
     const own = overlaid(
       { ...requestNow(player, asked), step: again },
       { name: asked.name, overlay, activityId, policy: place.run.input.policy },

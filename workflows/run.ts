@@ -113,7 +113,7 @@ function stateStart(run: Run): void {
     },
     { key: STARTED_KEY, causedBy: input.header.startedBy },
   );
-  if (input.statesCauses) traceCauses([['', STARTED_KEY]]);
+  traceCauses([['', STARTED_KEY]]);
   stateClock(run);
   stateMessage(run);
 }

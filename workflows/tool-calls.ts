@@ -3,11 +3,10 @@
 // soon as it needs one; when a call fails, the questions of the others are withdrawn and their runs told to end, since
 // nothing comes of them. A call of a tool in an agent process waits on that agent's queue for a worker that has it. What
 // a human said stands in the call until it has a result: the next segment goes on with it (architecture §4).
-import { isCancellation, patched } from '@temporalio/workflow';
+import { isCancellation } from '@temporalio/workflow';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';
 import { agentTaskQueue } from '../src/rules/run-input.ts';
-import { revisionOf } from '../src/rules/versions.ts';
 import { principalOf } from '../src/rules/subject.ts';
 import { stepName, type AgentWork, type Invocation, type ToolCall } from './agent-work.ts';
 import {
@@ -74,7 +73,6 @@ async function endRuns(
   invocation: Invocation,
   calls: readonly ToolCall[],
 ): Promise<void> {
-  if (!endsWithTurn(work)) return;
   const { state } = work.visit.run;
   const hasAsked = ({ step }: ToolCall) =>
     Object.values(state.interrupts).some(
@@ -86,11 +84,6 @@ async function endRuns(
     ...left.filter(({ call }) => call.child?.phase === 'running').map(perform),
     ...left.filter(({ call }) => isAsking(call) && hasAsked(call)).map(askInTurn),
   ]);
-}
-
-/** The runs of a turn end with it. */
-function endsWithTurn({ visit }: AgentWork): boolean {
-  return revisionOf(visit.run.input) > 1;
 }
 
 function failureIn(calls: readonly ToolCall[]): NodeError | undefined {
@@ -113,7 +106,7 @@ interface Placed {
 /** A call that asks while others of its turn have no result does not wait for them. */
 function asksAtOnce({ invocation: { calls }, call }: Placed): boolean {
   const isAlone = calls.every((other) => other === call || other.resultHash !== undefined);
-  return !isAlone && !failureIn(calls) && patched('calls-ask-at-once');
+  return !isAlone && !failureIn(calls);
 }
 
 async function askInTurn(placed: Placed): Promise<void> {
@@ -254,9 +247,9 @@ async function callAgent({ work, invocation, call, runs }: Placed): Promise<Call
   if (!child) throw nodeFailure('internal_error', 'The call has no run.');
   const tool = { agentId: work.agent.agentId, callId, toolId, calledKey };
   const hasFailed = () => failureIn(invocation.calls) !== undefined;
-  const isNeeded = () => !endsWithTurn(work) || !hasFailed();
+  const isNeeded = () => !hasFailed();
   // One that was refused has nothing to end (endRuns).
-  const isTaken = () => !hasFailed() || (endsWithTurn(work) && child.phase === 'running');
+  const isTaken = () => !hasFailed() || child.phase === 'running';
   const taken = { harvest: [], tool, isNeeded, isTaken };
   const { status, resultHash = '' } = await endOf(work.visit, child, taken);
   return { kind: 'returned', status: status === 'completed' ? 'ok' : 'error', resultHash };

@@ -1,6 +1,5 @@
 // Turns of a run's orchestrator (RFC 0006): each is stated before anything comes of it, and acts once.
 import { SUPERVISOR_NODE_TYPE } from '../src/rules/capabilities.ts';
-import { revisionOf } from '../src/rules/versions.ts';
 import type { OrchestratorDecision } from '../schemas/types.generated.ts';
 import { emitFact, endRun, nodeFailure, type Run, type Visit } from './context.ts';
 import type { Turn } from './frames.ts';
@@ -75,7 +74,7 @@ export function stateAskUser(
 ): string | undefined {
   const { run } = visit;
   const agentId = orchestratorOf(run);
-  if (agentId === undefined || revisionOf(run.input) === 0) return undefined;
+  if (agentId === undefined) return undefined;
   const iteration = turnsOf(visit) + 1;
   const { maxLoopIterations: limit } = run.input.configurable;
   if (typeof limit === 'number' && iteration > limit) return undefined;

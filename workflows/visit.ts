@@ -1,6 +1,6 @@
 // A visit of a node, from node.started to its end: attempts, time limits and the closing of what an attempt left
 // open (architecture §4). Node retries are a loop here, not Temporal's: each attempt is in the log.
-import { CancellationScope, CancelledFailure, isCancellation, patched } from '@temporalio/workflow';
+import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import { closingsOf, type Ending as ClosingReason } from '../src/rules/endings.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { isJsonObject, type JsonObject } from '../src/rules/json.ts';
@@ -139,8 +139,7 @@ async function attempt(visit: Visit, deadlineMs: number): Promise<NodeOutcome> {
   } catch (error) {
     // The run's end, and the next attempt of a node that a pause cut, come when nothing of this one is under way: what
     // it streams is sealed first.
-    if (visit.frame.isCut || patched('cancelled-attempt-ends-first'))
-      await work.catch(() => undefined);
+    await work.catch(() => undefined);
     throw error;
   } finally {
     left = true;

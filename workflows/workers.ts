@@ -12,7 +12,6 @@ import { agentNamed } from '../src/rules/children.ts';
 import { payloadId } from '../src/rules/ids.ts';
 import { NODE_INPUTS_BYTES } from '../src/rules/limits.ts';
 import type { DispatchConfig, WorkflowChainEventPayload } from '../schemas/types.generated.ts';
-import { revisionOf } from '../src/rules/versions.ts';
 import { mappedInputs, namesOf, needsRoom, takeMapped } from './child-mappings.ts';
 import {
   endOf,
@@ -143,7 +142,6 @@ export function failStart(
   batch: readonly Worker[],
   { code, message }: { readonly code: string; readonly message: string },
 ): void {
-  if (revisionOf(all.visit.run.input) < 2) return;
   for (const worker of batch) {
     if (worker.phase !== 'began' || !worker.child) continue;
     refuse(worker.child, code, message);
@@ -165,10 +163,10 @@ function noteStart(all: Workers, worker: Worker): void {
 
 /** An orchestrator passes control to a worker that is another agent (RFC 0002 §B; RFC 0007). */
 function stateHandoff({ visit }: Workers, { workerId, step, told }: Worker): void {
-  const { state, input } = visit.run;
+  const { state } = visit.run;
   const from = state.orchestrator?.agentId;
   const to = agentNamed(workerId);
-  if (revisionOf(input) === 0 || from === undefined || to === undefined || from === to) return;
+  if (from === undefined || to === undefined || from === to) return;
   emitFact(visit, 'agent.handoff', {
     step: `${step}.handoff`,
     payload: { fromAgentId: from, toAgentId: to },

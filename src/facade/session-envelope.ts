@@ -11,7 +11,7 @@ import type { ServedMajor } from './majors.ts';
 export interface RunFacts {
   readonly tenant: string;
   readonly header: RunHeader;
-  readonly input: { readonly era?: Era };
+  readonly input: { readonly era: Era };
 }
 
 export interface ShownInSession {

@@ -48,8 +48,8 @@ export interface FoldedRun {
   readonly variables: JsonObject;
   readonly channels: JsonObject;
   readonly nodes: Readonly<Record<string, NodeState>>;
-  /** Start of each node's last attempt; absent in what earlier versions stored. */
-  readonly attemptsSinceMs?: Readonly<Record<string, number>>;
+  /** Start of each node's last attempt. */
+  readonly attemptsSinceMs: Readonly<Record<string, number>>;
   /** Oldest first. */
   readonly interrupts: readonly OpenInterrupt[];
   /** Agents of nodes, by node. */
@@ -74,6 +74,7 @@ export const EMPTY_RUN: FoldedRun = {
   variables: {},
   channels: {},
   nodes: {},
+  attemptsSinceMs: {},
   interrupts: [],
   nodeAgents: {},
   atSequence: -1,
@@ -143,7 +144,7 @@ function raise(before: FoldedRun, row: FoldableRow): FoldedRun {
   const { nodeId, payload } = row;
   if (nodeId === '') return before;
   const run = moveNode(before, row);
-  const since = run.attemptsSinceMs?.[nodeId];
+  const since = run.attemptsSinceMs[nodeId];
   const interrupt: OpenInterrupt = {
     nodeId,
     interruptId: text(payload.interruptId),

@@ -8,7 +8,6 @@ import { WITHHELD } from '../rules/redaction.ts';
 import { withOverlay } from '../rules/overlay.ts';
 import { countedFromMs, durationLimitMs, ownPrincipal, type ForkOf } from '../rules/run-input.ts';
 import type { RunStatus } from '../rules/status.ts';
-import { eraOf } from '../rules/versions.ts';
 import type { Head, LogRow } from '../ports/log.ts';
 import type { RunRow, RunSummary, SummedWait } from '../ports/runs.ts';
 import type {
@@ -251,7 +250,7 @@ export function snapshotOf(head: Head, run: RunRow, nowMs = Date.now()): RunSnap
     ...(input.definition.channels ? { channels } : {}),
     ...(folded.error ? { error: folded.error } : {}),
     ...(folded.outputs ? { outputs: folded.outputs } : {}),
-    eventLogSchemaVersion: eraOf(input),
+    eventLogSchemaVersion: input.era,
     ...(input.tags ? { tags: [...input.tags] } : {}),
     ...(input.metadata ? { metadata: input.metadata } : {}),
     configurable: input.configurable,

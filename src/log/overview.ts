@@ -1,10 +1,10 @@
-// Lists of runs with what each waits for (architecture §3.3): from summaries that every append keeps. What an older
-// release appended has none; it is made here, once, and kept.
+// Lists of runs with what each waits for (architecture §3.3): from summaries that every append keeps. A
+// head that a rebuild left has none; it is made here, once, and kept.
 import type { OverviewQuery, OverviewRow, RunRef, RunSummary } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import { stillAsked, summaryOf } from './fold.ts';
 
-/** Summaries made in one go, and how often before a list: a bound on what the first list after an upgrade does. */
+/** Summaries made in one go, and how often before a list: a bound on what the first list after a rebuild does. */
 const MADE_AT_ONCE = 50;
 const MAX_ROUNDS = 400;
 

@@ -26,8 +26,8 @@ export interface FeedPage {
   /** Ascending by position. Nothing will ever come between them or before the first of them. */
   readonly rows: readonly FeedRow[];
   /**
-   * The page ends where a transaction still writes, or where logs from before the feed still come into it: rows behind
-   * may be there already, and no change tells when that is over. Ask again soon.
+   * The page ends where a transaction still writes: later rows may be there already, and no change tells when that is
+   * over. Ask again soon.
    */
   readonly heldBack: boolean;
 }

@@ -139,7 +139,7 @@ export interface RunStore {
   ): Promise<{ runs: readonly OverviewRow[]; nextCursor?: string }>;
   /** How many runs wait for a person, counted no further than `limit`. Runs without a summary are not among them. */
   countWaiting(tenant: string, limit: number, nowMs: number): Promise<number>;
-  /** Runs that may wait and have no summary of where their log stands: an older release appended last, or a rebuild. */
+  /** Runs that may wait and have no summary of where their log stands, as after a rebuild. */
   unsummed(tenant: string, limit: number): Promise<readonly RunRef[]>;
   /**
    * Runs accepted before `beforeMs` whose start is not confirmed and whose log is not closed, oldest first; those that

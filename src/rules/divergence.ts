@@ -10,7 +10,6 @@ import { mergedOverlay, withOverlay } from './overlay.ts';
 import { WITHHELD } from './redaction.ts';
 import type { ForkOf, RunInput } from './run-input.ts';
 import { withDefaultsShown } from './variables.ts';
-import { eraOf, revisionOf } from './versions.ts';
 
 /** What a run goes by from its beginning to its end. */
 export type PinnedFact = 'definition' | 'inputs' | 'options' | 'agents' | 'code';
@@ -49,11 +48,12 @@ export function pinnedOf(input: RunInput, inputs: JsonObject): Pinned {
   // Chosen anew beside another agent, by nobody's wish: where it is another one, the steps tell it.
   const models = asked === undefined ? {} : chosen;
   const { agents, configurable } = livedBy(input);
-  const { limits, policy, tags, metadata, message, translateVersion } = input;
+  const { limits, policy, tags, metadata, message } = input;
+  const { translateVersion, revision, era } = input;
   const definition = withDefaultsShown(input.definition, () => WITHHELD);
   const fixed = { definition, inputs: { inputs, message }, agents };
   const options = { configurable, models, limits, policy, tags, metadata };
-  const code = { revision: revisionOf(input), era: eraOf(input), translateVersion };
+  const code = { revision, era, translateVersion };
   return JSON.parse(canonicalJson({ ...fixed, options, code })) as Pinned;
 }
 

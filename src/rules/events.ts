@@ -10,7 +10,7 @@ import {
   ownerInFirstMajor,
   subjectInFirstMajor,
   type StoredOwner,
-  type StoredSubject,
+  type Subject,
 } from './subject.ts';
 
 /** What this host states: every type has a payload schema. */
@@ -26,7 +26,7 @@ type AsJson<T> = unknown extends T
 /** Fields that are stored in another form than the first major shows, which its schemas describe. */
 interface Stored {
   readonly 'run.started': { readonly owner?: StoredOwner };
-  readonly 'interrupt.resolved': { readonly resolvedBy?: StoredSubject };
+  readonly 'interrupt.resolved': { readonly resolvedBy?: Subject };
 }
 type StoredAs<T, Wire> = T extends keyof Stored ? Omit<Wire, keyof Stored[T]> & Stored[T] : Wire;
 

@@ -78,7 +78,7 @@ export interface RecordedDeltas {
   readonly activityId: string;
   readonly type: string;
   readonly nodeId?: string;
-  /** Of each delta. Absent in runs that state no causes. */
+  /** Of each delta. */
   readonly causedBy?: CausedBy;
   readonly base: JsonObject;
   /** Payload field that holds the text; absent: `delta`. */

@@ -1,7 +1,7 @@
 // Messages to a run (architecture §4): one union, and one table of how each kind travels. The facade checks a message
 // before it is sent, the workflow decides whether it is taken. A new kind is one member, one row and one handler.
 import type { JsonValue } from './json.ts';
-import type { StoredSubject } from './subject.ts';
+import type { Subject } from './subject.ts';
 
 /** Answers one question that a run asked. */
 export interface ResolveInterruptMessage {
@@ -15,7 +15,7 @@ export interface ResolveInterruptMessage {
   readonly schemaDigest: string;
   /** Digest of the HTTP body that this answers, returned in the outcome. */
   readonly bodyDigest: string;
-  readonly resolvedBy: StoredSubject;
+  readonly resolvedBy: Subject;
 }
 
 export interface CancelRunMessage {

@@ -4,10 +4,10 @@ import { isJsonObject, canonicalJson, type JsonValue } from './json.ts';
 import { withoutClocks } from './log-differences.ts';
 import { MESSAGES, type ResolveInterruptMessage } from './messages.ts';
 import type { Batch, Stimulus } from './recording.ts';
-import type { StoredSubject } from './subject.ts';
+import type { Subject } from './subject.ts';
 
 /** A type, not an interface: it is JSON. */
-export type RecordedAnswer = { readonly value: JsonValue; readonly resolvedBy: StoredSubject };
+export type RecordedAnswer = { readonly value: JsonValue; readonly resolvedBy: Subject };
 
 /** Ids that hosts mint for their own: values of people's are no such ids, and stay what they are. */
 const MINTED = /\b(?:(?:evt|run|session|int|inv|call|conv)-[0-9A-Za-z]{27}|eff-[0-9a-f]{64})\b/g;

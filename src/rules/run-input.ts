@@ -106,13 +106,10 @@ export interface RunInput {
   readonly runId: string;
   readonly tenant: string;
   /** Who started the run. */
-  readonly subject?: Subject;
-  /** Of runs of earlier versions, in the place of `subject`. */
-  readonly principal?: string;
+  readonly subject: Subject;
   readonly idSeed: string;
   readonly translateVersion: number;
-  /** Absent: 2 (eraOf). */
-  readonly era?: Era;
+  readonly era: Era;
   readonly header: RunHeader;
   readonly definition: WorkflowDefinition;
   /** `run-api` when the run was started by agentId, `chat-mention` by a message that mentions it (RFC 0077 §D). */
@@ -129,8 +126,8 @@ export interface RunInput {
   readonly limits: {
     readonly maxNodeExecutions: number;
     readonly maxRunDurationMs: number;
-    /** Time that a question to a human stands where its node names none. Absent in runs of earlier versions: no end. */
-    readonly interruptTimeoutMs?: number;
+    /** Time that a question to a human stands where its node names none. */
+    readonly interruptTimeoutMs: number;
   };
   readonly policy: {
     /** false: low confidence is noted by cap.breached and the run goes on (RFC 0002 §F, third reaction). */
@@ -139,10 +136,8 @@ export interface RunInput {
   };
   /** Test mode, and a definition made for tests: what its nodes ask for by test hooks happens (conformance/fixtures.md). */
   readonly testHooks?: true;
-  /** Every event names its cause. Absent in runs of earlier versions: only those that the protocol asks for do. */
-  readonly statesCauses?: true;
-  /** What its nodes state and take, as this release does it. Absent: 0 (revisionOf). */
-  readonly revision?: Revision;
+  /** What its nodes state and take, as the release did that accepted it. */
+  readonly revision: Revision;
   /** Absent: the run is no fork. */
   readonly fork?: ForkOf;
   /** Absent: time passes. */
@@ -162,13 +157,13 @@ export function startingMessageId(runId: string): string {
 }
 
 /** The principal of who started the run. */
-export function ownPrincipal({ subject, principal = '' }: RunInput): string {
-  return principalOf(subject ?? principal);
+export function ownPrincipal({ subject }: Pick<RunInput, 'subject'>): string {
+  return principalOf(subject);
 }
 
 /** Owner of the run, as its first event holds it: in a replay as it was stated. */
-export function ownerOf({ tenant, subject, principal }: RunInput): StoredOwner {
-  return subject ? { tenant, subject } : { tenant, principal };
+export function ownerOf({ tenant, subject }: Pick<RunInput, 'tenant' | 'subject'>): StoredOwner {
+  return { tenant, subject };
 }
 
 /** How much of an agent's reasoning a run shows. */

@@ -13,15 +13,10 @@ export type Subject = {
   readonly kind: 'user' | 'workload';
 };
 
-/** As runs and messages hold it; those of earlier versions hold the principal alone. */
-export type StoredSubject = Subject | string;
-
 /** Owner of a run, as `run.started` holds it. */
 export type StoredOwner = {
   readonly tenant: string;
-  readonly subject?: Subject;
-  /** Of earlier versions, in the place of `subject`. */
-  readonly principal?: string;
+  readonly subject: Subject;
 };
 
 /** Issuers of this host, by lane. */
@@ -41,13 +36,12 @@ export function subjectOf(lane: Subject['lane'], tenant: string, subjectId: stri
 }
 
 /** The principal of the protocol's first major. */
-export function principalOf(subject: StoredSubject): string {
-  return typeof subject === 'string' ? subject : subject.subjectId;
+export function principalOf({ subjectId }: Subject): string {
+  return subjectId;
 }
 
-/** A stored subject of either form; undefined: it is none. */
-export function asSubject(value: JsonValue | undefined): StoredSubject | undefined {
-  if (typeof value === 'string') return value;
+/** A stored subject; undefined: it is none. */
+export function asSubject(value: JsonValue | undefined): Subject | undefined {
   return isJsonObject(value) && typeof value.subjectId === 'string'
     ? (value as Subject)
     : undefined;

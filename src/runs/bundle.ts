@@ -19,7 +19,7 @@ import {
 } from '../rules/redaction.ts';
 import type { ForkOf, RunInput } from '../rules/run-input.ts';
 import { sensitiveLiterals, withDefaultsShown } from '../rules/variables.ts';
-import { ENGINE_VERSION, eraOf, revisionOf } from '../rules/versions.ts';
+import { ENGINE_VERSION } from '../rules/versions.ts';
 import type { Head } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
@@ -65,8 +65,8 @@ export async function runBundle(
     formatVersion: BUNDLE_FORMAT_VERSION,
     host,
     versions: {
-      ...{ engine: ENGINE_VERSION, eventLog: eraOf(input) },
-      ...{ translate: input.translateVersion, revision: revisionOf(input) },
+      ...{ engine: ENGINE_VERSION, eventLog: input.era },
+      ...{ translate: input.translateVersion, revision: input.revision },
       ...{ temporalSdk, node: process.version },
     },
     redaction: { ...REDACTION, withheld },

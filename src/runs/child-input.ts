@@ -3,7 +3,6 @@
 import { depthOf, MAX_CHILD_DEPTH, type ChildRequest, type ChildStart } from '../rules/children.ts';
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { RunHeader, RunInput } from '../rules/run-input.ts';
-import { subjectOf } from '../rules/subject.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { ChildrenDeps } from './deps.ts';
@@ -106,18 +105,13 @@ function settingsOf(
   { config }: Pick<ChildrenDeps, 'config'>,
   { input: { policy, limits } }: RunRow,
 ): ChildrenDeps['config'] {
-  const { interruptTimeoutMs = config.interruptTimeoutMs } = limits;
-  return {
-    ...config,
-    escalation: policy.escalation,
-    ...(interruptTimeoutMs === undefined ? {} : { interruptTimeoutMs }),
-  };
+  const { interruptTimeoutMs } = limits;
+  return { ...config, escalation: policy.escalation, interruptTimeoutMs };
 }
 
 /** A child is started in the name of who started its parent, and may do no more than be run. */
 function callerOf({ tenant, input }: RunRow): Caller {
-  const subject = input.subject ?? subjectOf('api-key', tenant, input.principal ?? '');
-  return { tenant, subject, scopes: [] };
+  return { tenant, subject: input.subject, scopes: [] };
 }
 
 export function breached(kind: 'child-depth' | 'child-runs', limit: number): Refused {

@@ -146,7 +146,7 @@ function outOfRange(key: string, value: JsonValue, { min, max, values }: Range):
  * The host's own ceilings: what a run or its definition asks for below them, its workflow minds itself
  * (capabilities.md §Engine-enforced limits).
  */
-export const RUN_LIMITS: RunInput['limits'] = {
+export const RUN_LIMITS: Omit<RunInput['limits'], 'interruptTimeoutMs'> = {
   maxNodeExecutions: MAX_NODE_EXECUTIONS,
   maxRunDurationMs: MAX_RUN_DURATION_MS,
 };

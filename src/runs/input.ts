@@ -9,7 +9,7 @@ import { askedModel } from '../rules/model-choice.ts';
 import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
 import { MAX_HANDOFF_AGENTS, successorsOf } from '../rules/handoffs.ts';
 import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
-import { REVISION } from '../rules/versions.ts';
+import { ERA, REVISION } from '../rules/versions.ts';
 import {
   MESSAGE_CHANNEL,
   startingMessageId,
@@ -122,7 +122,7 @@ export function buildRunInput(
     },
     policy: { escalation: config.escalation, verbosity },
     ...(config.testMode && isTestDefinition(definition) ? { testHooks: true } : {}),
-    statesCauses: true,
+    era: ERA,
     revision: REVISION,
     ...(rehearsal ? { rehearsal } : {}),
     ...(config.forceContinueAsNewAfter === undefined

@@ -24,7 +24,6 @@ export interface Fate {
     | 'interrupt_cancelled';
   readonly interruptId?: string;
   readonly key?: string;
-  /** Absent in logs of earlier versions. */
   readonly kind?: string;
   readonly resumeSchema?: JsonObject;
   /** Principal. */

@@ -1,7 +1,6 @@
 // Requests that are performed once per key (idempotency.md §Layer 1): claim, perform, keep what the asker was told.
 // Records are bound to the operation; the digest covers its target and its body. What is kept belongs to the asker, who
-// alone knows what an answer looks like; here it goes in and out unread, and so do the answers that earlier versions
-// kept.
+// alone knows what an answer looks like; here it goes in and out unread.
 import { randomBytes } from 'node:crypto';
 import { HostError } from '../rules/errors.ts';
 import { sha256Hex } from '../rules/ids.ts';

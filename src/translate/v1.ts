@@ -57,9 +57,9 @@ interface State {
   results: Record<string, KeptResult>;
   /**
    * Activity that streamed, or may have -> the activity whose admitted events close its stream: itself, or its seal. Those
-   * whose stream is closed in the log are not in it. Absent in states that older releases stored.
+   * whose stream is closed in the log are not in it.
    */
-  streams?: Record<string, string>;
+  streams: Record<string, string>;
   status: StatusState;
   open: readonly OpenItem[];
   ended: boolean;
@@ -169,7 +169,7 @@ class Page {
   }
 
   get #streams(): Record<string, string> {
-    return (this.#state.streams ??= {});
+    return this.#state.streams;
   }
 
   /** A seal has the last word on a stream. */

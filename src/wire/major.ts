@@ -3,7 +3,7 @@
 // (architecture §9).
 import type { ErrorCode } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
-import { eraOf, type Era } from '../rules/versions.ts';
+import type { Era } from '../rules/versions.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { LogRow } from '../ports/log.ts';
 
@@ -79,9 +79,9 @@ export interface ShownRows {
 /** How rows of this run are shown: the one place that knows era and major together. */
 export function rowsShown(
   { events }: Pick<Major, 'events'>,
-  { tenant, input }: { readonly tenant: string; readonly input: { readonly era?: Era } },
+  { tenant, input }: { readonly tenant: string; readonly input: { readonly era: Era } },
 ): ShownRows {
-  const form = events[eraOf(input)];
+  const form = events[input.era];
   return {
     typeOf: (type) => form.typeOf(type),
     textOf: (row) => form.textOf(row, tenant),

@@ -81,11 +81,11 @@ function unsupported(what: string, found: unknown, known: number): HostError {
 function checkTogether({ run, input, recording }: RunBundle): void {
   if (run.runId !== input.runId)
     throw new HostError('bundle_invalid', { reason: 'The bundle holds parts of two runs.' });
-  const { translateVersion, era = ERA, revision = 0 } = input;
+  const { translateVersion, era, revision } = input;
   if (translateVersion > TRANSLATE_VERSION)
     throw unsupported('translateVersion', translateVersion, TRANSLATE_VERSION);
   if (era !== ERA) throw unsupported('era', era, ERA);
-  if (revision > REVISION) throw unsupported('revision', revision, REVISION);
+  if (revision !== REVISION) throw unsupported('revision', revision, REVISION);
   for (const [sequence, { payload }] of recording.entries.entries())
     if (!isJsonText(payload))
       throw new HostError('bundle_invalid', {

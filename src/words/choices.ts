@@ -21,7 +21,7 @@ export interface Choice {
 
 type Asked = Pick<OpenQuestion, 'kind' | 'data'>;
 
-/** Where the question itself has no words: a definition's gates, and runs of earlier versions. */
+/** Where the question itself has no words: a definition's gates. */
 const GATE_WORDS: Readonly<Record<string, string>> = {
   accept: 'Accept',
   'edit-accept': 'Accept with changes',

@@ -116,6 +116,7 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
     runId,
     tenant: TENANT,
     principal: 'tester',
+    header: { sessionId: runId, correlationId: runId },
     workflowId: 'desk',
     nodeId: 'n',
     visit: 1,

@@ -59,7 +59,6 @@ const PLACES: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
   },
   session_messages: ids('tenant_id', 'session_id', 'message'),
   feed_cursors: ids('tenant_id', 'consumer'),
-  feed_backfill: ids('run_id'),
   process_leases: ids('holder'),
   ended_runs: ids('run_id', 'tenant_id'),
   run_holds: { ...ids('run_id', 'tenant_id'), reason: 'host' },

@@ -1,4 +1,5 @@
 // The engine port against a real server (architecture §4), and against one that is away or hangs.
+import { subjectOf } from '../../src/rules/subject.ts';
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server, type Socket } from 'node:net';
 import { Connection } from '@temporalio/client';
@@ -19,7 +20,7 @@ const resolution = (nodeId: string, value: string): RunMessage => ({
   value,
   schemaDigest: 'sha256:0',
   bodyDigest: `sha256:${value}`,
-  resolvedBy: 'tester',
+  resolvedBy: subjectOf('session', 'default', 'tester'),
 });
 const cancellation: RunMessage = {
   kind: 'cancel',

@@ -1,4 +1,5 @@
 // What the store suites start from: runs, rows and deltas with ids of their own, so that suites share a database.
+import { subjectOf } from '../../src/rules/subject.ts';
 import { randomUUID } from 'node:crypto';
 import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
@@ -20,7 +21,7 @@ export function runInput(runId: string, tenant: string): RunInput {
   return {
     runId,
     tenant,
-    principal: 'tester',
+    subject: subjectOf('api-key', 'default', 'tester'),
     idSeed: runId,
     translateVersion: 1,
     header: { sessionId: runId, correlationId: runId },
@@ -36,8 +37,10 @@ export function runInput(runId: string, tenant: string): RunInput {
     configurable: {},
     tags: ['t1'],
     agents: {},
-    limits: { maxNodeExecutions: 10, maxRunDurationMs: 1000 },
+    limits: { maxNodeExecutions: 10, maxRunDurationMs: 1000, interruptTimeoutMs: 1000 },
     policy: { escalation: true, verbosity: 'summary' },
+    era: 2,
+    revision: 1,
   };
 }
 

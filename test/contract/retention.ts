@@ -78,7 +78,7 @@ async function tablesOfRuns(behind: Behind): Promise<string[]> {
     `SELECT c.table_name AS name FROM information_schema.columns c
      JOIN information_schema.tables t USING (table_schema, table_name)
      WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE' AND c.column_name = 'run_id'
-       AND c.table_name NOT IN ('expired_runs', 'feed_backfill') ORDER BY 1`,
+       AND c.table_name <> 'expired_runs' ORDER BY 1`,
   );
   return tables.map(({ name }) => name);
 }
@@ -430,7 +430,7 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
     });
   });
 
-  contentOfRunsContract(given, behind);
+  contentOfRunsContract(given);
 }
 
 async function placeOf(stores: Stores, session: string, eventId = ''): Promise<number> {
@@ -449,7 +449,7 @@ async function appendRowsOf(stores: Stores, run: RunRef): Promise<void> {
   await stores.pageSessions.createLink(tenant, runId, newId('link'), Date.now() + 60_000);
 }
 
-function contentOfRunsContract(given: GivenStores, behind: () => Behind): void {
+function contentOfRunsContract(given: GivenStores): void {
   let stores: Stores;
   const gone = async (run: RunRef): Promise<void> => {
     expect((await stores.retention.expire(run, NOW)).kind).toBe('expired');
@@ -527,27 +527,6 @@ function contentOfRunsContract(given: GivenStores, behind: () => Behind): void {
         ]);
         while ((await stores.content.sweep(10)) > 0);
         expect(await isThere(stores, hash)).toBe(true);
-      }
-    });
-
-    it('from before anybody noted who needs it stays, but for archives, whose run is known', async () => {
-      const run = await member(stores);
-      const bytes = bytesOf(newId('old'));
-      const hash = await stores.content.put({ tenant: 'default' }, bytes);
-      await behind().query('DELETE FROM content_refs WHERE hash = $1', [hash]);
-      const archive = await stores.content.put({ tenant: 'default' }, bytesOf(newId('raw')));
-      await behind().query('DELETE FROM content_refs WHERE hash = $1', [archive]);
-      await stores.segments.markArchived([{ run, index: 0, archive }]);
-      await behind().query('UPDATE content_tracking SET from_ms = openwop_now_ms() + 3600000');
-      try {
-        await stores.content.put(run, bytes);
-        await gone(run);
-        expect([await isThere(stores, hash), await isThere(stores, archive)]).toEqual([
-          true,
-          false,
-        ]);
-      } finally {
-        await behind().query('UPDATE content_tracking SET from_ms = 0');
       }
     });
   });

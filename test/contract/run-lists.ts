@@ -14,7 +14,7 @@ interface Asking {
   readonly timeoutMs?: number;
   readonly status?: AppendBatch['status'];
   readonly title?: string;
-  /** As an older release appends: without a summary. */
+  /** Without a summary, as a rebuild leaves a head. */
   readonly unsummed?: true;
 }
 
@@ -201,7 +201,7 @@ export function runListsContract(stores: GivenStores): void {
       expect(runs).toMatchObject([{ runId: ended, summary: { endedAtMs: 1000, waits: [] } }]);
     });
 
-    it('what an older release appended is told as well, and kept', async () => {
+    it('what has no summary is told as well, and gets one', async () => {
       const tenant = newId('tenant');
       const runId = await startedRun(stores(), { tenant });
       await ask(runId, { timeoutMs: 70, unsummed: true });

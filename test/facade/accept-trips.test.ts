@@ -1,8 +1,6 @@
 // What an acceptance costs (architecture §4): trips to the database from the request to its 201, on both twins.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openStores } from '../../src/adapters/postgres/index.ts';
-import { sha256Hex } from '../../src/rules/ids.ts';
-import { canonicalJson } from '../../src/rules/json.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { tripsOf } from '../support/database-trips.ts';
 import { openTestStores, silentLogger } from '../support/log-parts.ts';
@@ -103,20 +101,5 @@ describe('idempotency.md §Layer 1: what a key keeps of an acceptance', () => {
     expect([other.status, other.headers.get('openwop-idempotent-replay')]).toEqual([201, 'true']);
     expect(first).toContain(`"${host.url}/v1/runs/`);
     expect(await other.text()).toBe(first);
-  });
-
-  it('is told as it was also where an earlier version kept it', async () => {
-    const claim = {
-      endpoint: 'POST /v1/runs',
-      key: 'k2',
-      requestDigest: sha256Hex(canonicalJson({ target: [], body: BODY })),
-    };
-    const { idempotency } = host.stores;
-    const outcome = await idempotency.claim('default', claim, 60_000);
-    const body = { runId: 'run-old', status: 'pending', eventsUrl: 'http://old/e', was: [1] };
-    const owner = outcome.kind === 'claimed' ? outcome.owner : '';
-    await idempotency.complete('default', claim, owner, { status: 201, body });
-    const answer = await repeat(host.url, 'k2');
-    expect([answer.status, await answer.text()]).toEqual([201, JSON.stringify(body)]);
   });
 });

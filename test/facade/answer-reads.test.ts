@@ -1,5 +1,6 @@
 // What an answer costs (architecture §3.3, §4): reads of history from the request to its end, by the API and by the
 // page.
+import { subjectOf } from '../../src/rules/subject.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
@@ -82,7 +83,12 @@ describe('architecture §3.3 an answer reads history once', () => {
 
   it('what history held before the request is seen by it, however late it is read', async () => {
     const segment = history.segments.get(`${runId}-t1`);
-    const resolved = { nodeId: 'gate', interruptId: 'int-1', resolvedBy: 'ada', resumeValue: {} };
+    const resolved = {
+      nodeId: 'gate',
+      interruptId: 'int-1',
+      resolvedBy: subjectOf('session', 'default', 'ada'),
+      resumeValue: {},
+    };
     const told = new HistoryBuilder();
     const entry = emitted('resolved', 'interrupt.resolved', resolved, { nodeId: 'gate' });
     const events = waitingHistory()

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => stores.close());
 
-/** As an older release appends: without a summary. */
+/** Without a summary, as a rebuild leaves a head. */
 async function asks(tenant: string): Promise<void> {
   const input = runInput(newId('run'), tenant);
   const definition = { ...input.definition, settings: {} };

@@ -73,7 +73,7 @@ export const OF_EXPIRY: readonly Row[] = [
   ],
   [
     72,
-    ['src/adapters/postgres/content-store.ts', 'if (!found.is_needed && isKnown)', 'if (isKnown)'],
+    ['src/adapters/postgres/content-store.ts', 'if (!found.is_needed) await files', 'await files'],
     [OF_RETENTION, 'that nobody needs any more comes back'],
   ],
   [
@@ -89,14 +89,5 @@ export const OF_EXPIRY: readonly Row[] = [
       'if (noted.length < 0) await shareNeeds(db, source, refOf(source.tenant, forkRunId));',
     ],
     [OF_RETENTION, 'that a fork takes over from its source'],
-  ],
-  [
-    72,
-    [
-      'src/adapters/postgres/content-store.ts',
-      'AND (u.of_archive OR c.created_at_ms >= ${TRACKED_FROM})',
-      'AND ${TRACKED_FROM} >= 0',
-    ],
-    [OF_RETENTION, 'from before anybody noted who needs it stays'],
   ],
 ];

@@ -52,7 +52,7 @@ describe('RFC 0054: what a run is fixed to', () => {
     ['options', changed({ tags: ['t'] })],
     ['options', changed({ policy: { escalation: false, verbosity: 'summary' } })],
     ['agents', changed({ agents: { a: agent } })],
-    ['code', changed({ revision: 2 })],
+    ['code', changed({ translateVersion: 0 })],
   ];
   it.each(cases)('%s', (fact, other, inputs = {}) => {
     expect(facts(other, inputs)).toEqual([fact]);

@@ -27,7 +27,7 @@ it('what does not fit is left, and what is shorter behind it is not', () => {
 
 it.each([
   ['workflows/run.ts', 'test/workflows/run.test.ts'],
-  ['src/adapters/postgres/migrations/001-initial.sql', 'test/adapters/postgres-stores.test.ts'],
+  ['src/adapters/postgres/migrations/001-schema.sql', 'test/adapters/postgres-stores.test.ts'],
   ['src/app/start.ts', 'test/app/host.test.ts'],
   ['examples/ledger/agent.py', 'test/opensentience/examples.test.ts'],
 ])('what no test imports has its tests, too: %s', (changed, test) => {

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
 import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
-import { subjectOf, type StoredSubject } from '../../src/rules/subject.ts';
+import { subjectOf, type Subject } from '../../src/rules/subject.ts';
 import { fold } from '../../src/log/fold.ts';
 import { answerInterrupt } from '../../src/runs/answer.ts';
 import { runRef } from '../support/run-ref.ts';
@@ -12,7 +12,7 @@ const ADA = subjectOf('api-key', 'default', 'ada');
 interface Sent {
   readonly updateId: string;
   readonly interruptId: string;
-  readonly resolvedBy: StoredSubject;
+  readonly resolvedBy: Subject;
 }
 
 /** What goes to a run whose node asked these, in this order, and waits for all of them. */

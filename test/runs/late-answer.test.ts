@@ -3,8 +3,10 @@ import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { requireOpen } from '../../src/runs/answer.ts';
 import { EMPTY_RUN } from '../../src/log/fold-rows.ts';
+import { subjectOf } from '../../src/rules/subject.ts';
 import { runRef } from '../support/run-ref.ts';
 
+const ADA = subjectOf('session', 'default', 'ada');
 const QUESTION = { nodeId: 'gate', interruptId: 'int-1' };
 
 /** What is told of a question that ended so, and nothing else. */
@@ -31,7 +33,7 @@ function refusal(resolved: JsonObject): Promise<void> {
 }
 
 test.each<[string, JsonObject, string]>([
-  ['answered', { resumeValue: {}, resolvedBy: 'ada' }, 'interrupt_already_resolved'],
+  ['answered', { resumeValue: {}, resolvedBy: ADA }, 'interrupt_already_resolved'],
   ['its time was over', { outcome: 'rejected', reason: 'timeout' }, 'interrupt_expired'],
   [
     "its node's time was over",

@@ -1,14 +1,22 @@
 // Workflow definitions for tests, short to write: `definition('id', [node('a', 'core.noop'), …], [edge('a', 'b'), …])`.
 import { createHash, randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../src/rules/json.ts';
-import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../../src/rules/limits.ts';
-import { REVISION } from '../../src/rules/versions.ts';
+import {
+  INTERRUPT_TIMEOUT_MS,
+  MAX_NODE_EXECUTIONS,
+  MAX_RUN_DURATION_MS,
+} from '../../src/rules/limits.ts';
+import { subjectOf } from '../../src/rules/subject.ts';
+import { ERA, REVISION } from '../../src/rules/versions.ts';
 import { TRANSLATE_VERSION, type PinnedAgent, type RunInput } from '../../src/rules/run-input.ts';
 import type {
   WorkflowDefinition,
   WorkflowEdge,
   WorkflowNode,
 } from '../../schemas/types.generated.ts';
+
+/** Who starts and answers runs of tests. */
+export const TESTER = subjectOf('api-key', 'default', 'tester');
 
 export function node(id: string, typeId: string, more: Partial<WorkflowNode> = {}): WorkflowNode {
   return { id, typeId, name: id, position: { x: 0, y: 0 }, config: {}, inputs: {}, ...more };
@@ -79,7 +87,7 @@ export function runInput(
   return {
     runId,
     tenant: 'default',
-    principal: 'tester',
+    subject: TESTER,
     idSeed: runId,
     translateVersion: TRANSLATE_VERSION,
     header: { sessionId: runId, correlationId: runId },
@@ -88,9 +96,13 @@ export function runInput(
     variables,
     configurable: {},
     agents: Object.fromEntries(agentList.map((agent) => [agent.agentId, agent])),
-    limits: { maxNodeExecutions: MAX_NODE_EXECUTIONS, maxRunDurationMs: MAX_RUN_DURATION_MS },
+    limits: {
+      maxNodeExecutions: MAX_NODE_EXECUTIONS,
+      maxRunDurationMs: MAX_RUN_DURATION_MS,
+      interruptTimeoutMs: INTERRUPT_TIMEOUT_MS,
+    },
     policy: { escalation: true, verbosity: 'summary' },
-    statesCauses: true,
+    era: ERA,
     revision: REVISION,
     ...rest,
   };

@@ -81,16 +81,16 @@ async function readSegments({
 }
 
 /** Every event but the first names its cause, which stands before it, or in another run (seed 003 §1.2). */
-function checkCauses(rows: readonly LogRow[], statesCauses: boolean): void {
+function checkCauses(rows: readonly LogRow[]): void {
   const places = new Map(rows.map(({ eventId, sequence }) => [eventId, sequence]));
   for (const { runId, sequence, type, causationId, causedBy } of rows) {
-    if (sequence === 0 || !statesCauses) continue;
+    if (sequence === 0) continue;
     const place = typeof causedBy === 'object' ? -1 : (places.get(causationId ?? '') ?? sequence);
     assert.ok(place < sequence, `${runId}: ${type} at ${sequence} names its cause: ${causationId}`);
   }
 }
 
-function checkRows(rows: readonly LogRow[], head: Head, statesCauses: boolean): void {
+function checkRows(rows: readonly LogRow[], head: Head): void {
   const { runId } = head;
   assert.deepEqual(
     rows.map(({ sequence }) => sequence),
@@ -109,7 +109,7 @@ function checkRows(rows: readonly LogRow[], head: Head, statesCauses: boolean): 
     );
   });
   assert.equal(new Set(rows.map(({ eventId }) => eventId)).size, rows.length, 'ids are unique');
-  checkCauses(rows, statesCauses);
+  checkCauses(rows);
   checkEnding(rows, head);
 }
 
@@ -237,7 +237,7 @@ async function checkRun(inspection: Inspection): Promise<SegmentHistory[]> {
   const head = await log.catchUp(runRef(runId)).finally(() => log.close());
   const rows = await readLog(stores, runId);
   const row = await stores.runs.find(head.tenant, runId);
-  checkRows(rows, head, row?.input.statesCauses === true);
+  checkRows(rows, head);
   const segments = await readSegments(inspection);
   // A fork's log begins with that of its source, which no command of its own carries.
   const own = rows.slice(row?.input.fork ? prefixIn(segments) : 0);

@@ -1,4 +1,5 @@
 // What tests of the log room share: stores on PGlite, a scripted history and run rows.
+import { subjectOf } from '../../src/rules/subject.ts';
 import { randomUUID } from 'node:crypto';
 import proto from '@temporalio/proto';
 import { HostError } from '../../src/rules/errors.ts';
@@ -21,7 +22,7 @@ function runInput(runId: string): RunInput {
   return {
     runId,
     tenant: 'default',
-    principal: 'tester',
+    subject: subjectOf('api-key', 'default', 'tester'),
     idSeed: runId,
     translateVersion: 1,
     header: { sessionId: runId, correlationId: runId },
@@ -52,8 +53,10 @@ function runInput(runId: string): RunInput {
     variables: { amount: 5, secret: 'hunter2' },
     configurable: {},
     agents: {},
-    limits: { maxNodeExecutions: 100, maxRunDurationMs: 1_000_000 },
+    limits: { maxNodeExecutions: 100, maxRunDurationMs: 1_000_000, interruptTimeoutMs: 1_000_000 },
     policy: { escalation: true, verbosity: 'summary' },
+    era: 2,
+    revision: 1,
   };
 }
 

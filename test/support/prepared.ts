@@ -22,7 +22,6 @@ export const PROGRAMS = [
   './opensentience/guest-agent.ts',
   '../agent-sdk/hello-agent.ts',
   './opensentience/rude-agent.ts',
-  '../adapters/feed-backfiller.ts',
   '../adapters/postgres-expirer.ts',
   '../adapters/postgres-writer.ts',
 ];

@@ -65,7 +65,6 @@ const PROCESSES = [
   'adapters/postgres-dying.test.ts',
   'adapters/postgres-expiring.test.ts',
   'adapters/postgres-faults.test.ts',
-  'adapters/postgres-migrating.test.ts',
   'adapters/server-program.test.ts',
   'adapters/workflow-threads.test.ts',
   'agent-sdk/life.test.ts',

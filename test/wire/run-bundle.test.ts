@@ -13,13 +13,14 @@ const CONTENT: Omit<RunBundle, 'checksum'> = {
   formatVersion: 1,
   host: { name: 'openwop-temporal', version: '0.1.0', vendor: 'openwop-temporal' },
   versions: {
-    ...{ engine: 1, eventLog: 2, translate: 1, revision: 2 },
+    ...{ engine: 1, eventLog: 2, translate: 1, revision: 1 },
     ...{ temporalSdk: '1.24.0', node: 'v20.19.0' },
   },
   redaction: { ...REDACTION, withheld: [] },
   run: { runId: 'run-1', workflowId: 'w', status: 'completed' },
   input: {
     ...{ runId: 'run-1', tenant: 'default', idSeed: 'run-1', translateVersion: 1 },
+    ...{ subject: {}, era: 2, revision: 1 },
     header: { sessionId: 'session-1', correlationId: 'run-1' },
     definition: { id: 'w', nodes: [], edges: [], variables: [], settings: {} },
     ...{ source: 'workflow-node', variables: { tö: '…' }, configurable: {}, agents: {} },

@@ -15,12 +15,7 @@ import { MESSAGES } from '../../src/rules/messages.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import { chain, node, pinned, runInput } from '../support/definitions.ts';
 import { until as untilSo } from '../support/host.ts';
-import {
-  isPaused,
-  pendingOf,
-  type FinishedRun,
-  type ScriptedActivities,
-} from '../support/run-workflow.ts';
+import { isPaused, type FinishedRun, type ScriptedActivities } from '../support/run-workflow.ts';
 import {
   factsOf,
   payloadsOf,
@@ -104,12 +99,6 @@ const tell = (handle: WorkflowHandle, childRunId: string) =>
 
 const until = (ready: () => boolean | Promise<boolean>) => untilSo(ready, String(ready));
 
-/** Nothing is under way: no activity, and no task of the workflow. */
-async function isAtRest(handle: WorkflowHandle): Promise<boolean> {
-  const { activities, hasTask } = await pendingOf(handle);
-  return activities.length === 0 && !hasTask;
-}
-
 /** Each child ends when it is told to, and tells so. */
 const endsWhenTold =
   (cancelled: readonly CancelChildInput[]) =>
@@ -155,29 +144,6 @@ describe('a call that fails for good', () => {
     const ends = keys.flatMap((key, at) => (key.includes('.end#') ? [at] : []));
     expect(ends).toHaveLength(2);
     expect(Math.max(...ends)).toBeLessThan(keys.indexOf('node.failed|think/1/0/node'));
-  });
-
-  it('leaves them alone in a run that began before they ended with their turn', async () => {
-    let hasFailedCall = false;
-    const { cancelled, started, activities } = family([calls(CLOCK, HELPER)], {
-      async callTool(_: CallToolInput) {
-        hasFailedCall = true;
-        return fails();
-      },
-    });
-    const run = await runOnce({
-      input: oneAgent({ revision: 1 }),
-      activities,
-      script: async (handle) => {
-        await until(() => started.length === 1);
-        // The failed call has ended and the workflow knows of it: it has begun nothing since.
-        await until(async () => hasFailedCall && (await isAtRest(handle)));
-        expect(cancelled).toEqual([]);
-        await tell(handle, started[0]?.[0] ?? '');
-        await handle.result().catch(() => undefined);
-      },
-    });
-    expect(run.status).toBe('failed');
   });
 });
 

@@ -148,17 +148,6 @@ describe('low confidence (RFC 0002 §F, architecture §9)', () => {
     expect(payloadsOf(run, 'node.completed')[0]?.outputs).toMatchObject({ decision: 'sure' });
   });
 
-  it('a run of an earlier version asks and is answered as it was', async () => {
-    const run = await runBothWays({
-      input: oneAgent({ revision: undefined }),
-      plainOnly: true,
-      activities: scripted({ turns: low }).activities,
-      script: withAnswer({ action: 'accept' }, ratification({}, [])),
-    });
-    expect(payloadsOf(run, 'interrupt.requested')[0]?.data).not.toHaveProperty('questions');
-    expect(run.status).toBe('completed');
-  });
-
   it('at most three escalations a visit, then escalation_limit', async () => {
     const { activities } = scripted({ turns: [decision('?', 0.1)] });
     const run = await runBothWays({
@@ -259,9 +248,8 @@ describe('RFC 0002 §F action 1: in a run with an orchestrator', () => {
     ['it has had all its turns', input({ configurable: { maxLoopIterations: 0 } })],
     ['several could be it', input({}, [boss('boss'), boss('deputy', 'local.test.pack.deputy')])],
     ['it is disabled', input({}, [{ ...boss('boss'), disabled: true }])],
-    ['the run is of an earlier version', input({ revision: undefined })],
   ])('the human is asked at once where %s', async (_name, given) => {
-    const schema = ratification({}, given.revision === undefined ? [] : [ANSWER_LIST]);
+    const schema = ratification({}, [ANSWER_LIST]);
     const run = await runBothWays({
       input: given,
       activities: unsure(),

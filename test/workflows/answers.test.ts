@@ -27,7 +27,7 @@ function asking(nodeId: string) {
     value: { action: 'accept' },
     schemaDigest: schemaDigest(['accept', 'reject']),
     bodyDigest: 'body-1',
-    resolvedBy: 'ada',
+    resolvedBy: subjectOf('session', 'default', 'ada'),
   };
   return { plain, outcome, answer };
 }

@@ -17,6 +17,7 @@ import {
   type ScriptedActivities,
   type UpdateWithStart,
 } from '../support/run-workflow.ts';
+import { TESTER } from '../support/definitions.ts';
 import { openWorkflowLab, type WorkflowLab } from '../support/workflow-lab.ts';
 
 /** Not there yet, or between two segments: the sender tries again. */
@@ -76,7 +77,7 @@ export function payloadsOf(run: FinishedRun, type: string): Record<string, JsonV
 }
 
 /** Every invariant that needs no server but Temporal (architecture §8). */
-function checkJournal(run: FinishedRun, { statesCauses }: Pick<RunInput, 'statesCauses'>): void {
+function checkJournal(run: FinishedRun): void {
   const facts = factsOf(run);
   const keys = facts.map((fact) => fact.key);
   expect(keys.filter((key, index) => keys.indexOf(key) !== index)).toEqual([]);
@@ -91,8 +92,7 @@ function checkJournal(run: FinishedRun, { statesCauses }: Pick<RunInput, 'states
     .slice(1)
     .map(({ causedBy }) => keys.indexOf(typeof causedBy === 'string' ? causedBy : ''));
   const isCaused = (cause: number, at: number) => cause >= 0 && cause <= at;
-  if (statesCauses)
-    expect(facts.slice(1).filter((_, at) => !isCaused(causes[at] ?? -1, at))).toEqual([]);
+  expect(facts.slice(1).filter((_, at) => !isCaused(causes[at] ?? -1, at))).toEqual([]);
 }
 
 /**
@@ -149,7 +149,7 @@ export async function runOnce(
   // The id seed stays: ids inside payloads must be equal both ways.
   const runId = `${input.runId}${suffix}`;
   const run = await lab.run({ input: { ...input, runId }, activities, withStart, script });
-  checkJournal(run, input);
+  checkJournal(run);
   await run.replay();
   return run;
 }
@@ -195,7 +195,7 @@ export async function answer(
       value,
       schemaDigest: digestOf(canonicalJson(schema)),
       bodyDigest: 'test',
-      resolvedBy: 'tester',
+      resolvedBy: TESTER,
     };
     return handle.executeUpdate(MESSAGES['resolve-interrupt'].update, {
       args: [message],

@@ -71,7 +71,7 @@ it('RFC 0077 §D what somebody said that started the run is the first thing that
   const [, first] = factsOf(run);
   expect(typesOf(run).slice(0, 2)).toEqual(['run.started', 'channel.written']);
   expect(first).toMatchObject({
-    ...{ key: 'message', causedBy: input.statesCauses ? 'run.started' : undefined },
+    ...{ key: 'message', causedBy: 'run.started' },
     payload: { channel: 'messages', reducer: 'message', value: said, schemaVersion: 1 },
   });
   expect(first?.payload).not.toHaveProperty('nodeId');

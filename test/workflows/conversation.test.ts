@@ -242,6 +242,8 @@ describe('conformance/fixtures.md mockAutoResume', () => {
   it('outside test mode it waits for people', async () => {
     const { run } = await talked([{ operation: 'close', outcome: 'by a person' }], config);
     expect(payloadsOf(run, 'conversation.exchanged')).toEqual([]);
-    expect(payloadsOf(run, 'interrupt.resolved')).toMatchObject([{ resolvedBy: 'tester' }]);
+    expect(payloadsOf(run, 'interrupt.resolved')).toMatchObject([
+      { resolvedBy: { subjectId: 'tester' } },
+    ]);
   });
 });

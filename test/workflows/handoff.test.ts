@@ -399,16 +399,4 @@ describe('control passes between nodes', () => {
     expect(payloadsOf(run, 'node.retried')).toHaveLength(1);
     expect(passed(run)).toEqual([['b', A, B]]);
   });
-
-  it('runs of an earlier version state what they did: a handoff over one edge, and no other', async () => {
-    const { activities } = byAgent(decides);
-    const workflow = definition(
-      'earlier',
-      [agentNode('a', A), agentNode('b', B), noop('m'), agentNode('c', C)],
-      [edge('a', 'b'), edge('b', 'm'), edge('m', 'c')],
-    );
-    const input = runInput(workflow, { agentList: three, revision: undefined });
-    const run = await runBothWays({ input, activities, plainOnly: true });
-    expect(payloadsOf(run, 'agent.handoff')).toEqual([{ fromAgentId: A, toAgentId: B }]);
-  });
 });

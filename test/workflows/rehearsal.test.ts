@@ -136,7 +136,10 @@ describe('a skip', () => {
     const waits = Array.from({ length: MAX_SKIP_STOPS + 1 }, (_, at) => wait(`w${at}`, minuteMs));
     const run = await runOnce({
       input: rehearsal(chain('steps', waits), {
-        limits: { maxNodeExecutions: 2 * MAX_SKIP_STOPS, maxRunDurationMs: DAY_MS },
+        limits: {
+          ...runInput(chain('limits', [])).limits,
+          ...{ maxNodeExecutions: 2 * MAX_SKIP_STOPS, maxRunDurationMs: DAY_MS },
+        },
       }),
       script: async (handle) => {
         await skip(handle, DAY_MS);

@@ -6,7 +6,7 @@ import { digestOf } from '../../src/rules/ids.ts';
 import { canonicalJson } from '../../src/rules/json.ts';
 import { MESSAGES, type ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import { approvalSchema } from '../../workflows/interrupts.ts';
-import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
+import { chain, definition, edge, node, runInput, TESTER } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
 import {
   askedInterrupt,
@@ -39,7 +39,7 @@ function refusal(
     ...meant,
     value,
     bodyDigest: '',
-    resolvedBy: '',
+    resolvedBy: TESTER,
   };
   return handle.executeUpdate(MESSAGES['resolve-interrupt'].update, { args: [message] }).then(
     () => undefined,

@@ -1,5 +1,6 @@
 // core.conversationGate: people talk at this node until one of them closes the conversation (RFC 0005; interrupt.md
 // §Conversations; status waiting-approval).
+import { subjectOf } from '../../src/rules/subject.ts';
 import type { NodeKind, Visit } from '../context.ts';
 import { tupleOf } from '../context.ts';
 import { payloadId } from '../../src/rules/ids.ts';
@@ -107,12 +108,18 @@ function begin(
   const { maxTurns = MAX_CONVERSATION_TURNS } = config;
   const atMs = run.steps.now(stepKey(visit, `${STEP}.opened`));
   openConversation(visit, open, { ...config, maxTurns, atMs });
-  if (run.input.testHooks && config.mockAutoResume) talkAlone(open, config, atMs);
+  if (run.input.testHooks && config.mockAutoResume)
+    talkAlone(open, config, { atMs, tenant: run.input.tenant });
 }
 
 /** Test mode only (conformance/fixtures.md): as many turns as asked for, and a close, nobody being asked. */
-function talkAlone(open: Interrupt, { turnCount = 1 }: Config, atMs: number): void {
-  const say = (value: JsonValue) => resolve(open, { value, resolvedBy: MOCK_SPEAKER, atMs });
+function talkAlone(
+  open: Interrupt,
+  { turnCount = 1 }: Config,
+  { atMs, tenant }: { readonly atMs: number; readonly tenant: string },
+): void {
+  const resolvedBy = subjectOf('session', tenant, MOCK_SPEAKER);
+  const say = (value: JsonValue) => resolve(open, { value, resolvedBy, atMs });
   for (let turn = 1; turn <= turnCount; turn++)
     say({ operation: 'exchange', turn: { content: `Turn ${turn}.` } });
   say({ operation: 'close', outcome: null });

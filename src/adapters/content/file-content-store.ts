@@ -15,8 +15,6 @@ export interface ContentFiles {
   put(tenant: string, hash: string, bytes: Uint8Array): Promise<void>;
   /** Throws HostError content_missing. */
   get(tenant: string, hash: string): Promise<Uint8Array>;
-  /** When it was written, in ms epoch; undefined: it is not there. */
-  writtenAtMs(tenant: string, hash: string): Promise<number | undefined>;
   /** Idempotent, and for good before it resolves. */
   remove(tenant: string, hash: string): Promise<void>;
 }
@@ -50,9 +48,6 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
     async get(tenant, hash) {
       requireHash(hash);
       return verified(hash, await ifThere(readFile(placeOf(tenant, hash).file)));
-    },
-    async writtenAtMs(tenant, hash) {
-      return (await ifThere(stat(placeOf(tenant, hash).file)))?.mtimeMs;
     },
     async remove(tenant, hash) {
       const { folder, file } = placeOf(tenant, hash);

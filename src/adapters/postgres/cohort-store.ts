@@ -1,4 +1,4 @@
-// Cohorts on Postgres (migration 015): which runs one picked, and what became of each fork. What a member came to stands
+// Cohorts on Postgres: which runs one picked, and what became of each fork. What a member came to stands
 // once; a member that is settled again stays as it is.
 import type {
   AskedQuestion,

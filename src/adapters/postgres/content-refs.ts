@@ -1,4 +1,4 @@
-// Who needs which content (migration 014, architecture §3.7). A value goes when nobody needs it, and comes back whenever
+// Who needs which content (architecture §3.7). A value goes when nobody needs it, and comes back whenever
 // somebody puts it: what holds that together is the order of three statements. Who puts notes first that it needs the
 // value, and commits that; then takes it off the list of the unused, behind whoever is at work on it there; and stores its
 // bytes last. Who removes looks for needs when the value is its own on that list.
@@ -73,7 +73,7 @@ export function namesOf(names: readonly ContentName[]): string {
   return JSON.stringify(names.map(({ tenant, hash }) => ({ tenant_id: tenant, hash })));
 }
 
-/** Part of a statement: whether an unused value (`u`) may go. Before the host kept count, nobody knows who needs it. */
+/** Part of a statement: whether somebody needs an unused value (`u`). */
 export const IS_NEEDED =
   'EXISTS (SELECT FROM content_refs r WHERE r.tenant_id = u.tenant_id AND r.hash = u.hash)';
 
@@ -87,11 +87,12 @@ export async function endNeeds(
     `WITH ended AS (
        DELETE FROM content_refs WHERE run_id = $1 AND tenant_id = $2 AND hash IN (
          SELECT hash FROM content_refs WHERE run_id = $1 AND tenant_id = $2 LIMIT $3)
-       RETURNING tenant_id, hash, of_archive
+       RETURNING tenant_id, hash
      ), listed AS (
-       INSERT INTO content_unused AS u (tenant_id, hash, of_archive, since_ms)
-       SELECT tenant_id, hash, of_archive, openwop_now_ms() FROM ended ORDER BY tenant_id, hash
-       ON CONFLICT (tenant_id, hash) DO UPDATE SET of_archive = u.of_archive OR excluded.of_archive
+       INSERT INTO content_unused AS u (tenant_id, hash, since_ms)
+       SELECT tenant_id, hash, openwop_now_ms() FROM ended ORDER BY tenant_id, hash
+       -- Holds the row: a sweep that took it off the list meanwhile still saw the need.
+       ON CONFLICT (tenant_id, hash) DO UPDATE SET since_ms = u.since_ms
      )
      SELECT 1 FROM ended`,
     [runId, tenant, limit],

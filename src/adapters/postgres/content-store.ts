@@ -53,9 +53,6 @@ function contentStore(db: Db, kept: Bytes): ContentStore {
   };
 }
 
-/** Values from before it have holders that nobody noted, but for a raw history, whose run is known. */
-const TRACKED_FROM = '(SELECT from_ms FROM content_tracking)';
-
 function inTable(db: Db): Bytes {
   return {
     async store(values) {
@@ -84,18 +81,17 @@ function inTable(db: Db): Bytes {
     },
     sweep: (limit) =>
       db.transaction(async (tx) => {
-        const listed = await tx.query<{ tenant_id: string; hash: string; of_archive: boolean }>(
+        const listed = await tx.query<{ tenant_id: string; hash: string }>(
           `DELETE FROM content_unused WHERE (tenant_id, hash) IN (
              SELECT tenant_id, hash FROM content_unused ORDER BY since_ms LIMIT $1 FOR UPDATE SKIP LOCKED)
-           RETURNING tenant_id, hash, of_archive`,
+           RETURNING tenant_id, hash`,
           [limit],
         );
         // A statement of its own: it sees every need that was noted before the values were ours.
         await tx.query(
           `DELETE FROM contents c
-           USING json_to_recordset($1::text::json) AS u(tenant_id text, hash text, of_archive boolean)
-           WHERE c.tenant_id = u.tenant_id AND c.hash = u.hash AND NOT ${IS_NEEDED}
-             AND (u.of_archive OR c.created_at_ms >= ${TRACKED_FROM})`,
+           USING json_to_recordset($1::text::json) AS u(tenant_id text, hash text)
+           WHERE c.tenant_id = u.tenant_id AND c.hash = u.hash AND NOT ${IS_NEEDED}`,
           [JSON.stringify(listed)],
         );
         return listed.length;
@@ -113,14 +109,13 @@ function inFiles(db: Db, files: ContentFiles, logger: Logger): Bytes {
     },
     get: (tenant, hash) => files.get(tenant, hash),
     async sweep(limit) {
-      const [tracked] = await db.query<{ from_ms: number }>('SELECT from_ms FROM content_tracking');
-      const listed = await db.query<{ tenant_id: string; hash: string; of_archive: boolean }>(
-        'SELECT tenant_id, hash, of_archive FROM content_unused ORDER BY since_ms LIMIT $1',
+      const listed = await db.query<{ tenant_id: string; hash: string }>(
+        'SELECT tenant_id, hash FROM content_unused ORDER BY since_ms LIMIT $1',
         [limit],
       );
       const failed: ContentName[] = [];
       let reason = '';
-      for (const { tenant_id: tenant, hash, of_archive } of listed) {
+      for (const { tenant_id: tenant, hash } of listed) {
         await inTurn(`${tenant} ${hash}`, async () => {
           const [found] = await db.query<{ is_needed: boolean }>(
             `SELECT ${IS_NEEDED} AS is_needed FROM content_unused u WHERE tenant_id = $1 AND hash = $2`,
@@ -128,9 +123,7 @@ function inFiles(db: Db, files: ContentFiles, logger: Logger): Bytes {
           );
           if (!found) return;
           try {
-            const writtenAtMs = await files.writtenAtMs(tenant, hash);
-            const isKnown = of_archive || (writtenAtMs ?? 0) >= (tracked?.from_ms ?? Infinity);
-            if (!found.is_needed && isKnown) await files.remove(tenant, hash);
+            if (!found.is_needed) await files.remove(tenant, hash);
           } catch (error) {
             failed.push({ tenant, hash });
             reason = String(error);

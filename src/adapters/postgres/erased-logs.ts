@@ -1,4 +1,4 @@
-// What is kept of the logs of erased runs (migration 018): the digest over their rows as they are stored, and where the rows
+// What is kept of the logs of erased runs: the digest over their rows as they are stored, and where the rows
 // lie, sealed as they are, from which they come back byte for byte.
 import type { RunRef } from '../../ports/runs.ts';
 import type { ErasedRun, StoredRow, SubjectStore } from '../../ports/subjects.ts';

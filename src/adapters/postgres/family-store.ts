@@ -1,4 +1,4 @@
-// Runs and the runs that they started (migration 012): rows of children, what is below a root, and ends that are still
+// Runs and the runs that they started: rows of children, what is below a root, and ends that are still
 // to be told. A child's row is one statement: it counts below its root, or is refused.
 import { HostError } from '../../rules/errors.ts';
 import type { RunStatus } from '../../rules/status.ts';

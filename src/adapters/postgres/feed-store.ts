@@ -1,5 +1,5 @@
 // The feed's port on Postgres (architecture §3.6). Its rows are written by a trigger in the transaction of each append
-// (migration 008, which says how readers know what may still commit).
+// (migrations/001-schema.sql says how readers know what may still commit).
 import type { FedRow, FeedPage, FeedQuery, FeedRow, FeedStore } from '../../ports/feed.ts';
 import type { Db, SealedDb, SqlValue } from './db.ts';
 import { EVENT_COLUMNS, logRowsOf, type EventRecord } from './rows.ts';

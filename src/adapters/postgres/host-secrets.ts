@@ -1,4 +1,4 @@
-// What the host makes once for itself and keeps wrapped by the operator's key (migration 018): the key that names of subjects
+// What the host makes once for itself and keeps wrapped by the operator's key: the key that names of subjects
 // are hashed with, and the one that receipts are signed with.
 import {
   createPrivateKey,

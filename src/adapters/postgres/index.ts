@@ -10,7 +10,6 @@ import { createFileContentStore, createTableContentStore } from './content-store
 import { createCohortStore } from './cohort-store.ts';
 import type { Db } from './db.ts';
 import { createEffectLedger } from './effect-ledger.ts';
-import { startBackfill } from './feed-backfill.ts';
 import { createFamilyStore } from './family-store.ts';
 import { createFeedStore } from './feed-store.ts';
 import { createIdempotencyStore } from './idempotency-store.ts';
@@ -76,8 +75,6 @@ export async function storesOn(
         ? createFileContentStore(db, await createContentFiles(contentDir), logger)
         : createTableContentStore(db);
     const content = createSealedContent(stored, { keys, seals });
-    // Last: what fails before it leaves nothing that goes on.
-    const backfill = await startBackfill(db, logger);
     return {
       runs: createRunStore(db),
       cohorts: createCohortStore(db),
@@ -96,10 +93,7 @@ export async function storesOn(
       subjects: createSubjectStore(db, masterKeys, keyHeldMs),
       subjectKeys: keys,
       ping: () => ping(db),
-      async close() {
-        await backfill.stop();
-        await close();
-      },
+      close,
     };
   } catch (error) {
     await close();

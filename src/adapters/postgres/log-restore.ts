@@ -50,12 +50,6 @@ export async function restore(
     );
     if (open.length > 0) return false;
     await tx.query('DELETE FROM run_events WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
-    // Rows from before the feed get their positions here: those behind them, which nobody has read yet, get new ones.
-    await tx.query(
-      `DELETE FROM run_feed
-       WHERE run_id = $1 AND tenant_id = $2 AND position > (SELECT position FROM feed_backfill)`,
-      [runId, tenant],
-    );
     await putRows(tx, run, { rows, recordsOf: (part) => eventRecords(part, seal) });
     await putHead(tx, head, seal);
     // An end that no append has brought is found here.
@@ -71,8 +65,6 @@ export async function restore(
 
 /** Of the registry's row. Throws HostError run_not_found. */
 export async function lockForRestore(tx: Transaction, { tenant, runId }: RunRef): Promise<void> {
-  // Whoever fills the feed in has this lock first, too: no batch is under way from here on.
-  await tx.query('SELECT 1 FROM feed_backfill FOR SHARE');
   const [known] = await tx.query(
     'SELECT 1 FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE',
     [runId, tenant],
@@ -94,7 +86,7 @@ export async function putRows<Row>(
   }
 }
 
-/** Rows that stay keep their positions (migration 008); those that are no more take theirs along. */
+/** Rows that stay keep their positions; those that are no more take theirs along. */
 export async function tellRestored(
   tx: Transaction,
   { tenant, runId }: RunRef,

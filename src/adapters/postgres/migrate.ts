@@ -1,6 +1,6 @@
 // Numbered SQL migrations at start (architecture §7): each in one transaction under one advisory lock, so that any
 // number of processes may start at once. Whoever works on meanwhile waits behind a migration's locks: it gives up after a
-// moment and comes again. A database from a newer release is refused.
+// moment and comes again. A database from a newer release is refused, and one from before the first.
 import { readdir, readFile } from 'node:fs/promises';
 import { HostError } from '../../rules/errors.ts';
 import { BackOff, rest } from '../../system/time.ts';
@@ -88,10 +88,17 @@ async function migrateOnce(db: Db, migrations: readonly Migration[]): Promise<bo
       `CREATE TABLE IF NOT EXISTS schema_migrations
          (version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`,
     );
-    const [row] = await tx.query<{ version: number | null }>(
-      'SELECT max(version) AS version FROM schema_migrations',
+    const applied = await tx.query<{ version: number; name: string }>(
+      'SELECT version, name FROM schema_migrations ORDER BY version',
     );
-    const version = row?.version ?? 0;
+    const version = applied.at(-1)?.version ?? 0;
+    if (applied.some((one) => (migrations[one.version - 1]?.name ?? one.name) !== one.name)) {
+      throw new HostError('config_invalid', {
+        reason:
+          'The database is of a version from before release 0.1.0, whose data no release reads. ' +
+          'Name an empty database, or another data folder.',
+      });
+    }
     if (version > migrations.length) {
       throw new HostError('config_invalid', {
         reason:

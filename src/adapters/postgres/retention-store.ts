@@ -1,4 +1,4 @@
-// The retention port (migration 014, architecture §3.7): what is due, holds, forks that read, and entries of expired runs.
+// The retention port (architecture §3.7): what is due, holds, forks that read, and entries of expired runs.
 import type {
   EndedRun,
   ExpiredRun,

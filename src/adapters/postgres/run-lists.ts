@@ -1,5 +1,4 @@
-// Lists of runs (rest-endpoints.md; migration 009): pages by place, without any run's snapshot or input.
-import type { RunInput } from '../../rules/run-input.ts';
+// Lists of runs (rest-endpoints.md): pages by place, without any run's snapshot or input.
 import { MAY_WAIT, type RunStatus } from '../../rules/status.ts';
 import type {
   OverviewQuery,
@@ -24,9 +23,7 @@ interface ListRecord {
 
 interface OverviewRecord extends ListRecord {
   readonly tenant_id: string;
-  readonly workflow_name: string | null;
-  /** Of runs from before names were kept. */
-  readonly input: string | null;
+  readonly workflow_name: string;
   readonly summary: string | null;
   readonly is_new: boolean;
 }
@@ -38,7 +35,6 @@ interface WaitingRecord extends OverviewRecord {
 
 const LISTED = 'r.run_id, r.workflow_id, r.tags, r.created_at_ms, h.status';
 const OVERVIEW = `${LISTED}, r.tenant_id, r.workflow_name,
-  CASE WHEN r.workflow_name IS NULL THEN r.input END AS input,
   CASE WHEN ${IS_SUMMED} THEN h.summary END AS summary, coalesce(h.next_sequence, 0) = 0 AS is_new`;
 
 /** Nobody can answer any more what a paused run's time ran out for. */
@@ -72,7 +68,7 @@ async function overviewRows(
 }
 
 function overviewRow(record: OverviewRecord, open: Opener): OverviewRow {
-  const { run_id: runId, workflow_name: name, input, summary } = record;
+  const { run_id: runId, workflow_name: workflowName, summary } = record;
   const told =
     summary === null
       ? undefined
@@ -80,7 +76,7 @@ function overviewRow(record: OverviewRecord, open: Opener): OverviewRow {
   return {
     ...listed(record, open),
     run: refOf(record.tenant_id, record.run_id),
-    workflowName: name ?? (JSON.parse(input ?? '{}') as Partial<RunInput>).definition?.name ?? '',
+    workflowName,
     summary: told ?? (record.is_new ? NOTHING_YET : undefined),
   };
 }

@@ -50,7 +50,7 @@ export async function sealOfNew(
   });
 }
 
-/** SQLSTATE of migration 018: the key is being destroyed. */
+/** SQLSTATE of the schema: the key is being destroyed. */
 const KEY_CLOSED = 'OW001';
 
 /** For the statement that inserts a run. */

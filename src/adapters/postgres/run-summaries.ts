@@ -1,4 +1,4 @@
-// Summaries of runs for lists (migration 009): kept with the head by its append, or by whoever had to make one; and the
+// Summaries of runs for lists: kept with the head by its append, or by whoever had to make one; and the
 // rows by which those that wait for a person are found in the order of their deadlines.
 import { ASKS_A_PERSON } from '../../rules/status.ts';
 import type { Head, HistoryCursor } from '../../ports/log.ts';

@@ -28,7 +28,7 @@ function segmentOf(record: SegmentRecord): Segment {
 
 export function createSegmentStore(db: Db): SegmentStore {
   return {
-    // A segment that its head has left already, or that ended with it, is closed from the start (migration 005 marks the
+    // A segment that its head has left already, or that ended with it, is closed from the start (a trigger of the schema marks the
     // others).
     async record({ tenant, runId }, { index, temporalRunId }) {
       const stored = await db.query(

@@ -1,4 +1,4 @@
-// Sessions on Postgres (migration 011, which says how they are kept): read by place, as lists of runs are.
+// Sessions on Postgres (migrations/001-schema.sql says how they are kept): read by place, as lists of runs are.
 import { sha256Hex } from '../../rules/ids.ts';
 import type { RunInput } from '../../rules/run-input.ts';
 import type { RunStatus } from '../../rules/status.ts';

@@ -1,4 +1,4 @@
-// Subjects, whose runs are whose, and their erasure (migration 018). A key has three states, and goes forward alone:
+// Subjects, whose runs are whose, and their erasure. A key has three states, and goes forward alone:
 //
 // | state     | a run of it begins | a run of it ends | its erasure                                            |
 // |-----------|--------------------|------------------|--------------------------------------------------------|

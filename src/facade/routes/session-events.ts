@@ -104,7 +104,7 @@ function createFacts({ stores }: FacadeDeps, tenant: string): FactsOf {
     const found = await stores.runs.find(tenant, runId);
     if (!found) return undefined;
     const { header, era } = found.input;
-    const facts: RunFacts = { tenant, header, input: era === undefined ? {} : { era } };
+    const facts: RunFacts = { tenant, header, input: { era } };
     const [oldest] = kept.keys();
     if (kept.size >= RUNS_KEPT && oldest !== undefined) kept.delete(oldest);
     kept.set(runId, facts);

@@ -1,4 +1,5 @@
 // Humans of a generated case: they answer what the log shows, late, twice, under a wrong schema, or never.
+import { subjectOf } from '../../../src/rules/subject.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../../src/rules/json.ts';
 import { digestOf } from '../../../src/rules/ids.ts';
 import type { ResolveInterruptMessage } from '../../../src/rules/messages.ts';
@@ -53,7 +54,7 @@ export function answersTo(seed: string, question: Question): Answering[] {
       value: valueOf(question, draws, `voter-${voice}`),
       schemaDigest: draws.chance(0.05) ? 'sha256:other' : digestOf(canonicalJson(resumeSchema)),
       bodyDigest: 'model',
-      resolvedBy: `voter-${voice}`,
+      resolvedBy: subjectOf('session', 'default', `voter-${voice}`),
     };
     const answering = {
       afterMs: draws.int(0, 6_000),
@@ -77,6 +78,6 @@ export function strayAnswer(nodeId: string): ResolveInterruptMessage {
     value: { action: 'accept' },
     schemaDigest: 'sha256:other',
     bodyDigest: 'model',
-    resolvedBy: 'stranger',
+    resolvedBy: subjectOf('session', 'default', 'stranger'),
   };
 }
