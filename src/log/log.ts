@@ -13,7 +13,7 @@ import { createChanges } from './changes.ts';
 import { coalesce } from './coalesce.ts';
 import { conversationPage, type ConversationQuery } from './conversation.ts';
 import { createFollowers, type FollowOptions } from './followers.ts';
-import { overview, sumUp, waitingRuns, type WaitingQuery } from './overview.ts';
+import { overview, waitingRuns, type WaitingQuery } from './overview.ts';
 import { rebuild, rebuildAll, type Rebuilt } from './rebuild.ts';
 import { readRecording } from './recording.ts';
 import { readRows, type RowsQuery } from './rows.ts';
@@ -88,12 +88,6 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     ({ run: { tenant, runId } }) => JSON.stringify([tenant, runId]),
   );
   const catchUp = (run: RunRef) => caughtUp({ run });
-  // The first list after an upgrade may take long: who looks again meanwhile waits for that one.
-  const summed = coalesce(
-    (tenant: string) => sumUp(stores, tenant),
-    (tenant) => tenant,
-  );
-  const listed = { ...stores, summed };
   const changes = createChanges(stores, logger);
   const followers = createFollowers({ stores, logger, processId, catchUp });
 
@@ -132,8 +126,8 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     effectsOf: (run, eventId) => effectsOf(stores, run, eventId),
     endUnstarted,
     problems: (limit) => stores.log.problems(limit),
-    overview: (tenant, query) => overview(listed, tenant, query),
-    waitingRuns: (tenant, query) => waitingRuns(listed, tenant, query),
+    overview: (tenant, query) => overview(stores.runs, tenant, query),
+    waitingRuns: (tenant, query) => waitingRuns(stores.runs, tenant, query),
     changes: (tenant, signal) => changes.watch(tenant, signal),
     advance: (run, goal) => advance(parts, run, { goal }),
     rebuild: (run) => rebuild(parts, run),

@@ -74,8 +74,8 @@ export interface AppendBatch {
   readonly translateState: JsonValue;
   /** Called inside the transaction with the rows as they will be stored. Synchronous, pure. */
   readonly fold: (snapshot: JsonValue, rows: readonly LogRow[]) => JsonValue;
-  /** Of the folded snapshot, the same way. Without it lists make the summary when they need it. */
-  readonly summary?: (snapshot: JsonValue) => RunSummary;
+  /** Of the folded snapshot, the same way. */
+  readonly summary: (snapshot: JsonValue) => RunSummary;
 }
 
 export type AppendOutcome =
@@ -122,8 +122,6 @@ export interface LogStore {
   links(run: RunRef, query: { after: number; limit: number }): Promise<readonly LogLink[]>;
   /** A closed run gets none: another process could read what this one could not, and nobody would take it back. */
   setProblem(run: RunRef, problem: string | undefined): Promise<void>;
-  /** Keeps the summary that was made at `at`; nothing once the log went on. */
-  summarize(run: RunRef, at: HistoryCursor, summary: RunSummary): Promise<void>;
   problems(limit: number): Promise<readonly { runId: string; problem: string }[]>;
 
   /** Same lock. Opens the block with the first call. A higher `try` supersedes lower ones. */
@@ -147,8 +145,7 @@ export interface LogStore {
     told: {
       readonly head: Head;
       readonly rows: readonly LogRow[];
-      /** Without it lists make the summary when they need it. */
-      readonly summary?: RunSummary;
+      readonly summary: RunSummary;
     },
     seen: Head | undefined,
   ): Promise<boolean>;

@@ -79,8 +79,7 @@ export interface RunSummary {
 export interface OverviewRow extends RunListItem {
   readonly run: RunRef;
   readonly workflowName: string;
-  /** Undefined: to be made of the run's snapshot (`unsummed`). */
-  readonly summary?: RunSummary;
+  readonly summary: RunSummary;
 }
 
 export interface OverviewQuery {
@@ -137,10 +136,8 @@ export interface RunStore {
     query: OverviewQuery,
     nowMs: number,
   ): Promise<{ runs: readonly OverviewRow[]; nextCursor?: string }>;
-  /** How many runs wait for a person, counted no further than `limit`. Runs without a summary are not among them. */
+  /** How many runs wait for a person, counted no further than `limit`. */
   countWaiting(tenant: string, limit: number, nowMs: number): Promise<number>;
-  /** Runs that may wait and have no summary of where their log stands, as after a rebuild. */
-  unsummed(tenant: string, limit: number): Promise<readonly RunRef[]>;
   /**
    * Runs accepted before `beforeMs` whose start is not confirmed and whose log is not closed, oldest first; those that
    * failed to start only while they have a head that does not say so yet.

@@ -16,13 +16,13 @@ type Kind = 'sealed' | 'ids' | 'host' | 'apart';
 
 const PLACES: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
   runs: {
-    ...ids('run_id', 'tenant_id', 'workflow_id', 'temporal_run_id', 'session_id', 'subject_key'),
+    ...ids('run_id', 'tenant_id', 'workflow_id', 'temporal_run_id', 'subject_key'),
     ...ids('cohort_id'),
     ...{ input: 'sealed', tags: 'sealed', start_failure: 'ids', workflow_name: 'host' },
   },
   run_heads: {
     ...ids('run_id', 'tenant_id', 'workflow_id', 'status', 'temporal_run_id', 'token', 'problem'),
-    ...{ translate_state: 'sealed', snapshot: 'sealed', summary: 'sealed', summary_of: 'ids' },
+    ...{ translate_state: 'sealed', snapshot: 'sealed', summary: 'sealed' },
   },
   run_events: {
     ...ids('run_id', 'tenant_id', 'event_id', 'key', 'type', 'node_id', 'causation_id'),
@@ -76,7 +76,7 @@ const PLACES: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
   page_sessions: ids('session_hash', 'tenant_id', 'run_id'),
   host_links: ids('link_hash', 'tenant_id'),
   host_sessions: ids('session_hash', 'tenant_id'),
-  schema_migrations: ids('name'),
+  schema_migrations: ids('name', 'digest'),
   agent_tools: { ...ids('tenant_id', 'tool_id', 'agent_id'), tool: 'host' },
   agent_instances: { ...ids('tenant_id', 'agent_id', 'instance_id'), instance: 'host' },
   agent_audit_heads: ids('tenant_id'),

@@ -8,7 +8,7 @@ import { createExpirer } from '../../src/log/expirer.ts';
 import { createLog } from '../../src/log/log.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import { appendRows, headOf } from '../contract/given.ts';
+import { NO_WAITS, appendRows, headOf } from '../contract/given.ts';
 import { end, member, tablesWith } from '../contract/retention.ts';
 import { ScriptedHistory } from '../support/log-parts.ts';
 import { sharePostgres } from '../support/shared-postgres.ts';
@@ -179,7 +179,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
       const rows = await stores.log.read(run, { after: -1, limit: 100 });
       const fork = `${run.runId}-fork`;
       const beside = [
-        () => stores.log.restore(run, { head, rows }, head),
+        () => stores.log.restore(run, { summary: NO_WAITS, head, rows }, head),
         () => stores.content.putAll([{ holder: run, bytes: Buffer.from(fork), isArchive: true }]),
         () => stores.retention.noteFork(run, fork),
         () => stores.retention.hold(run, 'Case 1'),

@@ -14,6 +14,7 @@ import { effectLedgerContract } from '../contract/effect-ledger.ts';
 import { familiesContract } from '../contract/families.ts';
 import { feedContract } from '../contract/feed.ts';
 import {
+  NO_WAITS,
   batchAfter,
   entry,
   eventually,
@@ -197,7 +198,9 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     const seen = await headOf(stores(), runId);
     const rows = await stores().log.read(refTo(runId), { after: -1, limit: 10 });
     const head = { ...seen, status: 'cancelled', closed: true } as const;
-    expect(await stores().log.restore(refTo(runId), { head, rows }, seen)).toBe(true);
+    expect(await stores().log.restore(refTo(runId), { summary: NO_WAITS, head, rows }, seen)).toBe(
+      true,
+    );
     expect(await asked()).toBe(0);
     await close();
   });

@@ -2,7 +2,16 @@
 // and ends that are told once.
 import { describe, expect, it } from 'vitest';
 import type { NewRun, RunRef } from '../../src/ports/runs.ts';
-import { batchAfter, entry, newId, newRun, refTo, runInput, startedRun } from './given.ts';
+import {
+  NO_WAITS,
+  batchAfter,
+  entry,
+  newId,
+  newRun,
+  refTo,
+  runInput,
+  startedRun,
+} from './given.ts';
 import type { GivenStores } from './given.ts';
 
 const LIMIT = 5;
@@ -140,10 +149,10 @@ export function familiesContract(stores: GivenStores): void {
       const seen = await log.head(ref);
       if (!seen) throw new Error('no head');
       const head = { ...seen, status: 'failed', closed: true } as const;
-      expect(await log.restore(ref, { head, rows: [] }, seen)).toBe(true);
+      expect(await log.restore(ref, { summary: NO_WAITS, head, rows: [] }, seen)).toBe(true);
       expect(await untold(parent.tenant)).toEqual([child.runId]);
       await families.endTold(ref);
-      expect(await log.restore(ref, { head, rows: [] }, head)).toBe(true);
+      expect(await log.restore(ref, { summary: NO_WAITS, head, rows: [] }, head)).toBe(true);
       expect(await untold(parent.tenant)).toEqual([]);
     });
 

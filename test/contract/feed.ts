@@ -4,6 +4,7 @@ import { consumeFeed, readFeed } from '../../src/log/feed.ts';
 import type { FeedRow } from '../../src/ports/feed.ts';
 import type { GivenStores } from './given.ts';
 import {
+  NO_WAITS,
   appendRows,
   batchAfter,
   delta,
@@ -108,15 +109,23 @@ export function feedContract(stores: GivenStores): void {
       const { log } = stores();
       const head = await headOf(stores(), runId);
       const rows = await log.read(refTo(runId), { after: -1, limit: 10 });
-      expect(await log.restore(refTo(runId), { head: head, rows: rows }, head)).toBe(true);
+      expect(
+        await log.restore(refTo(runId), { summary: NO_WAITS, head: head, rows: rows }, head),
+      ).toBe(true);
       expect(await all(tenant)).toEqual(before);
       const fewer = { ...head, nextSequence: 2 };
-      expect(await log.restore(refTo(runId), { head: fewer, rows: rows.slice(0, 2) }, head)).toBe(
-        true,
-      );
+      expect(
+        await log.restore(
+          refTo(runId),
+          { summary: NO_WAITS, head: fewer, rows: rows.slice(0, 2) },
+          head,
+        ),
+      ).toBe(true);
       const kept = before.filter((row) => row.run.runId !== runId || row.sequence < 2);
       expect(await all(tenant)).toEqual(kept);
-      expect(await log.restore(refTo(runId), { head: head, rows: rows }, fewer)).toBe(true);
+      expect(
+        await log.restore(refTo(runId), { summary: NO_WAITS, head: head, rows: rows }, fewer),
+      ).toBe(true);
       const after = await all(tenant);
       expect(after.slice(0, -1)).toEqual(kept);
       expect(named(after.slice(-1))).toEqual([`${runId} 2`]);

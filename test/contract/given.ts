@@ -5,7 +5,7 @@ import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import type { IdempotencyClaim } from '../../src/ports/idempotency.ts';
 import type { AppendBatch, Head, NewDelta, NewRow } from '../../src/ports/log.ts';
-import type { NewRun, RunRef } from '../../src/ports/runs.ts';
+import type { NewRun, RunRef, RunSummary } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { runRef } from '../support/run-ref.ts';
 import { patient } from '../support/machine.ts';
@@ -102,6 +102,9 @@ export function delta(
 }
 
 /** One history event further, with these rows. */
+/** Summary of a run that waits for nobody. */
+export const NO_WAITS: RunSummary = { waits: [] };
+
 export function batchAfter(
   head: Head,
   rows: readonly NewRow[],
@@ -122,6 +125,7 @@ export function batchAfter(
     closed: false,
     translateState: { seen: historyEventId + 1 },
     fold: (snapshot) => snapshot,
+    summary: () => NO_WAITS,
     ...over,
   };
 }

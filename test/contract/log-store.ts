@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { AppendOutcome, Head, LogRow } from '../../src/ports/log.ts';
 import type { GivenStores } from './given.ts';
 import {
+  NO_WAITS,
   appendRows,
   batchAfter,
   delta,
@@ -428,7 +429,7 @@ export function deltaContract(stores: GivenStores): void {
       expect(
         await log().restore(
           refTo(runId),
-          { head: head, rows: rows },
+          { summary: NO_WAITS, head: head, rows: rows },
           await log().head(refTo(runId)),
         ),
       ).toBe(true);
@@ -445,7 +446,11 @@ export function deltaContract(stores: GivenStores): void {
       await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0));
       const head = await headOf(stores(), runId);
       expect(
-        await log().restore(refTo(runId), { head: { ...head, nextSequence: 0 }, rows: [] }, head),
+        await log().restore(
+          refTo(runId),
+          { summary: NO_WAITS, head: { ...head, nextSequence: 0 }, rows: [] },
+          head,
+        ),
       ).toBe(false);
       expect(await log().storedDeltas(refTo(runId), ACTIVITY)).toHaveLength(1);
     });
@@ -457,14 +462,22 @@ export function deltaContract(stores: GivenStores): void {
       const rows = await log().read(refTo(runId), { after: -1, limit: 10 });
       await log().append(batchAfter(seen, [entry(runId, 'live')]));
       const live = await log().read(refTo(runId), { after: -1, limit: 10 });
-      expect(await log().restore(refTo(runId), { head: seen, rows: rows }, seen)).toBe(false);
-      expect(await log().restore(refTo(runId), { head: seen, rows: rows }, undefined)).toBe(false);
+      expect(
+        await log().restore(refTo(runId), { summary: NO_WAITS, head: seen, rows: rows }, seen),
+      ).toBe(false);
+      expect(
+        await log().restore(refTo(runId), { summary: NO_WAITS, head: seen, rows: rows }, undefined),
+      ).toBe(false);
       expect(await log().read(refTo(runId), { after: -1, limit: 10 })).toEqual(live);
       const cursorOnly = await headOf(stores(), runId);
       await log().append(batchAfter(cursorOnly, []));
-      expect(await log().restore(refTo(runId), { head: cursorOnly, rows: live }, cursorOnly)).toBe(
-        false,
-      );
+      expect(
+        await log().restore(
+          refTo(runId),
+          { summary: NO_WAITS, head: cursorOnly, rows: live },
+          cursorOnly,
+        ),
+      ).toBe(false);
     });
 
     it('architecture §3.6 takes long runs', async () => {
@@ -481,7 +494,7 @@ export function deltaContract(stores: GivenStores): void {
       expect(
         await log().restore(
           refTo(runId),
-          { head: head, rows: rows },
+          { summary: NO_WAITS, head: head, rows: rows },
           await log().head(refTo(runId)),
         ),
       ).toBe(true);
@@ -492,7 +505,11 @@ export function deltaContract(stores: GivenStores): void {
       const head = await headOf(stores(), await startedRun(stores()));
       const stranger = { ...head, runId: newRun().runId };
       await expect(
-        log().restore(refTo(stranger.runId), { head: stranger, rows: [] }, undefined),
+        log().restore(
+          refTo(stranger.runId),
+          { summary: NO_WAITS, head: stranger, rows: [] },
+          undefined,
+        ),
       ).rejects.toMatchObject({
         code: 'run_not_found',
       });

@@ -2,7 +2,16 @@
 import { describe, expect, it } from 'vitest';
 import type { AppendBatch } from '../../src/ports/log.ts';
 import type { GivenStores } from './given.ts';
-import { batchAfter, entry, eventually, headOf, newId, startedRun, refTo } from './given.ts';
+import {
+  NO_WAITS,
+  batchAfter,
+  entry,
+  eventually,
+  headOf,
+  newId,
+  startedRun,
+  refTo,
+} from './given.ts';
 
 const TTL_MS = 60_000;
 /** Long enough for claims that are made at the same time, short enough to be waited for. */
@@ -173,7 +182,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       const head = await headOf(stores(), runId);
       await stores().log.restore(
         refTo(runId),
-        { head: { ...head, closed: true, status: 'failed' }, rows: [] },
+        { summary: NO_WAITS, head: { ...head, closed: true, status: 'failed' }, rows: [] },
         head,
       );
       const claimed = await segments.claimUnarchived(1_000, 60_000);

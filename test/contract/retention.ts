@@ -8,6 +8,7 @@ import { codeOf } from '../../src/rules/errors.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import {
+  NO_WAITS,
   appendRows,
   batchAfter,
   entry,
@@ -139,7 +140,9 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
       const head = await headOf(stores, run.runId);
       const rows = await stores.log.read(run, { after: -1, limit: 10 });
       await behind().query('DELETE FROM run_heads WHERE run_id = $1', [run.runId]);
-      expect(await stores.log.restore(run, { head, rows }, undefined)).toBe(true);
+      expect(await stores.log.restore(run, { summary: NO_WAITS, head, rows }, undefined)).toBe(
+        true,
+      );
       expect(await endedAt()).toEqual([{ ended_at_ms: 7 }]);
     });
 
@@ -381,8 +384,12 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
         'run_not_found',
       );
       expect(await stores.log.appendDeltas(run, 'a', 1, [])).toMatchObject({ kind: 'refused' });
-      expect(await code(stores.log.restore(run, { head, rows }, head))).toBe('run_not_found');
-      expect(await code(stores.log.restore(run, { head, rows }, undefined))).toBe('run_not_found');
+      expect(await code(stores.log.restore(run, { summary: NO_WAITS, head, rows }, head))).toBe(
+        'run_not_found',
+      );
+      expect(
+        await code(stores.log.restore(run, { summary: NO_WAITS, head, rows }, undefined)),
+      ).toBe('run_not_found');
       expect(await stores.runs.markStarted(run, 'T2')).toBeUndefined();
       expect(await code(stores.segments.record(run, { index: 1, temporalRunId: 'T2' }))).toBe(
         'run_not_found',

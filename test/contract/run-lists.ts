@@ -5,7 +5,7 @@ import { askedInterrupts, fold, summaryOf } from '../../src/log/fold.ts';
 import type { AppendBatch } from '../../src/ports/log.ts';
 import type { OverviewQuery } from '../../src/ports/runs.ts';
 import type { InterruptKind } from '../../src/rules/status.ts';
-import { batchAfter, entry, headOf, newId, newRun, refTo, startedRun } from './given.ts';
+import { NO_WAITS, batchAfter, entry, headOf, newId, newRun, refTo, startedRun } from './given.ts';
 import type { GivenStores } from './given.ts';
 
 interface Asking {
@@ -14,8 +14,6 @@ interface Asking {
   readonly timeoutMs?: number;
   readonly status?: AppendBatch['status'];
   readonly title?: string;
-  /** Without a summary, as a rebuild leaves a head. */
-  readonly unsummed?: true;
 }
 
 export function runListsContract(stores: GivenStores): void {
@@ -40,13 +38,12 @@ export function runListsContract(stores: GivenStores): void {
       row('s', 'node.suspended', { nodeId: 'gate', interruptId: name, kind, key: name }),
       row('q', 'interrupt.requested', { kind, key: name, data: { title, large: 'x' }, timeoutMs }),
     ];
-    const none = asking.unsummed ? { summary: undefined } : {};
-    await append(runId, rows, { status: status ?? 'waiting-approval', ...none });
+    await append(runId, rows, { status: status ?? 'waiting-approval' });
   };
   const asked = async (tenant: string, query: Partial<OverviewQuery> = {}) =>
-    overview(stores(), tenant, { waiting: true, limit: 50, ...query });
+    overview(stores().runs, tenant, { waiting: true, limit: 50, ...query });
   const countOf = async (tenant: string, countTo: number) =>
-    (await waitingRuns(stores(), tenant, { limit: 1, countTo })).count;
+    (await waitingRuns(stores().runs, tenant, { limit: 1, countTo })).count;
   const waitingIds = async (tenant: string) => (await asked(tenant)).runs.map(({ runId }) => runId);
 
   describe('architecture §3.3 lists of runs', () => {
@@ -61,7 +58,7 @@ export function runListsContract(stores: GivenStores): void {
       });
       await append(runId, [started], { status: 'running' });
       await ask(runId, { timeoutMs: 50, title: `t\u0000${'x'.repeat(1_000)}` });
-      const { runs } = await overview(stores(), tenant, { limit: 10 });
+      const { runs } = await overview(stores().runs, tenant, { limit: 10 });
       expect(runs).toMatchObject([
         {
           ...{ runId, workflowId: 'refund', status: 'waiting-approval', tags: ['t1'] },
@@ -99,7 +96,7 @@ export function runListsContract(stores: GivenStores): void {
         await ask(runId, asking);
         untilMs.set(runId, [[1_050], [1_900], [1_900], []][at] ?? []);
       }
-      const { runs } = await overview(stores(), tenant, { limit: 10 });
+      const { runs } = await overview(stores().runs, tenant, { limit: 10 });
       expect(runs).toHaveLength(given.length);
       for (const { runId, status, summary } of runs) {
         const head = await headOf(stores(), runId);
@@ -115,7 +112,7 @@ export function runListsContract(stores: GivenStores): void {
     it('a run that no row was written of yet has nothing to tell', async () => {
       const tenant = newId('tenant');
       await stores().runs.accept(newRun({ tenant }));
-      const { runs } = await overview(stores(), tenant, { limit: 10 });
+      const { runs } = await overview(stores().runs, tenant, { limit: 10 });
       expect(runs).toMatchObject([{ status: 'pending', summary: { waits: [] } }]);
     });
 
@@ -175,7 +172,7 @@ export function runListsContract(stores: GivenStores): void {
       await ask(both, { status: 'waiting-external' });
       expect(await waitingIds(tenant)).toEqual([over, paused, both]);
       expect(await countOf(tenant, 100)).toBe(3);
-      const { runs } = await overview(stores(), tenant, { status: 'paused', limit: 10 });
+      const { runs } = await overview(stores().runs, tenant, { status: 'paused', limit: 10 });
       expect(runs.map(({ summary }) => summary.waits.length)).toEqual([1, 0]);
     });
 
@@ -197,38 +194,8 @@ export function runListsContract(stores: GivenStores): void {
       const done = entry(ended, 'terminal', { type: 'run.cancelled', payload: '{}' });
       await append(ended, [done], { status: 'cancelled', closed: true });
       expect(await waitingIds(tenant)).toEqual([]);
-      const { runs } = await overview(stores(), tenant, { status: 'cancelled', limit: 10 });
+      const { runs } = await overview(stores().runs, tenant, { status: 'cancelled', limit: 10 });
       expect(runs).toMatchObject([{ runId: ended, summary: { endedAtMs: 1000, waits: [] } }]);
-    });
-
-    it('what has no summary is told as well, and gets one', async () => {
-      const tenant = newId('tenant');
-      const runId = await startedRun(stores(), { tenant });
-      await ask(runId, { timeoutMs: 70, unsummed: true });
-      const plain = await stores().runs.overview(tenant, { limit: 10 }, 0);
-      expect(plain.runs.map(({ summary }) => summary)).toEqual([undefined]);
-      expect(await stores().runs.unsummed(tenant, 10)).toEqual([refTo(runId)]);
-      expect(await countOf(tenant, 10)).toBe(1);
-      expect(await stores().runs.unsummed(tenant, 10)).toEqual([]);
-      const kept = await stores().runs.overview(tenant, { waiting: true, limit: 10 }, 0);
-      expect(kept.runs).toMatchObject([{ runId, summary: { waits: [{ deadlineMs: 1_070 }] } }]);
-      await ask(runId, { timeoutMs: 10, unsummed: true });
-      expect((await asked(tenant)).runs[0]?.summary.waits).toHaveLength(2);
-    });
-
-    it('a summary of where the log stood before is not kept', async () => {
-      const tenant = newId('tenant');
-      const runId = await startedRun(stores(), { tenant });
-      const before = await headOf(stores(), runId);
-      await ask(runId);
-      await stores().log.summarize(refTo(runId), before, { waits: [] });
-      expect(await waitingIds(tenant)).toEqual([runId]);
-      await stores().log.summarize(
-        stores().runs.ref(newId('tenant'), runId),
-        await headOf(stores(), runId),
-        { waits: [] },
-      );
-      expect(await waitingIds(tenant)).toEqual([runId]);
     });
 
     it('a rebuilt run is told of anew', async () => {
@@ -238,7 +205,11 @@ export function runListsContract(stores: GivenStores): void {
       const head = await headOf(stores(), runId);
       const rows = await stores().log.read(refTo(runId), { after: -1, limit: 100 });
       const snapshot = fold(null, []);
-      await stores().log.restore(refTo(runId), { head: { ...head, snapshot }, rows }, head);
+      await stores().log.restore(
+        refTo(runId),
+        { summary: NO_WAITS, head: { ...head, snapshot }, rows },
+        head,
+      );
       expect(await waitingIds(tenant)).toEqual([]);
     });
 

@@ -5,6 +5,7 @@ import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { runRef } from '../support/run-ref.ts';
 import {
+  NO_WAITS,
   appendRows,
   batchAfter,
   delta,
@@ -64,7 +65,11 @@ const ATTEMPTS: Record<string, [(stores: Stores, wrong: RunRef) => Promise<unkno
   restore: [
     async (stores, run) => {
       const head = await headOf(stores, run.runId);
-      return stores.log.restore(run, { head: { ...head, nextSequence: 0 }, rows: [] }, head);
+      return stores.log.restore(
+        run,
+        { summary: NO_WAITS, head: { ...head, nextSequence: 0 }, rows: [] },
+        head,
+      );
     },
     'run_not_found',
   ],

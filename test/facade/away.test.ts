@@ -1,5 +1,6 @@
 // Parts that are away, retries, slow clients, drain: what is accepted is never lost (idempotency.md §Layer 1,
 // architecture §3.3, §4, §10).
+import { NO_WAITS } from '../contract/given.ts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import { eventIdOf } from '../../src/rules/ids.ts';
@@ -274,6 +275,7 @@ describe('stream-modes.md: streams under load', () => {
     const { temporalRunId, historyEventId, token } = head;
     const cursor = { temporalRunId, historyEventId, token };
     await host.stores.log.append({
+      summary: () => NO_WAITS,
       run: runRef(runId),
       behind: cursor,
       cursor,

@@ -8,7 +8,6 @@ import {
   openStores,
   type DatabaseOptions,
 } from '../../src/adapters/postgres/index.ts';
-import { overview } from '../../src/log/overview.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { chain, node } from '../support/definitions.ts';
 import { pgliteDatabase } from '../support/databases.ts';
@@ -40,15 +39,15 @@ async function fill(database: DatabaseOptions): Promise<void> {
   });
   const input = JSON.stringify(runInput('r', 'default'));
   await db.query(
-    `INSERT INTO runs (run_id, tenant_id, workflow_id, workflow_name, input, tags, created_at_ms, session_id)
-     SELECT 'run-' || n, 'default', 'noop', 'Noop', $1, '[]', n, 's' FROM generate_series(1, ${RUNS}) n`,
+    `INSERT INTO runs (run_id, tenant_id, workflow_id, workflow_name, input, tags, created_at_ms)
+     SELECT 'run-' || n, 'default', 'noop', 'Noop', $1, '[]', n FROM generate_series(1, ${RUNS}) n`,
     [input],
   );
   await db.query(
     `INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence, last_timestamp_ms,
-       temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot, summary, summary_of)
+       temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot, summary)
      SELECT 'run-' || n, 'default', 'noop', n, CASE WHEN n % 2 = 0 THEN 'waiting-approval' ELSE 'completed' END, n % 2 = 1,
-       9, n, 'T', 9, '', 1, 'null', 'null', CASE WHEN n % 2 = 0 THEN $1 ELSE '{"waits":[]}' END, 'T:9'
+       9, n, 'T', 9, '', 1, 'null', 'null', CASE WHEN n % 2 = 0 THEN $1 ELSE '{"waits":[]}' END
      FROM generate_series(1, ${RUNS}) n`,
     [waits],
   );
@@ -147,30 +146,6 @@ describe("the host's page", () => {
     expect((await home()).headers.get('openwop-log-stale')).toBe('true');
     host.temporal.away = false;
     await expect.poll(async () => (await home()).html).not.toContain('engine cannot be reached');
-  });
-
-  it('a run that is erased while the page is made is told as one that says nothing', async () => {
-    const run = newRun({ tenant: 'erasing' });
-    await stores.runs.accept(run);
-    const ref = stores.runs.ref('erasing', run.runId);
-    await stores.runs.markStarted(ref, 'T1');
-    const gone = {
-      ...stores,
-      runs: {
-        ...stores.runs,
-        overview: async () => ({
-          runs: [
-            {
-              ...{ run: ref, runId: run.runId, workflowId: 'w', workflowName: 'W', tags: [] },
-              ...{ status: 'running' as const, createdAtMs: 1, summary: undefined },
-            },
-          ],
-        }),
-        find: async () => undefined,
-      },
-    };
-    const { runs } = await overview(gone, 'erasing', { limit: 5 });
-    expect(runs).toMatchObject([{ runId: run.runId, summary: { waits: [] } }]);
   });
 });
 

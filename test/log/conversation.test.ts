@@ -4,7 +4,16 @@ import { conversationPage, messageIn } from '../../src/log/conversation.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import type { NewRow } from '../../src/ports/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import { batchAfter, entry, headOf, newId, newRun, refTo, startedRun } from '../contract/given.ts';
+import {
+  NO_WAITS,
+  batchAfter,
+  entry,
+  headOf,
+  newId,
+  newRun,
+  refTo,
+  startedRun,
+} from '../contract/given.ts';
 import { openAnyStores } from '../support/log-parts.ts';
 
 let stores: Stores;
@@ -137,11 +146,15 @@ describe('seed 000 §G a conversation', () => {
     const head = await headOf(stores, a);
     const rows = await stores.log.read(refTo(a), { after: -1, limit: 10 });
     const fewer = { ...head, nextSequence: 1 };
-    expect(await stores.log.restore(refTo(a), { head: fewer, rows: rows.slice(0, 1) }, head)).toBe(
-      true,
-    );
+    expect(
+      await stores.log.restore(
+        refTo(a),
+        { summary: NO_WAITS, head: fewer, rows: rows.slice(0, 1) },
+        head,
+      ),
+    ).toBe(true);
     expect(await ids(sessionId)).toEqual(['m2']);
-    expect(await stores.log.restore(refTo(a), { head, rows }, fewer)).toBe(true);
+    expect(await stores.log.restore(refTo(a), { summary: NO_WAITS, head, rows }, fewer)).toBe(true);
     expect(await ids(sessionId)).toEqual(['m2', 'm1']);
   });
 

@@ -55,7 +55,7 @@ function recordOf(runId: string, row: StoredRow): EventRecord {
   };
 }
 
-const KEPT_HEAD = `${HEAD_COLUMNS}, workflow_id, created_at_ms, summary, summary_of`;
+const KEPT_HEAD = `${HEAD_COLUMNS}, workflow_id, created_at_ms, summary`;
 
 export function erasedLogs(
   db: Db,

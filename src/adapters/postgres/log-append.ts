@@ -38,7 +38,7 @@ const WRITE = `
   WITH moving AS MATERIALIZED (
     SELECT * FROM json_to_recordset($1::text::json) AS x(run_id text, tenant_id text, next_sequence bigint,
       last_timestamp_ms bigint, temporal_run_id text, history_event_id bigint, token text, status text, closed boolean,
-      translate_state text, snapshot text, summary text, summary_of text, until_ms bigint, since_ms bigint,
+      translate_state text, snapshot text, summary text, until_ms bigint, since_ms bigint,
       last_until_ms bigint, told boolean, segment_index integer, segment_run_id text)
   ),
   closing AS MATERIALIZED (
@@ -49,7 +49,7 @@ const WRITE = `
     UPDATE run_heads h SET next_sequence = m.next_sequence, last_timestamp_ms = m.last_timestamp_ms,
       temporal_run_id = m.temporal_run_id, history_event_id = m.history_event_id, token = m.token, status = m.status,
       closed = m.closed, translate_state = m.translate_state, snapshot = m.snapshot, problem = NULL,
-      summary = m.summary, summary_of = m.summary_of
+      summary = m.summary
     FROM moving m WHERE h.run_id = ANY($4::text[]) AND h.run_id = m.run_id AND h.tenant_id = m.tenant_id
   ),
   recorded AS (
@@ -191,9 +191,9 @@ function moveOf(before: Head, batch: AppendBatch, added: readonly NewRow[]): Omi
 
 function valuesOf(moves: readonly Move[]): SqlValue[] {
   const moving = moves.map(({ before, head, rows, batch, seal }) => {
-    const [summary, summaryOf, untilMs, sinceMs, lastUntilMs] = summaryValues(
-      head,
-      batch.summary?.(head.snapshot),
+    const [summary, untilMs, sinceMs, lastUntilMs] = summaryValues(
+      head.runId,
+      batch.summary(head.snapshot),
       seal,
     );
     const [translateState, snapshot] = storedHead(head, seal);
@@ -210,7 +210,6 @@ function valuesOf(moves: readonly Move[]): SqlValue[] {
       translate_state: translateState,
       snapshot,
       summary,
-      summary_of: summaryOf,
       until_ms: untilMs,
       since_ms: sinceMs,
       last_until_ms: lastUntilMs,

@@ -6,7 +6,7 @@ import type { SealedDb, Transaction } from './db.ts';
 import type { Seal } from './seals.ts';
 import { KEEP_END, LOG_CHANNEL, lockHead } from './log-append.ts';
 import { eventRecords, INSERT_EVENTS, storedHead } from './rows.ts';
-import { summarize } from './run-summaries.ts';
+import { keepSummary } from './run-summaries.ts';
 
 /** Rows per statement, and the longest time in ms for a whole run. */
 const ROWS_PER_INSERT = 500;
@@ -15,7 +15,7 @@ export const RESTORE_LIMIT_MS = 120_000;
 export interface Restored {
   readonly head: Head;
   readonly rows: readonly LogRow[];
-  readonly summary?: RunSummary;
+  readonly summary: RunSummary;
   /** The head as it was when the rows were told. */
   readonly seen: Head | undefined;
 }
@@ -55,9 +55,7 @@ export async function restore(
     // An end that no append has brought is found here.
     if (head.closed && !stored?.closed)
       await tx.query(`${KEEP_END} ON CONFLICT DO NOTHING`, [runId, tenant]);
-    // Nobody appends to a run that has ended: this would stand for ever.
-    await tx.query('DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
-    if (summary) await summarize(tx, run, { at: head, summary, seal });
+    await keepSummary(tx, run, { summary, seal });
     await tellRestored(tx, run, head.nextSequence);
     return true;
   }, RESTORE_LIMIT_MS);
@@ -110,8 +108,7 @@ async function putHead(tx: Transaction, head: Head, seal: Seal | undefined): Pro
        next_sequence = excluded.next_sequence, last_timestamp_ms = excluded.last_timestamp_ms,
        temporal_run_id = excluded.temporal_run_id, history_event_id = excluded.history_event_id,
        token = excluded.token, translate_version = excluded.translate_version,
-       translate_state = excluded.translate_state, snapshot = excluded.snapshot, problem = excluded.problem,
-       summary = NULL, summary_of = NULL`,
+       translate_state = excluded.translate_state, snapshot = excluded.snapshot, problem = excluded.problem`,
     [
       runId,
       head.status,

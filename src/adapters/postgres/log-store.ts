@@ -11,7 +11,6 @@ import { logLinks } from './log-links.ts';
 import { restore } from './log-restore.ts';
 import { EVENT_COLUMNS, HEAD_COLUMNS, headOf, logRowsOf, sealedOfHead } from './rows.ts';
 import type { EventRecord, HeadRecord } from './rows.ts';
-import { summarize } from './run-summaries.ts';
 
 type Change = { runId: string; nextSequence: number };
 
@@ -35,10 +34,6 @@ export async function createLogStore(db: SealedDb, logger: Logger): Promise<LogS
         'UPDATE run_heads SET problem = $2::text WHERE run_id = $1 AND tenant_id = $3 AND (NOT closed OR $2::text IS NULL)',
         [runId, problem ?? null, tenant],
       );
-    },
-    async summarize(run, at, summary) {
-      const seal = await db.seals.ofRun(run.runId);
-      await summarize(db, run, { at, summary, seal });
     },
     onChange(listener) {
       listeners.add(listener);

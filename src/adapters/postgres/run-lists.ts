@@ -1,5 +1,5 @@
 // Lists of runs (rest-endpoints.md): pages by place, without any run's snapshot or input.
-import { MAY_WAIT, type RunStatus } from '../../rules/status.ts';
+import type { RunStatus } from '../../rules/status.ts';
 import type {
   OverviewQuery,
   OverviewRow,
@@ -11,7 +11,6 @@ import type { Db, SealedDb, SqlValue } from './db.ts';
 import { PLACES, type Opener, type Seals } from './seals.ts';
 import { cursorOf, NEWEST_FIRST, nextCursor, SOONEST_FIRST } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
-import { IS_SUMMED } from './run-summaries.ts';
 
 interface ListRecord {
   readonly run_id: string;
@@ -25,7 +24,6 @@ interface OverviewRecord extends ListRecord {
   readonly tenant_id: string;
   readonly workflow_name: string;
   readonly summary: string | null;
-  readonly is_new: boolean;
 }
 
 interface WaitingRecord extends OverviewRecord {
@@ -35,11 +33,11 @@ interface WaitingRecord extends OverviewRecord {
 
 const LISTED = 'r.run_id, r.workflow_id, r.tags, r.created_at_ms, h.status';
 const OVERVIEW = `${LISTED}, r.tenant_id, r.workflow_name,
-  CASE WHEN ${IS_SUMMED} THEN h.summary END AS summary, coalesce(h.next_sequence, 0) = 0 AS is_new`;
+  h.summary`;
 
 /** Nobody can answer any more what a paused run's time ran out for. */
 const IS_ASKED = (nowMs: string): string =>
-  `${IS_SUMMED} AND NOT h.closed AND (h.status <> 'paused' OR a.last_until_ms > ${nowMs}::bigint)`;
+  `NOT h.closed AND (h.status <> 'paused' OR a.last_until_ms > ${nowMs}::bigint)`;
 
 /** No row of the log yet: nothing can be told of the run. */
 const NOTHING_YET: RunSummary = { waits: [] };
@@ -69,15 +67,14 @@ async function overviewRows(
 
 function overviewRow(record: OverviewRecord, open: Opener): OverviewRow {
   const { run_id: runId, workflow_name: workflowName, summary } = record;
-  const told =
-    summary === null
-      ? undefined
-      : (JSON.parse(open(PLACES.summary(runId), summary).text) as RunSummary);
   return {
     ...listed(record, open),
     run: refOf(record.tenant_id, record.run_id),
     workflowName,
-    summary: told ?? (record.is_new ? NOTHING_YET : undefined),
+    summary:
+      summary === null
+        ? NOTHING_YET
+        : (JSON.parse(open(PLACES.summary(runId), summary).text) as RunSummary),
   };
 }
 
@@ -153,9 +150,7 @@ async function soonest(
   return pageOf(records, query.limit, (last) => [last.until_ms, last.since_ms, last.run_id]);
 }
 
-export function lists(
-  db: SealedDb,
-): Pick<RunStore, 'list' | 'overview' | 'countWaiting' | 'unsummed'> {
+export function lists(db: SealedDb): Pick<RunStore, 'list' | 'overview' | 'countWaiting'> {
   return {
     async list(tenant, query) {
       const page = await newest(db, { tenant, columns: LISTED }, query);
@@ -176,16 +171,6 @@ export function lists(
         [tenant, nowMs, limit],
       );
       return row?.waiting ?? 0;
-    },
-    async unsummed(tenant, limit) {
-      const rows = await db.query<{ run_id: string }>(
-        `SELECT h.run_id FROM run_heads h
-         WHERE h.tenant_id = $1 AND h.status = ANY($2::text[]) AND NOT h.closed AND h.next_sequence > 0
-           AND NOT ${IS_SUMMED}
-         LIMIT $3`,
-        [tenant, [...MAY_WAIT], limit],
-      );
-      return rows.map(({ run_id }) => refOf(tenant, run_id));
     },
   };
 }

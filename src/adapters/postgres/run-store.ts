@@ -25,8 +25,8 @@ const COLUMNS = RUN_COLUMNS.join(', ');
 
 /** Inserts a run (runValues, from $1 on) with its head and its place in its session where the CTE `claim` has a row. */
 export const INSERT_RUN = `run AS (
-    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, session_id, workflow_name, cohort_id, subject_key)
-    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text, $10::text, $21::text FROM claim
+    INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, workflow_name, cohort_id, subject_key)
+    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $9::text, $10::text, $21::text FROM claim
   ),
   held AS (
     INSERT INTO subject_runs (run_id, tenant_id, key_id, session_id)
