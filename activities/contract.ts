@@ -23,7 +23,7 @@ export interface StepContext {
   readonly attempt: number;
   readonly activityId: string;
   /** Of the events that it states itself. */
-  readonly cause?: CausedBy;
+  readonly cause: CausedBy;
 }
 
 export interface ModelChoice {

@@ -37,7 +37,7 @@ export interface DeltaBlock extends DeltaForm {
   readonly activityId: string;
   readonly nodeId: string;
   /** Of each delta. */
-  readonly causedBy?: CausedBy;
+  readonly causedBy: CausedBy;
   /** Temporal's try, from 1. */
   readonly tryNumber: number;
   /** Event type of its deltas. */

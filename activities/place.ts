@@ -4,10 +4,9 @@ import type { StepContext } from './contract.ts';
 
 export interface EventPlace {
   readonly nodeId: string;
-  /** Absent: the run's start. */
-  readonly causedBy?: CausedBy;
+  readonly causedBy: CausedBy;
 }
 
 export function placeOf({ nodeId, cause }: StepContext): EventPlace {
-  return { nodeId, ...(cause === undefined ? {} : { causedBy: cause }) };
+  return { nodeId, causedBy: cause };
 }

@@ -78,8 +78,8 @@ function newWriter(ports: ActivityPorts, { call, calledKey, context }: CallToolI
       run: ports.stores.runs.ref(tenant, runId),
       activityId,
       ...placeOf(context),
-      // Of a run that states causes; the call is nearer than what the turn followed from.
-      ...(context.cause === undefined ? {} : { causedBy: calledKey ?? context.cause }),
+      // The call is nearer than what the turn followed from.
+      causedBy: calledKey ?? context.cause,
       tryNumber: Context.current().info.attempt,
       type: 'output.chunk',
       base: { nodeId, runId, isLast: false, callId, toolId },

@@ -1456,6 +1456,11 @@ export interface BundledInput {
   runId: string;
   tenant: string;
   subject: {
+    subjectId: string;
+    tenant?: string;
+    issuer?: string;
+    lane?: string;
+    kind?: string;
     [k: string]: unknown;
   };
   idSeed: string;
@@ -1503,6 +1508,9 @@ export interface BundledInput {
     };
   };
   limits: {
+    maxNodeExecutions: number;
+    maxRunDurationMs: number;
+    interruptTimeoutMs: number;
     [k: string]: unknown;
   };
   policy: {

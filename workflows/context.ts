@@ -41,7 +41,7 @@ export interface Run {
   scope: CancellationScope;
   /** Set once; the first ending wins. */
   ending?: Ending;
-  /** Key of the fact that it ended by, where causes are stated. */
+  /** Key of the fact that it ended by. */
   endedBy?: string;
   /** Frames whose coroutine runs in this segment. */
   readonly active: Map<string, Promise<void>>;

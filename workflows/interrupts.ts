@@ -32,7 +32,7 @@ export interface InterruptRequest {
 }
 
 /** How long the question stands. An agent's node has one time for all that it asks: decisions, calls, effects. */
-function timeoutOf({ run, node }: Visit, { timeoutMs }: InterruptRequest): number | undefined {
+function timeoutOf({ run, node }: Visit, { timeoutMs }: InterruptRequest): number {
   const { escalationTimeoutMs } = node.config as { escalationTimeoutMs?: number };
   return timeoutMs ?? escalationTimeoutMs ?? run.input.limits.interruptTimeoutMs;
 }
@@ -59,7 +59,7 @@ function raise(visit: Visit, request: InterruptRequest): Interrupt {
   emitFact(visit, 'interrupt.requested', {
     step,
     causedBy: suspendedKey,
-    payload: { kind, key, data, resumeSchema, ...(timeoutMs === undefined ? {} : { timeoutMs }) },
+    payload: { kind, key, data, resumeSchema, timeoutMs },
   });
   emitShadow(visit, request, { interruptId, suspendedKey });
   const interrupt: Interrupt = {
@@ -72,8 +72,7 @@ function raise(visit: Visit, request: InterruptRequest): Interrupt {
     suspendedKey,
     visit: frame.visit,
     attempt: frame.attempt,
-    deadlineMs:
-      timeoutMs === undefined ? undefined : run.steps.now(stepKey(visit, step)) + timeoutMs,
+    deadlineMs: run.steps.now(stepKey(visit, step)) + timeoutMs,
     votes: [],
   };
   run.state.interrupts[interruptId] = interrupt;

@@ -79,7 +79,7 @@ export interface EmitOptions {
   readonly key: string;
   readonly nodeId?: string;
   readonly causedBy?: CausedBy;
-  /** Its cause where every event names one; absent: what its node, or the run, came to last (causes.ts). */
+  /** Its cause; absent: what its node, or the run, came to last (causes.ts). */
   readonly because?: string;
 }
 

@@ -182,6 +182,7 @@ async function runStep<Name extends ActivityName>(
 function contextOf(place: Place, activityId: string): StepContext {
   const { run, frame } = place;
   const cause = causeOf(frame.nodeId);
+  if (cause === undefined) throw new Error('a step before anything was stated');
   return {
     runId: run.input.runId,
     tenant: run.input.tenant,
@@ -192,7 +193,7 @@ function contextOf(place: Place, activityId: string): StepContext {
     visit: frame.visit,
     attempt: frame.attempt,
     activityId,
-    ...(cause === undefined ? {} : { cause }),
+    cause,
   };
 }
 

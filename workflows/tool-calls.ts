@@ -57,7 +57,7 @@ export async function performCalls(
     ...open.filter((placed) => !asking.includes(placed)).map(perform),
     ...asking.filter(asksAtOnce).map(askInTurn),
   ]);
-  // At most one is left; of a run that began before calls asked at once, all that ask.
+  // At most one is left.
   for (const placed of open) {
     while (placed.call.resultHash === undefined) await askAndPerform(placed);
   }

@@ -63,7 +63,7 @@ interface State {
   status: StatusState;
   open: readonly OpenItem[];
   ended: boolean;
-  /** Key of the run's first event, where every other one names its cause: that of the first node. */
+  /** What the run's first node follows from; absent before it. */
   causes?: string;
 }
 
@@ -299,7 +299,7 @@ class Page {
     const open = [...this.#state.open, ...this.#openBlocks];
     const { causes } = this.#state;
     for (const { key, type, nodeId, payload, because, ...closing } of closingsOf(open, ending)) {
-      const causedBy = closing.causedBy ?? (causes === undefined ? undefined : because);
+      const causedBy = closing.causedBy ?? because;
       this.#write({ key, event: { type, nodeId, causedBy, payload }, timeMs });
     }
     const event: EventOf =

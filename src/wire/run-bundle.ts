@@ -85,7 +85,7 @@ function checkTogether({ run, input, recording }: RunBundle): void {
   if (translateVersion > TRANSLATE_VERSION)
     throw unsupported('translateVersion', translateVersion, TRANSLATE_VERSION);
   if (era !== ERA) throw unsupported('era', era, ERA);
-  if (revision !== REVISION) throw unsupported('revision', revision, REVISION);
+  if (revision > REVISION) throw unsupported('revision', revision, REVISION);
   for (const [sequence, { payload }] of recording.entries.entries())
     if (!isJsonText(payload))
       throw new HostError('bundle_invalid', {

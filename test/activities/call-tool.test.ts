@@ -508,7 +508,7 @@ describe('the surface (RFC 0077 §B step 3)', () => {
     expect(result.output).toMatchObject({ kind: 'returned', status: 'forbidden' });
     expect(payloadOf(result)).toMatchObject({ error: { code: 'forbidden' }, status: 'forbidden' });
     expect(payloadOf(result)).not.toHaveProperty('durationMs');
-    expect(result.events[0]).not.toHaveProperty('causedBy');
+    expect(result.events[0]?.causedBy).toBe(rig.context.cause);
     expect(counter.count).toBe(0);
   });
 

@@ -418,7 +418,7 @@ describe('sealBlock (architecture §3.5)', () => {
     expect(sealed.events).toEqual([
       {
         type: 'agent.reasoned',
-        nodeId: 'n',
+        ...{ nodeId: 'n', causedBy: rig.context.cause },
         payload: { agentId: AGENT_ID, reasoning: 'Let me think', verbosity: 'full' },
       },
     ]);

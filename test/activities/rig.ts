@@ -122,6 +122,7 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
     visit: 1,
     attempt: 0,
     activityId: 'n/1/0/i0.t0.infer',
+    cause: 'node.started|n',
   };
   return { stores, runId, agent, activities, context };
 }

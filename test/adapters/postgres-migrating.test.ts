@@ -33,24 +33,45 @@ const emptyDatabase = async (): Promise<DatabaseOptions & { kind: 'postgres' }> 
   if ('missing' in postgres) throw new Error(postgres.missing);
   return { kind: 'postgres', url: await postgres.createEmptyDatabase() };
 };
+let folders = 0;
 const emptyFolder = (): DatabaseOptions => ({
-  ...{ kind: 'pglite', dir: join(dir, 'data'), cacheDir: CACHE_DIR },
+  ...{ kind: 'pglite', dir: join(dir, `data${folders++}`), cacheDir: CACHE_DIR },
 });
 
 describe.skipIf('missing' in postgres).each([['PostgreSQL', emptyDatabase]])('%s', refusing);
 describe.each([['PGlite', emptyFolder]])('%s', refusing);
 
 function refusing(_: string, database: () => DatabaseOptions | Promise<DatabaseOptions>): void {
-  it('architecture §7 a database from before the first release is refused by name, and stays as it is', async () => {
+  it.each([
+    [
+      'of its first states, which kept no digest',
+      'ALTER TABLE schema_migrations DROP COLUMN digest',
+    ],
+    ['with another schema of the same name', 'SELECT 1'],
+  ])(
+    'architecture §7 a database from before the first release, %s, is refused by name and stays as it is',
+    async (_name, change) => {
+      const { db, close } = await openDatabase(await database(), quietLogger);
+      try {
+        await migrate(db, [{ ...FIRST, name: 'schema' }]);
+        await db.query(change);
+        await db.query('INSERT INTO things VALUES (7)');
+        await expect(migrate(db, await readMigrations())).rejects.toMatchObject({
+          code: 'config_invalid',
+          message: expect.stringContaining('from before release 0.1.0') as string,
+        });
+        expect(await db.query('SELECT n FROM things')).toEqual([{ n: 7 }]);
+      } finally {
+        await close();
+      }
+    },
+  );
+
+  it('architecture §7 comments of a schema are no other schema', async () => {
     const { db, close } = await openDatabase(await database(), quietLogger);
     try {
-      await migrate(db, [{ ...FIRST, name: 'initial' }]);
-      await db.query('INSERT INTO things VALUES (7)');
-      await expect(migrate(db, await readMigrations())).rejects.toMatchObject({
-        code: 'config_invalid',
-        message: expect.stringContaining('from before release 0.1.0') as string,
-      });
-      expect(await db.query('SELECT n FROM things')).toEqual([{ n: 7 }]);
+      await migrate(db, [FIRST]);
+      await migrate(db, [{ ...FIRST, sql: `-- Of things.\n${FIRST.sql}\n` }]);
     } finally {
       await close();
     }

@@ -19,7 +19,7 @@ export const OF_ERASURE: readonly Row[] = [
   [85, [KEYS, 'sinceMs - held.sinceMs <', 'sinceMs * 0 <'], [OF_SUBJECTS, 'without a word of it']],
   [
     86,
-    [MIGRATE, 'name text NOT NULL, applied', 'name text NOT NULL, said text, applied'],
+    [MIGRATE, 'name text NOT NULL, digest', 'name text NOT NULL, said text, digest'],
     [OF_PLACES, 'every column'],
   ],
   [

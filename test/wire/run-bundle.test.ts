@@ -20,11 +20,12 @@ const CONTENT: Omit<RunBundle, 'checksum'> = {
   run: { runId: 'run-1', workflowId: 'w', status: 'completed' },
   input: {
     ...{ runId: 'run-1', tenant: 'default', idSeed: 'run-1', translateVersion: 1 },
-    ...{ subject: {}, era: 2, revision: 1 },
+    ...{ subject: { subjectId: 'ada' }, era: 2, revision: 1 },
     header: { sessionId: 'session-1', correlationId: 'run-1' },
     definition: { id: 'w', nodes: [], edges: [], variables: [], settings: {} },
     ...{ source: 'workflow-node', variables: { tö: '…' }, configurable: {}, agents: {} },
-    ...{ limits: {}, policy: {} },
+    limits: { maxNodeExecutions: 1, maxRunDurationMs: 1, interruptTimeoutMs: 1 },
+    policy: {},
   },
   manifests: [
     { agentId: 'a.b', manifestHash: `sha256:${'0'.repeat(64)}`, resolved: { systemPrompt: 'p' } },
@@ -161,6 +162,16 @@ describe('a run in one file', () => {
     [
       'a payload that is no object',
       ({ recording }: RunBundle) => void (recording.entries[0]!.payload = '1'),
+      'bundle_invalid',
+    ],
+    [
+      'a run that nobody started',
+      ({ input }: RunBundle) => void Object.assign(input, { subject: {} }),
+      'bundle_invalid',
+    ],
+    [
+      'questions that stand for ever',
+      ({ input }: RunBundle) => void Object.assign(input.limits, { interruptTimeoutMs: undefined }),
       'bundle_invalid',
     ],
     ['parts of two runs', ({ run }: RunBundle) => void (run.runId = 'run-2'), 'bundle_invalid'],

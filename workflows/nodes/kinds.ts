@@ -42,7 +42,7 @@ export function kindOf({ typeId }: WorkflowNode): NodeKind {
   return Object.hasOwn(KINDS, typeId) ? KINDS[typeId as NodeType] : unknownKind;
 }
 
-/** Refused when a definition is loaded; a run of an older host may still meet it. */
+/** Refused when a definition is loaded. */
 const unknownKind: NodeKind = async ({ node }) => ({
   kind: 'failed',
   error: { code: 'capability_not_provided', message: `This host has no node type ${node.typeId}.` },

@@ -140,7 +140,6 @@ export async function claimRecord(
   return { kind: 'claimed', owner, ...bound };
 }
 
-/** The column is older than what it is for: answers were the first messages that are bound. */
 function bindingOf({ run_id, interrupt_id }: RecordRow): { runId?: string; boundTo?: string } {
   return {
     ...(run_id === null ? {} : { runId: run_id }),

@@ -3,6 +3,7 @@
 // moment and comes again. A database from a newer release is refused, and one from before the first.
 import { readdir, readFile } from 'node:fs/promises';
 import { HostError } from '../../rules/errors.ts';
+import { sha256Hex } from '../../rules/ids.ts';
 import { BackOff, rest } from '../../system/time.ts';
 import { isLockTimeout, type Db } from './db.ts';
 
@@ -47,8 +48,14 @@ export async function readMigrations(): Promise<readonly Migration[]> {
   );
 }
 
+/** Of what it does: comments and white space do nothing. */
+function digestOf({ sql }: Migration): string {
+  return sha256Hex(sql.replaceAll(/--.*$/gm, '').replaceAll(/\s+/g, ' ').trim());
+}
+
 /**
- * Brings the database to the last of `migrations`. Throws HostError `config_invalid` when it is beyond that, and
+ * Brings the database to the last of `migrations`. Throws HostError `config_invalid` when it is beyond that or of a state
+ * before the first release, and
  * `service_unavailable` when a table is locked for longer than `lockTries` tries.
  */
 export async function migrate(
@@ -86,13 +93,19 @@ async function migrateOnce(db: Db, migrations: readonly Migration[]): Promise<bo
     await tx.query('SELECT pg_advisory_xact_lock($1)', [LOCK_ID]);
     await tx.script(
       `CREATE TABLE IF NOT EXISTS schema_migrations
-         (version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`,
+         (version integer PRIMARY KEY, name text NOT NULL, digest text NOT NULL,
+          applied_at timestamptz NOT NULL DEFAULT now())`,
     );
-    const applied = await tx.query<{ version: number; name: string }>(
-      'SELECT version, name FROM schema_migrations ORDER BY version',
+    // The first states of the schema kept no digest.
+    const applied = await tx.query<{ version: number; digest: string | null }>(
+      `SELECT version, to_jsonb(m) ->> 'digest' AS digest FROM schema_migrations m ORDER BY version`,
     );
     const version = applied.at(-1)?.version ?? 0;
-    if (applied.some((one) => (migrations[one.version - 1]?.name ?? one.name) !== one.name)) {
+    const isOther = applied.some((one) => {
+      const known = migrations[one.version - 1];
+      return known !== undefined && one.digest !== digestOf(known);
+    });
+    if (isOther) {
       throw new HostError('config_invalid', {
         reason:
           'The database is of a version from before release 0.1.0, whose data no release reads. ' +
@@ -110,9 +123,10 @@ async function migrateOnce(db: Db, migrations: readonly Migration[]): Promise<bo
     if (!next) return true;
     await tx.script(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}`);
     await tx.script(next.sql);
-    await tx.query('INSERT INTO schema_migrations (version, name) VALUES ($1, $2)', [
+    await tx.query('INSERT INTO schema_migrations (version, name, digest) VALUES ($1, $2, $3)', [
       next.version,
       next.name,
+      digestOf(next),
     ]);
     return false;
   }, MIGRATION_LIMIT_MS);

@@ -20,8 +20,6 @@ CREATE TABLE runs (
   temporal_run_id text,
   -- What was decided about a run that no workflow ever ran for: its log is rebuilt from this, and it is not started again.
   start_failure text,
-  -- The session that the run's input names.
-  session_id text NOT NULL,
   -- Of forks that belong to a cohort: lists leave them out.
   cohort_id text,
   -- The key of the run's subject, as in subject_runs, for who reads the input.
@@ -48,10 +46,9 @@ CREATE TABLE run_heads (
   translate_state text NOT NULL,
   snapshot text NOT NULL,
   problem text,
-  -- What lists tell of a run without its snapshot and its input, which may be large: JSON text (RunSummary of ports/runs.ts), and
-  -- the cursor of the head that it was made at. Where the two differ, whoever reads makes the summary again.
-  summary text,
-  summary_of text
+  -- What lists tell of a run without its snapshot and its input, which may be large: JSON text (RunSummary of ports/runs.ts).
+  -- Absent before the first append.
+  summary text
 );
 CREATE INDEX run_heads_by_status ON run_heads (tenant_id, status, created_at_ms DESC, run_id DESC);
 CREATE INDEX run_heads_open ON run_heads (run_id) WHERE NOT closed;
