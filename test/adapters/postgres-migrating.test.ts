@@ -66,17 +66,17 @@ function refusing(_: string, database: () => DatabaseOptions | Promise<DatabaseO
       }
     },
   );
-
-  it('architecture §7 comments of a schema are no other schema', async () => {
-    const { db, close } = await openDatabase(await database(), quietLogger);
-    try {
-      await migrate(db, [FIRST]);
-      await migrate(db, [{ ...FIRST, sql: `-- Of things.\n${FIRST.sql}\n` }]);
-    } finally {
-      await close();
-    }
-  });
 }
+
+it('architecture §7 comments of a schema are no other schema', async () => {
+  const { db, close } = await openDatabase(emptyFolder(), quietLogger);
+  try {
+    await migrate(db, [FIRST]);
+    await migrate(db, [{ ...FIRST, sql: `-- Of things.\n${FIRST.sql}\n` }]);
+  } finally {
+    await close();
+  }
+});
 
 describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   const database = emptyDatabase;
