@@ -147,8 +147,7 @@ function returnedEvent(
 ): ActivityEvent {
   return {
     type: 'agent.toolReturned',
-    ...placeOf(context),
-    ...(calledKey === undefined ? {} : { causedBy: calledKey }),
+    ...placeOf(context, calledKey),
     payload: {
       agentId,
       toolName: call.toolId,

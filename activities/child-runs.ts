@@ -20,6 +20,7 @@ import type {
 } from './contract.ts';
 import { failure } from './failures.ts';
 import { beating } from './heartbeat.ts';
+import { placeOf } from './place.ts';
 import type { ActivityPorts } from './ports.ts';
 import { shownValue } from './shown-value.ts';
 import { writeJson } from './transcript.ts';
@@ -118,8 +119,7 @@ async function asResult(
   const { agentId, callId, toolId, calledKey } = tool;
   const event: ActivityEvent = {
     type: 'agent.toolReturned',
-    nodeId: context.nodeId,
-    ...(calledKey === undefined ? {} : { causedBy: calledKey }),
+    ...placeOf(context, calledKey),
     payload: {
       ...{ agentId, toolName: toolId, callId },
       ...(fault

@@ -7,6 +7,7 @@ export interface EventPlace {
   readonly causedBy: CausedBy;
 }
 
-export function placeOf({ nodeId, cause }: StepContext): EventPlace {
-  return { nodeId, causedBy: cause };
+/** `calledKey`: of a call that it is about, which is nearer than what the step followed from. */
+export function placeOf({ nodeId, cause }: StepContext, calledKey: CausedBy = cause): EventPlace {
+  return { nodeId, causedBy: calledKey };
 }

@@ -77,9 +77,7 @@ function newWriter(ports: ActivityPorts, { call, calledKey, context }: CallToolI
     {
       run: ports.stores.runs.ref(tenant, runId),
       activityId,
-      ...placeOf(context),
-      // The call is nearer than what the turn followed from.
-      causedBy: calledKey ?? context.cause,
+      ...placeOf(context, calledKey),
       tryNumber: Context.current().info.attempt,
       type: 'output.chunk',
       base: { nodeId, runId, isLast: false, callId, toolId },

@@ -72,8 +72,7 @@ async function resultOf(
     events: [
       {
         type: 'agent.toolReturned',
-        ...placeOf(context),
-        ...(calledKey === undefined ? {} : { causedBy: calledKey }),
+        ...placeOf(context, calledKey),
         payload: { agentId, toolName: call.toolId, callId: call.callId, ...payload } as never,
       },
     ],

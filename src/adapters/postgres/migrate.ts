@@ -55,8 +55,7 @@ function digestOf({ sql }: Migration): string {
 
 /**
  * Brings the database to the last of `migrations`. Throws HostError `config_invalid` when it is beyond that or of a state
- * before the first release, and
- * `service_unavailable` when a table is locked for longer than `lockTries` tries.
+ * before the first release, and `service_unavailable` when a table is locked for longer than `lockTries` tries.
  */
 export async function migrate(
   db: Db,
