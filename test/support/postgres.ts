@@ -116,9 +116,9 @@ async function childrenOf(pid: number | undefined): Promise<number[]> {
   return text.split(' ').filter(Boolean).map(Number);
 }
 
-function killIfThere(pid: number): void {
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(pid, 'SIGKILL');
+    process.kill(pid, signal);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
@@ -176,7 +176,9 @@ class Cluster implements TestPostgres {
   async #signalAll(signal: NodeJS.Signals): Promise<void> {
     const pid = this.#server?.pid;
     if (pid === undefined) throw new Error('PostgreSQL does not run');
-    for (const one of [pid, ...(await childrenOf(pid))]) process.kill(one, signal);
+    // The server first: a stopped one makes no more backends. Backends end by themselves meanwhile.
+    process.kill(pid, signal);
+    for (const child of await childrenOf(pid)) signalIfThere(child, signal);
   }
 
   async restart(): Promise<void> {
@@ -230,7 +232,7 @@ class Cluster implements TestPostgres {
     const ended = new Promise((resolve) => server.once('exit', resolve));
     const children = signal === 'SIGKILL' ? await childrenOf(server.pid) : [];
     server.kill(signal);
-    for (const pid of children) killIfThere(pid);
+    for (const pid of children) signalIfThere(pid, 'SIGKILL');
     await ended;
   }
 
