@@ -130,3 +130,37 @@ describe('docs/upgrades.md reading builds behind a change', () => {
     }
   });
 });
+
+/** The same server, which makes the first change and gives no answer. */
+function mute(connection: Connection): Connection {
+  const real = connection.workflowService;
+  let asked = 0;
+  type Asked = Parameters<typeof real.setWorkerDeploymentCurrentVersion>[0];
+  const setWorkerDeploymentCurrentVersion = async (change: Asked) => {
+    const answer = await real.setWorkerDeploymentCurrentVersion(change);
+    if (asked++ > 0) return answer;
+    throw Object.assign(new Error('4 DEADLINE_EXCEEDED'), { code: 4, details: '', metadata: {} });
+  };
+  const workflowService = Object.create(real, {
+    setWorkerDeploymentCurrentVersion: { value: setWorkerDeploymentCurrentVersion },
+  }) as typeof real;
+  return Object.create(connection, { workflowService: { value: workflowService } }) as Connection;
+}
+
+describe('docs/upgrades.md promoting a build while the server is busy', () => {
+  it('a change that gets no answer is asked for again', async () => {
+    const namespace = await temporal.namespace();
+    const connection = connectTemporal({ address: temporal.address, namespace });
+    const workers = await startWorkers(namespace);
+    try {
+      await workers.start({ buildId: 'one', for: 'workflows' });
+      const deployments = createDeployments({ connection: mute(connection), namespace });
+      await until(() => isSeen(deployments, 'one'), 'it is seen');
+      await deployments.promote('one', 100);
+      expect((await deployments.read())?.currentBuildId).toBe('one');
+    } finally {
+      await workers.stop();
+      await connection.close();
+    }
+  });
+});

@@ -17,8 +17,9 @@ const READ_DEADLINE_MS = 5_000;
 /** The server asks a workflow of its own, which may be starting, or busy, and then gives no answer at all: asked anew. */
 const QUERY_DEADLINE_MS = 2_500;
 const QUERY_TRIES = 3;
-/** The server tells each queue of it, and waits until it has spread. */
-const CHANGE_DEADLINE_MS = 20_000;
+/** The server tells each queue of it, and waits until it has spread. It may give no answer here either. */
+const CHANGE_DEADLINE_MS = 15_000;
+const CHANGE_TRIES = 2;
 /**
  * A worker is seen by the first of its polls, and the server may not have heard of all of its queues by then: it refuses a
  * build that lacks one which the current build has. For so long it is asked again.
@@ -235,9 +236,18 @@ async function query<T>(
   call: () => Promise<T>,
 ): Promise<T> {
   const limits = { deadlineMs: QUERY_DEADLINE_MS, tries: TRIES, signal };
-  for (let left = QUERY_TRIES; ; left--) {
+  return askedAnew(QUERY_TRIES, signal, () => rpc(connection, limits, call));
+}
+
+/** Asks again what got no answer in time. */
+async function askedAnew<T>(
+  tries: number,
+  signal: AbortSignal | undefined,
+  ask: () => Promise<T>,
+): Promise<T> {
+  for (let left = tries; ; left--) {
     try {
-      return await rpc(connection, limits, call);
+      return await ask();
     } catch (error) {
       const isLate = codeOf(toHostError(error)) === 'service_unavailable';
       if (!isLate || left <= 1 || signal?.aborted) throw error;
@@ -265,10 +275,12 @@ async function changeOnceHeard<T>(source: DeploymentSource, call: () => Promise<
   }
 }
 
+/** Each change says what is to be, so that it can be asked for twice. */
 async function change<T>(source: DeploymentSource, call: () => Promise<T>): Promise<T> {
   const { connection, signal } = source;
+  const limits = { deadlineMs: CHANGE_DEADLINE_MS, tries: TRIES, signal };
   try {
-    return await rpc(connection, { deadlineMs: CHANGE_DEADLINE_MS, tries: TRIES, signal }, call);
+    return await askedAnew(CHANGE_TRIES, signal, () => rpc(connection, limits, call));
   } catch (error) {
     throw refused(error);
   }
