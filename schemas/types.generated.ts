@@ -618,6 +618,17 @@ export interface InterruptResolveRequest {
   interruptId?: string;
 }
 
+export type ApprovalAction =
+  | string
+  | {
+      action: string;
+      label?: string;
+      /**
+       * What the answer does to the step: `continue`, done; `route`, done, and only edges with a condition that holds lead on; `end`, declined; `ask-again`, the question stays open. An answer of the protocol has its own, and takes no other. `refine` takes every one but `continue`. `route` is refused without an edge with a condition, and with a quorum.
+       */
+      effect?: 'continue' | 'route' | 'end' | 'ask-again';
+    };
+
 export interface NodeKindConfigs {
   'core.start': StartConfig;
   'core.end': EndConfig;
@@ -682,10 +693,22 @@ export interface ApprovalGateConfig {
   /**
    * @minItems 1
    */
-  actions?: [string, ...string[]];
+  actions?: [ApprovalAction, ...ApprovalAction[]];
+  /**
+   * Votes for it that a quorum needs. Above 1 it is refused outside test mode: votes cannot be told apart.
+   */
   requiredApprovals?: number;
+  /**
+   * How many votes against it decline. It is refused without `requiredApprovals` above 1.
+   */
   rejectionPolicy?: 'single-veto' | 'majority';
+  /**
+   * Who is meant, as clients may show it. A list with an entry is refused outside test mode: people cannot be told apart.
+   */
   approversList?: string[];
+  /**
+   * It has no effect, and is refused but in definitions made for tests, in test mode.
+   */
   profile?: string;
   timeoutMs?: number;
   [k: string]: unknown;
@@ -693,6 +716,7 @@ export interface ApprovalGateConfig {
 export interface ClarificationGateConfig {
   /**
    * @minItems 1
+   * @maxItems 50
    */
   questions: [
     {
@@ -1921,6 +1945,9 @@ export interface RunEventPayloads {
   'interrupt.resolved': InterruptResolvedPayload;
   'approval.requested': ApprovalRequestedPayload;
   'approval.received': ApprovalReceivedPayload;
+  'approval.granted': ApprovalGrantedPayload;
+  'approval.rejected': ApprovalRejectedPayload;
+  'openwop-temporal.asked-back': AskedBackPayload;
   'clarification.requested': ClarificationRequestedPayload;
   'clarification.resolved': ClarificationResolvedPayload;
   'variable.changed': VariableChangedPayload;
@@ -2220,6 +2247,26 @@ export interface ApprovalReceivedPayload {
   };
   editedArtifactData?: unknown;
   [k: string]: unknown;
+}
+export interface ApprovalGrantedPayload {
+  gateId: string;
+  principal: string;
+  quorumProgress?: {
+    granted?: number;
+    required?: number;
+  };
+}
+export interface ApprovalRejectedPayload {
+  gateId: string;
+  principal: string;
+  reason?: string;
+}
+export interface AskedBackPayload {
+  nodeId: string;
+  interruptId: string;
+  askedBy: string;
+  action: string;
+  text: string;
 }
 export interface ClarificationRequestedPayload {
   nodeId: string;

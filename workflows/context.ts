@@ -170,7 +170,8 @@ export function nodeFailure(
 
 /** What an attempt came to. */
 export type NodeOutcome =
-  | { readonly kind: 'completed'; readonly outputs: JsonObject }
+  /** `isRouted`: only edges with a condition that holds lead on. */
+  | { readonly kind: 'completed'; readonly outputs: JsonObject; readonly isRouted?: true }
   | { readonly kind: 'failed'; readonly error: NodeError };
 
 /** May be entered again at every phase of the frame (architecture §4). */

@@ -2,15 +2,14 @@
 // of a node is a frame; its `data` belongs to the node kind, which can be entered again at every phase.
 import type { OrchestratorDecision } from '../schemas/types.generated.ts';
 import type { OpenItem } from '../src/rules/endings.ts';
+import type { EdgeDecision } from '../src/rules/routing.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { MessageOutcome, PauseRunMessage } from '../src/rules/messages.ts';
 import type { Overlay } from '../src/rules/overlay.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
 import type { Subject } from '../src/rules/subject.ts';
+import type { Judging } from './approvals.ts';
 import type { Causes } from './causes.ts';
-
-/** What became of an edge: its source ended well, badly, or the edge was not taken. */
-export type EdgeDecision = 'taken' | 'failed' | 'dead';
 
 export interface NodeError {
   readonly code: string;
@@ -59,12 +58,20 @@ export interface Resolution {
 }
 
 /** An interrupt from `node.suspended` until its frame has taken the resolution. */
+/** Of a quorum, one for each voter. */
+export interface Vote {
+  readonly voter: string;
+  readonly effect: 'continue' | 'end';
+  /** Digest of the value that is approved. */
+  readonly of: string;
+}
+
 export interface Interrupt {
   readonly interruptId: string;
   readonly nodeId: string;
   readonly kind: InterruptKind;
   readonly step: string;
-  readonly data: JsonObject;
+  readonly judging: Judging;
   readonly schemaDigest: string;
   readonly suspendedKey: string;
   readonly visit: number;
@@ -72,7 +79,11 @@ export interface Interrupt {
   deadlineMs?: number;
   /** Of a fork that goes by recorded answers: the record was asked. */
   isSought?: true;
-  votes: { voter: string; action: string }[];
+  /** Answers so far, also those that leave it open. */
+  heard: number;
+  votes: readonly Vote[];
+  /** Questions back so far. */
+  askedBack: number;
   /** Turns so far, of a conversation. */
   conversation?: {
     readonly conversationId: string;

@@ -5,7 +5,7 @@ import { MAX_HANDOFFS_PER_VISIT, MAX_PASSED_BY } from '../src/rules/handoffs.ts'
 import type { JsonValue } from '../src/rules/json.ts';
 import { invokesAgent } from '../src/rules/orchestrator.ts';
 import type { WorkflowEdge } from '../schemas/types.generated.ts';
-import { holds } from './conditions.ts';
+import { holds } from '../src/rules/conditions.ts';
 import { emitFact, loopsLeft, nodeFailure, type Run, type Visit } from './context.ts';
 import type { Frame, Passing } from './frames.ts';
 import { outputsOf, stepName, type AgentDecision, type AgentWork } from './agent-work.ts';

@@ -8,6 +8,7 @@ import type { InterruptKind } from '../src/rules/status.ts';
 import { principalOf, type Subject } from '../src/rules/subject.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Run, type Visit } from './context.ts';
 import type { Interrupt, NodeError, Resolution } from './frames.ts';
+import { actionIn, judgingOf, receivedAction, takeApproval } from './approvals.ts';
 import { abandonConversation, takeTurn, turnRefusal } from './conversation.ts';
 import { emit } from './journal.ts';
 import { gate, isPaused } from './pause.ts';
@@ -67,7 +68,9 @@ function raise(visit: Visit, request: InterruptRequest): Interrupt {
     nodeId,
     kind,
     step,
-    data: quorumOf(data),
+    judging: judgingOf(data),
+    heard: 0,
+    askedBack: 0,
     schemaDigest: digestOf(canonicalJson(resumeSchema)),
     suspendedKey,
     visit: frame.visit,
@@ -78,12 +81,6 @@ function raise(visit: Visit, request: InterruptRequest): Interrupt {
   run.state.interrupts[interruptId] = interrupt;
   request.onRaised?.(interrupt);
   return interrupt;
-}
-
-/** What an answer is held against. What a human was shown stands in the log, and no segment carries it on. */
-function quorumOf(data: JsonObject): JsonObject {
-  const kept = ['requiredApprovals', 'rejectionPolicy'].filter((name) => data[name] !== undefined);
-  return Object.fromEntries(kept.map((name) => [name, data[name] ?? null]));
 }
 
 /** Actions that approval.requested knows. */
@@ -204,7 +201,8 @@ async function takeRecorded(
   const { answers } = await steps.run(visit, 'recordedAnswers', seek);
   open.isSought = true;
   const atMs = steps.now(stepKey(visit, seek.step));
-  for (const { value, resolvedBy } of answers) {
+  // Some of them it may have been given before it left its source.
+  for (const { value, resolvedBy } of answers.slice(open.heard)) {
     if (open.resolution) return;
     if (!turnRefusal(open, value)) resolve(open, { value, resolvedBy, atMs });
   }
@@ -256,49 +254,6 @@ function expire(open: Interrupt): void {
   }
 }
 
-function requiredApprovals({ data }: Interrupt): number {
-  return typeof data.requiredApprovals === 'number' ? data.requiredApprovals : 1;
-}
-
-/** Actions that decide in a quorum; each voter has one vote. */
-const VOTES: ReadonlySet<string> = new Set(['accept', 'edit-accept', 'reject']);
-
-/**
- * What an answer decides: a question back (`ask`) decides nothing, and a gate that needs several votes waits for them
- * (interrupt.md, interrupt-profiles.md quorum). Undefined: still open.
- */
-function decidingAction(open: Interrupt, value: JsonObject, voter: string): string | undefined {
-  const action = typeof value.action === 'string' ? value.action : '';
-  if (open.kind === 'approval' && action === 'ask') return undefined;
-  const required = requiredApprovals(open);
-  if (required <= 1 || open.kind !== 'approval') return action;
-  // Only a decision is a vote: who asks for changes may still decide.
-  if (!VOTES.has(action)) return undefined;
-  const who = typeof value.voter === 'string' ? value.voter : voter;
-  if (!open.votes.some((vote) => vote.voter === who)) open.votes.push({ voter: who, action });
-  const rejections = open.votes.filter((vote) => vote.action === 'reject').length;
-  const accepts = open.votes.filter(
-    (vote) => vote.action === 'accept' || vote.action === 'edit-accept',
-  ).length;
-  const veto = open.data.rejectionPolicy === 'majority' ? Math.floor(required / 2) + 1 : 1;
-  if (rejections >= veto) return 'reject';
-  return accepts >= required ? action : undefined;
-}
-
-/** What the answer to an approval must look like; frozen in the interrupt's entry. */
-export function approvalSchema(actions: readonly string[]): JsonObject {
-  return {
-    type: 'object',
-    required: ['action'],
-    properties: {
-      action: { enum: [...actions] },
-      feedback: { type: 'string', maxLength: 8192 },
-      voter: { type: 'string', maxLength: 256 },
-      editedArtifactData: {},
-    },
-  };
-}
-
 /** Answers as an object keyed by question id: clients send an object or a list of {id, answer}. */
 export function answersOf(value: JsonValue): JsonObject {
   const answers = isJsonObject(value) ? value.answers : undefined;
@@ -324,20 +279,18 @@ interface Answered {
 export function resolve(open: Interrupt, { value, resolvedBy, atMs }: Answered): boolean {
   const { nodeId, interruptId, kind, conversation } = open;
   const principal = principalOf(resolvedBy);
+  open.heard++;
   const closedKey = conversation && takeTurn(open, { value, by: principal, atMs });
   if (conversation && closedKey === undefined) return false;
-  const action =
-    !conversation && isJsonObject(value) && typeof value.action === 'string'
-      ? decidingAction(open, value, principal)
-      : 'answer';
-  if (action === undefined) return false;
+  if (kind === 'approval' && isJsonObject(value) && !takeApproval(open, { value, by: principal }))
+    return false;
   const key = factKey(open, 'interrupt.resolved');
   emit(
     'interrupt.resolved',
     { nodeId, interruptId, kind, resumeValue: value, resolvedBy },
     { key, nodeId, causedBy: closedKey ?? open.suspendedKey },
   );
-  if (kind === 'approval') emitReceived(open, { action, value, principal, causedBy: key });
+  if (kind === 'approval') emitReceived(open, { value, principal, causedBy: key });
   if (kind === 'clarification') {
     emit(
       'clarification.resolved',
@@ -350,10 +303,9 @@ export function resolve(open: Interrupt, { value, resolvedBy, atMs }: Answered):
     { nodeId, interruptId, resumeValue: value },
     { key: factKey(open, 'node.resumed'), nodeId, causedBy: key },
   );
-  const decided = isJsonObject(value) && action !== 'answer' ? { ...value, action } : value;
   const turnCount = conversation?.turns;
   open.resolution = {
-    ...{ value: decided, resolvedBy, key },
+    ...{ value, resolvedBy, key },
     ...(turnCount === undefined ? {} : { turnCount }),
   };
   return true;
@@ -362,22 +314,33 @@ export function resolve(open: Interrupt, { value, resolvedBy, atMs }: Answered):
 function emitReceived(
   open: Interrupt,
   {
-    action,
     value,
     principal,
     causedBy,
-  }: { action: string; value: JsonValue; principal: string; causedBy: string },
+  }: { readonly value: JsonValue; readonly principal: string; readonly causedBy: string },
 ): void {
   const given = isJsonObject(value) ? value : {};
-  const votes = open.votes.length;
+  const answer = actionIn(value);
+  const action = receivedAction(open, answer);
+  const last = open.votes.at(-1);
+  const decided = open.votes.filter(
+    ({ effect, of }) => effect === last?.effect && (effect === 'end' || of === last.of),
+  ).length;
   emit(
     'approval.received',
     {
       nodeId: open.nodeId,
-      // What the interrupt's schema let through.
-      action: action as PayloadOf<'approval.received'>['action'],
-      decidedBy: votes > 1 ? `quorum:${votes}-of-${requiredApprovals(open)}` : principal,
+      action,
+      ...(answer === action ? {} : { answer }),
+      decidedBy:
+        open.votes.length > 1 ? `quorum:${decided}-of-${open.judging.required}` : principal,
       ...(typeof given.feedback === 'string' ? { feedback: given.feedback } : {}),
+      ...(isJsonObject(given.refineFeedback) && action === 'refine'
+        ? {
+            refineFeedback:
+              given.refineFeedback as PayloadOf<'approval.received'>['refineFeedback'],
+          }
+        : {}),
       ...(given.editedArtifactData === undefined
         ? {}
         : { editedArtifactData: given.editedArtifactData }),

@@ -25,7 +25,7 @@ type Ratified = { readonly key: string } & (
   { readonly decision: JsonValue } | { readonly answers: JsonObject }
 );
 
-/** Waits for the human. Throws the node failure escalation_rejected. */
+/** Waits for the human. Throws the node failures escalation_rejected, and validation_error of a change without one. */
 export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified> {
   const { step, agentId, threshold, decision, confidence, returnSchema, because } = doubted;
   const orchestrates = doubted.orchestrates === true;
@@ -48,20 +48,34 @@ export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified
     suspended: { reason: 'low-confidence', ...facts },
   });
   const answer = isJsonObject(value) ? value : {};
-  if (answer.action === 'reject') {
-    const reason =
-      typeof answer.reason === 'string' ? answer.reason : 'A human rejected the decision.';
-    throw nodeFailure('escalation_rejected', reason);
+  switch (answer.action) {
+    case 'accept':
+      return { key, decision };
+    case 'edit-accept':
+      if (answer.decision === undefined)
+        throw nodeFailure(
+          'validation_error',
+          'The answer changes the decision, but contains none.',
+        );
+      return { key, decision: answer.decision };
+    case undefined:
+      return orchestrates && isDecision(value)
+        ? { key, decision: value }
+        : { key, answers: answersOf(value) };
+    default: {
+      const reason =
+        typeof answer.reason === 'string' ? answer.reason : 'A human rejected the decision.';
+      throw nodeFailure('escalation_rejected', reason);
+    }
   }
-  if (answer.action === 'edit-accept') return { key, decision: answer.decision ?? null };
-  if (answer.action !== undefined) return { key, decision };
-  return orchestrates && isDecision(value)
-    ? { key, decision: value }
-    : { key, answers: answersOf(value) };
 }
+
+/** Answers name no action: what changes the decision is held to the agent's return schema, whatever else it has. */
+const WITHOUT_ACTION: JsonObject = { not: { required: ['action'] } };
 
 /** The other form of answers (interrupt.md clarification). */
 export const ANSWER_LIST: JsonObject = {
+  ...WITHOUT_ACTION,
   type: 'object',
   required: ['answers'],
   properties: {
@@ -99,7 +113,12 @@ export function ratificationSchema(
         { decision: returnSchema ? { ...returnSchema, $id: 'decision' } : {} },
         ['decision'],
       ),
-      { type: 'object', required: ['answers'], properties: { answers: { type: 'object' } } },
+      {
+        ...WITHOUT_ACTION,
+        type: 'object',
+        required: ['answers'],
+        properties: { answers: { type: 'object' } },
+      },
       ...more,
     ],
   };

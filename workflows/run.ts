@@ -20,7 +20,7 @@ import { inTheWakeOf, traceCauses } from './causes.ts';
 import { compareEnd, endBroken, frameRest, stateApart } from './divergence.ts';
 import { passCancellation } from './failures.ts';
 import { loadFork, openRecord, playRecord, stepsBehind, type Fork } from './fork.ts';
-import { loadPatterns, needsPatterns } from './conditions.ts';
+import { loadPatterns, needsPatterns } from '../src/rules/conditions.ts';
 import { endRun, newScope, type Ending, type Run } from './context.ts';
 import { newRunState, restoredRunState } from './frames.ts';
 import { emit, endedAs, endJournal, openItems, openJournal, restoreOpenItems } from './journal.ts';

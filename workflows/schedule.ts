@@ -1,41 +1,36 @@
-// Which node runs next (architecture §4). Edges are taken, failed or dead; a node's trigger rule is decided once all
-// its forward in-edges are. A back edge starts a new visit when everything that the last visit set going has come to
+// Which node runs next (architecture §4): src/rules/routing.ts decides over edges, and here is done what follows. A node's
+// trigger rule is decided once all its forward in-edges are. A back edge starts a new visit when everything that the last visit set going has come to
 // rest: visits of one node never overlap.
 import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import { emissionKey } from '../src/rules/ids.ts';
 import { jsonBytes, type JsonObject } from '../src/rules/json.ts';
 import { RUN_OUTPUTS_BYTES } from '../src/rules/limits.ts';
-import type { TriggerRule } from '../src/rules/definition-graph.ts';
+import {
+  edgeDecision,
+  isTriggered,
+  reachedFrom,
+  ruleOf,
+  skippedDecision,
+  takesFailures,
+  type Decided,
+  type EdgeDecision,
+} from '../src/rules/routing.ts';
 import type { WorkflowEdge } from '../schemas/types.generated.ts';
 import { beginCauses, causeOf, endCauses, inTheWakeOf } from './causes.ts';
-import { holds } from './conditions.ts';
 import { endRun, loopLimit, loopsLeft, newScope, nodeState, type Run } from './context.ts';
-import { newFrame, type EdgeDecision, type Frame, type NodeError } from './frames.ts';
+import { newFrame, type Frame, type NodeError } from './frames.ts';
 import { emit } from './journal.ts';
 import { failureOf, unlessFault } from './failures.ts';
 import { passOver, takeOver } from './handoff.ts';
 import { readable } from './values.ts';
 import { beginAnew, visitNode, type VisitEnd } from './visit.ts';
 
-/** Decides over live (not dead) in-edges; there is at least one. */
-const RULES: Record<TriggerRule, (live: readonly EdgeDecision[]) => boolean> = {
-  all_success: (live) => !live.includes('failed'),
-  none_failed: (live) => !live.includes('failed'),
-  any_success: (live) => live.includes('taken'),
-  any_failed: (live) => live.includes('failed'),
-  all_complete: () => true,
-};
-
-function ruleOf(run: Run, nodeId: string): TriggerRule {
-  return run.graph.triggerRule.get(nodeId) ?? 'all_success';
-}
-
-/** Undefined while an in-edge is undecided. */
-function triggered(run: Run, nodeId: string): boolean | undefined {
-  const decisions = (run.graph.forwardIn.get(nodeId) ?? []).map((edge) => run.state.edges[edge.id]);
-  if (decisions.includes(undefined)) return undefined;
-  const live = decisions.filter((decision) => decision !== 'dead') as EdgeDecision[];
-  return live.length > 0 && RULES[ruleOf(run, nodeId)](live);
+function decidedIn(run: Run): Decided {
+  return {
+    graph: run.graph,
+    decisionOf: (edgeId) => run.state.edges[edgeId],
+    isSkipped: (nodeId) => run.state.nodes[nodeId]?.outcome === 'skipped',
+  };
 }
 
 /** Starts the run's first nodes, or in a later segment the frames that were under way. */
@@ -137,14 +132,7 @@ function endKey({ nodeId, visit, attempt }: Frame, { kind }: VisitEnd): string {
 }
 
 function decide(run: Run, edge: WorkflowEdge, end: VisitEnd): EdgeDecision {
-  const variables = readable(run);
-  if (end.kind === 'completed') {
-    return holds(edge.condition, { variables, outputs: end.outputs }) ? 'taken' : 'dead';
-  }
-  const { code, message } = end.error;
-  return holds(edge.condition, { variables, outputs: {}, error: { code, message } })
-    ? 'failed'
-    : 'dead';
+  return edgeDecision(edge, end, readable(run));
 }
 
 function decideEdges(run: Run, frame: Frame, end: VisitEnd): void {
@@ -183,24 +171,22 @@ function giveOutputs(run: Run, nodeId: string, given: JsonObject): boolean {
 /** A failure is routed when an edge that it decided leads to a node whose rule accepts failures. */
 function isRouted(run: Run, out: readonly WorkflowEdge[]): boolean {
   return out.some((edge) => {
-    const rule = ruleOf(run, edge.targetNodeId);
-    return (
-      run.state.edges[edge.id] === 'failed' && (rule === 'any_failed' || rule === 'all_complete')
-    );
+    const isHandedOver = run.state.edges[edge.id] === 'failed';
+    return isHandedOver && takesFailures(ruleOf(run.graph, edge.targetNodeId));
   });
 }
 
 /** Starts or skips the node if its rule is decided now and it was not visited since its in-edges were. */
 function consider(run: Run, nodeId: string): void {
   if (run.ending || run.state.frames[nodeId] || nodeState(run, nodeId).outcome) return;
-  const decision = triggered(run, nodeId);
+  const decision = isTriggered(decidedIn(run), nodeId);
   if (decision === true) begin(run, nodeId);
   else if (decision === false && !isPending(run, nodeId)) skip(run, nodeId, 'branch_not_taken');
 }
 
 /** A node that a pending loop will decide anew is not skipped now. */
 function isPending(run: Run, nodeId: string): boolean {
-  return run.state.pendingLoops.some((target) => regionOf(run, target).includes(nodeId));
+  return run.state.pendingLoops.some((target) => reachedFrom(run.graph, target).has(nodeId));
 }
 
 function skip(run: Run, nodeId: string, reason: string): void {
@@ -214,9 +200,10 @@ function skip(run: Run, nodeId: string, reason: string): void {
     step: `skip${run.state.executions}`,
   });
   emit('node.skipped', { nodeId, reason }, { key, nodeId });
+  const decision = skippedDecision(decidedIn(run), nodeId);
   inTheWakeOf(key, () => {
     for (const edge of run.graph.forwardOut.get(nodeId) ?? []) {
-      run.state.edges[edge.id] = 'dead';
+      run.state.edges[edge.id] = decision;
       consider(run, edge.targetNodeId);
     }
   });
@@ -245,21 +232,10 @@ function takeBackEdge(run: Run, edge: WorkflowEdge, end: VisitEnd): boolean {
   return true;
 }
 
-/** Nodes that the target leads to by forward edges, itself included. */
-function regionOf(run: Run, target: string): string[] {
-  const region = [target];
-  for (const nodeId of region) {
-    for (const edge of run.graph.forwardOut.get(nodeId) ?? []) {
-      if (!region.includes(edge.targetNodeId)) region.push(edge.targetNodeId);
-    }
-  }
-  return region;
-}
-
 /** Starts pending visits whose region has come to rest: its nodes and edges are undecided again. */
 function startLoops(run: Run): void {
   for (const target of [...run.state.pendingLoops]) {
-    const region = regionOf(run, target);
+    const region = [...reachedFrom(run.graph, target)];
     if (region.some((nodeId) => run.state.frames[nodeId])) continue;
     run.state.pendingLoops = run.state.pendingLoops.filter((pending) => pending !== target);
     for (const nodeId of region) {

@@ -21,7 +21,8 @@ import {
 import { nodeFailure, type Visit } from './context.ts';
 import { failureOf, isUnreached, mayStream, settled, StepDropped } from './failures.ts';
 import type { NodeError, Resolution } from './frames.ts';
-import { approvalSchema, interrupt, type InterruptRequest } from './interrupts.ts';
+import { approvalSchema } from './approvals.ts';
+import { interrupt, type InterruptRequest } from './interrupts.ts';
 import {
   APPROVAL_ACTIONS,
   DOUBT_ACTIONS,

@@ -53,7 +53,7 @@ const DEADLINE = 'node.deadline';
 const RETRY = 'node.retry';
 
 export type VisitEnd =
-  | { readonly kind: 'completed'; readonly outputs: JsonObject }
+  | { readonly kind: 'completed'; readonly outputs: JsonObject; readonly isRouted?: true }
   | { readonly kind: 'failed'; readonly error: NodeError };
 
 /**

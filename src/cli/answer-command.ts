@@ -3,7 +3,7 @@
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { RunEventDoc } from '../../schemas/types.generated.ts';
 import { resumeValueOf } from '../words/answer.ts';
-import { choicesOf, wordsOf, type Choice } from '../words/choices.ts';
+import { choicesOf, labelOf, type Choice } from '../words/choices.ts';
 import { ANSWER_NOTICES, OVER } from '../words/outcome.ts';
 import { outcomeSchemaOf, questionsOf, type OpenQuestion } from '../words/question.ts';
 import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
@@ -93,11 +93,10 @@ interface Said {
 
 /** What is sent for what was said. Throws CliFault where the question has no such answer. */
 function valueOf(question: OpenQuestion, { action, flags }: Said): JsonValue {
-  const { value, reason } = flags;
+  const { value } = flags;
   if (action === undefined) return parsedJson(value ?? '');
   const choices = choicesOf(question);
-  const choice = choices.find((each) => each.action === action);
-  if (!choice) {
+  if (!choices.some((each) => each.action === action)) {
     const known = choices.map((each) => each.action).join(', ');
     throw usageFault(
       known === ''
@@ -108,38 +107,30 @@ function valueOf(question: OpenQuestion, { action, flags }: Said): JsonValue {
   if (value !== undefined && !isEdit(action) && action !== 'close')
     throw usageFault('--value goes with edit-accept, or alone. Nothing was sent.');
   const told = formOf(question, { action, flags });
-  if (told === undefined) return { action, ...(reason === undefined ? {} : { feedback: reason }) };
   const result = resumeValueOf(told, question);
   if (!result.ok) throw usageFault(`${result.message} ${hintOf(action)}`.trim());
   return result.value;
 }
 
 function isEdit(action: string): boolean {
-  return action === 'edit-accept' || action === 'edit';
+  return action === 'edit-accept';
 }
 
-/** The fields of the page's form; undefined for an answer that a definition named itself. */
+/** The fields of the page's form. */
 function formOf(
   { data }: OpenQuestion,
-  { action, flags }: Said,
-): Readonly<Record<string, string>> | undefined {
+  { action, flags }: { readonly action: string; readonly flags: AnswerFlags },
+): Readonly<Record<string, string>> {
   const reason: Record<string, string> = flags.reason === undefined ? {} : { reason: flags.reason };
   switch (action) {
-    case 'accept':
-    case 'reject':
-    case 'refine':
-    case 'say':
-    case 'ask':
-      return { action, ...reason };
     case 'close':
       return { action, ...reason, editedDecision: flags.value ?? '' };
     case 'edit-accept':
-    case 'edit':
-      return { action: 'edit-accept', editedDecision: flags.value ?? '' };
+      return { action, editedDecision: flags.value ?? '' };
     case 'answers':
-      return { action: 'answer', ...answersOf(data, flags.answer ?? []) };
+      return { action, ...answersOf(data, flags.answer ?? []) };
     default:
-      return undefined;
+      return { action, ...reason };
   }
 }
 
@@ -184,7 +175,7 @@ async function asked(cli: Cli, call: AnswerCall, open: readonly OpenQuestion[]):
     const said = call.action ?? (await choose(cli, prompt, question)).action;
     const flags = await missing(prompt, question, { action: said, flags: call.flags });
     const value = valueOf(question, { action: said, flags });
-    const sure = await prompt.ask(`${said}: ${wordsOf(question, said)}. Send this? (y/n)`);
+    const sure = await prompt.ask(`${said}: ${labelOf(question, said)}. Send this? (y/n)`);
     if (!/^y(es)?$/i.test(sure)) throw nothingSent();
     await send(cli, call, { ...question, value });
   } finally {
@@ -195,10 +186,10 @@ async function asked(cli: Cli, call: AnswerCall, open: readonly OpenQuestion[]):
 function choose(cli: Cli, prompt: Prompt, question: OpenQuestion): Promise<Choice> {
   const from = choicesOf(question);
   // Says that no person answers this.
-  if (from.length === 0) valueOf(question, { action: 'answer', flags: {} });
+  if (from.length === 0) valueOf(question, { action: 'answers', flags: {} });
   return pick(cli, prompt, {
     from,
-    shown: ({ action, words }) => `${action}: ${words}`,
+    shown: ({ action, label }) => `${action}: ${label}`,
     always: true,
   });
 }
@@ -253,7 +244,6 @@ async function missing(
       return { ...flags, answer };
     }
     case 'edit-accept':
-    case 'edit':
       return { ...flags, value: flags.value ?? (await prompt.ask('The changed value, as JSON:')) };
     case 'refine':
       return { ...flags, reason: flags.reason ?? (await prompt.ask('What should change?')) };

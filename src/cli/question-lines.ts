@@ -41,7 +41,7 @@ export function commandLines(
   screen: Screen = WIDE,
 ): readonly string[] {
   return choicesOf(open).flatMap((choice) => [
-    ...wrapped(`${printable(choice.action)}: ${printable(choice.words)}`, '  ', screen),
+    ...wrapped(`${printable(choice.action)}: ${printable(choice.label)}`, '  ', screen),
     `    ${answerCommand(open, runId, choice)}`,
   ]);
 }
@@ -67,7 +67,6 @@ function givenWith(open: OpenQuestion, { action, value }: Choice): readonly stri
       });
     }
     case 'edit-accept':
-    case 'edit':
       return [
         `--value ${quoted(printableJson(parts.decision ?? parts.editedArtifactData ?? null))}`,
       ];

@@ -184,16 +184,47 @@ export function turnOf(payload: JsonObject): JsonValue {
   return payload.initialTurn ?? payload.turn ?? payload.finalTurn ?? null;
 }
 
+function shownWith(before: JsonValue | undefined, said: JsonValue): JsonValue[] {
+  const all = [...(Array.isArray(before) ? before : []), said];
+  while (jsonBytes(all) > SHOWN_TURNS_BYTES) all.shift();
+  return all;
+}
+
 /** What was said last stands with the question, and which turn is next. */
 function foldTurn(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
   const { conversationId, turnIndex = 0 } = payload;
   const at = run.interrupts.findIndex(({ data }) => data.conversationId === conversationId);
   const found = run.interrupts[at];
   if (!found || conversationId === undefined) return run;
-  const before = Array.isArray(found.data.turns) ? found.data.turns : [];
-  const turns = [...before, turnOf(payload)];
-  while (jsonBytes(turns) > SHOWN_TURNS_BYTES) turns.shift();
+  const turns = shownWith(found.data.turns, turnOf(payload));
   const data = { ...found.data, turns, turnIndex: count(turnIndex) + 1 };
+  return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
+}
+
+/** How far the votes on a gate's question are (interrupt-profiles.md quorum): the last one of each voter counts. */
+function foldVote(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
+  const at = run.interrupts.findLastIndex(
+    ({ nodeId, kind }) => nodeId === payload.gateId && kind === 'approval',
+  );
+  const found = run.interrupts[at];
+  if (!found) return run;
+  const by = text(payload.principal);
+  const told = objectOr(payload.quorumProgress, {}).granted;
+  const before = Array.isArray(found.data.votes) ? found.data.votes.filter(isJsonObject) : [];
+  const votes = [...before.filter((vote) => vote.by !== by), { by, isFor: told !== undefined }];
+  const rejected = votes.filter(({ isFor }) => isFor === false).length;
+  const granted = told === undefined ? votes.length - rejected : count(told);
+  const data = { ...found.data, votes, quorumProgress: { granted, rejected } };
+  return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
+}
+
+/** What somebody asked about a question stands with it. */
+function foldAskedBack(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
+  const at = run.interrupts.findIndex(({ interruptId }) => interruptId === payload.interruptId);
+  const found = run.interrupts[at];
+  if (!found) return run;
+  const said = { by: text(payload.askedBy), text: text(payload.text) };
+  const data = { ...found.data, askedBack: shownWith(found.data.askedBack, said) };
   return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
 }
 
@@ -307,6 +338,8 @@ const FOLDS: Partial<Readonly<Record<EventPart, Fold>>> = {
   'node-starts': startNode,
   'wait-opens': raise,
   'wait-asks': describe,
+  vote: foldVote,
+  'asked-back': foldAskedBack,
   'wait-ends': (run, { payload }) => ({
     ...run,
     interrupts: run.interrupts.filter((open) => open.interruptId !== payload.interruptId),

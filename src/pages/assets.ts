@@ -21,6 +21,7 @@ const FILES = [
   './at.js',
   './home-live.js',
   './browser.js',
+  '../words/declined.js',
   '../words/duration.js',
 ];
 

@@ -41,6 +41,8 @@ const WORDS: Readonly<Record<EventPart, (step: string) => string>> = {
   'node-skipped': (step) => `${step} was skipped`,
   'wait-opens': (step) => `${step} waited for somebody`,
   'wait-asks': (step) => `${step} asked`,
+  vote: (step) => `somebody voted on what ${step} asked`,
+  'asked-back': (step) => `somebody asked about what ${step} asked`,
   'wait-ends': (step) => `what ${step} asked was answered, or its time was up`,
   'reasoning-piece': (step) => `${step} was thinking`,
   reasoning: (step) => `${step} thought`,

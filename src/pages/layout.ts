@@ -23,7 +23,7 @@ const SCRIPTS = {
     imported: [
       ...SHARED,
       ...['/pages/run-log.js', '/pages/threads.js', '/pages/causes.js', '/pages/at.js'],
-      ...['/pages/timeline.js', '/pages/timeline-html.js'],
+      ...['/pages/timeline.js', '/pages/timeline-html.js', '/words/declined.js'],
     ],
   },
   home: { start: '/pages/home-live.js', imported: SHARED },

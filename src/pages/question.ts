@@ -1,15 +1,17 @@
 // The question a run asks, as a card with one plain form per answer (interrupt.md). One form each, because Enter in a
 // text field submits the first button of its form: a field for a reason must never accept something.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
-import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
-import { wordsOf } from '../words/choices.ts';
+import { choicesOf, type Choice } from '../words/choices.ts';
+import { followsOf, type FollowingStep, type Standing } from '../words/follows.ts';
 import {
+  askedBackOf,
   editableOf,
   formShapeOf,
   headOf,
   outcomeSchemaOf,
   questionsOf,
   turnsOf,
+  votesOf,
   type OpenQuestion,
   type Question,
 } from '../words/question.ts';
@@ -31,7 +33,7 @@ export interface QuestionModel {
   /** Its deadline is by the rehearsal's clock. */
   readonly isRehearsal?: boolean;
   /** Names nodes and says what follows. */
-  readonly definition?: WorkflowDefinition;
+  readonly standing?: Standing;
   /** The agent's last reasoning at this node. */
   readonly reasoning?: string;
 }
@@ -41,14 +43,15 @@ const LINE_CHARACTERS = 80;
 
 /** One card: what is asked, why, what follows, until when, and the answers. */
 export function renderQuestion(model: QuestionModel): string {
-  const { interrupt, definition } = model;
-  const node = definition?.nodes.find(({ id }) => id === interrupt.nodeId);
+  const { interrupt, standing } = model;
+  const node = standing?.definition.nodes.find(({ id }) => id === interrupt.nodeId);
   const { title, lead } = headOf(interrupt, node?.name ?? interrupt.nodeId);
   return `<section class="card question" data-interrupt="${escapeHtml(interrupt.interruptId)}" aria-labelledby="q-${escapeHtml(interrupt.interruptId)}">
 <h2 id="q-${escapeHtml(interrupt.interruptId)}">${escapeHtml(title)}</h2>
 <p class="lead">${escapeHtml(lead)}</p>
 ${deadline(model)}
 ${subject(interrupt)}
+${soFar(interrupt)}
 ${why(model.reasoning)}
 ${forms(model)}
 </section>`;
@@ -112,27 +115,25 @@ function renderTurns(data: JsonObject): string {
 }
 
 /** A turn more, or the end: two forms, so that Enter in the one never does the other. */
-function talk(model: QuestionModel): string {
+function talk(model: QuestionModel, choice: Choice): string {
   const { interrupt } = model;
-  const close = wordsOf(interrupt, 'close');
+  if (choice.action === 'say')
+    return form(
+      model,
+      choice,
+      `${seenTurn(interrupt)}${area({ name: 'reason', label: 'What you say', required: true })}${button('Send', 'primary')}`,
+    );
   const outcome = outcomeSchemaOf(interrupt.data)
     ? area({ name: 'editedDecision', label: 'The outcome', required: true })
     : '';
-  return [
+  return fold(
+    choice.label,
     form(
       model,
-      'say',
-      `${seenTurn(interrupt)}${area({ name: 'reason', label: 'What you say', required: true })}${button('Send', 'primary')}`,
+      choice,
+      `${outcome}${area({ name: 'reason', label: 'A last word (optional)' })}${button(choice.label)}`,
     ),
-    fold(
-      close,
-      form(
-        model,
-        'close',
-        `${outcome}${area({ name: 'reason', label: 'A last word (optional)' })}${button(close)}${nextSteps(model)}`,
-      ),
-    ),
-  ].join('');
+  );
 }
 
 /** The place that a turn is said at: a double click says it once. */
@@ -145,100 +146,94 @@ function why(reasoning: string | undefined): string {
   return `<details class="why" open><summary>Why the agent thinks so</summary><blockquote ${SCROLLS} aria-label="What the agent thought">${escapeHtml(reasoning)}</blockquote></details>`;
 }
 
-function forms(model: QuestionModel): string {
-  const { interrupt } = model;
-  const actions = Array.isArray(interrupt.data.actions) ? interrupt.data.actions : undefined;
-  const offers = (action: string) => actions === undefined || actions.includes(action);
-  switch (formShapeOf(interrupt)) {
-    case 'none':
-      return '';
-    case 'clarification':
-      return form(
-        model,
-        'answer',
-        `${questionsOf(interrupt.data).map(questionField).join('')}${button('Send the answer', 'primary')}`,
-      );
-    case 'talk':
-      return talk(model);
-    case 'effect':
-      return [
-        accept(model),
-        edit(model, { what: 'What came of it', send: 'Record this outcome' }),
-        reject(model),
-      ].join('');
-    case 'tool-call':
-      return [accept(model), reject(model)].join('');
-    case 'low-confidence':
-      return [
-        accept(model),
-        reject(model),
-        edit(model, { what: 'The decision', send: 'Accept with changes' }),
-        fold(
-          wordsOf(interrupt, 'answers'),
-          form(
-            model,
-            'answer',
-            `${questionsOf(interrupt.data).map(questionField).join('')}${button('Send, and let it decide again')}`,
-          ),
-        ),
-      ].join('');
-    case 'approval':
-      return [
-        offers('accept') ? accept(model) : '',
-        offers('edit-accept') || offers('edit')
-          ? edit(model, { what: 'The content', send: 'Accept with changes' })
-          : '',
-        offers('refine')
-          ? fold(
-              wordsOf(interrupt, 'refine'),
-              form(
-                model,
-                'refine',
-                `${area({ name: 'reason', label: 'What should change', required: true })}${button('Send back')}`,
-              ),
-            )
-          : '',
-        offers('reject') ? reject(model) : '',
-      ].join('');
-  }
+/** What was voted and asked back until now. */
+function soFar({ data }: OpenQuestion): string {
+  const votes = votesOf(data);
+  const asked = askedBackOf(data).map(
+    ({ by, text }) => `<li><b>${escapeHtml(by)}</b><p>${escapeHtml(text)}</p></li>`,
+  );
+  return [
+    votes === undefined ? '' : `<p class="votes">${escapeHtml(votes)}</p>`,
+    asked.length === 0
+      ? ''
+      : `<p>Asked about it:</p><ol class="turns" aria-label="Asked about it">${asked.join('')}</ol>`,
+  ].join('');
 }
 
-function form(
-  { interrupt, csrfToken, answerUrl }: QuestionModel,
-  action: string,
-  inside: string,
-): string {
-  return `<form method="post" action="${escapeHtml(answerUrl)}" class="${action}">${hidden('csrf', csrfToken)}${hidden('interruptId', interrupt.interruptId)}${hidden('action', action)}${inside}</form>`;
+/** One form for each answer that the question offers. */
+function forms(model: QuestionModel): string {
+  return choicesOf(model.interrupt)
+    .map((choice) => formOf(model, choice))
+    .join('');
+}
+
+function formOf(model: QuestionModel, choice: Choice): string {
+  const { interrupt } = model;
+  const { action, label, effect } = choice;
+  const shape = formShapeOf(interrupt);
+  if (shape === 'talk') return talk(model, choice);
+  switch (action) {
+    case 'edit-accept':
+      return edit(model, choice);
+    case 'answers': {
+      const fields = questionsOf(interrupt.data).map(questionField).join('');
+      return shape === 'clarification'
+        ? form(model, choice, `${fields}${button(label, 'primary')}`)
+        : fold(label, form(model, choice, `${fields}${button('Send, and let it decide again')}`));
+    }
+    case 'refine':
+      return fold(
+        label,
+        form(
+          model,
+          choice,
+          `${area({ name: 'reason', label: 'What should change', required: true })}${button('Send back')}`,
+        ),
+      );
+  }
+  if (effect === 'ask-again')
+    return fold(
+      label,
+      form(
+        model,
+        choice,
+        `${area({ name: 'reason', label: 'What you want to know', required: true })}${button('Ask')}`,
+      ),
+    );
+  if (effect === 'continue' && action !== 'reject')
+    return form(model, choice, button(label, 'primary'));
+  return fold(
+    label,
+    form(
+      model,
+      choice,
+      `${area({ name: 'reason', label: 'Reason (optional)' })}${button(label, effect === 'route' ? '' : 'danger')}`,
+    ),
+  );
+}
+
+/** The fields and the button, and below them what follows. */
+function form(model: QuestionModel, choice: Choice, inside: string): string {
+  const { interrupt, csrfToken, answerUrl } = model;
+  const { action } = choice;
+  return `<form method="post" action="${escapeHtml(answerUrl)}" class="answer">${hidden('csrf', csrfToken)}${hidden('interruptId', interrupt.interruptId)}${hidden('action', action)}${inside}${follows(model, choice)}</form>`;
 }
 
 function hidden(name: string, value: string): string {
   return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 }
 
-function accept(model: QuestionModel): string {
-  const label = wordsOf(model.interrupt, 'accept');
-  return form(model, 'accept', `${button(label, 'primary')}${nextSteps(model)}`);
-}
+/** Names the value that is changed, and sends it. */
+const EDIT_WORDS: Readonly<Record<string, { readonly what: string; readonly send: string }>> = {
+  effect: { what: 'What came of it', send: 'Record this outcome' },
+  'low-confidence': { what: 'The decision', send: 'Accept with changes' },
+};
 
-function reject(model: QuestionModel): string {
-  const label = wordsOf(model.interrupt, 'reject');
-  return fold(
-    label,
-    form(
-      model,
-      'reject',
-      `${area({ name: 'reason', label: 'Reason (optional)' })}${button(label, 'danger')}`,
-    ),
-  );
-}
-
-interface EditWords {
-  /** Names the value that is changed. */
-  readonly what: string;
-  readonly send: string;
-}
-
-function edit(model: QuestionModel, { what, send }: EditWords): string {
+function edit(model: QuestionModel, choice: Choice): string {
+  const { what, send } = EDIT_WORDS[formShapeOf(model.interrupt)] ?? {
+    what: 'The content',
+    send: 'Accept with changes',
+  };
   const value = editableOf(model.interrupt);
   const fields = isFlatObject(value)
     ? Object.entries(value)
@@ -250,8 +245,7 @@ function edit(model: QuestionModel, { what, send }: EditWords): string {
         value: JSON.stringify(value, null, 2),
         required: true,
       });
-  const summary = wordsOf(model.interrupt, 'edit-accept');
-  return fold(summary, form(model, 'edit-accept', `${fields}${button(send)}`));
+  return fold(choice.label, form(model, choice, `${fields}${button(send)}`));
 }
 
 function fold(summary: string, inside: string): string {
@@ -264,7 +258,7 @@ function button(label: string, look = ''): string {
 
 function memberField(name: string, value: string | number | boolean | null): string {
   if (typeof value === 'boolean')
-    return choice(`field.${name}`, {
+    return select(`field.${name}`, {
       label: name,
       options: ['true', 'false'],
       selected: String(value),
@@ -288,13 +282,13 @@ function area({ name, label, value = '', required }: Area): string {
   return `<label>${escapeHtml(label)}<textarea name="${escapeHtml(name)}" rows="${rows}"${required ? ' required' : ''}>${escapeHtml(value)}</textarea></label>`;
 }
 
-interface Choice {
+interface Select {
   readonly label: string;
   readonly options: readonly string[];
   readonly selected: string;
 }
 
-function choice(name: string, { label, options, selected }: Choice): string {
+function select(name: string, { label, options, selected }: Select): string {
   const items = options.map(
     (option) => `<option${option === selected ? ' selected' : ''}>${escapeHtml(option)}</option>`,
   );
@@ -304,10 +298,10 @@ function choice(name: string, { label, options, selected }: Choice): string {
 function questionField({ id, question, schema }: Question): string {
   const name = `answer.${id}`;
   if (schema?.type === 'boolean')
-    return choice(name, { label: question, options: ['', 'true', 'false'], selected: '' });
+    return select(name, { label: question, options: ['', 'true', 'false'], selected: '' });
   const options = enumOf(schema);
   return options
-    ? choice(name, { label: question, options: ['', ...options], selected: '' })
+    ? select(name, { label: question, options: ['', ...options], selected: '' })
     : area({ name, label: question, required: true });
 }
 
@@ -315,40 +309,21 @@ function enumOf(schema: JsonObject | undefined): string[] | undefined {
   return Array.isArray(schema?.enum) ? schema.enum.map(String) : undefined;
 }
 
-/** What follows a yes, in words: the definition's next nodes; after a tool's call the agent itself goes on. */
-function nextSteps({ definition, interrupt }: QuestionModel): string {
-  if (formShapeOf(interrupt) === 'tool-call')
-    return '<div class="next"><span>Then:</span> the agent goes on with the result.</div>';
-  const steps = (definition?.edges ?? [])
-    .filter((edge) => edge.sourceNodeId === interrupt.nodeId)
-    .map((edge) => {
-      const name =
-        definition?.nodes.find((node) => node.id === edge.targetNodeId)?.name ?? edge.targetNodeId;
-      return `<li><b>${escapeHtml(name)}</b>${edge.condition ? ` ${escapeHtml(conditionWords(edge.condition))}` : ''}</li>`;
-    });
-  return steps.length === 0
-    ? ''
-    : `<div class="next"><span>Then:</span><ul>${steps.join('')}</ul></div>`;
+/** What the run does after this answer. */
+function follows({ standing, interrupt }: QuestionModel, choice: Choice): string {
+  if (!standing) return '';
+  const { steps, words = '' } = followsOf(interrupt, choice, standing);
+  const items = steps.map((step) => `<li>${stepWords(step)}</li>`);
+  const told = steps.length === 0 ? escapeHtml(words) : `<ul>${items.join('')}</ul>`;
+  return `<div class="next"><span>Then:</span> ${told}</div>`;
 }
 
-const OPERATORS: Record<string, string> = {
-  equals: 'is',
-  notEquals: 'is not',
-  contains: 'contains',
-  regex: 'matches',
-  truthy: 'is set',
-  falsy: 'is not set',
-};
-
-function conditionWords(
-  condition: NonNullable<WorkflowDefinition['edges'][number]['condition']>,
-): string {
-  const left = (condition.left ?? '').replace(/^outputs\.(decision\.)?/, '');
-  const right =
-    condition.right === undefined
-      ? ''
-      : ` ${typeof condition.right === 'string' ? condition.right : JSON.stringify(condition.right)}`;
-  return condition.type === 'expression'
-    ? 'on a condition'
-    : `if ${left} ${OPERATORS[condition.type]}${right}`;
+function stepWords({ name, when, isLater, isAgain, isAtLimit }: FollowingStep): string {
+  const notes = [
+    isAgain ? 'again' : '',
+    isAtLimit ? 'unless the loop has reached its limit' : '',
+    when ?? '',
+    isLater ? 'once the other steps that it waits for have ended' : '',
+  ].filter((note) => note !== '');
+  return `<b>${escapeHtml(name)}</b>${notes.length === 0 ? '' : ` ${escapeHtml(notes.join(', '))}`}`;
 }

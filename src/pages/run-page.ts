@@ -13,6 +13,7 @@ import { renderAtForm } from './at-page.ts';
 import { renderCompareForm } from './diff-page.ts';
 import { renderForkNote, type ForkNote } from './fork-note.ts';
 import { renderDate, renderDocument } from './layout.ts';
+import type { Standing } from '../words/follows.ts';
 import { renderQuestion, renderQuestionBelow, type QuestionBelow } from './question.ts';
 import { renderControls, type RunControls } from './run-controls.ts';
 import { emptyTimeline, foldEvent, type Timeline } from './timeline.js';
@@ -170,7 +171,12 @@ function notices({ stale, notice, snapshot }: RunPageModel): string {
 }
 
 function questions(model: RunPageModel, timeline: Timeline): string {
-  const { csrfToken, answerUrlOf, definition, below = [] } = model;
+  const { csrfToken, answerUrlOf, definition, snapshot, below = [] } = model;
+  const standing = definition && {
+    definition,
+    nodes: (snapshot.nodeStates ?? {}) as Standing['nodes'],
+    variables: (snapshot.variables ?? {}) as Standing['variables'],
+  };
   const own = model.interrupts.map((interrupt) =>
     renderQuestion({
       interrupt,
@@ -178,7 +184,7 @@ function questions(model: RunPageModel, timeline: Timeline): string {
       answerUrl: answerUrlOf(interrupt.nodeId),
       nowMs: model.nowMs ?? Date.now(),
       isRehearsal: model.snapshot.rehearsal !== undefined,
-      definition,
+      standing,
       reasoning: timeline.items.findLast(
         (item) => item.kind === 'reasoning' && item.nodeId === interrupt.nodeId,
       )?.text,

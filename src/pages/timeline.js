@@ -2,6 +2,7 @@
 // page, and in the browser, which goes on with the live stream: one fold, so both show the same (RFC 0077 §B, RFC 0024).
 // It names no event type: what each tells is given to it, from the table of event types.
 
+import { isDeclined } from '../words/declined.js';
 import { duration } from '../words/duration.js';
 
 /** @typedef {import('../../schemas/types.generated.ts').RunEventDoc} RunEventDoc */
@@ -35,6 +36,10 @@ import { duration } from '../words/duration.js';
  * @property {string} [status]
  * @property {string} [reason]
  * @property {string} [resolvedBy]
+ * @property {string} principal
+ * @property {string} askedBy
+ * @property {string} [text]
+ * @property {{granted?: number, required?: number}} [quorumProgress]
  * @property {string} [reasoning]
  * @property {string} delta
  * @property {string} chunk
@@ -61,7 +66,7 @@ import { duration } from '../words/duration.js';
  * @property {number} atMs
  * @property {string} [nodeId]
  * @property {string} title
- * @property {string} [state] what became of it: running, done, failed, refused, skipped, cancelled, waiting, retried
+ * @property {string} [state] what became of it: running, done, failed, refused, declined, skipped, cancelled, waiting, retried
  * @property {string} [agentId]
  * @property {string} [text] reasoning, a reason or an error message
  * @property {unknown} [input] arguments of a call, inputs of a run
@@ -233,7 +238,7 @@ function endStep(step) {
   const { timeline, payload, nodeId, atMs } = step;
   const started = timeline.open.get(`step ${nodeId}`);
   const closed = close(timeline, `step ${nodeId}`, {
-    state: stateOf(step),
+    state: isDeclined(payload.error?.code) ? 'declined' : stateOf(step),
     tookMs: started ? atMs - started.atMs : undefined,
     text: payload.error?.message ?? payload.reason,
   });
@@ -449,6 +454,18 @@ const FOLDS = {
     const title = step.payload.data?.title ?? QUESTION_TITLES[step.payload.kind] ?? 'Waits';
     const interruptId = step.timeline.asking.get(step.payload.key);
     return add(step, { kind: 'question', title, state: 'waiting' }, `question ${interruptId}`);
+  },
+  vote: (step) => {
+    const { principal, quorumProgress, reason } = step.payload;
+    const { granted, required } = quorumProgress ?? {};
+    const title = quorumProgress
+      ? `${principal} is for it: ${granted} of ${required} approvals`
+      : `${principal} is against it`;
+    return add(step, { kind: 'note', title, ...(reason ? { text: reason } : {}) });
+  },
+  'asked-back': (step) => {
+    const { askedBy, text } = step.payload;
+    return add(step, { kind: 'note', title: `${askedBy} asks about it`, text });
   },
   'wait-ends': answered,
   variable: (step) => add(step, { kind: 'note', title: `Sets ${step.payload.name}` }),

@@ -56,6 +56,8 @@ interface CapabilityRow {
   readonly ofTests?: true;
   /** Test mode: names in a node's config or inputs by which test definitions ask for it (conformance/fixtures.md). */
   readonly hooks?: readonly string[];
+  /** Fields of an approval gate's config that ask for it. */
+  readonly gateFields?: readonly string[];
   /** Fields of a conversation gate's config. */
   readonly talkFields?: readonly string[];
   /** Fields of a node. */
@@ -313,6 +315,19 @@ const TABLE = {
     configurableCodes: { mockProvider: 'unsupported_mock_provider' },
   }),
   'workspace.supported': lacking({ metadata: ['requiresWorkspaceAgent'] }),
+  // interrupt-profiles.md §quorum: an answer names its voter, as fixtures do. `approversList` is passed on to clients.
+  'interrupt.quorum': {
+    offered: ({ testMode }) => testMode,
+    gateFields: ['requiredApprovals', 'approversList'],
+    shown: hidden,
+  },
+  // Who may answer is limited neither to a list nor by a role (RFC 0051).
+  'interrupt.approverRouting': lacking({
+    gateFields: [
+      ...['approverGroupRefs', 'approverRoleRefs', 'audience', 'overrideBypassesQuorum'],
+      ...['requiredRole', 'requiredScope', 'quorum', 'override'],
+    ],
+  }),
   // RFC 0023: advertised, it would be for definitions of every name.
   'conformance.mockAgent': {
     offered: ({ testMode }) => testMode,
@@ -430,17 +445,42 @@ export function lackingOfRequest(request: JsonObject): Capability | undefined {
   )?.[0];
 }
 
-/** Node types that a definition may use. Agents need not be there yet: a node names the one that it invokes. */
-export function nodeTypesOf({ testMode }: Pick<HostFacts, 'testMode'>): ReadonlySet<string> {
-  const any = {
+/** Of a deployment that has all that one may have. */
+function factsOfAll(testMode: boolean): HostFacts {
+  return {
     ...{ agents: true, tools: true, live: true, providers: [], escalation: true, testMode },
     forcesExpiry: false,
   };
+}
+
+/** Node types that a definition may use. Agents need not be there yet: a node names the one that it invokes. */
+export function nodeTypesOf({ testMode }: Pick<HostFacts, 'testMode'>): ReadonlySet<string> {
+  const any = factsOfAll(testMode);
   return new Set(
     ROWS.flatMap(([, { offered, nodeTypes = [], testNodeTypes = [] }]) => [
       ...(offered(any) ? nodeTypes : []),
       ...(testMode ? testNodeTypes : []),
     ]),
+  );
+}
+
+export interface GateField {
+  readonly capability: Capability;
+  readonly isOffered: boolean;
+}
+
+/** Fields of an approval gate's config that ask for a capability, by name. */
+export function gateFieldsOf({
+  testMode,
+}: Pick<HostFacts, 'testMode'>): ReadonlyMap<string, GateField> {
+  const any = factsOfAll(testMode);
+  return new Map(
+    ROWS.flatMap(([capability, { offered, gateFields = [] }]) =>
+      gateFields.map((name): [string, GateField] => [
+        name,
+        { capability, isOffered: offered(any) },
+      ]),
+    ),
   );
 }
 

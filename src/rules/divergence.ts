@@ -79,6 +79,8 @@ export function pinnedDifferences(a: Pinned, b: Pinned, limit: number): PinnedDi
 /** What comes from outside says by itself why runs differ. */
 const FROM_OUTSIDE: Partial<Readonly<Record<EventPart, DivergenceCause>>> = {
   'wait-ends': 'answer',
+  vote: 'answer',
+  'asked-back': 'message',
   turn: 'message',
   return: 'tool-result',
   child: 'child',

@@ -55,6 +55,9 @@ export type EventPart =
   | 'wait-opens'
   /** What is asked; carries no id, node and key say of which interrupt. */
   | 'wait-asks'
+  /** Somebody voted on what is asked, or asked something about it; the wait goes on. */
+  | 'vote'
+  | 'asked-back'
   /** Answered, out of time, or left behind. */
   | 'wait-ends'
   | 'reasoning-piece'
@@ -245,6 +248,9 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
   }),
   'approval.requested': row('uvn', 'detail'),
   'approval.received': row('uvn', 'detail'),
+  'approval.granted': row('n', 'vote'),
+  'approval.rejected': row('n', 'vote'),
+  'openwop-temporal.asked-back': row('n', 'asked-back'),
   'clarification.requested': row('uvn', 'detail'),
   'clarification.resolved': row('uvn', 'detail'),
   'variable.changed': row('', 'variable'),

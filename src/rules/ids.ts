@@ -41,6 +41,12 @@ export function emissionKey(type: string, tuple: Tuple, index?: number): string 
     : `${type}|${encodeTuple(tuple)}|${index}`;
 }
 
+/** The index that such a key ends with; undefined: it has none. */
+export function indexOfKey(key: string): number | undefined {
+  const [, index] = /^[^|]+\|[^|]+\|([0-9]+)$/.exec(key) ?? [];
+  return index === undefined ? undefined : Number(index);
+}
+
 /** Key of the k-th event in an activity's result. */
 export function activityEventKey(activityId: string, k: number): string {
   return `${activityId}#${k}`;

@@ -1,9 +1,9 @@
 // What a fork is made from (architecture §6): the stimuli that a run was given, in its own batches, and the log that came
 // of them. JSON: it enters the fork's history page by page, so that the fork's log needs its source no more.
 import { eventRow } from './events.ts';
-import { activityEventKey } from './ids.ts';
+import { activityEventKey, indexOfKey } from './ids.ts';
 import type { CausedBy, RecordedEvent, StepResult } from './journal.ts';
-import type { JsonValue } from './json.ts';
+import { isJsonObject, type JsonValue } from './json.ts';
 import { MESSAGES } from './messages.ts';
 import type { ForkOf } from './run-input.ts';
 
@@ -154,12 +154,7 @@ export function givenOf(of: ForkOf, { batches, entries }: Recording): Given {
     const first = places.get(activityEventKey(activityId, 0));
     return first !== undefined && first >= of.fromSeq;
   };
-  const answeredAt = answersIn(entries);
-  const isUnanswered = (stimulus: Stimulus): boolean => {
-    if (of.mode === 'replay' || stimulus.kind !== 'message') return false;
-    const { interruptId } = stimulus.message as { interruptId?: string };
-    return (answeredAt.get(interruptId ?? '') ?? -1) >= of.fromSeq;
-  };
+  const isUnanswered = unansweredBehind(of, { batches, entries });
   const given: Batch[] = [];
   for (const batch of batches) {
     const { position, stimuli } = batch;
@@ -174,6 +169,26 @@ export function givenOf(of: ForkOf, { batches, entries }: Recording): Given {
   return { batches: given, isCut: false, behind: batches[given.length] };
 }
 
+/**
+ * Of a branch: whether a message answers a question whose answer its source's log tells behind `fromSeq`. What was heard of
+ * it before (votes, questions back) is given.
+ */
+function unansweredBehind(
+  { mode, fromSeq }: ForkOf,
+  { batches, entries }: Recording,
+): (stimulus: Stimulus) => boolean {
+  if (mode === 'replay') return () => false;
+  const answeredAt = answersIn(entries);
+  const toldBefore = heardBefore(fromSeq, entries);
+  const places = placesHeard(batches);
+  return (stimulus) => {
+    if (stimulus.kind !== 'message') return false;
+    const { interruptId = '' } = stimulus.message as { interruptId?: string };
+    if ((answeredAt.get(interruptId) ?? -1) < fromSeq) return false;
+    return (places.get(stimulus) ?? Infinity) > (toldBefore.get(interruptId) ?? 0);
+  };
+}
+
 /** Where each question was answered. */
 function answersIn(entries: readonly RecordedEntry[]): Map<string, number> {
   const answered = new Map<string, number>();
@@ -185,6 +200,54 @@ function answersIn(entries: readonly RecordedEntry[]): Map<string, number> {
       answered.set(interruptId, sequence);
   });
   return answered;
+}
+
+/** By question: how many of its answers had been heard by the last one that the log tells before `fromSeq`. */
+function heardBefore(fromSeq: number, entries: readonly RecordedEntry[]): Map<string, number> {
+  const questions = new Map<unknown, string>();
+  const heard = new Map<string, number>();
+  for (const { key, type, payload, causedBy } of entries.slice(0, fromSeq)) {
+    const { part } = eventRow(type);
+    if (part === 'wait-opens')
+      questions.set(key, (JSON.parse(payload) as { interruptId: string }).interruptId);
+    const interruptId = questions.get(causedBy);
+    if (interruptId !== undefined && (part === 'vote' || part === 'asked-back'))
+      heard.set(interruptId, indexOfKey(key) ?? 0);
+  }
+  return heard;
+}
+
+/** Each message that answers a question with its place among all that were heard of it, from 1. */
+function placesHeard(batches: readonly Batch[]): Map<Stimulus, number> {
+  const places = new Map<Stimulus, number>();
+  const heard = new Map<string, number>();
+  const known = new Set<string>();
+  for (const { stimuli, leaves } of batches) {
+    const { answer } = leaves?.overlay ?? {};
+    if (answer?.kind === 'message') hear(answer.message.interruptId);
+    for (const stimulus of stimuli) {
+      if (stimulus.kind === 'step') hearRecorded(stimulus);
+      if (stimulus.kind !== 'message' || known.has(stimulus.updateId)) continue;
+      known.add(stimulus.updateId);
+      const { interruptId } = stimulus.message as { interruptId?: string };
+      if (interruptId !== undefined) places.set(stimulus, hear(interruptId));
+    }
+  }
+  return places;
+
+  function hear(interruptId: string): number {
+    const place = (heard.get(interruptId) ?? 0) + 1;
+    heard.set(interruptId, place);
+    return place;
+  }
+
+  /** What the run took from the record of its own source: all answers there, of which it may have heard some. */
+  function hearRecorded({ outcome }: Extract<Stimulus, { kind: 'step' }>): void {
+    if (outcome.kind !== 'completed' || !isJsonObject(outcome.result.output)) return;
+    const { interruptId, answers } = outcome.result.output;
+    if (typeof interruptId === 'string' && Array.isArray(answers))
+      heard.set(interruptId, Math.max(heard.get(interruptId) ?? 0, answers.length));
+  }
 }
 
 function isCancel(stimulus: Stimulus): boolean {

@@ -2,6 +2,7 @@
 // the race is decided in the workflow. Used by the API and by the run's page. History is read once, before the message;
 // a second time only for one that the workflow refused, because what became of the question is in the log alone.
 import { HostError, invalid } from '../rules/errors.ts';
+import { canonicalAction } from '../rules/gate-actions.ts';
 import { digestOf, sha256Hex } from '../rules/ids.ts';
 import {
   canonicalJson,
@@ -152,10 +153,10 @@ export function checkedValue(
   return taken;
 }
 
-/** `edit` is an old name of `edit-accept` (interrupt.md). */
+/** Old names of answers are taken, too. */
 function normalized(value: JsonValue): JsonValue {
-  return isJsonObject(value) && value.action === 'edit'
-    ? { ...value, action: 'edit-accept' }
+  return isJsonObject(value) && typeof value.action === 'string'
+    ? { ...value, action: canonicalAction(value.action) }
     : value;
 }
 

@@ -9,6 +9,7 @@ import { DEFINITION_BYTES } from '../rules/limits.ts';
 import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
 import { channelFaults } from './channel-faults.ts';
 import type { Fault } from './checked.ts';
+import { gateFaults } from './gate-faults.ts';
 import { conditionPatternFault } from './linear-pattern.ts';
 import { orchestrationFaults } from './orchestration-faults.ts';
 import type {
@@ -76,6 +77,7 @@ export function checkDefinition(json: unknown, context: DefinitionContext): Defi
     ...triggerFaults(definition),
     ...channelFaults(definition),
     ...orchestrationFaults(definition).map(asFault),
+    ...gateFaults(definition, context),
     ...rootFaults(definition),
   ];
   return faults.length === 0 ? { ok: true, definition } : refused(faults);
@@ -234,6 +236,8 @@ function typeFaults(node: WorkflowNode, pointer: string, context: NodeContext): 
   switch (typeId) {
     case 'core.setVariable':
       return targetFaults(node, pointer, context.definition);
+    case 'core.fail':
+      return failFaults(node, pointer);
     case 'core.clarificationGate':
       return questionFaults(node, pointer);
     case 'core.conversationGate':
@@ -241,6 +245,18 @@ function typeFaults(node: WorkflowNode, pointer: string, context: NodeContext): 
     default:
       return [];
   }
+}
+
+/** Codes by which a failure is shown as a person's no. */
+const DECLINING: ReadonlySet<unknown> = new Set<ErrorCode>([
+  'approval_rejected',
+  'escalation_rejected',
+]);
+
+function failFaults({ config: { code } }: WorkflowNode, pointer: string): DefinitionFault[] {
+  if (!DECLINING.has(code)) return [];
+  const message = 'this code says that a person declined: give another one';
+  return [asFault({ pointer: `${pointer}/config/code`, message })];
 }
 
 function talkFaults({ config }: WorkflowNode, pointer: string): DefinitionFault[] {

@@ -2,6 +2,7 @@
 // (interrupt.md, architecture §9). Pure: the host checks the result against the interrupt's frozen schema like any other
 // answer.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { choicesOf } from './choices.ts';
 import {
   editableOf,
   formShapeOf,
@@ -24,7 +25,7 @@ const ANSWER = 'answer.';
 const FIELD = 'field.';
 
 /**
- * The resume value that a form stands for. Fields: `action` (accept | reject | edit-accept | refine | ask | answer | say | close),
+ * The resume value that a form stands for. Fields: `action` (one of those that the question offers),
  * `reason`, `editedDecision` (JSON text) or `field.<member>` for each member of a flat value, `answer.<questionId>`.
  */
 export function resumeValueOf(
@@ -40,28 +41,18 @@ export function resumeValueOf(
   if (shape === 'none') return no('This wait is not answered by a person.');
   if (shape === 'clarification') return answersOf(fields, interrupt.data);
   if (shape === 'talk') return saidOf(fields, interrupt.data);
-  switch (fields.action) {
-    case 'accept':
-      return yes({ action: 'accept', ...feedback(fields, shape) });
-    case 'reject':
-      return yes({ action: 'reject', ...feedback(fields, shape) });
-    case 'edit-accept':
-      return edited(fields, interrupt);
-    case 'refine':
-      if (shape !== 'approval' || !fields.reason?.trim()) return no('Say what should change.');
-      return yes({
-        action: 'refine',
-        refineFeedback: { scope: 'whole', text: fields.reason.trim() },
-      });
-    case 'ask':
-      if (shape !== 'approval' || !fields.reason?.trim()) return no('Say what you want to know.');
-      return yes({ action: 'ask', feedback: fields.reason.trim() });
-    case 'answer':
-      if (shape !== 'low-confidence') return no('This question is not answered with text.');
-      return answersOf(fields, interrupt.data);
-    default:
-      return no('Choose one of the answers.');
+  const choice = choicesOf(interrupt).find(({ action }) => action === fields.action);
+  if (!choice) return no('Choose one of the answers.');
+  const { action, effect } = choice;
+  if (action === 'edit-accept') return edited(fields, interrupt);
+  if (action === 'answers') return answersOf(fields, interrupt.data);
+  const text = fields.reason?.trim();
+  if (action === 'refine') {
+    if (!text) return no('Say what should change.');
+    return yes({ action, refineFeedback: { scope: 'whole', text } });
   }
+  if (effect === 'ask-again' && !text) return no('Say what you want to know.');
+  return yes({ action, ...feedback(text, action, shape) });
 }
 
 /** A turn names the one before it that its sender saw: the same words said again are another turn. */
@@ -95,10 +86,9 @@ function no(message: string): ResumeValue {
   return { ok: false, message };
 }
 
-function feedback(fields: Readonly<Record<string, string>>, shape: FormShape): JsonObject {
-  const text = fields.reason?.trim();
+function feedback(text: string | undefined, action: string, shape: FormShape): JsonObject {
   if (!text) return {};
-  if (shape === 'low-confidence') return fields.action === 'reject' ? { reason: text } : {};
+  if (shape === 'low-confidence') return action === 'reject' ? { reason: text } : {};
   return { feedback: text };
 }
 

@@ -110,20 +110,19 @@ export function headOf(
  * The description without the answers that end it (`accept: Call it once.`): who reads nothing else needs them there, and
  * whoever uses this shows each answer's own words.
  */
-function unspelled({ description, actionWords }: JsonObject): JsonValue | undefined {
-  if (typeof description !== 'string' || !isJsonObject(actionWords)) return description;
-  const spelled = Object.entries(actionWords).map(
-    ([action, does]) => `${action}: ${typeof does === 'string' ? does : ''}.`,
-  );
-  let text = description.trimEnd();
-  // Stored JSON has no order of its own.
-  for (let rest = [...spelled]; rest.length > 0;) {
-    const last = rest.findIndex((answer) => text.endsWith(answer));
-    if (last < 0) return description;
-    text = text.slice(0, -(rest[last]?.length ?? 0)).trimEnd();
-    rest = rest.filter((_, at) => at !== last);
-  }
-  return text;
+function unspelled({ description, choices }: JsonObject): JsonValue | undefined {
+  if (typeof description !== 'string' || !Array.isArray(choices)) return description;
+  const spelled = choices
+    .filter(isJsonObject)
+    .map(({ action = null, label = null }) => `${wordOf(action)}: ${wordOf(label)}.`)
+    .join(' ');
+  return description.endsWith(spelled)
+    ? description.slice(0, description.length - spelled.length).trimEnd()
+    : description;
+}
+
+function wordOf(value: JsonValue): string {
+  return typeof value === 'string' ? value : '';
 }
 
 /** What was said in a conversation, as far as its question shows it; oldest first. */
@@ -133,6 +132,24 @@ export function turnsOf(data: JsonObject): readonly { who: string; content: Json
     const who = speakerId ?? from;
     return { who: typeof who === 'string' ? who : '', content };
   });
+}
+
+/** Of a question that several people vote on: how far they are. */
+export function votesOf({ requiredApprovals, quorumProgress }: JsonObject): string | undefined {
+  if (typeof requiredApprovals !== 'number' || requiredApprovals < 2) return undefined;
+  const given = isJsonObject(quorumProgress) ? quorumProgress : {};
+  const count = (name: string) => (typeof given[name] === 'number' ? given[name] : 0);
+  const against = count('rejected') > 0 ? `, ${count('rejected')} against` : '';
+  return `${count('granted')} of ${requiredApprovals} approvals${against}`;
+}
+
+/** What was asked about the question before anybody decided; oldest first. */
+export function askedBackOf({ askedBack }: JsonObject): readonly { by: string; text: string }[] {
+  const all = Array.isArray(askedBack) ? askedBack : [];
+  return all.filter(isJsonObject).map(({ by, text }) => ({
+    by: typeof by === 'string' ? by : '',
+    text: typeof text === 'string' ? text : '',
+  }));
 }
 
 /** The schema that the outcome of a conversation has to fit; undefined: it may be closed without one. */

@@ -22,7 +22,10 @@ const JUDGED = chain('judged', [
   node('gate', 'core.approvalGate', { config: {}, inputs: { decided } }),
   node('end', 'core.noop'),
 ]);
-const QUORUM = chain('quorum', [gate({ requiredApprovals: 2 }), node('end', 'core.noop')]);
+const QUORUM = chain('quorum', [
+  gate({ requiredApprovals: 2, actions: ['accept', 'reject', 'ask'] }),
+  node('end', 'core.noop'),
+]);
 const HURRIED = chain('hurried', [gate({ timeoutMs: 500 }), node('end', 'core.noop')]);
 const TALK = chain('talk', [
   node('talk', 'core.conversationGate', { config: {} }),
@@ -156,6 +159,44 @@ describe('replay.md §Modes: a branch goes by what people answered', () => {
       const rows = await endOf(await branch(runId, fromSeq));
       expect(payloads(rows, 'approval.received')).toMatchObject([{ decidedBy: 'quorum:2-of-2' }]);
     }
+  });
+
+  it('votes that the log of the source tells are not asked for again: the next one stands beside them', async () => {
+    const runId = await source(
+      QUORUM.id,
+      { action: 'ask', feedback: 'For whom?', voter: 'a' },
+      ...['a', 'a', 'b'].map((voter) => ({ action: 'accept', voter })),
+    );
+    const votes = (rows: readonly LogRow[]) =>
+      payloads(rows, 'approval.granted').map(({ principal }) => principal);
+    const at = (await rowsOf(runId)).findIndex(({ type }) => type === 'approval.granted');
+    const fork = await branch(runId, at + 1, { answers: 'live' });
+    await host.waitFor(fork, waits);
+    expect((await say(fork, { action: 'accept', voter: 'c' })).status).toBe(200);
+    const rows = await endOf(fork);
+    expect(votes(rows)).toEqual(['a', 'c']);
+    expect(payloads(rows, 'openwop-temporal.asked-back')).toHaveLength(1);
+    const recorded = await endOf(await branch(runId, at + 1));
+    expect(votes(recorded)).toEqual(['a', 'b']);
+    expect(payloads(recorded, 'openwop-temporal.asked-back')).toHaveLength(1);
+    const of = await branch(fork, at + 2, { answers: 'live' });
+    expect(votes(await endOf(of))).toEqual(['a', 'c']);
+  });
+
+  it('turns of a conversation that the log of the source tells are not said again', async () => {
+    const runId = await source(
+      TALK.id,
+      ...['One.', 'Two.'].map((content) => ({ operation: 'exchange', turn: { content } })),
+      { operation: 'close', outcome: 'yes' },
+    );
+    const said = (rows: readonly LogRow[]) =>
+      payloads(rows, 'conversation.exchanged').map(
+        ({ turn }) => (turn as { content: string }).content,
+      );
+    const rows = await rowsOf(runId);
+    const at = rows.findIndex(({ type }) => type === 'conversation.exchanged');
+    for (const fromSeq of [at, at + 1, at + 2])
+      expect(said(await endOf(await branch(runId, fromSeq)))).toEqual(['One.', 'Two.']);
   });
 
   it('all turns of a conversation', async () => {

@@ -380,13 +380,17 @@ describe('interrupt.md: human waits', () => {
     expect((await resolve(runId, 'gate', { action: 'accept' })).status).toBe(409);
   });
 
-  it('a question back leaves the interrupt open and is no event', async () => {
+  it('a question back leaves the interrupt open and stands with it; of the protocol’s events it is none', async () => {
     const runId = await start('approval-ask');
     await host.waitFor(runId, waiting);
     const before = await readLog(host, runId);
     const asked = await resolve(runId, 'gate', { action: 'ask', feedback: 'Why?' });
     expect([asked.status, asked.body.status]).toEqual([200, 'open']);
-    expect((await readLog(host, runId)).text).toBe(before.text);
+    const added = (await log(runId)).slice(before.events.length);
+    expect(types(added)).toEqual(['openwop-temporal.asked-back']);
+    expect((await snapshotOf(runId)).interrupt).toMatchObject({
+      askedBack: [{ by: expect.any(String) as string, text: 'Why?' }],
+    });
     expect((await resolve(runId, 'gate', { action: 'accept' })).body.status).toBe('resolved');
     expect((await host.waitFor(runId, ended)).status).toBe('completed');
   });
@@ -439,7 +443,11 @@ describe('interrupt.md: human waits', () => {
     await host.waitFor(accepted, waiting);
     for (const voter of ['1', '2', '2']) {
       await vote(accepted, 'accept', voter);
-      expect((await snapshotOf(accepted)).status).toBe('waiting-approval');
+      const snapshot = await snapshotOf(accepted);
+      expect(snapshot.status).toBe('waiting-approval');
+      expect(snapshot.interrupt).toMatchObject({
+        quorumProgress: { granted: Number(voter), rejected: 0 },
+      });
     }
     await vote(accepted, 'accept', '3');
     expect((await host.waitFor(accepted, ended)).status).toBe('completed');

@@ -7,7 +7,7 @@ import { choicesOf } from '../../src/words/choices.ts';
 import type { OpenQuestion } from '../../src/words/question.ts';
 import { compileUserSchema } from '../../src/wire/user-schema.ts';
 import { validate } from '../../src/wire/validators.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import {
   approvalQuestion,
   decisionQuestion,
@@ -132,7 +132,7 @@ describe('the requests that the terminal prints', () => {
         const { action = 'answers' } = body.resumeValue as JsonObject;
         expect(action).toBe(actions[at]);
       });
-      for (const { words } of choicesOf(asked)) expect(lines.join('\n')).toContain(words);
+      for (const { label } of choicesOf(asked)) expect(lines.join('\n')).toContain(label);
     },
   );
 

@@ -68,6 +68,21 @@ export function interruptTests({ host, log, resolve }: Suite): void {
       expect((await host().waitFor(runId, ended)).status).toBe('failed');
     });
 
+    it('an answer of another name does what it declares, and no other one is taken', async () => {
+      for (const [action, led] of [
+        ['approve', 'pay'],
+        ['deny', 'tell'],
+      ] as const) {
+        const runId = await started('payment');
+        for (const other of ['accept', 'reject', 'Approve', 'approve '])
+          expect((await resolve(runId, 'gate', { action: other })).status).toBe(400);
+        expect((await resolve(runId, 'gate', { action })).status).toBe(200);
+        expect((await host().waitFor(runId, ended)).status).toBe('completed');
+        const begun = (await log(runId)).filter(({ type }) => type === 'node.started');
+        expect(begun.map(({ nodeId }) => nodeId)).toEqual(['gate', led]);
+      }
+    });
+
     it('clarification: waiting-input, answers as an object', async () => {
       const runId = await started('clarify');
       expect((await host().api<RunSnapshot>(`/v1/runs/${runId}`)).body.status).toBe(

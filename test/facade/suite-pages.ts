@@ -166,6 +166,24 @@ export function pageTests({ host, resolve }: Suite): void {
       expect(await again.text()).toContain('You have answered this already.');
     });
 
+    it('has a button for each answer, tells what follows from it, and calls a no that is taken up declined', async () => {
+      const runId = await host().startRun({ workflowId: 'payment' });
+      const interruptId = await nextQuestion(host(), runId);
+      const { cookie, html } = await open(runId);
+      expect(
+        html.match(/(?<=<button class="(?:primary|danger)">|Then:<\/span> <ul><li><b>)[^<]*/g),
+      ).toEqual(['Pay it', 'pay', 'Do not pay', 'tell']);
+      const csrf = /name="csrf" value="([^"]*)"/.exec(html)?.[1] ?? '';
+      const fields = form({ csrf, interruptId, action: 'deny', reason: 'Too late.' });
+      const path = `/pages/runs/${runId}`;
+      const headers = { ...fields.headers, cookie };
+      expect((await page(`${path}/interrupts/gate`, { ...fields, headers })).status).toBe(303);
+      expect((await host().waitFor(runId, ended)).status).toBe('completed');
+      const after = await (await page(path, { headers: { cookie } })).text();
+      expect(after).toContain('<b>declined</b>');
+      expect(after).not.toContain('<b>failed</b>');
+    });
+
     it.each([
       ['approval', 'by somebody else', 409, 'Somebody else has answered this.'],
       ['approval', 'by a cancel', 422, 'The run was cancelled'],

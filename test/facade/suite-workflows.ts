@@ -60,6 +60,24 @@ export const SUITE: Partial<BuiltIn> = {
     chain('quorum', [
       node('gate', 'core.approvalGate', { config: { ...gate, requiredApprovals: 2 } }),
     ]),
+    // What is paid stands behind the gate without a condition: only a yes leads there.
+    definition(
+      'payment',
+      [
+        node('gate', 'core.approvalGate', {
+          config: {
+            title: 'Pay the refund?',
+            actions: [
+              { action: 'approve', label: 'Pay it', effect: 'continue' },
+              { action: 'deny', label: 'Do not pay', effect: 'end' },
+            ],
+          },
+        }),
+        node('pay', 'core.noop'),
+        node('tell', 'core.noop'),
+      ],
+      [edge('gate', 'pay'), edge('gate', 'tell', { triggerRule: 'any_failed' })],
+    ),
     // Asks the same question again and again: an answer to one must not reach the next.
     definition(
       'asking-again',

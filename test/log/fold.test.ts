@@ -109,6 +109,37 @@ describe('run-snapshot.schema.json: the fold', () => {
     expect(folded(suspended, requested, resolved).interrupts).toEqual([]);
   });
 
+  it('interrupt-profiles.md §quorum: votes and what was asked back stand with the question that is open', () => {
+    const vote = (type: string, more: JsonObject, gateId = 'gate'): Given => [
+      `approval.${type}`,
+      { gateId, principal: 'ada', ...more },
+      gateId,
+    ];
+    const asked = (interruptId: string, text: string): Given => [
+      'openwop-temporal.asked-back',
+      { nodeId: 'gate', interruptId, askedBy: 'bob', action: 'ask', text },
+      'gate',
+    ];
+    const given = [
+      ...[suspended, requested],
+      vote('granted', { quorumProgress: { granted: 1, required: 3 } }),
+      vote('granted', { principal: 'eve', quorumProgress: { granted: 2, required: 3 } }),
+      vote('rejected', { reason: 'No.' }),
+      ...[vote('rejected', {}, 'elsewhere'), asked('int-1', 'Why?'), asked('int-0', 'Who?')],
+    ];
+    expect(folded(...given).interrupts.map(({ data }) => data)).toEqual([
+      {
+        title: 'May I?',
+        quorumProgress: { granted: 1, rejected: 1 },
+        votes: [
+          { by: 'eve', isFor: true },
+          { by: 'ada', isFor: false },
+        ],
+        askedBack: [{ by: 'bob', text: 'Why?' }],
+      },
+    ]);
+  });
+
   it('architecture §4: a node that asks twice is answered one by one, and suspended until the last', () => {
     const asked = (interruptId: string): Given => [
       'node.suspended',

@@ -1,6 +1,7 @@
 // Mutants: one-line changes of the product, each breaking one invariant of docs/architecture.md §11, and the test that
 // must notice. `npm run mutants` tries them. A line that moves takes its mutant along, in the same commit.
 
+import { OF_EFFECTS } from './mutants-of-effects.ts';
 import { OF_APPENDS } from './mutants-of-appends.ts';
 import { OF_BUILDS } from './mutants-of-builds.ts';
 import { OF_ERASURE } from './mutants-of-erasure.ts';
@@ -583,6 +584,7 @@ const ROWS: readonly Row[] = [
   ...OF_BUILDS,
   ...OF_APPENDS,
   ...OF_ERASURE,
+  ...OF_EFFECTS,
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

@@ -113,7 +113,7 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
   it('what is being typed survives live events', async () => {
     await open({ viewport: PHONE });
     await page.getByText('Live', { exact: true }).waitFor();
-    await page.getByText('Tell the agent more').click();
+    await page.getByText('Answer the agent, and let it decide again').click();
     await page.getByLabel('What should the agent know?').fill('The customer sent a photo');
     // Both make the page take its questions from the server again.
     server.push(
@@ -219,7 +219,7 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
     for (let at = 0; at < 5; at++) {
       await page.keyboard.press('Tab');
       const text = await page.evaluate('document.activeElement.textContent');
-      if (text === 'Accept the decision') break;
+      if (text === 'Accept the decision and go on with it') break;
     }
     await page.keyboard.press('Enter');
     await expect.poll(() => server.answers[0]?.get('action')).toBe('accept');

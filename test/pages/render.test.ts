@@ -12,9 +12,13 @@ import {
   type RunPageModel,
 } from '../../src/pages/index.ts';
 import { refundDesk } from '../../src/demo/definition.ts';
+import { offeredActions } from '../../src/rules/gate-actions.ts';
+import { approvalQuestion, doubtQuestion } from '../../workflows/questions.ts';
 import { RUN_STATUSES } from '../../src/rules/status.ts';
 import type { OpenQuestion } from '../../src/words/question.ts';
 import { renderValue } from '../../src/pages/timeline-html.js';
+import type { JsonObject } from '../../src/rules/json.ts';
+import { definition, edge, node } from '../support/definitions.ts';
 import { EMPTY } from './sample-home.ts';
 import { afterAnswer, eventsOf, question, STARTED_MS, untilQuestion } from './sample-run.ts';
 
@@ -29,6 +33,15 @@ const model: RunPageModel = {
   stale: false,
   nowMs: STARTED_MS + 60_000,
 };
+
+const EVERY = offeredActions({
+  actions: [
+    ...(['accept', 'edit-accept', 'reject', 'ask'] as const),
+    { action: 'approve', effect: 'continue' },
+    { action: 'deny', effect: 'end' },
+    { action: 'refine', effect: 'route' },
+  ],
+});
 
 const EVIL = `"><script>alert('x')</script>`;
 
@@ -205,7 +218,7 @@ describe('what the page shows', () => {
   it("a call that needs a human's word: its arguments, and nothing else of it", () => {
     const data = {
       artifactType: 'tool-call',
-      title: 'May a call t/pay?',
+      ...approvalQuestion('a', 't/pay'),
       artifactData: { toolId: 't/pay', callId: 'call-77', arguments: { amount: 41_234 } },
     };
     const asked = { ...question, kind: 'approval', data };
@@ -246,11 +259,11 @@ describe('the forms of a question', () => {
       .sort();
   };
   it.each<[string, Partial<OpenQuestion>, string[]]>([
-    ['low confidence', {}, ['accept', 'answer', 'edit-accept', 'reject']],
+    ['low confidence', {}, ['accept', 'answers', 'edit-accept', 'reject']],
     [
       'approval, everything allowed',
-      { kind: 'approval', data: { title: 't' } },
-      ['accept', 'edit-accept', 'refine', 'reject'],
+      { kind: 'approval', data: { title: 't', choices: EVERY } },
+      ['accept', 'approve', 'ask', 'deny', 'edit-accept', 'refine', 'reject'],
     ],
     [
       'approval, two actions',
@@ -264,21 +277,24 @@ describe('the forms of a question', () => {
     ],
     [
       'an effect in doubt',
-      { kind: 'approval', data: { artifactType: 'effect-in-doubt' } },
+      {
+        kind: 'approval',
+        data: { artifactType: 'effect-in-doubt', ...doubtQuestion('a:b', 'Cut off.') },
+      },
       ['accept', 'edit-accept', 'reject'],
     ],
     [
       "a call of an agent's tool",
       {
         kind: 'approval',
-        data: { artifactType: 'tool-call', actions: ['accept', 'reject'] },
+        data: { artifactType: 'tool-call', ...approvalQuestion('a', 'a:b') },
       },
       ['accept', 'reject'],
     ],
     [
       'clarification',
       { kind: 'clarification', data: { questions: [{ id: 'q', question: 'Q?' }] } },
-      ['answer'],
+      ['answers'],
     ],
     [
       'RFC 0005 a conversation: a turn more, or its close',
@@ -288,6 +304,43 @@ describe('the forms of a question', () => {
     ['an external event', { kind: 'external-event', data: { eventType: 'e' } }, []],
   ])('interrupt.md: %s', (_, interrupt, actions) => {
     expect(actionsOf(interrupt)).toEqual(actions);
+  });
+  it('each answer has a form, what it does as its label, and below it what follows', () => {
+    const gate = { ...question, nodeId: 'gate', kind: 'approval', data: { choices: EVERY } };
+    const workflow = definition(
+      'payment',
+      ['gate', 'pay', 'tell'].map((id) => node(id, 'core.noop', { name: `${id}!` })),
+      [edge('gate', 'pay'), edge('gate', 'tell', { triggerRule: 'any_failed' })],
+    );
+    const html = renderRunPage({ ...model, definition: workflow, interrupts: [gate] });
+    const forms = html.match(/<form[\s\S]*?<\/form>/g) ?? [];
+    const followed = forms.map((form) => [
+      /name="action" value="([^"]*)"/.exec(form)?.[1],
+      /<div class="next">([\s\S]*?)<\/div>/.exec(form)?.[1]?.replaceAll(/<[^>]*>/g, ''),
+    ]);
+    const stands = 'Then: the question stays open; its deadline does not change.';
+    expect(followed).toEqual([
+      ['accept', 'Then: pay!'],
+      ['edit-accept', 'Then: pay!'],
+      ['reject', 'Then: tell!'],
+      ['ask', stands],
+      ['approve', 'Then: pay!'],
+      ['deny', 'Then: tell!'],
+      ['refine', 'Then: the run is complete. Nothing more is done.'],
+    ]);
+  });
+  it('interrupt-profiles.md §quorum: how far the votes are, and what was asked about it', () => {
+    const asked = (data: JsonObject) =>
+      renderRunPage({ ...model, interrupts: [{ ...question, kind: 'approval', data }] });
+    const html = asked({
+      ...{ choices: EVERY, requiredApprovals: 2 },
+      quorumProgress: { granted: 1, rejected: 1 },
+      askedBack: [{ by: 'ada', text: 'For <b>whom</b>?' }],
+    });
+    expect(html).toContain('1 of 2 approvals, 1 against');
+    expect(html).toMatch(/<b>ada<\/b><p>For &lt;b&gt;whom&lt;\/b&gt;\?<\/p>/);
+    expect(asked({ choices: EVERY, requiredApprovals: 2 })).toContain('0 of 2 approvals');
+    expect(asked({ choices: EVERY })).not.toContain('approvals');
   });
   it('a turn of a conversation carries the place that it was said at', () => {
     const data = { turns: [{ from: 'user', content: 'Hi' }], turnIndex: 2 };

@@ -1,5 +1,6 @@
 // A run of the refund desk as its log has it, for tests of the pages.
 import type { OpenQuestion } from '../../src/words/question.ts';
+import { decisionQuestion } from '../../workflows/questions.ts';
 import type { RunEventDoc } from '../../schemas/types.generated.ts';
 
 /** A while ago, so that relative times are as a reader sees them. */
@@ -140,7 +141,10 @@ export const untilQuestion = eventsOf([
     payload: {
       kind: 'low-confidence',
       key: 'k',
-      data: { agentId: TRIAGE, threshold: 0.7, observed: 0.55, decision },
+      data: {
+        ...decisionQuestion(TRIAGE),
+        ...{ agentId: TRIAGE, threshold: 0.7, observed: 0.55, decision },
+      },
     },
   },
 ]);
@@ -149,7 +153,10 @@ export const question: OpenQuestion = {
   nodeId: 'triage',
   interruptId: 'int-1',
   kind: 'low-confidence',
-  data: { agentId: TRIAGE, threshold: 0.7, observed: 0.55, decision },
+  data: {
+    ...decisionQuestion(TRIAGE),
+    ...{ agentId: TRIAGE, threshold: 0.7, observed: 0.55, decision },
+  },
   requestedAtMs: STARTED_MS + 6_400,
   deadlineMs: STARTED_MS + 3 * 24 * 3600 * 1000,
 };

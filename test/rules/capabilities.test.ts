@@ -8,6 +8,7 @@ import {
   REASONS,
   capabilityKeys,
   familiesOf,
+  gateFieldsOf,
   lackingOfRequest,
   nodeTypesOf,
   roundsOf,
@@ -112,6 +113,17 @@ describe('capabilities.md: families', () => {
     ]);
   });
 
+  // [I96]
+  it.each([false, true])(
+    'interrupt-profiles.md, RFC 0051: in test mode: %s, no document names a quorum of people or who may answer',
+    (testMode) => {
+      const families = familiesOf({ ...ALL, testMode });
+      expect(Object.keys(families)).not.toContain('interrupt');
+      for (const key of capabilityKeys(families))
+        expect(key).not.toMatch(/quorum|approv|interrupt/i);
+    },
+  );
+
   it('RFC 0092 keys are those of what is offered: a part of what is not is none', () => {
     const keys = capabilityKeys(familiesOf({ ...ALL, live: false }));
     expect([...keys]).toEqual([
@@ -164,6 +176,17 @@ describe('what is asked for', () => {
       ...LACKING.testNodeTypes.keys(),
     ]);
     for (const type of LACKING.nodeTypes.keys()) expect(inTests).not.toContain(type);
+  });
+
+  it('interrupt-profiles.md: fields of a gate are offered where votes can be told apart, or nowhere', () => {
+    const offeredIn = (testMode: boolean): string[] =>
+      [...gateFieldsOf({ testMode })].flatMap(([name, { isOffered }]) => (isOffered ? [name] : []));
+    expect(offeredIn(false)).toEqual([]);
+    expect(offeredIn(true)).toEqual(['requiredApprovals', 'approversList']);
+    expect(gateFieldsOf({ testMode: true }).get('requiredRole')).toEqual({
+      capability: 'interrupt.approverRouting',
+      isOffered: false,
+    });
   });
 
   it('a request is refused by the value that asks', () => {

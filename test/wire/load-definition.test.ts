@@ -48,10 +48,31 @@ describe('accepted unchanged', () => {
     ),
     'an approval gate': gate({
       title: 't',
-      actions: ['accept', 'reject'],
-      requiredApprovals: 3,
-      rejectionPolicy: 'majority',
+      actions: ['accept', 'reject', 'ask'],
+      requiredApprovals: 1,
     }),
+    'answers of its own, each with its effect': gate({
+      actions: [
+        { action: 'accept', label: 'Pay it' },
+        { action: 'approve', effect: 'continue' },
+        { action: 'refine', effect: 'end', label: 'Send it back' },
+        { action: 'why', effect: 'ask-again' },
+      ],
+    }),
+    'an answer that goes another way, over an edge with a condition': {
+      nodes: [
+        node('g', 'core.approvalGate', {
+          config: { actions: ['accept', { action: 'later', effect: 'route' }] },
+        }),
+        node('w', 'core.noop'),
+      ],
+      edges: [
+        {
+          ...{ id: 'e', sourceNodeId: 'g', targetNodeId: 'w' },
+          condition: { type: 'equals', left: 'outputs.action', right: 'later' },
+        },
+      ],
+    },
     'a clarification gate': ask([{ id: 'q1', question: '?', schema: { type: 'string' } }]),
     'an agent node': nodes(node('a', 'core.agent', { agent: { agentId: 'core.demo' } })),
     'RFC 0002 §A a ref in the words of the RFC': nodes(
@@ -312,10 +333,65 @@ describe('refused', () => {
       ['/nodes/0/config/ms validation_error'],
     ],
     'no actions': [gate({ actions: [] }), ['/nodes/0/config/actions validation_error']],
+    // [I96]
+    'answers whose effect nobody declares': [
+      gate({ actions: ['approve', 'deny', 'refine', 'toString'] }),
+      [0, 1, 2, 3].map((at) => `/nodes/0/config/actions/${at} validation_error`),
+    ],
+    'another effect of an answer of the protocol': [
+      gate({
+        actions: [
+          { action: 'reject', effect: 'continue' },
+          { action: 'edit', effect: 'end' },
+        ],
+      }),
+      [0, 1].map((at) => `/nodes/0/config/actions/${at} validation_error`),
+    ],
+    'an effect that there is not': [
+      gate({ actions: [{ action: 'deny', effect: 'fail' }] }),
+      ['/nodes/0/config/actions/0 validation_error'],
+    ],
+    'an answer twice, once by its old name': [
+      gate({ actions: ['accept', 'edit', 'edit-accept'] }),
+      ['/nodes/0/config/actions/2 validation_error'],
+    ],
+    'more answers than can be told apart': [
+      gate({
+        actions: Array.from({ length: 13 }, (_, at) => ({ action: `a${at}`, effect: 'end' })),
+      }),
+      ['/nodes/0/config/actions/12 validation_error'],
+    ],
+    'an answer that goes another way, which no edge says': [
+      gate({ actions: ['accept', { action: 'later', effect: 'route' }] }),
+      ['/nodes/0/config/actions/1 validation_error'],
+    ],
+    'votes, where nobody is told apart': [
+      gate({ requiredApprovals: 2 }),
+      ['/nodes/0/config/requiredApprovals capability_required'],
+    ],
+    'who may answer, where nobody is told apart': [
+      gate({ approversList: ['ada'], approverRoleRefs: ['boss'], audience: { roles: ['boss'] } }),
+      ['approversList', 'approverRoleRefs', 'audience'].map(
+        (field) => `/nodes/0/config/${field} capability_required`,
+      ),
+    ],
     'no approvals': [
       gate({ requiredApprovals: 0 }),
       ['/nodes/0/config/requiredApprovals validation_error'],
     ],
+    'more questions than a human is asked at once': [
+      ask(Array.from({ length: 51 }, (_, at) => ({ id: `q${at}`, question: '?' }))),
+      ['/nodes/0/config/questions validation_error'],
+    ],
+    ...Object.fromEntries(
+      ['approval_rejected', 'escalation_rejected'].map((code) => [
+        `a failure that says of itself that a person declined: ${code}`,
+        [
+          nodes(node('a', 'core.fail', { config: { code } })),
+          ['/nodes/0/config/code validation_error'],
+        ],
+      ]),
+    ),
     'no questions': [ask([]), ['/nodes/0/config/questions validation_error']],
     'a question twice': [
       ask([1, 2].map(() => ({ id: 'q', question: '?' }))),

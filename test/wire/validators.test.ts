@@ -81,6 +81,14 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
   'interrupt.resolved': { ...suspended, kind: 'approval', resumeValue: {}, resolvedBy: 'p' },
   'approval.requested': { nodeId, artifactId: 'a', artifactType: 't', actions: ['accept', 'edit'] },
   'approval.received': { nodeId, action: 'edit-accept', decidedBy: 'p' },
+  'approval.granted': {
+    ...{ gateId: nodeId, principal: 'p' },
+    quorumProgress: { granted: 1, required: 2 },
+  },
+  'approval.rejected': { gateId: nodeId, principal: 'p', reason: 'no' },
+  'openwop-temporal.asked-back': {
+    ...{ nodeId, interruptId: 'int-1', askedBy: 'p', action: 'ask', text: 'Why?' },
+  },
   'clarification.requested': { nodeId, questions: [{ id: 'q', question: '?' }] },
   'clarification.resolved': { nodeId, answers: { q: 'a' } },
   'variable.changed': { name: 'v', previous: 1, next: null },
@@ -147,6 +155,9 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
 /** Published as closed (run-event-payloads.schema.json): an extra field makes the record invalid. */
 const CLOSED = new Set([
   'openwop-temporal.clock-set',
+  'openwop-temporal.asked-back',
+  'approval.granted',
+  'approval.rejected',
   'conversation.opened',
   'conversation.exchanged',
   'conversation.closed',

@@ -1,27 +1,44 @@
 // Forms become resume values (interrupt.md, architecture §9): every form, every action, every wrong one.
 import { describe, expect, it } from 'vitest';
+import { offeredActions } from '../../src/rules/gate-actions.ts';
 import { resumeValueOf } from '../../src/words/answer.ts';
 import type { OpenQuestion } from '../../src/words/question.ts';
+import { decisionQuestion, doubtQuestion } from '../../workflows/questions.ts';
 
 type Asked = Pick<OpenQuestion, 'kind' | 'data'>;
 
+const CHOICES = offeredActions({
+  actions: [
+    'accept',
+    'edit-accept',
+    'reject',
+    'ask',
+    { action: 'refine', effect: 'route' },
+    { action: 'deny', effect: 'end' },
+  ],
+});
+
 const approval: Asked = {
   kind: 'approval',
-  data: { artifactId: 'a', artifactType: 'text', artifactData: { text: 'hi' } },
+  data: { artifactId: 'a', artifactType: 'text', artifactData: { text: 'hi' }, choices: CHOICES },
 };
 const nested: Asked = {
   kind: 'approval',
-  data: { artifactType: 'doc', artifactData: { parts: ['one'] } },
+  data: { artifactType: 'doc', artifactData: { parts: ['one'] }, choices: CHOICES },
 };
 const unsure: Asked = {
   kind: 'low-confidence',
   data: {
+    ...decisionQuestion('a'),
     threshold: 0.7,
     observed: 0.5,
     decision: { action: 'refund', amount: 5, urgent: false, note: null },
   },
 };
-const doubt: Asked = { kind: 'approval', data: { artifactType: 'effect-in-doubt' } };
+const doubt: Asked = {
+  kind: 'approval',
+  data: { artifactType: 'effect-in-doubt', ...doubtQuestion('a:b', 'It was cut off.') },
+};
 const clarification: Asked = {
   kind: 'clarification',
   data: {
@@ -106,6 +123,18 @@ describe('interrupt.md: a form that is right', () => {
       { action: 'refine', reason: 'shorter' },
       { action: 'refine', refineFeedback: { scope: 'whole', text: 'shorter' } },
     ],
+    [
+      'an answer of its definition',
+      approval,
+      { action: 'deny', reason: 'too late' },
+      { action: 'deny', feedback: 'too late' },
+    ],
+    [
+      'ask something first',
+      approval,
+      { action: 'ask', reason: ' Why? ' },
+      { action: 'ask', feedback: 'Why?' },
+    ],
     ['ratify', unsure, { action: 'accept', reason: 'ignored' }, { action: 'accept' }],
     [
       'turn down',
@@ -137,13 +166,13 @@ describe('interrupt.md: a form that is right', () => {
     [
       'tell the agent more',
       unsure,
-      { action: 'answer', 'answer.guidance': 'a photo came' },
+      { action: 'answers', 'answer.guidance': 'a photo came' },
       { answers: { guidance: 'a photo came' } },
     ],
     [
       'answer by type',
       clarification,
-      { action: 'answer', ...answers },
+      { action: 'answers', ...answers },
       { answers: { colour: 'blue', count: 2, gift: true, sizes: ['S'] } },
     ],
     ['perform the effect', doubt, { action: 'accept' }, { action: 'accept' }],
@@ -182,13 +211,10 @@ describe('interrupt.md: a form that is wrong is refused in words, and nothing is
     ],
     ['text for a boolean', unsure, { action: 'edit-accept', 'field.urgent': 'yes' }, /"urgent"/],
     ['sending back without a word', approval, { action: 'refine' }, /what should change/i],
-    ['sending back a decision', unsure, { action: 'refine', reason: 'x' }, /what should change/i],
-    [
-      'answering an approval',
-      approval,
-      { action: 'answer', 'answer.x': 'y' },
-      /not answered with text/,
-    ],
+    ['sending back a decision', unsure, { action: 'refine', reason: 'x' }, /Choose/],
+    ['an answer that is not offered', doubt, { action: 'approve' }, /Choose/],
+    ['asking without a word', approval, { action: 'ask' }, /what you want to know/i],
+    ['answering an approval', approval, { action: 'answers', 'answer.x': 'y' }, /Choose/],
     ['a turn without words', talk, { action: 'say', reason: ' ' }, /Say something/],
     ['no word what to do in a conversation', talk, { reason: 'x' }, /Choose/],
     ['a close without its outcome', bounded, { action: 'close' }, /outcome/],

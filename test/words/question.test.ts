@@ -36,14 +36,14 @@ describe('headOf', () => {
     '%s: why it is asked, without the answers that the description spells',
     (_name, kind, data, why) => {
       expect(headOf({ kind, data }, 'A step').lead).toBe(why);
-      const words = Object.entries(data.actionWords as JsonObject).reverse();
-      const stored = { ...data, actionWords: Object.fromEntries(words) };
-      expect(headOf({ kind, data: stored }, 'A step').lead).toBe(why);
     },
   );
 
   it('a description that spells no answers stays whole', () => {
-    const data = { description: 'accept: Yes. And more.', actionWords: { accept: 'Yes' } };
+    const data = {
+      description: 'accept: Yes. And more.',
+      choices: [{ action: 'accept', label: 'Yes', effect: 'continue' }],
+    };
     expect(headOf({ kind: 'approval', data }, 'A step').lead).toBe(data.description);
   });
 });

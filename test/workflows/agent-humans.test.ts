@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activities/contract.ts';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
 import { ANSWER_LIST } from '../../workflows/ratification.ts';
 import { agentNode, definition, edge, node, pinned, runInput } from '../support/definitions.ts';
@@ -36,7 +36,10 @@ function ratification(
       action('accept', {}),
       action('reject', { reason: { type: 'string', maxLength: 8192 } }),
       action('edit-accept', { decision: returnSchema }, ['decision']),
-      { type: 'object', required: ['answers'], properties: { answers: { type: 'object' } } },
+      {
+        ...{ not: { required: ['action'] }, type: 'object', required: ['answers'] },
+        properties: { answers: { type: 'object' } },
+      },
       ...more,
     ],
   };

@@ -9,7 +9,7 @@ import type { CallToolInput, CallToolOutput, SealBlockInput } from '../../activi
 import type { JsonObject } from '../../src/rules/json.ts';
 import { MESSAGES } from '../../src/rules/messages.ts';
 import { agentTaskQueue, type RunInput } from '../../src/rules/run-input.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import { agentNode, chain, definition, edge, pinned, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
 import { paced } from '../support/machine.ts';

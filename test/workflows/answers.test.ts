@@ -6,7 +6,7 @@ import { canonicalJson } from '../../src/rules/json.ts';
 import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { approvalGate } from '../../workflows/nodes/approval-gate.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
 
 const LIMIT_MS = 60_000;

@@ -1,7 +1,7 @@
 // Waits of days, on the time-skipping server: a three-day deadline is answered on day two or expires on day three
 // (architecture §8; interrupt.md).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import { chain, node, runInput } from '../support/definitions.ts';
 import { findTimeSkippingServer } from '../support/time-skipping.ts';
 import { openWorkflowLab, type WorkflowLab } from '../support/workflow-lab.ts';

@@ -8,7 +8,7 @@ import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
 import { dataConverter } from '../../src/adapters/temporal/codec.ts';
 import { RUN_WORKFLOW } from '../../src/rules/run-input.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import { chain, node, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
 import { paced } from '../support/machine.ts';

@@ -7,7 +7,7 @@ import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activi
 import type { StepResult } from '../../src/rules/journal.ts';
 import { isJsonObject, type JsonObject } from '../../src/rules/json.ts';
 import { MESSAGES } from '../../src/rules/messages.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import { until } from '../support/host.ts';
 import { paced } from '../support/machine.ts';
 import { openInterruptIds, pendingOf, type FinishedRun } from '../support/run-workflow.ts';

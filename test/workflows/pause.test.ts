@@ -8,7 +8,7 @@ import type { StepResult } from '../../src/rules/journal.ts';
 import { MESSAGES, type PauseRunMessage } from '../../src/rules/messages.ts';
 import type { Run } from '../../workflows/context.ts';
 import { newFrame, type Frame } from '../../workflows/frames.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
 import { beginAnew } from '../../workflows/visit.ts';
 import { until } from '../support/host.ts';

@@ -3,13 +3,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallToolInput, InferTurnInput } from '../../activities/contract.ts';
 import { EVENT_STORIES } from '../../src/rules/events.ts';
+import { choicesOf, labelOf } from '../../src/words/choices.ts';
 import { headOf } from '../../src/words/question.ts';
 import { questionLines } from '../../src/app/question-lines.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { renderRunPage } from '../../src/pages/index.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { Tool } from '../../src/ports/tools.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
+import {
+  REFUSED_DOUBT_ACTIONS,
+  refusedDoubtQuestion,
+  rehearsedQuestion,
+} from '../../workflows/questions.ts';
 import { createRig, type Rig } from '../activities/rig.ts';
 import { agentNode, definition, pinned, runInput } from '../support/definitions.ts';
 import { openAnyStores } from '../support/log-parts.ts';
@@ -114,8 +120,8 @@ describe('an effect in doubt: what the words promise is what happens (architectu
     ],
   ])('%s', async (action, more, promise, times, told) => {
     const result = await afterDoubt({ action, ...more });
-    const { title, description, actionWords } = result.data;
-    const words = (actionWords as Record<string, string>)[action] ?? '';
+    const { title, description } = result.data;
+    const words = labelOf({ kind: 'approval', data: result.data }, action);
     expect(title).toBe(`Perform ${PAY} again?`);
     expect(words).toMatch(promise);
     expect(description).toContain(`${action}: ${words}.`);
@@ -144,7 +150,7 @@ describe('an effect in doubt: what the words promise is what happens (architectu
       nowMs: 0,
     });
     const terminal = questionLines(asked, { url: 'u', apiKey: 'k', runId: 'r' }).join('\n');
-    const labels = Object.values(data.actionWords as Record<string, string>);
+    const labels = choicesOf(asked).map(({ label }) => label);
     expect(labels).toHaveLength(3);
     // The answers that the description spells are shown by their own words.
     const { title, lead } = headOf({ kind: 'approval', data }, 'pay');
@@ -153,5 +159,16 @@ describe('an effect in doubt: what the words promise is what happens (architectu
       expect(page).toContain(words);
       expect(terminal).toContain(words);
     }
+  });
+});
+
+describe('a call that is not performed: what is asked is what the answer is checked against', () => {
+  it.each([
+    ['any more', refusedDoubtQuestion, 'It happened: record this outcome and perform nothing'],
+    ['in a rehearsal', rehearsedQuestion, 'Go on as if this had come of it'],
+  ])('%s', (_, question, label) => {
+    const { actions, choices } = question(PAY, 'Why.');
+    expect(actions).toEqual(REFUSED_DOUBT_ACTIONS);
+    expect(choices).toMatchObject([{ action: 'reject' }, { action: 'edit-accept', label }]);
   });
 });

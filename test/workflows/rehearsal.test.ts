@@ -9,7 +9,7 @@ import { MAX_SKIP_STOPS } from '../../src/rules/limits.ts';
 import { MESSAGES, NEXT_DEADLINE, type SkipMessage } from '../../src/rules/messages.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import {
   agentNode,
   chain,

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/rules/ids.ts';
 import { canonicalJson } from '../../src/rules/json.ts';
 import { MESSAGES, type ResolveInterruptMessage } from '../../src/rules/messages.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
+import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
 import { chain, definition, edge, node, runInput, TESTER } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
 import {
@@ -477,25 +478,7 @@ describe('waits and messages', () => {
     const workflow = chain('ask', [
       node('ask', 'core.clarificationGate', { config: { questions } }),
     ]);
-    const object = {
-      type: 'object',
-      properties: { q1: {} },
-      required: ['q1'],
-      additionalProperties: false,
-    };
-    const list = {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['id', 'answer'],
-        properties: { id: { enum: ['q1'] }, answer: {} },
-      },
-    };
-    const schema = {
-      type: 'object',
-      required: ['answers'],
-      properties: { answers: { anyOf: [object, list] } },
-    };
+    const schema = answersSchema(questions);
     const run = await runBothWays({
       input: runInput(workflow),
       script: async (handle) =>
@@ -515,11 +498,12 @@ describe('waits and messages', () => {
     };
     const workflow = chain('quorum', [node('gate', 'core.approvalGate', { config })]);
     const vote = (voter: string, action: string) => ({ action, voter });
+    const votes = approvalSchema(config.actions, 3);
     const accepted = await runBothWays({
       input: runInput(workflow),
       script: async (handle) => {
         for (const voter of ['v1', 'v2', 'v2', 'v3'])
-          await answer(handle, 'gate', vote(voter, 'accept'), ACCEPT_REJECT);
+          await answer(handle, 'gate', vote(voter, 'accept'), votes);
       },
     });
     expect(payloadsOf(accepted, 'approval.received')).toEqual([
@@ -530,7 +514,7 @@ describe('waits and messages', () => {
       plainOnly: true,
       script: async (handle) => {
         for (const voter of ['v1', 'v2'])
-          await answer(handle, 'gate', vote(voter, 'reject'), ACCEPT_REJECT);
+          await answer(handle, 'gate', vote(voter, 'reject'), votes);
       },
     });
     expect(rejected.status).toBe('failed');
@@ -549,7 +533,9 @@ describe('waits and messages', () => {
           ['v1', 'accept'],
           ['v2', 'accept'],
         ] as const)
-          outcomes.push(await answer(handle, 'gate', { action, voter }, approvalSchema(actions)));
+          outcomes.push(
+            await answer(handle, 'gate', { action, voter }, approvalSchema(actions, 2)),
+          );
       },
     });
     expect(outcomes).toMatchObject([

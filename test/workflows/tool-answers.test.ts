@@ -12,7 +12,7 @@ import type {
 } from '../../activities/contract.ts';
 import type { StepResult } from '../../src/rules/journal.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
-import { approvalSchema } from '../../workflows/interrupts.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import { agentNode, definition, pinned, runInput } from '../support/definitions.ts';
 import type { FinishedRun, ScriptedActivities } from '../support/run-workflow.ts';
 import { answer, payloadsOf, runOnce, useWorkflowRunner } from './both-ways.ts';

@@ -1,47 +1,61 @@
-// core.approvalGate: a human approves, rejects or edits (interrupt.md, interrupt-profiles.md quorum; status
-// waiting-approval). A rejection is a failure that an edge with `any_failed` can route (interrupt.md).
-import { isJsonObject, type JsonObject, type JsonValue } from '../../src/rules/json.ts';
+// core.approvalGate: a human decides among the answers that its config offers, each with a declared effect (interrupt.md;
+// interrupt-profiles.md quorum; status waiting-approval). A no is a failure that an edge with `any_failed` can route.
+import type { ApprovalGateConfig } from '../../schemas/types.generated.ts';
+import { effectOf, offeredActions, type OfferedAction } from '../../src/rules/gate-actions.ts';
+import { isJsonObject, type JsonObject } from '../../src/rules/json.ts';
+import { actionIn, approvalSchema } from '../approvals.ts';
 import { nodeFailure, type NodeKind } from '../context.ts';
-import { approvalSchema, interrupt } from '../interrupts.ts';
+import { interrupt } from '../interrupts.ts';
 import { inputsOf } from '../values.ts';
 
-interface Config {
-  readonly title?: string;
-  readonly description?: string;
-  readonly actions?: readonly string[];
-  readonly requiredApprovals?: number;
-  readonly rejectionPolicy?: string;
-  readonly timeoutMs?: number;
+/** Passed on to clients, which may show who is meant. */
+const SHOWN = ['requiredApprovals', 'rejectionPolicy', 'approversList'] as const;
+
+interface Asked {
+  readonly choices: readonly OfferedAction[];
+  readonly nodeId: string;
+  readonly inputs: JsonObject;
 }
 
-const DEFAULT_ACTIONS = ['accept', 'reject'];
-
-function dataOf(config: Config, nodeId: string, inputs: JsonObject): JsonObject {
-  const { title = 'Approval needed', description, requiredApprovals, rejectionPolicy } = config;
+function dataOf(config: ApprovalGateConfig, { choices, nodeId, inputs }: Asked): JsonObject {
+  const { title = 'Approval needed', description } = config;
+  const shown = SHOWN.flatMap((name) => (config[name] === undefined ? [] : [[name, config[name]]]));
   return {
     artifactId: nodeId,
     artifactType: 'approval',
     title,
-    actions: [...(config.actions ?? DEFAULT_ACTIONS)],
+    actions: choices.map(({ action }) => action),
+    choices: [...choices],
     ...(description === undefined ? {} : { description }),
-    ...(requiredApprovals === undefined ? {} : { requiredApprovals }),
-    ...(rejectionPolicy === undefined ? {} : { rejectionPolicy }),
+    ...(Object.fromEntries(shown) as JsonObject),
     ...(Object.keys(inputs).length === 0 ? {} : { artifactData: inputs }),
   };
 }
 
 export const approvalGate: NodeKind = async (visit) => {
-  const config = visit.node.config as Config;
-  const data = dataOf(config, visit.node.id, inputsOf(visit));
+  const config = visit.node.config as ApprovalGateConfig;
+  const choices = offeredActions(config);
   const { value } = await interrupt(visit, {
     step: 'gate',
     kind: 'approval',
-    data,
-    resumeSchema: approvalSchema(config.actions ?? DEFAULT_ACTIONS),
+    data: dataOf(config, { choices, nodeId: visit.node.id, inputs: inputsOf(visit) }),
+    resumeSchema: approvalSchema(
+      choices.map(({ action }) => action),
+      config.requiredApprovals,
+    ),
     timeoutMs: config.timeoutMs,
   });
-  const answer: { [key: string]: JsonValue } = isJsonObject(value) ? value : {};
-  if (answer.action === 'reject')
-    throw nodeFailure('approval_rejected', 'The approval was rejected.');
-  return { kind: 'completed', outputs: answer };
+  const action = actionIn(value);
+  const outputs = isJsonObject(value) ? value : {};
+  switch (effectOf(choices, action)) {
+    case 'continue':
+      return { kind: 'completed', outputs };
+    case 'route':
+      return { kind: 'completed', outputs, isRouted: true };
+    default:
+      throw nodeFailure(
+        'approval_rejected',
+        action === 'reject' ? 'The approval was rejected.' : `The answer was "${action}".`,
+      );
+  }
 };

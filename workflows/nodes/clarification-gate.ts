@@ -10,34 +10,44 @@ interface Question {
   readonly schema?: JsonObject;
 }
 
-/** What answers must look like: one to each question. */
+/** What answers must look like: one to each question, by the question's schema, in both forms. */
 export function answersSchema(questions: readonly Question[]): JsonObject {
-  const properties = Object.fromEntries(
-    questions.map(({ id, schema }): [string, JsonValue] => [
-      id,
-      // An `$id` of its own: `#` references inside the question's schema keep their root.
-      schema ? { ...schema, $id: `question-${encodeURIComponent(id)}` } : {},
-    ]),
+  const ids = questions.map(({ id }) => id);
+  const answers = questions.map(({ schema }, at): JsonObject =>
+    schema ? { $ref: `#/$defs/question-${at}` } : {},
   );
-  const list: JsonObject = {
-    type: 'array',
-    items: {
-      type: 'object',
-      required: ['id', 'answer'],
-      properties: { id: { enum: questions.map(({ id }) => id) }, answer: {} },
-    },
-  };
   const object: JsonObject = {
     type: 'object',
-    properties,
-    required: questions.map(({ id }) => id),
+    properties: Object.fromEntries(ids.map((id, at) => [id, answers[at] ?? {}])),
+    required: ids,
     additionalProperties: false,
+  };
+  const entries = ids.map((id, at) => ({
+    type: 'object',
+    required: ['id', 'answer'],
+    properties: { id: { const: id }, answer: answers[at] ?? {} },
+  }));
+  // So many entries, and one of each id: no id twice.
+  const list: JsonObject = {
+    ...{ type: 'array', minItems: ids.length, maxItems: ids.length },
+    items: { anyOf: entries },
+    allOf: ids.map((id) => ({ contains: { properties: { id: { const: id } } } })),
   };
   return {
     type: 'object',
     required: ['answers'],
     properties: { answers: { anyOf: [object, list] } },
+    $defs: schemasOf(questions),
   };
+}
+
+/** The schemas of the questions, each once; with an `$id` of its own, `#` references inside it keep their root. */
+function schemasOf(questions: readonly Question[]): JsonObject {
+  return Object.fromEntries(
+    questions.flatMap(({ id, schema }, at): [string, JsonValue][] =>
+      schema ? [[`question-${at}`, { ...schema, $id: `question-${encodeURIComponent(id)}` }]] : [],
+    ),
+  );
 }
 
 export const clarificationGate: NodeKind = async (visit) => {

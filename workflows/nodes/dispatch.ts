@@ -2,7 +2,7 @@
 // after the other or side by side; a question goes to a human; an end ends the run. What an orchestrator is not sure of
 // waits for a human's word first (RFC 0039 §A).
 import { CONFIDENCE_FLOOR } from '../../src/rules/limits.ts';
-import { isJsonObject, type JsonObject } from '../../src/rules/json.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import { isBelowThreshold } from '../../src/rules/confidence.ts';
 import { confidenceIn } from '../../src/rules/orchestrator.ts';
 import type { DispatchConfig, OrchestratorDecision } from '../../schemas/types.generated.ts';
@@ -11,7 +11,8 @@ import { emitFact, nodeFailure, type NodeKind, type Visit } from '../context.ts'
 import { DEFAULT_JOIN, fanOut, joinOf, type Join, type JoinOutcome } from '../fan-out.ts';
 import { failureOf } from '../failures.ts';
 import type { Turn } from '../frames.ts';
-import { answersOf, approvalSchema, interrupt } from '../interrupts.ts';
+import { actionIn, approvalSchema } from '../approvals.ts';
+import { answersOf, interrupt } from '../interrupts.ts';
 import { TURN_ACTIONS, turnQuestion } from '../questions.ts';
 import { pendingTurn } from '../turns.ts';
 import {
@@ -85,7 +86,7 @@ async function requireConfidence(visit: Visit, agentId: string, turn: Turn): Pro
     },
     resumeSchema: approvalSchema(TURN_ACTIONS),
   });
-  if (isJsonObject(value) && value.action === 'reject')
+  if (actionIn(value) !== 'accept')
     throw nodeFailure('escalation_rejected', 'A human rejected what the orchestrator decided.');
   data.isRatified = true;
 }

@@ -169,6 +169,7 @@ export function generatedInput(seed: string): RunInput {
   const checked = checkDefinition(workflow, {
     nodeTypes: nodeTypesOf({ testMode: true }),
     agents: () => true,
+    testMode: true,
   });
   if (!checked.ok) throw new Error(JSON.stringify(checked.faults));
   return runInput(workflow, {

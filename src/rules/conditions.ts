@@ -1,8 +1,8 @@
 // Edge conditions (workflow-definition.schema.json): pure, linear in their bounded inputs. `left` is a path; a bare
 // word is a variable.
 import type { RE2JS } from 're2js';
-import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
-import type { EdgeCondition, WorkflowDefinition } from '../schemas/types.generated.ts';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import type { EdgeCondition, WorkflowDefinition } from '../../schemas/types.generated.ts';
 
 /** Longest text that a regex condition looks at, in UTF-16 units: the rest is not looked at. */
 const REGEX_TEXT_LIMIT = 8_192;

@@ -1,0 +1,82 @@
+// Mutants of what answers to questions do (architecture §11): rows of mutants.ts.
+import type { Row } from './mutants.ts';
+
+const ACTIONS = 'src/rules/gate-actions.ts';
+const ROUTING = 'src/rules/routing.ts';
+const APPROVALS = 'workflows/approvals.ts';
+const OF_APPROVALS = 'test/workflows/approvals.test.ts';
+const OF_RUNS = 'test/workflows/follows.test.ts';
+const OF_GATES = 'test/wire/gate-faults.test.ts';
+const OF_LOADING = 'test/wire/load-definition.test.ts';
+
+export const OF_EFFECTS: readonly Row[] = [
+  [94, [ACTIONS, "['reject', 'end'],", "['reject', 'continue'],"], [OF_APPROVALS, 'reject leads']],
+  [94, [ROUTING, 'isHeld && condition !== undefined ?', 'isHeld ?'], [OF_APPROVALS, 'later leads']],
+  [
+    94,
+    [
+      ACTIONS,
+      "?? UNDECLARED_EFFECTS.get(action) ?? 'end',",
+      "?? UNDECLARED_EFFECTS.get(action) ?? 'continue',",
+    ],
+    [OF_APPROVALS, 'an answer whose effect nobody declared ends the step'],
+  ],
+  [
+    94,
+    [APPROVALS, "if (effect === 'ask-again') {", 'if (false) {'],
+    [OF_APPROVALS, 'what is asked back is kept'],
+  ],
+  [
+    95,
+    ['src/words/follows.ts', "...(effect === 'route' ? { isRouted: true } : {}),", ''],
+    [OF_APPROVALS, 'later leads'],
+  ],
+  [
+    94,
+    [ROUTING, "    : 'withheld';", "    : 'dead';"],
+    [OF_RUNS, 'which a condition keeps for a yes: reject'],
+  ],
+  [
+    94,
+    [
+      ROUTING,
+      "isHeldBack(decisionOf(id))) ? 'withheld' : 'dead'",
+      "isHeldBack(decisionOf(id))) ? 'dead' : 'dead'",
+    ],
+    [OF_RUNS, 'which a skipped step holds back'],
+  ],
+  [
+    94,
+    [ROUTING, 'if (taken.length === 0) return false;', 'if (taken.length >= 0) return false;'],
+    [OF_RUNS, 'goes on where somebody took the no up'],
+  ],
+  [
+    95,
+    ['src/words/follows.ts', "if (end.end.kind === 'failed' && !isTakenUp(place))", 'if (false)'],
+    [OF_RUNS, 'a no that no step takes fails the run'],
+  ],
+  [
+    95,
+    ['src/words/follows.ts', 'if (isDisabled(standing, id)) return this.#skip(id);', ''],
+    [OF_RUNS, 'a disabled step is skipped'],
+  ],
+  [
+    96,
+    [ACTIONS, 'if (declared !== undefined || isTest) return undefined;', 'return undefined;'],
+    [OF_LOADING, 'answers whose effect nobody declares'],
+  ],
+  [
+    96,
+    ['src/wire/gate-faults.ts', 'if (asked && !asked.isOffered)', 'if (asked && false)'],
+    [OF_LOADING, 'votes, where nobody is told apart'],
+  ],
+  [
+    96,
+    [
+      'src/wire/gate-faults.ts',
+      'if (at < 0 || isEditRead(definition, id)) return [];',
+      'return [];',
+    ],
+    [OF_GATES, 'changed content that nobody reads'],
+  ],
+];

@@ -1,0 +1,104 @@
+// What the schemas that are frozen with a question let through (interrupt.md clarification, low-confidence): every form of
+// an answer is held to the same.
+import { describe, expect, it } from 'vitest';
+import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
+import { checkAgainst } from '../../src/wire/user-schema.ts';
+import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
+import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
+import { answer, payloadsOf, runOnce, useWorkflowRunner } from './both-ways.ts';
+import { decision, oneAgent, scripted } from './scripted-agent.ts';
+
+useWorkflowRunner();
+
+const isTaken = (schema: JsonObject, value: JsonValue): boolean => checkAgainst(schema, value).ok;
+
+describe('answers to questions: one to each, by its schema, as object and as list', () => {
+  const amount = { type: 'number', maximum: 10 };
+  // With a root of its own: `#` is the question's schema.
+  const place = { $ref: '#/$defs/place', $defs: { place: { enum: ['here', 'there'] } } };
+  const schema = answersSchema([
+    { id: 'amount', question: 'How much?', schema: amount },
+    { id: 'place', question: 'Where?', schema: place },
+    { id: 'why', question: 'Why?' },
+  ]);
+  const listed = (...entries: [string, JsonValue][]): JsonValue =>
+    entries.map(([id, answer]) => ({ id, answer }));
+
+  it.each<[boolean, JsonValue]>([
+    [true, { amount: 10, place: 'here', why: null }],
+    [true, listed(['amount', 10], ['place', 'here'], ['why', null])],
+    [true, listed(['why', 'so'], ['place', 'there'], ['amount', 0])],
+    [false, {}],
+    [false, []],
+    [false, { amount: 10, place: 'here' }],
+    [false, listed(['amount', 10], ['place', 'here'])],
+    [false, { amount: 1e9, place: 'here', why: '' }],
+    [false, listed(['amount', 1e9], ['place', 'here'], ['why', ''])],
+    [false, { amount: 1, place: 'nowhere', why: '' }],
+    [false, listed(['amount', 1], ['place', 'nowhere'], ['why', ''])],
+    [false, { amount: 1, place: 'here', why: '', more: '' }],
+    [false, listed(['amount', 1], ['place', 'here'], ['why', ''], ['more', ''])],
+    [false, listed(['amount', 1], ['place', 'here'], ['more', ''])],
+    // One of them twice, in the place of another, or beside all.
+    [false, listed(['amount', 1], ['amount', 2], ['why', ''])],
+    [false, listed(['amount', 1], ['place', 'here'], ['why', ''], ['why', ''])],
+    [false, [{ id: 'amount' }, { id: 'place', answer: 'here' }, { id: 'why', answer: '' }]],
+    [false, ['amount', 'place', 'why']],
+    [false, null],
+  ])('%s: %j', (expected, answers) => {
+    expect(isTaken(schema, { answers })).toBe(expected);
+  });
+
+  it('as many questions as a gate may have can be answered in both forms', () => {
+    const questions = Array.from({ length: 50 }, (_, at) => ({
+      ...{ id: `question-${at}`, question: '?' },
+      schema: { type: 'object', required: ['a'], properties: { a: amount } },
+    }));
+    const many = answersSchema(questions);
+    const entries = questions.map(({ id }): [string, JsonValue] => [id, { a: 1 }]);
+    expect(isTaken(many, { answers: Object.fromEntries(entries) })).toBe(true);
+    expect(isTaken(many, { answers: listed(...entries) })).toBe(true);
+    expect(isTaken(many, { answers: listed(...entries.slice(1)) })).toBe(false);
+  });
+});
+
+describe('a decision in doubt: what changes it is held to the return schema, whatever else the answer has', () => {
+  const returned: JsonObject = {
+    type: 'object',
+    required: ['refund'],
+    properties: { refund: { type: 'number', maximum: 100 } },
+  };
+  const schema = ratificationSchema(returned, [ANSWER_LIST]);
+  const list = [{ id: 'guidance', answer: 'less' }];
+
+  it.each<[boolean, JsonValue]>([
+    [true, { action: 'accept' }],
+    [true, { action: 'reject', reason: 'no' }],
+    [true, { action: 'edit-accept', decision: { refund: 5 } }],
+    [true, { action: 'edit-accept', decision: { refund: 5 }, answers: {} }],
+    [true, { answers: {} }],
+    [true, { answers: list }],
+    [false, { action: 'edit-accept' }],
+    [false, { action: 'edit-accept', answers: {} }],
+    [false, { action: 'edit-accept', answers: list }],
+    [false, { action: 'edit-accept', decision: { refund: 1e6 } }],
+    [false, { action: 'edit-accept', decision: { refund: 1e6 }, answers: {} }],
+    [false, { action: 'edit-accept', decision: { refund: 1e6 }, answers: list }],
+    [false, { action: 'other', answers: {} }],
+  ])('%s: %j', (expected, value) => {
+    expect(isTaken(schema, value)).toBe(expected);
+  });
+
+  it('a change that contains no decision fails the node', async () => {
+    const run = await runOnce({
+      input: oneAgent(),
+      activities: scripted({ turns: [decision({ refund: 10 }, 0.55)] }).activities,
+      script: async (handle) => {
+        const value = { action: 'edit-accept', answers: {} };
+        await answer(handle, 'think', value, ratificationSchema(undefined, [ANSWER_LIST]));
+      },
+    });
+    expect(payloadsOf(run, 'node.completed')).toEqual([]);
+    expect(payloadsOf(run, 'node.failed')).toMatchObject([{ error: { code: 'validation_error' } }]);
+  });
+});

@@ -1,0 +1,217 @@
+// What an answer to a gate does (interrupt.md §approval; interrupt-profiles.md §quorum): its declared effect, and what a
+// person was told that follows from it.
+import type { WorkflowHandle } from '@temporalio/client';
+import { describe, expect, it } from 'vitest';
+import { offeredActions } from '../../src/rules/gate-actions.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
+import { choicesOf } from '../../src/words/choices.ts';
+import { followsOf } from '../../src/words/follows.ts';
+import type { ApprovalGateConfig } from '../../schemas/types.generated.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
+import { definition, edge, node, runInput } from '../support/definitions.ts';
+import type { FinishedRun } from '../support/run-workflow.ts';
+import { answer, payloadsOf, runBothWays, runOnce, useWorkflowRunner } from './both-ways.ts';
+
+useWorkflowRunner();
+
+const CONFIG: ApprovalGateConfig = {
+  actions: [
+    ...(['accept', 'edit', 'reject', 'ask'] as const),
+    { action: 'approve', effect: 'continue' },
+    { action: 'deny', effect: 'end' },
+    { action: 'later', effect: 'route' },
+    { action: 'never', effect: 'route' },
+  ],
+};
+const ACTIONS = offeredActions(CONFIG).map(({ action }) => action);
+
+/** `pay` stands behind the gate without a condition: no answer but a yes may lead there. */
+const PAYMENT = definition(
+  'payment',
+  [
+    node('gate', 'core.approvalGate', { config: { ...CONFIG } }),
+    ...['pay', 'tell', 'wait'].map((id) => node(id, 'core.noop')),
+  ],
+  [
+    edge('gate', 'pay'),
+    edge('gate', 'tell', { triggerRule: 'any_failed' }),
+    edge('gate', 'wait', {
+      condition: { type: 'equals', left: 'outputs.action', right: 'later' },
+    }),
+  ],
+);
+
+const startedBehind = (run: FinishedRun): unknown[] =>
+  payloadsOf(run, 'node.started')
+    .map(({ nodeId }) => nodeId)
+    .filter((nodeId) => nodeId !== 'gate');
+
+const say = (handle: WorkflowHandle, value: JsonObject, schema = approvalSchema(ACTIONS)) =>
+  answer(handle, 'gate', { ...value }, schema);
+
+/** Of a quorum of two, until it is decided. */
+const voted = (...votes: readonly [voter: string, action: string, more?: JsonObject][]) => {
+  const config = { requiredApprovals: 2, actions: CONFIG.actions };
+  return runOnce({
+    input: runInput(definition('quorum', [node('gate', 'core.approvalGate', { config })])),
+    script: async (handle) => {
+      for (const [voter, action, more] of votes) {
+        const value = { action, voter, ...more };
+        const said = await say(handle, value, approvalSchema(ACTIONS, 2));
+        if ((said as { status: string }).status === 'resolved') return;
+      }
+    },
+  });
+};
+
+describe('interrupt.md: an answer does what its effect says', () => {
+  // [I94], [I95]
+  it.each([
+    ['accept', ['pay'], 'accept'],
+    ['edit-accept', ['pay'], 'edit-accept'],
+    ['approve', ['pay'], 'accept'],
+    ['reject', ['tell'], 'reject'],
+    ['deny', ['tell'], 'reject'],
+    ['later', ['wait'], 'reject'],
+    ['never', [], 'reject'],
+  ])('%s leads to %j, and to nothing else', async (action, led, received) => {
+    const run = await runOnce({
+      input: runInput(PAYMENT),
+      script: async (handle) => void (await say(handle, { action, feedback: 'So be it.' })),
+    });
+    expect(run.status).toBe('completed');
+    expect(startedBehind(run)).toEqual(led);
+    expect(payloadsOf(run, 'approval.received')).toEqual([
+      {
+        ...{ nodeId: 'gate', action: received, decidedBy: 'tester', feedback: 'So be it.' },
+        ...(received === action ? {} : { answer: action }),
+      },
+    ]);
+    const [asked] = payloadsOf(run, 'interrupt.requested');
+    const question = { nodeId: 'gate', kind: 'approval', data: asked?.data as JsonObject };
+    const choice = choicesOf(question).find((one) => one.action === action);
+    if (!choice) throw new Error(`${action} is not offered`);
+    const standing = { definition: PAYMENT, nodes: {}, variables: {} };
+    expect(followsOf(question, choice, standing).steps.map(({ name }) => name)).toEqual(led);
+  });
+
+  it('where nobody takes up a no, the run ends with it, by its name', async () => {
+    const workflow = definition('plain', [
+      node('gate', 'core.approvalGate', { config: { ...CONFIG } }),
+    ]);
+    const run = await runOnce({
+      input: runInput(workflow),
+      script: async (handle) => void (await say(handle, { action: 'deny' })),
+    });
+    expect(payloadsOf(run, 'run.failed')).toMatchObject([
+      { error: { code: 'approval_rejected', message: 'The answer was "deny".' } },
+    ]);
+  });
+
+  it('what is asked back is kept, and the question stands, over segments', async () => {
+    const run = await runBothWays({
+      input: runInput(PAYMENT),
+      script: async (handle) => {
+        for (const feedback of ['For whom?', 'And when?'])
+          expect(await say(handle, { action: 'ask', feedback })).toMatchObject({ status: 'open' });
+        await say(handle, { action: 'accept' });
+      },
+    });
+    expect(payloadsOf(run, 'openwop-temporal.asked-back')).toMatchObject([
+      { askedBy: 'tester', action: 'ask', text: 'For whom?' },
+      { askedBy: 'tester', action: 'ask', text: 'And when?' },
+    ]);
+    expect(payloadsOf(run, 'interrupt.resolved')).toHaveLength(1);
+    expect(startedBehind(run)).toEqual(['pay']);
+  });
+
+  it('of questions back there is a limit, above which one is refused; an answer is not', async () => {
+    const refusals: unknown[] = [];
+    const run = await runOnce({
+      input: runInput(PAYMENT),
+      script: async (handle) => {
+        for (let asked = 0; asked < 52; asked++)
+          await say(handle, { action: 'ask', feedback: `${asked}` }).catch((error: unknown) => {
+            refusals.push((error as { cause?: { type?: string } }).cause?.type);
+          });
+        await say(handle, { action: 'accept' });
+      },
+    });
+    expect(payloadsOf(run, 'openwop-temporal.asked-back')).toHaveLength(50);
+    expect(refusals).toEqual(Array(2).fill('conversation_limit_exceeded'));
+    expect(run.status).toBe('completed');
+  });
+
+  it('a vote is an event, one for each voter, and tells how far the quorum is', async () => {
+    const config = { requiredApprovals: 2, rejectionPolicy: 'majority', actions: CONFIG.actions };
+    const schema = approvalSchema(ACTIONS, 2);
+    const workflow = definition('quorum', [node('gate', 'core.approvalGate', { config })]);
+    const run = await runBothWays({
+      input: runInput(workflow),
+      script: async (handle) => {
+        for (const [voter, action] of [
+          ['ada', 'approve'],
+          ['ada', 'approve'],
+          ['bob', 'deny'],
+          ['eve', 'accept'],
+        ] as const)
+          await say(handle, { action, voter, feedback: 'Hm.' }, schema);
+      },
+    });
+    expect(payloadsOf(run, 'approval.granted')).toEqual([
+      { gateId: 'gate', principal: 'ada', quorumProgress: { granted: 1, required: 2 } },
+      { gateId: 'gate', principal: 'eve', quorumProgress: { granted: 2, required: 2 } },
+    ]);
+    expect(payloadsOf(run, 'approval.rejected')).toEqual([
+      { gateId: 'gate', principal: 'bob', reason: 'Hm.' },
+    ]);
+    expect(payloadsOf(run, 'approval.received')).toMatchObject([
+      { action: 'accept', decidedBy: 'quorum:2-of-2' },
+    ]);
+  });
+
+  it('a vote may be changed: a no counts also behind a yes', async () => {
+    const run = await voted(['ada', 'approve'], ['ada', 'deny'], ['bob', 'approve']);
+    expect(payloadsOf(run, 'approval.granted')).toHaveLength(1);
+    expect(payloadsOf(run, 'approval.received')).toMatchObject([{ action: 'reject' }]);
+    expect(run.status).toBe('failed');
+  });
+
+  it('votes for two values are not votes for one', async () => {
+    const edited = { editedArtifactData: { amount: 5 } };
+    const run = await voted(
+      ['ada', 'edit-accept', edited],
+      ['bob', 'accept'],
+      ['eve', 'edit-accept', edited],
+    );
+    expect(payloadsOf(run, 'approval.granted').map(({ quorumProgress }) => quorumProgress)).toEqual(
+      [1, 1, 2].map((granted) => ({ granted, required: 2 })),
+    );
+    expect(payloadsOf(run, 'approval.received')).toMatchObject([
+      { action: 'edit-accept', decidedBy: 'quorum:2-of-2', ...edited },
+    ]);
+  });
+});
+
+describe('a run whose definition no loader of today checked, as a pinned one', () => {
+  // [I94]
+  it('an answer whose effect nobody declared ends the step', async () => {
+    const actions = ['approve', 'deny'];
+    const workflow = definition(
+      'unchecked',
+      [node('gate', 'core.approvalGate', { config: { actions } }), node('pay', 'core.noop')],
+      [edge('gate', 'pay')],
+    );
+    for (const action of actions) {
+      const run = await runOnce({
+        input: runInput(workflow),
+        script: async (handle) => void (await say(handle, { action }, approvalSchema(actions))),
+      });
+      expect(run.status).toBe('failed');
+      expect(startedBehind(run)).toEqual([]);
+      expect(payloadsOf(run, 'run.failed')).toMatchObject([
+        { error: { code: 'approval_rejected', message: `The answer was "${action}".` } },
+      ]);
+    }
+  });
+});

@@ -1,0 +1,139 @@
+// What an answer to an approval does (interrupt.md §approval; interrupt-profiles.md §quorum): it goes by the effect that
+// was frozen with the question, never by the answer's name.
+import type { ErrorCode } from '../src/rules/errors.ts';
+import {
+  votesToDecline,
+  type ActionEffect,
+  type OfferedAction,
+} from '../src/rules/gate-actions.ts';
+import { digestOf, emissionKey } from '../src/rules/ids.ts';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import type { ApprovalReceivedPayload } from '../schemas/types.generated.ts';
+import type { Interrupt, Vote } from './frames.ts';
+import { emit } from './journal.ts';
+
+/** Questions back that one question takes. */
+const MAX_ASKED_BACK = 50;
+
+/** How answers to a question are judged. What a human was shown stands in the log, and no segment carries it on. */
+export interface Judging {
+  /** By action. */
+  readonly effects: Readonly<Record<string, ActionEffect>>;
+  /** Votes for it that a quorum needs; 1: the first answer decides. */
+  readonly required: number;
+  /** It takes a majority to decline, not one vote. */
+  readonly isByMajority?: true;
+}
+
+export function judgingOf({ choices, requiredApprovals, rejectionPolicy }: JsonObject): Judging {
+  const offered = Array.isArray(choices) ? (choices as unknown as readonly OfferedAction[]) : [];
+  return {
+    effects: Object.fromEntries(offered.map(({ action, effect }) => [action, effect])),
+    required: typeof requiredApprovals === 'number' ? requiredApprovals : 1,
+    ...(rejectionPolicy === 'majority' ? { isByMajority: true } : {}),
+  };
+}
+
+/** What the answer to an approval must look like; frozen in the interrupt's entry. Votes of a quorum name who votes. */
+export function approvalSchema(actions: readonly string[], requiredApprovals = 1): JsonObject {
+  return {
+    type: 'object',
+    required: ['action'],
+    properties: {
+      action: { enum: [...actions] },
+      feedback: { type: 'string', maxLength: 8192 },
+      ...(requiredApprovals > 1 ? { voter: { type: 'string', minLength: 1, maxLength: 256 } } : {}),
+      editedArtifactData: {},
+    },
+  };
+}
+
+interface Said {
+  readonly value: JsonObject;
+  /** Principal. */
+  readonly by: string;
+}
+
+function effectIn({ judging: { effects } }: Interrupt, action: string): ActionEffect | undefined {
+  return Object.hasOwn(effects, action) ? effects[action] : undefined;
+}
+
+/** The answer's name; empty where it has none. */
+export function actionIn(value: JsonValue): string {
+  return isJsonObject(value) && typeof value.action === 'string' ? value.action : '';
+}
+
+/** Why an approval takes no such answer now: it is a question back, and there were enough of them. */
+export function askedBackRefusal(open: Interrupt, value: JsonValue): ErrorCode | undefined {
+  const isAsked = effectIn(open, actionIn(value)) === 'ask-again';
+  return isAsked && open.askedBack >= MAX_ASKED_BACK ? 'conversation_limit_exceeded' : undefined;
+}
+
+/**
+ * Takes an answer to an approval; true: it ends the wait. A question back leaves it open, and so does a vote before a
+ * quorum is full.
+ */
+export function takeApproval(open: Interrupt, said: Said): boolean {
+  const effect = effectIn(open, actionIn(said.value));
+  if (effect === 'ask-again') {
+    stateAsked(open, said);
+    return false;
+  }
+  if (open.judging.required <= 1) return true;
+  return effect === 'continue' || effect === 'end' ? takeVote(open, said, effect) : false;
+}
+
+/** Each voter has one vote, which may be changed. Votes for it are for what they approve: an edited value is another one. */
+function takeVote(open: Interrupt, { value, by }: Said, effect: 'continue' | 'end'): boolean {
+  const { required, isByMajority = false } = open.judging;
+  const voter = typeof value.voter === 'string' ? value.voter : by;
+  const of = digestOf(canonicalJson(value.editedArtifactData ?? null));
+  const isFor = (vote: Vote) => vote.effect === 'continue' && vote.of === of;
+  if (open.votes.some((vote) => vote.voter === voter && vote.effect === effect && vote.of === of))
+    return false;
+  open.votes = [...open.votes.filter((vote) => vote.voter !== voter), { voter, effect, of }];
+  const granted = open.votes.filter(isFor).length;
+  const declined = open.votes.filter((vote) => vote.effect === 'end').length;
+  const said = { gateId: open.nodeId, principal: voter };
+  if (effect === 'continue') {
+    const quorumProgress = { granted, required };
+    emit('approval.granted', { ...said, quorumProgress }, placeOf(open, 'approval.granted'));
+    return granted >= required;
+  }
+  emit('approval.rejected', { ...said, ...reasonIn(value) }, placeOf(open, 'approval.rejected'));
+  return declined >= votesToDecline(required, isByMajority);
+}
+
+function reasonIn({ feedback }: JsonObject): { readonly reason?: string } {
+  return typeof feedback === 'string' && feedback !== '' ? { reason: feedback } : {};
+}
+
+function stateAsked(open: Interrupt, { value, by }: Said): void {
+  open.askedBack++;
+  const { nodeId, interruptId } = open;
+  const { feedback, refineFeedback } = value;
+  const said = isJsonObject(refineFeedback) ? refineFeedback.text : feedback;
+  const text = typeof said === 'string' ? said : '';
+  emit(
+    'openwop-temporal.asked-back',
+    { nodeId, interruptId, askedBy: by, action: actionIn(value), text },
+    placeOf(open, 'openwop-temporal.asked-back'),
+  );
+}
+
+/** Named after its place among the answers: a branch is given those that the log of its source tells. */
+function placeOf({ nodeId, visit, attempt, step, heard, suspendedKey }: Interrupt, type: string) {
+  const tuple = { nodeId, visit, attempt, step };
+  return { key: emissionKey(type, tuple, heard), nodeId, causedBy: suspendedKey };
+}
+
+type Received = ApprovalReceivedPayload['action'];
+
+/**
+ * For clients that know only the protocol's answers: a yes is an acceptance, `refine` keeps its name, and every other answer
+ * is a rejection.
+ */
+export function receivedAction(open: Interrupt, action: string): Received {
+  if (effectIn(open, action) === 'continue') return action === 'edit-accept' ? action : 'accept';
+  return action === 'refine' ? action : 'reject';
+}
