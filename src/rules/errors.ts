@@ -108,7 +108,7 @@ export const ERRORS = {
   interrupt_timeout: { retryable: false, message: 'Nobody answered within the time allowed.' }, // own
   conversation_limit_exceeded: {
     retryable: false,
-    message: 'The conversation has as many turns as permitted: it can only be closed.',
+    message: 'No more can be said here. Answer the question, or close the conversation.',
   }, // own
   approval_rejected: { retryable: false, message: 'The approval was rejected.' }, // own
   escalation_rejected: { retryable: false, message: 'The decision was rejected by a human.' }, // own

@@ -24,6 +24,11 @@ describe('rest-endpoints.md §Error response shape', () => {
     },
   );
 
+  test('a limit of what is said is told in words for a gate and for a conversation', () => {
+    const { message } = ERRORS.conversation_limit_exceeded;
+    expect(message).toMatch(/answer the question.*close the conversation/i);
+  });
+
   test('the statuses that the protocol fixes', () => {
     const fixed: Partial<Record<keyof typeof ERRORS, number>> = {
       ...{
