@@ -1,7 +1,8 @@
 // A run as it was at an event of its log: its rows up to there, folded as the log folds them. Nothing is asked of Temporal.
 import { erasedSnapshot } from '../rules/erased.ts';
 import { HostError } from '../rules/errors.ts';
-import type { JsonObject } from '../rules/json.ts';
+import { eventRow } from '../rules/events.ts';
+import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import { foldStatus, INITIAL_STATUS, statusOf } from '../rules/status.ts';
 import { fold, snapshotOf } from '../log/fold.ts';
 import type { Head, LogRow } from '../ports/log.ts';
@@ -17,6 +18,8 @@ export interface RunAt {
   /** Entries that the log has now. */
   readonly length: number;
   readonly snapshot: RunSnapshot;
+  /** Error code of each node that failed by then, by node id: of its last failure. */
+  readonly nodeErrors: ReadonlyMap<string, string>;
 }
 
 /** Throws not_found where the log has no such event, and capability_not_provided behind MAX_FOLDED_ROWS. */
@@ -34,15 +37,25 @@ export async function runAt(
   let past: Pick<Head, 'snapshot'> = { snapshot: null };
   let status = INITIAL_STATUS;
   let event: LogRow | undefined;
+  const nodeErrors = new Map<string, string>();
   for await (const rows of log.rows(run, { limit: sequence + 1 })) {
     past = { snapshot: fold(past.snapshot, rows, run.input.definition) };
-    for (const row of rows)
-      status = foldStatus(status, row.type, JSON.parse(row.payload) as JsonObject);
+    for (const row of rows) {
+      const payload = JSON.parse(row.payload) as JsonObject;
+      status = foldStatus(status, row.type, payload);
+      const code = errorOf(row, payload);
+      if (row.nodeId !== undefined && code !== undefined) nodeErrors.set(row.nodeId, code);
+    }
     event = rows.at(-1);
   }
   if (!event) throw new HostError('not_found');
   if (run.erasedAtMs !== undefined) past = { snapshot: erasedSnapshot(past.snapshot) };
   const was: Head = { ...head, ...past, status: statusOf(status), nextSequence: sequence + 1 };
   const snapshot = snapshotOf(was, run, event.timestampMs);
-  return { event, length: head.nextSequence, snapshot, stale };
+  return { event, length: head.nextSequence, snapshot, nodeErrors, stale };
+}
+
+function errorOf({ type }: LogRow, { error }: JsonObject): string | undefined {
+  if (eventRow(type).node !== 'failed' || !isJsonObject(error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
 }

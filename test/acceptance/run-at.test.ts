@@ -133,6 +133,25 @@ describe('a run as it was at an event', () => {
   });
 });
 
+it('a step where a person said no is declined, as in the timeline; to the API it failed', async () => {
+  const declined = await host.startRun({ workflowId: WORKFLOW.id });
+  await host.waitFor(declined, waiting);
+  const body = { resumeValue: { action: 'reject' } };
+  await host.api(`/v1/runs/${declined}/interrupts/gate`, { body });
+  await host.waitFor(declined, ended);
+  const last = (await readLog(host, declined)).events.length - 1;
+  const signed = await page('/pages/sign-in', {
+    method: 'POST',
+    body: new URLSearchParams({ key: host.apiKey }).toString(),
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  });
+  const headers = { cookie: cookiesOf(signed) };
+  const html = await (await page(`/pages/runs/${declined}/at?event=${last}`, { headers })).text();
+  expect(html).toMatch(/<dt>gate<\/dt><dd>declined<\/dd>/);
+  const { nodeStates } = (await at(last, declined)).body;
+  expect(nodeStates.gate?.status).toBe('failed');
+});
+
 describe.skipIf(!chromiumPath)('[chromium] the slider over the log', () => {
   it.each([
     ['with its script, by the keyboard, in place', true],

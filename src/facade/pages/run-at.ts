@@ -5,6 +5,7 @@ import { renderAtPage, type AtPageModel } from '../../pages/index.ts';
 import type { RunRow } from '../../ports/runs.ts';
 import { runAt, type RunAt } from '../../runs/at.ts';
 import { requireRun } from '../../runs/find.ts';
+import { isDeclined } from '../../words/declined.js';
 import { queryText } from '../parameters.ts';
 import { STALE_HEADER } from '../read-head.ts';
 import { sequenceIn } from '../routes/run-at.ts';
@@ -27,20 +28,24 @@ async function showAt(deps: PageDeps, call: SignedInCall): Promise<void> {
 
 function stateOf(
   { runId, input }: RunRow,
-  { event, length, snapshot }: RunAt,
+  { event, length, snapshot, nodeErrors }: RunAt,
 ): Omit<AtPageModel, 'stale'> {
   const { name, nodes } = input.definition;
   const { status, nodeStates = {}, variables, interrupt, metrics, outputs, error } = snapshot;
   const nameOf = (nodeId: unknown): string =>
     nodes.find(({ id }) => id === nodeId)?.name ?? String(nodeId);
   const states = nodeStates as Readonly<Record<string, { readonly status?: string }>>;
+  const statusOf = (id: string): string => {
+    const was = states[id]?.status ?? '';
+    return was === 'failed' && isDeclined(nodeErrors.get(id)) ? 'declined' : was;
+  };
   const reached = nodes.filter(({ id }) => Object.hasOwn(states, id));
   const { title, kind, nodeId } = (interrupt ?? {}) as JsonObject;
   const { openwopCost } = (metrics ?? {}) as { readonly openwopCost?: JsonObject };
   return {
     ...{ runId, name, sequence: event.sequence, length, type: event.type },
     ...{ timestampMs: event.timestampMs, status },
-    nodes: reached.map(({ id }) => ({ name: nameOf(id), status: states[id]?.status ?? '' })),
+    nodes: reached.map(({ id }) => ({ name: nameOf(id), status: statusOf(id) })),
     ...(interrupt
       ? {
           question: {
