@@ -4,7 +4,8 @@ import type { ErrorCode } from '../rules/errors.ts';
 /** By the status that the host gives. */
 export const ANSWER_NOTICES = {
   resolved: 'Your answer is taken.',
-  open: 'Your answer is taken. The run goes on waiting.',
+  /** Of a turn, a question back and a vote; a vote of who has voted so already is not counted. */
+  open: 'What you sent is noted. The question stays open.',
 } as const;
 
 export const ANSWERED_ALREADY = 'You have answered this already.';
