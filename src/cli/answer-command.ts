@@ -3,7 +3,7 @@
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { RunEventDoc } from '../../schemas/types.generated.ts';
 import { resumeValueOf } from '../words/answer.ts';
-import { choicesOf, labelOf, type Choice } from '../words/choices.ts';
+import { choiceOf, choicesOf, fillInOf, type Choice, type FillIn } from '../words/choices.ts';
 import { ANSWER_NOTICES, OVER } from '../words/outcome.ts';
 import { outcomeSchemaOf, questionsOf, type OpenQuestion } from '../words/question.ts';
 import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
@@ -95,51 +95,66 @@ interface Said {
 function valueOf(question: OpenQuestion, { action, flags }: Said): JsonValue {
   const { value } = flags;
   if (action === undefined) return parsedJson(value ?? '');
-  const choices = choicesOf(question);
-  if (!choices.some((each) => each.action === action)) {
-    const known = choices.map((each) => each.action).join(', ');
-    throw usageFault(
-      known === ''
-        ? 'No person answers this: it goes on when another system sends its event. Nothing was sent.'
-        : `This question has no answer "${action}", but: ${known}. Nothing was sent.`,
-    );
-  }
-  if (value !== undefined && !isEdit(action) && action !== 'close')
+  const choice = requireChoice(question, action);
+  const filled = fillInOf(question, choice);
+  if (value !== undefined && filled !== 'change' && filled !== 'outcome')
     throw usageFault('--value goes with edit-accept, or alone. Nothing was sent.');
-  const told = formOf(question, { action, flags });
-  const result = resumeValueOf(told, question);
-  if (!result.ok) throw usageFault(`${result.message} ${hintOf(action)}`.trim());
+  if (flags.answer !== undefined && filled !== 'answers')
+    throw usageFault('--answer goes with answers to questions. Nothing was sent.');
+  const result = resumeValueOf(formOf(question, choice, flags), question);
+  if (!result.ok) throw usageFault(`${result.message} ${HINTS[filled]}`.trim());
   return result.value;
 }
 
-function isEdit(action: string): boolean {
-  return action === 'edit-accept';
+/** Throws CliFault where the question has no answer of this name. */
+function requireChoice(question: OpenQuestion, action: string): Choice {
+  const choice = choiceOf(question, action);
+  if (choice) return choice;
+  const known = choicesOf(question)
+    .map((each) => each.action)
+    .join(', ');
+  throw usageFault(
+    known === ''
+      ? 'No person answers this: it goes on when another system sends its event. Nothing was sent.'
+      : `This question has no answer "${action}", but: ${known}. Nothing was sent.`,
+  );
 }
 
 /** The fields of the page's form. */
 function formOf(
-  { data }: OpenQuestion,
-  { action, flags }: { readonly action: string; readonly flags: AnswerFlags },
+  question: OpenQuestion,
+  choice: Choice,
+  { reason: text, value, answer }: AnswerFlags,
 ): Readonly<Record<string, string>> {
-  const reason: Record<string, string> = flags.reason === undefined ? {} : { reason: flags.reason };
-  switch (action) {
-    case 'close':
-      return { action, ...reason, editedDecision: flags.value ?? '' };
-    case 'edit-accept':
-      return { action, editedDecision: flags.value ?? '' };
+  const { action } = choice;
+  const reason: Record<string, string> = text === undefined ? {} : { reason: text };
+  switch (fillInOf(question, choice)) {
+    case 'outcome':
+      return { action, ...reason, editedDecision: value ?? '' };
+    case 'change':
+      return { action, editedDecision: value ?? '' };
     case 'answers':
-      return { action, ...answersOf(data, flags.answer ?? []) };
-    default:
+      return { action, ...answersOf(question.data, answer ?? []) };
+    case 'refinement':
+    case 'question':
+    case 'turn':
+    case 'reason':
+    case 'nothing':
       return { action, ...reason };
   }
 }
 
-function hintOf(action: string): string {
-  if (isEdit(action)) return "(--value '{…}')";
-  if (action === 'answers') return '(--answer id=text)';
-  if (action === 'close') return "(--value '…')";
-  return action === 'refine' || action === 'ask' || action === 'say' ? "(--reason '…')" : '';
-}
+/** By what is missing or wrong. */
+const HINTS: Readonly<Record<FillIn, string>> = {
+  answers: '(--answer id=text)',
+  change: "(--value '{…}')",
+  refinement: "(--reason '…')",
+  question: "(--reason '…')",
+  turn: "(--reason '…')",
+  outcome: "(--value '…')",
+  reason: '',
+  nothing: '',
+};
 
 function answersOf(data: JsonObject, given: readonly string[]): Readonly<Record<string, string>> {
   const ids = questionsOf(data).map(({ id }) => id);
@@ -172,10 +187,14 @@ async function asked(cli: Cli, call: AnswerCall, open: readonly OpenQuestion[]):
       from: open,
       shown: (each) => [...questionHead(each, cli.screen), ...subjectLines(each)].join('\n'),
     });
-    const said = call.action ?? (await choose(cli, prompt, question)).action;
-    const flags = await missing(prompt, question, { action: said, flags: call.flags });
-    const value = valueOf(question, { action: said, flags });
-    const sure = await prompt.ask(`${said}: ${labelOf(question, said)}. Send this? (y/n)`);
+    const choice =
+      call.action === undefined
+        ? await choose(cli, prompt, question)
+        : requireChoice(question, call.action);
+    const { action, label } = choice;
+    const flags = await missing(prompt, question, { choice, flags: call.flags });
+    const value = valueOf(question, { action, flags });
+    const sure = await prompt.ask(`${action}: ${label}. Send this? (y/n)`);
     if (!/^y(es)?$/i.test(sure)) throw nothingSent();
     await send(cli, call, { ...question, value });
   } finally {
@@ -186,7 +205,7 @@ async function asked(cli: Cli, call: AnswerCall, open: readonly OpenQuestion[]):
 function choose(cli: Cli, prompt: Prompt, question: OpenQuestion): Promise<Choice> {
   const from = choicesOf(question);
   // Says that no person answers this.
-  if (from.length === 0) valueOf(question, { action: 'answers', flags: {} });
+  if (from.length === 0) requireChoice(question, 'answers');
   return pick(cli, prompt, {
     from,
     shown: ({ action, label }) => `${action}: ${label}`,
@@ -225,13 +244,22 @@ async function pick<Item>(
   }
 }
 
+/** What is asked for a text that an answer has with it. */
+const TEXT_PROMPTS = {
+  refinement: 'What should change?',
+  question: 'What do you want to know?',
+  turn: 'What do you say?',
+  reason: 'Reason (may be empty):',
+} as const;
+
 /** What the answer needs beside its name, where it was not said. */
 async function missing(
   prompt: Prompt,
   question: OpenQuestion,
-  { action, flags }: Said & { readonly action: string },
+  { choice, flags }: { readonly choice: Choice; readonly flags: AnswerFlags },
 ): Promise<AnswerFlags> {
-  switch (action) {
+  const filled = fillInOf(question, choice);
+  switch (filled) {
     case 'answers': {
       const answer = [...(flags.answer ?? [])];
       for (const { id, question: text, schema } of questionsOf(question.data)) {
@@ -243,21 +271,18 @@ async function missing(
       }
       return { ...flags, answer };
     }
-    case 'edit-accept':
+    case 'change':
       return { ...flags, value: flags.value ?? (await prompt.ask('The changed value, as JSON:')) };
-    case 'refine':
-      return { ...flags, reason: flags.reason ?? (await prompt.ask('What should change?')) };
-    case 'ask':
-      return { ...flags, reason: flags.reason ?? (await prompt.ask('What do you want to know?')) };
-    case 'say':
-      return { ...flags, reason: flags.reason ?? (await prompt.ask('What do you say?')) };
-    case 'close':
+    case 'outcome':
       return outcomeSchemaOf(question.data)
         ? { ...flags, value: flags.value ?? (await prompt.ask('The outcome:')) }
         : flags;
-    case 'reject':
-      return { ...flags, reason: flags.reason ?? (await prompt.ask('Reason (may be empty):')) };
-    default:
+    case 'refinement':
+    case 'question':
+    case 'turn':
+    case 'reason':
+      return { ...flags, reason: flags.reason ?? (await prompt.ask(TEXT_PROMPTS[filled])) };
+    case 'nothing':
       return flags;
   }
 }

@@ -1,14 +1,21 @@
 // A run's question in a terminal: the same words as on the page, and for each answer the command that gives it.
 import type { JsonValue } from '../rules/json.ts';
-import { choicesOf, type Choice } from '../words/choices.ts';
+import { choicesOf, fillInOf, type Choice } from '../words/choices.ts';
 import { printable, printableJson } from '../words/printable.ts';
-import { formShapeOf, headOf, questionsOf, type OpenQuestion } from '../words/question.ts';
+import {
+  askedBackOf,
+  formShapeOf,
+  headOf,
+  questionsOf,
+  votesOf,
+  type OpenQuestion,
+} from '../words/question.ts';
 import { CALLED } from './cli.ts';
 import { wrapped, type Screen } from './terminal.ts';
 
 const WIDE: Screen = { colour: false };
 
-/** What is asked, what it is about, and until when. */
+/** What is asked, what it is about, until when, and what was voted and asked back until now. */
 export function questionHead(open: OpenQuestion, screen: Screen = WIDE): readonly string[] {
   const { nodeId, deadlineMs } = open;
   const { title, lead } = headOf(open, nodeId);
@@ -19,7 +26,16 @@ export function questionHead(open: OpenQuestion, screen: Screen = WIDE): readonl
     ...(deadlineMs === undefined
       ? []
       : wrapped(`Answer until ${new Date(deadlineMs).toISOString()}.`, '  ', screen)),
+    ...soFarLines(open, screen),
   ];
+}
+
+function soFarLines({ data }: OpenQuestion, screen: Screen): readonly string[] {
+  const votes = votesOf(data);
+  const asked = askedBackOf(data).map(({ by, text }) => `${by} asks about it: ${text}`);
+  return [...(votes === undefined ? [] : [votes]), ...asked].flatMap((line) =>
+    wrapped(printable(line), '  ', screen),
+  );
 }
 
 /** What is to be judged, as JSON; nothing where the question has none. */
@@ -55,9 +71,9 @@ function answerCommand(open: OpenQuestion, runId: string, choice: Choice): strin
   ].join(' ');
 }
 
-function givenWith(open: OpenQuestion, { action, value }: Choice): readonly string[] {
-  const parts = value as Readonly<Record<string, JsonValue>>;
-  switch (action) {
+function givenWith(open: OpenQuestion, choice: Choice): readonly string[] {
+  const parts = choice.value as Readonly<Record<string, JsonValue>>;
+  switch (fillInOf(open, choice)) {
     case 'answers': {
       const answers = parts.answers as Readonly<Record<string, JsonValue>>;
       return questionsOf(open.data).map(({ id }) => {
@@ -66,17 +82,18 @@ function givenWith(open: OpenQuestion, { action, value }: Choice): readonly stri
         return `--answer ${quoted(`${id}=${text}`)}`;
       });
     }
-    case 'edit-accept':
+    case 'change':
       return [
         `--value ${quoted(printableJson(parts.decision ?? parts.editedArtifactData ?? null))}`,
       ];
-    case 'close':
+    case 'outcome':
       return parts.outcome === undefined ? [] : [`--value ${quoted(printableJson(parts.outcome))}`];
-    case 'refine':
-    case 'say':
-    case 'ask':
+    case 'refinement':
+    case 'question':
+    case 'turn':
       return ["--reason '…'"];
-    default:
+    case 'reason':
+    case 'nothing':
       return [];
   }
 }

@@ -2,7 +2,7 @@
 // (interrupt.md, architecture §9). Pure: the host checks the result against the interrupt's frozen schema like any other
 // answer.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
-import { choicesOf } from './choices.ts';
+import { choiceOf, fillInOf } from './choices.ts';
 import {
   editableOf,
   formShapeOf,
@@ -40,35 +40,46 @@ export function resumeValueOf(
   const shape = formShapeOf(interrupt);
   if (shape === 'none') return no('This wait is not answered by a person.');
   if (shape === 'clarification') return answersOf(fields, interrupt.data);
-  if (shape === 'talk') return saidOf(fields, interrupt.data);
-  const choice = choicesOf(interrupt).find(({ action }) => action === fields.action);
+  const choice = choiceOf(interrupt, fields.action ?? '');
   if (!choice) return no('Choose one of the answers.');
-  const { action, effect } = choice;
-  if (action === 'edit-accept') return edited(fields, interrupt);
-  if (action === 'answers') return answersOf(fields, interrupt.data);
+  const { action } = choice;
   const text = fields.reason?.trim();
-  if (action === 'refine') {
-    if (!text) return no('Say what should change.');
-    return yes({ action, refineFeedback: { scope: 'whole', text } });
+  switch (fillInOf(interrupt, choice)) {
+    case 'answers':
+      return answersOf(fields, interrupt.data);
+    case 'change':
+      return edited(fields, interrupt);
+    case 'refinement':
+      if (!text) return no('Say what should change.');
+      return yes({ action, refineFeedback: { scope: 'whole', text } });
+    case 'question':
+      if (!text) return no('Say what you want to know.');
+      return yes({ action, ...feedback(text, action, shape) });
+    case 'turn':
+      return turnOf(fields, interrupt.data);
+    case 'outcome':
+      return closingOf(fields, interrupt.data);
+    case 'reason':
+    case 'nothing':
+      return yes({ action, ...feedback(text, action, shape) });
   }
-  if (effect === 'ask-again' && !text) return no('Say what you want to know.');
-  return yes({ action, ...feedback(text, action, shape) });
 }
 
 /** A turn names the one before it that its sender saw: the same words said again are another turn. */
-function saidOf(fields: Readonly<Record<string, string>>, data: JsonObject): ResumeValue {
+function turnOf(fields: Readonly<Record<string, string>>, data: JsonObject): ResumeValue {
   const text = fields.reason?.trim();
-  if (fields.action === 'say') {
-    if (!text) return no('Say something.');
-    // A form says what was shown with it: by now its first click may have been taken.
-    const seen = fields.turnIndex;
-    const turnIndex = seen !== undefined && /^\d{1,9}$/.test(seen) ? Number(seen) : data.turnIndex;
-    return yes({
-      operation: 'exchange',
-      turn: { content: text, ...(typeof turnIndex === 'number' ? { turnIndex } : {}) },
-    });
-  }
-  if (fields.action !== 'close') return no('Choose one of the answers.');
+  if (!text) return no('Say something.');
+  // A form says what was shown with it: by now its first click may have been taken.
+  const seen = fields.turnIndex;
+  const turnIndex = seen !== undefined && /^\d{1,9}$/.test(seen) ? Number(seen) : data.turnIndex;
+  return yes({
+    operation: 'exchange',
+    turn: { content: text, ...(typeof turnIndex === 'number' ? { turnIndex } : {}) },
+  });
+}
+
+function closingOf(fields: Readonly<Record<string, string>>, data: JsonObject): ResumeValue {
+  const text = fields.reason?.trim();
   const schema = outcomeSchemaOf(data);
   const last: JsonObject = text ? { turn: { content: text } } : {};
   if (!schema) return yes({ operation: 'close', ...last });

@@ -1,7 +1,7 @@
 // The answers that a question permits, each with the words that say what it does and the value that gives it
 // (interrupt.md). They were frozen with the question where it was raised: page and terminal say what the API says, and
 // the run goes by the same.
-import { offeredActions, type OfferedAction } from '../rules/gate-actions.ts';
+import { canonicalAction, offeredActions, type OfferedAction } from '../rules/gate-actions.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import {
   editableOf,
@@ -30,8 +30,39 @@ const TALK: readonly OfferedAction[] = [
 export function choicesOf(interrupt: Asked): readonly Choice[] {
   return offeredBy(interrupt).map((offered) => ({
     ...offered,
-    value: valueOf(interrupt, offered.action),
+    value: valueOf(interrupt, offered),
   }));
+}
+
+/** The answer of this name, or of an old name of it. */
+export function choiceOf(interrupt: Asked, action: string): Choice | undefined {
+  return choicesOf(interrupt).find((choice) => choice.action === canonicalAction(action));
+}
+
+/** What a person fills in to give an answer. `refinement`, `question` and `turn` are texts that it needs. */
+export type FillIn =
+  | 'answers'
+  | 'change'
+  | 'refinement'
+  | 'question'
+  | 'turn'
+  /** That of a conversation, where it asks for one, and a last word. */
+  | 'outcome'
+  /** A text that may be empty. */
+  | 'reason'
+  | 'nothing';
+
+/** Most names mean something in certain questions alone: elsewhere the answer is its definition's, and its effect counts. */
+export function fillInOf(interrupt: Asked, { action, effect }: OfferedAction): FillIn {
+  const shape = formShapeOf(interrupt);
+  if (shape === 'clarification') return 'answers';
+  if (shape === 'talk') return action === 'say' ? 'turn' : 'outcome';
+  if (shape === 'low-confidence' && action === 'answers') return 'answers';
+  if (shape === 'approval' && action === 'refine') return 'refinement';
+  if (action === 'edit-accept' && shape !== 'tool-call') return 'change';
+  if (effect === 'ask-again') return 'question';
+  // Of a call the agent hears why it was not made, and goes on.
+  return effect === 'continue' && action !== 'reject' ? 'nothing' : 'reason';
 }
 
 function offeredBy({ kind, data }: Asked): readonly OfferedAction[] {
@@ -61,27 +92,24 @@ function isOffered(value: JsonValue): value is OfferedAction {
   return isJsonObject(value) && typeof value.action === 'string' && typeof value.label === 'string';
 }
 
-/** What an answer does: the question's own words. */
-export function labelOf(interrupt: Asked, action: string): string {
-  return offeredBy(interrupt).find((offered) => offered.action === action)?.label ?? action;
-}
-
-function valueOf(interrupt: Asked, action: string): JsonValue {
+function valueOf(interrupt: Asked, offered: OfferedAction): JsonValue {
+  const { action } = offered;
   const isDecision = formShapeOf(interrupt) === 'low-confidence';
-  switch (action) {
+  switch (fillInOf(interrupt, offered)) {
     case 'answers':
       return { answers: exampleAnswers(interrupt.data) };
-    case 'edit-accept':
+    case 'change':
       return { action, [isDecision ? 'decision' : 'editedArtifactData']: editableOf(interrupt) };
-    case 'refine':
+    case 'refinement':
       return { action, refineFeedback: { scope: 'whole', text: '…' } };
-    case 'ask':
+    case 'question':
       return { action, feedback: '…' };
-    case 'say':
+    case 'turn':
       return { operation: 'exchange', turn: { content: '…' } };
-    case 'close':
+    case 'outcome':
       return closingExample(interrupt.data);
-    default:
+    case 'reason':
+    case 'nothing':
       return { action };
   }
 }

@@ -2,6 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { offeredActions } from '../../src/rules/gate-actions.ts';
 import { resumeValueOf } from '../../src/words/answer.ts';
+import { choicesOf } from '../../src/words/choices.ts';
+import { ANSWER_NOTICES } from '../../src/words/outcome.ts';
 import type { OpenQuestion } from '../../src/words/question.ts';
 import { decisionQuestion, doubtQuestion } from '../../workflows/questions.ts';
 
@@ -17,6 +19,23 @@ const CHOICES = offeredActions({
     { action: 'deny', effect: 'end' },
   ],
 });
+
+/** Names that mean something in questions of the host alone, and one that asks again. */
+const NAMED = offeredActions({
+  actions: [
+    'accept',
+    ...['answers', 'say', 'close'].map((action) => ({ action, effect: 'end' as const })),
+    { action: 'more', effect: 'ask-again' },
+  ],
+});
+const named: Asked = { kind: 'approval', data: { artifactType: 'text', choices: NAMED } };
+const call: Asked = {
+  kind: 'approval',
+  data: {
+    artifactType: 'tool-call',
+    choices: offeredActions({ actions: ['edit-accept', { action: 'refine', effect: 'end' }] }),
+  },
+};
 
 const approval: Asked = {
   kind: 'approval',
@@ -67,6 +86,38 @@ const answers = {
 describe('interrupt.md: a form that is right', () => {
   it.each<[string, Asked, Record<string, string>, unknown]>([
     ['approve', approval, { action: 'accept' }, { action: 'accept' }],
+    [
+      'an answer of a gate that is called answers',
+      named,
+      { action: 'answers', reason: 'no' },
+      { action: 'answers', feedback: 'no' },
+    ],
+    ['one that is called say', named, { action: 'say' }, { action: 'say' }],
+    ['one that is called close', named, { action: 'close' }, { action: 'close' }],
+    [
+      'one that asks again',
+      named,
+      { action: 'more', reason: 'why?' },
+      { action: 'more', feedback: 'why?' },
+    ],
+    [
+      'nothing can be changed of a call',
+      call,
+      { action: 'edit-accept' },
+      { action: 'edit-accept' },
+    ],
+    [
+      'a call is not refined',
+      call,
+      { action: 'refine', reason: 'less' },
+      { action: 'refine', feedback: 'less' },
+    ],
+    [
+      'an old name of a change',
+      nested,
+      { action: 'edit', editedDecision: '"keep"' },
+      { action: 'edit-accept', editedArtifactData: 'keep' },
+    ],
     [
       'a turn, with the place that it was said at',
       talk,
@@ -213,6 +264,12 @@ describe('interrupt.md: a form that is wrong is refused in words, and nothing is
     ['sending back without a word', approval, { action: 'refine' }, /what should change/i],
     ['sending back a decision', unsure, { action: 'refine', reason: 'x' }, /Choose/],
     ['an answer that is not offered', doubt, { action: 'approve' }, /Choose/],
+    [
+      'an answer that asks again, without a word',
+      named,
+      { action: 'more' },
+      /what you want to know/i,
+    ],
     ['asking without a word', approval, { action: 'ask' }, /what you want to know/i],
     ['answering an approval', approval, { action: 'answers', 'answer.x': 'y' }, /Choose/],
     ['a turn without words', talk, { action: 'say', reason: ' ' }, /Say something/],
@@ -233,4 +290,15 @@ describe('interrupt.md: a form that is wrong is refused in words, and nothing is
     const result = resumeValueOf(form, asked);
     expect(result).toEqual({ ok: false, message: expect.stringMatching(message) as string });
   });
+});
+
+it('the example of an answer is that of its question, whatever it is called', () => {
+  expect(choicesOf(named).map(({ value }) => value)).toEqual([
+    ...['accept', 'answers', 'say', 'close'].map((action) => ({ action })),
+    { action: 'more', feedback: '…' },
+  ]);
+});
+
+it('interrupt-profiles.md §quorum: a vote of who has voted so already is not counted, and not said to be taken', () => {
+  expect(ANSWER_NOTICES.open).not.toContain('taken');
 });

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallToolInput, InferTurnInput } from '../../activities/contract.ts';
 import { EVENT_STORIES } from '../../src/rules/events.ts';
-import { choicesOf, labelOf } from '../../src/words/choices.ts';
+import { choiceOf, choicesOf } from '../../src/words/choices.ts';
 import { headOf } from '../../src/words/question.ts';
 import { questionLines } from '../../src/app/question-lines.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
@@ -121,7 +121,7 @@ describe('an effect in doubt: what the words promise is what happens (architectu
   ])('%s', async (action, more, promise, times, told) => {
     const result = await afterDoubt({ action, ...more });
     const { title, description } = result.data;
-    const words = labelOf({ kind: 'approval', data: result.data }, action);
+    const words = choiceOf({ kind: 'approval', data: result.data }, action)?.label;
     expect(title).toBe(`Perform ${PAY} again?`);
     expect(words).toMatch(promise);
     expect(description).toContain(`${action}: ${words}.`);

@@ -1,0 +1,86 @@
+// `openwop runs answer` at gates with answers of their own: what is shown, what is asked for, and what is sent
+// (interrupt.md).
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { offeredActions } from '../../src/rules/gate-actions.ts';
+import { scriptedHost, type Scripted, type ScriptedHost } from './scripted-host.ts';
+
+const QUESTIONS = 'GET /v1/host/openwop-temporal/runs/run-1/questions';
+const ANSWER = 'POST /v1/runs/run-1/interrupts/gate';
+const HOSTILE = 'a\u001b[2Jb\u0007\u202ed\u009be';
+const OBEYED = /[\p{Cc}\p{Cf}\p{Cs}]/u;
+
+const question = (more: object = {}): object => ({
+  ...{ nodeId: 'gate', interruptId: 'int-1', kind: 'approval', key: 'k' },
+  ...{ title: 'Pay?', requestedAt: '2026-01-02T03:04:06.000Z' },
+  actions: ['accept', 'reject', 'edit-accept'],
+  ...more,
+});
+const asking = (...questions: object[]): Scripted => ({ body: { questions } });
+
+let host: ScriptedHost;
+beforeAll(async () => {
+  host = await scriptedHost();
+});
+afterAll(() => host.close());
+const answer = (...args: string[]) => host.run(['runs', 'answer', 'run-1', ...args]);
+
+it('answers to questions where none is asked are refused, and nothing is sent', async () => {
+  host.script({ [QUESTIONS]: asking(question()) });
+  const { code, err } = await answer('accept', '--answer', 'x=1');
+  expect([code, host.asked.length]).toEqual([2, 1]);
+  expect(err).toContain('Nothing was sent.');
+});
+
+it('`edit` is an old name of `edit-accept` here, too', async () => {
+  host.script({ [QUESTIONS]: asking(question()), [ANSWER]: { body: { status: 'resolved' } } });
+  expect((await answer('edit', '--value', '{"a":1}')).code).toBe(0);
+  expect(host.asked.at(-1)?.body).toMatchObject({
+    resumeValue: { action: 'edit-accept', editedArtifactData: { a: 1 } },
+  });
+});
+
+it('the words of a question: its votes, what was asked back, and a command with what the answer needs', async () => {
+  const gate = question({
+    choices: offeredActions({ actions: ['accept', { action: 'more', effect: 'ask-again' }] }),
+    ...{ requiredApprovals: 2, quorumProgress: { granted: 1, rejected: 1 } },
+    askedBack: [{ by: HOSTILE, text: 'For whom?' }],
+  });
+  host.script({ [QUESTIONS]: asking(gate) });
+  const { out } = await answer();
+  expect(out).toContain('  1 of 2 approvals, 1 against\n');
+  expect(out).toContain('asks about it: For whom?\n');
+  expect(out.replaceAll('\n', '')).not.toMatch(OBEYED);
+  expect(out).toContain("runs answer run-1 more --interrupt int-1 --reason '…'\n");
+  expect(out).toMatch(/runs answer run-1 accept --interrupt int-1\n/);
+});
+
+it.each<[string, string, string[], object]>([
+  ['an answer that asks again wants a text', 'more', ['Why?'], { feedback: 'Why?' }],
+  ['an answer that ends may have a reason', 'deny', [''], {}],
+  ['so may one that leads on elsewhere', 'defer', ['Later.'], { feedback: 'Later.' }],
+  ['one that goes on is asked for nothing', 'accept', [], {}],
+])('at a terminal: %s', async (_, action, texts, sent) => {
+  const choices = offeredActions({
+    actions: [
+      'accept',
+      { action: 'more', effect: 'ask-again' },
+      { action: 'deny', effect: 'end' },
+      { action: 'defer', effect: 'route' },
+    ],
+  });
+  host.script({
+    [QUESTIONS]: asking(question({ choices })),
+    [ANSWER]: { body: { status: 'open' } },
+  });
+  const at = 1 + choices.findIndex((one) => one.action === action);
+  const typed = [String(at), ...texts, 'y'].map((line) => `${line}\n`);
+  const { code } = await host.run(['runs', 'answer', 'run-1'], {
+    ...{ isAttended: true, input: Readable.from(typed) },
+  });
+  expect(code).toBe(0);
+  expect(host.asked.at(-1)?.body).toEqual({
+    resumeValue: { action, ...sent },
+    interruptId: 'int-1',
+  });
+});
