@@ -62,15 +62,33 @@ function swapControls(fresh) {
   if (now && next && offers(now) !== offers(next)) now.replaceChildren(...next.childNodes);
 }
 
-/** A question that is still open keeps its form, with what was typed. */
+/** A question that is still open keeps its form, with what was typed; what it says of how things stand is taken anew. */
 function mergeQuestions(fresh) {
   const box = document.getElementById('questions');
   const open = new Map([...box.children].map((card) => [card.dataset.interrupt, card]));
   const next = [...fresh.getElementById('questions').children];
-  const added = next.filter((card) => !open.has(card.dataset.interrupt));
-  box.replaceChildren(...next.map((card) => open.get(card.dataset.interrupt) ?? card));
-  for (const card of added)
-    announce(card.querySelector('h2')?.textContent || 'A question was asked');
+  const asked = new Set(next.map((card) => card.dataset.interrupt));
+  for (const card of open.values()) if (!asked.has(card.dataset.interrupt)) card.remove();
+  next.forEach((card, at) => {
+    const kept = open.get(card.dataset.interrupt);
+    if (kept) refreshCard(kept, card);
+    else announce(card.querySelector('h2')?.textContent || 'A question was asked');
+    // A card that is moved loses the focus.
+    if (box.children[at] !== (kept ?? card)) box.insertBefore(kept ?? card, box.children[at]);
+  });
+}
+
+/** Votes, turns, questions back and what follows each answer, by their names. */
+function refreshCard(card, fresh) {
+  const parts = new Map(partsOf(fresh).map((part) => [part.dataset.live, part]));
+  for (const part of partsOf(card)) {
+    const next = parts.get(part.dataset.live);
+    if (next && next.innerHTML !== part.innerHTML) part.innerHTML = next.innerHTML;
+  }
+}
+
+function partsOf(card) {
+  return [...card.querySelectorAll('[data-live]')];
 }
 
 start();

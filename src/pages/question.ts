@@ -1,7 +1,7 @@
 // The question a run asks, as a card with one plain form per answer (interrupt.md). One form each, because Enter in a
 // text field submits the first button of its form: a field for a reason must never accept something.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
-import { choicesOf, type Choice } from '../words/choices.ts';
+import { choicesOf, fillInOf, type Choice } from '../words/choices.ts';
 import { followsOf, type FollowingStep, type Standing } from '../words/follows.ts';
 import {
   askedBackOf,
@@ -38,10 +38,19 @@ export interface QuestionModel {
   readonly reasoning?: string;
 }
 
+interface AnswerModel extends QuestionModel {
+  readonly choice: Choice;
+  /** HTML id of what says what follows. */
+  readonly thenId: string;
+}
+
 /** Texts longer than this (characters) get a text area instead of a line. */
 const LINE_CHARACTERS = 80;
 
-/** One card: what is asked, why, what follows, until when, and the answers. */
+/**
+ * One card: what is asked, why, what follows, until when, and the answers. The script of an open page takes the parts with
+ * `data-live` from a later rendering, each by its name; the rest stays with what was typed there.
+ */
 export function renderQuestion(model: QuestionModel): string {
   const { interrupt, standing } = model;
   const node = standing?.definition.nodes.find(({ id }) => id === interrupt.nodeId);
@@ -111,34 +120,34 @@ function renderTurns(data: JsonObject): string {
     ({ who, content }) =>
       `<li><b>${escapeHtml(who)}</b>${typeof content === 'string' ? `<p>${escapeHtml(content)}</p>` : renderValue(content)}</li>`,
   );
-  return turns.length === 0 ? '' : `<ol class="turns">${turns.join('')}</ol>`;
+  return livePart('turns', turns.length === 0 ? '' : `<ol class="turns">${turns.join('')}</ol>`);
 }
 
-/** A turn more, or the end: two forms, so that Enter in the one never does the other. */
-function talk(model: QuestionModel, choice: Choice): string {
-  const { interrupt } = model;
-  if (choice.action === 'say')
-    return form(
-      model,
-      choice,
-      `${seenTurn(interrupt)}${area({ name: 'reason', label: 'What you say', required: true })}${button('Send', 'primary')}`,
-    );
+/** A part of a card that another person, or a step beside it, changes while the question is open. */
+function livePart(name: string, inside: string): string {
+  return `<div class="part" data-live="${name}">${inside}</div>`;
+}
+
+/** A turn more, and the end, are two forms, so that Enter in the one never does the other. */
+function turn(model: AnswerModel): string {
+  const said = area({ name: 'reason', label: 'What you say', required: true });
+  return form(model, `${seenTurn(model.interrupt)}${said}`, { label: 'Send', look: 'primary' });
+}
+
+function closing(model: AnswerModel): string {
+  const { interrupt, choice } = model;
   const outcome = outcomeSchemaOf(interrupt.data)
     ? area({ name: 'editedDecision', label: 'The outcome', required: true })
     : '';
-  return fold(
-    choice.label,
-    form(
-      model,
-      choice,
-      `${outcome}${area({ name: 'reason', label: 'A last word (optional)' })}${button(choice.label)}`,
-    ),
-  );
+  const last = area({ name: 'reason', label: 'A last word (optional)' });
+  return fold(choice.label, form(model, `${outcome}${last}`, { label: choice.label }));
 }
 
 /** The place that a turn is said at: a double click says it once. */
 function seenTurn({ data: { turnIndex } }: OpenQuestion): string {
-  return typeof turnIndex === 'number' ? hidden('turnIndex', String(turnIndex)) : '';
+  return typeof turnIndex === 'number'
+    ? livePart('turn-index', hidden('turnIndex', String(turnIndex)))
+    : '';
 }
 
 function why(reasoning: string | undefined): string {
@@ -152,71 +161,77 @@ function soFar({ data }: OpenQuestion): string {
   const asked = askedBackOf(data).map(
     ({ by, text }) => `<li><b>${escapeHtml(by)}</b><p>${escapeHtml(text)}</p></li>`,
   );
-  return [
-    votes === undefined ? '' : `<p class="votes">${escapeHtml(votes)}</p>`,
-    asked.length === 0
-      ? ''
-      : `<p>Asked about it:</p><ol class="turns" aria-label="Asked about it">${asked.join('')}</ol>`,
-  ].join('');
+  return livePart(
+    'so-far',
+    [
+      votes === undefined ? '' : `<p class="votes">${escapeHtml(votes)}</p>`,
+      asked.length === 0
+        ? ''
+        : `<p>Asked about it:</p><ol class="turns" aria-label="Asked about it">${asked.join('')}</ol>`,
+    ].join(''),
+  );
 }
 
 /** One form for each answer that the question offers. */
 function forms(model: QuestionModel): string {
-  return choicesOf(model.interrupt)
-    .map((choice) => formOf(model, choice))
+  const { interrupt } = model;
+  return choicesOf(interrupt)
+    .map((choice, at) =>
+      formOf({ ...model, choice, thenId: `then-${at}-${interrupt.interruptId}` }),
+    )
     .join('');
 }
 
-function formOf(model: QuestionModel, choice: Choice): string {
-  const { interrupt } = model;
-  const { action, label, effect } = choice;
-  const shape = formShapeOf(interrupt);
-  if (shape === 'talk') return talk(model, choice);
-  switch (action) {
-    case 'edit-accept':
-      return edit(model, choice);
+function formOf(model: AnswerModel): string {
+  const { interrupt, choice } = model;
+  const { label, effect } = choice;
+  switch (fillInOf(interrupt, choice)) {
+    case 'turn':
+      return turn(model);
+    case 'outcome':
+      return closing(model);
+    case 'change':
+      return edit(model);
     case 'answers': {
       const fields = questionsOf(interrupt.data).map(questionField).join('');
-      return shape === 'clarification'
-        ? form(model, choice, `${fields}${button(label, 'primary')}`)
-        : fold(label, form(model, choice, `${fields}${button('Send, and let it decide again')}`));
+      return formShapeOf(interrupt) === 'clarification'
+        ? form(model, fields, { label, look: 'primary' })
+        : fold(label, form(model, fields, { label: 'Send, and let it decide again' }));
     }
-    case 'refine':
-      return fold(
-        label,
-        form(
-          model,
-          choice,
-          `${area({ name: 'reason', label: 'What should change', required: true })}${button('Send back')}`,
-        ),
-      );
+    case 'refinement':
+      return withText(model, { field: 'What should change', send: 'Send back' });
+    case 'question':
+      return withText(model, { field: 'What you want to know', send: 'Ask' });
+    case 'reason': {
+      const reason = area({ name: 'reason', label: 'Reason (optional)' });
+      const look = effect === 'route' ? '' : 'danger';
+      return fold(label, form(model, reason, { label, look }));
+    }
+    case 'nothing':
+      return form(model, '', { label, look: 'primary' });
   }
-  if (effect === 'ask-again')
-    return fold(
-      label,
-      form(
-        model,
-        choice,
-        `${area({ name: 'reason', label: 'What you want to know', required: true })}${button('Ask')}`,
-      ),
-    );
-  if (effect === 'continue' && action !== 'reject')
-    return form(model, choice, button(label, 'primary'));
-  return fold(
-    label,
-    form(
-      model,
-      choice,
-      `${area({ name: 'reason', label: 'Reason (optional)' })}${button(label, effect === 'route' ? '' : 'danger')}`,
-    ),
-  );
+}
+
+/** An answer that needs a text. */
+function withText(
+  model: AnswerModel,
+  { field, send }: { readonly field: string; readonly send: string },
+): string {
+  const text = area({ name: 'reason', label: field, required: true });
+  return fold(model.choice.label, form(model, text, { label: send }));
+}
+
+interface Send {
+  readonly label: string;
+  readonly look?: string;
 }
 
 /** The fields and the button, and below them what follows. */
-function form(model: QuestionModel, choice: Choice, inside: string): string {
-  const { interrupt, csrfToken, answerUrl } = model;
-  const { action } = choice;
-  return `<form method="post" action="${escapeHtml(answerUrl)}" class="answer">${hidden('csrf', csrfToken)}${hidden('interruptId', interrupt.interruptId)}${hidden('action', action)}${inside}${follows(model, choice)}</form>`;
+function form(model: AnswerModel, fields: string, { label, look = '' }: Send): string {
+  const { interrupt, csrfToken, answerUrl, choice, standing, thenId } = model;
+  const described = standing ? ` aria-describedby="${escapeHtml(thenId)}"` : '';
+  const send = `<button class="${look}"${described}>${escapeHtml(label)}</button>`;
+  return `<form method="post" action="${escapeHtml(answerUrl)}" class="answer">${hidden('csrf', csrfToken)}${hidden('interruptId', interrupt.interruptId)}${hidden('action', choice.action)}${fields}${send}${follows(model)}</form>`;
 }
 
 function hidden(name: string, value: string): string {
@@ -229,12 +244,13 @@ const EDIT_WORDS: Readonly<Record<string, { readonly what: string; readonly send
   'low-confidence': { what: 'The decision', send: 'Accept with changes' },
 };
 
-function edit(model: QuestionModel, choice: Choice): string {
-  const { what, send } = EDIT_WORDS[formShapeOf(model.interrupt)] ?? {
+function edit(model: AnswerModel): string {
+  const { interrupt, choice } = model;
+  const { what, send } = EDIT_WORDS[formShapeOf(interrupt)] ?? {
     what: 'The content',
     send: 'Accept with changes',
   };
-  const value = editableOf(model.interrupt);
+  const value = editableOf(interrupt);
   const fields = isFlatObject(value)
     ? Object.entries(value)
         .map(([name, part]) => memberField(name, part))
@@ -245,15 +261,11 @@ function edit(model: QuestionModel, choice: Choice): string {
         value: JSON.stringify(value, null, 2),
         required: true,
       });
-  return fold(choice.label, form(model, choice, `${fields}${button(send)}`));
+  return fold(choice.label, form(model, fields, { label: send }));
 }
 
 function fold(summary: string, inside: string): string {
   return `<details class="choice"><summary>${escapeHtml(summary)}</summary>${inside}</details>`;
-}
-
-function button(label: string, look = ''): string {
-  return `<button class="${look}">${escapeHtml(label)}</button>`;
 }
 
 function memberField(name: string, value: string | number | boolean | null): string {
@@ -310,12 +322,12 @@ function enumOf(schema: JsonObject | undefined): string[] | undefined {
 }
 
 /** What the run does after this answer. */
-function follows({ standing, interrupt }: QuestionModel, choice: Choice): string {
+function follows({ standing, interrupt, choice, thenId }: AnswerModel): string {
   if (!standing) return '';
   const { steps, words = '' } = followsOf(interrupt, choice, standing);
   const items = steps.map((step) => `<li>${stepWords(step)}</li>`);
   const told = steps.length === 0 ? escapeHtml(words) : `<ul>${items.join('')}</ul>`;
-  return `<div class="next"><span>Then:</span> ${told}</div>`;
+  return `<div class="next" id="${escapeHtml(thenId)}" data-live="then ${escapeHtml(choice.action)}"><span>Then:</span> ${told}</div>`;
 }
 
 function stepWords({ name, when, isLater, isAgain, isAtLimit }: FollowingStep): string {

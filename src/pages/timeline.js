@@ -135,13 +135,27 @@ function storyOf({ stories }, type) {
   return (Object.hasOwn(stories, type) && stories[type]) || ['note'];
 }
 
+/** Parts after which the status or a question is another one. */
+const MOVES = /^(run|wait)-|^(clock|vote|asked-back|turn)$/;
+/** Parts after which something else may follow an answer. */
+const LEADS_ELSEWHERE = /^node-|^(variable|channel)$/;
+
 /**
- * True when the question or the status of the run may be another one after this event.
+ * True when the question or the status of the run may be another one after this event, which is folded already.
  * @param {Timeline} timeline
  * @param {RunEventDoc} event
  */
 export function movesHead(timeline, { type }) {
-  return /^(run|wait)-|^clock$/.test(storyOf(timeline, type)[0]);
+  const [part] = storyOf(timeline, type);
+  return MOVES.test(part) || (LEADS_ELSEWHERE.test(part) && asks(timeline));
+}
+
+/**
+ * @param {Timeline} timeline
+ * @param {(question: TimelineItem) => boolean} [isMeant]
+ */
+function asks({ open }, isMeant = () => true) {
+  return [...open].some(([name, item]) => name.startsWith('question ') && isMeant(item));
 }
 
 /**
@@ -336,9 +350,7 @@ function answered({ timeline, event, payload, nodeId, atMs }) {
     answeredAt: event.sequence,
     tookMs: asked ? atMs - asked.atMs : undefined,
   });
-  const asksStill = [...timeline.open].some(
-    ([name, item]) => name.startsWith('question ') && item.nodeId === nodeId,
-  );
+  const asksStill = asks(timeline, (other) => other.nodeId === nodeId);
   return asksStill ? question : [question, setStep(timeline, nodeId, 'running')];
 }
 

@@ -171,7 +171,7 @@ export function pageTests({ host, resolve }: Suite): void {
       const interruptId = await nextQuestion(host(), runId);
       const { cookie, html } = await open(runId);
       expect(
-        html.match(/(?<=<button class="(?:primary|danger)">|Then:<\/span> <ul><li><b>)[^<]*/g),
+        html.match(/(?<=<button class="(?:primary|danger)"[^>]*>|Then:<\/span> <ul><li><b>)[^<]*/g),
       ).toEqual(['Pay it', 'pay', 'Do not pay', 'tell']);
       const csrf = /name="csrf" value="([^"]*)"/.exec(html)?.[1] ?? '';
       const fields = form({ csrf, interruptId, action: 'deny', reason: 'Too late.' });

@@ -8,6 +8,9 @@ import { chromiumPath, launchChromium } from '../support/chromium.ts';
 import { startPageServer, type PageServer } from './page-server.ts';
 import { afterAnswer, eventsOf, question, STARTED_MS, untilQuestion } from './sample-run.ts';
 import { refundDesk } from '../../src/demo/definition.ts';
+import { offeredActions } from '../../src/rules/gate-actions.ts';
+import { definition, edge, node } from '../support/definitions.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 900 };
@@ -38,6 +41,23 @@ const completed: RunPageModel = {
   events: [...untilQuestion, ...afterAnswer],
   interrupts: [],
 };
+
+/** A gate beside a step; the payment waits for both. */
+const beside = definition(
+  'payment',
+  ['triage', 'check', 'pay', 'refuse'].map((id) => node(id, 'core.noop')),
+  [
+    edge('triage', 'pay'),
+    edge('check', 'pay'),
+    edge('triage', 'refuse', { triggerRule: 'any_failed' }),
+  ],
+);
+const asking = (kind: string, data: JsonObject, check = 'running'): RunPageModel => ({
+  ...waiting,
+  snapshot: { ...waiting.snapshot, nodeStates: { check: { status: check } } },
+  interrupts: [{ ...question, kind, data }],
+  definition: beside,
+});
 
 describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
   let browser: Browser;
@@ -129,6 +149,82 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
     expect(await page.getByLabel('What should the agent know?').inputValue()).toBe(
       'The customer sent a photo',
     );
+  });
+
+  it('an open card shows votes, questions back and what follows now, and keeps what was typed', async () => {
+    const choices = offeredActions({ actions: ['accept', 'reject', 'ask'] });
+    const gate = { title: 'Pay?', requiredApprovals: 2, choices };
+    server.model = asking('approval', gate);
+    await open({ viewport: DESKTOP });
+    await page.getByText('Live', { exact: true }).waitFor();
+    const card = page.locator('[data-interrupt]');
+    await card.getByText('Ask something first').click();
+    const typed = card.getByLabel('What you want to know');
+    await typed.fill('Why so much?');
+    let sequence = untilQuestion.length;
+    const happens = (type: string, payload: JsonObject, model: RunPageModel) => {
+      server.model = model;
+      server.push(eventsOf([{ type, payload: { nodeId: 'triage', ...payload } }], sequence++));
+    };
+    const parts = () => card.locator('[data-live]').allTextContents();
+    const quorumProgress = { granted: 1, rejected: 0 };
+    const vote = { principal: 'ada', quorumProgress: { granted: 1, required: 2 } };
+    happens('approval.granted', vote, asking('approval', { ...gate, quorumProgress }));
+    await card.getByText('1 of 2 approvals').waitFor();
+    const voted = { ...gate, quorumProgress, askedBack: [{ by: 'bob', text: 'For whom?' }] };
+    happens('openwop-temporal.asked-back', { askedBy: 'bob' }, asking('approval', voted));
+    await card.getByText('For whom?').waitFor();
+    const before = await parts();
+    const failure = { nodeId: 'check', error: { code: 'x', message: 'x' } };
+    happens('node.failed', failure, asking('approval', voted, 'failed'));
+    await expect.poll(parts).not.toEqual(before);
+    expect(await typed.inputValue()).toBe('Why so much?');
+    expect(await page.evaluate('document.activeElement.name')).toBe('reason');
+    expect(await card.locator('.choice[open]').count()).toBe(1);
+    expect(complaints).toEqual([]);
+    const live = await parts();
+    await page.reload();
+    expect(await parts()).toEqual(live);
+  });
+
+  it('RFC 0005 a turn of somebody else is shown, and what is typed is said behind it', async () => {
+    const said = { turns: [{ from: 'user', content: 'Hi' }], turnIndex: 1 };
+    server.model = asking('conversation.exchange', said);
+    await open({ viewport: DESKTOP });
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByLabel('What you say').fill('Hello');
+    const turns = [...said.turns, { from: 'user', content: 'Anybody?' }];
+    server.model = asking('conversation.exchange', { turns, turnIndex: 2 });
+    const payload = { turn: { from: 'user', content: 'Anybody?' } };
+    server.push(
+      eventsOf(
+        [{ type: 'conversation.exchanged', nodeId: 'triage', payload }],
+        untilQuestion.length,
+      ),
+    );
+    await page.locator('[data-interrupt]').getByText('Anybody?').waitFor();
+    await page.getByRole('button', { name: 'Send' }).click();
+    await expect.poll(() => server.answers.length).toBe(1);
+    expect(Object.fromEntries(server.answers[0] ?? [])).toMatchObject({
+      reason: 'Hello',
+      turnIndex: '2',
+    });
+  });
+
+  it('a question that goes or comes leaves the focus in another one', async () => {
+    const other = { ...question, interruptId: 'int-0', nodeId: 'other' };
+    server.model = { ...waiting, interrupts: [other, question] };
+    await open({ viewport: DESKTOP });
+    await page.getByText('Live', { exact: true }).waitFor();
+    const card = page.locator('[data-interrupt=int-1]');
+    await card.getByText('Answer the agent, and let it decide again').click();
+    await card.getByLabel('What should the agent know?').fill('A photo came');
+    const next = { ...question, interruptId: 'int-2' };
+    server.model = { ...waiting, interrupts: [question, next] };
+    server.push(eventsOf([{ type: 'run.resumed', payload: {} }], untilQuestion.length));
+    await page.locator('[data-interrupt=int-0]').waitFor({ state: 'detached' });
+    await page.locator('[data-interrupt=int-2]').waitFor();
+    expect(await page.evaluate('document.activeElement.value')).toBe('A photo came');
   });
 
   it.each([

@@ -316,7 +316,7 @@ describe('the forms of a question', () => {
     const forms = html.match(/<form[\s\S]*?<\/form>/g) ?? [];
     const followed = forms.map((form) => [
       /name="action" value="([^"]*)"/.exec(form)?.[1],
-      /<div class="next">([\s\S]*?)<\/div>/.exec(form)?.[1]?.replaceAll(/<[^>]*>/g, ''),
+      /<div class="next"[^>]*>([\s\S]*?)<\/div>/.exec(form)?.[1]?.replaceAll(/<[^>]*>/g, ''),
     ]);
     const stands = 'Then: the question stays open; its deadline does not change.';
     expect(followed).toEqual([
@@ -328,6 +328,28 @@ describe('the forms of a question', () => {
       ['deny', 'Then: tell!'],
       ['refine', 'Then: the run is complete. Nothing more is done.'],
     ]);
+  });
+  it('what follows describes the button, in each form by an id of its own', () => {
+    const html = renderRunPage({ ...model, definition: refundDesk });
+    const forms = html.match(/<form[\s\S]*?<\/form>/g) ?? [];
+    const ids = forms.map((form) => /<button[^>]* aria-describedby="([^"]*)"/.exec(form)?.[1]);
+    expect(new Set(ids).size).toBe(forms.length);
+    forms.forEach((form, at) => expect(form).toContain(`<div class="next" id="${ids[at]}"`));
+    expect(renderRunPage(model)).not.toContain('aria-describedby');
+  });
+  it('answers that a definition calls as the host calls others have a field for a reason, and no other', () => {
+    const names = ['answers', 'say', 'close'];
+    const actions = names.map((action) => ({ action, effect: 'end' as const }));
+    const choices = offeredActions({ actions: ['accept', ...actions] });
+    const html = renderRunPage({
+      ...model,
+      interrupts: [{ ...question, kind: 'approval', data: { choices } }],
+    });
+    const forms = html.match(/<form[\s\S]*?<\/form>/g) ?? [];
+    const fields = forms.map((form) =>
+      [...form.matchAll(/name="([^"]*)"/g)].map(([, name]) => name).slice(3),
+    );
+    expect(fields).toEqual([[], ['reason'], ['reason'], ['reason']]);
   });
   it('interrupt-profiles.md §quorum: how far the votes are, and what was asked about it', () => {
     const asked = (data: JsonObject) =>

@@ -1,6 +1,6 @@
 // What the timeline makes of events that belong together by an id, and not by their node alone.
 import { describe, expect, it } from 'vitest';
-import { emptyTimeline, foldEvent, type Timeline } from '../../src/pages/timeline.js';
+import { emptyTimeline, foldEvent, movesHead, type Timeline } from '../../src/pages/timeline.js';
 import { EVENT_STORIES } from '../../src/rules/events.ts';
 import { eventsOf } from './sample-run.ts';
 
@@ -56,6 +56,58 @@ describe('two questions of one node', () => {
     ]);
     expect(stateOfStep(both)).toBe('running');
   });
+});
+
+describe('interrupt-profiles.md §quorum: what people say while the question stands', () => {
+  const said = (type: string, payload: Told['payload']) =>
+    folded(started(0), ...asks('a'), { type, nodeId: 'n', payload }).items.at(-1);
+  it.each<[string, Told['payload'], string, string?]>([
+    [
+      'approval.granted',
+      { principal: 'ada', quorumProgress: { granted: 1, required: 2 } },
+      'ada is for it: 1 of 2 approvals',
+    ],
+    [
+      'approval.rejected',
+      { principal: 'bob', reason: 'Too much.' },
+      'bob is against it',
+      'Too much.',
+    ],
+    [
+      'openwop-temporal.asked-back',
+      { askedBy: 'cyd', text: 'For whom?' },
+      'cyd asks about it',
+      'For whom?',
+    ],
+  ])('%s is a note of its own', (type, payload, title, text) => {
+    const item = said(type, payload);
+    expect([item?.kind, item?.title, item?.text]).toEqual(['note', title, text]);
+  });
+});
+
+it.each([
+  ['approval_rejected', 'declined'],
+  ['escalation_rejected', 'declined'],
+  ['interrupt_timeout', 'failed'],
+])('a step that ended with %s is %s', (code, state) => {
+  const error = { code, message: 'x' };
+  const end: Told = { type: 'node.failed', nodeId: 'n', payload: { nodeId: 'n', error } };
+  expect(folded(started(0), end).items.map((item) => item.state)).toEqual([state]);
+});
+
+it('the head moves by what is said to a question, and by steps and values while one is open', () => {
+  const moved = (timeline: Timeline) =>
+    [
+      ...['approval.granted', 'openwop-temporal.asked-back', 'conversation.exchanged'],
+      ...['node.started', 'node.completed', 'node.skipped', 'variable.changed', 'channel.written'],
+      ...['agent.reasoned', 'provider.usage'],
+    ].filter((type) => eventsOf([{ type, payload: {} }]).some((one) => movesHead(timeline, one)));
+  const atQuestion = ['approval.granted', 'openwop-temporal.asked-back', 'conversation.exchanged'];
+  const beside = ['node.started', 'node.completed', 'node.skipped'];
+  const values = ['variable.changed', 'channel.written'];
+  expect(moved(folded(started(0)))).toEqual(atQuestion);
+  expect(moved(folded(started(0), ...asks('a')))).toEqual([...atQuestion, ...beside, ...values]);
+  expect(moved(folded(started(0), ...asks('a'), answers('a')))).toEqual(atQuestion);
 });
 
 it('rest-endpoints.md pause: an attempt that was cut does not run any more when the next one does', () => {
