@@ -44,9 +44,23 @@ export function approvalSchema(actions: readonly string[], requiredApprovals = 1
       feedback: { type: 'string', maxLength: 8192 },
       ...(requiredApprovals > 1 ? { voter: { type: 'string', minLength: 1, maxLength: 256 } } : {}),
       editedArtifactData: {},
+      ...(actions.includes('refine') ? { refineFeedback: REFINE_FEEDBACK } : {}),
     },
   };
 }
+
+/** What should change (interrupt.md §approval). */
+const REFINE_FEEDBACK: JsonObject = {
+  type: 'object',
+  required: ['scope'],
+  properties: {
+    scope: { enum: ['whole', 'section', 'items'] },
+    sectionPath: { type: 'string', maxLength: 8192 },
+    itemIds: { type: 'array', maxItems: 1000, items: { type: 'string', maxLength: 256 } },
+    tags: { type: 'array', maxItems: 100, items: { type: 'string', maxLength: 256 } },
+    text: { type: 'string', maxLength: 8192 },
+  },
+};
 
 interface Said {
   readonly value: JsonObject;

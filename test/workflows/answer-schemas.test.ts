@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { checkAgainst } from '../../src/wire/user-schema.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
 import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
 import { answer, payloadsOf, runOnce, useWorkflowRunner } from './both-ways.ts';
@@ -100,5 +101,18 @@ describe('a decision in doubt: what changes it is held to the return schema, wha
     });
     expect(payloadsOf(run, 'node.completed')).toEqual([]);
     expect(payloadsOf(run, 'node.failed')).toMatchObject([{ error: { code: 'validation_error' } }]);
+  });
+});
+
+describe('interrupt.md §approval: what should change', () => {
+  it.each<[boolean, JsonValue]>([
+    [true, { scope: 'whole', text: 'shorter' }],
+    [true, { scope: 'items', itemIds: ['a'], tags: ['tone'] }],
+    [false, { scope: 'bogus' }],
+    [false, { text: 'shorter' }],
+    [false, 'shorter'],
+  ])('is taken (%s): %j', (taken, refineFeedback) => {
+    const value = { action: 'refine', refineFeedback };
+    expect(isTaken(approvalSchema(['accept', 'refine']), value)).toBe(taken);
   });
 });
