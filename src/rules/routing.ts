@@ -46,8 +46,7 @@ const RULES: Record<TriggerRule, (decisions: readonly EdgeDecision[]) => boolean
 };
 
 function succeeds(decisions: readonly EdgeDecision[]): boolean {
-  const isHeldBack = decisions.includes('failed') || decisions.includes('withheld');
-  return decisions.includes('taken') && !isHeldBack;
+  return decisions.includes('taken') && !decisions.some(isHeldBack);
 }
 
 /** How the run stands, as far as routing asks. */
@@ -62,35 +61,30 @@ export interface Decided {
 export function isTriggered(decided: Decided, nodeId: string): boolean | undefined {
   const { graph, decisionOf } = decided;
   const into = graph.forwardIn.get(nodeId) ?? [];
-  const decisions = into.map(({ id }) => decisionOf(id));
-  if (decisions.includes(undefined)) return undefined;
   const taken = into.filter(({ id }) => decisionOf(id) === 'taken');
-  const released = into.map(({ id }, at) => {
-    const isFree =
-      decisions[at] === 'withheld' && isReleased(decided, { edgeId: id, nodeId, taken });
-    return isFree ? 'dead' : (decisions[at] as EdgeDecision);
-  });
-  return RULES[ruleOf(graph, nodeId)](released);
+  const decisions: EdgeDecision[] = [];
+  for (const edge of into) {
+    const decision = decisionOf(edge.id);
+    if (decision === undefined) return undefined;
+    const isFree = decision === 'withheld' && isReleased(decided, edge, taken);
+    decisions.push(isFree ? 'dead' : decision);
+  }
+  return RULES[ruleOf(graph, nodeId)](decisions);
 }
 
 export function ruleOf({ triggerRule }: DefinitionGraph, nodeId: string): TriggerRule {
   return triggerRule.get(nodeId) ?? 'all_success';
 }
 
-interface Withheld {
-  readonly edgeId: string;
-  readonly nodeId: string;
-  readonly taken: readonly WorkflowEdge[];
-}
-
 /** A path that leads on from the same failure or no came here: somebody took it up. */
-function isReleased(decided: Decided, { edgeId, nodeId, taken }: Withheld): boolean {
+function isReleased(
+  decided: Decided,
+  withheld: WorkflowEdge,
+  taken: readonly WorkflowEdge[],
+): boolean {
   if (taken.length === 0) return false;
-  const { graph } = decided;
-  const edge = graph.forwardIn.get(nodeId)?.find(({ id }) => id === edgeId);
-  if (!edge) return false;
-  return [...originsOf(decided, edge)].every((origin) => {
-    const behind = reachedFrom(graph, origin);
+  return [...originsOf(decided, withheld)].every((origin) => {
+    const behind = reachedFrom(decided.graph, origin);
     return taken.some(({ sourceNodeId }) => behind.has(sourceNodeId));
   });
 }
