@@ -42,9 +42,22 @@ export function sessionStoreContract(stores: GivenStores): void {
         inSession({ sessionId }, { ...over, createdAtMs: 6_000, sessionTitle: 'another' }),
       );
       expect(await find(tenant, sessionId)).toEqual({
-        ...{ sessionId, title: 'Refund "ü"', tags: ['b', 'a', 'c', '\ufffd'] },
+        ...{ sessionId, title: 'Ref\u0000und "ü"', tags: ['b', 'a', 'c', 'a\u0000', '\ud800'] },
         ...{ createdAtMs: 5_000, lastActivityMs: 7_000 },
       });
+    });
+
+    // [I97]
+    it('a title and tags may begin as what is sealed begins', async () => {
+      const [tenant, sessionId] = [newId('tenant'), newId('session')];
+      const tags = ['~urgent', '~', '~a.b.c', '~..', '"~'];
+      const sessionTitle = '~key.c2VhbGVk.kept';
+      await stores().runs.accept(inSession({ sessionId }, { tenant, tags, sessionTitle }));
+      expect(await find(tenant, sessionId)).toMatchObject({ title: sessionTitle, tags });
+      const { sessions } = await stores().sessions.list(tenant, { limit: 10 });
+      expect(sessions).toMatchObject([{ sessionId, title: sessionTitle, tags }]);
+      const { runs } = await stores().sessions.runs(tenant, sessionId, { limit: 10 });
+      expect(runs.map((run) => run.tags)).toEqual([tags]);
     });
 
     it('seed 003 §3.1 a session holds at most 100 tags', async () => {

@@ -15,7 +15,7 @@ import type { JsonValue } from '../../rules/json.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../../rules/limits.ts';
 import type { ClaimOutcome, IdempotencyClaim, IdempotencyStore } from '../../ports/idempotency.ts';
 import type { SealedDb, SqlValue, Transaction } from './db.ts';
-import { AS_IT_IS, PLACES, type Opener, type Seal } from './seals.ts';
+import { AS_IT_IS, atRest, PLACES, type Opener, type Seal } from './seals.ts';
 
 interface RecordRow {
   readonly request_digest: string;
@@ -199,16 +199,11 @@ export function createIdempotencyStore(db: SealedDb): IdempotencyStore {
       return db.transaction((tx) => claimRecord(tx, tenant, { claim, leaseMs, open }));
     },
     async complete(tenant, claim, owner, { status, body }) {
-      const text = JSON.stringify(body);
       const { seal } = await keyedClaim(db, claim);
+      const kept = atRest(seal, { place: placeOf(tenant, claim), json: JSON.stringify(body) });
       await db.query(
         `UPDATE idempotency_records SET response_status = $5, response_body = $6 WHERE ${OWN}`,
-        [
-          ...recordKey(tenant, claim),
-          owner,
-          status,
-          seal ? seal.text(placeOf(tenant, claim), text) : text,
-        ],
+        [...recordKey(tenant, claim), owner, status, kept],
       );
     },
     async bind(tenant, claim, owner, boundTo) {

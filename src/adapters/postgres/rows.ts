@@ -5,7 +5,7 @@ import type { RunStatus } from '../../rules/status.ts';
 import type { Head, LogRow, LogLink } from '../../ports/log.ts';
 import { erasedSnapshot } from '../../rules/erased.ts';
 import { erasedPayload } from '../../wire/erased-payload.ts';
-import { PLACES, type Opener, type Seal, type Seals } from './seals.ts';
+import { atRest, PLACES, type Opener, type Seal, type Seals } from './seals.ts';
 
 export const EVENT_COLUMNS =
   'run_id, sequence, event_id, key, type, node_id, causation_id, caused_by, payload, timestamp_ms';
@@ -67,9 +67,9 @@ export function linkOf(record: LinkRecord): LogLink {
 }
 
 function storedPayload({ runId, key, type, payload }: LogRow, seal: Seal | undefined): string {
-  return seal
-    ? seal.text(PLACES.payload(runId, key), payload, erasedPayload(type, payload))
-    : payload;
+  const place = PLACES.payload(runId, key);
+  const kept = seal && erasedPayload(type, payload);
+  return atRest(seal, { place, json: payload, kept });
 }
 
 function recordOf(row: LogRow, seal: Seal | undefined): EventRecord {
@@ -147,12 +147,11 @@ export function storedHead(
   { runId, translateState, snapshot }: Pick<Head, 'runId' | 'translateState' | 'snapshot'>,
   seal: Seal | undefined,
 ): [state: string, snapshot: string] {
-  const state = JSON.stringify(translateState);
-  const folded = JSON.stringify(snapshot);
-  if (!seal) return [state, folded];
+  const [state, folded] = [JSON.stringify(translateState), JSON.stringify(snapshot)];
+  const kept = seal && JSON.stringify(erasedSnapshot(snapshot));
   return [
-    seal.text(PLACES.state(runId), state, 'null'),
-    seal.text(PLACES.snapshot(runId), folded, JSON.stringify(erasedSnapshot(snapshot))),
+    atRest(seal, { place: PLACES.state(runId), json: state, kept: 'null' }),
+    atRest(seal, { place: PLACES.snapshot(runId), json: folded, kept }),
   ];
 }
 

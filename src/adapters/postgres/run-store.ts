@@ -16,7 +16,7 @@ import {
   newClaimValues,
   standingOf,
 } from './idempotency-store.ts';
-import { AS_IT_IS, PLACES, type Seal, type Seals } from './seals.ts';
+import { AS_IT_IS, atRest, PLACES, type Seal, type Seals } from './seals.ts';
 
 /** How long in ms an acceptance may take before a retry with the same key goes on with its run. */
 const ACCEPT_LEASE_MS = 15_000;
@@ -61,8 +61,7 @@ export function refusedKey(error: unknown): never {
 }
 
 function storedTags({ runId, input: { tags = [] } }: NewRun, seal: Seal | undefined): string {
-  const text = JSON.stringify(tags);
-  return seal ? seal.text(PLACES.tags(runId), text, '[]') : text;
+  return atRest(seal, { place: PLACES.tags(runId), json: JSON.stringify(tags), kept: '[]' });
 }
 
 export function runValues(run: NewRun, seal: Seal | undefined): SqlValue[] {

@@ -3,7 +3,7 @@
 import { ASKS_A_PERSON } from '../../rules/status.ts';
 import type { RunRef, RunSummary } from '../../ports/runs.ts';
 import type { Queries, SqlValue } from './db.ts';
-import { PLACES, type Seal } from './seals.ts';
+import { atRest, PLACES, type Seal } from './seals.ts';
 
 /** Stands for no deadline: behind every other. */
 const NEVER_MS = Number.MAX_SAFE_INTEGER;
@@ -32,9 +32,8 @@ interface Summed {
 
 /** Times stay when its run is erased; nobody is asked anything then. */
 function storedSummary(runId: string, summary: RunSummary, seal: Seal | undefined): string {
-  const text = JSON.stringify(summary);
   const kept = JSON.stringify({ ...summary, waits: [] });
-  return seal ? seal.text(PLACES.summary(runId), text, kept) : text;
+  return atRest(seal, { place: PLACES.summary(runId), json: JSON.stringify(summary), kept });
 }
 
 /** Of a head that was put anew, behind its lock. */

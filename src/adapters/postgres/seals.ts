@@ -1,6 +1,6 @@
 // Texts at rest, sealed with the key of their run's subject (architecture §10.1), at the borders of the stores: what goes in
 // names its key, so that what is read needs to know nothing of its run. Beside the sealed text stands what stays readable
-// when its key is destroyed. No JSON begins as a sealed text does: none can be taken for one.
+// when its key is destroyed. What may be sealed is JSON, and no JSON begins as a sealed text does: none can be taken for one.
 import { HostError } from '../../rules/errors.ts';
 import type { KnownKey, SealingKey, SubjectKeys } from '../../ports/subjects.ts';
 import { keyedDigest, seal as sealBytes, unseal } from '../../system/sealing.ts';
@@ -22,6 +22,20 @@ export interface Seal {
   digest(text: string): string;
   readonly open: Opener;
   readonly keyId: string;
+}
+
+/**
+ * What stands at a place of the database: JSON text as it is, or sealed. Throws HostError internal_error for a text that
+ * is no JSON and would be read as a sealed one.
+ */
+export function atRest(
+  seal: Seal | undefined,
+  { place, json, kept }: { readonly place: string; readonly json: string; readonly kept?: string },
+): string {
+  if (seal) return seal.text(place, json, kept);
+  if (json.startsWith(MARK))
+    throw new HostError('internal_error', { reason: `What stands at ${place} is no JSON.` });
+  return json;
 }
 
 /** For what is not sealed. */

@@ -1,6 +1,5 @@
 // Sessions on Postgres (migrations/001-schema.sql says how they are kept): read by place, as lists of runs are.
 import { sha256Hex } from '../../rules/ids.ts';
-import type { RunInput } from '../../rules/run-input.ts';
 import type { RunStatus } from '../../rules/status.ts';
 import type { FedRow } from '../../ports/feed.ts';
 import type { NewRun } from '../../ports/runs.ts';
@@ -14,7 +13,7 @@ import type {
 import type { Db, SealedDb, SqlValue } from './db.ts';
 import { fedRows, IS_THERE, OF_EVENT, type FedRecord } from './feed-store.ts';
 import { behind, nextCursor } from './list-cursor.ts';
-import { PLACES, type Opener, type Seal, type Seals } from './seals.ts';
+import { atRest, PLACES, type Opener, type Seal, type Seals } from './seals.ts';
 
 interface SessionRecord {
   readonly session_id: string;
@@ -52,22 +51,18 @@ export function sessionValues(
 ): SqlValue[] {
   const { sessionId, parentRunId, parentNodeId, correlationId, causationId } = input.header;
   const stored = (text: string): string =>
-    seal ? seal.text(PLACES.ofSession(sessionId), text) : text;
+    atRest(seal, { place: PLACES.ofSession(sessionId), json: JSON.stringify(text) });
   return [
     ...[runId, tenant, sessionId, createdAtMs],
     ...[parentRunId ?? null, storable(parentNodeId) ?? null, correlationId, causationId ?? null],
-    sessionTitle === undefined ? null : stored(storable(sessionTitle) ?? ''),
-    tagsOf(input).map(stored),
+    sessionTitle === undefined ? null : stored(sessionTitle),
+    (input.tags ?? []).map(stored),
   ];
 }
 
 /** No column can hold a NUL. */
 function storable(text: string | undefined): string | undefined {
   return text?.replaceAll('\0', '');
-}
-
-function tagsOf({ tags = [] }: RunInput): string[] {
-  return tags.map((tag) => tag.replaceAll('\0', ''));
 }
 
 async function sessionsOf(seals: Seals, records: readonly SessionRecord[]): Promise<SessionRow[]> {
@@ -80,7 +75,7 @@ async function sessionsOf(seals: Seals, records: readonly SessionRecord[]): Prom
 function sessionOf(record: SessionRecord, tags: readonly string[], open: Opener): SessionRow {
   const shown = (text: string): string[] => {
     const opened = open(PLACES.ofSession(record.session_id), text);
-    return opened.erasedAtMs === undefined ? [opened.text] : [];
+    return opened.erasedAtMs === undefined ? [JSON.parse(opened.text) as string] : [];
   };
   const [title] = record.title === null ? [] : shown(record.title);
   return {

@@ -148,6 +148,7 @@ CREATE TRIGGER run_heads_moved AFTER UPDATE ON run_heads FOR EACH ROW
 CREATE TABLE sessions (
   tenant_id text NOT NULL,
   session_id text NOT NULL,
+  -- JSON texts, or sealed.
   title text,
   -- Of its runs, each once, the earliest first; at most 100.
   tags text[] NOT NULL,
