@@ -2621,6 +2621,13 @@ export interface RunOverview {
   endedAt?: string;
   tags: string[];
   /**
+   * Why what the run holds cannot be read now: its tags, its times and what it waits for are not told.
+   */
+  unreadable?: {
+    code: string;
+    message: string;
+  };
+  /**
    * Its clock stands until somebody moves it.
    */
   rehearsal?: true;

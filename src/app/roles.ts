@@ -298,10 +298,10 @@ const expirer: Role<LateNeeds> = {
   name: 'expirer',
   half: 'both',
   stopLimitMs: 5_000,
-  async start({ stores, histories, options: { config, logger, waits } }) {
+  async start({ stores, histories, engine, options: { config, logger, waits } }) {
     const { retentionDays } = config;
     const running = createExpirer({
-      ...{ stores, histories, logger, roundMs: waits?.expiryRoundMs },
+      ...{ stores, histories, engine, logger, roundMs: waits?.expiryRoundMs },
       ...(retentionDays === undefined ? {} : { keptMs: retentionDays * DAY_MS }),
     });
     running.start();

@@ -64,11 +64,12 @@ export async function getQuestions(client: HostClient, runId: string): Promise<Q
   return { views: answer.questions, open: answer.questions.map(openOf) };
 }
 
-/** A run below another one; `questions` absent: it may ask, and was not looked at. */
+/** A run below another one; `questions` absent: it may ask, and was not looked at, or cannot be read. */
 export interface AskingRun {
   readonly runId: string;
   readonly workflowId: string;
   readonly questions?: readonly QuestionView[];
+  readonly unreadable?: { readonly message: string };
 }
 
 /** Of the runs below a run those that ask, or may, oldest first. A host that tells of none below has none. */

@@ -5,6 +5,7 @@ import { duration } from '../words/duration.js';
 import { printable, printableJson } from '../words/printable.ts';
 import { headOf, type OpenQuestion } from '../words/question.ts';
 import { STATUS_WORDS } from '../words/status.ts';
+import { unreadableText } from '../words/unreadable.ts';
 import { CALLED } from './cli.ts';
 import { commandLines, questionHead, subjectLines } from './question-lines.ts';
 import { openOf, type AskingRun } from './run-reads.ts';
@@ -25,9 +26,10 @@ export function runsTable(
 ): string {
   return table(
     ['RUN', 'STATUS', 'WORKFLOW', 'AGE', 'WAITS FOR'],
-    runs.map(({ runId, status, workflowId, createdAt, rehearsal, waiting }) => [
+    runs.map(({ runId, status, workflowId, createdAt, rehearsal, unreadable, waiting }) => [
       ...[runId, rehearsal ? `${statusText(status)} (rehearsal)` : statusText(status), workflowId],
-      ...[duration(nowMs - Date.parse(createdAt)), waiting.map(waitText).join('; ')],
+      duration(nowMs - Date.parse(createdAt)),
+      unreadable ? unreadableText(unreadable) : waiting.map(waitText).join('; '),
     ]),
     {
       screen,
@@ -99,12 +101,12 @@ function clockText({ now, skippedMs }: NonNullable<RunSnapshot['rehearsal']>): s
 
 /** Who waits for a run finds here whom it waits for. */
 function askingText(asking: readonly AskingRun[], screen: Screen): string {
-  const lines = asking.flatMap(({ runId, workflowId, questions }) => {
+  const lines = asking.flatMap(({ runId, workflowId, questions, unreadable }) => {
     const titles = questions?.map(openOf).map((open) => headOf(open, open.nodeId).title);
     const said = (title: string) =>
       wrapped(printable(`${runId} (${workflowId}): ${title}`), '  ', screen);
     return [
-      ...(titles ?? ['may ask']).flatMap(said),
+      ...(titles ?? [unreadable ? unreadableText(unreadable) : 'may ask']).flatMap(said),
       `    ${CALLED} runs show ${printable(runId)}`,
     ];
   });

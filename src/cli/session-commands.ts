@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { JsonValue } from '../rules/json.ts';
 import { printable, printableJson } from '../words/printable.ts';
+import { unreadableText } from '../words/unreadable.ts';
 import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, codeOf } from './faults.ts';
 import { followRun } from './follow.ts';
@@ -22,6 +23,7 @@ interface SessionView {
   readonly sessionId: string;
   readonly title?: string;
   readonly tags: readonly string[];
+  readonly unreadable?: { readonly message: string };
   readonly lastActivityAt: string;
 }
 
@@ -86,8 +88,9 @@ async function listSessions(cli: Cli, flags: LimitFlag): Promise<void> {
       ? 'No sessions yet.'
       : table(
           ['SESSION', 'TITLE', 'TAGS', 'LAST ACTIVE'],
-          answer.sessions.map(({ sessionId, title, tags, lastActivityAt }) => [
-            ...[sessionId, title, tags.join(' '), lastActivityAt],
+          answer.sessions.map(({ sessionId, title, tags, unreadable, lastActivityAt }) => [
+            ...[sessionId, unreadable ? unreadableText(unreadable) : title],
+            ...[tags.join(' '), lastActivityAt],
           ]),
           { screen: cli.screen },
         ),
@@ -99,25 +102,34 @@ async function listSessions(cli: Cli, flags: LimitFlag): Promise<void> {
 async function readSession(cli: Cli, sessionId: string, flags: LimitFlag): Promise<void> {
   const messages: MessageView[] = [];
   let nextCursor: string | undefined;
+  let unreadable: SessionView['unreadable'];
   do {
     const query = new URLSearchParams({
       limit: String(Math.min(PAGE_MESSAGES, flags.limit - messages.length)),
       ...(nextCursor === undefined ? {} : { cursor: nextCursor }),
     });
     const page = await cli.client
-      .get<{ readonly messages: readonly MessageView[]; readonly nextCursor?: string }>(
-        `${pathOf(sessionId)}/conversation?${query.toString()}`,
-      )
+      .get<{
+        readonly messages: readonly MessageView[];
+        readonly unreadable?: SessionView['unreadable'];
+        readonly nextCursor?: string;
+      }>(`${pathOf(sessionId)}/conversation?${query.toString()}`)
       .catch(namedSession(sessionId));
     messages.push(...page.messages);
     ({ nextCursor } = page);
+    unreadable ??= page.unreadable;
   } while (nextCursor !== undefined && messages.length < flags.limit);
-  const document = { messages, ...(nextCursor === undefined ? {} : { nextCursor }) };
+  const document = {
+    messages,
+    ...(unreadable ? { unreadable } : {}),
+    ...(nextCursor === undefined ? {} : { nextCursor }),
+  };
   cli.tell(flags, document, () =>
-    messages.length === 0
+    messages.length === 0 && !unreadable
       ? 'Nothing was said there yet.'
       : messages.map((message) => messageText(message, cli)).join('\n'),
   );
+  if (unreadable && !flags.json) cli.note(unreadableText(unreadable));
   if (nextCursor !== undefined && !flags.json) cli.note('There is more: --limit shows it.');
 }
 

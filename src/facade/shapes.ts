@@ -64,11 +64,20 @@ const EVENT_LINK: JsonObject = {
   required: ['eventId', 'runId', 'sequence', 'type', 'timestamp'],
 };
 
+/** Of a row of a list. */
+const UNREADABLE: JsonObject = {
+  type: 'object',
+  description: 'Why what is kept of it cannot be read now: title and tags are not told.',
+  properties: { code: text, message: text },
+  required: ['code', 'message'],
+};
+
 const SESSION = {
   properties: {
     sessionId: text,
     title: text,
     tags: { type: 'array', items: text },
+    unreadable: UNREADABLE,
     createdAt: { type: 'string', format: 'date-time' },
     lastActivityAt: { type: 'string', format: 'date-time' },
   },
@@ -144,6 +153,7 @@ const INLINE: JsonObject = {
             status: { enum: [...RUN_STATUSES] },
             createdAt: { type: 'string', format: 'date-time' },
             tags: { type: 'array', items: text },
+            unreadable: UNREADABLE,
             statusUrl: text,
             eventsUrl: text,
           },
@@ -185,6 +195,7 @@ const INLINE: JsonObject = {
             status: { enum: [...RUN_STATUSES] },
             createdAt: { type: 'string', format: 'date-time' },
             tags: { type: 'array', items: text },
+            unreadable: UNREADABLE,
             ...{ statusUrl: text, eventsUrl: text },
           },
           required: ['runId', 'workflowId', 'status', 'createdAt', 'tags'],
@@ -212,6 +223,10 @@ const INLINE: JsonObject = {
           },
           required: ['messageId', 'from', 'content', 'ts', 'runId', 'eventId'],
         },
+      },
+      unreadable: {
+        ...UNREADABLE,
+        description: 'Why something that was said, or may have been, cannot be read now.',
       },
       nextCursor: text,
     },
@@ -373,10 +388,12 @@ const INLINE: JsonObject = {
             workflowId: text,
             status: text,
             createdAt: { type: 'string', format: 'date-time' },
+            unreadable: UNREADABLE,
             questions: {
               type: 'array',
               items: question,
-              description: 'Absent where it may ask and was not looked at: read its own questions.',
+              description:
+                'Absent where it may ask and was not looked at, or cannot be read: read its own questions.',
             },
           },
           required: ['runId', 'parentRunId', 'workflowId', 'status', 'createdAt'],

@@ -6,7 +6,8 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts'
 import { handoffsOf } from '../rules/handoffs.ts';
 import type { ReducerName } from '../rules/reducers.ts';
 import type { RunInput } from '../rules/run-input.ts';
-import type { FedRow } from '../ports/feed.ts';
+import type { Unreadable } from '../rules/unreadable.ts';
+import type { FedRow, UnreadRow } from '../ports/feed.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
@@ -109,6 +110,8 @@ export interface ConversationQuery {
 
 interface ConversationPage {
   readonly messages: readonly SaidMessage[];
+  /** Something that was said, or may have been, cannot be read now: it is not among them. */
+  readonly unreadable?: Unreadable;
   /** Behind this position the next page begins; undefined: nothing more was said until now. */
   readonly next?: number;
 }
@@ -124,37 +127,45 @@ export async function conversationPage(
   query: ConversationQuery,
 ): Promise<ConversationPage> {
   const { tenant, sessionId, after, limit } = query;
-  const unreadFrom = await index(parts, query);
+  const { unreadFrom, unread } = await index(parts, query);
   const rows = await parts.sessions.messages(tenant, sessionId, { after, limit: limit + 1 });
   const shown = rows.slice(0, limit);
-  const messages = await said(parts, tenant, shown);
+  const readable = shown.filter((one) => 'row' in one);
+  const hidden = shown.find((one) => 'unreadable' in one);
   const last = shown.at(-1)?.position ?? after;
-  if (rows.length > limit) return { messages, next: last };
-  return { messages, ...(unreadFrom === undefined ? {} : { next: Math.max(last, unreadFrom) }) };
+  const isMore = rows.length > limit;
+  const { unreadable } = hidden ?? (isMore ? {} : (unread ?? {}));
+  const page = {
+    messages: await said(parts, tenant, readable),
+    ...(unreadable === undefined ? {} : { unreadable }),
+  };
+  if (isMore) return { ...page, next: last };
+  return { ...page, ...(unreadFrom === undefined ? {} : { next: Math.max(last, unreadFrom) }) };
 }
 
 /**
- * Notes what the feed says on from where the last reader came, a bounded piece of it: undefined when it came to its end,
- * else the position that it came to. Readers at once note the same.
+ * Notes what the feed says on from where the last reader came, a bounded piece of it. `unreadFrom`: the position that it
+ * came to, absent when it came to its end; `unread`: the row at which it had to stop. Readers at once note the same.
  */
 async function index(
   { feed, sessions }: ConversationParts,
   { tenant, sessionId }: Pick<ConversationQuery, 'tenant' | 'sessionId'>,
-): Promise<number | undefined> {
+): Promise<{ readonly unreadFrom?: number; readonly unread?: UnreadRow }> {
   const consumer = `conversation:${sessionId}`;
   let after = await feed.cursor(tenant, consumer);
   for (let scans = 0; scans < MAX_SCANS; scans++) {
     const page = { tenant, sessionId, after, limit: SCAN_ROWS, types: TYPES };
-    const { rows, readTo } = await feed.eventsOf(page);
-    if (readTo === undefined) return undefined;
+    const { rows, readTo, unread } = await feed.eventsOf(page);
+    if (readTo === undefined) return {};
     const found = rows.flatMap(({ row, position }) => {
       const message = messageIn(row);
       return message ? [{ messageId: message.messageId, position }] : [];
     });
     await sessions.noteMessages(tenant, sessionId, found);
     after = await feed.advance(tenant, consumer, readTo);
+    if (unread) return { unread };
   }
-  return after;
+  return { unreadFrom: after };
 }
 
 async function said(

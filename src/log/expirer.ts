@@ -7,13 +7,14 @@
 // | before the family has expired    | is there, whole               | when the claim ends (LEASE_MS)        |
 // | behind that                      | is 410, and found by nobody   | when its time to be cleaned has come  |
 // | among rows, histories, content   | as before; some of it is gone | when the claim ends, with what is left |
-import { codeOf } from '../rules/errors.ts';
+import type { RunEngine } from '../ports/engine.ts';
 import type { HistoryRemover } from '../ports/history.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ExpireOutcome, UncleanRun } from '../ports/retention.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import { rest } from '../system/time.ts';
+import { createRounds, type Rounds } from './rounds.ts';
 
 /** Time between two rounds in ms; none where a round left something to do. */
 const ROUND_EVERY_MS = 15_000;
@@ -32,8 +33,9 @@ const SWEPT_VALUES = 100;
 const ENTRY_KEPT_MS = 365 * 24 * 3_600_000;
 
 export interface ExpirerParts {
-  readonly stores: Pick<Stores, 'retention' | 'content' | 'cohorts'>;
+  readonly stores: Pick<Stores, 'retention' | 'content' | 'cohorts' | 'ping'>;
   readonly histories: HistoryRemover;
+  readonly engine: Pick<RunEngine, 'ping'>;
   readonly logger: Logger;
   /** Runs are kept for so long behind their end, in ms; absent: for ever. What has expired is cleaned all the same. */
   readonly keptMs?: number;
@@ -67,10 +69,14 @@ class RoundsOfExpiry implements Expirer {
   readonly #parts: ExpirerParts;
   readonly #stopping = new AbortController();
   readonly #signal = this.#stopping.signal;
+  readonly #rounds: Rounds;
   #running: Promise<void> | undefined;
 
   constructor(parts: ExpirerParts) {
     this.#parts = parts;
+    const { stores, engine, logger } = parts;
+    const answers = () => Promise.all([stores.ping(), engine.ping()]);
+    this.#rounds = createRounds({ logger, answers });
   }
 
   start(): void {
@@ -87,21 +93,32 @@ class RoundsOfExpiry implements Expirer {
     while (!this.#signal.aborted) {
       // Not at once: a process that starts has better things to do.
       await rest(roundMs, this.#signal);
-      try {
-        while (!this.#signal.aborted && (await this.round()));
-      } catch (error) {
-        this.#note('runs cannot expire now, trying again', { reason: String(error) });
-      }
+      while (!this.#signal.aborted && (await this.round()));
     }
   }
 
+  /** Each part has its turn, whatever becomes of those before it. */
   async round(): Promise<boolean> {
     const { retention, content } = this.#parts.stores;
-    const isFull = [await this.#expireDue(), await this.#expireCohorts(), await this.#cleanSome()];
-    if (this.#signal.aborted) return false;
-    isFull.push((await content.sweep(SWEPT_VALUES)) >= SWEPT_VALUES);
-    isFull.push((await retention.forget(ENTRY_KEPT_MS, PIECE_ROWS)) >= PIECE_ROWS);
-    return isFull.includes(true);
+    const parts: Readonly<Record<string, () => Promise<boolean>>> = {
+      'runs cannot expire now': () => this.#expireDue(),
+      'cohorts cannot expire now': () => this.#expireCohorts(),
+      'what is left of expired runs stays for now': () => this.#cleanSome(),
+      'content that nobody needs stays for now': async () =>
+        (await content.sweep(SWEPT_VALUES)) >= SWEPT_VALUES,
+      'entries of expired runs stay for now': async () =>
+        (await retention.forget(ENTRY_KEPT_MS, PIECE_ROWS)) >= PIECE_ROWS,
+    };
+    let [isFull, isWhole] = [false, true];
+    for (const [message, part] of Object.entries(parts)) {
+      if (this.#signal.aborted) return false;
+      const { kind } = await this.#rounds.turn({ message, fields: {} }, async () => {
+        isFull = (await part()) || isFull;
+      });
+      isWhole &&= kind === 'done';
+    }
+    // What failed is not tried again at once.
+    return isFull && isWhole;
   }
 
   /** One that fails keeps none behind it waiting. */
@@ -111,18 +128,17 @@ class RoundsOfExpiry implements Expirer {
     const due = await stores.retention.due(keptMs, CLAIMED_RUNS, LEASE_MS);
     for (const run of due) {
       if (this.#signal.aborted) return false;
-      try {
+      const { runId } = run;
+      const turn = { message: 'a run that is due stays for now', fields: { runId } };
+      const { kind } = await this.#rounds.turn(turn, async () => {
         const outcome = await expireRun(this.#parts, run);
         if (outcome.kind === 'kept') await stores.retention.lookAgain(run, LOOK_AGAIN_MS);
         if (outcome.kind === 'expired')
-          logger.info('runs have expired', { runId: run.runId, runs: outcome.runs.length });
-      } catch (error) {
-        const code = codeOf(error) ?? 'internal_error';
-        this.#note('a run that is due stays for now', { runId: run.runId, code });
-        // The database is away: the claims end, and somebody tries again.
-        if (code === 'service_unavailable') throw error;
-        await stores.retention.lookAgain(run, LOOK_AGAIN_MS);
-      }
+          logger.info('runs have expired', { runId, runs: outcome.runs.length });
+      });
+      // Nobody answers: the claims end, and somebody tries again.
+      if (kind === 'away') return false;
+      if (kind === 'failed') await stores.retention.lookAgain(run, LOOK_AGAIN_MS);
     }
     return due.length >= CLAIMED_RUNS;
   }
@@ -142,14 +158,10 @@ class RoundsOfExpiry implements Expirer {
     const unclean = await retention.claimUnclean(CLAIMED_RUNS, LEASE_MS);
     for (const one of unclean) {
       if (this.#signal.aborted) return false;
-      try {
-        await this.#clean(one);
-      } catch (error) {
-        const code = codeOf(error) ?? 'internal_error';
-        this.#note('what is left of an expired run stays for now', { runId: one.run.runId, code });
-        // Temporal or the database is away: the claims end, and somebody tries again.
-        if (code === 'service_unavailable') return false;
-      }
+      const { runId } = one.run;
+      const turn = { message: 'what is left of an expired run stays for now', fields: { runId } };
+      // Nobody answers: the claims end, and somebody tries again.
+      if ((await this.#rounds.turn(turn, () => this.#clean(one))).kind === 'away') return false;
     }
     return unclean.length >= CLAIMED_RUNS;
   }
@@ -159,10 +171,6 @@ class RoundsOfExpiry implements Expirer {
     for (const temporalRunId of executions) await histories.remove(run.runId, temporalRunId);
     while (!(await stores.retention.clean(run, PIECE_ROWS))) if (this.#signal.aborted) return;
     await stores.retention.markClean(run);
-  }
-
-  #note(what: string, fields: Readonly<Record<string, unknown>>): void {
-    this.#parts.logger.warn(what, fields);
   }
 }
 

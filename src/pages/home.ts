@@ -4,6 +4,7 @@ import type { RunOverview } from '../../schemas/types.generated.ts';
 import type { RunStatus } from '../rules/status.ts';
 import { duration } from '../words/duration.js';
 import { STATUS_WORDS } from '../words/status.ts';
+import { unreadableText } from '../words/unreadable.ts';
 import { renderOffers, type OffersModel } from './home-offers.ts';
 import { renderAge, renderDocument, renderLeft } from './layout.ts';
 import { escapeHtml } from './timeline-html.js';
@@ -74,7 +75,7 @@ function waiting(model: HomePageModel): string {
 
 /** A run that asks, by its questions to a person. */
 function ask(run: RunOverview, nowMs: number): string {
-  const { runId, workflowName, waiting: open } = run;
+  const { runId, workflowName, unreadable, waiting: open } = run;
   const questions = open
     .filter(({ forPerson }) => forPerson)
     .map(({ title, nodeName, requestedAt, deadline }) => {
@@ -82,6 +83,10 @@ function ask(run: RunOverview, nowMs: number): string {
         deadline === undefined ? 'no time limit' : renderLeft(Date.parse(deadline), nowMs);
       return `<h3><a href="${runUrl(runId)}">${escapeHtml(title)}</a></h3><p class="facts"><b>${escapeHtml(workflowName)}</b> · step ${escapeHtml(nodeName)} · asked ${renderAge(Date.parse(requestedAt), nowMs)} · ${left}</p>`;
     });
+  if (unreadable)
+    questions.push(
+      `<h3><a href="${runUrl(runId)}">A run waits</a></h3><p class="facts"><b>${escapeHtml(workflowName)}</b> · ${escapeHtml(unreadableText(unreadable))}</p>`,
+    );
   const paused = run.status === 'paused' ? '<p class="facts">The run is paused.</p>' : '';
   const key = open.map(({ interruptId }) => interruptId).join(' ');
   return `<li class="card ask" data-key="${escapeHtml(`${runId} ${key}`)}">${questions.join('')}${paused}</li>`;
@@ -115,7 +120,8 @@ function row(run: RunOverview, nowMs: number): string {
       ? ` · took ${duration(Date.parse(endedAt) - Date.parse(startedAt))}`
       : '';
   const [first] = open;
-  const asks = first ? `<span class="about">${escapeHtml(first.title)}</span>` : '';
+  const about = run.unreadable ? unreadableText(run.unreadable) : first?.title;
+  const asks = about === undefined ? '' : `<span class="about">${escapeHtml(about)}</span>`;
   const tags = run.tags
     .slice(0, SHOWN_TAGS)
     .map((tag) => `<span class="tag">${escapeHtml(tag)}</span>`)

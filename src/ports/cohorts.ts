@@ -65,12 +65,16 @@ export interface MemberName {
 export interface CohortStore {
   /**
    * Ended runs that nobody else started and that are no forks of a cohort, newest first, behind the place that `cursor`
-   * names.
+   * names; and the ids of those among them that cannot be read.
    */
   candidates(
     tenant: string,
     query: Omit<CohortSelection, 'last'> & { readonly cursor?: string; readonly limit: number },
-  ): Promise<{ readonly runs: readonly RunRow[]; readonly nextCursor?: string }>;
+  ): Promise<{
+    readonly runs: readonly RunRow[];
+    readonly unreadable: readonly string[];
+    readonly nextCursor?: string;
+  }>;
   /** Idempotent by its id. False: the tenant has `maxOpen` open ones already. */
   insert(cohort: NewCohort, maxOpen: number): Promise<boolean>;
   find(tenant: string, cohortId: string): Promise<CohortRow | undefined>;
@@ -89,8 +93,12 @@ export interface CohortStore {
   ): Promise<readonly CohortMember[]>;
   member(name: MemberName): Promise<CohortMember | undefined>;
   markStarted(tenant: string, cohortId: string): Promise<void>;
-  /** Open ones that Temporal was not seen to have, created before `beforeMs`. */
-  unstarted(beforeMs: number, limit: number): Promise<readonly CohortRow[]>;
+  /** Open ones that Temporal was not seen to have, created before `beforeMs`, oldest first, from behind one of them. */
+  unstarted(
+    beforeMs: number,
+    limit: number,
+    behind?: Pick<CohortRow, 'cohortId' | 'createdAtMs'>,
+  ): Promise<readonly CohortRow[]>;
   /** From now on no fork is made. The state then; undefined: no such cohort. */
   cancelling(tenant: string, cohortId: string): Promise<CohortState | undefined>;
   /** The first reason stays. */

@@ -1,4 +1,5 @@
 // The feed (architecture §3.6): every row of every log in one order, whatever its run, for named consumers.
+import type { Unreadable } from '../rules/unreadable.ts';
 import type { LogRow } from './log.ts';
 import type { RunRef } from './runs.ts';
 
@@ -39,20 +40,33 @@ export interface FedRow {
   readonly row: LogRow;
 }
 
+/** A row that is there, and that cannot be read now. */
+export interface UnreadRow {
+  readonly position: number;
+  readonly run: RunRef;
+  readonly unreadable: Unreadable;
+}
+
+/** Rows in their order, as far as they can be read: what stands behind `unread` is not among them, whatever it is. */
+export interface FedRows {
+  readonly rows: readonly FedRow[];
+  readonly unread?: UnreadRow;
+}
+
 export interface FeedStore {
   /** A transaction of ours holds reads back for as long as it lasts; one of anybody else never does. */
   read(query: FeedQuery): Promise<FeedPage>;
   /** As `read`, of one session, with the rows themselves. */
   events(
     query: FeedQuery & { readonly sessionId: string },
-  ): Promise<{ readonly rows: readonly FedRow[] } & Pick<FeedPage, 'heldBack'>>;
+  ): Promise<FedRows & Pick<FeedPage, 'heldBack'>>;
   /**
    * Of the next `limit` rows of one session those of these types, with the rows themselves. `readTo`: on from there the
-   * next call reads; undefined: nothing more is there to be read now.
+   * next call reads; undefined: nothing more is there to be read now. It lies before `unread`.
    */
   eventsOf(
     query: FeedQuery & { readonly sessionId: string; readonly types: readonly string[] },
-  ): Promise<{ readonly rows: readonly FedRow[]; readonly readTo?: number }>;
+  ): Promise<FedRows & { readonly readTo?: number }>;
   /** Where the event stands that has this id, if it is one of the session's. */
   positionOf(tenant: string, sessionId: string, eventId: string): Promise<number | undefined>;
   /** Behind this position comes what comes; nothing before it will. For who wants no row that is there. */

@@ -2,6 +2,7 @@
 import type { JsonObject } from '../rules/json.ts';
 import type { RunInput } from '../rules/run-input.ts';
 import type { InterruptKind, RunStatus } from '../rules/status.ts';
+import type { Unreadable } from '../rules/unreadable.ts';
 import type { ClaimOutcome, IdempotencyClaim } from './idempotency.ts';
 
 declare const named: unique symbol;
@@ -51,6 +52,8 @@ export interface RunListItem {
   readonly status: RunStatus;
   readonly createdAtMs: number;
   readonly tags: readonly string[];
+  /** What the run itself says of it, its tags too, cannot be read now. */
+  readonly unreadable?: Unreadable;
 }
 
 /** What is open in a run, as lists tell it. */
@@ -74,6 +77,11 @@ export interface RunSummary {
   readonly isRehearsal?: true;
   /** Oldest first, with the deadlines that hold. */
   readonly waits: readonly SummedWait[];
+}
+
+/** A run that was accepted, and that Temporal was not seen to have. */
+export interface UnstartedRun extends RunRef {
+  readonly createdAtMs: number;
 }
 
 export interface OverviewRow extends RunListItem {
@@ -139,10 +147,14 @@ export interface RunStore {
   /** How many runs wait for a person, counted no further than `limit`. */
   countWaiting(tenant: string, limit: number, nowMs: number): Promise<number>;
   /**
-   * Runs accepted before `beforeMs` whose start is not confirmed and whose log is not closed, oldest first; those that
-   * failed to start only while they have a head that does not say so yet.
+   * Runs accepted before `beforeMs` whose start is not confirmed and whose log is not closed, oldest first, from behind one
+   * of them; those that failed to start only while they have a head that does not say so yet.
    */
-  unstarted(beforeMs: number, limit: number): Promise<readonly RunRow[]>;
+  unstarted(
+    beforeMs: number,
+    limit: number,
+    behind?: UnstartedRun,
+  ): Promise<readonly UnstartedRun[]>;
   /** Whose run this is, for an operator's command: its caller names no tenant. */
   locate(runId: string): Promise<RunRef | undefined>;
   /** Every run whose id is above `after` ('' = from the first) in ascending order, for the rebuild. */

@@ -1,5 +1,6 @@
 // Sessions (seed 003): what groups the runs of one conversation, made by the first run that names it.
-import type { FedRow } from './feed.ts';
+import type { Unreadable } from '../rules/unreadable.ts';
+import type { FedRow, UnreadRow } from './feed.ts';
 import type { RunListItem } from './runs.ts';
 
 export interface SessionRow {
@@ -8,6 +9,8 @@ export interface SessionRow {
   readonly title?: string;
   /** Of its runs, each once, the earliest first; at most 100. */
   readonly tags: readonly string[];
+  /** Title and tags cannot be read now. */
+  readonly unreadable?: Unreadable;
   readonly createdAtMs: number;
   /** When a run was last accepted, or a log last grew: told to the second. */
   readonly lastActivityMs: number;
@@ -55,5 +58,5 @@ export interface SessionStore {
     tenant: string,
     sessionId: string,
     query: { readonly after: number; readonly limit: number },
-  ): Promise<readonly FedRow[]>;
+  ): Promise<readonly (FedRow | UnreadRow)[]>;
 }

@@ -1,6 +1,7 @@
 // What stands below a run (seed 003 §3.4): the runs that it started, and theirs, and what each of them asks. As it is
 // stored: no history is read for a look over a family.
 import { MAY_WAIT } from '../rules/status.ts';
+import { unreadableFor } from '../rules/unreadable.ts';
 import type { FamilyMember } from '../ports/families.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
@@ -13,7 +14,7 @@ const MAX_BELOW = 500;
 const MAX_ASKING = 50;
 
 export interface RunBelow extends FamilyMember {
-  /** Oldest first. Absent: it may ask, and was not looked at. */
+  /** Oldest first. Absent: it may ask, and was not looked at, or cannot be read. */
   readonly asks?: readonly OpenInterrupt[];
 }
 
@@ -36,14 +37,25 @@ export async function runsBelow(
     if (!MAY_WAIT.has(member.status)) runs.push({ ...member, asks: [] });
     else if (asking++ >= MAX_ASKING) runs.push(member);
     else {
-      const [row, head] = [
-        await stores.runs.find(run.tenant, member.runId),
-        await log.head(member.run),
-      ];
-      runs.push({ ...member, asks: row && head ? askedInterrupts(head, row) : [] });
+      runs.push({ ...member, ...(await asksOf({ stores, log }, member)) });
     }
   }
   return { runs, more: family.length > MAX_BELOW };
+}
+
+/** One that cannot be read may ask. */
+async function asksOf(
+  { stores, log }: BelowDeps,
+  { run }: FamilyMember,
+): Promise<Pick<RunBelow, 'asks' | 'unreadable'>> {
+  try {
+    const [row, head] = [await stores.runs.find(run.tenant, run.runId), await log.head(run)];
+    return { asks: row && head ? askedInterrupts(head, row) : [] };
+  } catch (error) {
+    const unreadable = unreadableFor(error);
+    if (!unreadable) throw error;
+    return { unreadable };
+  }
 }
 
 /** Whoever accepted a child may have had another clock than who accepted its parent: neither need come first. */

@@ -10,6 +10,7 @@ import {
 } from '../rules/cohort.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
+import type { Logger } from '../ports/logger.ts';
 import type { Deployments } from '../ports/deployments.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
@@ -23,10 +24,13 @@ import { requireScope } from './scopes.ts';
 const MAX_LOOKED_AT = 5_000;
 /** Runs read at once. */
 const PAGE_RUNS = 50;
+/** Runs that cannot be read and that are named. */
+const NAMED_RUNS = 20;
 
 export type SelectionDeps = OverlayDeps & {
   readonly stores: Pick<Stores, 'cohorts'>;
   readonly deployments: Pick<Deployments, 'read'>;
+  readonly logger: Logger;
 };
 
 /** As it is kept: with what is not said filled in, and without secrets. Throws validation_error. */
@@ -74,13 +78,15 @@ export async function pickedRuns(
   const picked: string[] = [];
   let first: RunRow | undefined;
   let looked = 0;
+  const unreadable: string[] = [];
   let cursor: string | undefined;
   do {
     const page = await deps.stores.cohorts.candidates(caller.tenant, {
       ...{ ...query, limit: PAGE_RUNS },
       ...(cursor === undefined ? {} : { cursor }),
     });
-    looked += page.runs.length;
+    looked += page.runs.length + page.unreadable.length;
+    unreadable.push(...page.unreadable);
     for (const run of page.runs) {
       if (picked.length >= last || !isLike(run, request)) continue;
       first ??= run;
@@ -88,7 +94,12 @@ export async function pickedRuns(
     }
     cursor = page.nextCursor;
   } while (cursor !== undefined && picked.length < last && looked < MAX_LOOKED_AT);
-  if (!first) throw noneLike(request, looked);
+  if (unreadable.length > 0)
+    deps.logger.warn('runs that cannot be read are in no cohort', {
+      runs: unreadable.length,
+      runIds: unreadable.slice(0, NAMED_RUNS),
+    });
+  if (!first) throw noneLike(request, looked, unreadable.length);
   await checkChange(deps, caller, { change, first });
   return picked;
 }
@@ -103,9 +114,18 @@ function isLike({ input }: RunRow, { select: { tag }, change }: CohortRequest): 
   return agentsIn(change, input) !== undefined;
 }
 
-function noneLike({ change: { agents = {} } }: CohortRequest, looked: number): HostError {
+function noneLike(
+  { change: { agents = {} } }: CohortRequest,
+  looked: number,
+  unreadable: number,
+): HostError {
   const named = Object.keys(agents);
-  return looked > 0 && named.length > 0
+  const read = looked - unreadable;
+  if (unreadable > 0 && read === 0)
+    return new HostError('history_undecodable', {
+      reason: `None of the ${unreadable} runs that are like that can be read now.`,
+    });
+  return read > 0 && named.length > 0
     ? new HostError('agent_not_found', {
         reason: 'None of the runs that were looked at has all these agents.',
         agents: named,

@@ -8,6 +8,7 @@ import type { CohortEngine, CohortMember, CohortRow } from '../ports/cohorts.ts'
 import type { Deployments } from '../ports/deployments.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
+import type { Rounds } from '../log/rounds.ts';
 import { createCohortMembers } from './cohort-members.ts';
 import { cohortRequest, pickedRuns } from './cohort-selection.ts';
 import type { RunsDeps } from './deps.ts';
@@ -180,30 +181,38 @@ const FIRST_LOOK = { isLong: true, spentMs: 0 };
 /** Somebody ended its workflow in Temporal: nobody else settles what is left. */
 async function endLost(deps: CohortDeps, { tenant, cohortId }: CohortRow): Promise<void> {
   const members = createCohortMembers(deps);
+  const message = 'The cohort was ended from outside.';
   for (const name of await members.left(tenant, cohortId, true)) {
-    if ((await members.step(name, FIRST_LOOK)) === 'ended') continue;
-    const message = 'The cohort was ended from outside.';
-    await members.giveUp(name, { code: 'run_terminated', message });
+    // One whose fork cannot be looked at is given up like one that has not ended.
+    const stands = await members.step(name, FIRST_LOOK).catch((error: unknown) => {
+      if (codeOf(error) === 'service_unavailable') throw error;
+    });
+    if (stands !== 'ended') await members.giveUp(name, { code: 'run_terminated', message });
   }
   await members.end(tenant, cohortId);
 }
 
-/** For the reaper: cohorts that were accepted while Temporal was away. */
+export type LeftCohort = Pick<CohortRow, 'cohortId' | 'createdAtMs'>;
+
+/**
+ * For the reaper: cohorts that were accepted while Temporal was away. Returns the one that the next round goes on behind;
+ * undefined: it begins anew.
+ */
 export async function startLeftCohorts(
-  deps: Pick<CohortDeps, 'cohortEngine' | 'config' | 'logger'> & {
+  deps: Pick<CohortDeps, 'cohortEngine' | 'config'> & {
     readonly stores: Pick<Stores, 'cohorts'>;
+    readonly rounds: Rounds;
   },
   nowMs: number,
-): Promise<void> {
-  const left = await deps.stores.cohorts.unstarted(nowMs - UNSTARTED_MS, ROUND_COHORTS);
+  behind?: LeftCohort,
+): Promise<LeftCohort | undefined> {
+  const beforeMs = nowMs - UNSTARTED_MS;
+  const left = await deps.stores.cohorts.unstarted(beforeMs, ROUND_COHORTS, behind);
   for (const row of left) {
-    try {
-      await start(deps, row);
-    } catch (error) {
-      // The next round tries again. One that cannot be started keeps none behind it waiting.
-      const code = codeOf(error) ?? 'internal_error';
-      if (code === 'service_unavailable') return;
-      deps.logger.warn('a cohort is not started', { cohortId: row.cohortId, code });
-    }
+    const { cohortId } = row;
+    const turn = { message: 'a cohort is not started, trying again', fields: { cohortId } };
+    const { kind } = await deps.rounds.turn(turn, () => start(deps, row));
+    if (kind === 'away') return undefined;
   }
+  return left.length === ROUND_COHORTS ? left.at(-1) : undefined;
 }

@@ -1,6 +1,6 @@
 // Goes on with erasures that a crash, or an open run, left under way, and wraps keys anew when the operator's key changed.
-import { codeOf } from '../rules/errors.ts';
 import type { ErasureRow } from '../ports/subjects.ts';
+import { createRounds } from '../log/rounds.ts';
 import { advanceErasure, type EraseDeps, type Patience } from './erase.ts';
 
 /** Time between two rounds in ms, the erasures that are read at once, and the keys that a round wraps anew. */
@@ -29,33 +29,30 @@ export function createErasureKeeper(deps: ErasureKeeperDeps): ErasureKeeper {
   let isBusy = false;
   let isStopped = false;
   const { subjects } = deps.stores;
-  /** What did not go on last time, which is told once. */
-  const told = new Set<string>();
-  /** Each has its turn, whatever becomes of those before it. */
-  const guarded = async (what: string, work: Promise<unknown>): Promise<void> => {
-    try {
-      await work;
-      told.delete(what);
-    } catch (error) {
-      const code = codeOf(error) ?? 'internal_error';
-      if (!told.has(what)) deps.logger.warn(`${what} did not go on, trying again`, { code });
-      told.add(what);
-    }
-  };
+  // Each has its turn, whoever is away: an erasure that needs nobody else goes on.
+  const rounds = createRounds({ logger: deps.logger, answers: async () => {} });
+  const guarded = async (
+    what: string,
+    work: () => Promise<unknown>,
+    fields: Readonly<Record<string, string>> = {},
+  ): Promise<void> =>
+    void (await rounds.turn({ message: `${what} did not go on, trying again`, fields }, work));
   const advanceAll = async (): Promise<void> => {
     for (let after: ErasureRow | undefined; !isStopped;) {
       const page = await subjects.unfinished({ after, limit: PAGE_ERASURES });
       for (const erasure of page)
         if (!isStopped)
-          await guarded(`erasure ${erasure.erasureId}`, advanceErasure(deps, erasure, twice()));
+          await guarded('an erasure', () => advanceErasure(deps, erasure, twice()), {
+            erasureId: erasure.erasureId,
+          });
       if (page.length < PAGE_ERASURES) return;
       after = page.at(-1);
     }
   };
   const round = async (): Promise<void> => {
     isBusy = true;
-    await guarded('erasures', advanceAll());
-    await guarded('wrapping keys of subjects anew', subjects.rewrap(ROUND_KEYS));
+    await guarded('erasures', advanceAll);
+    await guarded('wrapping keys of subjects anew', () => subjects.rewrap(ROUND_KEYS));
     isBusy = false;
   };
   const next = (): void => {

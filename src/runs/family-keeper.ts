@@ -1,9 +1,11 @@
 // Ends that somebody has to know of (architecture §4): a child whose own code could not tell its parent, because it was
 // terminated, ran out of time or never started; and a parent that could not end its children. Each end of a run that has
 // a parent or children stands in `run_ends` until whom it concerns has taken it.
-import { codeOf, HostError } from '../rules/errors.ts';
+import { HostError } from '../rules/errors.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { UntoldEnd } from '../ports/families.ts';
+import type { Stores } from '../ports/stores.ts';
+import { createRounds, type Rounds, type TurnOutcome } from '../log/rounds.ts';
 import { cancelChild } from './children.ts';
 import type { ChildrenDeps } from './deps.ts';
 
@@ -26,30 +28,36 @@ export interface FamilyKeeper {
   round(nowMs?: number): Promise<void>;
 }
 
-interface Keeper extends ChildrenDeps {
+export type FamilyKeeperDeps = ChildrenDeps & { readonly stores: Pick<Stores, 'ping'> };
+
+type Keeper = ChildrenDeps & {
+  readonly rounds: Rounds;
   /** Aborted: what is left stands for the next process. */
   readonly signal: AbortSignal;
-}
+};
 
-export function createFamilyKeeper(deps: ChildrenDeps): FamilyKeeper {
+export function createFamilyKeeper(deps: FamilyKeeperDeps): FamilyKeeper {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   /** The last one that was looked at: what cannot be told keeps nothing behind it waiting. */
   let behind: UntoldEnd | undefined;
   let isBusy = false;
   const stopping = new AbortController();
-  const keeper: Keeper = { ...deps, signal: stopping.signal };
+  const { stores, engine, logger } = deps;
+  const rounds = createRounds({
+    logger,
+    answers: () => Promise.all([stores.ping(), engine.ping()]),
+  });
+  const keeper: Keeper = { ...deps, rounds, signal: stopping.signal };
   const round = (nowMs = Date.now()): Promise<void> => {
     running = running
       .then(async () => {
         isBusy = true;
-        behind = await tellEnds(keeper, nowMs, behind);
+        const turn = { message: 'ends of runs are not told, trying again', fields: {} };
+        await rounds.turn(turn, async () => {
+          behind = await tellEnds(keeper, nowMs, behind);
+        });
       })
-      .catch((error: unknown) =>
-        deps.logger.warn('ends of runs are not told, trying again', {
-          code: codeOf(error) ?? 'internal_error',
-        }),
-      )
       .finally(() => (isBusy = false));
     return running;
   };
@@ -77,17 +85,11 @@ async function tellEnds(
   const ends = await deps.stores.families.untoldEnds(nowMs - OWN_TIME_MS, ROUND_ENDS, behind);
   for (const end of ends) {
     if (deps.signal.aborted) return undefined;
-    try {
-      await tellEnd(deps, end);
-    } catch (error) {
-      const code = codeOf(error) ?? 'internal_error';
-      deps.logger.warn('the end of a run is not told, trying again', {
-        runId: end.run.runId,
-        code,
-      });
-      // Whom it concerns may be the only one who is away.
-      if (code === 'service_unavailable') await deps.engine.ping();
-    }
+    const { runId } = end.run;
+    const turn = { message: 'the end of a run is not told, trying again', fields: { runId } };
+    // Whom it concerns may be the only one who is away.
+    const { kind } = await deps.rounds.turn(turn, () => tellEnd(deps, end));
+    if (kind === 'away') return undefined;
   }
   return ends.length === ROUND_ENDS ? ends.at(-1) : undefined;
 }
@@ -105,26 +107,25 @@ async function tellEnd(deps: Keeper, { run }: UntoldEnd): Promise<void> {
   await stores.families.endTold(run);
 }
 
-/** Throws the first error behind the last child: one that cannot be cancelled keeps no other running. */
+/** Throws behind the last child: one that cannot be cancelled keeps no other running. */
 async function cancelChildren(deps: Keeper, parent: RunRow): Promise<void> {
   const { stores } = deps;
   let cursor: string | undefined;
-  const failed: unknown[] = [];
+  let failed: TurnOutcome | undefined;
   do {
     const page = await stores.families.children(parent, { cursor, limit: PAGE });
     for (const { run, closed } of page.runs) {
       if (closed) continue;
       if (deps.signal.aborted) throw new HostError('service_unavailable');
-      try {
-        await cancelOf(deps, parent, run);
-      } catch (error) {
-        failed.push(error);
-        if (codeOf(error) === 'service_unavailable') await deps.engine.ping();
-      }
+      const { runId } = run;
+      const turn = { message: 'a child is not cancelled, trying again', fields: { runId } };
+      const outcome = await deps.rounds.turn(turn, () => cancelOf(deps, parent, run));
+      if (outcome.kind === 'away') throw new HostError('service_unavailable');
+      if (outcome.kind === 'failed') failed ??= outcome;
     }
     cursor = page.nextCursor;
   } while (cursor !== undefined);
-  if (failed.length > 0) throw failed[0];
+  if (failed?.kind === 'failed') throw failed.error;
 }
 
 async function cancelOf(deps: Keeper, parent: RunRow, run: RunRef): Promise<void> {

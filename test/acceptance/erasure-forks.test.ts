@@ -247,6 +247,7 @@ describe.skipIf('missing' in postgres)(
       await host.stores.idempotency.expire(Date.now() + 30 * DAY_MS);
       const expirer = createExpirer({
         stores: host.stores,
+        engine: { ping: async () => undefined },
         histories: createHistoryRemover({
           connection: temporal,
           namespace: host.temporal.namespace,

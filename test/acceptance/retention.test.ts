@@ -78,6 +78,7 @@ describe.skipIf('missing' in postgres)('architecture §3.7: expiry on a real hos
   async function expire(): Promise<void> {
     const expirer = createExpirer({
       stores: host.stores,
+      engine: { ping: async () => undefined },
       histories: createHistoryRemover({ connection: temporal, namespace: host.temporal.namespace }),
       ...{ logger: quietLogger, keptMs: 7 * DAY_MS, restMs: 0 },
     });

@@ -51,6 +51,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   const expirer = (own = stores) =>
     createExpirer({
       ...{ stores: own, logger: quietLogger, keptMs: 0, restMs: 0 },
+      engine: { ping: async () => undefined },
       histories: { remove: async (runId, id) => void removed.push(`${runId} ${id}`) },
     });
 

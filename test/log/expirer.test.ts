@@ -17,6 +17,7 @@ function expirerWith(expire: Stores['retention']['expire']) {
   return createExpirer({
     stores: { ...stores, retention: { ...stores.retention, expire } },
     histories: { remove: async () => undefined },
+    engine: { ping: async () => undefined },
     ...{ logger: quietLogger, keptMs: 0, restMs: 0 },
   });
 }

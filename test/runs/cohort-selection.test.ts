@@ -29,7 +29,9 @@ async function picked(
 ) {
   const deps = {
     ...{ redactor, deployments: { read: async () => deployment } },
-    stores: { cohorts: { candidates: async () => ({ runs: [runRow('run-a')] }) } },
+    stores: {
+      cohorts: { candidates: async () => ({ runs: [runRow('run-a')], unreadable: [] }) },
+    },
   } as unknown as SelectionDeps;
   return pickedRuns(deps, by, cohortRequest(deps, by, { select: {}, change }));
 }

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { codeOf, HostError } from '../../src/rules/errors.ts';
 import type { CohortRow } from '../../src/ports/cohorts.ts';
 import type { Stores } from '../../src/ports/stores.ts';
+import { createRounds } from '../../src/log/rounds.ts';
 import { createCohortMembers } from '../../src/runs/cohort-members.ts';
 import { startLeftCohorts } from '../../src/runs/cohorts.ts';
 import { givenCohort, memberFork } from '../contract/cohorts.ts';
@@ -11,14 +12,24 @@ import { openAnyStores, silentLogger } from '../support/log-parts.ts';
 type Deps = Parameters<typeof startLeftCohorts>[0];
 
 /** Temporal refuses the first of three with this code. */
-async function startedOf(code: 'internal_error' | 'service_unavailable'): Promise<string[]> {
+async function startedOf(
+  code: 'internal_error' | 'service_unavailable',
+  isAway = false,
+): Promise<string[]> {
   const started: string[] = [];
   const rows = ['one', 'two', 'three'].map((cohortId) => ({
     ...{ cohortId, tenant: 'default', members: 1 },
     request: { parallel: 1, memberTimeoutMs: 1 },
   })) as unknown as CohortRow[];
   const deps = {
-    ...{ config: {}, logger: silentLogger },
+    config: {},
+    // The first is refused by a server that is away, or for its own sake by one that is there.
+    rounds: createRounds({
+      logger: silentLogger,
+      answers: async () => {
+        if (isAway) throw new HostError('service_unavailable');
+      },
+    }),
     cohortEngine: {
       start: async ({ cohortId }: { readonly cohortId: string }) => {
         if (cohortId === 'one') throw new HostError(code);
@@ -37,11 +48,12 @@ async function startedOf(code: 'internal_error' | 'service_unavailable'): Promis
 
 describe('cohorts that are not started', () => {
   it('one that cannot be started keeps none behind it waiting', async () => {
-    expect(await startedOf('internal_error')).toEqual(['two', 'three']);
+    for (const code of ['internal_error', 'service_unavailable'] as const)
+      expect(await startedOf(code)).toEqual(['two', 'three']);
   });
 
   it('while Temporal is away nobody else is asked: the next round tries again', async () => {
-    expect(await startedOf('service_unavailable')).toEqual([]);
+    expect(await startedOf('service_unavailable', true)).toEqual([]);
   });
 });
 

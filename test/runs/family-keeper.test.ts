@@ -6,8 +6,7 @@ import { HostError } from '../../src/rules/errors.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { createChildren } from '../../src/runs/children.ts';
-import type { ChildrenDeps } from '../../src/runs/deps.ts';
-import { createFamilyKeeper } from '../../src/runs/family-keeper.ts';
+import { createFamilyKeeper, type FamilyKeeperDeps } from '../../src/runs/family-keeper.ts';
 import { batchAfter, entry } from '../contract/given.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
 import { openAnyStores, silentLogger } from '../support/log-parts.ts';
@@ -39,7 +38,7 @@ beforeEach(() => {
   cancelled.length = 0;
 });
 
-function deps(): ChildrenDeps {
+function deps(): FamilyKeeperDeps {
   const unavailable = (runId: string): void => {
     if (isTemporalAway || deaf.has(runId)) throw new HostError('service_unavailable');
   };

@@ -7,6 +7,7 @@ import type {
   MemberReport,
   MemberStop,
 } from '../../rules/cohort.ts';
+import { unreadableFor } from '../../rules/unreadable.ts';
 import type {
   CohortMember,
   CohortRow,
@@ -17,9 +18,10 @@ import type {
   ModelUse,
   NewCohort,
 } from '../../ports/cohorts.ts';
+import type { RunRow } from '../../ports/runs.ts';
 import { isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
 import { behind, nextCursor } from './list-cursor.ts';
-import { RUN_COLUMNS, runsOf, type RunRecord } from './run-record.ts';
+import { RUN_COLUMNS, runReader, type RunRecord } from './run-record.ts';
 
 interface CohortRecord {
   readonly cohort_id: string;
@@ -101,11 +103,28 @@ const candidates =
        ORDER BY r.created_at_ms DESC, r.run_id DESC LIMIT ${bind(limit + 1)}`,
       values,
     );
+    const page = records.slice(0, limit);
     return {
-      runs: await runsOf(db.seals, records.slice(0, limit)),
+      ...readEach(page, await runReader(db.seals, page)),
       ...nextCursor(records, limit, (last) => [last.created_at_ms, last.run_id]),
     };
   };
+
+function readEach(
+  records: readonly RunRecord[],
+  read: (record: RunRecord) => RunRow,
+): { readonly runs: readonly RunRow[]; readonly unreadable: readonly string[] } {
+  const runs: RunRow[] = [];
+  const unreadable: string[] = [];
+  for (const record of records)
+    try {
+      runs.push(read(record));
+    } catch (error) {
+      if (!unreadableFor(error)) throw error;
+      unreadable.push(record.run_id);
+    }
+  return { runs, unreadable };
+}
 
 /** One statement: the cohort, where there is room for it, and its members. */
 async function insert(db: Db, cohort: NewCohort, maxOpen: number): Promise<boolean> {
@@ -321,12 +340,13 @@ export function createCohortStore(db: SealedDb): CohortStore {
         ...nextCursor(records, limit, (last) => [last.created_at_ms, last.cohort_id]),
       };
     },
-    async unstarted(beforeMs, limit) {
+    async unstarted(beforeMs, limit, behind) {
       const records = await db.query<CohortRecord>(
         `SELECT ${COLUMNS} FROM cohorts
          WHERE ended_at_ms IS NULL AND NOT is_started AND created_at_ms < $1
-         ORDER BY created_at_ms LIMIT $2`,
-        [beforeMs, limit],
+           AND (created_at_ms, cohort_id) > ($3::bigint, $4::text)
+         ORDER BY created_at_ms, cohort_id LIMIT $2`,
+        [beforeMs, limit, behind?.createdAtMs ?? Number.MIN_SAFE_INTEGER, behind?.cohortId ?? ''],
       );
       return records.map(cohortOf);
     },

@@ -6,9 +6,10 @@ import type { FamilyMember, FamilyStore } from '../../ports/families.ts';
 import type { NewRun } from '../../ports/runs.ts';
 import { isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
 import { behind, nextCursor } from './list-cursor.ts';
+import { tagsOf } from './run-lists.ts';
 import { refOf } from './run-ref.ts';
 import { findRun, INSERT_RUN, refusedKey, rowOf, runValues, sealOfNew } from './run-store.ts';
-import { PLACES, type Opener, type Seals } from './seals.ts';
+import type { Opener, Seals } from './seals.ts';
 
 interface MemberRecord {
   readonly run_id: string;
@@ -42,7 +43,7 @@ function memberOf(record: MemberRecord, open: Opener): FamilyMember {
     status: (record.status ?? 'pending') as RunStatus,
     closed: record.closed ?? false,
     createdAtMs: record.created_at_ms,
-    tags: JSON.parse(open(PLACES.tags(record.run_id), record.tags).text) as string[],
+    ...tagsOf(record, open),
   };
 }
 

@@ -165,7 +165,15 @@ async function forget(db: Db, keptMs: number, limit: number): Promise<number> {
        AND NOT EXISTS (SELECT FROM runs r WHERE r.run_id = f.run_id) ORDER BY noted_at_ms LIMIT $2`,
     [FORK_NOTE_MS, limit],
   );
-  for (const { tenant_id, run_id } of notes) await forgetNote(db, refOf(tenant_id, run_id), limit);
+  const faults: unknown[] = [];
+  for (const { tenant_id, run_id } of notes)
+    await forgetNote(db, refOf(tenant_id, run_id), limit).catch(async (error: unknown) => {
+      faults.push(error);
+      // Where the database is away the others have no better luck.
+      await db.query('SELECT 1');
+    });
+  // Behind the others: one that cannot be forgotten keeps no other.
+  if (faults.length > 0) throw faults[0];
   return entries.length + notes.length;
 }
 

@@ -23,13 +23,24 @@ export interface EventRecord {
   readonly timestamp_ms: number;
 }
 
+/**
+ * Reads each of these records by itself, with their keys asked for once. What comes of it throws HostError
+ * history_undecodable of the one that cannot be read.
+ */
+export async function rowReader(
+  seals: Seals,
+  records: readonly EventRecord[],
+): Promise<(record: EventRecord) => LogRow> {
+  const open = await seals.opener(records.map(({ payload }) => payload));
+  return (record) => logRowOf(record, open);
+}
+
 /** Rows as they are read, in their order. */
 export async function logRowsOf(
   seals: Seals,
   records: readonly EventRecord[],
 ): Promise<readonly LogRow[]> {
-  const open = await seals.opener(records.map(({ payload }) => payload));
-  return records.map((record) => logRowOf(record, open));
+  return records.map(await rowReader(seals, records));
 }
 
 function logRowOf(record: EventRecord, open: Opener): LogRow {

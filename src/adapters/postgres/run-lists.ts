@@ -1,5 +1,6 @@
 // Lists of runs (rest-endpoints.md): pages by place, without any run's snapshot or input.
 import type { RunStatus } from '../../rules/status.ts';
+import { toldOr } from '../../rules/unreadable.ts';
 import type {
   OverviewQuery,
   OverviewRow,
@@ -8,7 +9,7 @@ import type {
   RunSummary,
 } from '../../ports/runs.ts';
 import type { Db, SealedDb, SqlValue } from './db.ts';
-import { PLACES, type Opener, type Seals } from './seals.ts';
+import { jsonAt, PLACES, type Opener, type Seals } from './seals.ts';
 import { cursorOf, NEWEST_FIRST, nextCursor, SOONEST_FIRST } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
 
@@ -39,7 +40,7 @@ const OVERVIEW = `${LISTED}, r.tenant_id, r.workflow_name,
 const IS_ASKED = (nowMs: string): string =>
   `NOT h.closed AND (h.status <> 'paused' OR a.last_until_ms > ${nowMs}::bigint)`;
 
-/** No row of the log yet: nothing can be told of the run. */
+/** No row of the log yet, or none that can be read: nothing can be told of the run. */
 const NOTHING_YET: RunSummary = { waits: [] };
 
 async function listedOf(seals: Seals, records: readonly ListRecord[]): Promise<RunListItem[]> {
@@ -53,8 +54,16 @@ function listed(record: ListRecord, open: Opener): RunListItem {
     workflowId: record.workflow_id,
     status: (record.status ?? 'pending') as RunStatus,
     createdAtMs: record.created_at_ms,
-    tags: JSON.parse(open(PLACES.tags(record.run_id), record.tags).text) as string[],
+    ...tagsOf(record, open),
   };
+}
+
+/** Tags of a run, for lists. */
+export function tagsOf(
+  { run_id: runId, tags }: Pick<ListRecord, 'run_id' | 'tags'>,
+  open: Opener,
+): Pick<RunListItem, 'tags' | 'unreadable'> {
+  return toldOr({ tags: [] }, () => ({ tags: jsonAt<string[]>(open, PLACES.tags(runId), tags) }));
 }
 
 async function overviewRows(
@@ -71,10 +80,9 @@ function overviewRow(record: OverviewRecord, open: Opener): OverviewRow {
     ...listed(record, open),
     run: refOf(record.tenant_id, record.run_id),
     workflowName,
-    summary:
-      summary === null
-        ? NOTHING_YET
-        : (JSON.parse(open(PLACES.summary(runId), summary).text) as RunSummary),
+    ...toldOr({ summary: NOTHING_YET }, () => ({
+      summary: summary === null ? NOTHING_YET : jsonAt(open, PLACES.summary(runId), summary),
+    })),
   };
 }
 

@@ -1,10 +1,9 @@
 // A row of `runs` as it is stored and read.
 import { erasedInput } from '../../rules/erased.ts';
-import { HostError } from '../../rules/errors.ts';
 import type { RunInput } from '../../rules/run-input.ts';
 import type { NewRun, RunRow, StartFailure } from '../../ports/runs.ts';
 import { refOf } from './run-ref.ts';
-import { PLACES, type Opener, type Seal, type Seals } from './seals.ts';
+import { parsedAt, PLACES, type Opener, type Seal, type Seals } from './seals.ts';
 
 export interface RunRecord {
   readonly run_id: string;
@@ -40,18 +39,33 @@ function readInput(
   if (sealed === undefined) return { input: kept };
   const { text, erasedAtMs } = open(PLACES.input(runId), sealed);
   return erasedAtMs === undefined
-    ? { input: JSON.parse(text) as RunInput }
+    ? { input: parsedAt(PLACES.input(runId), text) }
     : { input: kept, erasedAtMs };
 }
 
-export async function runsOf(seals: Seals, records: readonly RunRecord[]): Promise<RunRow[]> {
-  const inputs = records.map(({ input }) => JSON.parse(input) as StoredInput);
-  const open = await seals.opener(inputs.map(({ sealed }) => sealed));
-  return records.map((record, at) => {
-    const input = inputs[at];
-    if (!input) throw new HostError('internal_error');
-    return runOf(record, readInput(record.run_id, input, open));
-  });
+/**
+ * Reads each of these records by itself, with their keys asked for once. What comes of it throws HostError
+ * history_undecodable of the one that cannot be read.
+ */
+export async function runReader(
+  seals: Seals,
+  records: readonly RunRecord[],
+): Promise<(record: RunRecord) => RunRow> {
+  const open = await seals.opener(records.map(({ input }) => sealedIn(input)));
+  return (record) => {
+    const { run_id: runId, input } = record;
+    const stored = parsedAt<StoredInput>(PLACES.input(runId), input);
+    return runOf(record, readInput(runId, stored, open));
+  };
+}
+
+/** Undefined, too, of what is no JSON: whoever reads it is told. */
+function sealedIn(input: string): string | undefined {
+  try {
+    return (JSON.parse(input) as StoredInput).sealed;
+  } catch {
+    return undefined;
+  }
 }
 
 function runOf(record: RunRecord, input: Pick<RunRow, 'input' | 'erasedAtMs'>): RunRow {

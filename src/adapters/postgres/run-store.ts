@@ -6,7 +6,7 @@ import type { AcceptOutcome, NewRun, RunRow, RunStore, StartFailure } from '../.
 import { codeOf, HostError } from '../../rules/errors.ts';
 import { SqlError, type Queries, type SealedDb, type SqlValue } from './db.ts';
 import { lists } from './run-lists.ts';
-import { RUN_COLUMNS, runsOf, storedInput, type RunRecord } from './run-record.ts';
+import { RUN_COLUMNS, runReader, storedInput, type RunRecord } from './run-record.ts';
 import { refOf } from './run-ref.ts';
 import { joinSession, sessionValues } from './session-store.ts';
 import {
@@ -20,8 +20,6 @@ import { AS_IT_IS, atRest, PLACES, type Seal, type Seals } from './seals.ts';
 
 /** How long in ms an acceptance may take before a retry with the same key goes on with its run. */
 const ACCEPT_LEASE_MS = 15_000;
-
-const COLUMNS = RUN_COLUMNS.join(', ');
 
 /** Inserts a run (runValues, from $1 on) with its head and its place in its session where the CTE `claim` has a row. */
 export const INSERT_RUN = `run AS (
@@ -91,12 +89,11 @@ export async function findRun(
   tenant: string,
   runId: string,
 ): Promise<RunRow | undefined> {
-  const records = await db.query<RunRecord>(
-    `SELECT ${COLUMNS} FROM runs WHERE run_id = $1 AND tenant_id = $2`,
+  const [record] = await db.query<RunRecord>(
+    `SELECT ${RUN_COLUMNS.join(', ')} FROM runs WHERE run_id = $1 AND tenant_id = $2`,
     [runId, tenant],
   );
-  const [row] = await runsOf(db.seals, records);
-  return row;
+  return record && (await runReader(db.seals, [record]))(record);
 }
 
 /** Of a cohort's fork: a member that is stopped, or has come to its end, gets none. Whoever ends it waits, or comes first. */
@@ -194,15 +191,19 @@ export function createRunStore(db: SealedDb): RunStore {
       return entry?.expired_at_ms;
     },
     ...lists(db),
-    async unstarted(beforeMs, limit) {
-      const records = await db.query<RunRecord>(
-        `SELECT ${COLUMNS} FROM runs WHERE temporal_run_id IS NULL AND created_at_ms < $1
+    async unstarted(beforeMs, limit, behind) {
+      const records = await db.query<{ tenant_id: string; run_id: string; created_at_ms: number }>(
+        `SELECT tenant_id, run_id, created_at_ms FROM runs WHERE temporal_run_id IS NULL AND created_at_ms < $1
+           AND (created_at_ms, run_id) > ($3::bigint, $4::text)
            AND NOT EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = runs.run_id AND h.closed)
            AND (start_failure IS NULL OR EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = runs.run_id))
          ORDER BY created_at_ms, run_id LIMIT $2`,
-        [beforeMs, limit],
+        [beforeMs, limit, behind?.createdAtMs ?? Number.MIN_SAFE_INTEGER, behind?.runId ?? ''],
       );
-      return runsOf(db.seals, records);
+      return records.map((record) => ({
+        ...refOf(record.tenant_id, record.run_id),
+        createdAtMs: record.created_at_ms,
+      }));
     },
     async locate(runId) {
       const [row] = await db.query<{ tenant_id: string }>(

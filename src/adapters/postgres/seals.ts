@@ -1,7 +1,7 @@
 // Texts at rest, sealed with the key of their run's subject (architecture §10.1), at the borders of the stores: what goes in
 // names its key, so that what is read needs to know nothing of its run. Beside the sealed text stands what stays readable
 // when its key is destroyed. What may be sealed is JSON, and no JSON begins as a sealed text does: none can be taken for one.
-import { HostError } from '../../rules/errors.ts';
+import { codeOf, HostError } from '../../rules/errors.ts';
 import type { KnownKey, SealingKey, SubjectKeys } from '../../ports/subjects.ts';
 import { keyedDigest, seal as sealBytes, unseal } from '../../system/sealing.ts';
 
@@ -41,14 +41,28 @@ export function atRest(
 /** For what is not sealed. */
 export const AS_IT_IS: Opener = (_place, text) => ({ text });
 
-/** Opens what stands at a place; what is not sealed is as it is. */
+/** Opens what stands at a place; what is not sealed is as it is. Throws HostError history_undecodable: it does not open. */
 export type Opener = (place: string, text: string) => Opened;
+
+/** The JSON that stands at a place. Throws HostError history_undecodable: it does not open, or is none. */
+export function jsonAt<Value>(open: Opener, place: string, text: string): Value {
+  return parsedAt(place, open(place, text).text);
+}
+
+export function parsedAt<Value>(place: string, json: string): Value {
+  try {
+    return JSON.parse(json) as Value;
+  } catch (error) {
+    const reason = `What stands at ${place} is no JSON.`;
+    throw new HostError('history_undecodable', { reason }, error);
+  }
+}
 
 export interface Seals {
   /** Undefined: the run names no subject. Throws HostError subject_erased. */
   ofRun(runId: string): Promise<Seal | undefined>;
   ofKey(keyId: string): Promise<Seal>;
-  /** For these texts: their keys are asked for once. */
+  /** For these texts: their keys are asked for once. One that is not to be had fails what is sealed with it, and no more. */
   opener(texts: Iterable<string | null | undefined>): Promise<Opener>;
 }
 
@@ -114,20 +128,28 @@ export function createSeals(keys: SubjectKeys): Seals {
     },
     ofKey: async (keyId) => alive(await keys.byId(keyId)),
     async opener(texts) {
-      const known = new Map<string, KnownKey>();
+      const known = new Map<string, KnownKey | HostError>();
       for (const text of texts) {
         const parts = text ? partsOf(text) : undefined;
-        if (parts && !known.has(parts.keyId)) known.set(parts.keyId, await keys.byId(parts.keyId));
+        if (parts && !known.has(parts.keyId))
+          known.set(parts.keyId, await keys.byId(parts.keyId).catch(faultOfKey));
       }
       return (place, text) => {
         const parts = partsOf(text);
         const key = parts && known.get(parts.keyId);
         if (parts && !key)
           throw new HostError('internal_error', { reason: 'A key was not asked for.' });
+        if (key instanceof HostError) throw key;
         return parts && key ? opened(place, parts, key) : { text };
       };
     },
   };
+}
+
+/** Of one key alone; where no key could be asked for, nothing is known of any. */
+function faultOfKey(error: unknown): HostError {
+  if (error instanceof HostError && codeOf(error) === 'history_undecodable') return error;
+  throw error;
 }
 
 /** Places of sealed texts: bound into them, so that none opens in the place of another. */

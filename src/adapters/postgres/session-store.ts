@@ -1,7 +1,8 @@
 // Sessions on Postgres (migrations/001-schema.sql says how they are kept): read by place, as lists of runs are.
 import { sha256Hex } from '../../rules/ids.ts';
 import type { RunStatus } from '../../rules/status.ts';
-import type { FedRow } from '../../ports/feed.ts';
+import { toldOr } from '../../rules/unreadable.ts';
+import type { FedRow, UnreadRow } from '../../ports/feed.ts';
 import type { NewRun } from '../../ports/runs.ts';
 import type {
   PageQuery,
@@ -13,7 +14,8 @@ import type {
 import type { Db, SealedDb, SqlValue } from './db.ts';
 import { fedRows, IS_THERE, OF_EVENT, type FedRecord } from './feed-store.ts';
 import { behind, nextCursor } from './list-cursor.ts';
-import { atRest, PLACES, type Opener, type Seal, type Seals } from './seals.ts';
+import { tagsOf } from './run-lists.ts';
+import { atRest, parsedAt, PLACES, type Opener, type Seal, type Seals } from './seals.ts';
 
 interface SessionRecord {
   readonly session_id: string;
@@ -73,15 +75,17 @@ async function sessionsOf(seals: Seals, records: readonly SessionRecord[]): Prom
 
 /** A title, or a tag, of a run that was erased is none any more. */
 function sessionOf(record: SessionRecord, tags: readonly string[], open: Opener): SessionRow {
+  const place = PLACES.ofSession(record.session_id);
   const shown = (text: string): string[] => {
-    const opened = open(PLACES.ofSession(record.session_id), text);
-    return opened.erasedAtMs === undefined ? [JSON.parse(opened.text) as string] : [];
+    const opened = open(place, text);
+    return opened.erasedAtMs === undefined ? [parsedAt(place, opened.text)] : [];
   };
-  const [title] = record.title === null ? [] : shown(record.title);
   return {
     sessionId: record.session_id,
-    ...(title === undefined ? {} : { title }),
-    tags: tags.flatMap(shown),
+    ...toldOr<Pick<SessionRow, 'title' | 'tags'>>({ tags: [] }, () => {
+      const [title] = record.title === null ? [] : shown(record.title);
+      return { ...(title === undefined ? {} : { title }), tags: tags.flatMap(shown) };
+    }),
     createdAtMs: record.created_at_ms,
     lastActivityMs: record.last_activity_ms,
   };
@@ -98,7 +102,7 @@ function runOf(record: RunRecord, open: Opener): SessionRun {
     workflowId: record.workflow_id,
     status: (record.status ?? 'pending') as RunStatus,
     createdAtMs: record.created_at_ms,
-    tags: JSON.parse(open(PLACES.tags(record.run_id), record.tags).text) as string[],
+    ...tagsOf(record, open),
     ...(record.parent_run_id === null ? {} : { parentRunId: record.parent_run_id }),
     ...(record.causation_id === null ? {} : { causationId: record.causation_id }),
   };
@@ -174,7 +178,7 @@ async function messages(
   db: SealedDb,
   { tenant, sessionId }: SessionName,
   { after, limit }: { readonly after: number; readonly limit: number },
-): Promise<readonly FedRow[]> {
+): Promise<readonly (FedRow | UnreadRow)[]> {
   const records = await db.query<FedRecord>(
     `SELECT m.position, ${OF_EVENT} FROM session_messages m
      JOIN run_feed f ON f.tenant_id = m.tenant_id AND f.position = m.position

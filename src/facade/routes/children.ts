@@ -23,20 +23,23 @@ export function childrenRoute(deps: FacadeDeps): Route {
     const idOf = (runId: string): string => major.ids.bind('run', runId, caller.tenant);
     return {
       body: {
-        runs: runs.map(({ runId, parentRunId, workflowId, status, createdAtMs, asks }) => ({
-          runId: idOf(runId),
-          parentRunId: idOf(parentRunId),
-          workflowId,
-          status,
-          createdAt: new Date(createdAtMs).toISOString(),
-          ...(asks
-            ? {
-                questions: asks.map((open) =>
-                  withShownIds(major, caller.tenant, interruptView(open)),
-                ),
-              }
-            : {}),
-        })),
+        runs: runs.map(
+          ({ runId, parentRunId, workflowId, status, createdAtMs, asks, unreadable }) => ({
+            runId: idOf(runId),
+            parentRunId: idOf(parentRunId),
+            workflowId,
+            status,
+            createdAt: new Date(createdAtMs).toISOString(),
+            ...(unreadable ? { unreadable } : {}),
+            ...(asks
+              ? {
+                  questions: asks.map((open) =>
+                    withShownIds(major, caller.tenant, interruptView(open)),
+                  ),
+                }
+              : {}),
+          }),
+        ),
         more,
       },
     };

@@ -113,13 +113,15 @@ async function getConversation(
   const { limit, cursor } = parameters;
   const { sessionId } = await requireSession(deps, input);
   const after = cursor === undefined ? 0 : positionOf(cursor);
-  const { messages, next } = await deps.log.conversationPage({ tenant, sessionId, after, limit });
+  const query = { tenant, sessionId, after, limit };
+  const { messages, unreadable, next } = await deps.log.conversationPage(query);
   const body = {
     messages: messages.map(({ more, runId, eventId, ...message }) => ({
       ...message,
       ...more,
       ...{ runId: major.ids.bind('run', runId, tenant), eventId },
     })),
+    ...(unreadable ? { unreadable } : {}),
     ...(next === undefined ? {} : { nextCursor: cursorOf(next) }),
   };
   return { body };

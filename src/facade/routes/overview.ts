@@ -62,7 +62,7 @@ async function listOverviews(
 /** A run as lists show it, its questions by their titles. */
 export function overviewOf(
   { major, caller }: Pick<Input, 'major' | 'caller'>,
-  { runId, workflowId, workflowName, status, createdAtMs, tags, summary }: Overview,
+  { runId, workflowId, workflowName, status, createdAtMs, tags, unreadable, summary }: Overview,
 ): RunOverview {
   const { startedAtMs, endedAtMs, isRehearsal, waits } = summary;
   const shown = <Ids extends Record<string, string>>(ids: Ids): Ids =>
@@ -70,6 +70,7 @@ export function overviewOf(
   return {
     ...shown({ runId, workflowId }),
     ...{ workflowName, status, createdAt: iso(createdAtMs), tags: [...tags] },
+    ...(unreadable ? { unreadable } : {}),
     ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
     ...(endedAtMs === undefined ? {} : { endedAt: iso(endedAtMs) }),
     ...(isRehearsal ? { rehearsal: true } : {}),

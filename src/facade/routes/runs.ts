@@ -165,10 +165,11 @@ async function listRuns({ stores }: FacadeDeps, input: InputOf<typeof LIST_RUNS>
     ...parameters,
     workflowId: workflowAsked(input, asked),
   });
-  const runs = page.runs.map(({ runId, workflowId, status, createdAtMs, tags }) => ({
+  const runs = page.runs.map(({ runId, workflowId, status, createdAtMs, tags, unreadable }) => ({
     ...withShownIds(major, caller.tenant, { runId, workflowId, status }),
     createdAt: new Date(createdAtMs).toISOString(),
     tags,
+    ...(unreadable ? { unreadable } : {}),
     ...runUrls(input, runId),
   }));
   const { nextCursor } = page;

@@ -2,7 +2,9 @@
 // session. It stays open until the client goes; `id:` is the event's id, by which a client goes on.
 import { invalid } from '../../rules/errors.ts';
 import { principalOf } from '../../rules/subject.ts';
+import { unreadableFor } from '../../rules/unreadable.ts';
 import type { FedRow } from '../../ports/feed.ts';
+import { unreadableText } from '../../words/unreadable.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { header, text, type Parameter } from '../parameters.ts';
 import { streamed, type Declaration, type Exchange, type InputOf, type Route } from '../route.ts';
@@ -13,6 +15,8 @@ import { requireSession } from './sessions.ts';
 
 /** Runs of which a stream keeps what it tells with each event. */
 const RUNS_KEPT = 500;
+/** A client whose next event cannot be read asks again after this, in ms. */
+const UNREADABLE_RETRY_MS = 30_000;
 
 const RESUME_TEXT: Parameter<string | undefined> = {
   ...text('Go on after the event with this id.', {
@@ -71,6 +75,14 @@ async function answerEvents(
     const pages = deps.log.followSession({ tenant, sessionId, after, signal: stream.signal });
     for await (const rows of pages)
       if (!(await send(rows, { major: input.major, factsOf }, stream))) return;
+  } catch (error) {
+    const unreadable = unreadableFor(error);
+    if (!unreadable) throw error;
+    deps.logger.warn('a session stream ends at an event that cannot be read', {
+      sessionId,
+      reason: unreadable.message,
+    });
+    await stream.send(`retry: ${UNREADABLE_RETRY_MS}\n: ${unreadableText(unreadable)}\n\n`);
   } finally {
     stream.end();
   }

@@ -88,25 +88,27 @@ async function getSession(deps: FacadeDeps, input: InputOf<typeof GET_SESSION>):
   return { body };
 }
 
-function shown({ sessionId, title, tags, createdAtMs, lastActivityMs }: SessionRow): object {
+function shown(session: SessionRow): object {
+  const { sessionId, title, tags, unreadable, createdAtMs, lastActivityMs } = session;
   return {
     sessionId,
     ...(title === undefined ? {} : { title }),
     tags,
+    ...(unreadable ? { unreadable } : {}),
     createdAt: new Date(createdAtMs).toISOString(),
     lastActivityAt: new Date(lastActivityMs).toISOString(),
   };
 }
 
-function runShown(
-  input: Pick<Input, 'major' | 'caller' | 'baseUrl'>,
-  { runId, workflowId, status, createdAtMs, tags, parentRunId, causationId }: SessionRun,
-): object {
+function runShown(input: Pick<Input, 'major' | 'caller' | 'baseUrl'>, run: SessionRun): object {
+  const { runId, workflowId, status, createdAtMs, tags, unreadable } = run;
+  const { parentRunId, causationId } = run;
   const { major, caller } = input;
   return {
     ...withShownIds(major, caller.tenant, { runId, workflowId, status }),
     createdAt: new Date(createdAtMs).toISOString(),
     tags,
+    ...(unreadable ? { unreadable } : {}),
     ...(parentRunId === undefined
       ? {}
       : { parentRunId: major.ids.bind('run', parentRunId, caller.tenant) }),

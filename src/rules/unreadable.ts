@@ -1,0 +1,30 @@
+// What a list says of a row that cannot be read: why, in the place of what stands in it. The other rows of the list have
+// nothing to do with it.
+import { codeOf, type ErrorCode } from './errors.ts';
+
+/** A key that no process of this host has, or what does not open with its key. Another time it may be read. */
+export interface Unreadable {
+  readonly code: ErrorCode;
+  /** For the operator. */
+  readonly message: string;
+}
+
+/** Undefined: what was thrown is no fault of the row that was read. */
+export function unreadableFor(error: unknown): Unreadable | undefined {
+  const code = codeOf(error);
+  return code === 'history_undecodable' ? { code, message: (error as Error).message } : undefined;
+}
+
+/** What is read of a row; else `instead`, with why. Throws what is no fault of the row. */
+export function toldOr<Told extends object>(
+  instead: Told,
+  read: () => Told,
+): Told & { readonly unreadable?: Unreadable } {
+  try {
+    return read();
+  } catch (error) {
+    const unreadable = unreadableFor(error);
+    if (!unreadable) throw error;
+    return { ...instead, unreadable };
+  }
+}
