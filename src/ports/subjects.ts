@@ -112,7 +112,10 @@ export interface SubjectStore {
    */
   overwrite(erasure: ErasureRow): Promise<boolean>;
   /** Runs of the key behind a run id, without their log's digest yet. */
-  runsToDigest(keyId: string, limit: number): Promise<readonly RunRef[]>;
+  runsToDigest(
+    keyId: string,
+    page: { readonly after: string; readonly limit: number },
+  ): Promise<readonly RunRef[]>;
   noteErased(run: RunRef, erased: ErasedRun): Promise<void>;
   erasedRuns(
     erasureId: string,

@@ -168,19 +168,33 @@ async function overwritten(
   }
 }
 
-/** False: not all of them yet. */
+/** False: not all of them yet. Throws behind the last what one of them could not be kept for. */
 async function keepLogs(
   deps: EraseDeps,
   { keyId, erasureId }: ErasureRow,
   patience: Patience,
 ): Promise<boolean> {
   const { subjects } = deps.stores;
-  for (;;) {
-    const runs = await subjects.runsToDigest(keyId, KEPT_RUNS);
-    if (runs.length === 0) return true;
-    for (const run of runs) await subjects.noteErased(run, await keepLog(deps, run, erasureId));
+  let failed: unknown;
+  for (let after = ''; ;) {
+    const runs = await subjects.runsToDigest(keyId, { after, limit: KEPT_RUNS });
+    for (const run of runs)
+      try {
+        await subjects.noteErased(run, await keepLog(deps, run, erasureId));
+      } catch (error) {
+        const code = codeOf(error) ?? 'internal_error';
+        if (code === 'service_unavailable') throw error;
+        const fields = { runId: run.runId, erasureId, code, reason: String(error) };
+        deps.logger.warn('the log of an erased run is not kept yet', fields);
+        failed ??= error;
+      }
+    const last = runs.at(-1);
+    if (!last || runs.length < KEPT_RUNS) break;
     if (patience.isOver()) return false;
+    after = last.runId;
   }
+  if (failed !== undefined) throw failed as Error;
+  return true;
 }
 
 async function receiptOf({ stores }: EraseDeps, erasure: ErasureRow): Promise<string> {

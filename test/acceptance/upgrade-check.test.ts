@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from '@temporalio/client';
+import type { PayloadCodec } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
 import { dataConverter } from '../../src/adapters/temporal/codec.ts';
@@ -16,6 +17,7 @@ import {
   type ReplaySource,
 } from '../../src/adapters/temporal/replay-histories.ts';
 import { readConfig } from '../../src/app/config.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import { codecKeys } from '../../src/app/parts.ts';
 import { agentNode, chain, node } from '../support/definitions.ts';
 import { startTestHost, until, type TestHost } from '../support/host.ts';
@@ -138,6 +140,33 @@ it('a run that is gone before its history is read is left out', async () => {
   const found: string[] = [];
   for await (const { workflowId } of historiesOf(client, listed())) found.push(workflowId);
   expect(found).toEqual([open]);
+});
+
+// [I97]
+it('a run that cannot be read here is told of, and those beside it are replayed', async () => {
+  const reason = 'No encryption key with the id "lost".';
+  let asked = 0;
+  const codec: PayloadCodec = {
+    encode: async (payloads) => payloads,
+    decode: async (payloads) => {
+      if (++asked === 1) throw new HostError('history_undecodable', { reason });
+      return payloads;
+    },
+  };
+  const { connection, namespace, dataConverter: converter } = source;
+  const client = new Client({ connection, namespace, dataConverter: converter });
+  async function* listed() {
+    for (const workflowId of [over, open]) {
+      const { runId } = await client.workflow.getHandle(workflowId).describe();
+      yield { workflowId, runId };
+    }
+  }
+  const unread: object[] = [];
+  const found: string[] = [];
+  const options = { codecs: [codec], unread: (segment: object) => void unread.push(segment) };
+  for await (const { workflowId } of historiesOf(client, listed(), options)) found.push(workflowId);
+  expect(found).toEqual([open]);
+  expect(unread).toMatchObject([{ runId: over, fault: reason }]);
 });
 
 // Whoever erased a subject has to upgrade, too.

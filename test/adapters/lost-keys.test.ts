@@ -160,8 +160,10 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
       stores.feed.events({ tenant: TENANT, sessionId, after, limit: 100 });
     const reading = (async () => {
       const source = { read, pageRows: 100, changed: new Bell() };
-      for await (const rows of pagesBehind(source, { after: 0, signal }))
+      for await (const rows of pagesBehind(source, { after: 0, signal })) {
         told.push(...rows.map(({ run }) => run.runId));
+        if (told.length > 1) return;
+      }
     })();
     await expect(reading).rejects.toMatchObject({ ...UNREADABLE, details: { runId: lost } });
     expect(told).toEqual([before]);

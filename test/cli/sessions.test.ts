@@ -41,6 +41,25 @@ describe('openwop sessions', () => {
       expect((await host.run(args)).code).toBe(2);
   });
 
+  // [I97]
+  it('says what cannot be read, in its place', async () => {
+    const unreadable = { code: 'history_undecodable', message: `No such key ${HOSTILE}.` };
+    const lastActivityAt = '2026-01-02T03:04:05.000Z';
+    host.script({
+      [`GET ${SESSIONS}`]: {
+        body: { sessions: [{ sessionId: 'talk-1', tags: [], unreadable, lastActivityAt }] },
+      },
+      [CONVERSATION]: [{ body: { messages: [], unreadable } }],
+    });
+    const { out } = await host.run(['sessions']);
+    expect(out).toContain('Cannot be read now: No such key a');
+    const read = await host.run(['sessions', 'read', 'talk-1']);
+    expect(read.out).not.toContain('Nothing was said');
+    expect(read.err).toContain('Cannot be read now: No such key a');
+    for (const line of [...out.split('\n'), ...read.err.split('\n')])
+      expect(line).not.toMatch(OBEYED);
+  });
+
   it('reads what was said page by page, also behind an empty page; nothing of it is obeyed', async () => {
     host.script({
       [CONVERSATION]: [

@@ -148,6 +148,10 @@ export function runStoreContract(stores: GivenStores): void {
       );
       const unstarted = await stores().runs.unstarted(0, 200);
       expect(unstarted.map((run) => run.runId)).toEqual([early.runId, late.runId]);
+      const [first] = await stores().runs.unstarted(0, 1);
+      expect((await stores().runs.unstarted(0, 1, first)).map(({ runId }) => runId)).toEqual([
+        late.runId,
+      ]);
       await stores().runs.markStarted(refTo(early.runId), 'T1');
       await stores().runs.markStarted(refTo(late.runId), 'T1');
       expect(await stores().runs.unstarted(0, 200)).toEqual([]);

@@ -108,6 +108,34 @@ function streamRules(open: () => Promise<Twin>, { besides }: { readonly besides:
     return read(sessionId, () => ++seen === count, more);
   };
 
+  // [I97]
+  it('ends at an event that cannot be read, with the reason, and goes on when it can be', async () => {
+    const sessionId = newId('lost');
+    const [one, two] = [await runIn(sessionId), await runIn(sessionId)];
+    for (const runId of [one, two, one]) await append(runId, {});
+    const { feed } = twin.stores;
+    const real = feed.events.bind(feed);
+    const url = `${host.url}${pathOf(sessionId)}`;
+    const headers = { authorization: `Bearer ${KEY}` };
+    const unreadable = { code: 'history_undecodable', message: 'No such key.' } as const;
+    feed.events = async (query) => {
+      const page = await real(query);
+      const at = page.rows.findIndex(({ run }) => run.runId === two);
+      const unread = page.rows[at];
+      if (!unread) return page;
+      const { position, run } = unread;
+      return { ...page, rows: page.rows.slice(0, at), unread: { position, run, unreadable } };
+    };
+    try {
+      const { frames, comments } = await readSse({ url, headers });
+      expect(frames.map(told).map(({ run_id: runId }) => runId)).toEqual([one]);
+      expect(comments).toEqual([': Cannot be read now: No such key.\nretry: 30000']);
+    } finally {
+      feed.events = real;
+    }
+    expect(placed(await reads(sessionId, 3))).toEqual([`${one} 0`, `${two} 0`, `${one} 1`]);
+  });
+
   it('seed 003 §3.3 each event in the envelope, of a run and of one that a call of it spawned', async () => {
     const sessionId = newId('talk');
     const parent = await runIn(sessionId);

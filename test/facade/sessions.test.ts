@@ -62,6 +62,18 @@ describe('seed 003 §3.4 session_id = existing or new', () => {
     expect(listed.body.sessions[0]).not.toHaveProperty('runs');
   });
 
+  // [I97]
+  it('a tag or a title that begins with ~ is one like any other', async () => {
+    const sessionId = newId('tilde');
+    const [tags, title] = [['~urgent', '~'], '~a.b.c'];
+    await create({ sessionId, sessionTitle: title, tags });
+    for (const path of [SESSIONS, `${SESSIONS}/${sessionId}`, '/v1/runs'])
+      expect((await host.api(path)).status).toBe(200);
+    const { body } = await host.api<ShownSession>(`${SESSIONS}/${sessionId}`);
+    expect(body).toMatchObject({ title, tags, runs: [{ tags }] });
+    expect(body).not.toHaveProperty('unreadable');
+  });
+
   it('one of 10 kB, of other characters or of another type is refused, and no run is made', async () => {
     const started = host.temporal.started.length;
     const names = ['x'.repeat(10_240), '', '../x', 'a b', 'ü', 'a\u0000', '~a', 7, null, ['a']];

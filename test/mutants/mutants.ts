@@ -9,6 +9,7 @@ import { OF_COHORTS } from './mutants-of-cohorts.ts';
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
 import { OF_FORKS } from './mutants-of-forks.ts';
 import { OF_REHEARSALS } from './mutants-of-rehearsals.ts';
+import { OF_ROWS } from './mutants-of-rows.ts';
 
 export interface Mutant {
   readonly invariant: number;
@@ -585,6 +586,7 @@ const ROWS: readonly Row[] = [
   ...OF_APPENDS,
   ...OF_ERASURE,
   ...OF_EFFECTS,
+  ...OF_ROWS,
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

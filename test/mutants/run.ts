@@ -35,6 +35,9 @@ const WORDS = wordsOf(process.env.OPENWOP_MUTANTS);
 const ARE_ALL = WORDS.length === 1 && WORDS[0] === 'all';
 
 function choose(): Choice {
+  const [word] = process.argv.slice(2);
+  if (word !== undefined)
+    return refuse(`takes no argument (${word}): OPENWOP_MUTANTS=${word} names mutants`);
   if (ARE_ALL) return { chosen: MUTANTS, left: 0 };
   if (WORDS.length > 0) {
     const fault = faultOfWords(MUTANTS, WORDS);

@@ -34,6 +34,18 @@ describe("the host's page", () => {
     expect(html).toContain('Pay 89.00');
   });
 
+  // [I97]
+  it('a run that cannot be read is there, with the reason and nothing else of it', () => {
+    const message = 'the encryption key <b> is not there';
+    const unreadable = { code: 'history_undecodable', message };
+    const run = { ...askingRun(), tags: [], unreadable, waiting: [] };
+    const html = rendered({ waiting: { ...EMPTY.waiting, runs: [run], count: 1 }, runs: [run] });
+    const told = 'Cannot be read now: the encryption key &lt;b&gt; is not there';
+    expect(html.split(told)).toHaveLength(3);
+    expect(html).toContain('<a href="/pages/runs/run-asks">A run waits</a>');
+    expect(html).not.toContain('Pay 89.00');
+  });
+
   it('a status is told in words, whatever it is', () => {
     const html = rendered();
     for (const words of ['Waiting for you', 'Running', 'Failed', 'Completed', 'Cancelled'])

@@ -1,6 +1,7 @@
 // What stands below a run (seed 003 §3.4): over all generations, with what each run asks, as its parent and its root see it.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fold } from '../../src/log/fold.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { runsBelow } from '../../src/runs/below.ts';
@@ -80,5 +81,23 @@ describe('the runs below a run', () => {
     const seen = await runsOf(root);
     expect(seen.filter(([, asks]) => asks?.length === 1)).toHaveLength(MAX_ASKING);
     expect(seen.slice(MAX_ASKING).map(([, asks]) => asks)).toEqual([undefined, undefined]);
+  });
+
+  // [I97]
+  it('one that cannot be read is told as such, beside the others', async () => {
+    const root = runRef(await startedRun(stores, { createdAtMs: 1 }));
+    const [lost, asking] = [await child(root, root), await child(root, root)];
+    await ask(lost);
+    await ask(asking);
+    const row = await stores.runs.find(root.tenant, root.runId);
+    if (!row) throw new Error('no run');
+    const fault = new HostError('history_undecodable', { reason: 'No such key.' });
+    const head: Stores['log']['head'] = (run) =>
+      run.runId === lost.runId ? Promise.reject(fault) : stores.log.head(run);
+    const { runs } = await runsBelow({ stores, log: { head } }, row);
+    expect(runs.map(({ runId, asks, unreadable }) => [runId, asks?.length, unreadable])).toEqual([
+      [lost.runId, undefined, { code: 'history_undecodable', message: 'No such key.' }],
+      [asking.runId, 1, undefined],
+    ]);
   });
 });

@@ -70,12 +70,12 @@ export function erasedLogs(
   | 'restoreStored'
 > {
   return {
-    async runsToDigest(keyId, limit) {
+    async runsToDigest(keyId, { after, limit }) {
       const rows = await db.query<{ tenant_id: string; run_id: string }>(
         `SELECT s.tenant_id, s.run_id FROM subject_runs s
-         WHERE s.key_id = $1 AND NOT EXISTS (SELECT 1 FROM erased_runs e WHERE e.run_id = s.run_id)
+         WHERE s.key_id = $1 AND s.run_id > $3 AND NOT EXISTS (SELECT 1 FROM erased_runs e WHERE e.run_id = s.run_id)
          ORDER BY s.run_id LIMIT $2`,
-        [keyId, limit],
+        [keyId, limit, after],
       );
       return rows.map((row) => refOf(row.tenant_id, row.run_id));
     },

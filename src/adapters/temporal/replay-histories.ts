@@ -5,6 +5,7 @@ import type { DataConverter, PayloadCodec } from '@temporalio/common';
 import type { temporal } from '@temporalio/proto';
 import { Worker, type ReplayHistoriesIterable } from '@temporalio/worker';
 import { codeOf, HostError } from '../../rules/errors.ts';
+import { unreadableFor } from '../../rules/unreadable.ts';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import { abortAfter } from '../../system/time.ts';
 import { ANY, onBuild, openWorkflows } from './deployment-calls.ts';
@@ -54,7 +55,11 @@ export async function* replayHistories(
   const listed = lister.workflow.list({ query: queryOf(which) });
   const isSome = which !== 'open' && 'ended' in which;
   const chosen = isSome ? firstOf(listed, which.ended) : listed;
-  const some = historiesOf(client, chosen, dataConverter.payloadCodecs);
+  const unread: ReplayedSegment[] = [];
+  const some = historiesOf(client, chosen, {
+    codecs: dataConverter.payloadCodecs ?? [],
+    unread: (segment) => void unread.push(segment),
+  });
   // In a thread of its own, with a limit of time for each workflow task; by default a replay has neither.
   const options = { workflowBundle: bundle, dataConverter, debugMode: false, sinks: NO_HINTS };
   const replays = Worker.runReplayHistories(options, some)[Symbol.asyncIterator]();
@@ -63,6 +68,7 @@ export async function* replayHistories(
       REPLAY_LIMIT_MS,
       withWorkflowThreads(false, () => replays.next()),
     );
+    yield* unread.splice(0);
     if (next.done) return;
     const { workflowId, runId, error } = next.value;
     yield {
@@ -80,34 +86,41 @@ function queryOf(which: Parameters<typeof replayHistories>[1]): string {
 
 /**
  * One at a time, since each is in memory as a whole. One that is gone by now needs no check, and one that nobody can read any
- * more, since its subject was erased, gets none: it has ended.
+ * more, since its subject was erased, gets none: it has ended. One that cannot be read here is told of, and the others are
+ * replayed: without its key no worker would go on with it.
  */
 export async function* historiesOf(
   { workflow }: Client,
   listed: AsyncIterable<{ readonly workflowId: string; readonly runId: string }>,
-  codecs: readonly PayloadCodec[] = [],
+  {
+    codecs = [],
+    unread = () => undefined,
+  }: {
+    readonly codecs?: readonly PayloadCodec[];
+    readonly unread?: (segment: ReplayedSegment) => void;
+  } = {},
 ): ReplayHistoriesIterable {
   for await (const { workflowId, runId } of listed)
     try {
       const history = await workflow.getHandle(workflowId, runId).fetchHistory();
-      if (!(await isErased(history, codecs))) yield { workflowId, history };
+      await opens(history, codecs);
+      yield { workflowId, history };
     } catch (error) {
-      if (grpcStatus(error)?.code !== GRPC.NOT_FOUND) throw error;
+      const unreadable = unreadableFor(error);
+      if (unreadable)
+        unread({ ...{ runId: workflowId, temporalRunId: runId }, fault: unreadable.message });
+      else if (codeOf(error) !== 'subject_erased' && grpcStatus(error)?.code !== GRPC.NOT_FOUND)
+        throw error;
     }
 }
 
-/** By its first payloads: all are sealed with one key. */
-async function isErased(
+/** By its first payloads: all are sealed with one key. Throws HostError subject_erased, history_undecodable. */
+async function opens(
   { events }: temporal.api.history.v1.IHistory,
   codecs: readonly PayloadCodec[],
-): Promise<boolean> {
+): Promise<void> {
   const { input } = events?.[0]?.workflowExecutionStartedEventAttributes ?? {};
-  try {
-    for (const codec of codecs) await codec.decode(input?.payloads ?? []);
-    return false;
-  } catch (error) {
-    return codeOf(error) === 'subject_erased';
-  }
+  for (const codec of codecs) await codec.decode(input?.payloads ?? []);
 }
 
 /** Code that breaks a run in a way that Temporal cannot tell may never come to an end. */

@@ -82,7 +82,7 @@ async function answerEvents(
       sessionId,
       reason: unreadable.message,
     });
-    await stream.send(`retry: ${UNREADABLE_RETRY_MS}\n: ${unreadableText(unreadable)}\n\n`);
+    await stream.send(`: ${unreadableText(unreadable)}\nretry: ${UNREADABLE_RETRY_MS}\n\n`);
   } finally {
     stream.end();
   }
