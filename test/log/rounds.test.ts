@@ -18,7 +18,7 @@ function given(isAway: () => boolean = () => false) {
       if (isAway()) throw AWAY;
     },
   });
-  const failing = (error: unknown) => () => Promise.reject(error);
+  const failing = (error: Error) => () => Promise.reject(error);
   return { rounds, warned, failing };
 }
 
