@@ -13,7 +13,7 @@ const OF_PLACES = 'test/adapters/content-places.test.ts';
 export const OF_ERASURE: readonly Row[] = [
   [
     84,
-    [SEALED_ROWS, 'return seal\n', 'return seal && payload === ""\n'],
+    [SEALED_ROWS, 'return atRest(seal, { place, json: payload, kept });', 'return payload;'],
     [OF_ERASING, 'planted is left'],
   ],
   [85, [KEYS, 'sinceMs - held.sinceMs <', 'sinceMs * 0 <'], [OF_SUBJECTS, 'without a word of it']],

@@ -1,4 +1,4 @@
-// Mutants of what stays one row's own affair (architecture §11, I97): rows of mutants.ts.
+// Mutants of sessions, and of what stays one row's own affair (architecture §11, I67, I97): rows of mutants.ts.
 import type { Row } from './mutants.ts';
 
 const SEALS = 'src/adapters/postgres/seals.ts';
@@ -18,6 +18,15 @@ const OF_EXPIRY = 'test/log/expirer.test.ts';
 const OF_REAPER = 'test/runs/reaper.test.ts';
 
 export const OF_ROWS: readonly Row[] = [
+  [
+    67,
+    [
+      'src/adapters/postgres/session-store.ts',
+      'if (!places.has(message)) places.set(message, position);',
+      'places.set(message, position);',
+    ],
+    ['test/log/conversation.test.ts', 'is what all runs of a session say'],
+  ],
   [
     97,
     [SESSIONS, 'json: JSON.stringify(text) }', 'json: text }'],
@@ -90,6 +99,6 @@ export const OF_ROWS: readonly Row[] = [
   [
     97,
     [REAPER, "['service_unavailable', 'history_undecodable']", "['service_unavailable']"],
-    [OF_REAPER, 'a key that is not to be had is no such word'],
+    [OF_REAPER, 'a key that is not to be had fails none'],
   ],
 ];

@@ -569,15 +569,6 @@ const ROWS: readonly Row[] = [
     ],
     ['test/runs/children.test.ts', 'a mapping takes no sensitive variable'],
   ],
-  [
-    67,
-    [
-      'src/adapters/postgres/session-store.ts',
-      'if (!places.has(message)) places.set(message, position);',
-      'places.set(message, position);',
-    ],
-    ['test/log/conversation.test.ts', 'is what all runs of a session say'],
-  ],
   ...OF_COHORTS,
   ...OF_EXPIRY,
   ...OF_REHEARSALS,

@@ -105,7 +105,7 @@ describe('the reaper', () => {
     expect(started).toEqual([behind, alone]);
   });
 
-  it('what Temporal says no to fails; a key that is not to be had is no such word', async () => {
+  it('what Temporal says no to fails; a key that is not to be had fails none', async () => {
     const [large, lost] = [await accepted(), await accepted()];
     const refused = new Map<string, ErrorCode>([
       [large, 'payload_too_large'],

@@ -2,9 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import type { RunStatus } from '../../rules/status.ts';
 import type { IdempotencyClaim } from '../../ports/idempotency.ts';
-import type { AcceptOutcome, NewRun, RunRow, RunStore, StartFailure } from '../../ports/runs.ts';
+import type {
+  AcceptOutcome,
+  NewRun,
+  RunRow,
+  RunStore,
+  StartFailure,
+  UnstartedRun,
+} from '../../ports/runs.ts';
 import { codeOf, HostError } from '../../rules/errors.ts';
-import { SqlError, type Queries, type SealedDb, type SqlValue } from './db.ts';
+import { SqlError, type Db, type Queries, type SealedDb, type SqlValue } from './db.ts';
 import { lists } from './run-lists.ts';
 import { RUN_COLUMNS, runReader, storedInput, type RunRecord } from './run-record.ts';
 import { refOf } from './run-ref.ts';
@@ -191,20 +198,7 @@ export function createRunStore(db: SealedDb): RunStore {
       return entry?.expired_at_ms;
     },
     ...lists(db),
-    async unstarted(beforeMs, limit, behind) {
-      const records = await db.query<{ tenant_id: string; run_id: string; created_at_ms: number }>(
-        `SELECT tenant_id, run_id, created_at_ms FROM runs WHERE temporal_run_id IS NULL AND created_at_ms < $1
-           AND (created_at_ms, run_id) > ($3::bigint, $4::text)
-           AND NOT EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = runs.run_id AND h.closed)
-           AND (start_failure IS NULL OR EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = runs.run_id))
-         ORDER BY created_at_ms, run_id LIMIT $2`,
-        [beforeMs, limit, behind?.createdAtMs ?? Number.MIN_SAFE_INTEGER, behind?.runId ?? ''],
-      );
-      return records.map((record) => ({
-        ...refOf(record.tenant_id, record.run_id),
-        createdAtMs: record.created_at_ms,
-      }));
-    },
+    unstarted: (...asked) => unstarted(db, ...asked),
     async locate(runId) {
       const [row] = await db.query<{ tenant_id: string }>(
         'SELECT tenant_id FROM runs WHERE run_id = $1',
@@ -220,4 +214,22 @@ export function createRunStore(db: SealedDb): RunStore {
       return rows.map((row) => refOf(row.tenant_id, row.run_id));
     },
   };
+}
+
+async function unstarted(
+  db: Db,
+  ...[beforeMs, limit, behind]: Parameters<RunStore['unstarted']>
+): Promise<readonly UnstartedRun[]> {
+  const records = await db.query<{ tenant_id: string; run_id: string; created_at_ms: number }>(
+    `SELECT tenant_id, run_id, created_at_ms FROM runs WHERE temporal_run_id IS NULL AND created_at_ms < $1
+         AND (created_at_ms, run_id) > ($3::bigint, $4::text)
+         AND NOT EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = runs.run_id AND h.closed)
+         AND (start_failure IS NULL OR EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = runs.run_id))
+       ORDER BY created_at_ms, run_id LIMIT $2`,
+    [beforeMs, limit, behind?.createdAtMs ?? Number.MIN_SAFE_INTEGER, behind?.runId ?? ''],
+  );
+  return records.map((record) => ({
+    ...refOf(record.tenant_id, record.run_id),
+    createdAtMs: record.created_at_ms,
+  }));
 }
