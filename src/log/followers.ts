@@ -33,13 +33,28 @@ export interface Followers {
   close(): void;
 }
 
+/** The last question and what it came to, for all who ask the same. One that failed is asked again by who comes then. */
+class LastAnswer<Value> {
+  #last: { readonly key: string; readonly value: Promise<Value> } | undefined;
+
+  of(key: string, ask: () => Promise<Value>): Promise<Value> {
+    if (this.#last?.key === key) return this.#last.value;
+    const last = { key, value: ask() };
+    this.#last = last;
+    last.value.catch(() => {
+      if (this.#last === last) this.#last = undefined;
+    });
+    return last.value;
+  }
+}
+
 /** What the followers of one run share. */
 class Channel {
   followers = 0;
   version = 0;
   readonly #wakers = new Set<() => void>();
-  #last: { key: string; rows: Promise<readonly LogRow[]> } | undefined;
-  #lastTail: { version: number; tail: ReturnType<LogStore['tail']> } | undefined;
+  readonly #rows = new LastAnswer<readonly LogRow[]>();
+  readonly #tail = new LastAnswer<Awaited<ReturnType<LogStore['tail']>>>();
   readonly #log: Pick<LogStore, 'read' | 'tail'>;
   readonly run: RunRef;
 
@@ -55,17 +70,13 @@ class Channel {
 
   read(after: number): Promise<readonly LogRow[]> {
     const key = `${this.version}:${after}`;
-    if (this.#last?.key !== key)
-      this.#last = { key, rows: this.#log.read(this.run, { after, limit: READ_ROWS }) };
-    return this.#last.rows;
+    return this.#rows.of(key, () => this.#log.read(this.run, { after, limit: READ_ROWS }));
   }
 
   /** Nothing comes behind the position any more. */
   async isOver(position: number): Promise<boolean> {
-    const { version } = this;
-    if (this.#lastTail?.version !== version)
-      this.#lastTail = { version, tail: this.#log.tail(this.run) };
-    const tail = await this.#lastTail.tail;
+    const key = String(this.version);
+    const tail = await this.#tail.of(key, () => this.#log.tail(this.run));
     // A run that expired is not told to its end: who reads must see that.
     if (!tail) throw new HostError('run_not_found', { runId: this.run.runId });
     return tail.closed && tail.nextSequence - 1 <= position;

@@ -231,6 +231,41 @@ describe('architecture §3.3: followers', () => {
     counted.close();
   });
 
+  // [I97]
+  it('a read that failed fails who shared it, and nobody who comes then', async () => {
+    history.add(segment, threeTasks(), 3);
+    await log.catchUp(runRef(runId));
+    const asked = { tail: 0 };
+    let failing = 0;
+    const broken: Stores = {
+      ...stores,
+      log: {
+        ...stores.log,
+        read: async (id, query) => {
+          if (failing-- > 0) throw new HostError('service_unavailable');
+          return stores.log.read(id, query);
+        },
+        tail: (id) => ((asked.tail += 1), stores.log.tail(id)),
+      },
+    };
+    const one = createLog({ stores: broken, history, logger: silentLogger, processId: 'c' });
+    const abort = new AbortController();
+    const rows = async (after: number) => {
+      for await (const [row] of one.follow(runRef(runId), { after, signal: abort.signal }))
+        return row?.sequence;
+      return undefined;
+    };
+    // It waits at the end, and so keeps what is shared.
+    const waiting = collect(one.follow(runRef(runId), { after: 0, signal: abort.signal }));
+    await expect.poll(() => asked.tail).toBe(1);
+    failing = 1;
+    await expect(rows(-1)).rejects.toMatchObject({ code: 'service_unavailable' });
+    expect(await rows(-1)).toBe(0);
+    abort.abort();
+    await waiting;
+    one.close();
+  });
+
   it('that wait read where the log ends, once for all of them, and never the snapshot', async () => {
     history.add(segment, threeTasks(), 3);
     await log.catchUp(runRef(runId));

@@ -101,4 +101,9 @@ export const OF_ROWS: readonly Row[] = [
     [REAPER, "['service_unavailable', 'history_undecodable']", "['service_unavailable']"],
     [OF_REAPER, 'a key that is not to be had fails none'],
   ],
+  [
+    97,
+    ['src/log/followers.ts', 'if (this.#last === last) this.#last = undefined;', ''],
+    ['test/log/projector.test.ts', 'a read that failed fails who shared it'],
+  ],
 ];
